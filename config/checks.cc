@@ -1,0 +1,96 @@
+#include "config/checks.h"
+
+#include <algorithm>
+
+#include "config/scalar.h"
+
+namespace fencepost::config {
+namespace {
+
+constexpr std::size_t kLongestName = 63;  // PostgreSQL cuts longer ones
+
+bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
+bool IsLetter(char c) { return IsLower(c) || (c >= 'A' && c <= 'Z'); }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+template <typename Predicate>
+bool All(std::string_view text, Predicate predicate) {
+  return std::all_of(text.begin(), text.end(), predicate);
+}
+
+bool IsVisible(char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; }
+
+bool IsHostPort(std::string_view text, std::int64_t lowest) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.starts_with('[') && host.ends_with(']') && host.size() > 2;
+  if (!bracketed && host.find_first_of(":[]") != std::string_view::npos) return false;
+  const auto odd = [](char c) { return !IsVisible(c) || c == '/' || c == ',' || c == '@'; };
+  if (std::any_of(host.begin(), host.end(), odd)) return false;
+  const auto port = ParseInteger(text.substr(colon + 1));
+  return port && *port >= lowest && *port <= 65535;
+}
+
+bool IsIdentifier(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestName && !IsDigit(text.front()) &&
+         All(text, [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; });
+}
+
+}  // namespace
+
+std::string CheckNotEmpty(std::string_view text) { return text.empty() ? "is empty" : ""; }
+
+std::string CheckPipelineName(std::string_view text) {
+  const bool good = !text.empty() && text.size() <= kLongestName &&
+                    All(text, [](char c) { return IsLower(c) || IsDigit(c) || c == '-'; });
+  return good ? "" : "is not 1 to 63 of a-z, 0-9 and -";
+}
+
+std::string CheckTopic(std::string_view text) {
+  const bool good =
+      !text.empty() && text.size() <= 249 && text != "." && text != ".." && All(text, [](char c) {
+        return IsLetter(c) || IsDigit(c) || c == '.' || c == '_' || c == '-';
+      });
+  return good ? "" : "is not a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'";
+}
+
+std::string CheckHostPort(std::string_view text) {
+  return IsHostPort(text, 1) ? "" : "is not HOST:PORT";
+}
+
+std::string CheckListenAddress(std::string_view text) {
+  return IsHostPort(text, 0) ? "" : "is not HOST:PORT, as in 0.0.0.0:9464";
+}
+
+std::string CheckLockNode(std::string_view text) {
+  if (text.starts_with("unix:")) return text.starts_with("unix:/") ? "" : "is not unix:/PATH";
+  return IsHostPort(text, 1) ? "" : "is not HOST:PORT or unix:/PATH";
+}
+
+std::string CheckDsn(std::string_view text) {
+  const bool good = text.starts_with("postgresql://") || text.starts_with("postgres://") ||
+                    text.find('=') != std::string_view::npos;
+  return good ? "" : "is neither postgresql://… nor key=value …";
+}
+
+std::string CheckTable(std::string_view text) {
+  return IsIdentifier(text) ? ""
+                            : "is not a table: up to 63 of a-z, A-Z, 0-9 and _, no digit first";
+}
+
+std::string CheckQualifiedTable(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return CheckTable(text);
+  const bool good = IsIdentifier(text.substr(0, dot)) && IsIdentifier(text.substr(dot + 1));
+  return good ? "" : "is not TABLE or SCHEMA.TABLE, each up to 63 of a-z, A-Z, 0-9 and _";
+}
+
+std::string CheckColumn(std::string_view text) {
+  const bool good = !text.empty() && text.size() <= kLongestName && All(text, [](char c) {
+    return (IsVisible(c) || c == ' ') && c != '"' && c != '\'' && c != '`' && c != '\\';
+  });
+  return good ? "" : "is not a column: 1 to 63 bytes without quotes, backslashes and controls";
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,20 @@
+// The forms of single texts in the schema. Each gives an empty string, or a predicate: "is not …".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fencepost::config {
+
+std::string CheckNotEmpty(std::string_view text);
+std::string CheckPipelineName(std::string_view text);
+std::string CheckTopic(std::string_view text);
+std::string CheckHostPort(std::string_view text);       // a port from 1 on
+std::string CheckListenAddress(std::string_view text);  // port 0 too
+std::string CheckLockNode(std::string_view text);       // HOST:PORT or unix:/PATH
+std::string CheckDsn(std::string_view text);
+std::string CheckTable(std::string_view text);
+std::string CheckQualifiedTable(std::string_view text);
+std::string CheckColumn(std::string_view text);
+
+}  // namespace fencepost::config

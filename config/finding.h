@@ -1,0 +1,61 @@
+// What the checks of a pipeline file have to say: where, how bad, what, and by which rule. Values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fencepost::config {
+
+// Counted from 1, in bytes.
+struct Place {
+  int line = 1;
+  int col = 1;
+  auto operator<=>(const Place&) const = default;
+};
+
+enum class Severity : std::uint8_t { kError, kWarning };
+
+struct Finding {
+  std::string file;
+  int line = 1;
+  int col = 1;
+  Severity severity = Severity::kError;
+  std::string message;  // one line; holds no secret
+  std::string rule;     // stable, one of Rules()
+};
+
+// FILE:LINE:COL: error|warning: message [rule]
+std::string FormatFinding(const Finding& finding);
+// A JSON array with one finding a line: file, line, column, severity, message, rule.
+std::string FormatFindingsJson(std::span<const Finding> findings);
+bool HasErrors(std::span<const Finding> findings);
+
+struct Rule {
+  std::string_view name;
+  std::string_view meaning;
+};
+std::span<const Rule> Rules();
+
+// Gathers the findings of one file.
+class Findings {
+ public:
+  explicit Findings(std::string file) : file_(std::move(file)) {}
+  void Error(Place at, std::string_view rule, std::string message) {
+    Add(at, Severity::kError, rule, std::move(message));
+  }
+  void Warning(Place at, std::string_view rule, std::string message) {
+    Add(at, Severity::kWarning, rule, std::move(message));
+  }
+  // Sorted by place.
+  std::vector<Finding> Take();
+
+ private:
+  void Add(Place at, Severity severity, std::string_view rule, std::string message);
+  std::string file_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace fencepost::config

@@ -1,0 +1,221 @@
+#include "config/lint.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "locking/core/options.h"
+
+namespace fencepost::config {
+namespace {
+
+using consumer::Selector;
+
+bool AnyWrong(const Values& values, std::initializer_list<std::string_view> paths) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](std::string_view path) { return values.Wrong(path); });
+}
+
+// The key that the user wrote of the two; both may stand, or neither.
+Place PlaceOfEither(const Values& values, std::string_view first, std::string_view second) {
+  return values.Given(first) || !values.Given(second) ? values.ValuePlace(first)
+                                                      : values.ValuePlace(second);
+}
+
+void LintRecordId(const Values& values, Findings& findings) {
+  const Entry* entry = values.Find("record_id");
+  if (entry == nullptr) return;
+  const Selector& selector = entry->texts.front().selector;
+  const Place at = entry->texts.front().at;
+  switch (selector.kind) {
+    case Selector::Kind::kPosition:
+    case Selector::Kind::kHeader:
+    case Selector::Kind::kJson:
+      break;
+    case Selector::Kind::kKey:
+      findings.Warning(at, "record-id",
+                       "record_id: key takes every record of a key for the same one; a stream of "
+                       "updates repeats its keys");
+      break;
+    default:
+      findings.Error(at, "record-id",
+                     "record_id: this does not identify a record; it is one of position, key, "
+                     "header:NAME, json:/POINTER");
+      return;
+  }
+  if (selector.optional) {
+    findings.Error(at, "record-id", "record_id: a record without an id is bad: leave the ? out");
+  }
+}
+
+void LintColumns(const Values& values, std::string_view path, Findings& findings) {
+  const Entry* entry = values.FindPart(path);
+  if (entry == nullptr) return;
+  for (const Text& column : entry->texts) {
+    if (column.selector.kind != Selector::Kind::kPosition) continue;
+    findings.Error(column.at, "selector",
+                   fmt::format("{}.{}: position is for record_id only; here it is record_id, or "
+                               "topic, partition and offset",
+                               path, column.name));
+  }
+}
+
+void LintNodes(const Values& values, Findings& findings) {
+  const Entry* entry = values.Find("lock.redis.nodes");
+  if (entry == nullptr) return;
+  std::set<std::string> seen;
+  for (const Text& node : entry->texts) {
+    if (seen.insert(node.value).second) continue;
+    findings.Error(node.at, "nodes",
+                   fmt::format("lock.redis.nodes: {} stands here a second time; each node is an "
+                               "independent primary",
+                               node.shown));
+  }
+  const std::size_t count = entry->texts.size();
+  if (count % 2 == 1 && count <= locking::kMaxNodes) return;
+  findings.Error(values.KeyPlace("lock.redis.nodes"), "nodes",
+                 fmt::format("lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count));
+}
+
+void LintLogin(const Values& values, Findings& findings) {
+  if (values.Given("lock.redis.username") && !values.Wrong("lock.redis.password") &&
+      values.String("lock.redis.password").empty()) {
+    findings.Error(values.KeyPlace("lock.redis.username"), "missing",
+                   "lock.redis.password is missing or empty: a username needs one");
+  }
+}
+
+void LintLock(const Values& values, Findings& findings) {
+  LintNodes(values, findings);
+  if (AnyWrong(values, {"lock.ttl", "lock.min_validity", "lock.redis.timeout"})) return;
+  const Milliseconds ttl = values.Duration("lock.ttl");
+  const Milliseconds least = values.Duration("lock.min_validity");
+  const auto drift = locking::LockOptions::Drift(ttl);
+  if (std::chrono::nanoseconds(least) + drift >= std::chrono::nanoseconds(ttl)) {
+    findings.Error(PlaceOfEither(values, "lock.min_validity", "lock.ttl"), "min-validity",
+                   fmt::format("lock.min_validity ({}) must be less than lock.ttl ({}) without the "
+                               "clock drift of 1% and 2ms, or no lease is ever long enough",
+                               DurationText(least), DurationText(ttl)));
+  }
+  const Milliseconds timeout = values.Duration("lock.redis.timeout");
+  if (timeout >= ttl) {
+    findings.Error(PlaceOfEither(values, "lock.redis.timeout", "lock.ttl"), "node-timeout",
+                   fmt::format("lock.redis.timeout ({}) must be less than lock.ttl ({})",
+                               DurationText(timeout), DurationText(ttl)));
+  }
+}
+
+void LintKafka(const Values& values, Findings& findings) {
+  for (const auto& [one, other] : {std::pair("kafka.tls.certificate", "kafka.tls.key"),
+                                   std::pair("kafka.tls.key", "kafka.tls.certificate")}) {
+    if (!values.Given(one) || values.Given(other)) continue;
+    findings.Error(values.KeyPlace(one), "missing",
+                   fmt::format("{} is missing: {} needs it", other, one));
+  }
+  const Entry* settings = values.FindPart("kafka.librdkafka");
+  if (settings == nullptr) return;
+  for (const Text& setting : settings->texts) {
+    const auto refuses = [&](const RefusedSetting& refused) {
+      return refused.name == setting.name &&
+             (refused.only_with.empty() || values.Given(refused.only_with));
+    };
+    const auto all = RefusedSettings();
+    const auto refused = std::find_if(all.begin(), all.end(), refuses);
+    if (refused == all.end()) continue;
+    findings.Error(setting.name_at, "librdkafka",
+                   fmt::format("kafka.librdkafka: {} is refused: {}", setting.name, refused->why));
+  }
+}
+
+void LintProcessing(const Values& values, Findings& findings) {
+  if (AnyWrong(values, {"processing.concurrency", "processing.max_in_flight", "shutdown_timeout",
+                        "processing.revoke_drain"})) {
+    return;
+  }
+  const std::int64_t concurrency = values.Number("processing.concurrency");
+  const std::int64_t in_flight = values.Number("processing.max_in_flight");
+  if (in_flight < concurrency) {
+    findings.Warning(
+        PlaceOfEither(values, "processing.max_in_flight", "processing.concurrency"), "in-flight",
+        fmt::format(
+            "processing.max_in_flight ({}) keeps processing.concurrency ({}) from being used",
+            in_flight, concurrency));
+  }
+  const Milliseconds stop = values.Duration("shutdown_timeout");
+  const Milliseconds drain = values.Duration("processing.revoke_drain");
+  if (stop < drain) {
+    findings.Warning(PlaceOfEither(values, "shutdown_timeout", "processing.revoke_drain"),
+                     "shutdown",
+                     fmt::format("shutdown_timeout ({}) ends before processing.revoke_drain ({})",
+                                 DurationText(stop), DurationText(drain)));
+  }
+}
+
+void LintLedger(const Values& values, Findings& findings) {
+  if (!values.Given("ledger.keep") ||
+      AnyWrong(values, {"ledger.keep", "lock.remember_done", "lock.max_skew"})) {
+    return;
+  }
+  // A mark that outlives its row would look like a lost ledger.
+  const Milliseconds done = values.Find("lock.remember_done") != nullptr
+                                ? values.Duration("lock.remember_done")
+                                : Milliseconds(locking::LockOptions{}.remember_done);
+  const Milliseconds least = done + values.Duration("lock.max_skew");
+  if (values.Duration("ledger.keep") > least) return;
+  findings.Error(
+      PlaceOfEither(values, "ledger.keep", "lock.remember_done"), "ledger-keep",
+      fmt::format(
+          "ledger.keep ({}) must be more than lock.remember_done and lock.max_skew together "
+          "({}), or marks outlive their rows",
+          DurationText(values.Duration("ledger.keep")), DurationText(least)));
+}
+
+void LintOutput(const Values& values, Findings& findings) {
+  std::vector<std::string> outputs;
+  for (const std::string_view name : ChildrenOf("output")) {
+    std::string path = fmt::format("output.{}", name);
+    if (values.Given(path)) outputs.push_back(std::move(path));
+  }
+  const Place at = values.KeyPlace("output");
+  if (outputs.empty() && values.Given("output")) {
+    findings.Error(at, "one-output", "output is empty; give output.postgres or output.sqlite");
+  } else if (outputs.size() > 1) {
+    findings.Error(
+        at, "one-output",
+        fmt::format("output: exactly one is needed, here are {}", fmt::join(outputs, ", ")));
+  }
+  const bool exactly_once = values.String("guarantee") == "exactly-once";
+  for (const std::string& output : outputs) {
+    if (!exactly_once || (output != "output.file" && output != "output.stdout")) continue;
+    findings.Error(
+        values.ValuePlace("guarantee"), "guarantee",
+        fmt::format("guarantee: {} cannot keep exactly-once: it has no transaction that "
+                    "holds the effect and the ledger; output.postgres and output.sqlite do",
+                    output));
+  }
+  for (const std::string_view path : {"output.postgres.table", "output.sqlite.table"}) {
+    const std::string table = values.String(path);
+    if (table != "fencepost_ledger" && !table.ends_with(".fencepost_ledger")) continue;
+    findings.Error(values.ValuePlace(path), "table",
+                   fmt::format("{}: this is the ledger's own table", path));
+  }
+}
+
+}  // namespace
+
+void Lint(const Values& values, Findings& findings) {
+  LintRecordId(values, findings);
+  LintColumns(values, "output.postgres.columns", findings);
+  LintColumns(values, "output.sqlite.columns", findings);
+  LintKafka(values, findings);
+  LintLock(values, findings);
+  LintLogin(values, findings);
+  LintProcessing(values, findings);
+  LintLedger(values, findings);
+  LintOutput(values, findings);
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,32 @@
+// From a pipeline file to the options that a worker runs by. The one way in: parse, check against
+// the schema, lint. Nothing is started, nothing is asked of a network. Any thread.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/finding.h"
+#include "config/scalar.h"
+#include "consumer/options.h"
+
+namespace fencepost::config {
+
+struct LoadResult {
+  std::string file;
+  std::optional<consumer::PipelineOptions> options;  // there exactly when no finding is an error
+  std::vector<Finding> findings;                     // sorted by place; all that could be found
+  Place name_at;                                     // of the pipeline's name, for CheckTogether
+};
+
+// A file that cannot be read is the finding FILE:1:1: error: cannot be read: … [file].
+LoadResult Load(const std::string& path, const Environment& environment);
+// The same for a text at hand; `file` is what findings call it.
+LoadResult LoadText(std::string_view text, const std::string& file, const Environment& environment);
+
+// What is wrong with running these files in one process: a pipeline name that comes twice.
+std::vector<Finding> CheckTogether(std::span<const LoadResult> files);
+
+}  // namespace fencepost::config

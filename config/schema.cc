@@ -1,0 +1,373 @@
+#include "config/schema.h"
+
+#include <algorithm>
+
+#include "config/checks.h"
+
+namespace fencepost::config {
+namespace {
+
+using T = Type;
+
+std::vector<Key> TopKeys() {
+  return {
+      {.path = "version",
+       .type = T::kInteger,
+       .help = "Version of this format.",
+       .min = "1",
+       .max = "1",
+       .required = true},
+      {.path = "name",
+       .help = "Names the pipeline in lock keys, the ledger and metrics: 1 to 63 of "
+               "`a-z`, `0-9` and `-`. Changing it makes a new pipeline that remembers nothing.",
+       .check = CheckPipelineName,
+       .required = true},
+      {.path = "guarantee",
+       .type = T::kChoice,
+       .help = "What the output has to keep; a pipeline that cannot keep it is refused.",
+       .default_value = "exactly-once",
+       .choices = {"exactly-once", "at-least-once"}},
+      {.path = "record_id",
+       .type = T::kSelector,
+       .help =
+           "What makes two records the same: `position`, `key`, `header:NAME` or `json:/POINTER`.",
+       .default_value = "position"},
+      {.path = "on_id_conflict",
+       .type = T::kChoice,
+       .help = "The same id with other content. With `record_id: position` it always stops.",
+       .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
+       .choices = {"dead_letter", "stop", "skip"},
+       .unsupported_choices = {"dead_letter"}},
+      {.path = "on_bad_record",
+       .type = T::kChoice,
+       .help = "A record whose id or column is not to be had.",
+       .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
+       .choices = {"dead_letter", "stop"},
+       .unsupported_choices = {"dead_letter"}},
+      {.path = "shutdown_timeout",
+       .type = T::kDuration,
+       .help = "How long a stop may take to finish what is in flight.",
+       .default_value = "25s",
+       .min = "1s",
+       .max = "1h"},
+      {.path = "handler",
+       .type = T::kSection,
+       .help = "What is done to a record before it is written: `http`, `exec` or `jq`.",
+       .supported = false},
+      {.path = "retry",
+       .type = T::kSection,
+       .help = "How often and how fast a handler is tried again.",
+       .supported = false},
+      {.path = "dead_letter",
+       .type = T::kSection,
+       .help = "Where records go that cannot be processed.",
+       .supported = false},
+      {.path = "tests",
+       .type = T::kSection,
+       .help = "Tests of the pipeline, run by `fencepost test`.",
+       .supported = false},
+  };
+}
+
+std::vector<Key> KafkaKeys() {
+  return {
+      {.path = "kafka", .type = T::kSection, .help = "Where records come from.", .required = true},
+      {.path = "kafka.brokers",
+       .type = T::kTexts,
+       .help = "Where to find the cluster, each `HOST:PORT`.",
+       .check = CheckHostPort,
+       .required = true},
+      {.path = "kafka.topics",
+       .type = T::kTexts,
+       .help = "Topics to read.",
+       .check = CheckTopic,
+       .required = true},
+      {.path = "kafka.group",
+       .help = "Consumer group.",
+       .default_words = "the pipeline's `name`",
+       .check = CheckNotEmpty},
+      {.path = "kafka.start_from",
+       .type = T::kChoice,
+       .help =
+           "Where to start; used only where the group has no offset on any partition of the topic.",
+       .default_value = "earliest",
+       .choices = {"earliest", "latest"}},
+      {.path = "kafka.commit_interval",
+       .type = T::kDuration,
+       .help = "How often offsets are committed.",
+       .default_value = "1s",
+       .min = "10ms",
+       .max = "1m"},
+      {.path = "kafka.accept_replay_ids",
+       .type = T::kBoolean,
+       .help = "Honour the id header of replayed dead letters.",
+       .default_value = "false",
+       .supported = false},
+      {.path = "kafka.tls",
+       .type = T::kSection,
+       .help = "Encrypts the connections to the brokers."},
+      {.path = "kafka.tls.ca",
+       .help = "File with the certificates that are trusted.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "kafka.tls.certificate",
+       .help = "File with the client's certificate; with `key`.",
+       .check = CheckNotEmpty},
+      {.path = "kafka.tls.key",
+       .help = "File with the client's key; with `certificate`.",
+       .check = CheckNotEmpty},
+      {.path = "kafka.sasl", .type = T::kSection, .help = "Logs in at the brokers."},
+      {.path = "kafka.sasl.mechanism",
+       .type = T::kChoice,
+       .help = "How to log in.",
+       .choices = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
+       .required = true},
+      {.path = "kafka.sasl.username", .help = "User.", .check = CheckNotEmpty, .required = true},
+      {.path = "kafka.sasl.password", .help = "Password.", .required = true, .secret = true},
+      {.path = "kafka.librdkafka",
+       .type = T::kTextMap,
+       .help = "Settings passed through to librdkafka; some are refused, see below.",
+       .check = CheckNotEmpty,
+       .secret = true},
+  };
+}
+
+std::vector<Key> LockKeys() {
+  return {
+      {.path = "lock",
+       .type = T::kSection,
+       .help = "The quorum lock on record ids.",
+       .required = true},
+      {.path = "lock.redis", .type = T::kSection, .help = "The lock store.", .required = true},
+      {.path = "lock.redis.nodes",
+       .type = T::kTexts,
+       .help = "1, 3, 5 or 7 independent Redis primaries, each `HOST:PORT` or `unix:/PATH`.",
+       .check = CheckLockNode,
+       .required = true},
+      {.path = "lock.redis.username", .help = "ACL user; with `password`.", .check = CheckNotEmpty},
+      {.path = "lock.redis.password", .help = "Password; an empty one means none.", .secret = true},
+      {.path = "lock.redis.tls",
+       .type = T::kSection,
+       .help = "Encrypts the connections to the nodes."},
+      {.path = "lock.redis.tls.ca",
+       .help = "File with the certificates that are trusted.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "lock.redis.tls.certificate",
+       .help = "File with the client's certificate.",
+       .supported = false},
+      {.path = "lock.redis.tls.key", .help = "File with the client's key.", .supported = false},
+      {.path = "lock.redis.timeout",
+       .type = T::kDuration,
+       .help = "Limit of a call to one node.",
+       .default_value = "200ms",
+       .min = "1ms",
+       .max = "10s"},
+      {.path = "lock.ttl",
+       .type = T::kDuration,
+       .help = "Life of a lease; a watchdog extends it at a third of it. At most the store's "
+               "`max_ttl`.",
+       .default_value = "10s",
+       .min = "100ms",
+       .max = "30s"},
+      {.path = "lock.min_validity",
+       .type = T::kDuration,
+       .help = "A fresh lease with less left is given back.",
+       .default_value = "2s",
+       .min = "1ms",
+       .max = "30s"},
+      {.path = "lock.wait",
+       .type = T::kDuration,
+       .help = "How long a record waits for its lock; then it is parked and tried again.",
+       .default_value = "30s",
+       .min = "1ms",
+       .max = "1d"},
+      {.path = "lock.max_skew",
+       .type = T::kDuration,
+       .help = "Largest clock error between workers and nodes that is lived with.",
+       .default_value = "5s",
+       .min = "10ms",
+       .max = "1m"},
+      {.path = "lock.remember_done",
+       .type = T::kDuration,
+       .help = "How long the nodes remember that a record is done.",
+       .default_words = "`5m` with a ledger, `1h` without",
+       .min = "1s",
+       .max = "365d"},
+      {.path = "lock.on_unavailable",
+       .type = T::kChoice,
+       .help = "Without a quorum partitions pause; nothing is dropped, nothing processed.",
+       .default_value = "pause",
+       .choices = {"pause"}},
+  };
+}
+
+std::vector<Key> ProcessingKeys() {
+  return {
+      {.path = "processing", .type = T::kSection, .help = "How records are worked on."},
+      {.path = "processing.order",
+       .type = T::kChoice,
+       .help =
+           "Records of one partition, or of one key, take effect in order; or no order is kept.",
+       .default_value = "key",
+       .choices = {"partition", "key", "none"}},
+      {.path = "processing.concurrency",
+       .type = T::kInteger,
+       .help = "Records with a lease at the same time.",
+       .default_value = "64",
+       .min = "1",
+       .max = "65536"},
+      {.path = "processing.max_in_flight",
+       .type = T::kInteger,
+       .help = "Records from the watermark on, finished ones included.",
+       .default_value = "4096",
+       .min = "1",
+       .max = "1000000"},
+      {.path = "processing.max_in_flight_bytes",
+       .type = T::kSize,
+       .help = "The same in bytes.",
+       .default_value = "64MiB",
+       .min = "1KiB",
+       .max = "64GiB"},
+      {.path = "processing.timeout",
+       .type = T::kDuration,
+       .help = "Limit of one try of a handler.",
+       .default_value = "5s",
+       .min = "1ms",
+       .max = "1h"},
+      {.path = "processing.revoke_drain",
+       .type = T::kDuration,
+       .help = "How long a rebalance waits for what is in flight.",
+       .default_value = "10s",
+       .min = "0s",
+       .max = "2m"},
+  };
+}
+
+std::vector<Key> OutputKeys() {
+  return {
+      {.path = "output",
+       .type = T::kSection,
+       .help = "Where effects are written; exactly one.",
+       .required = true},
+      {.path = "output.postgres",
+       .type = T::kSection,
+       .help = "PostgreSQL: exactly once per record id."},
+      {.path = "output.postgres.dsn",
+       .help = "Connection: `postgresql://…` or `key=value …`, as libpq takes it.",
+       .check = CheckDsn,
+       .required = true,
+       .secret = true},
+      {.path = "output.postgres.table",
+       .help = "Table; may be `SCHEMA.TABLE`.",
+       .check = CheckQualifiedTable,
+       .required = true},
+      {.path = "output.postgres.columns",
+       .type = T::kSelectorMap,
+       .help = "Column names, and what is written into them.",
+       .check = CheckColumn,
+       .required = true},
+      {.path = "output.postgres.on_conflict",
+       .type = T::kChoice,
+       .help = "What a row does that is there already.",
+       .default_value = "error",
+       .choices = {"error", "ignore", "update"},
+       .unsupported_choices = {"ignore", "update"}},
+      {.path = "output.postgres.key",
+       .type = T::kTexts,
+       .help = "Columns that name a row.",
+       .supported = false},
+      {.path = "output.postgres.fence_column",
+       .help = "Column that only grows.",
+       .supported = false},
+      {.path = "output.postgres.fence_by",
+       .type = T::kSelector,
+       .help = "What it is compared with.",
+       .supported = false},
+      {.path = "output.postgres.on_null_value",
+       .type = T::kChoice,
+       .help = "What a tombstone does.",
+       .default_value = "bad",
+       .choices = {"bad", "skip", "delete"},
+       .supported = false},
+      {.path = "output.sqlite",
+       .type = T::kSection,
+       .help = "SQLite, for workers on one host: exactly once per record id."},
+      {.path = "output.sqlite.path",
+       .help = "Database file.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "output.sqlite.table", .help = "Table.", .check = CheckTable, .required = true},
+      {.path = "output.sqlite.columns",
+       .type = T::kSelectorMap,
+       .help = "Column names, and what is written into them.",
+       .check = CheckColumn,
+       .required = true},
+      {.path = "output.kafka", .type = T::kSection, .help = "A topic.", .supported = false},
+      {.path = "output.file", .type = T::kSection, .help = "A file.", .supported = false},
+      {.path = "output.stdout",
+       .type = T::kSection,
+       .help = "Standard output.",
+       .supported = false},
+      {.path = "ledger", .type = T::kSection, .help = "The table of what took effect."},
+      {.path = "ledger.keep",
+       .type = T::kDuration,
+       .help = "How long rows are kept; an id that comes again later takes effect again.",
+       .default_words = "for ever",
+       .min = "1m",
+       .max = "36500d"},
+      {.path = "observe", .type = T::kSection, .help = "What can be seen of the worker."},
+      {.path = "observe.http",
+       .help = "`HOST:PORT` of `/metrics`, `/live`, `/ready`, `/status`; port 0 takes a free one.",
+       .default_words = "no server",
+       .check = CheckListenAddress},
+      {.path = "observe.log", .type = T::kSection, .help = "The log, on standard error."},
+      {.path = "observe.log.level",
+       .type = T::kChoice,
+       .help = "The least that is logged.",
+       .default_value = "info",
+       .choices = {"debug", "info", "warn", "error"}},
+      {.path = "observe.log.format",
+       .type = T::kChoice,
+       .help = "One JSON object a line, or text.",
+       .default_value = "json",
+       .choices = {"json", "text"}},
+  };
+}
+
+}  // namespace
+
+std::span<const Key> Schema() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all = TopKeys();
+    for (const auto& part : {KafkaKeys(), LockKeys(), ProcessingKeys(), OutputKeys()}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const Key* FindKey(std::string_view path) {
+  const auto keys = Schema();
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.path == path; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::string_view ParentOf(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string_view NameOf(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+std::vector<std::string_view> ChildrenOf(std::string_view section) {
+  std::vector<std::string_view> names;
+  for (const Key& key : Schema()) {
+    if (ParentOf(key.path) == section) names.push_back(NameOf(key.path));
+  }
+  return names;
+}
+
+}  // namespace fencepost::config

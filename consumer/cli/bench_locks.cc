@@ -1,0 +1,137 @@
+#include "consumer/cli/bench_locks.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <asio/io_context.hpp>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "locking/core/lock_core.h"
+#include "locking/redis/engine.h"
+
+namespace fencepost::cli {
+namespace {
+
+using locking::BootClock;
+using locking::Instant;
+using locking::LockEvent;
+using locking::Millis;
+
+constexpr Millis kRemember{10'000};
+
+class LockLoop {
+ public:
+  LockLoop(const LockNodes& nodes, int in_flight, bool done)
+      : nodes_(nodes),
+        done_(done),
+        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock,
+              locking::StoreCreation::kNever, [this] { return Random(); }, nullptr),
+        engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [this] { OnStep(); }),
+        begun_(static_cast<std::size_t>(in_flight)) {
+    engine_.Start();
+  }
+
+  bool WaitForQuorum(Millis limit) {
+    const Instant end = BootClock::now() + limit;
+    while (!core_.Available() && BootClock::now() < end) RunFor(Millis(10));
+    return core_.Available();
+  }
+
+  LockBenchResult Run(double seconds) {
+    const Instant start = BootClock::now();
+    end_ = start + locking::Nanos(static_cast<std::int64_t>(seconds * 1e9));
+    for (std::size_t slot = 0; slot < begun_.size(); ++slot) Begin(slot);
+    while (BootClock::now() < end_) RunFor(Millis(20));
+    const double took = std::chrono::duration<double>(BootClock::now() - start).count();
+    std::sort(took_ms_.begin(), took_ms_.end());
+    const auto at = [this](double q) {
+      if (took_ms_.empty()) return 0.0;
+      return static_cast<double>(
+          took_ms_[static_cast<std::size_t>(q * static_cast<double>(took_ms_.size() - 1))]);
+    };
+    return {static_cast<double>(took_ms_.size()) / took, at(0.5), at(0.99), errors_};
+  }
+
+ private:
+  void RunFor(Millis limit) {
+    io_.run_for(limit);
+    io_.restart();
+  }
+
+  void Begin(std::size_t slot) {
+    const locking::Now now = locking::ReadClocks();
+    begun_[slot] = now.boot;
+    name_.clear();
+    fmt::format_to(std::back_inserter(name_), "fencepost:{{bench}}:{:016x}-{}", run_, next_++);
+    core_.Acquire({.name = {name_.data(), name_.size()}, .cookie = slot, .wait = Millis(5000)}, now);
+    engine_.Kick();
+  }
+
+  void OnStep() {
+    while (!core_.events().empty()) {
+      events_.clear();
+      events_.swap(core_.events());
+      const locking::Now now = locking::ReadClocks();
+      for (const LockEvent& event : events_) OnEvent(event, now);
+    }
+  }
+
+  void OnEvent(const LockEvent& event, locking::Now now) {
+    switch (event.kind) {
+      case LockEvent::Kind::kLeased:
+        done_ ? core_.Done(event.lock, 0, kRemember, now) : core_.Release(event.lock, now);
+        break;
+      case LockEvent::Kind::kRoundFailed:
+        break;
+      case LockEvent::Kind::kDone:
+      case LockEvent::Kind::kGaveUp:
+      case LockEvent::Kind::kLost:
+        ++errors_;
+        Begin(event.cookie);
+        break;
+      case LockEvent::Kind::kReleased:
+      case LockEvent::Kind::kCompleted:
+        took_ms_.push_back(
+            std::chrono::duration<float, std::milli>(now.boot - begun_[event.cookie]).count());
+        if (now.boot < end_) Begin(event.cookie);
+        break;
+    }
+  }
+
+  std::uint64_t Random() {
+    if (left_ == 0) {
+      [[maybe_unused]] const ssize_t n = getrandom(bits_.data(), sizeof bits_, 0);
+      left_ = bits_.size();
+    }
+    return bits_[--left_];
+  }
+
+  const LockNodes nodes_;
+  const bool done_;
+  std::array<std::uint64_t, 32> bits_{};
+  std::size_t left_ = 0;
+  asio::io_context io_{1};
+  locking::LockCore core_;
+  locking::RedisEngine engine_;
+  std::vector<Instant> begun_;
+  std::vector<LockEvent> events_;
+  std::vector<float> took_ms_;
+  fmt::memory_buffer name_;
+  const std::uint64_t run_ = Random();
+  std::uint64_t next_ = 0;
+  std::uint64_t errors_ = 0;
+  Instant end_;
+};
+
+}  // namespace
+
+LockBenchResult BenchLocks(const LockNodes& nodes, int in_flight, double seconds, bool done) {
+  LockLoop loop(nodes, in_flight, done);
+  if (!loop.WaitForQuorum(Millis(5000))) return {.errors = 1};
+  return loop.Run(seconds);
+}
+
+}  // namespace fencepost::cli

@@ -1,0 +1,35 @@
+// What the commands share: exit codes, and how a command is registered with the command line.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace fencepost::cli {
+
+enum ExitCode : int {
+  kOk = 0,
+  kFailed = 1,  // it failed while running
+  kUsage = 2,   // the command line or a file is wrong; nothing was started
+};
+
+// Each adds its subcommand to `app`; when that is chosen, `run` is set to what carries it out.
+using Run = std::function<int()>;
+void AddRun(CLI::App& app, Run& run);
+void AddLint(CLI::App& app, Run& run);
+void AddLocks(CLI::App& app, Run& run);
+void AddDemo(CLI::App& app, Run& run);
+void AddBench(CLI::App& app, Run& run);
+void AddVersion(CLI::App& app, Run& run);
+
+// One line to stderr.
+void PrintError(const std::string& line);
+
+std::string Version();
+std::string Commit();
+
+}  // namespace fencepost::cli

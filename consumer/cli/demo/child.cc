@@ -1,0 +1,111 @@
+#include "consumer/cli/demo/child.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "locking/check.h"
+
+namespace fencepost::cli {
+namespace {
+
+std::string ReadAll(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+[[noreturn]] void BecomeChild(const std::vector<std::string>& command, int out, int err) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpgid(0, 0);  // Ctrl-C goes to the demo alone, which ends its children in order
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int in = open("/dev/null", O_RDONLY);
+  dup2(in, STDIN_FILENO);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+}  // namespace
+
+TempFolder::TempFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "fencepost-demo-XXXXXX").string();
+  FENCEPOST_CHECK(mkdtemp(name.data()) != nullptr, name);
+  path_ = name;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  const bool bound = bind(fd, generic, size) == 0 && getsockname(fd, generic, &size) == 0;
+  close(fd);
+  FENCEPOST_CHECK(bound, "no free port on 127.0.0.1");
+  return ntohs(address.sin_port);
+}
+
+Child::Child(std::vector<std::string> command, std::filesystem::path log) : log_(std::move(log)) {
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const int out = open((log_.string() + ".out").c_str(), flags, 0600);
+  const int err = open((log_.string() + ".err").c_str(), flags, 0600);
+  pid_ = fork();
+  if (pid_ == 0) BecomeChild(command, out, err);
+  close(out);
+  close(err);
+  FENCEPOST_CHECK(pid_ > 0, "fork");
+}
+
+Child::~Child() {
+  if (!Running()) return;
+  Signal(SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+void Child::Signal(int signal) const {
+  if (!status_) kill(pid_, signal);
+}
+
+bool Child::Running() { return !Wait(std::chrono::milliseconds(0)).has_value(); }
+
+std::optional<int> Child::Wait(std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!status_) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    } else if (std::chrono::steady_clock::now() >= end) {
+      return std::nullopt;
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  return status_;
+}
+
+std::string Child::Output() const { return ReadAll(log_.string() + ".out"); }
+std::string Child::Errors() const { return ReadAll(log_.string() + ".err"); }
+
+}  // namespace fencepost::cli

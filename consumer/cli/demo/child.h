@@ -1,0 +1,52 @@
+// Processes that the demo starts, and the folder they live in. Children die with the demo, however it
+// ends (PR_SET_PDEATHSIG). Start them from the main thread: the death signal is tied to the thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fencepost::cli {
+
+// A fresh folder under the system's temporary one; removed with all in it.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A port of 127.0.0.1 that was free a moment ago.
+int FreePort();
+
+class Child {
+ public:
+  // stdout and stderr go to `log`.out and `log`.err.
+  Child(std::vector<std::string> command, std::filesystem::path log);
+  ~Child();  // SIGKILL, and waits
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void Signal(int signal) const;
+  [[nodiscard]] bool Running();
+  // The exit status as the shell tells it (128 + n for a signal); nothing when it still runs then.
+  std::optional<int> Wait(std::chrono::milliseconds limit);
+  [[nodiscard]] std::string Output() const;  // stdout so far
+  [[nodiscard]] std::string Errors() const;  // stderr so far
+
+ private:
+  const std::filesystem::path log_;
+  pid_t pid_ = -1;
+  std::optional<int> status_;
+};
+
+}  // namespace fencepost::cli

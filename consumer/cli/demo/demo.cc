@@ -1,0 +1,394 @@
+// fencepost demo: the main job on real parts, with a worker killed and another frozen on the way, and
+// an audit at the end. Read Story from top to bottom.
+#include <hiredis.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "consumer/cli/command.h"
+#include "consumer/cli/demo/child.h"
+#include "consumer/cli/demo/effects.h"
+#include "consumer/cli/demo/stream.h"
+#include "consumer/cli/demo/team.h"
+#include "consumer/kafka/admin.h"
+#include "consumer/kafka/mock_cluster.h"
+
+namespace fencepost::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr int kRedisNodes = 5;
+constexpr int kPartitions = 12;
+constexpr std::size_t kAhead = 100'000;  // records that may stand unread (the mock trims beyond)
+constexpr milliseconds kLookInterval{200};
+constexpr seconds kStepLimit{90};
+
+struct DemoArguments {
+  std::size_t records = 20'000;
+  int workers = 3;
+  std::uint64_t seed = 1;
+  std::string kafka;
+  std::string postgres;
+};
+
+// What ends the demo early: a sentence for the user. Interrupted by a signal: empty.
+using Outcome = tl::expected<void, Error>;
+
+tl::unexpected<Error> Failure(std::string what, std::string hint = "") {
+  return tl::unexpected(Error{"demo", std::move(what), "", std::move(hint)});
+}
+
+class Demo {
+ public:
+  explicit Demo(const DemoArguments& arguments)
+      : arguments_(arguments),
+        name_(fmt::format("demo-{:08x}", std::random_device{}())),
+        terminal_(isatty(STDOUT_FILENO) != 0) {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+
+  Outcome Story() {
+    const std::size_t all = arguments_.records;
+    return StartKafka()
+        .and_then([&] { return StartRedis(); })
+        .and_then([&] { return StartWorkers(); })
+        .and_then([&] { return Produce(all * 40 / 100); })
+        .and_then([&] { return WaitForProcessed(all * 30 / 100); })
+        .and_then([&] { return KillOne(all * 55 / 100); })
+        .and_then([&] { return Produce(all * 70 / 100); })
+        .and_then([&] { return WaitForProcessed(all * 60 / 100); })
+        .and_then([&] { return FreezeOne(all * 85 / 100); })
+        .and_then([&] { return Produce(all); })
+        .and_then([&] { return WaitForTheEnd(); });
+  }
+
+  int Audit();
+
+ private:
+  // --- the parts -----------------------------------------------------------------------------
+
+  Outcome StartKafka() {
+    consumer::KafkaOptions options;
+    topic_ = name_ + "-orders";
+    if (arguments_.kafka.empty()) {
+      auto mock = consumer::MockCluster::Make();
+      if (!mock) return tl::unexpected(mock.error());
+      mock_ = std::move(*mock);
+      options.brokers = mock_->brokers();
+      if (auto made = mock_->CreateTopic(topic_, kPartitions); !made) return made;
+    } else {
+      options.brokers = {arguments_.kafka};
+      auto admin = consumer::KafkaAdmin::Make(options);
+      if (!admin) return tl::unexpected(admin.error());
+      auto made = (*admin)->CreateTopic(topic_, kPartitions, 1, seconds(15));
+      if (!made) return made;
+    }
+    brokers_ = options.brokers;
+    auto producer = consumer::Producer::Make(options, {{"linger.ms", "5"}});
+    if (!producer) return tl::unexpected(producer.error());
+    stream_.emplace(topic_, kPartitions, arguments_.seed, std::move(*producer));
+    Say(fmt::format("Kafka: {} at {}", mock_ ? "in this process" : "real broker", brokers_[0]));
+    return {};
+  }
+
+  Outcome StartRedis() {
+    std::string list;
+    for (int i = 0; i < kRedisNodes; ++i) {
+      int port = 0;
+      for (int attempt = 0; attempt < 5 && port == 0; ++attempt) port = StartRedisServer(i);
+      if (port == 0) return Failure("redis-server does not start", "is redis-server installed?");
+      list += fmt::format("{}127.0.0.1:{}", list.empty() ? "" : ",", port);
+    }
+    redis_list_ = list;
+    Child init({"/proc/self/exe", "locks", "init", "--redis", list}, folder_.path() / "locks-init");
+    if (init.Wait(seconds(20)) != 0) return Failure("locks init failed: " + init.Errors());
+    Say("Redis: 5 independent primaries at " + list);
+    return {};
+  }
+
+  // The port, or 0 if the server did not come up (the port may have been taken meanwhile).
+  int StartRedisServer(int node) {
+    const int port = FreePort();
+    const auto folder = folder_.path() / fmt::format("redis-{}", node);
+    std::filesystem::create_directories(folder);
+    auto server = std::make_unique<Child>(
+        std::vector<std::string>{"redis-server", "--bind", "127.0.0.1", "--port",
+                                 std::to_string(port), "--save", "", "--appendonly", "no",
+                                 "--maxmemory-policy", "noeviction", "--dir", folder.string()},
+        folder / "log");
+    const auto end = steady_clock::now() + seconds(10);
+    while (server->Running() && steady_clock::now() < end) {
+      redisContext* context = redisConnect("127.0.0.1", port);
+      const bool up = context != nullptr && context->err == 0;
+      redisFree(context);
+      if (up) {
+        redis_.push_back(std::move(server));
+        return port;
+      }
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return 0;
+  }
+
+  Outcome StartWorkers() {
+    auto effects = arguments_.postgres.empty()
+                       ? MakeSqliteEffects(folder_.path() / "effects.db")
+                       : MakePostgresEffects(arguments_.postgres, name_);
+    if (!effects) return tl::unexpected(effects.error());
+    effects_ = std::move(*effects);
+    const std::string file = folder_.path() / "demo.yaml";
+    std::ofstream(file) << PipelineYaml();
+    team_.emplace(folder_.path(), file, arguments_.workers);
+    Say(fmt::format("{} workers, output {}", arguments_.workers,
+                    arguments_.postgres.empty() ? "SQLite" : "PostgreSQL"));
+    return WaitUntil("the workers join the group", [this] {
+      return team_->SumRunning().partitions == kPartitions;
+    }).map([this] { started_ = steady_clock::now(); });
+  }
+
+  [[nodiscard]] std::string PipelineYaml() const {
+    std::string nodes = redis_list_;
+    return fmt::format(
+        "version: 1\n"
+        "name: {}\n"
+        "guarantee: exactly-once\n"
+        "kafka:\n"
+        "  brokers: ['{}']\n"
+        "  topics: [{}]\n"
+        "  start_from: earliest\n"
+        "  commit_interval: 500ms\n"
+        "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: 300}}\n"
+        "record_id: json:/order_id\n"
+        "lock:\n"
+        "  redis: {{nodes: [{}]}}\n"
+        "  ttl: 3s\n"
+        "  min_validity: 1s\n"
+        "output:\n{}",
+        name_, brokers_[0], topic_, mock_ ? 4000 : 6000, nodes, effects_->OutputYaml());
+  }
+
+  // --- the story's steps ---------------------------------------------------------------------
+
+  Outcome Produce(std::size_t total) {
+    while (stream_->produced() < total) {
+      const std::size_t step = std::min(total, stream_->produced() + 10'000);
+      if (auto made = stream_->ProduceUpTo(step); !made) return made;
+      auto room = WaitUntil("the workers keep up", [this] {
+        const auto count = effects_->Count();
+        return count && stream_->unique().size() < *count + kAhead;
+      });
+      if (!room) return room;
+    }
+    return {};
+  }
+
+  Outcome WaitForProcessed(std::size_t records) {
+    return WaitUntil(fmt::format("{} records are processed", records), [this, records] {
+      const Totals sum = team_->Sum();
+      return static_cast<std::size_t>(sum.processed + sum.skipped) >= records;
+    });
+  }
+
+  // With the output locked, the workers take leases for what is produced meanwhile and cannot finish:
+  // so the one that is struck does hold some.
+  tl::expected<int, Error> StrikeWhileHolding(std::size_t produce_to,
+                                              const std::function<void(int)>& strike) {
+    if (auto locked = effects_->Lock(); !locked) return tl::unexpected(locked.error());
+    int victim = -1;
+    Outcome ready = stream_->ProduceUpTo(produce_to);
+    if (ready) {
+      ready = WaitUntil("a worker holds leases", [this, &victim] {
+        return (victim = team_->BusiestHolder()) >= 0;
+      });
+    }
+    if (ready) strike(victim);
+    effects_->Unlock();
+    if (!ready) return tl::unexpected(ready.error());
+    return victim;
+  }
+
+  Outcome KillOne(std::size_t produce_to) {
+    const auto victim = StrikeWhileHolding(produce_to, [this](int worker) { team_->Kill(worker); });
+    if (!victim) return tl::unexpected(victim.error());
+    ++killed_;
+    Say(fmt::format("killed worker-{} (SIGKILL) while it held leases", *victim + 1));
+    return {};
+  }
+
+  Outcome FreezeOne(std::size_t produce_to) {
+    const std::int64_t before = team_->SumRunning().takeovers;
+    const auto victim =
+        StrikeWhileHolding(produce_to, [this](int worker) { team_->Freeze(worker); });
+    if (!victim) return tl::unexpected(victim.error());
+    ++frozen_;
+    Say(fmt::format("froze worker-{} (SIGSTOP) while it held leases", *victim + 1));
+    auto taken = WaitUntil("others take the frozen worker's records over", [this, before] {
+      const Totals running = team_->SumRunning();
+      return running.takeovers > before && running.partitions == kPartitions && running.lag == 0;
+    });
+    if (!taken) return taken;
+    team_->Thaw(*victim);
+    Say(fmt::format("thawed worker-{}: its leases are over, its late writes are refused",
+                    *victim + 1));
+    return {};
+  }
+
+  Outcome WaitForTheEnd() {
+    auto done = WaitUntil("every record is finished and committed", [this] {
+      const Totals running = team_->SumRunning();
+      const auto count = effects_->Count();
+      return count && *count >= stream_->unique().size() && running.lag == 0 &&
+             running.commit_gap == 0 && running.partitions == kPartitions;
+    });
+    if (!done) return done;
+    seconds_ = std::chrono::duration<double>(steady_clock::now() - started_).count();
+    team_->Look();
+    sum_ = team_->Sum();
+    const std::string trouble = team_->StopAll(seconds(40));
+    return trouble.empty() ? Outcome() : Failure(trouble);
+  }
+
+  // --- watching ------------------------------------------------------------------------------
+
+  Outcome WaitUntil(const std::string& what, const std::function<bool()>& condition) {
+    const auto end = steady_clock::now() + kStepLimit + seconds(arguments_.records / 1000);
+    for (;;) {
+      if (team_) {
+        team_->Look();
+        Show();
+        if (const std::string trouble = team_->UnexpectedEnd(); !trouble.empty()) {
+          return Failure(trouble);
+        }
+      }
+      if (condition()) return {};
+      if (steady_clock::now() >= end) return Failure("waited too long until " + what);
+      const timespec pause{0, std::chrono::nanoseconds(kLookInterval).count()};
+      if (sigtimedwait(&signals_, nullptr, &pause) > 0) return Failure("interrupted");
+    }
+  }
+
+  void Show() {
+    if (!terminal_) {
+      if (steady_clock::now() < next_line_) return;
+      next_line_ = steady_clock::now() + seconds(1);
+      const Totals sum = team_->Sum();
+      std::printf("produced %zu, done %ld, skipped %ld, in flight %ld, contended %ld, expired %ld, "
+                  "fenced %ld, lag %ld\n",
+                  stream_->produced(), sum.processed, sum.skipped, team_->SumRunning().in_flight,
+                  sum.contended, sum.expired, sum.fenced, team_->SumRunning().lag);
+      std::fflush(stdout);
+      return;
+    }
+    if (table_lines_ > 0) std::printf("\033[%zuA", table_lines_);
+    const auto lines = team_->Table();
+    for (const std::string& line : lines) std::printf("\033[2K%s\n", line.c_str());
+    std::printf("\033[2Kproduced %zu of %zu\n", stream_->produced(), arguments_.records);
+    table_lines_ = lines.size() + 1;
+    std::fflush(stdout);
+  }
+
+  void Say(const std::string& line) {
+    std::printf("%s%s\n", terminal_ ? "\033[2K" : "", line.c_str());
+    std::fflush(stdout);
+    table_lines_ = 0;
+  }
+
+  const DemoArguments arguments_;
+  const std::string name_;
+  const bool terminal_;
+  sigset_t signals_{};
+  TempFolder folder_;
+  std::string topic_, redis_list_;
+  std::vector<std::string> brokers_;
+  std::unique_ptr<consumer::MockCluster> mock_;
+  std::vector<std::unique_ptr<Child>> redis_;
+  std::optional<Stream> stream_;
+  std::unique_ptr<Effects> effects_;
+  std::optional<Team> team_;  // after what it needs: ends first
+  int killed_ = 0, frozen_ = 0;
+  Totals sum_;
+  steady_clock::time_point started_, next_line_;
+  double seconds_ = 0;
+  std::size_t table_lines_ = 0;
+};
+
+// Counts apart from everything that the workers say.
+int Demo::Audit() {
+  const auto rows = effects_->Audit();
+  if (!rows) {
+    PrintError(rows.error().Line());
+    return kFailed;
+  }
+  std::size_t effects = 0, lost = 0, duplicated = 0, foreign = 0;
+  for (const auto& [id, count] : *rows) {
+    effects += static_cast<std::size_t>(count);
+    duplicated += static_cast<std::size_t>(count - 1);
+    if (stream_->unique().count(id) == 0) ++foreign;
+  }
+  for (const std::string& id : stream_->unique()) lost += rows->count(id) == 0 ? 1 : 0;
+  const nlohmann::ordered_json summary = {
+      {"produced", stream_->produced()},
+      {"unique", stream_->unique().size()},
+      {"effects", effects},
+      {"lost", lost},
+      {"duplicated", duplicated},
+      {"workers_killed", killed_},
+      {"workers_frozen", frozen_},
+      {"lock_contended", sum_.contended},
+      {"lock_expired", sum_.expired},
+      {"fencing_rejected", sum_.fenced},
+      {"dedupe_skipped", sum_.skipped},
+      {"records_per_second", std::llround(static_cast<double>(stream_->produced()) / seconds_)}};
+  std::string trouble;
+  if (lost + duplicated + foreign > 0) trouble = "the effects are not exactly the unique ids";
+  if (sum_.takeovers == 0) trouble = "no lease was taken over: nothing was shown";
+  if (sum_.skipped == 0) trouble = "no duplicate was skipped: nothing was shown";
+  if (sum_.violations > 0) trouble = "a worker counted an invariant violation";
+  if (!trouble.empty()) PrintError("demo: " + trouble);
+  std::printf("%s\n", summary.dump().c_str());
+  return trouble.empty() ? kOk : kFailed;
+}
+
+int RunDemo(const DemoArguments& arguments) {
+  if (arguments.workers < 3 || arguments.records < 1000) {
+    PrintError("demo: needs at least 3 workers (one is killed, one frozen) and 1000 records");
+    return kUsage;
+  }
+  Demo demo(arguments);
+  if (const auto told = demo.Story(); !told) {
+    PrintError("demo: " + told.error().Line());
+    return kFailed;
+  }
+  return demo.Audit();
+}
+
+}  // namespace
+
+void AddDemo(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<DemoArguments>();
+  CLI::App* command = app.add_subcommand(
+      "demo", "the main job on real parts: a worker is killed, another frozen, the effects audited");
+  command->add_option("--records", arguments->records, "how many")->capture_default_str();
+  command->add_option("--workers", arguments->workers, "at least 3")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "of the stream")->capture_default_str();
+  command->add_option("--kafka", arguments->kafka, "HOST:PORT of a real broker");
+  command->add_option("--postgres", arguments->postgres, "DSN, instead of SQLite");
+  command->callback([&run, arguments] { run = [arguments] { return RunDemo(*arguments); }; });
+}
+
+}  // namespace fencepost::cli

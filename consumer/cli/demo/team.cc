@@ -1,0 +1,133 @@
+#include "consumer/cli/demo/team.h"
+
+#include <csignal>
+
+#include <fmt/format.h>
+
+namespace fencepost::cli {
+namespace {
+
+std::string_view StateName(WorkerState state) {
+  switch (state) {
+    case WorkerState::kKilled: return "killed";
+    case WorkerState::kFrozen: return "frozen";
+    case WorkerState::kRunning: break;
+  }
+  return "running";
+}
+
+std::string LastLine(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const std::size_t start = text.rfind('\n', end);
+  return text.substr(start == std::string::npos ? 0 : start + 1, end - start);
+}
+
+}  // namespace
+
+Team::Team(const std::filesystem::path& folder, const std::string& pipeline_file, int workers) {
+  for (int i = 1; i <= workers; ++i) {
+    Member& member = members_.emplace_back();
+    member.name = fmt::format("worker-{}", i);
+    member.child = std::make_unique<Child>(
+        std::vector<std::string>{"/proc/self/exe", "run", pipeline_file, "--http", "127.0.0.1:0",
+                                 "--worker", member.name},
+        folder / member.name);
+  }
+}
+
+void Team::Look() {
+  for (Member& member : members_) {
+    if (member.state != WorkerState::kRunning) continue;
+    if (member.url.empty()) {
+      const std::string output = member.child->Output();
+      const std::size_t at = output.find("http://");
+      if (at == std::string::npos) continue;
+      member.url = output.substr(at, output.find('\n', at) - at);
+    }
+    if (const auto totals = Scrape(member.url)) member.last = *totals;
+  }
+}
+
+Totals Team::Sum() const {
+  Totals sum;
+  for (const Member& member : members_) sum += member.last;
+  return sum;
+}
+
+Totals Team::SumRunning() const {
+  Totals sum;
+  for (const Member& member : members_) {
+    if (member.state == WorkerState::kRunning) sum += member.last;
+  }
+  return sum;
+}
+
+int Team::BusiestHolder() const {
+  int busiest = -1;
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].state != WorkerState::kRunning || members_[i].last.held <= most) continue;
+    most = members_[i].last.held;
+    busiest = static_cast<int>(i);
+  }
+  return busiest;
+}
+
+void Team::Kill(int worker) {
+  Member& member = members_[static_cast<std::size_t>(worker)];
+  member.child->Signal(SIGKILL);
+  member.state = WorkerState::kKilled;
+}
+
+void Team::Freeze(int worker) {
+  Member& member = members_[static_cast<std::size_t>(worker)];
+  member.child->Signal(SIGSTOP);
+  member.state = WorkerState::kFrozen;
+}
+
+void Team::Thaw(int worker) {
+  Member& member = members_[static_cast<std::size_t>(worker)];
+  member.child->Signal(SIGCONT);
+  member.state = WorkerState::kRunning;
+}
+
+std::string Team::UnexpectedEnd() {
+  for (Member& member : members_) {
+    if (member.state == WorkerState::kKilled || member.child->Running()) continue;
+    return fmt::format("{} ended by itself: {}", member.name, LastLine(member.child->Errors()));
+  }
+  return "";
+}
+
+std::string Team::StopAll(std::chrono::milliseconds limit) {
+  for (const Member& member : members_) {
+    if (member.state != WorkerState::kKilled) member.child->Signal(SIGTERM);
+  }
+  for (Member& member : members_) {
+    if (member.state == WorkerState::kKilled) continue;
+    const auto status = member.child->Wait(limit);
+    if (!status) return member.name + " did not end on SIGTERM in time";
+    if (*status != 0) {
+      return fmt::format("{} ended with {}: {}", member.name, *status,
+                         LastLine(member.child->Errors()));
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> Team::Table() const {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("{:<10} {:<8} {:>9} {:>9} {:>7} {:>9} {:>8} {:>7} {:>8}", "worker",
+                              "state", "done", "in flight", "leases", "contended", "expired",
+                              "fenced", "skipped"));
+  for (const Member& member : members_) {
+    const Totals& t = member.last;
+    lines.push_back(fmt::format("{:<10} {:<8} {:>9} {:>9} {:>7} {:>9} {:>8} {:>7} {:>8}",
+                                member.name, StateName(member.state), t.processed, t.in_flight,
+                                t.held, t.contended, t.expired, t.fenced, t.skipped));
+  }
+  return lines;
+}
+
+}  // namespace fencepost::cli

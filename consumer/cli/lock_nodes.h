@@ -1,0 +1,31 @@
+// How commands that work on the lock store alone name its nodes: --redis A,B,C or a pipeline file.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "locking/core/options.h"
+#include "locking/redis/options.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fencepost::cli {
+
+struct LockNodeArguments {
+  std::string redis;     // A,B,C
+  std::string file;      // or a pipeline file
+  std::string username;
+  std::string password_file;
+};
+void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments);
+
+struct LockNodes {
+  locking::RedisOptions redis;
+  locking::LockOptions lock;
+};
+// Nothing when the arguments or the file are wrong: that was printed (exit 2).
+std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments);
+
+}  // namespace fencepost::cli

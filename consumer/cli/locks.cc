@@ -1,0 +1,175 @@
+// fencepost locks init|status: the lock store, looked at and created.
+#include <sys/random.h>
+
+#include <asio/io_context.hpp>
+#include <cstdio>
+#include <functional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "consumer/cli/command.h"
+#include "consumer/cli/lock_nodes.h"
+#include "locking/core/lock_core.h"
+#include "locking/redis/engine.h"
+
+namespace fencepost::cli {
+namespace {
+
+using locking::BootClock;
+using locking::Millis;
+using locking::NodeStatus;
+using locking::StoreCreation;
+
+struct LocksArguments {
+  LockNodeArguments nodes;
+  bool force = false;
+  long max_ttl_ms = 0;
+  int timeout_s = 10;
+};
+
+std::uint64_t RandomBits() {
+  std::uint64_t bits = 0;
+  [[maybe_unused]] const ssize_t n = getrandom(&bits, sizeof bits, 0);
+  return bits;
+}
+
+// A store looked at by one client for a while.
+class StoreView {
+ public:
+  StoreView(const LockNodes& nodes, StoreCreation creation)
+      : nodes_(nodes),
+        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, RandomBits, nullptr),
+        engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [] {}) {
+    engine_.Start();
+  }
+
+  // Until `enough`, or the limit; true if enough.
+  bool WatchUntil(const std::function<bool()>& enough, Millis limit) {
+    const auto end = BootClock::now() + limit;
+    while (!enough()) {
+      if (BootClock::now() >= end) return false;
+      io_.run_for(Millis(10));
+      io_.restart();
+    }
+    return true;
+  }
+
+  [[nodiscard]] const locking::Store& store() const { return core_.store(); }
+  [[nodiscard]] NodeStatus Status(int node) const {
+    return core_.store().Status(node, locking::ReadClocks());
+  }
+  [[nodiscard]] int size() const { return static_cast<int>(nodes_.redis.nodes.size()); }
+  [[nodiscard]] const std::string& Address(int node) const {
+    return nodes_.redis.nodes[static_cast<std::size_t>(node)];
+  }
+
+ private:
+  const LockNodes nodes_;
+  asio::io_context io_{1};
+  locking::LockCore core_;
+  locking::RedisEngine engine_;
+};
+
+std::string Describe(const NodeStatus& status) {
+  std::string text = !status.connected                     ? "down"
+                     : status.quarantined                  ? "quarantined"
+                     : status.open                         ? "ok"
+                     : status.problem.empty()              ? "no lock store"
+                                                           : "refused";
+  if (status.quarantined) {
+    text += fmt::format(" for {:.1f} s", static_cast<double>(status.quarantine_left.count()) / 1000);
+  }
+  if (status.sentinel) {
+    text += fmt::format(", store {} node {} of {} epoch {} max_ttl {} ms{}",
+                        status.sentinel->store_id.substr(0, 8), status.sentinel->index,
+                        status.sentinel->nodes, status.sentinel->epoch,
+                        status.sentinel->max_ttl.count(), status.sentinel->complete ? "" : ", forming");
+  }
+  if (status.clock_offset) {
+    text += fmt::format(", clock {:+.3f} s", static_cast<double>(status.clock_offset->count()) / 1e9);
+  }
+  if (!status.problem.empty()) text += ": " + status.problem;
+  return text;
+}
+
+void Print(const StoreView& view) {
+  for (int node = 0; node < view.size(); ++node) {
+    std::printf("%c  %-24s %s\n", 'a' + node, view.Address(node).c_str(),
+                Describe(view.Status(node)).c_str());
+  }
+}
+
+int Init(const LocksArguments& arguments) {
+  auto nodes = ResolveLockNodes(arguments.nodes);
+  if (!nodes) return kUsage;
+  if (arguments.max_ttl_ms > 0) nodes->lock.max_ttl = Millis(arguments.max_ttl_ms);
+  if (arguments.force) {
+    std::fprintf(stderr, "fencepost: --force writes a new store over what stands there: leases that "
+                         "are held now may be granted again before they end\n");
+  }
+  StoreView view(*nodes, arguments.force ? StoreCreation::kForced : StoreCreation::kBlessed);
+  const bool settled = view.WatchUntil(
+      [&view] {
+        const auto problem = view.store().Problem();
+        // What is missing may still come: a node that connects a moment later, a store half formed.
+        const bool final = problem && problem->code != "no_store" && problem->code != "store_incomplete";
+        return view.store().Created() || final;
+      },
+      std::chrono::seconds(arguments.timeout_s));
+  Print(view);
+  if (const auto problem = view.store().Problem()) {
+    PrintError(problem->Line());
+    return kFailed;
+  }
+  if (!settled) {
+    PrintError("not all lock nodes answered; nothing is created before all do");
+    return kFailed;
+  }
+  std::printf("lock store %s created over %d nodes; it counts at once\n",
+              view.store().store_id().c_str(), view.size());
+  return kOk;
+}
+
+int Status(const LocksArguments& arguments) {
+  const auto nodes = ResolveLockNodes(arguments.nodes);
+  if (!nodes) return kUsage;
+  StoreView view(*nodes, StoreCreation::kNever);
+  view.WatchUntil(
+      [&view] {
+        for (int node = 0; node < view.size(); ++node) {
+          if (!view.Status(node).connected) return false;
+        }
+        return true;
+      },
+      Millis(2000));
+  Print(view);
+  const bool available = view.store().Available();
+  if (const auto problem = view.store().Problem()) PrintError(problem->Line());
+  std::printf("quorum: %s (%d of %d needed)\n", available ? "available" : "not available",
+              locking::Quorum(view.size()), view.size());
+  return available ? kOk : kFailed;
+}
+
+}  // namespace
+
+void AddLocks(CLI::App& app, Run& run) {
+  CLI::App* locks = app.add_subcommand("locks", "the lock store: init, status");
+  locks->require_subcommand(1);
+  const auto arguments = std::make_shared<LocksArguments>();
+
+  CLI::App* init = locks->add_subcommand("init", "create the lock store; it counts at once");
+  AddLockNodeOptions(*init, arguments->nodes);
+  init->add_flag("--force", arguments->force, "write over a store that stands there");
+  init->add_option("--max-ttl", arguments->max_ttl_ms, "longest ttl of a lock, e.g. 30s")
+      ->transform(CLI::AsNumberWithUnit(
+          std::map<std::string, long>{{"ms", 1}, {"s", 1000}, {"m", 60'000}}));
+  init->add_option("--timeout", arguments->timeout_s, "seconds to wait for all nodes");
+  init->callback([&run, arguments] { run = [arguments] { return Init(*arguments); }; });
+
+  CLI::App* status = locks->add_subcommand("status", "the nodes, the quorum, the clocks");
+  AddLockNodeOptions(*status, arguments->nodes);
+  status->callback([&run, arguments] { run = [arguments] { return Status(*arguments); }; });
+}
+
+}  // namespace fencepost::cli

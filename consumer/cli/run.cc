@@ -1,0 +1,229 @@
+// fencepost run FILE...: the workers of these pipelines, until SIGTERM or SIGINT.
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <set>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "consumer/cli/command.h"
+#include "consumer/cli/pipelines.h"
+#include "consumer/worker.h"
+#include "metrics/http_server.h"
+#include "metrics/log.h"
+#include "metrics/page.h"
+#include "metrics/status_json.h"
+
+namespace fencepost::cli {
+namespace {
+
+using consumer::PipelineOptions;
+using consumer::Worker;
+using locking::Severity;
+
+struct RunArguments {
+  std::vector<std::string> files;
+  std::string http;
+  std::string worker;
+};
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string WorkerName(const RunArguments& arguments) {
+  if (!arguments.worker.empty()) return arguments.worker;
+  if (std::string name = FromEnvironment("FENCEPOST_WORKER"); !name.empty()) return name;
+  char host[256] = "host";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("{}-{}-{:08x}", host, getpid(), std::random_device{}());
+}
+
+// SIGTERM and SIGINT as something to poll, and a way for workers to wake the main thread.
+class StopSignals {
+ public:
+  // Before any thread starts, so that every thread has them blocked.
+  StopSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+    signals_ = signalfd(-1, &set, SFD_CLOEXEC);
+    event_ = eventfd(0, EFD_CLOEXEC);
+  }
+  ~StopSignals() {
+    close(signals_);
+    close(event_);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  void Wake() const {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = write(event_, &one, sizeof one);
+  }
+  // Blocks until a signal or Wake.
+  void Wait() const {
+    pollfd fds[] = {{signals_, POLLIN, 0}, {event_, POLLIN, 0}};
+    while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+    }
+    char buffer[sizeof(signalfd_siginfo)];
+    for (const pollfd& fd : fds) {
+      if ((fd.revents & POLLIN) == 0) continue;
+      [[maybe_unused]] const ssize_t n = read(fd.fd, buffer, fd.fd == event_ ? 8 : sizeof buffer);
+    }
+  }
+
+ private:
+  int signals_;
+  int event_;
+};
+
+// --http, else FENCEPOST_HTTP, else the files' own; one server a process.
+tl::expected<std::string, std::string> HttpAddress(const RunArguments& arguments,
+                                                   const std::vector<PipelineOptions>& pipelines) {
+  if (!arguments.http.empty()) return arguments.http;
+  if (std::string address = FromEnvironment("FENCEPOST_HTTP"); !address.empty()) return address;
+  std::set<std::string> addresses;
+  for (const PipelineOptions& pipeline : pipelines) {
+    if (!pipeline.observe.http.empty()) addresses.insert(pipeline.observe.http);
+  }
+  if (addresses.size() > 1) {
+    return tl::unexpected("the files name several observe.http addresses (" + *addresses.begin() +
+                          ", " + *addresses.rbegin() + "); a process has one: give it with --http");
+  }
+  return addresses.empty() ? std::string() : *addresses.begin();
+}
+
+metrics::LogOptions LogOptionsOf(const PipelineOptions& pipeline, const std::string& worker) {
+  metrics::LogOptions options;
+  options.worker = worker;
+  options.level = metrics::SeverityFromName(pipeline.observe.log_level).value_or(Severity::kInfo);
+  options.format = pipeline.observe.log_format == "text" ? metrics::LogFormat::kText
+                                                         : metrics::LogFormat::kJson;
+  return options;
+}
+
+class Process {
+ public:
+  Process(const std::vector<PipelineOptions>& pipelines, const std::string& worker)
+      : log_(LogOptionsOf(pipelines.front(), worker)), page_({Version(), Commit()}) {
+    for (const PipelineOptions& options : pipelines) {
+      const auto added = page_.Add({.name = options.name,
+                                    .nodes = static_cast<int>(options.lock.redis.nodes.size()),
+                                    .lock_ttl = options.lock.lock.ttl,
+                                    .config_hash = options.config_hash}, &log_);
+      workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
+    }
+  }
+
+  tl::expected<void, Error> StartHttp(const std::string& address) {
+    auto server = metrics::HttpServer::Start(
+        address, {.metrics = [this] { return page_.Render(); },
+                  .live = [this] { return Liveness(); },
+                  .ready = [this] { return page_.CurrentReadiness(); },
+                  .status = [this] { return Status(); }});
+    if (!server) return tl::unexpected(server.error());
+    server_ = std::move(*server);
+    std::printf("listening on http://%s\n", server_->bound().c_str());
+    std::fflush(stdout);
+    log_.Write(Severity::kInfo, "", "http_listening", "http://" + server_->bound());
+    return {};
+  }
+
+  int RunUntilStopped(const StopSignals& signals) {
+    for (const auto& worker : workers_) {
+      worker->OnFailure([&signals] { signals.Wake(); });
+      if (const auto started = worker->Start(); !started) {
+        PrintError(started.error().Line());
+        return kUsage;
+      }
+    }
+    signals.Wait();
+    for (const auto& worker : workers_) worker->RequestStop();
+    std::thread joiner([this, &signals] {
+      for (const auto& worker : workers_) {
+        if (auto error = worker->Join()) errors_.push_back(std::move(*error));
+      }
+      ended_ = true;
+      signals.Wake();
+    });
+    while (!ended_) {
+      signals.Wait();  // a second signal: at once
+      if (!ended_) {
+        for (const auto& worker : workers_) worker->RequestStop();
+      }
+    }
+    joiner.join();
+    for (const Error& error : errors_) PrintError(error.Line());
+    return errors_.empty() ? kOk : kFailed;
+  }
+
+ private:
+  metrics::Readiness Liveness() const {
+    for (const auto& worker : workers_) {
+      if (!worker->Live()) return {false, worker->Status().pipeline + ": the engine does not tick"};
+    }
+    return {true, ""};
+  }
+
+  std::string Status() const {
+    std::vector<consumer::WorkerStatus> rows;
+    for (const auto& worker : workers_) {
+      rows.push_back(worker->Status());
+      rows.back().version = Version();
+      rows.back().last_errors = log_.LastErrors(rows.back().pipeline);
+    }
+    return metrics::StatusJson(rows);
+  }
+
+  metrics::Log log_;
+  metrics::MetricsPage page_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Error> errors_;
+  std::atomic<bool> ended_{false};
+  std::unique_ptr<metrics::HttpServer> server_;  // last: it asks all the others
+};
+
+int RunPipelines(const RunArguments& arguments) {
+  const StopSignals signals;
+  const auto pipelines = LoadPipelines(arguments.files);
+  if (!pipelines) return kUsage;
+  const auto address = HttpAddress(arguments, *pipelines);
+  if (!address) {
+    PrintError(address.error());
+    return kUsage;
+  }
+  Process process(*pipelines, WorkerName(arguments));
+  if (!address->empty()) {
+    if (const auto started = process.StartHttp(*address); !started) {
+      PrintError(started.error().Line());
+      return kFailed;
+    }
+  }
+  return process.RunUntilStopped(signals);
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand("run", "run pipelines until SIGTERM or SIGINT");
+  command->add_option("FILE", arguments->files, "pipeline files")->required();
+  command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status");
+  command->add_option("--worker", arguments->worker, "this worker's name");
+  command->callback([&run, arguments] { run = [arguments] { return RunPipelines(*arguments); }; });
+}
+
+}  // namespace fencepost::cli

@@ -1,0 +1,301 @@
+// The flow's partitions: assigned, revoked, committed; how much may be in flight; what is reported.
+#include <algorithm>
+#include <utility>
+
+#include "consumer/flow/flow.h"
+#include "consumer/flow/partition.h"
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr Millis kReportInterval{1000};
+
+}  // namespace
+
+FlowOptions FlowOptionsOf(const PipelineOptions& options) {
+  FlowOptions flow;
+  flow.pipeline = options.name;
+  flow.record_id = options.record_id;
+  flow.order = options.processing.order;
+  flow.on_id_conflict = options.on_id_conflict;
+  flow.max_in_flight = static_cast<std::size_t>(options.processing.max_in_flight);
+  flow.max_in_flight_bytes = options.processing.max_in_flight_bytes;
+  flow.lock_wait = options.lock.wait;
+  flow.remember_done = options.lock.lock.remember_done;
+  flow.commit_interval = options.kafka.commit_interval;
+  return flow;
+}
+
+Flow::Flow(FlowOptions options, locking::LockCore* locks, ConsumerObserver* observer)
+    : options_(std::move(options)), locks_(locks), observer_(observer) {}
+
+Flow::~Flow() = default;
+
+void Flow::OnClusterId(std::string cluster_id) {
+  identifier_ = std::make_unique<Identifier>(options_.record_id, std::move(cluster_id));
+}
+
+// --- assigned and revoked ----------------------------------------------------------------------
+
+void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now) {
+  for (const AssignedPartition& assigned : partitions) {
+    auto partition = std::make_unique<Partition>();
+    partition->index = assigned.partition;
+    partition->where = assigned.where;
+    partition->epoch = assigned.epoch;
+    partition->position = partition->watermark = assigned.start;
+    partition->committing = partition->committed = assigned.start;
+    std::unique_ptr<Partition>& place = partitions_[assigned.partition];
+    FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
+    place = std::move(partition);
+    if (paused_) actions_.pause.push_back(assigned.partition);
+  }
+  if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
+  Regulate(now);
+}
+
+void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline,
+                     Now now) {
+  draining_ = true;
+  drain_lost_ = lost;
+  drain_deadline_ = lost ? now.boot : deadline;
+  drain_partitions_ = partitions;
+  for (const PartitionIndex index : partitions) {
+    const auto found = partitions_.find(index);
+    if (found == partitions_.end()) continue;
+    Partition& partition = *found->second;
+    partition.revoking = true;
+    // Only the leased prefix of each chain is finished; the rest leaves no trace for the next owner.
+    for (InFlight* in : partition.records) {
+      if (in->stage == Stage::kLocking || in->stage == Stage::kGranted) BackToQueue(*in, now);
+    }
+  }
+  CheckDrained(now);
+}
+
+void Flow::CheckDrained(Now now) {
+  if (!draining_) return;
+  if (now.boot < drain_deadline_) {
+    for (const PartitionIndex index : drain_partitions_) {
+      const auto found = partitions_.find(index);
+      if (found != partitions_.end() && found->second->Busy()) return;
+    }
+  }
+  draining_ = false;
+  drain_deadline_ = Instant::max();
+  std::vector<PartitionOffset> offsets;
+  for (const PartitionIndex index : drain_partitions_) {
+    const auto found = partitions_.find(index);
+    if (found == partitions_.end()) continue;
+    Partition& partition = *found->second;
+    if (!drain_lost_ && partition.watermark > partition.committed) {
+      offsets.push_back({partition.index, partition.epoch, partition.watermark});
+    }
+    Abandon(partition, now);
+    observer_->OnPartitionGone(partition.where);
+    leaving_.push_back(std::move(found->second));
+    partitions_.erase(found);
+  }
+  Sweep();
+  actions_.drained = std::move(offsets);
+}
+
+// The partition is no longer ours. Records that the output has in its hands stay until it answers.
+void Flow::Abandon(Partition& partition, Now now) {
+  std::deque<InFlight*> records;
+  records.swap(partition.records);
+  for (InFlight* in : records) {
+    if (in->stage == Stage::kWriting) {
+      partition.records.push_back(in);
+    } else {
+      Drop(*in, now);
+    }
+  }
+}
+
+void Flow::Drop(InFlight& in, Now now) {
+  if (in.stage == Stage::kTwin) {
+    const auto owner = owners_.find(in.identity.id);
+    InFlight* at = owner == owners_.end() ? nullptr : owner->second;
+    while (at != nullptr && at->twin_after != &in) at = at->twin_after;
+    if (at != nullptr) at->twin_after = std::exchange(in.twin_after, nullptr);
+  } else if (in.stage != Stage::kFinished && in.stage != Stage::kBlocked) {
+    BackToQueue(in, now);
+  }
+  in.stage = Stage::kFinished;
+  LeaveChain(in, now);
+  LeaveOwnership(in, now);
+  --in_flight_;
+  in_flight_bytes_ -= in.record.Bytes();
+  Recycle(in);
+}
+
+void Flow::Sweep() {
+  std::erase_if(leaving_, [](const auto& partition) { return partition->writing == 0; });
+}
+
+void Flow::StopTaking() { taking_ = false; }
+
+void Flow::HurryDrain(Now now) {
+  drain_deadline_ = std::min(drain_deadline_, now.boot);
+  CheckDrained(now);
+}
+
+Flow::Partition* Flow::Find(PartitionIndex index, AssignmentEpoch epoch) {
+  const auto found = partitions_.find(index);
+  if (found == partitions_.end() || found->second->epoch != epoch) return nullptr;
+  return found->second.get();
+}
+
+// --- offsets -----------------------------------------------------------------------------------
+
+void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
+  for (const PartitionEnd& end : ends) {
+    Partition* partition = Find(end.partition, end.epoch);
+    if (partition == nullptr) continue;
+    // Everything up to here was delivered or is a hole: the watermark may pass the holes.
+    partition->position = std::max(partition->position, end.end);
+    partition->end = std::max(partition->end, end.end);
+    AdvanceWatermark(*partition);
+  }
+  observer_->OnProgress(now.wall.time_since_epoch());
+}
+
+void Flow::OnHighWatermark(const std::vector<PartitionEnd>& ends) {
+  for (const PartitionEnd& end : ends) {
+    if (Partition* partition = Find(end.partition, end.epoch)) {
+      partition->end = std::max(partition->end, end.end);
+    }
+  }
+}
+
+void Flow::Commit(Now now, bool all) {
+  for (const auto& [index, partition] : partitions_) {
+    if (partition->revoking && !all) continue;  // its last commit comes with `drained`
+    if (partition->watermark <= partition->committing) continue;
+    const bool past_hole = !partition->records.empty() &&
+                           partition->watermark > partition->records.front()->record.offset;
+    if (past_hole) {
+      observer_->OnInvariant(locking::Invariant::kCommitPastHole);
+      continue;
+    }
+    partition->committing = partition->watermark;
+    actions_.commit.push_back({index, partition->epoch, partition->watermark});
+  }
+  commit_at_ = now.boot + options_.commit_interval;
+}
+
+void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
+  for (const PartitionOffset& offset : offsets) {
+    Partition* partition = Find(offset.partition, offset.epoch);
+    if (partition == nullptr) continue;
+    if (ok) {
+      partition->committed = std::max(partition->committed, offset.next);
+    } else {
+      partition->committing = partition->committed;  // again at the next interval
+    }
+  }
+}
+
+// --- how much at a time ------------------------------------------------------------------------
+
+std::size_t Flow::Room() const {
+  if (in_flight_bytes_ >= options_.max_in_flight_bytes) return 0;
+  return options_.max_in_flight - std::min(in_flight_, options_.max_in_flight);
+}
+
+void Flow::Regulate(Now now) {
+  const bool full = Room() == 0;
+  const bool low = in_flight_ <= options_.max_in_flight * 3 / 4 &&
+                   in_flight_bytes_ <= options_.max_in_flight_bytes * 3 / 4;
+  const bool usable = locks_->Available() && taking_;
+  if (!paused_ && (full || !usable)) {
+    paused_ = true;
+    paused_since_ = now.boot;
+    for (const auto& [index, partition] : partitions_) actions_.pause.push_back(index);
+  } else if (paused_ && low && usable) {
+    paused_ = false;
+    observer_->OnBackpressure(now.boot - paused_since_);
+    for (const auto& [index, partition] : partitions_) actions_.resume.push_back(index);
+  }
+}
+
+// --- time --------------------------------------------------------------------------------------
+
+void Flow::OnTime(Now now) {
+  if (now.boot >= commit_at_) Commit(now, false);
+  if (now.boot >= report_at_) Report(now);
+  SendWrites(now);
+  CheckDrained(now);
+  Regulate(now);
+}
+
+Instant Flow::NextTime() const { return std::min({commit_at_, report_at_, drain_deadline_}); }
+
+void Flow::Report(Now now) {
+  report_at_ = now.boot + kReportInterval;
+  std::int64_t gap = 0;
+  std::optional<std::chrono::milliseconds> oldest;
+  for (const auto& [index, partition] : partitions_) {
+    gap += partition->watermark - partition->committed;
+    observer_->OnLag(partition->where, std::max<Offset>(0, partition->end - partition->watermark));
+    if (partition->records.empty()) continue;
+    const auto& timestamp = partition->records.front()->record.timestamp;
+    if (timestamp && (!oldest || *timestamp < *oldest)) oldest = timestamp;
+  }
+  if (paused_) {
+    observer_->OnBackpressure(now.boot - paused_since_);
+    paused_since_ = now.boot;
+  }
+  observer_->OnCommitGap(gap);
+  observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
+  observer_->OnPartitions(partitions_.size(), paused_ ? partitions_.size() : 0);
+  observer_->OnInFlight(in_flight_, in_flight_bytes_);
+}
+
+void Flow::FillStatus(WorkerStatus& status, Now) const {
+  status.in_flight_records = in_flight_;
+  status.in_flight_bytes = in_flight_bytes_;
+  status.leases_held = locks_->held();
+  for (const auto& [index, partition] : partitions_) {
+    PartitionStatus& row = status.partitions.emplace_back();
+    row.topic = partition->where.topic;
+    row.partition = partition->where.partition;
+    row.watermark = partition->watermark;
+    row.end = partition->end;
+    row.lag = std::max<Offset>(0, partition->end - partition->watermark);
+    row.in_flight = partition->records.size();
+    if (!partition->records.empty()) row.oldest_offset = partition->records.front()->record.offset;
+    row.paused = paused_;
+  }
+}
+
+// --- the pool ----------------------------------------------------------------------------------
+
+InFlight* Flow::NewInFlight() {
+  if (unused_.empty()) {
+    InFlight& in = pool_.emplace_back();
+    in.index = static_cast<std::uint32_t>(pool_.size() - 1);
+    return &in;
+  }
+  InFlight& in = pool_[unused_.back()];
+  unused_.pop_back();
+  return &in;
+}
+
+void Flow::Recycle(InFlight& in) {
+  FENCEPOST_CHECK(!in.owner && in.twin_after == nullptr && in.chain_after == nullptr,
+                  "a record is recycled while others hang on it");
+  in.record = Record();
+  in.stage = Stage::kUnused;
+  in.hinted = in.leased = in.lease_lost = in.round_failed = false;
+  ++in.ready_ticket;
+  in.lock = {};
+  in.token = {};
+  in.chain_before = nullptr;
+  in.partition = nullptr;
+  unused_.push_back(in.index);
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,42 @@
+// Who a record is: its id, as the business means it, and the checksum of its content.
+// Ids are bytes; one that is not valid UTF-8, holds control characters (bytes below 0x20, 0x7f), or
+// is longer than 512 bytes is stored as "sha256:HEX" everywhere. Not thread-safe (holds an
+// Evaluator).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+#include "consumer/flow/selector.h"
+#include "consumer/record.h"
+#include "locking/core/types.h"
+
+namespace fencepost::consumer {
+
+struct Identity {
+  std::string id;               // as stored
+  locking::ContentCrc crc = 0;  // CRC-32 of key, value and headers; for position the timestamp too
+};
+
+class Identifier {
+ public:
+  // `cluster_id` is the Kafka cluster's id, used for position.
+  Identifier(Selector record_id, std::string cluster_id);
+  // Fills `out` (its strings keep their capacity). Error: why the record has no id, one line.
+  tl::expected<void, std::string> Identify(const Record& record, const TopicPartition& where,
+                                           Identity& out);
+
+ private:
+  Selector selector_;
+  std::string cluster_id_;
+  Evaluator evaluator_;
+};
+
+// The stored form of an id given by a person or a header.
+std::string StoredId(std::string_view id);
+// The whole lock key: fencepost:{PIPELINE}:ID
+std::string LockName(std::string_view pipeline, std::string_view stored_id);
+
+}  // namespace fencepost::consumer

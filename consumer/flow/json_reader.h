@@ -1,0 +1,37 @@
+// One part of a JSON text by its pointer (RFC 6901), as bytes: numbers keep their digits, strings
+// come unescaped, objects and arrays as their text, whole and checked. Of equal names the first
+// counts. What stands outside the way to the part is looked at only as far as needed to pass over
+// it. One thread; keeps its buffers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace fencepost::consumer {
+
+// Empty, or what is wrong with a pointer.
+std::string JsonPointerProblem(std::string_view pointer);
+
+enum class JsonFound : std::uint8_t { kValue, kNull, kNothing, kMalformed };
+
+class JsonReader {
+ public:
+  JsonReader();
+  ~JsonReader();
+  JsonReader(const JsonReader&) = delete;
+  JsonReader& operator=(const JsonReader&) = delete;
+
+  void Begin(std::string_view text);  // copies the text
+  // Appends to `out` only with kValue. After kMalformed every Append says the same until Begin.
+  // `pointer` is one without a problem.
+  JsonFound Append(std::string_view pointer, std::string& out);
+  [[nodiscard]] const std::string& problem() const;  // after kMalformed, one line
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,33 @@
+// One assignment of one partition: its delivered records in order, and how far they are finished.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+
+#include "consumer/flow/flow.h"
+
+namespace fencepost::consumer {
+
+struct Flow::Partition {
+  PartitionIndex index = 0;
+  TopicPartition where;
+  AssignmentEpoch epoch = 0;
+  bool revoking = false;
+  std::deque<InFlight*> records;     // delivered, from the watermark on, finished ones included
+  InFlight* chain_tail = nullptr;    // order: partition
+  Offset position = 0;               // everything before it was delivered, or is not there
+  Offset watermark = 0;              // everything before it is finished
+  Offset committing = 0;             // the highest offset handed to Kafka
+  Offset committed = 0;              // the highest offset that Kafka took
+  Offset end = 0;                    // as last heard from the broker
+  std::size_t writing = 0;
+
+  // What holds a lease (or a hint) and may still be finished before the partition goes.
+  [[nodiscard]] bool Busy() const {
+    return std::any_of(records.begin(), records.end(), [](const InFlight* r) {
+      return r->stage == Stage::kReady || r->stage == Stage::kWriting;
+    });
+  }
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,195 @@
+#include "consumer/kafka/intake.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Limits of one batch.
+constexpr std::size_t kRecords = 1000;
+constexpr std::size_t kBytes = std::size_t{4} << 20;
+constexpr std::chrono::milliseconds kTime{5};
+
+std::optional<std::string_view> View(const void* data, std::size_t size) {
+  if (data == nullptr) return std::nullopt;
+  return std::string_view(static_cast<const char*>(data), size);
+}
+
+void ReadHeaders(const rd_kafka_message_t* message, std::vector<HeaderView>& out) {
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  out.reserve(rd_kafka_header_cnt(headers));
+  const char* name = nullptr;
+  const void* value = nullptr;
+  std::size_t size = 0;
+  for (std::size_t i = 0;
+       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
+    out.push_back(HeaderView{name, View(value, size)});
+  }
+}
+
+}  // namespace
+
+struct Intake::Messages {
+  explicit Messages(rdkafka::SharedConsumer rk) : consumer(std::move(rk)) {}
+  rdkafka::SharedConsumer consumer;  // declared first: outlives the messages
+  std::vector<rdkafka::Message> all;
+};
+
+Intake::Intake(rdkafka::SharedConsumer consumer) : consumer_(std::move(consumer)) {}
+Intake::~Intake() = default;
+
+void Intake::Open(const std::vector<AssignedPartition>& partitions) {
+  Close();
+  queue_.reset(rd_kafka_queue_new(consumer_.get()));
+  for (const AssignedPartition& p : partitions) {
+    const rdkafka::Queue own(
+        rd_kafka_queue_get_partition(consumer_.get(), p.where.topic.c_str(), p.where.partition));
+    FENCEPOST_CHECK(own != nullptr, p.where.topic);
+    rd_kafka_queue_forward(own.get(), queue_.get());
+    assigned_[p.partition] = Assigned{.partition = p, .next = p.start};
+  }
+}
+
+void Intake::Close() {
+  by_topic_.clear();
+  assigned_.clear();
+  paused_ = 0;
+  queue_.reset();
+}
+
+void Intake::Pause(const std::vector<PartitionIndex>& partitions) { SetPaused(partitions, true); }
+void Intake::Resume(const std::vector<PartitionIndex>& partitions) { SetPaused(partitions, false); }
+bool Intake::Flowing() const { return paused_ < assigned_.size(); }
+
+void Intake::SetPaused(const std::vector<PartitionIndex>& partitions, bool paused) {
+  for (const PartitionIndex index : partitions) {
+    const auto found = assigned_.find(index);
+    if (found == assigned_.end() || found->second.paused == paused) continue;
+    found->second.paused = paused;
+    paused_ += paused ? 1 : std::size_t(-1);
+  }
+  if (!Flowing()) return;  // the queue is not read: librdkafka need not know
+  std::vector<Assigned*> pause;
+  std::vector<Assigned*> resume;
+  for (auto& [index, assigned] : assigned_) {
+    if (assigned.paused && !assigned.paused_there) pause.push_back(&assigned);
+    if (!assigned.paused && assigned.paused_there) resume.push_back(&assigned);
+  }
+  PauseThere(true, pause);
+  PauseThere(false, resume);
+}
+
+void Intake::PauseThere(bool pause, const std::vector<Assigned*>& partitions) {
+  if (partitions.empty()) return;
+  const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
+  for (Assigned* assigned : partitions) {
+    const TopicPartition& where = assigned->partition.where;
+    rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
+    assigned->paused_there = pause;
+  }
+  if (pause) {
+    rd_kafka_pause_partitions(consumer_.get(), list.get());
+  } else {
+    rd_kafka_resume_partitions(consumer_.get(), list.get());
+  }
+}
+
+IntakeBatch Intake::Gather(std::chrono::milliseconds wait) {
+  IntakeBatch batch;
+  if (queue_ == nullptr) return batch;
+  rdkafka::Message message(rd_kafka_consume_queue(queue_.get(), static_cast<int>(wait.count())));
+  const auto end = Clock::now() + kTime;
+  std::size_t bytes = 0;
+  while (message != nullptr) {
+    bytes += message->len + message->key_len;
+    Take(std::move(message), batch);
+    if (!batch.problems.empty() || batch.records.size() >= kRecords || bytes >= kBytes) break;
+    if (batch.records.size() % 64 == 0 && Clock::now() >= end) break;
+    message.reset(rd_kafka_consume_queue(queue_.get(), 0));
+  }
+  messages_.reset();
+  return batch;
+}
+
+void Intake::Take(rdkafka::Message message, IntakeBatch& batch) {
+  Assigned* assigned = Find(message.get());
+  if (assigned == nullptr) return;  // of an assignment that is over
+  if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    TakeError(message.get(), *assigned, batch);
+  } else if (message->offset >= assigned->next) {
+    TakeRecord(std::move(message), *assigned, batch);
+  }
+}
+
+Intake::Assigned* Intake::Find(const rd_kafka_message_t* message) {
+  if (message->rkt == nullptr) return nullptr;
+  const Key key{message->rkt, message->partition};
+  if (const auto known = by_topic_.find(key); known != by_topic_.end()) return known->second;
+  const std::string_view topic = rd_kafka_topic_name(message->rkt);
+  for (auto& [index, assigned] : assigned_) {
+    const TopicPartition& where = assigned.partition.where;
+    if (where.partition != message->partition || where.topic != topic) continue;
+    by_topic_[key] = &assigned;
+    return &assigned;
+  }
+  return nullptr;
+}
+
+void Intake::TakeRecord(rdkafka::Message message, Assigned& assigned, IntakeBatch& batch) {
+  if (messages_ == nullptr) messages_ = std::make_shared<Messages>(consumer_);
+  assigned.next = message->offset + 1;
+  // Ends stand behind all records of their batch: one that a record has overtaken is no end.
+  std::erase_if(batch.ends, [&](const PartitionEnd& end) {
+    return end.partition == assigned.partition.partition;
+  });
+  Record& record = batch.records.emplace_back();
+  record.partition = assigned.partition.partition;
+  record.epoch = assigned.partition.epoch;
+  record.offset = message->offset;
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  const std::int64_t timestamp = rd_kafka_message_timestamp(message.get(), &type);
+  if (type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE) {
+    record.timestamp = std::chrono::milliseconds(timestamp);
+  }
+  record.key = View(message->key, message->key_len);
+  record.value = View(message->payload, message->len);
+  ReadHeaders(message.get(), record.headers);
+  record.owner = messages_;
+  messages_->all.push_back(std::move(message));
+}
+
+void Intake::TakeError(const rd_kafka_message_t* message, const Assigned& assigned,
+                       IntakeBatch& batch) {
+  if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    batch.ends.push_back(
+        PartitionEnd{assigned.partition.partition, assigned.partition.epoch, message->offset});
+    return;
+  }
+  const char* text = rd_kafka_message_errstr(message);
+  batch.problems.push_back(PartitionProblem{assigned.partition.where, message->offset, message->err,
+                                            text == nullptr ? "" : text});
+}
+
+std::vector<PartitionEnd> Intake::HighWatermarks() const {
+  std::vector<PartitionEnd> ends;
+  for (const auto& [index, assigned] : assigned_) {
+    const TopicPartition& where = assigned.partition.where;
+    std::int64_t low = -1;
+    std::int64_t high = -1;
+    const auto error = rd_kafka_get_watermark_offsets(consumer_.get(), where.topic.c_str(),
+                                                      where.partition, &low, &high);
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0) {
+      ends.push_back(PartitionEnd{index, assigned.partition.epoch, high});
+    }
+  }
+  return ends;
+}
+
+}  // namespace fencepost::consumer

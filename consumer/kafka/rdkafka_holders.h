@@ -1,0 +1,47 @@
+// Owners for the C handles of librdkafka. Nothing here calls more than the matching destructor.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <memory>
+
+namespace fencepost::consumer::rdkafka {
+
+template <auto kDestroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T* object) const {
+    kDestroy(object);
+  }
+};
+template <typename T, auto kDestroy>
+using Holder = std::unique_ptr<T, Destroyer<kDestroy>>;
+
+using Conf = Holder<rd_kafka_conf_t, &rd_kafka_conf_destroy>;
+using Handle = Holder<rd_kafka_t, &rd_kafka_destroy>;
+using PartitionList =
+    Holder<rd_kafka_topic_partition_list_t, &rd_kafka_topic_partition_list_destroy>;
+using Queue = Holder<rd_kafka_queue_t, &rd_kafka_queue_destroy>;
+using Event = Holder<rd_kafka_event_t, &rd_kafka_event_destroy>;
+using Message = Holder<rd_kafka_message_t, &rd_kafka_message_destroy>;
+using Topic = Holder<rd_kafka_topic_t, &rd_kafka_topic_destroy>;
+using Metadata = Holder<const rd_kafka_metadata_t, &rd_kafka_metadata_destroy>;
+using Failure = Holder<rd_kafka_error_t, &rd_kafka_error_destroy>;
+using NewTopic = Holder<rd_kafka_NewTopic_t, &rd_kafka_NewTopic_destroy>;
+using AdminOptions = Holder<rd_kafka_AdminOptions_t, &rd_kafka_AdminOptions_destroy>;
+using Headers = Holder<rd_kafka_headers_t, &rd_kafka_headers_destroy>;
+
+inline PartitionList MakeList(std::size_t capacity) {
+  return PartitionList(rd_kafka_topic_partition_list_new(static_cast<int>(capacity)));
+}
+
+// A consumer that lives until the last of its records is gone: librdkafka must not be torn down
+// under messages that are still read. It is closed (left the group) by its thread before that.
+using SharedConsumer = std::shared_ptr<rd_kafka_t>;
+inline SharedConsumer ShareConsumer(rd_kafka_t* handle) {
+  return SharedConsumer(handle, [](rd_kafka_t* rk) {
+    rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  });
+}
+
+}  // namespace fencepost::consumer::rdkafka

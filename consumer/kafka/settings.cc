@@ -1,0 +1,151 @@
+#include "consumer/kafka/settings.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fencepost::consumer {
+namespace {
+
+struct Refused {
+  std::string_view name;
+  std::string_view why;
+};
+
+constexpr std::string_view kOwnOffsets =
+    "fencepost commits offsets itself, after the effect is written";
+constexpr std::string_view kOwnKey = "set it by the key of the kafka section";
+constexpr std::array kRefused{
+    Refused{"enable.auto.commit", kOwnOffsets},
+    Refused{"auto.commit.enable", kOwnOffsets},
+    Refused{"auto.commit.interval.ms", kOwnOffsets},
+    Refused{"enable.auto.offset.store", kOwnOffsets},
+    Refused{"offset.store.method", kOwnOffsets},
+    Refused{"offset.store.path", kOwnOffsets},
+    Refused{"auto.offset.reset",
+            "use start_from; an offset that is out of range must stop the pipeline"},
+    Refused{"isolation.level", "records of aborted transactions must not take effect"},
+    Refused{"partition.assignment.strategy", "only the range assignor is safe with this client"},
+    Refused{"enable.partition.eof", "the ends of partitions are needed for lag and watermarks"},
+    Refused{"bootstrap.servers", kOwnKey},
+    Refused{"metadata.broker.list", kOwnKey},
+    Refused{"group.id", kOwnKey},
+    Refused{"client.id", "it is the worker's name"},
+    Refused{"log.queue", "fencepost reads the client's log itself"},
+    Refused{"enabled_events", "fencepost sets the events it reads"},
+    Refused{"plugin.library.paths", "plugins are not supported"},
+};
+
+bool IsConnectionSetting(std::string_view name) {
+  for (const std::string_view prefix :
+       {"security.", "ssl.", "enable.ssl.", "sasl.", "socket.", "broker.", "reconnect.",
+        "client.dns", "api.version", "debug", "metadata.", "connections.", "test.mock"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+void SetUnlessEmpty(KafkaSettings& settings, const char* name, const std::string& value) {
+  if (!value.empty()) settings[name] = value;
+}
+
+}  // namespace
+
+std::optional<std::string> WhySettingRefused(std::string_view name) {
+  for (const Refused& refused : kRefused) {
+    if (refused.name == name) return std::string(refused.why);
+  }
+  return std::nullopt;
+}
+
+KafkaSettings ConnectionSettings(const KafkaOptions& options) {
+  KafkaSettings settings{{"bootstrap.servers", fmt::format("{}", fmt::join(options.brokers, ","))},
+                         {"socket.keepalive.enable", "true"},
+                         {"reconnect.backoff.ms", "100"},
+                         {"reconnect.backoff.max.ms", "2000"}};
+  const bool tls = !options.tls_ca.empty() || !options.tls_certificate.empty();
+  const bool sasl = !options.sasl_mechanism.empty();
+  if (tls || sasl) {
+    settings["security.protocol"] = sasl ? (tls ? "sasl_ssl" : "sasl_plaintext") : "ssl";
+  }
+  SetUnlessEmpty(settings, "ssl.ca.location", options.tls_ca);
+  SetUnlessEmpty(settings, "ssl.certificate.location", options.tls_certificate);
+  SetUnlessEmpty(settings, "ssl.key.location", options.tls_key);
+  SetUnlessEmpty(settings, "sasl.mechanism", options.sasl_mechanism);
+  SetUnlessEmpty(settings, "sasl.username", options.sasl_username);
+  SetUnlessEmpty(settings, "sasl.password", options.sasl_password);
+  for (const auto& [name, value] : options.librdkafka) {
+    if (IsConnectionSetting(name)) settings[name] = value;
+  }
+  return settings;
+}
+
+KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id) {
+  KafkaSettings settings = ConnectionSettings(options);
+  // Fetching: an answer as soon as there is a byte, and about a second of records ahead. The limits
+  // count the one queue that all partitions share.
+  settings["fetch.wait.max.ms"] = "100";
+  settings["fetch.error.backoff.ms"] = "100";
+  settings["queued.min.messages"] = "100000";
+  settings["queued.max.messages.kbytes"] = "65536";
+  // A topic that is created later, and new partitions, are seen after at most this time.
+  settings["topic.metadata.refresh.interval.ms"] = "10000";
+  settings["statistics.interval.ms"] = "0";
+  for (const auto& [name, value] : options.librdkafka) settings[name] = value;
+  settings["group.id"] = options.group;
+  settings["client.id"] = client_id;
+  settings["enable.auto.commit"] = "false";
+  settings["enable.auto.offset.store"] = "false";
+  settings["auto.offset.reset"] = "error";
+  settings["enable.partition.eof"] = "true";
+  settings["isolation.level"] = "read_committed";
+  settings["partition.assignment.strategy"] = "range";
+  settings["log.queue"] = "true";
+  return settings;
+}
+
+tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options) {
+  const auto bad = [](std::string what, std::string where, std::string hint) {
+    return tl::unexpected(Error{"bad_config", std::move(what), std::move(where), std::move(hint)});
+  };
+  if (options.brokers.empty()) {
+    return bad("no brokers are given", "kafka.brokers", "list at least one HOST:PORT");
+  }
+  if (options.group.empty()) return bad("no group is given", "kafka.group", "name the group");
+  if (options.topics.empty()) {
+    return bad("no topics are given", "kafka.topics", "list at least one topic");
+  }
+  for (const std::string& topic : options.topics) {
+    if (topic.empty() || topic.front() == '^') {
+      return bad(fmt::format("'{}' is not the name of a topic", topic), "kafka.topics",
+                 "list the topics by name; patterns are not supported");
+    }
+  }
+  for (const auto& [name, value] : options.librdkafka) {
+    if (const auto why = WhySettingRefused(name)) {
+      return bad(fmt::format("'{}' cannot be set", name), "kafka.librdkafka", *why);
+    }
+  }
+  return {};
+}
+
+tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
+  rdkafka::Conf conf(rd_kafka_conf_new());
+  char why[512];
+  for (const auto& [name, value] : settings) {
+    const auto result =
+        rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), why, sizeof(why));
+    if (result == RD_KAFKA_CONF_OK) continue;
+    const bool unknown = result == RD_KAFKA_CONF_UNKNOWN;
+    const bool secret = name.find("password") != std::string::npos;
+    return tl::unexpected(Error{"bad_config",
+                                unknown  ? fmt::format("librdkafka has no setting '{}'", name)
+                                : secret ? fmt::format("librdkafka refuses the value of '{}'", name)
+                                         : fmt::format("librdkafka refuses '{}': {}", name, why),
+                                "kafka", "see librdkafka's CONFIGURATION.md for names and values"});
+  }
+  return conf;
+}
+
+}  // namespace fencepost::consumer

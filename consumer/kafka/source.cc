@@ -1,0 +1,238 @@
+#include "consumer/kafka/source.h"
+
+#include <syslog.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/kafka/source_impl.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::chrono::milliseconds kTurn{10};  // longest wait for a record before other work
+constexpr std::chrono::seconds kCloseLimit{5};
+
+locking::Severity SeverityOf(int level) {
+  if (level <= LOG_ERR)
+    return locking::Severity::kWarn;  // what is an error for us we say ourselves
+  return level <= LOG_NOTICE ? locking::Severity::kInfo : locking::Severity::kDebug;
+}
+
+}  // namespace
+
+KafkaSource::Impl::Impl(const KafkaOptions& kafka_options, std::string client, SourceSink* to,
+                        ConsumerObserver* watcher)
+    : options(kafka_options),
+      client_id(std::move(client)),
+      sink(to),
+      observer(watcher),
+      condition(to, watcher) {}
+
+tl::expected<void, Error> KafkaSource::Impl::Start() {
+  if (const auto checked = CheckKafkaOptions(options); !checked) return checked;
+  auto conf = MakeConf(ConsumerSettings(options, client_id));
+  if (!conf) return tl::unexpected(conf.error());
+  rd_kafka_conf_t* raw = conf->get();
+  rd_kafka_conf_set_opaque(raw, this);
+  rd_kafka_conf_set_rebalance_cb(
+      raw, [](rd_kafka_t*, rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list,
+              void* opaque) { static_cast<Impl*>(opaque)->OnRebalance(what, list); });
+  rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int error, const char* text, void* opaque) {
+    static_cast<Impl*>(opaque)->OnError(static_cast<rd_kafka_resp_err_t>(error), text, "");
+  });
+  rd_kafka_conf_set_log_cb(
+      raw, [](const rd_kafka_t* rk, int level, const char* facility, const char* text) {
+        auto* self = rk == nullptr ? nullptr : static_cast<Impl*>(rd_kafka_opaque(rk));
+        if (self == nullptr) return;
+        self->condition.Note(SeverityOf(level), fmt::format("librdkafka_{}", facility), text);
+      });
+  char why[512];
+  rd_kafka_t* handle = rd_kafka_new(RD_KAFKA_CONSUMER, raw, why, sizeof(why));
+  if (handle == nullptr) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
+  (void)conf->release();  // the consumer owns it now
+  consumer = rdkafka::ShareConsumer(handle);
+  rd_kafka_poll_set_consumer(handle);
+  rd_kafka_set_log_queue(handle, nullptr);
+
+  commits.emplace(handle, [this](CommitReport report) { OnCommitReport(std::move(report)); });
+  intake.emplace(consumer);
+  starts.emplace(
+      handle, &*commits, options.start_from, [this] { return stopping.load(); },
+      [this](std::string_view event, std::string_view text) {
+        observer->OnNote(locking::Severity::kInfo, event, text);
+      });
+  if (const auto error = Subscribe(); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return tl::unexpected(Error{"bad_config", rd_kafka_err2str(error), "kafka.topics", ""});
+  }
+  next_second = Clock::now();
+  thread = std::thread([this] { Run(); });
+  return {};
+}
+
+void KafkaSource::Impl::RequestStop() {
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  wake.notify_all();
+}
+
+void KafkaSource::Impl::Join() {
+  if (thread.joinable()) thread.join();
+}
+
+void KafkaSource::Impl::Enqueue(Command command) {
+  if (command.epoch == 0) command.epoch = epoch.load();
+  {
+    const std::lock_guard lock(mutex);
+    commands.push_back(std::move(command));
+  }
+  wake.notify_all();
+}
+
+void KafkaSource::Impl::EnqueueCommit(std::vector<PartitionOffset> offsets) {
+  {
+    const std::lock_guard lock(mutex);
+    to_commit.insert(to_commit.end(), offsets.begin(), offsets.end());
+  }
+  wake.notify_all();
+}
+
+void KafkaSource::Impl::Run() {
+  condition.SetJoined(false, "joining the group");
+  while (!stopping) {
+    RunCommands();
+    PollConsumer();
+    if (rejoin) Rejoin();
+    if (intake->Flowing() && !failed) {
+      Deliver(intake->Gather(kTurn));
+    } else {
+      WaitForCommand();
+    }
+    EverySecond();
+  }
+  RunCommands();
+  Close();
+}
+
+void KafkaSource::Impl::RunCommands() {
+  std::vector<Command> now;
+  std::vector<PartitionOffset> offsets;
+  {
+    const std::lock_guard lock(mutex);
+    now.swap(commands);
+    offsets.swap(to_commit);
+  }
+  for (const Command& command : now) {
+    if (command.epoch != epoch.load()) continue;
+    if (command.kind == Command::Kind::kPause) {
+      intake->Pause(command.partitions);
+    } else {
+      intake->Resume(command.partitions);
+    }
+  }
+  if (!offsets.empty()) commits->Ask(offsets);
+  commits->Pump();
+}
+
+void KafkaSource::Impl::WaitForCommand() {
+  std::unique_lock lock(mutex);
+  wake.wait_for(lock, kTurn,
+                [this] { return stopping || !commands.empty() || !to_commit.empty(); });
+}
+
+// Rebalances, errors and the log are served here, by callbacks inside the poll; it also tells
+// librdkafka that this thread lives (max.poll.interval.ms).
+void KafkaSource::Impl::PollConsumer() {
+  while (rdkafka::Message message{rd_kafka_consumer_poll(consumer.get(), 0)}) {
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      OnConsumerError(message.get());
+      continue;
+    }
+    IntakeBatch batch;
+    intake->Take(std::move(message), batch);
+    Deliver(std::move(batch));
+  }
+}
+
+void KafkaSource::Impl::Deliver(IntakeBatch batch) {
+  if (batch.empty()) return;
+  if (!batch.records.empty()) sink->OnRecords(std::move(batch.records));
+  if (!batch.ends.empty()) sink->OnPartitionEnd(std::move(batch.ends));
+  for (const PartitionProblem& problem : batch.problems) OnProblem(problem);
+}
+
+void KafkaSource::Impl::EverySecond() {
+  const auto now = Clock::now();
+  if (now < next_second) return;
+  next_second = now + std::chrono::seconds(1);
+  if (condition.Trouble(Meaning::kBrokersAway)) ProbeBrokers();
+  auto ends = intake->HighWatermarks();
+  if (!ends.empty()) sink->OnHighWatermark(std::move(ends));
+}
+
+void KafkaSource::Impl::OnCommitReport(CommitReport report) {
+  const bool ok = report.result == CommitResult::kCommitted;
+  if (!ok) {
+    condition.Note(locking::Severity::kWarn,
+                   report.result == CommitResult::kRejected ? "commit_rejected" : "commit_failed",
+                   fmt::format("offsets of {} partition(s) were not committed: {}",
+                               report.offsets.size(), report.why));
+  }
+  if (report.took > Nanos::zero()) observer->OnCommit(report.result, report.took);
+  sink->OnCommitted(std::move(report.offsets), ok);
+}
+
+// The close runs in librdkafka's own time (it talks to the coordinator), but not for ever: where no
+// broker answers, the member is left to its session timeout.
+void KafkaSource::Impl::Close() {
+  const rdkafka::Queue events(rd_kafka_queue_new(consumer.get()));
+  auto end = Clock::now() + kCloseLimit;
+  const rdkafka::Failure refused(rd_kafka_consumer_close_queue(consumer.get(), events.get()));
+  while (refused == nullptr && rd_kafka_consumer_closed(consumer.get()) == 0) {
+    const bool was_assigned = !assigned.empty();
+    const rdkafka::Message message(
+        rd_kafka_consume_queue(events.get(), static_cast<int>(kTurn.count())));
+    if (was_assigned && assigned.empty()) end = Clock::now() + kCloseLimit;
+    if (Clock::now() < end) continue;
+    observer->OnNote(
+        locking::Severity::kWarn, "leave_group_timeout",
+        "the group's coordinator did not answer; this member ends by its session timeout");
+    break;
+  }
+  if (!assigned.empty()) OnRevoke();
+  intake.reset();
+  starts.reset();
+  commits.reset();
+  condition.SetJoined(false, "stopped");
+}
+
+KafkaSource::KafkaSource(const KafkaOptions& options, std::string client_id, SourceSink* sink,
+                         ConsumerObserver* observer)
+    : impl_(std::make_unique<Impl>(options, std::move(client_id), sink, observer)) {}
+
+KafkaSource::~KafkaSource() {
+  Stop();
+  Join();
+}
+
+tl::expected<void, Error> KafkaSource::Start() { return impl_->Start(); }
+
+void KafkaSource::Pause(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch) {
+  impl_->Enqueue({Impl::Command::Kind::kPause, std::move(partitions), epoch});
+}
+
+void KafkaSource::Resume(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch) {
+  impl_->Enqueue({Impl::Command::Kind::kResume, std::move(partitions), epoch});
+}
+
+void KafkaSource::Commit(std::vector<PartitionOffset> offsets) {
+  impl_->EnqueueCommit(std::move(offsets));
+}
+
+void KafkaSource::Stop() { impl_->RequestStop(); }
+void KafkaSource::Join() { impl_->Join(); }
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,99 @@
+// The inside of KafkaSource: its thread and what it owns. Included by source*.cc only.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "consumer/kafka/commits.h"
+#include "consumer/kafka/condition.h"
+#include "consumer/kafka/intake.h"
+#include "consumer/kafka/rdkafka_holders.h"
+#include "consumer/kafka/settings.h"
+#include "consumer/kafka/source.h"
+#include "consumer/kafka/starts.h"
+
+namespace fencepost::consumer {
+
+struct KafkaSource::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(const KafkaOptions& kafka_options, std::string client, SourceSink* to,
+       ConsumerObserver* watcher);
+
+  tl::expected<void, Error> Start();
+  void RequestStop();
+  void Join();
+
+  // --- the mailbox: any thread -----------------------------------------------------------------
+  struct Command {
+    enum class Kind : std::uint8_t { kPause, kResume } kind;
+    std::vector<PartitionIndex> partitions;
+    AssignmentEpoch epoch;
+  };
+  void Enqueue(Command command);
+  void EnqueueCommit(std::vector<PartitionOffset> offsets);
+
+  // --- the Kafka thread: source.cc -------------------------------------------------------------
+  void Run();
+  void RunCommands();
+  void WaitForCommand();
+  void PollConsumer();
+  void Deliver(IntakeBatch batch);
+  void EverySecond();
+  void Close();
+  void OnCommitReport(CommitReport report);
+
+  // --- rebalances: rebalance.cc ----------------------------------------------------------------
+  void OnRebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* partitions);
+  void OnAssign(rd_kafka_topic_partition_list_t* partitions);
+  void OnRevoke();
+  bool CommitLast(const std::vector<PartitionOffset>& last);
+  bool TellClusterId();  // false: not known yet
+  std::vector<AssignedPartition> Number(const rd_kafka_topic_partition_list_t* partitions);
+  void AskToRejoin(const std::string& why);
+  void Rejoin();
+  rd_kafka_resp_err_t Subscribe();
+
+  // --- errors: errors.cc -----------------------------------------------------------------------
+  void OnError(rd_kafka_resp_err_t error, const std::string& text, const std::string& topic);
+  void OnConsumerError(const rd_kafka_message_t* message);
+  void OnProblem(const PartitionProblem& problem);
+  Error OutOfRange(const PartitionProblem& problem);
+  void Fail(Error error);
+  void ProbeBrokers();
+
+  const KafkaOptions options;
+  const std::string client_id;
+  SourceSink* const sink;
+  ConsumerObserver* const observer;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::vector<Command> commands;           // guarded by mutex
+  std::vector<PartitionOffset> to_commit;  // guarded by mutex
+  std::atomic<bool> stopping = false;
+  std::atomic<AssignmentEpoch> epoch = 0;  // told last; written by the Kafka thread
+
+  rdkafka::SharedConsumer consumer;
+  std::optional<Commits> commits;
+  std::optional<Intake> intake;
+  std::optional<StartResolver> starts;
+  Condition condition;
+  std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is
+  std::vector<AssignedPartition> assigned;           // as told
+  std::optional<Clock::time_point> rebalance_began;
+  Clock::time_point next_second;
+  bool cluster_id_told = false;
+  bool rejoin = false;
+  bool failed = false;
+  std::thread thread;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,56 @@
+// What the consumer tells whoever watches. Thread notes at each group; implementations must be quick,
+// must not block, and must not call back.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "consumer/outputs/output.h"
+#include "consumer/record.h"
+#include "locking/core/observer.h"
+
+namespace fencepost::consumer {
+
+using Nanos = std::chrono::nanoseconds;
+
+enum class ProcessedResult : std::uint8_t { kDone, kSkipped, kDeadLettered, kFailed };
+enum class DedupeSource : std::uint8_t { kLock, kLedger };
+enum class RetryStage : std::uint8_t { kLock, kHandler, kOutput, kDeadLetter };
+enum class RebalanceEvent : std::uint8_t { kAssigned, kRevoked, kLost };
+enum class CommitResult : std::uint8_t { kCommitted, kRejected, kFailed };
+
+class ConsumerObserver {
+ public:
+  virtual ~ConsumerObserver() = default;
+
+  // Engine thread:
+  virtual void OnConsumed(std::size_t /*records*/) {}
+  virtual void OnProcessed(ProcessedResult, std::size_t /*count*/) {}
+  virtual void OnDedupeSkip(DedupeSource) {}
+  virtual void OnOutputFencing() {}
+  virtual void OnIdConflict() {}
+  virtual void OnInvariant(locking::Invariant) {}
+  virtual void OnInFlight(std::size_t /*records*/, std::size_t /*bytes*/) {}
+  virtual void OnBackpressure(Nanos /*time spent paused since the last call*/) {}
+  virtual void OnProgress(std::chrono::milliseconds /*unix time*/) {}
+  virtual void OnEndToEnd(Nanos /*record timestamp to effect*/) {}
+  virtual void OnRetry(RetryStage) {}
+  // Lag counts from the watermark to the partition's end; removed where the partition was revoked.
+  virtual void OnLag(const TopicPartition&, std::int64_t /*records*/) {}
+  virtual void OnPartitionGone(const TopicPartition&) {}
+  virtual void OnOldestUnprocessed(std::chrono::milliseconds /*unix time; 0: none*/) {}
+  virtual void OnCommitGap(std::int64_t /*finished records not committed yet*/) {}
+  virtual void OnPartitions(std::size_t /*assigned*/, std::size_t /*paused*/) {}
+  // Kafka thread:
+  virtual void OnCommit(CommitResult, Nanos /*took*/) {}
+  virtual void OnRebalance(RebalanceEvent) {}
+  virtual void OnRebalanceTook(Nanos) {}
+  // Output thread:
+  virtual void OnWrite(Nanos /*took*/, std::size_t /*batch*/) {}
+  // Any thread:
+  virtual void OnNote(locking::Severity, std::string_view /*event*/, std::string_view /*text*/) {}
+  virtual void OnReady(bool /*ready*/, std::string_view /*reason when not*/) {}
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,115 @@
+// One connection to PostgreSQL, non-blocking underneath: every call has a time limit, and Interrupt
+// ends it from another thread, even when the server is frozen. Apart from Interrupt, one thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <libpq-fe.h>
+#include <tl/expected.hpp>
+
+#include "consumer/outputs/output.h"
+
+namespace fencepost::consumer {
+
+struct PgResultDeleter {
+  void operator()(PGresult* result) const { PQclear(result); }
+};
+using PgResult = std::unique_ptr<PGresult, PgResultDeleter>;
+
+std::string_view PgText(const PgResult& result, int row, int column);  // "" for NULL
+inline bool PgBool(const PgResult& result, int row, int column) {
+  return PgText(result, row, column) == "t";
+}
+
+// What went wrong; one line, without the password.
+struct PgFailure {
+  enum class Kind : std::uint8_t {
+    kServer,       // the server answered with an error: see sqlstate
+    kConnection,   // not connected, or the connection broke: what was sent may or may not be done
+    kTimeout,      // no answer in time: likewise
+    kInterrupted,  // Interrupt was called: likewise
+    kDsn,          // the connection string cannot be read
+  };
+  Kind kind = Kind::kServer;
+  std::string sqlstate;
+  std::string text;
+};
+
+// The server refuses the data of one record (or a rule of the table's owner does): a type, a
+// constraint, a trigger's RAISE EXCEPTION, a value that is too big or nested too deep.
+bool RefusesRecord(const PgFailure& failure);
+// Deadlock or serialization: nothing was written, and the same again may well succeed.
+bool WorthRetryingAtOnce(const PgFailure& failure);
+OutputError ToOutputError(const PgFailure& failure, std::string where);
+
+// One parameter of a statement; `size` counts for binary ones only.
+struct PgParam {
+  const char* data = nullptr;  // nullptr: NULL
+  int size = 0;
+  bool binary = false;
+};
+
+class PgConnection {
+ public:
+  PgConnection(std::string dsn, std::string application_name);
+  ~PgConnection();
+  PgConnection(const PgConnection&) = delete;
+  PgConnection& operator=(const PgConnection&) = delete;
+
+  [[nodiscard]] bool open() const { return connection_ != nullptr; }
+  [[nodiscard]] const std::string& where() const { return where_; }  // HOST:PORT/DATABASE
+  [[nodiscard]] int server_version() const;
+
+  // Drops what there was, connects, and sets the session up.
+  tl::expected<void, PgFailure> Connect();
+  void Drop();
+
+  // One statement (or several without parameters), outside of a pipeline; text parameters.
+  tl::expected<PgResult, PgFailure> Query(const char* sql,
+                                          const std::vector<std::string>& params = {});
+  tl::expected<void, PgFailure> PrepareStatement(const char* name, const std::string& sql,
+                                                 const std::vector<Oid>& types);
+
+  // A transaction in one go: BEGIN, the named statements, COMMIT; answers of the named statements
+  // in order, only if COMMIT was acknowledged. After a failure of the kind kServer the transaction
+  // is rolled back and the connection good; after any other the connection was dropped.
+  struct Step {
+    const char* statement = nullptr;
+    std::vector<PgParam> params;
+  };
+  tl::expected<std::vector<PgResult>, PgFailure> Transact(const std::vector<Step>& steps);
+
+  // Any thread. For shutdown: every call from then on fails at once.
+  void Interrupt();
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  tl::expected<void, PgFailure> Handshake(Clock::time_point deadline);
+  tl::expected<void, PgFailure> SetUpSession();
+  bool SendSteps(const std::vector<Step>& steps);
+  tl::expected<std::vector<PgResult>, PgFailure> Answers(bool pipeline, Clock::time_point deadline);
+  tl::expected<void, PgFailure> WaitFor(short events, Clock::time_point deadline);
+  tl::expected<void, PgFailure> RollBack();
+  PgFailure Broken();  // describes, and drops the connection
+  PgFailure Dropped(PgFailure failure);
+  PgFailure ServerFailure(const PGresult* result) const;
+  [[nodiscard]] std::string OneLine(std::string text) const;
+
+  std::string dsn_;
+  std::string application_name_;
+  std::string where_;
+  std::vector<std::string> secrets_;
+  std::atomic<bool> interrupted_ = false;
+  int wake_fd_ = -1;
+  PGconn* connection_ = nullptr;
+};
+
+}  // namespace fencepost::consumer

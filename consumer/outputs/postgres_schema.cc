@@ -1,0 +1,348 @@
+#include "consumer/outputs/postgres_schema.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/outputs/ledger.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr Oid kTimestampOid = 1114;
+constexpr Oid kTimestamptzOid = 1184;
+
+// Only one worker creates the ledger; the number is "fencepost" in no code in particular.
+constexpr const char* kCreateLock = "SELECT pg_advisory_xact_lock(7310293748451)";
+
+constexpr const char* kFindRelation =
+    "SELECT c.oid, quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind,"
+    " c.relpersistence = 'p', has_table_privilege(c.oid, 'SELECT'),"
+    " has_table_privilege(c.oid, 'INSERT'), row_security_active(c.oid)"
+    " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)";
+
+// format_type with -1: `bpchar` and "bit", where without it stands `character`, which means one.
+// The last column: NOT NULL, and neither a default nor a trigger that could fill it.
+constexpr const char* kReadColumns =
+    "SELECT a.attname, b.oid, format_type(b.oid, -1),"
+    " a.attgenerated <> '' OR a.attidentity = 'a', has_column_privilege($1::oid, a.attnum, "
+    "'INSERT'),"
+    " a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND t.typdefault IS NULL"
+    " AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = a.attrelid AND NOT g.tgisinternal"
+    "                 AND g.tgtype & 2 <> 0 AND g.tgtype & 4 <> 0)"
+    " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,"
+    " LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL"
+    "   SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
+    "   AND p.oid = d.typbasetype) SELECT oid FROM d WHERE typtype <> 'd') b"
+    " WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+
+constexpr const char* kLedgerKey =
+    "SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = $1::oid AND i.indisunique AND "
+    "i.indisvalid"
+    " AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 2"
+    " AND (SELECT attname FROM pg_attribute WHERE attrelid = i.indrelid AND attnum = i.indkey[0])"
+    "     = 'pipeline'"
+    " AND (SELECT attname FROM pg_attribute WHERE attrelid = i.indrelid AND attnum = i.indkey[1])"
+    "     = 'record_id')";
+
+struct LedgerColumn {
+  std::string_view name, type;
+};
+constexpr std::array<LedgerColumn, 7> kLedgerColumns{
+    {{"pipeline", "text"},
+     {"record_id", "text"},
+     {"token", "bigint"},
+     {"worker", "text"},
+     {"source", "text"},
+     {"content_crc", "bigint"},
+     {"completed_at", "timestamp with time zone"}}};
+
+constexpr const char* kLedgerHint = "create it with deploy/postgres/ledger.sql, as its owner";
+
+OutputError SchemaError(const PgConnection& connection, std::string what, std::string hint) {
+  return {.error = {.code = "output_schema",
+                    .what = std::move(what),
+                    .where = connection.where(),
+                    .hint = std::move(hint)}};
+}
+
+OutputError DeniedError(const PgConnection& connection, std::string what, std::string hint) {
+  OutputError error = SchemaError(connection, std::move(what), std::move(hint));
+  error.error.code = "output_denied";
+  return error;
+}
+
+std::string QuotedName(const std::vector<std::string>& parts) {
+  std::string name = QuoteIdentifier(parts[0]);
+  if (parts.size() > 1) name.append(".").append(QuoteIdentifier(parts[1]));
+  return name;
+}
+
+// The catalog's rows on one relation and its columns.
+struct Relation {
+  PgResult about;
+  PgResult columns;
+  [[nodiscard]] std::string name() const { return std::string(PgText(about, 0, 1)); }
+  [[nodiscard]] std::optional<int> Column(std::string_view column) const {
+    for (int r = 0; r < PQntuples(columns.get()); ++r) {
+      if (PgText(columns, r, 0) == column) return r;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string ColumnList() const {
+    std::string list;
+    for (int r = 0; r < PQntuples(columns.get()); ++r) {
+      if (r > 0) list += ", ";
+      list += PgText(columns, r, 0);
+    }
+    return list;
+  }
+};
+
+// nullopt: there is none.
+tl::expected<std::optional<Relation>, PgFailure> ReadRelation(PgConnection& connection,
+                                                              const std::string& quoted) {
+  auto about = connection.Query(kFindRelation, {quoted});
+  if (!about) return tl::unexpected(about.error());
+  if (PQntuples(about->get()) == 0) return std::nullopt;
+  auto columns = connection.Query(kReadColumns, {std::string(PgText(*about, 0, 0))});
+  if (!columns) return tl::unexpected(columns.error());
+  return Relation{std::move(*about), std::move(*columns)};
+}
+
+OutputError NoTable(PgConnection& connection, const PostgresOptions& options,
+                    const std::vector<std::string>& parts) {
+  std::string hint = "create it, or correct output.postgres.table";
+  const auto similar = connection.Query(
+      "SELECT string_agg(n.nspname || '.' || c.relname, ', ') FROM pg_class c"
+      " JOIN pg_namespace n ON n.oid = c.relnamespace"
+      " WHERE lower(c.relname) = lower($1) AND c.relkind IN ('r', 'p', 'v', 'f')",
+      {parts.back()});
+  if (similar && !PgText(*similar, 0, 0).empty()) {
+    hint = fmt::format("there is {}: names are taken as they are written", PgText(*similar, 0, 0));
+  }
+  return SchemaError(connection, fmt::format("there is no table {}", options.table),
+                     std::move(hint));
+}
+
+tl::expected<std::vector<PgColumn>, OutputError> CheckColumns(const PgConnection& connection,
+                                                              const Relation& table,
+                                                              const std::vector<Column>& wanted) {
+  const auto flag = [&](int row, int field) { return PgBool(table.columns, row, field); };
+  std::vector<PgColumn> columns;
+  for (const Column& column : wanted) {
+    const auto row = table.Column(column.name);
+    if (!row) {
+      return tl::unexpected(
+          SchemaError(connection, fmt::format("{} has no column {}", table.name(), column.name),
+                      fmt::format("it has {}", table.ColumnList())));
+    }
+    if (flag(*row, 3)) {
+      return tl::unexpected(SchemaError(
+          connection, fmt::format("{}.{} is generated always", table.name(), column.name),
+          "take it out of output.postgres.columns"));
+    }
+    if (!flag(*row, 4)) {
+      return tl::unexpected(DeniedError(
+          connection, fmt::format("no right to insert into {}.{}", table.name(), column.name),
+          fmt::format("GRANT INSERT ON {} to this role", table.name())));
+    }
+    columns.push_back(
+        {.name = column.name,
+         .base = static_cast<Oid>(std::stoul(std::string(PgText(table.columns, *row, 1)))),
+         .cast = std::string(PgText(table.columns, *row, 2))});
+  }
+  for (int row = 0; row < PQntuples(table.columns.get()); ++row) {
+    const std::string_view name = PgText(table.columns, row, 0);
+    if (flag(row, 5) && !flag(row, 3) &&
+        std::ranges::find(wanted, name, &Column::name) == wanted.end()) {
+      return tl::unexpected(SchemaError(
+          connection, fmt::format("{}.{} is NOT NULL, and nothing fills it", table.name(), name),
+          "add it to output.postgres.columns, or give it a default"));
+    }
+  }
+  return columns;
+}
+
+tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Relation& ledger) {
+  const auto bad = [&](std::string what, std::string hint = kLedgerHint) {
+    return tl::unexpected(
+        SchemaError(connection, fmt::format("{} {}", ledger.name(), what), std::move(hint)));
+  };
+  const std::string_view kind = PgText(ledger.about, 0, 2);
+  if (kind != "r" && kind != "p") return bad("is not a table");
+  if (!PgBool(ledger.about, 0, 3)) {
+    return bad("is unlogged or temporary: a crash would forget what is done",
+               fmt::format("ALTER TABLE {} SET LOGGED", ledger.name()));
+  }
+  for (const LedgerColumn& column : kLedgerColumns) {
+    const auto row = ledger.Column(column.name);
+    if (!row) return bad(fmt::format("has no column {}", column.name));
+    if (const auto type = PgText(ledger.columns, *row, 2); type != column.type) {
+      return bad(fmt::format("has {} as {}, not {}", column.name, type, column.type));
+    }
+  }
+  for (int row = 0; row < PQntuples(ledger.columns.get()); ++row) {
+    const std::string_view name = PgText(ledger.columns, row, 0);
+    const bool ours =
+        std::ranges::find(kLedgerColumns, name, &LedgerColumn::name) != kLedgerColumns.end();
+    if (!ours && PgBool(ledger.columns, row, 5)) {
+      return bad(fmt::format("has {} as NOT NULL, and nothing fills it", name),
+                 "give it a default");
+    }
+  }
+  const auto key = connection.Query(kLedgerKey, {std::string(PgText(ledger.about, 0, 0))});
+  if (!key) return tl::unexpected(ToOutputError(key.error(), connection.where()));
+  if (!PgBool(*key, 0, 0)) {
+    return bad(
+        "has no primary key (pipeline, record_id): nothing would keep an effect from happening "
+        "twice");
+  }
+  if (PgBool(ledger.about, 0, 6)) {
+    return bad("hides rows from this role by row level security",
+               "the ledger needs a role that sees every row");
+  }
+  if (!PgBool(ledger.about, 0, 4) || !PgBool(ledger.about, 0, 5)) {
+    return tl::unexpected(
+        DeniedError(connection, fmt::format("no right to read and insert into {}", ledger.name()),
+                    fmt::format("GRANT SELECT, INSERT, DELETE ON {} to this role", ledger.name())));
+  }
+  return {};
+}
+
+// Under an advisory lock, since CREATE TABLE IF NOT EXISTS in two sessions at once can fail in one.
+tl::expected<void, PgFailure> CreateLedger(PgConnection& connection) {
+  const std::array<const char*, 4> statements{"BEGIN", kCreateLock, kPostgresLedgerDdl, "COMMIT"};
+  for (const char* statement : statements) {
+    if (auto done = connection.Query(statement); !done) {
+      connection.Drop();
+      return tl::unexpected(done.error());
+    }
+  }
+  return {};
+}
+
+tl::expected<Relation, OutputError> FindLedger(PgConnection& connection) {
+  const std::string name = QuoteIdentifier(kLedgerTable);
+  auto ledger = ReadRelation(connection, name);
+  if (ledger && !*ledger) {
+    if (auto created = CreateLedger(connection); !created) {
+      OutputError error = ToOutputError(created.error(), connection.where());
+      error.error.what = fmt::format("the ledger {} is missing and could not be created: {}",
+                                     kLedgerTable, error.error.what);
+      if (created.error().kind == PgFailure::Kind::kServer) error.error.hint = kLedgerHint;
+      return tl::unexpected(error);
+    }
+    ledger = ReadRelation(connection, name);
+  }
+  if (!ledger) return tl::unexpected(ToOutputError(ledger.error(), connection.where()));
+  if (!*ledger) {
+    return tl::unexpected(SchemaError(connection, "the ledger was created but is not found",
+                                      "check the role's search_path"));
+  }
+  return std::move(**ledger);
+}
+
+// How the text of a cell becomes a value of the column. `timestamp` gives milliseconds since 1970.
+std::string Value(const PgColumn& column, const Column& from, std::size_t index) {
+  const std::string cell = fmt::format("u.c{}", index);
+  if (from.selector.kind == Selector::Kind::kTimestamp &&
+      (column.base == kTimestamptzOid || column.base == kTimestampOid)) {
+    return fmt::format("(timestamptz 'epoch' + {}::bigint * interval '1 millisecond'){}", cell,
+                       column.base == kTimestampOid ? " AT TIME ZONE 'UTC'" : "");
+  }
+  return column.bytes() ? cell : fmt::format("{}::{}", cell, column.cast);
+}
+
+}  // namespace
+
+tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
+                                                const PostgresOptions& options) {
+  const auto parts = SplitTableName(options.table);
+  if (!parts) {
+    return tl::unexpected(SchemaError(connection, parts.error(),
+                                      "correct output.postgres.table in the pipeline file"));
+  }
+  auto table = ReadRelation(connection, QuotedName(*parts));
+  if (!table) return tl::unexpected(ToOutputError(table.error(), connection.where()));
+  if (!*table) return tl::unexpected(NoTable(connection, options, *parts));
+  auto columns = CheckColumns(connection, **table, options.columns);
+  if (!columns) return tl::unexpected(columns.error());
+  auto ledger = FindLedger(connection);
+  if (!ledger) return tl::unexpected(ledger.error());
+  if (auto fine = CheckLedger(connection, *ledger); !fine) return tl::unexpected(fine.error());
+  return PgTarget{
+      .table = (*table)->name(), .ledger = ledger->name(), .columns = std::move(*columns)};
+}
+
+// The effects' condition is a hashed subplan whatever the planner believes of the sizes; written as
+// a join it is a nested loop or a merge join, quadratic or sorted, as soon as an estimate is off.
+// What was not inserted is handed to the next statement within the session, so that the arrays are
+// sent once, and that statement is planned for the ledger as it is now: a plan made while it was
+// empty would read all of it for every row.
+std::string WriteSql(const PgTarget& target, const std::vector<Column>& columns) {
+  std::string arrays;
+  std::string names;
+  std::string inserted;
+  std::string values;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string_view comma = i == 0 ? "" : ", ";
+    arrays += fmt::format(", ${}", i + 7);
+    names += fmt::format(", c{}", i);
+    inserted += fmt::format("{}{}", comma, QuoteIdentifier(columns[i].name));
+    values += fmt::format("{}{}", comma, Value(target.columns[i], columns[i], i));
+  }
+  constexpr std::string_view kIsNew =
+      "CASE WHEN (u.record_id, u.source) IN (SELECT record_id, source FROM led) THEN {} ELSE {} "
+      "END";
+  return fmt::format(
+      "WITH u AS MATERIALIZED (SELECT * FROM unnest($3, $4, $5, $6{arrays})"
+      " AS u(record_id, token, source, crc{names})),"
+      " led AS (INSERT INTO {ledger}"
+      " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
+      " SELECT $1, record_id, token, $2, source, crc, now() FROM u ORDER BY record_id COLLATE \"C\""
+      " ON CONFLICT (pipeline, record_id) DO NOTHING RETURNING record_id, source),"
+      " eff AS (INSERT INTO {table} ({inserted}) SELECT {values} FROM u WHERE {is_new})"
+      " SELECT (SELECT count(*) FROM led),"
+      " set_config('fencepost.rest', ARRAY(SELECT record_id FROM u WHERE {is_old})::text, true),"
+      " set_config('plan_cache_mode', 'force_custom_plan', true)",
+      fmt::arg("arrays", arrays), fmt::arg("names", names), fmt::arg("ledger", target.ledger),
+      fmt::arg("table", target.table), fmt::arg("inserted", inserted), fmt::arg("values", values),
+      fmt::arg("is_new", fmt::format(kIsNew, "true", "false")),
+      fmt::arg("is_old", fmt::format(kIsNew, "false", "true")));
+}
+
+std::vector<Oid> WriteTypes(const PgTarget& target) {
+  std::vector<Oid> types{kTextOid,      kTextOid,      kTextArrayOid,
+                         kInt8ArrayOid, kTextArrayOid, kInt8ArrayOid};
+  for (const PgColumn& column : target.columns) {
+    types.push_back(column.bytes() ? kBytesArrayOid : kTextArrayOid);
+  }
+  return types;
+}
+
+std::string RestSql(const PgTarget& target) {
+  return fmt::format(
+      "SELECT r.record_id, l.token, l.source, l.content_crc"
+      " FROM unnest(nullif(current_setting('fencepost.rest', true), '')::text[]) r(record_id)"
+      " LEFT JOIN LATERAL (SELECT token, source, content_crc FROM {} l"
+      " WHERE l.pipeline = $1 AND l.record_id = r.record_id OFFSET 0) l ON true",
+      target.ledger);
+}
+
+// One worker of a pipeline prunes at a time; the others find nothing to do. (FOR UPDATE SKIP LOCKED
+// would need the right to UPDATE the ledger, which nobody should have.)
+std::string PruneSql(const PgTarget& target) {
+  constexpr std::string_view kOld =
+      "pipeline = $1 AND completed_at < now() - make_interval(secs => $2::float8)";
+  return fmt::format(
+      "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("
+      "hashtextextended('fencepost prune ' || $1, 0)) AS got)"
+      " DELETE FROM {0} WHERE {1} AND ctid = ANY (ARRAY(SELECT ctid FROM {0}"
+      " WHERE (SELECT got FROM mine) AND {1} ORDER BY completed_at LIMIT $3::bigint))",
+      target.ledger, kOld);
+}
+
+}  // namespace fencepost::consumer

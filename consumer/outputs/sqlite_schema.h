@@ -1,0 +1,24 @@
+// What stands in the SQLite file: the table of effects, and the ledger. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/options.h"
+#include "consumer/outputs/sqlite_connection.h"
+
+namespace fencepost::consumer {
+
+struct SqliteTarget {
+  std::string table;        // quoted
+  std::vector<bool> blobs;  // by the options' columns: takes bytes, not text
+};
+
+// Checks table, columns and ledger before the first record, and creates the ledger where it is
+// missing.
+tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
+                                                    const SqliteOptions& options);
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,134 @@
+#include "consumer/outputs/writer.h"
+
+#include <utility>
+
+namespace fencepost::consumer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kFirstBackoff{50};
+constexpr milliseconds kMaxBackoff{5000};
+constexpr std::chrono::seconds kPruneInterval{10};
+constexpr std::size_t kPruneBatch = 1000;
+
+}  // namespace
+
+Writer::Writer(std::unique_ptr<Output> output, std::optional<std::chrono::seconds> keep,
+               ConsumerObserver* observer, Written written, State state)
+    : output_(std::move(output)),
+      keep_(keep),
+      observer_(observer),
+      written_(std::move(written)),
+      state_(std::move(state)) {}
+
+Writer::~Writer() { Stop(); }
+
+void Writer::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Writer::Write(std::unique_ptr<WriteBatch> batch) {
+  {
+    const std::lock_guard lock(mutex_);
+    batches_.push_back(std::move(batch));
+  }
+  changed_.notify_one();
+}
+
+void Writer::Stop() {
+  Interrupt();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Writer::Interrupt() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  output_->Interrupt();
+}
+
+void Writer::Run() {
+  // The database is looked at before the first record comes, so that what is wrong shows at once.
+  for (milliseconds wait = kFirstBackoff;; wait = std::min(wait * 2, kMaxBackoff)) {
+    const auto prepared = output_->Prepare();
+    if (prepared) break;
+    Tell(false, prepared.error().error.Line());
+    if (!WaitUnlessStopped(wait)) return;
+  }
+  Tell(true, "");
+  prune_at_ = steady_clock::now() + kPruneInterval;
+  for (;;) {
+    std::unique_ptr<WriteBatch> batch;
+    {
+      std::unique_lock lock(mutex_);
+      const auto due = [this] { return stopping_ || !batches_.empty(); };
+      if (keep_) {
+        changed_.wait_until(lock, prune_at_, due);
+      } else {
+        changed_.wait(lock, due);
+      }
+      if (stopping_) return;
+      if (!batches_.empty()) {
+        batch = std::move(batches_.front());
+        batches_.pop_front();
+      }
+    }
+    if (batch != nullptr) WriteUntilKnown(std::move(batch));
+    PruneIfDue();
+  }
+}
+
+// An interrupted COMMIT is resolved by the same write again, and by nothing else.
+void Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
+  milliseconds wait = kFirstBackoff;
+  for (;;) {
+    const auto before = steady_clock::now();
+    auto outcomes = output_->Write(batch->items);
+    if (outcomes) {
+      observer_->OnWrite(steady_clock::now() - before, batch->items.size());
+      Tell(true, "");
+      written_(std::move(batch), std::move(*outcomes));
+      return;
+    }
+    observer_->OnRetry(RetryStage::kOutput);
+    if (!outcomes.error().retry_at_once) {
+      Tell(false, outcomes.error().error.Line());
+      if (!WaitUnlessStopped(wait)) return;
+      wait = std::min(wait * 2, kMaxBackoff);
+    } else if (!WaitUnlessStopped(milliseconds(0))) {
+      return;
+    }
+  }
+}
+
+bool Writer::WaitUnlessStopped(milliseconds wait) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, wait, [this] { return stopping_; });
+}
+
+void Writer::Tell(bool up, const std::string& reason) {
+  if (!up) observer_->OnNote(locking::Severity::kWarn, "output_unavailable", reason);
+  if (up_ == up) return;
+  if (up && up_.has_value()) {
+    observer_->OnNote(locking::Severity::kInfo, "output_available", "the output takes writes again");
+  }
+  up_ = up;
+  state_(up, reason);
+}
+
+void Writer::PruneIfDue() {
+  if (!keep_ || steady_clock::now() < prune_at_) return;
+  const auto pruned = output_->Prune(*keep_, kPruneBatch);
+  // A full batch means that more waits: go on between writes, never in one long sweep.
+  const bool more = pruned && *pruned == kPruneBatch;
+  prune_at_ = steady_clock::now() + (more ? milliseconds(0) : milliseconds(kPruneInterval));
+  if (!pruned) {
+    observer_->OnNote(locking::Severity::kWarn, "ledger_prune_failed", pruned.error().error.Line());
+  }
+}
+
+}  // namespace fencepost::consumer

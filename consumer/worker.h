@@ -1,0 +1,54 @@
+// One pipeline at work: its threads and how they are tied together.
+//
+//   Kafka thread (KafkaSource) → engine thread (Flow, LockCore, RedisEngine on one io_context)
+//                              → output thread (Writer) → engine thread → Kafka thread
+//
+// They hand over values; no lock is shared but the queues' own. Start, RequestStop and the Status
+// calls may come from any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "consumer/observer.h"
+#include "consumer/options.h"
+#include "consumer/status.h"
+#include "locking/core/observer.h"
+#include "locking/error.h"
+
+namespace fencepost::consumer {
+
+class Worker {
+ public:
+  Worker(PipelineOptions options, std::string name, locking::LockObserver* lock_observer,
+         ConsumerObserver* observer);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Starts the threads. Error: a setting that librdkafka refuses, a file that cannot be read.
+  tl::expected<void, Error> Start();
+  // Drain, commit, release, leave the group; within shutdown_timeout. Again: at once.
+  void RequestStop();
+  // Called once, on a thread of the worker's, when the worker has come to its end by itself (a bad
+  // record, a fatal Kafka error) and RequestStop should be called. Set before Start.
+  void OnFailure(std::function<void()> callback);
+  // Blocks until everything has ended after RequestStop. The error that ended it, if one did.
+  std::optional<Error> Join();
+
+  [[nodiscard]] WorkerStatus Status() const;
+  // The engine has ticked within the last few seconds.
+  [[nodiscard]] bool Live() const;
+  // Joined the group, a quorum of lock nodes, the output takes writes, not draining. Else why not.
+  [[nodiscard]] std::pair<bool, std::string> Ready() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fencepost::consumer

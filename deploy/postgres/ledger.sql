@@ -1,0 +1,31 @@
+-- The ledger of fencepost: one row for each record id whose effect stands, written in the transaction
+-- of the effect. `fencepost run` creates it by itself where its role may; run this once where it may
+-- not, in the database of the effects table, in a schema on the role's search_path:
+--
+--   psql "$DSN_OF_THE_OWNER" -f ledger.sql
+--
+-- Never truncate it and never make it UNLOGGED: a record id that it forgot happens again when its
+-- record comes again. Old rows are removed by `ledger: {keep: …}` in the pipeline file.
+
+-- COLLATE "C" compares bytes: fast, and an upgrade of the system's collations cannot break the key.
+CREATE TABLE IF NOT EXISTS fencepost_ledger (
+  pipeline     text COLLATE "C" NOT NULL,       -- `name:` of the pipeline file
+  record_id    text COLLATE "C" NOT NULL,       -- at most 512 bytes, or sha256:HEX
+  token        bigint NOT NULL,                 -- fencing token of the lease it was written under
+  worker       text NOT NULL,                   -- who wrote it
+  source       text NOT NULL,                   -- topic/partition/offset of the record that did
+  content_crc  bigint NOT NULL,                 -- CRC-32 of key, value and headers
+  completed_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (pipeline, record_id)
+);
+
+-- For pruning, in small batches from the oldest row on. All rows of a transaction share completed_at,
+-- so the index holds them as one deduplicated entry.
+CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
+  ON fencepost_ledger (pipeline, completed_at);
+
+-- What the workers' role needs (DELETE for pruning and `fencepost forget` only):
+--
+--   GRANT USAGE ON SCHEMA public TO app;
+--   GRANT SELECT, INSERT, DELETE ON fencepost_ledger TO app;
+--   GRANT INSERT ON effects TO app;

@@ -1,0 +1,269 @@
+// LockCore: acquire rounds, from the first try to a lease or the end of the wait.
+#include "locking/core/lock_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "locking/check.h"
+
+namespace fencepost::locking {
+namespace {
+
+constexpr Millis kMaxBackoff{1000};
+constexpr Nanos kLeastRoundTrip{100'000};
+constexpr Nanos kMostRoundTrip{Millis(100)};
+constexpr int kBackoffRoundTrips = 10;
+constexpr int kMaxBackoffDoublings = 16;
+
+Nanos JitteredBackoff(std::uint64_t random, Nanos round_trip, int doublings) {
+  Nanos most = round_trip * kBackoffRoundTrips;
+  for (int i = 0; i < doublings && most < kMaxBackoff; ++i) most *= 2;
+  most = std::min<Nanos>(most, kMaxBackoff);
+  return Nanos(static_cast<std::int64_t>(random % static_cast<std::uint64_t>(most.count() + 1)));
+}
+
+WaitReason ReasonOf(RoundResult result) {
+  switch (result) {
+    case RoundResult::kStale: return WaitReason::kStale;
+    case RoundResult::kRefused: return WaitReason::kRefused;
+    case RoundResult::kTimeout: return WaitReason::kTimeout;
+    case RoundResult::kNoQuorum:
+    case RoundResult::kError: return WaitReason::kUnavailable;
+    default: return WaitReason::kContended;
+  }
+}
+
+}  // namespace
+
+// --- rounds ------------------------------------------------------------------------------------
+
+void LockCore::TryRound(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  if (Available()) {
+    BeginRound(index, now);
+    return;
+  }
+  slot.state = State::kWaiting;
+  if (now.boot >= slot.give_up_at) {
+    Emit(index, LockEvent::Kind::kGaveUp).reason = WaitReason::kUnavailable;
+    End(index);
+    return;
+  }
+  slot.awaiting_quorum = true;
+  quorum_waiters_.push_back(index);
+  Schedule(index, slot.give_up_at);
+}
+
+void LockCore::BeginRound(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  if (slot.creating != 0) {
+    // An acquire of the round before is unanswered: its nonce is still needed to free it.
+    slot.state = State::kWaiting;
+    Schedule(index, now.boot + round_trip_);
+    return;
+  }
+  slot.state = State::kAsking;
+  slot.asking_again = false;
+  slot.due = Instant::max();
+  slot.started = now.boot;
+  slot.token = IssueToken(now);
+  slot.nonce = DrawNonce();
+  ++slot.round;
+  slot.holds = slot.may_hold = slot.free_after = slot.creating = 0;
+  NodeSet asked = 0;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (store_.Open(node) && (slot.left_out & Bit(node)) == 0) asked |= Bit(node);
+  }
+  slot.left_out = 0;
+  slot.ask.Begin(nodes_, asked, slot.token);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((asked & Bit(node)) != 0) Send(index, node, OpKind::kAcquire);
+  }
+  if (asked == 0) OnVerdict(index, Verdict::kLost, now);
+}
+
+void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+  Slot& slot = slots_[index];
+  const bool granted =
+      reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
+  if (reply.code == ReplyCode::kGrantedTakeover && observer_ != nullptr && slot.holds == 0) {
+    observer_->OnTakeover();
+  }
+  if (granted) slot.holds |= Bit(node);
+  if (!granted && NodeAnswered(reply.code)) slot.may_hold = Without(slot.may_hold, Bit(node));
+  if (reply.code == ReplyCode::kStale && observer_ != nullptr) observer_->OnFencingRejection();
+  if (slot.state != State::kAsking) {
+    OnLateAcquireReply(index, node, reply, now);
+    return;
+  }
+  const Verdict verdict = slot.ask.OnReply(node, reply);
+  if (verdict != Verdict::kPending) OnVerdict(index, verdict, now);
+}
+
+// The round was decided before this node answered.
+void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+  Slot& slot = slots_[index];
+  if ((slot.free_after & Bit(node)) != 0) {
+    slot.free_after = Without(slot.free_after, Bit(node));
+    if ((slot.may_hold & Bit(node)) != 0 && store_.Open(node)) {
+      const OpKind kind = slot.state == State::kFreeing ? OpKind::kRelease : OpKind::kAbort;
+      Send(index, node, kind);
+    } else if (slot.state == State::kFreeing) {
+      slot.ballot.No(node);
+      TellFreed(index, now);
+    }
+    return;
+  }
+  if (reply.code == ReplyCode::kDone && slot.state == State::kHeld) DropForDone(index, reply, now);
+}
+
+void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
+  Slot& slot = slots_[index];
+  if (verdict == Verdict::kWon) {
+    slot.valid_until = slot.started + slot.ttl - LockOptions::Drift(slot.ttl);
+    if (slot.valid_until - now.boot >= options_.min_validity) {
+      OnWon(index, now);
+    } else {
+      OnRoundLost(index, RoundResult::kTimeout, now);
+    }
+    return;
+  }
+  if (verdict == Verdict::kDone) {
+    LearnRoundTrip(slot, now);
+    if (observer_ != nullptr) observer_->OnRound(RoundResult::kDone, now.boot - slot.started);
+    LockEvent& event = Emit(index, LockEvent::Kind::kDone);
+    event.token = slot.ask.done_token();
+    event.crc = slot.ask.done_crc();
+    FreeNodes(index, OpKind::kAbort);
+    End(index);
+    return;
+  }
+  const Instant validity_end = slot.started + slot.ttl - LockOptions::Drift(slot.ttl);
+  if (slot.ask.WorthAskingAgain() && validity_end - now.boot > options_.min_validity) {
+    slot.asking_again = true;
+    const int doublings = std::min<int>(slot.backoff++, kMaxBackoffDoublings);
+    Nanos wait = round_trip_;
+    for (int i = 0; i < doublings && wait < kMaxBackoff; ++i) wait *= 2;
+    Schedule(index, now.boot + std::min<Nanos>(wait, kMaxBackoff));
+    return;
+  }
+  OnRoundLost(index, slot.ask.Result(verdict), now);
+}
+
+void LockCore::LearnRoundTrip(const Slot& slot, Now now) {
+  const Nanos took = std::clamp<Nanos>(now.boot - slot.started, kLeastRoundTrip, kMostRoundTrip);
+  round_trip_ = (round_trip_ * 7 + took) / 8;
+}
+
+void LockCore::AskAgain(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  slot.asking_again = false;
+  slot.due = Instant::max();
+  bool sent = false;
+  const NodeSet again = slot.ask.AskAgain();
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((again & Bit(node)) == 0) continue;
+    sent = true;
+    if (store_.Open(node)) {
+      Send(index, node, OpKind::kAcquire);
+    } else {
+      ++slot.outstanding;
+      failed_.push_back({node, Reply{.lock = IdOf(slot, index), .round = slot.round,
+                                     .kind = OpKind::kAcquire, .code = ReplyCode::kConnection}});
+    }
+  }
+  if (!sent) OnRoundLost(index, RoundResult::kContended, now);
+}
+
+void LockCore::OnWon(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  LearnRoundTrip(slot, now);
+  slot.state = State::kHeld;
+  slot.leased_at = now.boot;
+  slot.phase = Phase::kWaiting;
+  slot.extending = slot.wiped_seen = false;
+  ++held_;
+  if (observer_ != nullptr) {
+    observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
+    observer_->OnLeased(now.boot - slot.first_try);
+    observer_->OnHeld(static_cast<std::int64_t>(held_));
+  }
+  Emit(index, LockEvent::Kind::kLeased);
+  ScheduleHeld(index, slot.started);
+}
+
+// The next thing that time does to a lease granted or extended from `from` on.
+void LockCore::ScheduleHeld(std::uint32_t index, Instant from) {
+  const Slot& slot = slots_[index];
+  const Instant extend_at = from + slot.ttl / 3;
+  Schedule(index, slot.watchdog ? std::min(extend_at, slot.valid_until) : slot.valid_until);
+}
+
+void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, Now now) {
+  Slot& slot = slots_[index];
+  const WaitReason reason = ReasonOf(result);
+  if (observer_ != nullptr) {
+    observer_->OnRound(result, now.boot - slot.started);
+    if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
+      observer_->OnQuorumFailure(slot.ask.Failure());
+    }
+  }
+  if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
+  LearnFromLostRound(slot, now);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (slot.ask.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
+      slot.left_out |= Bit(node);
+    }
+  }
+  FreeNodes(index, OpKind::kAbort);
+  WaitForRound(index, reason, now);
+}
+
+void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
+  if (const Token floor = slot.ask.NeededFloor()) {
+    clock_.Lift(floor, now.wall, options_.max_skew);
+  }
+  const bool own_clock_is_off =
+      slot.ask.RefusedForClock() && !TokenClock::Lifted(slot.token, now.wall);
+  if (!own_clock_is_off || clock_refused_) return;
+  clock_refused_ = true;
+  clock_check_at_ = now.boot + kClockCheckInterval;
+  if (observer_ == nullptr) return;
+  observer_->OnQuorumFailure(QuorumFailure::kClock);
+  observer_->OnNote(Severity::kError, "clock_refused",
+                    "a majority of the lock nodes refuses this worker's clock; mend the clock (NTP) "
+                    "of this host or of the nodes; nothing is locked until then");
+}
+
+void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
+  Slot& slot = slots_[index];
+  const int doublings = std::min<int>(slot.backoff, kMaxBackoffDoublings);
+  if (slot.backoff < kMaxBackoffDoublings) ++slot.backoff;
+  // After the first stale round the clock was lifted over the floor: no reason to wait.
+  const bool at_once = reason == WaitReason::kStale && doublings == 0;
+  const Nanos wait = at_once ? Nanos(0) : JitteredBackoff(random_(), round_trip_, doublings);
+  if (!at_once && now.boot + wait >= slot.give_up_at) {
+    Emit(index, LockEvent::Kind::kGaveUp).reason = reason;
+    End(index);
+    return;
+  }
+  slot.state = State::kWaiting;
+  Emit(index, LockEvent::Kind::kRoundFailed).reason = reason;
+  Schedule(index, now.boot + wait);
+}
+
+// Frees our HELD wherever it stands or may stand. Where an acquire or a fill of ours is still on the
+// way, the free follows its answer, so that it cannot be overtaken.
+void LockCore::FreeNodes(std::uint32_t index, OpKind kind) {
+  Slot& slot = slots_[index];
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    const NodeSet bit = Bit(node);
+    if ((slot.creating & bit) != 0) {
+      slot.free_after |= bit;
+    } else if ((slot.may_hold & bit) != 0 && store_.Open(node)) {
+      Send(index, node, kind);
+    }
+  }
+}
+
+}  // namespace fencepost::locking

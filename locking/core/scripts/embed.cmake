@@ -1,0 +1,32 @@
+# Writes the .cc that holds the Lua scripts as they stand in their files (EmbeddedScripts of
+# locking/redis/wire.h):  cmake -DOUT=scripts.cc "-DSCRIPTS=a.lua;b.lua" -P embed.cmake
+if(NOT OUT OR NOT SCRIPTS)
+  message(FATAL_ERROR "usage: cmake -DOUT=... -DSCRIPTS='a;b' -P embed.cmake")
+endif()
+
+set(entries "")
+foreach(script IN LISTS SCRIPTS)
+  get_filename_component(name "${script}" NAME_WE)
+  file(READ "${script}" text)
+  string(FIND "${text}" ")lua\"" clash)
+  if(NOT clash EQUAL -1)
+    message(FATAL_ERROR "${script} holds the end mark of its raw string literal")
+  endif()
+  string(APPEND entries "    {\"${name}\", R\"lua(${text})lua\"},\n")
+endforeach()
+
+file(WRITE "${OUT}" "// Generated from locking/core/scripts by embed.cmake.
+#include \"locking/redis/wire.h\"
+
+namespace fencepost::locking {
+namespace {
+
+constexpr EmbeddedScript kScripts[] = {
+${entries}};
+
+}  // namespace
+
+std::span<const EmbeddedScript> EmbeddedScripts() { return kScripts; }
+
+}  // namespace fencepost::locking
+")

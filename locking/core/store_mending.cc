@@ -1,0 +1,186 @@
+// Mending a store that stands: nodes that restarted, were wiped, were left half made, or whose
+// clock was stepped. Whatever a node may have forgotten, it is put in quarantine first.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "locking/core/store.h"
+
+namespace fencepost::locking {
+namespace {
+
+// An empty node is left that long to clients that have seen it in the store: they need no new
+// epoch.
+constexpr Millis kBeforeRaise{5'000};
+
+}  // namespace
+
+void Store::PlanMending() {
+  if (!MayCreate()) return;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    Node& node = At(i);
+    if (InStore(node)) MendMember(node);
+    if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
+    const bool taken = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+      return InStore(other) && other.sentinel->index == node.sentinel->index;
+    });
+    if (!taken) {
+      Complete(node);
+    } else {
+      SetProblem(i, true, "same_index", "its place in the lock store is taken by another node",
+                 fmt::format("DEL {} there", kSentinelKey));
+    }
+  }
+  PlanEmpty();
+}
+
+void Store::MendMember(Node& node) {
+  const Sentinel& now = *node.sentinel;
+  Sentinel mended = now;
+  mended.run_id = node.run_id;
+  // The sentinel may have been written after TIME was read, within the same call.
+  const Nanos slack = node.raw_call.received_at - node.raw_call.sent_at;
+  const WallTime latest =
+      node.raw_call.node_time + QuarantineTime() + std::chrono::ceil<Millis>(slack);
+  if (now.run_id != node.run_id || node.stepped || now.quarantine_until > latest) {
+    Write(node, mended, QuarantineTime());
+  }
+}
+
+bool Store::Remembered(const Node& node) const {
+  return node.member && node.member->store_id == store_id_ &&
+         (node.member->epoch | 1U) == generation_;
+}
+
+// Nothing of the store stands there, so that the node may be given a place.
+bool Store::Vacant(const Node& node) const {
+  if (store_id_.empty()) return false;
+  if (!node.raw) return true;
+  if (!node.Forming()) return false;
+  if (node.sentinel->store_id == store_id_) return generation_ > 1;
+  return Remembered(node) && Abandoned(node);
+}
+
+// The places that no node is known to have.
+std::vector<int> Store::MissingIndexes() const {
+  std::set<int> taken;
+  for (const Node& node : nodes_) {
+    if (InStore(node)) taken.insert(node.sentinel->index);
+    const bool away = !node.connected || !node.read;
+    if (away && node.member && node.member->store_id == store_id_) taken.insert(node.member->index);
+  }
+  std::vector<int> missing;
+  for (int index = 0; index < count(); ++index) {
+    if (!taken.contains(index)) missing.push_back(index);
+  }
+  return missing;
+}
+
+void Store::PlanEmpty() {
+  std::vector<NodeIndex> unknown;
+  std::uint32_t highest = 0;
+  for (const Node& node : nodes_) {
+    if (InStore(node)) highest = std::max(highest, node.sentinel->epoch);
+  }
+  const std::vector<int> missing = MissingIndexes();
+  int waiting = 0;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    Node& node = At(i);
+    if (!node.Readable() || !Vacant(node)) continue;
+    ++waiting;
+    const auto known = std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+      return &other != &node && other.member && other.member->store_id == store_id_;
+    });
+    const bool place = Remembered(node) && std::find(missing.begin(), missing.end(),
+                                                     node.member->index) != missing.end();
+    // max_ttl must have been read from a majority. A store of one has nobody to ask.
+    if (known < Quorum(count()) || highest % 2 == 0 || !place) {
+      unknown.push_back(i);
+      continue;
+    }
+    Sentinel sentinel = *node.member;
+    sentinel.epoch = highest;
+    sentinel.run_id = node.run_id;
+    sentinel.max_ttl = max_ttl();
+    Write(node, sentinel, QuarantineTime());
+  }
+  if (highest % 2 == 1) {  // finish what was raised
+    for (Node& node : nodes_) {
+      if (!InStore(node) || node.sentinel->epoch + 1 != highest) continue;
+      Sentinel sentinel = *node.sentinel;
+      sentinel.epoch = highest;
+      Write(node, sentinel, std::nullopt);
+    }
+  }
+  if (!unknown.empty() && static_cast<int>(unknown.size()) == waiting) PlanRaise();
+}
+
+// Nodes are empty that this client never saw in the store: they may be the lost ones, or new at the
+// place of ones that others still list. So the store moves to a new generation with them (store.h).
+void Store::PlanRaise() {
+  std::vector<NodeIndex> empty;
+  std::vector<NodeIndex> members;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    const Node& node = At(i);
+    if (node.Readable() && Vacant(node)) empty.push_back(i);
+    if (InStore(node)) members.push_back(i);
+  }
+  const bool all_seen = static_cast<int>(empty.size() + members.size()) == count();
+  const bool majority = static_cast<int>(members.size()) >= Quorum(count());
+  for (const NodeIndex i : empty) {
+    if (all_seen && !majority) {
+      SetProblem(i, true, "majority_lost",
+                 fmt::format("it is empty, and only {} of {} nodes still know lock store {}",
+                             members.size(), count(), store_id_),
+                 "stop all clients, then `fencepost locks init --force`");
+    } else {
+      SetProblem(i, false, "empty", fmt::format("it knows nothing of lock store {}", store_id_),
+                 all_seen ? "it is taken in, in quarantine, in a few seconds"
+                          : "it is taken in once all other nodes can be reached");
+    }
+  }
+  if (!all_seen || !majority) return;
+  std::uint32_t lowest = UINT32_MAX;
+  std::uint32_t highest = 0;
+  for (const NodeIndex i : members) {
+    lowest = std::min(lowest, At(i).sentinel->epoch);
+    highest = std::max(highest, At(i).sentinel->epoch);
+  }
+  const bool raising = highest % 2 == 0;
+  if (raising && lowest == highest) return PlanAdmission(empty, highest + 1);
+  const bool waited = std::all_of(empty.begin(), empty.end(), [this](NodeIndex i) {
+    return now_.boot - At(i).raw_since >= kBeforeRaise;
+  });
+  if (!raising && (lowest != highest || !waited)) return;
+  const std::uint32_t target = raising ? highest : highest + 1;
+  for (const NodeIndex i : members) {
+    if (At(i).sentinel->epoch + 1 != target) continue;
+    Sentinel sentinel = *At(i).sentinel;
+    sentinel.epoch = target;
+    Write(At(i), sentinel, std::nullopt);
+  }
+}
+
+// Of several missing places, the empty nodes get them by the rank of their run_ids.
+void Store::PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epoch) {
+  const std::vector<int> missing = MissingIndexes();
+  if (missing.size() != empty.size()) return;
+  std::vector<NodeIndex> ranked = empty;
+  std::sort(ranked.begin(), ranked.end(),
+            [this](NodeIndex a, NodeIndex b) { return At(a).run_id < At(b).run_id; });
+  for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
+    Node& node = At(ranked[rank]);
+    Sentinel sentinel;
+    sentinel.complete = true;
+    sentinel.store_id = store_id_;
+    sentinel.index = missing[rank];
+    sentinel.nodes = count();
+    sentinel.epoch = epoch;
+    sentinel.run_id = node.run_id;
+    sentinel.max_ttl = max_ttl();
+    Write(node, sentinel, QuarantineTime());
+  }
+}
+
+}  // namespace fencepost::locking

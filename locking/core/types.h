@@ -1,0 +1,87 @@
+// The words of the lock protocol: instants, tokens, nonces, ids. Plain values; any thread.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace fencepost::locking {
+
+using Nanos = std::chrono::nanoseconds;
+using Millis = std::chrono::milliseconds;
+
+// CLOCK_BOOTTIME: goes on while the machine sleeps, never steps. All validity is reckoned on it
+// (PROTOCOL.md, invariant 4). The core never calls now(); drivers do.
+struct BootClock {
+  using duration = Nanos;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<BootClock>;
+  static constexpr bool is_steady = true;
+  static time_point now() noexcept;
+};
+using Instant = BootClock::time_point;
+
+// The wall clock, milliseconds since the Unix epoch. Only tokens and stored deadlines use it.
+using WallTime = std::chrono::time_point<std::chrono::system_clock, Millis>;
+
+// Both clocks, read together by the driver and passed into every step of a sans-IO machine.
+struct Now {
+  Instant boot;
+  WallTime wall;
+};
+Now ReadClocks() noexcept;  // driver side only
+
+inline constexpr int kMaxNodes = 7;
+using NodeIndex = int;  // the place in the configured list, 0-based; metrics call them a to g
+
+// A quorum of n nodes, counted from the configured number, never from the reachable ones.
+constexpr int Quorum(int nodes) { return nodes / 2 + 1; }
+
+// The fencing token: the order between leases of one name. A hybrid logical clock value below 2^63:
+// milliseconds since 2024-01-01 UTC << 20, plus counter and worker bits. 0 is "no token".
+class Token {
+ public:
+  static constexpr int kShift = 20;
+  static constexpr std::int64_t kEpochUnixMillis = 1704067200000;  // 2024-01-01T00:00:00Z
+  static constexpr int kDigits = 19;
+
+  constexpr Token() = default;
+  constexpr explicit Token(std::uint64_t value) : value_(value) {}
+  static constexpr Token AtWall(WallTime wall) {
+    const std::int64_t since = wall.time_since_epoch().count() - kEpochUnixMillis;
+    return Token(since <= 0 ? 0 : static_cast<std::uint64_t>(since) << kShift);
+  }
+
+  [[nodiscard]] constexpr std::uint64_t value() const { return value_; }
+  [[nodiscard]] constexpr WallTime wall() const {
+    return WallTime(Millis(static_cast<std::int64_t>(value_ >> kShift) + kEpochUnixMillis));
+  }
+  constexpr explicit operator bool() const { return value_ != 0; }
+  constexpr auto operator<=>(const Token&) const = default;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+// 128 random bits, drawn anew for each attempt: who holds. The token says in which order.
+struct Nonce {
+  static constexpr int kHexDigits = 32;
+  std::array<std::uint64_t, 2> bits{};
+  constexpr auto operator<=>(const Nonce&) const = default;
+};
+
+// A lock in one LockCore. The generation makes a reused slot a different lock; 0 is never issued.
+struct LockId {
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+  constexpr explicit operator bool() const { return generation != 0; }
+  constexpr auto operator<=>(const LockId&) const = default;
+};
+
+// CRC-32 of a record's content; stored beside DONE. 0 where the user of the library gives none.
+using ContentCrc = std::uint32_t;
+
+}  // namespace fencepost::locking

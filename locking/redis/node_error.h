@@ -1,0 +1,23 @@
+// What a node's error answers mean, and what a person can do about them. Pure functions; any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "locking/core/observer.h"
+
+namespace fencepost::locking {
+
+enum class NodeErrorKind : std::uint8_t { kNoSentinel, kNoScript, kReplica, kOther };
+
+struct NodeError {
+  NodeErrorKind kind = NodeErrorKind::kOther;
+  CommandError reason = CommandError::kOther;
+  std::string_view hint;  // what to do; may be empty
+};
+
+// `text` as the node worded it, without the leading '-'.
+NodeError ReadNodeError(std::string_view text);
+
+}  // namespace fencepost::locking

@@ -1,0 +1,46 @@
+// The HTTP server of a process: /metrics, /live, /ready, /status, and an index at /. GET and HEAD
+// only. No TLS and no authentication: bind it to an address that only Prometheus and the kubelet
+// reach.
+//
+// Threads: civetweb's own, two of them for requests; the endpoints' functions are called on these
+// and must be thread-safe. An exception of theirs becomes a 500.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "locking/error.h"
+#include "metrics/pipeline_metrics.h"
+
+namespace fencepost::metrics {
+
+struct Endpoints {
+  std::function<std::string()> metrics;  // Prometheus text format
+  std::function<Readiness()> live;       // 200 or 503 with the reason
+  std::function<Readiness()> ready;      // 200 or 503 with the reason
+  std::function<std::string()> status;   // a JSON object
+};
+
+class HttpServer {
+ public:
+  // `address` is HOST:PORT, [V6]:PORT or :PORT (all addresses); port 0 takes a free one. Returns
+  // when the server accepts connections. Error: the address is malformed or cannot be bound.
+  static tl::expected<std::unique_ptr<HttpServer>, Error> Start(const std::string& address,
+                                                                Endpoints endpoints);
+  ~HttpServer();  // waits for requests under way, two seconds for silent clients
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  [[nodiscard]] int port() const;
+  [[nodiscard]] const std::string& bound() const;  // HOST:PORT, with the port that was taken
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,178 @@
+#include "metrics/page.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <prometheus/text_serializer.h>
+
+namespace fencepost::metrics {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+
+// The fields of /proc/self/stat after the command's name, which may hold spaces and brackets.
+struct ProcStat {
+  double threads = 0, start_ticks = 0, virtual_bytes = 0, resident_pages = 0;
+};
+
+ProcStat ReadProcStat() {
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  constexpr int kThreads = 20, kStartTime = 22, kVsize = 23, kRss = 24;  // as in proc(5)
+  std::string state;
+  fields >> state;
+  ProcStat stat;
+  double value = 0;
+  for (int i = 4; i <= kRss && fields >> value; ++i) {
+    if (i == kThreads) stat.threads = value;
+    if (i == kStartTime) stat.start_ticks = value;
+    if (i == kVsize) stat.virtual_bytes = value;
+    if (i == kRss) stat.resident_pages = value;
+  }
+  return stat;
+}
+
+double BootUnixSeconds() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  while (file >> word) {
+    double seconds = 0;
+    if (word == "btime" && file >> seconds) return seconds;
+  }
+  return 0;
+}
+
+double CpuSeconds() {
+  timespec spent{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) / 1e9;
+}
+
+double OpenFds() {
+  std::error_code error;
+  double count = 0;
+  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
+       it.increment(error)) {
+    ++count;
+  }
+  return count > 0 ? count - 1 : 0;  // without the one that reads the folder
+}
+
+double MaxFds() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : 0;
+}
+
+double StartTime() {
+  return BootUnixSeconds() + ReadProcStat().start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double ProcessValue(Metric metric, const ProcStat& stat, double start_time) {
+  switch (metric) {
+    case Metric::kProcessCpu:
+      return CpuSeconds();
+    case Metric::kProcessOpenFds:
+      return OpenFds();
+    case Metric::kProcessMaxFds:
+      return MaxFds();
+    case Metric::kProcessVirtualMemory:
+      return stat.virtual_bytes;
+    case Metric::kProcessResidentMemory:
+      return stat.resident_pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+    case Metric::kProcessStartTime:
+      return start_time;
+    case Metric::kProcessThreads:
+      return stat.threads;
+    default:
+      return 1;  // the info metrics
+  }
+}
+
+ClientMetric ProcessSeries(const MetricInfo& metric, const BuildInfo& build, const ProcStat& stat,
+                           double start_time) {
+  ClientMetric series;
+  if (metric.id == Metric::kBuildInfo) {
+    series.label = {{std::string(metric.labels[0].name), build.version},
+                    {std::string(metric.labels[1].name), build.commit}};
+  }
+  const double value = ProcessValue(metric.id, stat, start_time);
+  (metric.kind == MetricKind::kCounter ? series.counter.value : series.gauge.value) = value;
+  return series;
+}
+
+prometheus::MetricType TypeOf(MetricKind kind) {
+  switch (kind) {
+    case MetricKind::kCounter:
+      return prometheus::MetricType::Counter;
+    case MetricKind::kHistogram:
+      return prometheus::MetricType::Histogram;
+    case MetricKind::kGauge:
+      break;
+  }
+  return prometheus::MetricType::Gauge;
+}
+
+}  // namespace
+
+MetricsPage::MetricsPage(BuildInfo build) : build_(std::move(build)), start_time_(StartTime()) {}
+
+tl::expected<PipelineMetrics*, Error> MetricsPage::Add(PipelineInfo info, Log* log) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& pipeline : pipelines_) {
+    if (pipeline->info().name == info.name) {
+      return tl::unexpected(Error{"duplicate_pipeline",
+                                  fmt::format("two pipelines are named {}", info.name), "",
+                                  "give each pipeline of a process its own name"});
+    }
+  }
+  pipelines_.push_back(std::make_unique<PipelineMetrics>(std::move(info), log));
+  return pipelines_.back().get();
+}
+
+std::vector<MetricFamily> MetricsPage::Collect() const {
+  const ProcStat stat = ReadProcStat();
+  const std::lock_guard lock(mutex_);
+  std::vector<MetricFamily> families;
+  families.reserve(AllMetrics().size());
+  for (const MetricInfo& metric : AllMetrics()) {
+    MetricFamily family;
+    family.name = metric.name;
+    family.help = metric.help;
+    family.type = TypeOf(metric.kind);
+    if (metric.scope == Scope::kProcess) {
+      family.metric.push_back(ProcessSeries(metric, build_, stat, start_time_));
+    } else {
+      for (const auto& pipeline : pipelines_) pipeline->Collect(metric, family.metric);
+    }
+    families.push_back(std::move(family));
+  }
+  return families;
+}
+
+std::string MetricsPage::Render() const {
+  return prometheus::TextSerializer().Serialize(Collect());
+}
+
+Readiness MetricsPage::CurrentReadiness() const {
+  const std::lock_guard lock(mutex_);
+  if (pipelines_.empty()) return {false, "starting"};
+  for (const auto& pipeline : pipelines_) {
+    const Readiness one = pipeline->CurrentReadiness();
+    if (!one.ready) return {false, fmt::format("{}: {}", pipeline->info().name, one.reason)};
+  }
+  return {true, ""};
+}
+
+}  // namespace fencepost::metrics

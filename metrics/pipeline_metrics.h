@@ -1,0 +1,114 @@
+// What one pipeline is observed to do, as numbers: the observer of its lock and of its consumer.
+//
+// The observer methods may be called from any thread (each from one thread in the main, see the
+// observers); they take no mutex, but for lag, readiness and notes, which are rare.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "consumer/observer.h"
+#include "consumer/record.h"
+#include "locking/core/observer.h"
+#include "metrics/cells.h"
+#include "metrics/log.h"
+#include "metrics/table.h"
+
+namespace prometheus {
+struct ClientMetric;
+}
+
+namespace fencepost::metrics {
+
+struct PipelineInfo {
+  std::string name;
+  int nodes = 0;  // lock nodes configured, 1 to locking::kMaxNodes
+  std::chrono::milliseconds lock_ttl{0};
+  std::string config_hash;
+};
+
+struct Readiness {
+  bool ready = false;
+  std::string reason;  // why not; empty when ready
+};
+
+class PipelineMetrics final : public locking::LockObserver, public consumer::ConsumerObserver {
+ public:
+  using Nanos = locking::Nanos;
+
+  PipelineMetrics(PipelineInfo info, Log* log);  // `log` may be nullptr; else it outlives this
+
+  [[nodiscard]] const PipelineInfo& info() const { return info_; }
+  [[nodiscard]] Readiness CurrentReadiness() const;  // as OnReady said last
+
+  // Appends this pipeline's series of a metric. Any thread.
+  void Collect(const MetricInfo& metric, std::vector<prometheus::ClientMetric>& out) const;
+
+  // locking::LockObserver
+  void OnRound(locking::RoundResult result, Nanos took) override;
+  void OnTakeover() override;
+  void OnTokenIssued() override;
+  void OnLeased(Nanos waited) override;
+  void OnExtension(locking::ExtensionResult result) override;
+  void OnExpired(locking::Phase phase) override;
+  void OnLoss(locking::LossReason reason) override;
+  void OnLeaseEnded(Nanos held, Nanos validity_left) override;
+  void OnReleased(locking::ReleaseOutcome outcome) override;
+  void OnCompletedAfterExpiry() override;
+  void OnFencingRejection() override;
+  void OnQuorumFailure(locking::QuorumFailure reason) override;
+  void OnHeld(std::int64_t held) override;
+  void OnQuorum(bool available) override;
+  void OnNode(locking::NodeIndex node, bool up, bool quarantined) override;
+  void OnClockOffset(locking::NodeIndex node, Nanos offset) override;
+  void OnRestartDetected(locking::NodeIndex node) override;
+  void OnCall(locking::NodeIndex node, locking::OpKind kind, std::size_t keys, Nanos took) override;
+  void OnCommandError(locking::NodeIndex node, locking::CommandError reason) override;
+  void OnReconnect(locking::NodeIndex node) override;
+
+  // Of both observers
+  void OnInvariant(locking::Invariant invariant) override;
+  void OnNote(locking::Severity severity, std::string_view event, std::string_view text) override;
+
+  // consumer::ConsumerObserver
+  void OnConsumed(std::size_t records) override;
+  void OnProcessed(consumer::ProcessedResult result, std::size_t count) override;
+  void OnDedupeSkip(consumer::DedupeSource source) override;
+  void OnOutputFencing() override;
+  void OnIdConflict() override;
+  void OnInFlight(std::size_t records, std::size_t bytes) override;
+  void OnBackpressure(Nanos paused) override;
+  void OnProgress(std::chrono::milliseconds unix_time) override;
+  void OnEndToEnd(Nanos took) override;
+  void OnRetry(consumer::RetryStage stage) override;
+  void OnLag(const consumer::TopicPartition& where, std::int64_t records) override;
+  void OnPartitionGone(const consumer::TopicPartition& where) override;
+  void OnOldestUnprocessed(std::chrono::milliseconds unix_time) override;
+  void OnCommitGap(std::int64_t records) override;
+  void OnPartitions(std::size_t assigned, std::size_t paused) override;
+  void OnCommit(consumer::CommitResult result, Nanos took) override;
+  void OnRebalance(consumer::RebalanceEvent event) override;
+  void OnRebalanceTook(Nanos took) override;
+  void OnWrite(Nanos took, std::size_t batch) override;
+  void OnReady(bool ready, std::string_view reason) override;
+
+ private:
+  void CollectLag(const MetricInfo& metric, std::vector<prometheus::ClientMetric>& out) const;
+
+  const PipelineInfo info_;
+  Log* const log_;
+  Cells cells_;
+
+  mutable std::mutex lag_mutex_;
+  std::map<consumer::TopicPartition, std::int64_t> lag_;  // guarded by lag_mutex_
+
+  mutable std::mutex ready_mutex_;
+  Readiness ready_{false, "starting"};  // guarded by ready_mutex_
+};
+
+}  // namespace fencepost::metrics

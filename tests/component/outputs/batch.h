@@ -1,0 +1,97 @@
+// Records to write, by hand.
+#pragma once
+
+#include <deque>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "consumer/options.h"
+#include "consumer/outputs/output.h"
+
+namespace fencepost::consumer {
+
+class Batch {
+ public:
+  struct Entry {
+    std::string id;
+    Offset offset = 0;
+    std::uint64_t token = 1;
+    std::uint32_t crc = 1;
+    std::optional<std::string> value{};  // default: {"order_id": ID, "amount": OFFSET}
+    std::optional<std::string> key{};
+  };
+
+  Batch() = default;
+  Batch(std::initializer_list<Entry> entries) {
+    for (const Entry& entry : entries) Add(entry);
+  }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  void Add(Entry entry) {
+    if (!entry.value) {
+      entry.value = fmt::format(R"({{"order_id":"{}","amount":{}}})", entry.id, entry.offset);
+    }
+    const Entry& kept = entries_.emplace_back(std::move(entry));
+    Record& record = records_.emplace_back();
+    record.offset = kept.offset;
+    record.timestamp = std::chrono::milliseconds(1'700'000'000'123);
+    record.value = kept.value;
+    if (kept.key) record.key = *kept.key;
+    items_.push_back({.record = &record,
+                      .where = &where_,
+                      .record_id = kept.id,
+                      .token = locking::Token(kept.token),
+                      .crc = kept.crc});
+  }
+  // `count` records PREFIX0000 and on, with offsets from `first`.
+  void AddMany(const std::string& prefix, int count, Offset first = 0) {
+    for (int i = 0; i < count; ++i) {
+      Add({.id = fmt::format("{}{:04}", prefix, i), .offset = first + i});
+    }
+  }
+  [[nodiscard]] const std::vector<WriteItem>& items() const { return items_; }
+
+ private:
+  const TopicPartition where_{.topic = "orders", .partition = 3};
+  std::deque<Entry> entries_;
+  std::deque<Record> records_;
+  std::vector<WriteItem> items_;
+};
+
+inline std::vector<Column> Columns(
+    std::initializer_list<std::pair<const char*, const char*>> columns) {
+  std::vector<Column> parsed;
+  for (const auto& [name, selector] : columns) {
+    parsed.push_back({.name = name, .selector = Selector::Parse(selector).value()});
+  }
+  return parsed;
+}
+
+inline std::vector<Column> OrderColumns() {
+  return Columns({{"order_id", "json:/order_id"}, {"amount", "json:/amount"}});
+}
+
+// The results of a Write that must succeed.
+inline std::vector<WriteResult> Results(Output& output, const Batch& batch) {
+  const auto outcomes = output.Write(batch.items());
+  if (!outcomes) {
+    ADD_FAILURE() << outcomes.error().error.Line();
+    return {};
+  }
+  std::vector<WriteResult> results;
+  for (const WriteOutcome& outcome : *outcomes) results.push_back(outcome.result);
+  return results;
+}
+
+inline std::vector<WriteResult> All(std::size_t count, WriteResult result) {
+  return std::vector<WriteResult>(count, result);
+}
+
+}  // namespace fencepost::consumer

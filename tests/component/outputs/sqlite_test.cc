@@ -1,0 +1,269 @@
+// The SQLite output: what one Write does, and what it says of each record.
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+
+#include "tests/component/outputs/batch.h"
+#include "tests/support/process.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using enum WriteResult;
+
+class SqliteTest : public ::testing::Test {
+ protected:
+  SqliteTest() : path_(folder_.File("effects.db")) {
+    sqlite3_open(path_.c_str(), &db_);
+    sqlite3_busy_timeout(db_, 5000);
+    Exec("CREATE TABLE effects (order_id text PRIMARY KEY, amount int)");
+  }
+  ~SqliteTest() override { sqlite3_close(db_); }
+
+  // Runs SQL beside the output; the first cell of the last row.
+  std::string Exec(const std::string& sql) {
+    std::string cell;
+    char* error = nullptr;
+    const auto keep = [](void* to, int, char** values, char**) {
+      *static_cast<std::string*>(to) = values[0] == nullptr ? "NULL" : values[0];
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_exec(db_, sql.c_str(), keep, &cell, &error), SQLITE_OK)
+        << error << ": " << sql;
+    sqlite3_free(error);
+    return cell;
+  }
+  [[nodiscard]] SqliteOptions Options() const {
+    return {.path = path_, .table = "effects", .columns = OrderColumns()};
+  }
+  static std::unique_ptr<Output> Open(const SqliteOptions& options,
+                                      const std::string& worker = "worker-1") {
+    return MakeSqliteOutput(options, "orders", worker);
+  }
+  [[nodiscard]] std::unique_ptr<Output> Open() const { return Open(Options()); }
+  static std::string Refusal(const SqliteOptions& options) {
+    const auto prepared = Open(options)->Prepare();
+    return prepared ? "" : prepared.error().error.Line();
+  }
+
+  testing::TempDir folder_;
+  std::string path_;
+  sqlite3* db_ = nullptr;
+};
+
+TEST_F(SqliteTest, WritesEffectsAndLedgerRowsOfNewRecords) {
+  const auto output = Open();
+  const Batch batch{{.id = "o-2", .offset = 8, .token = 77, .crc = 0xffffffffu},
+                    {.id = "o-1", .offset = 9}};
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
+  EXPECT_EQ(Exec("SELECT group_concat(order_id || '=' || amount, ' ') FROM (SELECT * FROM effects"
+                 " ORDER BY order_id)"),
+            "o-1=9 o-2=8");
+  EXPECT_EQ(
+      Exec("SELECT pipeline||'|'||record_id||'|'||token||'|'||worker||'|'||source||'|'||content_crc"
+           " FROM fencepost_ledger WHERE record_id = 'o-2'"),
+      "orders|o-2|77|worker-1|orders/3/8|4294967295");
+  EXPECT_EQ(
+      Exec("SELECT abs(julianday(completed_at) - julianday('now')) < 0.001 FROM fencepost_ledger"),
+      "1");
+  EXPECT_EQ(Exec("PRAGMA journal_mode"), "wal");
+}
+
+TEST_F(SqliteTest, JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken) {
+  const auto output = Open();
+  const Batch first{{.id = "a", .offset = 1, .token = 50, .crc = 7}};
+  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
+  const auto again = [&](Offset offset, std::uint64_t token, std::uint32_t crc) {
+    const Batch batch{{.id = "a", .offset = offset, .token = token, .crc = crc}};
+    return Results(*output, batch).at(0);
+  };
+  EXPECT_EQ(again(1, 60, 7), kOwnEarlier);
+  EXPECT_EQ(again(2, 49, 7), kFenced);
+  EXPECT_EQ(again(2, 50, 7), kDuplicate);
+  EXPECT_EQ(again(1, 50, 8), kIdConflict);
+  EXPECT_EQ(again(2, 40, 8), kIdConflict);
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "1");
+}
+
+TEST_F(SqliteTest, IsolatesTheBadRowsOfALargeBatch) {
+  Exec(
+      "CREATE TABLE strict (order_id text PRIMARY KEY, amount integer CHECK (amount < 1000)) "
+      "STRICT");
+  SqliteOptions options = Options();
+  options.table = "strict";
+  const auto output = Open(options);
+  const Batch first{{.id = "o-0100", .offset = 1, .crc = 99}};
+  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
+  Batch batch;
+  for (int i = 0; i < 500; ++i) {
+    Batch::Entry entry{.id = fmt::format("o-{:04}", i), .offset = i};
+    if (i == 3) entry.value = R"({"order_id":"o-3","amount":"a lot"})";
+    if (i == 250) entry.value = R"({"order_id":"o-0001","amount":1})";
+    if (i == 251) entry.value = R"({"order_id":"o-251","amount":1000})";
+    if (i == 252) entry.value = R"({"order_id":"a\u0000b","amount":1})";
+    if (i == 499) entry.value = "{}";
+    batch.Add(std::move(entry));
+  }
+  const auto outcomes = output->Write(batch.items());
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  for (int i = 0; i < 500; ++i) {
+    const bool bad = i == 3 || (i >= 250 && i <= 252) || i == 499;
+    const WriteResult expected = bad ? kBadRecord : i == 100 ? kIdConflict : kCommitted;
+    EXPECT_EQ((*outcomes)[i].result, expected) << i << (*outcomes)[i].detail;
+  }
+  EXPECT_THAT((*outcomes)[250].detail, HasSubstr("UNIQUE constraint failed: strict.order_id"));
+  EXPECT_EQ(Exec("SELECT count(*) FROM strict"), "495");
+  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger"), "495");
+}
+
+TEST_F(SqliteTest, ATriggerThatRollsBackAndADeferredKeyRefuseOneRecordAlone) {
+  Exec(
+      "CREATE TABLE known (id text PRIMARY KEY); INSERT INTO known VALUES ('a'), ('b'), ('d');"
+      "CREATE TABLE picky (order_id text REFERENCES known DEFERRABLE INITIALLY DEFERRED, amount "
+      "int);"
+      "CREATE TRIGGER t BEFORE INSERT ON picky WHEN NEW.amount = 13 BEGIN"
+      " SELECT raise(ROLLBACK, 'not thirteen'); END");
+  SqliteOptions options = Options();
+  options.table = "picky";
+  const Batch batch{
+      {.id = "a", .offset = 1}, {.id = "b", .offset = 13}, {.id = "c", .offset = 3}, {.id = "d"}};
+  const auto outcomes = Open(options)->Write(batch.items());
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  EXPECT_EQ((*outcomes)[0].result, kCommitted);
+  EXPECT_THAT((*outcomes)[1].detail, HasSubstr("not thirteen"));
+  EXPECT_THAT((*outcomes)[2].detail, HasSubstr("FOREIGN KEY"));
+  EXPECT_EQ((*outcomes)[3].result, kCommitted);
+  EXPECT_EQ(Exec("SELECT group_concat(record_id, ' ') FROM fencepost_ledger"), "a d");
+}
+
+TEST_F(SqliteTest, BindsByTheColumnsDeclaredType) {
+  Exec(
+      "CREATE TABLE wide (i integer, r real, t text, raw blob, n integer) STRICT;"
+      "CREATE TABLE loose (i bigint, r double, t varchar, raw blob, n)");
+  for (const char* table : {"wide", "loose"}) {
+    SqliteOptions options = Options();
+    options.table = table;
+    options.columns = Columns(
+        {{"I", "json:/i"}, {"r", "json:/r"}, {"t", "json:/t"}, {"raw", "key"}, {"n", "json:/n?"}});
+    const Batch batch{{.id = std::string("b") + table,
+                       .value = R"({"i":9007199254740993,"r":1.5,"t":12})",
+                       .key = std::string("\x00\xff", 2)}};
+    ASSERT_THAT(Results(*Open(options), batch), ElementsAre(kCommitted));
+    EXPECT_EQ(
+        Exec(fmt::format("SELECT i||' '||typeof(i)||' '||typeof(r)||' '||typeof(t)||' '||hex(raw)"
+                         "||' '||typeof(raw)||' '||typeof(n) FROM {}",
+                         table)),
+        "9007199254740993 integer real text 00FF blob null");
+  }
+}
+
+TEST_F(SqliteTest, IdsAndValuesAreNeverSql) {
+  const std::string name = R"("Robert'); DROP TABLE effects;--")";
+  Exec("CREATE TABLE " + name + R"( ("c""1; x" text))");
+  SqliteOptions options = Options();
+  options.table = name;
+  options.columns = {{.name = "c\"1; x", .selector = Selector::Parse("json:/order_id").value()}};
+  const Batch batch{{.id = "'); DROP TABLE effects;--", .value = R"({"order_id":"'; x"})"}};
+  const auto output = Open(options);
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier));
+  EXPECT_EQ(Exec("SELECT * FROM " + name), "'; x");
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "0");
+}
+
+TEST_F(SqliteTest, SaysWhatIsWrongWithFileTableAndLedger) {
+  SqliteOptions options = Options();
+  options.path = folder_.File("none.db");
+  EXPECT_THAT(Refusal(options), HasSubstr("No such file"));
+  EXPECT_FALSE(std::filesystem::exists(options.path)) << "no file by mistake";
+  options.path = folder_.Write("text.db", std::string(5000, 'x'));
+  EXPECT_THAT(Refusal(options), HasSubstr("not a database"));
+  options = Options();
+  options.table = "nothing";
+  EXPECT_THAT(Refusal(options), HasSubstr("there is no table nothing"));
+  options = Options();
+  options.columns[0].name = "id";
+  EXPECT_THAT(Refusal(options), HasSubstr("effects has no column id"));
+  Exec(
+      "CREATE TABLE fencepost_ledger (pipeline, record_id, token, worker, source, content_crc,"
+      " completed_at)");
+  EXPECT_THAT(Refusal(Options()), HasSubstr("has no primary key (pipeline, record_id)"));
+  Exec("DROP TABLE fencepost_ledger; CREATE TABLE must (order_id, amount, extra NOT NULL)");
+  options = Options();
+  options.table = "must";
+  EXPECT_THAT(Refusal(options), HasSubstr("must.extra is NOT NULL, and nothing fills it"));
+}
+
+TEST_F(SqliteTest, AWriterFrozenInsideItsTransactionIsPatienceAndNothingIsLost) {
+  const auto output = Open();
+  ASSERT_TRUE(output->Prepare());
+  Exec("BEGIN IMMEDIATE");
+  const Batch batch{{.id = "a"}};
+  const auto written = output->Write(batch.items());
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().error.code, "output_locked");
+  EXPECT_THAT(written.error().error.Line(), HasSubstr("database is locked"));
+  Exec("ROLLBACK");
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+}
+
+TEST_F(SqliteTest, InterruptEndsTheWaitForTheLock) {
+  const auto output = Open();
+  ASSERT_TRUE(output->Prepare());
+  Exec("BEGIN IMMEDIATE");
+  const Batch batch{{.id = "a"}};
+  tl::expected<std::vector<WriteOutcome>, OutputError> written;
+  const auto begin = std::chrono::steady_clock::now();
+  std::thread writer([&] { written = output->Write(batch.items()); });
+  output->Interrupt();
+  writer.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().error.code, "interrupted");
+}
+
+TEST_F(SqliteTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
+  constexpr int kWriters = 3;
+  constexpr int kIds = 300;
+  std::atomic<int> committed = 0;
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      const auto output = Open(Options(), fmt::format("worker-{}", w));
+      for (int from = 0; from < kIds; from += 50) {
+        Batch batch;
+        for (int i = 0; i < 50; ++i) {
+          batch.Add({.id = fmt::format("o-{}", (from + i + w * 100) % kIds),
+                     .offset = w * 1000 + from + i});
+        }
+        for (const WriteResult result : Results(*output, batch)) committed += result == kCommitted;
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(committed, kIds);
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), std::to_string(kIds));
+}
+
+TEST_F(SqliteTest, PrunesOldRowsOfItsOwnPipelineInSmallBatches) {
+  const auto output = Open();
+  ASSERT_TRUE(output->Prepare());
+  Exec(
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)"
+      " INSERT INTO fencepost_ledger SELECT p, i, 1, 'w', 's', 1,"
+      " strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || i || ' hours')"
+      " FROM n, (SELECT 'orders' p UNION SELECT 'others')");
+  const auto keep = std::chrono::hours(4) - std::chrono::minutes(1);
+  EXPECT_EQ(output->Prune(keep, 5).value(), 5u);
+  EXPECT_EQ(Exec("SELECT max(record_id + 0) FROM fencepost_ledger WHERE pipeline = 'orders'"), "5");
+  EXPECT_EQ(output->Prune(keep, 5).value(), 2u);
+  EXPECT_EQ(output->Prune(keep, 5).value(), 0u);
+  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger WHERE pipeline = 'others'"), "10");
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

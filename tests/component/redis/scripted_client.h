@@ -1,0 +1,171 @@
+// A NodeClient that a test scripts: it hands out what the test queued, and remembers what it was
+// told.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <asio/io_context.hpp>
+
+#include "locking/redis/connection.h"
+#include "tests/support/servers.h"
+
+namespace fencepost::locking {
+
+inline std::string NameOf(std::uint32_t lock) { return fmt::format("fencepost:{{test}}:{}", lock); }
+
+// A complete sentinel, out of quarantine, as it stands at a node (locking/core/sentinel.h).
+inline std::string SentinelText(int index = 0, int nodes = 1) {
+  return fmt::format("C|{:032x}|{}|{}|{:08}|{:040}|{:013}|{:08}", 7, index, nodes, 1, 0, 0, 30'000);
+}
+
+class ScriptedClient final : public NodeClient {
+ public:
+  // --- the script ------------------------------------------------------------------------------
+  bool open = true;
+  std::deque<StoreCommand> commands;
+
+  void Queue(OpKind kind, std::uint32_t lock) {
+    names_.push_back(NameOf(lock));
+    Op op{.kind = kind, .lock = {lock, 1}, .round = 3, .name = names_.back()};
+    op.token = Token(Token::AtWall(ReadClocks().wall).value() + lock);
+    op.nonce = Nonce{{lock, 99}};
+    op.ttl = Millis(10'000);
+    op.crc = lock;
+    queued_.push_back(op);
+  }
+
+  // --- what was told ---------------------------------------------------------------------------
+  std::vector<Reply> replies;
+  std::vector<NodeInfo> infos;
+  std::vector<std::optional<std::string>> sentinels;
+  std::vector<CommandError> errors;
+  std::vector<std::string> notes;
+  std::vector<OpKind> calls;
+  std::size_t batches = 0;
+  int reconnects = 0;
+  int disconnects = 0;
+  int no_sentinels = 0;
+  bool stalled = false;
+  int stalls = 0;
+  bool idle = false;  // the test's loop pumps
+
+  [[nodiscard]] std::optional<ReplyCode> CodeOf(std::uint32_t lock, OpKind kind) const {
+    for (const Reply& reply : replies) {
+      if (reply.lock.slot == lock && reply.kind == kind) return reply.code;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::ptrdiff_t Count(CommandError error) const {
+    return std::count(errors.begin(), errors.end(), error);
+  }
+  [[nodiscard]] bool Noted(std::string_view part) const {
+    return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+      return note.find(part) != std::string::npos;
+    });
+  }
+
+  // --- NodeClient ------------------------------------------------------------------------------
+  bool Open() override { return open && connected_; }
+  std::size_t TakeBatch(std::vector<Op>& out) override {
+    if (stalled) return 0;
+    out = queued_;
+    queued_.clear();
+    return out.size();
+  }
+  std::optional<StoreCommand> TakeCommand() override {
+    if (commands.empty()) return std::nullopt;
+    StoreCommand command = commands.front();
+    commands.pop_front();
+    return command;
+  }
+  void OnConnected(const NodeInfo& info, Now) override {
+    connected_ = true;
+    infos.push_back(info);
+  }
+  void OnReconnect() override { ++reconnects; }
+  void OnDisconnected(Now) override {
+    connected_ = false;
+    stalled = false;
+    ++disconnects;
+  }
+  void OnStalled(bool is, Now) override {
+    stalled = is;
+    stalls += is ? 1 : 0;
+  }
+  void OnSentinel(std::optional<std::string> current, const CallInfo&, Now) override {
+    sentinels.push_back(std::move(current));
+  }
+  void OnNoSentinel(Now) override { ++no_sentinels; }
+  void OnCall(OpKind kind, std::size_t, const CallInfo& call, Now) override {
+    EXPECT_LE(call.sent_at, call.received_at);
+    calls.push_back(kind);
+  }
+  void OnReplies(const std::vector<Reply>& all, Now) override {
+    ++batches;
+    replies.insert(replies.end(), all.begin(), all.end());
+  }
+  void OnCommandError(CommandError error) override { errors.push_back(error); }
+  void OnNote(Severity, std::string_view event, std::string_view text) override {
+    notes.push_back(fmt::format("{}: {}", event, text));
+  }
+  void OnIdle() override { idle = true; }
+
+ private:
+  bool connected_ = false;
+  std::deque<std::string> names_;
+  std::vector<Op> queued_;
+};
+
+// A connection to one server, and the loop that drives it.
+class ConnectionHarness {
+ public:
+  explicit ConnectionHarness(const std::string& address) { options.address = Parse(address); }
+
+  static NodeAddress Parse(const std::string& address) { return ParseNodeAddress(address).value(); }
+
+  void Start() {
+    connection.emplace(io, options, client);
+    connection->Start();
+  }
+  // Sends what was queued, and runs until the condition holds.
+  ::testing::AssertionResult RunUntil(const std::function<bool()>& condition, std::string_view what,
+                                      std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    client.idle = true;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() >= end) {
+        auto failure = ::testing::AssertionFailure() << "waited in vain for " << what;
+        for (const std::string& note : client.notes) failure << "\n  " << note;
+        return failure;
+      }
+      if (std::exchange(client.idle, false)) connection->Pump();
+      io.restart();
+      io.run_one_for(std::chrono::milliseconds(5));
+    }
+    return ::testing::AssertionSuccess();
+  }
+  ::testing::AssertionResult RunUntilConnected() {
+    const std::size_t before = client.infos.size();
+    return RunUntil([&] { return client.infos.size() > before; }, "the handshake");
+  }
+  ::testing::AssertionResult RunUntilReplies(std::size_t count) {
+    return RunUntil([&] { return client.replies.size() >= count; },
+                    fmt::format("{} replies", count));
+  }
+
+  asio::io_context io;
+  ConnectionOptions options;
+  ScriptedClient client;
+  std::optional<Connection> connection;
+};
+
+}  // namespace fencepost::locking

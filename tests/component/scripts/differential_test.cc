@@ -1,0 +1,260 @@
+// The scripts on a real redis-server against NodeModel, the rules written down a second time:
+// random batches from clients with skewed clocks on few names, with ttls of a few milliseconds.
+// Every reply is compared, and now and then all that is stored.
+//
+// The node's clock is real; the model gets the TIME that the script itself read. What the seed
+// decides is what is asked; when it is asked depends on the machine.
+//   FENCEPOST_SEED=N replays a seed, FENCEPOST_OPERATIONS=N makes the run longer.
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "tests/component/scripts/script_client.h"
+#include "tests/support/node_model.h"
+
+namespace fencepost::testing {
+namespace {
+
+constexpr Millis kMaxTtl{50};
+constexpr Millis kSkew{25};
+constexpr int kNames = 100;
+
+std::uint64_t FromEnvironment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+WallTime WallNow() {
+  return std::chrono::time_point_cast<Millis>(std::chrono::system_clock::now());
+}
+
+std::string Show(const Op& op) {
+  return fmt::format("kind {} {} token {} nonce {:x} ttl {} crc {}", static_cast<int>(op.kind),
+                     op.name, op.token.value(), op.nonce.bits[1], op.ttl.count(), op.crc);
+}
+
+std::string Show(const Reply& reply) {
+  return fmt::format("code {} token {} crc {} rest {} quarantined {}", static_cast<int>(reply.code),
+                     reply.token.value(), reply.crc, reply.rest.count(), reply.quarantined);
+}
+
+// The codes that a run must have seen, by kind, to have compared anything.
+const std::map<OpKind, std::set<ReplyCode>>& CodesToSee() {
+  using enum ReplyCode;
+  static const std::map<OpKind, std::set<ReplyCode>> codes = {
+      {OpKind::kAcquire,
+       {kGranted, kGrantedTakeover, kContended, kStale, kRefusedAhead, kRefusedBehind, kRefusedTtl,
+        kDone, kNoSentinel}},
+      {OpKind::kFill, {kFilled, kContended, kDone}},
+      {OpKind::kExtend, {kExtended, kExpired, kStolen, kDone}},
+      {OpKind::kAbort, {kFreed, kExpired, kStolen}},
+      {OpKind::kRelease, {kFreed, kExpired, kStolen}},
+      {OpKind::kDone, {kMarked, kMarkedLate, kAlreadyDone, kConflict}},
+      {OpKind::kForget, {kFreed, kExpired, kContended}}};
+  return codes;
+}
+
+class Differential : public ::testing::Test {
+ protected:
+  Differential() : random_(FromEnvironment("FENCEPOST_SEED", 1)) {
+    for (int i = 0; i < kNames; ++i) names_.push_back(fmt::format("fencepost:{{orders}}:{}", i));
+    attempts_.resize(kNames);
+  }
+
+  std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }
+  bool OneIn(std::uint64_t n) { return Below(n) == 0; }
+
+  Token NewToken(std::size_t name) {
+    if (OneIn(4)) {  // a neighbour of what the node has
+      const NodeModel::Unit unit = model_.Look(names_[name], last_time_);
+      const std::uint64_t floor = std::max(unit.floor, unit.token).value();
+      if (floor > 1) return Token(floor - 1 + Below(3));
+    }
+    constexpr std::array kOffsets{0, 0, 0, 0, 12, -12, 24, -24, 26, -26, 40, -40};
+    const WallTime wall = WallNow() + Millis(kOffsets[Below(kOffsets.size())]);
+    const std::uint64_t counter = OneIn(3) ? 0 : Below(1U << Token::kShift);
+    return Token(Token::AtWall(wall).value() + counter);
+  }
+
+  Op RandomOp(OpKind kind) {
+    const std::size_t name = Below(kNames);
+    auto& attempts = attempts_[name];
+    Op op{.kind = kind,
+          .lock = {static_cast<std::uint32_t>(++sent_), 1},
+          .round = static_cast<std::uint16_t>(sent_),
+          .name = names_[name],
+          .token = {},
+          .nonce = {},
+          .ttl = Millis(Below(OneIn(3) ? 54 : 8)),
+          .crc = OneIn(3) ? 0xfeedbeef : 7};
+    if (kind == OpKind::kDone) op.ttl += Millis(1);
+    if (!attempts.empty() && !OneIn(kind == OpKind::kAcquire ? 2 : 6)) {
+      const Op& earlier = attempts[Below(attempts.size())];
+      op.token = earlier.token;
+      op.nonce = earlier.nonce;
+      if (OneIn(8)) op.token = NewToken(name);
+    } else {
+      op.token = NewToken(name);
+      op.nonce = {{random_(), random_()}};
+      attempts.push_back(op);
+      if (attempts.size() > 3) attempts.erase(attempts.begin());
+    }
+    return op;
+  }
+
+  OpKind RandomKind() {
+    constexpr std::array kKinds{
+        OpKind::kAcquire, OpKind::kAcquire, OpKind::kAcquire, OpKind::kExtend, OpKind::kExtend,
+        OpKind::kFill,    OpKind::kAbort,   OpKind::kRelease, OpKind::kDone,   OpKind::kForget};
+    return kKinds[Below(kKinds.size())];
+  }
+
+  // `rest` of a DONE is PTTL, which the node may read some moments before or after TIME.
+  static bool Same(const Reply& real, const Reply& model, Millis slack) {
+    const Millis off = std::chrono::abs(real.rest - model.rest);
+    return real.lock == model.lock && real.round == model.round && real.kind == model.kind &&
+           real.code == model.code && real.quarantined == model.quarantined &&
+           real.token == model.token && real.crc == model.crc &&
+           off <= (real.code == ReplyCode::kDone ? slack : Millis(0));
+  }
+
+  // The model's state is advanced to what explains the node's answers. Keys expire by the time at
+  // which the node started the script; TIME was read in it a moment (rarely: some ms) later.
+  void CompareBatch(std::span<const Op> ops, const CallResult& result) {
+    const NodeModel before = model_;
+    const WallTime now = result.header.node_time;
+    const Millis took = WallNow() - now;
+    for (WallTime start = now; start >= last_time_; start -= Millis(1)) {
+      std::vector<Reply> expected;
+      CallHeader header;
+      model_ = before;
+      model_.Apply(ops[0].kind, ops, options_, now, start, &header, expected);
+      const Millis slack = std::max(took, now - start) + Millis(1);
+      const auto same = [&](const Reply& a, const Reply& b) { return Same(a, b, slack); };
+      if (header.quarantined == result.header.quarantined &&
+          std::ranges::equal(result.replies, expected, same)) {
+        last_time_ = now;
+        return;
+      }
+    }
+    model_ = before;
+    const std::vector<Reply> expected = model_.Apply(ops[0].kind, ops, options_, now, nullptr);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (Same(result.replies[i], expected[i], took + Millis(1))) continue;
+      FAIL() << Show(ops[i]) << "\n  there: " << NodeModel::Encode(before.Look(ops[i].name, now))
+             << " at " << now.time_since_epoch().count() << "\n  node:  " << Show(result.replies[i])
+             << "\n  model: " << Show(expected[i]);
+    }
+    FAIL() << "no single moment explains the answers of a batch of " << ops.size();
+  }
+
+  void OneBatch() {
+    const OpKind kind = RandomKind();
+    std::vector<Op> ops;
+    const std::size_t size = 1 + Below(OneIn(4) ? 128 : 32);
+    for (std::size_t i = 0; i < size; ++i) ops.push_back(RandomOp(kind));
+    options_.max_skew = OneIn(4) ? kSkew / 2 : kSkew;  // clients need not agree
+    const CallResult result = client_.Call(kind, ops, options_);
+    if (result.error.starts_with("NOSENTINEL ")) {
+      ASSERT_FALSE(model_.Complete());
+      seen_[kind].insert(ReplyCode::kNoSentinel);
+      return;
+    }
+    ASSERT_EQ(result.error, "");
+    ASSERT_TRUE(model_.Complete()) << "the node answered without a complete sentinel";
+    for (const Reply& reply : result.replies) seen_[kind].insert(reply.code);
+    CompareBatch(ops, result);
+  }
+
+  void WriteSentinel() {
+    SentinelWrite write;
+    if (!OneIn(4)) write.expected = model_.sentinel();
+    write.replacement = CompleteSentinel(kMaxTtl, last_time_ + Millis(Below(20)));
+    if (OneIn(4)) write.replacement[0] = 'F';
+    if (OneIn(2)) write.quarantine_for = Millis(Below(20));
+    const auto answer = client_.WriteSentinel(write);
+    ASSERT_EQ(answer.current, model_.ApplySentinelWrite(write, answer.node_time));
+    last_time_ = answer.node_time;
+  }
+
+  void CompareStored() {
+    std::vector<std::string> command = {
+        "EVAL",
+        "local a = {} local function now() local t = redis.call('TIME') "
+        "return string.format('%013d', t[1] * 1000 + math.floor(t[2] / 1000)) end a[1] = now() "
+        "for i, k in ipairs(KEYS) do a[#a + 1] = redis.call('GET', k) or '-' "
+        "a[#a + 1] = redis.call('PTTL', k) end a[#a + 1] = now() return table.concat(a, ' ')",
+        std::to_string(kNames)};
+    command.insert(command.end(), names_.begin(), names_.end());
+    std::istringstream answer(client_.Command(command));
+    const auto number = [&] {
+      std::int64_t value = 0;
+      answer >> value;
+      return value;
+    };
+    struct Stored {
+      std::string value;
+      std::int64_t pttl;
+    };
+    const WallTime first{Millis(number())};
+    std::vector<Stored> all;
+    for (int i = 0; i < kNames; ++i) {
+      Stored& stored = all.emplace_back();
+      answer >> stored.value;
+      stored.pttl = number();
+    }
+    const WallTime last{Millis(number())};
+    ASSERT_TRUE(answer);
+    for (int i = 0; i < kNames; ++i) {
+      if (all[i].value == "-") {
+        ASSERT_EQ(model_.Look(names_[i], first).state, NodeModel::State::kAbsent) << names_[i];
+        continue;
+      }
+      const NodeModel::Unit unit = model_.Look(names_[i], last_time_);
+      ASSERT_EQ(all[i].value, NodeModel::Encode(unit)) << names_[i];
+      ASSERT_GE(all[i].pttl, std::max<std::int64_t>(-2, (unit.expires - last).count() - 1));
+      ASSERT_LE(all[i].pttl, (unit.expires - last_time_).count());
+    }
+    last_time_ = first;
+  }
+
+  std::mt19937_64 random_;
+  RedisServer server_;
+  ScriptClient client_{server_};
+  NodeModel model_{std::string(40, 'r')};
+  LockOptions options_;
+  std::vector<std::string> names_;
+  std::vector<std::vector<Op>> attempts_;  // by name, the last few identities that were used
+  std::map<OpKind, std::set<ReplyCode>> seen_;
+  WallTime last_time_ = WallNow() - Millis(1'000);  // the newest TIME heard; never goes back
+  std::uint64_t sent_ = 0;
+};
+
+TEST_F(Differential, ARealNodeAnswersAndStoresWhatTheModelSays) {
+  const std::uint64_t seed = FromEnvironment("FENCEPOST_SEED", 1);
+  const std::uint64_t operations = FromEnvironment("FENCEPOST_OPERATIONS", 120'000);
+  SCOPED_TRACE(fmt::format("replay with FENCEPOST_SEED={}", seed));
+  RecordProperty("seed", std::to_string(seed));
+  std::printf("seed %s\n", std::to_string(seed).c_str());
+  for (int batch = 0; sent_ < operations; ++batch) {
+    if (!model_.Complete() ? OneIn(3) : OneIn(60)) WriteSentinel();
+    if (OneIn(150)) {
+      client_.Command({"FLUSHALL"});
+      model_.Wipe();
+    }
+    OneBatch();
+    if (batch % 16 == 0) CompareStored();
+    if (HasFatalFailure()) return;
+  }
+  for (const auto& [kind, codes] : CodesToSee()) {
+    for (const ReplyCode code : codes) {
+      EXPECT_TRUE(seen_[kind].contains(code))
+          << "kind " << static_cast<int>(kind) << " never answered code " << static_cast<int>(code);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,261 @@
+// The rules of a lock node, one by one, on a real redis-server. Clocks: the node's is real, so the
+// tests take the tokens from the node's own TIME and use ttls that cannot run out meanwhile, or are
+// 0.
+#include "tests/component/scripts/script_client.h"
+
+namespace fencepost::testing {
+namespace {
+
+constexpr Millis kSkew{5'000};
+constexpr Millis kTtl{20'000};
+constexpr Millis kMaxTtl{30'000};
+
+class Node : public ::testing::Test {
+ protected:
+  Node() { Bless(); }
+
+  void Bless(WallTime quarantine_until = WallTime(Millis(0))) {
+    client_.Command(
+        {"SET", std::string(locking::kSentinelKey), CompleteSentinel(kMaxTtl, quarantine_until)});
+  }
+  Op Make(OpKind kind, Token token, std::uint64_t nonce, Millis ttl = kTtl) {
+    return {.kind = kind,
+            .lock = {1, 1},
+            .round = 7,
+            .name = name_,
+            .token = token,
+            .nonce = {{0xabcdef, nonce}},
+            .ttl = ttl,
+            .crc = 0xfeedbeef};
+  }
+  Reply Ask(const Op& op) { return client_.Ask(op, options_); }
+  ReplyCode Code(const Op& op) { return Ask(op).code; }
+  // A token of the node's wall time, moved.
+  Token At(Millis offset = Millis(0)) { return Token::AtWall(client_.NodeTime() + offset); }
+  std::string Value() { return client_.Command({"GET", name_}); }
+  std::int64_t Pttl() { return std::stoll(client_.Command({"PTTL", name_})); }
+
+  RedisServer server_;
+  ScriptClient client_{server_};
+  LockOptions options_{.max_skew = kSkew};
+  std::string name_ = "fencepost:{orders}:o-17";
+};
+
+TEST_F(Node, GrantsAFreshNameAndStoresItWithTheSkewOnTopOfItsDeadline) {
+  const Token token = At();
+  const Reply reply = Ask(Make(OpKind::kAcquire, token, 1));
+  EXPECT_EQ(reply.code, ReplyCode::kGranted);
+  EXPECT_EQ(reply.round, 7);
+  EXPECT_FALSE(reply.quarantined);
+  EXPECT_EQ(Value().size(), 84U);
+  EXPECT_EQ(Value().substr(0, 52),
+            fmt::format("H{:019}{:016x}{:016x}", token.value(), 0xabcdef, 1));
+  EXPECT_LE(Pttl(), (kTtl + 2 * kSkew).count());
+  EXPECT_GT(Pttl(), (kTtl + 2 * kSkew).count() - 5'000);
+}
+
+TEST_F(Node, GrantsAResendWithoutMovingTheDeadline) {
+  const Op op = Make(OpKind::kAcquire, At(), 1);
+  ASSERT_EQ(Code(op), ReplyCode::kGranted);
+  const std::string before = Value();
+  Op again = op;
+  again.ttl = kMaxTtl;
+  EXPECT_EQ(Code(again), ReplyCode::kGranted);
+  EXPECT_EQ(Value(), before);
+}
+
+TEST_F(Node, TellsARivalWhoHoldsAndForHowLongBeforeItLooksAtTokens) {
+  const Token token = At();
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1)), ReplyCode::kGranted);
+  for (const Token rival : {At(), Token(1), At(10 * kSkew)}) {
+    const Reply reply = Ask(Make(OpKind::kAcquire, rival, 2));
+    EXPECT_EQ(reply.code, ReplyCode::kContended);
+    EXPECT_EQ(reply.token, token);
+    EXPECT_GT(reply.rest, kTtl / 2);
+    EXPECT_LE(reply.rest, kTtl);
+  }
+}
+
+TEST_F(Node, TakesOverAPassedDeadlineOnlyForATokenAboveItsFloor) {
+  const Token token = At();
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1, Millis(0))), ReplyCode::kGranted);
+  const Reply stale = Ask(Make(OpKind::kAcquire, token, 2));
+  EXPECT_EQ(stale.code, ReplyCode::kStale);
+  EXPECT_EQ(stale.token, token);
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, Token(token.value() + 1), 2)), ReplyCode::kGrantedTakeover);
+}
+
+TEST_F(Node, ComparesNeighbouringTokensOfNineteenDigitsExactly) {
+  // Far ahead of the doubles' 53 bits, and of this century: only fill takes such tokens.
+  constexpr std::uint64_t kHigh = 9'223'372'036'854'775'806U;
+  ASSERT_EQ(static_cast<double>(kHigh), static_cast<double>(kHigh - 1));
+  ASSERT_EQ(Code(Make(OpKind::kFill, Token(kHigh), 1)), ReplyCode::kFilled);
+  ASSERT_EQ(Code(Make(OpKind::kRelease, Token(), 1)), ReplyCode::kFreed);
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, Token(kHigh - 1), 2)), ReplyCode::kStale);
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, Token(kHigh), 2)), ReplyCode::kStale);
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, Token(kHigh + 1), 2)), ReplyCode::kRefusedAhead);
+
+  name_ += "-2";
+  const Token token = At();
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1)), ReplyCode::kGranted);
+  ASSERT_EQ(Code(Make(OpKind::kRelease, token, 1)), ReplyCode::kFreed);
+  EXPECT_EQ(Ask(Make(OpKind::kAcquire, token, 2)).token, token);
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, Token(token.value() + 1), 2)), ReplyCode::kGranted);
+}
+
+TEST_F(Node, RefusesTokensFromClocksThatAreTooFarOffAndTtlsAboveTheStores) {
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, At(kSkew + Millis(1'000)), 1)), ReplyCode::kRefusedAhead);
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, At(-kSkew - Millis(1)), 1)), ReplyCode::kRefusedBehind);
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, At(), 1, kMaxTtl + Millis(1))), ReplyCode::kRefusedTtl);
+  EXPECT_EQ(Value(), "(nil)");
+  EXPECT_EQ(Code(Make(OpKind::kAcquire, At(-kSkew + Millis(2'000)), 1, kMaxTtl)),
+            ReplyCode::kGranted);
+}
+
+TEST_F(Node, AcceptsTheLastMillisecondOfTheSkewButNotTheNext) {
+  // The check is against the script's own TIME, so ask until it is the one that was guessed.
+  const auto answer_at = [&](Millis offset) {
+    for (int i = 0; i < 10'000; ++i) {
+      name_ = fmt::format("fencepost:{{orders}}:edge-{}-{}", offset.count(), i);
+      const Op op = Make(OpKind::kAcquire, At(offset), 1);
+      const CallResult result = client_.Call(op.kind, {&op, 1}, options_);
+      if (result.header.node_time + offset == op.token.wall()) return result.replies.at(0).code;
+    }
+    return ReplyCode::kTimeout;
+  };
+  EXPECT_EQ(answer_at(kSkew), ReplyCode::kGranted);
+  EXPECT_EQ(answer_at(kSkew + Millis(1)), ReplyCode::kRefusedAhead);
+  EXPECT_EQ(answer_at(-kSkew), ReplyCode::kGranted);
+  EXPECT_EQ(answer_at(-kSkew - Millis(1)), ReplyCode::kRefusedBehind);
+}
+
+TEST_F(Node, FreesOnlyTheCallersOwnLock) {
+  EXPECT_EQ(Code(Make(OpKind::kRelease, Token(), 1)), ReplyCode::kExpired);
+  EXPECT_EQ(Value(), "(nil)");
+  const Token token = At();
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1)), ReplyCode::kGranted);
+  const std::string held = Value();
+  EXPECT_EQ(Code(Make(OpKind::kAbort, At(), 2)), ReplyCode::kStolen);
+  EXPECT_EQ(Value(), held);
+  EXPECT_EQ(Code(Make(OpKind::kAbort, Token(), 1)), ReplyCode::kFreed);
+  EXPECT_EQ(Value().substr(0, 20), fmt::format("F{:019}", token.value()));
+  EXPECT_GT(Pttl(), kTtl.count());
+  EXPECT_EQ(Code(Make(OpKind::kRelease, Token(), 1)), ReplyCode::kExpired);
+}
+
+TEST_F(Node, FreesAnOwnLockPastItsDeadlineAndSaysThatItHadExpired) {
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, At(), 1, Millis(0))), ReplyCode::kGranted);
+  EXPECT_EQ(Code(Make(OpKind::kRelease, Token(), 1)), ReplyCode::kExpired);
+  EXPECT_EQ(Value()[0], 'F');
+}
+
+TEST_F(Node, ExtendsByNonceOnlyAndNeverCreatesOrRevives) {
+  EXPECT_EQ(Code(Make(OpKind::kExtend, Token(), 1)), ReplyCode::kExpired);
+  EXPECT_EQ(Value(), "(nil)");
+  const Token token = At();
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1, Millis(10'000))), ReplyCode::kGranted);
+  const std::string before = Value();
+  EXPECT_EQ(Code(Make(OpKind::kExtend, token, 2)), ReplyCode::kStolen);
+  EXPECT_EQ(Value(), before);
+  EXPECT_EQ(Code(Make(OpKind::kExtend, Token(), 1)), ReplyCode::kExtended);
+  EXPECT_GT(Value().substr(52, 13), before.substr(52, 13));
+  EXPECT_EQ(Value().substr(65), before.substr(65));
+  EXPECT_GT(Pttl(), (Millis(10'000) + 2 * kSkew).count());
+  ASSERT_EQ(Code(Make(OpKind::kExtend, Token(), 1, Millis(0))), ReplyCode::kExtended);
+  EXPECT_EQ(Code(Make(OpKind::kExtend, Token(), 1)), ReplyCode::kExpired);
+  ASSERT_EQ(Code(Make(OpKind::kRelease, Token(), 1)), ReplyCode::kExpired);
+  EXPECT_EQ(Code(Make(OpKind::kExtend, Token(), 1)), ReplyCode::kExpired);
+}
+
+TEST_F(Node, FillsBelowAFloorAndKeepsTheFloorButNeverOverAHolder) {
+  const Token high = At(Millis(1'000));
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, high, 1)), ReplyCode::kGranted);
+  const Token low = At(Millis(-1'000));
+  const Reply contended = Ask(Make(OpKind::kFill, low, 2));
+  EXPECT_EQ(contended.code, ReplyCode::kContended);
+  EXPECT_EQ(contended.token, high);
+  ASSERT_EQ(Code(Make(OpKind::kAbort, Token(), 1)), ReplyCode::kFreed);
+  EXPECT_EQ(Code(Make(OpKind::kFill, low, 2, Millis(10'000))), ReplyCode::kFilled);
+  EXPECT_EQ(Value().substr(1, 19), fmt::format("{:019}", low.value()));
+  EXPECT_EQ(Value().substr(65, 19), fmt::format("{:019}", high.value()));
+  const std::string filled = Value();
+  EXPECT_EQ(Code(Make(OpKind::kFill, low, 2)), ReplyCode::kFilled);
+  EXPECT_EQ(Value(), filled) << "a fill lengthens nothing";
+}
+
+TEST_F(Node, KeepsAMarkAgainstEverythingButForget) {
+  const Token token = At();
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1)), ReplyCode::kGranted);
+  ASSERT_EQ(Code(Make(OpKind::kDone, token, 1)), ReplyCode::kMarked);
+  const std::string mark = fmt::format("D{:019}feedbeef", token.value());
+  EXPECT_EQ(Value(), mark);
+  for (const OpKind kind : {OpKind::kAcquire, OpKind::kFill, OpKind::kExtend}) {
+    const Reply reply = Ask(Make(kind, At(), 1));
+    EXPECT_EQ(reply.code, ReplyCode::kDone);
+    EXPECT_EQ(reply.token, token);
+    EXPECT_EQ(reply.crc, 0xfeedbeef);
+    EXPECT_GT(reply.rest, kTtl / 2);
+    EXPECT_LE(reply.rest, kTtl);
+  }
+  EXPECT_EQ(Code(Make(OpKind::kRelease, token, 1)), ReplyCode::kStolen);
+  EXPECT_EQ(Code(Make(OpKind::kDone, At(), 2)), ReplyCode::kAlreadyDone);
+  Op other = Make(OpKind::kDone, At(), 2);
+  other.crc = 1;
+  const Reply conflict = Ask(other);
+  EXPECT_EQ(conflict.code, ReplyCode::kConflict);
+  EXPECT_EQ(conflict.crc, 0xfeedbeef);
+  EXPECT_EQ(Value(), mark);
+
+  EXPECT_EQ(Code(Make(OpKind::kForget, Token(), 0)), ReplyCode::kFreed);
+  EXPECT_EQ(Value().substr(0, 20), fmt::format("F{:019}", token.value()));
+  EXPECT_EQ(Code(Make(OpKind::kForget, Token(), 0)), ReplyCode::kExpired);
+}
+
+TEST_F(Node, MarksWhateverTheStateButSaysWhetherTheCallerStillHeld) {
+  EXPECT_EQ(Code(Make(OpKind::kDone, At(), 1)), ReplyCode::kMarkedLate);
+  name_ += "-held-by-another";
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, At(), 1)), ReplyCode::kGranted);
+  EXPECT_EQ(Code(Make(OpKind::kDone, At(), 2)), ReplyCode::kMarkedLate);
+  name_ += "-past-its-deadline";
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, At(), 1, Millis(0))), ReplyCode::kGranted);
+  EXPECT_EQ(Code(Make(OpKind::kDone, At(), 1)), ReplyCode::kMarkedLate);
+}
+
+TEST_F(Node, CutsTheTokenOfAMarkThatIsFartherAheadThanTheSkew) {
+  const Token before = At(kSkew);
+  ASSERT_EQ(Code(Make(OpKind::kDone, Token(9'223'372'036'854'775'807U), 1)),
+            ReplyCode::kMarkedLate);
+  const Token after = At(kSkew);
+  const std::string stored = Value().substr(1, 19);
+  EXPECT_GE(stored, fmt::format("{:019}", before.value()));
+  EXPECT_LE(stored, fmt::format("{:019}", after.value()));
+}
+
+TEST_F(Node, ForgetsOnlyMarksAndNamesAHolder) {
+  const Token token = At();
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1)), ReplyCode::kGranted);
+  const std::string held = Value();
+  const Reply reply = Ask(Make(OpKind::kForget, Token(), 0));
+  EXPECT_EQ(reply.code, ReplyCode::kContended);
+  EXPECT_EQ(reply.token, token);
+  EXPECT_EQ(Value(), held);
+}
+
+TEST_F(Node, LeavesAKeyAloneThatHoldsSomethingElse) {
+  client_.Command({"SET", name_, "somebody's text"});
+  for (int kind = 0; kind < locking::kOpKinds; ++kind) {
+    EXPECT_EQ(Code(Make(static_cast<OpKind>(kind), At(), 1)), ReplyCode::kError) << kind;
+  }
+  EXPECT_EQ(Value(), "somebody's text");
+}
+
+TEST_F(Node, SaysThatItIsInQuarantineAndAcceptsWritesAllTheSame) {
+  Bless(At().wall() + Millis(60'000));
+  const Reply reply = Ask(Make(OpKind::kAcquire, At(), 1));
+  EXPECT_EQ(reply.code, ReplyCode::kGranted);
+  EXPECT_TRUE(reply.quarantined);
+  EXPECT_EQ(Value()[0], 'H');
+}
+
+}  // namespace
+}  // namespace fencepost::testing

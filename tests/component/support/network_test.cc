@@ -1,0 +1,104 @@
+#include <hiredis/hiredis.h>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/servers.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+// A Redis client through the proxy, with a limit on each answer.
+class Client {
+ public:
+  explicit Client(int port) : context_(redisConnectWithTimeout("127.0.0.1", port, {2, 0})) {
+    redisSetTimeout(context_, {0, 200'000});
+  }
+  ~Client() { redisFree(context_); }
+  [[nodiscard]] bool connected() const { return context_->err == 0; }
+  bool Set(const char* value) {
+    auto* reply = static_cast<redisReply*>(redisCommand(context_, "SET a %s", value));
+    if (reply == nullptr) return false;
+    freeReplyObject(reply);
+    return true;
+  }
+
+ private:
+  redisContext* context_;
+};
+
+class TcpProxyTest : public ::testing::Test {
+ protected:
+  RedisServer redis_;
+  TcpProxy proxy_{redis_.port()};
+};
+
+TEST_F(TcpProxyTest, ForwardsBothWays) {
+  Client client(proxy_.port());
+  EXPECT_TRUE(client.Set("1"));
+  EXPECT_EQ(redis_.Command({"GET", "a"}), "1");
+  EXPECT_EQ(proxy_.connections(), 1);
+}
+
+TEST_F(TcpProxyTest, DelaysByAtLeastWhatWasAsked) {
+  Client client(proxy_.port());
+  proxy_.Delay(milliseconds(40));
+  const auto start = steady_clock::now();
+  EXPECT_TRUE(client.Set("1"));
+  EXPECT_GE(steady_clock::now() - start, milliseconds(80));
+}
+
+TEST_F(TcpProxyTest, LosesTheAnswerButNotTheCommandWhenOnlyThatWayIsBlack) {
+  Client client(proxy_.port());
+  proxy_.BlackHole(TcpProxy::Way::kToClient);
+  EXPECT_FALSE(client.Set("1"));
+  EXPECT_EQ(redis_.Command({"GET", "a"}), "1");
+}
+
+TEST_F(TcpProxyTest, LosesTheCommandWhenTheWayThereIsBlack) {
+  Client client(proxy_.port());
+  proxy_.BlackHole(TcpProxy::Way::kToServer);
+  EXPECT_FALSE(client.Set("1"));
+  EXPECT_EQ(redis_.Command({"GET", "a"}), "(nil)");
+}
+
+TEST_F(TcpProxyTest, CutsWhatIsOpenAndTakesNewConnections) {
+  Client client(proxy_.port());
+  EXPECT_TRUE(client.Set("1"));
+  proxy_.Cut();
+  EXPECT_FALSE(client.Set("2"));
+  Client again(proxy_.port());
+  EXPECT_TRUE(again.Set("3"));
+}
+
+TEST_F(TcpProxyTest, RefusesUntilRestored) {
+  proxy_.Refuse();
+  EXPECT_FALSE(Client(proxy_.port()).connected());
+  proxy_.Restore();
+  Client client(proxy_.port());
+  EXPECT_TRUE(client.Set("1"));
+}
+
+TEST(MetricsPage, FindsSeriesByNameAndLabels) {
+  const MetricsPage page(
+      "# HELP a_total what\n# TYPE a_total counter\n"
+      "a_total{pipeline=\"p\",result=\"ok\"} 2\na_total{pipeline=\"p\",result=\"q\\\"}\\n\"} 3.5\n"
+      "b 1e3 1700000000000\nnonsense\n");
+  EXPECT_EQ(page.Value("a_total", {{"result", "ok"}}), 2);
+  EXPECT_EQ(page.Value("a_total", {{"result", "q\"}\n"}}), 3.5);
+  EXPECT_EQ(page.Value("a_total", {{"pipeline", "p"}}), 5.5);
+  EXPECT_EQ(page.Value("a_total", {{"pipeline", "x"}}), std::nullopt);
+  EXPECT_EQ(page.Value("b"), 1000);
+  EXPECT_EQ(page.broken(), std::vector<std::string>{"nonsense"});
+}
+
+TEST(HttpGet, SaysZeroWhenNobodyAnswers) {
+  EXPECT_EQ(HttpGet("127.0.0.1", FreePort(), "/").status, 0);
+  EXPECT_EQ(Scrape(FreePort()), std::nullopt);
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,125 @@
+#include "tests/support/process.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Gone, or a zombie that nobody has fetched yet.
+bool Ended(pid_t pid) {
+  const std::string stat = ReadFile("/proc/" + std::to_string(pid) + "/stat");
+  return stat.empty() || stat.find(") Z") != std::string::npos;
+}
+
+// This program again, in another part: it starts a sleeper, writes its id into a file, and hangs.
+constexpr const char* kRole = "FENCEPOST_TEST_SLEEPER_FILE";
+
+[[maybe_unused]] const bool kPlayed = [] {
+  const char* file = getenv(kRole);
+  if (file == nullptr) return false;
+  const Process sleeper({.argv = {"sleep", "1000"}});
+  const TempDir dir;
+  std::filesystem::rename(dir.Write("pid", std::to_string(sleeper.pid()) + "\n"), file);
+  while (true) pause();
+}();
+
+TEST(Process, GivesBackOutputAndExitCode) {
+  const Finished done = RunToEnd({.argv = {"sh", "-c", "cat; echo oops >&2; exit 3"},
+                                  .stdin_text = "hello\n",
+                                  .separate_stderr = true});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_EQ(done.output, "hello\n");
+  EXPECT_EQ(done.error_output, "oops\n");
+}
+
+TEST(Process, SaysWhichProgramIsMissing) {
+  try {
+    Process process({.argv = {"no-such-program"}});
+    FAIL() << "it started";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot start no-such-program: No such file or directory");
+  }
+}
+
+TEST(Process, ReportsTheSignalThatEndedIt) {
+  Process process({.argv = {"sleep", "1000"}});
+  EXPECT_TRUE(process.Running());
+  process.Kill(SIGTERM);
+  EXPECT_EQ(process.Wait(seconds(5)), 128 + SIGTERM);
+  EXPECT_FALSE(process.Running());
+}
+
+TEST(Process, TakesItsChildrenWithItWhenItGoes) {
+  pid_t child = 0;
+  {
+    Process process({.argv = {"sh", "-c", "sleep 1000 & echo $!; wait"}});
+    ASSERT_TRUE(WaitUntil(seconds(5), [&] { return process.Output().ends_with("\n"); }));
+    child = std::stoi(process.Output());
+    EXPECT_EQ(kill(child, 0), 0);
+  }
+  EXPECT_TRUE(WaitUntil(seconds(5), [&] { return Ended(child); }));
+}
+
+TEST(Process, OutlivesTheThreadThatStartedIt) {
+  std::unique_ptr<Process> process;
+  std::thread([&] { process = std::make_unique<Process>(ProcessOptions{.argv = {"cat"}}); }).join();
+  // `cat` ends by itself, with 0, because its stdin is empty.
+  EXPECT_EQ(process->Wait(seconds(5)), 0);
+}
+
+TEST(Process, DiesWithTheTestProgramEvenWhenThatIsKilled) {
+  const TempDir dir;
+  const std::string file = dir.File("sleeper");
+  const pid_t tester = fork();
+  if (tester == 0) {
+    setenv(kRole, file.c_str(), 1);
+    setenv("TMPDIR", dir.path().c_str(), 1);
+    execl("/proc/self/exe", "component_support", nullptr);
+    _exit(1);
+  }
+  pid_t sleeper = 0;
+  ASSERT_TRUE(WaitUntil(seconds(20), [&] {
+    const std::string text = ReadFile(file);
+    if (!text.ends_with("\n")) return false;
+    sleeper = std::stoi(text);
+    return true;
+  }));
+  EXPECT_EQ(kill(sleeper, 0), 0);
+  kill(tester, SIGKILL);
+  waitpid(tester, nullptr, 0);
+  EXPECT_TRUE(WaitUntil(seconds(5), [&] { return Ended(sleeper); }));
+}
+
+TEST(TempDir, IsGoneAfterwards) {
+  std::filesystem::path path;
+  {
+    const TempDir dir;
+    path = dir.path();
+    EXPECT_EQ(ReadFile(dir.Write("a", "text")), "text");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FreePort, NeverGivesThePortTwice) {
+  std::set<int> ports;
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(ports.insert(FreePort()).second);
+}
+
+TEST(WaitUntil, SaysWhatItWaitedForInVain) {
+  const auto result = WaitUntil(
+      milliseconds(5), [] { return false; }, "rain");
+  EXPECT_FALSE(result);
+  EXPECT_STREQ(result.message(), "waited 5 ms in vain for rain");
+}
+
+}  // namespace
+}  // namespace fencepost::testing

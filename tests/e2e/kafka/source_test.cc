@@ -1,0 +1,315 @@
+// KafkaSource against a real broker: what the mock cluster cannot show.
+#include "consumer/kafka/source.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tests/support/kafka_broker.h"
+#include "tests/support/kafka_client.h"
+#include "tests/unit/kafka/recording_sink.h"
+
+namespace fencepost::consumer::testing {
+namespace {
+
+using fencepost::testing::KafkaBroker;
+using fencepost::testing::TestProducer;
+
+class KafkaSourceOnBroker : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { broker = new KafkaBroker(); }
+  static void TearDownTestSuite() {
+    delete broker;
+    broker = nullptr;
+  }
+  void SetUp() override { topic = ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
+
+  KafkaOptions Options(StartFrom start = StartFrom::kEarliest) const {
+    KafkaOptions options;
+    options.brokers = {broker->bootstrap()};
+    options.topics = {topic};
+    options.group = topic + "-group";
+    options.start_from = start;
+    options.librdkafka = {{"topic.metadata.refresh.interval.ms", "500"},
+                          {"session.timeout.ms", "6000"},
+                          {"heartbeat.interval.ms", "200"}};
+    return options;
+  }
+  void Produce(int count, int partitions) const {
+    TestProducer producer(broker->bootstrap());
+    for (int i = 0; i < count; ++i) {
+      for (int p = 0; p < partitions; ++p) producer.Send(topic, p, "k", fmt::format("{}", i));
+    }
+    producer.Flush();
+  }
+  std::vector<Offset> Committed() const {
+    return broker->admin().CommittedOffsets(topic + "-group", topic);
+  }
+
+  static KafkaBroker* broker;
+  std::string topic;
+};
+
+KafkaBroker* KafkaSourceOnBroker::broker = nullptr;
+
+std::vector<Offset> Range(Offset from, Offset to) {
+  std::vector<Offset> all;
+  for (Offset o = from; o < to; ++o) all.push_back(o);
+  return all;
+}
+
+TEST_F(KafkaSourceOnBroker, CommitsTheLatestStartOfEveryPartitionBeforeItTellsAny) {
+  broker->CreateTopic(topic, 4);
+  Produce(10, 2);
+  RecordingSink sinks[2];
+  std::atomic<bool> committed_first = true;
+  std::vector<std::unique_ptr<KafkaSource>> sources;
+  for (RecordingSink& sink : sinks) {
+    sink.on_assigned = [&](const std::vector<AssignedPartition>& partitions) {
+      const auto offsets = Committed();
+      for (const auto& p : partitions) {
+        if (offsets[static_cast<std::size_t>(p.where.partition)] != p.start)
+          committed_first = false;
+      }
+    };
+    sources.push_back(
+        std::make_unique<KafkaSource>(Options(StartFrom::kLatest), "w", &sink, &sink));
+    ASSERT_TRUE(sources.back()->Start());
+  }
+  ASSERT_TRUE(WaitUntil(
+      30s, [&] { return sinks[0].AssignedCount() == 2 && sinks[1].AssignedCount() == 2; }))
+      << sinks[0].Trace() << sinks[1].Trace();
+  EXPECT_TRUE(committed_first);
+  EXPECT_EQ(Committed(), (std::vector<Offset>{10, 10, 0, 0}));
+  Produce(5, 4);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sinks[0].Count() + sinks[1].Count() == 20; }));
+}
+
+TEST_F(KafkaSourceOnBroker, ReadsNewPartitionsFromTheirBeginning) {
+  broker->CreateTopic(topic, 2);
+  const auto add_one_with_records = [&](int total) {
+    broker->admin().AddPartitions(topic, total);
+    TestProducer producer(broker->bootstrap());
+    for (int i = 0; i < 5; ++i) producer.Send(topic, total - 1, "k", "v");
+    producer.Flush();
+  };
+  {
+    RecordingSink sink;
+    KafkaSource source(Options(StartFrom::kLatest), "w", &sink, &sink);
+    ASSERT_TRUE(source.Start());
+    ASSERT_TRUE(WaitUntil(30s, [&] { return sink.AssignedCount() == 2; })) << sink.Trace();
+  }
+  add_one_with_records(3);  // while nobody looks
+  RecordingSink sink;
+  sink.on_revoked = [&](const auto&, bool) { return sink.Positions(); };
+  KafkaSource source(Options(StartFrom::kLatest), "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 5; })) << sink.Trace();
+  EXPECT_EQ(sink.Offsets({topic, 2}), Range(0, 5));
+  EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0, 0}));
+  add_one_with_records(4);  // while it runs
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 10; })) << sink.Trace();
+  EXPECT_EQ(sink.Offsets({topic, 3}), Range(0, 5));
+}
+
+TEST_F(KafkaSourceOnBroker, StopsWhenRecordsWereDeletedBeforeTheyWereProcessed) {
+  broker->CreateTopic(topic, 1);
+  Produce(10, 1);
+  broker->admin().CommitOffsets(topic + "-group", topic, {2});
+  broker->admin().DeleteRecordsBefore(topic, 0, 5);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
+      << sink.Trace();
+  EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
+  EXPECT_NE(sink.fatal->Line().find("from offset 2 to 4 were deleted"), std::string::npos)
+      << sink.fatal->Line();
+  EXPECT_EQ(sink.Count(), 0u);
+}
+
+TEST_F(KafkaSourceOnBroker, TellsTheEndBehindTransactionMarkersAndSkipsWhatWasAborted) {
+  broker->CreateTopic(topic, 1);
+  TestProducer producer(broker->bootstrap(), topic + "-tx");
+  const auto transaction = [&](int count, const char* value, bool commit) {
+    producer.Begin();
+    for (int i = 0; i < count; ++i) producer.Send(topic, 0, "k", value);
+    commit ? producer.Commit() : producer.Abort();
+  };
+  transaction(5, "good", true);  // 0-4, marker 5
+  transaction(3, "bad", false);  // 6-8, marker 9
+  transaction(4, "good", true);  // 10-13, marker 14
+  transaction(2, "bad", false);  // 15-16, marker 17
+  RecordingSink sink;
+  KafkaSource source(Options(), "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] {
+    return sink.Locked([&] { return sink.ends[{topic, 0}] == 18; });
+  })) << sink.Trace();
+  EXPECT_EQ(sink.Offsets({topic, 0}), (std::vector<Offset>{0, 1, 2, 3, 4, 10, 11, 12, 13}));
+  source.Commit({{sink.assigned[0].partition, sink.assigned[0].epoch, 18}});
+  ASSERT_TRUE(WaitUntil(10s, [&] { return Committed()[0] == 18; }));
+  // What was aborted moves the end as well.
+  sink.Locked([&] { sink.ends.clear(); });
+  transaction(1, "bad", false);
+  ASSERT_TRUE(WaitUntil(10s, [&] {
+    return sink.Locked([&] { return sink.ends[{topic, 0}] == 20; });
+  }));
+}
+
+TEST_F(KafkaSourceOnBroker, CommitsWhatTheFlowDrainedBeforeAnotherWorkerGoesOn) {
+  broker->CreateTopic(topic, 4);
+  Produce(100, 4);
+  RecordingSink first;
+  RecordingSink second;
+  std::promise<void> joined;
+  first.on_revoked = [&, told = false](const auto&, bool) mutable {
+    if (!std::exchange(told, true)) {
+      EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0, 0, 0}));
+      joined.set_value();
+    }
+    return first.Positions();
+  };
+  second.on_revoked = [&](const auto&, bool) { return second.Positions(); };
+  KafkaSource one(Options(), "w1", &first, &first);
+  ASSERT_TRUE(one.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] { return first.Count() == 400; })) << first.Trace();
+  KafkaSource two(Options(), "w2", &second, &second);
+  ASSERT_TRUE(two.Start());
+  ASSERT_EQ(joined.get_future().wait_for(30s), std::future_status::ready);
+  ASSERT_TRUE(
+      WaitUntil(30s, [&] { return first.AssignedCount() == 2 && second.AssignedCount() == 2; }))
+      << first.Trace() << second.Trace();
+  Produce(10, 4);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return first.Count() + second.Count() >= 440; }));
+  one.Stop();  // commits its last offsets, and leaves at once
+  one.Join();
+  ASSERT_TRUE(WaitUntil(5s, [&] { return second.AssignedCount() == 4; })) << second.Trace();
+  Produce(10, 4);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return first.Count() + second.Count() >= 480; }));
+  two.Stop();
+  two.Join();
+  EXPECT_EQ(first.Count() + second.Count(), 480u) << "a record came twice";
+  EXPECT_EQ(Committed(), (std::vector<Offset>{120, 120, 120, 120}));
+}
+
+// A worker whose thread hangs for longer than max.poll.interval.ms, and another that takes over.
+// What the first one would commit afterwards is not its own any more.
+class KafkaSourceThatHung : public KafkaSourceOnBroker {
+ protected:
+  // `rival_first`: the other one joins before the interval has passed, so that the first one's
+  // revocation was on its way when it was thrown out, and does not look like a loss.
+  void HangAndComeBack(bool rival_first) {
+    broker->CreateTopic(topic, 2);
+    Produce(10, 2);
+    KafkaOptions slow = Options();
+    slow.librdkafka["session.timeout.ms"] = "2000";
+    slow.librdkafka["max.poll.interval.ms"] = "2000";
+    first.on_revoked = [&](const auto&, bool) { return first.Positions(); };
+    first.on_records = [&, blocked = false]() mutable {
+      if (std::exchange(blocked, true)) return;
+      EXPECT_TRUE(WaitUntil(60s, [&] { return second.AssignedCount() == 2; })) << second.Trace();
+    };
+    KafkaSource one(slow, "w1", &first, &first);
+    ASSERT_TRUE(one.Start());
+    ASSERT_TRUE(WaitUntil(30s, [&] { return first.Count() > 0; })) << first.Trace();
+    const auto hung = std::chrono::steady_clock::now();
+    const auto thrown_out = [&] { return std::chrono::steady_clock::now() > hung + 4s; };
+    ASSERT_TRUE(WaitUntil(10s, [&] { return rival_first || thrown_out(); }));
+    KafkaSource two(Options(), "w2", &second, &second);
+    ASSERT_TRUE(two.Start());
+    ASSERT_TRUE(
+        WaitUntil(60s, [&] { return first.AssignedCount() == 1 && second.AssignedCount() == 1; }))
+        << first.Trace() << second.Trace();
+    EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0}));
+    EXPECT_EQ(first.Locked([&] { return first.results[CommitResult::kCommitted]; }), 0);
+    rejected = first.Locked([&] { return first.results[CommitResult::kRejected]; });
+    EXPECT_FALSE(first.Locked([&] { return first.fatal.has_value(); }));
+  }
+  RecordingSink first;
+  RecordingSink second;
+  int rejected = 0;
+};
+
+TEST_F(KafkaSourceThatHung, CommitsNothingOfALostAssignmentAndJoinsAgain) {
+  HangAndComeBack(false);
+  EXPECT_EQ(first.losses, 1) << first.Trace();
+  EXPECT_EQ(rejected, 0) << first.Trace();
+}
+
+TEST_F(KafkaSourceThatHung, IsRefusedByTheBrokerWhenItDoesNotKnowYet) {
+  HangAndComeBack(true);
+  EXPECT_EQ(rejected, 1) << first.Trace();
+}
+
+TEST_F(KafkaSourceOnBroker, SurvivesARestartOfTheBroker) {
+  broker->CreateTopic(topic, 2);
+  Produce(10, 2);
+  RecordingSink sink;
+  sink.on_revoked = [&](const auto&, bool) { return sink.Positions(); };
+  KafkaSource source(Options(), "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 20; })) << sink.Trace();
+  broker->Kill();
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return !sink.up; }); }))
+      << sink.Trace();
+  broker->Start();
+  Produce(10, 2);
+  ASSERT_TRUE(WaitUntil(60s, [&] {
+    return sink.Locked([&] {
+      return sink.up && sink.seen[{topic, 0}].back().offset == 19 &&
+             sink.seen[{topic, 1}].back().offset == 19;
+    });
+  })) << sink.Trace();
+  source.Commit(sink.Positions());
+  ASSERT_TRUE(WaitUntil(20s, [&] {
+    return Committed() == std::vector<Offset>{20, 20};
+  })) << sink.Trace();
+  EXPECT_FALSE(sink.Locked([&] { return sink.fatal.has_value(); }));
+}
+
+TEST_F(KafkaSourceOnBroker, WaitsForATopicThatDoesNotExistYet) {
+  RecordingSink sink;
+  KafkaSource source(Options(), "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] {
+    return sink.Locked([&] {
+      return std::any_of(sink.reasons.begin(), sink.reasons.end(), [&](const std::string& reason) {
+        return reason.find("does not exist (yet)") != std::string::npos &&
+               reason.find(topic) != std::string::npos;
+      });
+    });
+  })) << sink.Trace();
+  EXPECT_FALSE(sink.Locked([&] { return sink.up; }));
+  broker->CreateTopic(topic, 1);
+  Produce(3, 1);
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 3; })) << sink.Trace();
+  EXPECT_TRUE(sink.Locked([&] { return sink.up; })) << sink.Trace();
+}
+
+TEST_F(KafkaSourceOnBroker, GoesOnWhereItsLastRevokeCommitted) {
+  broker->CreateTopic(topic, 1);
+  Produce(50, 1);
+  for (const Offset done : {20, 50}) {
+    RecordingSink sink;
+    sink.on_revoked = [&](const auto& partitions, bool) {
+      return std::vector<PartitionOffset>{{partitions[0], sink.epoch, done}};
+    };
+    KafkaSource source(Options(), "w", &sink, &sink);
+    ASSERT_TRUE(source.Start());
+    ASSERT_TRUE(WaitUntil(30s, [&] {
+      return sink.Locked([&] { return sink.ends[{topic, 0}] == 50; });
+    })) << sink.Trace();
+    EXPECT_EQ(sink.Offsets({topic, 0}), Range(done == 20 ? 0 : 20, 50));
+    source.Stop();
+    source.Join();
+    EXPECT_EQ(Committed()[0], done);
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::consumer::testing

@@ -1,0 +1,182 @@
+#include "tests/model/simulator/broker.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/model/simulator/sim_worker.h"
+#include "tests/model/simulator/world.h"
+
+namespace fencepost::simulator {
+namespace {
+
+using consumer::Offset;
+using consumer::PartitionIndex;
+using consumer::PartitionOffset;
+
+constexpr Millis kBeforeRebalance{30};
+constexpr Millis kRebalanceGrace{1000};
+
+}  // namespace
+
+std::size_t Log::Visible(Nanos now) const {
+  const auto end = std::partition_point(records.begin(), records.end(),
+                                        [now](const LogRecord& r) { return r.at <= now; });
+  return static_cast<std::size_t>(end - records.begin());
+}
+
+Offset Log::End(Nanos now) const {
+  const std::size_t visible = Visible(now);
+  return visible == 0 ? 0 : records[visible - 1].next;
+}
+
+// --- the work ----------------------------------------------------------------------------------
+
+void Broker::Fill() {
+  const Plan& plan = world_.plan;
+  Random& random = world_.random;
+  logs.resize(static_cast<std::size_t>(plan.partitions));
+  for (int i = 0; i < plan.records; ++i) {
+    const int partition = random.Below(plan.partitions);
+    Log& log = logs[static_cast<std::size_t>(partition)];
+    LogRecord& record = log.records.emplace_back();
+    const std::size_t count = log.records.size();
+    record.offset = count < 2 ? random.Below(3) : log.records[count - 2].next;
+    record.next = record.offset + 1 + (random.Chance(plan.holes) ? random.Between(1, 3) : 0);
+    record.at = plan.produce_for * i / plan.records;
+    const int id = i < plan.ids ? i : random.Below(plan.ids);
+    record.header_id = fmt::format("id-{}", id);
+    record.key = fmt::format("k{}", id % 5);
+    const bool other = i >= plan.ids && random.Chance(plan.conflicts);
+    record.value = fmt::format("v{}{}", id, other ? "-other" : "");
+    record.record_id = plan.by_position
+                           ? fmt::format("{}/{}/{}/{}", kCluster, kTopic, partition, record.offset)
+                           : record.header_id;
+  }
+}
+
+bool Broker::Finished() const {
+  const Nanos now = world_.time.now();
+  return std::all_of(logs.begin(), logs.end(), [now](const Log& log) {
+    return log.Visible(now) == log.records.size() && log.committed == log.End(now);
+  });
+}
+
+std::string Broker::Lag() const {
+  std::string text;
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    text += fmt::format("partition {}: committed {} of {}; ", i, logs[i].committed,
+                        logs[i].End(world_.time.now()));
+  }
+  return text;
+}
+
+// --- the group ---------------------------------------------------------------------------------
+
+void Broker::Join(int worker, int life) {
+  members_[{worker, life}] = Member{.answered = true};
+  world_.Note("w{} joins", worker);
+  if (rebalancing_) return TryComplete();
+  Rebalance();
+}
+
+// Several who come at once are served at once.
+void Broker::Rebalance() {
+  if (rebalancing_ || std::exchange(planned_, true)) return;
+  world_.time.In(kBeforeRebalance, [this] {
+    planned_ = false;
+    rebalancing_ = true;
+    const int round = ++round_;
+    for (auto& [name, member] : members_) {
+      if (member.generation == 0) continue;
+      member.answered = false;
+      Send(name, member, [](SimConsumer& consumer) { consumer.OnRevoke(); });
+    }
+    world_.time.In(world_.plan.revoke_drain + world_.plan.session + kRebalanceGrace, [this, round] {
+      if (!rebalancing_ || round != round_) return;
+      std::vector<Name> late;
+      for (const auto& [name, member] : members_) {
+        if (!member.answered) late.push_back(name);
+      }
+      for (const Name& name : late) Kick(name.first, name.second);
+    });
+    TryComplete();
+  });
+}
+
+void Broker::TryComplete() {
+  const auto answered = [](const auto& entry) { return entry.second.answered; };
+  if (!rebalancing_ || !std::all_of(members_.begin(), members_.end(), answered)) return;
+  rebalancing_ = false;
+  ++generation_;
+  const std::size_t count = members_.size();
+  std::size_t place = 0;
+  for (auto& [name, member] : members_) {
+    member.generation = generation_;
+    std::vector<std::pair<PartitionIndex, Offset>> starts;
+    for (std::size_t p = 0; p < logs.size(); ++p) {
+      if (p * count / logs.size() == place || (p % count == place && logs.size() < count)) {
+        starts.emplace_back(static_cast<PartitionIndex>(p), logs[p].committed);
+      }
+    }
+    ++place;
+    world_.Note("w{} gets {} partitions, generation {}", name.first, starts.size(), generation_);
+    Send(name, member, [starts, generation = generation_](SimConsumer& consumer) {
+      consumer.OnAssigned(generation, starts);
+    });
+  }
+}
+
+void Broker::Rejoin(int worker, int life, int generation,
+                    const std::vector<PartitionOffset>& offsets) {
+  const auto found = members_.find({worker, life});
+  if (found == members_.end()) return SendKicked({worker, life});
+  Commit(worker, life, generation, offsets);
+  found->second.answered = true;
+  TryComplete();
+}
+
+void Broker::Leave(int worker, int life, int generation,
+                   const std::vector<PartitionOffset>& offsets) {
+  Commit(worker, life, generation, offsets);
+  if (members_.erase({worker, life}) == 0) return;
+  world_.Note("w{} leaves", worker);
+  rebalancing_ ? TryComplete() : Rebalance();
+}
+
+void Broker::Kick(int worker, int life) {
+  if (members_.erase({worker, life}) == 0) return;
+  world_.Note("w{} is out of the group", worker);
+  SendKicked({worker, life});
+  rebalancing_ ? TryComplete() : Rebalance();
+}
+
+bool Broker::Commit(int worker, int life, int generation,
+                    const std::vector<PartitionOffset>& offsets) {
+  const auto member = members_.find({worker, life});
+  const bool current = member != members_.end() && generation == generation_ &&
+                       member->second.generation == generation;
+  if (!current) return false;
+  for (const PartitionOffset& offset : offsets) {
+    Log& log = logs[offset.partition];
+    world_.Note("w{} commits {} of partition {}", worker, offset.next, offset.partition);
+    world_.checks.OnCommit(log, static_cast<int>(offset.partition), offset.next);
+    log.committed = offset.next;
+  }
+  return true;
+}
+
+void Broker::Send(const Name& name, Member& member, std::function<void(SimConsumer&)> message) {
+  member.told_at = std::max(member.told_at + Nanos(1), world_.time.now() + world_.NetDelay());
+  world_.time.At(member.told_at, [this, name, message = std::move(message)] {
+    world_.ToConsumer(name.first, name.second, message);
+  });
+}
+
+void Broker::SendKicked(const Name& name) {
+  world_.time.In(world_.NetDelay() + Millis(20), [this, name] {
+    world_.ToConsumer(name.first, name.second, [](SimConsumer& c) { c.OnKicked(); });
+  });
+}
+
+}  // namespace fencepost::simulator

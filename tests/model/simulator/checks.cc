@@ -1,0 +1,224 @@
+#include "tests/model/simulator/checks.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tests/model/simulator/world.h"
+
+namespace fencepost::simulator {
+namespace {
+
+using consumer::InFlight;
+using consumer::Stage;
+using locking::LockEvent;
+using locking::OpKind;
+using locking::ReplyCode;
+using testing::NodeModel;
+using Unit = NodeModel::Unit;
+using State = NodeModel::State;
+
+std::string IdOf(std::string_view name) {
+  return std::string(name.substr(name.find('}') + 2));
+}
+
+std::string Text(const Unit& unit) { return NodeModel::Encode(unit); }
+
+}  // namespace
+
+// --- what happens at nodes ---------------------------------------------------------------------
+
+void Checks::OnSent(const Process& process, const locking::Op& op) {
+  if (op.kind == OpKind::kAcquire) drawn_[op.nonce] = {process.index, process.incarnation()};
+}
+
+void Checks::OnForgot(const SimNode& node) {
+  granted_.resize(static_cast<std::size_t>(world_.plan.nodes));
+  granted_[static_cast<std::size_t>(node.index)].clear();
+}
+
+void Checks::OnOperation(SimNode& node, const Process& process, const locking::Op& op,
+                         const Unit& before, const Unit& after, const locking::Reply& reply) {
+  world_.Note("w{} node {} op {} {} token {} → {}", process.index, node.index,
+              static_cast<int>(op.kind), op.name, op.token.value(), static_cast<int>(reply.code));
+  const bool frees = op.kind == OpKind::kAbort || op.kind == OpKind::kRelease;
+  const bool others = (before.state == State::kHeld && before.nonce != op.nonce) ||
+                      before.state == State::kDone;
+  if ((frees || op.kind == OpKind::kExtend) && others && !(after == before)) {
+    world_.Violate("3", fmt::format("{}: what is another's was changed from {} to {}", op.name,
+                                    Text(before), Text(after)));
+  }
+  if (op.kind == OpKind::kExtend && before.state == State::kAbsent && after.state != State::kAbsent) {
+    world_.Violate("8", fmt::format("{}: an extension made {}", op.name, Text(after)));
+  }
+  if (before.state == State::kDone && after.state != State::kDone && op.kind != OpKind::kForget) {
+    world_.Violate("10", fmt::format("{}: DONE was undone", op.name));
+  }
+  const bool marks = reply.code == ReplyCode::kMarked || reply.code == ReplyCode::kMarkedLate;
+  if (marks && world_.ledger.Find(IdOf(op.name)) == nullptr) {
+    world_.Violate("10", fmt::format("{} is DONE, but no transaction was committed", op.name));
+  }
+  const bool granted =
+      reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
+  const bool again = before.state == State::kHeld && before.nonce == op.nonce;
+  if (!granted || again) return;
+  granted_.resize(static_cast<std::size_t>(world_.plan.nodes));
+  auto& tokens = granted_[static_cast<std::size_t>(node.index)];
+  const auto last = tokens.find(op.name);
+  if (last != tokens.end() && op.token <= last->second) {
+    world_.Violate("2", fmt::format("node {} granted {} with token {} after {}", node.index, op.name,
+                                    op.token.value(), last->second.value()));
+  }
+  tokens[std::string(op.name)] = op.token;
+}
+
+// --- leases ------------------------------------------------------------------------------------
+
+bool Checks::Held(const Lease& lease) const {
+  return world_.Lives(lease.worker, lease.life) &&
+         world_.worker(lease.worker)->core().ValidUntil(lease.lock) != locking::Instant::min();
+}
+
+void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_view name) {
+  const Process& process = worker.process();
+  const bool held = worker.core().ValidUntil(event.lock) != locking::Instant::min();
+  switch (event.kind) {
+    case LockEvent::Kind::kRoundFailed:
+    case LockEvent::Kind::kGaveUp:
+    case LockEvent::Kind::kDone:
+    case LockEvent::Kind::kLost:
+      if (held) world_.Violate("6", fmt::format("{} was ended, but is held", name));
+      if (event.kind == LockEvent::Kind::kLost) lost_[{process.index, event.token}] = true;
+      return;
+    case LockEvent::Kind::kLeased: break;
+    case LockEvent::Kind::kReleased:
+    case LockEvent::Kind::kCompleted: return;
+  }
+  if (!held) return;  // it ended in the same step
+  auto& leases = leases_[std::string(name)];
+  std::erase_if(leases, [this](const Lease& lease) { return !Held(lease); });
+  const Lease lease{process.index, process.incarnation(), event.lock, event.token};
+  CheckAlone(worker, lease, std::string(name));
+  CheckPromise(worker, lease, std::string(name));
+  leases.push_back(lease);
+}
+
+void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name) {
+  if (world_.NodeClocksStep() || !worker.core().Valid(lease.lock, worker.process().now())) return;
+  for (const Lease& other : leases_[name]) {
+    const Process& process = world_.process(other.worker);
+    if (!world_.worker(other.worker)->core().Valid(other.lock, process.now())) continue;
+    world_.Violate("1", fmt::format("{} is leased by w{} (token {}) and by w{} (token {})", name,
+                                    lease.worker, lease.token.value(), other.worker,
+                                    other.token.value()));
+  }
+}
+
+// A quorum of nodes keeps others out for as long as the worker believes.
+void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::string& name) {
+  const Nanos now = world_.time.now();
+  const Nanos until = worker.process().TrueTime(worker.core().ValidUntil(lease.lock));
+  int keeping = 0;
+  for (int i = 0; i < world_.plan.nodes; ++i) {
+    const SimNode& node = world_.node(i);
+    const Unit unit = node.model.Look(name, node.Wall(now));
+    const bool forgetful =
+        node.forgot_at.count() >= 0 && now - node.forgot_at < 3 * Nanos(world_.plan.lock.ttl);
+    const bool ours = unit.state == State::kHeld && unit.token == lease.token;
+    if (forgetful || unit.state == State::kDone || (ours && node.TrueTime(unit.deadline) >= until)) {
+      ++keeping;
+    }
+  }
+  if (keeping >= locking::Quorum(world_.plan.nodes)) return;
+  world_.Violate("4", fmt::format("w{} believes in {} (token {}) for {} us, but only {} nodes do",
+                                  lease.worker, name, lease.token.value(),
+                                  (until - now).count() / 1000, keeping));
+}
+
+void Checks::OnExtended(SimWorker& worker, locking::LockId lock) {
+  if (!worker.core().Valid(lock, worker.process().now())) return;
+  const auto leases = leases_.find(worker.NameOf(lock));
+  if (leases == leases_.end()) return;
+  for (const Lease& lease : leases->second) {
+    if (lease.worker != worker.process().index || lease.lock != lock || !Held(lease)) continue;
+    CheckPromise(worker, lease, leases->first);
+  }
+}
+
+// --- the flow ----------------------------------------------------------------------------------
+
+// Before a lease there are only records that are secured, or whose first round is still out.
+void Checks::OnStep(SimWorker& worker) {
+  worker.flow().ForEachRecord([&](const InFlight& in) {
+    const bool holds = in.leased && (in.stage == Stage::kReady || in.stage == Stage::kGranted) &&
+                       worker.core().Valid(in.lock, worker.process().now());
+    if (!holds) return;
+    for (const InFlight* before = in.chain_before; before != nullptr; before = before->chain_before) {
+      const bool secured = before->stage == Stage::kReady || before->stage == Stage::kWriting;
+      const bool soon = before->stage == Stage::kGranted ||
+                        (before->stage == Stage::kLocking && !before->round_failed);
+      if (secured || (soon && in.stage == Stage::kGranted)) continue;
+      world_.Violate("15", fmt::format("w{} holds {} behind {} in stage {}", worker.process().index,
+                                       in.identity.id, before->identity.id,
+                                       static_cast<int>(before->stage)));
+    }
+  });
+}
+
+void Checks::OnBatch(const std::vector<LedgerItem>& items) {
+  std::set<std::string_view> ids;
+  for (const LedgerItem& item : items) {
+    if (ids.insert(item.id).second) continue;
+    world_.Violate("17", fmt::format("{} is twice in one transaction", item.id));
+  }
+}
+
+void Checks::OnCommit(const Log& log, int partition, consumer::Offset next) {
+  if (next < log.committed) {
+    world_.Violate("16", fmt::format("partition {}: the offset went back from {} to {}", partition,
+                                     log.committed, next));
+  }
+  for (const LogRecord& record : log.records) {
+    if (record.offset < log.committed || record.offset >= next) continue;
+    if (world_.ledger.Find(record.record_id) != nullptr) continue;
+    world_.Violate("16", fmt::format("partition {}: {} was committed, past {}, which took no effect",
+                                     partition, next, record.record_id));
+  }
+}
+
+// --- the end -----------------------------------------------------------------------------------
+
+void Checks::AtTheEnd() {
+  for (const Log& log : world_.broker.logs) {
+    for (const LogRecord& record : log.records) {
+      const Ledger::Row* row = world_.ledger.Find(record.record_id);
+      if (row == nullptr || row->effects != 1) {
+        world_.Violate("17", fmt::format("{} took effect {} times", record.record_id,
+                                         row == nullptr ? 0 : row->effects));
+      }
+    }
+  }
+  CheckNothingLeft();
+}
+
+// What stands held must be the lease of somebody who is dead, lost it, or lost the way to the node.
+void Checks::CheckNothingLeft() {
+  const Nanos now = world_.time.now();
+  for (int i = 0; i < world_.plan.nodes; ++i) {
+    const SimNode& node = world_.node(i);
+    node.model.ForEach(node.Wall(now), [&](std::string_view name, const Unit& unit) {
+      if (unit.state != State::kHeld || node.Wall(now) >= unit.deadline) return;
+      const auto [index, life] = drawn_[unit.nonce];
+      if (!world_.Lives(index, life) || lost_.contains({index, unit.token})) return;
+      if (node.forgot_at.count() >= 0) return;
+      for (const auto& link : world_.worker(index)->links()) {
+        if (&link->node() == &node && link->broke_at().count() >= 0) return;
+      }
+      world_.Violate("7", fmt::format("node {} still has {} held by w{} (token {})", node.index, name,
+                                      index, unit.token.value()));
+    });
+  }
+}
+
+}  // namespace fencepost::simulator

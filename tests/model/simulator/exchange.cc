@@ -1,0 +1,95 @@
+#include "tests/model/simulator/exchange.h"
+
+#include <algorithm>
+#include <span>
+
+#include "tests/model/simulator/link.h"
+#include "tests/model/simulator/world.h"
+
+namespace fencepost::simulator {
+namespace {
+
+using Shared = std::shared_ptr<Exchange>;
+
+// From here on nothing of the worker may be touched: it may be dead.
+void Answer(World& world, const Shared& exchange, std::size_t call) {
+  Process& process = *exchange->process;
+  if (exchange->fate == Exchange::Fate::kAnswerVanishes) {
+    if (exchange->breaks) BreakConnection(world, *exchange);
+    return;
+  }
+  if (process.incarnation() != exchange->incarnation) return;
+  // One after the other, as a connection brings them.
+  exchange->answered_at = std::max(exchange->answered_at, world.time.now() + world.NetDelay());
+  const Link& link = *exchange->link;
+  process.Later(link.channel(), exchange->answered_at - world.time.now(),
+                [exchange, call] { exchange->link->OnAnswer(exchange, call); });
+}
+
+void ExecuteCall(World& world, Exchange& exchange, Exchange::Call& call) {
+  SimNode& node = *exchange.node;
+  const locking::WallTime wall = node.Wall(world.time.now());
+  call.answered_by_script = node.model.Complete();
+  for (const locking::Op& op : call.ops) {
+    const auto before = node.model.Look(op.name, wall);
+    node.model.Apply(op.kind, std::span(&op, 1), world.plan.lock, wall, wall, &call.header,
+                     call.replies);
+    world.checks.OnOperation(node, *exchange.process, op, before, node.model.Look(op.name, wall),
+                             call.replies.back());
+  }
+}
+
+void Execute(World& world, const Shared& exchange, std::size_t at) {
+  SimNode& node = *exchange->node;
+  if (!node.up || node.incarnation != exchange->node_incarnation) return;
+  const locking::WallTime wall = node.Wall(world.time.now());
+  if (exchange->kind == Exchange::Kind::kBatch) {
+    ExecuteCall(world, *exchange, exchange->calls[at]);
+  } else {
+    if (exchange->kind == Exchange::Kind::kWrite) {
+      node.model.ApplySentinelWrite(exchange->write, wall);
+    }
+    locking::NodeInfo& info = exchange->info;
+    info.run_id = node.model.run_id();
+    info.maxmemory_policy = "noeviction";
+    info.role = "master";
+    info.sentinel = node.model.sentinel();
+    info.call.node_time = wall;
+  }
+  Answer(world, exchange, at);
+  if (at + 1 >= exchange->calls.size()) return;
+  // Other clients' calls may come between two of one batch.
+  world.time.In(world.HostDelay(), [&world, exchange, at] { Execute(world, exchange, at + 1); });
+}
+
+void Arrive(World& world, const Shared& exchange) {
+  if (exchange->fate == Exchange::Fate::kRequestVanishes) {
+    if (exchange->breaks) BreakConnection(world, *exchange);
+    return;
+  }
+  SimNode& node = *exchange->node;
+  if (!node.up || node.incarnation != exchange->node_incarnation) {
+    BreakConnection(world, *exchange);
+  } else if (node.frozen) {
+    node.backlog.push_back([&world, exchange] { Arrive(world, exchange); });
+  } else {
+    Execute(world, exchange, 0);
+  }
+}
+
+}  // namespace
+
+void Transmit(World& world, const Shared& exchange) {
+  world.time.In(world.NetDelay(), [&world, exchange] { Arrive(world, exchange); });
+}
+
+void BreakConnection(World& world, const Exchange& exchange) {
+  Process& process = *exchange.process;
+  if (process.incarnation() != exchange.incarnation) return;
+  Link* const link = exchange.link;
+  process.Later(link->channel(), world.NetDelay(), [link, connection = exchange.connection] {
+    link->OnBroken(connection);
+  });
+}
+
+}  // namespace fencepost::simulator

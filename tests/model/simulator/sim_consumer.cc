@@ -1,0 +1,240 @@
+#include "tests/model/simulator/sim_consumer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/model/simulator/sim_worker.h"
+#include "tests/model/simulator/world.h"
+
+namespace fencepost::simulator {
+
+using consumer::AssignedPartition;
+using consumer::Offset;
+using consumer::PartitionEnd;
+using consumer::PartitionIndex;
+using consumer::PartitionOffset;
+using consumer::Record;
+using consumer::TopicPartition;
+
+namespace {
+
+constexpr Millis kCommitTimeout{400};
+constexpr int kMostInOneGo = 40;
+
+}  // namespace
+
+void SimConsumer::Post(std::function<void()> step) {
+  posted_at_ = std::max(posted_at_ + Nanos(1), world_.time.now() + world_.HostDelay());
+  worker_.process().Later(Process::kKafka, posted_at_ - world_.time.now(), std::move(step));
+}
+
+void SimConsumer::ToBroker(std::function<void()> message) {
+  told_at_ = std::max(told_at_ + Nanos(1), world_.time.now() + world_.NetDelay());
+  world_.time.At(told_at_, std::move(message));
+}
+
+void SimConsumer::Start() {
+  Join();
+  Poll();
+}
+
+void SimConsumer::Join() {
+  state_ = State::kOut;
+  ToBroker([&world = world_, index = worker_.process().index,
+            life = worker_.process().incarnation()] {
+    if (world.Lives(index, life)) world.broker.Join(index, life);
+  });
+}
+
+void SimConsumer::Leave(std::function<void()> left) {
+  leaving_ = std::move(left);
+  if (state_ == State::kMember) Drain(false);
+  if (state_ == State::kOut) OnDrained({});
+}
+
+// --- assigned and revoked ----------------------------------------------------------------------
+
+void SimConsumer::OnAssigned(int generation,
+                             const std::vector<std::pair<PartitionIndex, Offset>>& starts) {
+  if (state_ != State::kOut) return;
+  state_ = State::kMember;
+  generation_ = generation;
+  std::vector<AssignedPartition> told;
+  for (const auto& [index, start] : starts) {
+    const auto& records = world_.broker.logs[index].records;
+    const auto first = std::partition_point(
+        records.begin(), records.end(), [s = start](const LogRecord& r) { return r.offset < s; });
+    assigned_[index].next = static_cast<std::size_t>(first - records.begin());
+    told.push_back({index, TopicPartition{kTopic, static_cast<std::int32_t>(index)},
+                    static_cast<consumer::AssignmentEpoch>(generation), start});
+  }
+  if (told.empty()) return;
+  Post([this, told = std::move(told)] {
+    worker_.flow().OnAssigned(told, worker_.process().now());
+    worker_.Act();
+  });
+}
+
+void SimConsumer::OnRevoke() {
+  if (state_ == State::kMember) Drain(false);
+}
+
+void SimConsumer::OnKicked() {
+  if (state_ == State::kMember) {
+    Drain(true);
+  } else if (state_ == State::kDraining) {
+    kicked_ = true;
+  } else if (state_ == State::kOut) {
+    Join();
+  }
+}
+
+void SimConsumer::Drain(bool lost) {
+  state_ = State::kDraining;
+  lost_ = lost;
+  kicked_ = false;
+  to_commit_.clear();
+  std::vector<PartitionIndex> partitions;
+  for (const auto& [index, assigned] : assigned_) partitions.push_back(index);
+  assigned_.clear();
+  if (partitions.empty()) return OnDrained({});
+  Post([this, partitions = std::move(partitions), lost] {
+    const locking::Now now = worker_.process().now();
+    worker_.flow().OnRevoked(partitions, lost, now.boot + world_.plan.revoke_drain, now);
+    worker_.Act();
+  });
+}
+
+void SimConsumer::OnDrained(std::vector<PartitionOffset> offsets) {
+  const int index = worker_.process().index;
+  const int life = worker_.process().incarnation();
+  if (lost_) offsets.clear();
+  const bool out = std::exchange(lost_, false) || std::exchange(kicked_, false);
+  if (leaving_) {
+    state_ = State::kLeft;
+    ToBroker([&broker = world_.broker, index, life, generation = generation_, offsets] {
+      broker.Leave(index, life, generation, offsets);
+    });
+    std::exchange(leaving_, nullptr)();
+  } else if (out) {
+    Join();
+  } else {
+    state_ = State::kOut;
+    ToBroker([&world = world_, index, life, generation = generation_, offsets] {
+      if (world.Lives(index, life)) world.broker.Rejoin(index, life, generation, offsets);
+    });
+  }
+}
+
+// --- records -----------------------------------------------------------------------------------
+
+void SimConsumer::Pause(const std::vector<PartitionIndex>& partitions) {
+  for (const PartitionIndex index : partitions) {
+    const auto found = assigned_.find(index);
+    if (found != assigned_.end()) found->second.paused = true;
+  }
+}
+
+void SimConsumer::Resume(const std::vector<PartitionIndex>& partitions) {
+  for (const PartitionIndex index : partitions) {
+    const auto found = assigned_.find(index);
+    if (found != assigned_.end()) found->second.paused = false;
+  }
+}
+
+void SimConsumer::Poll() {
+  const std::size_t flow_room = worker_.flow().Room();
+  std::size_t room = flow_room - std::min(flow_room, in_transit_);
+  std::size_t read = 0;
+  for (auto& [index, assigned] : assigned_) {
+    if (assigned.paused) continue;
+    std::vector<Record> records;
+    const auto most = static_cast<std::size_t>(world_.random.Between(1, kMostInOneGo));
+    const std::size_t count = Read(index, assigned, std::min(room, most), records);
+    room -= count;
+    read += count;
+    if (count > 0) {
+      in_transit_ += count;
+      auto shared = std::make_shared<std::vector<Record>>(std::move(records));
+      Post([this, shared, count] {
+        worker_.flow().OnRecords(std::move(*shared), worker_.process().now());
+        worker_.Act();
+        in_transit_ -= count;
+      });
+    }
+    TellEnd(index, assigned);
+  }
+  const Nanos wait = read > 0 ? world_.random.Time(Millis(1), Millis(4)) : Nanos(Millis(25));
+  worker_.process().Later(Process::kKafka, wait, [this] { Poll(); });
+}
+
+std::size_t SimConsumer::Read(PartitionIndex index, Assigned& assigned, std::size_t most,
+                              std::vector<Record>& out) {
+  const Log& log = world_.broker.logs[index];
+  const std::size_t end = std::min(log.Visible(world_.time.now()), assigned.next + most);
+  for (; assigned.next < end; ++assigned.next) {
+    const LogRecord& from = log.records[assigned.next];
+    Record& record = out.emplace_back();
+    record.partition = index;
+    record.epoch = static_cast<consumer::AssignmentEpoch>(generation_);
+    record.offset = from.offset;
+    record.timestamp = std::chrono::floor<Millis>(from.at);
+    record.key = from.key;
+    record.value = from.value;
+    record.headers.push_back({"id", from.header_id});
+  }
+  return out.size();
+}
+
+void SimConsumer::TellEnd(PartitionIndex index, Assigned& assigned) {
+  const Log& log = world_.broker.logs[index];
+  const Nanos now = world_.time.now();
+  const Offset end = log.End(now);
+  if (assigned.next < log.Visible(now) || assigned.told_end == end) return;
+  assigned.told_end = end;
+  const PartitionEnd told{index, static_cast<consumer::AssignmentEpoch>(generation_), end};
+  Post([this, told] {
+    worker_.flow().OnPartitionEnd({told}, worker_.process().now());
+    worker_.Act();
+  });
+}
+
+// --- offsets -----------------------------------------------------------------------------------
+
+void SimConsumer::Commit(std::vector<PartitionOffset> offsets) {
+  for (const PartitionOffset& offset : offsets) {
+    const bool ours = state_ == State::kMember && assigned_.contains(offset.partition) &&
+                      offset.epoch == static_cast<consumer::AssignmentEpoch>(generation_);
+    if (ours) to_commit_[offset.partition] = offset;
+  }
+  SendCommit();
+}
+
+void SimConsumer::SendCommit() {
+  if (commit_out_ != 0 || to_commit_.empty()) return;
+  std::vector<PartitionOffset> offsets;
+  for (const auto& [index, offset] : to_commit_) offsets.push_back(offset);
+  to_commit_.clear();
+  const int commit = commit_out_ = ++commits_;
+  const bool vanishes = world_.random.Chance(world_.FaultsOn() ? world_.plan.commit_faults : 0);
+  Process& process = worker_.process();
+  ToBroker([this, &process, &world = world_, life = process.incarnation(),
+            generation = generation_, commit, offsets, vanishes] {
+    if (vanishes && world.random.Chance(500)) return;
+    const bool ok = world.broker.Commit(process.index, life, generation, offsets);
+    if (vanishes || process.incarnation() != life) return;
+    process.Later(Process::kKafka, world.NetDelay(),
+                  [this, commit, offsets, ok] { OnCommitAnswer(commit, offsets, ok); });
+  });
+  process.Later(Process::kTimer, kCommitTimeout,
+                [this, commit, offsets] { OnCommitAnswer(commit, offsets, false); });
+}
+
+void SimConsumer::OnCommitAnswer(int commit, std::vector<PartitionOffset> offsets, bool ok) {
+  if (commit != commit_out_) return;
+  commit_out_ = 0;
+  Post([this, offsets = std::move(offsets), ok] { worker_.flow().OnCommitted(offsets, ok); });
+  SendCommit();
+}
+
+}  // namespace fencepost::simulator

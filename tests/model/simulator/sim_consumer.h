@@ -1,0 +1,75 @@
+// A worker's Kafka thread: reads what it was assigned, hands it to the flow, commits what the flow
+// says. What it promises the flow stands in consumer/kafka/source.h.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "consumer/kafka/source.h"
+#include "tests/model/simulator/timeline.h"
+
+namespace fencepost::simulator {
+
+class SimWorker;
+class World;
+
+class SimConsumer {
+ public:
+  SimConsumer(World& world, SimWorker& worker) : world_(world), worker_(worker) {}
+
+  void Start();
+  // Drains, commits and leaves the group; `left` follows.
+  void Leave(std::function<void()> left);
+
+  // --- from the flow ---------------------------------------------------------------------------
+  void Pause(const std::vector<consumer::PartitionIndex>& partitions);
+  void Resume(const std::vector<consumer::PartitionIndex>& partitions);
+  void Commit(std::vector<consumer::PartitionOffset> offsets);
+  void OnDrained(std::vector<consumer::PartitionOffset> offsets);
+
+  // --- from the coordinator --------------------------------------------------------------------
+  void OnRevoke();
+  void OnAssigned(int generation,
+                  const std::vector<std::pair<consumer::PartitionIndex, consumer::Offset>>& starts);
+  void OnKicked();
+
+ private:
+  enum class State : std::uint8_t { kOut, kMember, kDraining, kLeft };
+  struct Assigned {
+    std::size_t next = 0;  // record of the log
+    consumer::Offset told_end = -1;
+    bool paused = false;
+  };
+
+  void Join();
+  void Drain(bool lost);
+  void Poll();
+  std::size_t Read(consumer::PartitionIndex index, Assigned& assigned, std::size_t most,
+                   std::vector<consumer::Record>& out);
+  void TellEnd(consumer::PartitionIndex index, Assigned& assigned);
+  void SendCommit();
+  void OnCommitAnswer(int commit, std::vector<consumer::PartitionOffset> offsets, bool ok);
+  // To the engine's thread, in order.
+  void Post(std::function<void()> step);
+  // To the coordinator, in order.
+  void ToBroker(std::function<void()> message);
+
+  World& world_;
+  SimWorker& worker_;
+  State state_ = State::kOut;
+  int generation_ = 0;
+  bool lost_ = false;     // this drain is of a lost assignment
+  bool kicked_ = false;   // while draining
+  std::function<void()> leaving_;
+  std::map<consumer::PartitionIndex, Assigned> assigned_;
+  std::map<consumer::PartitionIndex, consumer::PartitionOffset> to_commit_;
+  int commit_out_ = 0;  // its number; 0: none
+  int commits_ = 0;
+  std::size_t in_transit_ = 0;
+  Nanos posted_at_{0};
+  Nanos told_at_{0};
+};
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,42 @@
+// One lock node of the simulated world: the memory and rules of NodeModel, and what can befall it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/model/simulator/timeline.h"
+#include "tests/support/node_model.h"
+
+namespace fencepost::simulator {
+
+// The wall clock at virtual time 0.
+inline constexpr locking::WallTime kStart{Millis(1'800'000'000'000)};
+
+struct SimNode {
+  SimNode(int node_index, std::string run_id) : index(node_index), model(std::move(run_id)) {}
+
+  int index;
+  testing::NodeModel model;
+  std::unique_ptr<testing::NodeModel> snapshot;  // what an append-only file may bring back
+  bool up = true;
+  bool frozen = false;
+  int incarnation = 0;  // connections belong to one
+  int ppm = 0;          // how much faster than true time its clock runs
+  Nanos offset{0};      // of its clock
+  Nanos forgot_at{-1};  // when it last forgot, or its clock last stepped
+  std::vector<std::function<void()>> backlog;  // calls that came while it was frozen
+
+  [[nodiscard]] locking::WallTime Wall(Nanos now) const {
+    return kStart + std::chrono::floor<Millis>(now + now / 1'000'000 * ppm + offset);
+  }
+  // When its clock shows this time.
+  [[nodiscard]] Nanos TrueTime(locking::WallTime wall) const {
+    const Nanos shown = Nanos(wall - kStart) - offset;
+    return shown - shown / 1'000'000 * ppm;
+  }
+};
+
+}  // namespace fencepost::simulator

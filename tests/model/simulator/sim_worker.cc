@@ -1,0 +1,190 @@
+#include "tests/model/simulator/sim_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/model/simulator/world.h"
+
+namespace fencepost::simulator {
+namespace {
+
+using consumer::FlowActions;
+using locking::Instant;
+using locking::LockEvent;
+
+constexpr Millis kTick{1000};
+constexpr Millis kMarksLimit{1000};
+
+std::uint64_t Key(locking::LockId lock) {
+  return (static_cast<std::uint64_t>(lock.generation) << 32) | lock.slot;
+}
+
+}  // namespace
+
+SimWorker::SimWorker(World& world, Process& process)
+    : world_(world),
+      process_(process),
+      core_(world.plan.nodes, world.plan.lock, locking::StoreCreation::kQuarantined,
+            [&world] { return world.random.Bits(); }, this),
+      flow_(world.plan.flow, &core_, this),
+      consumer_(world, *this),
+      writer_(world, *this) {
+  // Every worker lists the nodes in an order of its own.
+  std::vector<int> order;
+  for (int i = 0; i < world.plan.nodes; ++i) order.push_back(i);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[static_cast<std::size_t>(world.random.Below(static_cast<int>(i)))]);
+  }
+  for (int i = 0; i < world.plan.nodes; ++i) {
+    SimNode& node = world.node(order[static_cast<std::size_t>(i)]);
+    links_.push_back(std::make_unique<Link>(world, *this, i, node));
+  }
+}
+
+SimWorker::~SimWorker() = default;
+
+void SimWorker::Start() {
+  for (const auto& link : links_) link->Connect();
+  flow_.OnClusterId(kCluster);
+  consumer_.Start();
+  Arm();
+}
+
+void SimWorker::Leave() {
+  flow_.StopTaking();
+  Act();
+  consumer_.Leave([this] { AwaitMarks(world_.time.now() + kMarksLimit); });
+}
+
+// The last DONE and release calls are waited for, but not for ever.
+void SimWorker::AwaitMarks(Nanos until) {
+  if (!Quiet() && world_.time.now() < until) {
+    process_.Later(Process::kTimer, Millis(10), [this, until] { AwaitMarks(until); });
+    return;
+  }
+  world_.time.In(Nanos(0), [&world = world_, index = process_.index,
+                            life = process_.incarnation()] { world.Bury(index, life); });
+}
+
+bool SimWorker::Quiet() const {
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i]->Busy() || core_.HasOps(static_cast<int>(i))) return false;
+  }
+  return true;
+}
+
+// --- the engine's thread -----------------------------------------------------------------------
+
+void SimWorker::HandedIn() {
+  Watch();
+  handed_in_ = true;
+  Kick();
+}
+
+void SimWorker::Kick() {
+  if (std::exchange(kicked_, true)) return;
+  process_.Later(Process::kTimer, Nanos(0), [this] { Pass(); });
+}
+
+void SimWorker::Pass() {
+  const locking::Now now = process_.now();
+  if (core_.NextTime() <= now.boot) {
+    core_.OnTime(now);
+    Watch();
+    handed_in_ = true;
+  }
+  if (std::exchange(handed_in_, false) || !core_.events().empty()) {
+    watched_ = 0;
+    flow_.OnLockEvents(now);
+    Act();
+  }
+  kicked_ = false;
+  for (const auto& link : links_) link->Pump();
+  Arm();
+}
+
+void SimWorker::Act() {
+  CarryOut(std::exchange(flow_.actions(), FlowActions()));
+  Watch();
+  world_.checks.OnStep(*this);
+  Kick();
+  Arm();
+}
+
+void SimWorker::CarryOut(FlowActions actions) {
+  if (!actions.pause.empty()) consumer_.Pause(actions.pause);
+  if (!actions.resume.empty()) consumer_.Resume(actions.resume);
+  if (!actions.commit.empty()) consumer_.Commit(std::move(actions.commit));
+  for (auto& batch : actions.writes) writer_.Write(std::move(batch));
+  if (actions.drained) consumer_.OnDrained(std::move(*actions.drained));
+  if (actions.stop) world_.Violate("progress", "a worker stopped: " + actions.stop->Line());
+}
+
+void SimWorker::Arm() {
+  const locking::Now now = process_.now();
+  const auto in = [&](Instant at) {
+    return std::max(Nanos(0), process_.TrueTime(at) - world_.time.now());
+  };
+  const Instant core_next = core_.NextTime();
+  if (core_next < core_armed_) {
+    core_armed_ = core_next;
+    process_.Later(Process::kTimer, in(core_next), [this] {
+      core_armed_ = Instant::max();
+      Kick();
+    });
+  }
+  const Instant flow_next = std::min(flow_.NextTime(), now.boot + kTick);
+  if (flow_next >= flow_armed_) return;
+  flow_armed_ = flow_next;
+  process_.Later(Process::kTimer, in(flow_next), [this] {
+    flow_armed_ = Instant::max();
+    flow_.OnTime(process_.now());
+    Act();
+  });
+}
+
+// --- what the checks want to know --------------------------------------------------------------
+
+void SimWorker::OnSending(const std::vector<locking::Op>& ops) {
+  for (const locking::Op& op : ops) {
+    world_.checks.OnSent(process_, op);
+    if (op.kind == locking::OpKind::kAcquire) names_[Key(op.lock)] = op.name;
+  }
+}
+
+std::string_view SimWorker::NameOf(locking::LockId lock) const {
+  const auto found = names_.find(Key(lock));
+  return found == names_.end() ? std::string_view() : found->second;
+}
+
+void SimWorker::OnAnswered(const std::vector<locking::Reply>& replies) {
+  for (const locking::Reply& reply : replies) {
+    if (reply.kind == locking::OpKind::kExtend) world_.checks.OnExtended(*this, reply.lock);
+  }
+}
+
+// Events that came since the last look; the flow drains them later.
+void SimWorker::Watch() {
+  const auto& events = core_.events();
+  for (; watched_ < events.size(); ++watched_) {
+    const LockEvent& event = events[watched_];
+    const std::string_view name = NameOf(event.lock);
+    world_.Note("w{} lock {} {} event {} token {}", process_.index, event.lock.slot, name,
+                static_cast<int>(event.kind), event.token.value());
+    world_.checks.OnLockEvent(*this, event, name);
+  }
+  if (events.empty()) watched_ = 0;
+}
+
+void SimWorker::OnInvariant(locking::Invariant invariant) {
+  switch (invariant) {
+    case locking::Invariant::kCommitPastHole:
+      return world_.Violate("16", "the flow would commit past a hole");
+    case locking::Invariant::kDoneWithoutLedger:
+      return world_.Violate("10", "DONE, but no row in the ledger");
+    default:
+      return world_.Violate("shipped", "the shipped code reports a broken invariant");
+  }
+}
+
+}  // namespace fencepost::simulator

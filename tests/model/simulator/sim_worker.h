@@ -1,0 +1,68 @@
+// One worker: the shipped LockCore and Flow, and a host that does for them what consumer/worker.cc
+// and locking/redis/engine.cc do: one step after the other on one thread, everything else by messages.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "consumer/flow/flow.h"
+#include "locking/core/lock_core.h"
+#include "tests/model/simulator/link.h"
+#include "tests/model/simulator/sim_consumer.h"
+#include "tests/model/simulator/sim_writer.h"
+
+namespace fencepost::simulator {
+
+class SimWorker : public locking::LockObserver, public consumer::ConsumerObserver {
+ public:
+  SimWorker(World& world, Process& process);
+  ~SimWorker() override;
+
+  void Start();
+  void Leave();  // in order: drain, commit, leave the group, die
+
+  locking::LockCore& core() { return core_; }
+  consumer::Flow& flow() { return flow_; }
+  Process& process() { return process_; }
+  SimConsumer& consumer() { return consumer_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
+
+  // --- from the links ------------------------------------------------------------------------
+  void HandedIn();
+  void Kick();
+  void OnSending(const std::vector<locking::Op>& ops);
+  void OnAnswered(const std::vector<locking::Reply>& replies);
+  [[nodiscard]] bool Quiet() const;
+
+  // --- from the consumer and the writer: one step of the engine's thread -----------------------
+  void Act();
+
+  [[nodiscard]] std::string_view NameOf(locking::LockId lock) const;
+
+ private:
+  void Pass();
+  void Arm();
+  void Watch();
+  void CarryOut(consumer::FlowActions actions);
+
+  void OnInvariant(locking::Invariant invariant) override;
+  void AwaitMarks(Nanos until);
+
+  World& world_;
+  Process& process_;
+  locking::LockCore core_;
+  consumer::Flow flow_;
+  SimConsumer consumer_;
+  SimWriter writer_;
+  std::vector<std::unique_ptr<Link>> links_;
+  bool kicked_ = false;
+  bool handed_in_ = false;
+  std::size_t watched_ = 0;  // of the core's events
+  locking::Instant core_armed_ = locking::Instant::max();
+  locking::Instant flow_armed_ = locking::Instant::max();
+  std::unordered_map<std::uint64_t, std::string> names_;
+};
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,165 @@
+#include "tests/model/simulator/world.h"
+
+#include <algorithm>
+
+#include "locking/core/sentinel.h"
+
+namespace fencepost::simulator {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::size_t kTraceLines = 60;
+constexpr std::uint64_t kMostEvents = 3'000'000;
+constexpr Nanos kLongEnough = seconds(150);
+constexpr Nanos kQuiet = seconds(3);
+
+}  // namespace
+
+World::World(Plan world_plan, bool tracing)
+    : plan(std::move(world_plan)),
+      random(plan.seed),
+      checks(*this),
+      broker(*this),
+      tracing_(tracing),
+      faults_(*this) {
+  const Nanos skew = Nanos(plan.lock.max_skew) * 9 / 20;  // any two stay within max_skew
+  for (int i = 0; i < plan.nodes; ++i) {
+    nodes_.push_back(std::make_unique<SimNode>(i, FreshRunId()));
+    nodes_.back()->offset = random.Time(-skew, skew);
+    nodes_.back()->ppm = random.Between(-plan.clock_ppm, plan.clock_ppm);
+  }
+  for (int i = 0; i < plan.workers; ++i) {
+    processes_.push_back(std::make_unique<Process>(time, random, i));
+    Process& process = *processes_.back();
+    process.boot_base = random.Time(seconds(1), seconds(100'000));
+    process.wall_offset = random.Time(-skew, skew);
+    process.ppm = random.Between(-plan.clock_ppm, plan.clock_ppm);
+    workers_.push_back(nullptr);
+  }
+  if (plan.store_exists) CreateStore();
+  broker.Fill();
+}
+
+World::~World() = default;
+
+// As `locks init` leaves it.
+void World::CreateStore() {
+  std::vector<SimNode*> ranked;
+  for (const auto& node : nodes_) ranked.push_back(node.get());
+  std::sort(ranked.begin(), ranked.end(), [](const SimNode* a, const SimNode* b) {
+    return a->model.run_id() < b->model.run_id();
+  });
+  for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
+    locking::Sentinel sentinel;
+    sentinel.complete = true;
+    sentinel.store_id = std::string(locking::kStoreIdSize, 'a');
+    sentinel.index = static_cast<int>(rank);
+    sentinel.nodes = plan.nodes;
+    sentinel.run_id = ranked[rank]->model.run_id();
+    sentinel.max_ttl = plan.lock.max_ttl;
+    ranked[rank]->model.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt},
+                                           kStart);
+  }
+}
+
+std::optional<Violation> World::Run() {
+  for (int i = 0; i < plan.workers; ++i) {
+    time.In(random.Time(Nanos(0), Millis(500)), [this, i] { Raise(i); });
+  }
+  faults_.Begin();
+  const Nanos deadline = plan.faults_end + plan.produce_for + kLongEnough;
+  std::optional<Nanos> settled_at;
+  while (!violation_ && time.Step()) {
+    if (!FaultsOn() && Settled()) {
+      if (!settled_at) settled_at = time.now();
+      if (time.now() - *settled_at > kQuiet) {
+        checks.AtTheEnd();
+        break;
+      }
+    } else if (time.now() > deadline || time.events() > kMostEvents) {
+      Violate("progress", "the work does not come to its end: " + broker.Lag());
+    }
+  }
+  return violation_;
+}
+
+bool World::Settled() const {
+  if (!broker.Finished()) return false;
+  return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
+    return worker != nullptr && worker->flow().in_flight() == 0;
+  });
+}
+
+void World::Violate(std::string invariant, std::string text) {
+  if (violation_) return;
+  Note("VIOLATION {}: {}", invariant, text);
+  violation_ = Violation{std::move(invariant), std::move(text)};
+}
+
+void World::Keep(std::string line) {
+  trace_.push_back(fmt::format("{:12.6f} {}", static_cast<double>(time.now().count()) / 1e9, line));
+  if (trace_.size() > kTraceLines) trace_.pop_front();
+}
+
+// --- the weather -------------------------------------------------------------------------------
+
+Nanos World::NetDelay() {
+  const Nanos usual = random.Time(plan.delay / 2, plan.delay * 2);
+  const bool slow = FaultsOn() && random.Chance(plan.slow_calls);
+  return slow ? usual + random.Time(Nanos(0), Nanos(plan.lock.node_timeout) * 3) : usual;
+}
+
+void World::DrawFate(Exchange& exchange) {
+  if (!FaultsOn() || !random.Chance(plan.losses)) return;
+  exchange.fate = random.Chance(500) ? Exchange::Fate::kRequestVanishes
+                                     : Exchange::Fate::kAnswerVanishes;
+  exchange.breaks = random.Chance(600);
+}
+
+std::string World::FreshRunId() {
+  return fmt::format("{:020}{:020}", random.Bits() % 1'000'000'000, next_run_id_++);
+}
+
+// --- workers -----------------------------------------------------------------------------------
+
+bool World::Lives(int index, int life) const {
+  const auto at = static_cast<std::size_t>(index);
+  return workers_[at] != nullptr && processes_[at]->incarnation() == life;
+}
+
+void World::ToConsumer(int index, int life, std::function<void(SimConsumer&)> message) {
+  if (!Lives(index, life)) return;
+  process(index).Later(Process::kKafka, Nanos(0), [this, index, message = std::move(message)] {
+    message(worker(index)->consumer());
+  });
+}
+
+void World::Raise(int index) {
+  if (worker(index) != nullptr) return;
+  Note("w{} starts", index);
+  process(index).Start();
+  workers_[static_cast<std::size_t>(index)] = std::make_unique<SimWorker>(*this, process(index));
+  worker(index)->Start();
+}
+
+void World::Bury(int index, int life) {
+  if (!Lives(index, life)) return;
+  Note("w{} is dead", index);
+  NoticeSilence(index);
+  process(index).Die();
+  workers_[static_cast<std::size_t>(index)] = nullptr;
+  time.In(random.Time(Millis(10), Millis(3000)), [this, index] { Raise(index); });
+}
+
+// Called before the process stops: a change after this one means that it came back.
+void World::NoticeSilence(int index) {
+  Process& silent = process(index);
+  const int changes = silent.changes() + 1;
+  time.In(plan.session, [this, &silent, changes, life = silent.incarnation()] {
+    const bool another = silent.incarnation() != life;
+    if (another || silent.changes() == changes) broker.Kick(silent.index, life);
+  });
+}
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,91 @@
+// One run of the simulator: nodes, Kafka, an output, workers, trouble, and the checks, in virtual
+// time, all from one seed.
+//
+// The workers are the shipped ones (LockCore, Flow). Trouble ends at plan.faults_end; then everything
+// must come to its end by itself: no lag, every id's effect there once, nothing left held.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tests/model/simulator/broker.h"
+#include "tests/model/simulator/checks.h"
+#include "tests/model/simulator/faults.h"
+#include "tests/model/simulator/ledger.h"
+#include "tests/model/simulator/plan.h"
+#include "tests/model/simulator/sim_worker.h"
+
+namespace fencepost::simulator {
+
+struct Violation {
+  std::string invariant;  // its number in PROTOCOL.md, or "progress"
+  std::string text;
+};
+
+class World {
+ public:
+  World(Plan plan, bool tracing);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Nothing when all went well.
+  std::optional<Violation> Run();
+  // The last things that happened; only when tracing.
+  [[nodiscard]] const std::deque<std::string>& trace() const { return trace_; }
+
+  void Violate(std::string invariant, std::string text);
+  template <typename... Args>
+  void Note(fmt::format_string<Args...> format, Args&&... args) {
+    if (tracing_) Keep(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  // --- the weather -----------------------------------------------------------------------------
+  [[nodiscard]] bool FaultsOn() const { return time.now() < plan.faults_end; }
+  Nanos NetDelay();
+  Nanos HostDelay() { return random.Time(Nanos(0), microseconds(30)); }
+  void DrawFate(Exchange& exchange);
+  [[nodiscard]] bool NodeClocksStep() const { return faults_.NodeClocksStep(); }
+
+  // --- who there is ----------------------------------------------------------------------------
+  SimNode& node(int index) { return *nodes_[static_cast<std::size_t>(index)]; }
+  Process& process(int index) { return *processes_[static_cast<std::size_t>(index)]; }
+  // Null while it is dead.
+  SimWorker* worker(int index) { return workers_[static_cast<std::size_t>(index)].get(); }
+  [[nodiscard]] bool Lives(int index, int life) const;
+  void ToConsumer(int index, int life, std::function<void(SimConsumer&)> message);
+  void Raise(int index);           // a worker starts
+  void Bury(int index, int life);  // it has ended, or was killed
+  void NoticeSilence(int index);   // its session runs out unless it comes back before
+  std::string FreshRunId();
+
+  const Plan plan;
+  Random random;
+  Timeline time;
+  Ledger ledger;
+  Checks checks;
+  Broker broker;
+
+ private:
+  void Keep(std::string line);
+  void CreateStore();
+  [[nodiscard]] bool Settled() const;
+
+  const bool tracing_;
+  std::deque<std::string> trace_;
+  std::optional<Violation> violation_;
+  int next_run_id_ = 1;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<std::unique_ptr<SimWorker>> workers_;
+  Faults faults_;
+};
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,73 @@
+// Kafka for tests: a real broker (Apache Kafka on the JVM, KRaft, one node), and librdkafka's mock
+// cluster, which starts at once but knows no real transactions (see consumer/kafka/README.md).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/kafka_client.h"
+#include "tests/support/process.h"
+
+struct rd_kafka_mock_cluster_s;
+
+namespace fencepost::testing {
+
+struct KafkaBrokerOptions {
+  std::string version = "4.2.0";  // or 3.9.1; jars that are missing are fetched into the cache
+  std::map<std::string, std::string> config{};  // more broker properties, or other values for ours
+};
+
+// The constructor returns when metadata requests are answered. Topics are not created by
+// themselves; sessions as short as 1 s and transaction timeouts of any length are allowed. Address
+// and data stay the same over restarts.
+class KafkaBroker {
+ public:
+  explicit KafkaBroker(KafkaBrokerOptions options = {});
+  explicit KafkaBroker(const std::string& version);
+
+  [[nodiscard]] std::string bootstrap() const;  // 127.0.0.1:PORT
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] KafkaAdmin& admin() { return *admin_; }
+  [[nodiscard]] pid_t pid() const;  // -1 when stopped
+
+  void Start();
+  void Stop();  // SIGTERM, and waits
+  void Kill();  // SIGKILL, and waits
+  void Pause();
+  void Resume();
+
+  // Short for admin().
+  void CreateTopic(const std::string& topic, int partitions) {
+    admin_->CreateTopic(topic, partitions);
+  }
+
+ private:
+  void Format();
+
+  KafkaBrokerOptions options_;
+  std::string classpath_;
+  TempDir dir_;
+  int port_ = 0;
+  std::unique_ptr<Process> process_;
+  std::unique_ptr<KafkaAdmin> admin_;
+};
+
+class MockKafka {
+ public:
+  explicit MockKafka(int brokers = 1);
+  ~MockKafka();
+  MockKafka(const MockKafka&) = delete;
+  MockKafka& operator=(const MockKafka&) = delete;
+
+  [[nodiscard]] std::string bootstrap() const;
+  void CreateTopic(const std::string& topic, int partitions);
+  [[nodiscard]] rd_kafka_mock_cluster_s* cluster() const { return cluster_; }
+
+ private:
+  rd_kafka_s* handle_ = nullptr;
+  rd_kafka_mock_cluster_s* cluster_ = nullptr;
+};
+
+}  // namespace fencepost::testing

@@ -1,0 +1,145 @@
+#include "tests/support/postgres_server.h"
+
+#include <libpq-fe.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace fencepost::testing {
+namespace {
+
+constexpr Deadline kLimit = std::chrono::seconds(30);
+constexpr const char* kUser = "postgres";  // PostgreSQL refuses to run as root
+
+// Debian keeps the programs of each major version apart; take the newest.
+std::string Program(const std::string& name) {
+  std::vector<std::filesystem::path> found;
+  std::error_code ignored;
+  for (const auto& version : std::filesystem::directory_iterator("/usr/lib/postgresql", ignored)) {
+    const auto path = version.path() / "bin" / name;
+    if (std::filesystem::exists(path)) found.push_back(path);
+  }
+  if (found.empty()) throw std::runtime_error(name + " not found: install postgresql-15");
+  return std::max_element(found.begin(), found.end())->string();
+}
+
+using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+using Result = std::unique_ptr<PGresult, decltype(&PQclear)>;
+
+}  // namespace
+
+PostgresServer::PostgresServer(PostgresOptions options) : options_(std::move(options)) {
+  if (geteuid() == 0) {
+    const auto chown = RunToEnd({.argv = {"chown", kUser, dir_.path().string()}});
+    if (chown.exit_code != 0) throw std::runtime_error(chown.output);
+  }
+  ProcessOptions initdb;
+  initdb.argv = {Program("initdb"), "--no-sync",  "--auth=trust", "--username=postgres",
+                 "--encoding=UTF8", "--locale=C", "-D",           dir_.File("data")};
+  initdb.user = kUser;
+  initdb.directory = dir_.path().string();
+  const Finished made = RunToEnd(std::move(initdb), kLimit);
+  if (made.exit_code != 0) throw std::runtime_error("initdb: " + made.output);
+  for (int tries = 1;; ++tries) {
+    port_ = FreePort();
+    try {
+      Start();
+      return;
+    } catch (const std::runtime_error&) {
+      if (tries == 3) throw;
+    }
+  }
+}
+
+PostgresServer::~PostgresServer() { Stop(); }
+
+std::string PostgresServer::dsn(const std::string& database, const std::string& user) const {
+  return fmt::format("postgresql://{}@127.0.0.1:{}/{}", user, port_, database);
+}
+
+pid_t PostgresServer::pid() const { return process_ ? process_->pid() : -1; }
+
+void PostgresServer::Start() {
+  if (process_) return;
+  ProcessOptions postgres;
+  postgres.argv = {Program("postgres"),
+                   "-D",
+                   dir_.File("data"),
+                   "-p",
+                   std::to_string(port_),
+                   "-c",
+                   "listen_addresses=127.0.0.1",
+                   "-c",
+                   "unix_socket_directories=" + dir_.path().string(),
+                   "-c",
+                   fmt::format("fsync={}", options_.fsync ? "on" : "off"),
+                   "-c",
+                   "max_connections=100"};
+  for (const std::string& line : options_.config) {
+    postgres.argv.emplace_back("-c");
+    postgres.argv.push_back(line);
+  }
+  postgres.user = kUser;
+  postgres.directory = dir_.path().string();
+  process_ = std::make_unique<Process>(std::move(postgres));
+  bool died = false;
+  const auto up = WaitUntil(kLimit, [&] { return (died = !process_->Running()) || Ready(); });
+  if (up && !died) return;
+  const std::string output = process_->Output();
+  process_.reset();
+  throw std::runtime_error(fmt::format("postgres on port {} did not start:\n{}", port_, output));
+}
+
+bool PostgresServer::Ready() const { return PQping(dsn().c_str()) == PQPING_OK; }
+
+void PostgresServer::Stop() {
+  if (!process_) return;
+  process_->Kill(SIGINT);
+  (void)process_->Wait(kLimit);
+  process_.reset();
+}
+
+void PostgresServer::Kill() {
+  process_.reset();
+  // A new postmaster refuses to start while children of the old one still hold its shared memory;
+  // they notice its death within moments, and Start waits for that no longer than for a start.
+  std::error_code ignored;
+  std::filesystem::remove(dir_.path() / "data" / "postmaster.pid", ignored);
+}
+
+void PostgresServer::Restart() {
+  Stop();
+  Start();
+}
+
+PostgresServer::Rows PostgresServer::Exec(const std::string& sql,
+                                          const std::string& database) const {
+  const Connection connection(PQconnectdb(dsn(database).c_str()), &PQfinish);
+  if (PQstatus(connection.get()) != CONNECTION_OK) {
+    throw std::runtime_error(PQerrorMessage(connection.get()));
+  }
+  const Result result(PQexec(connection.get(), sql.c_str()), &PQclear);
+  const ExecStatusType status = PQresultStatus(result.get());
+  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && status != PGRES_EMPTY_QUERY) {
+    throw std::runtime_error(PQresultErrorMessage(result.get()));
+  }
+  Rows rows(static_cast<std::size_t>(PQntuples(result.get())));
+  for (int r = 0; r < PQntuples(result.get()); ++r) {
+    for (int c = 0; c < PQnfields(result.get()); ++c) {
+      const bool null = PQgetisnull(result.get(), r, c) != 0;
+      rows[static_cast<std::size_t>(r)].push_back(
+          null ? std::nullopt : std::optional<std::string>(PQgetvalue(result.get(), r, c)));
+    }
+  }
+  return rows;
+}
+
+std::string PostgresServer::Value(const std::string& sql, const std::string& database) const {
+  const Rows rows = Exec(sql, database);
+  return rows.empty() || rows[0].empty() ? "" : rows[0][0].value_or("");
+}
+
+}  // namespace fencepost::testing

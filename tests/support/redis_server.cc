@@ -1,0 +1,151 @@
+#include "tests/support/redis_server.h"
+
+#include <hiredis/hiredis.h>
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace fencepost::testing {
+namespace {
+
+constexpr Deadline kStartLimit = std::chrono::seconds(20);
+
+std::string Text(const redisReply* reply) {
+  switch (reply->type) {
+    case REDIS_REPLY_INTEGER:
+      return std::to_string(reply->integer);
+    case REDIS_REPLY_NIL:
+      return "(nil)";
+    case REDIS_REPLY_ARRAY: {
+      std::string text;
+      for (std::size_t i = 0; i < reply->elements; ++i) {
+        if (i > 0) text += '\n';
+        text += Text(reply->element[i]);
+      }
+      return text;
+    }
+    default:
+      return {reply->str, reply->len};
+  }
+}
+
+std::string Join(const std::vector<std::string>& words, const char* separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
+
+}  // namespace
+
+RedisServer::RedisServer(RedisServerOptions options) : options_(std::move(options)) {
+  // A port may be lost to a program that is not ours between the look and the start.
+  for (int tries = 1;; ++tries) {
+    port_ = FreePort();
+    try {
+      Start();
+      return;
+    } catch (const std::runtime_error&) {
+      if (tries == 3) throw;
+    }
+  }
+}
+
+std::string RedisServer::address() const { return fmt::format("127.0.0.1:{}", port_); }
+std::string RedisServer::unix_address() const { return "unix:" + dir_.File("s"); }
+pid_t RedisServer::pid() const { return process_ ? process_->pid() : -1; }
+
+void RedisServer::Start() {
+  if (process_) return;
+  std::string conf = fmt::format(
+      "port {}\nbind 127.0.0.1\nunixsocket {}\ndir {}\nsave \"\"\nappendonly {}\n"
+      "maxmemory-policy {}\nprotected-mode no\ndaemonize no\n",
+      port_, dir_.File("s"), dir_.path().string(), options_.appendonly ? "yes" : "no",
+      options_.maxmemory_policy);
+  for (const std::string& line : options_.config) conf += line + "\n";
+  const std::string path = dir_.Write("redis.conf", conf);
+  ProcessOptions process;
+  process.argv = {"redis-server", path};
+  process.env = options_.env;
+  process_ = std::make_unique<Process>(std::move(process));
+  bool died = false;
+  const auto up = WaitUntil(kStartLimit, [&] { return (died = !process_->Running()) || Ready(); });
+  if (up && !died) return;
+  const std::string output = process_->Output();
+  process_.reset();
+  throw std::runtime_error(
+      fmt::format("redis-server on port {} did not start:\n{}", port_, output));
+}
+
+bool RedisServer::Ready() const {
+  const std::string answer = Command({"PING"});
+  return answer == "PONG" || answer.starts_with("NOAUTH") || answer.starts_with("NOPERM");
+}
+
+void RedisServer::Stop() {
+  if (!process_) return;
+  Resume();
+  process_->Kill(SIGTERM);
+  if (!process_->Wait(std::chrono::seconds(10))) Kill();
+  process_.reset();
+}
+
+void RedisServer::Kill() { process_.reset(); }
+
+void RedisServer::Restart(Data data) {
+  if (process_ && data == Data::kKeep && !options_.appendonly) {
+    const std::string saved = Command({"SAVE"});
+    if (saved != "OK") throw std::runtime_error("redis SAVE: " + saved);
+  }
+  Kill();
+  if (data == Data::kWipe) {
+    std::filesystem::remove(dir_.path() / "dump.rdb");
+    std::filesystem::remove_all(dir_.path() / "appendonlydir");
+  }
+  Start();
+}
+
+void RedisServer::Pause() {
+  if (process_) process_->Kill(SIGSTOP);
+}
+
+void RedisServer::Resume() {
+  if (process_) process_->Kill(SIGCONT);
+}
+
+std::string RedisServer::Command(const std::vector<std::string>& words) const {
+  const timeval limit{5, 0};
+  const std::unique_ptr<redisContext, decltype(&redisFree)> connection(
+      redisConnectWithTimeout("127.0.0.1", port_, limit), &redisFree);
+  if (!connection || connection->err != 0) return "(no connection)";
+  redisSetTimeout(connection.get(), limit);
+  std::vector<const char*> pointers;
+  std::vector<std::size_t> sizes;
+  for (const std::string& word : words) {
+    pointers.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  const std::unique_ptr<redisReply, decltype(&freeReplyObject)> reply(
+      static_cast<redisReply*>(redisCommandArgv(connection.get(), static_cast<int>(words.size()),
+                                                pointers.data(), sizes.data())),
+      &freeReplyObject);
+  return reply ? Text(reply.get()) : "(no answer)";
+}
+
+RedisServers::RedisServers(int count, const RedisServerOptions& options) {
+  for (int i = 0; i < count; ++i) servers_.push_back(std::make_unique<RedisServer>(options));
+}
+
+std::vector<std::string> RedisServers::addresses() const {
+  std::vector<std::string> all;
+  for (const auto& server : servers_) all.push_back(server->address());
+  return all;
+}
+
+std::vector<std::string> RedisServers::unix_addresses() const {
+  std::vector<std::string> all;
+  for (const auto& server : servers_) all.push_back(server->unix_address());
+  return all;
+}
+
+std::string RedisServers::list() const { return Join(addresses(), ","); }
+
+}  // namespace fencepost::testing

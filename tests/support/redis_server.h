@@ -1,0 +1,69 @@
+// Real redis-server processes for tests.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace fencepost::testing {
+
+struct RedisServerOptions {
+  bool appendonly = false;
+  std::string maxmemory_policy = "noeviction";
+  std::vector<std::string> config{};  // more lines of redis.conf: "maxmemory 3mb", "user …"
+  std::map<std::string, std::string> env{};  // LD_PRELOAD and the like
+};
+
+// One primary on 127.0.0.1 and on a Unix socket, without persistence unless asked for. The
+// constructor returns when it answers PING. Address and socket stay the same over restarts.
+class RedisServer {
+ public:
+  enum class Data { kKeep, kWipe };
+
+  explicit RedisServer(RedisServerOptions options = {});
+
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] std::string address() const;       // 127.0.0.1:PORT
+  [[nodiscard]] std::string unix_address() const;  // unix:/path
+  [[nodiscard]] pid_t pid() const;                 // -1 when stopped
+
+  void Start();  // no effect when it runs
+  void Stop();   // SIGTERM, and waits for the end
+  void Kill();   // SIGKILL, and waits for the end
+  // kKeep: the keys survive (saved first, unless there is an append-only file). kWipe: it comes
+  // back empty.
+  void Restart(Data data);
+  void Pause();  // SIGSTOP: accepts connections, answers nothing
+  void Resume();
+  // Any command, on a connection of its own as the default user. Integers as digits, nil as
+  // "(nil)", arrays one element a line, errors as Redis words them ("ERR …", "NOAUTH …").
+  std::string Command(const std::vector<std::string>& words) const;
+
+ private:
+  bool Ready() const;
+
+  RedisServerOptions options_;
+  TempDir dir_;
+  int port_ = 0;
+  std::unique_ptr<Process> process_;
+};
+
+// N independent primaries.
+class RedisServers {
+ public:
+  explicit RedisServers(int count, const RedisServerOptions& options = {});
+
+  RedisServer& operator[](std::size_t node) { return *servers_.at(node); }
+  [[nodiscard]] std::size_t size() const { return servers_.size(); }
+  [[nodiscard]] std::vector<std::string> addresses() const;       // 127.0.0.1:PORT each
+  [[nodiscard]] std::vector<std::string> unix_addresses() const;  // unix:/path each
+  [[nodiscard]] std::string list() const;                         // addresses joined by commas
+
+ private:
+  std::vector<std::unique_ptr<RedisServer>> servers_;
+};
+
+}  // namespace fencepost::testing

@@ -1,0 +1,243 @@
+// What is wrong with values, and with what they mean together.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/config/bad_file.h"
+
+namespace fencepost::config {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, BadFile,
+    testing::Values(
+        Case{"Version",
+             "version: 1",
+             "version: 2",
+             {"1:10: error: version: \"2\" is more than the most, 1 [range]"}},
+        Case{"Octal",
+             "version: 1",
+             "version: 01",
+             {"1:10: error: version: \"01\" is not a whole number such as 64 [value]"}},
+        Case{"Name",
+             "name: orders",
+             "name: Orders",
+             {"2:7: error: name: \"Orders\" is not 1 to 63 of a-z, 0-9 and - [value]"}},
+        Case{"EmptyName",
+             "name: orders",
+             "name: ''",
+             {"2:7: error: name: \"\" is not 1 to 63 of a-z, 0-9 and - [value]"}},
+        Case{"Broker",
+             "127.0.0.1:9092",
+             "127.0.0.1, a:0, ::1:9092",
+             {"4:13: error: kafka.brokers: \"127.0.0.1\" is not HOST:PORT [value]",
+              "4:24: error: kafka.brokers: \"a:0\" is not HOST:PORT [value]",
+              "4:29: error: kafka.brokers: \"::1:9092\" is not HOST:PORT [value]"}},
+        Case{"Topic",
+             "[orders]",
+             "[^orders]",
+             {"5:12: error: kafka.topics: \"^orders\" is not a topic: 1 to 249 of a-z, A-Z, 0-9, "
+              "'.', "
+              "'_' and '-' [value]"}},
+        Case{"Choice",
+             "start_from: earliest",
+             "start_from: earlist",
+             {"6:15: error: kafka.start_from: \"earlist\" is none of earliest | latest; did you "
+              "mean "
+              "earliest? [value]"}},
+        Case{"Duration",
+             "lock:\n",
+             "lock:\n  ttl: 10\n  wait: 1.5s\n",
+             {"9:8: error: lock.ttl: \"10\" is not a duration; write 250ms, 10s, 5m, 24h or 7d "
+              "[value]",
+              "10:9: error: lock.wait: \"1.5s\" is not a duration; write 250ms, 10s, 5m, 24h or 7d "
+              "[value]"}},
+        Case{"TtlTooLong",
+             "lock:\n",
+             "lock:\n  ttl: 31s\n",
+             {"9:8: error: lock.ttl: \"31s\" is more than the most, 30s [range]"}},
+        Case{"Size",
+             "lock:\n",
+             "processing: {max_in_flight_bytes: 64MB}\nlock:\n",
+             {"8:35: error: processing.max_in_flight_bytes: \"64MB\" is not a size; write 512B, "
+              "64KiB, "
+              "10MiB or 1GiB [value]"}},
+        Case{"Concurrency",
+             "lock:\n",
+             "processing: {concurrency: 0, max_in_flight: -1}\nlock:\n",
+             {"8:27: error: processing.concurrency: \"0\" is less than the least, 1 [range]",
+              "8:45: error: processing.max_in_flight: \"-1\" is less than the least, 1 [range]"}},
+        Case{"Http",
+             "lock:\n",
+             "observe: {http: 9464}\nlock:\n",
+             {"8:17: error: observe.http: \"9464\" is not HOST:PORT, as in 0.0.0.0:9464 [value]"}},
+        Case{"Table",
+             "table: effects",
+             "table: a;b",
+             {"15:12: error: output.sqlite.table: \"a;b\" is not a table: up to 63 of a-z, A-Z, "
+              "0-9 and "
+              "_, no digit first [value]"}},
+        Case{"LedgerAsTable",
+             "table: effects",
+             "table: fencepost_ledger",
+             {"15:12: error: output.sqlite.table: this is the ledger's own table [table]"}},
+        Case{"ColumnName",
+             "      amount:",
+             "      \"a\\\"b\":",
+             {"18:7: error: output.sqlite.columns: \"a\"b\" is not a column: 1 to 63 bytes without "
+              "quotes, backslashes and controls [value]"}},
+        Case{
+            "ColumnSelector",
+            "json:/amount",
+            "jason:/amount",
+            {"18:15: error: output.sqlite.columns.amount: \"jason:/amount\": not a selector; a "
+             "selector "
+             "is one of key, value, topic, partition, offset, timestamp, record_id, token, worker, "
+             "header:NAME, json:/POINTER (each with ? at the end where null is fine), or \"=text\" "
+             "[selector]"}},
+        Case{"ColumnOfPosition",
+             "json:/amount",
+             "position",
+             {"18:15: error: output.sqlite.columns.amount: position is for record_id only; here it "
+              "is "
+              "record_id, or topic, partition and offset [selector]"}},
+        Case{"MissingVariable",
+             "path: orders.db",
+             "path: a${NOT_SET}b",
+             {"14:11: error: output.sqlite.path: the variable NOT_SET is not set; "
+              "${NOT_SET:-default} "
+              "gives a default [variable]"}},
+        Case{"MissingSecretFile",
+             "${SECRET}",
+             "${file:/nowhere/x}",
+             {"11:15: error: lock.redis.password: ${file:/nowhere/x}: cannot be read: No such file "
+              "or "
+              "directory [variable]"}},
+        Case{"VariableInAKey",
+             "name: orders\n",
+             "name: orders\n${SECRET}: 1\n",
+             {"3:1: error: unknown key \"${SECRET}\" [unknown-key]"}},
+        Case{"NulByte",
+             "path: orders.db",
+             "path: \"a\\0b\"",
+             {"14:11: error: output.sqlite.path: the value holds a NUL byte [value]"}}),
+    NameOfCase);
+
+INSTANTIATE_TEST_SUITE_P(
+    Meaning, BadFile,
+    testing::Values(
+        Case{
+            "RecordIdOfTheToken",
+            "record_id: json:/order_id",
+            "record_id: token",
+            {"7:12: error: record_id: this does not identify a record; it is one of position, key, "
+             "header:NAME, json:/POINTER [record-id]"}},
+        Case{
+            "RecordIdOfAConstant",
+            "record_id: json:/order_id",
+            "record_id: \"=x\"",
+            {"7:12: error: record_id: this does not identify a record; it is one of position, key, "
+             "header:NAME, json:/POINTER [record-id]"}},
+        Case{
+            "OptionalRecordId",
+            "record_id: json:/order_id",
+            "record_id: json:/order_id?",
+            {"7:12: error: record_id: a record without an id is bad: leave the ? out [record-id]"}},
+        Case{"EvenNodes",
+             ", 127.0.0.1:7003",
+             "",
+             {"10:5: error: lock.redis.nodes: 2 nodes; a quorum needs 1, 3, 5 or 7 [nodes]"}},
+        Case{"SameNodeTwice",
+             "7003",
+             "7001",
+             {"10:45: error: lock.redis.nodes: \"127.0.0.1:7001\" stands here a second time; each "
+              "node "
+              "is an independent primary [nodes]"}},
+        Case{"NodeName",
+             "127.0.0.1:7003",
+             "\"unix:sock\"",
+             {"10:45: error: lock.redis.nodes: \"unix:sock\" is not unix:/PATH [value]"}},
+        Case{"MinValidityAgainstTtl",
+             "lock:\n",
+             "lock:\n  ttl: 1s\n",
+             {"9:8: error: lock.min_validity (2s) must be less than lock.ttl (1s) without the "
+              "clock drift "
+              "of 1% and 2ms, or no lease is ever long enough [min-validity]"}},
+        Case{"MinValidityWithinTheDrift",
+             "lock:\n",
+             "lock:\n  ttl: 10s\n  min_validity: 9950ms\n",
+             {"10:17: error: lock.min_validity (9950ms) must be less than lock.ttl (10s) without "
+              "the "
+              "clock drift of 1% and 2ms, or no lease is ever long enough [min-validity]"}},
+        Case{"NodeTimeout",
+             "    password:",
+             "    timeout: 10s\n    password:",
+             {"11:14: error: lock.redis.timeout (10s) must be less than lock.ttl (10s) "
+              "[node-timeout]"}},
+        Case{"UsernameAlone",
+             "password: ${SECRET}",
+             "username: u",
+             {"11:5: error: lock.redis.password is missing or empty: a username needs one "
+              "[missing]"}},
+        Case{"LedgerKeep",
+             "output:\n",
+             "ledger: {keep: 5m}\noutput:\n",
+             {"12:16: error: ledger.keep (5m) must be more than lock.remember_done and "
+              "lock.max_skew "
+              "together (305s), or marks outlive their rows [ledger-keep]"}},
+        Case{"CertificateWithoutKey",
+             "  topics:",
+             "  tls: {ca: a, certificate: b}\n  topics:",
+             {"5:16: error: kafka.tls.key is missing: kafka.tls.certificate needs it [missing]"}},
+        Case{"TlsWithoutCa",
+             "  topics:",
+             "  tls: {}\n  topics:",
+             {"5:3: error: kafka.tls.ca is missing [missing]"}},
+        Case{"RefusedSettings",
+             "  topics:",
+             "  sasl: {mechanism: PLAIN, username: u, password: p}\n"
+             "  librdkafka:\n    enable.auto.commit: true\n    group.id: x\n    sasl.password: y\n"
+             "    group.instance.id: z\n    security.protocol: SSL\n    ssl.ca.location: /ca\n  "
+             "topics:",
+             {"7:5: error: kafka.librdkafka: enable.auto.commit is refused: offsets are committed "
+              "only "
+              "once the effect stands [librdkafka]",
+              "8:5: error: kafka.librdkafka: group.id is refused: write it as kafka.group "
+              "[librdkafka]",
+              "9:5: error: kafka.librdkafka: sasl.password is refused: write it as "
+              "kafka.sasl.password "
+              "[librdkafka]",
+              "11:5: error: kafka.librdkafka: security.protocol is refused: it follows from "
+              "kafka.tls "
+              "and kafka.sasl [librdkafka]"}},
+        Case{"NoOutput",
+             "  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n      order_id: "
+             "json:/order_id\n      amount: json:/amount\n",
+             "  {}\n",
+             {"12:1: error: output is empty; give output.postgres or output.sqlite [one-output]"}},
+        Case{"NoDsn",
+             "  sqlite:\n    path: orders.db",
+             "  postgres:\n    dsn: hunter2",
+             {"14:10: error: output.postgres.dsn: the value is neither postgresql://… nor "
+              "key=value … "
+              "[value]"}},
+        Case{
+            "OnConflict",
+            "  sqlite:\n    path: orders.db",
+            "  postgres:\n    on_conflict: update\n    dsn: a=b",
+            {"14:18: error: output.postgres.on_conflict: update is not supported by this build yet "
+             "[unsupported]"}},
+        Case{"InFlightBelowConcurrency",
+             "lock:\n",
+             "processing: {max_in_flight: 8}\nlock:\n",
+             {"8:29: warning: processing.max_in_flight (8) keeps processing.concurrency (64) from "
+              "being "
+              "used [in-flight]"}},
+        Case{"ShutdownBelowDrain",
+             "lock:\n",
+             "shutdown_timeout: 5s\nlock:\n",
+             {"8:19: warning: shutdown_timeout (5s) ends before processing.revoke_drain (10s) "
+              "[shutdown]"}}),
+    NameOfCase);
+
+}  // namespace
+}  // namespace fencepost::config

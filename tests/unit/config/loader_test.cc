@@ -1,0 +1,230 @@
+#include "config/loader.h"
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/config/pipeline_text.h"
+
+namespace fencepost::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using namespace std::chrono_literals;
+
+std::string ExamplePath() {
+  return std::string(FENCEPOST_SOURCE_DIR) + "/config/examples/orders.yaml";
+}
+
+consumer::PipelineOptions Loaded(std::string_view text) {
+  LoadResult result = LoadText(text, "p.yaml", FakeEnvironment());
+  EXPECT_TRUE(result.options) << testing::PrintToString(Lines(result.findings));
+  return result.options.value_or(consumer::PipelineOptions{});
+}
+
+TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
+  const LoadResult result = Load(ExamplePath(), FakeEnvironment());
+  EXPECT_THAT(Lines(result.findings), IsEmpty());
+  ASSERT_TRUE(result.options);
+  const consumer::PipelineOptions& o = *result.options;
+  EXPECT_EQ(o.name, "orders");
+  EXPECT_EQ(o.guarantee, consumer::Guarantee::kExactlyOnce);
+  EXPECT_THAT(o.kafka.brokers, ElementsAre("127.0.0.1:9092"));
+  EXPECT_THAT(o.kafka.topics, ElementsAre("orders"));
+  EXPECT_EQ(o.kafka.group, "orders");
+  EXPECT_EQ(o.kafka.start_from, consumer::StartFrom::kEarliest);
+  EXPECT_EQ(o.kafka.commit_interval, 1s);
+  EXPECT_EQ(o.record_id.Text(), "json:/order_id");
+  EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kStop);
+  EXPECT_EQ(o.on_bad_record, consumer::OnBad::kStop);
+  EXPECT_THAT(o.lock.redis.nodes,
+              ElementsAre("127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"));
+  EXPECT_EQ(o.lock.lock.ttl, 10s);
+  EXPECT_EQ(o.lock.lock.min_validity, 2s);
+  EXPECT_EQ(o.lock.lock.max_skew, 5s);
+  EXPECT_EQ(o.lock.lock.node_timeout, 200ms);
+  EXPECT_EQ(o.lock.lock.remember_done, 5min);
+  EXPECT_EQ(o.lock.lock.max_ttl, 30s);
+  EXPECT_EQ(o.lock.wait, 30s);
+  EXPECT_EQ(o.processing.order, consumer::Order::kKey);
+  EXPECT_EQ(o.processing.concurrency, 64);
+  EXPECT_EQ(o.processing.max_in_flight, 4096);
+  EXPECT_EQ(o.processing.max_in_flight_bytes, 64u << 20);
+  EXPECT_EQ(o.processing.timeout, 5s);
+  EXPECT_EQ(o.processing.revoke_drain, 10s);
+  const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
+  EXPECT_EQ(postgres.dsn, "postgresql://app@127.0.0.1/shop");
+  EXPECT_EQ(postgres.table, "effects");
+  ASSERT_EQ(postgres.columns.size(), 2u);
+  EXPECT_EQ(postgres.columns[0].name, "order_id");
+  EXPECT_EQ(postgres.columns[1].selector.Text(), "json:/amount");
+  EXPECT_FALSE(o.ledger_keep);
+  EXPECT_EQ(o.observe.http, "");
+  EXPECT_EQ(o.observe.log_level, "info");
+  EXPECT_EQ(o.observe.log_format, "json");
+  EXPECT_EQ(o.shutdown_timeout, 25s);
+  EXPECT_EQ(o.config_hash.size(), 64u);
+}
+
+TEST(Load, TakesEveryKeyThatIsSupported) {
+  const consumer::PipelineOptions o = Loaded(R"(
+version: 1
+name: all-of-it
+guarantee: at-least-once
+kafka:
+  brokers: [kafka-1:9092, "[::1]:9092"]
+  topics: [a, b.c_d-e]
+  group: ${GROUP:-billing}
+  start_from: latest
+  commit_interval: 250ms
+  tls: {ca: /ca.pem, certificate: /c.pem, key: /k.pem}
+  sasl: {mechanism: SCRAM-SHA-512, username: u, password: "${SECRET}"}
+  librdkafka: {fetch.wait.max.ms: 50, group.instance.id: "one"}
+record_id: header:id
+on_id_conflict: skip
+on_bad_record: stop
+lock:
+  redis:
+    nodes:
+      - unix:/run/redis.sock
+    username: fencepost
+    password: ${file:/run/secrets/redis}
+    tls: {ca: /ca.pem}
+    timeout: 100ms
+  ttl: 20s
+  min_validity: 3s
+  wait: 1m
+  max_skew: 2s
+  remember_done: 1h
+  on_unavailable: pause
+processing: {order: none, concurrency: 8, max_in_flight: 16, max_in_flight_bytes: 1MiB,
+             timeout: 1s, revoke_drain: 2s}
+output:
+  sqlite:
+    path: "/var/lib/${GROUP:-x}.db"
+    table: effects
+    columns: {"order id": key, note: "json:/note?", kind: "=order", raw: value}
+ledger: {keep: 30d}
+observe: {http: "0.0.0.0:0", log: {level: debug, format: text}}
+shutdown_timeout: 5s
+)");
+  EXPECT_EQ(o.guarantee, consumer::Guarantee::kAtLeastOnce);
+  EXPECT_THAT(o.kafka.brokers, ElementsAre("kafka-1:9092", "[::1]:9092"));
+  EXPECT_EQ(o.kafka.group, "billing");
+  EXPECT_EQ(o.kafka.start_from, consumer::StartFrom::kLatest);
+  EXPECT_EQ(o.kafka.commit_interval, 250ms);
+  EXPECT_EQ(o.kafka.tls_ca + o.kafka.tls_certificate + o.kafka.tls_key, "/ca.pem/c.pem/k.pem");
+  EXPECT_EQ(o.kafka.sasl_mechanism, "SCRAM-SHA-512");
+  EXPECT_EQ(o.kafka.sasl_username, "u");
+  EXPECT_EQ(o.kafka.sasl_password, "hunter2");
+  EXPECT_EQ(o.kafka.librdkafka.at("fetch.wait.max.ms"), "50");
+  EXPECT_EQ(o.record_id.Text(), "header:id");
+  EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kSkip);
+  EXPECT_THAT(o.lock.redis.nodes, ElementsAre("unix:/run/redis.sock"));
+  EXPECT_EQ(o.lock.redis.username, "fencepost");
+  EXPECT_EQ(o.lock.redis.password, "filed");
+  EXPECT_EQ(o.lock.redis.tls_ca, "/ca.pem");
+  EXPECT_EQ(o.lock.lock.node_timeout, 100ms);
+  EXPECT_EQ(o.lock.lock.ttl, 20s);
+  EXPECT_EQ(o.lock.lock.min_validity, 3s);
+  EXPECT_EQ(o.lock.wait, 1min);
+  EXPECT_EQ(o.lock.lock.max_skew, 2s);
+  EXPECT_EQ(o.lock.lock.remember_done, 1h);
+  EXPECT_EQ(o.processing.order, consumer::Order::kNone);
+  EXPECT_EQ(o.processing.concurrency, 8);
+  EXPECT_EQ(o.processing.max_in_flight, 16);
+  EXPECT_EQ(o.processing.max_in_flight_bytes, 1u << 20);
+  EXPECT_EQ(o.processing.timeout, 1s);
+  EXPECT_EQ(o.processing.revoke_drain, 2s);
+  const auto& sqlite = std::get<consumer::SqliteOptions>(o.output);
+  EXPECT_EQ(sqlite.path, "/var/lib/x.db");
+  EXPECT_EQ(sqlite.table, "effects");
+  ASSERT_EQ(sqlite.columns.size(), 4u);
+  EXPECT_EQ(sqlite.columns[0].name, "order id");
+  EXPECT_EQ(sqlite.columns[1].selector.Text(), "json:/note?");
+  EXPECT_EQ(o.ledger_keep, 30 * 24h);
+  EXPECT_EQ(o.observe.http, "0.0.0.0:0");
+  EXPECT_EQ(o.observe.log_level, "debug");
+  EXPECT_EQ(o.observe.log_format, "text");
+  EXPECT_EQ(o.shutdown_timeout, 5s);
+}
+
+TEST(Load, ScalarsAreTextWhateverTheyLookLike) {
+  std::string text = kPipeline;
+  text.replace(text.find("name: orders"), 12, "name: 010   ");
+  EXPECT_EQ(Loaded(text).name, "010");
+}
+
+TEST(Load, TheHashIsThatOfTheText) {
+  const std::string text = kPipeline;
+  EXPECT_EQ(Loaded(text).config_hash, Loaded(text).config_hash);
+  EXPECT_NE(Loaded(text).config_hash, Loaded(text + "# more\n").config_hash);
+}
+
+TEST(Load, AFileThatCannotBeReadIsAFinding) {
+  const LoadResult result = Load("/nowhere/p.yaml", Environment::Process());
+  EXPECT_FALSE(result.options);
+  EXPECT_THAT(
+      Lines(result.findings),
+      ElementsAre("/nowhere/p.yaml:1:1: error: cannot be read: No such file or directory [file]"));
+}
+
+TEST(Load, AWarningRefusesNothing) {
+  std::string text = kPipeline;
+  text.replace(text.find("json:/order_id\n"), 14, "key");
+  const LoadResult result = LoadText(text, "p.yaml", FakeEnvironment());
+  EXPECT_TRUE(result.options);
+  EXPECT_FALSE(HasErrors(result.findings));
+  EXPECT_THAT(
+      Lines(result.findings),
+      ElementsAre("p.yaml:7:12: warning: record_id: key takes every record of a key for the "
+                  "same one; a stream of updates repeats its keys [record-id]"));
+}
+
+TEST(CheckTogether, RefusesTheSamePipelineNameTwice) {
+  std::string other = kPipeline;
+  other.replace(other.find("name: orders"), 12, "name: others");
+  const std::vector<LoadResult> files = {LoadText(kPipeline, "a.yaml", FakeEnvironment()),
+                                         LoadText(other, "b.yaml", FakeEnvironment()),
+                                         LoadText("x", "c.yaml", FakeEnvironment()),
+                                         LoadText(kPipeline, "d.yaml", FakeEnvironment())};
+  EXPECT_THAT(
+      Lines(CheckTogether(files)),
+      ElementsAre("d.yaml:2:7: error: the pipeline name \"orders\" is that of a.yaml too; one "
+                  "process runs a name once [duplicate-pipeline]"));
+}
+
+TEST(FormatFindings, AsJsonIsOneArrayWithALineForEach) {
+  const std::vector<Finding> findings =
+      LoadText("a: \"1\nb: 2\n", "p\".yaml", FakeEnvironment()).findings;
+  const auto json = nlohmann::json::parse(FormatFindingsJson(findings));
+  ASSERT_EQ(json.size(), findings.size());
+  EXPECT_EQ(json[0]["file"], "p\".yaml");
+  EXPECT_EQ(json[0]["line"], findings[0].line);
+  EXPECT_EQ(json[0]["column"], findings[0].col);
+  EXPECT_EQ(json[0]["severity"], "error");
+  EXPECT_EQ(json[0]["rule"], "yaml");
+  EXPECT_EQ(FormatFindingsJson({}), "[]");
+}
+
+TEST(Secrets, AreInNoFinding) {
+  std::string text = kPipeline;
+  text += "observe: {http: \"${SECRET}\", log: {level: \"${SECRET}\"}}\n";
+  text +=
+      "processing: {concurrency: \"${SECRET}\", order: \"${SECRET}\", timeout: \"${SECRET}\"}\n";
+  text += "ledger: {keep: \"x\"}\n";
+  text.replace(text.find("orders.db"), 9, "\"${SECRET}${MISSING}\"");
+  text.replace(text.find("json:/amount"), 12, "\"${SECRET}\"");
+  text.replace(text.find("start_from: earliest"), 20,
+               "librdkafka: {isolation.level: hunter2, sasl.password: [hunter2]}");
+  const std::vector<std::string> lines =
+      Lines(LoadText(text, "p.yaml", FakeEnvironment()).findings);
+  EXPECT_EQ(lines.size(), 10u) << testing::PrintToString(lines);
+  for (const std::string& line : lines) EXPECT_EQ(line.find("hunter2"), std::string::npos) << line;
+}
+
+}  // namespace
+}  // namespace fencepost::config

@@ -1,0 +1,38 @@
+#include "config/reference.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "config/schema.h"
+
+namespace fencepost::config {
+namespace {
+
+TEST(Reference, IsWhatTheSchemaSays) {
+  const std::string path = std::string(FENCEPOST_SOURCE_DIR) + "/config/REFERENCE.md";
+  if (std::getenv("FENCEPOST_WRITE_REFERENCE") != nullptr) {
+    std::ofstream(path) << ReferenceMarkdown();
+  }
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_TRUE(text.str() == ReferenceMarkdown())
+      << "run this test with FENCEPOST_WRITE_REFERENCE=1 to write " << path << " anew";
+}
+
+TEST(Schema, HasEachKeyOnceWithItsSectionBeforeIt) {
+  std::set<std::string_view> seen = {""};
+  for (const Key& key : Schema()) {
+    EXPECT_TRUE(seen.contains(ParentOf(key.path))) << key.path;
+    EXPECT_TRUE(seen.insert(key.path).second) << key.path;
+    EXPECT_FALSE(key.help.empty()) << key.path;
+    EXPECT_EQ(key.min.empty(), key.max.empty()) << key.path;
+    EXPECT_TRUE(key.type != Type::kChoice || !key.choices.empty()) << key.path;
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::config

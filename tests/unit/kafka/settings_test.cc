@@ -1,0 +1,86 @@
+#include "consumer/kafka/settings.h"
+
+#include <gtest/gtest.h>
+
+#include "consumer/kafka/condition.h"
+
+namespace fencepost::consumer {
+namespace {
+
+KafkaOptions Options() {
+  KafkaOptions options;
+  options.brokers = {"a:1", "b:2"};
+  options.topics = {"orders"};
+  options.group = "billing";
+  return options;
+}
+
+TEST(KafkaSettings, KeepOffsetsAndIsolationInOurHands) {
+  const KafkaSettings settings = ConsumerSettings(Options(), "worker-1");
+  EXPECT_EQ(settings.at("bootstrap.servers"), "a:1,b:2");
+  EXPECT_EQ(settings.at("group.id"), "billing");
+  EXPECT_EQ(settings.at("client.id"), "worker-1");
+  EXPECT_EQ(settings.at("enable.auto.commit"), "false");
+  EXPECT_EQ(settings.at("enable.auto.offset.store"), "false");
+  EXPECT_EQ(settings.at("auto.offset.reset"), "error");
+  EXPECT_EQ(settings.at("isolation.level"), "read_committed");
+  EXPECT_EQ(settings.at("partition.assignment.strategy"), "range");
+  EXPECT_FALSE(settings.contains("security.protocol"));
+  EXPECT_TRUE(MakeConf(settings));
+}
+
+TEST(KafkaSettings, PassTheUsersOwnThrough) {
+  KafkaOptions options = Options();
+  options.librdkafka = {{"fetch.wait.max.ms", "7"}, {"socket.timeout.ms", "9000"}};
+  EXPECT_EQ(ConsumerSettings(options, "w").at("fetch.wait.max.ms"), "7");
+  EXPECT_EQ(ConnectionSettings(options).at("socket.timeout.ms"), "9000");
+  EXPECT_FALSE(ConnectionSettings(options).contains("fetch.wait.max.ms"));
+}
+
+TEST(KafkaSettings, ChooseTheProtocolByWhatIsGiven) {
+  KafkaOptions options = Options();
+  options.sasl_mechanism = "SCRAM-SHA-512";
+  EXPECT_EQ(ConnectionSettings(options).at("security.protocol"), "sasl_plaintext");
+  options.tls_ca = "/ca.pem";
+  EXPECT_EQ(ConnectionSettings(options).at("security.protocol"), "sasl_ssl");
+  options.sasl_mechanism.clear();
+  EXPECT_EQ(ConnectionSettings(options).at("security.protocol"), "ssl");
+}
+
+TEST(KafkaSettings, RefuseWhatWouldBreakTheGuarantee) {
+  for (const char* name : {"enable.auto.commit", "isolation.level", "auto.offset.reset",
+                           "enable.auto.offset.store", "partition.assignment.strategy"}) {
+    KafkaOptions options = Options();
+    options.librdkafka[name] = "x";
+    const auto checked = CheckKafkaOptions(options);
+    ASSERT_FALSE(checked) << name;
+    EXPECT_EQ(checked.error().code, "bad_config");
+    EXPECT_NE(checked.error().Line().find(name), std::string::npos);
+  }
+  EXPECT_TRUE(CheckKafkaOptions(Options()));
+}
+
+TEST(KafkaSettings, RefuseTopicPatterns) {
+  KafkaOptions options = Options();
+  options.topics = {"^orders.*"};
+  ASSERT_FALSE(CheckKafkaOptions(options));
+  EXPECT_EQ(CheckKafkaOptions(options).error().code, "bad_config");
+}
+
+TEST(KafkaSettings, NeverPrintAPassword) {
+  const auto conf = MakeConf({{"sasl.password", "hunter2"}, {"nonsense", "hunter2"}});
+  ASSERT_FALSE(conf);
+  EXPECT_EQ(conf.error().Line().find("hunter2"), std::string::npos);
+}
+
+TEST(KafkaErrors, MeanTheEndOnlyWhereRecordsWouldBePassedOver) {
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET), Meaning::kOutOfRange);
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__BAD_COMPRESSION), Meaning::kUnreadable);
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__TRANSPORT), Meaning::kWeather);
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN), Meaning::kBrokersAway);
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART), Meaning::kTopicMissing);
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED), Meaning::kForbidden);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

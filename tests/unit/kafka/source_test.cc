@@ -1,0 +1,384 @@
+// KafkaSource against the mock cluster, in this process.
+#include "consumer/kafka/source.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "consumer/kafka/admin.h"
+#include "consumer/kafka/mock_cluster.h"
+#include "consumer/kafka/producer.h"
+#include "tests/unit/kafka/recording_sink.h"
+
+namespace fencepost::consumer::testing {
+namespace {
+
+constexpr std::int16_t kOffsetCommitRequest = 8;
+constexpr int kRebalanceInProgress = 27;
+
+class KafkaSourceOnMock : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = MockCluster::Make();
+    ASSERT_TRUE(made);
+    cluster = std::move(*made);
+    ASSERT_TRUE(cluster->CreateTopic("orders", 4));
+  }
+
+  KafkaOptions Options(StartFrom start = StartFrom::kEarliest) const {
+    KafkaOptions options;
+    options.brokers = cluster->brokers();
+    options.topics = {"orders"};
+    options.group = "g";
+    options.start_from = start;
+    options.librdkafka = {{"session.timeout.ms", "3000"}, {"heartbeat.interval.ms", "200"}};
+    return options;
+  }
+
+  // `count` records to each of the partitions [0, partitions); keys count on from `first`.
+  void Produce(int count, int partitions = 4, int first = 0) {
+    auto producer = Producer::Make(Options());
+    ASSERT_TRUE(producer);
+    for (int i = first; i < first + count; ++i) {
+      for (int p = 0; p < partitions; ++p) {
+        const std::string key = fmt::format("k-{}-{}", p, i);
+        OutgoingRecord record;
+        record.topic = "orders";
+        record.partition = p;
+        record.key = key;
+        record.value = "v";
+        ASSERT_TRUE((*producer)->Send(record));
+      }
+    }
+    ASSERT_TRUE((*producer)->Flush(10s));
+  }
+
+  std::vector<Offset> Committed() const {
+    auto admin = KafkaAdmin::Make(Options());
+    const auto offsets = (*admin)->CommittedOffsets("orders", 5s);
+    return offsets ? *offsets : std::vector<Offset>{};
+  }
+
+  std::unique_ptr<MockCluster> cluster;
+};
+
+std::vector<Offset> UpTo(Offset end) {
+  std::vector<Offset> all;
+  for (Offset o = 0; o < end; ++o) all.push_back(o);
+  return all;
+}
+
+TEST_F(KafkaSourceOnMock, DeliversEveryRecordInOrderAndThenTheEnd) {
+  Produce(500);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 2000; })) << sink.Trace();
+  for (int p = 0; p < 4; ++p) EXPECT_EQ(sink.Offsets({"orders", p}), UpTo(500));
+  ASSERT_TRUE(WaitUntil(5s, [&] {
+    return sink.Locked([&] {
+      return sink.ends[{"orders", 3}] == 500 && sink.high[{"orders", 3}] == 500;
+    });
+  }));
+  EXPECT_TRUE(sink.cluster_id_was_first);
+  EXPECT_FALSE(sink.early);
+  EXPECT_TRUE(sink.up);
+  EXPECT_EQ(sink.seen.begin()->second.front().key, "k-0-0");
+  EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0, 0, 0}));  // the starts, before any record
+}
+
+TEST_F(KafkaSourceOnMock, GivesHeadersTimestampsAndNulls) {
+  auto producer = Producer::Make(Options());
+  ASSERT_TRUE(producer);
+  OutgoingRecord record;
+  record.topic = "orders";
+  record.partition = 1;
+  record.key = "";
+  record.headers = {{"trace", "abc"}, {"none", std::nullopt}};
+  record.timestamp = 1'700'000'000'123ms;
+  ASSERT_TRUE((*producer)->Send(record));
+  ASSERT_TRUE((*producer)->Flush(10s));
+
+  RecordingSink sink;
+  sink.keep_records = true;
+  {
+    KafkaSource source(Options(), "w1", &sink, &sink);
+    ASSERT_TRUE(source.Start());
+    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 1; })) << sink.Trace();
+  }
+  // The record is read after its source is gone.
+  const Record& seen = sink.kept.front();
+  EXPECT_EQ(seen.key, "");
+  EXPECT_EQ(seen.value, std::nullopt);
+  EXPECT_EQ(seen.timestamp, 1'700'000'000'123ms);
+  ASSERT_EQ(seen.headers.size(), 2u);
+  EXPECT_EQ(seen.headers[0].name, "trace");
+  EXPECT_EQ(seen.headers[0].value, "abc");
+  EXPECT_EQ(seen.headers[1].value, std::nullopt);
+}
+
+TEST_F(KafkaSourceOnMock, StartsAtTheLatestOffsetsThatItCommittedForAllPartitions) {
+  Produce(10, 2);
+  RecordingSink sink;
+  KafkaSource source(Options(StartFrom::kLatest), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  EXPECT_EQ(Committed(), (std::vector<Offset>{10, 10, 0, 0}));
+  Produce(1, 2, 10);
+  ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 2; })) << sink.Trace();
+  EXPECT_EQ(sink.Offsets({"orders", 0}), std::vector<Offset>{10});
+}
+
+TEST_F(KafkaSourceOnMock, GoesOnWhereTheGroupHasCommitted) {
+  Produce(20);
+  {
+    RecordingSink sink;
+    KafkaSource source(Options(), "w1", &sink, &sink);
+    ASSERT_TRUE(source.Start());
+    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 80; })) << sink.Trace();
+    source.Commit(sink.Positions());
+    ASSERT_TRUE(WaitUntil(10s, [&] {
+      return sink.Locked([&] { return sink.committed[{"orders", 2}] == 20; });
+    })) << sink.Trace();
+    EXPECT_GE(sink.Locked([&] { return sink.results[CommitResult::kCommitted]; }), 1);
+  }
+  EXPECT_EQ(Committed(), (std::vector<Offset>{20, 20, 20, 20}));
+  Produce(5, 4, 20);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w2", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 20; })) << sink.Trace();
+  EXPECT_EQ(sink.Offsets({"orders", 0}), (std::vector<Offset>{20, 21, 22, 23, 24}));
+}
+
+TEST_F(KafkaSourceOnMock, IgnoresCommitsOfAnotherEpochAndOlderOffsets) {
+  Produce(10);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
+  const auto commit = [&](Offset next, AssignmentEpoch later) {
+    auto offsets = sink.Positions();
+    for (auto& o : offsets) o.next = next, o.epoch += later;
+    source.Commit(offsets);
+  };
+  const TopicPartition one{"orders", 1};
+  const auto answers = [&](std::size_t count) {
+    return WaitUntil(
+        10s, [&] { return sink.Locked([&] { return sink.commit_history[one].size() >= count; }); });
+  };
+  commit(7, 1);
+  commit(5, 0);
+  ASSERT_TRUE(answers(1)) << sink.Trace();
+  EXPECT_EQ(Committed(), (std::vector<Offset>{5, 5, 5, 5}));
+  commit(3, 0);
+  commit(5, 0);  // known already: answered without a request
+  ASSERT_TRUE(answers(2));
+  commit(8, 0);
+  ASSERT_TRUE(answers(3));
+  EXPECT_EQ(sink.Locked([&] { return sink.commit_history[one]; }), (std::vector<Offset>{5, 5, 8}));
+  EXPECT_EQ(Committed(), (std::vector<Offset>{8, 8, 8, 8}));
+}
+
+TEST_F(KafkaSourceOnMock, TellsARejectedCommitAndTakesTheNextOne) {
+  Produce(10);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
+  cluster->FailRequests(kOffsetCommitRequest, kRebalanceInProgress, 1);
+  source.Commit(sink.Positions());
+  ASSERT_TRUE(WaitUntil(10s, [&] {
+    return sink.Locked([&] { return sink.results[CommitResult::kRejected] == 1; });
+  })) << sink.Trace();
+  EXPECT_EQ(Committed(), (std::vector<Offset>{0, 0, 0, 0}));
+  source.Commit(sink.Positions());
+  ASSERT_TRUE(WaitUntil(10s, [&] { return Committed() == std::vector<Offset>{10, 10, 10, 10}; }));
+}
+
+TEST_F(KafkaSourceOnMock, NeitherLosesNorRepeatsRecordsOverPausesOfAPartAndOfAll) {
+  constexpr int kRounds = 30;
+  constexpr int kEach = 40;
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  const auto all = sink.AssignedIndices();
+  for (int round = 0; round < kRounds; ++round) {
+    const std::vector<PartitionIndex> part{all[static_cast<std::size_t>(round % 4)],
+                                           all[static_cast<std::size_t>((round + 1) % 4)]};
+    if (round % 3 == 0) source.Pause(all);
+    source.Pause(part);
+    Produce(kEach, 4, round * kEach);
+    if (round % 2 == 0) source.Resume(part);
+    source.Resume(all);  // also what was never paused
+  }
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() >= kRounds * kEach * 4; })) << sink.Count();
+  for (int p = 0; p < 4; ++p) EXPECT_EQ(sink.Offsets({"orders", p}), UpTo(kRounds * kEach)) << p;
+}
+
+TEST_F(KafkaSourceOnMock, HoldsBackWhatIsPausedAndOnlyThat) {
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.ends.size() == 4; }); }))
+      << sink.Trace();
+  const auto all = sink.AssignedIndices();
+  const TopicPartition paused = sink.where.at(all[0]);
+  source.Pause({all[0]});
+  source.Commit(
+      {{all[1], sink.epoch, 0}});  // answered at once: the pause was carried out before it
+  ASSERT_TRUE(WaitUntil(5s, [&] { return sink.Locked([&] { return !sink.committed.empty(); }); }));
+  Produce(50);
+  ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 150; })) << sink.Count();
+  EXPECT_TRUE(sink.Offsets(paused).empty());
+  source.Resume({all[0]});
+  ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 200; })) << sink.Count();
+  EXPECT_EQ(sink.Offsets(paused), UpTo(50));
+  source.Pause(all);
+  source.Commit({{all[2], sink.epoch, 0}});
+  ASSERT_TRUE(
+      WaitUntil(5s, [&] { return sink.Locked([&] { return sink.committed.size() == 2; }); }));
+  Produce(50, 4, 50);
+  // They were fetched, and are held.
+  ASSERT_TRUE(WaitUntil(10s, [&] {
+    return sink.Locked([&] {
+      return std::all_of(sink.high.begin(), sink.high.end(),
+                         [](auto& h) { return h.second == 100; });
+    });
+  }));
+  EXPECT_EQ(sink.Count(), 200u);
+  source.Resume({all[3]});
+  ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 250; })) << sink.Count();
+  source.Resume(all);
+  ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 400; })) << sink.Count();
+  for (int p = 0; p < 4; ++p) EXPECT_EQ(sink.Offsets({"orders", p}), UpTo(100)) << p;
+}
+
+TEST_F(KafkaSourceOnMock, TwoWorkersShareThePartitionsAndLoseNothingWhenOneLeaves) {
+  Produce(50);
+  RecordingSink first;
+  RecordingSink second;
+  KafkaSource one(Options(), "w1", &first, &first);
+  ASSERT_TRUE(one.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return first.Count() == 200; })) << first.Trace();
+  one.Commit(first.Positions());
+  one.Pause(first.AssignedIndices());  // forgotten at the next assignment
+  {
+    KafkaSource two(Options(), "w2", &second, &second);
+    ASSERT_TRUE(two.Start());
+    ASSERT_TRUE(
+        WaitUntil(30s, [&] { return first.AssignedCount() == 2 && second.AssignedCount() == 2; }))
+        << first.Trace() << second.Trace();
+    EXPECT_GE(first.Locked([&] { return first.revokes; }), 1);
+    Produce(50, 4, 50);
+    ASSERT_TRUE(WaitUntil(30s, [&] { return first.Count() + second.Count() == 400; }))
+        << first.Count() << " and " << second.Count();
+  }
+  ASSERT_TRUE(WaitUntil(30s, [&] { return first.AssignedCount() == 4; })) << first.Trace();
+  // Nothing of the second worker's was committed: the first one reads it again, from the 50th on.
+  ASSERT_TRUE(WaitUntil(30s, [&] {
+    return first.Offsets({"orders", 0}).size() >= 100 && first.Offsets({"orders", 3}).size() >= 100;
+  }));
+  for (int p = 0; p < 4; ++p) {
+    std::vector<Offset> offsets = first.Offsets({"orders", p});
+    std::sort(offsets.begin(), offsets.end());
+    offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
+    EXPECT_EQ(offsets, UpTo(100)) << p;
+  }
+  EXPECT_FALSE(first.early);
+  EXPECT_FALSE(second.early);
+}
+
+TEST_F(KafkaSourceOnMock, StopsWithAnExplanationWhenTheOffsetIsOutOfRange) {
+  Produce(10);
+  {
+    RecordingSink sink;
+    KafkaSource source(Options(), "w1", &sink, &sink);
+    ASSERT_TRUE(source.Start());
+    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
+    auto beyond = sink.Positions();
+    for (auto& o : beyond) o.next = 1000;
+    source.Commit(beyond);
+    ASSERT_TRUE(WaitUntil(10s, [&] { return Committed()[0] == 1000; }));
+  }
+  RecordingSink sink;
+  KafkaSource source(Options(), "w2", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
+      << sink.Trace();
+  EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
+  EXPECT_NE(sink.fatal->Line().find("behind the partition's end 10"), std::string::npos)
+      << sink.fatal->Line();
+  EXPECT_EQ(sink.Count(), 0u);
+}
+
+TEST_F(KafkaSourceOnMock, WaitsForBrokersThatAreAway) {
+  Produce(10);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
+  cluster->SetUp(false);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return !sink.up; }); }))
+      << sink.Trace();
+  cluster->SetUp(true);
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return sink.up; }); })) << sink.Trace();
+  Produce(10, 4, 10);
+  ASSERT_TRUE(WaitUntil(20s, [&] {
+    return sink.Offsets({"orders", 3}).size() >= 20;
+  })) << sink.Trace();
+  EXPECT_FALSE(sink.Locked([&] { return sink.fatal.has_value(); }));
+}
+
+TEST_F(KafkaSourceOnMock, StopsSoonWhileNoBrokerAnswers) {
+  RecordingSink sink;
+  KafkaOptions options = Options();
+  options.brokers = {"127.0.0.1:1"};
+  KafkaSource source(options, "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.reasons.size() > 1; }); }));
+  EXPECT_NE(sink.Locked([&] { return sink.reasons.back(); }).find("127.0.0.1:1"),
+            std::string::npos);
+  const auto began = std::chrono::steady_clock::now();
+  source.Stop();
+  source.Join();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+}
+
+TEST_F(KafkaSourceOnMock, RefusesToStartWithASettingThatItMustNotTake) {
+  RecordingSink sink;
+  KafkaOptions options = Options();
+  options.librdkafka["isolation.level"] = "read_uncommitted";
+  KafkaSource source(options, "w1", &sink, &sink);
+  const auto started = source.Start();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, "bad_config");
+}
+
+TEST_F(KafkaSourceOnMock, GivesAPartitionTheSameNumberInEveryAssignment) {
+  RecordingSink sink;
+  std::map<TopicPartition, std::vector<PartitionIndex>> numbers;
+  sink.on_assigned = [&](const std::vector<AssignedPartition>& partitions) {
+    for (const auto& p : partitions) numbers[p.where].push_back(p.partition);
+  };
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  {
+    RecordingSink other;
+    KafkaSource two(Options(), "w2", &other, &other);
+    ASSERT_TRUE(two.Start());
+    ASSERT_TRUE(WaitUntil(30s, [&] { return sink.AssignedCount() == 2; })) << sink.Trace();
+  }
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  source.Stop();
+  source.Join();
+  EXPECT_GE(sink.epoch, 3u);
+  for (const auto& [where, given] : numbers) {
+    for (const PartitionIndex one : given) EXPECT_EQ(one, given.front()) << where.partition;
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::consumer::testing

@@ -1,0 +1,30 @@
+#include "consumer/kafka/starts.h"
+
+#include <gtest/gtest.h>
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::nullopt_t kNone = std::nullopt;
+
+TEST(DecideStart, GivesTheFirstOffsetsOfAllToTheOwnerOfTheLowestPartition) {
+  EXPECT_EQ(DecideStart({{true, kNone}, {false, kNone}, {false, kNone}}), StartStep::kCommitAll);
+  EXPECT_EQ(DecideStart({{true, kNone}, {true, kNone}}), StartStep::kCommitAll);
+}
+
+TEST(DecideStart, LetsEveryOtherWorkerWaitWhileNothingIsCommitted) {
+  EXPECT_EQ(DecideStart({{false, kNone}, {true, kNone}, {true, kNone}}), StartStep::kWait);
+}
+
+TEST(DecideStart, TakesAPartitionWithoutAnOffsetForNewOnceAnotherHasOne) {
+  EXPECT_EQ(DecideStart({{true, kNone}, {false, 7}}), StartStep::kCommitNew);
+  EXPECT_EQ(DecideStart({{true, 7}, {true, kNone}}), StartStep::kCommitNew);
+}
+
+TEST(DecideStart, IsReadyWhenEveryOwnedPartitionHasAnOffset) {
+  EXPECT_EQ(DecideStart({{true, 0}, {true, 9}}), StartStep::kReady);
+  EXPECT_EQ(DecideStart({{true, 0}, {false, kNone}}), StartStep::kReady);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

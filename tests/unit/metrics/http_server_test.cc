@@ -1,0 +1,226 @@
+#include "metrics/http_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "metrics/page.h"
+
+namespace fencepost::metrics {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+int Connect(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* address = nullptr;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &address) != 0) return -1;
+  const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  timeval limit{10, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  const bool connected = connect(fd, address->ai_addr, address->ai_addrlen) == 0;
+  freeaddrinfo(address);
+  if (connected) return fd;
+  close(fd);
+  return -1;
+}
+
+// Sends the bytes and reads until the server closes.
+std::string Exchange(const std::string& host, int port, const std::string& request) {
+  const int fd = Connect(host, port);
+  if (fd < 0) return "no connection";
+  send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;) {
+    answer.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(fd);
+  return answer;
+}
+
+std::string Ask(int port, const std::string& method, const std::string& path) {
+  return Exchange("127.0.0.1", port, method + " " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+}
+
+std::string BodyOf(const std::string& answer) {
+  const auto end = answer.find("\r\n\r\n");
+  return end == std::string::npos ? "" : answer.substr(end + 4);
+}
+
+class Http : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Endpoints endpoints;
+    endpoints.metrics = [] { return std::string("# HELP a b\na 1\n"); };
+    endpoints.live = [this] {
+      return Readiness{live_.load(), live_ ? "" : "the loop stands still"};
+    };
+    endpoints.ready = [this] { return Readiness{ready_.load(), ready_ ? "" : "orders: clock"}; };
+    endpoints.status = [this]() -> std::string {
+      if (throws_) throw std::runtime_error("boom");
+      return "{\"ready\":true}";
+    };
+    auto server = HttpServer::Start("127.0.0.1:0", endpoints);
+    ASSERT_TRUE(server) << server.error().Line();
+    server_ = std::move(*server);
+  }
+  std::string Get(const std::string& path) { return Ask(server_->port(), "GET", path); }
+
+  std::atomic<bool> live_{true}, ready_{true}, throws_{false};
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(Http, ReportsThePortThatWasTaken) {
+  EXPECT_GT(server_->port(), 0);
+  EXPECT_EQ(server_->bound(), "127.0.0.1:" + std::to_string(server_->port()));
+}
+
+TEST_F(Http, ServesMetricsAsPrometheusText) {
+  const std::string answer = Get("/metrics");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+  EXPECT_EQ(BodyOf(answer), "# HELP a b\na 1\n");
+  EXPECT_EQ(BodyOf(Get("/metrics?collect=all")), "# HELP a b\na 1\n");
+}
+
+TEST_F(Http, ServesStatusAsJson) {
+  const std::string answer = Get("/status");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: application/json\r\n"));
+  EXPECT_EQ(BodyOf(answer), "{\"ready\":true}");
+}
+
+TEST_F(Http, SaysWhyItIsNotReadyOrNotLive) {
+  EXPECT_THAT(Get("/ready"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  ready_ = false;
+  const std::string answer = Get("/ready");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_EQ(BodyOf(answer), "not ready: orders: clock\n");
+  EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  live_ = false;
+  EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 503 "));
+}
+
+TEST_F(Http, ListsItsPagesAtTheRoot) {
+  EXPECT_EQ(BodyOf(Get("/")), "fencepost: /metrics /live /ready /status\n");
+}
+
+TEST_F(Http, AnswersHeadLikeGetWithoutTheBody) {
+  const std::string answer = Ask(server_->port(), "HEAD", "/metrics");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 15\r\n"));
+  EXPECT_EQ(BodyOf(answer), "");
+}
+
+TEST_F(Http, KnowsNoOtherPaths) {
+  for (const char* path : {"/metric", "/metrics/", "/etc/passwd", "/../etc/passwd", "/%2e%2e/x"}) {
+    EXPECT_THAT(Get(path), StartsWith("HTTP/1.1 404 Not Found\r\n")) << path;
+  }
+}
+
+TEST_F(Http, AllowsNoOtherMethods) {
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH"}) {
+    const std::string answer = Ask(server_->port(), method, "/metrics");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n")) << method;
+    EXPECT_THAT(answer, HasSubstr("Allow: GET, HEAD\r\n")) << method;
+  }
+}
+
+TEST_F(Http, SurvivesNonsenseAndExceptions) {
+  EXPECT_THAT(Exchange("127.0.0.1", server_->port(), "nonsense\r\n\r\n"), Not(HasSubstr("200 OK")));
+  throws_ = true;
+  EXPECT_THAT(Get("/status"), StartsWith("HTTP/1.1 500 Internal Server Error\r\n"));
+  EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(Http, RefusesATakenPortAsAValue) {
+  const auto second = HttpServer::Start(server_->bound(), Endpoints{});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, "http_bind");
+  EXPECT_EQ(second.error().where, server_->bound());
+  EXPECT_THAT(second.error().Line(), HasSubstr("in use"));
+  EXPECT_THAT(second.error().Line(), Not(HasSubstr("\n")));
+  EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(Http, StopsSoonThoughAClientStaysConnected) {
+  const int idle = Connect("127.0.0.1", server_->port());
+  ASSERT_GE(idle, 0);
+  const std::string half = "GET /metr";
+  send(idle, half.data(), half.size(), MSG_NOSIGNAL);
+  EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  const auto from = std::chrono::steady_clock::now();
+  server_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - from, 5s);
+  close(idle);
+}
+
+TEST_F(Http, StopsAtOnceWhenNobodyIsConnected) {
+  const auto from = std::chrono::steady_clock::now();
+  server_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - from, 1500ms);
+}
+
+TEST_F(Http, AnswersSeveralClientsAtATime) {
+  std::atomic<int> good{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back([&] {
+      for (int k = 0; k < 20; ++k) good += Get("/ready").starts_with("HTTP/1.1 200 OK\r\n") ? 1 : 0;
+    });
+  }
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(good, 160);
+}
+
+TEST(HttpAddress, IsServedInIpv6OrRefusedInPlainWords) {
+  Endpoints endpoints;
+  endpoints.live = [] { return Readiness{true, ""}; };
+  const auto server = HttpServer::Start("[::1]:0", endpoints);
+  if (!server) {  // the library lacks IPv6, or this machine does
+    EXPECT_THAT(server.error().code, ::testing::AnyOf("http_no_ipv6", "http_bind"));
+    EXPECT_THAT(server.error().Line(), HasSubstr("--http"));
+    return;
+  }
+  EXPECT_EQ((*server)->bound(), "[::1]:" + std::to_string((*server)->port()));
+  EXPECT_THAT(Exchange("::1", (*server)->port(), "GET /live HTTP/1.0\r\n\r\n"),
+              HasSubstr("200 OK"));
+}
+
+TEST(HttpAddress, MayBeANameOrAllAddresses) {
+  Endpoints endpoints;
+  endpoints.live = [] { return Readiness{true, ""}; };
+  for (const char* address : {"localhost:0", ":0", "0.0.0.0:0"}) {
+    const auto server = HttpServer::Start(address, endpoints);
+    ASSERT_TRUE(server) << address << ": " << server.error().Line();
+    EXPECT_THAT(Ask((*server)->port(), "GET", "/live"), StartsWith("HTTP/1.1 200 OK")) << address;
+  }
+}
+
+TEST(HttpAddress, RefusesWhatIsNone) {
+  for (const char* address :
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:-1", "127.0.0.1:80s",
+        "127.0.0.1:1,127.0.0.1:2", "a b:0", "[::1:0", "203.0.113.7:0", "no-such-host.invalid:0"}) {
+    const auto server = HttpServer::Start(address, Endpoints{});
+    ASSERT_FALSE(server) << address;
+    EXPECT_EQ(server.error().code, "http_bind");
+    EXPECT_THAT(server.error().Line(), Not(HasSubstr("no reason")));
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::metrics

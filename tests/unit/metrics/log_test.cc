@@ -1,0 +1,226 @@
+#include "metrics/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <condition_variable>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "metrics/page.h"
+
+namespace fencepost::metrics {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class LogTest : public ::testing::Test {
+ protected:
+  void Open(LogFormat format = LogFormat::kJson, Severity level = Severity::kInfo) {
+    LogOptions options;
+    options.worker = "w-1";
+    options.level = level;
+    options.format = format;
+    options.sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(out_);
+    options.clock = [this] { return now_; };
+    log_ = std::make_unique<Log>(std::move(options));
+  }
+  void Pass(std::chrono::milliseconds time) {
+    now_.boot += time;
+    now_.wall += time;
+  }
+  // Closes the log, so that everything is written.
+  std::vector<std::string> Lines() {
+    log_.reset();
+    std::vector<std::string> lines;
+    std::istringstream text(out_.str());
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    return lines;
+  }
+  // text and suppressed
+  std::vector<std::pair<std::string, int>> Told() {
+    std::vector<std::pair<std::string, int>> told;
+    for (const std::string& line : Lines()) {
+      const json one = json::parse(line);
+      told.emplace_back(one["text"], one.value("suppressed", 0));
+    }
+    return told;
+  }
+
+  std::ostringstream out_;
+  locking::Now now_{locking::Instant(1000s), locking::WallTime(1'763'695'260'123ms)};
+  std::unique_ptr<Log> log_;
+};
+
+TEST_F(LogTest, WritesOneJsonObjectALine) {
+  Open();
+  log_->Write(Severity::kWarn, "orders", "node_down", "node b: connection refused");
+  const auto lines = Lines();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(json::parse(lines[0]), json({{"time", "2025-11-21T03:21:00.123Z"},
+                                         {"level", "warn"},
+                                         {"event", "node_down"},
+                                         {"pipeline", "orders"},
+                                         {"worker", "w-1"},
+                                         {"text", "node b: connection refused"}}));
+}
+
+TEST_F(LogTest, EscapesWhateverTheTextHolds) {
+  Open();
+  const std::string text = "quote \" backslash \\ line\nbell \a percent %s {} bad \xff\xfe end";
+  log_->Write(Severity::kError, "orders", "event", text);
+  const auto lines = Lines();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(json::parse(lines[0])["text"],
+            "quote \" backslash \\ line\nbell \a percent %s {} bad \xEF\xBF\xBD\xEF\xBF\xBD end");
+}
+
+TEST_F(LogTest, WritesTextOnOneLineToo) {
+  Open(LogFormat::kText);
+  log_->Write(Severity::kInfo, "orders", "assigned", "4 partitions\nforged line");
+  log_->Write(Severity::kError, "", "http", "stopped");
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre("2025-11-21T03:21:00.123Z info  orders assigned: 4 partitions\\x0aforged line",
+                  "2025-11-21T03:21:00.123Z error http: stopped"));
+}
+
+TEST_F(LogTest, LeavesOutWhatIsBelowItsLevel) {
+  Open(LogFormat::kJson, Severity::kWarn);
+  log_->Write(Severity::kDebug, "orders", "e", "debug");
+  log_->Write(Severity::kInfo, "orders", "e", "info");
+  log_->Write(Severity::kWarn, "orders", "e", "warn");
+  log_->Write(Severity::kError, "orders", "e", "error");
+  EXPECT_THAT(Told(), ElementsAre(std::pair("warn", 0), std::pair("error", 0)));
+}
+
+TEST_F(LogTest, WritesRepeatsOnceInTenSecondsWithTheirNumber) {
+  Open();
+  for (int i = 0; i < 25; ++i) {
+    log_->Write(Severity::kWarn, "orders", "e", "again");
+    Pass(1s);
+  }
+  EXPECT_THAT(Told(), ElementsAre(std::pair("again", 0), std::pair("again", 9),
+                                  std::pair("again", 9), std::pair("again", 3)));
+}
+
+TEST_F(LogTest, TellsOfHeldBackRepeatsWhenAnotherEventComesLater) {
+  Open();
+  for (int i = 0; i < 5; ++i) log_->Write(Severity::kWarn, "orders", "e", "again");
+  Pass(11s);
+  log_->Write(Severity::kInfo, "orders", "e", "other");
+  EXPECT_THAT(Told(),
+              ElementsAre(std::pair("again", 0), std::pair("again", 3), std::pair("other", 0)));
+}
+
+TEST_F(LogTest, HoldsNothingBackThatDiffers) {
+  Open();
+  log_->Write(Severity::kWarn, "orders", "e", "text");
+  log_->Write(Severity::kWarn, "refunds", "e", "text");
+  log_->Write(Severity::kWarn, "orders", "f", "text");
+  log_->Write(Severity::kWarn, "orders", "e", "other");
+  EXPECT_EQ(Told().size(), 4U);
+}
+
+TEST_F(LogTest, KeepsTheLastTwentyErrorsOfEachPipeline) {
+  Open();
+  log_->Write(Severity::kWarn, "orders", "e", "a warning is no error");
+  for (int i = 0; i < 25; ++i) {
+    log_->Write(Severity::kError, "orders", "e", "error " + std::to_string(i));
+    log_->Write(Severity::kError, "orders", "e", "error " + std::to_string(i));
+    Pass(1ms);
+  }
+  log_->Write(Severity::kError, "refunds", "f", "another");
+  const auto errors = log_->LastErrors("orders");
+  ASSERT_EQ(errors.size(), 20U);
+  EXPECT_EQ(errors.front().text, "error 5");
+  EXPECT_EQ(errors.back().text, "error 24");
+  EXPECT_EQ(errors.back().when, 1'763'695'260'147ms);
+  ASSERT_EQ(log_->LastErrors("refunds").size(), 1U);
+  EXPECT_EQ(log_->LastErrors("refunds")[0].event, "f");
+  EXPECT_THAT(log_->LastErrors("unknown"), IsEmpty());
+}
+
+TEST_F(LogTest, TakesTheNotesOfAPipeline) {
+  Open();
+  MetricsPage page({"v", "c"});
+  PipelineMetrics* const metrics = page.Add({"orders", 3, 10s, "abc"}, log_.get()).value();
+  metrics->OnNote(Severity::kError, "clock_refused", "the clocks disagree");
+  ASSERT_EQ(log_->LastErrors("orders").size(), 1U);
+  EXPECT_EQ(log_->LastErrors("orders")[0].text, "the clocks disagree");
+  EXPECT_THAT(Lines(), ElementsAre(HasSubstr(R"("event":"clock_refused","pipeline":"orders")")));
+}
+
+TEST_F(LogTest, LosesNoCountWhenThreadsWriteTogether) {
+  Open();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < 1000; ++i) {
+        log_->Write(Severity::kError, "orders", "e", "text " + std::to_string(i % 7));
+        EXPECT_LE(log_->LastErrors("orders").size(), Log::kLastErrors);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  int sum = 0;
+  for (const auto& [text, suppressed] : Told()) sum += 1 + suppressed;
+  EXPECT_EQ(sum, 4000);
+}
+
+// A sink like a pipe that nobody reads.
+class StuckSink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void Open() {
+    const std::lock_guard lock(gate_);
+    open_ = true;
+    opened_.notify_all();
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg&) override {
+    std::unique_lock lock(gate_);
+    opened_.wait(lock, [this] { return open_; });
+  }
+  void flush_() override {}
+
+ private:
+  std::mutex gate_;
+  std::condition_variable opened_;
+  bool open_ = false;
+};
+
+TEST(Log, DoesNotWaitForAReaderThatStandsStill) {
+  auto sink = std::make_shared<StuckSink>();
+  LogOptions options;
+  options.sink = sink;
+  Log log(std::move(options));
+  for (int i = 0; i < 5000; ++i) {
+    log.Write(Severity::kError, "orders", "e", "text " + std::to_string(i));
+  }
+  EXPECT_EQ(log.LastErrors("orders").back().text, "text 4999");
+  sink->Open();
+}
+
+TEST(Log, KnowsTheNamesOfItsLevels) {
+  for (const char* name : {"debug", "info", "warn", "error"}) {
+    ASSERT_TRUE(SeverityFromName(name));
+    EXPECT_EQ(SeverityName(*SeverityFromName(name)), name);
+  }
+  EXPECT_FALSE(SeverityFromName("verbose"));
+}
+
+TEST(Rfc3339, WritesMillisecondsInUtc) {
+  EXPECT_EQ(Rfc3339(0ms), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(Rfc3339(951'827'696'007ms), "2000-02-29T12:34:56.007Z");
+}
+
+}  // namespace
+}  // namespace fencepost::metrics

@@ -1,0 +1,216 @@
+// Several Stores race on the same nodes, in a random order of requests, executions and answers by
+// seed.
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/store/world.h"
+
+namespace fencepost::locking {
+namespace {
+
+constexpr Millis kMaxTtl{30'000};
+constexpr Millis kQuarantine{40'000};
+
+std::vector<int> FirstNodes(int count) {
+  std::vector<int> list(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) list[static_cast<std::size_t>(i)] = i;
+  return list;
+}
+
+void ExpectOneStore(World& world, int nodes, std::uint64_t seed) {
+  std::set<int> indexes;
+  std::set<std::string> ids;
+  for (int node = 0; node < nodes; ++node) {
+    const auto sentinel = world.SentinelOf(node);
+    ASSERT_TRUE(sentinel && sentinel->complete) << "seed " << seed << " node " << node;
+    indexes.insert(sentinel->index);
+    ids.insert(sentinel->store_id);
+  }
+  ASSERT_EQ(static_cast<int>(indexes.size()), nodes) << "seed " << seed;
+  ASSERT_EQ(ids.size(), 1U) << "seed " << seed;
+}
+
+// No node counts, for any client, before all that it may have forgotten has ended.
+void ExpectNoAmnesia(World& world, std::uint64_t seed) {
+  for (int client = 0; client < static_cast<int>(world.clients()); ++client) {
+    for (const int node : world.Counting(client)) {
+      const auto forgot = world.nodes[static_cast<std::size_t>(node)].forgot_at;
+      ASSERT_TRUE(!forgot || world.now().boot >= *forgot + kQuarantine)
+          << "seed " << seed << " client " << client << " node " << node;
+    }
+  }
+}
+
+TEST(StoreRace, CreationEndsInOneStoreWithDistinctPlaces) {
+  for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
+    World world(seed % 4 == 0 ? 5 : 3, seed);
+    const int nodes = static_cast<int>(world.nodes.size());
+    const int clients = 1 + static_cast<int>(seed % 3);
+    for (int i = 0; i < clients; ++i) {
+      std::vector<int> list = FirstNodes(nodes);
+      std::shuffle(list.begin(), list.end(), world.random());
+      world.AddClient(list);
+    }
+    for (int step = 0; step < 150; ++step) {
+      world.Step();
+      if (world.random()() % 64 == 0) {
+        world.BreakLink(static_cast<int>(world.random()() % clients),
+                        static_cast<int>(world.random()() % nodes));
+      }
+    }
+    world.Run(Millis(6'000));
+    ExpectOneStore(world, nodes, seed);
+    ASSERT_FALSE(::testing::Test::HasFatalFailure());
+    for (int i = 0; i < clients; ++i) ASSERT_FALSE(world.store(i).Available());  // quarantined
+    world.Run(kQuarantine);
+    for (int i = 0; i < clients; ++i) ASSERT_TRUE(world.store(i).Available()) << "seed " << seed;
+  }
+}
+
+// The oracle knows only when each node last forgot something.
+TEST(StoreRace, NoNodeCountsBeforeWhatItForgotHasEnded) {
+  for (std::uint64_t seed = 0; seed < 1'500; ++seed) {
+    World world(3, seed);
+    for (FakeNode& node : world.nodes) node.forgot_at = world.now().boot;
+    for (int i = 0; i < 2; ++i) world.AddClient(FirstNodes(3));
+    for (int step = 0; step < 400; ++step) {
+      world.Step();
+      const int node = static_cast<int>(world.random()() % 3);
+      switch (world.random()() % 96) {
+        case 0:
+          world.Wipe(node);
+          break;
+        case 1:
+          world.Restart(node, true);
+          break;
+        case 2:
+          world.Restart(node, false);
+          break;
+        case 3:
+          world.BreakLink(static_cast<int>(world.random()() % world.clients()), node);
+          break;
+        case 4:
+          world.store(0).OnNoSentinel(node, world.now());
+          break;  // a late answer
+        case 5:
+          if (world.clients() < 4) world.AddClient(FirstNodes(3));
+          break;
+        case 6:
+        case 7:
+        case 8:
+        case 9:
+          world.Pass(Millis(static_cast<std::int64_t>(world.random()() % 15'000)));
+          break;
+        default:
+          break;
+      }
+      ExpectNoAmnesia(world, seed);
+      ASSERT_FALSE(::testing::Test::HasFatalFailure());
+    }
+  }
+}
+
+TEST(StoreRace, EveryWipeAndRestartIsMendedInTheEnd) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    World world(3, seed);
+    for (int i = 0; i < 3; ++i) world.AddClient(FirstNodes(3));
+    ASSERT_TRUE(world.RunUntilAvailable(0));
+    for (int fault = 0; fault < 3; ++fault) {
+      const int node = static_cast<int>(world.random()() % 3);
+      if (world.random()() % 3 == 0) {
+        world.Wipe(node);
+      } else {
+        world.Restart(node, world.random()() % 2 == 0);
+      }
+      for (int step = static_cast<int>(world.random()() % 200); step > 0; --step) world.Step();
+    }
+    if (seed % 2 == 0) world.AddClient(FirstNodes(3));
+    world.Run(Millis(90'000));
+    ExpectOneStore(world, 3, seed);
+    for (int i = 0; i < static_cast<int>(world.clients()); ++i) {
+      ASSERT_EQ(world.Counting(i).size(), 3U)
+          << "seed " << seed << " client " << i << " "
+          << (world.store(i).Problem() ? world.store(i).Problem()->Line() : "no problem");
+    }
+  }
+}
+
+// For each pair of clients whose lists differ: could both have counted a quorum within one longest
+// lease, with no node in common?
+class QuorumOracle {
+ public:
+  explicit QuorumOracle(World& world) : world_(world) {}
+
+  void Look() {
+    for (int client = 0; client < static_cast<int>(world_.clients()); ++client) {
+      if (!world_.store(client).Available()) continue;
+      const std::set<int> counting = world_.Counting(client);
+      const int quorum = Quorum(static_cast<int>(world_.list(client).size()));
+      if (static_cast<int>(counting.size()) < quorum) continue;
+      history_[{client, counting}] = world_.now().boot;
+    }
+  }
+  [[nodiscard]] bool Disjoint() const {
+    for (const auto& [a, when_a] : history_) {
+      for (const auto& [b, when_b] : history_) {
+        if (a.first >= b.first || world_.list(a.first) == world_.list(b.first)) continue;
+        if (when_a - when_b > kMaxTtl || when_b - when_a > kMaxTtl) continue;
+        std::set<int> both = a.second;
+        both.insert(b.second.begin(), b.second.end());
+        const std::size_t needed =
+            world_.list(a.first).size() / 2 + world_.list(b.first).size() / 2 + 2;
+        if (both.size() >= needed) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  World& world_;
+  std::map<std::pair<int, std::set<int>>, Instant> history_;
+};
+
+TEST(StoreRace, ClientsOfDifferentListsNeverCountDisjointQuorums) {
+  const std::vector<std::vector<std::vector<int>>> lists{
+      {{0, 1, 2}, {2, 3, 4}},
+      {{0, 1, 2}, {1, 2, 3}},
+      {{0, 1, 2}, {2, 3, 4}, {4, 5, 0}},
+      {{0, 1, 2}, {0, 1, 2, 3, 4}},
+      {{0, 1, 2, 3, 4}, {0, 1, 2, 5, 6}},
+      {{0}, {0, 1, 2}},
+  };
+  int available = 0;
+  for (std::uint64_t seed = 0; seed < 900; ++seed) {
+    const auto& chosen = lists[seed % lists.size()];
+    World world(7, seed);
+    for (const auto& list : chosen) {
+      world.AddClient(list, seed % 5 == 0 ? StoreCreation::kBlessed : StoreCreation::kQuarantined);
+    }
+    QuorumOracle oracle(world);
+    for (int step = 0; step < 300; ++step) {
+      world.Step();
+      const int client = static_cast<int>(world.random()() % chosen.size());
+      const auto roll = world.random()() % 64;
+      if (roll == 0) world.BreakLink(client, 0);
+      if (roll < 4) world.Pass(Millis(static_cast<std::int64_t>(world.random()() % 1'000)));
+      oracle.Look();
+    }
+    for (int second = 0; second < 60; ++second) {
+      world.Run(Millis(1'000));
+      oracle.Look();
+    }
+    ASSERT_FALSE(oracle.Disjoint()) << "seed " << seed;
+    int now_available = 0;
+    for (int i = 0; i < static_cast<int>(chosen.size()); ++i) {
+      now_available += world.store(i).Available() ? 1 : 0;
+    }
+    ASSERT_LE(now_available, 1) << "seed " << seed;
+    available += now_available;
+  }
+  EXPECT_GT(available, 300);  // not by never letting anybody in
+}
+
+}  // namespace
+}  // namespace fencepost::locking

@@ -1,0 +1,163 @@
+// The arrows between the layers: config → consumer → locking; metrics looks at consumer and
+// locking; consumer/cli wires them all. And each third-party library has one home.
+#include <array>
+#include <optional>
+#include <regex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tidy/source_tree.h"
+
+namespace fencepost::tidy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct Include {
+  std::size_t line = 0;
+  std::string target;
+  bool ours = false;  // with quotes
+};
+
+std::vector<Include> Includes(const SourceFile& file) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
+  std::vector<Include> includes;
+  const auto lines = Lines(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::cmatch match;
+    if (std::regex_search(lines[i].begin(), lines[i].end(), match, kInclude)) {
+      includes.push_back({i + 1, match[2].str(), match[1].str() == "\""});
+    }
+  }
+  return includes;
+}
+
+// Which folders of ours a file may include; nullopt: any.
+std::optional<std::vector<std::string>> Allowed(const SourceFile& file) {
+  if (Under(file, "locking")) return {{"locking/"}};
+  if (Under(file, "consumer/cli")) return {{"config/", "consumer/", "locking/", "metrics/"}};
+  if (Under(file, "consumer")) return {{"consumer/", "locking/"}};
+  if (Under(file, "metrics")) return {{"consumer/", "locking/", "metrics/"}};
+  if (Under(file, "config")) return {{"config/", "consumer/", "locking/"}};
+  return std::nullopt;
+}
+
+Complaints LayersPointDownwards(const SourceFile& file) {
+  Complaints complaints;
+  const auto allowed = Allowed(file);
+  if (!IsSource(file) || !allowed) return complaints;
+  for (const Include& include : Includes(file)) {
+    if (!include.ours) continue;
+    bool fine = false;
+    for (const std::string& folder : *allowed) fine = fine || include.target.starts_with(folder);
+    if (include.target.starts_with("consumer/cli/") && !Under(file, "consumer/cli")) fine = false;
+    if (!fine)
+      complaints.push_back(Complaint(file, include.line, "must not include " + include.target));
+  }
+  return complaints;
+}
+
+struct Home {
+  std::string_view library;  // how its headers begin
+  std::string_view folder;   // the only one, besides tests, that may include it
+  std::string_view also;     // but for this one: the demo looks with its own eyes
+};
+constexpr std::array kHomes = {
+    Home{"librdkafka/", "consumer/kafka", ""},
+    Home{"yaml-cpp/", "config", ""},
+    Home{"prometheus/", "metrics", ""},
+    Home{"civetweb", "metrics", ""},
+    Home{"CivetServer", "metrics", ""},
+    Home{"hiredis/", "locking/redis", ""},
+    Home{"libpq-fe.h", "consumer/outputs", "consumer/cli/demo"},
+    Home{"sqlite3.h", "consumer/outputs", "consumer/cli/demo"},
+    Home{"curl/", "consumer/handlers", "consumer/cli/demo"},
+    Home{"jq.h", "consumer/handlers", ""},
+    Home{"CLI/", "consumer/cli", ""},
+};
+
+Complaints LibrariesHaveOneHome(const SourceFile& file) {
+  Complaints complaints;
+  if (!IsSource(file) || Under(file, "tests")) return complaints;
+  for (const Include& include : Includes(file)) {
+    for (const Home& home : kHomes) {
+      const bool at_home = Under(file, home.folder) || Under(file, home.also);
+      if (include.target.starts_with(home.library) && !at_home) {
+        complaints.push_back(Complaint(file, include.line,
+                                       include.target + " belongs to " + std::string(home.folder)));
+      }
+    }
+  }
+  return complaints;
+}
+
+// The protocols are values: no sockets, threads or clocks of their own.
+Complaints CoresAreFreeOfTheOutside(const SourceFile& file) {
+  static const std::regex kOutside(
+      R"(^(asio|hiredis|openssl/ssl|sys/|netinet/|arpa/|unistd\.h|poll\.h|thread$|mutex$|shared_mutex$|)"
+      R"(condition_variable$|future$|fstream$|iostream$|random$|librdkafka))");
+  static const std::regex kClock(
+      R"((::|\.|->)\s*now\s*\(|\bclock_gettime\b|\bgettimeofday\b|\btime\s*\(\s*(0|nullptr|NULL)\s*\))");
+  Complaints complaints;
+  if (!IsSource(file) || !(Under(file, "locking/core") || Under(file, "consumer/flow"))) return {};
+  for (const Include& include : Includes(file)) {
+    if (std::regex_search(include.target, kOutside)) {
+      complaints.push_back(
+          Complaint(file, include.line, "a core must not include " + include.target));
+    }
+  }
+  const auto lines = Lines(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view code = lines[i].substr(0, lines[i].find("//"));
+    if (std::regex_search(code.begin(), code.end(), kClock)) {
+      complaints.push_back(Complaint(file, i + 1, "a core must not read a clock"));
+    }
+  }
+  return complaints;
+}
+
+TEST(Arrows, OnlyPointFromConfigToConsumerToLocking) {
+  EXPECT_THAT(Check(LayersPointDownwards), IsEmpty());
+}
+
+TEST(Arrows, AreMissedWhenALowerLayerIncludesAHigherOne) {
+  EXPECT_THAT(LayersPointDownwards({"locking/a.h", "#include \"consumer/record.h\"\n"}),
+              ElementsAre("locking/a.h:1: must not include consumer/record.h"));
+  EXPECT_THAT(LayersPointDownwards({"consumer/flow/a.cc", "\n# include \"metrics/table.h\"\n"}),
+              ElementsAre("consumer/flow/a.cc:2: must not include metrics/table.h"));
+  EXPECT_THAT(LayersPointDownwards({"config/a.cc", "#include \"consumer/cli/run.h\"\n"}),
+              ElementsAre("config/a.cc:1: must not include consumer/cli/run.h"));
+  EXPECT_THAT(LayersPointDownwards({"metrics/a.cc", "#include \"config/load.h\"\n"}),
+              ElementsAre("metrics/a.cc:1: must not include config/load.h"));
+  EXPECT_THAT(
+      LayersPointDownwards({"consumer/cli/run.cc", "#include \"tests/support/process.h\"\n"}),
+      ElementsAre("consumer/cli/run.cc:1: must not include tests/support/process.h"));
+}
+
+TEST(Libraries, AreIncludedOnlyWhereTheyLive) {
+  EXPECT_THAT(Check(LibrariesHaveOneHome), IsEmpty());
+}
+
+TEST(Libraries, AreMissedWhenTheyStray) {
+  EXPECT_THAT(LibrariesHaveOneHome({"consumer/cli/a.cc", "#include <librdkafka/rdkafka.h>\n"}),
+              ElementsAre("consumer/cli/a.cc:1: librdkafka/rdkafka.h belongs to consumer/kafka"));
+  EXPECT_THAT(LibrariesHaveOneHome({"consumer/a.h", "#include <yaml-cpp/yaml.h>\n"}),
+              ElementsAre("consumer/a.h:1: yaml-cpp/yaml.h belongs to config"));
+}
+
+TEST(Cores, NeitherOpenSocketsNorReadClocks) {
+  EXPECT_THAT(Check(CoresAreFreeOfTheOutside), IsEmpty());
+}
+
+TEST(Cores, AreCaughtWithASocketOrAClock) {
+  EXPECT_THAT(CoresAreFreeOfTheOutside({"locking/core/a.cc", "#include <asio/ip/tcp.hpp>\n"}),
+              ElementsAre("locking/core/a.cc:1: a core must not include asio/ip/tcp.hpp"));
+  EXPECT_THAT(CoresAreFreeOfTheOutside(
+                  {"locking/core/a.cc", "// now() is passed in\nauto t = Clock::now();\n"}),
+              ElementsAre("locking/core/a.cc:2: a core must not read a clock"));
+}
+
+}  // namespace
+}  // namespace fencepost::tidy
