@@ -101,16 +101,17 @@ void Intake::PauseThere(bool pause, const std::vector<Assigned*>& partitions) {
   }
 }
 
-IntakeBatch Intake::Gather(std::chrono::milliseconds wait) {
+IntakeBatch Intake::Gather(std::chrono::milliseconds wait, std::size_t room) {
   IntakeBatch batch;
   if (queue_ == nullptr) return batch;
   rdkafka::Message message(rd_kafka_consume_queue(queue_.get(), static_cast<int>(wait.count())));
   const auto end = Clock::now() + kTime;
+  const std::size_t most = std::min(kRecords, room);
   std::size_t bytes = 0;
   while (message != nullptr) {
     bytes += message->len + message->key_len;
     Take(std::move(message), batch);
-    if (!batch.problems.empty() || batch.records.size() >= kRecords || bytes >= kBytes) break;
+    if (!batch.problems.empty() || batch.records.size() >= most || bytes >= kBytes) break;
     if (batch.records.size() % 64 == 0 && Clock::now() >= end) break;
     message.reset(rd_kafka_consume_queue(queue_.get(), 0));
   }

@@ -54,8 +54,9 @@ class Intake {
   // Something is assigned, and not all of it is paused.
   [[nodiscard]] bool Flowing() const;
 
-  // Waits for the first record at most so long, then takes what is there, within limits.
-  IntakeBatch Gather(std::chrono::milliseconds wait);
+  // Waits for the first record at most so long, then takes what is there, within limits and at most
+  // `room` records (at least 1).
+  IntakeBatch Gather(std::chrono::milliseconds wait, std::size_t room);
   // As Gather, for a message that came by the consumer's own queue.
   void Take(rdkafka::Message message, IntakeBatch& batch);
 

@@ -106,8 +106,9 @@ void KafkaSource::Impl::Run() {
     RunCommands();
     PollConsumer();
     if (rejoin) Rejoin();
-    if (intake->Flowing() && !failed) {
-      Deliver(intake->Gather(kTurn));
+    const std::size_t room = sink->Room();
+    if (room > 0 && intake->Flowing() && !failed) {
+      Deliver(intake->Gather(kTurn, room));
     } else {
       WaitForCommand();
     }

@@ -70,6 +70,7 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
     });
     return answer;
   }
+  std::size_t Room() override { return 1000; }
   void OnRecords(std::vector<Record> records) override {
     Locked([&] {
       ++batches;
