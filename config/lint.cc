@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "locking/core/options.h"
+#include "consumer/kafka/refused_settings.h"
 
 namespace fencepost::config {
 namespace {
@@ -118,11 +119,11 @@ void LintKafka(const Values& values, Findings& findings) {
   const Entry* settings = values.FindPart("kafka.librdkafka");
   if (settings == nullptr) return;
   for (const Text& setting : settings->texts) {
-    const auto refuses = [&](const RefusedSetting& refused) {
+    const auto refuses = [&](const consumer::RefusedSetting& refused) {
       return refused.name == setting.name &&
              (refused.only_with.empty() || values.Given(refused.only_with));
     };
-    const auto all = RefusedSettings();
+    const auto all = consumer::RefusedSettings();
     const auto refused = std::find_if(all.begin(), all.end(), refuses);
     if (refused == all.end()) continue;
     findings.Error(setting.name_at, "librdkafka",

@@ -6,6 +6,7 @@
 
 #include "config/finding.h"
 #include "config/schema.h"
+#include "consumer/kafka/refused_settings.h"
 
 namespace fencepost::config {
 namespace {
@@ -110,7 +111,7 @@ std::string Keys() {
 std::string Refused() {
   std::string out = "\n## Settings that kafka.librdkafka refuses\n| setting | why |\n|---|---|\n";
   std::string_view last;
-  for (const RefusedSetting& setting : RefusedSettings()) {
+  for (const consumer::RefusedSetting& setting : consumer::RefusedSettings()) {
     if (setting.name == last) continue;
     last = setting.name;
     const std::string_view where =

@@ -48,12 +48,4 @@ std::vector<std::string_view> ChildrenOf(std::string_view section);
 std::string_view ParentOf(std::string_view path);
 std::string_view NameOf(std::string_view path);
 
-// A setting of librdkafka that kafka.librdkafka refuses, and why.
-struct RefusedSetting {
-  std::string_view name;
-  std::string_view why;
-  std::string_view only_with = "";  // refused only where this key is given
-};
-std::span<const RefusedSetting> RefusedSettings();
-
 }  // namespace fencepost::config

@@ -113,7 +113,8 @@ int Init(const LocksArguments& arguments) {
       [&view] {
         const auto problem = view.store().Problem();
         // What is missing may still come: a node that connects a moment later, a store half formed.
-        const bool final = problem && problem->code != "no_store" && problem->code != "store_incomplete";
+        const bool final = problem && problem->code != "no_store" &&
+                           problem->code != "store_incomplete" && problem->code != "store_forming";
         return view.store().Created() || final;
       },
       std::chrono::seconds(arguments.timeout_s));

@@ -1,41 +1,12 @@
 #include "consumer/kafka/settings.h"
 
-#include <array>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "consumer/kafka/refused_settings.h"
+
 namespace fencepost::consumer {
 namespace {
-
-struct Refused {
-  std::string_view name;
-  std::string_view why;
-};
-
-constexpr std::string_view kOwnOffsets =
-    "fencepost commits offsets itself, after the effect is written";
-constexpr std::string_view kOwnKey = "set it by the key of the kafka section";
-constexpr std::array kRefused{
-    Refused{"enable.auto.commit", kOwnOffsets},
-    Refused{"auto.commit.enable", kOwnOffsets},
-    Refused{"auto.commit.interval.ms", kOwnOffsets},
-    Refused{"enable.auto.offset.store", kOwnOffsets},
-    Refused{"offset.store.method", kOwnOffsets},
-    Refused{"offset.store.path", kOwnOffsets},
-    Refused{"auto.offset.reset",
-            "use start_from; an offset that is out of range must stop the pipeline"},
-    Refused{"isolation.level", "records of aborted transactions must not take effect"},
-    Refused{"partition.assignment.strategy", "only the range assignor is safe with this client"},
-    Refused{"enable.partition.eof", "the ends of partitions are needed for lag and watermarks"},
-    Refused{"bootstrap.servers", kOwnKey},
-    Refused{"metadata.broker.list", kOwnKey},
-    Refused{"group.id", kOwnKey},
-    Refused{"client.id", "it is the worker's name"},
-    Refused{"log.queue", "fencepost reads the client's log itself"},
-    Refused{"enabled_events", "fencepost sets the events it reads"},
-    Refused{"plugin.library.paths", "plugins are not supported"},
-};
 
 bool IsConnectionSetting(std::string_view name) {
   for (const std::string_view prefix :
@@ -51,13 +22,6 @@ void SetUnlessEmpty(KafkaSettings& settings, const char* name, const std::string
 }
 
 }  // namespace
-
-std::optional<std::string> WhySettingRefused(std::string_view name) {
-  for (const Refused& refused : kRefused) {
-    if (refused.name == name) return std::string(refused.why);
-  }
-  return std::nullopt;
-}
 
 KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   KafkaSettings settings{{"bootstrap.servers", fmt::format("{}", fmt::join(options.brokers, ","))},
@@ -124,7 +88,7 @@ tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options) {
   }
   for (const auto& [name, value] : options.librdkafka) {
     if (const auto why = WhySettingRefused(name)) {
-      return bad(fmt::format("'{}' cannot be set", name), "kafka.librdkafka", *why);
+      return bad(fmt::format("'{}' cannot be set", name), "kafka.librdkafka", std::string(*why));
     }
   }
   return {};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,10 +14,6 @@
 namespace fencepost::consumer {
 
 using KafkaSettings = std::map<std::string, std::string>;
-
-// Why a key may not stand under kafka.librdkafka (it would break the guarantee, or has a key of its
-// own); nullopt: it may. For lint and for Start.
-std::optional<std::string> WhySettingRefused(std::string_view name);
 
 // What every client of the cluster needs: brokers, TLS, SASL, and of the passed-through settings
 // those that speak of connections.

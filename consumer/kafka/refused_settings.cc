@@ -1,6 +1,6 @@
-#include "config/schema.h"
+#include "consumer/kafka/refused_settings.h"
 
-namespace fencepost::config {
+namespace fencepost::consumer {
 namespace {
 
 constexpr RefusedSetting kRefused[] = {
@@ -43,4 +43,11 @@ constexpr RefusedSetting kRefused[] = {
 
 std::span<const RefusedSetting> RefusedSettings() { return kRefused; }
 
-}  // namespace fencepost::config
+std::optional<std::string_view> WhySettingRefused(std::string_view name) {
+  for (const RefusedSetting& refused : kRefused) {
+    if (refused.name == name && refused.only_with.empty()) return refused.why;
+  }
+  return std::nullopt;
+}
+
+}  // namespace fencepost::consumer
