@@ -126,8 +126,8 @@ tl::expected<void, SqliteFailure> SqliteConnection::Open() {
       return tl::unexpected(SqliteFailure{SQLITE_ERROR, "the file cannot be switched to WAL"});
     }
   }
-  // Ids fall all over the ledger's tree, so each batch touches most of its pages anew: a checkpoint every
-  // 32 MiB instead of 4 writes a page once for many batches.
+  // Ids fall all over the ledger's tree, so each batch touches most of its pages anew: a checkpoint
+  // every 32 MiB instead of 4 writes a page once for many batches.
   return Exec(
       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536;"
       "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 8192");

@@ -1,6 +1,6 @@
--- The ledger of fencepost: one row for each record id whose effect stands, written in the transaction
--- of the effect. `fencepost run` creates it by itself where its role may; run this once where it may
--- not, in the database of the effects table, in a schema on the role's search_path:
+-- The ledger of fencepost: one row for each record id whose effect stands, written in the
+-- transaction of the effect. `fencepost run` creates it by itself where its role may; run this once
+-- where it may not, in the database of the effects table, in a schema on the role's search_path:
 --
 --   psql "$DSN_OF_THE_OWNER" -f ledger.sql
 --
@@ -19,8 +19,8 @@ CREATE TABLE IF NOT EXISTS fencepost_ledger (
   PRIMARY KEY (pipeline, record_id)
 );
 
--- For pruning, in small batches from the oldest row on. All rows of a transaction share completed_at,
--- so the index holds them as one deduplicated entry.
+-- For pruning, in small batches from the oldest row on. All rows of a transaction share
+-- completed_at, so the index holds them as one deduplicated entry.
 CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
   ON fencepost_ledger (pipeline, completed_at);
 

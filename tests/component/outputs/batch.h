@@ -18,12 +18,15 @@ namespace fencepost::consumer {
 
 class Batch {
  public:
+  // Stands for {"order_id": ID, "amount": OFFSET}.
+  static constexpr const char* kOrder = "an order";
+
   struct Entry {
     std::string id;
     Offset offset = 0;
     std::uint64_t token = 1;
     std::uint32_t crc = 1;
-    std::optional<std::string> value{};  // default: {"order_id": ID, "amount": OFFSET}
+    std::string value{kOrder};
     std::optional<std::string> key{};
   };
 
@@ -35,7 +38,7 @@ class Batch {
   Batch& operator=(const Batch&) = delete;
 
   void Add(Entry entry) {
-    if (!entry.value) {
+    if (entry.value == kOrder) {
       entry.value = fmt::format(R"({{"order_id":"{}","amount":{}}})", entry.id, entry.offset);
     }
     const Entry& kept = entries_.emplace_back(std::move(entry));

@@ -190,8 +190,8 @@ TEST_F(PostgresTest, BytesThatAreNoTextAreABadRecordButFitAByteaColumn) {
 }
 
 TEST_F(PostgresTest, IdsAndValuesAreNeverSql) {
-  Exec(
-      R"(CREATE SCHEMA "Sh""op"; CREATE TABLE "Sh""op"."Robert'); DROP TABLE effects;--" ("c""1; x" text))");
+  Exec(R"(CREATE SCHEMA "Sh""op";)"
+       R"(CREATE TABLE "Sh""op"."Robert'); DROP TABLE effects;--" ("c""1; x" text))");
   PostgresOptions options = Options();
   options.table = R"("Sh""op"."Robert'); DROP TABLE effects;--")";
   options.columns = {{.name = "c\"1; x", .selector = Selector::Parse("json:/order_id").value()}};
@@ -228,7 +228,8 @@ TEST_F(PostgresTest, StaysQuickInALargeLedgerThatWasEmptyWhenTheStatementsWerePr
   ASSERT_TRUE(output->Prepare());
   Exec("ALTER TABLE fencepost_ledger SET (autovacuum_enabled = off)");
   Exec("VACUUM ANALYZE fencepost_ledger");
-  // After five executions PostgreSQL may keep a plan for good, and this one would be for a single page.
+  // After five executions PostgreSQL may keep a plan for good, and this one would be for a single
+  // page.
   for (int i = 0; i < 8; ++i) {
     const Batch one{{.id = fmt::format("first-{}", i)}};
     ASSERT_THAT(Results(*output, one), ElementsAre(kCommitted));

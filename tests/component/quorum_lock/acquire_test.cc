@@ -1,0 +1,252 @@
+// QuorumLock: how names are asked for, and what is left behind when it comes to nothing.
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/component/quorum_lock/lock_fixture.h"
+
+namespace fencepost::locking {
+namespace {
+
+using ::testing::HasSubstr;
+
+class QuorumLockTest : public LockFixture {};
+
+TEST_F(QuorumLockTest, GivesRisingTokensToOneHolderAfterTheOther) {
+  const auto lock = Connect();
+  Token last;
+  for (int i = 0; i < 3; ++i) {
+    auto lease = lock->Acquire("name", {.wait = 5s});
+    ASSERT_TRUE(lease) << lease.error().Line();
+    EXPECT_TRUE(lease->valid());
+    EXPECT_EQ(lease->name(), "name");
+    EXPECT_GT(lease->token(), last);
+    EXPECT_FALSE(lease->stop_token().stop_requested());
+    last = lease->token();
+    EXPECT_EQ(lease->Release(), ReleaseOutcome::kReleased);
+    EXPECT_FALSE(lease->valid());
+    EXPECT_EQ(lease->Release(), ReleaseOutcome::kReleased);
+  }
+}
+
+TEST_F(QuorumLockTest, SaysContendedWhileAnotherHoldsTheNameAndGetsItAfterwards) {
+  const auto first = Connect();
+  const auto second = Connect();
+  auto held = first->Acquire("name");
+  ASSERT_TRUE(held) << held.error().Line();
+  EXPECT_EQ(Code(second->Acquire("name")), "contended");
+  EXPECT_EQ(Code(second->Acquire("name", {.wait = 100ms})), "contended");
+  held->ReleaseAsync();
+  auto later = second->Acquire("name", {.wait = 20s});
+  ASSERT_TRUE(later) << later.error().Line();
+  EXPECT_GT(later->token(), held->token());
+}
+
+class CallCounts : public LockObserver {
+ public:
+  std::atomic<std::size_t> acquire_calls{0};
+  std::atomic<std::size_t> acquire_keys{0};
+  void OnCall(NodeIndex, OpKind kind, std::size_t keys, Nanos) override {
+    if (kind != OpKind::kAcquire) return;
+    ++acquire_calls;
+    acquire_keys += keys;
+  }
+};
+
+TEST_F(QuorumLockTest, TakesAThousandNamesInAFewCallsEachForItself) {
+  CallCounts counts;
+  auto options = Options();
+  options.observer = &counts;
+  const auto lock = Connect(options);
+  const auto other = Connect();
+  const auto taken = other->Acquire("name-500");
+  ASSERT_TRUE(taken) << taken.error().Line();
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back("name-" + std::to_string(i));
+  auto leases = lock->AcquireAll(names, {.ttl = 20s});
+  ASSERT_EQ(leases.size(), names.size());
+  std::set<Token> tokens;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == 500) {
+      EXPECT_EQ(Code(leases[i]), "contended");
+      continue;
+    }
+    ASSERT_TRUE(leases[i]) << leases[i].error().Line();
+    EXPECT_EQ(leases[i]->name(), names[i]);
+    tokens.insert(leases[i]->token());
+  }
+  EXPECT_EQ(tokens.size(), 999U);
+  leases.clear();
+  ASSERT_TRUE(WaitUntil(10s, [&] { return counts.acquire_keys >= 3000; }, "all nodes' answers"));
+  EXPECT_LE(counts.acquire_calls, 9U);  // 512 names a call, 3 nodes, one more for good measure
+}
+
+TEST_F(QuorumLockTest, RefusesWhatItCannotLock) {
+  const auto lock = Connect();
+  EXPECT_EQ(Code(lock->Acquire("")), "refused");
+  EXPECT_EQ(Code(lock->Acquire(std::string(513, 'x'))), "refused");
+  EXPECT_EQ(Code(lock->Acquire("name", {.ttl = 50ms})), "refused");
+  const auto too_long = lock->Acquire("name", {.wait = Millis::max(), .ttl = 31s});
+  ASSERT_EQ(Code(too_long), "refused");
+  EXPECT_THAT(too_long.error().Line(), HasSubstr("max_ttl of 30000 ms"));
+  const auto twice = lock->AcquireAll({"a", "a"});
+  EXPECT_EQ(Code(twice[0]), "");
+  EXPECT_EQ(Code(twice[1]), "refused");
+  EXPECT_TRUE(lock->AcquireAll({}).empty());
+}
+
+TEST_F(QuorumLockTest, LetsOneThreadInAtATime) {
+  constexpr int kThreads = 2;
+  constexpr int kRounds = 25;
+  const std::vector<std::unique_ptr<QuorumLock>> locks = [this] {
+    std::vector<std::unique_ptr<QuorumLock>> made;
+    made.push_back(Connect());
+    made.push_back(Connect());
+    return made;
+  }();
+  // Read and written apart: two holders at once lose counts.
+  std::atomic<int> counter{0};
+  std::atomic<int> failed{0};
+  const auto work = [&](QuorumLock& lock) {
+    for (int i = 0; i < kRounds; ++i) {
+      auto lease = lock.Acquire("counter", {.wait = 60s});
+      if (!lease) {
+        ++failed;
+        continue;
+      }
+      const int seen = counter.load();
+      std::this_thread::yield();
+      counter.store(seen + 1);
+      if (!lease->valid()) ++failed;
+      lease->Release();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (const auto& lock : locks) {
+    for (int i = 0; i < kThreads; ++i) threads.emplace_back(work, std::ref(*lock));
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(counter, static_cast<int>(locks.size()) * kThreads * kRounds);
+}
+
+TEST_F(QuorumLockTest, LeavesNothingHeldWhereAnAcquireWasCancelledHalfWay) {
+  auto options = Options();
+  options.lock.node_timeout = 20s;  // the paused nodes' answers are still awaited
+  const auto lock = Connect(options);
+  nodes_[0].Pause();
+  nodes_[1].Pause();
+  std::stop_source cancel;
+  std::atomic<bool> ended{false};
+  std::string code;
+  std::thread caller([&] {
+    code = Code(lock->Acquire("name", {.wait = Millis::max(), .cancel = cancel.get_token()}));
+    ended = true;
+  });
+  EXPECT_TRUE(WaitUntil(10s, [&] { return StateAt(2, "name") == 'H'; }, "the first grant"));
+  EXPECT_FALSE(ended);
+  cancel.request_stop();
+  EXPECT_TRUE(WaitUntil(5s, [&] { return ended.load(); }, "the cancelled call"));
+  caller.join();
+  EXPECT_EQ(code, "cancelled");
+  ResumeAll();
+  EXPECT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('F', "name"); }, "the aborts"));
+}
+
+TEST_F(QuorumLockTest, IsCancelledWhileItWaitsForAnotherHolder) {
+  const auto lock = Connect();
+  const auto held = lock->Acquire("name");
+  ASSERT_TRUE(held);
+  std::stop_source cancel;
+  std::mutex mutex;
+  std::vector<std::string> codes;
+  const auto note = [&](QuorumLock::Result result) {
+    const std::lock_guard guard(mutex);
+    codes.push_back(Code(result));
+  };
+  const AcquireOptions waiting{.wait = Millis::max(), .cancel = cancel.get_token()};
+  lock->AcquireAsync("name", waiting, note);
+  cancel.request_stop();
+  lock->AcquireAsync("name", waiting, note);
+  ASSERT_TRUE(WaitUntil(10s, [&] {
+    const std::lock_guard guard(mutex);
+    return codes.size() == 2;
+  }));
+  EXPECT_EQ(codes, (std::vector<std::string>{"cancelled", "cancelled"}));
+  EXPECT_TRUE(held->valid());
+}
+
+TEST_F(QuorumLockTest, EndsWaitingCallsAndGivesBackItsLeasesWhenItIsDestroyed) {
+  const auto other = Connect();
+  auto lock = Connect();
+  auto held = lock->Acquire("held", {.ttl = 30s});
+  ASSERT_TRUE(held);
+  const auto elsewhere = other->Acquire("name");
+  ASSERT_TRUE(elsewhere);
+  {
+    std::atomic<int> closed{0};
+    const auto count = [&](QuorumLock::Result result) { closed += Code(result) == "closed"; };
+    lock->AcquireAsync("name", {.wait = Millis::max()}, count);
+    lock->AcquireAsync("held", {.wait = Millis::max()}, count);
+    lock.reset();
+    EXPECT_EQ(closed, 2);
+  }
+  // The lease outlives its lock, and is lost.
+  EXPECT_FALSE(held->valid());
+  EXPECT_TRUE(held->stop_token().stop_requested());
+  EXPECT_EQ(Code(held->Extend()), "closed");
+  EXPECT_EQ(Code(held->Done()), "closed");
+  EXPECT_EQ(held->Release(), ReleaseOutcome::kReleased);
+  EXPECT_EQ(Code(other->Acquire("held")), "");
+}
+
+TEST_F(QuorumLockTest, SaysWhatIsWrongWithTheNodes) {
+  auto options = Options();
+  options.redis.nodes.resize(2);
+  EXPECT_EQ(Code(QuorumLock::Connect(options)), "bad_options");
+  options = Options();
+  options.redis.nodes[1] = options.redis.nodes[0];
+  EXPECT_EQ(Code(QuorumLock::Connect(options)), "bad_options");
+  options = Options();
+  options.name_space = "Not Good";
+  EXPECT_EQ(Code(QuorumLock::Connect(options)), "bad_options");
+
+  // One of the three alone is another list than the store was made with.
+  options = Options();
+  options.redis.nodes.resize(1);
+  auto lock = QuorumLock::Connect(options);
+  ASSERT_TRUE(lock);
+  auto ready = (*lock)->WaitReady(2s);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, "foreign_store") << ready.error().Line();
+  const auto refused = (*lock)->Acquire("name");
+  EXPECT_EQ(Code(refused), "no_quorum");
+
+  options = Options();
+  options.redis.nodes[0] = "127.0.0.1:" + std::to_string(testing::FreePort());
+  options.redis.nodes[1] = "127.0.0.1:" + std::to_string(testing::FreePort());
+  lock = QuorumLock::Connect(options);
+  ASSERT_TRUE(lock);
+  ready = (*lock)->WaitReady(1s);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, "no_quorum");
+  EXPECT_THAT(ready.error().what, HasSubstr(options.redis.nodes[1] + ": connect"));
+}
+
+TEST_F(QuorumLockTest, IsReadyOnlyWhereThereIsAStore) {
+  const RedisServers empty(1);
+  auto options = Options();
+  options.redis.nodes = empty.addresses();
+  const auto lock = QuorumLock::Connect(options);
+  ASSERT_TRUE(lock);
+  const auto ready = (*lock)->WaitReady(2s);
+  ASSERT_FALSE(ready);
+  EXPECT_EQ(ready.error().code, "no_store") << ready.error().Line();
+}
+
+}  // namespace
+}  // namespace fencepost::locking

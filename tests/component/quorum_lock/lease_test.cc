@@ -1,0 +1,180 @@
+// Lease: how long it lasts, how it is lost, and how it ends.
+#include <atomic>
+#include <type_traits>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+#include "tests/component/quorum_lock/lock_fixture.h"
+
+namespace fencepost::locking {
+namespace {
+
+static_assert(!std::is_copy_constructible_v<Lease> && !std::is_copy_assignable_v<Lease>);
+static_assert(std::is_nothrow_move_constructible_v<Lease> &&
+              std::is_nothrow_move_assignable_v<Lease> && std::is_nothrow_destructible_v<Lease>);
+
+class LeaseTest : public LockFixture {
+ protected:
+  Lease Take(QuorumLock& lock, const std::string& name, AcquireOptions options) {
+    options.wait = 10s;
+    auto lease = lock.Acquire(name, options);
+    if (!lease) throw std::runtime_error(lease.error().Line());
+    return std::move(*lease);
+  }
+  static ::testing::AssertionResult IsStopped(const Lease& lease, Millis limit) {
+    return WaitUntil(limit, [&] { return lease.stop_token().stop_requested(); }, "the loss");
+  }
+};
+
+TEST_F(LeaseTest, LastsBeyondItsTtlByTheWatchdog) {
+  const auto lock = Connect();
+  const auto other = Connect();
+  const Lease lease = Take(*lock, "name", {.ttl = 1500ms});
+  const Instant first_end = lease.valid_until();
+  ASSERT_TRUE(WaitUntil(15s, [&] { return BootClock::now() > first_end + 1500ms; }));
+  EXPECT_TRUE(lease.valid());
+  EXPECT_FALSE(lease.stop_token().stop_requested());
+  EXPECT_EQ(Code(other->Acquire("name")), "contended");
+}
+
+TEST_F(LeaseTest, EndsByItsOwnClockWithoutAWatchdog) {
+  const auto lock = Connect();
+  Lease lease = Take(*lock, "name", {.ttl = 800ms, .watchdog = false});
+  std::atomic<bool> told{false};
+  const Instant end = lease.valid_until();
+  Instant told_at;
+  const std::stop_callback callback(lease.stop_token(), [&] {
+    told_at = BootClock::now();
+    told = true;
+  });
+  ASSERT_TRUE(WaitUntil(10s, [&] { return told.load(); }, "the loss"));
+  EXPECT_GE(told_at, end);
+  EXPECT_LT(told_at, end + 2s);
+  EXPECT_FALSE(lease.valid());
+  EXPECT_EQ(Code(lease.Extend()), "lost");
+  EXPECT_EQ(Code(lease.Done()), "lost");
+  EXPECT_EQ(lease.Release(), ReleaseOutcome::kExpired);
+}
+
+TEST_F(LeaseTest, IsExtendedByHand) {
+  const auto lock = Connect();
+  Lease lease = Take(*lock, "name", {.ttl = 5s, .watchdog = false});
+  const Instant before = lease.valid_until();
+  const auto extended = lease.Extend();
+  ASSERT_TRUE(extended) << extended.error().Line();
+  EXPECT_GT(lease.valid_until(), before);
+  EXPECT_LT(lease.valid_until(), BootClock::now() + 5s);
+}
+
+TEST_F(LeaseTest, IsNotExtendedWhereNoQuorumAnswers) {
+  auto options = Options();
+  options.lock.node_timeout = 300ms;
+  const auto lock = Connect(options);
+  Lease lease = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
+  const Instant before = lease.valid_until();
+  PauseAll();
+  EXPECT_EQ(Code(lease.Extend()), "no_quorum");
+  EXPECT_EQ(lease.valid_until(), before);
+  EXPECT_TRUE(lease.valid());
+  EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
+  ResumeAll();
+  EXPECT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('F', "name"); }, "the late releases"));
+}
+
+TEST_F(LeaseTest, IsLostWhenTheNodesLoseTheirMemory) {
+  const auto lock = Connect();
+  Lease lease = Take(*lock, "name", {.ttl = 1500ms});
+  for (std::size_t node = 0; node < nodes_.size(); ++node) nodes_[node].Command({"FLUSHALL"});
+  EXPECT_TRUE(IsStopped(lease, 10s));
+  EXPECT_FALSE(lease.valid());
+  EXPECT_EQ(Code(lease.Done()), "lost");
+}
+
+TEST_F(LeaseTest, IsLostWhenAllNodesAreFrozenPastItsTtl) {
+  const auto lock = Connect();
+  Lease lease = Take(*lock, "name", {.ttl = 1500ms});
+  PauseAll();
+  EXPECT_TRUE(IsStopped(lease, 10s));
+  EXPECT_FALSE(lease.valid());
+  ResumeAll();
+  EXPECT_EQ(Code(lease.Extend()), "lost");
+  EXPECT_FALSE(lease.valid());
+}
+
+TEST_F(LeaseTest, IsLeftToOthersWhenTheyHoldTheName) {
+  const auto lock = Connect();
+  const auto other = Connect();
+  Lease lease = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    nodes_[node].Command({"DEL", "fencepost:{test}:name"});
+  }
+  const Lease theirs = Take(*other, "name", {});
+  EXPECT_EQ(lease.Release(), ReleaseOutcome::kStolen);
+  EXPECT_TRUE(AllNodesSay('H', "name"));
+  EXPECT_TRUE(theirs.valid());
+}
+
+TEST_F(LeaseTest, IsReleasedByItsDestructorAndByMoveAssignment) {
+  const auto lock = Connect();
+  const auto other = Connect();
+  { const Lease lease = Take(*lock, "a", {.ttl = 30s}); }
+  EXPECT_EQ(Code(other->Acquire("a", {.wait = 10s})), "");
+
+  Lease lease = Take(*lock, "a", {.ttl = 30s});
+  Lease second = Take(*lock, "b", {.ttl = 30s});
+  const Token token = second.token();
+  lease = std::move(second);
+  EXPECT_EQ(lease.name(), "b");
+  EXPECT_EQ(lease.token(), token);
+  EXPECT_TRUE(lease.valid());
+  EXPECT_EQ(Code(other->Acquire("a", {.wait = 10s})), "");
+  const Lease third = std::move(lease);
+  EXPECT_TRUE(third.valid());
+  EXPECT_EQ(Code(other->Acquire("b")), "contended");
+}
+
+TEST_F(LeaseTest, IsNothingWhenEmpty) {
+  Lease lease;
+  EXPECT_FALSE(lease.valid());
+  EXPECT_EQ(lease.token(), Token());
+  EXPECT_EQ(lease.name(), "");
+  EXPECT_TRUE(lease.stop_token().stop_requested());
+  EXPECT_EQ(Code(lease.Extend()), "ended");
+  EXPECT_EQ(Code(lease.Done()), "ended");
+  EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
+}
+
+TEST_F(LeaseTest, MarksTheNameDone) {
+  const auto lock = Connect();
+  Lease lease = Take(*lock, "name", {});
+  const auto done = lease.Done(0xabcd, 60s);
+  ASSERT_TRUE(done) << done.error().Line();
+  EXPECT_FALSE(lease.valid());
+  EXPECT_EQ(Code(lease.Done()), "ended");
+  EXPECT_EQ(Code(lease.Extend()), "ended");
+  EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
+  EXPECT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('D', "name"); }, "the marks"));
+  const auto again = lock->Acquire("name", {.wait = 10s});
+  ASSERT_EQ(Code(again), "done");
+  EXPECT_THAT(again.error().what, ::testing::HasSubstr("0000abcd"));
+}
+
+TEST_F(LeaseTest, CanBeTakenAndGivenBackFromCallbacks) {
+  const auto lock = Connect();
+  std::atomic<int> rounds{0};
+  std::function<void()> next = [&] {
+    lock->AcquireAsync("name", {.wait = 10s}, [&](QuorumLock::Result result) {
+      if (!result) return;
+      result->ReleaseAsync([&](ReleaseOutcome outcome) {
+        if (outcome != ReleaseOutcome::kReleased) return;
+        if (++rounds < 20) next();
+      });
+    });
+  };
+  next();
+  EXPECT_TRUE(WaitUntil(20s, [&] { return rounds == 20; }, "20 rounds"));
+}
+
+}  // namespace
+}  // namespace fencepost::locking

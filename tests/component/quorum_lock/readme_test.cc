@@ -1,0 +1,28 @@
+// The example in locking/README.md is example.cc, and works.
+#include <gmock/gmock.h>
+
+#include "tests/component/quorum_lock/lock_fixture.h"
+
+int ChargeOnce(const std::vector<std::string>& nodes, const std::string& invoice);
+
+namespace fencepost::locking {
+namespace {
+
+class Readme : public LockFixture {};
+
+TEST_F(Readme, ShowsAnExampleThatWorks) {
+  EXPECT_EQ(ChargeOnce(nodes_.addresses(), "invoice-7"), 0);
+  EXPECT_EQ(nodes_[0].Command({"GET", "fencepost:{billing}:invoice-7"}).at(0), 'D');
+  EXPECT_EQ(ChargeOnce(nodes_.addresses(), "invoice-7"), 0);
+}
+
+TEST(ReadmeText, HoldsTheExampleToTheLetter) {
+  const std::string root = FENCEPOST_SOURCE_DIR;
+  const std::string example =
+      testing::ReadFile(root + "/tests/component/quorum_lock/example.cc");
+  ASSERT_FALSE(example.empty());
+  EXPECT_THAT(testing::ReadFile(root + "/locking/README.md"), ::testing::HasSubstr(example));
+}
+
+}  // namespace
+}  // namespace fencepost::locking
