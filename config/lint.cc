@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "locking/core/options.h"
 #include "consumer/kafka/refused_settings.h"
+#include "locking/core/options.h"
 
 namespace fencepost::config {
 namespace {

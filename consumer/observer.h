@@ -1,5 +1,5 @@
-// What the consumer tells whoever watches. Thread notes at each group; implementations must be quick,
-// must not block, and must not call back.
+// What the consumer tells whoever watches. Thread notes at each group; implementations must be
+// quick, must not block, and must not call back.
 #pragma once
 
 #include <chrono>

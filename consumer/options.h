@@ -34,9 +34,9 @@ struct KafkaOptions {
 };
 
 struct LockSection {
-  locking::LockOptions lock;      // ttl, min_validity, max_skew, node_timeout, remember_done
-  locking::RedisOptions redis;    // nodes and how to reach them
-  Millis wait{30'000};            // then the record is parked and tried again
+  locking::LockOptions lock;    // ttl, min_validity, max_skew, node_timeout, remember_done
+  locking::RedisOptions redis;  // nodes and how to reach them
+  Millis wait{30'000};          // then the record is parked and tried again
 };
 
 struct ProcessingOptions {

@@ -1,4 +1,5 @@
-// A record as it came from Kafka, and where it is. Values; views stay good as long as the owner lives.
+// A record as it came from Kafka, and where it is. Values; views stay good as long as the owner
+// lives.
 #pragma once
 
 #include <chrono>

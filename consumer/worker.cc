@@ -63,9 +63,10 @@ struct Worker::Impl : SourceSink {
              locking::StoreCreation::kQuarantined, RandomBits, lock_observer),
         engine(io, core, options.lock.redis, options.lock.lock, lock_observer, [this] { Step(); }),
         flow(FlowOptionsOf(options), &core, observer),
-        writer(MakeOutput(options, name), options.ledger_keep, observer,
-               [this](auto batch, auto outcomes) { OnWritten(std::move(batch), std::move(outcomes)); },
-               [this](bool up, std::string reason) { SetPart(output_state, up, std::move(reason)); }),
+        writer(
+            MakeOutput(options, name), options.ledger_keep, observer,
+            [this](auto batch, auto outcomes) { OnWritten(std::move(batch), std::move(outcomes)); },
+            [this](bool up, std::string reason) { SetPart(output_state, up, std::move(reason)); }),
         source(options.kafka, "fencepost-" + name, this, observer) {}
 
   // --- engine thread -------------------------------------------------------------------------
@@ -120,12 +121,13 @@ struct Worker::Impl : SourceSink {
       Act();
     });
   }
-  std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions, bool lost) override {
+  std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
+                                         bool lost) override {
     auto promise = std::make_shared<std::promise<std::vector<PartitionOffset>>>();
     auto answer = promise->get_future();
     Post([this, promise, partitions = std::move(partitions), lost] {
-      const auto limit = stop_requests.load() > 0 ? options.shutdown_timeout
-                                                  : options.processing.revoke_drain;
+      const auto limit =
+          stop_requests.load() > 0 ? options.shutdown_timeout : options.processing.revoke_drain;
       drained = promise;
       flow.OnRevoked(partitions, lost, BootClock::now() + limit, ReadClocks());
       Act();
@@ -143,8 +145,8 @@ struct Worker::Impl : SourceSink {
     });
   }
   std::size_t Room() override {
-    const std::int64_t left = room.load(std::memory_order_relaxed) -
-                              in_transit.load(std::memory_order_relaxed);
+    const std::int64_t left =
+        room.load(std::memory_order_relaxed) - in_transit.load(std::memory_order_relaxed);
     return static_cast<std::size_t>(std::max<std::int64_t>(0, left));
   }
   void OnPartitionEnd(std::vector<PartitionEnd> ends) override {
@@ -241,10 +243,14 @@ struct Worker::Impl : SourceSink {
       }
     }
     switch (core.store().WhyUnavailable()) {
-      case locking::QuorumFailure::kQuarantined: return "lock nodes are in quarantine";
-      case locking::QuorumFailure::kPolicy: return "lock nodes have a problem";
-      case locking::QuorumFailure::kClock: return "clock";
-      default: return core.store().Available() ? "clock" : "no quorum of lock nodes";
+      case locking::QuorumFailure::kQuarantined:
+        return "lock nodes are in quarantine";
+      case locking::QuorumFailure::kPolicy:
+        return "lock nodes have a problem";
+      case locking::QuorumFailure::kClock:
+        return "clock";
+      default:
+        return core.store().Available() ? "clock" : "no quorum of lock nodes";
     }
   }
 
@@ -260,8 +266,10 @@ struct Worker::Impl : SourceSink {
       if (!reason.empty()) reason = "lock: " + reason;
       if (!output_state.up) reason = "output: " + output_state.reason;
       if (!kafka_state.up) reason = "kafka: " + kafka_state.reason;
-      if (failure) reason = "stopping: " + failure->Line();
-      else if (stop_requests.load() > 0) reason = "draining";
+      if (failure)
+        reason = "stopping: " + failure->Line();
+      else if (stop_requests.load() > 0)
+        reason = "draining";
       ready = reason.empty();
       fresh.ready = ready;
       fresh.reason = reason;

@@ -1,4 +1,5 @@
-// An always-on check for programming errors. Never for input, peers or the weather: those are Error values.
+// An always-on check for programming errors. Never for input, peers or the weather: those are Error
+// values.
 #pragma once
 
 #include <string_view>
@@ -11,7 +12,8 @@ namespace fencepost {
 
 }  // namespace fencepost
 
-// FENCEPOST_CHECK(cond, state): `state` is a std::string_view expression, evaluated only on failure.
+// FENCEPOST_CHECK(cond, state): `state` is a std::string_view expression, evaluated only on
+// failure.
 #define FENCEPOST_CHECK(condition, state)                                \
   do {                                                                   \
     if (!(condition)) [[unlikely]] {                                     \

@@ -1,8 +1,8 @@
 // fencepost bench locks: measured on the user's own servers.
 #include <cstdio>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "consumer/cli/bench_locks.h"
 #include "consumer/cli/command.h"
@@ -31,9 +31,9 @@ int Locks(const BenchArguments& arguments) {
     fmt::print(fmt::runtime(format), result.cycles_per_s, result.p50_ms, result.p99_ms,
                result.errors);
   };
-  print(arguments.json
-            ? R"({{"cycles_per_s":{:.0f},"p50_ms":{:.3f},"p99_ms":{:.3f},"errors":{}}})" "\n"
-            : "{:.0f} cycles/s, p50 {:.3f} ms, p99 {:.3f} ms, {} errors\n");
+  print(arguments.json ? R"({{"cycles_per_s":{:.0f},"p50_ms":{:.3f},"p99_ms":{:.3f},"errors":{}}})"
+                         "\n"
+                       : "{:.0f} cycles/s, p50 {:.3f} ms, p99 {:.3f} ms, {} errors\n");
   return result.errors == 0 ? kOk : kFailed;
 }
 
@@ -47,9 +47,11 @@ void AddBench(CLI::App& app, Run& run) {
       bench->add_subcommand("locks", "acquire + release (or done) of a fresh name each");
   AddLockNodeOptions(*locks, arguments->nodes);
   locks->add_option("--in-flight", arguments->in_flight, "locks at a time")
-      ->check(CLI::Range(1, 1'000'000))->capture_default_str();
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   locks->add_option("--seconds", arguments->seconds, "how long")
-      ->check(CLI::Range(0.1, 3600.0))->capture_default_str();
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
   locks->add_flag("--done", arguments->done, "mark each name done instead of releasing it");
   locks->add_flag("--json", arguments->json, "one JSON object");
   locks->callback([&run, arguments] { run = [arguments] { return Locks(*arguments); }; });

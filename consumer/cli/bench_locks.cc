@@ -27,8 +27,9 @@ class LockLoop {
   LockLoop(const LockNodes& nodes, int in_flight, bool done)
       : nodes_(nodes),
         done_(done),
-        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock,
-              locking::StoreCreation::kNever, [this] { return Random(); }, nullptr),
+        core_(
+            static_cast<int>(nodes.redis.nodes.size()), nodes.lock, locking::StoreCreation::kNever,
+            [this] { return Random(); }, nullptr),
         engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [this] { OnStep(); }),
         begun_(static_cast<std::size_t>(in_flight)) {
     engine_.Start();
@@ -66,7 +67,8 @@ class LockLoop {
     begun_[slot] = now.boot;
     name_.clear();
     fmt::format_to(std::back_inserter(name_), "fencepost:{{bench}}:{:016x}-{}", run_, next_++);
-    core_.Acquire({.name = {name_.data(), name_.size()}, .cookie = slot, .wait = Millis(5000)}, now);
+    core_.Acquire({.name = {name_.data(), name_.size()}, .cookie = slot, .wait = Millis(5000)},
+                  now);
     engine_.Kick();
   }
 

@@ -15,7 +15,8 @@ struct LockBenchResult {
   std::uint64_t errors = 0;  // cycles that ended without a lease
 };
 
-// The store must exist. Returns after `seconds`, or at once with errors when there is no quorum for 5 s.
+// The store must exist. Returns after `seconds`, or at once with errors when there is no quorum for
+// 5 s.
 LockBenchResult BenchLocks(const LockNodes& nodes, int in_flight, double seconds, bool done);
 
 }  // namespace fencepost::cli

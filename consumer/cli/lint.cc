@@ -17,7 +17,8 @@ struct LintArguments {
 
 int Lint(const LintArguments& arguments) {
   if (arguments.online) {
-    PrintError("--online is not supported by this build yet; lint without it checks the files alone");
+    PrintError(
+        "--online is not supported by this build yet; lint without it checks the files alone");
     return kUsage;
   }
   std::vector<config::LoadResult> loaded;

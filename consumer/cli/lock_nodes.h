@@ -14,8 +14,8 @@ class App;
 namespace fencepost::cli {
 
 struct LockNodeArguments {
-  std::string redis;     // A,B,C
-  std::string file;      // or a pipeline file
+  std::string redis;  // A,B,C
+  std::string file;   // or a pipeline file
   std::string username;
   std::string password_file;
 };

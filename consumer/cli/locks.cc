@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <functional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "consumer/cli/command.h"
 #include "consumer/cli/lock_nodes.h"
@@ -39,7 +39,8 @@ class StoreView {
  public:
   StoreView(const LockNodes& nodes, StoreCreation creation)
       : nodes_(nodes),
-        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, RandomBits, nullptr),
+        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, RandomBits,
+              nullptr),
         engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [] {}) {
     engine_.Start();
   }
@@ -72,22 +73,24 @@ class StoreView {
 };
 
 std::string Describe(const NodeStatus& status) {
-  std::string text = !status.connected                     ? "down"
-                     : status.quarantined                  ? "quarantined"
-                     : status.open                         ? "ok"
-                     : status.problem.empty()              ? "no lock store"
-                                                           : "refused";
+  std::string text = !status.connected        ? "down"
+                     : status.quarantined     ? "quarantined"
+                     : status.open            ? "ok"
+                     : status.problem.empty() ? "no lock store"
+                                              : "refused";
   if (status.quarantined) {
-    text += fmt::format(" for {:.1f} s", static_cast<double>(status.quarantine_left.count()) / 1000);
+    text +=
+        fmt::format(" for {:.1f} s", static_cast<double>(status.quarantine_left.count()) / 1000);
   }
   if (status.sentinel) {
-    text += fmt::format(", store {} node {} of {} epoch {} max_ttl {} ms{}",
-                        status.sentinel->store_id.substr(0, 8), status.sentinel->index,
-                        status.sentinel->nodes, status.sentinel->epoch,
-                        status.sentinel->max_ttl.count(), status.sentinel->complete ? "" : ", forming");
+    text += fmt::format(
+        ", store {} node {} of {} epoch {} max_ttl {} ms{}", status.sentinel->store_id.substr(0, 8),
+        status.sentinel->index, status.sentinel->nodes, status.sentinel->epoch,
+        status.sentinel->max_ttl.count(), status.sentinel->complete ? "" : ", forming");
   }
   if (status.clock_offset) {
-    text += fmt::format(", clock {:+.3f} s", static_cast<double>(status.clock_offset->count()) / 1e9);
+    text +=
+        fmt::format(", clock {:+.3f} s", static_cast<double>(status.clock_offset->count()) / 1e9);
   }
   if (!status.problem.empty()) text += ": " + status.problem;
   return text;
@@ -105,8 +108,9 @@ int Init(const LocksArguments& arguments) {
   if (!nodes) return kUsage;
   if (arguments.max_ttl_ms > 0) nodes->lock.max_ttl = Millis(arguments.max_ttl_ms);
   if (arguments.force) {
-    std::fprintf(stderr, "fencepost: --force writes a new store over what stands there: leases that "
-                         "are held now may be granted again before they end\n");
+    std::fprintf(stderr,
+                 "fencepost: --force writes a new store over what stands there: leases that "
+                 "are held now may be granted again before they end\n");
   }
   StoreView view(*nodes, arguments.force ? StoreCreation::kForced : StoreCreation::kBlessed);
   const bool settled = view.WatchUntil(

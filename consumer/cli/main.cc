@@ -1,4 +1,5 @@
-// The composition root. Read as a table of contents: each command has a file of its own beside this.
+// The composition root. Read as a table of contents: each command has a file of its own beside
+// this.
 #include <cstdio>
 #include <exception>
 
@@ -37,7 +38,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", Version());
   app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    return "fencepost: " + std::string(error.what()) + "; see `" + failed->get_name() + " --help`\n";
+    return "fencepost: " + std::string(error.what()) + "; see `" + failed->get_name() +
+           " --help`\n";
   });
   Run run;
   AddRun(app, run);

@@ -9,8 +9,8 @@
 
 namespace fencepost::cli {
 
-// The checked pipelines, or nothing: then every finding was printed to stderr (exit 2). Warnings are
-// printed too.
+// The checked pipelines, or nothing: then every finding was printed to stderr (exit 2). Warnings
+// are printed too.
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
     const std::vector<std::string>& files);
 

@@ -11,8 +11,8 @@
 #include <random>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "consumer/cli/command.h"
 #include "consumer/cli/pipelines.h"
@@ -110,8 +110,8 @@ metrics::LogOptions LogOptionsOf(const PipelineOptions& pipeline, const std::str
   metrics::LogOptions options;
   options.worker = worker;
   options.level = metrics::SeverityFromName(pipeline.observe.log_level).value_or(Severity::kInfo);
-  options.format = pipeline.observe.log_format == "text" ? metrics::LogFormat::kText
-                                                         : metrics::LogFormat::kJson;
+  options.format =
+      pipeline.observe.log_format == "text" ? metrics::LogFormat::kText : metrics::LogFormat::kJson;
   return options;
 }
 
@@ -123,17 +123,18 @@ class Process {
       const auto added = page_.Add({.name = options.name,
                                     .nodes = static_cast<int>(options.lock.redis.nodes.size()),
                                     .lock_ttl = options.lock.lock.ttl,
-                                    .config_hash = options.config_hash}, &log_);
+                                    .config_hash = options.config_hash},
+                                   &log_);
       workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
     }
   }
 
   tl::expected<void, Error> StartHttp(const std::string& address) {
-    auto server = metrics::HttpServer::Start(
-        address, {.metrics = [this] { return page_.Render(); },
-                  .live = [this] { return Liveness(); },
-                  .ready = [this] { return page_.CurrentReadiness(); },
-                  .status = [this] { return Status(); }});
+    auto server =
+        metrics::HttpServer::Start(address, {.metrics = [this] { return page_.Render(); },
+                                             .live = [this] { return Liveness(); },
+                                             .ready = [this] { return page_.CurrentReadiness(); },
+                                             .status = [this] { return Status(); }});
     if (!server) return tl::unexpected(server.error());
     server_ = std::move(*server);
     std::printf("listening on http://%s\n", server_->bound().c_str());

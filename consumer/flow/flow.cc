@@ -62,8 +62,10 @@ bool Flow::Identify(InFlight& in, Now now) {
   FENCEPOST_CHECK(identifier_ != nullptr, "records before the cluster id");
   const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
   if (identified) return true;
-  Block(in, {"bad_record", "no record id: " + identified.error(), "",
-             "mend the producer or record_id, or move the group's offset past it"}, now);
+  Block(in,
+        {"bad_record", "no record id: " + identified.error(), "",
+         "mend the producer or record_id, or move the group's offset past it"},
+        now);
   return false;
 }
 
@@ -125,13 +127,24 @@ void Flow::OnLockEvents(Now now) {
       InFlight& in = pool_[event.cookie - 1];
       if (in.stage == Stage::kUnused || in.lock != event.lock) continue;
       switch (event.kind) {
-        case LockEvent::Kind::kLeased: OnLeased(in, event, now); break;
-        case LockEvent::Kind::kDone: OnHinted(in, now); break;
-        case LockEvent::Kind::kRoundFailed: OnRoundFailed(in, now); break;
-        case LockEvent::Kind::kGaveUp: OnGaveUp(in, now); break;
-        case LockEvent::Kind::kLost: OnLost(in, now); break;
+        case LockEvent::Kind::kLeased:
+          OnLeased(in, event, now);
+          break;
+        case LockEvent::Kind::kDone:
+          OnHinted(in, now);
+          break;
+        case LockEvent::Kind::kRoundFailed:
+          OnRoundFailed(in, now);
+          break;
+        case LockEvent::Kind::kGaveUp:
+          OnGaveUp(in, now);
+          break;
+        case LockEvent::Kind::kLost:
+          OnLost(in, now);
+          break;
         case LockEvent::Kind::kReleased:
-        case LockEvent::Kind::kCompleted: break;
+        case LockEvent::Kind::kCompleted:
+          break;
       }
     }
   }
@@ -146,8 +159,8 @@ void Flow::OnLeased(InFlight& in, const LockEvent& event, Now now) {
   Secure(in, now);
 }
 
-// The name is DONE. With a ledger that is only a hint: the record is written without a lease, under a
-// fresh token, and the ledger decides whether it had been.
+// The name is DONE. With a ledger that is only a hint: the record is written without a lease, under
+// a fresh token, and the ledger decides whether it had been.
 void Flow::OnHinted(InFlight& in, Now now) {
   in.leased = false;
   in.hinted = true;
@@ -156,8 +169,8 @@ void Flow::OnHinted(InFlight& in, Now now) {
   if (in.stage == Stage::kLocking) Secure(in, now);
 }
 
-// A lease counts only as part of the leased prefix of its chain. Behind a record whose first round is
-// still out it waits for that round to end; behind any other it is given back at once.
+// A lease counts only as part of the leased prefix of its chain. Behind a record whose first round
+// is still out it waits for that round to end; behind any other it is given back at once.
 void Flow::Secure(InFlight& in, Now now) {
   const InFlight* before = in.chain_before;
   if (before != nullptr && !Secured(*before)) {
@@ -262,7 +275,8 @@ void Flow::LeaveOwnership(InFlight& in, Now now) {
 
 // --- writing -----------------------------------------------------------------------------------
 
-// Group commit: the first transaction takes what waits; a further one goes out only when it is full.
+// Group commit: the first transaction takes what waits; a further one goes out only when it is
+// full.
 void Flow::SendWrites(Now now) {
   while (!ready_.empty() && writes_out_ < options_.writes_out) {
     if (writes_out_ > 0 && ready_.size() < options_.write_batch) return;
@@ -273,7 +287,8 @@ void Flow::SendWrites(Now now) {
       InFlight& in = *entry.record;
       if (in.stage != Stage::kReady || in.ready_ticket != entry.ticket) continue;
       if (in.leased && !locks_->Valid(in.lock, now)) {
-        // Its own clock ended it; kLost is on its way and will queue it again, with those behind it.
+        // Its own clock ended it; kLost is on its way and will queue it again, with those behind
+        // it.
         in.stage = Stage::kGranted;
         continue;
       }
@@ -285,8 +300,8 @@ void Flow::SendWrites(Now now) {
       ++static_cast<Partition*>(in.partition)->writing;
       if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
       batch->records.push_back(&in);
-      batch->items.push_back(WriteItem{&in.record, in.where, in.identity.id, in.token,
-                                       in.identity.crc});
+      batch->items.push_back(
+          WriteItem{&in.record, in.where, in.identity.id, in.token, in.identity.crc});
     }
     if (batch->records.empty()) continue;
     batch->id = next_write_++;
@@ -314,20 +329,25 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Now now) {
   if (outcome.result == WriteResult::kIdConflict) {
     observer_->OnIdConflict();
     if (options_.on_id_conflict != OnBad::kSkip || position) {
-      Block(in, {"id_conflict", "the id was processed with other content: " + outcome.detail, "",
-                 position ? "was the topic recreated? then use another pipeline name"
-                          : "mend the producer, or set on_id_conflict"}, now);
+      Block(in,
+            {"id_conflict", "the id was processed with other content: " + outcome.detail, "",
+             position ? "was the topic recreated? then use another pipeline name"
+                      : "mend the producer, or set on_id_conflict"},
+            now);
       return;
     }
   }
   if (outcome.result == WriteResult::kBadRecord) {
-    Block(in, {"bad_record", outcome.detail, "",
-               "mend the producer, the columns or the table, or move the group's offset past it"}, now);
+    Block(in,
+          {"bad_record", outcome.detail, "",
+           "mend the producer, the columns or the table, or move the group's offset past it"},
+          now);
     return;
   }
   if (outcome.result == WriteResult::kCommitted) {
     if (in.hinted) observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
-    if (in.record.timestamp) observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
+    if (in.record.timestamp)
+      observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
     observer_->OnProcessed(ProcessedResult::kDone, 1);
   } else {
     if (outcome.result == WriteResult::kFenced) observer_->OnOutputFencing();
@@ -346,8 +366,12 @@ void Flow::MarkDone(InFlight& in, Now now) {
     locks_->Done(in.lock, in.identity.crc, options_.remember_done, now);
   } else if (in.lease_lost) {
     scratch_ = LockName(options_.pipeline, in.identity.id);
-    locks_->MarkDone({.name = scratch_, .token = in.token, .crc = in.identity.crc,
-                      .remember = options_.remember_done, .after_loss = true}, now);
+    locks_->MarkDone({.name = scratch_,
+                      .token = in.token,
+                      .crc = in.identity.crc,
+                      .remember = options_.remember_done,
+                      .after_loss = true},
+                     now);
   }
   in.leased = in.lease_lost = false;
   in.lock = {};

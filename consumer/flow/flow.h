@@ -1,16 +1,17 @@
-// The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the offset.
-// Read flow.cc from top to bottom: it is the way of a record.
+// The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the
+// offset. Read flow.cc from top to bottom: it is the way of a record.
 //
-//   delivered → identified → queued → locking → leased (or hinted: the name is DONE) → writing → finished
+//   delivered → identified → queued → locking → leased (or hinted: the name is DONE) → writing →
+//   finished
 //
 // A host (consumer/worker.cc, the simulator) hands in what happened (records, lock events, written
-// batches, time) on one thread, then takes actions() and carries them out. The LockCore beside it is
-// driven by the same host.
+// batches, time) on one thread, then takes actions() and carries them out. The LockCore beside it
+// is driven by the same host.
 //
 // Invariants (PROTOCOL.md): leases are held only as a prefix of an order chain; the watermark never
 // passes a delivered record that is not finished; with a ledger a record is finished only after its
-// transaction is known to be committed, and DONE is sent only then; a record of an assignment that is
-// over changes nothing any more.
+// transaction is known to be committed, and DONE is sent only then; a record of an assignment that
+// is over changes nothing any more.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,8 @@ struct FlowOptions {
   Millis lock_wait{30'000};
   Millis remember_done{300'000};
   Millis commit_interval{1000};
-  std::size_t write_batch = 500;   // records a transaction
-  std::size_t writes_out = 2;      // transactions handed to the output at a time
+  std::size_t write_batch = 500;  // records a transaction
+  std::size_t writes_out = 2;     // transactions handed to the output at a time
 };
 FlowOptions FlowOptionsOf(const PipelineOptions& options);
 
@@ -78,7 +79,8 @@ class Flow {
   void OnAssigned(const std::vector<AssignedPartition>& partitions, Now now);
   // Finishes what holds a lease, gives back the rest; `drained` follows at the latest at `deadline`
   // (at once when lost, with nothing to commit).
-  void OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline, Now now);
+  void OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline,
+                 Now now);
   void OnRecords(std::vector<Record> records, Now now);
   void OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now);
   void OnHighWatermark(const std::vector<PartitionEnd>& ends);

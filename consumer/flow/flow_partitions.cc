@@ -66,7 +66,8 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     if (found == partitions_.end()) continue;
     Partition& partition = *found->second;
     partition.revoking = true;
-    // Only the leased prefix of each chain is finished; the rest leaves no trace for the next owner.
+    // Only the leased prefix of each chain is finished; the rest leaves no trace for the next
+    // owner.
     for (InFlight* in : partition.records) {
       if (in->stage == Stage::kLocking || in->stage == Stage::kGranted) BackToQueue(*in, now);
     }

@@ -114,7 +114,8 @@ void Writer::Tell(bool up, const std::string& reason) {
   if (!up) observer_->OnNote(locking::Severity::kWarn, "output_unavailable", reason);
   if (up_ == up) return;
   if (up && up_.has_value()) {
-    observer_->OnNote(locking::Severity::kInfo, "output_available", "the output takes writes again");
+    observer_->OnNote(locking::Severity::kInfo, "output_available",
+                      "the output takes writes again");
   }
   up_ = up;
   state_(up, reason);

@@ -1,6 +1,6 @@
 // Runs an Output on a thread of its own: takes batches in order, writes each until its outcome is
-// known, and hands them back. A batch is never given up while the writer runs: a database that is away,
-// full, or refuses is waited for, with back-off, and said once in a while in one line.
+// known, and hands them back. A batch is never given up while the writer runs: a database that is
+// away, full, or refuses is waited for, with back-off, and said once in a while in one line.
 #pragma once
 
 #include <condition_variable>

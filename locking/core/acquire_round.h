@@ -21,8 +21,8 @@ class AcquireRound {
   // slow node is heard, and even splits are decided by the tokens rather than by the network).
   Verdict OnReply(NodeIndex node, const Reply& reply);
 
-  // After kLost: nobody else has a majority, and no higher token than ours was seen: asking the nodes
-  // in the way again can still win, since the others will abort (an even split resolves).
+  // After kLost: nobody else has a majority, and no higher token than ours was seen: asking the
+  // nodes in the way again can still win, since the others will abort (an even split resolves).
   [[nodiscard]] bool WorthAskingAgain() const;
   // The contended nodes, asked again: their answers count anew.
   NodeSet AskAgain();
@@ -35,11 +35,14 @@ class AcquireRound {
   [[nodiscard]] Millis done_rest() const { return done_rest_; }
   // The lowest floor that a majority's floors stay at or below: T must exceed it to be grantable.
   [[nodiscard]] Token NeededFloor() const;
-  [[nodiscard]] Token floor_at(NodeIndex node) const { return floors_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] Token floor_at(NodeIndex node) const {
+    return floors_[static_cast<std::size_t>(node)];
+  }
   // A majority refused the token for its distance from their clocks.
   [[nodiscard]] bool RefusedForClock() const { return Count(refused_clock_) >= Quorum(nodes_); }
   [[nodiscard]] RoundResult Result(Verdict verdict) const;
-  // Why there was no quorum to ask, for results other than acquired, contended, done, stale, refused.
+  // Why there was no quorum to ask, for results other than acquired, contended, done, stale,
+  // refused.
   [[nodiscard]] QuorumFailure Failure() const;
 
  private:

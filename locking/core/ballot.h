@@ -1,5 +1,6 @@
 // The count of one vote among N nodes, with three answers: pending, won, lost. A plain value.
-// Shaped after etcd raft's quorum package: the count is of the configured nodes, whoever is reachable.
+// Shaped after etcd raft's quorum package: the count is of the configured nodes, whoever is
+// reachable.
 #pragma once
 
 #include <bit>

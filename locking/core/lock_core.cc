@@ -126,13 +126,24 @@ void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
   --slot.outstanding;
   if (Creates(reply.kind)) slot.creating = Without(slot.creating, Bit(node));
   switch (reply.kind) {
-    case OpKind::kAcquire: OnAcquireReply(index, node, reply, now); break;
-    case OpKind::kFill: OnFillReply(index, node, reply, now); break;
-    case OpKind::kExtend: OnExtendReply(index, node, reply, now); break;
-    case OpKind::kRelease: OnFreedReply(index, node, reply, now); break;
-    case OpKind::kDone: OnMarkedReply(index, node, reply); break;
+    case OpKind::kAcquire:
+      OnAcquireReply(index, node, reply, now);
+      break;
+    case OpKind::kFill:
+      OnFillReply(index, node, reply, now);
+      break;
+    case OpKind::kExtend:
+      OnExtendReply(index, node, reply, now);
+      break;
+    case OpKind::kRelease:
+      OnFreedReply(index, node, reply, now);
+      break;
+    case OpKind::kDone:
+      OnMarkedReply(index, node, reply);
+      break;
     case OpKind::kAbort:
-    case OpKind::kForget: break;
+    case OpKind::kForget:
+      break;
   }
   FreeIfQuiet(index);
 }

@@ -1,17 +1,19 @@
-// The client's half of fenced Redlock for any number of locks at once, sans-IO: values in, operations
-// and events out, clocks passed in. The same code runs in the service, the library and the simulator.
+// The client's half of fenced Redlock for any number of locks at once, sans-IO: values in,
+// operations and events out, clocks passed in. The same code runs in the service, the library and
+// the simulator.
 //
 // A host (locking/redis/engine.h, tests/support/simulator) does this, on one thread:
 //   1. hand in what happened: Acquire/Done/Release/… from users, OnReplies and the On… of store()
 //      from nodes, OnTime when NextTime() is reached;
-//   2. for each node that is open and has no call out: TakeBatch, send it, later hand back one Reply
+//   2. for each node that is open and has no call out: TakeBatch, send it, later hand back one
+//   Reply
 //      for every Op of it, whatever happened;
 //   3. drain events() and act on them; go to 1.
 //
-// Life of a lock: Acquire → rounds, with jittered waits between them → Leased → (extended at a third
-// of its ttl) → Done or Release → ended. It may be Lost in between, once, and never comes back.
-// After the event that ends it (kDone, kGaveUp, kLost, kReleased, kCompleted) its LockId means
-// nothing any more; calls with it are ignored.
+// Life of a lock: Acquire → rounds, with jittered waits between them → Leased → (extended at a
+// third of its ttl) → Done or Release → ended. It may be Lost in between, once, and never comes
+// back. After the event that ends it (kDone, kGaveUp, kLost, kReleased, kCompleted) its LockId
+// means nothing any more; calls with it are ignored.
 //
 // Speed: no allocation a lock in the steady state (slots are reused, names keep their capacity).
 #pragma once
@@ -94,9 +96,9 @@ class LockCore {
   void Release(LockId lock, Now now);
   // The work is complete: marks the name DONE on all nodes. kCompleted follows.
   void Done(LockId lock, ContentCrc crc, Millis remember, Now now);
-  // Marks a name DONE without a lease of it: to carry a mark that was heard (kDone) to a majority, with
-  // the rest of its time, and after an effect that stands although its lease was lost meanwhile.
-  // kCompleted follows, with `cookie`.
+  // Marks a name DONE without a lease of it: to carry a mark that was heard (kDone) to a majority,
+  // with the rest of its time, and after an effect that stands although its lease was lost
+  // meanwhile. kCompleted follows, with `cookie`.
   LockId MarkDone(const MarkSpec& spec, Now now);
   void ExtendNow(LockId lock, Now now);  // by hand; the outcome is seen in ValidUntil or kLost
   void SetPhase(LockId lock, Phase phase);
@@ -117,7 +119,8 @@ class LockCore {
   // The node stopped answering (or answers again): while it is stalled, operations that must not
   // come late (acquire, extend, fill) fail at once, the others wait in order, up to a limit.
   void OnStalled(NodeIndex node, bool stalled, Now now);
-  void OnDisconnected(NodeIndex node, Now now);  // everything queued for it fails (also tells store())
+  void OnDisconnected(NodeIndex node,
+                      Now now);  // everything queued for it fails (also tells store())
 
   // --- time and events -----------------------------------------------------------------------
   void OnTime(Now now);
@@ -133,13 +136,13 @@ class LockCore {
   static constexpr Millis kClockCheckInterval{1000};
 
   enum class State : std::uint8_t {
-    kUnused,    // in the free list
-    kWaiting,   // no round is out: in back-off, or for a quorum to be available
-    kAsking,    // an acquire round is out
-    kHeld,      // leased
-    kMarking,   // done was sent
-    kFreeing,   // release was sent
-    kEnded,     // the user was told; unanswered operations keep the slot
+    kUnused,   // in the free list
+    kWaiting,  // no round is out: in back-off, or for a quorum to be available
+    kAsking,   // an acquire round is out
+    kHeld,     // leased
+    kMarking,  // done was sent
+    kFreeing,  // release was sent
+    kEnded,    // the user was told; unanswered operations keep the slot
   };
 
   struct Slot {
@@ -150,21 +153,21 @@ class LockCore {
     Phase phase = Phase::kWaiting;
     bool watchdog = true;
     bool awaiting_quorum = false;
-    bool asking_again = false;    // an even split: asked again at `due`
-    bool wiped_seen = false;      // an extension found a node without our key
-    std::uint8_t backoff = 0;     // k of the wait in [0, min(1 s, base * 2^k)]
-    std::uint16_t round = 0;      // every reply names its round; older ones change nothing
+    bool asking_again = false;  // an even split: asked again at `due`
+    bool wiped_seen = false;    // an extension found a node without our key
+    std::uint8_t backoff = 0;   // k of the wait in [0, min(1 s, base * 2^k)]
+    std::uint16_t round = 0;    // every reply names its round; older ones change nothing
     std::uint16_t outstanding = 0;
-    NodeSet holds = 0;            // nodes whose HELD of ours is known
-    NodeSet may_hold = 0;         // … or possible
-    NodeSet creating = 0;         // nodes with an acquire or fill of ours on the way
-    NodeSet free_after = 0;       // nodes to be freed as soon as that one is answered
-    NodeSet left_out = 0;         // nodes whose floor is not believable
+    NodeSet holds = 0;       // nodes whose HELD of ours is known
+    NodeSet may_hold = 0;    // … or possible
+    NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
+    NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
+    NodeSet left_out = 0;    // nodes whose floor is not believable
     Token token;
     Nonce nonce;
     ContentCrc crc = 0;
     Millis ttl{0};
-    Instant started;              // just before the token was drawn
+    Instant started;  // just before the token was drawn
     Instant first_try;
     Instant leased_at;
     Instant give_up_at;
@@ -172,7 +175,7 @@ class LockCore {
     Instant due = Instant::max();        // the next thing that time does to this lock
     Instant scheduled = Instant::max();  // its entry in the timer heap
     AcquireRound ask;
-    Ballot ballot;                // of the extension, release or done that is out
+    Ballot ballot;  // of the extension, release or done that is out
     NodeSet stolen = 0;
     NodeSet gone = 0;
     NodeSet late = 0;
@@ -184,7 +187,7 @@ class LockCore {
   struct NodeQueue {
     std::vector<Op> urgent;  // extensions
     std::vector<Op> ops;
-    std::size_t head = 0;    // ops before this were taken
+    std::size_t head = 0;  // ops before this were taken
     bool stalled = false;
     [[nodiscard]] bool Empty() const { return urgent.empty() && head == ops.size(); }
   };

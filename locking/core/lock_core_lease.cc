@@ -110,8 +110,8 @@ void LockCore::Lose(std::uint32_t index, LossReason reason, Now now) {
   LeaveHeld(index, now);
   if (observer_ != nullptr && now.boot < slot.valid_until) observer_->OnLoss(reason);
   Emit(index, LockEvent::Kind::kLost).loss = reason;
-  // The work may still be running: nothing is freed, so that the nodes keep others out for as long as
-  // they promised. Only what is still on the way is, since it would outlive the lease.
+  // The work may still be running: nothing is freed, so that the nodes keep others out for as long
+  // as they promised. Only what is still on the way is, since it would outlive the lease.
   slot.free_after |= slot.creating;
   End(index);
 }
@@ -181,8 +181,8 @@ void LockCore::OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& re
   TellFreed(index, now);
 }
 
-// Once a quorum has freed it, or every node has answered or cannot: how the release went. A slow node
-// does not delay the answer; what is still on the way frees its node all the same.
+// Once a quorum has freed it, or every node has answered or cannot: how the release went. A slow
+// node does not delay the answer; what is still on the way frees its node all the same.
 void LockCore::TellFreed(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
   if (slot.ballot.pending() != 0 && slot.ballot.Result() != Tally::kWon) return;

@@ -15,13 +15,20 @@ constexpr std::size_t kMaxQueuedAtStalled = 65536;
 // The order of a batch: what frees or completes a name goes before what takes it.
 constexpr int SendRank(OpKind kind) {
   switch (kind) {
-    case OpKind::kExtend: return 0;
-    case OpKind::kAbort: return 1;
-    case OpKind::kRelease: return 2;
-    case OpKind::kDone: return 3;
-    case OpKind::kForget: return 4;
-    case OpKind::kAcquire: return 5;
-    case OpKind::kFill: return 6;
+    case OpKind::kExtend:
+      return 0;
+    case OpKind::kAbort:
+      return 1;
+    case OpKind::kRelease:
+      return 2;
+    case OpKind::kDone:
+      return 3;
+    case OpKind::kForget:
+      return 4;
+    case OpKind::kAcquire:
+      return 5;
+    case OpKind::kFill:
+      return 6;
   }
   return 7;
 }
@@ -92,8 +99,9 @@ void LockCore::Send(std::uint32_t index, NodeIndex node, OpKind kind) {
   const bool refused = queue.stalled && (MustNotComeLate(kind) ||
                                          queue.ops.size() - queue.head >= kMaxQueuedAtStalled);
   if (refused) {
-    failed_.push_back({node, Reply{.lock = op.lock, .round = op.round, .kind = kind,
-                                   .code = ReplyCode::kTimeout}});
+    failed_.push_back(
+        {node,
+         Reply{.lock = op.lock, .round = op.round, .kind = kind, .code = ReplyCode::kTimeout}});
   } else {
     (kind == OpKind::kExtend ? queue.urgent : queue.ops).push_back(op);
   }
@@ -134,7 +142,8 @@ std::size_t LockCore::TakeBatch(NodeIndex node, std::vector<Op>& out) {
 void LockCore::FailQueued(NodeIndex node, ReplyCode code, bool only_late_ones) {
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   const auto fail = [&](const Op& op) {
-    failed_.push_back({node, Reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = code}});
+    failed_.push_back(
+        {node, Reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = code}});
   };
   for (const Op& op : queue.urgent) fail(op);
   queue.urgent.clear();

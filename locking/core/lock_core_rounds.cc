@@ -24,12 +24,17 @@ Nanos JitteredBackoff(std::uint64_t random, Nanos round_trip, int doublings) {
 
 WaitReason ReasonOf(RoundResult result) {
   switch (result) {
-    case RoundResult::kStale: return WaitReason::kStale;
-    case RoundResult::kRefused: return WaitReason::kRefused;
-    case RoundResult::kTimeout: return WaitReason::kTimeout;
+    case RoundResult::kStale:
+      return WaitReason::kStale;
+    case RoundResult::kRefused:
+      return WaitReason::kRefused;
+    case RoundResult::kTimeout:
+      return WaitReason::kTimeout;
     case RoundResult::kNoQuorum:
-    case RoundResult::kError: return WaitReason::kUnavailable;
-    default: return WaitReason::kContended;
+    case RoundResult::kError:
+      return WaitReason::kUnavailable;
+    default:
+      return WaitReason::kContended;
   }
 }
 
@@ -101,7 +106,8 @@ void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& 
 }
 
 // The round was decided before this node answered.
-void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply,
+                                  Now now) {
   Slot& slot = slots_[index];
   if ((slot.free_after & Bit(node)) != 0) {
     slot.free_after = Without(slot.free_after, Bit(node));
@@ -168,8 +174,10 @@ void LockCore::AskAgain(std::uint32_t index, Now now) {
       Send(index, node, OpKind::kAcquire);
     } else {
       ++slot.outstanding;
-      failed_.push_back({node, Reply{.lock = IdOf(slot, index), .round = slot.round,
-                                     .kind = OpKind::kAcquire, .code = ReplyCode::kConnection}});
+      failed_.push_back({node, Reply{.lock = IdOf(slot, index),
+                                     .round = slot.round,
+                                     .kind = OpKind::kAcquire,
+                                     .code = ReplyCode::kConnection}});
     }
   }
   if (!sent) OnRoundLost(index, RoundResult::kContended, now);
@@ -230,9 +238,10 @@ void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
   clock_check_at_ = now.boot + kClockCheckInterval;
   if (observer_ == nullptr) return;
   observer_->OnQuorumFailure(QuorumFailure::kClock);
-  observer_->OnNote(Severity::kError, "clock_refused",
-                    "a majority of the lock nodes refuses this worker's clock; mend the clock (NTP) "
-                    "of this host or of the nodes; nothing is locked until then");
+  observer_->OnNote(
+      Severity::kError, "clock_refused",
+      "a majority of the lock nodes refuses this worker's clock; mend the clock (NTP) "
+      "of this host or of the nodes; nothing is locked until then");
 }
 
 void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
@@ -252,8 +261,8 @@ void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
   Schedule(index, now.boot + wait);
 }
 
-// Frees our HELD wherever it stands or may stand. Where an acquire or a fill of ours is still on the
-// way, the free follows its answer, so that it cannot be overtaken.
+// Frees our HELD wherever it stands or may stand. Where an acquire or a fill of ours is still on
+// the way, the free follows its answer, so that it cannot be overtaken.
 void LockCore::FreeNodes(std::uint32_t index, OpKind kind) {
   Slot& slot = slots_[index];
   for (NodeIndex node = 0; node < nodes_; ++node) {

@@ -10,34 +10,54 @@
 namespace fencepost::locking {
 
 enum class RoundResult : std::uint8_t {
-  kAcquired, kContended, kDone, kStale, kRefused, kNoQuorum, kTimeout, kError };
+  kAcquired,
+  kContended,
+  kDone,
+  kStale,
+  kRefused,
+  kNoQuorum,
+  kTimeout,
+  kError
+};
 enum class ExtensionResult : std::uint8_t { kExtended, kLost, kError };
 enum class LossReason : std::uint8_t { kExpired, kStolen, kNodeWiped, kClock };
 enum class ReleaseOutcome : std::uint8_t { kReleased, kExpired, kStolen, kUnknown };
 enum class QuorumFailure : std::uint8_t { kUnreachable, kTimeout, kQuarantined, kPolicy, kClock };
 enum class CommandError : std::uint8_t {
-  kTimeout, kConnection, kAuth, kOom, kReadonly, kNoscript, kOther };
+  kTimeout,
+  kConnection,
+  kAuth,
+  kOom,
+  kReadonly,
+  kNoscript,
+  kOther
+};
 // Where the work under a lease stands; the user of the lock tells the core (LockCore::SetPhase).
 enum class Phase : std::uint8_t { kWaiting, kHandling, kWriting, kReleasing };
 enum class Invariant : std::uint8_t {
-  kDoneWithoutLedger, kTokenRegressed, kCommitPastHole, kLeaseAfterLoss, kDoubleGrant };
+  kDoneWithoutLedger,
+  kTokenRegressed,
+  kCommitPastHole,
+  kLeaseAfterLoss,
+  kDoubleGrant
+};
 enum class Severity : std::uint8_t { kDebug, kInfo, kWarn, kError };
 
 class LockObserver {
  public:
   virtual ~LockObserver() = default;
   virtual void OnRound(RoundResult, Nanos /*took*/) {}
-  virtual void OnTakeover() {}                       // a granted acquire found a passed deadline
+  virtual void OnTakeover() {}  // a granted acquire found a passed deadline
   virtual void OnTokenIssued() {}
   virtual void OnLeased(Nanos /*waited, first try to lease*/) {}
   virtual void OnExtension(ExtensionResult) {}
-  virtual void OnExpired(Phase) {}                   // own clock ended an own lease
-  virtual void OnLoss(LossReason) {}                 // every loss, the expired ones too
+  virtual void OnExpired(Phase) {}    // own clock ended an own lease
+  virtual void OnLoss(LossReason) {}  // every loss, the expired ones too
   virtual void OnLeaseEnded(Nanos /*held*/, Nanos /*validity left, negative when none*/) {}
   virtual void OnReleased(ReleaseOutcome) {}
   virtual void OnCompletedAfterExpiry() {}
-  virtual void OnFencingRejection() {}               // a node refused our token as stale
-  virtual void OnQuorumFailure(QuorumFailure) {}     // a round ended for want of nodes
+  virtual void OnFencingRejection() {}            // a node refused our token as stale
+  virtual void OnQuorumFailure(QuorumFailure) {}  // a round ended for want of nodes
   virtual void OnHeld(std::int64_t /*leases held now*/) {}
   virtual void OnQuorum(bool /*available*/) {}
   virtual void OnInvariant(Invariant) {}

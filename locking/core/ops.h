@@ -1,6 +1,7 @@
 // What travels between the core and one node: operations on lock units, and what a node said.
-// The core never sees a socket; the driver (locking/redis) turns a batch of Ops into one script call
-// each kind and answers EVERY Op with exactly one Reply, in any order, also when no node answered.
+// The core never sees a socket; the driver (locking/redis) turns a batch of Ops into one script
+// call each kind and answers EVERY Op with exactly one Reply, in any order, also when no node
+// answered.
 #pragma once
 
 #include <cstdint>
@@ -32,27 +33,27 @@ struct Op {
 
 // Reply codes by operation. Codes from kTimeout on are made by the driver: no node said them.
 enum class ReplyCode : std::uint8_t {
-  kGranted,         // acquire: held by (T, N) now, or already (a resend)
-  kGrantedTakeover, // acquire: granted, and another's deadline had passed
-  kContended,       // acquire, fill: held by another; token = its token, rest = its rest
-  kStale,           // acquire: T <= floor; token = the floor
-  kRefusedAhead,    // acquire: T is beyond the node's TIME + max_skew
-  kRefusedBehind,   // acquire: T is before the node's TIME - max_skew
-  kRefusedTtl,      // acquire: ttl > the store's max_ttl
-  kDone,            // acquire, fill, extend: DONE; token and crc say whose and of what
-  kExtended,        // extend
-  kFilled,          // fill: held by (T, N) now
-  kFreed,           // abort, release, forget: was ours (forget: was DONE), is FREE now
-  kExpired,         // abort, release, extend: absent, FREE, or ours but past its deadline
-  kStolen,          // abort, release, extend: another's; left untouched
-  kMarked,          // done: DONE now, and the caller was the holder
-  kMarkedLate,      // done: DONE now, but the caller was no longer the holder
-  kAlreadyDone,     // done: was DONE with the same crc
-  kConflict,        // done: was DONE with another crc; left untouched; crc = the stored one
-  kNoSentinel,      // any: the node was wiped; counts as nothing
-  kTimeout,         // no answer within the call's timeout
-  kConnection,      // not connected, or the connection broke
-  kError,           // the node refused the call (oom, readonly, auth, …; see the observer)
+  kGranted,          // acquire: held by (T, N) now, or already (a resend)
+  kGrantedTakeover,  // acquire: granted, and another's deadline had passed
+  kContended,        // acquire, fill: held by another; token = its token, rest = its rest
+  kStale,            // acquire: T <= floor; token = the floor
+  kRefusedAhead,     // acquire: T is beyond the node's TIME + max_skew
+  kRefusedBehind,    // acquire: T is before the node's TIME - max_skew
+  kRefusedTtl,       // acquire: ttl > the store's max_ttl
+  kDone,             // acquire, fill, extend: DONE; token and crc say whose and of what
+  kExtended,         // extend
+  kFilled,           // fill: held by (T, N) now
+  kFreed,            // abort, release, forget: was ours (forget: was DONE), is FREE now
+  kExpired,          // abort, release, extend: absent, FREE, or ours but past its deadline
+  kStolen,           // abort, release, extend: another's; left untouched
+  kMarked,           // done: DONE now, and the caller was the holder
+  kMarkedLate,       // done: DONE now, but the caller was no longer the holder
+  kAlreadyDone,      // done: was DONE with the same crc
+  kConflict,         // done: was DONE with another crc; left untouched; crc = the stored one
+  kNoSentinel,       // any: the node was wiped; counts as nothing
+  kTimeout,          // no answer within the call's timeout
+  kConnection,       // not connected, or the connection broke
+  kError,            // the node refused the call (oom, readonly, auth, …; see the observer)
 };
 constexpr bool NodeAnswered(ReplyCode code) { return code < ReplyCode::kNoSentinel; }
 

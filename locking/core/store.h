@@ -17,7 +17,7 @@
 //
 // Invariants (PROTOCOL.md): a wiped or restarted node never counts before every lease that it may
 // have forgotten has ended; every write to a sentinel is a compare-and-set against what was read;
-// two clients with different node lists never both count a quorum.
+// two clients with different node lists never both count a quorum without a node in common.
 #pragma once
 
 #include <array>

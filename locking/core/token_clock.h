@@ -1,6 +1,6 @@
-// Draws fencing tokens: a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014) on the
-// wall clock, one a process. Layout: 43 bits milliseconds since 2024, 10 bits counter, 10 bits worker.
-// Tokens of one clock strictly rise. One thread.
+// Draws fencing tokens: a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014)
+// on the wall clock, one a process. Layout: 43 bits milliseconds since 2024, 10 bits counter, 10
+// bits worker. Tokens of one clock strictly rise. One thread.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,9 @@ class TokenClock {
     return Token(last_);
   }
 
-  // Makes later tokens exceed `seen`, if `seen` is believable: at most wall + max_skew. A value from a
-  // broken clock must not drag ours along (PROTOCOL.md, invariant 9). Returns whether it was believed.
+  // Makes later tokens exceed `seen`, if `seen` is believable: at most wall + max_skew. A value
+  // from a broken clock must not drag ours along (PROTOCOL.md, invariant 9). Returns whether it was
+  // believed.
   bool Lift(Token seen, WallTime wall, Millis max_skew) {
     if (seen > Token::AtWall(wall + max_skew)) return false;
     last_ = std::max(last_, seen.value());

@@ -77,6 +77,8 @@ struct Connection {
 }  // namespace
 
 struct TcpProxy::Loop {
+  ~Loop() { close(wake); }
+
   struct Weather {
     std::array<std::chrono::milliseconds, 2> delay{};
     std::array<bool, 2> black{};
@@ -85,7 +87,7 @@ struct TcpProxy::Loop {
 
   int target = 0;
   int port = 0;
-  int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // other threads write to it until the join
   std::atomic<int>* open = nullptr;
 
   std::mutex mutex;  // guards the next four
@@ -265,7 +267,6 @@ void TcpProxy::Loop::Run() {
   }
   CloseAll();
   if (listener >= 0) close(listener);
-  close(wake);
 }
 
 TcpProxy::TcpProxy(int target_port) : port_(FreePort()), loop_(std::make_unique<Loop>()) {

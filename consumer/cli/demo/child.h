@@ -1,5 +1,6 @@
-// Processes that the demo starts, and the folder they live in. Children die with the demo, however it
-// ends (PR_SET_PDEATHSIG). Start them from the main thread: the death signal is tied to the thread.
+// Processes that the demo starts, and the folder they live in. Children die with the demo, however
+// it ends (PR_SET_PDEATHSIG). Start them from the main thread: the death signal is tied to the
+// thread.
 #pragma once
 
 #include <sys/types.h>

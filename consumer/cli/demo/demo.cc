@@ -1,5 +1,5 @@
-// fencepost demo: the main job on real parts, with a worker killed and another frozen on the way, and
-// an audit at the end. Read Story from top to bottom.
+// fencepost demo: the main job on real parts, with a worker killed and another frozen on the way,
+// and an audit at the end. Read Story from top to bottom.
 #include <hiredis.h>
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <random>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "consumer/cli/command.h"
@@ -146,9 +146,8 @@ class Demo {
   }
 
   Outcome StartWorkers() {
-    auto effects = arguments_.postgres.empty()
-                       ? MakeSqliteEffects(folder_.path() / "effects.db")
-                       : MakePostgresEffects(arguments_.postgres, name_);
+    auto effects = arguments_.postgres.empty() ? MakeSqliteEffects(folder_.path() / "effects.db")
+                                               : MakePostgresEffects(arguments_.postgres, name_);
     if (!effects) return tl::unexpected(effects.error());
     effects_ = std::move(*effects);
     const std::string file = folder_.path() / "demo.yaml";
@@ -156,9 +155,9 @@ class Demo {
     team_.emplace(folder_.path(), file, arguments_.workers);
     Say(fmt::format("{} workers, output {}", arguments_.workers,
                     arguments_.postgres.empty() ? "SQLite" : "PostgreSQL"));
-    return WaitUntil("the workers join the group", [this] {
-      return team_->SumRunning().partitions == kPartitions;
-    }).map([this] { started_ = steady_clock::now(); });
+    return WaitUntil("the workers join the group",
+                     [this] { return team_->SumRunning().partitions == kPartitions; })
+        .map([this] { started_ = steady_clock::now(); });
   }
 
   [[nodiscard]] std::string PipelineYaml() const {
@@ -204,17 +203,16 @@ class Demo {
     });
   }
 
-  // With the output locked, the workers take leases for what is produced meanwhile and cannot finish:
-  // so the one that is struck does hold some.
+  // With the output locked, the workers take leases for what is produced meanwhile and cannot
+  // finish: so the one that is struck does hold some.
   tl::expected<int, Error> StrikeWhileHolding(std::size_t produce_to,
                                               const std::function<void(int)>& strike) {
     if (auto locked = effects_->Lock(); !locked) return tl::unexpected(locked.error());
     int victim = -1;
     Outcome ready = stream_->ProduceUpTo(produce_to);
     if (ready) {
-      ready = WaitUntil("a worker holds leases", [this, &victim] {
-        return (victim = team_->BusiestHolder()) >= 0;
-      });
+      ready = WaitUntil("a worker holds leases",
+                        [this, &victim] { return (victim = team_->BusiestHolder()) >= 0; });
     }
     if (ready) strike(victim);
     effects_->Unlock();
@@ -231,7 +229,7 @@ class Demo {
   }
 
   Outcome FreezeOne(std::size_t produce_to) {
-    const std::int64_t before = team_->SumRunning().takeovers;
+    const std::int64_t before = team_->Sum().takeovers;  // the frozen worker's stay as they are
     const auto victim =
         StrikeWhileHolding(produce_to, [this](int worker) { team_->Freeze(worker); });
     if (!victim) return tl::unexpected(victim.error());
@@ -239,7 +237,8 @@ class Demo {
     Say(fmt::format("froze worker-{} (SIGSTOP) while it held leases", *victim + 1));
     auto taken = WaitUntil("others take the frozen worker's records over", [this, before] {
       const Totals running = team_->SumRunning();
-      return running.takeovers > before && running.partitions == kPartitions && running.lag == 0;
+      return team_->Sum().takeovers > before && running.partitions == kPartitions &&
+             running.lag == 0;
     });
     if (!taken) return taken;
     team_->Thaw(*victim);
@@ -287,10 +286,11 @@ class Demo {
       if (steady_clock::now() < next_line_) return;
       next_line_ = steady_clock::now() + seconds(1);
       const Totals sum = team_->Sum();
-      std::printf("produced %zu, done %ld, skipped %ld, in flight %ld, contended %ld, expired %ld, "
-                  "fenced %ld, lag %ld\n",
-                  stream_->produced(), sum.processed, sum.skipped, team_->SumRunning().in_flight,
-                  sum.contended, sum.expired, sum.fenced, team_->SumRunning().lag);
+      std::printf(
+          "produced %zu, done %ld, skipped %ld, in flight %ld, contended %ld, expired %ld, "
+          "fenced %ld, lag %ld\n",
+          stream_->produced(), sum.processed, sum.skipped, team_->SumRunning().in_flight,
+          sum.contended, sum.expired, sum.fenced, team_->SumRunning().lag);
       std::fflush(stdout);
       return;
     }
@@ -382,7 +382,8 @@ int RunDemo(const DemoArguments& arguments) {
 void AddDemo(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<DemoArguments>();
   CLI::App* command = app.add_subcommand(
-      "demo", "the main job on real parts: a worker is killed, another frozen, the effects audited");
+      "demo",
+      "the main job on real parts: a worker is killed, another frozen, the effects audited");
   command->add_option("--records", arguments->records, "how many")->capture_default_str();
   command->add_option("--workers", arguments->workers, "at least 3")->capture_default_str();
   command->add_option("--seed", arguments->seed, "of the stream")->capture_default_str();

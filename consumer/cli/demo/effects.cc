@@ -38,15 +38,17 @@ class SqliteEffects final : public Effects {
   void Unlock() override { (void)Run("ROLLBACK"); }
   tl::expected<std::size_t, Error> Count() override {
     std::size_t count = 0;
-    return Run("SELECT count(*), 0 FROM effects", [&count](const char* n, const char*) {
-             count = std::strtoull(n, nullptr, 10);
-           }).map([&count] { return count; });
+    return Run("SELECT count(*), 0 FROM effects",
+               [&count](const char* n, const char*) { count = std::strtoull(n, nullptr, 10); })
+        .map([&count] { return count; });
   }
   tl::expected<std::map<std::string, int>, Error> Audit() override {
     std::map<std::string, int> rows;
-    return Run(For(kAudit, "effects"), [&rows](const char* id, const char* n) {
-             rows[id == nullptr ? "" : id] = std::atoi(n);
-           }).map([&rows] { return rows; });
+    return Run(For(kAudit, "effects"),
+               [&rows](const char* id, const char* n) {
+                 rows[id == nullptr ? "" : id] = std::atoi(n);
+               })
+        .map([&rows] { return rows; });
   }
 
  private:
@@ -84,7 +86,8 @@ class PostgresEffects final : public Effects {
   tl::expected<void, Error> Open() {
     db_ = PQconnectdb(dsn_.c_str());
     if (PQstatus(db_) != CONNECTION_OK) return Failed();
-    PQsetNoticeProcessor(db_, [](void*, const char*) {}, nullptr);
+    PQsetNoticeProcessor(
+        db_, [](void*, const char*) {}, nullptr);
     return Run("CREATE TABLE " + table_ + " (order_id text, amount bigint)");
   }
 
@@ -100,15 +103,15 @@ class PostgresEffects final : public Effects {
   void Unlock() override { (void)Run("ROLLBACK"); }
   tl::expected<std::size_t, Error> Count() override {
     std::size_t count = 0;
-    return Run("SELECT count(*), 0 FROM " + table_, [&count](const char* n, const char*) {
-             count = std::strtoull(n, nullptr, 10);
-           }).map([&count] { return count; });
+    return Run("SELECT count(*), 0 FROM " + table_,
+               [&count](const char* n, const char*) { count = std::strtoull(n, nullptr, 10); })
+        .map([&count] { return count; });
   }
   tl::expected<std::map<std::string, int>, Error> Audit() override {
     std::map<std::string, int> rows;
-    return Run(For(kAudit, table_), [&rows](const char* id, const char* n) {
-             rows[id] = std::atoi(n);
-           }).map([&rows] { return rows; });
+    return Run(For(kAudit, table_),
+               [&rows](const char* id, const char* n) { rows[id] = std::atoi(n); })
+        .map([&rows] { return rows; });
   }
 
  private:

@@ -28,8 +28,8 @@ tl::expected<void, Error> Stream::SendOne() {
       fmt::format(R"({{"order_id":"{}","amount":{},"item":"fence post"}})", id, number % 997);
   // Half of the duplicates come by another partition, as from a second producer.
   const bool astray = duplicate && random_() % 2 == 0;
-  const auto partition = static_cast<std::int32_t>(
-      (number + (astray ? 1 : 0)) % static_cast<std::size_t>(partitions_));
+  const auto partition = static_cast<std::int32_t>((number + (astray ? 1 : 0)) %
+                                                   static_cast<std::size_t>(partitions_));
   unique_.insert(id);
   ++produced_;
   return producer_->Send({.topic = topic_, .partition = partition, .key = id, .value = value});

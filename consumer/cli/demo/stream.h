@@ -1,5 +1,5 @@
-// The records that the demo produces: orders, about 5% of them a second time, some of those on another
-// partition. Deterministic by seed.
+// The records that the demo produces: orders, about 5% of them a second time, some of those on
+// another partition. Deterministic by seed.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,12 @@ namespace {
 
 std::string_view StateName(WorkerState state) {
   switch (state) {
-    case WorkerState::kKilled: return "killed";
-    case WorkerState::kFrozen: return "frozen";
-    case WorkerState::kRunning: break;
+    case WorkerState::kKilled:
+      return "killed";
+    case WorkerState::kFrozen:
+      return "frozen";
+    case WorkerState::kRunning:
+      break;
   }
   return "running";
 }

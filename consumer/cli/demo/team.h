@@ -18,7 +18,7 @@ class Team {
 
   // Asks every running worker; a dead or frozen one keeps its last answer.
   void Look();
-  [[nodiscard]] Totals Sum() const;        // of all, the dead ones' last answers included
+  [[nodiscard]] Totals Sum() const;  // of all, the dead ones' last answers included
   [[nodiscard]] Totals SumRunning() const;
   // The running worker with the most leases, or -1 when none holds any.
   [[nodiscard]] int BusiestHolder() const;

@@ -46,7 +46,7 @@ TEST_F(QuorumLockTest, SaysContendedWhileAnotherHoldsTheNameAndGetsItAfterwards)
   EXPECT_GT(later->token(), held->token());
 }
 
-class CallCounts : public LockObserver {
+class CallCounts : public NodesUp {
  public:
   std::atomic<std::size_t> acquire_calls{0};
   std::atomic<std::size_t> acquire_keys{0};
@@ -60,8 +60,7 @@ class CallCounts : public LockObserver {
 TEST_F(QuorumLockTest, TakesAThousandNamesInAFewCallsEachForItself) {
   CallCounts counts;
   auto options = Options();
-  options.observer = &counts;
-  const auto lock = Connect(options);
+  const auto lock = Connect(options, counts);
   const auto other = Connect();
   const auto taken = other->Acquire("name-500");
   ASSERT_TRUE(taken) << taken.error().Line();
@@ -81,7 +80,8 @@ TEST_F(QuorumLockTest, TakesAThousandNamesInAFewCallsEachForItself) {
   }
   EXPECT_EQ(tokens.size(), 999U);
   leases.clear();
-  ASSERT_TRUE(WaitUntil(10s, [&] { return counts.acquire_keys >= 3000; }, "all nodes' answers"));
+  ASSERT_TRUE(WaitUntil(
+      10s, [&] { return counts.acquire_keys >= 3000; }, "all nodes' answers"));
   EXPECT_LE(counts.acquire_calls, 9U);  // 512 names a call, 3 nodes, one more for good measure
 }
 
@@ -147,14 +147,17 @@ TEST_F(QuorumLockTest, LeavesNothingHeldWhereAnAcquireWasCancelledHalfWay) {
     code = Code(lock->Acquire("name", {.wait = Millis::max(), .cancel = cancel.get_token()}));
     ended = true;
   });
-  EXPECT_TRUE(WaitUntil(10s, [&] { return StateAt(2, "name") == 'H'; }, "the first grant"));
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return StateAt(2, "name") == 'H'; }, "the first grant"));
   EXPECT_FALSE(ended);
   cancel.request_stop();
-  EXPECT_TRUE(WaitUntil(5s, [&] { return ended.load(); }, "the cancelled call"));
+  EXPECT_TRUE(WaitUntil(
+      5s, [&] { return ended.load(); }, "the cancelled call"));
   caller.join();
   EXPECT_EQ(code, "cancelled");
   ResumeAll();
-  EXPECT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('F', "name"); }, "the aborts"));
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return AllNodesSay('F', "name"); }, "the aborts"));
 }
 
 TEST_F(QuorumLockTest, IsCancelledWhileItWaitsForAnotherHolder) {
@@ -204,6 +207,24 @@ TEST_F(QuorumLockTest, EndsWaitingCallsAndGivesBackItsLeasesWhenItIsDestroyed) {
   EXPECT_EQ(Code(other->Acquire("held")), "");
 }
 
+TEST_F(QuorumLockTest, IsDestroyedWithinANodeTimeoutWhenNoNodeAnswers) {
+  auto options = Options();
+  options.lock.node_timeout = 500ms;
+  auto lock = Connect(options);
+  const auto held = lock->Acquire("name");
+  ASSERT_TRUE(held);
+  PauseAll();
+  const Instant start = BootClock::now();
+  lock.reset();
+  EXPECT_LT(BootClock::now() - start, 2s);
+  EXPECT_TRUE(held->stop_token().stop_requested());
+  ResumeAll();
+  // What was sent is read in the end.
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return AllNodesSay('F', "name"); }, "the releases"))
+      << StateAt(0, "name") << StateAt(1, "name") << StateAt(2, "name");
+}
+
 TEST_F(QuorumLockTest, SaysWhatIsWrongWithTheNodes) {
   auto options = Options();
   options.redis.nodes.resize(2);
@@ -234,7 +255,8 @@ TEST_F(QuorumLockTest, SaysWhatIsWrongWithTheNodes) {
   ready = (*lock)->WaitReady(1s);
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, "no_quorum");
-  EXPECT_THAT(ready.error().what, HasSubstr(options.redis.nodes[1] + ": connect"));
+  EXPECT_THAT(ready.error().what,
+              HasSubstr(options.redis.nodes[1] + ": the lock node is away: Connection"));
 }
 
 TEST_F(QuorumLockTest, IsReadyOnlyWhereThereIsAStore) {

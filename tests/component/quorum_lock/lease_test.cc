@@ -23,7 +23,8 @@ class LeaseTest : public LockFixture {
     return std::move(*lease);
   }
   static ::testing::AssertionResult IsStopped(const Lease& lease, Millis limit) {
-    return WaitUntil(limit, [&] { return lease.stop_token().stop_requested(); }, "the loss");
+    return WaitUntil(
+        limit, [&] { return lease.stop_token().stop_requested(); }, "the loss");
   }
 };
 
@@ -48,7 +49,8 @@ TEST_F(LeaseTest, EndsByItsOwnClockWithoutAWatchdog) {
     told_at = BootClock::now();
     told = true;
   });
-  ASSERT_TRUE(WaitUntil(10s, [&] { return told.load(); }, "the loss"));
+  ASSERT_TRUE(WaitUntil(
+      10s, [&] { return told.load(); }, "the loss"));
   EXPECT_GE(told_at, end);
   EXPECT_LT(told_at, end + 2s);
   EXPECT_FALSE(lease.valid());
@@ -79,7 +81,8 @@ TEST_F(LeaseTest, IsNotExtendedWhereNoQuorumAnswers) {
   EXPECT_TRUE(lease.valid());
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
   ResumeAll();
-  EXPECT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('F', "name"); }, "the late releases"));
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return AllNodesSay('F', "name"); }, "the late releases"));
 }
 
 TEST_F(LeaseTest, IsLostWhenTheNodesLoseTheirMemory) {
@@ -154,7 +157,8 @@ TEST_F(LeaseTest, MarksTheNameDone) {
   EXPECT_EQ(Code(lease.Done()), "ended");
   EXPECT_EQ(Code(lease.Extend()), "ended");
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
-  EXPECT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('D', "name"); }, "the marks"));
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return AllNodesSay('D', "name"); }, "the marks"));
   const auto again = lock->Acquire("name", {.wait = 10s});
   ASSERT_EQ(Code(again), "done");
   EXPECT_THAT(again.error().what, ::testing::HasSubstr("0000abcd"));
@@ -173,7 +177,8 @@ TEST_F(LeaseTest, CanBeTakenAndGivenBackFromCallbacks) {
     });
   };
   next();
-  EXPECT_TRUE(WaitUntil(20s, [&] { return rounds == 20; }, "20 rounds"));
+  EXPECT_TRUE(WaitUntil(
+      20s, [&] { return rounds == 20; }, "20 rounds"));
 }
 
 }  // namespace

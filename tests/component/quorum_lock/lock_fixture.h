@@ -1,9 +1,12 @@
 // Three real nodes with a lock store that counts, and QuorumLocks on it.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -22,6 +25,15 @@ std::string Code(const tl::expected<T, Error>& result) {
   return result ? "" : result.error().code;
 }
 
+// Which nodes take part. More than a quorum is needed where a test looks at every node.
+class NodesUp : public LockObserver {
+ public:
+  std::atomic<unsigned> up{0};
+  void OnNode(NodeIndex node, bool is_up, bool /*quarantined*/) override {
+    is_up ? up |= 1U << node : up &= ~(1U << node);
+  }
+};
+
 class LockFixture : public ::testing::Test {
  protected:
   LockFixture() {
@@ -32,7 +44,8 @@ class LockFixture : public ::testing::Test {
         20s,
         [this] {
           for (std::size_t node = 0; node < nodes_.size(); ++node) {
-            if (!nodes_[node].Command({"GET", "fencepost::sentinel"}).starts_with("C")) return false;
+            if (!nodes_[node].Command({"GET", "fencepost::sentinel"}).starts_with("C"))
+              return false;
           }
           return true;
         },
@@ -48,13 +61,19 @@ class LockFixture : public ::testing::Test {
     options.creation = StoreCreation::kNever;
     return options;
   }
-  // Throws when it is refused; ready where there is a store.
-  static std::unique_ptr<QuorumLock> Connect(const QuorumLock::Options& options) {
+  // Throws when it is refused, or does not see all nodes in time.
+  static std::unique_ptr<QuorumLock> Connect(QuorumLock::Options options, NodesUp& observer) {
+    options.observer = &observer;
     auto lock = QuorumLock::Connect(options);
     if (!lock) throw std::runtime_error(lock.error().Line());
     const auto ready = (*lock)->WaitReady(20s);
     if (!ready) throw std::runtime_error(ready.error().Line());
+    testing::RequireWithin(20s, [&] { return observer.up == 0b111; }, "all nodes");
     return std::move(*lock);
+  }
+  std::unique_ptr<QuorumLock> Connect(const QuorumLock::Options& options) {
+    observers_.push_back(std::make_unique<NodesUp>());
+    return Connect(options, *observers_.back());
   }
   std::unique_ptr<QuorumLock> Connect() { return Connect(Options()); }
 
@@ -76,6 +95,7 @@ class LockFixture : public ::testing::Test {
   }
 
   RedisServers nodes_{3};
+  std::vector<std::unique_ptr<NodesUp>> observers_;
 };
 
 }  // namespace fencepost::locking

@@ -18,8 +18,7 @@ TEST_F(Readme, ShowsAnExampleThatWorks) {
 
 TEST(ReadmeText, HoldsTheExampleToTheLetter) {
   const std::string root = FENCEPOST_SOURCE_DIR;
-  const std::string example =
-      testing::ReadFile(root + "/tests/component/quorum_lock/example.cc");
+  const std::string example = testing::ReadFile(root + "/tests/component/quorum_lock/example.cc");
   ASSERT_FALSE(example.empty());
   EXPECT_THAT(testing::ReadFile(root + "/locking/README.md"), ::testing::HasSubstr(example));
 }
