@@ -24,6 +24,18 @@ std::string ReadAll(const std::filesystem::path& path) {
   return text.str();
 }
 
+bool AllThreadsStopped(pid_t pid) {
+  const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+    // "TID (NAME) STATE …"; the name may hold anything, so the state is looked for from its end.
+    const std::string stat = ReadAll(task.path() / "stat");
+    const std::size_t name_end = stat.rfind(") ");
+    if (name_end != std::string::npos && stat[name_end + 2] != 'T') return false;
+  }
+  return !error;
+}
+
 [[noreturn]] void BecomeChild(const std::vector<std::string>& command, int out, int err) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);  // Ctrl-C goes to the demo alone, which ends its children in order
@@ -86,6 +98,14 @@ Child::~Child() {
 
 void Child::Signal(int signal) const {
   if (!status_) kill(pid_, signal);
+}
+
+void Child::Freeze() const {
+  Signal(SIGSTOP);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!AllThreadsStopped(pid_) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 bool Child::Running() { return !Wait(std::chrono::milliseconds(0)).has_value(); }

@@ -85,7 +85,7 @@ void Team::Kill(int worker) {
 
 void Team::Freeze(int worker) {
   Member& member = members_[static_cast<std::size_t>(worker)];
-  member.child->Signal(SIGSTOP);
+  member.child->Freeze();
   member.state = WorkerState::kFrozen;
 }
 
