@@ -1,0 +1,168 @@
+// LockLoop: what users ask for.
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "locking/lock_loop.h"
+
+namespace fencepost::locking {
+namespace {
+
+constexpr std::size_t kMaxName = 512;
+constexpr Millis kLongestWait = std::chrono::hours(24 * 365);  // beyond: for ever
+
+QuorumLock::Result Refused(const std::string& name, std::string what, std::string hint) {
+  return tl::unexpected(Error{"refused", std::move(what), name.substr(0, 64), std::move(hint)});
+}
+
+}  // namespace
+
+void LockLoop::Acquire(const std::shared_ptr<AcquireGroup>& group) {
+  const Now now = ReadClocks();
+  const std::size_t count = group->names.size();
+  group->undecided = count;
+  group->cookies.assign(count, 0);
+  group->results.reserve(count);
+  for (const std::string& name : group->names) {
+    group->results.emplace_back(tl::unexpected(ClosedError(name)));
+  }
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string& name = group->names[i];
+    if (!seen.insert(name).second) {
+      Decide(group, i, Refused(name, "the name is listed twice", "list each name once"));
+    } else if (stopping_) {
+      Decide(group, i, tl::unexpected(ClosedError(name)));
+    } else {
+      Begin(group, i, now);
+    }
+  }
+  const std::stop_token& cancel = group->options.cancel;
+  if (group->undecided == 0 || !cancel.stop_possible()) return;
+  group->on_cancel.emplace(cancel, [mailbox = mailbox_, watch = std::weak_ptr(group)] {
+    if (auto cancelled = watch.lock()) {
+      // Not taken only when the loop closes, which ends the group too.
+      [[maybe_unused]] const bool posted =
+          mailbox->Post([cancelled](LockLoop& loop) { loop.Cancel(cancelled); });
+    }
+  });
+}
+
+void LockLoop::Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t index, Now now) {
+  const std::string& name = group->names[index];
+  const AcquireOptions& options = group->options;
+  const Millis ttl = options.ttl == Millis(0) ? options_.lock.ttl : options.ttl;
+  if (name.empty() || name.size() > kMaxName) {
+    Decide(group, index, Refused(name, fmt::format("the name has {} bytes", name.size()),
+                                 "a name has 1 to 512 bytes"));
+    return;
+  }
+  if (ttl > kMaxTtl || ttl - LockOptions::Drift(ttl) <= options_.lock.min_validity) {
+    Decide(group, index,
+           Refused(name, fmt::format("a ttl of {} ms cannot be had", ttl.count()),
+                   fmt::format("more than min_validity ({} ms), at most the store's max_ttl",
+                               options_.lock.min_validity.count())));
+    return;
+  }
+  if (options.cancel.stop_requested()) {
+    Decide(group, index, tl::unexpected(Error{"cancelled", "the acquire was cancelled", name, ""}));
+    return;
+  }
+  const Millis wait = options.wait > kLongestWait ? Millis::max() : std::max(options.wait, Millis(0));
+  const std::uint64_t cookie = ++last_cookie_;
+  group->cookies[index] = cookie;
+  Entry& entry = entries_[cookie];
+  entry.ttl = ttl;
+  entry.watchdog = options.watchdog;
+  entry.group = group;
+  entry.index = index;
+  const std::string key = Key(name);
+  entry.lock = core_.Acquire({.name = key, .cookie = cookie, .wait = wait, .ttl = ttl,
+                              .watchdog = options.watchdog},
+                             now);
+}
+
+// Ends what is not decided yet. A lease that was granted is its user's.
+void LockLoop::Cancel(const std::shared_ptr<AcquireGroup>& group) {
+  const Now now = ReadClocks();
+  for (std::size_t i = 0; i < group->cookies.size(); ++i) {
+    const auto at = entries_.find(group->cookies[i]);
+    if (at == entries_.end() || !at->second.group) continue;
+    core_.Cancel(at->second.lock, now);
+    Erase(at);
+    const std::string& name = group->names[i];
+    Decide(group, i, tl::unexpected(Error{"cancelled", "the acquire was cancelled", name, ""}));
+  }
+}
+
+void LockLoop::Extend(const LeaseState& lease, std::shared_ptr<Waiter<Settled>> waiter) {
+  const auto at = Held(lease);
+  if (at == entries_.end()) {
+    waiter->Set(tl::unexpected(lease.Why()));
+    return;
+  }
+  const Now now = ReadClocks();
+  at->second.extending.push_back(std::move(waiter));
+  LookAt(at->first, at->second, std::min(now.boot, at->second.look_at));
+  core_.ExtendNow(at->second.lock, now);
+}
+
+void LockLoop::Done(const LeaseState& lease, ContentCrc crc, Millis remember,
+                    std::shared_ptr<Waiter<Settled>> waiter) {
+  const auto at = Held(lease);
+  if (at == entries_.end()) {
+    waiter->Set(tl::unexpected(lease.Why()));
+    return;
+  }
+  at->second.ending = true;
+  at->second.marking = std::move(waiter);
+  LookAt(at->first, at->second, Instant::max());
+  const Millis kept = remember > Millis(0) ? remember : options_.lock.remember_done;
+  core_.Done(at->second.lock, crc, kept, ReadClocks());
+}
+
+void LockLoop::Release(const LeaseState& lease,
+                       const std::function<void(ReleaseOutcome)>& callback) {
+  const auto at = entries_.find(lease.cookie);
+  if (at == entries_.end() || at->second.marking) {
+    if (callback) callback(lease.Outcome());
+    return;
+  }
+  if (callback) at->second.releasing.push_back(callback);
+  if (std::exchange(at->second.ending, true)) return;
+  LookAt(at->first, at->second, Instant::max());
+  core_.Release(at->second.lock, ReadClocks());
+}
+
+void LockLoop::AwaitReady(std::shared_ptr<Waiter<Settled>> waiter) {
+  if (core_.Available()) {
+    waiter->Set({});
+  } else if (stopping_) {
+    waiter->Set(tl::unexpected(ClosedError("")));
+  } else {
+    ready_.push_back(std::move(waiter));
+  }
+}
+
+Error LockLoop::WhyNotReady() const {
+  if (auto problem = core_.store().Problem()) return *problem;
+  std::string nodes;
+  for (std::size_t i = 0; i < options_.redis.nodes.size(); ++i) {
+    const NodeStatus status = core_.store().Status(static_cast<NodeIndex>(i), ReadClocks());
+    std::string problem = status.problem;
+    if (!status.connected) {
+      problem = engine_observer_.Away(i).empty() ? "not connected yet" : engine_observer_.Away(i);
+    } else if (status.quarantined) {
+      problem = fmt::format("in quarantine for {} ms more", status.quarantine_left.count());
+    }
+    if (problem.empty()) continue;
+    nodes += fmt::format("{}{}: {}", nodes.empty() ? "" : ", ", options_.redis.nodes[i], problem);
+  }
+  return {"no_quorum", "no quorum of lock nodes can be used: " + nodes, "",
+          "`fencepost locks status` shows every node"};
+}
+
+}  // namespace fencepost::locking

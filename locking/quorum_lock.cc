@@ -1,0 +1,169 @@
+#include "locking/quorum_lock.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "locking/check.h"
+#include "locking/lock_loop.h"
+#include "locking/redis/address.h"
+
+namespace fencepost::locking {
+namespace {
+
+constexpr std::size_t kMaxNamespace = 63;
+
+Error Bad(std::string what, std::string hint) {
+  return {"bad_options", std::move(what), "", std::move(hint)};
+}
+
+bool GoodNamespace(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxNamespace &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+         });
+}
+
+std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
+  const std::size_t count = options.redis.nodes.size();
+  if (count % 2 == 0 || count > kMaxNodes) {
+    return Bad(fmt::format("{} lock nodes are listed", count),
+               "list 1, 3, 5 or 7 independent primaries");
+  }
+  std::vector<std::string> sorted = options.redis.nodes;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) return Bad(*twice + " is listed twice", "list each node once");
+  for (const std::string& node : options.redis.nodes) {
+    const auto address = ParseNodeAddress(node);
+    if (!address) return Bad(address.error().what, address.error().hint);
+  }
+  if (!GoodNamespace(options.name_space)) {
+    return Bad(fmt::format("the namespace '{}' cannot be used", options.name_space),
+               "1 to 63 of a-z, 0-9 and -");
+  }
+  const LockOptions& lock = options.lock;
+  if (lock.node_timeout <= Millis(0) || lock.min_validity < Millis(0) ||
+      lock.max_skew < Millis(0) || lock.remember_done <= Millis(0) || lock.max_ttl <= Millis(0) ||
+      lock.max_ttl > kMaxTtl) {
+    return Bad("a time of the lock options is out of range", "times are positive, max_ttl under 27h");
+  }
+  if (lock.ttl > kMaxTtl || lock.ttl - LockOptions::Drift(lock.ttl) <= lock.min_validity) {
+    return Bad(fmt::format("ttl {} ms leaves less than min_validity {} ms", lock.ttl.count(),
+                           lock.min_validity.count()),
+               "raise ttl or lower min_validity");
+  }
+  return std::nullopt;
+}
+
+// Signals are the program's business: none is handled on the lock's thread.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+struct QuorumLock::Impl {
+  std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
+  std::thread thread;
+
+  void CheckMayBlock() const {
+    FENCEPOST_CHECK(!mailbox->OnLoopThread(), "a blocking call on a QuorumLock from a callback");
+  }
+  void Post(const std::shared_ptr<AcquireGroup>& group) {
+    if (mailbox->Post([group](LockLoop& loop) { loop.Acquire(group); })) return;
+    std::vector<QuorumLock::Result> results;
+    for (const std::string& name : group->names) {
+      results.emplace_back(tl::unexpected(ClosedError(name)));
+    }
+    group->on_all(std::move(results));
+  }
+};
+
+tl::expected<std::unique_ptr<QuorumLock>, Error> QuorumLock::Connect(const Options& options) {
+  if (auto problem = ProblemOf(options)) return tl::unexpected(std::move(*problem));
+  auto impl = std::make_unique<Impl>();
+  try {
+    auto loop = std::make_unique<LockLoop>(impl->mailbox, options);
+    const SignalsBlocked blocked;
+    impl->thread = std::thread([loop = std::move(loop)] { loop->Run(); });
+  } catch (const std::exception& e) {
+    return tl::unexpected(Error{"no_thread", fmt::format("the lock cannot start: {}", e.what()), "",
+                                "raise the limits on threads and open files"});
+  }
+  return std::unique_ptr<QuorumLock>(new QuorumLock(std::move(impl)));
+}
+
+QuorumLock::QuorumLock(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+QuorumLock::~QuorumLock() {
+  impl_->CheckMayBlock();
+  const bool posted = impl_->mailbox->Post([](LockLoop& loop) { loop.Stop(); });
+  FENCEPOST_CHECK(posted, "a QuorumLock was destroyed twice");
+  impl_->thread.join();
+}
+
+tl::expected<void, Error> QuorumLock::WaitReady(Millis timeout) {
+  impl_->CheckMayBlock();
+  const auto ready = std::make_shared<Waiter<Settled>>();
+  if (!impl_->mailbox->Post([ready](LockLoop& loop) { loop.AwaitReady(ready); })) {
+    return tl::unexpected(ClosedError(""));
+  }
+  const Millis longest = std::chrono::hours(24 * 365);
+  if (auto result = ready->WaitFor(std::clamp(timeout, Millis(0), longest))) return *result;
+  const auto late = std::make_shared<Waiter<Settled>>();
+  const bool posted = impl_->mailbox->Post(
+      [late](LockLoop& loop) { late->Set(tl::unexpected(loop.WhyNotReady())); });
+  if (!posted) return tl::unexpected(ClosedError(""));
+  const Settled why = late->Wait();
+  if (auto result = ready->WaitFor(Nanos(0))) return *result;
+  return why;
+}
+
+QuorumLock::Result QuorumLock::Acquire(const std::string& name, const AcquireOptions& options) {
+  return std::move(AcquireAll({name}, options).front());
+}
+
+void QuorumLock::AcquireAsync(const std::string& name, const AcquireOptions& options,
+                              std::function<void(Result)> callback) {
+  auto group = std::make_shared<AcquireGroup>();
+  group->names = {name};
+  group->options = options;
+  group->on_all = [callback = std::move(callback)](std::vector<Result> results) {
+    callback(std::move(results.front()));
+  };
+  impl_->Post(group);
+}
+
+std::vector<QuorumLock::Result> QuorumLock::AcquireAll(const std::vector<std::string>& names,
+                                                       const AcquireOptions& options) {
+  impl_->CheckMayBlock();
+  if (names.empty()) return {};
+  const auto waiter = std::make_shared<Waiter<std::vector<Result>>>();
+  auto group = std::make_shared<AcquireGroup>();
+  group->names = names;
+  group->options = options;
+  group->on_all = [waiter](std::vector<Result> results) { waiter->Set(std::move(results)); };
+  impl_->Post(group);
+  return waiter->Wait();
+}
+
+}  // namespace fencepost::locking
