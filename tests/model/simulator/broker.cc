@@ -115,7 +115,7 @@ void Broker::TryComplete() {
     member.generation = generation_;
     std::vector<std::pair<PartitionIndex, Offset>> starts;
     for (std::size_t p = 0; p < logs.size(); ++p) {
-      if (p * count / logs.size() == place || (p % count == place && logs.size() < count)) {
+      if (p % count == place) {
         starts.emplace_back(static_cast<PartitionIndex>(p), logs[p].committed);
       }
     }

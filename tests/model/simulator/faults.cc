@@ -10,6 +10,12 @@ namespace fencepost::simulator {
 
 using std::chrono::seconds;
 
+namespace {
+
+constexpr Nanos kOperator = seconds(10);  // how often somebody looks
+
+}  // namespace
+
 void Faults::Begin() {
   const Plan& plan = world_.plan;
   node_clocks_step_ = plan.jumps.count() > 0 && world_.random.Chance(500);
@@ -158,6 +164,33 @@ void Faults::End() {
     Process& process = world_.process(i);
     process.wall_offset = std::clamp(process.wall_offset, -skew, skew);
   }
+  world_.time.In(kOperator, [this] { Operator(); });
+}
+
+// A person who does what the workers' problem line says. A node that was taken back by a worker that
+// remembered it, while another was already replacing it, can be left between two generations: safe,
+// but nobody's to decide except a person's.
+void Faults::Operator() {
+  for (int i = 0; i < world_.plan.workers; ++i) {
+    SimWorker* const worker = world_.worker(i);
+    if (worker == nullptr) continue;
+    const auto problem = worker->core().store().Problem();
+    if (!problem || problem->code != "replaced") continue;
+    for (std::size_t place = 0; place < worker->links().size(); ++place) {
+      SimNode& node = world_.node(worker->links()[place]->node().index);
+      const auto status =
+          worker->core().store().Status(static_cast<int>(place), worker->process().now());
+      if (status.problem != problem->Line()) continue;
+      world_.Note("the operator wipes node {}", node.index);
+      world_.Count("wiped by the operator");
+      node.forgot_at = world_.time.now();
+      world_.checks.OnForgot(node);
+      node.model.Wipe();
+      world_.time.In(kOperator, [this] { Operator(); });
+      return;
+    }
+  }
+  world_.time.In(kOperator, [this] { Operator(); });
 }
 
 }  // namespace fencepost::simulator

@@ -31,6 +31,7 @@ class Faults {
   void Snapshot();
   [[nodiscard]] bool MayForget() const;
   void End();
+  void Operator();
 
   World& world_;
   bool node_clocks_step_ = false;

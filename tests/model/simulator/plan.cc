@@ -21,10 +21,13 @@ void DrawTimes(Plan& plan, Random& random) {
   plan.lock.max_skew = Millis(Pick(random, std::array{100, 500, 1000}));
   plan.lock.node_timeout = Millis(Pick(random, std::array{50, 100, 200}));
   plan.lock.max_ttl = plan.lock.ttl * random.Between(1, 2);
-  plan.lock.remember_done = Millis(Pick(random, std::array{2000, 20'000, 300'000}));
+  // A mark replaces whatever stands there, another's lease and the floor too, so it must outlast both.
+  const int longest = static_cast<int>((plan.lock.max_ttl + 2 * plan.lock.max_skew).count());
+  plan.lock.remember_done = Millis(Pick(random, std::array{longest, 20'000, 300'000}));
   plan.delay = microseconds(Pick(random, std::array{100, 500, 3000}));
   plan.clock_ppm = Pick(random, std::array{0, 100, 2000});
   plan.revoke_drain = Millis(Pick(random, std::array{200, 1000, 5000}));
+  plan.write_takes = Millis(Pick(random, std::array{2, 20, 200, 1500}));
   plan.session = Millis(Pick(random, std::array{1500, 4000}));
 }
 

@@ -40,6 +40,7 @@ struct Plan {
   consumer::FlowOptions flow;
   Nanos revoke_drain{0};
   Nanos session{0};
+  Nanos write_takes{0};  // at most
 
   // The trouble; each 0 for never, else the mean time between two.
   Nanos faults_end{0};

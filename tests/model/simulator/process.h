@@ -32,14 +32,15 @@ class Process {
 
   [[nodiscard]] locking::Now now() const {
     const Nanos now = time_.now();
-    return {locking::Instant(boot_base + now + now / 1'000'000 * ppm),
-            kStart + std::chrono::floor<Millis>(now + wall_offset)};
+    return {locking::Instant(boot_base + now + Slew(now, ppm)),
+            kStart + std::chrono::floor<Millis>(now + Slew(now, ppm) + wall_offset)};
   }
   // When its BOOTTIME shows this; never before.
   [[nodiscard]] Nanos TrueTime(locking::Instant boot) const {
+    if (boot <= now().boot) return time_.now();
     const Nanos shown = boot.time_since_epoch() - boot_base;
-    Nanos at = shown - shown / 1'000'000 * ppm;
-    while (at + at / 1'000'000 * ppm < shown) at += microseconds(1);
+    Nanos at = std::max(time_.now(), shown - Slew(shown, ppm) - microseconds(50));
+    while (at + Slew(at, ppm) < shown) at += microseconds(1);
     return at;
   }
 

@@ -39,12 +39,17 @@ std::optional<std::uint64_t> FromEnvironment(const char* name) {
 
 }  // namespace
 
-std::optional<std::string> RunSeed(std::uint64_t seed) {
+std::optional<std::string> RunSeed(std::uint64_t seed, std::map<std::string, int>* counts) {
   std::signal(SIGABRT, TellSeed);
   std::signal(SIGSEGV, TellSeed);
   running_seed = seed;
   const auto plan = MakePlan(seed);
-  if (!World(plan, false).Run()) return std::nullopt;
+  World world(plan, false);
+  const auto failed = world.Run();
+  if (counts != nullptr) {
+    for (const auto& [what, count] : world.counts()) (*counts)[what] += count;
+  }
+  if (!failed) return std::nullopt;
   World again(plan, true);  // the same once more, and written down
   const auto violation = again.Run();
   if (!violation) return fmt::format("seed {}: it failed, but not the second time", seed);

@@ -1,6 +1,7 @@
 // One lock node of the simulated world: the memory and rules of NodeModel, and what can befall it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,14 @@ namespace fencepost::simulator {
 // The wall clock at virtual time 0.
 inline constexpr locking::WallTime kStart{Millis(1'800'000'000'000)};
 
+// By how much a clock is off that runs fast (or slow) by `ppm` for ten seconds, then is slewed back
+// for ten: rates differ, but no clock leaves the others for good.
+constexpr Nanos Slew(Nanos now, int ppm) {
+  constexpr Nanos kPeriod = std::chrono::seconds(20);
+  const Nanos phase = now % kPeriod;
+  return std::min(phase, kPeriod - phase) / 1'000'000 * ppm;
+}
+
 struct SimNode {
   SimNode(int node_index, std::string run_id) : index(node_index), model(std::move(run_id)) {}
 
@@ -24,18 +33,18 @@ struct SimNode {
   bool up = true;
   bool frozen = false;
   int incarnation = 0;  // connections belong to one
-  int ppm = 0;          // how much faster than true time its clock runs
+  int ppm = 0;          // how fast its clock runs, by Slew
   Nanos offset{0};      // of its clock
   Nanos forgot_at{-1};  // when it last forgot, or its clock last stepped
   std::vector<std::function<void()>> backlog;  // calls that came while it was frozen
 
   [[nodiscard]] locking::WallTime Wall(Nanos now) const {
-    return kStart + std::chrono::floor<Millis>(now + now / 1'000'000 * ppm + offset);
+    return kStart + std::chrono::floor<Millis>(now + Slew(now, ppm) + offset);
   }
   // When its clock shows this time.
   [[nodiscard]] Nanos TrueTime(locking::WallTime wall) const {
     const Nanos shown = Nanos(wall - kStart) - offset;
-    return shown - shown / 1'000'000 * ppm;
+    return shown - Slew(shown, ppm);
   }
 };
 

@@ -187,4 +187,16 @@ void SimWorker::OnInvariant(locking::Invariant invariant) {
   }
 }
 
+void SimWorker::OnTakeover() { world_.Count("takeovers"); }
+void SimWorker::OnLoss(locking::LossReason reason) { world_.Count("losses", reason); }
+void SimWorker::OnRound(locking::RoundResult result, Nanos) { world_.Count("rounds", result); }
+void SimWorker::OnReleased(locking::ReleaseOutcome outcome) { world_.Count("releases", outcome); }
+void SimWorker::OnExtension(locking::ExtensionResult result) { world_.Count("extensions", result); }
+void SimWorker::OnQuorumFailure(locking::QuorumFailure why) { world_.Count("no quorum", why); }
+void SimWorker::OnCompletedAfterExpiry() { world_.Count("completed after expiry"); }
+void SimWorker::OnRestartDetected(locking::NodeIndex) { world_.Count("restarts detected"); }
+void SimWorker::OnDedupeSkip(consumer::DedupeSource source) { world_.Count("skips", source); }
+void SimWorker::OnOutputFencing() { world_.Count("fenced by the output"); }
+void SimWorker::OnIdConflict() { world_.Count("id conflicts"); }
+
 }  // namespace fencepost::simulator

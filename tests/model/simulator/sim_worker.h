@@ -47,7 +47,19 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Watch();
   void CarryOut(consumer::FlowActions actions);
 
+  // As an observer: what the shipped code reports.
   void OnInvariant(locking::Invariant invariant) override;
+  void OnTakeover() override;
+  void OnLoss(locking::LossReason reason) override;
+  void OnRound(locking::RoundResult result, Nanos took) override;
+  void OnReleased(locking::ReleaseOutcome outcome) override;
+  void OnExtension(locking::ExtensionResult result) override;
+  void OnQuorumFailure(locking::QuorumFailure failure) override;
+  void OnCompletedAfterExpiry() override;
+  void OnRestartDetected(locking::NodeIndex node) override;
+  void OnDedupeSkip(consumer::DedupeSource source) override;
+  void OnOutputFencing() override;
+  void OnIdConflict() override;
   void AwaitMarks(Nanos until);
 
   World& world_;

@@ -13,7 +13,6 @@ using consumer::WriteOutcome;
 
 constexpr Millis kFirstBackoff{50};
 constexpr Millis kMaxBackoff{5000};
-constexpr Millis kWriteTimeout{300};
 
 }  // namespace
 
@@ -45,8 +44,9 @@ void SimWriter::Attempt() {
     const bool trouble = world.FaultsOn() && world.random.Chance(world.plan.output_faults);
     const bool late = trouble && world.random.Chance(300);
     const bool never = trouble && !late && world.random.Chance(400);
-    const Nanos takes = late ? world.random.Time(Millis(200), Millis(1500))
-                             : world.random.Time(microseconds(300), Millis(20));
+    const Nanos limit = world.plan.write_takes + Millis(200);
+    const Nanos takes = late ? world.random.Time(limit, limit * 4)
+                             : world.random.Time(microseconds(300), world.plan.write_takes);
     world.time.In(takes, [this, &world, &process, life = process.incarnation(), attempt, never,
                           trouble, items = items_] {
       if (never) return;
@@ -56,7 +56,8 @@ void SimWriter::Attempt() {
       process.Later(Process::kOutput, world.NetDelay(),
                     [this, attempt, outcomes] { OnAnswer(attempt, outcomes); });
     });
-    if (trouble) process.Later(Process::kOutput, kWriteTimeout, [this, attempt] { OnUnavailable(attempt); });
+    if (!trouble) return;
+    process.Later(Process::kOutput, limit, [this, attempt] { OnUnavailable(attempt); });
   });
 }
 

@@ -78,10 +78,41 @@ std::optional<Violation> World::Run() {
         break;
       }
     } else if (time.now() > deadline || time.events() > kMostEvents) {
+      NoteWhatStands();
       Violate("progress", "the work does not come to its end: " + broker.Lag());
     }
   }
+  Count("events", static_cast<int>(time.events()));
+  Count("virtual milliseconds", static_cast<int>(time.now() / Millis(1)));
   return violation_;
+}
+
+void World::NoteWhatStands() {
+  for (const auto& worker : workers_) {
+    if (worker == nullptr) continue;
+    const int index = worker->process().index;
+    Note("w{}: {} in flight, room {}, available {}, held {}", index, worker->flow().in_flight(),
+         worker->flow().Room(), worker->core().Available(), worker->core().held());
+    if (const auto problem = worker->core().store().Problem()) {
+      Note("w{}: {}", index, problem->Line());
+    }
+    for (const auto& node : nodes_) {
+      for (std::size_t place = 0; place < worker->links().size(); ++place) {
+        if (&worker->links()[place]->node() != node.get()) continue;
+        const auto status =
+            worker->core().store().Status(static_cast<int>(place), worker->process().now());
+        Note("w{} node {}: connected {} open {} quarantined {} for {} ms {} {}", index, node->index,
+             status.connected, status.open, status.quarantined, status.quarantine_left.count(),
+             status.sentinel ? status.sentinel->Encode() : "-", status.problem);
+      }
+    }
+    worker->flow().ForEachRecord([&](const consumer::InFlight& in) {
+      Note("w{}: {}/{} {} stage {} leased {} hinted {} failed {} owner {} before {}", index,
+           in.where->partition, in.record.offset, in.identity.id, static_cast<int>(in.stage),
+           in.leased, in.hinted, in.round_failed, in.owner,
+           in.chain_before == nullptr ? "-" : in.chain_before->identity.id);
+    });
+  }
 }
 
 bool World::Settled() const {

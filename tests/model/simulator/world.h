@@ -7,9 +7,11 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,15 @@ class World {
     if (tracing_) Keep(fmt::format(format, std::forward<Args>(args)...));
   }
 
+  // What happened in this run, and how often: a simulator in which nothing goes wrong shows nothing.
+  void Count(const std::string& what, int by = 1) { counts_[what] += by; }
+  template <typename Enum>
+    requires std::is_enum_v<Enum>
+  void Count(const std::string& what, Enum which) {
+    Count(fmt::format("{} {}", what, static_cast<int>(which)));
+  }
+  [[nodiscard]] const std::map<std::string, int>& counts() const { return counts_; }
+
   // --- the weather -----------------------------------------------------------------------------
   [[nodiscard]] bool FaultsOn() const { return time.now() < plan.faults_end; }
   Nanos NetDelay();
@@ -76,10 +87,12 @@ class World {
  private:
   void Keep(std::string line);
   void CreateStore();
+  void NoteWhatStands();
   [[nodiscard]] bool Settled() const;
 
   const bool tracing_;
   std::deque<std::string> trace_;
+  std::map<std::string, int> counts_;
   std::optional<Violation> violation_;
   int next_run_id_ = 1;
   std::vector<std::unique_ptr<SimNode>> nodes_;

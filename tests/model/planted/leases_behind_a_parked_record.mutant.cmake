@@ -1,0 +1,7 @@
+# What is behind a record whose first round failed keeps its lease.
+set(SOURCE consumer/flow/flow.cc)
+set(FROM [=[
+    if (!held) return;
+    BackToQueue(*next, now);]=])
+set(TO [=[
+    if (!held) return;]=])
