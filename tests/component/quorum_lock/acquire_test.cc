@@ -213,6 +213,8 @@ TEST_F(QuorumLockTest, IsDestroyedWithinANodeTimeoutWhenNoNodeAnswers) {
   auto lock = Connect(options);
   const auto held = lock->Acquire("name");
   ASSERT_TRUE(held);
+  // With an acquire still unanswered somewhere, its release could not be sent in time.
+  ASSERT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('H', "name"); }, "the grants"));
   PauseAll();
   const Instant start = BootClock::now();
   lock.reset();

@@ -1,0 +1,158 @@
+// The command line of the program itself: exit codes, and what it says.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/pipeline_servers.h"
+#include "tests/support/worker_process.h"
+
+namespace fencepost::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+Finished Fencepost(std::vector<std::string> words) {
+  return RunFencepost(FENCEPOST_BINARY, std::move(words));
+}
+
+std::string GoodText(const std::string& name = "orders") {
+  PipelineText text;
+  text.name = name;
+  text.topic = "orders";
+  text.brokers = "127.0.0.1:9092";
+  text.nodes = "127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003";
+  text.dsn = "postgresql://app@127.0.0.1/shop";
+  return text.Yaml();
+}
+
+constexpr const char* kBadText = "version: 1\nname: orders\nguarante: exactly-once\n";
+
+TEST(Lint, IsSilentOnTheExample) {
+  const Finished lint = Fencepost({"lint", FENCEPOST_SOURCE_DIR "/config/examples/orders.yaml"});
+  EXPECT_EQ(lint.exit_code, 0);
+  EXPECT_EQ(lint.output + lint.error_output, "");
+}
+
+TEST(Lint, SaysFileLineAndColumnOfEachErrorInOneLine) {
+  const TempDir folder;
+  const std::string file = folder.Write("bad.yaml", GoodText() + "ledgr: {keep: 30d}\n");
+  const Finished lint = Fencepost({"lint", file});
+  EXPECT_EQ(lint.exit_code, 2);
+  EXPECT_THAT(lint.output, MatchesRegex(file + ":[0-9]+:1: error: .*ledger.*\\[[a-z0-9-]+\\]\n"));
+}
+
+TEST(Lint, WritesJsonWhenAsked) {
+  const TempDir folder;
+  const Finished lint = Fencepost({"lint", folder.Write("bad.yaml", kBadText), "--format", "json"});
+  EXPECT_EQ(lint.exit_code, 2);
+  EXPECT_FALSE(nlohmann::json::parse(lint.output).empty());
+}
+
+TEST(Lint, RefusesTwoFilesThatNameOnePipeline) {
+  const TempDir folder;
+  const std::string one = folder.Write("one.yaml", GoodText());
+  const std::string two = folder.Write("two.yaml", GoodText());
+  const std::string other = folder.Write("other.yaml", GoodText("bills"));
+  for (const char* command : {"lint", "run"}) {
+    const Finished refused = Fencepost({command, one, two});
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_THAT(refused.output + refused.error_output,
+                AllOf(HasSubstr(two), HasSubstr("orders"))) << command;
+  }
+  EXPECT_EQ(Fencepost({"lint", one, other}).exit_code, 0);
+}
+
+TEST(RunCommand, RefusesABadFileBeforeAnythingStarts) {
+  const TempDir folder;
+  const Finished run = Fencepost({"run", folder.Write("bad.yaml", kBadText), "--http", "127.0.0.1:0"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.output, "");
+  EXPECT_THAT(run.error_output, HasSubstr("bad.yaml:3:1: error:"));
+}
+
+TEST(RunCommand, RefusesAFileThatIsNotThere) {
+  const Finished run = Fencepost({"run", "/nowhere/orders.yaml"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error_output, HasSubstr("/nowhere/orders.yaml"));
+}
+
+TEST(CommandLine, EndsWithTwoWhereItIsWrong) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"run"}, {"run", "--nonsense", "x.yaml"}, {"nonsense"}, {}, {"locks"},
+           {"locks", "status"}, {"lint", "--format", "xml", "x.yaml"},
+           {"locks", "init", "--redis", "127.0.0.1:1,127.0.0.1:2"}}) {
+    const Finished wrong = Fencepost(words);
+    EXPECT_EQ(wrong.exit_code, 2) << ::testing::PrintToString(words);
+    EXPECT_THAT(wrong.error_output, MatchesRegex("fencepost: [^\n]+\n"))
+        << ::testing::PrintToString(words);
+  }
+}
+
+TEST(CommandLine, TellsItsVersion) {
+  const Finished version = Fencepost({"version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.output, ContainsRegex("^fencepost [0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+TEST(Locks, InitCreatesAStoreOnceAndSaysHowToInsist) {
+  RedisServers nodes(3);
+  const std::vector<std::string> init = {"locks", "init", "--redis", nodes.list()};
+  EXPECT_EQ(Fencepost({"locks", "status", "--redis", nodes.list()}).exit_code, 1);
+  const Finished first = Fencepost(init);
+  EXPECT_EQ(first.exit_code, 0) << first.error_output;
+  const Finished again = Fencepost(init);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.error_output, HasSubstr("--force"));
+  const Finished status = Fencepost({"locks", "status", "--redis", nodes.list()});
+  EXPECT_EQ(status.exit_code, 0) << status.error_output;
+  EXPECT_THAT(status.output, AllOf(HasSubstr(nodes[0].address()), HasSubstr(nodes[2].address()),
+                                   HasSubstr("quorum: available (2 of 3 needed)")));
+}
+
+TEST(Locks, InitWithForceWritesANewStoreAndSaysWhatItBreaks) {
+  RedisServers nodes(3);
+  InitLocks(FENCEPOST_BINARY, nodes);
+  const Finished forced = Fencepost({"locks", "init", "--force", "--redis", nodes.list()});
+  EXPECT_EQ(forced.exit_code, 0) << forced.error_output;
+  EXPECT_THAT(forced.error_output, HasSubstr("granted again"));
+}
+
+TEST(Locks, StatusFailsWithoutAQuorum) {
+  RedisServers nodes(3);
+  InitLocks(FENCEPOST_BINARY, nodes);
+  nodes[0].Kill();
+  EXPECT_EQ(Fencepost({"locks", "status", "--redis", nodes.list()}).exit_code, 0);
+  nodes[1].Kill();
+  const Finished status = Fencepost({"locks", "status", "--redis", nodes.list()});
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_THAT(status.output, HasSubstr("quorum: not available"));
+}
+
+TEST(Locks, InitCreatesNothingWhileANodeIsDown) {
+  RedisServers nodes(3);
+  nodes[2].Kill();
+  EXPECT_EQ(Fencepost({"locks", "init", "--timeout", "1", "--redis", nodes.list()}).exit_code, 1);
+  EXPECT_EQ(nodes[0].Command({"EXISTS", "fencepost::sentinel"}), "0");
+}
+
+TEST(BenchLocks, TellsItsNumbersAsJson) {
+  RedisServers nodes(3);
+  InitLocks(FENCEPOST_BINARY, nodes, "30s");
+  for (const bool done : {false, true}) {
+    std::vector<std::string> words = {"bench", "locks", "--redis", nodes.list(), "--in-flight",
+                                      "64", "--seconds", "0.5", "--json"};
+    if (done) words.emplace_back("--done");
+    const Finished bench = Fencepost(words);
+    EXPECT_EQ(bench.exit_code, 0) << bench.error_output;
+    const auto json = nlohmann::json::parse(bench.output);
+    EXPECT_GT(json.at("cycles_per_s"), 100);
+    EXPECT_GT(json.at("p50_ms"), 0);
+    EXPECT_GE(json.at("p99_ms"), json.at("p50_ms"));
+    EXPECT_EQ(json.at("errors"), 0);
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::testing

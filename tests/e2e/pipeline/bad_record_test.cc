@@ -1,0 +1,72 @@
+// A record that cannot be processed stops the pipeline before it, and says which one it is.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/pipeline/world.h"
+
+namespace fencepost::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using std::chrono::seconds;
+
+class BadRecord : public PipelineTest {
+ protected:
+  // Ten good records, then this one, then five more; all of one partition.
+  void ExpectStopAt(const std::string& bad, const std::string& word) {
+    const PipelineText text = Text(1);
+    Orders orders(Kafka().bootstrap(), name_, 1);
+    orders.Produce(10);
+    Send(0, bad);
+    orders.Produce(5);
+    for (int start = 0; start < 2; ++start) {  // a restart stops at the same place
+      WorkerProcess worker(Worker(text));
+      EXPECT_EQ(worker.Wait(seconds(40)), 1) << worker.Log();
+      EXPECT_THAT(worker.ErrorLines(),
+                  ElementsAre(AllOf(HasSubstr(name_ + "/0/10"), HasSubstr(word))));
+      EXPECT_THAT(Committed(), ElementsAre(10));
+    }
+    EXPECT_EQ(table_->Value("SELECT count(DISTINCT order_id) || ' of ' || count(*) FROM effects"
+                            " WHERE substr(order_id, 3)::int < 10 AND amount >= 0"),
+              "10 of 10");
+    EXPECT_EQ(table_->Value("SELECT count(*) FROM effects WHERE amount IN (-1, 4711)"), "0");
+  }
+};
+
+TEST_F(BadRecord, WithoutAnIdStopsTheWorkerBeforeIt) {
+  ExpectStopAt(R"({"amount":4711})", "order_id");
+}
+
+TEST_F(BadRecord, ThatIsNotJsonStopsTheWorkerBeforeIt) { ExpectStopAt("4711 \x01", "order_id"); }
+
+TEST_F(BadRecord, WithAnIdThatWasOtherContentStopsTheWorkerBeforeIt) {
+  ExpectStopAt(R"({"order_id":"o-3","amount":4711})", "id_conflict");
+}
+
+TEST_F(BadRecord, ThatTheTableRefusesStopsTheWorkerBeforeIt) {
+  ExpectStopAt(R"({"order_id":"x","amount":-1})", "effects_amount_check");
+}
+
+TEST_F(BadRecord, OfAnotherTypeThanItsColumnStopsTheWorkerBeforeIt) {
+  ExpectStopAt(R"({"order_id":"x","amount":"much"})", "much");
+}
+
+TEST_F(BadRecord, WithOtherContentIsPassedOverWhereThePipelineSaysSkip) {
+  PipelineText text = Text(1);
+  text.more = "on_id_conflict: skip\n";
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(10);
+  Send(0, R"({"order_id":"o-3","amount":4711})");
+  orders.Produce(5);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(WaitUntil(seconds(40), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
+                        "all offsets to be committed"))
+      << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 1);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 15), "");
+}
+
+}  // namespace
+}  // namespace fencepost::testing

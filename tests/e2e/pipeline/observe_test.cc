@@ -1,0 +1,68 @@
+// What operators see of a running worker.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/pipeline/world.h"
+
+namespace fencepost::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using std::chrono::seconds;
+
+class Observe : public PipelineTest {
+ protected:
+  Observe() : options_(Worker(Text(4))), worker_(options_) {
+    Orders orders(Kafka().bootstrap(), name_, 4);
+    orders.Produce(500);
+    RequireWithin(seconds(40), [this] { return CommittedToTheEnd(Kafka(), name_, name_); },
+                  "all offsets to be committed");
+  }
+
+  WorkerOptions options_;
+  WorkerProcess worker_;
+};
+
+TEST_F(Observe, PromtoolAcceptsTheMetricsPage) {
+  ProcessOptions promtool;
+  promtool.argv = {"promtool", "check", "metrics"};
+  promtool.stdin_text = worker_.Get("/metrics").body;
+  const Finished checked = RunToEnd(std::move(promtool));
+  EXPECT_EQ(checked.exit_code, 0);
+  EXPECT_EQ(checked.output, "");
+}
+
+TEST_F(Observe, TheMetricsPageTellsWhatHappened) {
+  ASSERT_TRUE(worker_.Look());
+  EXPECT_EQ(worker_.Last("fencepost_records_consumed_total", {{"pipeline", name_}}), 500);
+  EXPECT_EQ(worker_.Last("fencepost_records_processed_total", {{"result", "done"}}), 500);
+  EXPECT_EQ(worker_.Last("fencepost_redis_node_up"), 5);
+  EXPECT_EQ(worker_.Last("fencepost_ready"), 1);
+  EXPECT_GE(worker_.Last("fencepost_lock_acquisitions_total", {{"result", "acquired"}}), 500);
+}
+
+TEST_F(Observe, LiveReadyAndStatusAnswer) {
+  EXPECT_EQ(worker_.Get("/live").status, 200);
+  EXPECT_EQ(worker_.Get("/ready").status, 200);
+  const auto status = nlohmann::json::parse(worker_.Get("/status").body);
+  EXPECT_EQ(status["worker"], "worker-1");
+  EXPECT_EQ(status["ready"], true);
+  const auto& pipeline = status["pipelines"][0];
+  EXPECT_EQ(pipeline["pipeline"], name_);
+  EXPECT_EQ(pipeline["nodes"].size(), 5U);
+  EXPECT_EQ(pipeline["partitions"].size(), 4U);
+  EXPECT_THAT(pipeline["last_errors"], IsEmpty());
+}
+
+TEST_F(Observe, ATakenPortIsSaidAndNothingRuns) {
+  const std::string taken = fmt::format("127.0.0.1:{}", worker_.port());
+  const Finished second = RunFencepost(FENCEPOST_BINARY, {"run", options_.files[0], "--http", taken});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_EQ(second.output, "");
+  EXPECT_THAT(second.error_output, AllOf(HasSubstr(taken), HasSubstr("in use"), HasSubstr("--http")));
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,108 @@
+// Where a worker begins, and how it ends.
+#include <numeric>
+
+#include "tests/e2e/pipeline/world.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+
+class StartAndStop : public PipelineTest {
+ protected:
+  ::testing::AssertionResult Effects(int rows) {
+    return WaitUntil(seconds(40), [&] { return table_->Count() >= rows; },
+                     fmt::format("{} effects", rows));
+  }
+  ::testing::AssertionResult AllCommitted() {
+    return WaitUntil(seconds(40), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
+                     "all offsets to be committed");
+  }
+};
+
+TEST_F(StartAndStop, EarliestTakesWhatWasThereBefore) {
+  PipelineText text = Text(4);
+  text.order = "partition";
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  orders.Produce(50);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(Effects(50)) << worker.Log();
+  orders.Produce(50);
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 100), "");
+}
+
+TEST_F(StartAndStop, LatestTakesWhatComesAfterItsFirstStartAlsoWhileNoWorkerRuns) {
+  PipelineText text = Text(4);
+  text.order = "partition";
+  text.start_from = "latest";
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  orders.Produce(50);
+  {
+    WorkerProcess worker(Worker(text));
+    ASSERT_TRUE(WaitUntil(seconds(30), [&] {
+      return worker.Ready() && worker.Now("fencepost_partitions_assigned") == 4;
+    }, "the worker to have its partitions"))
+        << worker.Log();
+    worker.Kill();
+  }
+  orders.Produce(50);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Value("SELECT count(*) || ' from ' || min(substr(order_id, 3)::int) ||"
+                          " ' to ' || max(substr(order_id, 3)::int) FROM effects"),
+            "50 from 50 to 99");
+}
+
+TEST_F(StartAndStop, SigtermDrainsCommitsAndLeavesNothingToDoAgain) {
+  constexpr int kRecords = 40'000;
+  PipelineText text = Text(4);
+  text.order = "partition";
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  orders.Produce(kRecords);
+  {
+    WorkerProcess worker(Worker(text));
+    ASSERT_TRUE(Effects(1000)) << worker.Log();
+    EXPECT_EQ(worker.Stop(seconds(25)), 0) << worker.Log();
+  }
+  const auto committed = Committed();
+  const int done = table_->Count();
+  EXPECT_LT(done, kRecords) << "it was to be stopped in the middle";
+  EXPECT_EQ(std::accumulate(committed.begin(), committed.end(), std::int64_t{0}), done);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_dedupe_skips_total"), 0);
+  EXPECT_EQ(worker.Last("fencepost_records_processed_total", {{"result", "done"}}),
+            kRecords - done);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, kRecords), "");
+}
+
+TEST_F(StartAndStop, ASecondSigtermEndsADrainAtOnceAndLosesNothing) {
+  const PipelineText text = Text(4);
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  {
+    const TableLock lock(*table_);  // the drain cannot come to its end
+    orders.Produce(2000);
+    WorkerProcess worker(Worker(text));
+    ASSERT_TRUE(WaitUntil(seconds(30), [&] { return worker.Now("fencepost_locks_held") > 0; },
+                          "leases to be held"))
+        << worker.Log();
+    worker.Terminate();
+    ASSERT_TRUE(WaitUntil(seconds(5), [&] {
+      return worker.Readiness().find("draining") != std::string::npos;
+    }, "the worker to say that it drains"));
+    EXPECT_TRUE(worker.Running());
+    worker.Terminate();
+    EXPECT_EQ(worker.Wait(seconds(8)), 0) << worker.Log();
+  }
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 2000), "");
+}
+
+}  // namespace
+}  // namespace fencepost::testing

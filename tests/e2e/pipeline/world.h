@@ -1,0 +1,72 @@
+// The servers of this program, started once, and a topic, a table and a pipeline file for each test.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/pipeline_servers.h"
+#include "tests/support/worker_process.h"
+
+namespace fencepost::testing {
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  static KafkaBroker& Kafka() {
+    static KafkaBroker broker;
+    return broker;
+  }
+  static PostgresServer& Postgres() {
+    static PostgresServer server;
+    return server;
+  }
+  // Blessed, with a max_ttl of 3 s.
+  static RedisServers& Nodes() {
+    static const auto nodes = [] {
+      auto servers = std::make_unique<RedisServers>(5);
+      InitLocks(FENCEPOST_BINARY, *servers);
+      return servers;
+    }();
+    return *nodes;
+  }
+
+  PipelineTest() {
+    static int number = 0;
+    name_ = fmt::format("orders-{}", ++number);
+    table_ = std::make_unique<EffectsTable>(Postgres(), name_);
+  }
+
+  // A pipeline over a topic of its own.
+  PipelineText Text(int partitions) {
+    Kafka().CreateTopic(name_, partitions);
+    PipelineText text;
+    text.name = text.topic = name_;
+    text.brokers = Kafka().bootstrap();
+    text.nodes = Nodes().list();
+    text.dsn = table_->dsn();
+    return text;
+  }
+  WorkerOptions Worker(const PipelineText& text) const {
+    return {.binary = FENCEPOST_BINARY,
+            .files = {folder_.Write(text.name + ".yaml", text.Yaml())},
+            .name = "worker-1"};
+  }
+  void Send(int partition, const std::string& value) const {
+    TestProducer producer(Kafka().bootstrap());
+    producer.Send(name_, partition, "k", value);
+    producer.Flush();
+  }
+  [[nodiscard]] std::vector<std::int64_t> Committed() const {
+    return Kafka().admin().CommittedOffsets(name_, name_);
+  }
+
+  std::string name_;  // of the pipeline, its group, its topic and its database
+  TempDir folder_;
+  std::unique_ptr<EffectsTable> table_;
+};
+
+}  // namespace fencepost::testing

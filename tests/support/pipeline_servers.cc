@@ -1,0 +1,153 @@
+#include "tests/support/pipeline_servers.h"
+
+#include <libpq-fe.h>
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "tests/support/worker_process.h"
+
+namespace fencepost::testing {
+
+Orders::Orders(std::string bootstrap, std::string topic, int partitions, std::uint64_t seed,
+               double repeats)
+    : bootstrap_(std::move(bootstrap)),
+      topic_(std::move(topic)),
+      partitions_(partitions),
+      repeats_(repeats),
+      random_(seed) {}
+
+std::string Orders::Id(int order) { return fmt::format("o-{}", order); }
+int Orders::Amount(int order) { return order * 7 % 1000; }
+
+std::string Orders::Value(int order) {
+  return fmt::format(R"({{"order_id":"{}","amount":{}}})", Id(order), Amount(order));
+}
+
+void Orders::Produce(int records) {
+  constexpr std::size_t kRemembered = 2000;
+  TestProducer producer(bootstrap_, "", {{"linger.ms", "5"}});
+  for (int i = 0; i < records; ++i) {
+    const double dice = static_cast<double>(random_() % 1'000'000) / 1e6;
+    if (dice < repeats_ && !recent_.empty()) {
+      Sent again = recent_[random_() % recent_.size()];
+      if (random_() % 2 == 0) again.partition = (again.partition + 1) % partitions_;
+      Send(producer, again);
+      continue;
+    }
+    const Sent fresh{next_++, static_cast<int>(random_() % static_cast<unsigned>(partitions_))};
+    if (recent_.size() < kRemembered) {
+      recent_.push_back(fresh);
+    } else {
+      recent_[static_cast<std::size_t>(fresh.order) % kRemembered] = fresh;
+    }
+    Send(producer, fresh);
+  }
+  producer.Flush();
+}
+
+void Orders::Send(TestProducer& producer, Sent sent) {
+  TestRecord record;
+  record.topic = topic_;
+  record.partition = sent.partition;
+  record.key = fmt::format("customer-{}", sent.order % 997);
+  record.value = Value(sent.order);
+  record.headers = {{"source", "shop"}};
+  producer.Send(record);
+  ++produced_;
+}
+
+EffectsTable::EffectsTable(PostgresServer& server, std::string database)
+    : server_(server), database_(std::move(database)) {
+  server_.Exec(fmt::format("CREATE DATABASE \"{}\"", database_));
+  Exec("CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL CHECK (amount >= 0),"
+       " fence bigint)");
+}
+
+int EffectsTable::Count() const {
+  try {
+    return std::stoi(Value("SELECT count(*) FROM effects"));
+  } catch (const std::runtime_error&) {
+    return -1;
+  }
+}
+
+std::string EffectsTable::Audit(const std::string& pipeline, int unique) const {
+  const std::string wanted = fmt::format(
+      "WITH wanted AS (SELECT 'o-' || n AS order_id, n * 7 % 1000 AS amount"
+      " FROM generate_series(0, {}) n) ",
+      unique - 1);
+  const struct {
+    const char* what;
+    std::string sql;
+  } questions[] = {
+      {"orders that are lost",
+       wanted + "SELECT order_id FROM wanted EXCEPT SELECT order_id FROM effects"},
+      {"orders with more than one effect",
+       "SELECT order_id FROM effects GROUP BY order_id HAVING count(*) > 1"},
+      {"effects that nobody ordered",
+       wanted + "SELECT order_id, amount FROM effects EXCEPT SELECT order_id, amount FROM wanted"},
+      {"orders that are not in the ledger",
+       wanted + "SELECT order_id FROM wanted EXCEPT SELECT record_id FROM fencepost_ledger"
+                " WHERE pipeline = '" + pipeline + "'"},
+      {"ledger rows of no order",
+       wanted + "SELECT record_id FROM fencepost_ledger WHERE pipeline = '" + pipeline +
+           "' EXCEPT SELECT order_id FROM wanted"},
+      {"effects whose token is not the ledger's",
+       "SELECT order_id FROM effects JOIN fencepost_ledger ON record_id = order_id"
+       " AND pipeline = '" + pipeline + "' WHERE fence <> token"},
+  };
+  std::string trouble;
+  for (const auto& question : questions) {
+    const auto rows = Exec(question.sql);
+    if (rows.empty()) continue;
+    trouble += fmt::format("{}: {}, the first is {}\n", question.what, rows.size(),
+                           rows[0][0].value_or("NULL"));
+  }
+  return trouble;
+}
+
+TableLock::TableLock(const EffectsTable& table) : connection_(PQconnectdb(table.dsn().c_str())) {
+  PQclear(PQexec(connection_, "BEGIN"));
+  PGresult* const locked = PQexec(connection_, "LOCK TABLE effects IN EXCLUSIVE MODE");
+  const bool good = PQresultStatus(locked) == PGRES_COMMAND_OK;
+  PQclear(locked);
+  if (good) return;
+  const std::string why = PQerrorMessage(connection_);
+  PQfinish(connection_);
+  throw std::runtime_error("LOCK TABLE effects: " + why);
+}
+
+TableLock::~TableLock() { PQfinish(connection_); }
+
+std::string PipelineText::Yaml() const {
+  std::string text = fmt::format(
+      "version: 1\nname: {}\nguarantee: exactly-once\n"
+      "kafka:\n  brokers: [{}]\n  topics: [{}]\n  start_from: {}\n"
+      "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: 500}}\n"
+      "record_id: json:/order_id\n"
+      "lock:\n  redis: {{nodes: [{}]}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
+      name, brokers, topic, start_from, session_ms, nodes, ttl, min_validity, max_skew);
+  if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
+  text += more;
+  text += dsn.empty() ? fmt::format("output:\n  sqlite:\n    path: {}\n", sqlite_path)
+                      : fmt::format("output:\n  postgres:\n    dsn: {}\n", dsn);
+  text +=
+      "    table: effects\n"
+      "    columns: {order_id: json:/order_id, amount: json:/amount, fence: token}\n";
+  return text;
+}
+
+void InitLocks(const std::string& binary, const RedisServers& nodes, const std::string& max_ttl) {
+  const Finished done = RunFencepost(
+      binary, {"locks", "init", "--redis", nodes.list(), "--max-ttl", max_ttl});
+  if (done.exit_code == 0) return;
+  throw std::runtime_error("locks init: " + done.output + done.error_output);
+}
+
+bool CommittedToTheEnd(KafkaBroker& kafka, const std::string& group, const std::string& topic) {
+  return kafka.admin().CommittedOffsets(group, topic) == kafka.admin().EndOffsets(topic);
+}
+
+}  // namespace fencepost::testing

@@ -1,0 +1,113 @@
+// What a whole pipeline needs around it: a broker, a PostgreSQL, five lock nodes, a stream of orders,
+// and SQL of the tests' own to look at what became of them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/kafka_broker.h"
+#include "tests/support/postgres_server.h"
+#include "tests/support/redis_server.h"
+
+struct pg_conn;
+
+namespace fencepost::testing {
+
+// A stream of orders {"order_id":…,"amount":…}, deterministic by seed. About `repeats` of the
+// records are an earlier order once more with the same bytes, half of those on another partition.
+class Orders {
+ public:
+  Orders(std::string bootstrap, std::string topic, int partitions, std::uint64_t seed = 1,
+         double repeats = 0);
+
+  void Produce(int records);  // returns when all are acknowledged
+  [[nodiscard]] int produced() const { return produced_; }
+  [[nodiscard]] int unique() const { return next_; }
+  [[nodiscard]] static std::string Id(int order);
+  [[nodiscard]] static int Amount(int order);
+  [[nodiscard]] static std::string Value(int order);
+
+ private:
+  struct Sent {
+    int order;
+    int partition;
+  };
+  void Send(TestProducer& producer, Sent sent);
+
+  std::string bootstrap_;
+  std::string topic_;
+  int partitions_;
+  double repeats_;
+  std::mt19937_64 random_;
+  std::vector<Sent> recent_;
+  int produced_ = 0;
+  int next_ = 0;
+};
+
+// The table `effects` in a database of its own. It has no unique key, so that a double shows.
+class EffectsTable {
+ public:
+  EffectsTable(PostgresServer& server, std::string database);
+
+  [[nodiscard]] std::string dsn() const { return server_.dsn(database_); }
+  PostgresServer::Rows Exec(const std::string& sql) const { return server_.Exec(sql, database_); }
+  [[nodiscard]] std::string Value(const std::string& sql) const {
+    return server_.Value(sql, database_);
+  }
+  // Rows now; -1 while the server does not answer.
+  [[nodiscard]] int Count() const;
+  // Compares table and ledger with the orders 0 … unique-1, by SQL of its own. "" when each has
+  // exactly one row with its amount, and the ledger exactly their ids; else what is wrong.
+  [[nodiscard]] std::string Audit(const std::string& pipeline, int unique) const;
+
+ private:
+  PostgresServer& server_;
+  std::string database_;
+};
+
+// While it lives no worker can write an effect: they gather leases and wait.
+class TableLock {
+ public:
+  explicit TableLock(const EffectsTable& table);
+  ~TableLock();
+  TableLock(const TableLock&) = delete;
+  TableLock& operator=(const TableLock&) = delete;
+
+ private:
+  pg_conn* connection_;
+};
+
+// The text of a pipeline file over these parts. Fields that are empty are left out.
+struct PipelineText {
+  std::string name;
+  std::string brokers;
+  std::string topic;
+  std::string start_from = "earliest";
+  std::string nodes;         // A,B,C
+  std::string dsn{};         // PostgreSQL, or
+  std::string sqlite_path{}; // SQLite
+  // Short enough for tests that wait for the end of a lease, a session or a quarantine. What a
+  // dead worker held stands on the nodes for ttl + 2 * max_skew: longer than its session, so that a
+  // takeover is seen.
+  std::string ttl = "3s";
+  std::string min_validity = "1s";
+  std::string max_skew = "2s";
+  int session_ms = 4000;
+  std::string order{};
+  std::string more{};  // further top-level lines
+
+  [[nodiscard]] std::string Yaml() const;
+};
+
+// Creates the store at once with a max_ttl of 3 s; with a max_skew of 2 s a quarantine is 7 s.
+// Throws when that fails.
+void InitLocks(const std::string& binary, const RedisServers& nodes,
+               const std::string& max_ttl = "3s");
+
+// All of the group's committed offsets are the ends of the topic's partitions.
+bool CommittedToTheEnd(KafkaBroker& kafka, const std::string& group, const std::string& topic);
+
+}  // namespace fencepost::testing
