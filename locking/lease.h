@@ -51,8 +51,8 @@ class Lease {
   // empty lease is stopped.
   [[nodiscard]] std::stop_token stop_token() const;
 
-  // Extends now, to a full ttl from now (with watchdog this happens by itself). Waits for the nodes,
-  // at most two node timeouts. Errors: no_quorum (the lease lasts as long as before), lost, done,
+  // Extends now, to a full ttl from now (the watchdog does it by itself). Waits for the nodes, at
+  // most two node timeouts. Errors: no_quorum (the lease lasts as long as before), lost, done,
   // ended, closed.
   tl::expected<void, Error> Extend();
 

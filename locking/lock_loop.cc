@@ -188,8 +188,8 @@ void LockLoop::OnMarked(Entries::iterator at, const LockEvent& event) {
   if (event.majority) {
     waiter->Set({});
   } else {
-    waiter->Set(tl::unexpected(
-        Error{"no_quorum", "too few lock nodes have confirmed the mark", name, "see the lock nodes"}));
+    Error error{"no_quorum", "too few lock nodes have confirmed the mark", name, ""};
+    waiter->Set(tl::unexpected(std::move(error)));
   }
 }
 

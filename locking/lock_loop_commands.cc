@@ -71,7 +71,8 @@ void LockLoop::Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t ind
     Decide(group, index, tl::unexpected(Error{"cancelled", "the acquire was cancelled", name, ""}));
     return;
   }
-  const Millis wait = options.wait > kLongestWait ? Millis::max() : std::max(options.wait, Millis(0));
+  const bool for_ever = options.wait > kLongestWait;
+  const Millis wait = for_ever ? Millis::max() : std::max(options.wait, Millis(0));
   const std::uint64_t cookie = ++last_cookie_;
   group->cookies[index] = cookie;
   Entry& entry = entries_[cookie];

@@ -53,7 +53,8 @@ std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
   if (lock.node_timeout <= Millis(0) || lock.min_validity < Millis(0) ||
       lock.max_skew < Millis(0) || lock.remember_done <= Millis(0) || lock.max_ttl <= Millis(0) ||
       lock.max_ttl > kMaxTtl) {
-    return Bad("a time of the lock options is out of range", "times are positive, max_ttl under 27h");
+    return Bad("a time of the lock options is out of range",
+               "times are positive, max_ttl is under 27h");
   }
   if (lock.ttl > kMaxTtl || lock.ttl - LockOptions::Drift(lock.ttl) <= lock.min_validity) {
     return Bad(fmt::format("ttl {} ms leaves less than min_validity {} ms", lock.ttl.count(),

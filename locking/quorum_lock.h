@@ -1,5 +1,6 @@
-// Locks by name over N independent Redis primaries: fenced Redlock (antirez, "Distributed Locks with
-// Redis"; what is different here, and why: PROTOCOL.md). This and lease.h are the library's face.
+// Locks by name over N independent Redis primaries: fenced Redlock (antirez, "Distributed Locks
+// with Redis"; what is different here, and why: PROTOCOL.md). This and lease.h are the library's
+// face.
 //
 //   auto lock = QuorumLock::Connect({.redis = {.nodes = {"a:6379", "b:6379", "c:6379"}},
 //                                    .name_space = "billing"});
@@ -77,8 +78,8 @@ class QuorumLock {
   // `name`: 1 to 512 bytes of any kind. Waits for the outcome, at most about `wait` and a node
   // timeout. A failed or cancelled attempt is taken back on every node it may have reached.
   Result Acquire(const std::string& name, const AcquireOptions& options = {});
-  // Like it, without waiting. `callback` runs once, on the lock's thread (in this call when the lock
-  // is being destroyed); it must not block and must not throw.
+  // Like it, without waiting. `callback` runs once, on the lock's thread (in this call when the
+  // lock is being destroyed); it must not block and must not throw.
   void AcquireAsync(const std::string& name, const AcquireOptions& options,
                     std::function<void(Result)> callback);
   // Each name for itself: result i belongs to names[i], and comes when all are decided. One call a

@@ -12,7 +12,11 @@ class Readme : public LockFixture {};
 
 TEST_F(Readme, ShowsAnExampleThatWorks) {
   EXPECT_EQ(ChargeOnce(nodes_.addresses(), "invoice-7"), 0);
-  EXPECT_EQ(nodes_[0].Command({"GET", "fencepost:{billing}:invoice-7"}).at(0), 'D');
+  int marked = 0;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    marked += nodes_[node].Command({"GET", "fencepost:{billing}:invoice-7"}).starts_with("D");
+  }
+  EXPECT_GE(marked, Quorum(3));
   EXPECT_EQ(ChargeOnce(nodes_.addresses(), "invoice-7"), 0);
 }
 
