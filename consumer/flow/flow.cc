@@ -63,7 +63,7 @@ bool Flow::Identify(InFlight& in, Now now) {
   const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
   if (identified) return true;
   Block(in,
-        {"bad_record", "no record id: " + identified.error(), "",
+        {"bad_record", identified.error(), "",
          "mend the producer or record_id, or move the group's offset past it"},
         now);
   return false;
@@ -166,7 +166,8 @@ void Flow::OnHinted(InFlight& in, Now now) {
   in.hinted = true;
   in.lock = {};
   in.token = locks_->IssueToken(now);
-  if (in.stage == Stage::kLocking) Secure(in, now);
+  // Granted too: its lease may have run out meanwhile (SendWrites), and nobody else would fetch it.
+  if (in.stage == Stage::kLocking || in.stage == Stage::kGranted) Secure(in, now);
 }
 
 // A lease counts only as part of the leased prefix of its chain. Behind a record whose first round
@@ -422,19 +423,25 @@ void Flow::AdvanceWatermark(Partition& partition) {
   }
   partition.watermark =
       partition.records.empty() ? partition.position : partition.records.front()->record.offset;
+  const auto blocked = partition.blocked.find(partition.watermark);
+  if (blocked == partition.blocked.end() || !taking_) return;
+  taking_ = false;
+  actions_.stop = blocked->second;
 }
 
-// The pipeline cannot go past this record: it keeps the watermark, and the worker drains and stops.
+// The pipeline cannot go past this record: it keeps the watermark. The worker drains and stops,
+// once all that was delivered before it in its partition is finished.
 void Flow::Block(InFlight& in, Error error, Now now) {
   if (in.leased) locks_->Release(in.lock, now);
   in.leased = in.lease_lost = false;
   in.lock = {};
   in.stage = Stage::kBlocked;
-  taking_ = false;
   observer_->OnProcessed(ProcessedResult::kFailed, 1);
-  if (actions_.stop) return;
   error.where = SourceText(*in.where, in.record.offset);
-  actions_.stop = std::move(error);
+  Partition& partition = *static_cast<Partition*>(in.partition);
+  partition.blocked.emplace(in.record.offset, std::move(error));
+  LeaveOwnership(in, now);  // those with the same id must not wait for it
+  AdvanceWatermark(partition);
 }
 
 }  // namespace fencepost::consumer

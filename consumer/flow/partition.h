@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
 #include "consumer/flow/flow.h"
 
@@ -13,13 +14,14 @@ struct Flow::Partition {
   TopicPartition where;
   AssignmentEpoch epoch = 0;
   bool revoking = false;
-  std::deque<InFlight*> records;   // delivered, from the watermark on, finished ones included
-  InFlight* chain_tail = nullptr;  // order: partition
-  Offset position = 0;             // everything before it was delivered, or is not there
-  Offset watermark = 0;            // everything before it is finished
-  Offset committing = 0;           // the highest offset handed to Kafka
-  Offset committed = 0;            // the highest offset that Kafka took
-  Offset end = 0;                  // as last heard from the broker
+  std::map<Offset, Error> blocked;  // what the pipeline cannot go past, and why
+  std::deque<InFlight*> records;    // delivered, from the watermark on, finished ones included
+  InFlight* chain_tail = nullptr;   // order: partition
+  Offset position = 0;              // everything before it was delivered, or is not there
+  Offset watermark = 0;             // everything before it is finished
+  Offset committing = 0;            // the highest offset handed to Kafka
+  Offset committed = 0;             // the highest offset that Kafka took
+  Offset end = 0;                   // as last heard from the broker
   std::size_t writing = 0;
 
   // What holds a lease (or a hint) and may still be finished before the partition goes.

@@ -61,8 +61,9 @@ void Orders::Send(TestProducer& producer, Sent sent) {
 EffectsTable::EffectsTable(PostgresServer& server, std::string database)
     : server_(server), database_(std::move(database)) {
   server_.Exec(fmt::format("CREATE DATABASE \"{}\"", database_));
-  Exec("CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL CHECK (amount >= 0),"
-       " fence bigint)");
+  Exec(
+      "CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL CHECK (amount >= 0),"
+      " fence bigint)");
 }
 
 int EffectsTable::Count() const {
@@ -89,14 +90,17 @@ std::string EffectsTable::Audit(const std::string& pipeline, int unique) const {
       {"effects that nobody ordered",
        wanted + "SELECT order_id, amount FROM effects EXCEPT SELECT order_id, amount FROM wanted"},
       {"orders that are not in the ledger",
-       wanted + "SELECT order_id FROM wanted EXCEPT SELECT record_id FROM fencepost_ledger"
-                " WHERE pipeline = '" + pipeline + "'"},
-      {"ledger rows of no order",
-       wanted + "SELECT record_id FROM fencepost_ledger WHERE pipeline = '" + pipeline +
-           "' EXCEPT SELECT order_id FROM wanted"},
+       wanted +
+           "SELECT order_id FROM wanted EXCEPT SELECT record_id FROM fencepost_ledger"
+           " WHERE pipeline = '" +
+           pipeline + "'"},
+      {"ledger rows of no order", wanted +
+                                      "SELECT record_id FROM fencepost_ledger WHERE pipeline = '" +
+                                      pipeline + "' EXCEPT SELECT order_id FROM wanted"},
       {"effects whose token is not the ledger's",
        "SELECT order_id FROM effects JOIN fencepost_ledger ON record_id = order_id"
-       " AND pipeline = '" + pipeline + "' WHERE fence <> token"},
+       " AND pipeline = '" +
+           pipeline + "' WHERE fence <> token"},
   };
   std::string trouble;
   for (const auto& question : questions) {
@@ -140,14 +144,18 @@ std::string PipelineText::Yaml() const {
 }
 
 void InitLocks(const std::string& binary, const RedisServers& nodes, const std::string& max_ttl) {
-  const Finished done = RunFencepost(
-      binary, {"locks", "init", "--redis", nodes.list(), "--max-ttl", max_ttl});
+  const Finished done =
+      RunFencepost(binary, {"locks", "init", "--redis", nodes.list(), "--max-ttl", max_ttl});
   if (done.exit_code == 0) return;
   throw std::runtime_error("locks init: " + done.output + done.error_output);
 }
 
 bool CommittedToTheEnd(KafkaBroker& kafka, const std::string& group, const std::string& topic) {
-  return kafka.admin().CommittedOffsets(group, topic) == kafka.admin().EndOffsets(topic);
+  try {
+    return kafka.admin().CommittedOffsets(group, topic) == kafka.admin().EndOffsets(topic);
+  } catch (const std::runtime_error&) {
+    return false;  // the broker is not back yet
+  }
 }
 
 }  // namespace fencepost::testing

@@ -1,5 +1,5 @@
-// What a whole pipeline needs around it: a broker, a PostgreSQL, five lock nodes, a stream of orders,
-// and SQL of the tests' own to look at what became of them.
+// What a whole pipeline needs around it: a broker, a PostgreSQL, five lock nodes, a stream of
+// orders, and SQL of the tests' own to look at what became of them.
 #pragma once
 
 #include <memory>
@@ -86,9 +86,9 @@ struct PipelineText {
   std::string brokers;
   std::string topic;
   std::string start_from = "earliest";
-  std::string nodes;         // A,B,C
-  std::string dsn{};         // PostgreSQL, or
-  std::string sqlite_path{}; // SQLite
+  std::string nodes;          // A,B,C
+  std::string dsn{};          // PostgreSQL, or
+  std::string sqlite_path{};  // SQLite
   // Short enough for tests that wait for the end of a lease, a session or a quarantine. What a
   // dead worker held stands on the nodes for ttl + 2 * max_skew: longer than its session, so that a
   // takeover is seen.
@@ -107,7 +107,8 @@ struct PipelineText {
 void InitLocks(const std::string& binary, const RedisServers& nodes,
                const std::string& max_ttl = "3s");
 
-// All of the group's committed offsets are the ends of the topic's partitions.
+// All of the group's committed offsets are the ends of the topic's partitions; false while the
+// broker does not answer.
 bool CommittedToTheEnd(KafkaBroker& kafka, const std::string& group, const std::string& topic);
 
 }  // namespace fencepost::testing

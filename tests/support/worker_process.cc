@@ -41,8 +41,8 @@ WorkerProcess::WorkerProcess(const WorkerOptions& options) : name_(options.name)
   ProcessOptions process;
   process.argv = {options.binary, "run"};
   process.argv.insert(process.argv.end(), options.files.begin(), options.files.end());
-  for (const auto& [flag, value] : {std::pair<std::string, std::string>{"--http", options.http},
-                                    {"--worker", options.name}}) {
+  for (const auto& [flag, value] :
+       {std::pair<std::string, std::string>{"--http", options.http}, {"--worker", options.name}}) {
     if (value.empty()) continue;
     process.argv.push_back(flag);
     process.argv.push_back(value);

@@ -14,7 +14,7 @@ namespace fencepost::testing {
 struct WorkerOptions {
   std::string binary;  // FENCEPOST_BINARY
   std::vector<std::string> files;
-  std::string name{};              // --worker
+  std::string name{};  // --worker
   std::string http = "127.0.0.1:0";
   std::map<std::string, std::string> env{};
 };

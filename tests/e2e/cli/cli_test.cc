@@ -58,15 +58,16 @@ TEST(Lint, RefusesTwoFilesThatNameOnePipeline) {
   for (const char* command : {"lint", "run"}) {
     const Finished refused = Fencepost({command, one, two});
     EXPECT_EQ(refused.exit_code, 2) << command;
-    EXPECT_THAT(refused.output + refused.error_output,
-                AllOf(HasSubstr(two), HasSubstr("orders"))) << command;
+    EXPECT_THAT(refused.output + refused.error_output, AllOf(HasSubstr(two), HasSubstr("orders")))
+        << command;
   }
   EXPECT_EQ(Fencepost({"lint", one, other}).exit_code, 0);
 }
 
 TEST(RunCommand, RefusesABadFileBeforeAnythingStarts) {
   const TempDir folder;
-  const Finished run = Fencepost({"run", folder.Write("bad.yaml", kBadText), "--http", "127.0.0.1:0"});
+  const Finished run =
+      Fencepost({"run", folder.Write("bad.yaml", kBadText), "--http", "127.0.0.1:0"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.output, "");
   EXPECT_THAT(run.error_output, HasSubstr("bad.yaml:3:1: error:"));
@@ -80,8 +81,13 @@ TEST(RunCommand, RefusesAFileThatIsNotThere) {
 
 TEST(CommandLine, EndsWithTwoWhereItIsWrong) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"run"}, {"run", "--nonsense", "x.yaml"}, {"nonsense"}, {}, {"locks"},
-           {"locks", "status"}, {"lint", "--format", "xml", "x.yaml"},
+           {"run"},
+           {"run", "--nonsense", "x.yaml"},
+           {"nonsense"},
+           {},
+           {"locks"},
+           {"locks", "status"},
+           {"lint", "--format", "xml", "x.yaml"},
            {"locks", "init", "--redis", "127.0.0.1:1,127.0.0.1:2"}}) {
     const Finished wrong = Fencepost(words);
     EXPECT_EQ(wrong.exit_code, 2) << ::testing::PrintToString(words);
@@ -141,8 +147,8 @@ TEST(BenchLocks, TellsItsNumbersAsJson) {
   RedisServers nodes(3);
   InitLocks(FENCEPOST_BINARY, nodes, "30s");
   for (const bool done : {false, true}) {
-    std::vector<std::string> words = {"bench", "locks", "--redis", nodes.list(), "--in-flight",
-                                      "64", "--seconds", "0.5", "--json"};
+    std::vector<std::string> words = {"bench", "locks",     "--redis", nodes.list(), "--in-flight",
+                                      "64",    "--seconds", "0.5",     "--json"};
     if (done) words.emplace_back("--done");
     const Finished bench = Fencepost(words);
     EXPECT_EQ(bench.exit_code, 0) << bench.error_output;

@@ -1,15 +1,15 @@
 // A record that cannot be processed stops the pipeline before it, and says which one it is.
 #include <gmock/gmock.h>
 
-#include "tests/e2e/pipeline/world.h"
+#include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using std::chrono::seconds;
 
 class BadRecord : public PipelineTest {
  protected:
@@ -60,8 +60,9 @@ TEST_F(BadRecord, WithOtherContentIsPassedOverWhereThePipelineSaysSkip) {
   Send(0, R"({"order_id":"o-3","amount":4711})");
   orders.Produce(5);
   WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(WaitUntil(seconds(40), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
-                        "all offsets to be committed"))
+  EXPECT_TRUE(WaitUntil(
+      seconds(40), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
+      "all offsets to be committed"))
       << worker.Log();
   EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 1);
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();

@@ -4,7 +4,7 @@
 #include <functional>
 #include <random>
 
-#include "tests/e2e/pipeline/world.h"
+#include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
 namespace {
@@ -38,8 +38,9 @@ class ExactlyOnce : public PipelineTest {
     return team_.Sum("fencepost_records_processed_total");
   }
   ::testing::AssertionResult EffectsGrowBeyond(int rows) {
-    return WaitUntil(seconds(60), [&] { return table_->Count() > rows; },
-                     fmt::format("more than {} effects", rows));
+    return WaitUntil(
+        seconds(60), [&] { return table_->Count() > rows; },
+        fmt::format("more than {} effects", rows));
   }
 
   void KillOne();
@@ -64,7 +65,8 @@ void ExactlyOnce::KillOne() {
 }
 
 // Longer than the lease and the session, so that others take its records over. The table is locked
-// while it is chosen and stopped, so that it holds leases; the lock is gone before any of them ends.
+// while it is chosen and stopped, so that it holds leases; the lock is gone before any of them
+// ends.
 void ExactlyOnce::FreezeOne() {
   team_.Look();
   const double before = team_.Sum("fencepost_lock_takeovers_total");
@@ -72,28 +74,34 @@ void ExactlyOnce::FreezeOne() {
   {
     const TableLock lock(*table_);
     orders_.Produce(2000);
-    ASSERT_TRUE(WaitUntil(seconds(30), [&] {
-      for (WorkerProcess* worker : team_.Running()) {
-        if (worker->Now("fencepost_locks_held") > 100) frozen = worker;
-      }
-      return frozen != nullptr;
-    }, "a worker that holds more than 100 leases"));
+    ASSERT_TRUE(WaitUntil(
+        seconds(30),
+        [&] {
+          for (WorkerProcess* worker : team_.Running()) {
+            if (worker->Now("fencepost_locks_held") > 100) frozen = worker;
+          }
+          return frozen != nullptr;
+        },
+        "a worker that holds more than 100 leases"));
     frozen->Pause();
   }
-  EXPECT_TRUE(WaitUntil(seconds(40), [&] {
-    team_.Look();
-    return team_.Sum("fencepost_lock_takeovers_total") > before;
-  }, "others to take over what the frozen worker had leased"));
+  EXPECT_TRUE(WaitUntil(
+      seconds(40),
+      [&] {
+        team_.Look();
+        return team_.Sum("fencepost_lock_takeovers_total") > before;
+      },
+      "others to take over what the frozen worker had leased"));
   frozen->Resume();
-  EXPECT_TRUE(WaitUntil(seconds(40), [&] { return frozen->Ready(); },
-                        "the thawed worker to come back"));
+  EXPECT_TRUE(WaitUntil(
+      seconds(40), [&] { return frozen->Ready(); }, "the thawed worker to come back"));
 }
 
 void ExactlyOnce::AddOne() {
   WorkerProcess& more = team_.Add();
-  EXPECT_TRUE(WaitUntil(seconds(40), [&] {
-    return more.Now("fencepost_partitions_assigned") > 0;
-  }, "the further worker to get partitions"));
+  EXPECT_TRUE(WaitUntil(
+      seconds(40), [&] { return more.Now("fencepost_partitions_assigned") > 0; },
+      "the further worker to get partitions"));
 }
 
 // It comes back empty, under quarantine, and the other four carry on meanwhile.
@@ -102,9 +110,12 @@ void ExactlyOnce::WipeANode() {
   const std::string letter(1, static_cast<char>('a' + wiped_));
   Nodes()[static_cast<std::size_t>(wiped_)].Restart(RedisServer::Data::kWipe);
   WorkerProcess& witness = AnyRunning();
-  EXPECT_TRUE(WaitUntil(seconds(20), [&] {
-    return witness.Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 1;
-  }, "the wiped node to be quarantined"));
+  EXPECT_TRUE(WaitUntil(
+      seconds(20),
+      [&] {
+        return witness.Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 1;
+      },
+      "the wiped node to be quarantined"));
   const int rows = table_->Count();
   orders_.Produce(1000);
   EXPECT_TRUE(EffectsGrowBeyond(rows));
@@ -132,9 +143,9 @@ void ExactlyOnce::ExpectTheTruth() {
 TEST_F(ExactlyOnce, HoldsThroughKillsFreezesRebalancesAWipedNodeAndADeploy) {
   SCOPED_TRACE(fmt::format("FENCEPOST_SEED={}", Seed()));
   team_.Start(3);
-  std::vector<std::function<void()>> events = {
-      [this] { KillOne(); },   [this] { FreezeOne(); }, [this] { AddOne(); },
-      [this] { WipeANode(); }, [this] { KillOne(); },   [this] { RollThemAll(); }};
+  std::vector<std::function<void()>> events = {[this] { KillOne(); }, [this] { FreezeOne(); },
+                                               [this] { AddOne(); },  [this] { WipeANode(); },
+                                               [this] { KillOne(); }, [this] { RollThemAll(); }};
   std::shuffle(events.begin(), events.end(), random_);
   for (const auto& event : events) {
     const int rows = std::max(0, table_->Count());
@@ -144,20 +155,28 @@ TEST_F(ExactlyOnce, HoldsThroughKillsFreezesRebalancesAWipedNodeAndADeploy) {
     ASSERT_FALSE(HasFailure()) << team_.Tails();
   }
   orders_.Produce(kRecords - orders_.produced());
-  ASSERT_TRUE(WaitUntil(seconds(120), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
-                        "all offsets to be committed"))
+  ASSERT_TRUE(WaitUntil(
+      seconds(120), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
+      "all offsets to be committed"))
       << team_.Tails();
-  EXPECT_TRUE(WaitUntil(seconds(20), [&] {
-    team_.Look();
-    double lag = 0;
-    for (WorkerProcess* worker : team_.Running()) lag += worker->Last("fencepost_consumer_lag_records");
-    return lag == 0;
-  }, "the lag to be 0"));
+  EXPECT_TRUE(WaitUntil(
+      seconds(20),
+      [&] {
+        team_.Look();
+        double lag = 0;
+        for (WorkerProcess* worker : team_.Running())
+          lag += worker->Last("fencepost_consumer_lag_records");
+        return lag == 0;
+      },
+      "the lag to be 0"));
   const std::string letter(1, static_cast<char>('a' + wiped_));
-  EXPECT_TRUE(WaitUntil(seconds(20), [&] {
-    auto* witness = team_.Running().front();
-    return witness->Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 0;
-  }, "the wiped node's quarantine to end"));
+  EXPECT_TRUE(WaitUntil(
+      seconds(20),
+      [&] {
+        auto* witness = team_.Running().front();
+        return witness->Now("fencepost_redis_node_quarantined", {{"node", letter}}) == 0;
+      },
+      "the wiped node's quarantine to end"));
   EXPECT_EQ(team_.StopAll(), "");
   ExpectTheTruth();
   if (HasFailure()) ADD_FAILURE() << team_.Tails();

@@ -2,23 +2,22 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/pipeline/world.h"
+#include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using std::chrono::seconds;
 
 class Observe : public PipelineTest {
  protected:
   Observe() : options_(Worker(Text(4))), worker_(options_) {
     Orders orders(Kafka().bootstrap(), name_, 4);
     orders.Produce(500);
-    RequireWithin(seconds(40), [this] { return CommittedToTheEnd(Kafka(), name_, name_); },
-                  "all offsets to be committed");
+    EXPECT_TRUE(AllCommitted());
   }
 
   WorkerOptions options_;
@@ -58,10 +57,12 @@ TEST_F(Observe, LiveReadyAndStatusAnswer) {
 
 TEST_F(Observe, ATakenPortIsSaidAndNothingRuns) {
   const std::string taken = fmt::format("127.0.0.1:{}", worker_.port());
-  const Finished second = RunFencepost(FENCEPOST_BINARY, {"run", options_.files[0], "--http", taken});
+  const Finished second =
+      RunFencepost(FENCEPOST_BINARY, {"run", options_.files[0], "--http", taken});
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_EQ(second.output, "");
-  EXPECT_THAT(second.error_output, AllOf(HasSubstr(taken), HasSubstr("in use"), HasSubstr("--http")));
+  EXPECT_THAT(second.error_output,
+              AllOf(HasSubstr(taken), HasSubstr("in use"), HasSubstr("--http")));
 }
 
 }  // namespace

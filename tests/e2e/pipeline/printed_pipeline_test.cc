@@ -1,6 +1,6 @@
 // The smallest pipeline, as it is printed for users, with nothing but the ports replaced and the
 // largest clock error (which is a part of the quarantine) made smaller.
-#include "tests/e2e/pipeline/world.h"
+#include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
 namespace {
@@ -44,15 +44,17 @@ TEST(PrintedPipeline, WaitsOutTheQuarantineOfRestartedNodesThenRunsOnAnOlderKafk
   orders.Produce(kRecords);
   WorkerTeam team({.binary = FENCEPOST_BINARY, .files = {folder.Write("orders.yaml", text)}});
   team.Start(3);
-  EXPECT_TRUE(WaitUntil(seconds(20), [&] {
-    return team[0].Readiness().find("quarantine") != std::string::npos;
-  }, "a worker to say that the lock nodes are in quarantine"))
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return team[0].Readiness().find("quarantine") != std::string::npos; },
+      "a worker to say that the lock nodes are in quarantine"))
       << team[0].Readiness();
   EXPECT_EQ(shop.Count(), 0);
-  EXPECT_TRUE(WaitUntil(seconds(40), [&] { return team.AllReady(); }, "all workers to be ready"))
+  EXPECT_TRUE(WaitUntil(
+      seconds(40), [&] { return team.AllReady(); }, "all workers to be ready"))
       << team.Tails();
-  EXPECT_TRUE(WaitUntil(seconds(60), [&] { return CommittedToTheEnd(kafka, "orders", "orders"); },
-                        "all offsets to be committed"))
+  EXPECT_TRUE(WaitUntil(
+      seconds(60), [&] { return CommittedToTheEnd(kafka, "orders", "orders"); },
+      "all offsets to be committed"))
       << team.Tails();
   EXPECT_EQ(team.StopAll(), "");
   team.Look();

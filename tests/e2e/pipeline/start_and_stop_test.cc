@@ -1,24 +1,14 @@
 // Where a worker begins, and how it ends.
 #include <numeric>
 
-#include "tests/e2e/pipeline/world.h"
+#include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
 namespace {
 
 using std::chrono::seconds;
 
-class StartAndStop : public PipelineTest {
- protected:
-  ::testing::AssertionResult Effects(int rows) {
-    return WaitUntil(seconds(40), [&] { return table_->Count() >= rows; },
-                     fmt::format("{} effects", rows));
-  }
-  ::testing::AssertionResult AllCommitted() {
-    return WaitUntil(seconds(40), [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
-                     "all offsets to be committed");
-  }
-};
+class StartAndStop : public PipelineTest {};
 
 TEST_F(StartAndStop, EarliestTakesWhatWasThereBefore) {
   PipelineText text = Text(4);
@@ -41,9 +31,10 @@ TEST_F(StartAndStop, LatestTakesWhatComesAfterItsFirstStartAlsoWhileNoWorkerRuns
   orders.Produce(50);
   {
     WorkerProcess worker(Worker(text));
-    ASSERT_TRUE(WaitUntil(seconds(30), [&] {
-      return worker.Ready() && worker.Now("fencepost_partitions_assigned") == 4;
-    }, "the worker to have its partitions"))
+    ASSERT_TRUE(WaitUntil(
+        seconds(30),
+        [&] { return worker.Ready() && worker.Now("fencepost_partitions_assigned") == 4; },
+        "the worker to have its partitions"))
         << worker.Log();
     worker.Kill();
   }
@@ -87,13 +78,13 @@ TEST_F(StartAndStop, ASecondSigtermEndsADrainAtOnceAndLosesNothing) {
     const TableLock lock(*table_);  // the drain cannot come to its end
     orders.Produce(2000);
     WorkerProcess worker(Worker(text));
-    ASSERT_TRUE(WaitUntil(seconds(30), [&] { return worker.Now("fencepost_locks_held") > 0; },
-                          "leases to be held"))
+    ASSERT_TRUE(WaitUntil(
+        seconds(30), [&] { return worker.Now("fencepost_locks_held") > 0; }, "leases to be held"))
         << worker.Log();
     worker.Terminate();
-    ASSERT_TRUE(WaitUntil(seconds(5), [&] {
-      return worker.Readiness().find("draining") != std::string::npos;
-    }, "the worker to say that it drains"));
+    ASSERT_TRUE(WaitUntil(
+        seconds(5), [&] { return worker.Readiness().find("draining") != std::string::npos; },
+        "the worker to say that it drains"));
     EXPECT_TRUE(worker.Running());
     worker.Terminate();
     EXPECT_EQ(worker.Wait(seconds(8)), 0) << worker.Log();

@@ -4,4 +4,5 @@ set(FROM [=[
     if (!held) return;
     BackToQueue(*next, now);]=])
 set(TO [=[
-    if (!held) return;]=])
+    if (!held) return;
+    static_cast<void>(now);]=])

@@ -1,4 +1,4 @@
-# The simulator, and the proof that it finds what it is there to find. Its sources are compiled once.
+# The simulator, and the proof that it finds what it is there to find. Its sources compile once.
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/model/simulator/*.cc)
 list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
 add_library(simulator_objects OBJECT ${sources})

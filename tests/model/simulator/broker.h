@@ -1,5 +1,6 @@
 // Kafka, as far as one consumer group sees it: partitions with holes, a coordinator that revokes,
-// waits, assigns and kicks out who is silent, and commits that count only for the current generation.
+// waits, assigns and kicks out who is silent, and commits that count only for the current
+// generation.
 #pragma once
 
 #include <functional>

@@ -19,9 +19,7 @@ using testing::NodeModel;
 using Unit = NodeModel::Unit;
 using State = NodeModel::State;
 
-std::string IdOf(std::string_view name) {
-  return std::string(name.substr(name.find('}') + 2));
-}
+std::string IdOf(std::string_view name) { return std::string(name.substr(name.find('}') + 2)); }
 
 std::string Text(const Unit& unit) { return NodeModel::Encode(unit); }
 
@@ -43,13 +41,14 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
   world_.Note("w{} node {} op {} {} token {} → {}", process.index, node.index,
               static_cast<int>(op.kind), op.name, op.token.value(), static_cast<int>(reply.code));
   const bool frees = op.kind == OpKind::kAbort || op.kind == OpKind::kRelease;
-  const bool others = (before.state == State::kHeld && before.nonce != op.nonce) ||
-                      before.state == State::kDone;
+  const bool others =
+      (before.state == State::kHeld && before.nonce != op.nonce) || before.state == State::kDone;
   if ((frees || op.kind == OpKind::kExtend) && others && !(after == before)) {
     world_.Violate("3", fmt::format("{}: what is another's was changed from {} to {}", op.name,
                                     Text(before), Text(after)));
   }
-  if (op.kind == OpKind::kExtend && before.state == State::kAbsent && after.state != State::kAbsent) {
+  if (op.kind == OpKind::kExtend && before.state == State::kAbsent &&
+      after.state != State::kAbsent) {
     world_.Violate("8", fmt::format("{}: an extension made {}", op.name, Text(after)));
   }
   if (before.state == State::kDone && after.state != State::kDone && op.kind != OpKind::kForget) {
@@ -67,8 +66,8 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
   auto& tokens = granted_[static_cast<std::size_t>(node.index)];
   const auto last = tokens.find(op.name);
   if (last != tokens.end() && op.token <= last->second) {
-    world_.Violate("2", fmt::format("node {} granted {} with token {} after {}", node.index, op.name,
-                                    op.token.value(), last->second.value()));
+    world_.Violate("2", fmt::format("node {} granted {} with token {} after {}", node.index,
+                                    op.name, op.token.value(), last->second.value()));
   }
   tokens[std::string(op.name)] = op.token;
 }
@@ -91,9 +90,11 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
       if (held) world_.Violate("6", fmt::format("{} was ended, but is held", name));
       if (event.kind == LockEvent::Kind::kLost) lost_[{process.index, event.token}] = true;
       return;
-    case LockEvent::Kind::kLeased: break;
+    case LockEvent::Kind::kLeased:
+      break;
     case LockEvent::Kind::kReleased:
-    case LockEvent::Kind::kCompleted: return;
+    case LockEvent::Kind::kCompleted:
+      return;
   }
   if (!held) return;  // it ended in the same step
   auto& leases = leases_[std::string(name)];
@@ -109,9 +110,9 @@ void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string
   for (const Lease& other : leases_[name]) {
     const Process& process = world_.process(other.worker);
     if (!world_.worker(other.worker)->core().Valid(other.lock, process.now())) continue;
-    world_.Violate("1", fmt::format("{} is leased by w{} (token {}) and by w{} (token {})", name,
-                                    lease.worker, lease.token.value(), other.worker,
-                                    other.token.value()));
+    world_.Violate(
+        "1", fmt::format("{} is leased by w{} (token {}) and by w{} (token {})", name, lease.worker,
+                         lease.token.value(), other.worker, other.token.value()));
   }
 }
 
@@ -126,7 +127,8 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
     const bool forgetful =
         node.forgot_at.count() >= 0 && now - node.forgot_at < 3 * Nanos(world_.plan.lock.ttl);
     const bool ours = unit.state == State::kHeld && unit.token == lease.token;
-    if (forgetful || unit.state == State::kDone || (ours && node.TrueTime(unit.deadline) >= until)) {
+    if (forgetful || unit.state == State::kDone ||
+        (ours && node.TrueTime(unit.deadline) >= until)) {
       ++keeping;
     }
   }
@@ -148,24 +150,26 @@ void Checks::OnExtended(SimWorker& worker, locking::LockId lock) {
 
 // --- the flow ----------------------------------------------------------------------------------
 
-// Before a lease there are only records that are secured, or whose first round is still out.
+// Before a lease there are only records that are secured, or whose first round is still out. A
+// lease that its own clock has ended takes those behind it along as soon as the core is asked
+// again.
 void Checks::OnStep(SimWorker& worker) {
+  const locking::Now now = worker.process().now();
   worker.flow().ForEachRecord([&](const InFlight& in) {
-    const bool holds = in.leased && (in.stage == Stage::kReady || in.stage == Stage::kGranted) &&
-                       worker.core().Valid(in.lock, worker.process().now());
-    if (!holds) return;
-    for (const InFlight* before = in.chain_before; before != nullptr; before = before->chain_before) {
-      const bool secured = before->stage == Stage::kReady || before->stage == Stage::kWriting;
-      const bool soon = before->stage == Stage::kGranted ||
-                        (before->stage == Stage::kLocking && !before->round_failed);
-      // Ended by its own clock, and the core will say so when it is next asked.
-      const bool ending =
-          before->leased && !worker.core().Valid(before->lock, worker.process().now());
-      if (secured || ending || (soon && in.stage == Stage::kGranted)) continue;
-      world_.Violate("15", fmt::format("w{} holds {} behind {} in stage {}", worker.process().index,
-                                       in.identity.id, before->identity.id,
-                                       static_cast<int>(before->stage)));
+    const bool holds = in.leased && (in.stage == Stage::kReady || in.stage == Stage::kGranted);
+    if (!holds || !worker.core().Valid(in.lock, now)) return;
+    const InFlight* gap = nullptr;
+    for (const InFlight* at = in.chain_before; at != nullptr; at = at->chain_before) {
+      const bool secured = at->stage == Stage::kReady || at->stage == Stage::kWriting;
+      const bool soon =
+          at->stage == Stage::kGranted || (at->stage == Stage::kLocking && !at->round_failed);
+      if (at->leased && !worker.core().Valid(at->lock, now)) return;
+      if (!secured && !(soon && in.stage == Stage::kGranted)) gap = at;
     }
+    if (gap == nullptr) return;
+    world_.Violate("15",
+                   fmt::format("w{} holds {} behind {} in stage {}", worker.process().index,
+                               in.identity.id, gap->identity.id, static_cast<int>(gap->stage)));
   });
 }
 
@@ -185,8 +189,9 @@ void Checks::OnCommit(const Log& log, int partition, consumer::Offset next) {
   for (const LogRecord& record : log.records) {
     if (record.offset < log.committed || record.offset >= next) continue;
     if (world_.ledger.Find(record.record_id) != nullptr) continue;
-    world_.Violate("16", fmt::format("partition {}: {} was committed, past {}, which took no effect",
-                                     partition, next, record.record_id));
+    world_.Violate("16",
+                   fmt::format("partition {}: {} was committed, past {}, which took no effect",
+                               partition, next, record.record_id));
   }
 }
 
@@ -218,8 +223,8 @@ void Checks::CheckNothingLeft() {
       for (const auto& link : world_.worker(index)->links()) {
         if (&link->node() == &node && link->broke_at().count() >= 0) return;
       }
-      world_.Violate("7", fmt::format("node {} still has {} held by w{} (token {})", node.index, name,
-                                      index, unit.token.value()));
+      world_.Violate("7", fmt::format("node {} still has {} held by w{} (token {})", node.index,
+                                      name, index, unit.token.value()));
     });
   }
 }

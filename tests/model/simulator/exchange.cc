@@ -87,9 +87,8 @@ void BreakConnection(World& world, const Exchange& exchange) {
   Process& process = *exchange.process;
   if (process.incarnation() != exchange.incarnation) return;
   Link* const link = exchange.link;
-  process.Later(link->channel(), world.NetDelay(), [link, connection = exchange.connection] {
-    link->OnBroken(connection);
-  });
+  process.Later(link->channel(), world.NetDelay(),
+                [link, connection = exchange.connection] { link->OnBroken(connection); });
 }
 
 }  // namespace fencepost::simulator

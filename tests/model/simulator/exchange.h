@@ -21,7 +21,7 @@ class World;
 struct Exchange {
   enum class Kind : std::uint8_t { kHello, kProbe, kWrite, kBatch };
   enum class Fate : std::uint8_t { kArrives, kRequestVanishes, kAnswerVanishes };
-  struct Call {  // one script call
+  struct Call {                    // one script call
     std::vector<locking::Op> ops;  // of one kind; their names view into `names`
     std::vector<locking::Reply> replies;
     locking::CallHeader header;
@@ -32,7 +32,7 @@ struct Exchange {
   Fate fate = Fate::kArrives;
   bool breaks = false;  // what vanishes takes the connection with it
   Process* process = nullptr;
-  int incarnation = 0;  // of the process
+  int incarnation = 0;   // of the process
   Link* link = nullptr;  // good only while the process lives
   int connection = 0;    // of the link
   SimNode* node = nullptr;

@@ -31,11 +31,12 @@ void Faults::Begin() {
 
 void Faults::Again(Nanos mean, std::function<void()> fault) {
   if (mean.count() == 0) return;
-  world_.time.In(world_.random.Time(mean / 4, mean * 7 / 4), [this, mean, fault = std::move(fault)] {
-    if (!world_.FaultsOn()) return;
-    fault();
-    Again(mean, fault);
-  });
+  world_.time.In(world_.random.Time(mean / 4, mean * 7 / 4),
+                 [this, mean, fault = std::move(fault)] {
+                   if (!world_.FaultsOn()) return;
+                   fault();
+                   Again(mean, fault);
+                 });
 }
 
 // --- nodes -------------------------------------------------------------------------------------
@@ -67,7 +68,8 @@ void Faults::Thaw(SimNode& node) {
 // until their quarantine is over and their place in the store is found.
 bool Faults::MayForget() const {
   int forgetful = 0;
-  const Nanos mending = Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + seconds(9);
+  const Nanos mending =
+      Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + seconds(9);
   for (int i = 0; i < world_.plan.nodes; ++i) {
     const SimNode& node = world_.node(i);
     const bool recent = node.forgot_at.count() >= 0 && world_.time.now() - node.forgot_at < mending;
@@ -107,8 +109,8 @@ void Faults::PauseWorker() {
   if (!process.alive() || process.paused()) return;
   const Nanos ttl = world_.plan.lock.ttl;
   const bool past_ttl = world_.random.Chance(500);
-  const Nanos length = past_ttl ? world_.random.Time(ttl, ttl * 2 + seconds(2))
-                                : world_.random.Time(Millis(1), ttl);
+  const Nanos length =
+      past_ttl ? world_.random.Time(ttl, ttl * 2 + seconds(2)) : world_.random.Time(Millis(1), ttl);
   world_.Note("w{} stands still for {} ms", index, length.count() / 1'000'000);
   world_.NoticeSilence(index);
   process.Pause();
@@ -123,7 +125,8 @@ void Faults::EndWorker() {
   const int index = world_.random.Below(world_.plan.workers);
   const Process& process = world_.process(index);
   if (!process.alive()) return;
-  if (world_.random.Chance(700) || process.paused()) return world_.Bury(index, process.incarnation());
+  if (world_.random.Chance(700) || process.paused())
+    return world_.Bury(index, process.incarnation());
   world_.Note("w{} is asked to end", index);
   world_.worker(index)->Leave();
 }
@@ -167,9 +170,9 @@ void Faults::End() {
   world_.time.In(kOperator, [this] { Operator(); });
 }
 
-// A person who does what the workers' problem line says. A node that was taken back by a worker that
-// remembered it, while another was already replacing it, can be left between two generations: safe,
-// but nobody's to decide except a person's.
+// A person who does what the workers' problem line says. A node that was taken back by a worker
+// that remembered it, while another was already replacing it, can be left between two generations:
+// safe, but nobody's to decide except a person's.
 void Faults::Operator() {
   for (int i = 0; i < world_.plan.workers; ++i) {
     SimWorker* const worker = world_.worker(i);

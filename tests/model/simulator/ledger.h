@@ -1,5 +1,5 @@
-// The output: a table of effects and its ledger, where a transaction happens at one moment or not at
-// all. What it answers stands in consumer/outputs/output.h.
+// The output: a table of effects and its ledger, where a transaction happens at one moment or not
+// at all. What it answers stands in consumer/outputs/output.h.
 #pragma once
 
 #include <map>

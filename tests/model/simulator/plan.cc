@@ -7,8 +7,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::array<const char*, kMixes> kNames = {
-    "calm", "loss", "pauses", "crashes", "wipes", "jumps", "all but jumps", "all"};
+constexpr std::array<const char*, kMixes> kNames = {"calm",  "loss",  "pauses",        "crashes",
+                                                    "wipes", "jumps", "all but jumps", "all"};
 
 template <typename T, std::size_t N>
 T Pick(Random& random, const std::array<T, N>& values) {
@@ -21,7 +21,8 @@ void DrawTimes(Plan& plan, Random& random) {
   plan.lock.max_skew = Millis(Pick(random, std::array{100, 500, 1000}));
   plan.lock.node_timeout = Millis(Pick(random, std::array{50, 100, 200}));
   plan.lock.max_ttl = plan.lock.ttl * random.Between(1, 2);
-  // A mark replaces whatever stands there, another's lease and the floor too, so it must outlast both.
+  // A mark replaces whatever stands there, another's lease and the floor too, so it must outlast
+  // both.
   const int longest = static_cast<int>((plan.lock.max_ttl + 2 * plan.lock.max_skew).count());
   plan.lock.remember_done = Millis(Pick(random, std::array{longest, 20'000, 300'000}));
   plan.delay = microseconds(Pick(random, std::array{100, 500, 3000}));

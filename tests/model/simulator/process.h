@@ -1,5 +1,6 @@
 // The life of one worker process, and its machine's clocks: it runs, stands still, dies, is started
-// again. What is to happen inside it is put off while it stands still, and never happens once it died.
+// again. What is to happen inside it is put off while it stands still, and never happens once it
+// died.
 #pragma once
 
 #include <array>
@@ -15,9 +16,16 @@ namespace fencepost::simulator {
 class Process {
  public:
   // What comes by one channel keeps its order; between channels there is none after a pause.
-  enum Channel : std::uint8_t { kTimer, kKafka, kOutput, kLink, kChannels = kLink + locking::kMaxNodes };
+  enum Channel : std::uint8_t {
+    kTimer,
+    kKafka,
+    kOutput,
+    kLink,
+    kChannels = kLink + locking::kMaxNodes
+  };
 
-  Process(Timeline& time, Random& random, int number) : index(number), time_(time), random_(random) {}
+  Process(Timeline& time, Random& random, int number)
+      : index(number), time_(time), random_(random) {}
 
   const int index;
   int ppm = 0;

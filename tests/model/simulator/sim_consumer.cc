@@ -40,10 +40,10 @@ void SimConsumer::Start() {
 
 void SimConsumer::Join() {
   state_ = State::kOut;
-  ToBroker([&world = world_, index = worker_.process().index,
-            life = worker_.process().incarnation()] {
-    if (world.Lives(index, life)) world.broker.Join(index, life);
-  });
+  ToBroker(
+      [&world = world_, index = worker_.process().index, life = worker_.process().incarnation()] {
+        if (world.Lives(index, life)) world.broker.Join(index, life);
+      });
 }
 
 void SimConsumer::Leave(std::function<void()> left) {
@@ -218,8 +218,8 @@ void SimConsumer::SendCommit() {
   const int commit = commit_out_ = ++commits_;
   const bool vanishes = world_.random.Chance(world_.FaultsOn() ? world_.plan.commit_faults : 0);
   Process& process = worker_.process();
-  ToBroker([this, &process, &world = world_, life = process.incarnation(),
-            generation = generation_, commit, offsets, vanishes] {
+  ToBroker([this, &process, &world = world_, life = process.incarnation(), generation = generation_,
+            commit, offsets, vanishes] {
     if (vanishes && world.random.Chance(500)) return;
     const bool ok = world.broker.Commit(process.index, life, generation, offsets);
     if (vanishes || process.incarnation() != life) return;

@@ -60,8 +60,8 @@ class SimConsumer {
   SimWorker& worker_;
   State state_ = State::kOut;
   int generation_ = 0;
-  bool lost_ = false;     // this drain is of a lost assignment
-  bool kicked_ = false;   // while draining
+  bool lost_ = false;    // this drain is of a lost assignment
+  bool kicked_ = false;  // while draining
   std::function<void()> leaving_;
   std::map<consumer::PartitionIndex, Assigned> assigned_;
   std::map<consumer::PartitionIndex, consumer::PartitionOffset> to_commit_;

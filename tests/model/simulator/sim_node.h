@@ -32,10 +32,10 @@ struct SimNode {
   std::unique_ptr<testing::NodeModel> snapshot;  // what an append-only file may bring back
   bool up = true;
   bool frozen = false;
-  int incarnation = 0;  // connections belong to one
-  int ppm = 0;          // how fast its clock runs, by Slew
-  Nanos offset{0};      // of its clock
-  Nanos forgot_at{-1};  // when it last forgot, or its clock last stepped
+  int incarnation = 0;                         // connections belong to one
+  int ppm = 0;                                 // how fast its clock runs, by Slew
+  Nanos offset{0};                             // of its clock
+  Nanos forgot_at{-1};                         // when it last forgot, or its clock last stepped
   std::vector<std::function<void()>> backlog;  // calls that came while it was frozen
 
   [[nodiscard]] locking::WallTime Wall(Nanos now) const {

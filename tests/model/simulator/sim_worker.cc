@@ -24,8 +24,9 @@ std::uint64_t Key(locking::LockId lock) {
 SimWorker::SimWorker(World& world, Process& process)
     : world_(world),
       process_(process),
-      core_(world.plan.nodes, world.plan.lock, locking::StoreCreation::kQuarantined,
-            [&world] { return world.random.Bits(); }, this),
+      core_(
+          world.plan.nodes, world.plan.lock, locking::StoreCreation::kQuarantined,
+          [&world] { return world.random.Bits(); }, this),
       flow_(world.plan.flow, &core_, this),
       consumer_(world, *this),
       writer_(world, *this) {
@@ -33,7 +34,8 @@ SimWorker::SimWorker(World& world, Process& process)
   std::vector<int> order;
   for (int i = 0; i < world.plan.nodes; ++i) order.push_back(i);
   for (std::size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1], order[static_cast<std::size_t>(world.random.Below(static_cast<int>(i)))]);
+    std::swap(order[i - 1],
+              order[static_cast<std::size_t>(world.random.Below(static_cast<int>(i)))]);
   }
   for (int i = 0; i < world.plan.nodes; ++i) {
     SimNode& node = world.node(order[static_cast<std::size_t>(i)]);

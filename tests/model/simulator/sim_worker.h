@@ -1,5 +1,6 @@
 // One worker: the shipped LockCore and Flow, and a host that does for them what consumer/worker.cc
-// and locking/redis/engine.cc do: one step after the other on one thread, everything else by messages.
+// and locking/redis/engine.cc do: one step after the other on one thread, everything else by
+// messages.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,8 @@ void SimWriter::Next() {
   items_.clear();
   for (const consumer::WriteItem& item : batch_->items) {
     items_.push_back({std::string(item.record_id),
-                      consumer::SourceText(*item.where, item.record->offset), item.token, item.crc});
+                      consumer::SourceText(*item.where, item.record->offset), item.token,
+                      item.crc});
   }
   world_.checks.OnBatch(items_);
   backoff_ = kFirstBackoff;

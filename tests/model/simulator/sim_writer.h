@@ -1,5 +1,5 @@
-// A worker's output thread, as consumer/outputs/writer.h: one transaction at a time; one whose answer
-// is lost is written again, and the first may still happen after all.
+// A worker's output thread, as consumer/outputs/writer.h: one transaction at a time; one whose
+// answer is lost is written again, and the first may still happen after all.
 #pragma once
 
 #include <deque>

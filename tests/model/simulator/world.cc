@@ -58,8 +58,7 @@ void World::CreateStore() {
     sentinel.nodes = plan.nodes;
     sentinel.run_id = ranked[rank]->model.run_id();
     sentinel.max_ttl = plan.lock.max_ttl;
-    ranked[rank]->model.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt},
-                                           kStart);
+    ranked[rank]->model.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, kStart);
   }
 }
 
@@ -143,8 +142,8 @@ Nanos World::NetDelay() {
 
 void World::DrawFate(Exchange& exchange) {
   if (!FaultsOn() || !random.Chance(plan.losses)) return;
-  exchange.fate = random.Chance(500) ? Exchange::Fate::kRequestVanishes
-                                     : Exchange::Fate::kAnswerVanishes;
+  exchange.fate =
+      random.Chance(500) ? Exchange::Fate::kRequestVanishes : Exchange::Fate::kAnswerVanishes;
   exchange.breaks = random.Chance(600);
 }
 

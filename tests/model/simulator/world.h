@@ -1,8 +1,9 @@
 // One run of the simulator: nodes, Kafka, an output, workers, trouble, and the checks, in virtual
 // time, all from one seed.
 //
-// The workers are the shipped ones (LockCore, Flow). Trouble ends at plan.faults_end; then everything
-// must come to its end by itself: no lag, every id's effect there once, nothing left held.
+// The workers are the shipped ones (LockCore, Flow). Trouble ends at plan.faults_end; then
+// everything must come to its end by itself: no lag, every id's effect there once, nothing left
+// held.
 #pragma once
 
 #include <deque>
@@ -49,10 +50,11 @@ class World {
     if (tracing_) Keep(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // What happened in this run, and how often: a simulator in which nothing goes wrong shows nothing.
+  // What happened in this run, and how often: a simulator in which nothing goes wrong shows
+  // nothing.
   void Count(const std::string& what, int by = 1) { counts_[what] += by; }
   template <typename Enum>
-    requires std::is_enum_v<Enum>
+  requires std::is_enum_v<Enum>
   void Count(const std::string& what, Enum which) {
     Count(fmt::format("{} {}", what, static_cast<int>(which)));
   }

@@ -1,8 +1,8 @@
-// The servers of this program, started once, and a topic, a table and a pipeline file for each test.
+// The servers of a test program, started once, and a topic, a table and a pipeline file for each
+// test. For programs that know FENCEPOST_BINARY.
 #pragma once
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <string>
 
@@ -59,6 +59,16 @@ class PipelineTest : public ::testing::Test {
     TestProducer producer(Kafka().bootstrap());
     producer.Send(name_, partition, "k", value);
     producer.Flush();
+  }
+  ::testing::AssertionResult Effects(int rows, Deadline limit = std::chrono::seconds(60)) const {
+    return WaitUntil(
+        limit, [&] { return table_->Count() >= rows; },
+        fmt::format("{} effects, there are {}", rows, table_->Count()));
+  }
+  ::testing::AssertionResult AllCommitted(Deadline limit = std::chrono::seconds(60)) const {
+    return WaitUntil(
+        limit, [&] { return CommittedToTheEnd(Kafka(), name_, name_); },
+        "the group's offsets to be the ends of the partitions");
   }
   [[nodiscard]] std::vector<std::int64_t> Committed() const {
     return Kafka().admin().CommittedOffsets(name_, name_);

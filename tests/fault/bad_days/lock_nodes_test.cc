@@ -1,0 +1,160 @@
+// Bad days of the lock nodes. Each test has five of its own, so that none leaves another a
+// quarantine.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/pipeline_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class LockNodesBadDay : public PipelineTest {
+ protected:
+  LockNodesBadDay() : orders_(Kafka().bootstrap(), name_, 4, 5, 0.05) {}
+
+  // A worker over these nodes that has processed its first records.
+  void Start(RedisServers& nodes, int workers = 1) {
+    InitLocks(FENCEPOST_BINARY, nodes);
+    PipelineText text = Text(4);
+    text.nodes = nodes.list();
+    team_.emplace(Worker(text));
+    team_->Start(workers);
+    ExpectItProcesses(300);
+  }
+  void ExpectItProcesses(int records, Deadline limit = seconds(60)) {
+    orders_.Produce(records);
+    EXPECT_TRUE(AllCommitted(limit)) << worker().Readiness() << team_->Tails();
+  }
+  void ExpectItSays(const std::string& part) {
+    EXPECT_TRUE(WaitUntil(
+        seconds(20), [&] { return worker().Readiness().find(part) != std::string::npos; },
+        "the worker to say '" + part + "'"))
+        << worker().Readiness() << team_->Tails();
+  }
+  void ExpectCounted(const std::string& metric, const MetricsPage::Labels& labels) {
+    EXPECT_TRUE(WaitUntil(
+        seconds(20), [&] { return worker().Now(metric, labels) > 0; }, metric))
+        << team_->Tails();
+  }
+  void ExpectNodesUp(int count) {
+    EXPECT_TRUE(WaitUntil(
+        seconds(20), [&] { return worker().Now("fencepost_redis_node_up") == count; },
+        fmt::format("{} nodes to be up", count)))
+        << worker().Get("/status").body;
+  }
+  void ExpectTheTruth() {
+    EXPECT_EQ(team_->StopAll(), "");
+    EXPECT_EQ(table_->Audit(name_, orders_.unique()), "");
+    EXPECT_EQ(team_->Sum("fencepost_invariant_violations_total"), 0);
+  }
+  WorkerProcess& worker() { return (*team_)[0]; }
+  [[nodiscard]] nlohmann::json Node(std::size_t node) {
+    const auto status = nlohmann::json::parse(worker().Get("/status").body);
+    return status["pipelines"][0]["nodes"][node];
+  }
+
+  Orders orders_;
+  std::optional<WorkerTeam> team_;
+};
+
+TEST_F(LockNodesBadDay, TwoOfFiveDownStopNothing) {
+  RedisServers nodes(5);
+  Start(nodes);
+  nodes[1].Kill();
+  nodes[4].Kill();
+  ExpectItProcesses(2000);
+  ExpectNodesUp(3);
+  EXPECT_TRUE(worker().Ready());
+  ExpectTheTruth();
+}
+
+TEST_F(LockNodesBadDay, ThreeOfFiveDownPauseItAndItGoesOnByItself) {
+  RedisServers nodes(5, {.appendonly = true});
+  Start(nodes);
+  const int before = table_->Count();
+  for (const std::size_t node : {0U, 1U, 2U}) nodes[node].Kill();
+  ExpectItSays("no quorum");
+  orders_.Produce(500);
+  EXPECT_EQ(worker().Now("fencepost_redis_quorum_available"), 0);
+  EXPECT_EQ(worker().Get("/live").status, 200);
+  EXPECT_EQ(table_->Count(), before);
+  for (const std::size_t node : {0U, 1U, 2U}) nodes[node].Start();
+  ExpectItSays("quarantine");
+  ExpectItProcesses(500);
+  ExpectTheTruth();
+}
+
+TEST_F(LockNodesBadDay, AFrozenNodeDoesNotHoldTheOthersUp) {
+  RedisServers nodes(5);
+  Start(nodes);
+  nodes[2].Pause();
+  ExpectItProcesses(5000, seconds(20));
+  EXPECT_TRUE(worker().Ready());
+  nodes[2].Resume();
+  ExpectItProcesses(1000);
+  ExpectNodesUp(5);
+  ExpectTheTruth();
+}
+
+TEST_F(LockNodesBadDay, ANodeWithoutMemoryIsCountedAndDoneWithout) {
+  RedisServers nodes(5);
+  Start(nodes);
+  nodes[3].Command({"CONFIG", "SET", "maxmemory", "1"});
+  ExpectItProcesses(2000);
+  ExpectCounted("fencepost_redis_command_errors_total", {{"node", "d"}, {"reason", "oom"}});
+  nodes[3].Command({"CONFIG", "SET", "maxmemory", "0"});
+  ExpectItProcesses(500);
+  ExpectTheTruth();
+}
+
+// A problem that a person must mend stops the store, also where a majority would be left
+// (locking/PROTOCOL.md, "The store"): nothing is processed, nothing lost, and it goes on by itself.
+TEST_F(LockNodesBadDay, ANodeThatMayEvictLocksIsNamedAndWaitedFor) {
+  RedisServers nodes(5);
+  Start(nodes);
+  const int before = table_->Count();
+  nodes[0].Command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+  ExpectItSays("lock node a: its maxmemory-policy is 'allkeys-lru'");
+  EXPECT_THAT(Node(0)["problem"].get<std::string>(), HasSubstr("noeviction"));
+  EXPECT_EQ(Node(0)["open"], false);
+  EXPECT_EQ(Node(1)["open"], true);
+  orders_.Produce(500);
+  EXPECT_EQ(table_->Count(), before);
+  nodes[0].Command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+  ExpectItProcesses(500);
+  EXPECT_EQ(Node(0)["open"], true);
+  ExpectTheTruth();
+}
+
+TEST_F(LockNodesBadDay, AReadOnlyReplicaIsNamedAndWaitedFor) {
+  RedisServers nodes(5);
+  Start(nodes);
+  // Of a primary that does not exist, so that it keeps its data.
+  nodes[1].Command({"REPLICAOF", "127.0.0.1", std::to_string(FreePort())});
+  orders_.Produce(500);
+  ExpectItSays("lock node b: its role is 'slave'");
+  EXPECT_EQ(Node(1)["open"], false);
+  nodes[1].Command({"REPLICAOF", "NO", "ONE"});
+  ExpectItProcesses(500);
+  EXPECT_EQ(Node(1)["open"], true);
+  ExpectTheTruth();
+}
+
+TEST_F(LockNodesBadDay, AllNodesFlushedWhileItRunsLoseAndDoubleNothing) {
+  RedisServers nodes(5);
+  Start(nodes, 2);
+  orders_.Produce(20'000);
+  ASSERT_TRUE(Effects(2000)) << team_->Tails();
+  for (std::size_t node = 0; node < 5; ++node) nodes[node].Command({"FLUSHALL"});
+  EXPECT_TRUE(AllCommitted(seconds(90))) << worker().Readiness() << team_->Tails();
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return team_->AllReady(); }, "all to be ready"))
+      << team_->Tails();
+  ExpectTheTruth();
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,227 @@
+// Leases: how they are kept, how they are lost, how they end. Numbers are PROTOCOL.md's.
+#include <gtest/gtest.h>
+
+#include "tests/model/core/transcript.h"
+
+namespace fencepost::locking {
+namespace {
+
+TEST(Watchdog, ExtendsAtAThirdOfTheTtlFromBeforeItsRound) {  // 4
+  Transcript s;
+  const LockId lock = s.Lease();
+  const Instant leased = s.now.boot;
+  while (s.now.boot < leased + s.options.ttl / 3) s.PassToNext();
+  const Instant sent = s.now.boot;
+  EXPECT_EQ(s.Send(), "a:extend b:extend c:extend");
+  s.Pass(Millis(500));
+  s.Answer('a', ReplyCode::kExtended);
+  const Instant first_end = s.core.ValidUntil(lock);
+  s.Answer('b', ReplyCode::kExtended);
+  EXPECT_LT(first_end, s.core.ValidUntil(lock)) << "only a quorum moves it";
+  EXPECT_EQ(s.core.ValidUntil(lock), sent + s.options.ttl - LockOptions::Drift(s.options.ttl));
+}
+
+TEST(Watchdog, IsSilentWhereItIsNotWanted) {
+  Transcript s;
+  s.Lease(false);
+  const Instant leased = s.now.boot;
+  while (s.now.boot < leased + s.options.ttl / 2) s.PassToNext();
+  EXPECT_EQ(s.Send(), "");
+}
+
+TEST(Lease, EndsByItsOwnClockWithoutHearingFromAnyNode) {
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.Pass(s.core.ValidUntil(lock) - s.now.boot - Nanos(1));
+  EXPECT_TRUE(s.core.Valid(lock, s.now));
+  s.Pass(Nanos(1));
+  EXPECT_FALSE(s.core.Valid(lock, s.now));
+  s.core.OnTime(s.now);
+  EXPECT_EQ(s.Events(), "lost:expired");
+}
+
+TEST(Lease, NeverComesBackOnceItIsLost) {  // 6
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  s.Pass(s.options.ttl);
+  s.core.OnTime(s.now);
+  EXPECT_EQ(s.Events(), "lost:expired");
+  s.AnswerAll(ReplyCode::kExtended);
+  EXPECT_EQ(s.Events(), "");
+  EXPECT_FALSE(s.core.Valid(lock, s.now));
+}
+
+TEST(Lease, IsNotKeptByAnAnswerThatComesAfterItsOwnEnd) {  // 6
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.Pass(s.options.ttl / 2);
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  s.Pass(s.options.ttl / 2);
+  s.AnswerAll(ReplyCode::kExtended);  // nobody had told the core yet that time had passed
+  EXPECT_EQ(s.Events(), "lost:expired");
+  EXPECT_EQ(s.core.held(), 0u);
+}
+
+TEST(Lease, IsFilledWhereItWasNotGrantedAndFillingLengthensNothing) {  // 8
+  Transcript s;
+  const LockId lock = s.Acquire("x");
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', ReplyCode::kGranted);
+  s.Answer('c', ReplyCode::kTimeout);
+  s.Events();
+  const Instant end = s.core.ValidUntil(lock);
+  s.Pass(Millis(100));
+  s.core.ExtendNow(lock, s.now);
+  EXPECT_EQ(s.Send(), "a:extend b:extend c:fill");
+  s.Answer('c', ReplyCode::kFilled);
+  s.Answer('a', ReplyCode::kExtended);
+  EXPECT_EQ(s.core.ValidUntil(lock), end) << "one extension and one fill are no quorum";
+  s.Answer('b', ReplyCode::kExpired);
+  EXPECT_EQ(s.core.ValidUntil(lock), end);
+  s.core.ExtendNow(lock, s.now);
+  EXPECT_EQ(s.Send(), "a:extend b:fill c:extend") << "what was gone is never extended";
+}
+
+TEST(Lease, CountsTheRepliesOfOneExtensionRoundOnly) {  // 5, 6
+  Transcript s;
+  const LockId lock = s.Lease();
+  const Instant end = s.core.ValidUntil(lock);
+  s.Pass(Millis(100));
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  const Op old = s.Out('a');
+  s.Answer('a', ReplyCode::kExtended);
+  s.Answer('b', ReplyCode::kTimeout);
+  s.Answer('c', ReplyCode::kTimeout);
+  s.Pass(Millis(100));
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  EXPECT_NE(s.Out('a').round, old.round);
+  s.Answer('b', ReplyCode::kExtended);
+  EXPECT_EQ(s.core.ValidUntil(lock), end);
+  s.Answer('a', ReplyCode::kExtended);
+  EXPECT_GT(s.core.ValidUntil(lock), end);
+}
+
+TEST(Lease, IsLostAtOnceWhenOthersHoldSoMuchThatNoQuorumIsLeft) {
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  s.Answer('a', ReplyCode::kStolen);
+  s.Answer('b', ReplyCode::kStolen);
+  s.Answer('c', ReplyCode::kExtended);
+  EXPECT_EQ(s.Events(), "lost:stolen");
+}
+
+TEST(Lease, IsDroppedForADoneHeardBeforeTheEffectAndKeptFromTheWriteOn) {  // 11
+  for (const Phase phase : {Phase::kHandling, Phase::kWriting}) {
+    Transcript s;
+    const LockId lock = s.Acquire("x");
+    s.Send();
+    s.Answer('a', ReplyCode::kGranted);
+    s.Answer('b', ReplyCode::kGranted);
+    EXPECT_EQ(s.Events(), "leased");
+    s.core.SetPhase(lock, phase);
+    s.Answer('c', {.code = ReplyCode::kDone, .token = Token(5), .crc = 1});
+    EXPECT_EQ(s.Events(), phase == Phase::kHandling ? "done" : "");
+    EXPECT_EQ(s.core.Valid(lock, s.now), phase == Phase::kWriting);
+  }
+}
+
+TEST(Lease, FreesWhatWasStillOnItsWayWhenItWasLost) {  // 7
+  Transcript s;
+  s.Acquire("x", Millis(0), false);
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', ReplyCode::kGranted);
+  s.Events();
+  s.Pass(s.options.ttl);
+  s.core.OnTime(s.now);
+  EXPECT_EQ(s.Events(), "lost:expired");
+  EXPECT_EQ(s.Send(), "") << "the nodes keep others out for as long as they promised";
+  s.Answer('c', ReplyCode::kGranted);
+  EXPECT_EQ(s.Send(), "c:abort");
+}
+
+// --- release ------------------------------------------------------------------------------------
+
+std::string Release(std::array<ReplyCode, 3> codes) {
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.core.Release(lock, s.now);
+  EXPECT_FALSE(s.core.Valid(lock, s.now));
+  EXPECT_EQ(s.Send(), "a:release b:release c:release");
+  s.Answer('a', codes[0]);
+  s.Answer('b', codes[1]);
+  s.Answer('c', codes[2]);
+  return s.Events();
+}
+
+TEST(Release, TellsHowItWent) {
+  using enum ReplyCode;
+  EXPECT_EQ(Release({kFreed, kTimeout, kFreed}), "released:released");
+  EXPECT_EQ(Release({kStolen, kStolen, kFreed}), "released:stolen");
+  EXPECT_EQ(Release({kExpired, kExpired, kFreed}), "released:expired");
+  EXPECT_EQ(Release({kFreed, kTimeout, kConnection}), "released:unknown");
+}
+
+TEST(Release, IsSettledOnceAQuorumIsFreeButNotBeforeAllAnsweredOtherwise) {
+  Transcript s;
+  s.core.Release(s.Lease(), s.now);
+  s.Send();
+  s.Answer('a', ReplyCode::kFreed);
+  EXPECT_EQ(s.Events(), "");
+  s.Answer('b', ReplyCode::kFreed);
+  EXPECT_EQ(s.Events(), "released:released");
+  s.Answer('c', ReplyCode::kStolen);
+  EXPECT_EQ(s.Events(), "");
+}
+
+TEST(Release, FollowsAFillThatIsStillOnItsWay) {  // 7
+  Transcript s;
+  const LockId lock = s.Acquire("x");
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', ReplyCode::kGranted);
+  s.Answer('c', ReplyCode::kTimeout);
+  s.Events();
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  s.core.Release(lock, s.now);
+  s.Answer('c', ReplyCode::kFilled);
+  EXPECT_EQ(s.Send(), "c:release");
+}
+
+// --- done ---------------------------------------------------------------------------------------
+
+TEST(Done, IsCompletedByAMajorityOfMarks) {
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.core.Done(lock, 9, Millis(60'000), s.now);
+  EXPECT_EQ(s.Send(), "a:done b:done c:done");
+  EXPECT_EQ(s.Out('a').crc, 9u);
+  EXPECT_EQ(s.Out('a').ttl, Millis(60'000));
+  s.Answer('a', ReplyCode::kMarked);
+  EXPECT_EQ(s.Events(), "");
+  s.Answer('b', ReplyCode::kAlreadyDone);
+  EXPECT_EQ(s.Events(), "completed");
+}
+
+TEST(Done, TellsWhenNoMajorityHasTheMark) {
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.core.Done(lock, 9, Millis(60'000), s.now);
+  s.Send();
+  s.Answer('a', ReplyCode::kMarked);
+  s.Answer('b', ReplyCode::kTimeout);
+  s.Answer('c', ReplyCode::kConnection);
+  EXPECT_EQ(s.Events(), "completed:no-majority");
+}
+
+}  // namespace
+}  // namespace fencepost::locking

@@ -1,0 +1,240 @@
+// From the first try to a lease, or to having left nothing behind. Numbers are PROTOCOL.md's.
+#include <gtest/gtest.h>
+
+#include "tests/model/core/transcript.h"
+
+namespace fencepost::locking {
+namespace {
+
+Instant EndOf(const Transcript& s, Instant started) {
+  return started + s.options.ttl - LockOptions::Drift(s.options.ttl);
+}
+
+TEST(Acquire, IsLeasedByAQuorumOfTheConfiguredNodes) {  // 5
+  Transcript s(5);
+  const LockId lock = s.Acquire("x");
+  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire d:acquire e:acquire");
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "");
+  EXPECT_FALSE(s.core.Valid(lock, s.now));
+  s.Answer('e', ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "leased");
+  EXPECT_TRUE(s.core.Valid(lock, s.now));
+}
+
+TEST(Acquire, WaitsUntilAQuorumIsConnected) {
+  Transcript s(3, false);
+  s.Connect('b');
+  s.Acquire("x", Millis::max());
+  EXPECT_EQ(s.Send(), "");
+  s.Connect('c');
+  EXPECT_EQ(s.Send(), "b:acquire c:acquire");
+}
+
+TEST(Acquire, DoesNotCountAGrantOfANodeInQuarantine) {  // 12
+  Transcript s(3, false);
+  s.Connect('a');
+  s.Connect('b');
+  s.Connect('c', true);
+  s.Acquire("x");
+  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('c', {.code = ReplyCode::kGranted, .quarantined = true});
+  EXPECT_EQ(s.Events(), "");
+  s.Answer('b', {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
+  EXPECT_EQ(s.Send(), "a:abort c:abort");
+}
+
+TEST(Acquire, ReckonsValidityFromBeforeTheTokenWasDrawn) {  // 4
+  Transcript s;
+  const Instant started = s.now.boot;
+  const LockId lock = s.Acquire("x");
+  s.Send();
+  s.Pass(Millis(3000));
+  s.Answer('a', ReplyCode::kGranted);
+  s.Pass(Millis(2000));
+  s.Answer('b', ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "leased");
+  EXPECT_EQ(s.core.ValidUntil(lock), EndOf(s, started));
+}
+
+TEST(Acquire, GivesAWinBackThatCameTooLate) {
+  Transcript s;
+  s.Acquire("x");
+  s.Send();
+  s.Pass(s.options.ttl - s.options.min_validity);
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "gave-up:timeout");
+  EXPECT_EQ(s.Send(), "a:abort b:abort");
+  s.Answer('c', ReplyCode::kGranted);
+  EXPECT_EQ(s.Send(), "c:abort") << "behind its acquire";
+}
+
+TEST(Acquire, AbortsWhereItWasGrantedAndWhereNobodyAnswered) {  // 7
+  Transcript s;
+  s.Acquire("x", Millis::max());
+  s.Send();
+  const Nonce nonce = s.Out('a').nonce;
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
+  s.Answer('c', ReplyCode::kTimeout);
+  EXPECT_EQ(s.Events(), "round-failed:contended");
+  EXPECT_EQ(s.Send(), "a:abort c:abort");
+  EXPECT_EQ(s.Out('a').nonce, nonce);
+  EXPECT_EQ(s.Out('c').nonce, nonce);
+}
+
+TEST(Acquire, DrawsANewTokenAndNonceForEveryRound) {
+  Transcript s;
+  s.Acquire("x", Millis::max());
+  s.Send();
+  const Op first = s.Out('a');
+  s.AnswerAll(ReplyCode::kTimeout);
+  s.Send();
+  s.AnswerAll(ReplyCode::kExpired);
+  s.PassToNext();
+  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
+  EXPECT_GT(s.Out('a').token, first.token);
+  EXPECT_NE(s.Out('a').nonce, first.nonce);
+}
+
+TEST(Acquire, HearsNothingOfARoundThatHasEnded) {  // 6
+  Transcript s;
+  const LockId lock = s.Acquire("x", Millis::max());
+  s.Send();
+  const Token rival(~std::uint64_t{0} >> 1);
+  s.Answer('a', {.code = ReplyCode::kContended, .token = rival});
+  s.Answer('b', {.code = ReplyCode::kContended, .token = rival});
+  EXPECT_EQ(s.Events(), "round-failed:contended");
+  s.Answer('c', ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "");
+  EXPECT_FALSE(s.core.Valid(lock, s.now));
+  EXPECT_EQ(s.Send(), "c:abort");
+}
+
+TEST(Acquire, EndsAtTheFirstDoneWithItsTokenAndChecksum) {  // 11
+  Transcript s;
+  s.Acquire("x");
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', {.code = ReplyCode::kDone, .token = Token(5), .crc = 77});
+  ASSERT_EQ(s.core.events().size(), 1u);
+  EXPECT_EQ(s.core.events()[0].token, Token(5));
+  EXPECT_EQ(s.core.events()[0].crc, 77u);
+  EXPECT_EQ(s.Events(), "done");
+  EXPECT_EQ(s.Send(), "a:abort");
+}
+
+TEST(Acquire, LiftsItsClockOverAStaleFloorAndTriesAgainAtOnce) {  // 9
+  Transcript s;
+  s.Acquire("x", Millis::max());
+  s.Send();
+  const Token floor = Token::AtWall(s.now.wall + Millis(4000));
+  for (const char node : {'a', 'b', 'c'}) {
+    s.Answer(node, {.code = ReplyCode::kStale, .token = floor});
+  }
+  EXPECT_EQ(s.Events(), "round-failed:stale");
+  s.core.OnTime(s.now);
+  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
+  EXPECT_GT(s.Out('a').token, floor);
+}
+
+TEST(Acquire, LeavesOutANodeWhoseFloorIsNotBelievable) {  // 9
+  Transcript s;
+  s.Acquire("x", Millis::max());
+  s.Send();
+  const Token floor = Token::AtWall(s.now.wall + s.options.max_skew + Millis(1000));
+  s.Answer('a', {.code = ReplyCode::kStale, .token = floor});
+  s.Answer('b', ReplyCode::kTimeout);
+  s.Answer('c', ReplyCode::kTimeout);
+  s.Send();
+  s.AnswerAll(ReplyCode::kExpired);
+  s.PassToNext();
+  EXPECT_EQ(s.Send(), "b:acquire c:acquire");
+  EXPECT_LT(s.Out('b').token, floor);
+}
+
+TEST(Acquire, StopsAskingWhenAMajorityRefusesItsClock) {
+  Transcript s;
+  s.Acquire("x", Millis::max());
+  s.Send();
+  s.AnswerAll(ReplyCode::kRefusedBehind);
+  EXPECT_FALSE(s.core.Available());
+  s.Pass(Millis(900));
+  s.core.OnTime(s.now);
+  EXPECT_EQ(s.Send(), "");
+  s.Pass(Millis(200));
+  s.core.OnTime(s.now);  // the nodes' clocks, as the store has seen them, agree
+  EXPECT_TRUE(s.core.Available());
+  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
+}
+
+TEST(Acquire, WinsAnEvenSplitByAskingAgain) {
+  Transcript s;
+  s.Acquire("x");
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', {.code = ReplyCode::kContended, .token = Token(1)});
+  s.Answer('c', {.code = ReplyCode::kContended, .token = Token(2)});
+  EXPECT_EQ(s.Events(), "") << "it has the highest token: the others give way";
+  s.PassToNext();
+  EXPECT_EQ(s.Send(), "b:acquire c:acquire");
+  s.Answer('c', ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "leased");
+}
+
+TEST(Acquire, GivesWayInAnEvenSplitToAHigherToken) {
+  Transcript s;
+  s.Acquire("x");
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  s.Answer('b', {.code = ReplyCode::kContended, .token = Token(1)});
+  s.Answer('c', {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
+  EXPECT_EQ(s.Events(), "gave-up:contended");
+  EXPECT_EQ(s.Send(), "a:abort");
+}
+
+TEST(Cancel, LeavesNothingBehindAndSaysNothing) {  // 7
+  Transcript s;
+  const LockId lock = s.Acquire("x", Millis::max());
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  s.core.Cancel(lock, s.now);
+  EXPECT_EQ(s.Send(), "a:abort");
+  s.Answer('b', ReplyCode::kGranted);
+  s.Answer('c', ReplyCode::kTimeout);
+  EXPECT_EQ(s.Send(), "b:abort c:abort");
+  s.AnswerAll(ReplyCode::kFreed);
+  EXPECT_EQ(s.Events(), "");
+  EXPECT_EQ(s.core.held(), 0u);
+}
+
+TEST(StalledNode, FailsWhatMustNotComeLateAndKeepsWhatFrees) {
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.core.OnStalled(0, true, s.now);
+  s.core.Release(lock, s.now);
+  s.Acquire("y");
+  EXPECT_EQ(s.Send(), "b:release,acquire c:release,acquire");
+  for (const char node : {'b', 'c'}) {
+    s.Answer(node, ReplyCode::kFreed);
+    s.Answer(node, {.code = ReplyCode::kContended, .token = Token(9)});
+  }
+  EXPECT_EQ(s.Send(), "");
+  s.core.OnStalled(0, false, s.now);
+  EXPECT_EQ(s.Send(), "a:abort,release") << "an acquire of y may have reached it";
+}
+
+TEST(StalledNode, SlowsNoLockThatTheOthersGrant) {
+  Transcript s;
+  s.core.OnStalled(2, true, s.now);
+  s.Acquire("x");
+  EXPECT_EQ(s.Send(), "a:acquire b:acquire");
+  s.AnswerAll(ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "leased");
+}
+
+}  // namespace
+}  // namespace fencepost::locking

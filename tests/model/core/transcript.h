@@ -1,0 +1,54 @@
+// A LockCore on a fake clock, whose nodes answer what the test says, when it says so. What is sent
+// and what comes out is compared as text:
+//
+//   s.Acquire("x");
+//   EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
+//   s.Answer('a', ReplyCode::kGranted);
+//   EXPECT_EQ(s.Events(), "leased");
+#pragma once
+
+#include <array>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "locking/core/lock_core.h"
+
+namespace fencepost::locking {
+
+class Transcript {
+ public:
+  // All nodes are connected members of one store.
+  explicit Transcript(int nodes = 3, bool connected = true);
+
+  LockId Acquire(const std::string& name, Millis wait = Millis(0), bool watchdog = true);
+  // Takes one batch of every node that has nothing out: "a:acquire c:extend,release".
+  std::string Send();
+  // Answers the oldest operation that is out at the node.
+  void Answer(char node, ReplyCode code) { Answer(node, Reply{.code = code}); }
+  void Answer(char node, Reply reply);
+  // All that is out everywhere, alike.
+  void AnswerAll(ReplyCode code);
+  // A lease of "x" by grants of all nodes.
+  LockId Lease(bool watchdog = true);
+  // Events since the last call: "leased", "lost:expired", "round-failed:contended released:stolen".
+  std::string Events();
+
+  void Connect(char node, bool quarantined = false);
+  void Pass(Nanos time) { now.boot += time, now.wall += std::chrono::floor<Millis>(time); }
+  // Time goes on to what the core waits for next.
+  void PassToNext();
+
+  LockOptions options;
+  Now now{Instant(std::chrono::seconds(1000)), WallTime(Millis(1'800'000'000'000))};
+  LockCore core;
+  // The operations that are out at each node, oldest first.
+  std::array<std::deque<Op>, kMaxNodes> out;
+  const Op& Out(char node) const { return out[static_cast<std::size_t>(node - 'a')].front(); }
+
+ private:
+  std::uint64_t random_ = 0;
+  const int nodes_;
+};
+
+}  // namespace fencepost::locking
