@@ -214,7 +214,8 @@ TEST_F(QuorumLockTest, IsDestroyedWithinANodeTimeoutWhenNoNodeAnswers) {
   const auto held = lock->Acquire("name");
   ASSERT_TRUE(held);
   // With an acquire still unanswered somewhere, its release could not be sent in time.
-  ASSERT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('H', "name"); }, "the grants"));
+  ASSERT_TRUE(WaitUntil(
+      10s, [&] { return AllNodesSay('H', "name"); }, "the grants"));
   PauseAll();
   const Instant start = BootClock::now();
   lock.reset();
@@ -222,7 +223,8 @@ TEST_F(QuorumLockTest, IsDestroyedWithinANodeTimeoutWhenNoNodeAnswers) {
   EXPECT_TRUE(held->stop_token().stop_requested());
   ResumeAll();
   // What was sent is read in the end.
-  EXPECT_TRUE(WaitUntil(10s, [&] { return AllNodesSay('F', "name"); }, "the releases"));
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return AllNodesSay('F', "name"); }, "the releases"));
 }
 
 TEST_F(QuorumLockTest, SaysWhatIsWrongWithTheNodes) {

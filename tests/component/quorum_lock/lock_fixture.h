@@ -68,7 +68,8 @@ class LockFixture : public ::testing::Test {
     if (!lock) throw std::runtime_error(lock.error().Line());
     const auto ready = (*lock)->WaitReady(20s);
     if (!ready) throw std::runtime_error(ready.error().Line());
-    testing::RequireWithin(20s, [&] { return observer.up == 0b111; }, "all nodes");
+    testing::RequireWithin(
+        20s, [&] { return observer.up == 0b111; }, "all nodes");
     return std::move(*lock);
   }
   std::unique_ptr<QuorumLock> Connect(const QuorumLock::Options& options) {

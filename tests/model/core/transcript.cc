@@ -58,7 +58,7 @@ std::string Text(const LockEvent& event) {
 Transcript::Transcript(int nodes, bool connected)
     : core(
           nodes, options, StoreCreation::kQuarantined,
-          [this] { return random_ += 0x9e3779b97f4a7c15ULL; }, nullptr),
+          [this] { return random += 0x9e3779b97f4a7c15ULL; }, nullptr),
       nodes_(nodes) {
   for (char node = 'a'; connected && node < 'a' + nodes; ++node) Connect(node);
 }

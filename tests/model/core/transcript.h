@@ -41,13 +41,13 @@ class Transcript {
 
   LockOptions options;
   Now now{Instant(std::chrono::seconds(1000)), WallTime(Millis(1'800'000'000'000))};
+  std::uint64_t random = 0;  // the state of the core's source
   LockCore core;
   // The operations that are out at each node, oldest first.
   std::array<std::deque<Op>, kMaxNodes> out;
   const Op& Out(char node) const { return out[static_cast<std::size_t>(node - 'a')].front(); }
 
  private:
-  std::uint64_t random_ = 0;
   const int nodes_;
 };
 

@@ -96,10 +96,10 @@ Complaints LibrariesHaveOneHome(const SourceFile& file) {
 // The protocols are values: no sockets, threads or clocks of their own.
 Complaints CoresAreFreeOfTheOutside(const SourceFile& file) {
   static const std::regex kOutside(
-      R"(^(asio|hiredis|openssl/ssl|sys/|netinet/|arpa/|unistd\.h|poll\.h|thread$|mutex$|shared_mutex$|)"
-      R"(condition_variable$|future$|fstream$|iostream$|random$|librdkafka))");
-  static const std::regex kClock(
-      R"((::|\.|->)\s*now\s*\(|\bclock_gettime\b|\bgettimeofday\b|\btime\s*\(\s*(0|nullptr|NULL)\s*\))");
+      R"(^(asio|hiredis|openssl/ssl|sys/|netinet/|arpa/|unistd\.h|poll\.h|thread$|mutex$|)"
+      R"(shared_mutex$|condition_variable$|future$|fstream$|iostream$|random$|librdkafka))");
+  static const std::regex kClock(R"((::|\.|->)\s*now\s*\(|\bclock_gettime\b|\bgettimeofday\b|)"
+                                 R"(\btime\s*\(\s*(0|nullptr|NULL)\s*\))");
   Complaints complaints;
   if (!IsSource(file) || !(Under(file, "locking/core") || Under(file, "consumer/flow"))) return {};
   for (const Include& include : Includes(file)) {
