@@ -87,7 +87,7 @@ TEST_F(StartAndStop, ASecondSigtermEndsADrainAtOnceAndLosesNothing) {
         "the worker to say that it drains"));
     EXPECT_TRUE(worker.Running());
     worker.Terminate();
-    EXPECT_EQ(worker.Wait(seconds(8)), 0) << worker.Log();
+    EXPECT_EQ(worker.Wait(seconds(3)), 0) << worker.Log();
   }
   WorkerProcess worker(Worker(text));
   EXPECT_TRUE(AllCommitted()) << worker.Log();
