@@ -34,8 +34,20 @@ local function use_ttl(ttl)
 end
 
 local function acquire(key, ask)
-  local value = call('GET', key)
   local token = sub(ask, 1, 19)
+  local acceptable = token < too_high and token >= lowest
+  use_ttl(sub(ask, 52, 64))
+  local held = 'H' .. sub(ask, 1, 51) .. deadline .. token
+  local value
+  if acceptable and not ttl_refused then
+    -- Mostly the name is absent: one command both looks and takes it.
+    value = call('SET', key, held, 'NX', 'GET', 'PXAT', expiry)
+    if not value then
+      return 'G'
+    end
+  else
+    value = call('GET', key)
+  end
   local granted = 'G'
   if value then
     local state = sub(value, 1, 1)
@@ -66,11 +78,10 @@ local function acquire(key, ask)
   elseif token < lowest then
     return 'B'
   end
-  use_ttl(sub(ask, 52, 64))
   if ttl_refused then
     return 'L'
   end
-  call('SET', key, 'H' .. sub(ask, 1, 51) .. deadline .. token, 'PXAT', expiry)
+  call('SET', key, held, 'PXAT', expiry)
   return granted
 end
 
