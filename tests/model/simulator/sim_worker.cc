@@ -189,16 +189,27 @@ void SimWorker::OnInvariant(locking::Invariant invariant) {
   }
 }
 
+// --- what is counted ---------------------------------------------------------------------------
+
 void SimWorker::OnTakeover() { world_.Count("takeovers"); }
-void SimWorker::OnLoss(locking::LossReason reason) { world_.Count("losses", reason); }
-void SimWorker::OnRound(locking::RoundResult result, Nanos) { world_.Count("rounds", result); }
-void SimWorker::OnReleased(locking::ReleaseOutcome outcome) { world_.Count("releases", outcome); }
-void SimWorker::OnExtension(locking::ExtensionResult result) { world_.Count("extensions", result); }
-void SimWorker::OnQuorumFailure(locking::QuorumFailure why) { world_.Count("no quorum", why); }
 void SimWorker::OnCompletedAfterExpiry() { world_.Count("completed after expiry"); }
 void SimWorker::OnRestartDetected(locking::NodeIndex) { world_.Count("restarts detected"); }
-void SimWorker::OnDedupeSkip(consumer::DedupeSource source) { world_.Count("skips", source); }
 void SimWorker::OnOutputFencing() { world_.Count("fenced by the output"); }
 void SimWorker::OnIdConflict() { world_.Count("id conflicts"); }
+
+void SimWorker::OnLoss(locking::LossReason reason) {
+  world_.Count(reason == locking::LossReason::kExpired ? "losses by own clock" : "other losses");
+}
+void SimWorker::OnRound(locking::RoundResult result, Nanos) {
+  if (result == locking::RoundResult::kStale) world_.Count("rounds stale");
+}
+void SimWorker::OnExtension(locking::ExtensionResult result) {
+  const bool extended = result == locking::ExtensionResult::kExtended;
+  world_.Count(extended ? "extensions" : "extensions failed");
+}
+void SimWorker::OnDedupeSkip(consumer::DedupeSource source) {
+  world_.Count(source == consumer::DedupeSource::kLock ? "skips by the lock"
+                                                       : "skips by the ledger");
+}
 
 }  // namespace fencepost::simulator

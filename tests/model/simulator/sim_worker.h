@@ -53,9 +53,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnTakeover() override;
   void OnLoss(locking::LossReason reason) override;
   void OnRound(locking::RoundResult result, Nanos took) override;
-  void OnReleased(locking::ReleaseOutcome outcome) override;
   void OnExtension(locking::ExtensionResult result) override;
-  void OnQuorumFailure(locking::QuorumFailure failure) override;
   void OnCompletedAfterExpiry() override;
   void OnRestartDetected(locking::NodeIndex node) override;
   void OnDedupeSkip(consumer::DedupeSource source) override;

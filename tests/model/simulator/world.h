@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -50,14 +49,8 @@ class World {
     if (tracing_) Keep(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // What happened in this run, and how often: a simulator in which nothing goes wrong shows
-  // nothing.
+  // What happened in this run, and how often.
   void Count(const std::string& what, int by = 1) { counts_[what] += by; }
-  template <typename Enum>
-  requires std::is_enum_v<Enum>
-  void Count(const std::string& what, Enum which) {
-    Count(fmt::format("{} {}", what, static_cast<int>(which)));
-  }
   [[nodiscard]] const std::map<std::string, int>& counts() const { return counts_; }
 
   // --- the weather -----------------------------------------------------------------------------

@@ -1,0 +1,172 @@
+// Who may be leased beside whom: chains, twins, hints. Numbers are PROTOCOL.md's.
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+// Two workers; the first holds the lease of "x".
+struct Contended {
+  explicit Contended(Order order) : holder(world), worker(world, FlowBench::Options(order), 2) {
+    holder.Assign(9);
+    holder.Deliver(9, {"x"});
+    holder.Settle();
+    worker.Assign(0);
+    worker.Assign(1);
+  }
+  SharedWorld world;
+  FlowBench holder;
+  FlowBench worker;
+};
+
+TEST(Chain, OfAPartitionIsLeasedAllAtOnceWhereNothingIsInTheWay) {
+  SharedWorld world;
+  FlowBench worker(world);
+  worker.Assign(0);
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.Settle();
+  EXPECT_EQ(worker.Leased(), "a b c");
+}
+
+TEST(Chain, OfAPartitionHoldsNoLeaseBehindAContendedRecord) {  // 15
+  Contended test(Order::kPartition);
+  test.worker.Deliver(0, {"a", "x", "b"});
+  test.worker.Deliver(1, {"c"});
+  test.worker.Settle();
+  EXPECT_EQ(test.worker.Leased(), "a c");
+  EXPECT_EQ(test.worker.StageOf("b"), "queued");
+  EXPECT_FALSE(test.world.nodes[0].Holder(LockName("p", "b"), test.world.now.wall));
+}
+
+TEST(Chain, DoesNotEvenAskBehindAParkedRecord) {  // 15
+  Contended test(Order::kPartition);
+  test.worker.Deliver(0, {"x"});
+  test.worker.Settle();
+  test.worker.Deliver(0, {"b"});
+  EXPECT_EQ(test.worker.StageOf("x"), "locking");
+  EXPECT_EQ(test.worker.StageOf("b"), "queued");
+}
+
+TEST(Chain, GivesBackWhatIsBehindALostLease) {  // 15
+  SharedWorld world;
+  FlowOptions options = FlowBench::Options();
+  options.write_batch = options.writes_out = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.Settle();
+  ASSERT_EQ(worker.Leased(), "a b c");
+  ASSERT_EQ(worker.Writes(), "a");
+  world.Steal(LockName("p", "b"));
+  worker.Wait(world.lock.ttl / 2);  // the extension finds out
+  EXPECT_EQ(worker.Leased(), "a");
+  EXPECT_EQ(worker.StageOf("c"), "queued");
+  EXPECT_FALSE(world.nodes[0].Holder(LockName("p", "c"), world.now.wall));
+}
+
+TEST(Chain, OfAKeyHoldsUpOnlyThatKeyInThatPartition) {  // 15
+  Contended test(Order::kKey);
+  test.worker.Deliver(0, {"x@k", "a@k", "b@other", "c"});
+  test.worker.Deliver(1, {"d@k"});
+  test.worker.Settle();
+  EXPECT_EQ(test.worker.Leased(), "b c d");
+}
+
+TEST(Chain, IsNoneWhereNoOrderIsAskedFor) {
+  Contended test(Order::kNone);
+  test.worker.Deliver(0, {"x", "a", "b"});
+  test.worker.Settle();
+  EXPECT_EQ(test.worker.Leased(), "a b");
+}
+
+TEST(Chain, GoesOnWhenTheRecordInTheWayIsDone) {
+  Contended test(Order::kPartition);
+  test.worker.Deliver(0, {"x", "a"});
+  test.worker.Settle();
+  EXPECT_EQ(test.worker.Leased(), "");
+  test.holder.WriteAll();
+  test.worker.Wait(Millis(1500));
+  test.worker.WriteAll();
+  EXPECT_EQ(test.worker.Watermark(0), 2);
+  EXPECT_EQ(test.worker.told.skips_by_hint, 1);
+}
+
+TEST(Chain, OfTwoWorkersWithCrossingIdsDoNotWaitForEachOther) {  // 15
+  SharedWorld world;
+  FlowBench first(world, FlowBench::Options(), 1);
+  FlowBench second(world, FlowBench::Options(), 2);
+  first.Assign(0);
+  second.Assign(1);
+  first.Deliver(0, {"a", "b"});
+  second.Deliver(1, {"b", "a"});
+  for (int turn = 0; turn < 300; ++turn) {
+    first.Settle();
+    second.Settle();
+    first.Write();
+    second.Write();
+    first.Wait(Millis(10));
+    second.Wait(Millis(10));
+  }
+  EXPECT_EQ(first.Watermark(0), 2);
+  EXPECT_EQ(second.Watermark(1), 2);
+  EXPECT_EQ(world.ledger.Find("a")->effects, 1);
+}
+
+TEST(Twin, OfOneIdWaitsForItsTurnAndIsThenSkipped) {
+  SharedWorld world;
+  FlowBench worker(world, FlowBench::Options(Order::kNone));
+  worker.Assign(0);
+  worker.Assign(1);
+  worker.Deliver(0, {"a"});
+  worker.Deliver(1, {"a", "b"});
+  worker.Settle();
+  EXPECT_EQ(worker.Leased(), "a b");
+  EXPECT_EQ(worker.StageOf("a"), "writing twin");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.Watermark(1), 2);
+  EXPECT_EQ(world.ledger.Find("a")->effects, 1);
+  EXPECT_EQ(worker.told.skips_by_hint, 1);
+}
+
+TEST(Hint, IsLookedUpAndNotBelievedWithoutALedgerRow) {  // 11
+  SharedWorld world;
+  FlowBench worker(world);
+  worker.core.MarkDone({.name = LockName("p", "a"), .remember = Millis(60'000)}, world.now);
+  worker.Assign(0);
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Leased(), "") << "written without a lease";
+  EXPECT_EQ(worker.Writes(), "a");
+  worker.WriteAll();
+  EXPECT_EQ(world.ledger.Find("a")->effects, 1);
+  ASSERT_EQ(worker.told.broken.size(), 1u);
+  EXPECT_EQ(worker.told.broken[0], locking::Invariant::kDoneWithoutLedger);
+}
+
+TEST(Hint, HeardOfALeaseThatRanOutInTheQueueIsNotForgotten) {
+  SharedWorld world;
+  FlowOptions options = FlowBench::Options(Order::kNone);
+  options.writes_out = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Deliver(0, {"b"});
+  worker.Settle();
+  ASSERT_EQ(worker.Leased(), "a b");
+  worker.Pass(world.lock.ttl / 2);
+  worker.core.OnTime(world.now);  // the extension is on its way
+  FlowBench other(world, FlowBench::Options(), 2);
+  other.core.MarkDone({.name = LockName("p", "b"), .remember = Millis(60'000)}, world.now);
+  other.Settle();
+  worker.Pass(world.lock.ttl);  // the worker stands still, past the end of its leases
+  worker.Write();               // "b" is found without a valid lease; then DONE of it is heard
+  worker.Wait(Millis(500));
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 2);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
