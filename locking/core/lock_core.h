@@ -94,7 +94,9 @@ class LockCore {
   void Cancel(LockId lock, Now now);
   // Gives a lease back. kReleased follows.
   void Release(LockId lock, Now now);
-  // The work is complete: marks the name DONE on all nodes. kCompleted follows.
+  // The work is complete: marks the name DONE on all nodes, for `remember`, at least max_ttl + 2 *
+  // max_skew (less would let a late mark end another's lease and then be forgotten itself).
+  // kCompleted follows.
   void Done(LockId lock, ContentCrc crc, Millis remember, Now now);
   // Marks a name DONE without a lease of it: to carry a mark that was heard (kDone) to a majority,
   // with the rest of its time, and after an effect that stands although its lease was lost
