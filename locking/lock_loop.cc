@@ -23,9 +23,10 @@ Error LostError(const std::string& name, LossReason reason) {
 }
 
 Error DoneError(const std::string& name, const LockEvent& event) {
-  return {"done", fmt::format("marked done by token {} (content crc {:08x})", event.token.value(),
-                              event.crc),
-          name, ""};
+  return {
+      "done",
+      fmt::format("marked done by token {} (content crc {:08x})", event.token.value(), event.crc),
+      name, ""};
 }
 
 }  // namespace
@@ -44,11 +45,11 @@ void EngineObserver::OnNote(Severity severity, std::string_view event, std::stri
 LockLoop::LockLoop(std::shared_ptr<Mailbox> mailbox, const QuorumLock::Options& options)
     : mailbox_(std::move(mailbox)),
       options_(options),
-      core_(static_cast<int>(options_.redis.nodes.size()), options_.lock, options_.creation,
-            [this] { return Random(); }, options_.observer),
+      core_(
+          static_cast<int>(options_.redis.nodes.size()), options_.lock, options_.creation,
+          [this] { return Random(); }, options_.observer),
       engine_observer_(options_.redis.nodes, options_.observer),
-      engine_(io_, core_, options_.redis, options_.lock, &engine_observer_,
-              [this] { OnStep(); }) {
+      engine_(io_, core_, options_.redis, options_.lock, &engine_observer_, [this] { OnStep(); }) {
   mailbox_->Open([this] { asio::post(io_, [this] { DrainMailbox(); }); });
 }
 
@@ -124,10 +125,18 @@ void LockLoop::OnEvent(const LockEvent& event, Now now) {
   const std::shared_ptr<AcquireGroup> group = at->second.group;
   const std::size_t index = at->second.index;
   switch (event.kind) {
-    case LockEvent::Kind::kLeased: OnLeased(at, event); return;
-    case LockEvent::Kind::kRoundFailed: OnRoundFailed(at, event, now); return;
-    case LockEvent::Kind::kCompleted: OnMarked(at, event); return;
-    case LockEvent::Kind::kReleased: OnReleased(at, event); return;
+    case LockEvent::Kind::kLeased:
+      OnLeased(at, event);
+      return;
+    case LockEvent::Kind::kRoundFailed:
+      OnRoundFailed(at, event, now);
+      return;
+    case LockEvent::Kind::kCompleted:
+      OnMarked(at, event);
+      return;
+    case LockEvent::Kind::kReleased:
+      OnReleased(at, event);
+      return;
     case LockEvent::Kind::kDone:
       if (at->second.lease) {
         Lose(at->second, DoneError(at->second.lease->name, event), ReleaseOutcome::kExpired);
@@ -269,17 +278,20 @@ Instant LockLoop::NextExtension(const Entry& entry, Instant valid_until) const {
 Error LockLoop::GaveUp(const std::string& name, const Entry& entry, WaitReason reason) const {
   switch (reason) {
     case WaitReason::kContended:
-    case WaitReason::kStale: return {"contended", "another holds the name", name, ""};
+    case WaitReason::kStale:
+      return {"contended", "another holds the name", name, ""};
     case WaitReason::kRefused:
       if (entry.ttl > core_.store().max_ttl()) {
-        return {"refused", fmt::format("a ttl of {} ms is above the store's max_ttl of {} ms",
-                                       entry.ttl.count(), core_.store().max_ttl().count()),
+        return {"refused",
+                fmt::format("a ttl of {} ms is above the store's max_ttl of {} ms",
+                            entry.ttl.count(), core_.store().max_ttl().count()),
                 name, "ask for less; the watchdog extends"};
       }
       return {"refused", "a majority of the lock nodes refuses this host's clock", name,
               "mend the clock (NTP) of this host or of the nodes"};
     case WaitReason::kUnavailable:
-    case WaitReason::kTimeout: break;
+    case WaitReason::kTimeout:
+      break;
   }
   if (core_.Available()) {
     return {"no_quorum", "too few lock nodes answered in time", name, "see the lock nodes"};

@@ -56,8 +56,9 @@ void LockLoop::Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t ind
   const AcquireOptions& options = group->options;
   const Millis ttl = options.ttl == Millis(0) ? options_.lock.ttl : options.ttl;
   if (name.empty() || name.size() > kMaxName) {
-    Decide(group, index, Refused(name, fmt::format("the name has {} bytes", name.size()),
-                                 "a name has 1 to 512 bytes"));
+    Decide(group, index,
+           Refused(name, fmt::format("the name has {} bytes", name.size()),
+                   "a name has 1 to 512 bytes"));
     return;
   }
   if (ttl > kMaxTtl || ttl - LockOptions::Drift(ttl) <= options_.lock.min_validity) {
@@ -81,9 +82,8 @@ void LockLoop::Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t ind
   entry.group = group;
   entry.index = index;
   const std::string key = Key(name);
-  entry.lock = core_.Acquire({.name = key, .cookie = cookie, .wait = wait, .ttl = ttl,
-                              .watchdog = options.watchdog},
-                             now);
+  entry.lock = core_.Acquire(
+      {.name = key, .cookie = cookie, .wait = wait, .ttl = ttl, .watchdog = options.watchdog}, now);
 }
 
 // Ends what is not decided yet. A lease that was granted is its user's.

@@ -41,9 +41,9 @@
 namespace fencepost::locking {
 
 struct AcquireOptions {
-  Millis wait{0};         // how long to try: 0 is one round of questions, Millis::max() is for ever
-  Millis ttl{0};          // 0: LockOptions::ttl; at most the store's max_ttl, above min_validity
-  bool watchdog = true;   // extend at a third of the ttl until the lease ends
+  Millis wait{0};        // how long to try: 0 is one round of questions, Millis::max() is for ever
+  Millis ttl{0};         // 0: LockOptions::ttl; at most the store's max_ttl, above min_validity
+  bool watchdog = true;  // extend at a third of the ttl until the lease ends
   std::stop_token cancel{};  // gives up the attempt; a lease that was granted is not touched
 };
 

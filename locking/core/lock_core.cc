@@ -70,7 +70,7 @@ void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
   if (slot == nullptr || slot->state != State::kHeld) return;
   LeaveHeld(lock.slot, now);
   slot->crc = crc;
-  // A late mark replaces a later holder's HELD: it must not be forgotten before that lease has ended.
+  // A late mark replaces a later holder's HELD, so it must outlive that lease.
   slot->ttl = std::max(remember, store_.max_ttl() + 2 * options_.max_skew);
   BeginMarking(lock.slot);
   Settle(now);
