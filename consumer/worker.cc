@@ -1,7 +1,5 @@
 #include "consumer/worker.h"
 
-#include <sys/random.h>
-
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
@@ -15,6 +13,7 @@
 #include "consumer/kafka/source.h"
 #include "consumer/outputs/writer.h"
 #include "locking/check.h"
+#include "locking/random.h"
 #include "locking/redis/engine.h"
 
 namespace fencepost::consumer {
@@ -27,18 +26,6 @@ using locking::Severity;
 constexpr Millis kTick{1000};
 constexpr Millis kLiveLimit{10'000};
 constexpr Millis kMarksLimit{1000};  // how long the last DONE and release calls may take at the end
-
-std::uint64_t RandomBits() {
-  // The kernel's generator in bulk: a lock takes two draws.
-  thread_local std::array<std::uint64_t, 32> bits;
-  thread_local std::size_t left = 0;
-  if (left == 0) {
-    const ssize_t got = getrandom(bits.data(), sizeof bits, 0);
-    FENCEPOST_CHECK(got == static_cast<ssize_t>(sizeof bits), "getrandom");
-    left = bits.size();
-  }
-  return bits[--left];
-}
 
 std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker) {
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
@@ -60,7 +47,7 @@ struct Worker::Impl : SourceSink {
         observer(obs),
         timer(io),
         core(static_cast<int>(options.lock.redis.nodes.size()), options.lock.lock,
-             locking::StoreCreation::kQuarantined, RandomBits, lock_observer),
+             locking::StoreCreation::kQuarantined, locking::RandomBits, lock_observer),
         engine(io, core, options.lock.redis, options.lock.lock, lock_observer, [this] { Step(); }),
         flow(FlowOptionsOf(options), &core, observer),
         writer(

@@ -1,8 +1,6 @@
 // LockLoop: its life, and what the core says.
 #include "locking/lock_loop.h"
 
-#include <sys/random.h>
-
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
 #include <utility>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "locking/check.h"
+#include "locking/random.h"
 
 namespace fencepost::locking {
 namespace {
@@ -45,9 +44,8 @@ void EngineObserver::OnNote(Severity severity, std::string_view event, std::stri
 LockLoop::LockLoop(std::shared_ptr<Mailbox> mailbox, const QuorumLock::Options& options)
     : mailbox_(std::move(mailbox)),
       options_(options),
-      core_(
-          static_cast<int>(options_.redis.nodes.size()), options_.lock, options_.creation,
-          [this] { return Random(); }, options_.observer),
+      core_(static_cast<int>(options_.redis.nodes.size()), options_.lock, options_.creation,
+            RandomBits, options_.observer),
       engine_observer_(options_.redis.nodes, options_.observer),
       engine_(io_, core_, options_.redis, options_.lock, &engine_observer_, [this] { OnStep(); }) {
   mailbox_->Open([this] { asio::post(io_, [this] { DrainMailbox(); }); });
@@ -304,15 +302,6 @@ Error LockLoop::GaveUp(const std::string& name, const Entry& entry, WaitReason r
 
 std::string LockLoop::Key(const std::string& name) const {
   return fmt::format("fencepost:{{{}}}:{}", options_.name_space, name);
-}
-
-std::uint64_t LockLoop::Random() {
-  if (bits_left_ == 0) {
-    const ssize_t read = getrandom(bits_.data(), sizeof bits_, 0);
-    FENCEPOST_CHECK(read == static_cast<ssize_t>(sizeof bits_), "getrandom");
-    bits_left_ = bits_.size();
-  }
-  return bits_[--bits_left_];
 }
 
 }  // namespace fencepost::locking

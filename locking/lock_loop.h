@@ -4,7 +4,6 @@
 // Everything here runs on the loop's own thread; LeaseState is what is shared with the users.
 #pragma once
 
-#include <array>
 #include <asio/io_context.hpp>
 #include <atomic>
 #include <functional>
@@ -151,12 +150,9 @@ class LockLoop {
   [[nodiscard]] Error GaveUp(const std::string& name, const Entry& entry, WaitReason reason) const;
   [[nodiscard]] std::string Key(const std::string& name) const;
   void Close();
-  std::uint64_t Random();
 
   const std::shared_ptr<Mailbox> mailbox_;
   const QuorumLock::Options options_;
-  std::array<std::uint64_t, 32> bits_{};
-  std::size_t bits_left_ = 0;
   asio::io_context io_{1};
   LockCore core_;
   EngineObserver engine_observer_;

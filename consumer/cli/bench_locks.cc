@@ -1,7 +1,5 @@
 #include "consumer/cli/bench_locks.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "locking/core/lock_core.h"
+#include "locking/random.h"
 #include "locking/redis/engine.h"
 
 namespace fencepost::cli {
@@ -27,9 +26,8 @@ class LockLoop {
   LockLoop(const LockNodes& nodes, int in_flight, bool done)
       : nodes_(nodes),
         done_(done),
-        core_(
-            static_cast<int>(nodes.redis.nodes.size()), nodes.lock, locking::StoreCreation::kNever,
-            [this] { return Random(); }, nullptr),
+        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock,
+              locking::StoreCreation::kNever, locking::RandomBits, nullptr),
         engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [this] { OnStep(); }),
         begun_(static_cast<std::size_t>(in_flight)) {
     engine_.Start();
@@ -103,18 +101,8 @@ class LockLoop {
     }
   }
 
-  std::uint64_t Random() {
-    if (left_ == 0) {
-      [[maybe_unused]] const ssize_t n = getrandom(bits_.data(), sizeof bits_, 0);
-      left_ = bits_.size();
-    }
-    return bits_[--left_];
-  }
-
   const LockNodes nodes_;
   const bool done_;
-  std::array<std::uint64_t, 32> bits_{};
-  std::size_t left_ = 0;
   asio::io_context io_{1};
   locking::LockCore core_;
   locking::RedisEngine engine_;
@@ -122,7 +110,7 @@ class LockLoop {
   std::vector<LockEvent> events_;
   std::vector<float> took_ms_;
   fmt::memory_buffer name_;
-  const std::uint64_t run_ = Random();
+  const std::uint64_t run_ = locking::RandomBits();
   std::uint64_t next_ = 0;
   std::uint64_t errors_ = 0;
   Instant end_;

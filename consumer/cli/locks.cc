@@ -1,6 +1,4 @@
 // fencepost locks init|status: the lock store, looked at and created.
-#include <sys/random.h>
-
 #include <asio/io_context.hpp>
 #include <cstdio>
 #include <functional>
@@ -11,6 +9,7 @@
 #include "consumer/cli/command.h"
 #include "consumer/cli/lock_nodes.h"
 #include "locking/core/lock_core.h"
+#include "locking/random.h"
 #include "locking/redis/engine.h"
 
 namespace fencepost::cli {
@@ -28,18 +27,12 @@ struct LocksArguments {
   int timeout_s = 10;
 };
 
-std::uint64_t RandomBits() {
-  std::uint64_t bits = 0;
-  [[maybe_unused]] const ssize_t n = getrandom(&bits, sizeof bits, 0);
-  return bits;
-}
-
 // A store looked at by one client for a while.
 class StoreView {
  public:
   StoreView(const LockNodes& nodes, StoreCreation creation)
       : nodes_(nodes),
-        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, RandomBits,
+        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, locking::RandomBits,
               nullptr),
         engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [] {}) {
     engine_.Start();
