@@ -102,11 +102,15 @@ consumer::OutputOptions BuildOutput(const Values& values) {
   if (values.Given("output.postgres")) {
     return consumer::PostgresOptions{.dsn = values.String("output.postgres.dsn"),
                                      .table = values.String("output.postgres.table"),
-                                     .columns = BuildColumns(values, "output.postgres.columns")};
+                                     .columns = BuildColumns(values, "output.postgres.columns"),
+                                     .rules = {},
+                                     .statement = "",
+                                     .args = {}};
   }
   return consumer::SqliteOptions{.path = values.String("output.sqlite.path"),
                                  .table = values.String("output.sqlite.table"),
-                                 .columns = BuildColumns(values, "output.sqlite.columns")};
+                                 .columns = BuildColumns(values, "output.sqlite.columns"),
+                                 .rules = {}};
 }
 
 consumer::OnBad BuildOnBad(const Values& values, std::string_view path) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "consumer/dead_letter.h"
 #include "consumer/outputs/output.h"
 #include "consumer/record.h"
 #include "locking/core/observer.h"
@@ -36,6 +37,7 @@ class ConsumerObserver {
   virtual void OnProgress(std::chrono::milliseconds /*unix time*/) {}
   virtual void OnEndToEnd(Nanos /*record timestamp to effect*/) {}
   virtual void OnRetry(RetryStage) {}
+  virtual void OnDeadLetter(DeadLetterReason) {}  // published, and acknowledged
   // Lag counts from the watermark to the partition's end; removed where the partition was revoked.
   virtual void OnLag(const TopicPartition&, std::int64_t /*records*/) {}
   virtual void OnPartitionGone(const TopicPartition&) {}
@@ -49,6 +51,8 @@ class ConsumerObserver {
   // Output thread:
   virtual void OnWrite(Nanos /*took*/, std::size_t /*batch*/) {}
   // Any thread:
+  virtual void OnHandled(Nanos /*took*/) {}  // one handler call, however it ended
+  virtual void OnDeadLetterError() {}        // one that was not acknowledged; it is tried again
   virtual void OnNote(locking::Severity, std::string_view /*event*/, std::string_view /*text*/) {}
   virtual void OnReady(bool /*ready*/, std::string_view /*reason when not*/) {}
 };

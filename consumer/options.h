@@ -3,13 +3,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "consumer/flow/selector.h"
+#include "consumer/handlers/handler.h"
 #include "locking/core/options.h"
 #include "locking/redis/options.h"
 
@@ -21,6 +24,9 @@ enum class Guarantee : std::uint8_t { kExactlyOnce, kAtLeastOnce };
 enum class StartFrom : std::uint8_t { kEarliest, kLatest };
 enum class Order : std::uint8_t { kPartition, kKey, kNone };
 enum class OnBad : std::uint8_t { kStop, kDeadLetter, kSkip };  // skip: on_id_conflict only
+enum class OnConflict : std::uint8_t { kError, kIgnore, kUpdate };
+enum class OnNull : std::uint8_t { kBad, kSkip, kDelete };
+enum class Jitter : std::uint8_t { kFull, kNone };
 
 struct KafkaOptions {
   std::vector<std::string> brokers;
@@ -28,6 +34,7 @@ struct KafkaOptions {
   std::string group;  // default: the pipeline's name
   StartFrom start_from = StartFrom::kEarliest;
   Millis commit_interval{1000};
+  bool accept_replay_ids = false;  // the header fencepost-record-id is the identity where it stands
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   std::map<std::string, std::string> librdkafka;  // passed through
@@ -41,11 +48,65 @@ struct LockSection {
 
 struct ProcessingOptions {
   Order order = Order::kKey;
-  int concurrency = 64;
+  int concurrency = 64;      // handler calls at a time
   int max_in_flight = 4096;  // records from the watermark on, finished ones included
   std::uint64_t max_in_flight_bytes = 64ull << 20;
-  Millis timeout{5000};
+  Millis timeout{5000};  // of one handler call
   Millis revoke_drain{10'000};
+  Millis stall_after{300'000};  // the oldest record does not move for so long: a stall
+};
+
+// A class of errors, as `success`, `retry_on` and `never` name it: a word ("timeout",
+// "connection", "exec", …), an HTTP status ("404") or a hundred of them ("4xx").
+using ErrorClass = std::string;
+
+struct HttpHandlerOptions {
+  std::string url;
+  std::string method = "POST";
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<ErrorClass> success{"2xx"};
+  std::vector<ErrorClass> retry_on{"429", "5xx"};  // and what is no answer: timeout, connection
+  std::string tls_ca;                              // empty: the system's
+};
+struct ExecHandlerOptions {
+  std::vector<std::string> command;
+  int processes = 4;
+};
+struct JqHandlerOptions {
+  std::string program;
+};
+// A handler in C++, for programs that link the library: each thread of the pool makes its own.
+struct CustomHandlerOptions {
+  std::function<std::unique_ptr<Handler>()> make;
+  int threads = 4;
+};
+struct HandlerOptions {
+  std::variant<std::monostate, HttpHandlerOptions, ExecHandlerOptions, JqHandlerOptions,
+               CustomHandlerOptions>
+      kind;
+  bool idempotent = false;  // the receiver honours the Idempotency-Key (the user's word)
+
+  [[nodiscard]] bool any() const { return kind.index() != 0; }
+  // It may have effects of its own: ids are looked up in the ledger before it runs, and calls of
+  // one order chain never overlap.
+  [[nodiscard]] bool outside() const {
+    return any() && !std::holds_alternative<JqHandlerOptions>(kind);
+  }
+};
+
+// How a handler's failure is tried again: after a wait drawn from [0, b] (jitter: full) or of b,
+// b = min(max, initial * multiplier^(attempt - 1)); a longer Retry-After counts instead.
+struct RetryOptions {
+  int attempts = 5;  // in all, the first one included
+  Millis initial{100};
+  Millis max{10'000};
+  double multiplier = 2;
+  Jitter jitter = Jitter::kFull;
+  std::vector<ErrorClass> never;  // not tried again; a class named exactly in retry_on beats "4xx"
+};
+
+struct DeadLetterOptions {
+  std::string topic;
 };
 
 struct Column {
@@ -53,19 +114,69 @@ struct Column {
   Selector selector;
 };
 
+// What a row of effects does to one that stands in the table.
+struct RowRules {
+  OnConflict on_conflict = OnConflict::kError;
+  std::vector<std::string> key;  // columns that name a row; for update and delete
+  // update: only a higher value of fence_by overwrites what fence_column holds.
+  std::string fence_column;
+  std::optional<Selector> fence_by;
+  OnNull on_null_value = OnNull::kBad;  // a tombstone: the value (after the handler) is null
+};
+
 struct PostgresOptions {
   std::string dsn;
   std::string table;  // may be schema-qualified
   std::vector<Column> columns;
+  RowRules rules;
+  // Instead of table, columns and rules: one statement a row with $1… = args, in the same
+  // transaction.
+  std::string statement;
+  std::vector<Selector> args;
 };
 
 struct SqliteOptions {
   std::string path;
   std::string table;
   std::vector<Column> columns;
+  RowRules rules;
 };
 
-using OutputOptions = std::variant<std::monostate, PostgresOptions, SqliteOptions>;
+// Records into a topic of the same cluster, in transactions with the offsets.
+struct KafkaOutputOptions {
+  std::string topic;
+  Selector key{.kind = Selector::Kind::kKey, .argument = "", .optional = true};
+  Selector value{.kind = Selector::Kind::kValue, .argument = "", .optional = true};
+  std::vector<Column> headers;
+  Millis transaction_timeout{10'000};
+  Millis linger{100};  // a transaction is closed when its oldest record is this old, or when full
+  int max_records = 10'000;
+};
+
+// JSON lines. Without columns a line is the record with its position, key, headers and value.
+struct FileOptions {
+  std::string path;
+  std::vector<Column> columns;
+};
+struct StdoutOptions {
+  std::vector<Column> columns;
+};
+
+using OutputOptions = std::variant<std::monostate, PostgresOptions, SqliteOptions,
+                                   KafkaOutputOptions, FileOptions, StdoutOptions>;
+
+// What makes an effect final, and lets the offset move.
+enum class Finality : std::uint8_t {
+  kLedger,       // the transaction with the ledger row
+  kDoneMark,     // the write, then DONE on a majority of lock nodes: at least once
+  kTransaction,  // the Kafka transaction that holds outputs and offsets
+};
+inline Finality FinalityOf(const OutputOptions& output) {
+  if (std::holds_alternative<KafkaOutputOptions>(output)) return Finality::kTransaction;
+  if (std::holds_alternative<FileOptions>(output) || std::holds_alternative<StdoutOptions>(output))
+    return Finality::kDoneMark;
+  return Finality::kLedger;
+}
 
 struct ObserveOptions {
   std::string http;  // HOST:PORT; empty: no server
@@ -82,6 +193,9 @@ struct PipelineOptions {
   OnBad on_bad_record = OnBad::kStop;
   LockSection lock;
   ProcessingOptions processing;
+  HandlerOptions handler;
+  RetryOptions retry;
+  std::optional<DeadLetterOptions> dead_letter;
   OutputOptions output;
   std::optional<std::chrono::seconds> ledger_keep;  // nullopt: for ever
   ObserveOptions observe;

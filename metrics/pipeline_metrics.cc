@@ -247,6 +247,16 @@ void PipelineMetrics::OnRetry(consumer::RetryStage stage) {
   cells_.Add(Metric::kRetries, 1, Series(stage));
 }
 
+void PipelineMetrics::OnDeadLetter(consumer::DeadLetterReason reason) {
+  cells_.Add(Metric::kDeadLetters, 1, Series(reason));
+}
+
+void PipelineMetrics::OnDeadLetterError() { cells_.Add(Metric::kDeadLetterErrors, 1); }
+
+void PipelineMetrics::OnHandled(Nanos took) {
+  cells_.Observe(Metric::kHandlerDuration, took.count());
+}
+
 void PipelineMetrics::OnLag(const consumer::TopicPartition& where, std::int64_t records) {
   const std::lock_guard lock(lag_mutex_);
   lag_[where] = records;

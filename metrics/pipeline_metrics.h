@@ -86,6 +86,9 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnProgress(std::chrono::milliseconds unix_time) override;
   void OnEndToEnd(Nanos took) override;
   void OnRetry(consumer::RetryStage stage) override;
+  void OnDeadLetter(consumer::DeadLetterReason reason) override;
+  void OnDeadLetterError() override;
+  void OnHandled(Nanos took) override;
   void OnLag(const consumer::TopicPartition& where, std::int64_t records) override;
   void OnPartitionGone(const consumer::TopicPartition& where) override;
   void OnOldestUnprocessed(std::chrono::milliseconds unix_time) override;

@@ -301,7 +301,7 @@ void Flow::SendWrites(Now now) {
       ++static_cast<Partition*>(in.partition)->writing;
       if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
       batch->records.push_back(&in);
-      batch->items.push_back(
+      batch->request.items.push_back(
           WriteItem{&in.record, in.where, in.identity.id, in.token, in.identity.crc});
     }
     if (batch->records.empty()) continue;

@@ -55,7 +55,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options);
 struct WriteBatch {
   std::uint64_t id = 0;
   std::vector<InFlight*> records;  // not touched by the flow until OnWritten
-  std::vector<WriteItem> items;    // the same, for the output
+  WriteRequest request;            // the same, for the output
 };
 
 struct FlowActions {

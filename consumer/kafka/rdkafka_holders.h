@@ -45,3 +45,12 @@ inline SharedConsumer ShareConsumer(rd_kafka_t* handle) {
 }
 
 }  // namespace fencepost::consumer::rdkafka
+
+namespace fencepost::consumer {
+
+struct GroupMetadata {
+  rdkafka::Holder<rd_kafka_consumer_group_metadata_t, &rd_kafka_consumer_group_metadata_destroy>
+      held;
+};
+
+}  // namespace fencepost::consumer

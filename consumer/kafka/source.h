@@ -72,6 +72,9 @@ class SourceSink {
   virtual void OnFatal(Error error) = 0;
 };
 
+// Who this member is in its group, for transactions (KIP-447); defined in rdkafka_holders.h.
+struct GroupMetadata;
+
 class KafkaSource {
  public:
   // Nothing starts before Start. The sink and the observer outlive the source.
@@ -95,6 +98,8 @@ class KafkaSource {
   // newest offset of a partition wins, so an offset that a newer one replaced gets no answer of its
   // own; nor do offsets of another epoch. What is refused is not sent again by itself.
   void Commit(std::vector<PartitionOffset> offsets);
+  // Taken when this assignment was told; nullptr once it is over. Any thread.
+  [[nodiscard]] std::shared_ptr<const GroupMetadata> MetadataOf(AssignmentEpoch epoch) const;
   // Leaves the group: a last revoke (with OnRevoked) and its commit, then the thread ends.
   void Stop();
   void Join();

@@ -10,12 +10,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include <tl/expected.hpp>
 
+#include "consumer/dead_letter.h"
+#include "consumer/handlers/handler.h"
 #include "consumer/record.h"
 #include "locking/core/types.h"
 #include "locking/error.h"
@@ -30,6 +33,24 @@ struct WriteItem {
   std::string_view record_id;  // as stored
   locking::Token token;
   locking::ContentCrc crc = 0;
+  // What the handler made of the record: one row a value, in order, and none is allowed (then only
+  // the ledger has a row). nullptr: no handler, one row of the record's own value.
+  const HandlerValues* values = nullptr;
+  // Kafka output: the record goes to the dead letter topic instead, in the same transaction.
+  const DeadLetter* dead_letter = nullptr;
+};
+
+// Where the group goes on, partition by partition, once the items are written.
+struct SourceOffset {
+  TopicPartition where;
+  Offset next = 0;
+};
+
+struct WriteRequest {
+  std::vector<WriteItem> items;
+  // Kafka output: sent in the transaction, on behalf of this assignment. Others leave it alone.
+  std::vector<SourceOffset> offsets;
+  AssignmentEpoch epoch = 0;
 };
 
 enum class WriteResult : std::uint8_t {
@@ -40,6 +61,7 @@ enum class WriteResult : std::uint8_t {
   kIdConflict,  // the ledger row has another content_crc: same id, other content. Nothing was
                 // written
   kBadRecord,   // the database or a selector refused this record alone. Nothing was written
+  kNotWritten,  // nothing was written, for no fault of this record (an aborted transaction): again
 };
 constexpr bool EffectStands(WriteResult r) { return r <= WriteResult::kDuplicate; }
 
@@ -54,6 +76,16 @@ struct OutputError {
   // table missing, permission denied, deadlock, timeout: patience, and the operator mends it.)
   Error error;
   bool retry_at_once = false;  // deadlock, serialization: no wait needed
+  bool fatal = false;          // a fenced producer: this worker can never write again, it stops
+};
+
+// A ledger row.
+struct LedgerEntry {
+  locking::Token token;
+  locking::ContentCrc crc = 0;
+  std::string worker;
+  std::string source;        // topic/partition/offset
+  std::string completed_at;  // RFC 3339, UTC
 };
 
 class Output {
@@ -65,11 +97,22 @@ class Output {
   virtual tl::expected<void, OutputError> Prepare() = 0;
   // Outcomes in the order of the items. Prepares first if the connection is gone.
   virtual tl::expected<std::vector<WriteOutcome>, OutputError> Write(
-      const std::vector<WriteItem>& items) = 0;
+      const WriteRequest& request) = 0;
+  // What the ledger holds of these ids (as stored), in their order. Without a ledger: nothing.
+  virtual tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
+      const std::vector<std::string>& ids) {
+    return std::vector<std::optional<LedgerEntry>>(ids.size());
+  }
+  // Deletes the ledger rows of these ids; how many there were. For `fencepost forget`.
+  virtual tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& /*ids*/) {
+    return 0;
+  }
   // Deletes at most `limit` ledger rows of this pipeline completed longer than `keep` ago; returns
   // how many.
-  virtual tl::expected<std::size_t, OutputError> Prune(std::chrono::seconds keep,
-                                                       std::size_t limit) = 0;
+  virtual tl::expected<std::size_t, OutputError> Prune(std::chrono::seconds /*keep*/,
+                                                       std::size_t /*limit*/) {
+    return 0;
+  }
   // From any thread: makes a blocked call return soon (cancels at the server where that is
   // possible).
   virtual void Interrupt() = 0;
@@ -77,10 +120,15 @@ class Output {
 
 struct PostgresOptions;
 struct SqliteOptions;
+struct FileOptions;
+struct StdoutOptions;
 // `pipeline` and `worker` go into the ledger rows.
 std::unique_ptr<Output> MakePostgresOutput(const PostgresOptions& options, std::string pipeline,
                                            std::string worker);
 std::unique_ptr<Output> MakeSqliteOutput(const SqliteOptions& options, std::string pipeline,
                                          std::string worker);
+// JSON lines; written, then fdatasync (file) or flushed (stdout) before Write returns. No ledger.
+std::unique_ptr<Output> MakeFileOutput(const FileOptions& options, std::string worker);
+std::unique_ptr<Output> MakeStdoutOutput(const StdoutOptions& options, std::string worker);
 
 }  // namespace fencepost::consumer

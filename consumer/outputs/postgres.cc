@@ -77,8 +77,7 @@ class PostgresOutput final : public Output {
         rows_(options.columns, worker_) {}
 
   tl::expected<void, OutputError> Prepare() override;
-  tl::expected<std::vector<WriteOutcome>, OutputError> Write(
-      const std::vector<WriteItem>& items) override;
+  tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   tl::expected<std::size_t, OutputError> Prune(std::chrono::seconds keep,
                                                std::size_t limit) override;
   void Interrupt() override { connection_.Interrupt(); }
@@ -130,7 +129,8 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
 }
 
 tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
-    const std::vector<WriteItem>& items) {
+    const WriteRequest& request) {
+  const std::vector<WriteItem>& items = request.items;
   Outcomes outcomes(items.size());
   rows_.Fill(items, outcomes);
   if (rows_.size() == 0) return outcomes;

@@ -35,8 +35,7 @@ class SqliteOutput final : public Output {
   ~SqliteOutput() override { Drop(); }
 
   tl::expected<void, OutputError> Prepare() override;
-  tl::expected<std::vector<WriteOutcome>, OutputError> Write(
-      const std::vector<WriteItem>& items) override;
+  tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   tl::expected<std::size_t, OutputError> Prune(std::chrono::seconds keep,
                                                std::size_t limit) override;
   void Interrupt() override { connection_.Interrupt(); }
@@ -142,7 +141,8 @@ SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
 }
 
 tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
-    const std::vector<WriteItem>& items) {
+    const WriteRequest& request) {
+  const std::vector<WriteItem>& items = request.items;
   Outcomes outcomes(items.size());
   rows_.Fill(items, outcomes);
   if (rows_.size() == 0) return outcomes;

@@ -87,9 +87,9 @@ void Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
   milliseconds wait = kFirstBackoff;
   for (;;) {
     const auto before = steady_clock::now();
-    auto outcomes = output_->Write(batch->items);
+    auto outcomes = output_->Write(batch->request);
     if (outcomes) {
-      observer_->OnWrite(steady_clock::now() - before, batch->items.size());
+      observer_->OnWrite(steady_clock::now() - before, batch->request.items.size());
       Tell(true, "");
       written_(std::move(batch), std::move(*outcomes));
       return;

@@ -83,7 +83,7 @@ inline std::vector<Column> OrderColumns() {
 
 // The results of a Write that must succeed.
 inline std::vector<WriteResult> Results(Output& output, const Batch& batch) {
-  const auto outcomes = output.Write(batch.items());
+  const auto outcomes = output.Write({.items = batch.items(), .offsets = {}});
   if (!outcomes) {
     ADD_FAILURE() << outcomes.error().error.Line();
     return {};

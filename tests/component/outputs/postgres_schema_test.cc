@@ -127,7 +127,7 @@ TEST_F(PostgresSchemaTest, NoticesThatTheTableWasMendedOrChanged) {
   ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
   Exec("ALTER TABLE effects RENAME TO away");
   const Batch second{{.id = "b"}};
-  const auto failed = output->Write(second.items());
+  const auto failed = output->Write({.items = second.items(), .offsets = {}});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().error.code, "output_schema");
   Exec("ALTER TABLE away RENAME TO effects; ALTER TABLE effects ALTER amount TYPE text");

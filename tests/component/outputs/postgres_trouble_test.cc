@@ -68,7 +68,7 @@ TEST_F(PostgresTroubleTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
                      .offset = w * 10000 + round * kIds + id,
                      .token = static_cast<std::uint64_t>(w + 1)});
         }
-        const auto outcomes = output->Write(batch.items());
+        const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
         ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
         for (const WriteOutcome& outcome : *outcomes) {
           committed[w] += outcome.result == kCommitted;
@@ -94,7 +94,7 @@ TEST_F(PostgresTroubleTest, AnAnswerLostAfterCommitIsFoundByWritingAgain) {
   batch.AddMany("o-", 100);
   proxy.BlackHole(TcpProxy::Way::kToClient);
   Written first;
-  std::thread writer([&] { first = output->Write(batch.items()); });
+  std::thread writer([&] { first = output->Write({.items = batch.items(), .offsets = {}}); });
   EXPECT_TRUE(WaitUntil(20s, [&] { return Value("SELECT count(*) FROM effects") == "100"; }));
   proxy.Cut();
   writer.join();
@@ -123,14 +123,14 @@ TEST_F(PostgresTroubleTest, WritingAgainWaitsForTheBackendThatStillWorksOnTheLos
   Written again;
   {
     auto gate = std::make_unique<Session>(Dsn(), "LOCK TABLE gate IN ACCESS EXCLUSIVE MODE");
-    std::thread loser([&] { first = lost->Write(batch.items()); });
+    std::thread loser([&] { first = lost->Write({.items = batch.items(), .offsets = {}}); });
     EXPECT_TRUE(WaitUntil(
         20s, [&] { return SomeoneWaits(); }, "the old backend waits"));
     // The client gives up; the server does not hear of it.
     proxy.BlackHole();
     lost->Interrupt();
     loser.join();
-    std::thread second([&] { again = Open()->Write(batch.items()); });
+    std::thread second([&] { again = Open()->Write({.items = batch.items(), .offsets = {}}); });
     const auto two_wait = [&] {
       return Value(
                  "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
@@ -154,13 +154,13 @@ TEST_F(PostgresTroubleTest, ATransactionThatLostItsClientBeforeCommitLeavesNothi
   const Batch batch{{.id = "a"}};
   const Session table(Dsn(), "LOCK TABLE effects IN ACCESS EXCLUSIVE MODE");
   Written written;
-  std::thread writer([&] { written = output->Write(batch.items()); });
+  std::thread writer([&] { written = output->Write({.items = batch.items(), .offsets = {}}); });
   EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
   output->Interrupt();
   writer.join();
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().error.code, "interrupted");
-  EXPECT_FALSE(output->Write(batch.items())) << "it is for shutdown";
+  EXPECT_FALSE(output->Write({.items = batch.items(), .offsets = {}})) << "it is for shutdown";
   if (std::stoi(Value("SHOW server_version_num")) >= 140000) {
     EXPECT_TRUE(WaitUntil(
         8s, [&] { return !SomeoneWaits(); }, "the server noticed, before lock_timeout"));
@@ -174,7 +174,7 @@ TEST_F(PostgresTroubleTest, ASessionThatSitsOnTheRowsIsReportedAfterTheLockTimeo
   {
     const Session frozen(
         Dsn(), "INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w', 'orders/3/9', 1)");
-    const auto written = output->Write(batch.items());
+    const auto written = output->Write({.items = batch.items(), .offsets = {}});
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().error.code, "output_locked");
     EXPECT_FALSE(written.error().error.hint.empty());
@@ -197,7 +197,7 @@ TEST_F(PostgresTroubleTest, ADeadlockIsToBeTriedAgainAtOnceOnTheSameConnection) 
   PQclear(
       PQexec(other, "SET deadlock_timeout = '1min'; BEGIN; UPDATE gate SET id = id WHERE id = 2"));
   Written written;
-  std::thread writer([&] { written = output->Write(batch.items()); });
+  std::thread writer([&] { written = output->Write({.items = batch.items(), .offsets = {}}); });
   EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
   PQclear(PQexec(other, "UPDATE gate SET id = id WHERE id = 1"));
   writer.join();
@@ -218,7 +218,7 @@ TEST_F(PostgresTroubleTest, ARestartedServerCostsOneError) {
   ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
   server.Stop();
   for (int i = 0; i < 2; ++i) {
-    const auto written = output->Write(second.items());
+    const auto written = output->Write({.items = second.items(), .offsets = {}});
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().error.code, "output_unavailable");
   }

@@ -108,7 +108,7 @@ TEST_F(SqliteTest, IsolatesTheBadRowsOfALargeBatch) {
     if (i == 499) entry.value = "{}";
     batch.Add(std::move(entry));
   }
-  const auto outcomes = output->Write(batch.items());
+  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   for (int i = 0; i < 500; ++i) {
     const bool bad = i == 3 || (i >= 250 && i <= 252) || i == 499;
@@ -131,7 +131,7 @@ TEST_F(SqliteTest, ATriggerThatRollsBackAndADeferredKeyRefuseOneRecordAlone) {
   options.table = "picky";
   const Batch batch{
       {.id = "a", .offset = 1}, {.id = "b", .offset = 13}, {.id = "c", .offset = 3}, {.id = "d"}};
-  const auto outcomes = Open(options)->Write(batch.items());
+  const auto outcomes = Open(options)->Write({.items = batch.items(), .offsets = {}});
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   EXPECT_EQ((*outcomes)[0].result, kCommitted);
   EXPECT_THAT((*outcomes)[1].detail, HasSubstr("not thirteen"));
@@ -203,7 +203,7 @@ TEST_F(SqliteTest, AWriterFrozenInsideItsTransactionIsPatienceAndNothingIsLost) 
   ASSERT_TRUE(output->Prepare());
   Exec("BEGIN IMMEDIATE");
   const Batch batch{{.id = "a"}};
-  const auto written = output->Write(batch.items());
+  const auto written = output->Write({.items = batch.items(), .offsets = {}});
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().error.code, "output_locked");
   EXPECT_THAT(written.error().error.Line(), HasSubstr("database is locked"));
@@ -218,7 +218,7 @@ TEST_F(SqliteTest, InterruptEndsTheWaitForTheLock) {
   const Batch batch{{.id = "a"}};
   tl::expected<std::vector<WriteOutcome>, OutputError> written;
   const auto begin = std::chrono::steady_clock::now();
-  std::thread writer([&] { written = output->Write(batch.items()); });
+  std::thread writer([&] { written = output->Write({.items = batch.items(), .offsets = {}}); });
   output->Interrupt();
   writer.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);

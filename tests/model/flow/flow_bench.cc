@@ -144,7 +144,7 @@ bool FlowBench::Write() {
   auto batch = std::move(writes.front());
   writes.pop_front();
   std::vector<simulator::LedgerItem> items;
-  for (const WriteItem& item : batch->items) {
+  for (const WriteItem& item : batch->request.items) {
     items.push_back({std::string(item.record_id), SourceText(*item.where, item.record->offset),
                      item.token, item.crc});
   }
@@ -190,7 +190,7 @@ std::string FlowBench::Writes() const {
   std::string text;
   for (const auto& batch : writes) {
     if (!text.empty()) text += " |";
-    for (const WriteItem& item : batch->items) {
+    for (const WriteItem& item : batch->request.items) {
       text += (text.empty() ? "" : " ") + std::string(item.record_id);
     }
   }

@@ -26,7 +26,7 @@ void SimWriter::Next() {
   batch_ = std::move(queue_.front());
   queue_.pop_front();
   items_.clear();
-  for (const consumer::WriteItem& item : batch_->items) {
+  for (const consumer::WriteItem& item : batch_->request.items) {
     items_.push_back({std::string(item.record_id),
                       consumer::SourceText(*item.where, item.record->offset), item.token,
                       item.crc});

@@ -1,0 +1,48 @@
+// A record that could not be processed, on its way to the dead letter topic: untouched, with
+// headers that say what happened (DESIGN 2.4). Values; any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "consumer/record.h"
+
+namespace fencepost::consumer {
+
+enum class DeadLetterReason : std::uint8_t { kBadRecord, kIdConflict, kHandler, kOutput, kTimeout };
+
+namespace dead_letter_header {
+inline constexpr std::string_view kError = "fencepost-error";
+inline constexpr std::string_view kErrorClass = "fencepost-error-class";
+inline constexpr std::string_view kPipeline = "fencepost-pipeline";
+inline constexpr std::string_view kTopic = "fencepost-topic";
+inline constexpr std::string_view kPartition = "fencepost-partition";
+inline constexpr std::string_view kOffset = "fencepost-offset";
+inline constexpr std::string_view kRecordId = "fencepost-record-id";
+inline constexpr std::string_view kAttempts = "fencepost-attempts";
+inline constexpr std::string_view kFailedAt = "fencepost-failed-at";
+}  // namespace dead_letter_header
+
+struct DeadLetter {
+  std::uint64_t id = 0;  // the flow's
+  Record record;         // its `owner` keeps the views good
+  TopicPartition where;
+  std::string record_id;  // as stored; empty: it has none
+  DeadLetterReason reason = DeadLetterReason::kBadRecord;
+  std::string error;                       // one line
+  std::string error_class;                 // "bad_record", "id_conflict", "timeout", "404", …
+  int attempts = 0;                        // handler calls
+  std::chrono::milliseconds failed_at{0};  // unix time
+};
+
+using OwnedHeader = std::pair<std::string, std::string>;
+// The headers that are added. Those of an earlier dead letter (the same names) are dropped from the
+// record's own before these are added: DeadLetterHeaders gives the whole list, own ones first.
+std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline);
+bool IsDeadLetterHeader(std::string_view name);
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,55 @@
+// What is done to a record before it is written: the interface of handlers in C++, and the words
+// that all handlers share. A program of your own makes a Handler, puts it into
+// PipelineOptions::handler (CustomHandlerOptions) and runs a Worker; see examples/.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/record.h"
+
+namespace fencepost::consumer {
+
+// One call of a handler: the record, who it is, and under which fencing token it is worked on. The
+// same record may come again (a crash, a lost lease): with the same record_id, and a higher token.
+// Views stay good until the call has been answered.
+struct HandlerRequest {
+  const Record* record = nullptr;
+  const TopicPartition* where = nullptr;
+  std::string_view record_id;
+  std::uint64_t token = 0;
+  int attempt = 1;                      // counted from 1, for this lease
+  std::chrono::milliseconds timeout{};  // of this call
+};
+
+// What became of a record: its values, one row each (nullopt: null). None: the record is complete
+// and writes no row.
+using HandlerValues = std::vector<std::optional<std::string>>;
+
+struct HandlerFailure {
+  // What `retry` decides by: "404", "timeout", "connection", "exec", "cancelled", … ; see
+  // ErrorClass.
+  std::string error_class;
+  std::string text;   // one line, for the log and the dead letter
+  bool retry = true;  // false: it would fail again
+  std::optional<std::chrono::milliseconds> retry_after;  // the receiver's wish (Retry-After)
+};
+
+using HandlerResult = tl::expected<HandlerValues, HandlerFailure>;
+
+// One thread calls one Handler, a record at a time. It must end soon after `stop` is requested
+// (the timeout, a lost lease, shutdown); what it answers then does not count. It must not throw.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  virtual HandlerResult Handle(const HandlerRequest& request, const std::stop_token& stop) = 0;
+};
+
+}  // namespace fencepost::consumer
