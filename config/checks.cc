@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "config/scalar.h"
 
 namespace fencepost::config {
@@ -35,6 +37,15 @@ bool IsHostPort(std::string_view text, std::int64_t lowest) {
 bool IsIdentifier(std::string_view text) {
   return !text.empty() && text.size() <= kLongestName && !IsDigit(text.front()) &&
          All(text, [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; });
+}
+
+bool IsStatus(std::string_view text) {
+  if (text.size() != 3 || text[0] < '1' || text[0] > '5') return false;
+  return text.substr(1) == "xx" || (IsDigit(text[1]) && IsDigit(text[2]));
+}
+
+bool IsWord(std::string_view text) {
+  return !text.empty() && All(text, [](char c) { return IsLower(c) || c == '_'; });
 }
 
 }  // namespace
@@ -91,6 +102,47 @@ std::string CheckColumn(std::string_view text) {
     return (IsVisible(c) || c == ' ') && c != '"' && c != '\'' && c != '`' && c != '\\';
   });
   return good ? "" : "is not a column: 1 to 63 bytes without quotes, backslashes and controls";
+}
+
+std::string CheckHttpUrl(std::string_view text) {
+  const bool http = text.starts_with("http://");
+  const bool known = http || text.starts_with("https://");
+  const std::string_view rest = known ? text.substr(http ? 7 : 8) : std::string_view();
+  const bool good = !rest.empty() && IsVisible(rest.front()) &&
+                    std::string_view("/?#:").find(rest.front()) == std::string_view::npos &&
+                    All(text, IsVisible);
+  return good ? "" : "is not http://HOST… or https://HOST…";
+}
+
+std::string WithoutUserinfo(std::string_view url) {
+  // The last one: a password may hold others, and a wrong URL may hold it anywhere.
+  const std::size_t end = url.rfind('@');
+  if (end == std::string_view::npos) return std::string(url);
+  const std::size_t scheme = url.substr(0, end).find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  return fmt::format("{}***{}", url.substr(0, begin), url.substr(end));
+}
+
+std::string CheckHttpHeader(std::string_view text) {
+  const auto token = [](char c) {
+    return IsLetter(c) || IsDigit(c) ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && All(text, token) ? "" : "is not the name of an HTTP header";
+}
+
+std::string CheckStatus(std::string_view text) {
+  return IsStatus(text) ? "" : "is not an HTTP status such as 404 or 4xx";
+}
+
+std::string CheckErrorClass(std::string_view text) {
+  return IsStatus(text) || IsWord(text)
+             ? ""
+             : "is no class of errors; write 404, 4xx or a word such as timeout";
+}
+
+std::string CheckWord(std::string_view text) {
+  return IsWord(text) ? "" : "is not a word of a-z and _, such as id_conflict";
 }
 
 }  // namespace fencepost::config

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 27> kRules{{
+constexpr std::array<Rule, 40> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -33,13 +33,26 @@ constexpr std::array<Rule, 27> kRules{{
     {"nodes", "There are 1, 3, 5 or 7 lock nodes, each once."},
     {"min-validity", "A lease of lock.ttl can have lock.min_validity left."},
     {"node-timeout", "A call to one lock node ends before a lease does."},
+    {"remember-done", "DONE marks outlive every lease."},
     {"ledger-keep", "The ledger remembers longer than the lock nodes do."},
     {"guarantee", "The output can keep the guarantee that the pipeline declares."},
     {"one-output", "There is exactly one output."},
+    {"one-handler", "There is at most one handler."},
+    {"handler", "The handler's command and headers mean something."},
+    {"jq", "The program of handler.jq compiles."},
+    {"drain", "processing.revoke_drain has room for processing.timeout."},
+    {"retry", "There is something to try again, and waits grow."},
+    {"dead-letter", "What goes to a dead letter topic has one."},
+    {"loop", "No topic is written to that is read."},
+    {"order", "The output can keep the order that is asked for."},
+    {"rows", "on_conflict, key, fence and on_null_value fit together and to the columns."},
+    {"statement", "A statement stands alone, and has as many args as parameters."},
+    {"transaction", "A transaction ends within its timeout."},
     {"table", "The table is not the ledger."},
     {"librdkafka", "Settings that would break the guarantee or that have a key here are refused."},
     {"in-flight", "processing.max_in_flight has room for processing.concurrency."},
     {"shutdown", "shutdown_timeout has room for processing.revoke_drain."},
+    {"tests", "Tests are named once, and speak of what the pipeline has."},
     {"duplicate-pipeline", "Two files of one process name different pipelines."},
 }};
 

@@ -1,12 +1,13 @@
 #include "config/lint.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <set>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "config/defaults.h"
+#include "config/lint_parts.h"
 #include "consumer/kafka/refused_settings.h"
 #include "locking/core/options.h"
 
@@ -14,17 +15,6 @@ namespace fencepost::config {
 namespace {
 
 using consumer::Selector;
-
-bool AnyWrong(const Values& values, std::initializer_list<std::string_view> paths) {
-  return std::any_of(paths.begin(), paths.end(),
-                     [&](std::string_view path) { return values.Wrong(path); });
-}
-
-// The key that the user wrote of the two; both may stand, or neither.
-Place PlaceOfEither(const Values& values, std::string_view first, std::string_view second) {
-  return values.Given(first) || !values.Given(second) ? values.ValuePlace(first)
-                                                      : values.ValuePlace(second);
-}
 
 void LintRecordId(const Values& values, Findings& findings) {
   const Entry* entry = values.Find("record_id");
@@ -52,18 +42,6 @@ void LintRecordId(const Values& values, Findings& findings) {
   }
 }
 
-void LintColumns(const Values& values, std::string_view path, Findings& findings) {
-  const Entry* entry = values.FindPart(path);
-  if (entry == nullptr) return;
-  for (const Text& column : entry->texts) {
-    if (column.selector.kind != Selector::Kind::kPosition) continue;
-    findings.Error(column.at, "selector",
-                   fmt::format("{}.{}: position is for record_id only; here it is record_id, or "
-                               "topic, partition and offset",
-                               path, column.name));
-  }
-}
-
 void LintNodes(const Values& values, Findings& findings) {
   const Entry* entry = values.Find("lock.redis.nodes");
   if (entry == nullptr) return;
@@ -81,6 +59,17 @@ void LintNodes(const Values& values, Findings& findings) {
                  fmt::format("lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count));
 }
 
+void LintRememberDone(const Values& values, Findings& findings) {
+  if (values.Find("lock.remember_done") == nullptr || values.Wrong("lock.max_skew")) return;
+  const Milliseconds given = values.Duration("lock.remember_done");
+  const Milliseconds least = LeastRememberDone(values);
+  if (given >= least) return;
+  findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
+                   fmt::format("lock.remember_done ({}) is raised to {}, the store's max_ttl and "
+                               "twice lock.max_skew: a mark must outlive every lease",
+                               DurationText(given), DurationText(least)));
+}
+
 void LintLogin(const Values& values, Findings& findings) {
   if (values.Given("lock.redis.username") && !values.Wrong("lock.redis.password") &&
       values.String("lock.redis.password").empty()) {
@@ -91,6 +80,7 @@ void LintLogin(const Values& values, Findings& findings) {
 
 void LintLock(const Values& values, Findings& findings) {
   LintNodes(values, findings);
+  LintRememberDone(values, findings);
   if (AnyWrong(values, {"lock.ttl", "lock.min_validity", "lock.redis.timeout"})) return;
   const Milliseconds ttl = values.Duration("lock.ttl");
   const Milliseconds least = values.Duration("lock.min_validity");
@@ -137,7 +127,7 @@ void LintProcessing(const Values& values, Findings& findings) {
     return;
   }
   const std::int64_t concurrency = values.Number("processing.concurrency");
-  const std::int64_t in_flight = values.Number("processing.max_in_flight");
+  const std::int64_t in_flight = MaxInFlight(values);
   if (in_flight < concurrency) {
     findings.Warning(
         PlaceOfEither(values, "processing.max_in_flight", "processing.concurrency"), "in-flight",
@@ -160,10 +150,14 @@ void LintLedger(const Values& values, Findings& findings) {
       AnyWrong(values, {"ledger.keep", "lock.remember_done", "lock.max_skew"})) {
     return;
   }
+  if (!HasLedger(values)) {
+    findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
+                     "ledger.keep has no effect: only output.postgres and output.sqlite have a "
+                     "ledger");
+    return;
+  }
   // A mark that outlives its row would look like a lost ledger.
-  const Milliseconds done = values.Find("lock.remember_done") != nullptr
-                                ? values.Duration("lock.remember_done")
-                                : Milliseconds(locking::LockOptions{}.remember_done);
+  const Milliseconds done = std::max(RememberDone(values), LeastRememberDone(values));
   const Milliseconds least = done + values.Duration("lock.max_skew");
   if (values.Duration("ledger.keep") > least) return;
   findings.Error(
@@ -174,49 +168,19 @@ void LintLedger(const Values& values, Findings& findings) {
           DurationText(values.Duration("ledger.keep")), DurationText(least)));
 }
 
-void LintOutput(const Values& values, Findings& findings) {
-  std::vector<std::string> outputs;
-  for (const std::string_view name : ChildrenOf("output")) {
-    std::string path = fmt::format("output.{}", name);
-    if (values.Given(path)) outputs.push_back(std::move(path));
-  }
-  const Place at = values.KeyPlace("output");
-  if (outputs.empty() && values.Given("output")) {
-    findings.Error(at, "one-output", "output is empty; give output.postgres or output.sqlite");
-  } else if (outputs.size() > 1) {
-    findings.Error(
-        at, "one-output",
-        fmt::format("output: exactly one is needed, here are {}", fmt::join(outputs, ", ")));
-  }
-  const bool exactly_once = values.String("guarantee") == "exactly-once";
-  for (const std::string& output : outputs) {
-    if (!exactly_once || (output != "output.file" && output != "output.stdout")) continue;
-    findings.Error(
-        values.ValuePlace("guarantee"), "guarantee",
-        fmt::format("guarantee: {} cannot keep exactly-once: it has no transaction that "
-                    "holds the effect and the ledger; output.postgres and output.sqlite do",
-                    output));
-  }
-  for (const std::string_view path : {"output.postgres.table", "output.sqlite.table"}) {
-    const std::string table = values.String(path);
-    if (table != "fencepost_ledger" && !table.ends_with(".fencepost_ledger")) continue;
-    findings.Error(values.ValuePlace(path), "table",
-                   fmt::format("{}: this is the ledger's own table", path));
-  }
-}
-
 }  // namespace
 
 void Lint(const Values& values, Findings& findings) {
   LintRecordId(values, findings);
-  LintColumns(values, "output.postgres.columns", findings);
-  LintColumns(values, "output.sqlite.columns", findings);
   LintKafka(values, findings);
   LintLock(values, findings);
   LintLogin(values, findings);
   LintProcessing(values, findings);
   LintLedger(values, findings);
+  LintHandler(values, findings);
+  LintDeadLetter(values, findings);
   LintOutput(values, findings);
+  LintRows(values, findings);
 }
 
 }  // namespace fencepost::config

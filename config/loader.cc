@@ -10,8 +10,11 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "config/build_effects.h"
+#include "config/defaults.h"
 #include "config/lint.h"
 #include "config/reader.h"
+#include "config/tests_reader.h"
 #include "config/tree.h"
 #include "locking/check.h"
 
@@ -47,6 +50,7 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   kafka.group = values.Given("kafka.group") ? values.String("kafka.group") : values.String("name");
   kafka.start_from = static_cast<consumer::StartFrom>(values.Choice("kafka.start_from"));
   kafka.commit_interval = values.Duration("kafka.commit_interval");
+  kafka.accept_replay_ids = values.Number("kafka.accept_replay_ids") != 0;
   kafka.tls_ca = values.String("kafka.tls.ca");
   kafka.tls_certificate = values.String("kafka.tls.certificate");
   kafka.tls_key = values.String("kafka.tls.key");
@@ -65,11 +69,7 @@ consumer::LockSection BuildLock(const Values& values) {
   section.lock.min_validity = values.Duration("lock.min_validity");
   section.lock.max_skew = values.Duration("lock.max_skew");
   section.lock.node_timeout = values.Duration("lock.redis.timeout");
-  // The default of LockOptions is the one for outputs with a ledger, and all of this build have
-  // one.
-  if (values.Given("lock.remember_done")) {
-    section.lock.remember_done = values.Duration("lock.remember_done");
-  }
+  section.lock.remember_done = RememberDone(values);
   section.redis.nodes = values.Strings("lock.redis.nodes");
   section.redis.username = values.String("lock.redis.username");
   section.redis.password = values.String("lock.redis.password");
@@ -80,40 +80,32 @@ consumer::LockSection BuildLock(const Values& values) {
 
 consumer::ProcessingOptions BuildProcessing(const Values& values) {
   consumer::ProcessingOptions processing;
-  processing.order = static_cast<consumer::Order>(values.Choice("processing.order"));
+  processing.order = values.Given("output.kafka")
+                         ? consumer::Order::kPartition
+                         : static_cast<consumer::Order>(values.Choice("processing.order"));
   processing.concurrency = static_cast<int>(values.Number("processing.concurrency"));
-  processing.max_in_flight = static_cast<int>(values.Number("processing.max_in_flight"));
+  processing.max_in_flight = static_cast<int>(MaxInFlight(values));
   processing.max_in_flight_bytes =
       static_cast<std::uint64_t>(values.Number("processing.max_in_flight_bytes"));
   processing.timeout = values.Duration("processing.timeout");
   processing.revoke_drain = values.Duration("processing.revoke_drain");
+  processing.stall_after = values.Duration("processing.stall_after");
   return processing;
 }
 
-std::vector<consumer::Column> BuildColumns(const Values& values, std::string_view path) {
-  std::vector<consumer::Column> columns;
-  for (const Text& text : values.Find(path)->texts) {
-    columns.push_back({.name = text.name, .selector = text.selector});
-  }
-  return columns;
-}
-
-consumer::OutputOptions BuildOutput(const Values& values) {
-  if (values.Given("output.postgres")) {
-    return consumer::PostgresOptions{.dsn = values.String("output.postgres.dsn"),
-                                     .table = values.String("output.postgres.table"),
-                                     .columns = BuildColumns(values, "output.postgres.columns"),
-                                     .rules = {},
-                                     .statement = "",
-                                     .args = {}};
-  }
-  return consumer::SqliteOptions{.path = values.String("output.sqlite.path"),
-                                 .table = values.String("output.sqlite.table"),
-                                 .columns = BuildColumns(values, "output.sqlite.columns"),
-                                 .rules = {}};
+consumer::RetryOptions BuildRetry(const Values& values) {
+  consumer::RetryOptions retry;
+  retry.attempts = static_cast<int>(values.Number("retry.attempts"));
+  retry.initial = values.Duration("retry.backoff.initial");
+  retry.max = values.Duration("retry.backoff.max");
+  retry.multiplier = static_cast<double>(values.Number("retry.backoff.multiplier")) / 1000;
+  retry.jitter = static_cast<consumer::Jitter>(values.Choice("retry.backoff.jitter"));
+  retry.never = values.Strings("retry.never");
+  return retry;
 }
 
 consumer::OnBad BuildOnBad(const Values& values, std::string_view path) {
+  if (DeadLetters(values, path)) return consumer::OnBad::kDeadLetter;
   const bool skip = values.Find(path) != nullptr && values.String(path) == "skip";
   return skip ? consumer::OnBad::kSkip : consumer::OnBad::kStop;
 }
@@ -128,6 +120,11 @@ consumer::PipelineOptions Build(const Values& values) {
   options.on_bad_record = BuildOnBad(values, "on_bad_record");
   options.lock = BuildLock(values);
   options.processing = BuildProcessing(values);
+  options.handler = BuildHandler(values);
+  options.retry = BuildRetry(values);
+  if (values.Given("dead_letter")) {
+    options.dead_letter = consumer::DeadLetterOptions{.topic = values.String("dead_letter.topic")};
+  }
   options.output = BuildOutput(values);
   if (values.Given("ledger.keep")) {
     options.ledger_keep =
@@ -143,7 +140,12 @@ consumer::PipelineOptions Build(const Values& values) {
 LoadResult Unreadable(const std::string& file, const std::string& why) {
   Findings findings(file);
   findings.Error({}, "file", why);
-  return LoadResult{.file = file, .options = {}, .findings = findings.Take(), .name_at = {}};
+  return LoadResult{.file = file,
+                    .options = {},
+                    .tests = {},
+                    .findings = findings.Take(),
+                    .name_at = {},
+                    .jq_at = {}};
 }
 
 }  // namespace
@@ -156,15 +158,20 @@ LoadResult LoadText(std::string_view text, const std::string& file,
   result.file = file;
   Findings findings(file);
   std::optional<Values> values;
-  if (const std::optional<Node> root = ParseTree(text, findings)) {
+  const std::optional<Node> root = ParseTree(text, findings);
+  if (root) {
     values = ReadTree(*root, environment, findings);
     Lint(*values, findings);
+    result.tests = ReadTests(*values, environment, findings);
     result.name_at = values->ValuePlace("name");
+    result.jq_at = values->ValuePlace("handler.jq");
   }
   result.findings = findings.Take();
   if (values && !HasErrors(result.findings)) {
     result.options = Build(*values);
     result.options->config_hash = Sha256Hex(text);
+  } else {
+    result.tests.clear();
   }
   return result;
 }

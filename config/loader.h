@@ -11,14 +11,17 @@
 #include "config/finding.h"
 #include "config/scalar.h"
 #include "consumer/options.h"
+#include "consumer/pipeline_test.h"
 
 namespace fencepost::config {
 
 struct LoadResult {
   std::string file;
   std::optional<consumer::PipelineOptions> options;  // there exactly when no finding is an error
+  std::vector<consumer::PipelineTest> tests;         // the file's, where there are options
   std::vector<Finding> findings;                     // sorted by place; all that could be found
   Place name_at;                                     // of the pipeline's name, for CheckTogether
+  Place jq_at;                                       // of handler.jq: whoever has jq compiles it
 };
 
 // A file that cannot be read is the finding FILE:1:1: error: cannot be read: … [file].

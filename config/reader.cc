@@ -6,24 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "config/checks.h"
 #include "locking/check.h"
 
 namespace fencepost::config {
 namespace {
-
-std::string_view KindText(Node::Kind kind) {
-  switch (kind) {
-    case Node::Kind::kNull:
-      return "nothing";
-    case Node::Kind::kScalar:
-      return "a single value";
-    case Node::Kind::kList:
-      return "a list";
-    case Node::Kind::kMap:
-      return "a map";
-  }
-  return "something else";
-}
 
 Node::Kind KindFor(Type type) {
   switch (type) {
@@ -32,6 +19,9 @@ Node::Kind KindFor(Type type) {
     case Type::kSelectorMap:
       return Node::Kind::kMap;
     case Type::kTexts:
+    case Type::kSelectors:
+    case Type::kSections:
+    case Type::kRows:
       return Node::Kind::kList;
     default:
       return Node::Kind::kScalar;
@@ -45,6 +35,7 @@ std::string Join(std::string_view section, std::string_view name) {
 
 tl::expected<std::int64_t, std::string> ParseNumber(Type type, std::string_view text) {
   if (type == Type::kInteger) return ParseInteger(text);
+  if (type == Type::kDecimal) return ParseThousandths(text);
   const auto as_number = [](auto value) { return static_cast<std::int64_t>(value); };
   if (type == Type::kBoolean) return ParseBoolean(text).map(as_number);
   if (type == Type::kSize) return ParseSize(text).map(as_number);
@@ -59,8 +50,8 @@ std::int64_t KnownNumber(const Key& key, std::string_view text) {
 }
 
 bool IsNumber(Type type) {
-  return type == Type::kInteger || type == Type::kBoolean || type == Type::kDuration ||
-         type == Type::kSize;
+  return type == Type::kInteger || type == Type::kDecimal || type == Type::kBoolean ||
+         type == Type::kDuration || type == Type::kSize;
 }
 
 std::string ChoicesText(const Key& key) { return fmt::format("{}", fmt::join(key.choices, " | ")); }
@@ -75,6 +66,18 @@ class Reader {
   Values Read(const Node& root) {
     values_.places_[""] = Place{};
     ReadSection("", root, Place{});
+    return std::move(values_);
+  }
+
+  Values ReadOne(std::string_view list, const Node& map) {
+    values_.places_[""] = map.at;
+    values_.places_[std::string(list)] = map.at;
+    if (map.kind == Node::Kind::kMap) {
+      ReadSection(list, map, map.at);
+    } else {
+      findings_.Error(map.at, "type",
+                      fmt::format("{} needs maps, here is {}", list, KindText(map.kind)));
+    }
     return std::move(values_);
   }
 
@@ -109,7 +112,8 @@ class Reader {
     }
     std::vector<std::string_view> elsewhere;
     for (const Key& other : Schema()) {
-      if (NameOf(other.path) == key.text && elsewhere.size() < 3) elsewhere.push_back(other.path);
+      if (NameOf(other.path) != key.text || InTests(other.path) != InTests(section)) continue;
+      if (elsewhere.size() < 3) elsewhere.push_back(other.path);
     }
     if (!elsewhere.empty()) {
       message += fmt::format("; there is {}", fmt::join(elsewhere, ", "));
@@ -118,7 +122,9 @@ class Reader {
   }
 
   void ReadKey(const Key& key, const Node& key_node, const Node& value) {
-    if (value.kind == Node::Kind::kNull) {
+    if (key.type == Type::kAny) {
+      Keep(key, value);
+    } else if (value.kind == Node::Kind::kNull) {
       findings_.Error(key_node.at, "type", fmt::format("{} has no value", key.path));
     } else if (value.kind != KindFor(key.type)) {
       findings_.Error(value.at, "type",
@@ -126,13 +132,19 @@ class Reader {
                                   KindText(value.kind)));
     } else if (key.type == Type::kSection) {
       ReadSection(key.path, value, key_node.at);
-    } else if (key.type == Type::kTexts) {
+    } else if (value.kind == Node::Kind::kList) {
       ReadList(key, key_node, value);
     } else if (value.kind == Node::Kind::kMap) {
       ReadMap(key, key_node, value);
     } else {
       ReadScalar(key, value);
     }
+  }
+
+  void Keep(const Key& key, const Node& value) {
+    Entry entry;
+    entry.node = &value;
+    values_.entries_[std::string(key.path)] = std::move(entry);
   }
 
   void ReadScalar(const Key& key, const Node& value) {
@@ -155,16 +167,23 @@ class Reader {
   }
 
   void ReadList(const Key& key, const Node& key_node, const Node& list) {
+    if (list.items.empty() && !key.may_be_empty) {
+      findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
+      return;
+    }
+    if (key.type == Type::kSections || key.type == Type::kRows) {
+      Keep(key, list);
+      return;
+    }
     Entry entry;
     bool good = true;
     for (const Node& item : list.items) {
       std::optional<Text> text = ReadItem(key, item);
+      if (text && key.type == Type::kSelectors && !ReadSelector(key, *text)) text.reset();
       good = good && text;
       if (text) entry.texts.push_back(std::move(*text));
     }
-    if (list.items.empty()) {
-      findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
-    } else if (good) {
+    if (good) {
       values_.entries_[std::string(key.path)] = std::move(entry);
     }
   }
@@ -185,7 +204,7 @@ class Reader {
       text->name_at = name.at;
       entry.texts.push_back(std::move(*text));
     }
-    if (map.entries.empty() && key.type == Type::kSelectorMap) {
+    if (map.entries.empty() && key.type == Type::kSelectorMap && !key.may_be_empty) {
       findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
     } else {
       entry.complete = good;
@@ -206,7 +225,10 @@ class Reader {
     Text text;
     text.name = name;
     text.at = node.at;
-    if (!key.secret) text.shown = fmt::format("\"{}\"", node.text);
+    if (!key.secret) {
+      const bool url = key.check == CheckHttpUrl;
+      text.shown = fmt::format("\"{}\"", url ? WithoutUserinfo(node.text) : node.text);
+    }
     auto value = Expand(node.text, environment_);
     if (!value) {
       findings_.Error(node.at, "variable",
@@ -247,11 +269,7 @@ class Reader {
       Tell(key, text, "value", problem);
       return false;
     }
-    const auto& later = key.unsupported_choices;
-    if (std::none_of(later.begin(), later.end(), is_text)) return true;
-    findings_.Error(text.at, "unsupported",
-                    fmt::format("{}: {} is not supported by this build yet", key.path, text.value));
-    return false;
+    return true;
   }
 
   bool InRange(const Key& key, const Text& text, std::int64_t number) {
@@ -335,9 +353,23 @@ Values ReadTree(const Node& root, const Environment& environment, Findings& find
   return Reader(environment, findings).Read(root);
 }
 
-std::string NumberText(const Key& key, std::int64_t number) {
-  return key.type == Type::kDuration ? DurationText(Milliseconds(number))
-                                     : fmt::format("{}", number);
+Values ReadSectionOf(std::string_view list, const Node& map, const Environment& environment,
+                     Findings& findings) {
+  return Reader(environment, findings).ReadOne(list, map);
+}
+
+std::string_view KindText(Node::Kind kind) {
+  switch (kind) {
+    case Node::Kind::kNull:
+      return "nothing";
+    case Node::Kind::kScalar:
+      return "a single value";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a map";
+  }
+  return "something else";
 }
 
 }  // namespace fencepost::config

@@ -23,14 +23,17 @@ struct Text {
   std::string shown;  // how messages may print it: as it stands in the file, or nothing for secrets
   Place at;           // of the value
   Place name_at;
-  consumer::Selector selector;  // kSelector, kSelectorMap
+  consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap
 };
 
 // What stands at one key. A key whose value is wrong has no entry in Values (but counts as given);
 // a map of the user's own names keeps what is good in it.
 struct Entry {
   std::vector<Text> texts;  // one, or several for lists and maps
-  std::int64_t number = 0;  // kInteger; kDuration in milliseconds; kSize in bytes; kBoolean
+  // kInteger; kDuration in milliseconds; kSize in bytes; kDecimal in thousandths; kBoolean
+  std::int64_t number = 0;
+  // kSections, kAny, kRows: for whoever reads them (tests_reader.h). Lives as long as the tree.
+  const Node* node = nullptr;
   bool complete = true;
 };
 
@@ -66,10 +69,13 @@ class Values {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-// Errors go to `findings`; what is good is read all the same.
+// Errors go to `findings`; what is good is read all the same. `root` must outlive the values.
 Values ReadTree(const Node& root, const Environment& environment, Findings& findings);
+// The same for one map of a list of sections; the values have the schema's paths (tests.given.key).
+// Other than a map is an error, and gives no values.
+Values ReadSectionOf(std::string_view list, const Node& map, const Environment& environment,
+                     Findings& findings);
 
-// A number as the key's type writes it: "10s", "64KiB", "4096".
-std::string NumberText(const Key& key, std::int64_t number);
+std::string_view KindText(Node::Kind kind);  // "a map"
 
 }  // namespace fencepost::config

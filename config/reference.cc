@@ -43,6 +43,7 @@ std::string TypeText(const Key& key) {
     case Type::kText:
       return "text";
     case Type::kInteger:
+    case Type::kDecimal:
       return "number";
     case Type::kBoolean:
       return "true, false";
@@ -54,6 +55,14 @@ std::string TypeText(const Key& key) {
       return "selector";
     case Type::kTexts:
       return "list of texts";
+    case Type::kSelectors:
+      return "list of selectors";
+    case Type::kSections:
+      return "list of sections";
+    case Type::kAny:
+      return "text, map or list";
+    case Type::kRows:
+      return "list of maps";
     case Type::kTextMap:
       return "map of texts";
     case Type::kSelectorMap:
@@ -78,13 +87,6 @@ std::string DescriptionText(const Key& key) {
   std::string text(key.help);
   if (!key.min.empty()) text += fmt::format(" From `{}` to `{}`.", key.min, key.max);
   if (key.secret) text += " *Secret.*";
-  if (!key.unsupported_choices.empty()) {
-    std::string values;
-    for (const std::string_view choice : key.unsupported_choices) {
-      values += fmt::format("{}`{}`", values.empty() ? "" : ", ", choice);
-    }
-    text += fmt::format(" Not supported by this build yet: {}.", values);
-  }
   if (!key.supported) text += " **Not supported by this build yet.**";
   return text;
 }
@@ -94,7 +96,8 @@ std::string Keys() {
   std::string_view heading = "-";
   for (const Key& key : Schema()) {
     const std::string_view dot = key.path.substr(0, key.path.find('.'));
-    const bool section_of_its_own = key.type == Type::kSection && key.supported;
+    const bool section_of_its_own =
+        (key.type == Type::kSection || key.type == Type::kSections) && key.supported;
     const bool top = dot == key.path && !section_of_its_own;
     const std::string_view section = top ? std::string_view() : dot;
     if (section != heading) {
@@ -107,6 +110,34 @@ std::string Keys() {
   }
   return out;
 }
+
+constexpr std::string_view kTests = R"(
+## Tests
+`fencepost test FILE` runs them in process, on virtual time, with no servers.
+
+```yaml
+tests:
+  - name: an order is written once
+    given:
+      - {key: c-1, value: {order_id: o-1, amount: 12.50}}
+      - {topic: orders, partition: 1, key: x, value: "raw text", headers: {h: v}}
+    http: [{status: 503, times: 1}, {body: {ok: true}}, {record_id: o-2, timeout: true}]
+    faults: {kill_worker_after: handler, duplicate: 2}
+    expect:
+      rows: [{order_id: o-1, amount: 12.50}]
+      dead_letters: [{record_id: o-2, error_class: timeout}]
+      skips: 2
+```
+
+- A map or a list given as key, value or body is its JSON in the file's order: what is not quoted
+  and looks like a number, `true`, `false` or `null` is that and keeps its digits, everything else
+  is a string. A single value is its text.
+- The cells of `rows` are called as the columns are: `output.postgres`, `sqlite`, `file`, `stdout`:
+  the names in `columns`; a `statement`: `$1`, `$2`, …; `output.kafka`: `key`, `value`,
+  `header:NAME`; JSON lines without `columns`: the names in the line. A cell is compared as text.
+- Stages of a record: `lock` (its lease is granted), `handler` (it was answered), `output` (its row
+  is written), `commit` (its offset is committed).
+)";
 
 std::string Refused() {
   std::string out = "\n## Settings that kafka.librdkafka refuses\n| setting | why |\n|---|---|\n";
@@ -131,7 +162,7 @@ std::string RuleTable() {
 }  // namespace
 
 std::string ReferenceMarkdown() {
-  return std::string(kIntroduction) + Keys() + Refused() + RuleTable();
+  return std::string(kIntroduction) + Keys() + std::string(kTests) + Refused() + RuleTable();
 }
 
 }  // namespace fencepost::config

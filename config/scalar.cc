@@ -159,6 +159,21 @@ tl::expected<std::int64_t, std::string> ParseInteger(std::string_view text) {
   return negative ? -value : value;
 }
 
+tl::expected<std::int64_t, std::string> ParseThousandths(std::string_view text) {
+  constexpr std::size_t kDecimals = 3;
+  const std::size_t point = text.find('.');
+  const bool whole = point == std::string_view::npos;
+  std::string decimals(whole ? std::string_view() : text.substr(point + 1));
+  const bool good = whole || (!decimals.empty() && decimals.size() <= kDecimals &&
+                              std::all_of(decimals.begin(), decimals.end(), IsDigit));
+  const auto number = Digits(text.substr(0, point));
+  if (!good || !number || *number > 1'000'000'000) {
+    return tl::unexpected<std::string>("is not a number such as 2 or 1.5");
+  }
+  decimals.resize(kDecimals, '0');
+  return static_cast<std::int64_t>(*number) * 1000 + std::stoi(decimals);
+}
+
 tl::expected<bool, std::string> ParseBoolean(std::string_view text) {
   if (text == "true") return true;
   if (text == "false") return false;

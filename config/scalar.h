@@ -35,7 +35,9 @@ tl::expected<Milliseconds, std::string> ParseDuration(
     std::string_view text);                                                 // 250ms 10s 5m 24h 7d
 tl::expected<std::uint64_t, std::string> ParseSize(std::string_view text);  // 512B 64KiB 10MiB 1GiB
 tl::expected<std::int64_t, std::string> ParseInteger(std::string_view text);  // no 010, no 1e3
-tl::expected<bool, std::string> ParseBoolean(std::string_view text);          // true false
+// Digits with or without a point, in thousandths: 2, 1.5, 0.125.
+tl::expected<std::int64_t, std::string> ParseThousandths(std::string_view text);
+tl::expected<bool, std::string> ParseBoolean(std::string_view text);  // true false
 
 std::string DurationText(Milliseconds duration);  // in the largest unit that is exact
 

@@ -36,36 +36,18 @@ std::vector<Key> TopKeys() {
        .type = T::kChoice,
        .help = "The same id with other content. With `record_id: position` it always stops.",
        .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
-       .choices = {"dead_letter", "stop", "skip"},
-       .unsupported_choices = {"dead_letter"}},
+       .choices = {"dead_letter", "stop", "skip"}},
       {.path = "on_bad_record",
        .type = T::kChoice,
        .help = "A record whose id or column is not to be had.",
        .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
-       .choices = {"dead_letter", "stop"},
-       .unsupported_choices = {"dead_letter"}},
+       .choices = {"dead_letter", "stop"}},
       {.path = "shutdown_timeout",
        .type = T::kDuration,
        .help = "How long a stop may take to finish what is in flight.",
        .default_value = "25s",
        .min = "1s",
        .max = "1h"},
-      {.path = "handler",
-       .type = T::kSection,
-       .help = "What is done to a record before it is written: `http`, `exec` or `jq`.",
-       .supported = false},
-      {.path = "retry",
-       .type = T::kSection,
-       .help = "How often and how fast a handler is tried again.",
-       .supported = false},
-      {.path = "dead_letter",
-       .type = T::kSection,
-       .help = "Where records go that cannot be processed.",
-       .supported = false},
-      {.path = "tests",
-       .type = T::kSection,
-       .help = "Tests of the pipeline, run by `fencepost test`.",
-       .supported = false},
   };
 }
 
@@ -100,9 +82,9 @@ std::vector<Key> KafkaKeys() {
        .max = "1m"},
       {.path = "kafka.accept_replay_ids",
        .type = T::kBoolean,
-       .help = "Honour the id header of replayed dead letters.",
-       .default_value = "false",
-       .supported = false},
+       .help = "The header `fencepost-record-id` of a replayed dead letter is its identity. Only "
+               "for topics that nobody else writes to.",
+       .default_value = "false"},
       {.path = "kafka.tls",
        .type = T::kSection,
        .help = "Encrypts the connections to the brokers."},
@@ -190,7 +172,8 @@ std::vector<Key> LockKeys() {
        .max = "1m"},
       {.path = "lock.remember_done",
        .type = T::kDuration,
-       .help = "How long the nodes remember that a record is done.",
+       .help = "How long the nodes remember that a record is done. Less than the store's `max_ttl` "
+               "and 2 × `max_skew` is raised to that.",
        .default_words = "`5m` with a ledger, `1h` without",
        .min = "1s",
        .max = "365d"},
@@ -207,8 +190,8 @@ std::vector<Key> ProcessingKeys() {
       {.path = "processing", .type = T::kSection, .help = "How records are worked on."},
       {.path = "processing.order",
        .type = T::kChoice,
-       .help =
-           "Records of one partition, or of one key, take effect in order; or no order is kept.",
+       .help = "Records of one partition, or of one key, take effect in order; or no order is "
+               "kept. `output.kafka` always keeps that of the partition.",
        .default_value = "key",
        .choices = {"partition", "key", "none"}},
       {.path = "processing.concurrency",
@@ -221,6 +204,7 @@ std::vector<Key> ProcessingKeys() {
        .type = T::kInteger,
        .help = "Records from the watermark on, finished ones included.",
        .default_value = "4096",
+       .default_words = "`4096`; with `output.kafka` two transactions: 2 × `max_records`",
        .min = "1",
        .max = "1000000"},
       {.path = "processing.max_in_flight_bytes",
@@ -241,74 +225,17 @@ std::vector<Key> ProcessingKeys() {
        .default_value = "10s",
        .min = "0s",
        .max = "2m"},
+      {.path = "processing.stall_after",
+       .type = T::kDuration,
+       .help = "The oldest record in flight not moving for so long is a stall: `/live` fails.",
+       .default_value = "5m",
+       .min = "100ms",
+       .max = "7d"},
   };
 }
 
-std::vector<Key> OutputKeys() {
+std::vector<Key> LedgerAndObserveKeys() {
   return {
-      {.path = "output",
-       .type = T::kSection,
-       .help = "Where effects are written; exactly one.",
-       .required = true},
-      {.path = "output.postgres",
-       .type = T::kSection,
-       .help = "PostgreSQL: exactly once per record id."},
-      {.path = "output.postgres.dsn",
-       .help = "Connection: `postgresql://…` or `key=value …`, as libpq takes it.",
-       .check = CheckDsn,
-       .required = true,
-       .secret = true},
-      {.path = "output.postgres.table",
-       .help = "Table; may be `SCHEMA.TABLE`.",
-       .check = CheckQualifiedTable,
-       .required = true},
-      {.path = "output.postgres.columns",
-       .type = T::kSelectorMap,
-       .help = "Column names, and what is written into them.",
-       .check = CheckColumn,
-       .required = true},
-      {.path = "output.postgres.on_conflict",
-       .type = T::kChoice,
-       .help = "What a row does that is there already.",
-       .default_value = "error",
-       .choices = {"error", "ignore", "update"},
-       .unsupported_choices = {"ignore", "update"}},
-      {.path = "output.postgres.key",
-       .type = T::kTexts,
-       .help = "Columns that name a row.",
-       .supported = false},
-      {.path = "output.postgres.fence_column",
-       .help = "Column that only grows.",
-       .supported = false},
-      {.path = "output.postgres.fence_by",
-       .type = T::kSelector,
-       .help = "What it is compared with.",
-       .supported = false},
-      {.path = "output.postgres.on_null_value",
-       .type = T::kChoice,
-       .help = "What a tombstone does.",
-       .default_value = "bad",
-       .choices = {"bad", "skip", "delete"},
-       .supported = false},
-      {.path = "output.sqlite",
-       .type = T::kSection,
-       .help = "SQLite, for workers on one host: exactly once per record id."},
-      {.path = "output.sqlite.path",
-       .help = "Database file.",
-       .check = CheckNotEmpty,
-       .required = true},
-      {.path = "output.sqlite.table", .help = "Table.", .check = CheckTable, .required = true},
-      {.path = "output.sqlite.columns",
-       .type = T::kSelectorMap,
-       .help = "Column names, and what is written into them.",
-       .check = CheckColumn,
-       .required = true},
-      {.path = "output.kafka", .type = T::kSection, .help = "A topic.", .supported = false},
-      {.path = "output.file", .type = T::kSection, .help = "A file.", .supported = false},
-      {.path = "output.stdout",
-       .type = T::kSection,
-       .help = "Standard output.",
-       .supported = false},
       {.path = "ledger", .type = T::kSection, .help = "The table of what took effect."},
       {.path = "ledger.keep",
        .type = T::kDuration,
@@ -340,7 +267,8 @@ std::vector<Key> OutputKeys() {
 std::span<const Key> Schema() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all = TopKeys();
-    for (const auto& part : {KafkaKeys(), LockKeys(), ProcessingKeys(), OutputKeys()}) {
+    for (const auto& part : {KafkaKeys(), LockKeys(), ProcessingKeys(), HandlerKeys(), OutputKeys(),
+                             LedgerAndObserveKeys(), TestKeys()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -354,6 +282,8 @@ const Key* FindKey(std::string_view path) {
       std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.path == path; });
   return found == keys.end() ? nullptr : &*found;
 }
+
+bool InTests(std::string_view path) { return path == "tests" || path.starts_with("tests."); }
 
 std::string_view ParentOf(std::string_view path) {
   const std::size_t dot = path.rfind('.');

@@ -1,5 +1,6 @@
-// What a pipeline file may say: one row a key, from which the checks, REFERENCE.md and (later) the
-// JSON Schema are made. A key is added here first.
+// What a pipeline file may say: one row a key, from which the checks, REFERENCE.md and the JSON
+// Schema are made. A key is added here first (schema.cc, schema_effects.cc, schema_tests.cc).
+// Values, made once; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,19 @@ enum class Type : std::uint8_t {
   kSection,  // a map of further keys
   kText,
   kInteger,
+  kDecimal,  // 2, 1.5
   kBoolean,
   kDuration,
   kSize,
   kChoice,  // one of `choices`
   kSelector,
   kTexts,        // a list, not empty
+  kSelectors,    // a list of selectors
   kTextMap,      // names of the user's own → texts
   kSelectorMap,  // names of the user's own → selectors, not empty
+  kSections,     // a list of maps of further keys
+  kAny,          // a text, null, or a map or list that stands for its JSON text
+  kRows,         // a list of maps: names of the user's own → kAny
 };
 
 struct Key {
@@ -31,21 +37,31 @@ struct Key {
   std::string_view default_value = "";  // as it would be written; empty: none
   std::string_view default_words = "";  // where the default is not a value
   std::vector<std::string_view> choices = {};
-  std::vector<std::string_view> unsupported_choices = {};  // of `choices`
-  std::string_view min = "";  // as it would be written; integers, durations, sizes
+  std::string_view min = "";  // as it would be written; numbers, durations, sizes
   std::string_view max = "";
   // Of a text, or each text of a list, or each name of a map: empty, or a predicate ("is not …").
   std::string (*check)(std::string_view text) = nullptr;
-  bool required = false;  // where its section stands
-  bool secret = false;    // its value is never printed
-  bool supported = true;  // false: known, but not in this build
+  // Of a section: its keys that have to be given, in one of these ways.
+  std::vector<std::vector<std::string_view>> ways = {};
+  bool required = false;      // where its section stands
+  bool one_child = false;     // of a section: exactly one of its keys is given
+  bool may_be_empty = false;  // lists and maps that otherwise may not
+  bool secret = false;        // its value is never printed
+  bool supported = true;      // false: known, but not in this build
 };
 
 std::span<const Key> Schema();
 const Key* FindKey(std::string_view path);
 // The last names of the keys right under a section ("" is the file).
 std::vector<std::string_view> ChildrenOf(std::string_view section);
+// Whether the key is of `tests:`, whose paths leave out the places in lists: tests.given.key.
+bool InTests(std::string_view path);
 std::string_view ParentOf(std::string_view path);
 std::string_view NameOf(std::string_view path);
+
+// The rows, part by part.
+std::vector<Key> HandlerKeys();
+std::vector<Key> OutputKeys();
+std::vector<Key> TestKeys();
 
 }  // namespace fencepost::config

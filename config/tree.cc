@@ -86,13 +86,16 @@ class Builder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
     findings_.Error(PlaceOf(mark), "alias", "aliases are not allowed: write the value out");
-    Attach(Node{
-        .kind = Node::Kind::kScalar, .at = PlaceOf(mark), .text = "", .items = {}, .entries = {}});
+    Node node;
+    node.kind = Node::Kind::kScalar;
+    node.at = PlaceOf(mark);
+    Attach(std::move(node));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
                 const std::string& value) override {
     Node node = Start(Node::Kind::kScalar, mark, tag);
     node.text = value;
+    node.plain = tag == "?";
     if (!lines_.QuoteEnds(node.at)) {
       findings_.Error(node.at, "yaml", "not YAML: the quote is never closed");
       throw Stop();

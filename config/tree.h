@@ -1,6 +1,6 @@
 // A YAML text as a small tree with places: the only code that includes yaml-cpp. Built from the
 // parser's events, because its own nodes lose duplicate keys and follow aliases into themselves.
-// Scalars stay text, whatever they look like.
+// Scalars stay text, whatever they look like; whether one was quoted is kept.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct Node {
   Kind kind = Kind::kNull;
   Place at;
   std::string text;                            // kScalar
+  bool plain = false;                          // kScalar: neither quoted nor a | or > text
   std::vector<Node> items;                     // kList
   std::vector<std::pair<Node, Node>> entries;  // kMap: scalar keys, each once
 };

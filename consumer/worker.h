@@ -1,7 +1,9 @@
 // One pipeline at work: its threads and how they are tied together.
 //
 //   Kafka thread (KafkaSource) → engine thread (Flow, LockCore, RedisEngine on one io_context)
+//                              → handler threads (HandlerRunner) → engine thread
 //                              → output thread (Writer) → engine thread → Kafka thread
+//                              → dead letters' thread (DeadLetters) → engine thread
 //
 // They hand over values; no lock is shared but the queues' own. Start, RequestStop and the Status
 // calls may come from any thread.
@@ -40,9 +42,14 @@ class Worker {
   // Blocks until everything has ended after RequestStop. The error that ended it, if one did.
   std::optional<Error> Join();
 
+  // After RequestStop: the part whose end is waited for, with the oldest record that was in flight;
+  // empty when all have ended.
+  [[nodiscard]] std::string Ending() const;
+
   [[nodiscard]] WorkerStatus Status() const;
-  // The engine has ticked within the last few seconds.
-  [[nodiscard]] bool Live() const;
+  // The engine has ticked within the last few seconds, and no record has stood still for
+  // processing.stall_after without an outage that explains it. Else why not.
+  [[nodiscard]] std::pair<bool, std::string> Live() const;
   // Joined the group, a quorum of lock nodes, the output takes writes, not draining. Else why not.
   [[nodiscard]] std::pair<bool, std::string> Ready() const;
 

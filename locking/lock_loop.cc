@@ -155,6 +155,8 @@ void LockLoop::OnEvent(const LockEvent& event, Now now) {
            event.loss == LossReason::kStolen ? ReleaseOutcome::kStolen : ReleaseOutcome::kExpired);
       Erase(at);
       return;
+    case LockEvent::Kind::kAnswered:  // the library asks no questions
+      return;
   }
 }
 

@@ -31,6 +31,7 @@ int CommandOf(locking::OpKind kind) {
       return kRelease;
     case locking::OpKind::kAcquire:
     case locking::OpKind::kFill:
+    case locking::OpKind::kInspect:  // a look at a name, like an acquire that takes nothing
       break;
   }
   return kAcquire;

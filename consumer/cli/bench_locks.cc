@@ -85,6 +85,7 @@ class LockLoop {
         done_ ? core_.Done(event.lock, 0, kRemember, now) : core_.Release(event.lock, now);
         break;
       case LockEvent::Kind::kRoundFailed:
+      case LockEvent::Kind::kAnswered:
         break;
       case LockEvent::Kind::kDone:
       case LockEvent::Kind::kGaveUp:

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "consumer/cli/lock_nodes.h"
+#include "consumer/cli/shared/lock_nodes.h"
 
 namespace fencepost::cli {
 

@@ -24,6 +24,12 @@ void AddLint(CLI::App& app, Run& run);
 void AddLocks(CLI::App& app, Run& run);
 void AddDemo(CLI::App& app, Run& run);
 void AddBench(CLI::App& app, Run& run);
+void AddTest(CLI::App& app, Run& run);
+void AddCreate(CLI::App& app, Run& run);
+void AddSchema(CLI::App& app, Run& run);
+void AddExplain(CLI::App& app, Run& run);
+void AddDlq(CLI::App& app, Run& run);
+void AddForget(CLI::App& app, Run& run);
 void AddVersion(CLI::App& app, Run& run);
 
 // One line to stderr.

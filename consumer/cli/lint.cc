@@ -5,6 +5,7 @@
 
 #include "config/loader.h"
 #include "consumer/cli/command.h"
+#include "consumer/cli/shared/pipelines.h"
 
 namespace fencepost::cli {
 namespace {
@@ -27,7 +28,7 @@ int Lint(const LintArguments& arguments) {
     findings.insert(findings.end(), more.begin(), more.end());
   };
   for (const std::string& file : arguments.files) {
-    loaded.push_back(config::Load(file, config::Environment::Process()));
+    loaded.push_back(LoadFile(file));
     add(loaded.back().findings);
   }
   add(config::CheckTogether(loaded));

@@ -1,21 +1,17 @@
 // fencepost locks init|status: the lock store, looked at and created.
-#include <asio/io_context.hpp>
 #include <cstdio>
-#include <functional>
+#include <map>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/command.h"
-#include "consumer/cli/lock_nodes.h"
-#include "locking/core/lock_core.h"
-#include "locking/random.h"
-#include "locking/redis/engine.h"
+#include "consumer/cli/shared/lock_nodes.h"
+#include "consumer/cli/shared/store_view.h"
 
 namespace fencepost::cli {
 namespace {
 
-using locking::BootClock;
 using locking::Millis;
 using locking::NodeStatus;
 using locking::StoreCreation;
@@ -25,44 +21,6 @@ struct LocksArguments {
   bool force = false;
   long max_ttl_ms = 0;
   int timeout_s = 10;
-};
-
-// A store looked at by one client for a while.
-class StoreView {
- public:
-  StoreView(const LockNodes& nodes, StoreCreation creation)
-      : nodes_(nodes),
-        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, locking::RandomBits,
-              nullptr),
-        engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [] {}) {
-    engine_.Start();
-  }
-
-  // Until `enough`, or the limit; true if enough.
-  bool WatchUntil(const std::function<bool()>& enough, Millis limit) {
-    const auto end = BootClock::now() + limit;
-    while (!enough()) {
-      if (BootClock::now() >= end) return false;
-      io_.run_for(Millis(10));
-      io_.restart();
-    }
-    return true;
-  }
-
-  [[nodiscard]] const locking::Store& store() const { return core_.store(); }
-  [[nodiscard]] NodeStatus Status(int node) const {
-    return core_.store().Status(node, locking::ReadClocks());
-  }
-  [[nodiscard]] int size() const { return static_cast<int>(nodes_.redis.nodes.size()); }
-  [[nodiscard]] const std::string& Address(int node) const {
-    return nodes_.redis.nodes[static_cast<std::size_t>(node)];
-  }
-
- private:
-  const LockNodes nodes_;
-  asio::io_context io_{1};
-  locking::LockCore core_;
-  locking::RedisEngine engine_;
 };
 
 std::string Describe(const NodeStatus& status) {

@@ -46,7 +46,13 @@ int Main(int argc, char** argv) {
   AddDemo(app, run);
   AddLint(app, run);
   AddLocks(app, run);
+  AddTest(app, run);
   AddBench(app, run);
+  AddCreate(app, run);
+  AddSchema(app, run);
+  AddExplain(app, run);
+  AddDlq(app, run);
+  AddForget(app, run);
   AddVersion(app, run);
   try {
     app.parse(argc, argv);

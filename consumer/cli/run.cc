@@ -4,18 +4,23 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <set>
+#include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/command.h"
-#include "consumer/cli/pipelines.h"
+#include "consumer/cli/shared/pipelines.h"
+#include "consumer/handlers/runner.h"
 #include "consumer/worker.h"
 #include "metrics/http_server.h"
 #include "metrics/log.h"
@@ -25,6 +30,8 @@
 namespace fencepost::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using consumer::Millis;
 using consumer::PipelineOptions;
 using consumer::Worker;
 using locking::Severity;
@@ -73,16 +80,19 @@ class StopSignals {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = write(event_, &one, sizeof one);
   }
-  // Blocks until a signal or Wake.
-  void Wait() const {
+  // Blocks until a signal or Wake, at most so long (-1: for ever); true when there was a signal.
+  [[nodiscard]] bool Wait(int milliseconds) const {
     pollfd fds[] = {{signals_, POLLIN, 0}, {event_, POLLIN, 0}};
-    while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+    int ready = 0;
+    while ((ready = poll(fds, 2, milliseconds)) < 0 && errno == EINTR) {
     }
+    if (ready <= 0) return false;
     char buffer[sizeof(signalfd_siginfo)];
     for (const pollfd& fd : fds) {
       if ((fd.revents & POLLIN) == 0) continue;
       [[maybe_unused]] const ssize_t n = read(fd.fd, buffer, fd.fd == event_ ? 8 : sizeof buffer);
     }
+    return (fds[0].revents & POLLIN) != 0;
   }
 
  private:
@@ -115,6 +125,11 @@ metrics::LogOptions LogOptionsOf(const PipelineOptions& pipeline, const std::str
   return options;
 }
 
+// How long after the longest shutdown_timeout, or after a second signal, the process ends whatever
+// hangs.
+constexpr std::chrono::seconds kLastResort{10};
+constexpr std::chrono::seconds kLastResortHurried{5};
+
 class Process {
  public:
   Process(const std::vector<PipelineOptions>& pipelines, const std::string& worker)
@@ -126,6 +141,7 @@ class Process {
                                     .config_hash = options.config_hash},
                                    &log_);
       workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
+      longest_shutdown_ = std::max(longest_shutdown_, options.shutdown_timeout);
     }
   }
 
@@ -151,7 +167,7 @@ class Process {
         return kUsage;
       }
     }
-    signals.Wait();
+    const bool signalled = signals.Wait(-1);
     for (const auto& worker : workers_) worker->RequestStop();
     std::thread joiner([this, &signals] {
       for (const auto& worker : workers_) {
@@ -160,21 +176,49 @@ class Process {
       ended_ = true;
       signals.Wake();
     });
-    while (!ended_) {
-      signals.Wait();  // a second signal: at once
-      if (!ended_) {
-        for (const auto& worker : workers_) worker->RequestStop();
-      }
-    }
+    AwaitEnd(signals, signalled);
     joiner.join();
     for (const Error& error : errors_) PrintError(error.Line());
     return errors_.empty() ? kOk : kFailed;
   }
 
  private:
+  // A second signal: at once. What does not end by itself ends with the process.
+  void AwaitEnd(const StopSignals& signals, bool signalled) {
+    const Clock::time_point asked = Clock::now();
+    Clock::time_point limit = asked + longest_shutdown_ + kLastResort;
+    while (!ended_) {
+      const auto left = std::chrono::ceil<Millis>(limit - Clock::now());
+      if (left.count() <= 0) GiveUp(Clock::now() - asked);
+      if (!signals.Wait(static_cast<int>(left.count())) || ended_) continue;
+      if (!std::exchange(signalled, true)) continue;  // the first, after a failure
+      for (const auto& worker : workers_) worker->RequestStop();
+      limit = std::min(limit, Clock::now() + kLastResortHurried);
+    }
+  }
+
+  // Some thread never returns (a jq program that loops for ever): nothing can be joined, and no
+  // destructor may run. The locks end by their TTL, the effects are safe, the offsets stay.
+  [[noreturn]] void GiveUp(Clock::duration waited) {
+    std::string hangs;
+    for (const auto& worker : workers_) {
+      const std::string part = worker->Ending();
+      if (part.empty()) continue;
+      hangs += fmt::format("{}pipeline '{}' waits for {}", hangs.empty() ? "" : ", ",
+                           worker->Status().pipeline, part);
+    }
+    PrintError(fmt::format(
+        "the stop has not come to its end within {} s: {}; the process ends without it, what was "
+        "in flight is done again",
+        std::chrono::duration_cast<std::chrono::seconds>(waited).count(), hangs));
+    std::fflush(stderr);
+    _exit(kFailed);
+  }
+
   metrics::Readiness Liveness() const {
     for (const auto& worker : workers_) {
-      if (!worker->Live()) return {false, worker->Status().pipeline + ": the engine does not tick"};
+      const auto [live, why] = worker->Live();
+      if (!live) return {false, worker->Status().pipeline + ": " + why};
     }
     return {true, ""};
   }
@@ -192,15 +236,28 @@ class Process {
   metrics::Log log_;
   metrics::MetricsPage page_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  Millis longest_shutdown_{0};
   std::vector<Error> errors_;
   std::atomic<bool> ended_{false};
   std::unique_ptr<metrics::HttpServer> server_;  // last: it asks all the others
 };
 
+// All handlers before the first worker starts: a file that is wrong stops nobody else's records.
+bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
+  bool good = true;
+  for (const PipelineOptions& pipeline : pipelines) {
+    const auto checked = consumer::CheckHandler(pipeline.handler);
+    if (checked) continue;
+    PrintError(fmt::format("{}: {}", pipeline.name, checked.error().Line()));
+    good = false;
+  }
+  return good;
+}
+
 int RunPipelines(const RunArguments& arguments) {
   const StopSignals signals;
   const auto pipelines = LoadPipelines(arguments.files);
-  if (!pipelines) return kUsage;
+  if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
   const auto address = HttpAddress(arguments, *pipelines);
   if (!address) {
     PrintError(address.error());

@@ -1,30 +1,38 @@
 // The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the
-// offset. Read flow.cc from top to bottom: it is the way of a record.
+// offset. The way of a record, file by file: flow.cc (delivered, identified, queued in its order
+// chain … finished), flow_locks.cc, flow_handling.cc, flow_writing.cc; flow_partitions.cc has what
+// concerns whole partitions.
 //
-//   delivered → identified → queued → locking → leased (or hinted: the name is DONE) → writing →
-//   finished
+//   delivered → identified → queued → locking → leased (or hinted: the name is DONE)
+//     → [looked up in the ledger → handled, tried again] → ready → writing → [marking] → finished
+//     ↘ dead letter: looked up → published ↗
 //
-// A host (consumer/worker.cc, the simulator) hands in what happened (records, lock events, written
-// batches, time) on one thread, then takes actions() and carries them out. The LockCore beside it
-// is driven by the same host.
+// A host (consumer/worker_impl.h, the simulator, `fencepost test`) hands in what happened (records,
+// lock events, answers, time) on one thread, then takes actions() and carries them out. The
+// LockCore beside it is driven by the same host.
 //
 // Invariants (PROTOCOL.md): leases are held only as a prefix of an order chain; the watermark never
-// passes a delivered record that is not finished; with a ledger a record is finished only after its
-// transaction is known to be committed, and DONE is sent only then; a record of an assignment that
-// is over changes nothing any more.
+// passes a delivered record that is not finished; a record is finished only after its effect is
+// final (Finality: the ledger's transaction, DONE on a majority, or the Kafka transaction), a dead
+// letter only after its publish was acknowledged; DONE is sent only after an effect; a record of an
+// assignment that is over changes nothing any more; a record has at most one handler call out.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "consumer/dead_letter.h"
 #include "consumer/flow/identity.h"
 #include "consumer/flow/in_flight.h"
+#include "consumer/handlers/runner.h"
 #include "consumer/kafka/source.h"
 #include "consumer/observer.h"
 #include "consumer/options.h"
@@ -40,36 +48,57 @@ using locking::Now;
 struct FlowOptions {
   std::string pipeline;
   Selector record_id;
+  bool accept_replay_ids = false;
   Order order = Order::kKey;
   OnBad on_id_conflict = OnBad::kStop;
+  OnBad on_bad_record = OnBad::kStop;
+  Finality finality = Finality::kLedger;
+  HandlerOptions handler;
+  RetryOptions retry;
+  std::size_t concurrency = 64;  // handler calls out at a time
+  Millis handler_timeout{5000};
+  bool dead_letters = false;  // there is a topic for them
   std::size_t max_in_flight = 4096;
   std::uint64_t max_in_flight_bytes = 64ull << 20;
   Millis lock_wait{30'000};
   Millis remember_done{300'000};
   Millis commit_interval{1000};
+  Millis stall_after{300'000};
   std::size_t write_batch = 500;  // records a transaction
   std::size_t writes_out = 2;     // transactions handed to the output at a time
+  Millis linger{0};  // a Kafka transaction waits so long for more records, unless it is full
 };
 FlowOptions FlowOptionsOf(const PipelineOptions& options);
 
 struct WriteBatch {
   std::uint64_t id = 0;
-  std::vector<InFlight*> records;  // not touched by the flow until OnWritten
-  WriteRequest request;            // the same, for the output
+  std::vector<InFlight*> records;      // not touched by the flow until OnWritten
+  WriteRequest request;                // the same, for the output
+  std::vector<PartitionOffset> moves;  // request.offsets, as the flow names partitions
+};
+
+struct LookupBatch {
+  std::vector<std::uint64_t> references;  // the flow's
+  std::vector<std::string> ids;
 };
 
 struct FlowActions {
   std::vector<PartitionIndex> pause;
   std::vector<PartitionIndex> resume;
   std::vector<PartitionOffset> commit;
+  std::vector<std::unique_ptr<LookupBatch>> lookups;
+  std::vector<HandlerCall> calls;
+  std::vector<std::uint64_t> cancels;  // of calls; each is still answered
   std::vector<std::unique_ptr<WriteBatch>> writes;
+  std::vector<DeadLetter> dead_letters;
   std::optional<std::vector<PartitionOffset>> drained;  // the answer to OnRevoked
   std::optional<Error> stop;  // drain and end the worker with this error (exit 1)
 };
 
 class Flow {
  public:
-  Flow(FlowOptions options, locking::LockCore* locks, ConsumerObserver* observer);
+  Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
+       ConsumerObserver* observer);
   ~Flow();
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
@@ -86,22 +115,34 @@ class Flow {
   void OnHighWatermark(const std::vector<PartitionEnd>& ends);
   void OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok);
 
-  // --- locks, output, time -------------------------------------------------------------------
+  // --- locks, ledger, handler, output, dead letters, time ---------------------------------------
   void OnLockEvents(Now now);  // drains locks->events()
+  void OnLookedUp(const LookupBatch& batch, const std::vector<std::optional<LedgerEntry>>& entries,
+                  Now now);
+  void OnHandled(HandlerAnswer answer, Now now);
   void OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
                  Now now);
+  void OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now);
+  void OnDeadLetterState(bool up, Now now);  // while they cannot be published, the pipeline pauses
   void OnTime(Now now);
   [[nodiscard]] Instant NextTime() const;
   // Nothing new is locked from now on; what holds a lease is finished.
   void StopTaking();
   // A drain that is under way ends now.
   void HurryDrain(Now now);
+  // The output answers no more. The leases of what it has in its hands are given back: whether that
+  // was written is for the next owner to find out, as after the end of their TTL.
+  void OnOutputEnded(Now now);
 
   FlowActions& actions() { return actions_; }
 
   // --- looking -------------------------------------------------------------------------------
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
-  [[nodiscard]] std::size_t Room() const;  // how many more records may be delivered now
+  [[nodiscard]] std::size_t Room() const;         // how many more records may be delivered now
+  [[nodiscard]] std::uint64_t RoomBytes() const;  // and how many bytes
+  // The oldest record of some partition has not moved for stall_after: which one, and what it waits
+  // for. Empty when none.
+  [[nodiscard]] const std::string& Stalled() const { return stalled_; }
   void FillStatus(WorkerStatus& status, Now now) const;
   // Every record in flight, in no particular order.
   template <typename Visit>
@@ -113,70 +154,123 @@ class Flow {
 
  private:
   struct Partition;
+  // A place in a queue or a timer; stale when the ticket differs from the record's.
+  struct Entry {
+    InFlight* record = nullptr;
+    std::uint32_t ticket = 0;
+    Instant at;
+    bool operator>(const Entry& other) const { return at > other.at; }
+  };
+  static Entry EntryOf(InFlight& record, Instant at) { return {&record, record.ticket, at}; }
 
-  // The way of a record:
+  // flow.cc: delivered, identified, in its chain … finished.
   void Admit(Partition& partition, Record record, Now now);
-  bool Identify(InFlight& record, Now now);
   void JoinChain(InFlight& record);
+  void Secure(InFlight& record, Now now);
+  void Proceed(InFlight& record, Now now);
+  void Finish(InFlight& record, Now now);
+  void LeaveChain(InFlight& record, Now now);
+  void AdvanceWatermark(Partition& partition);
+  void Block(InFlight& record, Error error, Now now);
+
+  // flow_locks.cc: locking, and one worker per id.
   bool TryLock(InFlight& record, Now now);
   void LockAhead(InFlight& first, Now now);
-  void OnLeased(InFlight& record, const locking::LockEvent& event, Now now);
-  void OnHinted(InFlight& record, Now now);
-  void Secure(InFlight& record, Now now);
+  void OnLockEvent(InFlight& record, const locking::LockEvent& event, Now now);
+  void OnHinted(InFlight& record, const locking::LockEvent& event, Now now);
   void OnRoundFailed(InFlight& record, Now now);
   void OnGaveUp(InFlight& record, Now now);
   void OnLost(InFlight& record, Now now);
-  void SendWrites(Now now);
-  void OnOutcome(InFlight& record, const WriteOutcome& outcome, Now now);
-  void MarkDone(InFlight& record, Now now);
-  void Finish(InFlight& record, Now now);
-  void AdvanceWatermark(Partition& partition);
-
   void BackToQueue(InFlight& record, Now now);
   void GiveBackBehind(InFlight& record, Now now);
-  void LeaveChain(InFlight& record, Now now);
   void TakeOwnership(InFlight& record);
   void LeaveOwnership(InFlight& record, Now now);
-  void Block(InFlight& record, Error error, Now now);
+  [[nodiscard]] bool LeaseStands(const InFlight& record, Now now) const;
+
+  // flow_handling.cc: looked up, handled, tried again; dead letters.
+  void AskLedger(InFlight& record);
+  void SendLookups();
+  void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);
+  void StartCalls(Now now);
+  void CancelCall(InFlight& record);
+  void OnFailed(InFlight& record, HandlerFailure failure, Now now);
+  void WaitForTurn(InFlight& record);
+  void PassOn(InFlight& record, Now now);
+  void OnConflict(InFlight& record, const std::string& detail, Now now);
+  void Refuse(InFlight& record, DeadLetterReason reason, std::string error_class, std::string text,
+              Now now);
+  void Bury(InFlight& record, Now now);
+  void Publish(InFlight& record, Now now);
+  void Buried(InFlight& record, Now now);
+
+  // flow_writing.cc: written, marked.
+  void SendWrites(Now now);
+  [[nodiscard]] bool WriteDue(Now now) const;
+  void FillBatch(WriteBatch& batch, Now now);
+  void FillOffsets(WriteBatch& batch);
+  void OnOutcome(InFlight& record, const WriteOutcome& outcome, Now now);
+  void OnEffect(InFlight& record, Now now);
+  void OnSkipped(InFlight& record, DedupeSource source, Now now);
+  void MarkDone(InFlight& record, Now now);
+  void AwaitMark(InFlight& record, locking::LockId mark);
+  void CompleteHinted(InFlight& record, Now now);
+  void OnMarked(InFlight& record, bool majority, Now now);
+  void MarkAgain(InFlight& record, Now now);
+
+  // flow_partitions.cc.
   void Abandon(Partition& partition, Now now);
   void Drop(InFlight& record, Now now);
   void CheckDrained(Now now);
   void Commit(Now now, bool all);
   void Regulate(Now now);
   void Report(Now now);
+  void LookForStall(Partition& partition, Now now);
+  void Step(Now now);  // after every input
   Partition* Find(PartitionIndex index, AssignmentEpoch epoch);
   InFlight* NewInFlight();
+  InFlight* FindReference(std::uint64_t reference);
   void Recycle(InFlight& record);
   void Sweep();
 
   const FlowOptions options_;
   locking::LockCore* const locks_;
+  const locking::LockCore::Random random_;
   ConsumerObserver* const observer_;
   std::unique_ptr<Identifier> identifier_;
   FlowActions actions_;
 
   std::map<PartitionIndex, std::unique_ptr<Partition>> partitions_;
   std::vector<std::unique_ptr<Partition>> leaving_;  // revoked, with writes still out
-  std::deque<InFlight> pool_;                        // stable addresses; cookie = index
+  std::deque<InFlight> pool_;                        // stable addresses; cookie = index + 1
   std::vector<std::uint32_t> unused_;
   std::unordered_map<std::string, InFlight*> chain_tails_;
   std::unordered_map<std::string_view, InFlight*> owners_;  // id → the record here that works on it
-  std::deque<ReadyEntry> ready_;
+  std::deque<Entry> lookups_;
+  std::deque<Entry> waiting_;  // for a handler call
+  std::deque<Entry> ready_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks
+  std::unordered_map<std::uint64_t, std::uint32_t> calls_;                 // out: id → pool index
   std::string scratch_;
 
   std::size_t in_flight_ = 0;
   std::uint64_t in_flight_bytes_ = 0;
+  std::size_t lookups_out_ = 0;
   std::size_t writes_out_ = 0;
   std::uint64_t next_write_ = 1;
+  std::uint64_t next_call_ = 1;
+  bool offsets_due_ = false;  // Kafka transactions: offsets moved without a record to write
+  bool dead_letters_up_ = true;
   bool paused_ = false;
   bool taking_ = true;
   Instant paused_since_;
   bool draining_ = false;
   bool drain_lost_ = false;
+  bool drain_offsets_sent_ = false;
   Instant drain_deadline_ = Instant::max();
   std::vector<PartitionIndex> drain_partitions_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once
+  std::string stalled_;
 };
 
 }  // namespace fencepost::consumer

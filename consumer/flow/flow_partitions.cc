@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
 #include "locking/check.h"
@@ -17,23 +19,43 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   FlowOptions flow;
   flow.pipeline = options.name;
   flow.record_id = options.record_id;
+  flow.accept_replay_ids = options.kafka.accept_replay_ids;
   flow.order = options.processing.order;
   flow.on_id_conflict = options.on_id_conflict;
+  flow.on_bad_record = options.on_bad_record;
+  flow.finality = FinalityOf(options.output);
+  flow.handler = options.handler;
+  flow.retry = options.retry;
+  flow.concurrency = static_cast<std::size_t>(options.processing.concurrency);
+  flow.handler_timeout = options.processing.timeout;
+  flow.dead_letters = options.dead_letter.has_value();
+  flow.stall_after = options.processing.stall_after;
   flow.max_in_flight = static_cast<std::size_t>(options.processing.max_in_flight);
   flow.max_in_flight_bytes = options.processing.max_in_flight_bytes;
   flow.lock_wait = options.lock.wait;
   flow.remember_done = options.lock.lock.remember_done;
   flow.commit_interval = options.kafka.commit_interval;
+  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
+    flow.order = Order::kPartition;  // a transaction holds a prefix of each partition
+    flow.write_batch = static_cast<std::size_t>(kafka->max_records);
+    flow.writes_out = 1;
+    flow.linger = kafka->linger;
+  }
   return flow;
 }
 
-Flow::Flow(FlowOptions options, locking::LockCore* locks, ConsumerObserver* observer)
-    : options_(std::move(options)), locks_(locks), observer_(observer) {}
+Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
+           ConsumerObserver* observer)
+    : options_(std::move(options)),
+      locks_(locks),
+      random_(std::move(random)),
+      observer_(observer) {}
 
 Flow::~Flow() = default;
 
 void Flow::OnClusterId(std::string cluster_id) {
-  identifier_ = std::make_unique<Identifier>(options_.record_id, std::move(cluster_id));
+  identifier_ = std::make_unique<Identifier>(options_.record_id, std::move(cluster_id),
+                                             options_.accept_replay_ids);
 }
 
 // --- assigned and revoked ----------------------------------------------------------------------
@@ -66,31 +88,57 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     if (found == partitions_.end()) continue;
     Partition& partition = *found->second;
     partition.revoking = true;
-    // Only the leased prefix of each chain is finished; the rest leaves no trace for the next
-    // owner.
+    // Only the leased prefix of each chain is finished, as far as it was begun; the rest leaves no
+    // trace for the next owner.
     for (InFlight* in : partition.records) {
-      if (in->stage == Stage::kLocking || in->stage == Stage::kGranted) BackToQueue(*in, now);
+      const bool begun = in->stage == Stage::kHandling || in->stage >= Stage::kHandled ||
+                         in->letter != nullptr || in->handled || !options_.handler.outside();
+      const bool give_back = in->stage == Stage::kLocking || in->stage == Stage::kGranted ||
+                             in->stage == Stage::kRetrying || (!begun && Secured(in->stage));
+      if (!give_back) continue;
+      BackToQueue(*in, now);
+      GiveBackBehind(*in, now);
     }
   }
+  Step(now);
+}
+
+// After every input: what has become possible is asked for; nothing of a partition whose time is
+// over.
+void Flow::Step(Now now) {
   CheckDrained(now);
+  SendLookups();
+  StartCalls(now);
+  SendWrites(now);
+  Regulate(now);
 }
 
 void Flow::CheckDrained(Now now) {
   if (!draining_) return;
+  const bool transaction = options_.finality == Finality::kTransaction;
   if (now.boot < drain_deadline_) {
+    bool unsent = false;  // offsets that moved without a record to write
     for (const PartitionIndex index : drain_partitions_) {
       const auto found = partitions_.find(index);
-      if (found != partitions_.end() && found->second->Busy()) return;
+      if (found == partitions_.end()) continue;
+      if (found->second->Busy()) return;
+      unsent = unsent || found->second->watermark > found->second->committing;
+    }
+    if (transaction && writes_out_ > 0) return;
+    if (transaction && unsent && !std::exchange(drain_offsets_sent_, true)) {
+      offsets_due_ = true;
+      SendWrites(now);
+      return;
     }
   }
-  draining_ = false;
+  draining_ = drain_offsets_sent_ = false;
   drain_deadline_ = Instant::max();
   std::vector<PartitionOffset> offsets;
   for (const PartitionIndex index : drain_partitions_) {
     const auto found = partitions_.find(index);
     if (found == partitions_.end()) continue;
     Partition& partition = *found->second;
-    if (!drain_lost_ && partition.watermark > partition.committed) {
+    if (!drain_lost_ && !transaction && partition.watermark > partition.committed) {
       offsets.push_back({partition.index, partition.epoch, partition.watermark});
     }
     Abandon(partition, now);
@@ -99,11 +147,15 @@ void Flow::CheckDrained(Now now) {
     partitions_.erase(found);
   }
   Sweep();
+  // A dead letter that nobody has taken yet is the next owner's.
+  std::erase_if(actions_.dead_letters,
+                [this](const DeadLetter& letter) { return FindReference(letter.id) == nullptr; });
   actions_.drained = std::move(offsets);
 }
 
 // The partition is no longer ours. Records that the output has in its hands stay until it answers.
 void Flow::Abandon(Partition& partition, Now now) {
+  partition.gone = true;
   std::deque<InFlight*> records;
   records.swap(partition.records);
   for (InFlight* in : records) {
@@ -139,8 +191,18 @@ void Flow::Sweep() {
 void Flow::StopTaking() { taking_ = false; }
 
 void Flow::HurryDrain(Now now) {
+  if (!draining_) return;
   drain_deadline_ = std::min(drain_deadline_, now.boot);
   CheckDrained(now);
+}
+
+void Flow::OnOutputEnded(Now now) {
+  for (InFlight& in : pool_) {
+    if (in.stage != Stage::kWriting || !in.leased) continue;
+    locks_->Release(in.lock, now);
+    in.leased = false;
+    in.lock = {};
+  }
 }
 
 Flow::Partition* Flow::Find(PartitionIndex index, AssignmentEpoch epoch) {
@@ -172,6 +234,14 @@ void Flow::OnHighWatermark(const std::vector<PartitionEnd>& ends) {
 }
 
 void Flow::Commit(Now now, bool all) {
+  commit_at_ = now.boot + options_.commit_interval;
+  if (options_.finality == Finality::kTransaction) {
+    // Offsets move in transactions only: of what was skipped, and of holes, in one of their own.
+    offsets_due_ = std::any_of(partitions_.begin(), partitions_.end(), [](const auto& entry) {
+      return entry.second->watermark > entry.second->committing;
+    });
+    return;
+  }
   for (const auto& [index, partition] : partitions_) {
     if (partition->revoking && !all) continue;  // its last commit comes with `drained`
     if (partition->watermark <= partition->committing) continue;
@@ -184,7 +254,6 @@ void Flow::Commit(Now now, bool all) {
     partition->committing = partition->watermark;
     actions_.commit.push_back({index, partition->epoch, partition->watermark});
   }
-  commit_at_ = now.boot + options_.commit_interval;
 }
 
 void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
@@ -206,11 +275,15 @@ std::size_t Flow::Room() const {
   return options_.max_in_flight - std::min(in_flight_, options_.max_in_flight);
 }
 
+std::uint64_t Flow::RoomBytes() const {
+  return options_.max_in_flight_bytes - std::min(in_flight_bytes_, options_.max_in_flight_bytes);
+}
+
 void Flow::Regulate(Now now) {
   const bool full = Room() == 0;
   const bool low = in_flight_ <= options_.max_in_flight * 3 / 4 &&
                    in_flight_bytes_ <= options_.max_in_flight_bytes * 3 / 4;
-  const bool usable = locks_->Available() && taking_;
+  const bool usable = locks_->Available() && dead_letters_up_ && taking_;
   if (!paused_ && (full || !usable)) {
     paused_ = true;
     paused_since_ = now.boot;
@@ -227,18 +300,33 @@ void Flow::Regulate(Now now) {
 void Flow::OnTime(Now now) {
   if (now.boot >= commit_at_) Commit(now, false);
   if (now.boot >= report_at_) Report(now);
-  SendWrites(now);
-  CheckDrained(now);
-  Regulate(now);
+  while (!timers_.empty() && timers_.top().at <= now.boot) {
+    const Entry entry = timers_.top();
+    timers_.pop();
+    InFlight& in = *entry.record;
+    if (in.ticket != entry.ticket) continue;
+    if (in.stage == Stage::kRetrying) WaitForTurn(in);
+    if (in.stage == Stage::kMarking && !in.lock) MarkAgain(in, now);
+  }
+  Step(now);
 }
 
-Instant Flow::NextTime() const { return std::min({commit_at_, report_at_, drain_deadline_}); }
+Instant Flow::NextTime() const {
+  Instant next = std::min({commit_at_, report_at_, drain_deadline_});
+  if (!timers_.empty()) next = std::min(next, timers_.top().at);
+  if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {
+    next = std::min(next, ready_.front().at + options_.linger);
+  }
+  return next;
+}
 
 void Flow::Report(Now now) {
   report_at_ = now.boot + kReportInterval;
   std::int64_t gap = 0;
   std::optional<std::chrono::milliseconds> oldest;
+  stalled_.clear();
   for (const auto& [index, partition] : partitions_) {
+    LookForStall(*partition, now);
     gap += partition->watermark - partition->committed;
     observer_->OnLag(partition->where, std::max<Offset>(0, partition->end - partition->watermark));
     if (partition->records.empty()) continue;
@@ -253,6 +341,25 @@ void Flow::Report(Now now) {
   observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
   observer_->OnPartitions(partitions_.size(), paused_ ? partitions_.size() : 0);
   observer_->OnInFlight(in_flight_, in_flight_bytes_);
+}
+
+// The oldest record has not moved for long: said with its position and what it waits for.
+void Flow::LookForStall(Partition& partition, Now now) {
+  const Offset oldest = partition.records.empty() ? -1 : partition.records.front()->record.offset;
+  if (oldest != partition.oldest || oldest < 0) {
+    partition.oldest = oldest;
+    partition.oldest_since = partition.stall_told = now.boot;
+    return;
+  }
+  const auto still = now.boot - partition.oldest_since;
+  if (still < options_.stall_after) return;
+  const InFlight& in = *partition.records.front();
+  stalled_ =
+      fmt::format("{}: {} for {} s", SourceText(partition.where, oldest), StageName(in.stage),
+                  std::chrono::duration_cast<std::chrono::seconds>(still).count());
+  if (now.boot - partition.stall_told < options_.stall_after) return;
+  partition.stall_told = now.boot;
+  observer_->OnNote(locking::Severity::kError, "stalled", stalled_);
 }
 
 void Flow::FillStatus(WorkerStatus& status, Now) const {
@@ -285,13 +392,24 @@ InFlight* Flow::NewInFlight() {
   return &in;
 }
 
+InFlight* Flow::FindReference(std::uint64_t reference) {
+  const auto index = static_cast<std::uint32_t>(reference);
+  if (index >= pool_.size() || pool_[index].Reference() != reference) return nullptr;
+  return &pool_[index];
+}
+
 void Flow::Recycle(InFlight& in) {
   FENCEPOST_CHECK(!in.owner && in.twin_after == nullptr && in.chain_after == nullptr,
                   "a record is recycled while others hang on it");
   in.record = Record();
   in.stage = Stage::kUnused;
   in.hinted = in.leased = in.lease_lost = in.round_failed = false;
-  ++in.ready_ticket;
+  in.nameless = in.handled = in.effect_done = false;
+  in.attempts = in.failures = in.marks = 0;
+  in.call = 0;
+  in.values.clear();
+  in.letter.reset();
+  ++in.ticket;
   in.lock = {};
   in.token = {};
   in.chain_before = nullptr;

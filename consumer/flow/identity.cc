@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "consumer/dead_letter.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
@@ -48,8 +49,12 @@ locking::ContentCrc Checksum(const Record& record, bool with_timestamp) {
   ContentChecksum checksum;
   checksum.Add(record.key);
   checksum.Add(record.value);
-  checksum.AddNumber(record.headers.size(), 8);
+  // What a dead letter adds is not content: a replay is the record that it was.
+  const auto own = std::count_if(record.headers.begin(), record.headers.end(),
+                                 [](const HeaderView& h) { return !IsDeadLetterHeader(h.name); });
+  checksum.AddNumber(static_cast<std::uint64_t>(own), 8);
   for (const HeaderView& header : record.headers) {
+    if (IsDeadLetterHeader(header.name)) continue;
     checksum.Add(header.name);
     checksum.Add(header.value);
   }
@@ -87,14 +92,27 @@ std::string LockName(std::string_view pipeline, std::string_view stored_id) {
   return name;
 }
 
-Identifier::Identifier(Selector record_id, std::string cluster_id)
-    : selector_(std::move(record_id)), cluster_id_(std::move(cluster_id)) {}
+Identifier::Identifier(Selector record_id, std::string cluster_id, bool accept_replay_ids)
+    : selector_(std::move(record_id)),
+      cluster_id_(std::move(cluster_id)),
+      accept_replay_ids_(accept_replay_ids) {}
+
+// The last header of the name counts, as with selectors.
+std::optional<std::string_view> Identifier::ReplayId(const Record& record) const {
+  if (!accept_replay_ids_) return std::nullopt;
+  for (auto header = record.headers.rbegin(); header != record.headers.rend(); ++header) {
+    if (header->name == dead_letter_header::kRecordId) return header->value;
+  }
+  return std::nullopt;
+}
 
 tl::expected<void, std::string> Identifier::Identify(const Record& record,
                                                      const TopicPartition& where, Identity& out) {
   out.id.clear();
   const bool by_position = selector_.kind == Selector::Kind::kPosition;
-  if (by_position) {
+  if (const auto replayed = ReplayId(record); replayed && !replayed->empty()) {
+    out.id.assign(*replayed);
+  } else if (by_position) {
     fmt::format_to(std::back_inserter(out.id), "{}/{}/{}/{}", cluster_id_, where.topic,
                    where.partition, record.offset);
   } else {

@@ -4,6 +4,7 @@
 // Evaluator).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,20 +18,25 @@ namespace fencepost::consumer {
 
 struct Identity {
   std::string id;               // as stored
-  locking::ContentCrc crc = 0;  // CRC-32 of key, value and headers; for position the timestamp too
+  locking::ContentCrc crc = 0;  // CRC-32 of key, value and headers (without those that a
+                                // dead letter adds); for position the timestamp too
 };
 
 class Identifier {
  public:
-  // `cluster_id` is the Kafka cluster's id, used for position.
-  Identifier(Selector record_id, std::string cluster_id);
+  // `cluster_id` is the Kafka cluster's id, used for position. With `accept_replay_ids` the header
+  // fencepost-record-id, where a record has it, is its id.
+  Identifier(Selector record_id, std::string cluster_id, bool accept_replay_ids = false);
   // Fills `out` (its strings keep their capacity). Error: why the record has no id, one line.
   tl::expected<void, std::string> Identify(const Record& record, const TopicPartition& where,
                                            Identity& out);
 
  private:
+  [[nodiscard]] std::optional<std::string_view> ReplayId(const Record& record) const;
+
   Selector selector_;
   std::string cluster_id_;
+  bool accept_replay_ids_;
   Evaluator evaluator_;
 };
 

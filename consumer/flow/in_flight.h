@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <string_view>
 
+#include "consumer/dead_letter.h"
 #include "consumer/flow/identity.h"
+#include "consumer/handlers/handler.h"
 #include "consumer/record.h"
 #include "locking/core/types.h"
 
@@ -16,37 +20,73 @@ enum class Stage : std::uint8_t {
   kQueued,   // waits for its place in the chain (or for Acquire to be worth it)
   kTwin,     // waits for another record here with the same id
   kLocking,  // the lock is being acquired
-  kGranted,  // leased, but a record before it in the chain is still at its first round
-  kReady,    // leased or hinted, everything before it in the chain too: may be written
-  kWriting,  // handed to the output
-  kBlocked,  // bad record or id conflict, and the pipeline stops: holds the watermark
+  kGranted,  // leased, but a record before it in the chain is not secured yet
+  // From here on it is secured: leased or hinted, and everything before it in its chain too.
+  kLookup,    // the ledger is asked for its id
+  kWaiting,   // waits for its turn at the handler
+  kHandling,  // a handler call is out
+  kRetrying,  // the handler failed; waits for the next attempt
+  kHandled,   // handled, but a record before it is not
+  kReady,     // may be written
+  kWriting,   // handed to the output
+  kMarking,   // no ledger: written, or heard to be DONE; a majority of DONE marks is awaited
+  kDying,     // handed to the dead letter publisher
+  kBlocked,   // the pipeline stops: it holds the watermark
   kFinished,
 };
+std::string_view StageName(Stage stage);
+
+// Leased or hinted, and everything before it in its chain too.
+constexpr bool Secured(Stage s) {
+  return s == Stage::kFinished || (s >= Stage::kLookup && s <= Stage::kDying);
+}
+// In others' hands: it goes on from there, whatever becomes of its lease.
+constexpr bool Pinned(Stage s) {
+  return s == Stage::kWriting || s == Stage::kMarking || s == Stage::kDying;
+}
 
 struct InFlight {
-  std::uint32_t index = 0;  // in the pool
+  std::uint32_t index = 0;   // in the pool
+  std::uint32_t ticket = 0;  // changes when it leaves a queue; what carries another one is stale
   Stage stage = Stage::kUnused;
-  bool hinted = false;  // the name is DONE: no lease, the ledger decides
+  bool hinted = false;  // the name is DONE: no lease; the ledger decides, where there is one
   bool leased = false;
-  bool lease_lost = false;    // while it was being written
+  bool lease_lost = false;    // while it was pinned
   bool round_failed = false;  // its first round is over, without a lease
   bool owner = false;         // of its id, among the records here
-  std::uint32_t ready_ticket = 0;
+  bool nameless = false;      // it has no id: it is not locked, and can only be a dead letter
+  bool handled = false;       // `values` are what the handler made of it
+  bool effect_done = false;   // kMarking: after an effect of ours; else a mark that was heard
+  int attempts = 0;           // handler calls begun that reached the receiver
+  int failures = 0;           // handler calls that failed, for the back-off
+  int marks = 0;              // DONE calls without a majority
+  std::uint64_t call = 0;     // the handler call that has not been answered yet
   Record record;
   Identity identity;
-  void* partition = nullptr;  // Flow::Partition
+  HandlerValues values;
+  std::unique_ptr<DeadLetter> letter;  // it is to be dead-lettered
+  void* partition = nullptr;           // Flow::Partition
   const TopicPartition* where = nullptr;
   locking::LockId lock;
   locking::Token token;
-  InFlight* chain_before = nullptr;  // the unfinished record before it in its order chain
+  locking::ContentCrc done_crc = 0;        // hinted: what the mark says
+  std::chrono::milliseconds done_rest{0};  // hinted: until it is forgotten
+  InFlight* chain_before = nullptr;        // the unfinished record before it in its order chain
   InFlight* chain_after = nullptr;
   std::string chain_key;           // order: key
   InFlight* twin_after = nullptr;  // list of those who wait for the owner of the id
+
+  // A reference that goes stale with the ticket.
+  [[nodiscard]] std::uint64_t Reference() const {
+    return (static_cast<std::uint64_t>(ticket) << 32) | index;
+  }
 };
 
-struct ReadyEntry {
-  InFlight* record = nullptr;
-  std::uint32_t ticket = 0;  // stale when it differs from the record's
-};
+// It and everything before it in its chain is handled: those behind it may be handled and written.
+// (A mark that was heard says nothing of those before it.)
+constexpr bool Handled(const InFlight& in) {
+  return in.stage == Stage::kReady || in.stage == Stage::kWriting ||
+         (in.stage == Stage::kMarking && in.effect_done) || in.stage == Stage::kFinished;
+}
 
 }  // namespace fencepost::consumer

@@ -9,6 +9,8 @@
 
 #include <simdjson.h>
 
+#include "locking/check.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -59,6 +61,20 @@ bool IsJsonNumber(std::string_view text) {
     if (digits() == 0) return false;
   }
   return at == text.size();
+}
+
+// An object or array, valid.
+void AppendText(std::string_view text, bool minify, std::string& out) {
+  if (!minify) {
+    out.append(text);
+    return;
+  }
+  const std::size_t before = out.size();
+  out.resize(before + text.size() + simdjson::SIMDJSON_PADDING);
+  std::size_t length = 0;
+  const auto error = simdjson::minify(text.data(), text.size(), out.data() + before, length);
+  FENCEPOST_CHECK(!error, simdjson::error_message(error));
+  out.resize(before + length);
 }
 
 // An array index of RFC 6901: 0, or digits without a leading zero.
@@ -138,8 +154,8 @@ struct JsonReader::Impl {
   JsonFound Walk(std::string_view pointer, Value& value);
   bool Valid(Value value, int depth);
   bool ValidText(std::string_view text);
-  bool AppendWhole(std::string& out, bool& null);
-  bool AppendValue(Value value, std::string& out, bool& null);
+  bool AppendWhole(bool raw, std::string& out, bool& null);
+  bool AppendValue(Value value, bool raw, std::string& out, bool& null);
   bool AppendLiteral(std::string_view text, std::string& out, bool& null);
 };
 
@@ -266,13 +282,14 @@ bool JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bo
 }
 
 // false: malformed.
-bool JsonReader::Impl::AppendValue(Value value, std::string& out, bool& null) {
+bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool& null) {
   json_type type{};
   if (!Check(value.type().get(type))) return false;
   std::string_view text;
   if (type == json_type::string) {
+    const std::string_view token = Trimmed(value.raw_json_token());
     if (!Check(value.get_string().get(text))) return false;
-    out.append(text);
+    out.append(raw ? token : text);
     return true;
   }
   if (type != json_type::object && type != json_type::array) {
@@ -281,16 +298,16 @@ bool JsonReader::Impl::AppendValue(Value value, std::string& out, bool& null) {
   if (!Check(RawJson(value, type).get(text))) return false;
   text = Trimmed(text);
   if (!ValidText(text)) return false;
-  out.append(text);
+  AppendText(text, raw, out);
   return true;
 }
 
 // The empty pointer. false: malformed.
-bool JsonReader::Impl::AppendWhole(std::string& out, bool& null) {
+bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
   const std::string_view text = Trimmed(std::string_view(buffer.data(), length));
   if (text.front() == '{' || text.front() == '[') {
     if (!ValidText(text)) return false;
-    out.append(text);
+    AppendText(text, raw, out);
     return true;
   }
   if (text.front() != '"') return AppendLiteral(text, out, null);
@@ -302,7 +319,7 @@ bool JsonReader::Impl::AppendWhole(std::string& out, bool& null) {
     Malformed("something follows the end");
     return false;
   }
-  out.append(unescaped);
+  out.append(raw ? text : unescaped);
   return true;
 }
 
@@ -314,17 +331,25 @@ void JsonReader::Begin(std::string_view text) { impl_->Parse(text); }
 const std::string& JsonReader::problem() const { return impl_->problem; }
 
 JsonFound JsonReader::Append(std::string_view pointer, std::string& out) {
+  return Take(pointer, false, out);
+}
+
+JsonFound JsonReader::AppendRaw(std::string_view pointer, std::string& out) {
+  return Take(pointer, true, out);
+}
+
+JsonFound JsonReader::Take(std::string_view pointer, bool raw, std::string& out) {
   if (impl_->malformed) return JsonFound::kMalformed;
   const std::size_t before = out.size();
   bool null = false;
   bool good = false;
   if (pointer.empty()) {
-    good = impl_->AppendWhole(out, null);
+    good = impl_->AppendWhole(raw, out, null);
   } else {
     Impl::Value at;
     const JsonFound found = impl_->Walk(pointer, at);
     if (found != JsonFound::kValue) return found;
-    good = impl_->AppendValue(at, out, null);
+    good = impl_->AppendValue(at, raw, out, null);
   }
   if (!good) {
     out.resize(before);

@@ -27,10 +27,14 @@ class JsonReader {
   // Appends to `out` only with kValue. After kMalformed every Append says the same until Begin.
   // `pointer` is one without a problem.
   JsonFound Append(std::string_view pointer, std::string& out);
+  // The same, but as JSON without the space between its parts, so on one line: a string keeps its
+  // quotes and escapes.
+  JsonFound AppendRaw(std::string_view pointer, std::string& out);
   [[nodiscard]] const std::string& problem() const;  // after kMalformed, one line
 
  private:
   struct Impl;
+  JsonFound Take(std::string_view pointer, bool raw, std::string& out);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -14,6 +14,7 @@ struct Flow::Partition {
   TopicPartition where;
   AssignmentEpoch epoch = 0;
   bool revoking = false;
+  bool gone = false;  // no longer ours; only what the output has in its hands is still here
   std::map<Offset, Error> blocked;  // what the pipeline cannot go past, and why
   std::deque<InFlight*> records;    // delivered, from the watermark on, finished ones included
   InFlight* chain_tail = nullptr;   // order: partition
@@ -23,11 +24,14 @@ struct Flow::Partition {
   Offset committed = 0;             // the highest offset that Kafka took
   Offset end = 0;                   // as last heard from the broker
   std::size_t writing = 0;
+  Offset oldest = -1;  // the oldest unfinished record, and since when it has been that
+  Instant oldest_since;
+  Instant stall_told;
 
   // What holds a lease (or a hint) and may still be finished before the partition goes.
   [[nodiscard]] bool Busy() const {
     return std::any_of(records.begin(), records.end(), [](const InFlight* r) {
-      return r->stage == Stage::kReady || r->stage == Stage::kWriting;
+      return r->stage != Stage::kFinished && r->stage != Stage::kRetrying && Secured(r->stage);
     });
   }
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/json_reader.h"
+#include "consumer/flow/json_text.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
@@ -97,6 +98,7 @@ struct Evaluator::Impl {
   RecordContext context;
   JsonReader json;
   bool json_begun = false;
+  std::string text;  // of AppendAsJson
 };
 
 Evaluator::Evaluator() : impl_(std::make_unique<Impl>()) {}
@@ -108,16 +110,28 @@ void Evaluator::Begin(const RecordContext& context) {
   impl_->json_begun = false;
 }
 
-tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, std::string& out) {
-  const std::optional<std::string_view>& value = impl_->context.record->value;
-  if (!value) {
+const std::optional<std::string_view>& Evaluator::Value() const {
+  const RecordContext& context = impl_->context;
+  return context.value != nullptr ? *context.value : context.record->value;
+}
+
+bool Evaluator::BeginJson() {
+  const std::optional<std::string_view>& value = Value();
+  if (!value) return false;
+  if (!impl_->json_begun) impl_->json.Begin(*value);
+  impl_->json_begun = true;
+  return true;
+}
+
+tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, Form form,
+                                                      std::string& out) {
+  if (!BeginJson()) {
     if (selector.optional) return false;
     return tl::unexpected(
         fmt::format("{} finds nothing: the record has no value", selector.Text()));
   }
-  if (!impl_->json_begun) impl_->json.Begin(*value);
-  impl_->json_begun = true;
-  const JsonFound found = impl_->json.Append(selector.argument, out);
+  const JsonFound found = form == Form::kJson ? impl_->json.AppendRaw(selector.argument, out)
+                                              : impl_->json.Append(selector.argument, out);
   if (found == JsonFound::kMalformed) {
     return tl::unexpected("the value is not valid JSON: " + impl_->json.problem());
   }
@@ -125,6 +139,36 @@ tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, 
     return tl::unexpected(fmt::format("{} finds nothing in the value", selector.Text()));
   }
   return found == JsonFound::kValue;
+}
+
+tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector,
+                                                        std::string& out) {
+  const auto null_unless =
+      [&](const tl::expected<bool, std::string>& found) -> tl::expected<void, std::string> {
+    if (!found) return tl::unexpected(found.error());
+    if (!*found) out += "null";
+    return {};
+  };
+  switch (selector.kind) {
+    case Selector::Kind::kJson:
+      return null_unless(AppendJson(selector, Form::kJson, out));
+    case Selector::Kind::kPartition:
+    case Selector::Kind::kOffset:
+    case Selector::Kind::kToken:
+    case Selector::Kind::kTimestamp:
+      return null_unless(Append(selector, out));
+    default:
+      break;
+  }
+  if (selector.kind == Selector::Kind::kValue && BeginJson()) {
+    const JsonFound found = impl_->json.AppendRaw("", out);
+    if (found == JsonFound::kNull) out += "null";
+    if (found != JsonFound::kMalformed) return {};
+  }
+  impl_->text.clear();
+  const auto found = Append(selector, impl_->text);
+  if (found && *found) AppendJsonBytes(impl_->text, out);
+  return null_unless(found);
 }
 
 tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std::string& out) {
@@ -135,7 +179,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
     case Selector::Kind::kPosition:
       FENCEPOST_CHECK(false, "position is for record_id only, see Identifier");
     case Selector::Kind::kJson:
-      return AppendJson(selector, out);
+      return AppendJson(selector, Form::kText, out);
     case Selector::Kind::kPartition:
       AppendInt(context.where->partition, out);
       return true;
@@ -153,7 +197,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
       bytes = record.key;
       break;
     case Selector::Kind::kValue:
-      bytes = record.value;
+      bytes = Value();
       break;
     case Selector::Kind::kTopic:
       bytes = context.where->topic;

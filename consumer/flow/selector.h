@@ -58,6 +58,9 @@ struct RecordContext {
   std::string_view record_id;
   std::uint64_t token = 0;
   std::string_view worker;
+  // What `value` and `json:` read instead of the record's own value (a handler's); nullptr: its
+  // own.
+  const std::optional<std::string_view>* value = nullptr;
 };
 
 // Evaluates selectors; holds the JSON parser's buffers. One thread. Call Begin for each record; the
@@ -73,9 +76,16 @@ class Evaluator {
   // Appends the selected bytes to `out`. true: found; false: null (only where optional, or JSON
   // null, or a null key/value/timestamp that is optional). Error: one line, the record is bad.
   tl::expected<bool, std::string> Append(const Selector& selector, std::string& out);
+  // The same as one JSON value on one line (flow/json_text.h), `null` for null. What stands in JSON
+  // keeps its type and digits; so does `value`, where it is JSON. Numbers: partition, offset,
+  // timestamp, token. All else is a string.
+  tl::expected<void, std::string> AppendAsJson(const Selector& selector, std::string& out);
 
  private:
-  tl::expected<bool, std::string> AppendJson(const Selector& selector, std::string& out);
+  enum class Form : std::uint8_t { kText, kJson };
+  tl::expected<bool, std::string> AppendJson(const Selector& selector, Form form, std::string& out);
+  [[nodiscard]] const std::optional<std::string_view>& Value() const;
+  bool BeginJson();  // false: there is no value
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

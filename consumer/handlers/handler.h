@@ -39,6 +39,9 @@ struct HandlerFailure {
   std::string error_class;
   std::string text;   // one line, for the log and the dead letter
   bool retry = true;  // false: it would fail again
+  // false: the receiver was not reached at all (away, refused, no name). Says nothing about the
+  // record: it is tried again for as long as it takes, and does not count as an attempt.
+  bool reached = true;
   std::optional<std::chrono::milliseconds> retry_after;  // the receiver's wish (Retry-After)
 };
 

@@ -56,6 +56,10 @@ std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
                                                  ConsumerObserver* observer,
                                                  HandlerRunner::Answered answered);
 
+// What can be told of a handler without starting it: a jq program that does not compile, a url that
+// is none, a command that is not there. One line. Any thread.
+tl::expected<void, Error> CheckHandler(const HandlerOptions& options);
+
 // Whether `patterns` name this class, and how: exactly, by a hundred ("4xx"), or not.
 enum class ClassMatch : std::uint8_t { kNone, kHundred, kExact };
 ClassMatch MatchClass(const std::vector<ErrorClass>& patterns, std::string_view error_class);

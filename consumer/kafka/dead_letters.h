@@ -1,8 +1,14 @@
 // Publishes dead letters on a thread of its own: each until the brokers have acknowledged it. While
-// that fails it is tried again and again, with back-off, counted and said once in a while; the
-// pipeline pauses meanwhile (the flow sees to that).
+// that fails it is tried again and again, with back-off (100 ms to 5 s, for each letter), counted
+// and noted ("dead_letter_failed"); the pipeline pauses meanwhile (the flow sees to that). Whatever
+// the reason is (brokers away, no such topic, not authorised, too large): a person can mend it, so
+// it is waited for.
+//
+// A letter may be published more than once: after a lost acknowledgement. Letters of one key go to
+// one partition, in the order of Publish unless one of them had to be tried again.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,7 +25,8 @@ namespace fencepost::consumer {
 
 class DeadLetters {
  public:
-  // Both on the publisher's thread. Ids of letters that were acknowledged.
+  // Both on the publisher's thread. Published: ids of letters that were acknowledged. State: at
+  // first it counts as up; told when a letter is refused, and when none is left that was.
   using Published = std::function<void(std::vector<std::uint64_t> ids)>;
   using State = std::function<void(bool up, std::string reason)>;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "consumer/kafka/message.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
@@ -12,27 +13,8 @@ using Clock = std::chrono::steady_clock;
 
 // Limits of one batch.
 constexpr std::size_t kRecords = 1000;
-constexpr std::size_t kBytes = std::size_t{4} << 20;
+constexpr std::uint64_t kBytes = std::uint64_t{4} << 20;
 constexpr std::chrono::milliseconds kTime{5};
-
-std::optional<std::string_view> View(const void* data, std::size_t size) {
-  if (data == nullptr) return std::nullopt;
-  return std::string_view(static_cast<const char*>(data), size);
-}
-
-void ReadHeaders(const rd_kafka_message_t* message, std::vector<HeaderView>& out) {
-  rd_kafka_headers_t* headers = nullptr;
-  if (rd_kafka_message_headers(message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  out.reserve(rd_kafka_header_cnt(headers));
-  const char* name = nullptr;
-  const void* value = nullptr;
-  std::size_t size = 0;
-  for (std::size_t i = 0;
-       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
-       ++i) {
-    out.push_back(HeaderView{name, View(value, size)});
-  }
-}
 
 }  // namespace
 
@@ -101,17 +83,20 @@ void Intake::PauseThere(bool pause, const std::vector<Assigned*>& partitions) {
   }
 }
 
-IntakeBatch Intake::Gather(std::chrono::milliseconds wait, std::size_t room) {
+IntakeBatch Intake::Gather(std::chrono::milliseconds wait, std::size_t room,
+                           std::uint64_t room_bytes) {
   IntakeBatch batch;
   if (queue_ == nullptr) return batch;
   rdkafka::Message message(rd_kafka_consume_queue(queue_.get(), static_cast<int>(wait.count())));
   const auto end = Clock::now() + kTime;
   const std::size_t most = std::min(kRecords, room);
-  std::size_t bytes = 0;
+  const std::uint64_t most_bytes = std::min(kBytes, room_bytes);
+  std::uint64_t bytes = 0;
   while (message != nullptr) {
-    bytes += message->len + message->key_len;
+    const std::size_t before = batch.records.size();
     Take(std::move(message), batch);
-    if (!batch.problems.empty() || batch.records.size() >= most || bytes >= kBytes) break;
+    if (batch.records.size() > before) bytes += batch.records.back().Bytes();
+    if (!batch.problems.empty() || batch.records.size() >= most || bytes >= most_bytes) break;
     if (batch.records.size() % 64 == 0 && Clock::now() >= end) break;
     message.reset(rd_kafka_consume_queue(queue_.get(), 0));
   }
@@ -153,15 +138,7 @@ void Intake::TakeRecord(rdkafka::Message message, Assigned& assigned, IntakeBatc
   Record& record = batch.records.emplace_back();
   record.partition = assigned.partition.partition;
   record.epoch = assigned.partition.epoch;
-  record.offset = message->offset;
-  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  const std::int64_t timestamp = rd_kafka_message_timestamp(message.get(), &type);
-  if (type != RD_KAFKA_TIMESTAMP_NOT_AVAILABLE) {
-    record.timestamp = std::chrono::milliseconds(timestamp);
-  }
-  record.key = View(message->key, message->key_len);
-  record.value = View(message->payload, message->len);
-  ReadHeaders(message.get(), record.headers);
+  ReadMessage(message.get(), record);
   record.owner = messages_;
   messages_->all.push_back(std::move(message));
 }

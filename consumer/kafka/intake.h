@@ -55,8 +55,8 @@ class Intake {
   [[nodiscard]] bool Flowing() const;
 
   // Waits for the first record at most so long, then takes what is there, within limits and at most
-  // `room` records (at least 1).
-  IntakeBatch Gather(std::chrono::milliseconds wait, std::size_t room);
+  // `room` records (at least 1); the record that reaches `bytes` is the last.
+  IntakeBatch Gather(std::chrono::milliseconds wait, std::size_t room, std::uint64_t bytes);
   // As Gather, for a message that came by the consumer's own queue.
   void Take(rdkafka::Message message, IntakeBatch& batch);
 

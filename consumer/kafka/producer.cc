@@ -29,6 +29,37 @@ rd_kafka_vu_t Bytes(rd_kafka_vtype_t type, const std::optional<std::string_view>
 
 }  // namespace
 
+std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+      return "create the topic, it is looked for again by itself";
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+      return "grant WRITE on the topic";
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+      return "grant READ on the group";
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      return "raise the topic's max.message.bytes";
+    case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
+      return "check that the brokers are up, and that the topic exists";
+    default:
+      return "";
+  }
+}
+
+rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers) {
+  if (headers.empty()) return nullptr;
+  rdkafka::Headers made(rd_kafka_headers_new(headers.size()));
+  for (const HeaderView& header : headers) {
+    const char* value = header.value ? header.value->data() : nullptr;
+    if (header.value && value == nullptr) value = "";
+    rd_kafka_header_add(made.get(), header.name.data(), static_cast<ssize_t>(header.name.size()),
+                        value, header.value ? static_cast<ssize_t>(header.value->size()) : 0);
+  }
+  return made;
+}
+
 tl::expected<std::unique_ptr<Producer>, Error> Producer::Make(const KafkaOptions& options,
                                                               const KafkaSettings& settings) {
   KafkaSettings all = ConnectionSettings(options);
@@ -65,8 +96,9 @@ void Producer::OnReport(const rd_kafka_message_t* message) {
     return;
   }
   ++failed_;
-  const Error error = Failed(fmt::format("a record for {}", rd_kafka_topic_name(message->rkt)),
-                             rd_kafka_err2str(message->err));
+  Error error = Failed(fmt::format("a record for {}", rd_kafka_topic_name(message->rkt)),
+                       rd_kafka_err2str(message->err));
+  error.hint = WhatToDoAbout(message->err);
   {
     const std::lock_guard lock(mutex_);
     if (!first_failure_) first_failure_ = error;
@@ -78,8 +110,6 @@ tl::expected<void, Error> Producer::Send(const OutgoingRecord& record, OnDeliver
                                          Millis limit) {
   const std::string topic(record.topic);
   auto held = done ? std::make_unique<OnDelivery>(std::move(done)) : nullptr;
-  std::vector<std::string> names;
-  names.reserve(record.headers.size());
   std::vector<rd_kafka_vu_t> parts;
   const auto part = [&parts](rd_kafka_vtype_t type) -> rd_kafka_vu_t& {
     rd_kafka_vu_t one{};
@@ -93,19 +123,17 @@ tl::expected<void, Error> Producer::Send(const OutgoingRecord& record, OnDeliver
   if (record.timestamp) part(RD_KAFKA_VTYPE_TIMESTAMP).u.i64 = record.timestamp->count();
   parts.push_back(Bytes(RD_KAFKA_VTYPE_KEY, record.key));
   parts.push_back(Bytes(RD_KAFKA_VTYPE_VALUE, record.value));
-  for (const HeaderView& header : record.headers) {
-    rd_kafka_vu_t& one = part(RD_KAFKA_VTYPE_HEADER);
-    one.u.header.name = names.emplace_back(header.name).c_str();
-    one.u.header.val = header.value ? header.value->data() : nullptr;
-    one.u.header.size = header.value ? static_cast<ssize_t>(header.value->size()) : 0;
-  }
+  rdkafka::Headers headers = MakeHeaders(record.headers);
+  if (headers) part(RD_KAFKA_VTYPE_HEADERS).u.headers = headers.get();
   const auto end = std::chrono::steady_clock::now() + limit;
   while (true) {
     const rdkafka::Failure error(rd_kafka_produceva(handle_.get(), parts.data(), parts.size()));
     if (!error) break;
     const auto code = rd_kafka_error_code(error.get());
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-      return tl::unexpected(Failed("a record for " + topic, rd_kafka_error_string(error.get())));
+      Error refused = Failed("a record for " + topic, rd_kafka_error_string(error.get()));
+      refused.hint = WhatToDoAbout(code);
+      return tl::unexpected(std::move(refused));
     }
     if (std::chrono::steady_clock::now() >= end) {
       return tl::unexpected(
@@ -114,8 +142,23 @@ tl::expected<void, Error> Producer::Send(const OutgoingRecord& record, OnDeliver
     rd_kafka_poll(handle_.get(), 10);
   }
   (void)held.release();  // the delivery report owns it
+  (void)headers.release();
   rd_kafka_poll(handle_.get(), 0);
   return {};
+}
+
+void Producer::LookFor(const std::string& topic, Millis limit) {
+  const rdkafka::Topic only(rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
+  if (only == nullptr) return;
+  const rd_kafka_metadata_t* raw = nullptr;
+  if (rd_kafka_metadata(handle_.get(), 0, only.get(), &raw, Ms(limit)) ==
+      RD_KAFKA_RESP_ERR_NO_ERROR) {
+    rd_kafka_metadata_destroy(raw);
+  }
+}
+
+bool Producer::failed_for_good() const {
+  return rd_kafka_fatal_error(handle_.get(), nullptr, 0) != RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 void Producer::Poll(Millis wait) { rd_kafka_poll(handle_.get(), Ms(wait)); }

@@ -32,6 +32,13 @@ struct OutgoingRecord {
   std::optional<std::chrono::milliseconds> timestamp;  // nullopt: now
 };
 
+// For a person: what an error of producing asks for; empty where it says all there is to say.
+std::string_view WhatToDoAbout(rd_kafka_resp_err_t error);
+
+// nullptr where there are none. They go to librdkafka as RD_KAFKA_VTYPE_HEADERS, never one by one:
+// 2.0.2 frees the latter twice when it refuses a record for its topic or partition.
+rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers);
+
 class Producer {
  public:
   // How one record ended; called once, inside Poll, Send or Flush, on the thread that calls them.
@@ -53,6 +60,11 @@ class Producer {
   // Waits until every record was delivered or refused. Error: some are still out, or failed since
   // the last Flush (the first reason).
   tl::expected<void, Error> Flush(Millis limit);
+
+  // Asks the brokers for the topic now: one that was made meanwhile is written to at once.
+  void LookFor(const std::string& topic, Millis limit);
+  // Nothing is sent any more: another producer is needed.
+  [[nodiscard]] bool failed_for_good() const;
 
   [[nodiscard]] std::uint64_t delivered() const { return delivered_.load(); }
   [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }

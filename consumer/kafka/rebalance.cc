@@ -46,6 +46,7 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   }
   ++epoch;
   assigned = Number(partitions);
+  KeepMetadata();
   intake->Open(assigned);
   commits->Begin(assigned);
   sink->OnAssigned(assigned);
@@ -71,6 +72,7 @@ void KafkaSource::Impl::OnRevoke() {
     std::vector<PartitionIndex> indices;
     for (const AssignedPartition& p : assigned) indices.push_back(p.partition);
     const auto last = sink->OnRevoked(std::move(indices), lost);
+    DropMetadata();  // only now: inside OnRevoked the flow ends its last transaction with it
     observer->OnRebalance(lost ? RebalanceEvent::kLost : RebalanceEvent::kRevoked);
     if (lost || rd_kafka_assignment_lost(consumer.get()) != 0) {
       condition.Note(locking::Severity::kWarn, "assignment_lost",
@@ -90,6 +92,21 @@ void KafkaSource::Impl::OnRevoke() {
   commits->End();
   rd_kafka_assign(consumer.get(), nullptr);
   intake->Close();
+}
+
+// Who this member is, as long as this assignment lasts: a transaction that was begun under it must
+// not speak for a later one.
+void KafkaSource::Impl::KeepMetadata() {
+  auto taken = std::make_shared<GroupMetadata>();
+  taken->held.reset(rd_kafka_consumer_group_metadata(consumer.get()));
+  const std::lock_guard lock(mutex);
+  metadata = taken->held == nullptr ? nullptr : std::move(taken);
+  metadata_epoch = epoch.load();
+}
+
+void KafkaSource::Impl::DropMetadata() {
+  const std::lock_guard lock(mutex);
+  metadata.reset();
 }
 
 // What was asked while the flow drained goes too; the newest offset of a partition wins.

@@ -108,7 +108,7 @@ void KafkaSource::Impl::Run() {
     if (rejoin) Rejoin();
     const std::size_t room = sink->Room();
     if (room > 0 && intake->Flowing() && !failed) {
-      Deliver(intake->Gather(kTurn, room));
+      Deliver(intake->Gather(kTurn, room, sink->RoomBytes()));
     } else {
       WaitForCommand();
     }
@@ -231,6 +231,11 @@ void KafkaSource::Resume(std::vector<PartitionIndex> partitions, AssignmentEpoch
 
 void KafkaSource::Commit(std::vector<PartitionOffset> offsets) {
   impl_->EnqueueCommit(std::move(offsets));
+}
+
+std::shared_ptr<const GroupMetadata> KafkaSource::MetadataOf(AssignmentEpoch epoch) const {
+  const std::lock_guard lock(impl_->mutex);
+  return epoch == impl_->metadata_epoch ? impl_->metadata : nullptr;
 }
 
 void KafkaSource::Stop() { impl_->RequestStop(); }

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,6 +63,8 @@ class SourceSink {
   // How many more records may be handed over now (max_in_flight, records and bytes). While it is 0
   // the source keeps what it has polled, and polls on for events only as far as that is paused.
   virtual std::size_t Room() { return 1000; }
+  // The same in bytes: taking ends with the record that reaches it.
+  virtual std::uint64_t RoomBytes() { return std::numeric_limits<std::uint64_t>::max(); }
   virtual void OnPartitionEnd(std::vector<PartitionEnd> ends) = 0;
   virtual void OnHighWatermark(std::vector<PartitionEnd> ends) = 0;  // about once a second, for lag
   virtual void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) = 0;

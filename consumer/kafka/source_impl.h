@@ -54,6 +54,8 @@ struct KafkaSource::Impl {
   void OnRebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* partitions);
   void OnAssign(rd_kafka_topic_partition_list_t* partitions);
   void OnRevoke();
+  void KeepMetadata();
+  void DropMetadata();
   bool CommitLast(const std::vector<PartitionOffset>& last);
   bool TellClusterId();  // false: not known yet
   std::vector<AssignedPartition> Number(const rd_kafka_topic_partition_list_t* partitions);
@@ -76,8 +78,10 @@ struct KafkaSource::Impl {
 
   std::mutex mutex;
   std::condition_variable wake;
-  std::vector<Command> commands;           // guarded by mutex
-  std::vector<PartitionOffset> to_commit;  // guarded by mutex
+  std::vector<Command> commands;                  // guarded by mutex
+  std::vector<PartitionOffset> to_commit;         // guarded by mutex
+  std::shared_ptr<const GroupMetadata> metadata;  // guarded by mutex
+  AssignmentEpoch metadata_epoch = 0;             // guarded by mutex
   std::atomic<bool> stopping = false;
   std::atomic<AssignmentEpoch> epoch = 0;  // told last; written by the Kafka thread
 

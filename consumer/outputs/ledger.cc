@@ -1,12 +1,8 @@
 #include "consumer/outputs/ledger.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
-#include <simdjson.h>
-
-#include "locking/check.h"
 
 namespace fencepost::consumer {
 
@@ -94,77 +90,6 @@ WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::strin
   if (stands.source == source) return {WriteResult::kOwnEarlier, {}};
   if (stands.token > item.token.value()) return {WriteResult::kFenced, {}};
   return {WriteResult::kDuplicate, {}};
-}
-
-BatchRows::BatchRows(std::vector<Column> columns, std::string worker)
-    : columns_(std::move(columns)), worker_(std::move(worker)) {}
-
-tl::expected<void, std::string> BatchRows::Evaluate(const WriteItem& item) {
-  evaluator_.Begin({.record = item.record,
-                    .where = item.where,
-                    .record_id = item.record_id,
-                    .token = item.token.value(),
-                    .worker = worker_});
-  for (const Column& column : columns_) {
-    const std::size_t at = text_.size();
-    const auto found = evaluator_.Append(column.selector, text_);
-    if (!found) {
-      return tl::unexpected(
-          fmt::format("column {} from {}: {}", column.name, column.selector.Text(), found.error()));
-    }
-    cells_.push_back({.at = at, .size = text_.size() - at, .null = !*found});
-  }
-  return {};
-}
-
-void BatchRows::Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes) {
-  FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
-  text_.clear();
-  cells_.clear();
-  rows_.clear();
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::size_t first_cell = cells_.size();
-    const std::size_t begin = text_.size();
-    if (auto done = Evaluate(items[i]); !done) {
-      outcomes[i] = {WriteResult::kBadRecord, std::move(done.error())};
-      text_.resize(begin);
-      cells_.resize(first_cell);
-      continue;
-    }
-    const Span source{.at = text_.size(), .size = 0, .null = false};
-    text_ += SourceText(*items[i].where, items[i].record->offset);
-    rows_.push_back({.item = &items[i],
-                     .index = i,
-                     .first_cell = first_cell,
-                     .bytes = text_.size() - begin + items[i].record_id.size() + 64,
-                     .source = {.at = source.at, .size = text_.size() - source.at, .null = false}});
-  }
-  const auto id = [](const Row& row) { return row.item->record_id; };
-  std::ranges::sort(rows_, {}, id);
-  const auto twice = std::ranges::adjacent_find(rows_, {}, id);
-  FENCEPOST_CHECK(twice == rows_.end(), id(*twice));
-}
-
-std::optional<std::string_view> BatchRows::cell(std::size_t row, std::size_t column) const {
-  const Span& span = cells_[rows_[row].first_cell + column];
-  if (span.null) return std::nullopt;
-  return View(span);
-}
-
-std::optional<std::size_t> BatchRows::Find(std::string_view record_id, std::size_t begin,
-                                           std::size_t end) const {
-  const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(begin);
-  const auto last = rows_.begin() + static_cast<std::ptrdiff_t>(end);
-  const auto found = std::lower_bound(
-      first, last, record_id,
-      [](const Row& row, std::string_view id) { return row.item->record_id < id; });
-  if (found == last || found->item->record_id != record_id) return std::nullopt;
-  return static_cast<std::size_t>(found - rows_.begin());
-}
-
-bool BatchRows::IsText(std::string_view bytes) {
-  return simdjson::validate_utf8(bytes.data(), bytes.size()) &&
-         bytes.find('\0') == std::string_view::npos;
 }
 
 }  // namespace fencepost::consumer

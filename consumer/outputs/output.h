@@ -67,7 +67,8 @@ constexpr bool EffectStands(WriteResult r) { return r <= WriteResult::kDuplicate
 
 struct WriteOutcome {
   WriteResult result = WriteResult::kCommitted;
-  std::string detail;  // kBadRecord, kIdConflict: one line: what, and what stands there
+  std::string detail;              // kBadRecord, kIdConflict: one line: what, and what stands there
+  bool refused_by_output = false;  // kBadRecord: by the database or broker, not by a selector
 };
 
 struct OutputError {

@@ -1,70 +1,37 @@
 // The PostgreSQL output: one transaction a batch, sent in one go.
-#include <arpa/inet.h>
-#include <endian.h>
-
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/output.h"
+#include "consumer/outputs/postgres_array.h"
 #include "consumer/outputs/postgres_connection.h"
 #include "consumer/outputs/postgres_schema.h"
+#include "consumer/outputs/postgres_sql.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
 namespace {
 
 constexpr const char* kWriteStatement = "fencepost_write";
+constexpr const char* kRowsStatement = "fencepost_rows";
 constexpr const char* kRestStatement = "fencepost_rest";
 // A message of the protocol ends at 1 GiB, and the server holds several copies of it.
 constexpr std::size_t kMostBytes = 64u << 20;
-
-// A one-dimensional array in PostgreSQL's binary format: dimensions, has-null flag, element type,
-// length, lower bound; then each element as length (-1: NULL) and bytes; all big-endian.
-class BinaryArray {
- public:
-  void Begin(Oid element, std::size_t length) {
-    bytes_.clear();
-    PutInt32(1);
-    PutInt32(1);  // there may be NULLs
-    PutInt32(static_cast<std::uint32_t>(element));
-    PutInt32(static_cast<std::uint32_t>(length));
-    PutInt32(1);
-  }
-  void Add(std::optional<std::string_view> element) {
-    if (!element) return PutInt32(0xffffffffu);
-    PutInt32(static_cast<std::uint32_t>(element->size()));
-    bytes_.append(*element);
-  }
-  void Add(std::uint64_t element) {
-    PutInt32(8);
-    const std::uint64_t big = htobe64(element);
-    char raw[sizeof big];
-    std::memcpy(raw, &big, sizeof big);
-    bytes_.append(raw, sizeof raw);
-  }
-  [[nodiscard]] PgParam Param() const {
-    return {.data = bytes_.data(), .size = static_cast<int>(bytes_.size()), .binary = true};
-  }
-
- private:
-  void PutInt32(std::uint32_t value) {
-    const std::uint32_t big = htonl(value);
-    char raw[sizeof big];
-    std::memcpy(raw, &big, sizeof big);
-    bytes_.append(raw, sizeof raw);
-  }
-  std::string bytes_;
-};
 
 template <typename Int>
 Int Number(std::string_view text) {
   Int value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+tl::expected<RowShape, RowProblem> ShapeOf(const PostgresOptions& options) {
+  if (!options.statement.empty()) return ShapeOfStatement(options.args);
+  return ShapeOfRows(options.columns, options.rules);
 }
 
 class PostgresOutput final : public Output {
@@ -74,10 +41,14 @@ class PostgresOutput final : public Output {
         pipeline_(std::move(pipeline)),
         worker_(std::move(worker)),
         connection_(options.dsn, fmt::format("fencepost/{}/{}", pipeline_, worker_)),
-        rows_(options.columns, worker_) {}
+        shape_(ShapeOf(options)),
+        rows_(shape_.value_or(RowShape{}), worker_) {}
 
   tl::expected<void, OutputError> Prepare() override;
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
+  tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
+      const std::vector<std::string>& ids) override;
+  tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) override;
   tl::expected<std::size_t, OutputError> Prune(std::chrono::seconds keep,
                                                std::size_t limit) override;
   void Interrupt() override { connection_.Interrupt(); }
@@ -85,10 +56,16 @@ class PostgresOutput final : public Output {
  private:
   using Outcomes = std::vector<WriteOutcome>;
 
-  // Rows [begin, end) of rows_; what the server refuses for one record's sake is halved down to it.
+  tl::expected<void, PgFailure> PrepareStatements();
+  tl::expected<void, OutputError> PrepareIfNeedBe();
+  tl::expected<PgResult, OutputError> OfIds(const std::string& sql,
+                                            const std::vector<std::string>& ids);
+  // Records [begin, end) of rows_; what the server refuses for one record's sake is halved down to
+  // it.
   tl::expected<void, OutputError> WriteRange(std::size_t begin, std::size_t end,
                                              Outcomes& outcomes);
   tl::expected<std::vector<PgResult>, PgFailure> Transaction(std::size_t begin, std::size_t end);
+  void FillRows(std::size_t begin, std::size_t end, std::size_t first_array, bool numbered);
   tl::expected<void, OutputError> Judge(const std::vector<PgResult>& answers, std::size_t begin,
                                         std::size_t end, Outcomes& outcomes);
   // The next call connects anew and reads the catalog again: the operator may have mended the
@@ -99,6 +76,7 @@ class PostgresOutput final : public Output {
   const std::string pipeline_;
   const std::string worker_;
   PgConnection connection_;
+  const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
   PgTarget target_;
   std::vector<BinaryArray> arrays_;
@@ -110,33 +88,53 @@ OutputError PostgresOutput::Fail(const PgFailure& failure) {
 }
 
 tl::expected<void, OutputError> PostgresOutput::Prepare() {
+  if (!shape_) {
+    return tl::unexpected(
+        SchemaError(connection_, "output.postgres: " + shape_.error().what, shape_.error().hint));
+  }
   if (auto connected = connection_.Connect(); !connected) {
     return tl::unexpected(Fail(connected.error()));
   }
-  auto target = LearnTarget(connection_, options_);
+  auto target = LearnTarget(connection_, options_, *shape_);
   if (!target) {
     connection_.Drop();
     return tl::unexpected(target.error());
   }
   target_ = std::move(*target);
-  arrays_.resize(4 + target_.columns.size());
-  auto prepared = connection_.PrepareStatement(kWriteStatement, WriteSql(target_, options_.columns),
-                                               WriteTypes(target_));
-  if (prepared)
-    prepared = connection_.PrepareStatement(kRestStatement, RestSql(target_), {kTextOid});
-  if (!prepared) return tl::unexpected(Fail(prepared.error()));
+  if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
   return {};
+}
+
+tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
+  arrays_.resize(6 + target_.columns.size());
+  if (!shape_->ordered()) {
+    auto done = connection_.PrepareStatement(kWriteStatement, WriteSql(target_, *shape_),
+                                             WriteTypes(target_));
+    if (!done) return done;
+  }
+  auto done =
+      connection_.PrepareStatement(kRowsStatement, RowsSql(target_, *shape_), RowsTypes(target_));
+  if (done) done = connection_.PrepareStatement(kRestStatement, RestSql(target_), {kTextOid});
+  if (!done || !shape_->deletes()) return done;
+  // A deletion looks its rows up, and a plan made while the table was small would read all of it.
+  if (auto set = connection_.Query("SET plan_cache_mode = force_custom_plan"); !set) {
+    return tl::unexpected(set.error());
+  }
+  return {};
+}
+
+tl::expected<void, OutputError> PostgresOutput::PrepareIfNeedBe() {
+  if (connection_.open()) return {};
+  return Prepare();
 }
 
 tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
     const WriteRequest& request) {
   const std::vector<WriteItem>& items = request.items;
   Outcomes outcomes(items.size());
-  rows_.Fill(items, outcomes);
-  if (rows_.size() == 0) return outcomes;
-  if (!connection_.open()) {
-    if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
-  }
+  if (shape_) rows_.Fill(items, outcomes);
+  if (shape_ && rows_.size() == 0) return outcomes;
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   if (auto done = WriteRange(0, rows_.size(), outcomes); !done) return tl::unexpected(done.error());
   return outcomes;
 }
@@ -151,7 +149,7 @@ tl::expected<void, OutputError> PostgresOutput::WriteRange(std::size_t begin, st
     if (answers) return Judge(*answers, begin, end, outcomes);
     if (!RefusesRecord(answers.error())) return tl::unexpected(Fail(answers.error()));
     if (one) {
-      outcomes[rows_.index(begin)] = {WriteResult::kBadRecord, answers.error().text};
+      outcomes[rows_.index(begin)] = {WriteResult::kBadRecord, answers.error().text, true};
       return {};
     }
   }
@@ -167,22 +165,49 @@ tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(std::
   arrays_[1].Begin(kInt8Oid, length);
   arrays_[2].Begin(kTextOid, length);
   arrays_[3].Begin(kInt8Oid, length);
-  for (std::size_t row = begin; row < end; ++row) {
-    const WriteItem& item = rows_.item(row);
+  for (std::size_t record = begin; record < end; ++record) {
+    const WriteItem& item = rows_.item(record);
     arrays_[0].Add(item.record_id);
     arrays_[1].Add(item.token.value());
-    arrays_[2].Add(rows_.source(row));
+    arrays_[2].Add(rows_.source(record));
     arrays_[3].Add(std::uint64_t{item.crc});
   }
-  for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    BinaryArray& array = arrays_[4 + column];
-    array.Begin(target_.columns[column].bytes() ? kBytesOid : kTextOid, length);
-    for (std::size_t row = begin; row < end; ++row) array.Add(rows_.cell(row, column));
-  }
+  const bool plain = !shape_->ordered() && rows_.one_row_each();
+  const std::size_t first_cells = plain ? 4 : 6;
+  FillRows(begin, end, first_cells, !plain);
   const PgParam pipeline{.data = pipeline_.c_str()};
-  PgConnection::Step write{kWriteStatement, {pipeline, {.data = worker_.c_str()}}};
-  for (const BinaryArray& array : arrays_) write.params.push_back(array.Param());
+  PgConnection::Step write{plain ? kWriteStatement : kRowsStatement,
+                           {pipeline, {.data = worker_.c_str()}}};
+  for (std::size_t i = 0; i < first_cells + rows_.columns(); ++i) {
+    write.params.push_back(arrays_[i].Param());
+  }
   return connection_.Transact({write, {kRestStatement, {pipeline}}});
+}
+
+// The rows' cells from `first_array` on, one array a column; numbered: before them, which record
+// each belongs to, and whether it deletes.
+void PostgresOutput::FillRows(std::size_t begin, std::size_t end, std::size_t first_array,
+                              bool numbered) {
+  std::size_t length = 0;
+  for (std::size_t record = begin; record < end; ++record) length += rows_.rows(record);
+  const auto each = [&](auto add) {
+    for (std::size_t record = begin; record < end; ++record) {
+      for (std::size_t row = 0; row < rows_.rows(record); ++row) add(record, row);
+    }
+  };
+  if (numbered) {
+    arrays_[4].Begin(kInt8Oid, length);
+    arrays_[5].Begin(kBoolOid, length);
+    each([&](std::size_t record, std::size_t row) {
+      arrays_[4].Add(std::uint64_t{record - begin + 1});
+      arrays_[5].Add(rows_.deletes(record, row));
+    });
+  }
+  for (std::size_t column = 0; column < rows_.columns(); ++column) {
+    BinaryArray& array = arrays_[first_array + column];
+    array.Begin(target_.columns[column].bytes() ? kBytesOid : kTextOid, length);
+    each([&](std::size_t record, std::size_t row) { array.Add(rows_.cell(record, column, row)); });
+  }
 }
 
 tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult>& answers,
@@ -219,11 +244,49 @@ tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult
   return {};
 }
 
+// Planned anew each time, since what these look up grows: a plan made while the ledger was empty
+// would read all of it for every id.
+tl::expected<PgResult, OutputError> PostgresOutput::OfIds(const std::string& sql,
+                                                          const std::vector<std::string>& ids) {
+  arrays_[0].Begin(kTextOid, ids.size());
+  for (const std::string& id : ids) arrays_[0].Add(std::string_view(id));
+  auto answer =
+      connection_.QueryOnce(sql, {PgParam{.data = pipeline_.c_str()}, arrays_[0].Param()});
+  if (!answer) return tl::unexpected(Fail(answer.error()));
+  return std::move(*answer);
+}
+
+tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> PostgresOutput::Lookup(
+    const std::vector<std::string>& ids) {
+  std::vector<std::optional<LedgerEntry>> entries(ids.size());
+  if (ids.empty()) return entries;
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  const auto found = OfIds(LookupSql(target_), ids);
+  if (!found) return tl::unexpected(found.error());
+  FENCEPOST_CHECK(PQntuples(found->get()) == static_cast<int>(ids.size()), "a row an id");
+  for (int r = 0; r < PQntuples(found->get()); ++r) {
+    if (PQgetisnull(found->get(), r, 0) != 0) continue;
+    entries[static_cast<std::size_t>(r)] = LedgerEntry{
+        .token = locking::Token(Number<std::uint64_t>(PgText(*found, r, 0))),
+        .crc = static_cast<locking::ContentCrc>(Number<std::int64_t>(PgText(*found, r, 1))),
+        .worker = std::string(PgText(*found, r, 2)),
+        .source = std::string(PgText(*found, r, 3)),
+        .completed_at = std::string(PgText(*found, r, 4))};
+  }
+  return entries;
+}
+
+tl::expected<std::size_t, OutputError> PostgresOutput::Forget(const std::vector<std::string>& ids) {
+  if (ids.empty()) return 0;
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  const auto gone = OfIds(ForgetSql(target_), ids);
+  if (!gone) return tl::unexpected(gone.error());
+  return Number<std::size_t>(PQcmdTuples(gone->get()));
+}
+
 tl::expected<std::size_t, OutputError> PostgresOutput::Prune(std::chrono::seconds keep,
                                                              std::size_t limit) {
-  if (!connection_.open()) {
-    if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
-  }
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   const auto pruned = connection_.Query(
       PruneSql(target_).c_str(), {pipeline_, std::to_string(keep.count()), std::to_string(limit)});
   if (!pruned) return tl::unexpected(Fail(pruned.error()));

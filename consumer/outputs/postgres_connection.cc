@@ -34,76 +34,28 @@ constexpr const char* kSessionSettings =
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') <> 'remote_apply'";
 
-bool StartsWith(std::string_view text, std::initializer_list<std::string_view> prefixes) {
-  return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
-}
-
 void IgnoreNotice(void* /*unused*/, const PGresult* /*notice*/) {}
+
+// Parameters as libpq takes them.
+struct ParamArrays {
+  explicit ParamArrays(const std::vector<PgParam>& params) {
+    for (const PgParam& param : params) {
+      values.push_back(param.data);
+      lengths.push_back(param.size);
+      formats.push_back(param.binary ? 1 : 0);
+    }
+  }
+  [[nodiscard]] int size() const { return static_cast<int>(values.size()); }
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  std::vector<int> formats;
+};
 
 }  // namespace
 
 std::string_view PgText(const PgResult& result, int row, int column) {
   return {PQgetvalue(result.get(), row, column),
           static_cast<std::size_t>(PQgetlength(result.get(), row, column))};
-}
-
-bool RefusesRecord(const PgFailure& failure) {
-  // 22 data, 23 constraints, 44 a view's check option, P0001 RAISE EXCEPTION, 54000 an index or
-  // table row too big, 54001 nested too deep.
-  return failure.kind == PgFailure::Kind::kServer &&
-         StartsWith(failure.sqlstate, {"22", "23", "44000", "P0001", "54000", "54001"});
-}
-
-bool WorthRetryingAtOnce(const PgFailure& failure) {
-  return failure.kind == PgFailure::Kind::kServer &&
-         StartsWith(failure.sqlstate, {"40001", "40P01"});
-}
-
-OutputError ToOutputError(const PgFailure& failure, std::string where) {
-  const std::string_view state = failure.sqlstate;
-  std::string code = "output_unavailable";
-  std::string hint;
-  if (failure.kind == PgFailure::Kind::kInterrupted) {
-    code = "interrupted";
-  } else if (failure.kind == PgFailure::Kind::kDsn) {
-    code = "bad_dsn";
-    hint =
-        "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters percent-encoded, "
-        "or host=… user=… dbname=…";
-  } else if (failure.kind == PgFailure::Kind::kTimeout) {
-    hint = "see whether the server is frozen or overloaded; the batch is written again";
-  } else if (WorthRetryingAtOnce(failure)) {
-    code = "output_retry";
-  } else if (StartsWith(state, {"28"})) {
-    code = "output_denied";
-    hint = "check user and password in the dsn, and pg_hba.conf";
-  } else if (state == "42501") {
-    code = "output_denied";
-    hint = "grant the role what deploy/postgres/ledger.sql shows";
-  } else if (StartsWith(state, {"42", "3D", "3F", "0A"})) {
-    code = "output_schema";
-    hint = "compare the table with output.postgres in the pipeline file";
-  } else if (state == "53300") {
-    hint = "raise max_connections or run fewer workers";
-  } else if (StartsWith(state, {"53"})) {
-    code = "output_full";
-    hint = "give the server room; the batch waits";
-  } else if (state == "25006") {
-    code = "output_read_only";
-    hint = "connect to the primary, not to a standby";
-  } else if (state == "55P03") {
-    code = "output_locked";
-    hint =
-        "another session holds a lock on these rows or the table: see pg_stat_activity and "
-        "pg_locks";
-  } else if (failure.kind == PgFailure::Kind::kConnection) {
-    hint = "check that PostgreSQL runs and is reachable; the batch is written again";
-  }
-  return {.error = {.code = std::move(code),
-                    .what = failure.text,
-                    .where = std::move(where),
-                    .hint = std::move(hint)},
-          .retry_at_once = WorthRetryingAtOnce(failure)};
 }
 
 PgConnection::PgConnection(std::string dsn, std::string application_name)
@@ -280,10 +232,36 @@ tl::expected<PgResult, PgFailure> PgConnection::Query(const char* sql,
                        : PQsendQueryParams(connection_, sql, static_cast<int>(values.size()),
                                            nullptr, values.data(), nullptr, nullptr, 0);
   if (sent == 0) return tl::unexpected(Broken());
+  return LastAnswer();
+}
+
+tl::expected<PgResult, PgFailure> PgConnection::QueryOnce(const std::string& sql,
+                                                          const std::vector<PgParam>& params) {
+  if (!open()) return tl::unexpected(Broken());
+  const ParamArrays arrays(params);
+  if (PQsendQueryParams(connection_, sql.c_str(), arrays.size(), nullptr, arrays.values.data(),
+                        arrays.lengths.data(), arrays.formats.data(), 0) == 0) {
+    return tl::unexpected(Broken());
+  }
+  return LastAnswer();
+}
+
+tl::expected<PgResult, PgFailure> PgConnection::LastAnswer() {
   auto results = Answers(false, Clock::now() + kCallLimit);
   if (!results) return tl::unexpected(results.error());
   if (results->empty()) return tl::unexpected(Broken());
   return std::move(results->back());
+}
+
+tl::expected<std::vector<Oid>, PgFailure> PgConnection::ParameterTypes(const char* name) {
+  if (!open() || PQsendDescribePrepared(connection_, name) == 0) return tl::unexpected(Broken());
+  const auto described = LastAnswer();
+  if (!described) return tl::unexpected(described.error());
+  std::vector<Oid> types;
+  for (int i = 0; i < PQnparams(described->get()); ++i) {
+    types.push_back(PQparamtype(described->get(), i));
+  }
+  return types;
 }
 
 tl::expected<void, PgFailure> PgConnection::PrepareStatement(const char* name,
@@ -308,20 +286,10 @@ bool PgConnection::SendSteps(const std::vector<Step>& steps) {
   if (PQsendQueryParams(connection_, kBegin, 0, nullptr, nullptr, nullptr, nullptr, 0) == 0) {
     return false;
   }
-  std::vector<const char*> values;
-  std::vector<int> lengths;
-  std::vector<int> formats;
   for (const Step& step : steps) {
-    values.clear();
-    lengths.clear();
-    formats.clear();
-    for (const PgParam& param : step.params) {
-      values.push_back(param.data);
-      lengths.push_back(param.size);
-      formats.push_back(param.binary ? 1 : 0);
-    }
-    if (PQsendQueryPrepared(connection_, step.statement, static_cast<int>(values.size()),
-                            values.data(), lengths.data(), formats.data(), 0) == 0) {
+    const ParamArrays arrays(step.params);
+    if (PQsendQueryPrepared(connection_, step.statement, arrays.size(), arrays.values.data(),
+                            arrays.lengths.data(), arrays.formats.data(), 0) == 0) {
       return false;
     }
   }

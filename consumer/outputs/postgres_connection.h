@@ -73,8 +73,14 @@ class PgConnection {
   // One statement (or several without parameters), outside of a pipeline; text parameters.
   tl::expected<PgResult, PgFailure> Query(const char* sql,
                                           const std::vector<std::string>& params = {});
+  // One statement, planned for this one time: for what must not keep a plan that was made while a
+  // table was small.
+  tl::expected<PgResult, PgFailure> QueryOnce(const std::string& sql,
+                                              const std::vector<PgParam>& params);
   tl::expected<void, PgFailure> PrepareStatement(const char* name, const std::string& sql,
                                                  const std::vector<Oid>& types);
+  // Of a prepared statement, in the order of its parameters.
+  tl::expected<std::vector<Oid>, PgFailure> ParameterTypes(const char* name);
 
   // A transaction in one go: BEGIN, the named statements, COMMIT; answers of the named statements
   // in order, only if COMMIT was acknowledged. After a failure of the kind kServer the transaction
@@ -96,6 +102,7 @@ class PgConnection {
   tl::expected<void, PgFailure> SetUpSession();
   bool SendSteps(const std::vector<Step>& steps);
   tl::expected<std::vector<PgResult>, PgFailure> Answers(bool pipeline, Clock::time_point deadline);
+  tl::expected<PgResult, PgFailure> LastAnswer();
   tl::expected<void, PgFailure> WaitFor(short events, Clock::time_point deadline);
   tl::expected<void, PgFailure> RollBack();
   PgFailure Broken();  // describes, and drops the connection

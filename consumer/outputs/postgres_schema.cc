@@ -11,9 +11,6 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr Oid kTimestampOid = 1114;
-constexpr Oid kTimestamptzOid = 1184;
-
 // Only one worker creates the ledger; the number is "fencepost" in no code in particular.
 constexpr const char* kCreateLock = "SELECT pg_advisory_xact_lock(7310293748451)";
 
@@ -24,14 +21,17 @@ constexpr const char* kFindRelation =
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)";
 
 // format_type with -1: `bpchar` and "bit", where without it stands `character`, which means one.
-// The last column: NOT NULL, and neither a default nor a trigger that could fill it.
+// The sixth: NOT NULL, and neither a default nor a trigger that could fill it.
 constexpr const char* kReadColumns =
     "SELECT a.attname, b.oid, format_type(b.oid, -1),"
     " a.attgenerated <> '' OR a.attidentity = 'a', has_column_privilege($1::oid, a.attnum, "
     "'INSERT'),"
     " a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND t.typdefault IS NULL"
     " AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = a.attrelid AND NOT g.tgisinternal"
-    "                 AND g.tgtype & 2 <> 0 AND g.tgtype & 4 <> 0)"
+    "                 AND g.tgtype & 2 <> 0 AND g.tgtype & 4 <> 0),"
+    " (SELECT quote_ident(s.nspname) || '.' || quote_ident(l.collname) FROM pg_collation l"
+    "  JOIN pg_namespace s ON s.oid = l.collnamespace WHERE l.oid = a.attcollation"
+    "  AND l.collname <> 'default'), t.typcategory"
     " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,"
     " LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL"
     "   SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
@@ -60,19 +60,6 @@ constexpr std::array<LedgerColumn, 7> kLedgerColumns{
      {"completed_at", "timestamp with time zone"}}};
 
 constexpr const char* kLedgerHint = "create it with deploy/postgres/ledger.sql, as its owner";
-
-OutputError SchemaError(const PgConnection& connection, std::string what, std::string hint) {
-  return {.error = {.code = "output_schema",
-                    .what = std::move(what),
-                    .where = connection.where(),
-                    .hint = std::move(hint)}};
-}
-
-OutputError DeniedError(const PgConnection& connection, std::string what, std::string hint) {
-  OutputError error = SchemaError(connection, std::move(what), std::move(hint));
-  error.error.code = "output_denied";
-  return error;
-}
 
 std::string QuotedName(const std::vector<std::string>& parts) {
   std::string name = QuoteIdentifier(parts[0]);
@@ -127,6 +114,19 @@ OutputError NoTable(PgConnection& connection, const PostgresOptions& options,
                      std::move(hint));
 }
 
+tl::expected<Relation, OutputError> FindTable(PgConnection& connection,
+                                              const PostgresOptions& options) {
+  const auto parts = SplitTableName(options.table);
+  if (!parts) {
+    return tl::unexpected(SchemaError(connection, parts.error(),
+                                      "correct output.postgres.table in the pipeline file"));
+  }
+  auto table = ReadRelation(connection, QuotedName(*parts));
+  if (!table) return tl::unexpected(ToOutputError(table.error(), connection.where()));
+  if (!*table) return tl::unexpected(NoTable(connection, options, *parts));
+  return std::move(**table);
+}
+
 tl::expected<std::vector<PgColumn>, OutputError> CheckColumns(const PgConnection& connection,
                                                               const Relation& table,
                                                               const std::vector<Column>& wanted) {
@@ -152,7 +152,9 @@ tl::expected<std::vector<PgColumn>, OutputError> CheckColumns(const PgConnection
     columns.push_back(
         {.name = column.name,
          .base = static_cast<Oid>(std::stoul(std::string(PgText(table.columns, *row, 1)))),
-         .cast = std::string(PgText(table.columns, *row, 2))});
+         .cast = std::string(PgText(table.columns, *row, 2)),
+         .collation = std::string(PgText(table.columns, *row, 6)),
+         .category = PgText(table.columns, *row, 7)[0]});
   }
   for (int row = 0; row < PQntuples(table.columns.get()); ++row) {
     const std::string_view name = PgText(table.columns, row, 0);
@@ -245,104 +247,47 @@ tl::expected<Relation, OutputError> FindLedger(PgConnection& connection) {
   return std::move(**ledger);
 }
 
-// How the text of a cell becomes a value of the column. `timestamp` gives milliseconds since 1970.
-std::string Value(const PgColumn& column, const Column& from, std::size_t index) {
-  const std::string cell = fmt::format("u.c{}", index);
-  if (from.selector.kind == Selector::Kind::kTimestamp &&
-      (column.base == kTimestamptzOid || column.base == kTimestampOid)) {
-    return fmt::format("(timestamptz 'epoch' + {}::bigint * interval '1 millisecond'){}", cell,
-                       column.base == kTimestampOid ? " AT TIME ZONE 'UTC'" : "");
-  }
-  return column.bytes() ? cell : fmt::format("{}::{}", cell, column.cast);
-}
-
 }  // namespace
 
+OutputError SchemaError(const PgConnection& connection, std::string what, std::string hint) {
+  return {.error = {.code = "output_schema",
+                    .what = std::move(what),
+                    .where = connection.where(),
+                    .hint = std::move(hint)}};
+}
+
+OutputError DeniedError(const PgConnection& connection, std::string what, std::string hint) {
+  OutputError error = SchemaError(connection, std::move(what), std::move(hint));
+  error.error.code = "output_denied";
+  return error;
+}
+
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
-                                                const PostgresOptions& options) {
-  const auto parts = SplitTableName(options.table);
-  if (!parts) {
-    return tl::unexpected(SchemaError(connection, parts.error(),
-                                      "correct output.postgres.table in the pipeline file"));
+                                                const PostgresOptions& options,
+                                                const RowShape& shape) {
+  PgTarget target;
+  std::string table_oid;
+  if (shape.statement) {
+    auto columns = LearnStatement(connection, options.statement, shape);
+    if (!columns) return tl::unexpected(columns.error());
+    target.columns = std::move(*columns);
+  } else {
+    auto table = FindTable(connection, options);
+    if (!table) return tl::unexpected(table.error());
+    auto columns = CheckColumns(connection, *table, shape.columns);
+    if (!columns) return tl::unexpected(columns.error());
+    target.table = table->name();
+    target.columns = std::move(*columns);
+    table_oid = PgText(table->about, 0, 0);
   }
-  auto table = ReadRelation(connection, QuotedName(*parts));
-  if (!table) return tl::unexpected(ToOutputError(table.error(), connection.where()));
-  if (!*table) return tl::unexpected(NoTable(connection, options, *parts));
-  auto columns = CheckColumns(connection, **table, options.columns);
-  if (!columns) return tl::unexpected(columns.error());
+  if (auto fine = CheckRules(connection, table_oid, target, shape); !fine) {
+    return tl::unexpected(fine.error());
+  }
   auto ledger = FindLedger(connection);
   if (!ledger) return tl::unexpected(ledger.error());
   if (auto fine = CheckLedger(connection, *ledger); !fine) return tl::unexpected(fine.error());
-  return PgTarget{
-      .table = (*table)->name(), .ledger = ledger->name(), .columns = std::move(*columns)};
-}
-
-// The effects' condition is a hashed subplan whatever the planner believes of the sizes; written as
-// a join it is a nested loop or a merge join, quadratic or sorted, as soon as an estimate is off.
-// What was not inserted is handed to the next statement within the session, so that the arrays are
-// sent once, and that statement is planned for the ledger as it is now: a plan made while it was
-// empty would read all of it for every row.
-std::string WriteSql(const PgTarget& target, const std::vector<Column>& columns) {
-  std::string arrays;
-  std::string names;
-  std::string inserted;
-  std::string values;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::string_view comma = i == 0 ? "" : ", ";
-    arrays += fmt::format(", ${}", i + 7);
-    names += fmt::format(", c{}", i);
-    inserted += fmt::format("{}{}", comma, QuoteIdentifier(columns[i].name));
-    values += fmt::format("{}{}", comma, Value(target.columns[i], columns[i], i));
-  }
-  constexpr std::string_view kIsNew =
-      "CASE WHEN (u.record_id, u.source) IN (SELECT record_id, source FROM led) THEN {} ELSE {} "
-      "END";
-  return fmt::format(
-      "WITH u AS MATERIALIZED (SELECT * FROM unnest($3, $4, $5, $6{arrays})"
-      " AS u(record_id, token, source, crc{names})),"
-      " led AS (INSERT INTO {ledger}"
-      " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
-      " SELECT $1, record_id, token, $2, source, crc, now() FROM u ORDER BY record_id COLLATE \"C\""
-      " ON CONFLICT (pipeline, record_id) DO NOTHING RETURNING record_id, source),"
-      " eff AS (INSERT INTO {table} ({inserted}) SELECT {values} FROM u WHERE {is_new})"
-      " SELECT (SELECT count(*) FROM led),"
-      " set_config('fencepost.rest', ARRAY(SELECT record_id FROM u WHERE {is_old})::text, true),"
-      " set_config('plan_cache_mode', 'force_custom_plan', true)",
-      fmt::arg("arrays", arrays), fmt::arg("names", names), fmt::arg("ledger", target.ledger),
-      fmt::arg("table", target.table), fmt::arg("inserted", inserted), fmt::arg("values", values),
-      fmt::arg("is_new", fmt::format(kIsNew, "true", "false")),
-      fmt::arg("is_old", fmt::format(kIsNew, "false", "true")));
-}
-
-std::vector<Oid> WriteTypes(const PgTarget& target) {
-  std::vector<Oid> types{kTextOid,      kTextOid,      kTextArrayOid,
-                         kInt8ArrayOid, kTextArrayOid, kInt8ArrayOid};
-  for (const PgColumn& column : target.columns) {
-    types.push_back(column.bytes() ? kBytesArrayOid : kTextArrayOid);
-  }
-  return types;
-}
-
-std::string RestSql(const PgTarget& target) {
-  return fmt::format(
-      "SELECT r.record_id, l.token, l.source, l.content_crc"
-      " FROM unnest(nullif(current_setting('fencepost.rest', true), '')::text[]) r(record_id)"
-      " LEFT JOIN LATERAL (SELECT token, source, content_crc FROM {} l"
-      " WHERE l.pipeline = $1 AND l.record_id = r.record_id OFFSET 0) l ON true",
-      target.ledger);
-}
-
-// One worker of a pipeline prunes at a time; the others find nothing to do. (FOR UPDATE SKIP LOCKED
-// would need the right to UPDATE the ledger, which nobody should have.)
-std::string PruneSql(const PgTarget& target) {
-  constexpr std::string_view kOld =
-      "pipeline = $1 AND completed_at < now() - make_interval(secs => $2::float8)";
-  return fmt::format(
-      "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("
-      "hashtextextended('fencepost prune ' || $1, 0)) AS got)"
-      " DELETE FROM {0} WHERE {1} AND ctid = ANY (ARRAY(SELECT ctid FROM {0}"
-      " WHERE (SELECT got FROM mine) AND {1} ORDER BY completed_at LIMIT $3::bigint))",
-      target.ledger, kOld);
+  target.ledger = ledger->name();
+  return target;
 }
 
 }  // namespace fencepost::consumer

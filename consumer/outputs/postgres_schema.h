@@ -1,5 +1,5 @@
-// What stands in the database: the table of effects with its columns' types, and the ledger; and
-// the statements that are made for them. One thread.
+// What stands in the database: the table of effects with its columns' types, or what the user's own
+// statement takes; and the ledger. One thread.
 #pragma once
 
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "consumer/options.h"
 #include "consumer/outputs/postgres_connection.h"
+#include "consumer/outputs/row_rules.h"
 
 namespace fencepost::consumer {
 
@@ -16,6 +17,7 @@ inline constexpr Oid kTextOid = 25;
 inline constexpr Oid kTextArrayOid = 1009;
 inline constexpr Oid kBytesOid = 17;
 inline constexpr Oid kBytesArrayOid = 1001;
+inline constexpr Oid kBoolOid = 16;
 inline constexpr Oid kInt8Oid = 20;
 inline constexpr Oid kInt8ArrayOid = 1016;
 
@@ -24,28 +26,36 @@ struct PgColumn {
   Oid base = 0;  // the type below any domains
   std::string
       cast;  // its name in SQL, without a length: the assignment checks lengths, a cast cuts
+  std::string collation;  // its name in SQL, where it is not the database's own
+  char category = 'U';    // pg_type.typcategory: N a number, S text, …
   [[nodiscard]] bool bytes() const { return base == kBytesOid; }
 };
 
 struct PgTarget {
-  std::string table;              // qualified and quoted
+  std::string table;              // qualified and quoted; empty: the user's own statement
   std::string ledger;             // likewise
-  std::vector<PgColumn> columns;  // in the order of the options' columns
+  std::vector<PgColumn> columns;  // in the order of the shape's columns
 };
 
 // Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before
-// the first record: columns, rights, the ledger's shape.
+// the first record: columns, rights, the ledger's shape, and that the database can do what the
+// rules ask.
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
-                                                const PostgresOptions& options);
+                                                const PostgresOptions& options,
+                                                const RowShape& shape);
 
-// $1 pipeline, $2 worker, $3 record ids, $4 tokens, $5 sources, $6 checksums, $7… one array a
-// column. Answers one row: how many ledger rows it inserted.
-std::string WriteSql(const PgTarget& target, const std::vector<Column>& columns);
-std::vector<Oid> WriteTypes(const PgTarget& target);
-// $1 pipeline. In the same transaction, after the write: the record ids that it did not insert,
-// with the ledger's token, source and content_crc.
-std::string RestSql(const PgTarget& target);
-// $1 pipeline, $2 seconds to keep, $3 limit.
-std::string PruneSql(const PgTarget& target);
+// Parts of it, each in a file of its own.
+// A unique index on the key, rights, a fence that can be compared (postgres_rules.cc).
+tl::expected<void, OutputError> CheckRules(PgConnection& connection, const std::string& table_oid,
+                                           const PgTarget& target, const RowShape& shape);
+// The user's statement as a function of this session, kStatementFunction (postgres_statement.cc);
+// the types of its parameters.
+inline constexpr const char* kStatementFunction = "pg_temp.fencepost_statement";
+tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
+                                                                const std::string& statement,
+                                                                const RowShape& shape);
+
+OutputError SchemaError(const PgConnection& connection, std::string what, std::string hint);
+OutputError DeniedError(const PgConnection& connection, std::string what, std::string hint);
 
 }  // namespace fencepost::consumer

@@ -106,11 +106,12 @@ SqliteFailure SqliteConnection::Failure() const {
 tl::expected<void, SqliteFailure> SqliteConnection::Open() {
   Close();
   // Without CREATE: a mistyped path must not become an empty database.
-  const int code =
-      sqlite3_open_v2(path_.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+  const int code = sqlite3_open_v2(path_.c_str(), &db_, kFlags, nullptr);
   if (code != SQLITE_OK) {
     SqliteFailure failure{code, db_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db_)};
-    if (access(path_.c_str(), F_OK) != 0) failure.text = std::strerror(errno);
+    const bool uri = path_.starts_with("file:");
+    if (!uri && access(path_.c_str(), F_OK) != 0) failure.text = std::strerror(errno);
     Close();
     return tl::unexpected(std::move(failure));
   }
@@ -122,7 +123,9 @@ tl::expected<void, SqliteFailure> SqliteConnection::Open() {
     if (!wal) return tl::unexpected(wal.error());
     const auto row = Step(wal->get());
     if (!row) return tl::unexpected(row.error());
-    if (SqliteText(wal->get(), 0) != "wal") {
+    // A database in memory knows no WAL and needs none.
+    const auto mode = SqliteText(wal->get(), 0);
+    if (mode != "wal" && mode != "memory") {
       return tl::unexpected(SqliteFailure{SQLITE_ERROR, "the file cannot be switched to WAL"});
     }
   }

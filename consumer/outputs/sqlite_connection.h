@@ -38,7 +38,9 @@ class SqliteConnection {
   [[nodiscard]] bool open() const { return db_ != nullptr; }
   [[nodiscard]] sqlite3* db() const { return db_; }
 
-  // Opens the file, which must exist, and sets WAL and synchronous=FULL.
+  // Opens the file, which must exist, and sets WAL and synchronous=FULL. A path that begins with
+  // file: is a URI: file:NAME?mode=memory&cache=shared lives in this process, as long as anyone has
+  // it open.
   tl::expected<void, SqliteFailure> Open();
   void Close();  // statements must be gone
 

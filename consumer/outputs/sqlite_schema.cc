@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,7 @@ struct TableColumn {
   std::string type;  // as declared, in upper case
   bool generated = false;
   bool must_fill = false;  // NOT NULL without a default
+  bool in_primary_key = false;
 };
 
 std::string Upper(std::string_view text) {
@@ -47,7 +49,7 @@ tl::expected<std::vector<TableColumn>, SqliteFailure> ReadColumns(SqliteConnecti
                                                                   const std::string& table) {
   auto query = connection.Prepare(
       "SELECT name, type, hidden IN (2, 3), \"notnull\" AND dflt_value IS NULL"
-      " AND NOT (pk AND upper(type) = 'INTEGER') FROM pragma_table_xinfo(?1, ?2)");
+      " AND NOT (pk AND upper(type) = 'INTEGER'), pk > 0 FROM pragma_table_xinfo(?1, ?2)");
   if (!query) return tl::unexpected(query.error());
   sqlite3_stmt* row = query->get();
   sqlite3_bind_text64(row, 1, table.data(), table.size(), SQLITE_STATIC, SQLITE_UTF8);
@@ -60,14 +62,16 @@ tl::expected<std::vector<TableColumn>, SqliteFailure> ReadColumns(SqliteConnecti
     columns.push_back({.name = std::string(SqliteText(row, 0)),
                        .type = Upper(SqliteText(row, 1)),
                        .generated = sqlite3_column_int(row, 2) != 0,
-                       .must_fill = sqlite3_column_int(row, 3) != 0});
+                       .must_fill = sqlite3_column_int(row, 3) != 0,
+                       .in_primary_key = sqlite3_column_int(row, 4) != 0});
   }
 }
 
 tl::expected<std::vector<bool>, OutputError> CheckColumns(const std::vector<TableColumn>& columns,
-                                                          const SqliteOptions& options) {
+                                                          const SqliteOptions& options,
+                                                          const RowShape& shape) {
   std::vector<bool> blobs;
-  for (const Column& wanted : options.columns) {
+  for (const Column& wanted : shape.columns) {
     const auto column = std::ranges::find_if(
         columns, [&](const TableColumn& c) { return SameName(c.name, wanted.name); });
     if (column == columns.end()) {
@@ -84,7 +88,7 @@ tl::expected<std::vector<bool>, OutputError> CheckColumns(const std::vector<Tabl
   }
   for (const TableColumn& column : columns) {
     const bool filled = std::ranges::any_of(
-        options.columns, [&](const Column& c) { return SameName(c.name, column.name); });
+        shape.columns, [&](const Column& c) { return SameName(c.name, column.name); });
     if (column.must_fill && !column.generated && !filled) {
       return tl::unexpected(SchemaError(
           options,
@@ -93,6 +97,71 @@ tl::expected<std::vector<bool>, OutputError> CheckColumns(const std::vector<Tabl
     }
   }
   return blobs;
+}
+
+// Text compares as text, and so does what is bound to a column that is no number's: 9 above 10.
+tl::expected<void, OutputError> CheckFence(const std::vector<TableColumn>& columns,
+                                           const SqliteOptions& options, const RowShape& shape) {
+  if (!shape.fence || !IsNumber(shape.columns[*shape.fence].selector)) return {};
+  const Column& fence = shape.columns[*shape.fence];
+  const auto column = std::ranges::find_if(
+      columns, [&](const TableColumn& c) { return SameName(c.name, fence.name); });
+  // SQLite's rules of affinity, in their order: INT is a number's; then text, then bytes; what is
+  // left is a number's again.
+  const auto holds = [&](const char* part) { return column->type.find(part) != std::string::npos; };
+  const bool number = holds("INT") || !(holds("CHAR") || holds("CLOB") || holds("TEXT") ||
+                                        holds("BLOB") || holds("ANY") || column->type.empty());
+  if (number) return {};
+  return tl::unexpected(SchemaError(
+      options,
+      fmt::format("the fence column {}.{} is {}: as text, {} 9 stands above 10", options.table,
+                  fence.name, column->type.empty() ? "of no type" : column->type,
+                  fence.selector.Text()),
+      "declare it integer"));
+}
+
+// As ON CONFLICT finds it: the primary key, or a unique index without a WHERE, on exactly these
+// columns.
+tl::expected<bool, SqliteFailure> KeyIsUnique(SqliteConnection& connection,
+                                              const std::string& schema, const std::string& table,
+                                              const std::vector<TableColumn>& columns,
+                                              const RowShape& shape) {
+  std::vector<std::string> wanted;
+  for (const std::size_t place : shape.key) wanted.push_back(Upper(shape.columns[place].name));
+  std::ranges::sort(wanted);
+  std::vector<std::string> primary;
+  for (const TableColumn& column : columns) {
+    if (column.in_primary_key) primary.push_back(Upper(column.name));
+  }
+  std::ranges::sort(primary);
+  if (primary == wanted) return true;
+  auto query = connection.Prepare(
+      "SELECT l.name, upper(i.name) FROM pragma_index_list(?1, ?2) l,"
+      " pragma_index_info(l.name, ?2) i WHERE l.\"unique\" AND NOT l.partial ORDER BY 1, 2");
+  if (!query) return tl::unexpected(query.error());
+  sqlite3_stmt* row = query->get();
+  sqlite3_bind_text64(row, 1, table.data(), table.size(), SQLITE_STATIC, SQLITE_UTF8);
+  sqlite3_bind_text64(row, 2, schema.data(), schema.size(), SQLITE_STATIC, SQLITE_UTF8);
+  std::map<std::string, std::vector<std::string>> indexes;
+  for (;;) {
+    const auto more = connection.Step(row);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    indexes[std::string(SqliteText(row, 0))].emplace_back(SqliteText(row, 1));
+  }
+  return std::ranges::any_of(indexes, [&](const auto& index) { return index.second == wanted; });
+}
+
+OutputError NoUniqueIndex(const SqliteOptions& options) {
+  std::string names;
+  for (const std::string& name : options.rules.key) {
+    names += (names.empty() ? "" : ", ") + QuoteIdentifier(name);
+  }
+  return SchemaError(
+      options,
+      fmt::format("{} has no unique index on ({}), so nothing tells which row to update",
+                  options.table, names),
+      fmt::format("CREATE UNIQUE INDEX … ON {} ({}), or correct key", options.table, names));
 }
 
 tl::expected<void, SqliteFailure> CreateLedger(SqliteConnection& connection) {
@@ -137,7 +206,8 @@ tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connect
 }  // namespace
 
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
-                                                    const SqliteOptions& options) {
+                                                    const SqliteOptions& options,
+                                                    const RowShape& shape) {
   const auto parts = SplitTableName(options.table);
   if (!parts) {
     return tl::unexpected(SchemaError(options, parts.error(), "correct output.sqlite.table"));
@@ -146,11 +216,21 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
   const auto columns = ReadColumns(connection, qualified ? parts->front() : "main", parts->back());
   if (!columns) return tl::unexpected(ToOutputError(columns.error(), options.path));
   if (columns->empty()) {
-    return tl::unexpected(SchemaError(options, fmt::format("there is no table {}", options.table),
-                                      "create it, or correct output.sqlite.table"));
+    return tl::unexpected(
+        SchemaError(options, fmt::format("there is no table {}", options.table),
+                    options.path == ":memory:"
+                        ? "nobody else sees :memory:; use file:NAME?mode=memory&cache=shared"
+                        : "create it, or correct output.sqlite.table"));
   }
-  auto blobs = CheckColumns(*columns, options);
+  auto blobs = CheckColumns(*columns, options, shape);
   if (!blobs) return tl::unexpected(blobs.error());
+  if (auto fine = CheckFence(*columns, options, shape); !fine) return tl::unexpected(fine.error());
+  if (shape.updates()) {
+    const auto unique = KeyIsUnique(connection, qualified ? parts->front() : "main", parts->back(),
+                                    *columns, shape);
+    if (!unique) return tl::unexpected(ToOutputError(unique.error(), options.path));
+    if (!*unique) return tl::unexpected(NoUniqueIndex(options));
+  }
   const auto problem = LedgerProblem(connection);
   if (!problem) return tl::unexpected(ToOutputError(problem.error(), options.path));
   if (!problem->empty()) return tl::unexpected(SchemaError(options, *problem, kNewLedger));

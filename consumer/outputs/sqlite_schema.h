@@ -7,18 +7,20 @@
 #include <tl/expected.hpp>
 
 #include "consumer/options.h"
+#include "consumer/outputs/row_rules.h"
 #include "consumer/outputs/sqlite_connection.h"
 
 namespace fencepost::consumer {
 
 struct SqliteTarget {
   std::string table;        // quoted
-  std::vector<bool> blobs;  // by the options' columns: takes bytes, not text
+  std::vector<bool> blobs;  // by the shape's columns: takes bytes, not text
 };
 
-// Checks table, columns and ledger before the first record, and creates the ledger where it is
-// missing.
+// Checks table, columns, what the rules ask, and ledger before the first record, and creates the
+// ledger where it is missing.
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
-                                                    const SqliteOptions& options);
+                                                    const SqliteOptions& options,
+                                                    const RowShape& shape);
 
 }  // namespace fencepost::consumer

@@ -16,12 +16,11 @@ constexpr std::size_t kPruneBatch = 1000;
 }  // namespace
 
 Writer::Writer(std::unique_ptr<Output> output, std::optional<std::chrono::seconds> keep,
-               ConsumerObserver* observer, Written written, State state)
+               ConsumerObserver* observer, Callbacks callbacks)
     : output_(std::move(output)),
       keep_(keep),
       observer_(observer),
-      written_(std::move(written)),
-      state_(std::move(state)) {}
+      callbacks_(std::move(callbacks)) {}
 
 Writer::~Writer() { Stop(); }
 
@@ -33,6 +32,14 @@ void Writer::Write(std::unique_ptr<WriteBatch> batch) {
   {
     const std::lock_guard lock(mutex_);
     batches_.push_back(std::move(batch));
+  }
+  changed_.notify_one();
+}
+
+void Writer::LookUp(std::unique_ptr<LookupBatch> lookup) {
+  {
+    const std::lock_guard lock(mutex_);
+    lookups_.push_back(std::move(lookup));
   }
   changed_.notify_one();
 }
@@ -52,34 +59,44 @@ void Writer::Interrupt() {
 }
 
 void Writer::Run() {
-  // The database is looked at before the first record comes, so that what is wrong shows at once.
-  for (milliseconds wait = kFirstBackoff;; wait = std::min(wait * 2, kMaxBackoff)) {
-    const auto prepared = output_->Prepare();
-    if (prepared) break;
-    Tell(false, prepared.error().error.Line());
-    if (!WaitUnlessStopped(wait)) return;
-  }
-  Tell(true, "");
+  if (!PrepareUntilUp()) return;
   prune_at_ = steady_clock::now() + kPruneInterval;
   for (;;) {
     std::unique_ptr<WriteBatch> batch;
+    std::unique_ptr<LookupBatch> lookup;
     {
       std::unique_lock lock(mutex_);
-      const auto due = [this] { return stopping_ || !batches_.empty(); };
+      const auto due = [this] { return stopping_ || !batches_.empty() || !lookups_.empty(); };
       if (keep_) {
         changed_.wait_until(lock, prune_at_, due);
       } else {
         changed_.wait(lock, due);
       }
       if (stopping_) return;
-      if (!batches_.empty()) {
+      if (!lookups_.empty()) {
+        lookup = std::move(lookups_.front());
+        lookups_.pop_front();
+      } else if (!batches_.empty()) {
         batch = std::move(batches_.front());
         batches_.pop_front();
       }
     }
+    if (lookup != nullptr) LookUpUntilKnown(std::move(lookup));
     if (batch != nullptr) WriteUntilKnown(std::move(batch));
     PruneIfDue();
   }
+}
+
+// The output is looked at before the first record comes, so that what is wrong shows at once.
+bool Writer::PrepareUntilUp() {
+  milliseconds wait = kFirstBackoff;
+  for (;;) {
+    const auto prepared = output_->Prepare();
+    if (prepared) break;
+    if (!Again(prepared.error(), wait)) return false;
+  }
+  Tell(true, "");
+  return true;
 }
 
 // An interrupted COMMIT is resolved by the same write again, and by nothing else.
@@ -91,18 +108,39 @@ void Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
     if (outcomes) {
       observer_->OnWrite(steady_clock::now() - before, batch->request.items.size());
       Tell(true, "");
-      written_(std::move(batch), std::move(*outcomes));
+      callbacks_.written(std::move(batch), std::move(*outcomes));
       return;
     }
     observer_->OnRetry(RetryStage::kOutput);
-    if (!outcomes.error().retry_at_once) {
-      Tell(false, outcomes.error().error.Line());
-      if (!WaitUnlessStopped(wait)) return;
-      wait = std::min(wait * 2, kMaxBackoff);
-    } else if (!WaitUnlessStopped(milliseconds(0))) {
+    if (!Again(outcomes.error(), wait)) return;
+  }
+}
+
+void Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
+  milliseconds wait = kFirstBackoff;
+  for (;;) {
+    auto entries = output_->Lookup(lookup->ids);
+    if (entries) {
+      Tell(true, "");
+      callbacks_.looked_up(std::move(lookup), std::move(*entries));
       return;
     }
+    observer_->OnRetry(RetryStage::kOutput);
+    if (!Again(entries.error(), wait)) return;
   }
+}
+
+bool Writer::Again(const OutputError& error, milliseconds& wait) {
+  if (error.fatal) {
+    callbacks_.fatal(error.error);
+    return false;
+  }
+  if (error.error.code == "dead_letter_failed") observer_->OnDeadLetterError();
+  if (error.retry_at_once) return WaitUnlessStopped(milliseconds(0));
+  Tell(false, error.error.Line());
+  if (!WaitUnlessStopped(wait)) return false;
+  wait = std::min(wait * 2, kMaxBackoff);
+  return true;
 }
 
 bool Writer::WaitUnlessStopped(milliseconds wait) {
@@ -118,7 +156,7 @@ void Writer::Tell(bool up, const std::string& reason) {
                       "the output takes writes again");
   }
   up_ = up;
-  state_(up, reason);
+  callbacks_.state(up, reason);
 }
 
 void Writer::PruneIfDue() {

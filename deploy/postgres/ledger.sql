@@ -28,4 +28,7 @@ CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
 --
 --   GRANT USAGE ON SCHEMA public TO app;
 --   GRANT SELECT, INSERT, DELETE ON fencepost_ledger TO app;
+--
+-- and on the table of effects: INSERT; with on_conflict: update also SELECT and UPDATE; with
+-- on_null_value: delete also SELECT and DELETE. A `statement:` needs TEMPORARY on the database.
 --   GRANT INSERT ON effects TO app;

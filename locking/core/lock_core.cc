@@ -84,11 +84,53 @@ LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
   slot.token = spec.token;
   slot.crc = spec.crc;
   slot.ttl = spec.remember;
+  if (spec.after_loss || spec.fresh) {
+    slot.ttl = std::max(slot.ttl, store_.max_ttl() + 2 * options_.max_skew);
+  }
   if (spec.after_loss) slot.leased_at = now.boot;
   const LockId lock = IdOf(slot, index);
   BeginMarking(index);
   Settle(now);
   return lock;
+}
+
+LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now) {
+  FENCEPOST_CHECK(kind == OpKind::kForget || kind == OpKind::kInspect, "not a question");
+  const std::uint32_t index = NewSlot();
+  Slot& slot = slots_[index];
+  slot.name.assign(name);
+  slot.cookie = cookie;
+  slot.state = State::kQuestion;
+  slot.ttl = options_.ttl;
+  slot.ballot = Ballot(nodes_);
+  slot.answers = std::make_shared<NodeReplies>();
+  const LockId lock = IdOf(slot, index);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    Reply& reply = (*slot.answers)[static_cast<std::size_t>(node)];
+    reply = {.lock = lock, .kind = kind, .code = ReplyCode::kConnection};
+    if (store_.Open(node)) {
+      Send(index, node, kind);
+    } else {
+      slot.ballot.No(node);
+    }
+  }
+  TellAnswered(index);
+  Settle(now);
+  return lock;
+}
+
+void LockCore::OnAnswer(std::uint32_t index, NodeIndex node, const Reply& reply) {
+  Slot& slot = slots_[index];
+  (*slot.answers)[static_cast<std::size_t>(node)] = reply;
+  NodeAnswered(reply.code) ? slot.ballot.Yes(node) : slot.ballot.No(node);
+  TellAnswered(index);
+}
+
+void LockCore::TellAnswered(std::uint32_t index) {
+  Slot& slot = slots_[index];
+  if (slot.ballot.pending() != 0) return;
+  Emit(index, LockEvent::Kind::kAnswered).answers = std::move(slot.answers);
+  End(index);
 }
 
 void LockCore::ExtendNow(LockId lock, Now now) {
@@ -142,8 +184,11 @@ void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
     case OpKind::kDone:
       OnMarkedReply(index, node, reply);
       break;
-    case OpKind::kAbort:
     case OpKind::kForget:
+    case OpKind::kInspect:
+      OnAnswer(index, node, reply);
+      break;
+    case OpKind::kAbort:
       break;
   }
   FreeIfQuiet(index);

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <queue>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ namespace fencepost::locking {
 
 enum class WaitReason : std::uint8_t { kContended, kStale, kRefused, kUnavailable, kTimeout };
 
+using NodeReplies = std::array<Reply, kMaxNodes>;
+
 struct LockEvent {
   enum class Kind : std::uint8_t {
     kLeased,       // granted by a quorum; token
@@ -48,6 +51,7 @@ struct LockEvent {
     kLost,         // ended: the lease is gone; loss says why
     kReleased,     // ended: release is settled; outcome
     kCompleted,    // ended: done is settled; majority tells whether a quorum has the mark
+    kAnswered,     // ended: a question is answered; answers, one a node
   };
   Kind kind;
   LockId lock;
@@ -58,6 +62,8 @@ struct LockEvent {
   LossReason loss = LossReason::kExpired;
   ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
   bool majority = false;
+  Millis rest{0};  // kDone: until the mark is forgotten
+  std::shared_ptr<const NodeReplies> answers;
 };
 
 struct AcquireSpec {
@@ -75,6 +81,7 @@ struct MarkSpec {
   ContentCrc crc = 0;
   Millis remember{0};
   bool after_loss = false;  // the lease under which the work was done is lost (counted)
+  bool fresh = false;       // of work just done: kept at least as long as Done keeps a mark
 };
 
 class LockCore {
@@ -102,6 +109,10 @@ class LockCore {
   // with the rest of its time, and after an effect that stands although its lease was lost
   // meanwhile. kCompleted follows, with `cookie`.
   LockId MarkDone(const MarkSpec& spec, Now now);
+  // Asks every node the same of one name, outside any lock's life: kInspect (how does it stand?) or
+  // kForget (takes a DONE mark back). kAnswered follows, with `cookie`; a node that cannot be asked
+  // answers kConnection.
+  LockId Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now);
   void ExtendNow(LockId lock, Now now);  // by hand; the outcome is seen in ValidUntil or kLost
   void SetPhase(LockId lock, Phase phase);
   // A fresh token without a lease, for a write that the ledger alone decides.
@@ -144,7 +155,8 @@ class LockCore {
     kHeld,     // leased
     kMarking,  // done was sent
     kFreeing,  // release was sent
-    kEnded,    // the user was told; unanswered operations keep the slot
+    kQuestion,
+    kEnded,  // the user was told; unanswered operations keep the slot
   };
 
   struct Slot {
@@ -181,6 +193,7 @@ class LockCore {
     NodeSet stolen = 0;
     NodeSet gone = 0;
     NodeSet late = 0;
+    std::shared_ptr<NodeReplies> answers;  // kQuestion
     bool extending = false;
     bool told = false;
     Instant extension_sent;
@@ -239,6 +252,8 @@ class LockCore {
   void OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& reply);
   void BeginMarking(std::uint32_t index);
+  void OnAnswer(std::uint32_t index, NodeIndex node, const Reply& reply);
+  void TellAnswered(std::uint32_t index);
   void LeaveHeld(std::uint32_t index, Now now);
   void End(std::uint32_t index);
   LockEvent& Emit(std::uint32_t index, LockEvent::Kind kind);

@@ -125,6 +125,7 @@ void LockCore::DropForDone(std::uint32_t index, const Reply& reply, Now now) {
   LockEvent& event = Emit(index, LockEvent::Kind::kDone);
   event.token = reply.token;
   event.crc = reply.crc;
+  event.rest = reply.rest;
   FreeNodes(index, OpKind::kAbort);
   End(index);
 }

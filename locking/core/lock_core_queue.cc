@@ -29,8 +29,10 @@ constexpr int SendRank(OpKind kind) {
       return 5;
     case OpKind::kFill:
       return 6;
+    case OpKind::kInspect:
+      return 7;
   }
-  return 7;
+  return 8;
 }
 
 constexpr bool MustNotComeLate(OpKind kind) { return Creates(kind) || kind == OpKind::kExtend; }
@@ -122,7 +124,7 @@ std::size_t LockCore::TakeBatch(NodeIndex node, std::vector<Op>& out) {
   const std::size_t rest = std::min(queue.ops.size() - queue.head, kMaxBatch - urgent);
   const auto first = queue.ops.begin() + static_cast<std::ptrdiff_t>(queue.head);
   // One pass a rank instead of a sort: batches mostly hold two or three kinds.
-  for (int rank = 1; rank <= 6; ++rank) {
+  for (int rank = 1; rank <= 7; ++rank) {
     for (std::size_t i = 0; i < rest; ++i) {
       const Op& op = *(first + static_cast<std::ptrdiff_t>(i));
       if (SendRank(op.kind) == rank) out.push_back(op);

@@ -140,6 +140,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     LockEvent& event = Emit(index, LockEvent::Kind::kDone);
     event.token = slot.ask.done_token();
     event.crc = slot.ask.done_crc();
+    event.rest = slot.ask.done_rest();
     FreeNodes(index, OpKind::kAbort);
     End(index);
     return;

@@ -11,8 +11,17 @@
 
 namespace fencepost::locking {
 
-enum class OpKind : std::uint8_t { kExtend, kAcquire, kFill, kAbort, kRelease, kDone, kForget };
-inline constexpr int kOpKinds = 7;
+enum class OpKind : std::uint8_t {
+  kExtend,
+  kAcquire,
+  kFill,
+  kAbort,
+  kRelease,
+  kDone,
+  kForget,
+  kInspect,
+};
+inline constexpr int kOpKinds = 8;
 // May leave a HELD of ours behind.
 constexpr bool Creates(OpKind kind) { return kind == OpKind::kAcquire || kind == OpKind::kFill; }
 
@@ -35,16 +44,18 @@ struct Op {
 enum class ReplyCode : std::uint8_t {
   kGranted,          // acquire: held by (T, N) now, or already (a resend)
   kGrantedTakeover,  // acquire: granted, and another's deadline had passed
-  kContended,        // acquire, fill: held by another; token = its token, rest = its rest
-  kStale,            // acquire: T <= floor; token = the floor
+  kContended,        // acquire, fill: held by another; token = its token, rest = its rest;
+                     // inspect: held (rest 0: past its deadline)
+  kStale,            // acquire: T <= floor; token = the floor; inspect: FREE
   kRefusedAhead,     // acquire: T is beyond the node's TIME + max_skew
   kRefusedBehind,    // acquire: T is before the node's TIME - max_skew
   kRefusedTtl,       // acquire: ttl > the store's max_ttl
-  kDone,             // acquire, fill, extend: DONE; token and crc say whose and of what
+  kDone,             // acquire, fill, extend, inspect: DONE; token and crc say whose and of what
   kExtended,         // extend
   kFilled,           // fill: held by (T, N) now
   kFreed,            // abort, release, forget: was ours (forget: was DONE), is FREE now
-  kExpired,          // abort, release, extend: absent, FREE, or ours but past its deadline
+  kExpired,          // abort, release, extend: absent, FREE, or ours but past its deadline;
+                     // forget: neither DONE nor held; inspect: absent
   kStolen,           // abort, release, extend: another's; left untouched
   kMarked,           // done: DONE now, and the caller was the holder
   kMarkedLate,       // done: DONE now, but the caller was no longer the holder

@@ -52,6 +52,8 @@ constexpr Answer kDoneAnswers[] = {{'M', ReplyCode::kMarked},
                                    {'Z', ReplyCode::kConflict, true, true},
                                    kNotALock};
 constexpr Answer kForgetAnswers[] = {kFreed, kExpired, kContended, kNotALock};
+constexpr Answer kInspectAnswers[] = {
+    kContended, kDoneThere, {'S', ReplyCode::kStale, true}, kExpired, kNotALock};
 
 // Which script serves a kind, what its ARG of a name holds (in this order), what it may answer.
 struct Format {
@@ -76,6 +78,8 @@ Format FormatOf(OpKind kind) {
       return {"done", true, true, true, kDoneAnswers};
     case OpKind::kForget:
       return {"forget", false, false, false, kForgetAnswers};
+    case OpKind::kInspect:
+      return {"inspect", false, false, false, kInspectAnswers};
   }
   CheckFailed("a kind of operation", __FILE__, __LINE__, fmt::format("{}", static_cast<int>(kind)));
 }

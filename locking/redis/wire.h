@@ -21,6 +21,8 @@
 //     M kMarked   N kMarkedLate   Y T kAlreadyDone   Z T C kConflict
 //   forget    ttl M
 //     F kFreed   X kExpired (neither DONE nor held)   C T rest M kContended
+//   inspect   ttl M (unused)
+//     C T rest M kContended (held)   D T C rest M kDone   S T kStale (free)   X kExpired (absent)
 //   any
 //     ? kError (the key holds something that is not a lock; left untouched)
 // Durations outside 0 to 10^12 - 1 ms are cut to it.
@@ -50,7 +52,7 @@ namespace fencepost::locking {
 // The script for a kind of operation: text (from locking/core/scripts/NAME.lua), SHA-1 in hex.
 struct Script {
   std::string_view name;  // acquire, fill, extend, free (abort and release), done, forget,
-                          // sentinel_write
+                          // inspect, sentinel_write
   std::string_view text;
   std::string sha;
 };

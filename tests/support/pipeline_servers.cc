@@ -11,11 +11,12 @@
 namespace fencepost::testing {
 
 Orders::Orders(std::string bootstrap, std::string topic, int partitions, std::uint64_t seed,
-               double repeats)
+               double repeats, int customers)
     : bootstrap_(std::move(bootstrap)),
       topic_(std::move(topic)),
       partitions_(partitions),
       repeats_(repeats),
+      customers_(customers),
       random_(seed) {}
 
 std::string Orders::Id(int order) { return fmt::format("o-{}", order); }
@@ -51,7 +52,7 @@ void Orders::Send(TestProducer& producer, Sent sent) {
   TestRecord record;
   record.topic = topic_;
   record.partition = sent.partition;
-  record.key = fmt::format("customer-{}", sent.order % 997);
+  record.key = fmt::format("customer-{}", sent.order % customers_);
   record.value = Value(sent.order);
   record.headers = {{"source", "shop"}};
   producer.Send(record);
@@ -129,12 +130,13 @@ std::string PipelineText::Yaml() const {
   std::string text = fmt::format(
       "version: 1\nname: {}\nguarantee: exactly-once\n"
       "kafka:\n  brokers: [{}]\n  topics: [{}]\n  start_from: {}\n"
-      "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: 500}}\n"
+      "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: 500{}}}\n"
       "record_id: json:/order_id\n"
       "lock:\n  redis: {{nodes: [{}]}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
-      name, brokers, topic, start_from, session_ms, nodes, ttl, min_validity, max_skew);
+      name, brokers, topic, start_from, session_ms, librdkafka, nodes, ttl, min_validity, max_skew);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
   text += more;
+  if (!output.empty()) return text + output;
   text += dsn.empty() ? fmt::format("output:\n  sqlite:\n    path: {}\n", sqlite_path)
                       : fmt::format("output:\n  postgres:\n    dsn: {}\n", dsn);
   text +=

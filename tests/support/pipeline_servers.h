@@ -18,10 +18,11 @@ namespace fencepost::testing {
 
 // A stream of orders {"order_id":…,"amount":…}, deterministic by seed. About `repeats` of the
 // records are an earlier order once more with the same bytes, half of those on another partition.
+// Keys are customer-0 … customer-(customers - 1), by turns.
 class Orders {
  public:
   Orders(std::string bootstrap, std::string topic, int partitions, std::uint64_t seed = 1,
-         double repeats = 0);
+         double repeats = 0, int customers = 997);
 
   void Produce(int records);  // returns when all are acknowledged
   [[nodiscard]] int produced() const { return produced_; }
@@ -41,6 +42,7 @@ class Orders {
   std::string topic_;
   int partitions_;
   double repeats_;
+  int customers_;
   std::mt19937_64 random_;
   std::vector<Sent> recent_;
   int produced_ = 0;
@@ -97,7 +99,9 @@ struct PipelineText {
   std::string max_skew = "2s";
   int session_ms = 4000;
   std::string order{};
-  std::string more{};  // further top-level lines
+  std::string librdkafka{};  // further settings, each with a comma before it
+  std::string more{};        // further top-level lines
+  std::string output{};      // the whole section, instead of the table `effects`
 
   [[nodiscard]] std::string Yaml() const;
 };

@@ -94,9 +94,10 @@ std::vector<std::string> WorkerProcess::ErrorLines() const {
   return lines;
 }
 
-WorkerProcess& WorkerTeam::Add() {
+WorkerProcess& WorkerTeam::Add(std::string name) {
   WorkerOptions options = options_;
-  options.name = fmt::format("worker-{}", workers_.size() + 1);
+  options.name = name.empty() ? fmt::format("worker-{}", workers_.size() + 1) : std::move(name);
+  options.env["LIFE"] = std::to_string(workers_.size());
   workers_.push_back(std::make_unique<WorkerProcess>(options));
   return *workers_.back();
 }

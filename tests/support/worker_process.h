@@ -50,6 +50,7 @@ class WorkerProcess {
   std::optional<int> Stop(Deadline limit = std::chrono::seconds(30));
 
   [[nodiscard]] std::string Log() const { return process_->ErrorOutput(); }
+  [[nodiscard]] std::string Output() const { return process_->Output(); }  // stdout
   // The lines on stderr that are not of the log: what `run` says to people.
   [[nodiscard]] std::vector<std::string> ErrorLines() const;
 
@@ -65,7 +66,9 @@ class WorkerTeam {
  public:
   explicit WorkerTeam(WorkerOptions options) : options_(std::move(options)) {}
 
-  WorkerProcess& Add();  // named worker-1, worker-2, …
+  // Named worker-1, worker-2, …, or a name that was there before. LIFE in its environment is its
+  // number in the team, from 0: pipeline files may say ${LIFE} to tell which process it was.
+  WorkerProcess& Add(std::string name = "");
   WorkerTeam& Start(int count);
   WorkerProcess& operator[](std::size_t at) { return *workers_.at(at); }
   [[nodiscard]] std::size_t size() const { return workers_.size(); }

@@ -28,6 +28,9 @@ class Batch {
     std::uint32_t crc = 1;
     std::string value{kOrder};
     std::optional<std::string> key{};
+    bool tombstone = false;                 // no value
+    std::optional<HandlerValues> values{};  // what a handler made of it
+    std::vector<std::pair<std::string, std::optional<std::string>>> headers{};
   };
 
   Batch() = default;
@@ -45,13 +48,18 @@ class Batch {
     Record& record = records_.emplace_back();
     record.offset = kept.offset;
     record.timestamp = std::chrono::milliseconds(1'700'000'000'123);
-    record.value = kept.value;
+    if (!kept.tombstone) record.value = kept.value;
     if (kept.key) record.key = *kept.key;
+    for (const auto& [name, value] : kept.headers) {
+      record.headers.push_back(
+          {.name = name, .value = value ? std::optional<std::string_view>(*value) : std::nullopt});
+    }
     items_.push_back({.record = &record,
                       .where = &where_,
                       .record_id = kept.id,
                       .token = locking::Token(kept.token),
-                      .crc = kept.crc});
+                      .crc = kept.crc,
+                      .values = kept.values ? &*kept.values : nullptr});
   }
   // `count` records PREFIX0000 and on, with offsets from `first`.
   void AddMany(const std::string& prefix, int count, Offset first = 0) {
@@ -91,6 +99,15 @@ inline std::vector<WriteResult> Results(Output& output, const Batch& batch) {
   std::vector<WriteResult> results;
   for (const WriteOutcome& outcome : *outcomes) results.push_back(outcome.result);
   return results;
+}
+
+// The detail of a record that must be bad, and is alone in its batch; else the result's number.
+inline std::string WhyBad(Output& output, const Batch& batch) {
+  const auto outcomes = output.Write({.items = batch.items(), .offsets = {}});
+  if (!outcomes) return outcomes.error().error.Line();
+  const WriteOutcome& outcome = outcomes->at(0);
+  if (outcome.result == WriteResult::kBadRecord) return outcome.detail;
+  return fmt::format("result {}", static_cast<int>(outcome.result));
 }
 
 inline std::vector<WriteResult> All(std::size_t count, WriteResult result) {

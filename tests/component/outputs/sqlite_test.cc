@@ -2,10 +2,8 @@
 #include <thread>
 
 #include <gmock/gmock.h>
-#include <sqlite3.h>
 
-#include "tests/component/outputs/batch.h"
-#include "tests/support/process.h"
+#include "tests/component/outputs/sqlite_fixture.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -14,46 +12,6 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum WriteResult;
-
-class SqliteTest : public ::testing::Test {
- protected:
-  SqliteTest() : path_(folder_.File("effects.db")) {
-    sqlite3_open(path_.c_str(), &db_);
-    sqlite3_busy_timeout(db_, 5000);
-    Exec("CREATE TABLE effects (order_id text PRIMARY KEY, amount int)");
-  }
-  ~SqliteTest() override { sqlite3_close(db_); }
-
-  // Runs SQL beside the output; the first cell of the last row.
-  std::string Exec(const std::string& sql) {
-    std::string cell;
-    char* error = nullptr;
-    const auto keep = [](void* to, int, char** values, char**) {
-      *static_cast<std::string*>(to) = values[0] == nullptr ? "NULL" : values[0];
-      return 0;
-    };
-    EXPECT_EQ(sqlite3_exec(db_, sql.c_str(), keep, &cell, &error), SQLITE_OK)
-        << error << ": " << sql;
-    sqlite3_free(error);
-    return cell;
-  }
-  [[nodiscard]] SqliteOptions Options() const {
-    return {.path = path_, .table = "effects", .columns = OrderColumns()};
-  }
-  static std::unique_ptr<Output> Open(const SqliteOptions& options,
-                                      const std::string& worker = "worker-1") {
-    return MakeSqliteOutput(options, "orders", worker);
-  }
-  [[nodiscard]] std::unique_ptr<Output> Open() const { return Open(Options()); }
-  static std::string Refusal(const SqliteOptions& options) {
-    const auto prepared = Open(options)->Prepare();
-    return prepared ? "" : prepared.error().error.Line();
-  }
-
-  testing::TempDir folder_;
-  std::string path_;
-  sqlite3* db_ = nullptr;
-};
 
 TEST_F(SqliteTest, WritesEffectsAndLedgerRowsOfNewRecords) {
   const auto output = Open();
@@ -198,6 +156,56 @@ TEST_F(SqliteTest, SaysWhatIsWrongWithFileTableAndLedger) {
   EXPECT_THAT(Refusal(options), HasSubstr("must.extra is NOT NULL, and nothing fills it"));
 }
 
+TEST_F(SqliteTest, ADatabaseInMemoryIsSharedWithinTheProcess) {
+  const std::string uri = "file:shared-effects?mode=memory&cache=shared";
+  sqlite3* beside = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(uri.c_str(), &beside,
+                            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI, nullptr),
+            SQLITE_OK);
+  std::swap(beside, db_);
+  Exec("CREATE TABLE effects (order_id text PRIMARY KEY, amount int)");
+  SqliteOptions options = Options();
+  options.path = uri;
+  {
+    const auto output = Open(options);
+    const Batch batch{{.id = "a", .offset = 1}, {.id = "b", .offset = 2}};
+    EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
+    Exec("BEGIN; INSERT INTO effects VALUES ('held', 1)");
+    const Batch more{{.id = "c", .offset = 3}};
+    const auto written = output->Write({.items = more.items(), .offsets = {}});
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().error.code, "output_locked");
+    Exec("ROLLBACK");
+    EXPECT_THAT(Results(*output, more), ElementsAre(kCommitted));
+    EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier, kOwnEarlier));
+  }
+  EXPECT_EQ(Exec("SELECT group_concat(order_id, ' ') FROM effects"), "a b c");
+  std::swap(beside, db_);
+  sqlite3_close(beside);
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "0") << "the file is another database";
+  options.path = ":memory:";
+  EXPECT_THAT(Refusal(options), HasSubstr("nobody else sees :memory:; use file:NAME?mode=memory"));
+  options.path = "file:" + folder_.File("none.db");
+  EXPECT_THAT(Refusal(options), HasSubstr("unable to open database file"));
+}
+
+TEST_F(SqliteTest, AFenceComparesAsTheColumnsAffinityHasIt) {
+  for (const char* type : {"text", "varchar(9)", "blob", ""}) {
+    Exec("DROP TABLE IF EXISTS items");
+    Exec(fmt::format("CREATE TABLE items (id text PRIMARY KEY, version {})", type));
+    SqliteOptions options = Options();
+    options.table = "items";
+    options.columns = Columns({{"id", "key"}});
+    options.rules = {.on_conflict = OnConflict::kUpdate,
+                     .key = {"ID"},
+                     .fence_column = "version",
+                     .fence_by = Selector::Parse("offset").value()};
+    EXPECT_THAT(Refusal(options), HasSubstr("the key column ID is not among the columns"));
+    options.rules.key = {"id"};
+    EXPECT_THAT(Refusal(options), HasSubstr("offset 9 stands above 10; declare it integer"));
+  }
+}
+
 TEST_F(SqliteTest, AWriterFrozenInsideItsTransactionIsPatienceAndNothingIsLost) {
   const auto output = Open();
   ASSERT_TRUE(output->Prepare());
@@ -240,7 +248,10 @@ TEST_F(SqliteTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
           batch.Add({.id = fmt::format("o-{}", (from + i + w * 100) % kIds),
                      .offset = w * 1000 + from + i});
         }
-        for (const WriteResult result : Results(*output, batch)) committed += result == kCommitted;
+        // As the Writer does: a file that is locked for long is tried again.
+        auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+        while (!outcomes) outcomes = output->Write({.items = batch.items(), .offsets = {}});
+        for (const WriteOutcome& outcome : *outcomes) committed += outcome.result == kCommitted;
       }
     });
   }

@@ -11,10 +11,12 @@
 #include <set>
 #include <sstream>
 
+#include "locking/model/node_model.h"
 #include "tests/component/scripts/script_client.h"
-#include "tests/support/node_model.h"
 
 namespace fencepost::testing {
+
+using locking::NodeModel;
 namespace {
 
 constexpr Millis kMaxTtl{50};
@@ -52,7 +54,8 @@ const std::map<OpKind, std::set<ReplyCode>>& CodesToSee() {
       {OpKind::kAbort, {kFreed, kExpired, kStolen}},
       {OpKind::kRelease, {kFreed, kExpired, kStolen}},
       {OpKind::kDone, {kMarked, kMarkedLate, kAlreadyDone, kConflict}},
-      {OpKind::kForget, {kFreed, kExpired, kContended}}};
+      {OpKind::kForget, {kFreed, kExpired, kContended}},
+      {OpKind::kInspect, {kContended, kDone, kStale, kExpired}}};
   return codes;
 }
 
@@ -105,9 +108,10 @@ class Differential : public ::testing::Test {
   }
 
   OpKind RandomKind() {
-    constexpr std::array kKinds{
-        OpKind::kAcquire, OpKind::kAcquire, OpKind::kAcquire, OpKind::kExtend, OpKind::kExtend,
-        OpKind::kFill,    OpKind::kAbort,   OpKind::kRelease, OpKind::kDone,   OpKind::kForget};
+    constexpr std::array kKinds{OpKind::kAcquire, OpKind::kAcquire, OpKind::kAcquire,
+                                OpKind::kExtend,  OpKind::kExtend,  OpKind::kFill,
+                                OpKind::kAbort,   OpKind::kRelease, OpKind::kDone,
+                                OpKind::kForget,  OpKind::kInspect};
     return kKinds[Below(kKinds.size())];
   }
 

@@ -1,4 +1,7 @@
 // The command line of the program itself: exit codes, and what it says.
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -71,6 +74,37 @@ TEST(RunCommand, RefusesABadFileBeforeAnythingStarts) {
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.output, "");
   EXPECT_THAT(run.error_output, HasSubstr("bad.yaml:3:1: error:"));
+}
+
+TEST(Lint, AndRunAndTestCompileTheProgramOfJq) {
+  const TempDir folder;
+  const std::string good = folder.Write("good.yaml", GoodText());
+  const std::string text = GoodText("bills") + "handler:\n  jq: |\n    .a\n    | nothing\n";
+  const std::string bad = folder.Write("bad.yaml", text);
+  const auto line = std::count(text.begin(), text.end(), '\n') - 2;
+  for (const char* command : {"lint", "test", "run"}) {
+    const Finished refused = Fencepost({command, good, bad});
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_THAT(refused.output + refused.error_output,
+                MatchesRegex(fmt::format("{}:{}:[0-9]+: error: handler.jq: the jq program does not "
+                                         "compile: nothing/0 is not defined at <top-level>, line "
+                                         "2: [^\n]+ \\[jq\\]\n",
+                                         bad, line)))
+        << command;
+  }
+}
+
+TEST(RunCommand, StartsNothingWhereTheHandlerOfAnotherFileIsNotThere) {
+  const TempDir folder;
+  const std::string good = folder.Write("good.yaml", GoodText());
+  const std::string bad = folder.Write(
+      "bad.yaml",
+      GoodText("bills") + "handler: {exec: {command: [/nowhere/at/all], idempotent: true}}\n");
+  const Finished run = Fencepost({"run", good, bad, "--http", "127.0.0.1:0"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.output, "");
+  EXPECT_THAT(run.error_output,
+              MatchesRegex("fencepost: bills: handler.exec: cannot run /nowhere/at/all: [^\n]+\n"));
 }
 
 TEST(RunCommand, RefusesAFileThatIsNotThere) {

@@ -24,6 +24,8 @@ const char* Text(OpKind kind) {
       return "done";
     case OpKind::kForget:
       return "forget";
+    case OpKind::kInspect:
+      return "inspect";
   }
   return "?";
 }
@@ -49,6 +51,8 @@ std::string Text(const LockEvent& event) {
       return fmt::format("released:{}", kOutcomes.at(static_cast<std::size_t>(event.outcome)));
     case LockEvent::Kind::kCompleted:
       return event.majority ? "completed" : "completed:no-majority";
+    case LockEvent::Kind::kAnswered:
+      return "answered";
   }
   return "?";
 }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
+#include "locking/check.h"
 #include "locking/core/sentinel.h"
 
 namespace fencepost::consumer {
@@ -25,7 +28,7 @@ SharedWorld::SharedWorld(int count) {
 }
 
 void SharedWorld::Steal(const std::string& name) {
-  for (testing::NodeModel& node : nodes) {
+  for (locking::NodeModel& node : nodes) {
     Op op{.kind = locking::OpKind::kAbort, .name = name, .nonce = node.Look(name, now.wall).nonce};
     node.Apply(op.kind, std::span(&op, 1), lock, now.wall, nullptr);
     op = {.kind = locking::OpKind::kAcquire,
@@ -37,6 +40,17 @@ void SharedWorld::Steal(const std::string& name) {
   }
 }
 
+void SharedWorld::WriteRow(const std::string& record) { WriteRow(record, FlowBench::Options()); }
+
+void SharedWorld::WriteRow(const std::string& record, const FlowOptions& options) {
+  SharedWorld elsewhere;
+  FlowBench other(elsewhere, options);
+  other.Assign(0);
+  other.Deliver(0, {record});
+  other.WriteAll();
+  ledger = elsewhere.ledger;
+}
+
 FlowOptions FlowBench::Options(Order order) {
   FlowOptions options;
   options.pipeline = "p";
@@ -46,19 +60,29 @@ FlowOptions FlowBench::Options(Order order) {
   return options;
 }
 
-FlowBench::FlowBench(SharedWorld& shared, FlowOptions options, std::uint64_t seed)
+FlowOptions FlowBench::Handling(Order order) {
+  FlowOptions options = Options(order);
+  options.handler.kind = CustomHandlerOptions{};
+  options.dead_letters = true;
+  options.on_bad_record = options.on_id_conflict = OnBad::kDeadLetter;
+  return options;
+}
+
+FlowBench::FlowBench(SharedWorld& shared, const FlowOptions& options, std::uint64_t seed)
     : world(shared),
       random(seed << 32),
       core(
           static_cast<int>(shared.nodes.size()), shared.lock, locking::StoreCreation::kQuarantined,
           [this] { return random += 0x9e3779b97f4a7c15ULL; }, nullptr),
-      flow(std::move(options), &core, &told) {
+      flow(
+          options, &core, [this] { return random += 0x9e3779b97f4a7c15ULL; }, &told),
+      finality_(options.finality) {
   for (int node = 0; node < static_cast<int>(world.nodes.size()); ++node) Connect(node);
   flow.OnClusterId("cluster");
 }
 
 void FlowBench::Connect(int node) {
-  const testing::NodeModel& model = world.nodes[static_cast<std::size_t>(node)];
+  const locking::NodeModel& model = world.nodes[static_cast<std::size_t>(node)];
   locking::NodeInfo info;
   info.run_id = model.run_id();
   info.maxmemory_policy = "noeviction";
@@ -112,46 +136,70 @@ void FlowBench::Act() {
   resumed.insert(resumed.end(), actions.resume.begin(), actions.resume.end());
   commits_.insert(commits_.end(), actions.commit.begin(), actions.commit.end());
   for (auto& batch : actions.writes) writes.push_back(std::move(batch));
+  for (auto& batch : actions.lookups) lookups.push_back(std::move(batch));
+  for (auto& letter : actions.dead_letters) letters.push_back(std::move(letter));
+  for (auto& call : actions.calls) calls.push_back(std::move(call));
+  cancels.insert(cancels.end(), actions.cancels.begin(), actions.cancels.end());
   if (actions.drained) drained = std::move(actions.drained);
   if (actions.stop) stop = std::move(actions.stop);
 }
 
 bool FlowBench::Exchange(int node) {
+  if (core.store().TakeCommand(node)) {  // a probe
+    Connect(node);
+    return true;
+  }
   std::vector<Op> ops;
   if (core.TakeBatch(node, ops) == 0) return false;
   std::vector<Reply> replies;
+  locking::CallHeader header;
   for (const Op& op : ops) {
     world.nodes[static_cast<std::size_t>(node)].Apply(
-        op.kind, std::span(&op, 1), world.lock, world.now.wall, world.now.wall, nullptr, replies);
+        op.kind, std::span(&op, 1), world.lock, world.now.wall, world.now.wall, &header, replies);
   }
+  core.store().OnCall(node, {world.now.boot, world.now.boot, header.node_time}, world.now);
   core.OnReplies(node, replies, world.now);
   return true;
 }
 
+bool FlowBench::Round() {
+  bool any = false;
+  for (int node = 0; node < static_cast<int>(world.nodes.size()); ++node) {
+    any = Exchange(node) || any;
+  }
+  flow.OnLockEvents(world.now);
+  Act();
+  return any;
+}
+
 void FlowBench::Settle() {
-  for (bool more = true; more;) {
-    more = false;
-    for (int node = 0; node < static_cast<int>(world.nodes.size()); ++node) {
-      more = Exchange(node) || more;
-    }
-    flow.OnLockEvents(world.now);
-    Act();
+  while (Round()) {
   }
 }
 
 bool FlowBench::Write() {
   if (writes.empty()) return false;
-  auto batch = std::move(writes.front());
-  writes.pop_front();
   std::vector<simulator::LedgerItem> items;
-  for (const WriteItem& item : batch->request.items) {
+  for (const WriteItem& item : writes.front()->request.items) {
     items.push_back({std::string(item.record_id), SourceText(*item.where, item.record->offset),
                      item.token, item.crc});
   }
-  flow.OnWritten(std::move(batch), world.ledger.Write(items), world.now);
+  const bool ledger = finality_ == Finality::kLedger;
+  Answer(ledger ? world.ledger.Write(items) : std::vector<WriteOutcome>(items.size()));
+  return true;
+}
+
+void FlowBench::Answer(const std::vector<WriteOutcome>& outcomes) {
+  auto batch = std::move(writes.front());
+  writes.pop_front();
+  flow.OnWritten(std::move(batch), outcomes, world.now);
   Act();
   Settle();
-  return true;
+}
+
+void FlowBench::Abort() {
+  const std::size_t count = writes.front()->request.items.size();
+  Answer(std::vector<WriteOutcome>(count, {.result = WriteResult::kNotWritten, .detail = {}}));
 }
 
 void FlowBench::WriteAll() {
@@ -159,6 +207,81 @@ void FlowBench::WriteAll() {
   while (Write()) {
   }
 }
+
+// --- lookups, calls, dead letters ----------------------------------------------------------------
+
+bool FlowBench::LookUp() {
+  if (lookups.empty()) return false;
+  const auto batch = std::move(lookups.front());
+  lookups.pop_front();
+  std::vector<std::optional<LedgerEntry>> entries;
+  for (const std::string& id : batch->ids) {
+    const simulator::Ledger::Row* row = world.ledger.Find(id);
+    entries.emplace_back();
+    if (row == nullptr) continue;
+    entries.back() = LedgerEntry{.token = row->token,
+                                 .crc = row->crc,
+                                 .worker = {},
+                                 .source = row->source,
+                                 .completed_at = {}};
+  }
+  flow.OnLookedUp(*batch, entries, world.now);
+  Act();
+  Settle();
+  return true;
+}
+
+void FlowBench::LookUpAll() {
+  Settle();
+  while (LookUp()) {
+  }
+}
+
+HandlerCall FlowBench::TakeCall(const std::string& id) {
+  const auto found = std::find_if(calls.begin(), calls.end(),
+                                  [&](const HandlerCall& call) { return call.record_id == id; });
+  FENCEPOST_CHECK(found != calls.end(), "no call is out for " + id);
+  HandlerCall call = std::move(*found);
+  calls.erase(found);
+  return call;
+}
+
+void FlowBench::Handle(const std::string& id, HandlerValues values) {
+  flow.OnHandled({.id = TakeCall(id).id, .result = std::move(values)}, world.now);
+  Act();
+  Settle();
+}
+
+void FlowBench::Fail(const std::string& id, HandlerFailure failure) {
+  flow.OnHandled({.id = TakeCall(id).id, .result = tl::unexpected(std::move(failure))}, world.now);
+  Act();
+  Settle();
+}
+
+void FlowBench::HandleAll() {
+  LookUpAll();
+  while (!calls.empty()) {
+    Handle(calls.front().record_id);
+    LookUpAll();
+  }
+}
+
+bool FlowBench::Acknowledge() {
+  if (letters.empty()) return false;
+  const std::uint64_t id = letters.front().id;
+  letters.pop_front();
+  flow.OnDeadLettered({id}, world.now);
+  Act();
+  Settle();
+  return true;
+}
+
+void FlowBench::CanPublish(bool up) {
+  flow.OnDeadLetterState(up, world.now);
+  Act();
+}
+
+// --- time ----------------------------------------------------------------------------------------
 
 void FlowBench::Pass(Millis time) {
   world.now.boot += time;
@@ -174,6 +297,8 @@ void FlowBench::Wait(Millis time) {
     Settle();
   }
 }
+
+// --- looking -------------------------------------------------------------------------------------
 
 std::string FlowBench::Leased() const {
   std::map<std::pair<PartitionIndex, Offset>, std::string> leased;
@@ -197,9 +322,48 @@ std::string FlowBench::Writes() const {
   return text;
 }
 
+std::string FlowBench::Offsets() const {
+  std::string text;
+  if (writes.empty()) return text;
+  for (const PartitionOffset& move : writes.front()->moves) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", move.partition, move.next);
+  }
+  return text;
+}
+
+std::string FlowBench::Calls() const {
+  std::string text;
+  for (const HandlerCall& call : calls) {
+    const bool cancelled = std::find(cancels.begin(), cancels.end(), call.id) != cancels.end();
+    text += (text.empty() ? "" : " ") + call.record_id + (cancelled ? "!" : "");
+  }
+  return text;
+}
+
+std::string FlowBench::Lookups() const {
+  std::string text;
+  for (const auto& batch : lookups) {
+    for (const std::string& id : batch->ids) text += (text.empty() ? "" : " ") + id;
+  }
+  return text;
+}
+
+std::string FlowBench::Letters() const {
+  std::string text;
+  for (const DeadLetter& letter : letters) {
+    text += (text.empty() ? "" : " ") + letter.record_id + ":" + letter.error_class;
+  }
+  return text;
+}
+
+locking::NodeModel::State FlowBench::StateOf(const std::string& id, int node) const {
+  return world.nodes[static_cast<std::size_t>(node)].Look(LockName("p", id), world.now.wall).state;
+}
+
 std::string FlowBench::StageOf(const std::string& id) const {
-  static constexpr std::array kStages = {"unused", "queued",  "twin",    "locking", "granted",
-                                         "ready",  "writing", "blocked", "finished"};
+  static constexpr std::array kStages = {
+      "unused",   "queued",  "twin",  "locking", "granted", "lookup", "waiting", "handling",
+      "retrying", "handled", "ready", "writing", "marking", "dying",  "blocked", "finished"};
   std::string text;
   flow.ForEachRecord([&](const InFlight& in) {
     if (in.identity.id != id) return;

@@ -1,5 +1,6 @@
 // Flows with their LockCores over the nodes of one store, in one process and without delay: the
-// test delivers records, says when a transaction happens, and lets time pass.
+// test delivers records, answers lookups and handler calls, says when a transaction happens and
+// when a dead letter is acknowledged, and lets time pass.
 #pragma once
 
 #include <deque>
@@ -11,8 +12,8 @@
 #include <vector>
 
 #include "consumer/flow/flow.h"
+#include "locking/model/node_model.h"
 #include "tests/model/simulator/ledger.h"
-#include "tests/support/node_model.h"
 
 namespace fencepost::consumer {
 
@@ -21,18 +22,30 @@ struct SharedWorld {
   explicit SharedWorld(int nodes = 3);
   locking::Now now{Instant(std::chrono::seconds(1000)),
                    locking::WallTime(Millis(1'800'000'000'000))};
-  std::vector<testing::NodeModel> nodes;
+  std::vector<locking::NodeModel> nodes;
   locking::LockOptions lock;
   simulator::Ledger ledger;
   // On every node the name is another's from now on.
   void Steal(const std::string& name);
+  // The ledger holds the row of this record alone, as another worker wrote it whose DONE marks are
+  // forgotten.
+  void WriteRow(const std::string& record);
+  void WriteRow(const std::string& record, const FlowOptions& options);
 };
 
 struct Told : ConsumerObserver {
   int conflicts = 0;
   int skips_by_hint = 0;
   int skips_by_ledger = 0;
+  int handler_retries = 0;
+  std::vector<DeadLetterReason> buried;
   std::vector<locking::Invariant> broken;
+  std::vector<std::string> notes;  // "EVENT: TEXT"
+  void OnRetry(RetryStage stage) override { handler_retries += stage == RetryStage::kHandler; }
+  void OnDeadLetter(DeadLetterReason reason) override { buried.push_back(reason); }
+  void OnNote(locking::Severity, std::string_view event, std::string_view text) override {
+    notes.push_back(std::string(event) + ": " + std::string(text));
+  }
   void OnIdConflict() override { ++conflicts; }
   void OnDedupeSkip(DedupeSource source) override {
     ++(source == DedupeSource::kLock ? skips_by_hint : skips_by_ledger);
@@ -42,9 +55,12 @@ struct Told : ConsumerObserver {
 
 class FlowBench {
  public:
-  explicit FlowBench(SharedWorld& world, FlowOptions options = Options(), std::uint64_t seed = 1);
+  explicit FlowBench(SharedWorld& world, const FlowOptions& options = Options(),
+                     std::uint64_t seed = 1);
   static FlowOptions Options() { return Options(Order::kPartition); }
   static FlowOptions Options(Order order);
+  // With a handler that may have effects of its own, and a topic for dead letters.
+  static FlowOptions Handling(Order order = Order::kPartition);
 
   void Connect(int node);
   void Assign(PartitionIndex partition, Offset start = 0, AssignmentEpoch epoch = 1);
@@ -54,9 +70,26 @@ class FlowBench {
   void Revoke(PartitionIndex partition, bool lost = false);
   // Lock operations go to the nodes and back until there are none.
   void Settle();
-  // The oldest transaction happens. False when none waits.
+  // … once. False when there were none.
+  bool Round();
+  // The oldest transaction happens, by the ledger where there is one. False when none waits.
   bool Write();
   void WriteAll();
+  // The oldest transaction is answered so.
+  void Answer(const std::vector<WriteOutcome>& outcomes);
+  void Abort();  // … nothing of it was written
+  // The oldest lookup is answered from the ledger. False when none waits.
+  bool LookUp();
+  // All lookups, as they come.
+  void LookUpAll();
+  // The call of this record succeeds, fails, or ends as a cancelled one does.
+  void Handle(const std::string& id, HandlerValues values = {"made"});
+  void Fail(const std::string& id, HandlerFailure failure);
+  // Every call that is out succeeds, and those that come of it.
+  void HandleAll();
+  // The oldest dead letter is acknowledged. False when none waits.
+  bool Acknowledge();
+  void CanPublish(bool up);
   void Pass(Millis time);
   // Lets the core's next timers come, without records or transactions, for this long.
   void Wait(Millis time);
@@ -65,6 +98,14 @@ class FlowBench {
   [[nodiscard]] std::string Leased() const;
   // The ids of the transactions that wait: "a b | c".
   [[nodiscard]] std::string Writes() const;
+  // The offsets of the oldest transaction, by partition: "0:3 1:7".
+  [[nodiscard]] std::string Offsets() const;
+  // The ids of the calls that are out: "a b"; "a!": it was cancelled.
+  [[nodiscard]] std::string Calls() const;
+  [[nodiscard]] std::string Lookups() const;
+  // The dead letters that wait: "a:422 :bad_record".
+  [[nodiscard]] std::string Letters() const;
+  [[nodiscard]] locking::NodeModel::State StateOf(const std::string& id, int node = 0) const;
   [[nodiscard]] std::string StageOf(const std::string& id) const;
   [[nodiscard]] Offset Watermark(PartitionIndex partition) const;
   std::vector<PartitionOffset> Commits();
@@ -78,6 +119,10 @@ class FlowBench {
   std::optional<std::vector<PartitionOffset>> drained;
   std::optional<Error> stop;
   std::deque<std::unique_ptr<WriteBatch>> writes;
+  std::deque<std::unique_ptr<LookupBatch>> lookups;
+  std::vector<HandlerCall> calls;  // out
+  std::vector<std::uint64_t> cancels;
+  std::deque<DeadLetter> letters;
 
  private:
   struct Source {
@@ -86,6 +131,9 @@ class FlowBench {
   };
   void Act();
   bool Exchange(int node);
+  HandlerCall TakeCall(const std::string& id);
+
+  const Finality finality_;
 
   std::map<PartitionIndex, Source> sources_;
   std::vector<PartitionOffset> commits_;

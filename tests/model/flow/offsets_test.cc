@@ -9,8 +9,8 @@ namespace {
 
 class Flowing : public ::testing::Test {
  protected:
-  explicit Flowing(FlowOptions options = FlowBench::Options(Order::kNone))
-      : worker(world, std::move(options)) {
+  explicit Flowing(const FlowOptions& options = FlowBench::Options(Order::kNone))
+      : worker(world, options) {
     worker.Assign(0);
   }
   SharedWorld world;
@@ -49,12 +49,12 @@ TEST_F(Watermark, WaitsForTheTransactionToBeKnownAsCommitted) {  // 16
   EXPECT_EQ(worker.Writes(), "a");
   EXPECT_TRUE(worker.Commits().empty());
   EXPECT_FALSE(world.nodes[0].Look(LockName("p", "a"), world.now.wall).state ==
-               testing::NodeModel::State::kDone)
+               locking::NodeModel::State::kDone)
       << "and DONE is sent only then";
   worker.Write();
   EXPECT_EQ(worker.Commits().size(), 1u);
   EXPECT_EQ(world.nodes[0].Look(LockName("p", "a"), world.now.wall).state,
-            testing::NodeModel::State::kDone);
+            locking::NodeModel::State::kDone);
 }
 
 TEST_F(Watermark, PassesTheHolesOfATransactionalTopicAtThePartitionsEnd) {

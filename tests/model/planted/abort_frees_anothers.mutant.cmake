@@ -1,5 +1,5 @@
 # The abort of an attempt that was not granted frees the lock of the one in its way.
-set(SOURCE tests/support/node_model.cc)
+set(SOURCE locking/model/node_model.cc)
 set(FROM [=[
   if (HeldBy(unit, op)) {
     reply.code = HeldNow(unit, now) ? ReplyCode::kFreed : ReplyCode::kExpired;]=])

@@ -1,5 +1,5 @@
 # A release frees whoever holds the name, not only its own lock.
-set(SOURCE tests/support/node_model.cc)
+set(SOURCE locking/model/node_model.cc)
 set(FROM [=[
   if (HeldBy(unit, op)) {
     reply.code = HeldNow(unit, now) ? ReplyCode::kFreed : ReplyCode::kExpired;]=])

@@ -45,13 +45,20 @@ void Broker::Fill() {
     record.next = record.offset + 1 + (random.Chance(plan.holes) ? random.Between(1, 3) : 0);
     record.at = plan.produce_for * i / plan.records;
     const int id = i < plan.ids ? i : random.Below(plan.ids);
-    record.header_id = fmt::format("id-{}", id);
+    record.source = consumer::SourceText({kTopic, partition}, record.offset);
+    const bool nameless = !plan.by_position && random.Chance(plan.nameless);
+    if (!nameless) record.header_id = fmt::format("id-{}", id);
+    record.doubtful = plan.conflicts > 0;
     record.key = fmt::format("k{}", id % 5);
+    std::string chain;
+    if (plan.flow.order != consumer::Order::kNone) chain = fmt::format("p{}", partition);
+    if (plan.flow.order == consumer::Order::kKey) chain += record.key;
+    chains_[record.source] = {std::move(chain), record.offset};
     const bool other = i >= plan.ids && random.Chance(plan.conflicts);
     record.value = fmt::format("v{}{}", id, other ? "-other" : "");
     record.record_id = plan.by_position
                            ? fmt::format("{}/{}/{}/{}", kCluster, kTopic, partition, record.offset)
-                           : record.header_id;
+                           : record.header_id;  // empty where there is none
   }
 }
 
@@ -107,6 +114,7 @@ void Broker::Rebalance() {
 void Broker::TryComplete() {
   const auto answered = [](const auto& entry) { return entry.second.answered; };
   if (!rebalancing_ || !std::all_of(members_.begin(), members_.end(), answered)) return;
+  if (!open_.empty()) return;  // where to go on is known when they have ended
   rebalancing_ = false;
   ++generation_;
   const std::size_t count = members_.size();
@@ -151,12 +159,15 @@ void Broker::Kick(int worker, int life) {
   rebalancing_ ? TryComplete() : Rebalance();
 }
 
+bool Broker::Current(int worker, int life, int generation) const {
+  const auto member = members_.find({worker, life});
+  return member != members_.end() && generation == generation_ &&
+         member->second.generation == generation;
+}
+
 bool Broker::Commit(int worker, int life, int generation,
                     const std::vector<PartitionOffset>& offsets) {
-  const auto member = members_.find({worker, life});
-  const bool current = member != members_.end() && generation == generation_ &&
-                       member->second.generation == generation;
-  if (!current) return false;
+  if (!Current(worker, life, generation)) return false;
   for (const PartitionOffset& offset : offsets) {
     Log& log = logs[offset.partition];
     world_.Note("w{} commits {} of partition {}", worker, offset.next, offset.partition);

@@ -1,8 +1,12 @@
 // Kafka, as far as one consumer group sees it: partitions with holes, a coordinator that revokes,
 // waits, assigns and kicks out who is silent, and commits that count only for the current
-// generation.
+// generation. And transactions (broker_transactions.cc): their offsets are taken for the current
+// generation only, and until they have ended nobody is told where to go on; a producer whose
+// successor has started, or that was too slow, is fenced.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -24,7 +28,9 @@ struct LogRecord {
   std::string header_id;
   std::string key;
   std::string value;
-  std::string record_id;  // as the worker will know it
+  std::string record_id;  // as the worker will know it; empty: it has none
+  std::string source;
+  bool doubtful = false;  // other records have its id, and some of them other content
 };
 
 struct Log {
@@ -33,6 +39,24 @@ struct Log {
 
   [[nodiscard]] std::size_t Visible(Nanos now) const;
   [[nodiscard]] consumer::Offset End(Nanos now) const;
+};
+
+enum class TransactionState : std::uint8_t { kOpen, kCommitted, kAborted, kRefused, kFenced };
+
+// A transaction, by the life of the worker that made it (its transactional.id is the worker's).
+struct TransactionName {
+  int worker = 0;
+  int life = 0;
+  std::uint64_t number = 0;
+  auto operator<=>(const TransactionName&) const = default;
+};
+
+struct Produced {
+  std::string id;
+  std::string source;
+  consumer::PartitionIndex partition = 0;
+  consumer::Offset offset = 0;
+  bool letter = false;
 };
 
 class Broker {
@@ -48,6 +72,20 @@ class Broker {
              const std::vector<consumer::PartitionOffset>& offsets);
   bool Commit(int worker, int life, int generation,
               const std::vector<consumer::PartitionOffset>& offsets);
+
+  // --- transactions ----------------------------------------------------------------------------
+  void StartProducer(int worker, int life);  // aborts what its predecessor left open
+  // kOpen, kRefused (the group has gone on) or kFenced.
+  TransactionState AddOffsets(const TransactionName& name, int generation,
+                              const std::vector<consumer::PartitionOffset>& offsets);
+  // kCommitted, kAborted or kFenced; the same again for a transaction that has ended.
+  TransactionState EndTransaction(const TransactionName& name, const std::vector<Produced>& items);
+
+  // The order chain of the record at a source (empty: none), and its offset.
+  [[nodiscard]] const std::pair<std::string, consumer::Offset>& ChainOf(
+      const std::string& source) const {
+    return chains_.at(source);
+  }
 
   // --- from the world --------------------------------------------------------------------------
   void Kick(int worker, int life);
@@ -65,12 +103,24 @@ class Broker {
   };
   using Name = std::pair<int, int>;
 
+  struct Open {
+    TransactionName name;
+    int generation = 0;
+    std::vector<consumer::PartitionOffset> offsets;
+  };
+
   void TryComplete();
+  void Close(int worker);
+  [[nodiscard]] bool Current(int worker, int life, int generation) const;
   void Send(const Name& name, Member& member, std::function<void(SimConsumer&)> message);
   void SendKicked(const Name& name);
 
   World& world_;
   std::map<Name, Member> members_;
+  std::map<std::string, std::pair<std::string, consumer::Offset>> chains_;  // by source
+  std::map<int, int> producers_;  // worker → the life whose producer may write
+  std::map<int, Open> open_;      // by worker
+  std::map<TransactionName, TransactionState> ended_;
   int generation_ = 0;
   int round_ = 0;
   bool rebalancing_ = false;

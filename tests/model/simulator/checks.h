@@ -3,15 +3,18 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "consumer/flow/flow.h"
 #include "consumer/record.h"
 #include "locking/core/lock_core.h"
-#include "tests/model/simulator/ledger.h"
-#include "tests/support/node_model.h"
+#include "locking/model/node_model.h"
+#include "tests/model/simulator/effects.h"
 
 namespace fencepost::simulator {
 
@@ -19,6 +22,8 @@ class Process;
 class SimWorker;
 class World;
 struct Log;
+struct LogRecord;
+struct Produced;
 struct SimNode;
 
 class Checks {
@@ -27,13 +32,21 @@ class Checks {
 
   void OnSent(const Process& process, const locking::Op& op);
   void OnOperation(SimNode& node, const Process& process, const locking::Op& op,
-                   const testing::NodeModel::Unit& before, const testing::NodeModel::Unit& after,
+                   const locking::NodeModel::Unit& before, const locking::NodeModel::Unit& after,
                    const locking::Reply& reply);
   void OnForgot(const SimNode& node);  // wiped, restarted, or its clock stepped
   void OnLockEvent(SimWorker& worker, const locking::LockEvent& event, std::string_view name);
   void OnExtended(SimWorker& worker, locking::LockId lock);
   void OnStep(SimWorker& worker);
-  void OnBatch(const std::vector<LedgerItem>& items);
+  // The flow wants this; called before anybody acts on it.
+  void OnCall(SimWorker& worker, const consumer::HandlerCall& call);
+  void OnLetter(SimWorker& worker, const consumer::DeadLetter& letter);
+  void OnBatch(const consumer::WriteRequest& request);
+  // It happened.
+  void OnEffect(const std::string& id, const std::string& source, const By& by);
+  void OnPublished(const std::string& source, const By& by);
+  void OnTransaction(const By& by, const std::vector<Produced>& items,
+                     const std::vector<consumer::PartitionOffset>& offsets);
   void OnCommit(const Log& log, int partition, consumer::Offset next);
   void AtTheEnd();
 
@@ -48,6 +61,10 @@ class Checks {
   void CheckPromise(SimWorker& worker, const Lease& lease, const std::string& name);
   void CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name);
   void CheckNothingLeft();
+  void CheckRepeats(const std::string& id, const std::vector<By>& effects);
+  [[nodiscard]] bool Complete(const LogRecord& record) const;
+  [[nodiscard]] bool LeaseStands(SimWorker& worker, const consumer::InFlight& in) const;
+  [[nodiscard]] bool Completed(std::string_view name, locking::Token token) const;
   [[nodiscard]] bool Held(const Lease& lease) const;
 
   World& world_;
@@ -55,6 +72,13 @@ class Checks {
   std::vector<std::map<std::string, locking::Token, std::less<>>> granted_;  // by node
   std::map<locking::Nonce, std::pair<int, int>> drawn_;                      // worker, life
   std::map<std::pair<int, locking::Token>, bool> lost_;                      // worker, token
+  std::set<std::string, std::less<>> lost_names_;
+  std::map<std::string, std::set<int>, std::less<>> marked_;  // by id: nodes that had DONE
+  std::map<std::string, Nanos, std::less<>> majority_at_;     // by id: a quorum of them had
+  // By worker, life, assignment and order chain: the offset that took effect last.
+  std::map<std::tuple<int, int, consumer::AssignmentEpoch, std::string>, consumer::Offset>
+      last_in_chain_;
+  bool forgot_ = false;  // some node did
 };
 
 }  // namespace fencepost::simulator

@@ -98,7 +98,7 @@ void Faults::Wipe() {
 
 void Faults::Snapshot() {
   SimNode& node = world_.node(world_.random.Below(world_.plan.nodes));
-  if (node.model.Complete()) node.snapshot = std::make_unique<testing::NodeModel>(node.model);
+  if (node.model.Complete()) node.snapshot = std::make_unique<locking::NodeModel>(node.model);
 }
 
 // --- workers -----------------------------------------------------------------------------------

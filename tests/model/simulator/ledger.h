@@ -16,6 +16,7 @@ struct LedgerItem {
   std::string source;
   locking::Token token;
   locking::ContentCrc crc = 0;
+  bool refused = false;  // the table does not take such a row
 };
 
 class Ledger {
@@ -31,6 +32,10 @@ class Ledger {
   std::vector<consumer::WriteOutcome> Write(const std::vector<LedgerItem>& items) {
     std::vector<consumer::WriteOutcome> outcomes;
     for (const LedgerItem& item : items) {
+      if (item.refused && Find(item.id) == nullptr) {
+        outcomes.push_back({consumer::WriteResult::kBadRecord, "refused", true});
+        continue;
+      }
       const auto [place, inserted] = rows_.try_emplace(item.id);
       Row& row = place->second;
       if (inserted) row = {item.token, item.source, item.crc, 0};

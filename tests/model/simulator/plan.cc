@@ -10,6 +10,12 @@ using std::chrono::seconds;
 constexpr std::array<const char*, kMixes> kNames = {"calm",  "loss",  "pauses",        "crashes",
                                                     "wipes", "jumps", "all but jumps", "all"};
 
+// What the pipeline is: a ledger alone, a handler before it, DONE marks instead, Kafka
+// transactions.
+enum Kind : std::uint8_t { kPlain, kHandled, kMarks, kTransactions };
+constexpr std::array<const char*, kKinds> kKindNames = {"plain", "handled", "marks",
+                                                        "transactions"};
+
 template <typename T, std::size_t N>
 T Pick(Random& random, const std::array<T, N>& values) {
   return values[static_cast<std::size_t>(random.Below(static_cast<int>(N)))];
@@ -46,6 +52,43 @@ void DrawFlow(Plan& plan, Random& random) {
   plan.flow.writes_out = static_cast<std::size_t>(random.Between(1, 2));
 }
 
+void DrawHandler(Plan& plan, Random& random, Kind kind) {
+  consumer::HandlerOptions& handler = plan.flow.handler;
+  const int which = random.Below(3);
+  if (kind == kHandled || which == 0) {
+    handler.kind = consumer::CustomHandlerOptions{};
+  } else if (which == 1) {
+    handler.kind = consumer::JqHandlerOptions{"."};
+  }
+  plan.handler_takes = Millis(Pick(random, std::array{1, 20, 300}));
+  plan.handler_refusals = Pick(random, std::array{0, 20, 100});
+  plan.flow.concurrency = static_cast<std::size_t>(Pick(random, std::array{1, 3, 64}));
+  plan.flow.handler_timeout = Millis(Pick(random, std::array{500, 2000, 20'000}));
+  plan.flow.retry.attempts = Pick(random, std::array{1, 3, 8});
+  plan.flow.retry.initial = Millis(Pick(random, std::array{5, 50, 200}));
+  plan.flow.retry.max = Millis(1000);
+  plan.flow.retry.never = {"4xx"};
+}
+
+void DrawKind(Plan& plan, Random& random, Kind kind) {
+  consumer::FlowOptions& flow = plan.flow;
+  if (kind != kPlain) DrawHandler(plan, random, kind);
+  if (kind == kMarks) flow.finality = consumer::Finality::kDoneMark;
+  if (kind == kTransactions) {
+    flow.finality = consumer::Finality::kTransaction;
+    flow.order = consumer::Order::kPartition;
+    flow.writes_out = 1;
+    flow.linger = Millis(Pick(random, std::array{0, 20, 100}));
+    plan.transaction_timeout = Millis(Pick(random, std::array{800, 3000}));
+  }
+  if (kind == kPlain && random.Chance(500)) return;
+  flow.dead_letters = true;
+  flow.on_bad_record = consumer::OnBad::kDeadLetter;
+  if (random.Chance(500)) flow.on_id_conflict = consumer::OnBad::kDeadLetter;
+  plan.nameless = Pick(random, std::array{0, 30, 100});
+  plan.refused = Pick(random, std::array{0, 30, 100});
+}
+
 void DrawTrouble(Plan& plan, Random& random, int mix) {
   const auto every = [&random](int low, int high) {
     return random.Time(Millis(low), Millis(high));
@@ -57,6 +100,12 @@ void DrawTrouble(Plan& plan, Random& random, int mix) {
     plan.slow_calls = Pick(random, std::array{0, 5, 30});
     plan.output_faults = Pick(random, std::array{0, 50, 200});
     plan.commit_faults = Pick(random, std::array{0, 100});
+    plan.letter_faults = Pick(random, std::array{0, 100, 300});
+    plan.aborts = Pick(random, std::array{0, 50, 200});
+  }
+  if (mix != 0) {
+    plan.handler_failures = Pick(random, std::array{0, 50, 300});
+    plan.handler_hangs = Pick(random, std::array{0, 10});
   }
   if (mix == 2 || all) plan.pauses = every(300, 3000);
   if (mix == 3 || all) plan.crashes = every(800, 5000);
@@ -74,11 +123,13 @@ Plan MakePlan(std::uint64_t seed) {
   plan.seed = seed;
   const int mix = static_cast<int>(seed % kMixes);
   plan.mix = kNames[static_cast<std::size_t>(mix)];
+  const auto kind = static_cast<Kind>(seed / kMixes % kKinds);
+  plan.kind = kKindNames[kind];
   plan.nodes = Pick(random, std::array{1, 3, 3, 5});
   plan.workers = random.Between(2, 4);
   plan.partitions = random.Between(1, 4);
   plan.store_exists = random.Chance(700);
-  plan.by_position = random.Chance(100);
+  plan.by_position = random.Chance(kind == kTransactions ? 400 : 100);
   plan.records = random.Between(20, 120);
   plan.ids = std::max(1, plan.records * random.Between(20, 100) / 100);
   plan.conflicts = random.Chance(200) ? 200 : 0;
@@ -87,6 +138,7 @@ Plan MakePlan(std::uint64_t seed) {
   plan.faults_end = random.Time(seconds(5), seconds(14));
   DrawTimes(plan, random);
   DrawFlow(plan, random);
+  DrawKind(plan, random, kind);
   DrawTrouble(plan, random, mix);
   return plan;
 }

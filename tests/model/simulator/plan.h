@@ -13,11 +13,13 @@ namespace fencepost::simulator {
 inline constexpr char kPipeline[] = "sim";
 inline constexpr char kCluster[] = "cluster";
 inline constexpr char kTopic[] = "t";
-inline constexpr int kMixes = 8;
+inline constexpr int kMixes = 8;  // of faults
+inline constexpr int kKinds = 4;  // of pipelines
 
 struct Plan {
   std::uint64_t seed = 0;
-  std::string mix;  // its name
+  std::string mix;   // its name
+  std::string kind;  // its name
 
   // The world.
   int nodes = 3;
@@ -41,6 +43,11 @@ struct Plan {
   Nanos revoke_drain{0};
   Nanos session{0};
   Nanos write_takes{0};  // at most
+  Nanos transaction_timeout{0};
+  int nameless = 0;          // of a thousand records: without an id
+  int refused = 0;           // of a thousand records: the output does not take them
+  Nanos handler_takes{0};    // at most, unless it hangs
+  int handler_refusals = 0;  // of a thousand calls: it says that it would never help
 
   // The trouble; each 0 for never, else the mean time between two.
   Nanos faults_end{0};
@@ -50,9 +57,13 @@ struct Plan {
   Nanos wipes{0};       // a node forgets
   Nanos jumps{0};       // a clock steps
   Nanos rebalances{0};
-  int losses = 0;         // of a thousand calls: vanish, often with their connection
-  int output_faults = 0;  // of a thousand transactions
-  int commit_faults = 0;  // of a thousand offset commits
+  int losses = 0;            // of a thousand calls: vanish, often with their connection
+  int output_faults = 0;     // of a thousand transactions
+  int commit_faults = 0;     // of a thousand offset commits
+  int letter_faults = 0;     // of a thousand dead letters
+  int aborts = 0;            // of a thousand transactions
+  int handler_failures = 0;  // of a thousand calls: it may be tried again
+  int handler_hangs = 0;     // of a thousand calls: longer than the ttl
 
   [[nodiscard]] bool Calm() const { return mix == "calm"; }
 };

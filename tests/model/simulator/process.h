@@ -20,6 +20,8 @@ class Process {
     kTimer,
     kKafka,
     kOutput,
+    kHandler,
+    kLetters,
     kLink,
     kChannels = kLink + locking::kMaxNodes
   };

@@ -53,7 +53,7 @@ std::optional<std::string> RunSeed(std::uint64_t seed, std::map<std::string, int
   World again(plan, true);  // the same once more, and written down
   const auto violation = again.Run();
   if (!violation) return fmt::format("seed {}: it failed, but not the second time", seed);
-  std::string text = fmt::format("seed {} ({}): invariant {}: {}\n", seed, plan.mix,
+  std::string text = fmt::format("seed {} ({}, {}): invariant {}: {}\n", seed, plan.kind, plan.mix,
                                  violation->invariant, violation->text);
   for (const std::string& line : again.trace()) text += line + "\n";
   text += fmt::format("replay: FENCEPOST_SEED={}\n", seed);

@@ -181,7 +181,7 @@ std::size_t SimConsumer::Read(PartitionIndex index, Assigned& assigned, std::siz
     record.timestamp = std::chrono::floor<Millis>(from.at);
     record.key = from.key;
     record.value = from.value;
-    record.headers.push_back({"id", from.header_id});
+    if (!from.header_id.empty()) record.headers.push_back({"id", from.header_id});
   }
   return out.size();
 }

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "locking/model/node_model.h"
 #include "tests/model/simulator/timeline.h"
-#include "tests/support/node_model.h"
 
 namespace fencepost::simulator {
 
@@ -28,8 +28,8 @@ struct SimNode {
   SimNode(int node_index, std::string run_id) : index(node_index), model(std::move(run_id)) {}
 
   int index;
-  testing::NodeModel model;
-  std::unique_ptr<testing::NodeModel> snapshot;  // what an append-only file may bring back
+  locking::NodeModel model;
+  std::unique_ptr<locking::NodeModel> snapshot;  // what an append-only file may bring back
   bool up = true;
   bool frozen = false;
   int incarnation = 0;                         // connections belong to one

@@ -27,9 +27,13 @@ SimWorker::SimWorker(World& world, Process& process)
       core_(
           world.plan.nodes, world.plan.lock, locking::StoreCreation::kQuarantined,
           [&world] { return world.random.Bits(); }, this),
-      flow_(world.plan.flow, &core_, this),
+      flow_(
+          world.plan.flow, &core_, [&world] { return world.random.Bits(); }, this),
       consumer_(world, *this),
-      writer_(world, *this) {
+      writer_(world, *this),
+      transactions_(world, *this),
+      handler_(world, *this),
+      letters_(world, *this) {
   // Every worker lists the nodes in an order of its own.
   std::vector<int> order;
   for (int i = 0; i < world.plan.nodes; ++i) order.push_back(i);
@@ -48,6 +52,7 @@ SimWorker::~SimWorker() = default;
 void SimWorker::Start() {
   for (const auto& link : links_) link->Connect();
   flow_.OnClusterId(kCluster);
+  world_.broker.StartProducer(process_.index, process_.incarnation());
   consumer_.Start();
   Arm();
 }
@@ -117,7 +122,18 @@ void SimWorker::CarryOut(FlowActions actions) {
   if (!actions.pause.empty()) consumer_.Pause(actions.pause);
   if (!actions.resume.empty()) consumer_.Resume(actions.resume);
   if (!actions.commit.empty()) consumer_.Commit(std::move(actions.commit));
-  for (auto& batch : actions.writes) writer_.Write(std::move(batch));
+  for (auto& lookup : actions.lookups) writer_.LookUp(std::move(lookup));
+  for (const auto& call : actions.calls) {
+    world_.checks.OnCall(*this, call);
+    handler_.Call(call);
+  }
+  for (const std::uint64_t call : actions.cancels) handler_.Cancel(call);
+  const bool transaction = world_.plan.flow.finality == consumer::Finality::kTransaction;
+  for (auto& batch : actions.writes) {
+    transaction ? transactions_.Write(std::move(batch)) : writer_.Write(std::move(batch));
+  }
+  for (const auto& letter : actions.dead_letters) world_.checks.OnLetter(*this, letter);
+  letters_.Publish(actions.dead_letters);
   if (actions.drained) consumer_.OnDrained(std::move(*actions.drained));
   if (actions.stop) world_.Violate("progress", "a worker stopped: " + actions.stop->Line());
 }
@@ -196,6 +212,12 @@ void SimWorker::OnCompletedAfterExpiry() { world_.Count("completed after expiry"
 void SimWorker::OnRestartDetected(locking::NodeIndex) { world_.Count("restarts detected"); }
 void SimWorker::OnOutputFencing() { world_.Count("fenced by the output"); }
 void SimWorker::OnIdConflict() { world_.Count("id conflicts"); }
+
+void SimWorker::OnDeadLetter(consumer::DeadLetterReason) { world_.Count("dead letters"); }
+
+void SimWorker::OnRetry(consumer::RetryStage stage) {
+  if (stage == consumer::RetryStage::kHandler) world_.Count("handler retries");
+}
 
 void SimWorker::OnLoss(locking::LossReason reason) {
   world_.Count(reason == locking::LossReason::kExpired ? "losses by own clock" : "other losses");

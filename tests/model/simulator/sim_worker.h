@@ -12,6 +12,9 @@
 #include "locking/core/lock_core.h"
 #include "tests/model/simulator/link.h"
 #include "tests/model/simulator/sim_consumer.h"
+#include "tests/model/simulator/sim_handler.h"
+#include "tests/model/simulator/sim_letters.h"
+#include "tests/model/simulator/sim_transactions.h"
 #include "tests/model/simulator/sim_writer.h"
 
 namespace fencepost::simulator {
@@ -28,6 +31,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   consumer::Flow& flow() { return flow_; }
   Process& process() { return process_; }
   SimConsumer& consumer() { return consumer_; }
+  [[nodiscard]] const SimHandler& handler() const { return handler_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
 
   // --- from the links ------------------------------------------------------------------------
@@ -59,6 +63,8 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnDedupeSkip(consumer::DedupeSource source) override;
   void OnOutputFencing() override;
   void OnIdConflict() override;
+  void OnRetry(consumer::RetryStage stage) override;
+  void OnDeadLetter(consumer::DeadLetterReason reason) override;
   void AwaitMarks(Nanos until);
 
   World& world_;
@@ -67,6 +73,9 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   consumer::Flow flow_;
   SimConsumer consumer_;
   SimWriter writer_;
+  SimTransactions transactions_;
+  SimHandler handler_;
+  SimLetters letters_;
   std::vector<std::unique_ptr<Link>> links_;
   bool kicked_ = false;
   bool handed_in_ = false;

@@ -106,9 +106,9 @@ void World::NoteWhatStands() {
       }
     }
     worker->flow().ForEachRecord([&](const consumer::InFlight& in) {
-      Note("w{}: {}/{} {} stage {} leased {} hinted {} failed {} owner {} before {}", index,
-           in.where->partition, in.record.offset, in.identity.id, static_cast<int>(in.stage),
-           in.leased, in.hinted, in.round_failed, in.owner,
+      Note("w{}: {}/{} {} {}; leased {} hinted {} failed {} owner {} before {}", index,
+           in.where->partition, in.record.offset, in.identity.id, StageName(in.stage), in.leased,
+           in.hinted, in.round_failed, in.owner,
            in.chain_before == nullptr ? "-" : in.chain_before->identity.id);
     });
   }
@@ -145,6 +145,13 @@ void World::DrawFate(Exchange& exchange) {
   exchange.fate =
       random.Chance(500) ? Exchange::Fate::kRequestVanishes : Exchange::Fate::kAnswerVanishes;
   exchange.breaks = random.Chance(600);
+}
+
+bool World::Refuses(const std::string& source) const {
+  if (plan.refused == 0) return false;
+  std::uint64_t hash = plan.seed;
+  for (const char c : source) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return static_cast<int>((hash >> 20) % 1000) < plan.refused;
 }
 
 std::string World::FreshRunId() {

@@ -19,6 +19,7 @@
 
 #include "tests/model/simulator/broker.h"
 #include "tests/model/simulator/checks.h"
+#include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/faults.h"
 #include "tests/model/simulator/ledger.h"
 #include "tests/model/simulator/plan.h"
@@ -58,6 +59,8 @@ class World {
   Nanos NetDelay();
   Nanos HostDelay() { return random.Time(Nanos(0), microseconds(30)); }
   void DrawFate(Exchange& exchange);
+  // The output does not take this record.
+  [[nodiscard]] bool Refuses(const std::string& source) const;
   [[nodiscard]] bool NodeClocksStep() const { return faults_.NodeClocksStep(); }
 
   // --- who there is ----------------------------------------------------------------------------
@@ -76,6 +79,7 @@ class World {
   Random random;
   Timeline time;
   Ledger ledger;
+  Effects effects;
   Checks checks;
   Broker broker;
 

@@ -176,41 +176,13 @@ INSTANTIATE_TEST_SUITE_P(
              "columns:\n      order_id: json:/order_id\n      amount: json:/amount",
              "columns: {}",
              {"16:5: error: output.sqlite.columns is empty [value]"}},
-        Case{"UnsupportedSection",
-             "lock:\n",
-             "handler: {http: {url: x}}\nlock:\n",
-             {"8:1: error: handler is not supported by this build yet [unsupported]"}},
-        Case{"UnsupportedKeys",
-             "lock:\n",
-             "retry: {}\ndead_letter:\ntests: []\nlock:\n",
-             {"8:1: error: retry is not supported by this build yet [unsupported]",
-              "9:1: error: dead_letter is not supported by this build yet [unsupported]",
-              "10:1: error: tests is not supported by this build yet [unsupported]"}},
-        Case{"UnsupportedKafkaKey",
-             "  start_from",
-             "  accept_replay_ids: false\n  start_from",
-             {"6:3: error: kafka.accept_replay_ids is not supported by this build yet "
-              "[unsupported]"}},
-        Case{"UnsupportedClientCertificate",
-             "    password:",
-             "    tls: {ca: a, certificate: b, key: c}\n    password:",
-             {"11:18: error: lock.redis.tls.certificate is not supported by this build yet "
-              "[unsupported]",
-              "11:34: error: lock.redis.tls.key is not supported by this build yet [unsupported]"}},
-        Case{"UnsupportedChoice",
-             "lock:\n",
-             "on_bad_record: dead_letter\nlock:\n",
-             {"8:16: error: on_bad_record: dead_letter is not supported by this build yet "
-              "[unsupported]"}},
-        Case{"UnsupportedOutput",
-             "output:\n",
-             "output:\n  file: {path: x}\n",
-             {"1:1: error: guarantee: output.file cannot keep exactly-once: it has no transaction "
-              "that "
-              "holds the effect and the ledger; output.postgres and output.sqlite do [guarantee]",
-              "12:1: error: output: exactly one is needed, here are output.sqlite, output.file "
-              "[one-output]",
-              "13:3: error: output.file is not supported by this build yet [unsupported]"}}),
+        Case{
+            "UnsupportedClientCertificate",
+            "    password:",
+            "    tls: {ca: a, certificate: b, key: c}\n    password:",
+            {"11:18: error: lock.redis.tls.certificate is not supported by this build yet "
+             "[unsupported]",
+             "11:34: error: lock.redis.tls.key is not supported by this build yet [unsupported]"}}),
     NameOfCase);
 
 std::vector<std::string> Whole(std::string_view text) {

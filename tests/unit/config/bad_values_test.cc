@@ -213,19 +213,14 @@ INSTANTIATE_TEST_SUITE_P(
              "  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n      order_id: "
              "json:/order_id\n      amount: json:/amount\n",
              "  {}\n",
-             {"12:1: error: output is empty; give output.postgres or output.sqlite [one-output]"}},
+             {"12:1: error: output is empty; give one of postgres, sqlite, kafka, file, stdout "
+              "[one-output]"}},
         Case{"NoDsn",
              "  sqlite:\n    path: orders.db",
              "  postgres:\n    dsn: hunter2",
              {"14:10: error: output.postgres.dsn: the value is neither postgresql://… nor "
               "key=value … "
               "[value]"}},
-        Case{
-            "OnConflict",
-            "  sqlite:\n    path: orders.db",
-            "  postgres:\n    on_conflict: update\n    dsn: a=b",
-            {"14:18: error: output.postgres.on_conflict: update is not supported by this build yet "
-             "[unsupported]"}},
         Case{"InFlightBelowConcurrency",
              "lock:\n",
              "processing: {max_in_flight: 8}\nlock:\n",

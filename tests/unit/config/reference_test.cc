@@ -31,6 +31,10 @@ TEST(Schema, HasEachKeyOnceWithItsSectionBeforeIt) {
     EXPECT_FALSE(key.help.empty()) << key.path;
     EXPECT_EQ(key.min.empty(), key.max.empty()) << key.path;
     EXPECT_TRUE(key.type != Type::kChoice || !key.choices.empty()) << key.path;
+    EXPECT_TRUE(key.type != Type::kDuration || !key.min.empty()) << key.path;
+    EXPECT_TRUE(key.type != Type::kSize || !key.min.empty()) << key.path;
+    const bool names = key.type == Type::kTextMap || key.type == Type::kSelectorMap;
+    EXPECT_TRUE(!names || key.check != nullptr) << key.path;
   }
 }
 

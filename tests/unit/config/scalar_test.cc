@@ -100,6 +100,17 @@ TEST(Integer, IsDecimalWithoutLeadingZeros) {
   }
 }
 
+TEST(Decimal, HasUpToThreePlaces) {
+  EXPECT_EQ(ParseThousandths("2").value(), 2000);
+  EXPECT_EQ(ParseThousandths("1.5").value(), 1500);
+  EXPECT_EQ(ParseThousandths("0.125").value(), 125);
+  EXPECT_EQ(ParseThousandths("10.007").value(), 10007);
+  for (const char* text :
+       {"", ".", ".5", "1.", "1.0005", "-1", "01.5", "1,5", "1e3", "1.5.1", "99999999999999999"}) {
+    EXPECT_FALSE(ParseThousandths(text)) << text;
+  }
+}
+
 TEST(Nearest, FindsSlipsOfTheHandOnly) {
   const std::vector<std::string_view> keys = {"ttl", "wait", "redis", "min_validity", "tls"};
   EXPECT_EQ(Nearest("tll", keys), "ttl");

@@ -1,4 +1,5 @@
 #include "consumer/outputs/ledger.h"
+#include "consumer/outputs/batch_rows.h"
 
 #include <random>
 
@@ -96,16 +97,16 @@ TEST(BatchRows, TextIsUtf8WithoutNul) {
   EXPECT_FALSE(BatchRows::IsText(std::string_view("a\0b", 3)));
 }
 
-TEST(PgFailure, OnlyTheDataOfARecordMakesItBad) {
+TEST(PgFailure, OnlyTheDataOfARecordAndWhatIsRaisedOnPurposeMakeItBad) {
   const auto refuses = [](const char* state) {
     return RefusesRecord({PgFailure::Kind::kServer, state, ""});
   };
-  for (const char* state :
-       {"22P02", "22001", "22021", "23505", "23502", "23503", "P0001", "54000"}) {
+  for (const char* state : {"22P02", "22001", "22021", "23505", "23502", "23503", "P0001", "P0002",
+                            "P0004", "SH001", "99001", "54000"}) {
     EXPECT_TRUE(refuses(state)) << state;
   }
   for (const char* state : {"40001", "40P01", "42P01", "42501", "42804", "53100", "55P03", "57014",
-                            "57P01", "25006", "08006", "54023", "XX000", "P0002", ""}) {
+                            "57P01", "25006", "08006", "54023", "XX000", "72000", "F0000", ""}) {
     EXPECT_FALSE(refuses(state)) << state;
   }
   EXPECT_FALSE(RefusesRecord({PgFailure::Kind::kConnection, "", ""}));

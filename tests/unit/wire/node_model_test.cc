@@ -1,11 +1,13 @@
 // What the simulator relies on in NodeModel beyond the replies, which tests/component/scripts
 // compares with a real node.
-#include "tests/support/node_model.h"
+#include "locking/model/node_model.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace fencepost::testing {
+
+using locking::NodeModel;
 namespace {
 
 using locking::CallHeader;

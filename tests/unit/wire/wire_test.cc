@@ -53,7 +53,7 @@ Reply ParseOne(OpKind kind, std::string_view answer) {
 }
 
 TEST(Wire, HasEveryScriptWithTheShaThatRedisReckons) {
-  EXPECT_EQ(AllScripts().size(), 7U);
+  EXPECT_EQ(AllScripts().size(), 8U);
   for (const Script* script : AllScripts()) {
     EXPECT_TRUE(script->text.starts_with("#!lua")) << script->name;
     EXPECT_EQ(script->sha.size(), 40U);
@@ -66,7 +66,10 @@ TEST(Wire, HasEveryScriptWithTheShaThatRedisReckons) {
 TEST(Wire, LetsOnlyAcquireFailWhenANodeIsFull) {
   for (const Script* script : AllScripts()) {
     const std::string_view first = script->text.substr(0, script->text.find('\n'));
-    EXPECT_EQ(first, script->name == "acquire" ? "#!lua" : "#!lua flags=allow-oom") << script->name;
+    const char* flags = script->name == "acquire"   ? "#!lua"
+                        : script->name == "inspect" ? "#!lua flags=no-writes"  // it may, when full
+                                                    : "#!lua flags=allow-oom";
+    EXPECT_EQ(first, flags) << script->name;
   }
 }
 
@@ -85,6 +88,7 @@ TEST(Wire, WritesForEachKindTheFixedWidthFieldsThatItsScriptReads) {
   expect(OpKind::kRelease, nonce + ttl);
   expect(OpKind::kDone, token + nonce + ttl + "000000ab");
   expect(OpKind::kForget, ttl);
+  expect(OpKind::kInspect, ttl);
 }
 
 TEST(Wire, WritesAllNamesBeforeAllArguments) {
@@ -126,7 +130,8 @@ TEST(Wire, ReadsEveryAnswerOfEveryKind) {
       {OpKind::kExtend, "X", kExpired},       {OpKind::kAbort, "F", kFreed},
       {OpKind::kAbort, "X", kExpired},        {OpKind::kRelease, "F", kFreed},
       {OpKind::kDone, "M", kMarked},          {OpKind::kDone, "N", kMarkedLate},
-      {OpKind::kForget, "F", kFreed},         {OpKind::kForget, "X", kExpired}};
+      {OpKind::kForget, "F", kFreed},         {OpKind::kForget, "X", kExpired},
+      {OpKind::kInspect, "X", kExpired}};
   for (const auto& [kind, answer, code] : bare) EXPECT_EQ(ParseOne(kind, answer).code, code);
 
   const std::string token = "9223372036854775807";
@@ -140,7 +145,7 @@ TEST(Wire, ReadsEveryAnswerOfEveryKind) {
     EXPECT_EQ(reply.code, code);
     EXPECT_EQ(reply.token.value(), 9'223'372'036'854'775'807U);
   }
-  for (const OpKind kind : {OpKind::kAcquire, OpKind::kFill, OpKind::kForget}) {
+  for (const OpKind kind : {OpKind::kAcquire, OpKind::kFill, OpKind::kForget, OpKind::kInspect}) {
     const Reply reply = ParseOne(kind, "C" + token + "0000000001500");
     EXPECT_EQ(reply.code, kContended);
     EXPECT_EQ(reply.rest, Millis(1'500));

@@ -1,0 +1,107 @@
+#include "config/build_effects.h"
+
+namespace fencepost::config {
+namespace {
+
+std::vector<consumer::Column> BuildColumns(const Values& values, std::string_view path) {
+  std::vector<consumer::Column> columns;
+  if (const Entry* entry = values.Find(path)) {
+    for (const Text& text : entry->texts) {
+      columns.push_back({.name = text.name, .selector = text.selector});
+    }
+  }
+  return columns;
+}
+
+std::vector<consumer::Selector> BuildSelectors(const Values& values, std::string_view path) {
+  std::vector<consumer::Selector> selectors;
+  if (const Entry* entry = values.Find(path)) {
+    for (const Text& text : entry->texts) selectors.push_back(text.selector);
+  }
+  return selectors;
+}
+
+consumer::RowRules BuildRules(const Values& values, const std::string& output) {
+  consumer::RowRules rules;
+  rules.on_conflict = static_cast<consumer::OnConflict>(values.Choice(output + ".on_conflict"));
+  rules.key = values.Strings(output + ".key");
+  rules.fence_column = values.String(output + ".fence_column");
+  const auto by = BuildSelectors(values, output + ".fence_by");
+  if (!by.empty()) rules.fence_by = by.front();
+  rules.on_null_value = static_cast<consumer::OnNull>(values.Choice(output + ".on_null_value"));
+  return rules;
+}
+
+consumer::KafkaOutputOptions BuildKafkaOutput(const Values& values) {
+  consumer::KafkaOutputOptions kafka;
+  kafka.topic = values.String("output.kafka.topic");
+  if (const auto key = BuildSelectors(values, "output.kafka.key"); !key.empty()) {
+    kafka.key = key.front();
+  }
+  if (const auto value = BuildSelectors(values, "output.kafka.value"); !value.empty()) {
+    kafka.value = value.front();
+  }
+  kafka.headers = BuildColumns(values, "output.kafka.headers");
+  kafka.transaction_timeout = values.Duration("output.kafka.transaction_timeout");
+  kafka.linger = values.Duration("output.kafka.linger");
+  kafka.max_records = static_cast<int>(values.Number("output.kafka.max_records"));
+  return kafka;
+}
+
+consumer::HttpHandlerOptions BuildHttp(const Values& values) {
+  consumer::HttpHandlerOptions http;
+  http.url = values.String("handler.http.url");
+  http.method = values.String("handler.http.method");
+  if (const Entry* headers = values.Find("handler.http.headers")) {
+    for (const Text& header : headers->texts) http.headers.emplace_back(header.name, header.value);
+  }
+  if (values.Given("handler.http.success")) http.success = values.Strings("handler.http.success");
+  if (values.Given("handler.http.retry_on")) {
+    http.retry_on = values.Strings("handler.http.retry_on");
+  }
+  http.tls_ca = values.String("handler.http.tls.ca");
+  return http;
+}
+
+}  // namespace
+
+consumer::HandlerOptions BuildHandler(const Values& values) {
+  consumer::HandlerOptions handler;
+  if (values.Given("handler.http")) {
+    handler.kind = BuildHttp(values);
+    handler.idempotent = values.Number("handler.http.idempotent") != 0;
+  } else if (values.Given("handler.exec")) {
+    handler.kind = consumer::ExecHandlerOptions{
+        .command = values.Strings("handler.exec.command"),
+        .processes = static_cast<int>(values.Number("handler.exec.processes"))};
+    handler.idempotent = values.Number("handler.exec.idempotent") != 0;
+  } else if (values.Given("handler.jq")) {
+    handler.kind = consumer::JqHandlerOptions{.program = values.String("handler.jq")};
+  }
+  return handler;
+}
+
+consumer::OutputOptions BuildOutput(const Values& values) {
+  if (values.Given("output.postgres")) {
+    return consumer::PostgresOptions{.dsn = values.String("output.postgres.dsn"),
+                                     .table = values.String("output.postgres.table"),
+                                     .columns = BuildColumns(values, "output.postgres.columns"),
+                                     .rules = BuildRules(values, "output.postgres"),
+                                     .statement = values.String("output.postgres.statement"),
+                                     .args = BuildSelectors(values, "output.postgres.args")};
+  }
+  if (values.Given("output.sqlite")) {
+    return consumer::SqliteOptions{.path = values.String("output.sqlite.path"),
+                                   .table = values.String("output.sqlite.table"),
+                                   .columns = BuildColumns(values, "output.sqlite.columns"),
+                                   .rules = BuildRules(values, "output.sqlite")};
+  }
+  if (values.Given("output.kafka")) return BuildKafkaOutput(values);
+  if (values.Given("output.file")) {
+    return consumer::FileOptions{.path = values.String("output.file.path"),
+                                 .columns = BuildColumns(values, "output.file.columns")};
+  }
+  return consumer::StdoutOptions{.columns = BuildColumns(values, "output.stdout.columns")};
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,12 @@
+// handler and output as the options of consumer/. Internal to config: the values hold no error.
+#pragma once
+
+#include "config/reader.h"
+#include "consumer/options.h"
+
+namespace fencepost::config {
+
+consumer::HandlerOptions BuildHandler(const Values& values);
+consumer::OutputOptions BuildOutput(const Values& values);
+
+}  // namespace fencepost::config

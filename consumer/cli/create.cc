@@ -1,0 +1,43 @@
+// fencepost create [KIND]: a commented starter pipeline on standard output.
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "config/examples.h"
+#include "consumer/cli/command.h"
+
+namespace fencepost::cli {
+namespace {
+
+std::string Kinds() {
+  std::string kinds;
+  for (const config::Example& example : config::Examples()) {
+    kinds += fmt::format("{}{}", kinds.empty() ? "" : ", ", example.name);
+  }
+  return kinds;
+}
+
+int Create(const std::string& kind) {
+  const auto examples = config::Examples();
+  const auto found = std::find_if(examples.begin(), examples.end(),
+                                  [&](const config::Example& e) { return e.name == kind; });
+  if (found == examples.end()) {
+    PrintError(fmt::format("create: there is no \"{}\"; there are {}", kind, Kinds()));
+    return kUsage;
+  }
+  std::fwrite(found->text.data(), 1, found->text.size(), stdout);
+  return std::fflush(stdout) == 0 ? kOk : kFailed;
+}
+
+}  // namespace
+
+void AddCreate(CLI::App& app, Run& run) {
+  const auto kind = std::make_shared<std::string>("orders");
+  CLI::App* command = app.add_subcommand("create", "print a pipeline to start from");
+  command->add_option("KIND", *kind, "one of " + Kinds())->capture_default_str();
+  command->callback([&run, kind] { run = [kind] { return Create(*kind); }; });
+}
+
+}  // namespace fencepost::cli

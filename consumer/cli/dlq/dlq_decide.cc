@@ -1,0 +1,89 @@
+// Which dead letters may be replayed.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/cli/dlq/dlq_replay.h"
+#include "consumer/cli/shared/bytes_text.h"
+
+namespace fencepost::cli {
+namespace {
+
+constexpr std::string_view kIdConflict = "id_conflict";
+
+ReplayDecision Refuse(std::string why) { return {.replay = false, .why = std::move(why)}; }
+
+std::string RowText(const consumer::LedgerEntry& row) {
+  return fmt::format("{} by {} from {} under token {}", Printable(row.completed_at),
+                     Printable(row.worker), Printable(row.source), row.token.value());
+}
+
+// The same for every replay of this letter: where it counts, a second one is recognised.
+std::string NewId(const StoredLetter& letter) {
+  return fmt::format("{}:replay:{}", letter.record_id, letter.at().Text());
+}
+
+ReplayDecision AsNew(const StoredLetter& letter, const ReplayRules& rules) {
+  ReplayDecision decision{.replay = true};
+  if (rules.accept_replay_ids) {
+    decision.header_id = NewId(letter);
+  } else if (!rules.position_ids && letter.error_class == kIdConflict) {
+    if (rules.conflict_stops) {
+      return Refuse(
+          fmt::format("its content still says id {}, so it would conflict again and stop the "
+                      "pipeline (on_id_conflict: stop); set kafka.accept_replay_ids: true",
+                      Printable(letter.record_id)));
+    }
+    decision.why = fmt::format(
+        "its content still says id {}: unless that id was forgotten it conflicts again; with "
+        "kafka.accept_replay_ids: true the replay would carry a new id",
+        Printable(letter.record_id));
+  }
+  return decision;
+}
+
+}  // namespace
+
+ReplayRules RulesOf(const consumer::PipelineOptions& options, bool as_new_id) {
+  return {.topics = options.kafka.topics,
+          .position_ids = options.record_id.kind == consumer::Selector::Kind::kPosition,
+          .accept_replay_ids = options.kafka.accept_replay_ids,
+          .conflict_stops = options.on_id_conflict == consumer::OnBad::kStop,
+          .as_new_id = as_new_id};
+}
+
+ReplayDecision Decide(const StoredLetter& letter, const ReplayRules& rules,
+                      const std::optional<consumer::LedgerEntry>& row) {
+  const std::string& topic = letter.origin.where.topic;
+  if (std::find(rules.topics.begin(), rules.topics.end(), topic) == rules.topics.end()) {
+    return Refuse(
+        fmt::format("it came from {}, which the pipeline does not read (kafka.topics: {})",
+                    Printable(topic), fmt::join(rules.topics, ", ")));
+  }
+  const bool conflict = letter.error_class == kIdConflict;
+  if (conflict && !rules.as_new_id) {
+    return Refuse(fmt::format(
+        "id {} stands for other content{}; --as-new-id replays it all the "
+        "same",
+        Printable(letter.record_id), row ? fmt::format(" (completed {})", RowText(*row)) : ""));
+  }
+  if (row && !conflict) {
+    return Refuse(fmt::format("id {} has taken effect: completed {}", Printable(letter.record_id),
+                              RowText(*row)));
+  }
+  if (rules.as_new_id) return AsNew(letter, rules);
+  if (letter.record_id.empty()) {
+    return Refuse(
+        "it has no record id, so nothing would recognise a second replay; --as-new-id "
+        "replays it all the same");
+  }
+  if (rules.position_ids && !rules.accept_replay_ids) {
+    return Refuse(
+        "record_id is position, and a replay has a new one: nothing would recognise a second "
+        "replay; set kafka.accept_replay_ids: true, or use --as-new-id");
+  }
+  return {.replay = true, .header_id = letter.record_id};
+}
+
+}  // namespace fencepost::cli

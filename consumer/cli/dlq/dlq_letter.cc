@@ -1,0 +1,157 @@
+#include "consumer/cli/dlq/dlq_letter.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/moments.h"
+#include "consumer/dead_letter.h"
+#include "consumer/flow/json_text.h"
+
+namespace fencepost::cli {
+
+using consumer::HeaderView;
+using consumer::Record;
+using consumer::TopicRecord;
+
+namespace header = consumer::dead_letter_header;
+
+namespace {
+
+// The last header of a name counts, as with selectors.
+std::optional<std::string_view> Find(const Record& record, std::string_view name) {
+  for (auto one = record.headers.rbegin(); one != record.headers.rend(); ++one) {
+    if (one->name == name) return one->value;
+  }
+  return std::nullopt;
+}
+
+std::string Text(const Record& record, std::string_view name) {
+  return std::string(Find(record, name).value_or(""));
+}
+
+template <typename Int>
+bool Number(const std::string& text, Int& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end && value >= 0;
+}
+
+// A value of any length: a line for text without line ends, the lines indented for other text.
+std::string ValueText(const std::optional<std::string_view>& value) {
+  if (!value) return "null (a tombstone)";
+  if (!IsText(*value))
+    return fmt::format("{} bytes, base64: {}", value->size(), consumer::ToBase64(*value));
+  std::string text;
+  for (const char c : *value) {
+    text += c;
+    if (c == '\n') text += "              ";
+  }
+  return text;
+}
+
+}  // namespace
+
+tl::expected<StoredLetter, std::string> ReadLetter(const TopicRecord& stored) {
+  const Record& record = stored.record;
+  if (!Find(record, header::kTopic) || !Find(record, header::kPipeline)) {
+    return tl::unexpected(std::string("it has no fencepost-topic and fencepost-pipeline headers"));
+  }
+  StoredLetter letter;
+  letter.stored = stored;
+  letter.origin.where.topic = Text(record, header::kTopic);
+  const std::string partition = Text(record, header::kPartition);
+  const std::string offset = Text(record, header::kOffset);
+  if (!Number(partition, letter.origin.where.partition) || !Number(offset, letter.origin.offset)) {
+    return tl::unexpected(fmt::format("its headers name the position {}/{}/{}",
+                                      Printable(letter.origin.where.topic), Printable(partition),
+                                      Printable(offset)));
+  }
+  letter.pipeline = Text(record, header::kPipeline);
+  letter.record_id = Text(record, header::kRecordId);
+  letter.error_class = Text(record, header::kErrorClass);
+  letter.error = Text(record, header::kError);
+  letter.attempts = Text(record, header::kAttempts);
+  letter.failed_at = Text(record, header::kFailedAt);
+  letter.failed_when = ParseRfc3339(letter.failed_at);
+  return letter;
+}
+
+bool Matches(const LetterFilter& filter, const StoredLetter& letter) {
+  if (letter.pipeline != filter.pipeline) return false;
+  if (!filter.error_class.empty() && letter.error_class != filter.error_class) return false;
+  if (!filter.id.empty() && letter.record_id != filter.id) return false;
+  if (!filter.topic.empty() && letter.origin.where.topic != filter.topic) return false;
+  if (filter.partition && letter.origin.where.partition != *filter.partition) return false;
+  if (filter.offset && letter.origin.offset != *filter.offset) return false;
+  if (filter.since && (!letter.failed_when || *letter.failed_when < *filter.since)) return false;
+  if (filter.until && (!letter.failed_when || *letter.failed_when >= *filter.until)) return false;
+  return true;
+}
+
+std::vector<HeaderView> OwnHeaders(const Record& record) {
+  std::vector<HeaderView> own;
+  for (const HeaderView& one : record.headers) {
+    if (!consumer::IsDeadLetterHeader(one.name)) own.push_back(one);
+  }
+  return own;
+}
+
+std::string LetterLine(const StoredLetter& letter) {
+  return fmt::format("{}  {}  {}  attempts {}  id {}  from {}  {}", letter.at().Text(),
+                     Printable(letter.failed_at), Printable(letter.error_class),
+                     Printable(letter.attempts),
+                     letter.record_id.empty() ? "(none)" : Printable(letter.record_id, 600),
+                     Printable(letter.origin.Text()), Printable(letter.error));
+}
+
+std::string LetterText(const StoredLetter& letter) {
+  const Record& record = letter.stored.record;
+  std::string text = fmt::format(
+      "{}\n  from        {}\n  failed at   {}\n  class       {}\n  error       {}\n"
+      "  attempts    {}\n  record id   {}\n  pipeline    {}\n  timestamp   {}\n  key         {}\n",
+      letter.at().Text(), Printable(letter.origin.Text()), Printable(letter.failed_at),
+      Printable(letter.error_class), Printable(letter.error, 10'000), Printable(letter.attempts),
+      letter.record_id.empty() ? "(none)" : Printable(letter.record_id, 600),
+      Printable(letter.pipeline),
+      record.timestamp ? MomentText(locking::WallTime(*record.timestamp)) : "none",
+      Quoted(record.key, 10'000));
+  for (const HeaderView& own : OwnHeaders(record)) {
+    text += fmt::format("  header      {}: {}\n", Printable(own.name), Quoted(own.value, 10'000));
+  }
+  text += fmt::format("  value       {}\n", ValueText(record.value));
+  return text;
+}
+
+nlohmann::json LetterJson(const StoredLetter& letter, bool all) {
+  const Record& record = letter.stored.record;
+  int attempts = 0;
+  Number(letter.attempts, attempts);
+  nlohmann::json json = {{"topic", letter.stored.where.topic},
+                         {"partition", letter.stored.where.partition},
+                         {"offset", record.offset},
+                         {"failed_at", JsonOf(letter.failed_at)},
+                         {"class", JsonOf(letter.error_class)},
+                         {"attempts", attempts},
+                         {"record_id", nullptr},
+                         {"source",
+                          {{"topic", JsonOf(letter.origin.where.topic)},
+                           {"partition", letter.origin.where.partition},
+                           {"offset", letter.origin.offset}}},
+                         {"error", JsonOf(letter.error)}};
+  if (!letter.record_id.empty()) json["record_id"] = JsonOf(letter.record_id);
+  if (!all) return json;
+  json["pipeline"] = JsonOf(letter.pipeline);
+  json["timestamp"] = nullptr;
+  if (record.timestamp) json["timestamp"] = record.timestamp->count();
+  json["key"] = JsonOf(record.key);
+  json["value"] = JsonOf(record.value);
+  json["headers"] = nlohmann::json::array();
+  for (const HeaderView& own : OwnHeaders(record)) {
+    json["headers"].push_back({{"name", JsonOf(own.name)}, {"value", JsonOf(own.value)}});
+  }
+  return json;
+}
+
+}  // namespace fencepost::cli

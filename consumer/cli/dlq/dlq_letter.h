@@ -1,0 +1,60 @@
+// A dead letter as it stands in its topic: read back from a record's headers (DESIGN 2.4), chosen
+// by filters, printed. Values and pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+#include <tl/expected.hpp>
+
+#include "consumer/cli/shared/position.h"
+#include "consumer/kafka/topic_reader.h"
+#include "consumer/record.h"
+#include "locking/core/types.h"
+
+namespace fencepost::cli {
+
+struct StoredLetter {
+  consumer::TopicRecord stored;  // its `owner` keeps the views good
+  Position origin;               // where the record that died stands, or stood
+  std::string pipeline;
+  std::string record_id;    // as stored; empty: it had none
+  std::string error_class;  // "bad_record", "id_conflict", "timeout", "404", …
+  std::string error;
+  std::string attempts;                          // handler calls, in digits
+  std::string failed_at;                         // as its header says
+  std::optional<locking::WallTime> failed_when;  // nullopt: its header is not a time
+
+  [[nodiscard]] Position at() const { return {stored.where, stored.record.offset}; }
+};
+
+// Error: why this record is not a dead letter, one line.
+tl::expected<StoredLetter, std::string> ReadLetter(const consumer::TopicRecord& stored);
+
+// All that are given must hold. Times bound fencepost-failed-at: since <= it < until.
+struct LetterFilter {
+  std::string pipeline;  // always given
+  std::string error_class;
+  std::string id;  // as stored
+  std::string topic;
+  std::optional<std::int32_t> partition;
+  std::optional<consumer::Offset> offset;
+  std::optional<locking::WallTime> since;
+  std::optional<locking::WallTime> until;
+};
+bool Matches(const LetterFilter& filter, const StoredLetter& letter);
+
+// The record's own headers, as they were before it died (in their order).
+std::vector<consumer::HeaderView> OwnHeaders(const consumer::Record& record);
+
+// One line: position, failed at, class, attempts, id, where it came from, error.
+std::string LetterLine(const StoredLetter& letter);
+// Many lines: everything.
+std::string LetterText(const StoredLetter& letter);
+// `all`: with key, value, headers and timestamp too.
+nlohmann::json LetterJson(const StoredLetter& letter, bool all);
+
+}  // namespace fencepost::cli

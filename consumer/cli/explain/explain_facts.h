@@ -1,0 +1,97 @@
+// What can be learnt of one record, gathered part by part from Kafka, the lock nodes, the ledger
+// and the dead letter topic. A part that could not be reached says so in its own place; the others
+// stand all the same. Facts are values; Gather blocks for some seconds at most, on one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/cli/shared/position.h"
+#include "consumer/kafka/topic_reader.h"
+#include "consumer/options.h"
+#include "consumer/outputs/output.h"
+#include "locking/core/types.h"
+#include "locking/error.h"
+
+namespace fencepost::cli {
+
+template <typename T>
+using Told = tl::expected<T, Error>;
+
+struct RecordFacts {
+  std::optional<locking::WallTime> timestamp;
+  std::optional<std::string> key;
+  std::optional<std::size_t> value_bytes;  // nullopt: a tombstone
+  std::size_t headers = 0;
+};
+
+enum class NodeState : std::uint8_t { kUnreachable, kHeld, kDone, kFree, kNothing };
+struct NodeFacts {
+  char letter = 'a';
+  std::string address;
+  NodeState state = NodeState::kUnreachable;
+  locking::Token token;         // held, done, free (its floor)
+  locking::ContentCrc crc = 0;  // done
+  locking::Millis rest{0};      // held (0: past its deadline), done
+  bool quarantined = false;
+  std::string problem;  // unreachable: why
+};
+
+struct LetterFacts {
+  Position at;      // in the dead letter topic
+  Position origin;  // of the record that died
+  std::string error_class;
+  std::string error;
+  std::string failed_at;
+};
+
+struct Facts {
+  // The pipeline, as its file says.
+  std::string pipeline;
+  std::string group;
+  std::string output;  // a name for people
+  consumer::Finality finality = consumer::Finality::kLedger;
+  consumer::StartFrom start_from = consumer::StartFrom::kEarliest;
+  consumer::OnBad on_id_conflict = consumer::OnBad::kStop;
+  consumer::OnBad on_bad_record = consumer::OnBad::kStop;
+  bool position_ids = false;
+  std::optional<std::chrono::seconds> ledger_keep;
+  locking::Millis remember_done{0};
+  std::string dead_letter_topic;  // empty: none
+
+  locking::WallTime now;
+  std::optional<Position> position;  // nothing: asked by id, and no part knows where it stands
+  std::string position_from;         // asked by id: who knew. Else empty
+
+  // Kafka; nullopt: not asked, since the position is not known.
+  std::optional<Told<consumer::PartitionRange>> range;
+  std::optional<Told<std::optional<consumer::Offset>>> committed;
+  std::optional<Told<std::optional<RecordFacts>>> record;
+
+  std::string id;  // as stored; empty: not known
+  std::optional<locking::ContentCrc> crc;
+  std::string no_id;  // the record is there, and this is why it has no id
+
+  std::vector<NodeFacts> nodes;  // empty: not asked, since the id is not known
+  // nullopt: no ledger, or not asked.
+  std::optional<Told<std::optional<consumer::LedgerEntry>>> row;
+  // nullopt: no dead letter topic. Oldest first: of this position, or of this id.
+  std::optional<Told<std::vector<LetterFacts>>> letters;
+  bool letters_partly = false;  // the topic was not read to its end in time
+
+  // Nothing answered: neither Kafka nor a lock node nor the ledger.
+  [[nodiscard]] bool NothingReached() const;
+};
+
+struct Question {
+  std::optional<Position> position;  // or
+  std::string id;                    // as stored
+};
+// Error: the question makes no sense for this pipeline (exit 2).
+tl::expected<Facts, Error> Gather(const consumer::PipelineOptions& options,
+                                  const Question& question);
+
+}  // namespace fencepost::cli

@@ -1,0 +1,237 @@
+#include "consumer/cli/explain/explain_words.h"
+
+#include <fmt/format.h>
+
+#include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/moments.h"
+#include "consumer/flow/identity.h"
+
+namespace fencepost::cli {
+namespace {
+
+std::string Cannot(const Error& error) { return "not known: " + error.Line(); }
+
+std::string RecordLine(const Facts& facts) {
+  const auto& record = *facts.record;
+  if (!record) return Cannot(record.error());
+  if (!*record) return "not there";
+  std::string text;
+  if ((*record)->timestamp) {
+    text = fmt::format("of {} ({}), ", MomentText(*(*record)->timestamp),
+                       AgeText(*(*record)->timestamp, facts.now));
+  }
+  const auto& key = (*record)->key;
+  text += "key " + Quoted(key ? std::optional<std::string_view>(*key) : std::nullopt) + ", ";
+  text += (*record)->value_bytes ? fmt::format("a value of {} bytes", *(*record)->value_bytes)
+                                 : "no value (a tombstone)";
+  return text +
+         fmt::format(", {} header{}", (*record)->headers, (*record)->headers == 1 ? "" : "s");
+}
+
+std::string RangeLine(const Facts& facts) {
+  const auto& range = *facts.range;
+  if (!range) return Cannot(range.error());
+  if ((*range).first == (*range).end) {
+    return fmt::format("empty; the next record will be at offset {}", range->end);
+  }
+  return fmt::format("holds offsets {} to {}", range->first, range->end - 1);
+}
+
+std::string GroupLine(const Facts& facts) {
+  const auto& committed = *facts.committed;
+  if (!committed) return fmt::format("{}: {}", facts.group, Cannot(committed.error()));
+  if (!*committed) return fmt::format("{} has committed nothing of this partition", facts.group);
+  const bool past = facts.position->offset < **committed;
+  return fmt::format("{} has committed offset {}: {}", facts.group, **committed,
+                     past ? "it is past this record" : "it is not past this record");
+}
+
+std::string IdentityLine(const Facts& facts) {
+  if (!facts.no_id.empty()) return Printable(facts.no_id);
+  if (facts.id.empty()) return "not known without the record";
+  std::string text = "id " + Printable(facts.id, 600);
+  if (facts.crc) text += fmt::format(", checksum {:08x}", *facts.crc);
+  return text;
+}
+
+std::string TokenText(locking::Token token) {
+  return fmt::format("token {} (drawn {})", token.value(), MomentText(token.wall()));
+}
+
+std::string NodeLine(const NodeFacts& node) {
+  std::string text;
+  switch (node.state) {
+    case NodeState::kUnreachable:
+      text = "not reachable: " + node.problem;
+      break;
+    case NodeState::kHeld:
+      text = fmt::format("held under {}, {}", TokenText(node.token),
+                         node.rest > locking::Millis(0) ? "for another " + SpanText(node.rest)
+                                                        : "past its deadline");
+      break;
+    case NodeState::kDone:
+      text = fmt::format("DONE under {}, checksum {:08x}, remembered for another {}",
+                         TokenText(node.token), node.crc, SpanText(node.rest));
+      break;
+    case NodeState::kFree:
+      text = fmt::format("free; it was held before, under {} at the latest", TokenText(node.token));
+      break;
+    case NodeState::kNothing:
+      text = "nothing";
+      break;
+  }
+  if (node.quarantined) text += " (in quarantine)";
+  return fmt::format("{}  {}  {}", node.letter, node.address, text);
+}
+
+std::string LedgerLine(const Facts& facts) {
+  if (facts.finality != consumer::Finality::kLedger) {
+    return fmt::format("none: the output is {}", facts.output);
+  }
+  if (!facts.row) return "not asked: the id is not known";
+  if (!*facts.row) return Cannot(facts.row->error());
+  if (!**facts.row) return "no row of this id";
+  const consumer::LedgerEntry& row = ***facts.row;
+  return fmt::format("row of {} by {}, from {}, under token {}, checksum {:08x}", row.completed_at,
+                     Printable(row.worker), Printable(row.source), row.token.value(), row.crc);
+}
+
+std::vector<std::string> LetterLines(const Facts& facts) {
+  if (!facts.letters) return {"no dead_letter section"};
+  if (!*facts.letters) return {Cannot(facts.letters->error())};
+  std::vector<std::string> lines;
+  for (const LetterFacts& letter : **facts.letters) {
+    lines.push_back(fmt::format("{} of {}, from {}: {}: {}", letter.at.Text(),
+                                Printable(letter.failed_at), Printable(letter.origin.Text()),
+                                Printable(letter.error_class), Printable(letter.error)));
+  }
+  if (lines.empty()) lines.push_back("none in " + facts.dead_letter_topic);
+  if (facts.letters_partly) {
+    lines.push_back("the topic was too long to be read to its end: fencepost dlq list --id …");
+  }
+  return lines;
+}
+
+nlohmann::json NodeJson(const NodeFacts& node) {
+  static constexpr std::string_view kNames[] = {"unreachable", "held", "done", "free", "nothing"};
+  nlohmann::json json = {{"node", std::string(1, node.letter)},
+                         {"address", node.address},
+                         {"state", kNames[static_cast<std::size_t>(node.state)]},
+                         {"quarantined", node.quarantined}};
+  // As text: beyond 2^53 a JSON number is not exact for everyone.
+  if (node.token) json["token"] = std::to_string(node.token.value());
+  if (node.token) json["drawn"] = MomentText(node.token.wall());
+  if (node.state == NodeState::kDone) json["checksum"] = node.crc;
+  if (node.state == NodeState::kDone || node.state == NodeState::kHeld) {
+    json["rest_ms"] = node.rest.count();
+  }
+  if (!node.problem.empty()) json["problem"] = node.problem;
+  return json;
+}
+
+nlohmann::json ErrorJson(const Error& error) { return {{"error", JsonOf(error.Line())}}; }
+
+nlohmann::json KafkaJson(const Facts& facts) {
+  nlohmann::json json = nlohmann::json::object();
+  if (facts.range && *facts.range) {
+    json["first"] = (*facts.range)->first;
+    json["end"] = (*facts.range)->end;
+  } else if (facts.range) {
+    json = ErrorJson(facts.range->error());
+  }
+  if (facts.committed && *facts.committed) {
+    json["committed"] = nullptr;
+    if (**facts.committed) json["committed"] = ***facts.committed;
+  }
+  if (facts.record && *facts.record) {
+    json["record"] = nullptr;
+    if (**facts.record) {
+      const RecordFacts& record = ***facts.record;
+      json["record"] = {{"timestamp", nullptr},
+                        {"key", nullptr},
+                        {"value_bytes", nullptr},
+                        {"headers", record.headers}};
+      if (record.timestamp) json["record"]["timestamp"] = MomentText(*record.timestamp);
+      if (record.key) json["record"]["key"] = JsonOf(*record.key);
+      if (record.value_bytes) json["record"]["value_bytes"] = *record.value_bytes;
+    }
+  }
+  return json;
+}
+
+nlohmann::json LedgerJson(const Facts& facts) {
+  if (!facts.row) return nullptr;
+  if (!*facts.row) return ErrorJson(facts.row->error());
+  if (!**facts.row) return {{"row", nullptr}};
+  const consumer::LedgerEntry& row = ***facts.row;
+  return {{"row",
+           {{"completed_at", row.completed_at},
+            {"worker", JsonOf(row.worker)},
+            {"source", JsonOf(row.source)},
+            {"token", std::to_string(row.token.value())},
+            {"checksum", row.crc}}}};
+}
+
+nlohmann::json LettersJson(const Facts& facts) {
+  if (!facts.letters) return nullptr;
+  if (!*facts.letters) return ErrorJson(facts.letters->error());
+  nlohmann::json letters = nlohmann::json::array();
+  for (const LetterFacts& letter : **facts.letters) {
+    letters.push_back({{"at", letter.at.Text()},
+                       {"from", JsonOf(letter.origin.Text())},
+                       {"class", JsonOf(letter.error_class)},
+                       {"error", JsonOf(letter.error)},
+                       {"failed_at", JsonOf(letter.failed_at)}});
+  }
+  return letters;
+}
+
+}  // namespace
+
+std::vector<std::string> FactLines(const Facts& facts) {
+  std::vector<std::string> lines;
+  const auto add = [&lines](std::string_view name, const std::string& text) {
+    lines.push_back(fmt::format("  {:<11} {}", name, text));
+  };
+  if (facts.position) {
+    const std::string from =
+        facts.position_from.empty() ? "" : fmt::format(" (as {} says)", facts.position_from);
+    add("position", facts.position->Text() + from);
+    add("record", RecordLine(facts));
+    add("partition", RangeLine(facts));
+    add("group", GroupLine(facts));
+  } else {
+    add("position", "not known: an id does not say where its record stands");
+  }
+  add("identity", IdentityLine(facts));
+  if (facts.nodes.empty()) {
+    add("lock", "not asked: the id is not known");
+  } else {
+    add("lock", Printable(consumer::LockName(facts.pipeline, facts.id), 700));
+  }
+  for (const NodeFacts& node : facts.nodes) add("", NodeLine(node));
+  add("ledger", LedgerLine(facts));
+  std::string_view name = "dead letter";
+  for (const std::string& line : LetterLines(facts)) add(std::exchange(name, ""), line);
+  return lines;
+}
+
+nlohmann::json FactsJson(const Facts& facts) {
+  nlohmann::json json = {{"pipeline", facts.pipeline},
+                         {"group", facts.group},
+                         {"position", nullptr},
+                         {"id", nullptr},
+                         {"checksum", nullptr},
+                         {"kafka", KafkaJson(facts)},
+                         {"ledger", LedgerJson(facts)},
+                         {"dead_letters", LettersJson(facts)},
+                         {"lock", nlohmann::json::array()}};
+  if (facts.position) json["position"] = facts.position->Text();
+  if (!facts.id.empty()) json["id"] = JsonOf(facts.id);
+  if (!facts.no_id.empty()) json["no_id"] = JsonOf(facts.no_id);
+  if (facts.crc) json["checksum"] = *facts.crc;
+  for (const NodeFacts& node : facts.nodes) json["lock"].push_back(NodeJson(node));
+  return json;
+}
+
+}  // namespace fencepost::cli

@@ -1,0 +1,337 @@
+// fencepost forget FILE --id ID | --topic T --partition P --from O --to O: on purpose, so that
+// records are processed again. The DONE marks go first, on every lock node, then the ledger rows:
+// whatever stops it in between, running it again goes on where it was.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "consumer/cli/command.h"
+#include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/ledger_view.h"
+#include "consumer/cli/shared/moments.h"
+#include "consumer/cli/shared/pipelines.h"
+#include "consumer/cli/shared/position.h"
+#include "consumer/cli/shared/store_view.h"
+#include "consumer/flow/identity.h"
+#include "consumer/kafka/topic_reader.h"
+
+namespace fencepost::cli {
+namespace {
+
+using consumer::PipelineOptions;
+using consumer::TopicReader;
+using consumer::TopicRecord;
+using locking::OpKind;
+using locking::Reply;
+using locking::ReplyCode;
+
+constexpr Millis kKafkaLimit{10'000};
+constexpr Millis kNodesLimit{3'000};
+constexpr Millis kLedgerLimit{30'000};
+constexpr std::size_t kBatch = 500;
+constexpr std::size_t kMaxHeldTold = 20;
+
+struct ForgetArguments {
+  std::string file;
+  std::string id;
+  std::string topic;
+  std::optional<std::int32_t> partition;
+  std::optional<consumer::Offset> from;
+  std::optional<consumer::Offset> to;
+};
+
+tl::unexpected<Error> Fail(std::string what, std::string hint = "", std::string where = "") {
+  return tl::unexpected(Error{"forget", std::move(what), std::move(where), std::move(hint)});
+}
+
+// The ids of the records in [from, to], each once.
+struct Range {
+  std::vector<std::string> ids;
+  std::size_t records = 0;
+  std::size_t nameless = 0;
+};
+
+tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
+                                   const ForgetArguments& arguments) {
+  auto reader = TopicReader::Make(options.kafka);
+  if (!reader) return tl::unexpected(reader.error());
+  const auto ranges = (*reader)->Ranges(arguments.topic, kKafkaLimit);
+  if (!ranges) return tl::unexpected(ranges.error());
+  const auto count = static_cast<std::int32_t>(ranges->size());
+  if (*arguments.partition >= count) {
+    return Fail(fmt::format("topic {} has no partition {}", arguments.topic, *arguments.partition),
+                fmt::format("it has {}, counted from 0", count));
+  }
+  std::string cluster;
+  if (options.record_id.kind == consumer::Selector::Kind::kPosition) {
+    const auto asked = (*reader)->ClusterId(kKafkaLimit);
+    if (!asked) return tl::unexpected(asked.error());
+    cluster = *asked;
+  }
+  consumer::PartitionRange range = (*ranges)[static_cast<std::size_t>(*arguments.partition)];
+  range.first = std::max(range.first, *arguments.from);
+  range.end = std::min(range.end, *arguments.to + 1);
+  consumer::Identifier identifier(options.record_id, cluster, options.kafka.accept_replay_ids);
+  consumer::Identity identity;
+  Range found;
+  const auto read = (*reader)->Read(
+      {range},
+      [&](const TopicRecord& one) {
+        ++found.records;
+        if (identifier.Identify(one.record, one.where, identity)) {
+          found.ids.push_back(identity.id);
+        } else {
+          ++found.nameless;
+        }
+        return true;
+      },
+      kKafkaLimit);
+  if (!read) return tl::unexpected(read.error());
+  std::sort(found.ids.begin(), found.ids.end());
+  found.ids.erase(std::unique(found.ids.begin(), found.ids.end()), found.ids.end());
+  return found;
+}
+
+// One round of questions to all lock nodes, about `ids` in batches.
+class Marks {
+ public:
+  Marks(const PipelineOptions& options, const std::vector<std::string>& ids)
+      : pipeline_(options.name),
+        ids_(ids),
+        view_({options.lock.redis, options.lock.lock}, locking::StoreCreation::kNever) {}
+
+  // Every node must answer. Error: which one does not.
+  tl::expected<void, Error> Connect() {
+    view_.Connect(kNodesLimit);
+    for (int node = 0; node < view_.size(); ++node) {
+      const locking::NodeStatus status = view_.Status(node);
+      if (status.connected && status.open) continue;
+      return NoAnswer(node, !status.problem.empty() ? status.problem
+                            : status.connected      ? "it is not part of the lock store"
+                                                    : "no connection");
+    }
+    return {};
+  }
+
+  // `see` gets what each node said of each id. Error: a node did not answer.
+  tl::expected<void, Error> Ask(OpKind kind,
+                                const std::function<void(const std::string&, const Reply&)>& see) {
+    for (std::size_t from = 0; from < ids_.size(); from += kBatch) {
+      const std::size_t to = std::min(from + kBatch, ids_.size());
+      std::vector<std::string> names;
+      for (std::size_t i = from; i < to; ++i) {
+        names.push_back(consumer::LockName(pipeline_, ids_[i]));
+      }
+      const auto answers = view_.Ask(kind, names, kNodesLimit);
+      for (std::size_t i = from; i < to; ++i) {
+        for (int node = 0; node < view_.size(); ++node) {
+          const Reply& reply = answers[i - from][static_cast<std::size_t>(node)];
+          if (!NodeAnswered(reply.code)) return NoAnswer(node, "no answer");
+          see(ids_[i], reply);
+        }
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] int nodes() const { return view_.size(); }
+
+ private:
+  tl::unexpected<Error> NoAnswer(int node, const std::string& why) const {
+    return Fail(fmt::format("lock node {} does not answer ({}); a mark is taken back only where "
+                            "all {} nodes do",
+                            static_cast<char>('a' + node), why, view_.size()),
+                "no ledger row was deleted; run it again when the node is back",
+                view_.Address(node));
+  }
+
+  const std::string pipeline_;
+  const std::vector<std::string>& ids_;
+  StoreView view_;
+};
+
+struct Held {
+  std::string id;
+  locking::Token token;
+  Millis rest{0};
+};
+
+// The longest rest that a node tells of each id that a worker holds.
+class HeldIds {
+ public:
+  void See(const std::string& id, const Reply& reply) {
+    if (reply.code != ReplyCode::kContended || reply.rest <= Millis(0)) return;
+    if (held_.empty() || held_.back().id != id) held_.push_back({id, reply.token, reply.rest});
+    Held& last = held_.back();
+    if (reply.rest > last.rest) last = {id, reply.token, reply.rest};
+  }
+  // Error: some are held; each was printed.
+  [[nodiscard]] tl::expected<void, Error> Refuse(const char* outcome) const {
+    if (held_.empty()) return {};
+    for (std::size_t i = 0; i < std::min(held_.size(), kMaxHeldTold); ++i) {
+      PrintError(fmt::format("{} is held by a worker under token {} for another {}",
+                             Printable(held_[i].id, 600), held_[i].token.value(),
+                             SpanText(held_[i].rest)));
+    }
+    return Fail(fmt::format("{} of the ids {} being processed; {}", held_.size(),
+                            held_.size() == 1 ? "is" : "are", outcome),
+                "stop the workers, wait for the rest, and run it again");
+  }
+
+ private:
+  std::vector<Held> held_;
+};
+
+struct Forgotten {
+  std::size_t marks = 0;  // ids of which a node had a mark
+  std::size_t rows = 0;
+  std::optional<Position> position;  // of a single id, where its row knew it
+};
+
+tl::expected<void, Error> TakeMarksBack(Marks& marks, Forgotten& forgotten) {
+  if (auto connected = marks.Connect(); !connected) return connected;
+  HeldIds held;
+  auto asked =
+      marks.Ask(OpKind::kInspect, [&](const auto& id, const Reply& reply) { held.See(id, reply); });
+  if (!asked) return asked;
+  if (auto refused = held.Refuse("nothing was forgotten"); !refused) return refused;
+  std::string last;
+  HeldIds meanwhile;
+  asked = marks.Ask(OpKind::kForget, [&](const auto& id, const Reply& reply) {
+    meanwhile.See(id, reply);
+    if (reply.code != ReplyCode::kFreed || std::exchange(last, id) == id) return;
+    ++forgotten.marks;
+  });
+  if (!asked) return asked;
+  return meanwhile.Refuse("marks were taken back, but no ledger row was deleted");
+}
+
+tl::expected<void, Error> DeleteRows(LedgerView& ledger, const std::vector<std::string>& ids,
+                                     Forgotten& forgotten) {
+  for (std::size_t from = 0; from < ids.size(); from += kBatch) {
+    const std::vector<std::string> batch(
+        ids.begin() + static_cast<std::ptrdiff_t>(from),
+        ids.begin() + static_cast<std::ptrdiff_t>(std::min(from + kBatch, ids.size())));
+    if (ids.size() == 1) {
+      const auto rows = ledger.Lookup(batch, kLedgerLimit);
+      if (rows && rows->front()) forgotten.position = ParsePosition(rows->front()->source);
+    }
+    const auto deleted = ledger.Forget(batch, kLedgerLimit);
+    if (!deleted) {
+      Error error = deleted.error();
+      error.what = fmt::format("{}; {} marks were taken back and {} ledger rows deleted",
+                               error.what, forgotten.marks, forgotten.rows);
+      error.hint = "run it again when the database answers";
+      return tl::unexpected(std::move(error));
+    }
+    forgotten.rows += *deleted;
+  }
+  return {};
+}
+
+void PrintWhatNext(const PipelineOptions& options, const std::optional<Position>& position) {
+  const std::string place = position
+                                ? fmt::format("--topic {}:{} --to-offset {}", position->where.topic,
+                                              position->where.partition, position->offset)
+                                : "--topic TOPIC:PARTITION --to-offset OFFSET";
+  fmt::print(
+      "the offset of group {} does not move by itself. Where it is past the records, stop the "
+      "workers, move it back, and start them:\n"
+      "  kafka-consumer-groups.sh --bootstrap-server {} --group {} {} --reset-offsets --execute\n"
+      "everything from there on is read again; what has a ledger row or a DONE mark is skipped\n",
+      options.kafka.group, fmt::join(options.kafka.brokers, ","), options.kafka.group, place);
+}
+
+tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArguments& arguments) {
+  Range range;
+  Forgotten forgotten;
+  if (arguments.id.empty()) {
+    auto read = ReadIds(options, arguments);
+    if (!read) return tl::unexpected(read.error());
+    range = std::move(*read);
+    forgotten.position = Position{{arguments.topic, *arguments.partition}, *arguments.from};
+    fmt::print("{}/{} {} to {}: {} records, {} ids{}\n", arguments.topic, *arguments.partition,
+               *arguments.from, *arguments.to, range.records, range.ids.size(),
+               range.nameless > 0 ? fmt::format(", {} records without an id", range.nameless) : "");
+    if (range.ids.empty()) return Fail("there is no id to forget in this range");
+  } else {
+    range.ids = {consumer::StoredId(arguments.id)};
+  }
+  Marks marks(options, range.ids);
+  if (auto taken = TakeMarksBack(marks, forgotten); !taken) return taken;
+  const auto ledger = LedgerView::Of(options);
+  if (ledger != nullptr) {
+    if (auto deleted = DeleteRows(*ledger, range.ids, forgotten); !deleted) return deleted;
+  }
+  fmt::print(
+      "{} DONE mark{} taken back on all {} lock nodes, {}\n", forgotten.marks,
+      forgotten.marks == 1 ? "" : "s", marks.nodes(),
+      ledger == nullptr
+          ? fmt::format("no ledger (the output is {})", OutputName(options.output))
+          : fmt::format("{} ledger row{} deleted", forgotten.rows, forgotten.rows == 1 ? "" : "s"));
+  PrintWhatNext(options, forgotten.position);
+  return {};
+}
+
+// What is wrong with the command line; empty: nothing.
+std::string Wrong(const ForgetArguments& arguments) {
+  const bool range = arguments.partition && arguments.from && arguments.to;
+  const bool any =
+      !arguments.topic.empty() || arguments.partition || arguments.from || arguments.to;
+  if (arguments.id.empty() ? arguments.topic.empty() || !range : any) {
+    return "forget: name the records, either by --id ID or by --topic T --partition P --from O "
+           "--to O";
+  }
+  if (range && *arguments.from > *arguments.to) return "forget: --from is after --to";
+  return "";
+}
+
+int Forget(const ForgetArguments& arguments) {
+  if (const std::string wrong = Wrong(arguments); !wrong.empty()) {
+    PrintError(wrong);
+    return kUsage;
+  }
+  const auto pipelines = LoadPipelines({arguments.file});
+  if (!pipelines) return kUsage;
+  const PipelineOptions& options = pipelines->front();
+  const auto& topics = options.kafka.topics;
+  if (!arguments.topic.empty() &&
+      std::find(topics.begin(), topics.end(), arguments.topic) == topics.end()) {
+    PrintError(fmt::format("pipeline {} does not read topic {}; it reads {}", options.name,
+                           arguments.topic, fmt::join(topics, ", ")));
+    return kUsage;
+  }
+  const auto done = Carry(options, arguments);
+  if (done) return kOk;
+  std::fflush(stdout);
+  PrintError(done.error().Line());
+  return kFailed;
+}
+
+}  // namespace
+
+void AddForget(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<ForgetArguments>();
+  CLI::App* command = app.add_subcommand(
+      "forget", "take back that records are done, so that they are processed again");
+  command->footer(
+      "First their DONE marks on every lock node (all must answer), then their ledger rows. "
+      "Refused\n"
+      "while a worker holds one of them. What they did to the output stays; the group's offset "
+      "does\n"
+      "not move by itself (how to move it is told at the end).");
+  command->add_option("FILE", arguments->file, "the pipeline file")->required();
+  command->add_option("--id", arguments->id, "one record's id, or");
+  command->add_option("--topic", arguments->topic, "a topic that the pipeline reads,");
+  command->add_option("--partition", arguments->partition, "one partition of it,")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--from", arguments->from, "from this offset")->check(CLI::NonNegativeNumber);
+  command->add_option("--to", arguments->to, "to this one, which is included")
+      ->check(CLI::NonNegativeNumber);
+  command->callback([&run, arguments] { run = [arguments] { return Forget(*arguments); }; });
+}
+
+}  // namespace fencepost::cli

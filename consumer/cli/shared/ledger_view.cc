@@ -1,0 +1,118 @@
+#include "consumer/cli/shared/ledger_view.h"
+
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fencepost::cli {
+
+using consumer::Finality;
+using consumer::Millis;
+using consumer::Output;
+using consumer::OutputError;
+using consumer::PipelineOptions;
+using consumer::PostgresOptions;
+using consumer::SqliteOptions;
+
+namespace {
+
+constexpr const char* kWorker = "fencepost-cli";
+
+std::unique_ptr<Output> MakeLedgerOutput(const PipelineOptions& options) {
+  if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
+    return consumer::MakePostgresOutput(*postgres, options.name, kWorker);
+  }
+  return consumer::MakeSqliteOutput(std::get<SqliteOptions>(options.output), options.name, kWorker);
+}
+
+// Interrupts the output when the limit is over before this object goes.
+class Limit {
+ public:
+  Limit(Output& output, Millis limit)
+      : thread_([this, &output, limit] {
+          std::unique_lock lock(mutex_);
+          if (changed_.wait_for(lock, limit, [this] { return ended_; })) return;
+          over_ = true;
+          output.Interrupt();
+        }) {}
+  ~Limit() { End(); }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+
+  // Whether the limit was over first.
+  bool End() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    return over_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;  // guarded by mutex_
+  bool over_ = false;   // guarded by mutex_; read after the thread's end
+  std::thread thread_;
+};
+
+template <typename Answer>
+tl::expected<Answer, Error> Within(Output& output, Millis limit, auto ask) {
+  Limit timer(output, limit);
+  tl::expected<Answer, OutputError> answer = ask();
+  const bool over = timer.End();
+  if (answer) return std::move(*answer);
+  Error error = answer.error().error;
+  if (over) error.what = fmt::format("no answer within {} s", limit.count() / 1000);
+  // What the output says to do is meant for a worker, whose batches wait.
+  error.hint.clear();
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace
+
+LedgerView::LedgerView(const PipelineOptions& options)
+    : sqlite_path_(std::holds_alternative<SqliteOptions>(options.output)
+                       ? std::get<SqliteOptions>(options.output).path
+                       : ""),
+      output_(MakeLedgerOutput(options)) {}
+
+std::unique_ptr<LedgerView> LedgerView::Of(const PipelineOptions& options) {
+  if (FinalityOf(options.output) != Finality::kLedger) return nullptr;
+  return std::unique_ptr<LedgerView>(new LedgerView(options));
+}
+
+// To look must not create a database.
+std::optional<Error> LedgerView::Missing() const {
+  std::error_code ignored;
+  if (sqlite_path_.empty() || std::filesystem::exists(sqlite_path_, ignored)) return std::nullopt;
+  return Error{"output_missing", "there is no such file", sqlite_path_, ""};
+}
+
+tl::expected<LedgerView::Rows, Error> LedgerView::Lookup(const std::vector<std::string>& ids,
+                                                         Millis limit) {
+  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
+  return Within<Rows>(*output_, limit, [&] { return output_->Lookup(ids); });
+}
+
+tl::expected<std::size_t, Error> LedgerView::Forget(const std::vector<std::string>& ids,
+                                                    Millis limit) {
+  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
+  return Within<std::size_t>(*output_, limit, [&] { return output_->Forget(ids); });
+}
+
+std::string_view OutputName(const consumer::OutputOptions& output) {
+  if (std::holds_alternative<PostgresOptions>(output)) return "PostgreSQL";
+  if (std::holds_alternative<SqliteOptions>(output)) return "SQLite";
+  if (std::holds_alternative<consumer::KafkaOutputOptions>(output)) return "Kafka";
+  if (std::holds_alternative<consumer::FileOptions>(output)) return "a file";
+  return "standard output";
+}
+
+}  // namespace fencepost::cli

@@ -1,0 +1,42 @@
+// The ledger of a pipeline as a command sees it: rows looked up and deleted, no effects written.
+// One thread; every call blocks, and ends within its limit.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/options.h"
+#include "consumer/outputs/output.h"
+#include "locking/error.h"
+
+namespace fencepost::cli {
+
+class LedgerView {
+ public:
+  // nullptr: this output has no ledger (kafka, file, stdout).
+  static std::unique_ptr<LedgerView> Of(const consumer::PipelineOptions& options);
+
+  using Rows = std::vector<std::optional<consumer::LedgerEntry>>;
+  // In the order of the ids (as stored). Error: the database cannot be asked, and why. After a
+  // failure every further call fails too.
+  tl::expected<Rows, Error> Lookup(const std::vector<std::string>& ids, consumer::Millis limit);
+  // How many rows there were.
+  tl::expected<std::size_t, Error> Forget(const std::vector<std::string>& ids,
+                                          consumer::Millis limit);
+
+ private:
+  explicit LedgerView(const consumer::PipelineOptions& options);
+  [[nodiscard]] std::optional<Error> Missing() const;
+
+  const std::string sqlite_path_;  // empty: not SQLite
+  std::unique_ptr<consumer::Output> output_;
+};
+
+// "PostgreSQL", "SQLite", "Kafka", "a file", "standard output".
+std::string_view OutputName(const consumer::OutputOptions& output);
+
+}  // namespace fencepost::cli

@@ -1,0 +1,31 @@
+// Moments and spans as people write and read them on the command line. Values; any thread.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+#include "locking/core/types.h"
+
+namespace fencepost::cli {
+
+using locking::Millis;
+using locking::WallTime;
+
+// RFC 3339 ("2026-11-03T10:00:00Z", "2026-11-03T10:00:00.5+01:00"; a date alone is its midnight,
+// UTC), or an age, counted back from `now` ("90s", "2h", "7d"). Error: a predicate, one line.
+tl::expected<WallTime, std::string> ParseMoment(std::string_view text, WallTime now);
+// RFC 3339 alone.
+std::optional<WallTime> ParseRfc3339(std::string_view text);
+
+// "2026-11-03T10:00:00.000Z".
+std::string MomentText(WallTime moment);
+// The two largest units: "2 h 5 min", "3 d 4 h", "12 s"; below a second "350 ms".
+std::string SpanText(Millis span);
+// "12 s ago", or "in 3 s" where the clocks disagree.
+std::string AgeText(WallTime moment, WallTime now);
+
+}  // namespace fencepost::cli

@@ -1,0 +1,50 @@
+#include "consumer/cli/shared/pipelines.h"
+
+#include <cstdio>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "consumer/handlers/runner.h"
+
+namespace fencepost::cli {
+
+config::LoadResult LoadFile(const std::string& file) {
+  config::LoadResult loaded = config::Load(file, config::Environment::Process());
+  if (!loaded.options) return loaded;
+  const consumer::HandlerOptions& handler = loaded.options->handler;
+  if (!std::holds_alternative<consumer::JqHandlerOptions>(handler.kind)) return loaded;
+  const auto checked = consumer::CheckHandler(handler);
+  if (checked) return loaded;
+  config::Findings findings(file);
+  findings.Error(loaded.jq_at, "jq",
+                 fmt::format("{}: {}", checked.error().where, checked.error().what));
+  for (config::Finding& finding : findings.Take()) loaded.findings.push_back(std::move(finding));
+  loaded.options.reset();
+  loaded.tests.clear();
+  return loaded;
+}
+
+std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
+    const std::vector<std::string>& files) {
+  std::vector<config::LoadResult> loaded;
+  bool good = true;
+  const auto print = [&good](const std::vector<config::Finding>& findings) {
+    for (const config::Finding& finding : findings) {
+      std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
+    }
+    good = good && !config::HasErrors(findings);
+  };
+  for (const std::string& file : files) {
+    loaded.push_back(LoadFile(file));
+    print(loaded.back().findings);
+  }
+  print(config::CheckTogether(loaded));
+  if (!good) return std::nullopt;
+  std::vector<consumer::PipelineOptions> pipelines;
+  for (config::LoadResult& result : loaded) pipelines.push_back(std::move(*result.options));
+  return pipelines;
+}
+
+}  // namespace fencepost::cli

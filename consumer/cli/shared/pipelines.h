@@ -1,0 +1,22 @@
+// Loading the files named on the command line, the same for every command that takes FILE.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/loader.h"
+#include "consumer/options.h"
+
+namespace fencepost::cli {
+
+// A file as config loads it, its jq program compiled as well: where that fails there is a finding,
+// and no options.
+config::LoadResult LoadFile(const std::string& file);
+
+// The checked pipelines, or nothing: then every finding was printed to stderr (exit 2). Warnings
+// are printed too.
+std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
+    const std::vector<std::string>& files);
+
+}  // namespace fencepost::cli

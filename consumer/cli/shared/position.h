@@ -1,0 +1,23 @@
+// Where a record stands. A value; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "consumer/record.h"
+
+namespace fencepost::cli {
+
+struct Position {
+  consumer::TopicPartition where;
+  consumer::Offset offset = 0;
+  bool operator==(const Position&) const = default;
+  [[nodiscard]] std::string Text() const { return SourceText(where, offset); }
+};
+
+// "topic/partition/offset", as in a ledger row's source; what stands before it ("CLUSTER/…", in an
+// id by position) is left out. Nothing where it is not of that form.
+std::optional<Position> ParsePosition(std::string_view text);
+
+}  // namespace fencepost::cli

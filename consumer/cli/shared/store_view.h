@@ -1,0 +1,52 @@
+// The lock store as a command sees it: one client, for a while, on the calling thread. Asks single
+// questions (how does this name stand? forget it), takes no locks.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "consumer/cli/shared/lock_nodes.h"
+#include "locking/core/lock_core.h"
+#include "locking/redis/engine.h"
+
+namespace fencepost::cli {
+
+class StoreView {
+ public:
+  StoreView(const LockNodes& nodes, locking::StoreCreation creation);
+  StoreView(const StoreView&) = delete;
+  StoreView& operator=(const StoreView&) = delete;
+
+  // Until `enough`, or the limit; true if enough.
+  bool WatchUntil(const std::function<bool()>& enough, locking::Millis limit);
+  // Until every node has answered once, or the limit.
+  bool Connect(locking::Millis limit);
+  // One answer a node and name (whole keys, fencepost:{PIPELINE}:ID); kConnection where a node
+  // cannot be asked.
+  std::vector<locking::NodeReplies> Ask(locking::OpKind kind, const std::vector<std::string>& names,
+                                        locking::Millis limit);
+
+  [[nodiscard]] const locking::Store& store() const { return core_.store(); }
+  [[nodiscard]] locking::NodeStatus Status(int node) const {
+    return core_.store().Status(node, locking::ReadClocks());
+  }
+  [[nodiscard]] int size() const { return static_cast<int>(nodes_.redis.nodes.size()); }
+  [[nodiscard]] const std::string& Address(int node) const {
+    return nodes_.redis.nodes[static_cast<std::size_t>(node)];
+  }
+
+ private:
+  void Take();
+
+  const LockNodes nodes_;
+  asio::io_context io_{1};
+  locking::LockCore core_;
+  locking::RedisEngine engine_;
+  std::vector<locking::NodeReplies> answers_;
+  std::size_t answered_ = 0;
+};
+
+}  // namespace fencepost::cli

@@ -1,0 +1,296 @@
+// The way of a record through the handler: looked up in the ledger, its turn, handled, tried again;
+// and the way of one that cannot be processed to the dead letters. Successful ones go on in
+// flow_writing.cc.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/flow/flow.h"
+#include "consumer/flow/partition.h"
+#include "consumer/outputs/ledger.h"
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+
+using locking::Phase;
+
+namespace {
+
+constexpr std::size_t kLookupBatch = 500;
+constexpr std::size_t kLookupsOut = 2;
+
+// Draws the wait after this many failures.
+Millis Backoff(const RetryOptions& retry, int failures, std::uint64_t random) {
+  const double grown =
+      static_cast<double>(retry.initial.count()) * std::pow(retry.multiplier, failures - 1);
+  const double most = std::min(static_cast<double>(retry.max.count()), grown);
+  const double share =
+      retry.jitter == Jitter::kFull ? static_cast<double>(random >> 11) * 0x1p-53 : 1.0;
+  return Millis(static_cast<std::int64_t>(most * share));
+}
+
+}  // namespace
+
+// --- looked up ---------------------------------------------------------------------------------
+
+void Flow::AskLedger(InFlight& in) {
+  in.stage = Stage::kLookup;
+  lookups_.push_back(EntryOf(in, Instant()));
+}
+
+void Flow::SendLookups() {
+  while (!lookups_.empty() && lookups_out_ < kLookupsOut) {
+    auto batch = std::make_unique<LookupBatch>();
+    while (!lookups_.empty() && batch->ids.size() < kLookupBatch) {
+      const Entry entry = lookups_.front();
+      lookups_.pop_front();
+      InFlight& in = *entry.record;
+      if (in.stage != Stage::kLookup || in.ticket != entry.ticket) continue;
+      batch->references.push_back(in.Reference());
+      batch->ids.push_back(in.identity.id);
+    }
+    if (batch->ids.empty()) continue;
+    ++lookups_out_;
+    actions_.lookups.push_back(std::move(batch));
+  }
+}
+
+void Flow::OnLookedUp(const LookupBatch& batch,
+                      const std::vector<std::optional<LedgerEntry>>& entries, Now now) {
+  FENCEPOST_CHECK(entries.size() == batch.ids.size(), "one answer an id");
+  --lookups_out_;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    InFlight* in = FindReference(batch.references[i]);
+    if (in != nullptr && in->stage == Stage::kLookup) OnLookup(*in, entries[i], now);
+  }
+  Step(now);
+}
+
+void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now now) {
+  if (entry) {
+    const std::string source = SourceText(*in.where, in.record.offset);
+    const WriteItem item{.record = &in.record,
+                         .where = in.where,
+                         .record_id = in.identity.id,
+                         .token = in.token,
+                         .crc = in.identity.crc};
+    const WriteOutcome stands = Classify({.token = entry->token.value(),
+                                          .source = entry->source,
+                                          .content_crc = static_cast<std::int64_t>(entry->crc)},
+                                         item, source);
+    if (stands.result == WriteResult::kIdConflict) return OnConflict(in, stands.detail, now);
+    in.letter.reset();
+    return OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
+  }
+  if (in.letter != nullptr) return Publish(in, now);
+  if (in.handled) {
+    in.stage = Stage::kHandled;
+    return PassOn(in, now);
+  }
+  WaitForTurn(in);
+}
+
+// --- handled -----------------------------------------------------------------------------------
+
+void Flow::WaitForTurn(InFlight& in) {
+  in.stage = Stage::kWaiting;
+  waiting_.push_back(EntryOf(in, Instant()));
+}
+
+void Flow::StartCalls(Now now) {
+  while (!waiting_.empty() && calls_.size() < options_.concurrency) {
+    const Entry entry = waiting_.front();
+    waiting_.pop_front();
+    InFlight& in = *entry.record;
+    if (in.stage != Stage::kWaiting || in.ticket != entry.ticket) continue;
+    if (in.call != 0) continue;  // its former call is still out (Proceed)
+    // Calls of one chain never overlap where they may have effects. PassOn or LeaveChain queues it.
+    const bool early = in.chain_before != nullptr && !Handled(*in.chain_before);
+    if (early && options_.handler.outside()) continue;
+    if (!LeaseStands(in, now)) {
+      in.stage = Stage::kGranted;  // kLost is on its way
+      continue;
+    }
+    in.stage = Stage::kHandling;
+    in.call = next_call_++;
+    ++in.attempts;
+    calls_.emplace(in.call, in.index);
+    if (in.leased) locks_->SetPhase(in.lock, Phase::kHandling);
+    actions_.calls.push_back({.id = in.call,
+                              .record = in.record,
+                              .where = *in.where,
+                              .record_id = in.identity.id,
+                              .token = in.token.value(),
+                              .attempt = in.attempts,
+                              .timeout = options_.handler_timeout});
+  }
+}
+
+// It is still answered, and until then the record has no other call, nor has its order chain. As
+// an attempt it does not count: the record is not to blame.
+void Flow::CancelCall(InFlight& in) {
+  if (in.stage != Stage::kHandling || in.call == 0) return;
+  actions_.cancels.push_back(in.call);
+  --in.attempts;
+}
+
+void Flow::OnHandled(HandlerAnswer answer, Now now) {
+  const auto call = calls_.find(answer.id);
+  FENCEPOST_CHECK(call != calls_.end(), "an answer to no call");
+  InFlight& in = pool_[call->second];
+  calls_.erase(call);
+  if (in.call == answer.id) {  // else the record has gone, and its place has another
+    in.call = 0;
+    if (in.stage == Stage::kWaiting) {
+      Proceed(in, now);
+    } else if (in.stage == Stage::kHandling && !LeaseStands(in, now)) {
+      in.stage = Stage::kGranted;  // kLost is on its way; what it answered does not count
+      --in.attempts;
+    } else if (in.stage == Stage::kHandling) {
+      if (answer.result) {
+        in.values = std::move(*answer.result);
+        in.handled = true;
+        in.stage = Stage::kHandled;
+        PassOn(in, now);
+      } else {
+        OnFailed(in, std::move(answer.result.error()), now);
+      }
+    }
+  }
+  Step(now);
+}
+
+void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
+  ++in.failures;
+  const bool again = !failure.reached || (in.attempts < options_.retry.attempts &&
+                                          MayRetry(options_.handler, options_.retry, failure));
+  observer_->OnNote(
+      locking::Severity::kWarn, "handler_failed",
+      fmt::format("{}: attempt {} of {}: {}: {}{}", SourceText(*in.where, in.record.offset),
+                  in.attempts, options_.retry.attempts, failure.error_class, failure.text,
+                  !again            ? "; not tried again"
+                  : failure.reached ? ""
+                                    : "; waiting for it to come back"));
+  if (!again) {
+    const auto reason = failure.error_class == "timeout"      ? DeadLetterReason::kTimeout
+                        : failure.error_class == "bad_record" ? DeadLetterReason::kBadRecord
+                                                              : DeadLetterReason::kHandler;
+    return Refuse(in, reason, std::move(failure.error_class), std::move(failure.text), now);
+  }
+  if (!failure.reached) --in.attempts;  // it says nothing about the record
+  observer_->OnRetry(RetryStage::kHandler);
+  if (static_cast<Partition*>(in.partition)->revoking) {  // the next owner tries again
+    BackToQueue(in, now);
+    return GiveBackBehind(in, now);
+  }
+  in.stage = Stage::kRetrying;
+  const Millis drawn = Backoff(options_.retry, in.failures, random_());
+  const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
+  timers_.push(EntryOf(in, now.boot + wait));
+}
+
+// --- dead letters ------------------------------------------------------------------------------
+
+void Flow::OnConflict(InFlight& in, const std::string& detail, Now now) {
+  observer_->OnIdConflict();
+  const bool position = options_.record_id.kind == Selector::Kind::kPosition;
+  if (options_.on_id_conflict == OnBad::kSkip && !position) {
+    return OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
+  }
+  const std::string text = "the id was processed with other content: " + detail;
+  if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
+    return Refuse(in, DeadLetterReason::kIdConflict, "id_conflict", text, now);
+  }
+  Block(in,
+        {"id_conflict", text, "",
+         position ? "was the topic recreated? then use another pipeline name"
+                  : "mend the producer, or set on_id_conflict"},
+        now);
+}
+
+// The record cannot be processed: a dead letter, where there is a topic for them; else the end.
+void Flow::Refuse(InFlight& in, DeadLetterReason reason, std::string error_class, std::string text,
+                  Now now) {
+  const bool bad = reason == DeadLetterReason::kBadRecord || reason == DeadLetterReason::kOutput;
+  if (!options_.dead_letters || (bad && options_.on_bad_record != OnBad::kDeadLetter)) {
+    const char* hint = bad ? "mend the producer, the columns or the table, give dead_letter, or "
+                             "move the group's offset past it"
+                           : "mend what the handler calls, give dead_letter, or move the group's "
+                             "offset past it";
+    return Block(in, {bad ? "bad_record" : "handler_failed", std::move(text), "", hint}, now);
+  }
+  in.letter = std::make_unique<DeadLetter>();
+  *in.letter = {.id = 0,
+                .record = in.record,
+                .where = *in.where,
+                .record_id = in.identity.id,
+                .reason = reason,
+                .error = std::move(text),
+                .error_class = std::move(error_class),
+                .attempts = in.attempts,
+                .failed_at = now.wall.time_since_epoch()};
+  const bool first = in.chain_before == nullptr || Secured(in.chain_before->stage);
+  if (in.stage == Stage::kQueued) {  // it never was secured (no id)
+    TryLock(in, now);
+  } else if (first && LeaseStands(in, now)) {
+    Bury(in, now);
+  } else {
+    BackToQueue(in, now);
+    GiveBackBehind(in, now);
+    if (TryLock(in, now)) LockAhead(in, now);
+  }
+}
+
+// A Kafka output takes it into its transaction. Else the ledger is asked once more whether the
+// effect stands after all (a conflict knows what stands there), and then it is published.
+void Flow::Bury(InFlight& in, Now now) {
+  ++in.ticket;
+  if (options_.finality == Finality::kTransaction) {
+    in.stage = Stage::kHandled;
+    return PassOn(in, now);
+  }
+  const bool ask = options_.finality == Finality::kLedger && !in.nameless &&
+                   in.letter->reason != DeadLetterReason::kIdConflict;
+  if (ask) return AskLedger(in);
+  Publish(in, now);
+}
+
+void Flow::Publish(InFlight& in, Now now) {
+  if (!LeaseStands(in, now)) {
+    in.stage = Stage::kGranted;  // kLost is on its way
+    return;
+  }
+  in.stage = Stage::kDying;
+  if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
+  DeadLetter letter = *in.letter;
+  letter.id = in.Reference();
+  actions_.dead_letters.push_back(std::move(letter));
+}
+
+// Acknowledged: the lock is released, without a DONE mark and without a ledger row.
+void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
+  for (const std::uint64_t id : ids) {
+    InFlight* in = FindReference(id);
+    if (in != nullptr && in->stage == Stage::kDying) Buried(*in, now);
+  }
+  observer_->OnProgress(now.wall.time_since_epoch());
+  Step(now);
+}
+
+void Flow::Buried(InFlight& in, Now now) {
+  observer_->OnDeadLetter(in.letter->reason);
+  observer_->OnProcessed(ProcessedResult::kDeadLettered, 1);
+  if (in.leased) locks_->Release(in.lock, now);
+  in.leased = in.lease_lost = false;
+  in.lock = {};
+  Finish(in, now);
+}
+
+void Flow::OnDeadLetterState(bool up, Now now) {
+  dead_letters_up_ = up;
+  Regulate(now);
+}
+
+}  // namespace fencepost::consumer

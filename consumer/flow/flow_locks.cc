@@ -1,0 +1,206 @@
+// The way of a record through the lock: asked for, leased, heard to be DONE, lost; and one worker
+// per id among the records here. It goes on in flow.cc (Secure).
+#include <utility>
+
+#include "consumer/flow/flow.h"
+#include "consumer/flow/partition.h"
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+
+using locking::AcquireSpec;
+using locking::LockEvent;
+
+namespace {
+
+// Its lease may come within a round trip: those behind it may be locked along with it.
+bool Promising(const InFlight& record) {
+  return record.stage == Stage::kGranted ||
+         (record.stage == Stage::kLocking && !record.round_failed);
+}
+
+}  // namespace
+
+// Starts to lock a queued record, if everything before it in its chain is leased or about to be.
+bool Flow::TryLock(InFlight& in, Now now) {
+  if (in.stage != Stage::kQueued || !taking_) return false;
+  if (static_cast<Partition*>(in.partition)->revoking) return false;
+  const InFlight* before = in.chain_before;
+  const bool secured = before == nullptr || Secured(before->stage);
+  if (!secured && !Promising(*before)) return false;
+  if (in.nameless) {  // nothing to lock: it only waits for its place
+    in.stage = Stage::kGranted;
+    if (secured) Proceed(in, now);
+    return true;
+  }
+  const auto owner = owners_.find(in.identity.id);
+  if (owner != owners_.end()) {
+    InFlight* last = owner->second;
+    while (last->twin_after != nullptr) last = last->twin_after;
+    last->twin_after = &in;
+    in.stage = Stage::kTwin;
+    return false;
+  }
+  TakeOwnership(in);
+  in.stage = Stage::kLocking;
+  in.round_failed = false;
+  scratch_ = LockName(options_.pipeline, in.identity.id);
+  in.lock = locks_->Acquire(
+      AcquireSpec{.name = scratch_, .cookie = in.index + 1, .wait = options_.lock_wait}, now);
+  return true;
+}
+
+// After `first` was locked or secured: those behind it, as far as they wait for just that.
+void Flow::LockAhead(InFlight& first, Now now) {
+  for (InFlight* next = first.chain_after; next != nullptr; next = next->chain_after) {
+    if (!TryLock(*next, now)) return;
+  }
+}
+
+void Flow::OnLockEvents(Now now) {
+  std::vector<LockEvent> events;
+  while (!locks_->events().empty()) {
+    events.clear();
+    events.swap(locks_->events());
+    for (const LockEvent& event : events) {
+      if (event.cookie == 0 || event.cookie > pool_.size()) continue;
+      InFlight& in = pool_[event.cookie - 1];
+      if (in.stage == Stage::kUnused || in.lock != event.lock) continue;
+      OnLockEvent(in, event, now);
+    }
+  }
+  Step(now);
+}
+
+void Flow::OnLockEvent(InFlight& in, const LockEvent& event, Now now) {
+  switch (event.kind) {
+    case LockEvent::Kind::kLeased:
+      in.leased = true;
+      in.token = event.token;
+      Secure(in, now);
+      break;
+    case LockEvent::Kind::kDone:
+      OnHinted(in, event, now);
+      break;
+    case LockEvent::Kind::kRoundFailed:
+      OnRoundFailed(in, now);
+      break;
+    case LockEvent::Kind::kGaveUp:
+      OnGaveUp(in, now);
+      break;
+    case LockEvent::Kind::kLost:
+      OnLost(in, now);
+      break;
+    case LockEvent::Kind::kCompleted:
+      if (in.stage == Stage::kMarking) OnMarked(in, event.majority, now);
+      break;
+    case LockEvent::Kind::kReleased:
+    case LockEvent::Kind::kAnswered:
+      break;
+  }
+}
+
+// The name is DONE. With a ledger that is only a hint: the record goes on without a lease, under a
+// fresh token, and the ledger decides whether it had been. Without one it is the truth.
+void Flow::OnHinted(InFlight& in, const LockEvent& event, Now now) {
+  const bool ledger = options_.finality == Finality::kLedger;
+  CancelCall(in);
+  in.leased = false;
+  in.hinted = true;
+  in.lock = {};
+  in.token = ledger ? locks_->IssueToken(now) : event.token;
+  in.done_crc = event.crc;
+  in.done_rest = event.rest;
+  if (Pinned(in.stage)) return;
+  if (!Secured(in.stage)) return Secure(in, now);
+  if (ledger && (in.stage == Stage::kReady || in.stage == Stage::kLookup)) return;
+  ++in.ticket;
+  Proceed(in, now);
+}
+
+void Flow::OnRoundFailed(InFlight& in, Now now) {
+  observer_->OnRetry(RetryStage::kLock);
+  if (in.round_failed) return;
+  in.round_failed = true;
+  GiveBackBehind(in, now);
+}
+
+// Parked: the wait ran out. It is tried again, and again, for as long as the partition is ours.
+void Flow::OnGaveUp(InFlight& in, Now now) {
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
+  if (TryLock(in, now)) in.round_failed = true;  // nothing behind it may be locked meanwhile
+}
+
+void Flow::OnLost(InFlight& in, Now now) {
+  in.leased = false;
+  in.lock = {};
+  if (Pinned(in.stage)) {
+    in.lease_lost = true;  // the ledger, or the marks, decide
+    return;
+  }
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
+  if (TryLock(in, now)) LockAhead(in, now);
+}
+
+// Not leased, not asking, not the owner of its id; its handler call, if one is out, is cancelled.
+void Flow::BackToQueue(InFlight& in, Now now) {
+  CancelCall(in);
+  if (in.leased) {
+    locks_->Release(in.lock, now);
+  } else if (in.stage == Stage::kLocking) {
+    locks_->Cancel(in.lock, now);
+  }
+  in.lock = {};
+  in.leased = in.hinted = in.round_failed = in.lease_lost = false;
+  ++in.ticket;
+  in.stage = Stage::kQueued;
+  LeaveOwnership(in, now);
+}
+
+// Everything behind `in` that holds or asks for a lease gives it back (invariant: prefix). What is
+// in others' hands ends without waiting for any lock.
+void Flow::GiveBackBehind(InFlight& in, Now now) {
+  for (InFlight* next = in.chain_after; next != nullptr; next = next->chain_after) {
+    if (Pinned(next->stage)) continue;
+    if (next->stage < Stage::kLocking || next->stage > Stage::kReady) return;
+    BackToQueue(*next, now);
+  }
+}
+
+bool Flow::LeaseStands(const InFlight& in, Now now) const {
+  return in.hinted || in.nameless || (in.leased && locks_->Valid(in.lock, now));
+}
+
+// --- one worker per id ------------------------------------------------------------------------
+
+void Flow::TakeOwnership(InFlight& in) {
+  in.owner = true;
+  owners_.emplace(in.identity.id, &in);
+}
+
+// The next record here with the same id takes its turn.
+void Flow::LeaveOwnership(InFlight& in, Now now) {
+  if (!in.owner) return;
+  in.owner = false;
+  owners_.erase(in.identity.id);
+  InFlight* twin = std::exchange(in.twin_after, nullptr);
+  if (twin == nullptr) return;
+  InFlight* others = std::exchange(twin->twin_after, nullptr);
+  twin->stage = Stage::kQueued;
+  if (TryLock(*twin, now)) {
+    twin->twin_after = others;
+    LockAhead(*twin, now);
+    return;
+  }
+  // It may not be locked now: the others must not wait for it.
+  while (others != nullptr) {
+    InFlight* next = std::exchange(others->twin_after, nullptr);
+    others->stage = Stage::kQueued;
+    if (TryLock(*others, now)) LockAhead(*others, now);
+    others = next;
+  }
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,265 @@
+// The way of a record through the output: gathered into a transaction, written, and marked DONE.
+// It ends in flow.cc (Finish).
+#include <algorithm>
+#include <utility>
+
+#include "consumer/flow/flow.h"
+#include "consumer/flow/partition.h"
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+
+using locking::Phase;
+
+namespace {
+
+constexpr Millis kMarkBackoff{50};
+constexpr Millis kMaxMarkBackoff{1000};
+
+}  // namespace
+
+// --- gathered ----------------------------------------------------------------------------------
+
+// Group commit: the first transaction takes what waits; a further one goes out only when it is
+// full. A Kafka transaction is alone, and waits for more until it is full, or its oldest record has
+// waited for `linger`, or no more can come.
+bool Flow::WriteDue(Now now) const {
+  const bool transaction = options_.finality == Finality::kTransaction;
+  if (ready_.empty()) return transaction && offsets_due_ && writes_out_ == 0;
+  if (ready_.size() >= options_.write_batch) return writes_out_ < options_.writes_out;
+  if (writes_out_ > 0) return false;
+  return !transaction || draining_ || !taking_ || Room() == 0 ||
+         now.boot - ready_.front().at >= options_.linger;
+}
+
+void Flow::SendWrites(Now now) {
+  while (WriteDue(now)) {
+    auto batch = std::make_unique<WriteBatch>();
+    FillBatch(*batch, now);
+    if (options_.finality == Finality::kTransaction) FillOffsets(*batch);
+    if (batch->records.empty() && batch->moves.empty()) continue;
+    batch->id = next_write_++;
+    ++writes_out_;
+    actions_.writes.push_back(std::move(batch));
+  }
+}
+
+void Flow::FillBatch(WriteBatch& batch, Now now) {
+  while (!ready_.empty() && batch.records.size() < options_.write_batch) {
+    const Entry entry = ready_.front();
+    ready_.pop_front();
+    InFlight& in = *entry.record;
+    if (in.stage != Stage::kReady || in.ticket != entry.ticket) continue;
+    if (!LeaseStands(in, now)) {
+      // Its own clock ended its lease: kLost is on its way and will queue it again, with those
+      // behind it.
+      in.stage = Stage::kGranted;
+      continue;
+    }
+    const bool follows = in.chain_before == nullptr ||
+                         (Handled(*in.chain_before) && in.chain_before->stage != Stage::kReady);
+    if (!follows) {  // the one before it was, and is not any more
+      in.stage = Stage::kHandled;
+      continue;
+    }
+    in.stage = Stage::kWriting;
+    ++static_cast<Partition*>(in.partition)->writing;
+    if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
+    batch.records.push_back(&in);
+    batch.request.items.push_back({.record = &in.record,
+                                   .where = in.where,
+                                   .record_id = in.identity.id,
+                                   .token = in.token,
+                                   .crc = in.identity.crc,
+                                   .values = in.handled ? &in.values : nullptr,
+                                   .dead_letter = in.letter.get()});
+  }
+}
+
+// How far each partition is finished once this transaction is committed. Within a partition its
+// records are a prefix of what is unfinished (the chain is the partition).
+void Flow::FillOffsets(WriteBatch& batch) {
+  offsets_due_ = false;
+  for (const auto& [index, partition] : partitions_) {
+    Offset next = partition->position;
+    for (const InFlight* in : partition->records) {
+      if (in->stage == Stage::kFinished || in->stage == Stage::kWriting) continue;
+      next = in->record.offset;
+      break;
+    }
+    if (next <= partition->committing) continue;
+    partition->committing = next;
+    batch.request.epoch = partition->epoch;
+    batch.request.offsets.push_back({partition->where, next});
+    batch.moves.push_back({index, partition->epoch, next});
+  }
+  for (const InFlight* in : batch.records) {
+    FENCEPOST_CHECK(in->record.offset < static_cast<Partition*>(in->partition)->committing,
+                    "a transaction holds a record that its offsets do not pass");
+  }
+}
+
+// --- written -----------------------------------------------------------------------------------
+
+void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
+                     Now now) {
+  FENCEPOST_CHECK(outcomes.size() == batch->records.size(), "one outcome a record");
+  --writes_out_;
+  bool written = true;
+  std::vector<InFlight*> again;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    InFlight& in = *batch->records[i];
+    FENCEPOST_CHECK(in.stage == Stage::kWriting,
+                    "an outcome of a record that is not being written");
+    Partition& partition = *static_cast<Partition*>(in.partition);
+    --partition.writing;
+    if (outcomes[i].result >= WriteResult::kBadRecord) written = false;
+    if (partition.gone && !EffectStands(outcomes[i].result)) {
+      if (in.leased) locks_->Release(in.lock, now);
+      in.leased = false;
+      Finish(in, now);  // the next owner's
+    } else if (outcomes[i].result == WriteResult::kNotWritten) {
+      BackToQueue(in, now);
+      again.push_back(&in);
+    } else {
+      OnOutcome(in, outcomes[i], now);
+    }
+  }
+  for (InFlight* in : again) GiveBackBehind(*in, now);
+  for (InFlight* in : again) {
+    if (TryLock(*in, now)) LockAhead(*in, now);
+  }
+  if (!batch->moves.empty()) OnCommitted(batch->moves, written);
+  observer_->OnProgress(now.wall.time_since_epoch());
+  Sweep();
+  Step(now);
+}
+
+void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Now now) {
+  switch (outcome.result) {
+    case WriteResult::kCommitted:
+      if (in.letter != nullptr) return Buried(in, now);
+      return OnEffect(in, now);
+    case WriteResult::kFenced:
+      observer_->OnOutputFencing();
+      break;
+    case WriteResult::kIdConflict:
+      return OnConflict(in, outcome.detail, now);
+    case WriteResult::kBadRecord:
+      return Refuse(
+          in, outcome.refused_by_output ? DeadLetterReason::kOutput : DeadLetterReason::kBadRecord,
+          outcome.refused_by_output ? "output" : "bad_record", outcome.detail, now);
+    default:
+      break;
+  }
+  OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
+}
+
+void Flow::OnEffect(InFlight& in, Now now) {
+  if (in.hinted) observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
+  if (in.record.timestamp) {
+    observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
+  }
+  observer_->OnProcessed(ProcessedResult::kDone, 1);
+  in.effect_done = true;
+  const bool await = options_.finality == Finality::kDoneMark;
+  MarkDone(in, now);
+  // Of a partition that is gone nothing is awaited: its offset does not move any more.
+  if (!await || static_cast<Partition*>(in.partition)->gone) Finish(in, now);
+}
+
+// The effect stands already, by another record with this id or an earlier try of this one.
+void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
+  observer_->OnDedupeSkip(source);
+  observer_->OnProcessed(ProcessedResult::kSkipped, 1);
+  if (options_.finality == Finality::kLedger) {
+    MarkDone(in, now);
+  } else if (in.leased) {
+    locks_->Release(in.lock, now);
+    in.leased = false;
+  }
+  Finish(in, now);
+}
+
+// --- marked ------------------------------------------------------------------------------------
+
+// Only after the effect is known. Sent, not awaited, where something better holds what counts (the
+// ledger, the transaction); without that the offset waits for a majority of marks.
+void Flow::MarkDone(InFlight& in, Now now) {
+  const bool await = options_.finality == Finality::kDoneMark;
+  const locking::LockId lock = in.lock;
+  in.lock = {};
+  // The lease may have ended although its kLost is still to be heard: then it carries no mark.
+  if (in.leased && locks_->ValidUntil(lock) == Instant::min()) {
+    in.leased = false;
+    in.lease_lost = true;
+  }
+  if (in.leased) {
+    locks_->Done(lock, in.identity.crc, options_.remember_done, now);
+    if (await) AwaitMark(in, lock);
+  } else if (in.lease_lost || await) {
+    scratch_ = LockName(options_.pipeline, in.identity.id);
+    const auto mark = locks_->MarkDone({.name = scratch_,
+                                        .cookie = await ? in.index + 1 : 0,
+                                        .token = in.token,
+                                        .crc = in.identity.crc,
+                                        .remember = options_.remember_done,
+                                        .after_loss = in.lease_lost},
+                                       now);
+    if (await) AwaitMark(in, mark);
+  }
+  in.leased = in.lease_lost = false;
+}
+
+void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
+  in.stage = Stage::kMarking;
+  in.lock = mark;
+}
+
+// Without a ledger the mark is the truth: carried to a majority, with the rest of its time, it
+// completes the record.
+void Flow::CompleteHinted(InFlight& in, Now now) {
+  if (in.done_crc != in.identity.crc) {
+    return OnConflict(in, "its DONE mark has another checksum", now);
+  }
+  ++in.ticket;
+  scratch_ = LockName(options_.pipeline, in.identity.id);
+  AwaitMark(in, locks_->MarkDone({.name = scratch_,
+                                  .cookie = in.index + 1,
+                                  .token = in.token,
+                                  .crc = in.done_crc,
+                                  .remember = in.done_rest},
+                                 now));
+}
+
+void Flow::OnMarked(InFlight& in, bool majority, Now now) {
+  in.lock = {};
+  if (!in.effect_done && !majority) {  // the lock tells anew how it stands
+    BackToQueue(in, now);
+    GiveBackBehind(in, now);
+    if (TryLock(in, now)) in.round_failed = true;
+    return;
+  }
+  if (!in.effect_done) {
+    in.hinted = true;
+    return OnSkipped(in, DedupeSource::kLock, now);
+  }
+  if (majority) return Finish(in, now);
+  const auto wait = std::min(kMaxMarkBackoff, kMarkBackoff * (1 << std::min(in.marks++, 5)));
+  timers_.push(EntryOf(in, now.boot + wait));
+}
+
+// The effect stands, but no majority knows it yet.
+void Flow::MarkAgain(InFlight& in, Now now) {
+  observer_->OnRetry(RetryStage::kLock);
+  scratch_ = LockName(options_.pipeline, in.identity.id);
+  in.lock = locks_->MarkDone({.name = scratch_,
+                              .cookie = in.index + 1,
+                              .token = in.token,
+                              .crc = in.identity.crc,
+                              .remember = options_.remember_done,
+                              .fresh = true},
+                             now);
+}
+
+}  // namespace fencepost::consumer

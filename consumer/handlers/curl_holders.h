@@ -1,0 +1,32 @@
+// Owners for libcurl's handles. Nothing here calls more than the matching destructor.
+#pragma once
+
+#include <memory>
+
+#include <curl/curl.h>
+
+namespace fencepost::consumer::curl {
+
+template <auto kDestroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T* object) const {
+    kDestroy(object);
+  }
+};
+
+using Easy = std::unique_ptr<CURL, Destroyer<&curl_easy_cleanup>>;
+using Multi = std::unique_ptr<CURLM, Destroyer<&curl_multi_cleanup>>;  // after its easy handles
+using Url = std::unique_ptr<CURLU, Destroyer<&curl_url_cleanup>>;
+using Text = std::unique_ptr<char, Destroyer<&curl_free>>;
+using List = std::unique_ptr<curl_slist, Destroyer<&curl_slist_free_all>>;
+
+inline void Append(List& list, const char* line) {
+  // On failure (no memory) it returns nullptr and leaves the list as it was.
+  if (curl_slist* longer = curl_slist_append(list.get(), line)) {
+    (void)list.release();
+    list.reset(longer);
+  }
+}
+
+}  // namespace fencepost::consumer::curl

@@ -1,0 +1,151 @@
+#include "consumer/outputs/batch_rows.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+
+BatchRows::BatchRows(RowShape shape, std::string worker)
+    : shape_(std::move(shape)), worker_(std::move(worker)) {}
+
+BatchRows::BatchRows(std::vector<Column> columns, std::string worker)
+    : BatchRows(RowShape{.columns = std::move(columns), .key = {}, .fence = {}},
+                std::move(worker)) {}
+
+tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool must_stand) {
+  const Column& from = shape_.columns[column];
+  const std::size_t at = text_.size();
+  auto found = evaluator_.Append(from.selector, text_);
+  if (!found || (!*found && must_stand)) {
+    return tl::unexpected(fmt::format("{} {} from {}: {}", shape_.statement ? "argument" : "column",
+                                      from.name, from.selector.Text(),
+                                      found ? "a key cannot be null" : found.error()));
+  }
+  cells_.push_back({.at = at, .size = text_.size() - at, .null = !*found});
+  return {};
+}
+
+tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item, const Value& value) {
+  const bool null = !value && !shape_.takes_null;
+  if (null && shape_.on_null_value == OnNull::kSkip) return {};
+  if (null && shape_.on_null_value == OnNull::kBad) {
+    return tl::unexpected<std::string>("the value is null (see on_null_value)");
+  }
+  evaluator_.Begin({.record = item.record,
+                    .where = item.where,
+                    .record_id = item.record_id,
+                    .token = item.token.value(),
+                    .worker = worker_,
+                    .value = &value});
+  rows_.push_back({.first_cell = cells_.size(), .deletes = null});
+  for (std::size_t column = 0; column < shape_.columns.size(); ++column) {
+    const bool key = (null || shape_.updates()) && shape_.IsKey(column);
+    if (null && !key && shape_.fence != column) {
+      cells_.push_back({.at = text_.size(), .size = 0, .null = true});
+      continue;
+    }
+    if (auto done = EvaluateCell(column, key); !done) return done;
+  }
+  return {};
+}
+
+tl::expected<void, std::string> BatchRows::Evaluate(const WriteItem& item) {
+  if (item.values == nullptr) return EvaluateRow(item, item.record->value);
+  std::size_t count = 0;
+  for (const std::optional<std::string>& value : *item.values) {
+    ++count;
+    if (auto done = EvaluateRow(item, value ? Value(*value) : std::nullopt); !done) {
+      if (item.values->size() == 1) return done;
+      return tl::unexpected(
+          fmt::format("value {} of {}: {}", count, item.values->size(), done.error()));
+    }
+  }
+  return {};
+}
+
+void BatchRows::Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes) {
+  FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
+  text_.clear();
+  cells_.clear();
+  rows_.clear();
+  records_.clear();
+  one_row_each_ = true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::size_t first_row = rows_.size();
+    const std::size_t first_cell = cells_.size();
+    const std::size_t begin = text_.size();
+    if (auto done = Evaluate(items[i]); !done) {
+      outcomes[i] = {WriteResult::kBadRecord, std::move(done.error())};
+      text_.resize(begin);
+      cells_.resize(first_cell);
+      rows_.resize(first_row);
+      continue;
+    }
+    const std::size_t rows = rows_.size() - first_row;
+    if (rows != 1 || rows_[first_row].deletes) one_row_each_ = false;
+    const std::size_t source = text_.size();
+    text_ += SourceText(*items[i].where, items[i].record->offset);
+    records_.push_back({.item = &items[i],
+                        .index = i,
+                        .first_row = first_row,
+                        .rows = rows,
+                        .bytes = text_.size() - begin + items[i].record_id.size() +
+                                 64 * std::max<std::size_t>(rows, 1),
+                        .source = {.at = source, .size = text_.size() - source, .null = false}});
+  }
+  Sort();
+}
+
+void BatchRows::Sort() {
+  by_id_.clear();
+  if (!shape_.ordered()) {
+    const auto id = [](const Entry& entry) { return entry.item->record_id; };
+    std::ranges::sort(records_, {}, id);
+    const auto twice = std::ranges::adjacent_find(records_, {}, id);
+    FENCEPOST_CHECK(twice == records_.end(), id(*twice));
+    return;
+  }
+  by_id_.resize(records_.size());
+  std::iota(by_id_.begin(), by_id_.end(), 0);
+  const auto id = [this](std::size_t record) { return item(record).record_id; };
+  std::ranges::sort(by_id_, {}, id);
+  const auto twice = std::ranges::adjacent_find(by_id_, {}, id);
+  FENCEPOST_CHECK(twice == by_id_.end(), id(*twice));
+}
+
+std::optional<std::string_view> BatchRows::cell(std::size_t record, std::size_t column,
+                                                std::size_t row) const {
+  const Span& span = cells_[rows_[records_[record].first_row + row].first_cell + column];
+  if (span.null) return std::nullopt;
+  return View(span);
+}
+
+std::optional<std::size_t> BatchRows::Find(std::string_view record_id, std::size_t begin,
+                                           std::size_t end) const {
+  std::size_t found = 0;
+  if (shape_.ordered()) {
+    const auto id = [this](std::size_t record) { return item(record).record_id; };
+    const auto at = std::ranges::lower_bound(by_id_, record_id, {}, id);
+    if (at == by_id_.end()) return std::nullopt;
+    found = *at;
+  } else {
+    const auto id = [](const Entry& entry) { return entry.item->record_id; };
+    const auto at = std::ranges::lower_bound(records_, record_id, {}, id);
+    found = static_cast<std::size_t>(at - records_.begin());
+  }
+  if (found < begin || found >= end || item(found).record_id != record_id) return std::nullopt;
+  return found;
+}
+
+bool BatchRows::IsText(std::string_view bytes) {
+  return simdjson::validate_utf8(bytes.data(), bytes.size()) &&
+         bytes.find('\0') == std::string_view::npos;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,101 @@
+// The records of one batch with their columns evaluated: one entry a record, which holds its rows
+// (one; or one a value of the handler's, and that may be none). Keeps its memory from batch to
+// batch. No database here; one thread.
+//
+// Where the order of the records does not matter they stand in byte order of their ids, so that
+// every writer takes row locks in the same order and no two deadlock; where it does
+// (RowShape::ordered), they stand in the order of the request, and the SQL sorts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/flow/selector.h"
+#include "consumer/outputs/output.h"
+#include "consumer/outputs/row_rules.h"
+
+namespace fencepost::consumer {
+
+class BatchRows {
+ public:
+  BatchRows(RowShape shape, std::string worker);
+  BatchRows(std::vector<Column> columns, std::string worker);  // without rules
+
+  // Records that a selector or a rule refuses get kBadRecord in `outcomes` (as many as `items`) and
+  // no entry here.
+  void Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes);
+
+  [[nodiscard]] const RowShape& shape() const { return shape_; }
+  [[nodiscard]] std::size_t size() const { return records_.size(); }  // records
+  [[nodiscard]] std::size_t columns() const { return shape_.columns.size(); }
+  [[nodiscard]] const WriteItem& item(std::size_t record) const { return *records_[record].item; }
+  // In `items`.
+  [[nodiscard]] std::size_t index(std::size_t record) const { return records_[record].index; }
+  [[nodiscard]] std::string_view source(std::size_t record) const {
+    return View(records_[record].source);
+  }
+  [[nodiscard]] std::size_t bytes(std::size_t record) const { return records_[record].bytes; }
+
+  // Rows of a record, in the order of its values. One that deletes has cells only for key and
+  // fence.
+  [[nodiscard]] std::size_t rows(std::size_t record) const { return records_[record].rows; }
+  [[nodiscard]] bool deletes(std::size_t record, std::size_t row) const {
+    return rows_[records_[record].first_row + row].deletes;
+  }
+  // nullopt: SQL NULL.
+  [[nodiscard]] std::optional<std::string_view> cell(std::size_t record, std::size_t column,
+                                                     std::size_t row = 0) const;
+  // Each record has one row, and none deletes.
+  [[nodiscard]] bool one_row_each() const { return one_row_each_; }
+
+  // The record of this id, if it is among [begin, end).
+  [[nodiscard]] std::optional<std::size_t> Find(std::string_view record_id, std::size_t begin,
+                                                std::size_t end) const;
+  // Where a selector's text is not valid UTF-8 or holds a NUL, no text column can take it.
+  static bool IsText(std::string_view bytes);
+
+ private:
+  struct Span {
+    std::size_t at = 0;
+    std::size_t size = 0;
+    bool null = false;
+  };
+  struct Row {
+    std::size_t first_cell = 0;
+    bool deletes = false;
+  };
+  struct Entry {
+    const WriteItem* item = nullptr;
+    std::size_t index = 0;
+    std::size_t first_row = 0;
+    std::size_t rows = 0;
+    std::size_t bytes = 0;
+    Span source;
+  };
+  using Value = std::optional<std::string_view>;
+
+  [[nodiscard]] std::string_view View(const Span& span) const {
+    return std::string_view(text_).substr(span.at, span.size);
+  }
+  tl::expected<void, std::string> Evaluate(const WriteItem& item);
+  tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const Value& value);
+  tl::expected<void, std::string> EvaluateCell(std::size_t column, bool must_stand);
+  void Sort();
+
+  RowShape shape_;
+  std::string worker_;
+  Evaluator evaluator_;
+  std::string text_;  // every cell and source, one after the other
+  std::vector<Span> cells_;
+  std::vector<Row> rows_;
+  std::vector<Entry> records_;
+  std::vector<std::size_t> by_id_;  // where records_ are in the order of the request
+  bool one_row_each_ = true;
+};
+
+}  // namespace fencepost::consumer

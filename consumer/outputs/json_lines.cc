@@ -1,0 +1,120 @@
+#include "consumer/outputs/json_lines.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "consumer/flow/json_text.h"
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+// The record as a whole, but its headers.
+std::vector<Column> WholeRecord() {
+  using Kind = Selector::Kind;
+  std::vector<Column> columns;
+  const auto add = [&](const char* name, Kind kind) {
+    columns.push_back({.name = name, .selector = {.kind = kind, .argument = "", .optional = true}});
+  };
+  add("record_id", Kind::kRecordId);
+  add("token", Kind::kToken);
+  add("worker", Kind::kWorker);
+  add("topic", Kind::kTopic);
+  add("partition", Kind::kPartition);
+  add("offset", Kind::kOffset);
+  add("timestamp", Kind::kTimestamp);
+  add("key", Kind::kKey);
+  add("value", Kind::kValue);
+  return columns;
+}
+
+}  // namespace
+
+JsonLines::JsonLines(std::vector<Column> columns, std::string worker)
+    : whole_(columns.empty()),
+      columns_(whole_ ? WholeRecord() : std::move(columns)),
+      worker_(std::move(worker)) {}
+
+void JsonLines::AppendHeaders(const Record& record) {
+  text_ += R"(,"headers":{)";
+  bool first = true;
+  for (auto header = record.headers.begin(); header != record.headers.end(); ++header) {
+    const bool again = std::any_of(header + 1, record.headers.end(), [&](const HeaderView& later) {
+      return later.name == header->name;
+    });
+    if (again) continue;
+    if (!first) text_ += ',';
+    first = false;
+    const std::string_view name = header->name;
+    if (simdjson::validate_utf8(name.data(), name.size())) {
+      AppendJsonString(name, text_);
+    } else {  // a name cannot be an object: its bytes in hex
+      text_ += "\"hex:";
+      for (const char c : name) text_ += fmt::format("{:02x}", static_cast<unsigned char>(c));
+      text_ += '"';
+    }
+    text_ += ':';
+    if (header->value) {
+      AppendJsonBytes(*header->value, text_);
+    } else {
+      text_ += "null";
+    }
+  }
+  text_ += '}';
+}
+
+tl::expected<void, std::string> JsonLines::AppendLine(const WriteItem& item, const Value& value) {
+  evaluator_.Begin({.record = item.record,
+                    .where = item.where,
+                    .record_id = item.record_id,
+                    .token = item.token.value(),
+                    .worker = worker_,
+                    .value = &value});
+  text_ += '{';
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    if (i > 0) text_ += ',';
+    AppendJsonString(column.name, text_);
+    text_ += ':';
+    if (auto done = evaluator_.AppendAsJson(column.selector, text_); !done) {
+      return tl::unexpected(
+          fmt::format("column {} from {}: {}", column.name, column.selector.Text(), done.error()));
+    }
+  }
+  if (whole_) AppendHeaders(*item.record);
+  text_ += "}\n";
+  return {};
+}
+
+tl::expected<void, std::string> JsonLines::Append(const WriteItem& item) {
+  if (item.values == nullptr) return AppendLine(item, item.record->value);
+  std::size_t count = 0;
+  for (const std::optional<std::string>& value : *item.values) {
+    ++count;
+    if (auto done = AppendLine(item, value ? Value(*value) : std::nullopt); !done) {
+      if (item.values->size() == 1) return done;
+      return tl::unexpected(
+          fmt::format("value {} of {}: {}", count, item.values->size(), done.error()));
+    }
+  }
+  return {};
+}
+
+const std::string& JsonLines::Fill(const std::vector<WriteItem>& items,
+                                   std::vector<WriteOutcome>& outcomes) {
+  FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
+  text_.clear();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::size_t begin = text_.size();
+    if (auto done = Append(items[i]); !done) {
+      text_.resize(begin);
+      outcomes[i] = {WriteResult::kBadRecord, std::move(done.error())};
+    }
+  }
+  return text_;
+}
+
+}  // namespace fencepost::consumer

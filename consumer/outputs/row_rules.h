@@ -1,0 +1,47 @@
+// What the pipeline file says of rows (columns, key, fence, conflicts, tombstones), looked at as a
+// whole and checked as far as that goes without a database. Values; any thread.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/options.h"
+
+namespace fencepost::consumer {
+
+struct RowShape {
+  std::vector<Column> columns;   // the options', and the fence column where it is not among them
+  std::vector<std::size_t> key;  // by place in `columns`
+  std::optional<std::size_t> fence;  // likewise
+  OnConflict on_conflict = OnConflict::kError;
+  OnNull on_null_value = OnNull::kBad;
+  bool statement = false;   // the columns are the arguments $1… of a statement
+  bool takes_null = false;  // a null value is for the selectors to judge, not for on_null_value
+
+  [[nodiscard]] bool deletes() const { return on_null_value == OnNull::kDelete; }
+  [[nodiscard]] bool updates() const { return on_conflict == OnConflict::kUpdate; }
+  [[nodiscard]] bool IsKey(std::size_t column) const;
+  // What becomes of a row depends on which of the batch's records comes first.
+  [[nodiscard]] bool ordered() const {
+    return on_conflict != OnConflict::kError || deletes() || statement;
+  }
+};
+
+struct RowProblem {
+  std::string what, hint;
+};
+
+// on_null_value: bad leaves a tombstone to the selectors where a column is `value?`, which says
+// that null is fine there.
+tl::expected<RowShape, RowProblem> ShapeOfRows(const std::vector<Column>& columns,
+                                               const RowRules& rules);
+RowShape ShapeOfStatement(const std::vector<Selector>& args);
+
+// Its text is that of a number, whatever the record.
+bool IsNumber(const Selector& selector);
+
+}  // namespace fencepost::consumer

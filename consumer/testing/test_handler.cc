@@ -1,0 +1,105 @@
+#include "consumer/testing/test_handler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/handlers/http_answer.h"
+#include "consumer/handlers/retry_after.h"
+
+namespace fencepost::consumer {
+namespace {
+
+bool SameName(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+}  // namespace
+
+TestHandler::TestHandler(const PipelineOptions& options, std::vector<HttpStub> stubs,
+                         ConsumerObserver* observer)
+    : options_(options.handler), timeout_(options.processing.timeout), stubs_(std::move(stubs)) {
+  if (!options_.any() || std::holds_alternative<HttpHandlerOptions>(options_.kind)) return;
+  runner_ = MakeHandlerRunner(options_, options.name, 1, observer, [this](HandlerAnswer answer) {
+    const std::lock_guard lock(mutex_);
+    answer_ = std::move(answer);
+    answered_.notify_one();
+  });
+}
+
+TestHandler::~TestHandler() = default;
+
+tl::expected<void, Error> TestHandler::Start() {
+  return runner_ == nullptr ? tl::expected<void, Error>() : runner_->Start();
+}
+
+void TestHandler::Stop() {
+  if (runner_ != nullptr && !stuck_) runner_->Stop();
+}
+
+TestHandler::Answer TestHandler::Handle(HandlerCall call, Millis now) {
+  if (runner_ == nullptr) return FromStub(call, now);
+  const HandlerFailure hangs{.error_class = "timeout", .text = "the handler hangs", .retry = false};
+  if (stuck_) return {tl::unexpected(hangs), Millis(1)};
+  const Millis timeout = call.timeout;
+  const std::string record_id = call.record_id;
+  runner_->Call(std::move(call));
+  std::unique_lock lock(mutex_);
+  if (!answered_.wait_for(lock, timeout + kGrace, [this] { return answer_.has_value(); })) {
+    stuck_ = fmt::format(
+        "the handler hangs: it did not answer the call for {} within its timeout of {} ms, and did "
+        "not end when it was stopped; does its program loop for ever?",
+        record_id, timeout.count());
+    return {tl::unexpected(hangs), timeout};
+  }
+  const HandlerAnswer answer = *std::exchange(answer_, std::nullopt);
+  const bool late = !answer.result && answer.result.error().error_class == "timeout";
+  return {answer.result, late ? timeout : Millis(1)};
+}
+
+// A stub for this record first, then those for any, in order; the last of either lasts for ever
+// unless it says how many times.
+TestHandler::Answer TestHandler::FromStub(const HandlerCall& call, Millis now) {
+  const auto usable = [&](bool for_record) {
+    auto last = stubs_.end();
+    for (auto stub = stubs_.begin(); stub != stubs_.end(); ++stub) {
+      if (stub->record_id.has_value() != for_record) continue;
+      if (for_record && *stub->record_id != call.record_id) continue;
+      if (stub->times && *stub->times == 0) continue;
+      return stub;
+    }
+    return last;
+  };
+  auto stub = usable(true);
+  if (stub == stubs_.end()) stub = usable(false);
+  if (stub == stubs_.end()) {
+    unanswered_.push_back(call.record_id);
+    return {tl::unexpected(HandlerFailure{.error_class = "connection",
+                                          .text = "the test has no stub for this call",
+                                          .retry = false}),
+            Millis(1)};
+  }
+  if (stub->times) {
+    --*stub->times;
+  } else if (!stub->record_id) {
+    // Used in order: without a number each answers once, but the last.
+    const auto later = std::find_if(stub + 1, stubs_.end(),
+                                    [](const HttpStub& s) { return !s.record_id.has_value(); });
+    if (later != stubs_.end()) stub->times = 0;
+  }
+  if (stub->timeout) {
+    return {tl::unexpected(HandlerFailure{.error_class = "timeout", .text = "no answer"}),
+            timeout_};
+  }
+  HttpAnswer answer{.status = stub->status, .body = stub->body, .retry_after = std::nullopt};
+  for (const auto& [name, value] : stub->headers) {
+    if (SameName(name, "Retry-After")) answer.retry_after = ParseRetryAfter(value, now);
+  }
+  const auto& http = std::get<HttpHandlerOptions>(options_.kind);
+  return {ResultOf(http, std::move(answer)), Millis(10)};
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,60 @@
+// Answers handler calls in a test: HTTP by the test's stubs, exec and jq by the real program, which
+// runs in real time while virtual time stands still. One thread calls; the real runner has its own.
+// A program that cannot be stopped (a jq program that loops for ever) leaves the handler stuck:
+// then it must not be destroyed, since that would wait for the program.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/handlers/runner.h"
+#include "consumer/pipeline_test.h"
+
+namespace fencepost::consumer {
+
+class TestHandler {
+ public:
+  TestHandler(const PipelineOptions& options, std::vector<HttpStub> stubs,
+              ConsumerObserver* observer);
+  ~TestHandler();
+
+  // Error: the program does not compile, the command is not there.
+  tl::expected<void, Error> Start();
+  struct Answer {
+    HandlerResult result;
+    Millis took{1};  // of virtual time
+  };
+  // Blocks while a real handler works, at most the call's timeout and kGrace; then it is stuck.
+  // `now` is virtual unix time, for what a stub says in dates.
+  static constexpr std::chrono::seconds kGrace{5};
+  Answer Handle(HandlerCall call, Millis now);
+  // What hangs, in one line; calls that follow fail at once.
+  [[nodiscard]] const std::optional<std::string>& stuck() const { return stuck_; }
+  // Ends the real program, so that all that it says has been said. Not where it is stuck.
+  void Stop();
+  // Calls for which there was no stub.
+  [[nodiscard]] const std::vector<std::string>& unanswered() const { return unanswered_; }
+
+ private:
+  Answer FromStub(const HandlerCall& call, Millis now);
+
+  const HandlerOptions options_;
+  const Millis timeout_;
+  std::vector<HttpStub> stubs_;
+  std::unique_ptr<HandlerRunner> runner_;  // exec, jq
+  std::vector<std::string> unanswered_;
+  std::optional<std::string> stuck_;
+
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::optional<HandlerAnswer> answer_;  // guarded by mutex_
+};
+
+}  // namespace fencepost::consumer

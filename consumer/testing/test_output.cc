@@ -1,0 +1,330 @@
+#include "consumer/testing/test_output.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+#include <sqlite3.h>
+
+#include "consumer/flow/selector.h"
+#include "consumer/outputs/ledger.h"
+
+namespace fencepost::consumer {
+namespace {
+
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = std::filesystem::temp_directory_path() / "fencepost-test-XXXXXX";
+    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  [[nodiscard]] bool good() const { return !path_.empty(); }
+  [[nodiscard]] std::string File(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// --- tables ------------------------------------------------------------------------------------
+
+struct Close {
+  void operator()(sqlite3* database) const { sqlite3_close(database); }
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+// What stands for a PostgreSQL or SQLite table.
+SqliteOptions TableOf(const PipelineOptions& options) {
+  if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) return *sqlite;
+  const auto& postgres = std::get<PostgresOptions>(options.output);
+  SqliteOptions table{
+      .path = "", .table = postgres.table, .columns = postgres.columns, .rules = postgres.rules};
+  for (std::size_t i = 0; i < postgres.args.size(); ++i) {
+    table.columns.push_back({fmt::format("${}", i + 1), postgres.args[i]});
+  }
+  // A schema has no place in SQLite; the name is ours alone anyway.
+  table.table = "effects";
+  return table;
+}
+
+class TableOutput final : public TestOutput {
+ public:
+  explicit TableOutput(const PipelineOptions& options)
+      : pipeline_(options.name), table_(TableOf(options)) {
+    table_.path = folder_.File("effects.db");
+  }
+
+  tl::expected<void, std::string> Create() {
+    if (!folder_.good())
+      return tl::unexpected(std::string("no temporary folder for the test's table"));
+    sqlite3* database = nullptr;
+    const int opened = sqlite3_open(table_.path.c_str(), &database);
+    database_.reset(database);
+    if (opened != SQLITE_OK) return tl::unexpected(std::string(sqlite3_errmsg(database)));
+    for (const Column& column : table_.columns) names_.push_back(column.name);
+    const std::string& fence = table_.rules.fence_column;
+    if (!fence.empty() && std::find(names_.begin(), names_.end(), fence) == names_.end()) {
+      names_.push_back(fence);
+    }
+    std::string sql;
+    for (const std::string& name : names_) {
+      const char* type = name == fence ? " numeric" : " text";
+      sql += (sql.empty() ? "" : ", ") + QuoteIdentifier(name) + type;
+    }
+    if (!fence.empty()) {
+      KeepDigits(fence);
+      sql += ", " + QuoteIdentifier(kDigits) + " text";
+    }
+    sql = "CREATE TABLE " + QuoteIdentifier(table_.table) + " (" + sql;
+    if (!table_.rules.key.empty()) {
+      std::string key;
+      for (const std::string& name : table_.rules.key) {
+        key += (key.empty() ? "" : ", ") + QuoteIdentifier(name);
+      }
+      sql += ", UNIQUE (" + key + ")";
+    }
+    sql += ")";
+    if (sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+      return tl::unexpected(std::string(sqlite3_errmsg(database)));
+    }
+    return {};
+  }
+
+  std::unique_ptr<Output> Open(const std::string& worker) override {
+    return MakeSqliteOutput(table_, pipeline_, worker);
+  }
+
+  std::vector<TestRow> Rows() override {
+    std::string columns;
+    for (const std::string& name : names_) {
+      const bool fence = name == table_.rules.fence_column;
+      columns += (columns.empty() ? "" : ", ") + QuoteIdentifier(fence ? kDigits : name);
+    }
+    const std::string sql =
+        "SELECT " + columns + " FROM " + QuoteIdentifier(table_.table) + " ORDER BY rowid";
+    sqlite3_stmt* raw = nullptr;
+    sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &raw, nullptr);
+    const std::unique_ptr<sqlite3_stmt, Close> statement(raw);
+    std::vector<TestRow> rows;
+    while (raw != nullptr && sqlite3_step(raw) == SQLITE_ROW) {
+      TestRow& row = rows.emplace_back();
+      for (int i = 0; i < static_cast<int>(names_.size()); ++i) {
+        const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(raw, i));
+        const auto size = static_cast<std::size_t>(sqlite3_column_bytes(raw, i));
+        row.emplace_back(
+            names_[static_cast<std::size_t>(i)],
+            text == nullptr ? std::nullopt : std::optional<std::string>(std::string(text, size)));
+      }
+    }
+    return rows;
+  }
+
+ private:
+  // The fence compares as a number where it is one, and a number's column would make 1.5 of 1.50:
+  // what is shown of it stands once more, as text, in a column beside it.
+  static constexpr const char* kDigits = "the fence's digits";
+  void KeepDigits(const std::string& fence) {
+    const auto column = std::ranges::find(table_.columns, fence, &Column::name);
+    if (column != table_.columns.end()) {
+      table_.columns.push_back({kDigits, Selector(column->selector)});
+    } else if (table_.rules.fence_by) {
+      table_.columns.push_back({kDigits, *table_.rules.fence_by});
+    }
+  }
+
+  const ScratchFolder folder_;
+  const std::string pipeline_;
+  SqliteOptions table_;
+  std::vector<std::string> names_;
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+// --- a topic -----------------------------------------------------------------------------------
+
+class TopicOutput final : public TestOutput {
+ public:
+  explicit TopicOutput(const KafkaOutputOptions& options) : options_(options) {}
+
+  class Transactions final : public Output {
+   public:
+    Transactions(TopicOutput& topic, std::string worker)
+        : topic_(topic), worker_(std::move(worker)) {}
+    tl::expected<void, OutputError> Prepare() override { return {}; }
+    tl::expected<std::vector<WriteOutcome>, OutputError> Write(
+        const WriteRequest& request) override {
+      std::vector<WriteOutcome> outcomes(request.items.size());
+      std::vector<TestRow> rows;
+      bool aborted = false;
+      for (std::size_t i = 0; i < request.items.size(); ++i) {
+        if (request.items[i].dead_letter != nullptr) continue;  // the worker's, not the topic's
+        if (auto added = Add(request.items[i], rows); !added) {
+          outcomes[i] = {WriteResult::kBadRecord, added.error()};
+          aborted = true;
+        }
+      }
+      if (aborted) {
+        for (WriteOutcome& outcome : outcomes) {
+          if (outcome.result != WriteResult::kBadRecord) outcome.result = WriteResult::kNotWritten;
+        }
+        return outcomes;
+      }
+      for (TestRow& row : rows) topic_.rows_.push_back(std::move(row));
+      return outcomes;
+    }
+    void Interrupt() override {}
+
+   private:
+    tl::expected<void, std::string> Add(const WriteItem& item, std::vector<TestRow>& rows) {
+      const std::size_t count = item.values == nullptr ? 1 : item.values->size();
+      for (std::size_t i = 0; i < count; ++i) {
+        Record record = *item.record;
+        if (item.values != nullptr) record.value = (*item.values)[i];
+        evaluator_.Begin({.record = &record,
+                          .where = item.where,
+                          .record_id = item.record_id,
+                          .token = item.token.value(),
+                          .worker = worker_});
+        TestRow row;
+        std::vector<Column> cells{{"key", topic_.options_.key}, {"value", topic_.options_.value}};
+        for (const Column& header : topic_.options_.headers) {
+          cells.push_back({"header:" + header.name, header.selector});
+        }
+        for (const Column& cell : cells) {
+          std::string text;
+          const auto found = evaluator_.Append(cell.selector, text);
+          if (!found) return tl::unexpected(cell.name + ": " + found.error());
+          row.emplace_back(cell.name, *found ? std::optional<std::string>(text) : std::nullopt);
+        }
+        rows.push_back(std::move(row));
+      }
+      return {};
+    }
+
+    TopicOutput& topic_;
+    const std::string worker_;
+    Evaluator evaluator_;
+  };
+
+  std::unique_ptr<Output> Open(const std::string& worker) override {
+    return std::make_unique<Transactions>(*this, worker);
+  }
+  std::vector<TestRow> Rows() override { return rows_; }
+
+ private:
+  const KafkaOutputOptions options_;
+  std::vector<TestRow> rows_;
+};
+
+// --- JSON lines --------------------------------------------------------------------------------
+
+class LinesOutput final : public TestOutput {
+ public:
+  explicit LinesOutput(std::vector<Column> columns)
+      : options_{.path = folder_.File("lines.json"), .columns = std::move(columns)} {}
+
+  std::unique_ptr<Output> Open(const std::string& worker) override {
+    return MakeFileOutput(options_, worker);
+  }
+
+  std::vector<TestRow> Rows() override {
+    std::vector<TestRow> rows;
+    std::ifstream file(options_.path);
+    simdjson::ondemand::parser parser;
+    for (std::string line; std::getline(file, line);) {
+      if (auto row = ReadLine(parser, line)) rows.push_back(std::move(*row));
+    }
+    return rows;
+  }
+
+ private:
+  // Every value as it stands in the line, so that numbers keep their digits; strings without their
+  // escapes, null as SQL NULL. nullopt: not an object.
+  static std::optional<TestRow> ReadLine(simdjson::ondemand::parser& parser,
+                                         const std::string& line) {
+    const simdjson::padded_string padded(line);
+    simdjson::ondemand::document document;
+    simdjson::ondemand::object object;
+    if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return std::nullopt;
+    if (document.get_object().get(object) != simdjson::SUCCESS) return std::nullopt;
+    TestRow row;
+    for (auto field : object) {
+      std::string_view name;
+      simdjson::ondemand::value value;
+      if (field.unescaped_key().get(name) != simdjson::SUCCESS) return std::nullopt;
+      std::string kept(name);
+      if (field.value().get(value) != simdjson::SUCCESS) return std::nullopt;
+      auto cell = Cell(value);
+      if (!cell) return std::nullopt;
+      row.emplace_back(std::move(kept), std::move(*cell));
+    }
+    return row;
+  }
+  // The outer nullopt: not JSON.
+  static std::optional<std::optional<std::string>> Cell(simdjson::ondemand::value& value) {
+    simdjson::ondemand::json_type type{};
+    if (value.type().get(type) != simdjson::SUCCESS) return std::nullopt;
+    std::string_view text;
+    switch (type) {
+      case simdjson::ondemand::json_type::null:
+        return std::optional<std::string>();
+      case simdjson::ondemand::json_type::string:
+        if (value.get_string().get(text) != simdjson::SUCCESS) return std::nullopt;
+        return std::string(text);
+      case simdjson::ondemand::json_type::array: {
+        simdjson::ondemand::array array;
+        if (value.get_array().get(array) != simdjson::SUCCESS) return std::nullopt;
+        if (array.raw_json().get(text) != simdjson::SUCCESS) return std::nullopt;
+        return Minified(text);
+      }
+      case simdjson::ondemand::json_type::object: {
+        simdjson::ondemand::object object;
+        if (value.get_object().get(object) != simdjson::SUCCESS) return std::nullopt;
+        if (object.raw_json().get(text) != simdjson::SUCCESS) return std::nullopt;
+        return Minified(text);
+      }
+      default:
+        text = value.raw_json_token();
+        return std::string(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
+    }
+  }
+  static std::string Minified(std::string_view json) {
+    std::string text(json.size(), '\0');
+    std::size_t size = text.size();
+    if (simdjson::minify(json.data(), json.size(), text.data(), size) != simdjson::SUCCESS) {
+      return std::string(json);
+    }
+    text.resize(size);
+    return text;
+  }
+
+  const ScratchFolder folder_;
+  const FileOptions options_;
+};
+
+}  // namespace
+
+tl::expected<std::unique_ptr<TestOutput>, std::string> TestOutput::Make(
+    const PipelineOptions& options) {
+  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
+    return std::make_unique<TopicOutput>(*kafka);
+  }
+  if (const auto* file = std::get_if<FileOptions>(&options.output)) {
+    return std::make_unique<LinesOutput>(file->columns);
+  }
+  if (const auto* lines = std::get_if<StdoutOptions>(&options.output)) {
+    return std::make_unique<LinesOutput>(lines->columns);
+  }
+  auto table = std::make_unique<TableOutput>(options);
+  if (auto created = table->Create(); !created) return tl::unexpected(created.error());
+  return table;
+}
+
+}  // namespace fencepost::consumer

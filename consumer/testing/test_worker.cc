@@ -1,0 +1,253 @@
+#include "consumer/testing/test_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr Millis kCommitTakes{1};
+constexpr Millis kWriteTakes{2};
+constexpr Millis kLookupTakes{1};
+constexpr Millis kPublishTakes{2};
+
+}  // namespace
+
+TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch,
+                       std::function<void()> die)
+    : world_(world),
+      name_(std::move(name)),
+      epoch_(epoch),
+      die_(std::move(die)),
+      core_(
+          static_cast<int>(world.nodes.size()), world.options.lock.lock,
+          locking::StoreCreation::kNever, [&world] { return world.Random(); }, nullptr),
+      flow_(
+          FlowOptionsOf(world.options), &core_, [&world] { return world.Random(); }, &world),
+      output_(world.output->Open(name_)) {}
+
+TestWorker::~TestWorker() { *alive_ = false; }
+
+void TestWorker::Start() {
+  for (int node = 0; node < static_cast<int>(world_.nodes.size()); ++node) {
+    if (world_.node_up[static_cast<std::size_t>(node)]) world_.Connect(node, core_);
+  }
+  std::vector<AssignedPartition> assigned;
+  for (std::size_t i = 0; i < world_.partitions.size(); ++i) {
+    const TestPartition& partition = world_.partitions[i];
+    delivered_.push_back(partition.committed);
+    told_end_.push_back(false);
+    assigned.push_back({.partition = static_cast<PartitionIndex>(i),
+                        .where = partition.where,
+                        .epoch = epoch_,
+                        .start = partition.committed});
+  }
+  Step([&] {
+    flow_.OnClusterId("test");
+    flow_.OnAssigned(assigned, world_.time.now());
+  });
+}
+
+void TestWorker::OnNodeUp(int node) {
+  Step([&] { world_.Connect(node, core_); });
+}
+
+std::string TestWorker::Waiting() const {
+  std::string text;
+  flow_.ForEachRecord([&](const InFlight& in) {
+    if (in.stage == Stage::kFinished || !text.empty()) return;
+    text = fmt::format("{} is {}", SourceText(*in.where, in.record.offset), StageName(in.stage));
+  });
+  return text.empty() ? "nothing is in flight" : text;
+}
+
+// --- one input after the other -----------------------------------------------------------------
+
+void TestWorker::Step(const std::function<void()>& input) {
+  const std::shared_ptr<bool> alive = alive_;
+  if (!*alive) return;
+  input();
+  Settle();
+  if (*alive) Deliver();
+  if (*alive) Arm();
+}
+
+void TestWorker::Later(locking::Nanos wait, std::function<void()> what) {
+  world_.time.After(wait, [this, alive = alive_, what = std::move(what)] {
+    if (*alive) Step(what);
+  });
+}
+
+// Lock nodes answer at once: what takes time in a test is what the test is about.
+void TestWorker::Settle() {
+  for (bool more = true; more && *alive_;) {
+    more = false;
+    for (int node = 0; node < static_cast<int>(world_.nodes.size()); ++node) {
+      if (world_.node_up[static_cast<std::size_t>(node)]) {
+        more = world_.Exchange(node, core_) || more;
+      }
+    }
+    if (!core_.events().empty()) {
+      const std::size_t held = core_.held();
+      flow_.OnLockEvents(world_.time.now());
+      if (held > 0 && Dies(LifeStage::kLock)) return;
+      more = true;
+    }
+    Act();
+  }
+}
+
+void TestWorker::Act() {
+  FlowActions actions = std::exchange(flow_.actions(), FlowActions());
+  if (!actions.pause.empty()) paused_ = true;
+  if (!actions.resume.empty()) paused_ = false;
+  for (auto& lookup : actions.lookups) LookUp(std::move(lookup));
+  for (HandlerCall& call : actions.calls) Call(std::move(call));
+  for (const std::uint64_t call : actions.cancels) cancelled_.push_back(call);
+  for (auto& batch : actions.writes) Write(std::move(batch));
+  if (!actions.dead_letters.empty()) Publish(std::move(actions.dead_letters));
+  if (!actions.commit.empty()) {
+    Later(kCommitTakes, [this, offsets = std::move(actions.commit)] { Commit(offsets); });
+  }
+  if (actions.stop) {
+    if (!world_.stopped) world_.stopped = std::move(actions.stop);
+    flow_.StopTaking();
+  }
+}
+
+void TestWorker::Deliver() {
+  if (paused_) return;
+  std::vector<Record> records;
+  std::vector<PartitionEnd> ends;
+  std::size_t room = flow_.Room();
+  for (std::size_t i = 0; i < world_.partitions.size(); ++i) {
+    const auto end = static_cast<Offset>(world_.partitions[i].log.size());
+    const auto index = static_cast<PartitionIndex>(i);
+    for (; delivered_[i] < end && room > 0; --room) {
+      records.push_back(world_.RecordAt(index, delivered_[i]++, epoch_));
+    }
+    if (delivered_[i] < end || told_end_[i]) continue;
+    told_end_[i] = true;
+    ends.push_back({index, epoch_, end});
+  }
+  if (records.empty() && ends.empty()) return;
+  Later(locking::Nanos(0),
+        [this, records = std::make_shared<std::vector<Record>>(std::move(records)),
+         ends = std::move(ends)] {
+          if (!records->empty()) flow_.OnRecords(std::move(*records), world_.time.now());
+          if (!ends.empty()) flow_.OnPartitionEnd(ends, world_.time.now());
+        });
+}
+
+void TestWorker::Arm() {
+  const locking::Instant next = std::min(core_.NextTime(), flow_.NextTime());
+  if (next == locking::Instant::max() || next >= armed_) return;
+  armed_ = next;
+  const auto wait = std::max(locking::Nanos(0), next - world_.time.now().boot);
+  Later(wait, [this] {
+    armed_ = locking::Instant::max();
+    const locking::Now now = world_.time.now();
+    core_.OnTime(now);
+    flow_.OnTime(now);
+  });
+}
+
+// --- what the flow asks for --------------------------------------------------------------------
+
+void TestWorker::Call(HandlerCall call) {
+  ++world_.handler_calls;
+  const std::uint64_t id = call.id;
+  const locking::Nanos longer = LoseLease(LifeStage::kHandler, call.record_id);
+  TestHandler::Answer answer = world_.handler->Handle(std::move(call), world_.UnixNow());
+  Later(answer.took + longer, [this, id, result = std::move(answer.result)]() mutable {
+    const bool cancelled = std::erase(cancelled_, id) > 0;
+    if (!cancelled && result && Dies(LifeStage::kHandler)) return;
+    const HandlerFailure failure{.error_class = "cancelled", .text = "cancelled"};
+    flow_.OnHandled({.id = id, .result = cancelled ? tl::unexpected(failure) : std::move(result)},
+                    world_.time.now());
+  });
+}
+
+void TestWorker::LookUp(std::unique_ptr<LookupBatch> batch) {
+  Later(kLookupTakes, [this, batch = std::shared_ptr<LookupBatch>(std::move(batch))] {
+    const auto entries = output_->Lookup(batch->ids);
+    if (!entries) {
+      world_.stopped = entries.error().error;
+      return;
+    }
+    flow_.OnLookedUp(*batch, *entries, world_.time.now());
+  });
+}
+
+void TestWorker::Write(std::unique_ptr<WriteBatch> batch) {
+  const auto shared = std::make_shared<std::unique_ptr<WriteBatch>>(std::move(batch));
+  locking::Nanos longer{0};
+  for (const WriteItem& item : (*shared)->request.items) {
+    longer = std::max(longer, LoseLease(LifeStage::kOutput, item.record_id));
+  }
+  Later(kWriteTakes + longer, [this, shared] {
+    const WriteRequest& request = (*shared)->request;
+    auto outcomes = output_->Write(request);
+    if (!outcomes) {
+      world_.stopped = outcomes.error().error;
+      return;
+    }
+    const bool written = std::ranges::none_of(
+        *outcomes, [](const WriteOutcome& o) { return o.result >= WriteResult::kBadRecord; });
+    if (written) {
+      for (const WriteItem& item : request.items) {
+        if (item.dead_letter != nullptr) Publish({*item.dead_letter});
+      }
+      for (const PartitionOffset& move : (*shared)->moves) {
+        world_.partitions[move.partition].committed = move.next;
+      }
+    }
+    if (!request.items.empty() && Dies(LifeStage::kOutput)) return;
+    if (!(*shared)->moves.empty() && Dies(LifeStage::kCommit)) return;  // offsets and all
+    flow_.OnWritten(std::move(*shared), *outcomes, world_.time.now());
+  });
+}
+
+void TestWorker::Publish(std::vector<DeadLetter> letters) {
+  std::vector<std::uint64_t> ids;
+  for (DeadLetter& letter : letters) {
+    if (letter.id != 0) ids.push_back(letter.id);
+    TestDeadLetter& kept = world_.dead_letters.emplace_back();
+    if (letter.record.key) kept.key = std::string(*letter.record.key);
+    if (letter.record.value) kept.value = std::string(*letter.record.value);
+    kept.letter = std::move(letter);
+  }
+  Later(kPublishTakes,
+        [this, ids = std::move(ids)] { flow_.OnDeadLettered(ids, world_.time.now()); });
+}
+
+void TestWorker::Commit(const std::vector<PartitionOffset>& offsets) {
+  for (const PartitionOffset& offset : offsets) {
+    world_.partitions[offset.partition].committed = offset.next;
+  }
+  if (Dies(LifeStage::kCommit)) return;
+  flow_.OnCommitted(offsets, true);
+}
+
+// --- faults ------------------------------------------------------------------------------------
+
+bool TestWorker::Dies(LifeStage stage) {
+  if (!*alive_ || !world_.KillAfter(stage)) return false;
+  *alive_ = false;
+  die_();
+  return true;
+}
+
+locking::Nanos TestWorker::LoseLease(LifeStage stage, std::string_view record_id) {
+  const bool here = world_.LoseDuring(stage) ||
+                    (stage == LifeStage::kHandler && world_.LoseDuring(LifeStage::kLock)) ||
+                    (stage == LifeStage::kOutput && (world_.LoseDuring(LifeStage::kLock) ||
+                                                     world_.LoseDuring(LifeStage::kCommit)));
+  if (!here) return locking::Nanos(0);
+  world_.Steal(LockName(world_.options.name, record_id));
+  return world_.options.lock.lock.ttl * 2;  // until the watchdog has seen it
+}
+
+}  // namespace fencepost::consumer

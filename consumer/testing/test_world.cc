@@ -1,0 +1,160 @@
+#include "consumer/testing/test_world.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "locking/core/sentinel.h"
+
+namespace fencepost::consumer {
+
+using locking::NodeModel;
+using locking::Op;
+using locking::OpKind;
+using locking::Reply;
+
+TestWorld::TestWorld(const PipelineOptions& pipeline, const PipelineTest& the_test)
+    : options(pipeline), test(the_test), faults_(the_test.faults) {
+  const int count = static_cast<int>(options.lock.redis.nodes.size());
+  for (int i = 0; i < count; ++i) {
+    nodes.emplace_back(std::string(locking::kRunIdSize, static_cast<char>('a' + i)));
+    locking::Sentinel sentinel;
+    sentinel.complete = true;
+    sentinel.store_id = std::string(locking::kStoreIdSize, '1');
+    sentinel.index = i;
+    sentinel.nodes = count;
+    sentinel.run_id = nodes.back().run_id();
+    sentinel.max_ttl = options.lock.lock.max_ttl;
+    nodes.back().ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt},
+                                    time.now().wall);
+    node_up.push_back(i >= faults_.redis_nodes_down);
+  }
+  Produce();
+}
+
+// The given records, then as many copies of each as the test wants.
+void TestWorld::Produce() {
+  for (const GivenRecord& given : test.given) {
+    const TopicPartition where{given.topic, given.partition};
+    const auto known = std::ranges::find(partitions, where, &TestPartition::where);
+    if (known == partitions.end()) partitions.push_back({.where = where, .log = {}});
+  }
+  for (int copy = 0; copy <= faults_.duplicate; ++copy) {
+    for (const GivenRecord& given : test.given) {
+      const TopicPartition where{given.topic, given.partition};
+      const auto partition = std::ranges::find(partitions, where, &TestPartition::where);
+      partition->log.push_back(
+          {given.key, given.value, given.headers, given.timestamp.value_or(Timeline::kStart)});
+    }
+  }
+}
+
+bool TestWorld::AllCommitted() const {
+  return std::ranges::all_of(partitions, [](const TestPartition& p) {
+    return p.committed == static_cast<Offset>(p.log.size());
+  });
+}
+
+Record TestWorld::RecordAt(PartitionIndex partition, Offset offset, AssignmentEpoch epoch) const {
+  const StoredRecord& stored = partitions[partition].log[static_cast<std::size_t>(offset)];
+  Record record;
+  record.partition = partition;
+  record.epoch = epoch;
+  record.offset = offset;
+  record.timestamp = stored.timestamp;
+  if (stored.key) record.key = *stored.key;
+  if (stored.value) record.value = *stored.value;
+  for (const auto& [name, value] : stored.headers) record.headers.push_back({name, value});
+  return record;
+}
+
+void TestWorld::Connect(int node, locking::LockCore& core) const {
+  const NodeModel& model = nodes[static_cast<std::size_t>(node)];
+  const locking::Now now = time.now();
+  locking::NodeInfo info;
+  info.run_id = model.run_id();
+  info.maxmemory_policy = "noeviction";
+  info.role = "master";
+  info.sentinel = model.sentinel();
+  info.call = {now.boot, now.boot, now.wall};
+  core.store().OnConnected(node, info, now);
+  core.OnTime(now);
+}
+
+bool TestWorld::Exchange(int node, locking::LockCore& core) {
+  // A node that answers no probes does not stay trusted.
+  const bool probed = core.store().TakeCommand(node).has_value();
+  if (probed) Connect(node, core);
+  std::vector<Op> ops;
+  if (core.TakeBatch(node, ops) == 0) return probed;
+  std::vector<Reply> replies;
+  const auto wall = time.now().wall;
+  for (const Op& op : ops) {
+    nodes[static_cast<std::size_t>(node)].Apply(op.kind, std::span(&op, 1), options.lock.lock, wall,
+                                                wall, nullptr, replies);
+  }
+  core.OnReplies(node, replies, time.now());
+  return true;
+}
+
+void TestWorld::Steal(const std::string& name) {
+  const auto wall = time.now().wall;
+  for (NodeModel& node : nodes) {
+    Op op{.kind = OpKind::kAbort, .name = name, .nonce = node.Look(name, wall).nonce};
+    node.Apply(op.kind, std::span(&op, 1), options.lock.lock, wall, nullptr);
+    op = {.kind = OpKind::kAcquire,
+          .name = name,
+          .token = locking::Token::AtWall(wall + Millis(1)),
+          .nonce = {{1, 2}},
+          .ttl = options.lock.lock.ttl};
+    node.Apply(op.kind, std::span(&op, 1), options.lock.lock, wall, nullptr);
+  }
+}
+
+bool TestWorld::KillAfter(LifeStage stage) {
+  if (faults_.kill_worker_after != stage) return false;
+  faults_.kill_worker_after.reset();
+  return true;
+}
+
+bool TestWorld::LoseDuring(LifeStage stage) {
+  if (faults_.lease_lost_during != stage) return false;
+  faults_.lease_lost_during.reset();
+  return true;
+}
+
+std::vector<std::string> TestWorld::NotStruck() const {
+  std::vector<std::string> faults;
+  if (faults_.kill_worker_after) faults.emplace_back("kill_worker_after");
+  if (faults_.lease_lost_during) faults.emplace_back("lease_lost_during");
+  return faults;
+}
+
+void TestWorld::OnInvariant(locking::Invariant invariant) {
+  static constexpr const char* kNames[] = {"done_without_ledger", "token_regressed",
+                                           "commit_past_hole", "lease_after_loss", "double_grant"};
+  broken.emplace_back(kNames[static_cast<std::size_t>(invariant)]);
+}
+
+Millis TestWorld::UnixNow() const {
+  return std::chrono::duration_cast<Millis>(time.now().wall.time_since_epoch());
+}
+
+void TestWorld::OnNote(locking::Severity /*severity*/, std::string_view event,
+                       std::string_view text) {
+  static constexpr std::array<std::string_view, 5> kShown{
+      "handler_stderr", "handler_exited", "handler_killed", "handler_failed", "stalled"};
+  constexpr std::size_t kKept = 10;
+  if (std::ranges::find(kShown, event) == kShown.end()) return;
+  const std::lock_guard lock(notes_mutex_);
+  notes_.push_back(fmt::format("{}: {}", event, text));
+  if (notes_.size() > kKept) notes_.pop_front();
+}
+
+std::vector<std::string> TestWorld::Notes() const {
+  const std::lock_guard lock(notes_mutex_);
+  return {notes_.begin(), notes_.end()};
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,39 @@
+#include "consumer/worker_parts.h"
+
+#include <utility>
+
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+
+std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker,
+                                   GroupMetadataOf group_metadata) {
+  if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
+    return MakePostgresOutput(*postgres, options.name, worker);
+  }
+  if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) {
+    return MakeSqliteOutput(*sqlite, options.name, worker);
+  }
+  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
+    return MakeKafkaOutput(options.kafka, *kafka,
+                           options.dead_letter ? options.dead_letter->topic : "", options.name,
+                           worker, std::move(group_metadata));
+  }
+  if (const auto* file = std::get_if<FileOptions>(&options.output)) {
+    return MakeFileOutput(*file, worker);
+  }
+  const auto* to_stdout = std::get_if<StdoutOptions>(&options.output);
+  FENCEPOST_CHECK(to_stdout != nullptr, "a pipeline without an output passed the loader");
+  return MakeStdoutOutput(*to_stdout, worker);
+}
+
+std::unique_ptr<DeadLetters> MakeDeadLetters(const PipelineOptions& options,
+                                             ConsumerObserver* observer,
+                                             DeadLetters::Published published,
+                                             DeadLetters::State state) {
+  if (!options.dead_letter || FinalityOf(options.output) == Finality::kTransaction) return nullptr;
+  return std::make_unique<DeadLetters>(options.kafka, *options.dead_letter, options.name, observer,
+                                       std::move(published), std::move(state));
+}
+
+}  // namespace fencepost::consumer

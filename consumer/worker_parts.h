@@ -1,0 +1,23 @@
+// The parts of a worker that its options choose.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "consumer/kafka/dead_letters.h"
+#include "consumer/kafka/transactional_output.h"
+#include "consumer/options.h"
+#include "consumer/outputs/output.h"
+
+namespace fencepost::consumer {
+
+std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker,
+                                   GroupMetadataOf group_metadata);
+
+// nullptr: there are none, or they go into the Kafka output's transactions.
+std::unique_ptr<DeadLetters> MakeDeadLetters(const PipelineOptions& options,
+                                             ConsumerObserver* observer,
+                                             DeadLetters::Published published,
+                                             DeadLetters::State state);
+
+}  // namespace fencepost::consumer

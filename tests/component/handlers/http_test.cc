@@ -1,0 +1,307 @@
+// The http handler against a server.
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "tests/component/handlers/runner_fixture.h"
+#include "tests/support/stub_server.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using fencepost::testing::FreePort;
+using fencepost::testing::StubServer;
+using fencepost::testing::WaitUntil;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+using Answer = StubServer::Answer;
+
+class HttpHandler : public RunnerFixture {
+ protected:
+  void Serve(StubServer::Handle handle, HttpHandlerOptions options = {}, int concurrency = 8) {
+    server_ = std::make_unique<StubServer>(std::move(handle));
+    if (options.url.empty()) options.url = server_->Url("/charge");
+    Start({.kind = options}, concurrency);
+  }
+  void Always(const Answer& answer, HttpHandlerOptions options = {}) {
+    Serve([answer](const StubServer::Request&) { return answer; }, std::move(options));
+  }
+  // Answers nothing until Release.
+  void HoldAll(int concurrency = 8) {
+    Serve(
+        [this](const StubServer::Request& request) {
+          server_->Hold();
+          return Answer{.body = request.body};
+        },
+        {}, concurrency);
+  }
+  StubServer::Request OnlyRequest() {
+    const auto requests = server_->requests();
+    if (requests.size() != 1) throw std::runtime_error("not one request");
+    return requests.front();
+  }
+  bool Arrived(std::size_t count) {
+    return WaitUntil(10s, [&] { return server_->requests().size() == count; });
+  }
+
+  std::unique_ptr<StubServer> server_;
+};
+
+TEST_F(HttpHandler, SendsTheRecordWithItsIdItsTokenAndItsSource) {
+  Always({.body = R"({"ok":true})"},
+         {.headers = {{"X-Shop", "7"}, {"x-empty", ""}, {"idempotency-key", "the user's own"}}});
+  EXPECT_EQ(ValueOf({.value = R"({"amount":1})",
+                     .headers = {{"traceparent", "00-ab-cd-01"}, {"other", "not sent"}},
+                     .record_id = "c/orders 1%\xc3\xbc"}),
+            R"({"ok":true})");
+  const StubServer::Request request = OnlyRequest();
+  EXPECT_EQ(request.line, "POST /charge HTTP/1.1");
+  EXPECT_EQ(request.body, R"({"amount":1})");
+  EXPECT_THAT(request.headers, Contains(Pair("idempotency-key", "c%2Forders%201%25%C3%BC")));
+  EXPECT_THAT(request.headers, Contains(Pair("fencing-token", "9007199254740993")));
+  EXPECT_THAT(request.headers, Contains(Pair("x-fencepost-source", "orders/3/42")));
+  EXPECT_THAT(request.headers, Contains(Pair("traceparent", "00-ab-cd-01")));
+  EXPECT_THAT(request.headers, Contains(Pair("content-type", "application/json")));
+  EXPECT_THAT(request.headers, Contains(Pair("x-shop", "7")));
+  EXPECT_THAT(request.headers, Contains(Pair("x-empty", "")));
+  EXPECT_THAT(request.headers, Contains(Pair("user-agent", "fencepost (billing)")));
+  EXPECT_THAT(request.headers, Not(Contains(Key("other"))));
+  EXPECT_THAT(request.headers, Not(Contains(Key("expect"))));
+}
+
+TEST_F(HttpHandler, LeavesOutATraceParentThatWouldBreakTheRequest) {
+  Always({});
+  ValueOf({.value = "1", .headers = {{"traceparent", "00\r\nX-Evil: 1"}}});
+  EXPECT_THAT(OnlyRequest().headers, Not(Contains(Key("traceparent"))));
+  EXPECT_THAT(OnlyRequest().headers, Not(Contains(Key("x-evil"))));
+}
+
+TEST_F(HttpHandler, CallsAValueThatIsNotJsonAStreamOfOctets) {
+  Always({});
+  const std::string bytes("a\0b\xff", 4);
+  ValueOf(bytes);
+  EXPECT_EQ(OnlyRequest().body, bytes);
+  EXPECT_EQ(OnlyRequest().headers["content-type"], "application/octet-stream");
+}
+
+TEST_F(HttpHandler, TakesTheUsersContentType) {
+  Always({}, {.headers = {{"content-type", "text/csv"}}});
+  ValueOf("1,2");
+  EXPECT_EQ(OnlyRequest().headers["content-type"], "text/csv");
+}
+
+TEST_F(HttpHandler, PostsANullValueAsAnEmptyBody) {
+  Always({});
+  ValueOf(CallSpec{});
+  EXPECT_EQ(OnlyRequest().headers["content-length"], "0");
+  EXPECT_THAT(OnlyRequest().headers, Not(Contains(Key("content-type"))));
+}
+
+TEST_F(HttpHandler, SendsNoBodyWithGet) {
+  Always({.body = "7"}, {.method = "GET"});
+  EXPECT_EQ(ValueOf("{}"), "7");
+  EXPECT_EQ(OnlyRequest().line, "GET /charge HTTP/1.1");
+  EXPECT_THAT(OnlyRequest().headers, Not(Contains(Key("content-length"))));
+  EXPECT_THAT(OnlyRequest().headers, Not(Contains(Key("content-type"))));
+}
+
+TEST_F(HttpHandler, SendsABodyWithDeleteAndPutWhereTheRecordHasOne) {
+  Always({}, {.method = "DELETE"});
+  ValueOf("{}");
+  ValueOf(CallSpec{});
+  const auto requests = server_->requests();
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].line, "DELETE /charge HTTP/1.1");
+  EXPECT_EQ(requests[0].body, "{}");
+  EXPECT_EQ(requests[1].line, "DELETE /charge HTTP/1.1");
+  EXPECT_THAT(requests[1].headers, Not(Contains(Key("content-length"))));
+  Always({}, {.method = "PUT"});
+  ValueOf("[1]");
+  EXPECT_EQ(OnlyRequest().line, "PUT /charge HTTP/1.1");
+  EXPECT_EQ(OnlyRequest().body, "[1]");
+}
+
+TEST_F(HttpHandler, TellsAnEmptyBodyFromNoContent) {
+  Serve(
+      [](const StubServer::Request& request) { return Answer{.status = std::stoi(request.body)}; });
+  EXPECT_EQ(ValueOf("200"), "");
+  EXPECT_EQ(ValueOf("204"), std::nullopt);
+}
+
+TEST_F(HttpHandler, FailsWithTheStatusAndTheStartOfTheBodyInOneLine) {
+  Always({.status = 404, .body = "no\r\n\tsuch \x1b[31morder " + std::string(500, 'x')});
+  const HandlerFailure failure = FailureOf("{}");
+  EXPECT_EQ(failure.error_class, "404");
+  EXPECT_THAT(failure.text, ::testing::StartsWith("HTTP 404: no such [31morder xxx"));
+  EXPECT_EQ(failure.text.size(), 200u);
+  EXPECT_FALSE(failure.retry);
+  EXPECT_EQ(failure.retry_after, std::nullopt);
+}
+
+TEST_F(HttpHandler, TakesTheStatusesThatSuccessNames) {
+  Serve(
+      [](const StubServer::Request& request) {
+        return Answer{.status = std::stoi(request.body), .body = "b"};
+      },
+      {.success = {"2xx", "409"}, .retry_on = {"425"}});
+  EXPECT_EQ(ValueOf("409"), "b");
+  EXPECT_EQ(ValueOf("201"), "b");
+  EXPECT_TRUE(FailureOf("425").retry);
+  EXPECT_FALSE(FailureOf("503").retry);
+}
+
+TEST_F(HttpHandler, HonoursRetryAfterInSeconds) {
+  Always({.status = 429, .headers = {"Retry-After: 7"}});
+  const HandlerFailure failure = FailureOf("{}");
+  EXPECT_TRUE(failure.retry);
+  EXPECT_EQ(failure.retry_after, 7s);
+}
+
+TEST_F(HttpHandler, HonoursRetryAfterAsADate) {
+  const std::time_t later = std::time(nullptr) + 600;
+  std::array<char, 64> date{};
+  std::tm broken{};
+  std::strftime(date.data(), date.size(), "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&later, &broken));
+  Always({.status = 503, .headers = {fmt::format("Retry-After: {}", date.data())}});
+  const HandlerFailure failure = FailureOf("{}");
+  ASSERT_TRUE(failure.retry_after.has_value());
+  EXPECT_LE(*failure.retry_after, 600s);
+  EXPECT_GE(*failure.retry_after, 570s);
+}
+
+TEST_F(HttpHandler, HonoursNoDateThatHasPassed) {
+  Always({.status = 503, .headers = {"Retry-After: Wed, 21 Oct 2015 07:28:00 GMT"}});
+  EXPECT_EQ(FailureOf("{}").retry_after, std::nullopt);
+}
+
+TEST_F(HttpHandler, FollowsNoRedirects) {
+  Always({.status = 302, .headers = {"Location: /elsewhere"}});
+  EXPECT_EQ(FailureOf("{}").error_class, "302");
+  EXPECT_EQ(server_->requests().size(), 1u);
+}
+
+TEST_F(HttpHandler, KeepsItsConnection) {
+  Always({.status = 200, .body = "1"});
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ValueOf("{}"), "1");
+  EXPECT_EQ(server_->requests().size(), 20u);
+  EXPECT_EQ(server_->connections(), 1);
+  EXPECT_EQ(recorder_.handled(), 20);
+}
+
+TEST_F(HttpHandler, HasAtMostSoManyRequestsOutAndTheRestInOrder) {
+  HoldAll(3);
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 10; ++i) ids.push_back(Call(std::to_string(i)));
+  ASSERT_TRUE(Arrived(3));
+  std::vector<std::string> first;
+  for (const auto& request : server_->requests()) first.push_back(request.body);
+  EXPECT_THAT(first, ::testing::UnorderedElementsAre("0", "1", "2"));
+  server_->Release();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(AnswerTo(ids[i]).result->front(), std::to_string(i));
+  EXPECT_EQ(server_->most_at_once(), 3);
+  EXPECT_EQ(server_->connections(), 3);
+}
+
+TEST_F(HttpHandler, GivesUpOnAnAnswerThatDoesNotComeInTime) {
+  HoldAll();
+  const HandlerFailure failure = FailureOf({.value = "{}", .timeout = 100ms});
+  EXPECT_EQ(failure.error_class, "timeout");
+  EXPECT_THAT(failure.text, HasSubstr("timed out"));
+  EXPECT_TRUE(failure.retry);
+}
+
+TEST_F(HttpHandler, CountsTheTimeoutFromTheStartOfTheRequest) {
+  HoldAll(1);
+  const auto first = Call({.value = "1", .timeout = 300ms});
+  const auto second = Call({.value = "2", .timeout = 300ms});
+  EXPECT_EQ(ClassOf(first), "timeout");
+  ASSERT_TRUE(Arrived(2));
+  server_->Release();
+  EXPECT_EQ(ClassOf(second), "success");
+}
+
+TEST_F(HttpHandler, BreaksOffARequestThatIsCancelled) {
+  HoldAll(1);
+  const auto out = Call("1");
+  const auto waiting = Call("2");
+  ASSERT_TRUE(Arrived(1));
+  Cancel(waiting);
+  EXPECT_EQ(ClassOf(waiting), "cancelled");
+  EXPECT_EQ(recorder_.handled(), 0);
+  Cancel(out);
+  EXPECT_EQ(ClassOf(out), "cancelled");
+  EXPECT_EQ(recorder_.handled(), 1);
+  server_->Release();
+  EXPECT_EQ(ValueOf("3"), "3");
+  EXPECT_EQ(server_->connections(), 2);
+  Cancel(out);  // long over
+  EXPECT_EQ(ValueOf("4"), "4");
+  EXPECT_EQ(recorder_.answers().size(), 4u);
+}
+
+TEST_F(HttpHandler, SaysThatNobodyListens) {
+  Start({.kind = HttpHandlerOptions{.url = fmt::format("http://127.0.0.1:{}/", FreePort())}});
+  const HandlerFailure failure = FailureOf("{}");
+  EXPECT_EQ(failure.error_class, "connection");
+  EXPECT_THAT(failure.text, HasSubstr("Failed to connect to 127.0.0.1"));
+  EXPECT_TRUE(failure.retry);
+}
+
+TEST_F(HttpHandler, TakesAnAnswerThatBreaksOffForNone) {
+  Always({.raw = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"});
+  const HandlerFailure failure = FailureOf("{}");
+  EXPECT_EQ(failure.error_class, "connection");
+  EXPECT_TRUE(failure.retry);
+}
+
+TEST_F(HttpHandler, TakesWhatIsNotHttpForNoAnswer) {
+  Always({.raw = "SSH-2.0-OpenSSH\r\n"});
+  EXPECT_EQ(FailureOf("{}").error_class, "connection");
+}
+
+TEST_F(HttpHandler, RefusesAnAnswerOverSixteenMebibytes) {
+  Serve([](const StubServer::Request& request) {
+    return Answer{.body = std::string(std::stoul(request.body), 'x')};
+  });
+  EXPECT_EQ(ValueOf(std::to_string(16 << 20))->size(), 16u << 20);
+  const HandlerFailure failure = FailureOf(std::to_string((16 << 20) + 1));
+  EXPECT_EQ(failure.error_class, "too_large");
+  EXPECT_EQ(failure.text, "the answer (HTTP 200) is larger than 16 MiB");
+  EXPECT_FALSE(failure.retry);
+}
+
+TEST_F(HttpHandler, StopsWithRequestsOut) {
+  HoldAll(1);
+  Call("1");
+  Call("2");
+  ASSERT_TRUE(Arrived(1));
+  runner_->Stop();
+  EXPECT_TRUE(recorder_.answers().empty());
+}
+
+TEST_F(HttpHandler, RefusesToStartWithWhatCannotBeAsked) {
+  const auto error = [this](HttpHandlerOptions options) { return StartError({.kind = options}); };
+  EXPECT_EQ(error({.url = "ftp://host/x"}),
+            "handler.http: the url's scheme is ftp; write http://HOST:PORT/PATH or "
+            "https://HOST/PATH");
+  EXPECT_THAT(error({.url = "http://host:notaport/"}), HasSubstr("the url does not parse"));
+  EXPECT_THAT(error({.url = ""}), HasSubstr("the url does not parse"));
+  for (const char* url : {"ftp://app:s3cret@h/", "http://app:s3cret@h:x/", "app:s3cret@h",
+                          "http://app:s3/cret@h/", "s3cret://app@h", "http://h:s3cret/"}) {
+    EXPECT_THAT(error({.url = url}), AllOf(HasSubstr("the url"), Not(HasSubstr("s3"))));
+  }
+  EXPECT_THAT(error({.url = "http://h/", .method = "PO ST"}), HasSubstr("the method is not one"));
+  EXPECT_THAT(error({.url = "http://h/", .headers = {{"a", "b\r\nc: d"}}}),
+              HasSubstr("the header a is not one"));
+  EXPECT_THAT(error({.url = "https://h/", .tls_ca = "/nowhere/ca.pem"}),
+              HasSubstr("cannot read /nowhere/ca.pem"));
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

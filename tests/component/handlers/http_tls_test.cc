@@ -1,0 +1,73 @@
+// The http handler over TLS, with a server that speaks HTTP/2 and nothing else.
+#include <fmt/format.h>
+
+#include "tests/component/handlers/runner_fixture.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using fencepost::testing::FreePort;
+using fencepost::testing::Process;
+using fencepost::testing::RequireWithin;
+using fencepost::testing::RunToEnd;
+using fencepost::testing::TempDir;
+using fencepost::testing::WaitUntil;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class HttpHandlerOverTls : public RunnerFixture {
+ protected:
+  HttpHandlerOverTls() : certificate_(dir_.File("cert.pem")), port_(FreePort()) {
+    const auto made =
+        RunToEnd({.argv = {"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+                           "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                           "-keyout", dir_.File("key.pem"), "-out", certificate_}});
+    if (made.exit_code != 0) throw std::runtime_error(made.output);
+    // It gives back what is sent to it, and prints every frame.
+    server_ = std::make_unique<Process>(testing::ProcessOptions{
+        .argv = {"nghttpd", "--echo-upload", "--verbose", "--address=127.0.0.1",
+                 std::to_string(port_), dir_.File("key.pem"), certificate_}});
+    RequireWithin(
+        10s, [&] { return server_->Output().find("listen") != std::string::npos; },
+        "nghttpd to listen");
+  }
+  void StartTrusting(const std::string& ca) {
+    Start({.kind = HttpHandlerOptions{.url = fmt::format("https://127.0.0.1:{}/charge", port_),
+                                      .tls_ca = ca}},
+          64);
+  }
+
+  TempDir dir_;
+  std::string certificate_;
+  int port_;
+  std::unique_ptr<Process> server_;
+};
+
+TEST_F(HttpHandlerOverTls, SharesOneConnectionByHttp2) {
+  StartTrusting(certificate_);
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 50; ++i)
+    ids.push_back(Call({.value = std::to_string(i), .record_id = "o 1"}));
+  for (int i = 0; i < 50; ++i) {
+    const HandlerResult result = AnswerTo(ids[i]).result;
+    ASSERT_TRUE(result.has_value()) << result.error().text;
+    EXPECT_EQ(result->front(), std::to_string(i));
+  }
+  ASSERT_TRUE(WaitUntil(
+      10s, [&] { return server_->Output().find("idempotency-key: o%201") != std::string::npos; }));
+  EXPECT_THAT(server_->Output(), HasSubstr("fencing-token: 9007199254740993"));
+  EXPECT_THAT(server_->Output(), HasSubstr("x-fencepost-source: orders/3/42"));
+  EXPECT_THAT(server_->Output(), HasSubstr("[id=1]"));
+  EXPECT_THAT(server_->Output(), Not(HasSubstr("[id=2]")));
+}
+
+TEST_F(HttpHandlerOverTls, TrustsNobodyWhomTheCaDoesNotKnow) {
+  StartTrusting("");
+  const HandlerFailure failure = FailureOf("{}");
+  EXPECT_EQ(failure.error_class, "connection");
+  EXPECT_THAT(failure.text, HasSubstr("certificate"));
+  EXPECT_TRUE(failure.retry);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,51 @@
+// fencepost create and schema: what they print, and what can be done with it.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/process.h"
+#include "tests/support/worker_process.h"
+
+namespace fencepost::testing {
+namespace {
+
+Finished Fencepost(std::vector<std::string> words) {
+  return RunFencepost(FENCEPOST_BINARY, std::move(words));
+}
+
+TEST(Create, PrintsTheSmallestPipelineByDefault) {
+  const Finished created = Fencepost({"create"});
+  EXPECT_EQ(created.exit_code, 0);
+  EXPECT_EQ(created.output, ReadFile(FENCEPOST_SOURCE_DIR "/config/examples/orders.yaml"));
+}
+
+TEST(Create, PrintsPipelinesThatLintHasNothingAgainst) {
+  const TempDir folder;
+  for (const char* kind :
+       {"orders", "orders-full", "payments", "enrich", "exec-python", "cdc-upsert"}) {
+    const Finished created = Fencepost({"create", kind});
+    EXPECT_EQ(created.exit_code, 0) << kind;
+    const Finished lint = Fencepost({"lint", folder.Write("pipeline.yaml", created.output)});
+    EXPECT_EQ(lint.exit_code, 0) << kind;
+    EXPECT_EQ(lint.output + lint.error_output, "") << kind;
+  }
+}
+
+TEST(Create, NamesTheKindsWhereItDoesNotKnowOne) {
+  const Finished created = Fencepost({"create", "order"});
+  EXPECT_EQ(created.exit_code, 2);
+  EXPECT_EQ(created.output, "");
+  EXPECT_EQ(created.error_output,
+            "fencepost: create: there is no \"order\"; there are cdc-upsert, enrich, exec-python, "
+            "orders-full, orders, payments, transform.py\n");
+}
+
+TEST(Schema, IsAJsonSchemaOfThePipelineFile) {
+  const Finished schema = Fencepost({"schema"});
+  EXPECT_EQ(schema.exit_code, 0);
+  const auto json = nlohmann::json::parse(schema.output);
+  EXPECT_EQ(json["$schema"], "https://json-schema.org/draft/2020-12/schema");
+  EXPECT_TRUE(json["properties"].contains("kafka"));
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,186 @@
+// fencepost test: what it shows of a row's digits, of handlers that fail or hang, of dates, and how
+// expected rows find theirs.
+#include <chrono>
+
+#include <gmock/gmock.h>
+
+#include "tests/support/process.h"
+#include "tests/support/worker_process.h"
+
+namespace fencepost::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kStart = R"(version: 1
+name: orders
+guarantee: exactly-once
+kafka: {brokers: [127.0.0.1:9], topics: [orders]}
+lock: {redis: {nodes: [127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3]}}
+dead_letter: {topic: orders.dead}
+)";
+constexpr const char* kById = "record_id: json:/id\n";
+constexpr const char* kTable = R"(output:
+  postgres:
+    dsn: postgresql://app@127.0.0.1/shop
+    table: effects
+    columns: {id: record_id, n: "json:/n?"}
+)";
+constexpr const char* kLines = R"(output:
+  file:
+    path: orders.jsonl
+    columns: {id: record_id, n: "json:/n?", doc: "json:/doc?"}
+)";
+
+Finished RunText(const std::string& text, std::vector<std::string> more = {}) {
+  const TempDir folder;
+  std::vector<std::string> words{"test", folder.Write("orders.yaml", text)};
+  words.insert(words.end(), more.begin(), more.end());
+  return RunFencepost(FENCEPOST_BINARY, std::move(words));
+}
+
+// At least once: JSON lines have no ledger.
+std::string LinesPipeline(const std::string& tests) {
+  std::string text = kStart;
+  text.replace(text.find("exactly-once"), 12, "at-least-once");
+  return text + kById + kLines + "tests:\n" + tests;
+}
+
+TEST(PipelineTestsDetail, ALinesNumbersKeepTheirDigits) {
+  const Finished run = RunText(LinesPipeline(R"(  - name: digits
+    given:
+      - {value: {id: a, n: 12.50, doc: {x: [1.0, "a b"]}}}
+      - {value: {id: b, n: 123456789012345678901234567890, doc: "say \"hi\"\n"}}
+      - {value: {id: c, n: true}}
+    expect:
+      rows:
+        - {id: a, n: 12.50, doc: {x: [1.0, "a b"]}}
+        - {id: b, n: 123456789012345678901234567890, doc: "say \"hi\"\n"}
+        - {id: c, n: "true", doc: null}
+)"));
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+}
+
+TEST(PipelineTestsDetail, AFenceComparesAsANumberAndKeepsItsDigits) {
+  const Finished run = RunText(std::string(kStart) + "record_id: json:/r\n" + R"(output:
+  postgres:
+    dsn: postgresql://app@127.0.0.1/shop
+    table: effects
+    columns: {id: key, note: json:/note}
+    on_conflict: update
+    key: [id]
+    fence_column: version
+    fence_by: json:/v
+tests:
+  - name: the higher version stands
+    given:
+      - {key: k, value: {r: r0, v: 9.50, note: first}}
+      - {key: k, value: {r: r1, v: 10.250, note: second}}
+      - {key: k, value: {r: r2, v: 9.75, note: late}}
+      - {key: j, value: {r: r3, v: 1.50, note: only}}
+    expect:
+      rows:
+        - {id: k, version: 10.250, note: second}
+        - {id: j, version: 1.50, note: only}
+)");
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+}
+
+TEST(PipelineTestsDetail, ExpectedRowsThatFitSeveralLeaveEachOtherTheirs) {
+  const std::string given = R"(    given:
+      - {value: {id: a, n: 1}}
+      - {value: {id: b, n: 1}}
+      - {value: {id: c, n: 1}}
+)";
+  const Finished run = RunText(std::string(kStart) + kById + kTable + R"(tests:
+  - name: there is a way
+)" + given + R"(    expect: {rows: [{n: 1}, {n: "1"}, {id: a}]}
+  - name: there is none
+)" + given + R"(    expect: {rows: [{id: a}, {n: 1}, {id: a, n: 1}]}
+)");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("  ok    there is a way"));
+  EXPECT_THAT(run.output, AllOf(HasSubstr("  FAIL  there is none"),
+                                HasSubstr("expected row {id: a, n: 1}; there are:")));
+}
+
+TEST(PipelineTestsDetail, UnderAFailureStandsWhatTheHandlerSaid) {
+  const Finished run = RunText(std::string(kStart) + kById + R"(handler:
+  exec: {idempotent: true, command: [sh, -c, "echo cannot open transform.py >&2; exit 2"]}
+retry: {attempts: 2, backoff: {initial: 10ms, max: 10ms}}
+)" + kTable + R"(tests:
+  - name: it is written
+    given: [{value: {id: a, n: 1}}]
+    expect: {rows: [{id: a}]}
+)");
+  EXPECT_EQ(run.exit_code, 1) << run.error_output;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("  FAIL  it is written"),
+                                HasSubstr("          handler_stderr: cannot open transform.py\n"),
+                                HasSubstr("          handler_exited: "),
+                                HasSubstr("          handler_failed: orders/0/0: attempt 1 of 2")));
+}
+
+TEST(PipelineTestsDetail, ATestThatPassesShowsNoNotes) {
+  const Finished run = RunText(std::string(kStart) + kById + R"(handler: {jq: error("no")}
+)" + kTable + R"(tests:
+  - name: it is refused
+    given: [{value: {id: a, n: 1}}]
+    expect: {rows: [], dead_letters: [{record_id: a}]}
+)");
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+  EXPECT_THAT(run.output, Not(HasSubstr("handler_failed")));
+}
+
+TEST(PipelineTestsDetail, AProgramThatLoopsForEverFailsItsTestAloneAndTheRunEnds) {
+  const auto since = std::chrono::steady_clock::now();
+  const Finished run = RunText(std::string(kStart) + kById + R"(handler:
+  jq: "if .n == 1 then last(range(infinite)) else . end"
+processing: {timeout: 1s}
+)" + kTable + R"(tests:
+  - name: it loops
+    given: [{value: {id: a, n: 1}}]
+    expect: {rows: []}
+  - name: it does not
+    given: [{value: {id: b, n: 2}}]
+    expect: {rows: [{id: b}]}
+)");
+  EXPECT_LT(std::chrono::steady_clock::now() - since, std::chrono::seconds(25));
+  EXPECT_EQ(run.exit_code, 1) << run.error_output;
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("  FAIL  it loops"),
+                    HasSubstr("the handler hangs: it did not answer the call for a "),
+                    HasSubstr("  ok    it does not"), HasSubstr("2 tests, 1 failed\n")));
+}
+
+TEST(PipelineTestsDetail, ARetryAfterDateIsWaitedForInVirtualTime) {
+  const Finished run = RunText(std::string(kStart) + kById + R"(handler:
+  http: {url: "http://127.0.0.1:9/price", idempotent: true, retry_on: [503]}
+)" + kTable + R"(tests:
+  - name: it waits
+    given: [{value: {id: a, n: 1}}]
+    http:
+      - {status: 503, times: 1, headers: {Retry-After: "Fri, 15 Jan 2027 08:01:30 GMT"}}
+      - {body: {n: 2}}
+    expect: {rows: [{id: a, n: 2}], handler_calls: 2}
+)");
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+  EXPECT_THAT(run.output, HasSubstr(", 91.0 s of virtual time)"));
+}
+
+TEST(PipelineTestsDetail, AFileWithoutTestsIsNamed) {
+  const TempDir folder;
+  const std::string none =
+      folder.Write("none.yaml", std::string(kStart) + kById + std::string(kTable));
+  const std::string one = folder.Write(
+      "one.yaml", std::string(kStart) + kById + kTable +
+                      "tests: [{name: one, given: [{value: {id: a}}], expect: {skips: 0}}]\n");
+  const Finished run = RunFencepost(FENCEPOST_BINARY, {"test", one, none});
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+  EXPECT_THAT(run.error_output, HasSubstr(none + ": there is nothing to run: no tests: section"));
+  EXPECT_THAT(run.error_output, Not(HasSubstr(one)));
+}
+
+}  // namespace
+}  // namespace fencepost::testing

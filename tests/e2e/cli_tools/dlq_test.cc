@@ -1,0 +1,267 @@
+// fencepost dlq on a real broker: listing, showing, and sending back.
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/cli_tools/tools_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+class Dlq : public ToolsTest {
+ protected:
+  [[nodiscard]] Finished Call(const std::string& command,
+                              const std::vector<std::string>& more = {}) const {
+    return Tool({"dlq", command}, more);
+  }
+  [[nodiscard]] Finished Replay(std::vector<std::string> more = {}) const {
+    more.push_back("--execute");
+    return Call("replay", more);
+  }
+};
+
+TEST_F(Dlq, ListsALineEachAndATotal) {
+  ToolsText();
+  Bury(
+      {{.id = "o-1", .offset = 4}, {.id = "o-2", .pipeline = "bills"}, {.error_class = "timeout"}});
+  TestProducer producer(Kafka().bootstrap());
+  producer.Send(dead_, 0, "k", "not of fencepost");
+  producer.Flush();
+  const Finished list = Call("list");
+  EXPECT_EQ(list.exit_code, 0) << list.error_output;
+  EXPECT_EQ(list.output,
+            fmt::format("{0}/0/0  2026-11-03T10:00:00.000Z  404  attempts 5  id o-1  from {1}/0/4  "
+                        "HTTP 404 from the service\n"
+                        "{0}/0/2  2026-11-03T10:00:00.000Z  timeout  attempts 5  id (none)  from "
+                        "{1}/0/0  HTTP 404 from the service\n"
+                        "2 dead letters in {0}, 1 of other pipelines left out, 1 record in the "
+                        "topic is no dead letter of fencepost\n",
+                        dead_, name_));
+}
+
+TEST_F(Dlq, ChoosesByItsFilters) {
+  ToolsText();
+  Bury({{.id = "o-1", .offset = 1, .failed_at = "2026-11-03T10:00:00.000Z"},
+        {.id = "o-2", .error_class = "timeout", .offset = 2, .failed_at = "2026-11-04T10:00:00Z"},
+        {.id = "o-3", .offset = 3, .failed_at = "2026-11-05T10:00:00.000Z"}});
+  const auto ids = [&](const std::vector<std::string>& filters) {
+    std::vector<std::string> more = filters;
+    more.push_back("--json");
+    const Finished list = Call("list", more);
+    EXPECT_EQ(list.exit_code, 0) << list.error_output;
+    std::vector<std::string> found;
+    std::istringstream lines(list.output);
+    for (std::string line; std::getline(lines, line);) {
+      found.push_back(nlohmann::json::parse(line)["record_id"]);
+    }
+    return found;
+  };
+  EXPECT_THAT(ids({}), ElementsAre("o-1", "o-2", "o-3"));
+  EXPECT_THAT(ids({"--class", "404"}), ElementsAre("o-1", "o-3"));
+  EXPECT_THAT(ids({"--id", "o-2"}), ElementsAre("o-2"));
+  EXPECT_THAT(ids({"--topic", name_, "--partition", "0", "--offset", "3"}), ElementsAre("o-3"));
+  EXPECT_THAT(ids({"--topic", "bills"}), IsEmpty());
+  EXPECT_THAT(ids({"--since", "2026-11-04T10:00:00Z"}), ElementsAre("o-2", "o-3"));
+  EXPECT_THAT(ids({"--until", "2026-11-04T11:00:00+01:00"}), ElementsAre("o-1"));
+  EXPECT_THAT(ids({"--limit", "2"}), ElementsAre("o-1", "o-2"));
+  EXPECT_THAT(Call("list", {"--limit", "2"}).output,
+              HasSubstr("2 dead letters in " + dead_ + " (there may be more: --limit)"));
+}
+
+TEST_F(Dlq, ShowsEverythingOfEach) {
+  ToolsText();
+  Bury({{.id = "o-1", .value = std::string("\x00\xff", 2)}});
+  const Finished show = Call("show");
+  EXPECT_EQ(show.exit_code, 0) << show.error_output;
+  EXPECT_THAT(show.output, AllOf(HasSubstr("key         \"customer-1\""),
+                                 HasSubstr("header      source: \"shop\""),
+                                 HasSubstr("value       2 bytes, base64: AP8="),
+                                 HasSubstr("error       HTTP 404 from the service"),
+                                 EndsWith("1 dead letter in " + dead_ + "\n")));
+  const nlohmann::json json = nlohmann::json::parse(Call("show", {"--json"}).output);
+  EXPECT_EQ(json["value"]["base64"], "AP8=");
+  EXPECT_EQ(json["headers"][0]["name"], "source");
+}
+
+TEST_F(Dlq, ReplayIsADryRunUnlessItIsToldToExecute) {
+  ToolsText();
+  Bury({{.id = "o-1"}});
+  const Finished dry = Call("replay");
+  EXPECT_EQ(dry.exit_code, 0) << dry.error_output;
+  EXPECT_THAT(dry.output,
+              AllOf(HasSubstr("would replay  " + dead_ + "/0/0 to " + name_ + ", id o-1"),
+                    HasSubstr("1 would be replayed, 0 refused\nnothing was published: "
+                              "--execute does it\n"),
+                    HasSubstr("the producer chooses the partition by the key")));
+  EXPECT_THAT(Records(), IsEmpty());
+}
+
+TEST_F(Dlq, ReplaysTheRecordAsItWasWithItsId) {
+  ToolsText();
+  Bury({{.id = "o-1"}});
+  const Finished replay = Replay();
+  EXPECT_EQ(replay.exit_code, 0) << replay.error_output;
+  EXPECT_THAT(replay.output, StartsWith("1 replayed, 0 refused\n"));
+  const auto records = Records();
+  ASSERT_THAT(records, SizeIs(1));
+  EXPECT_EQ(records[0].key, "customer-1");
+  EXPECT_EQ(records[0].value, R"({"order_id":"o-1","amount":1})");
+  EXPECT_EQ(records[0].timestamp_ms, 1793690000000);
+  EXPECT_THAT(records[0].headers,
+              ElementsAre(Pair("source", "shop"), Pair("fencepost-record-id", "o-1")));
+}
+
+TEST_F(Dlq, ARecordThatDiedIsMendedReplayedAndTakesEffectOnce) {
+  ToolsText();
+  Send(0, R"({"order_id":"o-1","amount":-5})");  // the table's rule refuses it
+  Send(0, Orders::Value(2));
+  RunWorker();
+  EXPECT_EQ(table_->Count(), 1);
+  EXPECT_THAT(Call("list").output, AllOf(HasSubstr("id o-1"), HasSubstr("effects_amount_check")));
+  table_->Exec("ALTER TABLE effects DROP CONSTRAINT effects_amount_check");
+  EXPECT_EQ(Replay().exit_code, 0);
+  RunWorker();
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM effects WHERE order_id = 'o-1'"), "1");
+
+  const Finished again = Replay();
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(
+      again.output,
+      AllOf(HasSubstr("refused       " + dead_ + "/0/0: id o-1 has taken effect: completed"),
+            HasSubstr("by worker-1 from " + name_ + "/0/2"), HasSubstr("0 replayed, 1 refused\n")));
+  EXPECT_THAT(Records(), SizeIs(3));
+}
+
+TEST_F(Dlq, AnIdConflictIsReplayedOnlyAsANewId) {
+  std::string yaml = ToolsText().Yaml();
+  yaml.insert(yaml.find("  start_from:"), "  accept_replay_ids: true\n");
+  Use(yaml);
+  Send(0, Orders::Value(1));
+  Send(0, R"({"order_id":"o-1","amount":999})");
+  RunWorker();
+  EXPECT_EQ(table_->Count(), 1);
+  const Finished refused = Replay();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("id o-1 stands for other content"),
+                                    HasSubstr("--as-new-id replays it all the same")));
+  for (int time = 0; time < 2; ++time) {  // the new id is recognised when it comes again
+    EXPECT_EQ(Replay({"--as-new-id"}).exit_code, 0);
+    RunWorker();
+    EXPECT_EQ(table_->Value("SELECT count(*) FROM effects WHERE amount = 999"), "1");
+  }
+}
+
+TEST_F(Dlq, WithIdsByPositionAReplayHasToSayHowItIsRecognised) {
+  std::string yaml = ToolsText().Yaml();
+  yaml.replace(yaml.find("json:/order_id"), 14, "position");
+  Use(yaml);
+  Bury({{.id = "cluster/" + name_ + "/0/7"}});
+  const Finished refused = Replay();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output,
+              AllOf(HasSubstr("record_id is position, and a replay has a new one"),
+                    HasSubstr("kafka.accept_replay_ids: true, or use --as-new-id")));
+  EXPECT_EQ(Replay({"--as-new-id"}).exit_code, 0);
+  const auto records = Records();
+  ASSERT_THAT(records, SizeIs(1));
+  EXPECT_EQ(records[0].Header("fencepost-record-id"), std::nullopt);
+}
+
+TEST_F(Dlq, ALetterWithoutAnIdIsRefused) {
+  ToolsText();
+  Bury({{.error_class = "bad_record"}});
+  const Finished refused = Replay();
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("it has no record id"));
+  EXPECT_THAT(Records(), IsEmpty());
+}
+
+TEST_F(Dlq, OnlyTheFirstLetterOfAnIdIsInOneReplay) {
+  ToolsText();
+  Bury({{.id = "o-1", .offset = 1}, {.id = "o-1", .offset = 2}});
+  const Finished replay = Replay();
+  EXPECT_EQ(replay.exit_code, 0) << replay.output;
+  EXPECT_THAT(replay.output,
+              AllOf(HasSubstr("left out      " + dead_ +
+                              "/0/1: an earlier dead letter of id o-1 is in this replay"),
+                    HasSubstr("1 replayed, 0 refused, 1 left out")));
+  EXPECT_THAT(Records(), SizeIs(1));
+}
+
+TEST_F(Dlq, AReplayTellsHowFarItIs) {
+  ToolsText();
+  std::vector<Letter> letters;
+  for (int i = 0; i < 2500; ++i) letters.push_back({.id = Orders::Id(i)});
+  Bury(letters);
+  const Finished replay = Replay();
+  EXPECT_EQ(replay.exit_code, 0) << replay.error_output;
+  EXPECT_THAT(replay.error_output, AllOf(HasSubstr("/2500 replayed, "), HasSubstr("/s\n")));
+  EXPECT_THAT(replay.output, HasSubstr("2500 replayed, 0 refused\n"));
+  EXPECT_THAT(Records(), SizeIs(2500));
+}
+
+TEST_F(Dlq, NothingIsReplayedWithoutTheLedgersWord) {
+  PipelineText text = ToolsText();
+  text.dsn = fmt::format("postgresql://postgres@127.0.0.1:{}/x", FreePort());
+  Use(text);
+  Bury({{.id = "o-1"}});
+  const Finished replay = Replay();
+  EXPECT_EQ(replay.exit_code, 1);
+  EXPECT_THAT(replay.error_output,
+              HasSubstr("the ledger cannot be asked, and without it nothing is replayed: "));
+  EXPECT_THAT(Records(), IsEmpty());
+}
+
+TEST_F(Dlq, AReplayThatTheBrokerRefusesFailsAndSaysWhich) {
+  ToolsText();
+  Bury({{.id = "o-1"}});
+  Kafka().admin().DeleteTopic(name_);
+  const Finished replay = RunFencepost(FENCEPOST_BINARY, {"dlq", "replay", file_, "--execute"}, {},
+                                       std::chrono::seconds(60));
+  EXPECT_EQ(replay.exit_code, 1);
+  EXPECT_THAT(replay.error_output, HasSubstr(dead_ + "/0/0 was not replayed: "));
+  EXPECT_THAT(replay.output, HasSubstr("0 replayed, 0 refused, 1 failed"));
+}
+
+TEST_F(Dlq, SaysWhatIsWrongWithTheCommandOrTheFile) {
+  PipelineText text = ToolsText();
+  EXPECT_THAT(Call("list", {"--since", "yesterday"}).error_output,
+              HasSubstr("fencepost: --since: \"yesterday\" is neither a time"));
+  EXPECT_EQ(Call("list", {"--until", "yesterday"}).exit_code, 2);
+  EXPECT_EQ(Call("list", {"--limit", "0"}).exit_code, 2);
+  EXPECT_EQ(Call("bury").exit_code, 2);
+  text.more = "";
+  Use(text);
+  for (const char* command : {"list", "show", "replay"}) {
+    const Finished none = Call(command);
+    EXPECT_EQ(none.exit_code, 2);
+    EXPECT_THAT(none.error_output, HasSubstr("there is no dead_letter section"));
+  }
+}
+
+TEST_F(Dlq, SaysWhatIsWrongWithTheTopicOrTheBroker) {
+  PipelineText text = ToolsText();
+  text.more = "dead_letter: {topic: nowhere}\n";
+  Use(text);
+  const Finished nowhere = Call("list");
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.error_output,
+              AllOf(HasSubstr("nowhere: there is no such topic"), HasSubstr("dead_letter.topic")));
+  text.brokers = fmt::format("127.0.0.1:{}", FreePort());
+  Use(text);
+  const Finished away = Call("list");
+  EXPECT_EQ(away.exit_code, 1);
+  EXPECT_THAT(away.error_output, HasSubstr("no broker of " + text.brokers + " answers"));
+}
+
+}  // namespace
+}  // namespace fencepost::testing

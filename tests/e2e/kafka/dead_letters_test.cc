@@ -1,0 +1,152 @@
+// Dead letters against a real broker, which does not create topics by itself.
+#include "consumer/kafka/dead_letters.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "tests/support/kafka_broker.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/process.h"
+
+namespace fencepost::consumer::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using fencepost::testing::KafkaBroker;
+using fencepost::testing::ReadTopic;
+using fencepost::testing::WaitUntil;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
+ protected:
+  template <typename F>
+  auto Locked(F&& f) {
+    const std::lock_guard lock(mutex);
+    return f();
+  }
+  static void SetUpTestSuite() { broker = new KafkaBroker(); }
+  static void TearDownTestSuite() {
+    delete broker;
+    broker = nullptr;
+  }
+  void SetUp() override {
+    topic = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    KafkaOptions kafka;
+    kafka.brokers = {broker->bootstrap()};
+    letters = std::make_unique<DeadLetters>(
+        kafka, DeadLetterOptions{topic}, "orders", this,
+        [this](std::vector<std::uint64_t> ids) {
+          Locked([&] { published.insert(published.end(), ids.begin(), ids.end()); });
+        },
+        [this](bool up, std::string reason) {
+          Locked([&] { states.emplace_back(up ? "up" : reason); });
+        });
+  }
+  void OnDeadLetterError() override { ++errors; }
+  void OnNote(locking::Severity, std::string_view event, std::string_view text) override {
+    Locked([&] { notes.push_back(fmt::format("{}: {}", event, text)); });
+  }
+  static DeadLetter Letter(std::uint64_t id, std::string_view value) {
+    DeadLetter letter;
+    letter.id = id;
+    letter.where = {"in", 3};
+    letter.record.offset = 40 + static_cast<Offset>(id);
+    letter.record.key = "k";
+    letter.record.value = value;
+    letter.record.timestamp = 1'700'000'000'000ms;
+    letter.record.headers = {{"own", "1"}, {"none", std::nullopt}, {"fencepost-attempts", "9"}};
+    letter.record_id = "o-1";
+    letter.reason = DeadLetterReason::kHandler;
+    letter.error = "the receiver refused";
+    letter.error_class = "404";
+    letter.attempts = 5;
+    letter.failed_at = 1'700'000'001'250ms;
+    return letter;
+  }
+  std::vector<std::uint64_t> Published() {
+    return Locked([&] { return published; });
+  }
+  std::vector<std::string> States() {
+    return Locked([&] { return states; });
+  }
+
+  static KafkaBroker* broker;
+  std::string topic;
+  std::mutex mutex;
+  std::vector<std::uint64_t> published;
+  std::vector<std::string> states, notes;
+  std::atomic<int> errors = 0;
+  std::unique_ptr<DeadLetters> letters;  // last: its thread calls back
+};
+
+KafkaBroker* DeadLettersOnBroker::broker = nullptr;
+
+TEST_F(DeadLettersOnBroker, KeepTheRecordAndSayWhatHappened) {
+  broker->CreateTopic(topic, 1);
+  ASSERT_TRUE(letters->Start());
+  letters->Publish({Letter(1, "a"), Letter(2, "b")});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return Published().size() == 2; }));
+  EXPECT_THAT(Published(), ElementsAre(1, 2));
+  const auto dead = ReadTopic(broker->bootstrap(), topic);
+  ASSERT_EQ(dead.size(), 2u);
+  EXPECT_EQ(dead[1].key, "k");
+  EXPECT_EQ(dead[1].value, "b");
+  EXPECT_EQ(dead[1].timestamp_ms, 1'700'000'000'000);
+  std::vector<std::string> headers;
+  for (const auto& [name, value] : dead[1].headers) {
+    headers.push_back(name + "=" + value.value_or("null"));
+  }
+  EXPECT_THAT(
+      headers,
+      ElementsAre("own=1", "none=null", "fencepost-error=the receiver refused",
+                  "fencepost-error-class=404", "fencepost-pipeline=orders", "fencepost-topic=in",
+                  "fencepost-partition=3", "fencepost-offset=42", "fencepost-record-id=o-1",
+                  "fencepost-attempts=5", "fencepost-failed-at=2023-11-14T22:13:21.250Z"));
+  EXPECT_THAT(States(), IsEmpty());
+  EXPECT_EQ(errors, 0);
+}
+
+TEST_F(DeadLettersOnBroker, WaitForATopicThatIsMissing) {
+  ASSERT_TRUE(letters->Start());
+  letters->Publish({Letter(1, "a")});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return errors >= 2; }));
+  ASSERT_EQ(States().size(), 1u);
+  EXPECT_THAT(States()[0], HasSubstr("create the topic, it is looked for again by itself"));
+  EXPECT_THAT(Locked([&] { return notes[0]; }),
+              HasSubstr("dead_letter_failed: in/3/41 cannot be published as a dead letter: "));
+  EXPECT_THAT(Published(), IsEmpty());
+  broker->CreateTopic(topic, 1);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return States().back() == "up"; }));
+  EXPECT_THAT(Published(), ElementsAre(1));
+  EXPECT_EQ(ReadTopic(broker->bootstrap(), topic).size(), 1u);
+}
+
+TEST_F(DeadLettersOnBroker, AreNotHeldBackByOneThatIsTooLarge) {
+  broker->admin().CreateTopic(topic, 1, {{"max.message.bytes", "20000"}});
+  ASSERT_TRUE(letters->Start());
+  const std::string large(30'000, 'x');
+  letters->Publish({Letter(1, large)});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return errors >= 1; }));
+  letters->Publish({Letter(2, "b")});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return !Published().empty(); }));
+  EXPECT_THAT(Published(), ElementsAre(2));
+  EXPECT_THAT(States(), ElementsAre(HasSubstr("raise the topic's max.message.bytes")));
+}
+
+TEST_F(DeadLettersOnBroker, WithoutAnAcknowledgementAreDroppedByAStop) {
+  ASSERT_TRUE(letters->Start());
+  letters->Publish({Letter(1, "a")});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return errors >= 1; }));
+  letters->Stop();
+  EXPECT_THAT(Published(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fencepost::consumer::testing

@@ -1,0 +1,382 @@
+// The Kafka output against a real broker: transactions, what is refused, who is fenced.
+#include "consumer/kafka/transactional_output.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <future>
+
+#include <fmt/format.h>
+
+#include "consumer/kafka/rdkafka_holders.h"
+#include "tests/support/kafka_broker.h"
+#include "tests/support/kafka_client.h"
+#include "tests/unit/kafka/recording_sink.h"
+
+namespace fencepost::consumer::testing {
+namespace {
+
+using fencepost::testing::KafkaBroker;
+using fencepost::testing::ReadTopic;
+using fencepost::testing::TestProducer;
+using fencepost::testing::TestRecord;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using Outcomes = tl::expected<std::vector<WriteOutcome>, OutputError>;
+
+// Input records and the request that writes them. Addresses stay what they are.
+struct Input {
+  std::deque<std::string> text;
+  std::deque<Record> records;
+  std::deque<HandlerValues> values;
+  std::deque<DeadLetter> letters;
+  TopicPartition where;
+  WriteRequest request;
+
+  WriteItem& Add(std::string key, std::string value) {
+    Record& record = records.emplace_back();
+    record.offset = static_cast<Offset>(records.size()) - 1;
+    record.key = text.emplace_back(std::move(key));
+    record.value = text.emplace_back(std::move(value));
+    record.timestamp = std::chrono::milliseconds(1'700'000'000'000 + record.offset);
+    WriteItem& item = request.items.emplace_back();
+    item.record = &record;
+    item.where = &where;
+    return item;
+  }
+  void MoveTo(Offset next, AssignmentEpoch epoch = 1) {
+    request.offsets = {{where, next}};
+    request.epoch = epoch;
+  }
+};
+
+std::vector<WriteResult> Results(const Outcomes& outcomes) {
+  std::vector<WriteResult> results;
+  for (const WriteOutcome& one : outcomes.value()) results.push_back(one.result);
+  return results;
+}
+
+// As the writer does it: the same request until its outcome is known.
+Outcomes WriteUntilKnown(Output& output, const WriteRequest& request) {
+  Outcomes outcomes;
+  EXPECT_TRUE(WaitUntil(30s, [&] {
+    outcomes = output.Write(request);
+    return outcomes || outcomes.error().fatal;
+  })) << outcomes.error().error.Line();
+  return outcomes;
+}
+
+std::vector<std::string> Values(const std::vector<TestRecord>& records) {
+  std::vector<std::string> values;
+  for (const TestRecord& record : records) values.push_back(record.value.value_or("null"));
+  return values;
+}
+
+class KafkaOutputOnBroker : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { broker = new KafkaBroker(); }
+  static void TearDownTestSuite() {
+    delete broker;
+    broker = nullptr;
+  }
+  void SetUp() override {
+    name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    kafka.brokers = {broker->bootstrap()};
+    kafka.topics = {name + "-in"};
+    kafka.group = name + "-group";
+    options.topic = name;
+    input.where = {name + "-in", 0};
+  }
+  void MakeTopics(const fencepost::testing::KafkaConfig& config = {}) {
+    broker->CreateTopic(name + "-in", 2);
+    broker->admin().CreateTopic(name, 1, config);
+  }
+  // Without a group of its own: as a member of nothing, which a broker lets commit for an empty
+  // group.
+  GroupMetadataOf Anyone() const {
+    return [group = kafka.group](AssignmentEpoch) {
+      auto metadata = std::make_shared<GroupMetadata>();
+      metadata->held.reset(rd_kafka_consumer_group_metadata_new(group.c_str()));
+      return metadata;
+    };
+  }
+  std::unique_ptr<Output> MakeOutput(GroupMetadataOf metadata, const std::string& worker = "w") {
+    return MakeKafkaOutput(kafka, options, dead_letter_topic, "p", worker, std::move(metadata));
+  }
+  std::vector<TestRecord> Committed() const { return ReadTopic(broker->bootstrap(), name); }
+  Offset GroupOffset() const {
+    return broker->admin().CommittedOffsets(kafka.group, name + "-in")[0];
+  }
+
+  static KafkaBroker* broker;
+  std::string name;
+  KafkaOptions kafka;
+  KafkaOutputOptions options;
+  std::string dead_letter_topic;
+  Input input;
+};
+
+KafkaBroker* KafkaOutputOnBroker::broker = nullptr;
+
+TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
+  MakeTopics();
+  options.value = *Selector::Parse("json:/v");
+  options.headers = {{"from", *Selector::Parse("offset")},
+                     {"none", *Selector::Parse("header:absent?")}};
+  input.Add("a", R"({"v":1.50})");
+  input.Add("b", R"({"v":"two"})");
+  input.MoveTo(17);
+  const auto output = MakeOutput(Anyone());
+  ASSERT_TRUE(output->Prepare());
+  const auto outcomes = output->Write(input.request);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  EXPECT_THAT(Results(outcomes), ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+  const auto written = Committed();
+  ASSERT_THAT(Values(written), ElementsAre("1.50", "two"));
+  EXPECT_EQ(written[1].key, "b");
+  EXPECT_EQ(written[1].Header("from"), "1");
+  ASSERT_EQ(written[1].headers.size(), 2u);
+  EXPECT_EQ(written[1].headers[1].second, std::nullopt);
+  EXPECT_EQ(written[1].timestamp_ms, 1'700'000'000'001);
+  EXPECT_EQ(GroupOffset(), 17);
+}
+
+TEST_F(KafkaOutputOnBroker, WritesOneRecordForEachValueOfTheHandler) {
+  MakeTopics();
+  input.Add("a", "in").values = &input.values.emplace_back(HandlerValues{"x", std::nullopt, "y"});
+  input.Add("b", "in").values = &input.values.emplace_back();
+  const auto output = MakeOutput(Anyone());
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+  EXPECT_THAT(Values(Committed()), ElementsAre("x", "null", "y"));
+}
+
+TEST_F(KafkaOutputOnBroker, SendsEqualKeysWhereTheJavaClientsDo) {
+  broker->CreateTopic(name + "-in", 1);
+  broker->CreateTopic(name, 10);
+  input.Add("order-17", "v");
+  const auto output = MakeOutput(Anyone());
+  ASSERT_TRUE(WriteUntilKnown(*output, input.request));
+  const auto written = Committed();
+  ASSERT_EQ(written.size(), 1u);
+  TestProducer producer(broker->bootstrap(), "", {{"partitioner", "murmur2"}});
+  TestRecord same;
+  same.topic = name;
+  same.partition = -1;
+  same.key = "order-17";
+  producer.Send(same);
+  producer.Flush();
+  EXPECT_EQ(Committed().back().partition, written[0].partition);
+}
+
+TEST_F(KafkaOutputOnBroker, TellsEveryBadRecordAndLeavesNothingOfTheirRequest) {
+  MakeTopics();
+  options.value = *Selector::Parse("json:/v");
+  for (const char* text : {R"({"v":"a"})", R"({"w":1})", R"({"v":"b"})", "no json"}) {
+    input.Add("k", text);
+  }
+  input.MoveTo(4);
+  const auto output = MakeOutput(Anyone());
+  const auto outcomes = WriteUntilKnown(*output, input.request);
+  EXPECT_THAT(Results(outcomes), ElementsAre(WriteResult::kNotWritten, WriteResult::kBadRecord,
+                                             WriteResult::kNotWritten, WriteResult::kBadRecord));
+  EXPECT_THAT((*outcomes)[1].detail, HasSubstr("value from json:/v: json:/v finds nothing"));
+  EXPECT_THAT(Committed(), IsEmpty());
+  EXPECT_EQ(GroupOffset(), -1);
+  // The rest can be written again.
+  input.request.items = {input.request.items[0], input.request.items[2]};
+  EXPECT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+  EXPECT_THAT(Values(Committed()), ElementsAre("a", "b"));
+  EXPECT_EQ(GroupOffset(), 4);
+}
+
+TEST_F(KafkaOutputOnBroker, NamesTheOneRecordThatTheTopicRefusesAsTooLarge) {
+  MakeTopics({{"max.message.bytes", "20000"}});
+  for (int i = 0; i < 50; ++i) input.Add("k", i == 20 ? std::string(30'000, 'x') : "small");
+  input.MoveTo(50);
+  const auto output = MakeOutput(Anyone());
+  const auto outcomes = WriteUntilKnown(*output, input.request);
+  ASSERT_TRUE(outcomes);
+  for (std::size_t i = 0; i < outcomes->size(); ++i) {
+    EXPECT_EQ((*outcomes)[i].result, i == 20 ? WriteResult::kBadRecord : WriteResult::kNotWritten);
+  }
+  EXPECT_THAT((*outcomes)[20].detail, HasSubstr("Message size too large"));
+  EXPECT_THAT(Committed(), IsEmpty());
+  input.request.items.erase(input.request.items.begin() + 20);
+  ASSERT_TRUE(WriteUntilKnown(*output, input.request));
+  EXPECT_EQ(Committed().size(), 49u);
+}
+
+TEST_F(KafkaOutputOnBroker, WritesRecordsThatAreTooLargeOnlyTogether) {
+  MakeTopics({{"max.message.bytes", "20000"}});
+  for (int i = 0; i < 100; ++i) input.Add("k", std::string(1000, 'x'));
+  const auto output = MakeOutput(Anyone());
+  for (int i = 0; i < 2; ++i) {
+    const auto outcomes = WriteUntilKnown(*output, input.request);
+    EXPECT_EQ(Results(outcomes), std::vector<WriteResult>(100, WriteResult::kCommitted));
+  }
+  EXPECT_EQ(Committed().size(), 200u);
+}
+
+TEST_F(KafkaOutputOnBroker, MovesOffsetsWithoutRecords) {
+  MakeTopics();
+  input.MoveTo(5);
+  const auto output = MakeOutput(Anyone());
+  ASSERT_TRUE(WriteUntilKnown(*output, input.request));
+  EXPECT_EQ(GroupOffset(), 5);
+  EXPECT_THAT(Committed(), IsEmpty());
+}
+
+TEST_F(KafkaOutputOnBroker, WritesNothingForAnAssignmentThatIsOver) {
+  MakeTopics();
+  input.Add("k", "v");
+  input.MoveTo(1, 3);
+  const auto output = MakeOutput([](AssignmentEpoch epoch) {
+    EXPECT_EQ(epoch, 3u);
+    return nullptr;
+  });
+  EXPECT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(WriteResult::kNotWritten));
+  EXPECT_THAT(Committed(), IsEmpty());
+}
+
+TEST_F(KafkaOutputOnBroker, IsRefusedTheOffsetsOfAnAssignmentThatTheGroupHasLeftBehind) {
+  MakeTopics();
+  kafka.librdkafka = {{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "200"}};
+  RecordingSink first;
+  RecordingSink second;
+  KafkaSource one(kafka, "w1", &first, &first);
+  ASSERT_TRUE(one.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] { return first.AssignedCount() == 2; })) << first.Trace();
+  const AssignmentEpoch before = first.Locked([&] { return first.epoch; });
+  const auto kept = one.MetadataOf(before);
+  ASSERT_NE(kept, nullptr);
+  EXPECT_EQ(one.MetadataOf(before + 1), nullptr);
+  bool good_inside = false;
+  first.on_revoked = [&](const auto&, bool) {
+    good_inside = one.MetadataOf(before) == kept;
+    return std::vector<PartitionOffset>{};
+  };
+  KafkaSource two(kafka, "w2", &second, &second);
+  ASSERT_TRUE(two.Start());
+  ASSERT_TRUE(
+      WaitUntil(30s, [&] { return first.AssignedCount() == 1 && second.AssignedCount() == 1; }))
+      << first.Trace() << second.Trace();
+  EXPECT_TRUE(good_inside);
+  EXPECT_EQ(one.MetadataOf(before), nullptr);
+
+  input.Add("k", "v");
+  input.MoveTo(7, first.Locked([&] { return first.epoch; }));
+  bool stale = true;
+  const auto output =
+      MakeOutput([&](AssignmentEpoch epoch) { return stale ? kept : one.MetadataOf(epoch); });
+  const auto refused = WriteUntilKnown(*output, input.request);
+  ASSERT_THAT(Results(refused), ElementsAre(WriteResult::kNotWritten));
+  EXPECT_THAT(Committed(), IsEmpty());
+  EXPECT_LE(GroupOffset(), 0);
+  stale = false;  // the producer is as good as before
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(WriteResult::kCommitted));
+  EXPECT_EQ(Committed().size(), 1u);
+  EXPECT_EQ(GroupOffset(), 7);
+}
+
+TEST_F(KafkaOutputOnBroker, IsAtItsEndWhenAnotherWorkerOfItsNameStarts) {
+  MakeTopics();
+  input.Add("k", "v");
+  const auto first = MakeOutput(Anyone(), "pod-0");
+  ASSERT_TRUE(WriteUntilKnown(*first, input.request));
+  const auto second = MakeOutput(Anyone(), "pod-0");
+  ASSERT_TRUE(second->Prepare());
+  for (int i = 0; i < 2; ++i) {
+    const auto fenced = WriteUntilKnown(*first, input.request);
+    ASSERT_FALSE(fenced);
+    EXPECT_TRUE(fenced.error().fatal);
+    EXPECT_EQ(fenced.error().error.code, "producer_fenced");
+    EXPECT_EQ(fenced.error().error.Line(),
+              "output.kafka: another worker took over transactional.id p.pod-0: two workers run "
+              "under the name pod-0; give each worker a name of its own (--worker)");
+  }
+  ASSERT_TRUE(WriteUntilKnown(*second, input.request));
+  EXPECT_EQ(Committed().size(), 2u);
+}
+
+TEST_F(KafkaOutputOnBroker, PutsADeadLetterIntoTheTransaction) {
+  MakeTopics();
+  dead_letter_topic = name + "-dead";
+  broker->CreateTopic(dead_letter_topic, 1);
+  WriteItem& item = input.Add("k", "as it was");
+  input.records.back().headers = {{"own", "1"}, {"fencepost-error", "an earlier one"}};
+  DeadLetter& letter = input.letters.emplace_back();
+  letter.record = input.records.back();
+  letter.where = input.where;
+  letter.error = "no /v";
+  letter.error_class = "bad_record";
+  item.dead_letter = &letter;
+  input.Add("k", "good");
+  input.MoveTo(2);
+  const auto output = MakeOutput(Anyone());
+  ASSERT_TRUE(WriteUntilKnown(*output, input.request));
+  EXPECT_THAT(Values(Committed()), ElementsAre("good"));
+  const auto dead = ReadTopic(broker->bootstrap(), dead_letter_topic);
+  ASSERT_THAT(Values(dead), ElementsAre("as it was"));
+  EXPECT_EQ(dead[0].headers[0].first, "own");
+  EXPECT_EQ(dead[0].headers[1],
+            std::pair(std::string("fencepost-error"), std::optional<std::string>("no /v")));
+  EXPECT_EQ(dead[0].Header("fencepost-pipeline"), "p");
+  EXPECT_EQ(dead[0].timestamp_ms, 1'700'000'000'000);
+  EXPECT_EQ(GroupOffset(), 2);
+}
+
+TEST_F(KafkaOutputOnBroker, SaysThatItsTopicIsMissingAndFindsItOnceItIsThere) {
+  const auto output = MakeOutput(Anyone());
+  const auto missing = output->Prepare();
+  ASSERT_FALSE(missing);
+  EXPECT_FALSE(missing.error().fatal);
+  EXPECT_EQ(missing.error().error.Line(),
+            fmt::format("output.kafka.topic: topic '{}' does not exist (yet); create it, it is "
+                        "looked for again by itself",
+                        name));
+  MakeTopics();
+  input.Add("k", "v");
+  ASSERT_TRUE(WriteUntilKnown(*output, input.request));
+  EXPECT_EQ(Committed().size(), 1u);
+}
+
+TEST_F(KafkaOutputOnBroker, GoesOnAskingForTheCommitThatTheBrokersDidNotAnswer) {
+  MakeTopics();
+  input.Add("k", "v");
+  const auto output = MakeOutput(Anyone());
+  ASSERT_TRUE(output->Prepare());
+  broker->Pause();
+  const auto unknown = output->Write(input.request);
+  broker->Resume();
+  ASSERT_FALSE(unknown);
+  EXPECT_FALSE(unknown.error().fatal);
+  EXPECT_THAT(unknown.error().error.Line(),
+              HasSubstr("have not answered the commit of a transaction"));
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(WriteResult::kCommitted));
+  EXPECT_THAT(Values(Committed()), ElementsAre("v"));
+}
+
+TEST_F(KafkaOutputOnBroker, ReturnsSoonWhenItIsInterrupted) {
+  MakeTopics();
+  input.Add("k", "v");
+  const auto output = MakeOutput(Anyone());
+  ASSERT_TRUE(output->Prepare());
+  broker->Pause();
+  auto writing = std::async(std::launch::async, [&] { return output->Write(input.request); });
+  output->Interrupt();
+  const auto ended = writing.wait_for(3s);  // its own limit is 5 s
+  broker->Resume();
+  EXPECT_EQ(ended, std::future_status::ready);
+  EXPECT_FALSE(writing.get());
+}
+
+}  // namespace
+}  // namespace fencepost::consumer::testing

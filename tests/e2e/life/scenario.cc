@@ -1,0 +1,363 @@
+#include "tests/e2e/life/scenario.h"
+
+#include <sqlite3.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kPartitions = 6;
+constexpr double kRepeats = 0.05;
+constexpr int kCustomers = 101;  // few, so that their chains are long
+constexpr const char* kProcessed = "fencepost_records_processed_total";
+
+class Sqlite {
+ public:
+  explicit Sqlite(const std::string& path) {
+    if (sqlite3_open(path.c_str(), &db_) != SQLITE_OK) throw std::runtime_error(path);
+    sqlite3_busy_timeout(db_, 10'000);
+  }
+  ~Sqlite() { sqlite3_close(db_); }
+  Sqlite(const Sqlite&) = delete;
+  Sqlite& operator=(const Sqlite&) = delete;
+
+  std::vector<std::vector<std::string>> Exec(const std::string& sql) {
+    std::vector<std::vector<std::string>> rows;
+    const auto keep = [](void* to, int count, char** cells, char**) {
+      auto& row = static_cast<std::vector<std::vector<std::string>>*>(to)->emplace_back();
+      for (int i = 0; i < count; ++i) row.emplace_back(cells[i] == nullptr ? "" : cells[i]);
+      return 0;
+    };
+    char* why = nullptr;
+    if (sqlite3_exec(db_, sql.c_str(), keep, &rows, &why) == SQLITE_OK) return rows;
+    std::string text = why == nullptr ? "sqlite" : why;
+    sqlite3_free(why);
+    throw std::runtime_error(sql + ": " + text);
+  }
+
+ private:
+  sqlite3* db_ = nullptr;
+};
+
+// The rows of a transaction take effect at once, in whatever order they are written: here they
+// stand in the order of their positions. {}: the table, the pipeline, what orders transactions.
+constexpr const char* kSelect =
+    "SELECT order_id, amount, source_partition, source_offset, life FROM {}"
+    " WHERE effects.pipeline = '{}' ORDER BY {}, source_partition, source_offset";
+// In SQLite a transaction shows by the time in its ledger rows.
+constexpr const char* kWithLedger =
+    "effects JOIN fencepost_ledger ON fencepost_ledger.record_id = order_id";
+
+Effect EffectOf(const std::string& order_id, const std::string& amount,
+                const std::string& partition, const std::string& offset, const std::string& life) {
+  return {.order = std::stoi(order_id.substr(2)),
+          .amount = std::stoll(amount),
+          .position = {std::stoi(partition), std::stoll(offset)},
+          .life = std::stoi(life)};
+}
+
+std::string Text(const nlohmann::json& cell) {
+  return cell.is_string() ? cell.get<std::string>() : cell.dump();
+}
+
+std::vector<Effect> EffectsInLines(const std::string& lines) {
+  std::vector<Effect> effects;
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) continue;
+    effects.push_back(EffectOf(Text(json["order_id"]), Text(json["amount"]),
+                               Text(json["source_partition"]), Text(json["source_offset"]),
+                               Text(json["life"])));
+  }
+  return effects;
+}
+
+std::vector<Effect> EffectsInTopic(const std::string& topic) {
+  std::vector<Effect> effects;
+  for (const TestRecord& record : ReadTopic(Servers::Kafka().bootstrap(), topic)) {
+    const auto json = nlohmann::json::parse(record.value.value());
+    effects.push_back(EffectOf(
+        Text(json["order_id"]), Text(json["amount"]), record.Header("source_partition").value(),
+        record.Header("source_offset").value(), record.Header("life").value()));
+  }
+  return effects;
+}
+
+bool CanBeHeld(const Combination& combination) {
+  return combination.Outside() || combination.HasLedger();
+}
+
+}  // namespace
+
+std::uint64_t Seed() {
+  const char* seed = std::getenv("FENCEPOST_SEED");
+  return seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10);
+}
+
+// While it lives, no handler outside answers and no database is written: who has records there
+// gathers leases and waits, and nobody is inside a transaction of SQLite.
+class Scenario::Held {
+ public:
+  explicit Held(Scenario& scenario) : scenario_(scenario), lock_(scenario.table_) {
+    for (const Combination& combination : AllCombinations()) {
+      if (combination.target != Target::kSqlite) continue;
+      databases_.push_back(std::make_unique<Sqlite>(scenario.Database(combination)));
+      databases_.back()->Exec("BEGIN IMMEDIATE");
+    }
+    scenario_.script_.Hold();
+    scenario_.service_.Hold();
+  }
+  ~Held() {
+    scenario_.script_.Release();
+    scenario_.service_.Release();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  Scenario& scenario_;
+  const TableLock lock_;
+  std::vector<std::unique_ptr<Sqlite>> databases_;
+};
+
+Scenario::Scenario()
+    : random_(Seed()),
+      table_(Servers::Postgres(), "life"),
+      script_(folder_),
+      many_orders_(Servers::Kafka().bootstrap(), "many", kPartitions, Seed(), kRepeats, kCustomers),
+      few_orders_(Servers::Kafka().bootstrap(), "few", kPartitions, Seed() + 1, kRepeats,
+                  kCustomers),
+      team_({.binary = FENCEPOST_BINARY, .files = WriteFiles()}) {
+  for (const char* topic : {"many", "few"}) Servers::Kafka().CreateTopic(topic, kPartitions);
+  table_.Exec(
+      "ALTER TABLE effects ADD source_partition int, ADD source_offset bigint, ADD life text,"
+      " ADD pipeline text, ADD seq bigserial, ADD tx xid8 DEFAULT pg_current_xact_id()");
+  for (const Combination& combination : AllCombinations()) {
+    if (combination.target == Target::kKafka) {
+      Servers::Kafka().CreateTopic("out-" + combination.Name(), 1);
+    } else if (combination.target == Target::kSqlite) {
+      Sqlite(Database(combination))
+          .Exec(
+              "PRAGMA journal_mode=WAL; CREATE TABLE effects (order_id text, amount int,"
+              " source_partition int, source_offset int, life text, pipeline text)");
+    }
+  }
+}
+
+std::vector<std::string> Scenario::WriteFiles() {
+  const Surroundings around{.brokers = Servers::Kafka().bootstrap(),
+                            .nodes = Servers::Nodes().list(),
+                            .dsn = table_.dsn(),
+                            .url = service_.Url(),
+                            .script = script_.path(),
+                            .folder = folder_.path().string()};
+  std::vector<std::string> files;
+  for (const Combination& combination : AllCombinations()) {
+    files.push_back(folder_.Write(combination.Name() + ".yaml", PipelineYaml(combination, around)));
+  }
+  return files;
+}
+
+std::string Scenario::Database(const Combination& combination) const {
+  return folder_.File(combination.Name() + ".db");
+}
+
+double Scenario::Metric(int life, std::string_view metric, const Combination& combination,
+                        MetricsPage::Labels labels) {
+  labels["pipeline"] = combination.Name();
+  return team_[static_cast<std::size_t>(life)].Last(metric, labels);
+}
+
+double Scenario::Sum(std::string_view metric, const Combination& combination,
+                     MetricsPage::Labels labels) {
+  labels["pipeline"] = combination.Name();
+  return team_.Sum(metric, labels);
+}
+
+void Scenario::Feed(int many, int few) {
+  many_orders_.Produce(many);
+  few_orders_.Produce(few);
+}
+
+// Every life that runs gets on in every pipeline.
+void Scenario::AwaitProgress() {
+  std::map<std::pair<std::size_t, std::string>, double> before;
+  const auto all = [&](const auto& each) {
+    team_.Look();
+    bool good = true;
+    for (std::size_t life = 0; life < team_.size(); ++life) {
+      if (!team_[life].Running()) continue;
+      for (const Combination& combination : AllCombinations()) {
+        const double now = Metric(static_cast<int>(life), kProcessed, combination);
+        good = each(before[{life, combination.Name()}], now) && good;
+      }
+    }
+    return good;
+  };
+  all([](double& then, double now) { return (then = now, true); });
+  RequireWithin(
+      seconds(60), [&] { return all([](double then, double now) { return now > then; }); },
+      "every worker to get on in every pipeline");
+}
+
+void Scenario::KillOne() {
+  killed_ = static_cast<int>(random_() % team_.size());
+  WorkerProcess& victim = team_[static_cast<std::size_t>(killed_)];
+  RequireWithin(
+      seconds(20), [&] { return victim.Now("fencepost_records_in_flight") > 500; },
+      "the victim to have more than 500 records in flight");
+  victim.Kill();
+  team_.Add(victim.name());
+}
+
+// A life that holds leases in every pipeline that is held; -1 while there is none.
+int Scenario::FindHolder() {
+  team_.Look();
+  const int count = lives();
+  const auto first = static_cast<int>(random_() % static_cast<unsigned>(count));
+  for (int i = 0; i < count; ++i) {
+    const int life = (first + i) % count;
+    if (life == killed_) continue;
+    bool all = true;
+    for (const Combination& combination : AllCombinations()) {
+      all =
+          all && (!CanBeHeld(combination) || Metric(life, "fencepost_locks_held", combination) > 0);
+    }
+    if (all) return life;
+  }
+  return -1;
+}
+
+// Longer than the lease and the session, so that others take its records over. But not from a Kafka
+// transaction that is past sending its offsets: there they wait for it to end, or to time out.
+void Scenario::FreezeOne() {
+  std::vector<double> before;
+  for (const Combination& combination : AllCombinations()) {
+    before.push_back(Sum("fencepost_lock_takeovers_total", combination));
+  }
+  {
+    const Held held(*this);
+    Feed(600, 600);
+    RequireWithin(
+        seconds(30), [&] { return (frozen_ = FindHolder()) >= 0; },
+        "a worker that holds leases in every pipeline that is held");
+    team_[static_cast<std::size_t>(frozen_)].Pause();
+  }
+  Feed(1000, 400);
+  RequireWithin(
+      seconds(60),
+      [&] {
+        team_.Look();
+        for (std::size_t i = 0; i < before.size(); ++i) {
+          const Combination& combination = AllCombinations()[i];
+          if (!CanBeHeld(combination) || combination.ByPosition()) continue;
+          if (Sum("fencepost_lock_takeovers_total", combination) <= before[i]) return false;
+        }
+        return true;
+      },
+      "others to take over what the frozen worker had leased, in every pipeline that was held");
+  WorkerProcess& frozen = team_[static_cast<std::size_t>(frozen_)];
+  frozen.Resume();
+  RequireWithin(
+      seconds(60), [&] { return frozen.Ready(); }, "the thawed worker to come back");
+}
+
+void Scenario::Finish() {
+  for (const Combination& combination : AllCombinations()) {
+    RequireWithin(
+        seconds(120),
+        [&] {
+          return CommittedToTheEnd(Servers::Kafka(), combination.Name(), combination.Topic());
+        },
+        "all offsets to be committed of " + combination.Name());
+  }
+  RequireWithin(
+      seconds(20),
+      [&] {
+        team_.Look();
+        double busy = 0;
+        for (WorkerProcess* worker : team_.Running()) {
+          busy += worker->Last("fencepost_records_in_flight");
+        }
+        return busy == 0;
+      },
+      "nothing to be in flight");
+  team_.Look();
+  if (const std::string trouble = team_.StopAll(); !trouble.empty()) {
+    throw std::runtime_error(trouble);
+  }
+  many_ = std::make_unique<Stream>(ReadTopic(Servers::Kafka().bootstrap(), "many"));
+  few_ = std::make_unique<Stream>(ReadTopic(Servers::Kafka().bootstrap(), "few"));
+}
+
+void Scenario::Run() {
+  team_.Start(3);
+  Feed(4000, 1000);
+  AwaitProgress();
+  Feed(4000, 1500);
+  KillOne();
+  AwaitProgress();
+  FreezeOne();
+  Feed(3400, 1500);
+  Finish();
+}
+
+std::string Scenario::LinesOf(const Combination& combination) const {
+  if (combination.target == Target::kFile) {
+    return ReadFile(folder_.File(combination.Name() + ".jsonl"));
+  }
+  std::string lines;
+  auto& team = const_cast<WorkerTeam&>(team_);
+  for (std::size_t life = 0; life < team.size(); ++life) lines += team[life].Output() + "\n";
+  return lines;
+}
+
+std::vector<Effect> Scenario::Effects(const Combination& combination) const {
+  std::vector<Effect> effects;
+  switch (combination.target) {
+    case Target::kPostgres:
+      for (const auto& row : table_.Exec(fmt::format(kSelect, "effects", combination.Name(),
+                                                     "min(seq) OVER (PARTITION BY tx)"))) {
+        effects.push_back(EffectOf(row[0].value(), row[1].value(), row[2].value(), row[3].value(),
+                                   row[4].value()));
+      }
+      return effects;
+    case Target::kSqlite:
+      for (const auto& row :
+           Sqlite(Database(combination))
+               .Exec(fmt::format(kSelect, kWithLedger, combination.Name(),
+                                 "min(effects.rowid) OVER (PARTITION BY life, completed_at)"))) {
+        effects.push_back(EffectOf(row[0], row[1], row[2], row[3], row[4]));
+      }
+      return effects;
+    case Target::kKafka:
+      return EffectsInTopic("out-" + combination.Name());
+    case Target::kFile:
+    case Target::kStdout:
+      return EffectsInLines(LinesOf(combination));
+  }
+  return effects;
+}
+
+std::vector<Call> Scenario::Calls(const Combination& combination) const {
+  return combination.handling == Handling::kHttp ? service_.Calls(combination.Name())
+                                                 : script_.Calls(combination.Name());
+}
+
+int Scenario::LedgerRows(const Combination& combination) const {
+  const std::string sql = fmt::format("SELECT count(*) FROM fencepost_ledger WHERE pipeline = '{}'",
+                                      combination.Name());
+  if (combination.target == Target::kPostgres) return std::stoi(table_.Value(sql));
+  return std::stoi(Sqlite(Database(combination)).Exec(sql).at(0).at(0));
+}
+
+}  // namespace fencepost::testing

@@ -1,0 +1,88 @@
+// Records that cannot be processed, and a dead letter topic that does not take them.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/trouble/trouble_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class DeadLetterTopic : public TroubleTest {};
+
+TEST_F(DeadLetterTopic, TakesBadRecordsRefusedRowsAndConflicts) {
+  PipelineText text = Text(1);
+  text.more = DeadLetters();
+  SendOrder(0, "o-1", "k");
+  Send(0, R"({"amount":4711})");
+  SendOrder(0, "o-2", "k", "-1");
+  SendOrder(0, "o-1", "k", "9");
+  SendOrder(0, "o-3", "k");
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_records_processed_total", {{"result", "dead_lettered"}}, 3));
+  for (const char* reason : {"bad_record", "output", "id_conflict"}) {
+    EXPECT_EQ(worker.Last("fencepost_dead_letters_total", {{"reason", reason}}), 1) << reason;
+  }
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  std::map<std::string, TestRecord> by_offset;
+  for (const TestRecord& letter : Letters()) {
+    by_offset[letter.Header("fencepost-offset").value()] = letter;
+  }
+  ASSERT_EQ(by_offset.size(), 3u);
+  EXPECT_EQ(by_offset["1"].Header("fencepost-error-class"), "bad_record");
+  EXPECT_EQ(by_offset["1"].Header("fencepost-record-id"), std::nullopt);
+  EXPECT_EQ(by_offset["1"].Header("fencepost-attempts"), "0");
+  EXPECT_THAT(*by_offset["1"].Header("fencepost-error"), HasSubstr("order_id"));
+  EXPECT_EQ(by_offset["2"].Header("fencepost-error-class"), "output");
+  EXPECT_EQ(by_offset["2"].Header("fencepost-record-id"), "o-2");
+  EXPECT_THAT(*by_offset["2"].Header("fencepost-error"), HasSubstr("effects_amount_check"));
+  EXPECT_EQ(by_offset["3"].Header("fencepost-error-class"), "id_conflict");
+  EXPECT_THAT(*by_offset["3"].Header("fencepost-error"),
+              HasSubstr("the id was processed with other content"));
+  EXPECT_EQ(by_offset["3"].value, R"({"order_id":"o-1","amount":9})");
+  EXPECT_EQ(table_->Value("SELECT string_agg(order_id || '=' || amount, ' ' ORDER BY order_id)"
+                          " FROM effects"),
+            "o-1=5 o-3=5");
+}
+
+TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
+  PipelineText text = Text(2);
+  text.more = fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());
+  Send(0, R"({"amount":4711})");
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return worker.Readiness().find("dead letters") != std::string::npos; },
+      "the worker to say that dead letters cannot be published"))
+      << worker.Readiness();
+  EXPECT_THAT(worker.Readiness(),
+              AllOf(HasSubstr("not ready: "), HasSubstr(DeadTopic()),
+                    HasSubstr("create the topic, it is looked for again by itself")));
+  EXPECT_TRUE(Shows(worker, "fencepost_partitions_paused", {}, 2));
+  EXPECT_GE(worker.Last("fencepost_dead_letter_errors_total"), 1);
+  EXPECT_GE(worker.Last("fencepost_retries_total", {{"stage", "dead_letter"}}), 1);
+  EXPECT_EQ(worker.Last("fencepost_ready"), 0);
+  EXPECT_EQ(worker.Get("/live").status, 200);
+  Orders orders(Kafka().bootstrap(), name_, 2);
+  orders.Produce(100);
+  const double errors = worker.Last("fencepost_dead_letter_errors_total");
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return worker.Now("fencepost_dead_letter_errors_total") > errors; },
+      "publishing to be tried again"));
+  EXPECT_EQ(worker.Last("fencepost_records_consumed_total"), 1);
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), "0");
+  Kafka().CreateTopic(DeadTopic(), 1);
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(WaitUntil(
+      seconds(10), [&] { return worker.Ready(); }, "the worker to be ready"));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_THAT(worker.Log(), AllOf(HasSubstr("dead_letter_failed"), HasSubstr(name_ + "/0/0")));
+  EXPECT_EQ(Letters().size(), 1u);
+  EXPECT_EQ(table_->Audit(name_, 100), "");
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,158 @@
+// A handler that fails: tried again, given up, and what waits meanwhile.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/trouble/trouble_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+class Retries : public TroubleTest {
+ protected:
+  PipelineText Text() {
+    PipelineText text = TroubleTest::Text(1);
+    text.more = Http() + DeadLetters() +
+                "processing: {timeout: 300ms}\n"
+                "retry: {attempts: 3, backoff: {initial: 20ms, max: 50ms}, never: [501]}\n";
+    return text;
+  }
+  // One letter; its class, its attempts and its text.
+  void ExpectLetter(const std::string& error_class, const std::string& attempts,
+                    const std::string& error) {
+    const auto letters = Letters();
+    ASSERT_EQ(letters.size(), 1u);
+    EXPECT_EQ(letters[0].Header("fencepost-error-class"), error_class);
+    EXPECT_EQ(letters[0].Header("fencepost-attempts"), attempts);
+    EXPECT_THAT(*letters[0].Header("fencepost-error"), HasSubstr(error));
+  }
+};
+
+TEST_F(Retries, ACallThatFailsIsMadeAgainUntilItSucceeds) {
+  Answers("o-1", {503, 503, 200});
+  WorkerProcess worker(Worker(Text()));
+  SendOrder(0, "o-1", "k");
+  EXPECT_TRUE(Effects(1)) << worker.Log();
+  EXPECT_EQ(CallsOf("o-1"), 3);
+  EXPECT_TRUE(Shows(worker, "fencepost_records_processed_total", {{"result", "done"}}, 1));
+  EXPECT_EQ(worker.Last("fencepost_retries_total", {{"stage", "handler"}}), 2);
+  EXPECT_EQ(worker.Last("fencepost_dead_letters_total"), 0);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_THAT(worker.Log(), AllOf(HasSubstr(name_ + "/0/0: attempt 1 of 3: 503"),
+                                  HasSubstr(name_ + "/0/0: attempt 2 of 3: 503")));
+  EXPECT_TRUE(CommittedToTheEnd(Kafka(), name_, name_));
+}
+
+TEST_F(Retries, AttemptsThatRunOutMakeADeadLetterOfTheUntouchedRecord) {
+  const PipelineText text = Text();
+  Answers("o-1", {503});
+  TestRecord record;
+  record.topic = name_;
+  record.key = std::string("k\0\xff", 3);
+  record.value = R"(  {"order_id": "o-1", "amount": 1.50 } )";
+  record.headers = {{"own", "1"}, {"none", std::nullopt}, {"own", "2"}};
+  record.timestamp_ms = 1'700'000'000'123;
+  TestProducer producer(Kafka().bootstrap());
+  producer.Send(record);
+  producer.Flush();
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(CallsOf("o-1"), 3);
+  EXPECT_TRUE(Shows(worker, "fencepost_records_processed_total", {{"result", "dead_lettered"}}, 1));
+  EXPECT_EQ(worker.Last("fencepost_dead_letters_total", {{"reason", "handler"}}), 1);
+  EXPECT_EQ(worker.Last("fencepost_dead_letters_total"), 1);
+  EXPECT_EQ(worker.Last("fencepost_retries_total", {{"stage", "handler"}}), 2);
+  EXPECT_EQ(worker.Last("fencepost_locks_held"), 0);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  const auto letters = Letters();
+  ASSERT_EQ(letters.size(), 1u);
+  EXPECT_EQ(letters[0].key, record.key);
+  EXPECT_EQ(letters[0].value, record.value);
+  EXPECT_EQ(letters[0].timestamp_ms, record.timestamp_ms);
+  std::vector<std::string> headers;
+  for (const auto& [name, value] : letters[0].headers) {
+    headers.push_back(name + "=" + value.value_or("null"));
+  }
+  EXPECT_THAT(headers,
+              ElementsAre("own=1", "none=null", "own=2", StartsWith("fencepost-error=HTTP 503"),
+                          "fencepost-error-class=503", "fencepost-pipeline=" + name_,
+                          "fencepost-topic=" + name_, "fencepost-partition=0", "fencepost-offset=0",
+                          "fencepost-record-id=o-1", "fencepost-attempts=3",
+                          MatchesRegex("fencepost-failed-at=20..-..-..T..:..:..[.]...Z")));
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), "0");
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM fencepost_ledger"), "0");
+}
+
+TEST_F(Retries, AClassThatIsNeverTriedAgainIsADeadLetterAtOnce) {
+  Answers("o-1", {501});
+  WorkerProcess worker(Worker(Text()));
+  SendOrder(0, "o-1", "k");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_dead_letters_total", {{"reason", "handler"}}, 1));
+  EXPECT_EQ(worker.Last("fencepost_retries_total", {{"stage", "handler"}}), 0);
+  EXPECT_EQ(CallsOf("o-1"), 1);
+  ExpectLetter("501", "1", "501");
+  EXPECT_THAT(worker.Log(), HasSubstr("not tried again"));
+}
+
+TEST_F(Retries, ATimeoutIsItsOwnReason) {
+  PipelineText text = Text();
+  text.more.replace(text.more.find("[501]"), 5, "[timeout]");
+  HangOn(0);
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "k");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_dead_letters_total", {{"reason", "timeout"}}, 1));
+  EXPECT_EQ(worker.Last("fencepost_dead_letters_total"), 1);
+  ExpectLetter("timeout", "1", "timed out after 3");
+}
+
+TEST_F(Retries, ARecordThatWaitsForItsRetryHoldsBackOnlyItsOwnKey) {
+  const PipelineText text = Text();
+  Answers("o-slow", {503, 200}, {"Retry-After: 4"});
+  SendOrder(0, "o-slow", "a");
+  SendOrder(0, "o-next", "a");
+  TestProducer producer(Kafka().bootstrap());
+  for (int i = 0; i < 20; ++i) producer.Send(name_, 0, fmt::format("b-{}", i), Orders::Value(i));
+  producer.Flush();
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(Effects(20)) << worker.Log();
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM effects WHERE order_id IN ('o-slow', 'o-next')"),
+            "0");
+  EXPECT_EQ(CallsOf("o-next"), 0);
+  EXPECT_TRUE(Effects(22)) << worker.Log();
+  std::vector<std::string> order;
+  for (const auto& request : service_.requests()) {
+    const std::string& id = request.headers.at("idempotency-key");
+    if (id == "o-slow" || id == "o-next") order.push_back(id);
+  }
+  EXPECT_THAT(order, ElementsAre("o-slow", "o-slow", "o-next"));
+  EXPECT_THAT(Letters(), IsEmpty());
+}
+
+TEST_F(Retries, WithoutADeadLetterTopicTheWorkerStopsAndSaysWhatToDo) {
+  PipelineText text = TroubleTest::Text(1);
+  text.more = Http();
+  Answers("o-bad", {404});
+  SendOrder(0, "o-good", "k");
+  SendOrder(0, "o-bad", "k");
+  SendOrder(0, "o-behind", "k");
+  WorkerProcess worker(Worker(text));
+  EXPECT_EQ(worker.Wait(seconds(30)), 1) << worker.Log();
+  EXPECT_THAT(worker.ErrorLines(),
+              ElementsAre(AllOf(StartsWith("fencepost: " + name_ + "/0/1: "), HasSubstr("404"),
+                                HasSubstr("mend what the handler calls, give dead_letter, or move "
+                                          "the group's offset past it"))));
+  EXPECT_THAT(Committed(), ElementsAre(1));
+  EXPECT_EQ(table_->Value("SELECT string_agg(order_id, ',') FROM effects"), "o-good");
+  EXPECT_EQ(CallsOf("o-behind"), 0);
+}
+
+}  // namespace
+}  // namespace fencepost::testing

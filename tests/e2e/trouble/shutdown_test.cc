@@ -1,0 +1,225 @@
+// Stops and rebalances while handlers run.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/trouble/trouble_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// What a dead worker held stands on the nodes for ttl + 2 * max_skew = 7 s. Who is quicker than
+// this did not wait for it.
+constexpr seconds kWithoutWaiting{6};
+
+class Shutdown : public TroubleTest {
+ protected:
+  ::testing::AssertionResult Draining(WorkerProcess& worker) {
+    return WaitUntil(
+        seconds(10),
+        [&] {
+          return !worker.Running() || worker.Readiness().find("draining") != std::string::npos;
+        },
+        "the worker to say that it drains");
+  }
+  // Orders of a key each.
+  void Produce(int orders, int partitions) {
+    TestProducer producer(Kafka().bootstrap());
+    for (int i = 0; i < orders; ++i) {
+      producer.Send(name_, i % partitions, Orders::Id(i), Orders::Value(i));
+    }
+    producer.Flush();
+  }
+  // The offsets come to the end without waiting for anybody's TTL.
+  void ExpectQuickEnd(const WorkerProcess& worker) {
+    const auto since = steady_clock::now();
+    EXPECT_TRUE(AllCommitted()) << worker.Log();
+    EXPECT_LT(steady_clock::now() - since, kWithoutWaiting) << worker.Log();
+  }
+};
+
+TEST_F(Shutdown, SigtermFinishesTheCallThatRunsAndReleasesTheRest) {
+  PipelineText text = Text(1);
+  text.more = Http() + "processing: {concurrency: 1}\n";
+  HangOn(0);
+  Produce(50, 1);
+  {
+    WorkerProcess worker(Worker(text));
+    ASSERT_TRUE(WaitUntil(
+        seconds(20), [&] { return AllCalls() == 1 && worker.Now("fencepost_locks_held") == 50; },
+        "a call to run while all are leased"))
+        << worker.Log();
+    worker.Terminate();
+    ASSERT_TRUE(Draining(worker));
+    EXPECT_TRUE(Shows(worker, "fencepost_locks_held", {}, 1)) << "the rest is released at once";
+    EXPECT_TRUE(worker.Running()) << "it waits for the call";
+    service_.Release();
+    EXPECT_EQ(worker.Wait(seconds(15)), 0) << worker.Log();
+  }
+  EXPECT_EQ(AllCalls(), 1) << "nothing new is begun";
+  EXPECT_EQ(table_->Count(), 1);
+  WorkerProcess worker(Worker(text));
+  ExpectQuickEnd(worker);
+  EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
+  EXPECT_EQ(AllCalls(), 50) << "each id was handled once";
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 50), "");
+}
+
+TEST_F(Shutdown, ASecondSignalDoesNotWaitForAHandlerThatHangs) {
+  PipelineText text = Text(1);
+  text.more = Http() + "processing: {concurrency: 1, timeout: 20s, revoke_drain: 21s}\n";
+  HangOn(0);
+  Produce(20, 1);
+  {
+    WorkerProcess worker(Worker(text));
+    ASSERT_TRUE(WaitUntil(
+        seconds(20), [&] { return AllCalls() == 1; }, "a call"))
+        << worker.Log();
+    worker.Terminate();
+    ASSERT_TRUE(Draining(worker));
+    EXPECT_TRUE(worker.Running());
+    worker.Terminate();
+    EXPECT_EQ(worker.Wait(seconds(10)), 0) << worker.Log();
+  }
+  EXPECT_EQ(table_->Count(), 0);
+  WorkerProcess worker(Worker(text));
+  ExpectQuickEnd(worker);
+  EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 20), "");
+}
+
+TEST_F(Shutdown, ASecondSignalGivesBackWhatTheOutputHasInItsHands) {
+  const PipelineText text = Text(1);
+  Produce(20, 1);
+  {
+    const TableLock lock(*table_);
+    WorkerProcess worker(Worker(text));
+    ASSERT_TRUE(WaitUntil(
+        seconds(20), [&] { return worker.Now("fencepost_locks_held") == 20; }, "all to be leased"))
+        << worker.Log();
+    worker.Terminate();
+    ASSERT_TRUE(Draining(worker));
+    worker.Terminate();
+    EXPECT_EQ(worker.Wait(seconds(10)), 0) << worker.Log();
+  }
+  WorkerProcess worker(Worker(text));
+  ExpectQuickEnd(worker);
+  EXPECT_EQ(worker.Now("fencepost_lock_takeovers_total"), 0);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 20), "");
+}
+
+TEST_F(Shutdown, ARevokeFinishesWhatRunsAndReleasesTheRestAtOnce) {
+  PipelineText text = Text(2);
+  text.more = Http() + "processing: {concurrency: 1}\n";
+  HangOn(0);
+  Produce(60, 2);
+  WorkerTeam team(Worker(text));
+  team.Start(1);
+  ASSERT_TRUE(WaitUntil(
+      seconds(20), [&] { return AllCalls() == 1 && team[0].Now("fencepost_locks_held") == 60; },
+      "a call to run while all are leased"))
+      << team.Tails();
+  team.Add();
+  ASSERT_TRUE(WaitUntil(
+      seconds(20), [&] { return team[0].Readiness().find("rebalancing") != std::string::npos; },
+      "the first worker to be asked for its partitions"))
+      << team[0].Readiness();
+  EXPECT_TRUE(Shows(team[0], "fencepost_locks_held", {}, 1)) << "the rest is released at once";
+  service_.Release();
+  ExpectQuickEnd(team[1]);
+  team.Look();
+  EXPECT_EQ(team.Sum("fencepost_lock_takeovers_total"), 0);
+  EXPECT_GT(team[1].Last("fencepost_records_processed_total", {{"result", "done"}}), 0);
+  EXPECT_EQ(AllCalls(), 60) << "each id was handled once";
+  EXPECT_EQ(team.StopAll(), "");
+  EXPECT_EQ(table_->Audit(name_, 60), "");
+}
+
+TEST_F(Shutdown, ARollingRestartUnderLoadRepeatsNoCallButTheCountedRetries) {
+  PipelineText text = Text(6);
+  text.more = Http() +
+              "processing: {concurrency: 8}\n"
+              "retry: {backoff: {initial: 20ms, max: 50ms}}\n";
+  Orders orders(Kafka().bootstrap(), name_, 6);
+  for (int i = 0; i < 20'000; i += 40) Answers(Orders::Id(i), {503, 200});
+  WorkerTeam team(Worker(text));
+  team.Start(3);
+  for (std::size_t old = 0; old < 3; ++old) {
+    const int before = std::max(0, table_->Count());
+    orders.Produce(3000);
+    ASSERT_TRUE(Effects(before + 200)) << team.Tails();
+    team[old].Terminate();
+    ASSERT_TRUE(WaitUntil(
+        seconds(30),
+        [&] {
+          team.Look();
+          return !team[old].Running();
+        },
+        "a worker to end"));
+    EXPECT_EQ(team[old].Wait(seconds(1)), 0) << team.Tails();
+    team.Add();
+  }
+  EXPECT_TRUE(AllCommitted()) << team.Tails();
+  team.Look();
+  int repeated = 0;
+  for (const auto& [id, count] : Calls()) repeated += count - 1;
+  EXPECT_GT(repeated, 0);
+  EXPECT_EQ(repeated, team.Sum("fencepost_retries_total", {{"stage", "handler"}}));
+  EXPECT_EQ(team.Sum("fencepost_lock_takeovers_total"), 0);
+  EXPECT_EQ(team.StopAll(), "");
+  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
+TEST_F(Shutdown, AHandlerThatNeverReturnsEndsWithTheProcessSomeSecondsAfterTheLimit) {
+  PipelineText text = Text(2);
+  text.more =
+      "handler: {jq: 'def f: f; if .amount == 4711 then f else . end'}\n"
+      "processing: {timeout: 200ms, revoke_drain: 500ms}\n"
+      "shutdown_timeout: 1s\n";
+  WorkerTeam team(Worker(text));
+  team.Start(2);
+  ASSERT_TRUE(WaitUntil(
+      seconds(20),
+      [&] {
+        team.Look();
+        return team[0].Last("fencepost_partitions_assigned") == 1 &&
+               team[1].Last("fencepost_partitions_assigned") == 1;
+      },
+      "both workers to have a partition"))
+      << team.Tails();
+  SendOrder(0, "o-0", "k", "4711");
+  SendOrder(1, "o-1", "k", "4711");
+  ASSERT_TRUE(WaitUntil(
+      seconds(20),
+      [&] {
+        team.Look();
+        return team[0].Last("fencepost_records_in_flight") == 1 &&
+               team[1].Last("fencepost_records_in_flight") == 1;
+      },
+      "both workers to have a record that hangs"))
+      << team.Tails();
+  for (std::size_t i = 0; i < 2; ++i) team[i].Terminate();
+  ASSERT_TRUE(Draining(team[1]));
+  team[1].Terminate();
+  EXPECT_EQ(team[1].Wait(seconds(10)), 1) << team.Tails();
+  EXPECT_EQ(team[0].Wait(seconds(15)), 1) << team.Tails();
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(team[i].ErrorLines(),
+                ElementsAre(AllOf(HasSubstr("the stop has not come to its end"),
+                                  ContainsRegex(i == 0 ? "within 1[1-9] s" : "within [5-9] s"),
+                                  HasSubstr("pipeline '" + name_ + "' waits for its handler"),
+                                  HasSubstr("the oldest record was " + name_))));
+  }
+  EXPECT_EQ(table_->Count(), 0);
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,300 @@
+// A record that cannot be processed: a dead letter where there is a topic for them, else the end of
+// the pipeline. Numbers are PROTOCOL.md's.
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using State = locking::NodeModel::State;
+
+const HandlerFailure kRefused{
+    .error_class = "422", .text = "no such account", .retry = false, .retry_after = {}};
+
+class DeadLettering : public ::testing::Test {
+ protected:
+  explicit DeadLettering(const FlowOptions& options = FlowBench::Handling())
+      : worker(world, options) {
+    worker.Assign(0);
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+TEST_F(DeadLettering, IsPublishedOnlyAfterAnotherLookUp) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_EQ(worker.Lookups(), "a");
+  worker.LookUp();
+  ASSERT_EQ(worker.Letters(), "a:422");
+  EXPECT_EQ(worker.letters[0].error, "no such account");
+  EXPECT_EQ(worker.letters[0].record.offset, 0);
+}
+
+TEST_F(DeadLettering, IsASkipWhereTheRowStandsAfterAll) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  world.WriteRow("a");
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_TRUE(worker.told.buried.empty());
+}
+
+TEST_F(DeadLettering, IsPublishedOnlyUnderAStandingLease) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  worker.Pass(world.lock.ttl * 2);  // it stands still while it is looked up
+  worker.LookUp();
+  EXPECT_EQ(worker.Letters(), "");
+  worker.Wait(Millis(100));  // leased again
+  EXPECT_EQ(worker.Lookups(), "a");
+  EXPECT_EQ(worker.Calls(), "") << "it is not handled again for that";
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:422");
+}
+
+TEST_F(DeadLettering, EndsTheRecordOnlyWhenItIsAcknowledged) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  worker.LookUpAll();
+  worker.Wait(Millis(2000));
+  EXPECT_EQ(worker.StageOf("a"), "dying");
+  EXPECT_EQ(worker.Watermark(0), 0);
+  EXPECT_TRUE(worker.Commits().empty());
+  worker.Acknowledge();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.Commits().size(), 1u);
+  EXPECT_EQ(worker.told.buried, std::vector{DeadLetterReason::kHandler});
+}
+
+TEST_F(DeadLettering, LeavesNeitherAMarkNorARowAndFreesTheLock) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  worker.LookUpAll();
+  worker.Acknowledge();
+  EXPECT_EQ(worker.StateOf("a"), State::kFree);
+  EXPECT_EQ(world.ledger.Find("a"), nullptr);
+}
+
+TEST_F(DeadLettering, HoldsBackTheHandlingOfThoseBehindItUntilThen) {
+  worker.Deliver(0, {"a", "b"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "");
+  worker.Acknowledge();
+  EXPECT_EQ(worker.Calls(), "b");
+}
+
+TEST_F(DeadLettering, GoesOnWhenTheLeaseIsLostMeanwhile) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  worker.LookUpAll();
+  world.Steal(LockName("p", "a"));
+  worker.Wait(world.lock.ttl);
+  EXPECT_EQ(worker.Letters(), "a:422") << "once: it may have been published";
+  worker.Acknowledge();
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST_F(DeadLettering, TakesATimeoutAndABadAnswerForWhatTheyAre) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", {.error_class = "timeout", .text = "", .retry = false, .retry_after = {}});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.letters.size(), 1u);
+  EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kTimeout);
+}
+
+// --- refused by the output -----------------------------------------------------------------------
+
+TEST_F(DeadLettering, IsTheEndOfARecordThatTheOutputRefuses) {
+  worker.Deliver(0, {"a", "b"});
+  worker.HandleAll();
+  ASSERT_EQ(worker.Writes(), "a");
+  ASSERT_EQ(worker.StageOf("b"), "ready");
+  worker.Answer({{WriteResult::kBadRecord, "value too long", true}});
+  EXPECT_EQ(worker.Writes(), "") << "b waits for its order";
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Letters(), "a:output");
+  EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kOutput);
+  worker.Acknowledge();
+  EXPECT_EQ(worker.Writes(), "b") << "without another look or call";
+}
+
+TEST_F(DeadLettering, OfARefusedRecordNeedsALeaseAgainIfItWasLost) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  world.Steal(LockName("p", "a"));
+  worker.Wait(world.lock.ttl / 2);
+  worker.Answer({{WriteResult::kBadRecord, "value too long", true}});
+  EXPECT_EQ(worker.Lookups(), "");
+  worker.Wait(world.lock.ttl * 2);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:output");
+}
+
+// --- records without an id -----------------------------------------------------------------------
+
+TEST_F(DeadLettering, OfARecordWithoutAnIdComesInItsPlaceAndHoldsNothingBack) {
+  worker.Deliver(0, {"", "b"});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Letters(), ":bad_record");
+  EXPECT_EQ(worker.Leased(), "b");
+  worker.Acknowledge();
+  worker.HandleAll();
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 2);
+}
+
+TEST_F(DeadLettering, OfARecordWithoutAnIdWaitsForThoseBeforeIt) {
+  FlowBench holder(world, FlowBench::Options(), 2);
+  holder.Assign(9);
+  holder.Deliver(9, {"x"});
+  holder.Settle();
+  worker.Deliver(0, {"x", "", "b"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "");
+  holder.WriteAll();
+  worker.Wait(Millis(1500));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), ":bad_record");
+}
+
+// --- conflicts -----------------------------------------------------------------------------------
+
+TEST_F(DeadLettering, IsTheEndOfAnIdWithOtherContent) {
+  world.WriteRow("a=one");
+  worker.Deliver(0, {"a=two"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.told.conflicts, 1);
+  ASSERT_EQ(worker.Letters(), "a:id_conflict");
+  EXPECT_EQ(worker.letters[0].attempts, 0) << "it never was handled";
+  worker.Acknowledge();
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+FlowOptions OnConflict(OnBad what) {
+  FlowOptions options = FlowBench::Handling();
+  options.on_id_conflict = what;
+  return options;
+}
+
+TEST(Conflict, IsSkippedWhereThatIsAskedFor) {
+  SharedWorld world;
+  FlowBench worker(world, OnConflict(OnBad::kSkip));
+  world.WriteRow("a=one");
+  worker.Assign(0);
+  worker.Deliver(0, {"a=two"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.told.conflicts, 1);
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST(Conflict, StopsThePipelineWhereThatIsAskedFor) {
+  SharedWorld world;
+  FlowBench worker(world, OnConflict(OnBad::kStop));
+  world.WriteRow("a=one");
+  worker.Assign(0);
+  worker.Deliver(0, {"a=two"});
+  worker.LookUpAll();
+  ASSERT_TRUE(worker.stop);
+  EXPECT_EQ(worker.stop->code, "id_conflict");
+  EXPECT_EQ(worker.Watermark(0), 0);
+}
+
+TEST(Conflict, OfAPositionStopsThePipelineWhateverIsAskedFor) {
+  for (const OnBad what : {OnBad::kSkip, OnBad::kDeadLetter}) {
+    SharedWorld world;
+    FlowOptions options = OnConflict(what);
+    options.record_id = {};
+    FlowOptions without = FlowBench::Options();
+    without.record_id = {};
+    FlowBench worker(world, options);
+    world.WriteRow("a=one", without);
+    worker.Assign(0);
+    worker.Deliver(0, {"a=two"});
+    worker.LookUpAll();
+    ASSERT_TRUE(worker.stop);
+    EXPECT_EQ(worker.stop->code, "id_conflict");
+    EXPECT_NE(worker.stop->hint.find("recreated"), std::string::npos);
+  }
+}
+
+// --- without a topic for them --------------------------------------------------------------------
+
+FlowOptions Stopping(Order order) {
+  FlowOptions options = FlowBench::Handling(order);
+  options.dead_letters = false;
+  options.on_bad_record = options.on_id_conflict = OnBad::kStop;
+  return options;
+}
+
+class WithoutDeadLetters : public DeadLettering {
+ protected:
+  WithoutDeadLetters() : DeadLettering(Stopping(Order::kNone)) {}
+};
+
+TEST_F(WithoutDeadLetters, ThePipelineStopsOnceAllBeforeTheRecordIsFinished) {
+  worker.Deliver(0, {"a", "b"});
+  worker.LookUpAll();
+  worker.Fail("b", kRefused);
+  EXPECT_EQ(worker.StageOf("b"), "blocked");
+  EXPECT_FALSE(worker.stop);
+  worker.HandleAll();
+  worker.WriteAll();
+  ASSERT_TRUE(worker.stop);
+  EXPECT_EQ(worker.stop->code, "handler_failed");
+  EXPECT_EQ(worker.stop->where, "t/0/1");
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST_F(WithoutDeadLetters, ThePipelineStopsAtARecordThatTheOutputRefuses) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  worker.Answer({{WriteResult::kBadRecord, "value too long", true}});
+  ASSERT_TRUE(worker.stop);
+  EXPECT_EQ(worker.stop->code, "bad_record");
+  EXPECT_NE(worker.stop->what.find("value too long"), std::string::npos);
+}
+
+TEST(Stopping, GivesBackTheLeasesBehindTheRecordInTheWay) {  // 15
+  SharedWorld world;
+  FlowBench worker(world, Stopping(Order::kPartition));
+  worker.Assign(0);
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.LookUpAll();
+  worker.Handle("a");
+  ASSERT_EQ(worker.Leased(), "a b c");
+  worker.Fail("b", kRefused);
+  worker.Settle();
+  EXPECT_EQ(worker.Leased(), "a");
+  EXPECT_EQ(worker.StageOf("c"), "queued");
+}
+
+// --- publishing fails ----------------------------------------------------------------------------
+
+TEST_F(DeadLettering, PausesThePipelineWhilePublishingFailsAndResumesIt) {
+  worker.CanPublish(false);
+  EXPECT_EQ(worker.paused, std::vector<PartitionIndex>{0});
+  EXPECT_TRUE(worker.resumed.empty());
+  worker.Deliver(0, {"a"});  // was on its way
+  worker.HandleAll();
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1) << "what is here goes on";
+  EXPECT_TRUE(worker.resumed.empty());
+  worker.CanPublish(true);
+  EXPECT_EQ(worker.resumed, std::vector<PartitionIndex>{0});
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

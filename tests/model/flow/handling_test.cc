@@ -1,0 +1,275 @@
+// A record on its way through a handler that may have effects of its own: looked up, its turn,
+// called, called off. Numbers are PROTOCOL.md's.
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+const HandlerFailure kCancelled{.error_class = "cancelled", .text = "cancelled", .retry_after = {}};
+const HandlerFailure kBusy{.error_class = "503", .text = "busy", .retry_after = {}};
+
+class Handling : public ::testing::Test {
+ protected:
+  explicit Handling(const FlowOptions& options = FlowBench::Handling()) : worker(world, options) {
+    worker.Assign(0);
+  }
+  // Another worker takes the lock of `id`, and this one finds out.
+  void LoseLease(const std::string& id) {
+    world.Steal(LockName("p", id));
+    worker.Wait(world.lock.ttl / 2);
+  }
+  // Another worker completes `id`; this one hears it when it extends its lease.
+  void HearDone(const std::string& id) {
+    FlowBench other(world, FlowBench::Options(), 2);
+    other.core.MarkDone({.name = LockName("p", id), .remember = Millis(60'000)}, world.now);
+    other.Settle();
+    worker.Wait(world.lock.ttl / 2);
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+// --- the ledger is asked first -------------------------------------------------------------------
+
+TEST_F(Handling, StartsOnlyAfterTheLedgerWasAsked) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Leased(), "a");
+  EXPECT_EQ(worker.Lookups(), "a");
+  EXPECT_EQ(worker.Calls(), "");
+  worker.LookUp();
+  EXPECT_EQ(worker.Calls(), "a");
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Handle("a");
+  EXPECT_EQ(worker.Writes(), "a");
+  EXPECT_EQ(worker.writes[0]->request.items[0].values->at(0), "made");
+}
+
+TEST_F(Handling, IsNotBegunForARecordWhoseRowStands) {
+  world.WriteRow("a");
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "");
+  EXPECT_EQ(worker.Writes(), "");
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.skips_by_ledger, 1);
+}
+
+TEST_F(Handling, AsksTheLedgerForAHintedRecordTooAndRunsItWithoutARow) {  // 11
+  FlowBench other(world, FlowBench::Options(), 2);
+  other.core.MarkDone({.name = LockName("p", "a"), .remember = Millis(60'000)}, world.now);
+  other.Settle();
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Leased(), "");
+  EXPECT_EQ(worker.Lookups(), "a");
+  worker.LookUp();
+  EXPECT_EQ(worker.Calls(), "a");
+}
+
+TEST_F(Handling, AsksForManyRecordsAtATime) {
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.Settle();
+  ASSERT_FALSE(worker.lookups.empty());
+  EXPECT_EQ(worker.lookups.size(), 1u);
+  EXPECT_EQ(worker.Lookups(), "a b c");
+}
+
+// --- order and concurrency -----------------------------------------------------------------------
+
+class HandlingByKey : public Handling {
+ protected:
+  HandlingByKey() : Handling(FlowBench::Handling(Order::kKey)) {}
+};
+
+TEST_F(HandlingByKey, OfOneKeyNeverOverlapsWhileOthersGoOn) {
+  worker.Deliver(0, {"a@k", "b@k", "c@j", "d"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a c d");
+  worker.Handle("c");
+  EXPECT_EQ(worker.Calls(), "a d") << "another key is no reason";
+  worker.Handle("a");
+  EXPECT_EQ(worker.Calls(), "d b") << "as soon as the one before it is handled";
+}
+
+TEST_F(HandlingByKey, WaitsOnlyForTheRetriesOfItsOwnKey) {
+  worker.Deliver(0, {"a@k", "b@k", "c@j"});
+  worker.LookUpAll();
+  worker.Fail("a", kBusy);
+  worker.HandleAll();
+  EXPECT_EQ(worker.StageOf("a"), "retrying");
+  EXPECT_EQ(worker.StageOf("b"), "waiting");
+  EXPECT_EQ(worker.Writes(), "c");
+}
+
+TEST_F(HandlingByKey, DoesNotBeginWhileTheCalledOffCallOfTheOneBeforeItIsOut) {
+  worker.Deliver(0, {"a@k", "b@k"});
+  worker.LookUpAll();
+  world.WriteRow("a@k");
+  HearDone("a");
+  ASSERT_EQ(worker.Calls(), "a!");
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a!") << "what it does may still be happening";
+  worker.Fail("a", kCancelled);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "b");
+}
+
+FlowOptions TwoAtATime() {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.concurrency = 2;
+  return options;
+}
+
+class TwoCalls : public Handling {
+ protected:
+  TwoCalls() : Handling(TwoAtATime()) {}
+};
+
+TEST_F(TwoCalls, AreOutAtMost) {
+  worker.Deliver(0, {"a", "b", "c", "d"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a b");
+  worker.Handle("b");
+  EXPECT_EQ(worker.Calls(), "a c");
+}
+
+TEST_F(TwoCalls, AreNotTakenUpByARecordThatWaitsForItsRetry) {
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.LookUpAll();
+  worker.Fail("a", kBusy);
+  EXPECT_EQ(worker.StageOf("a"), "retrying");
+  EXPECT_EQ(worker.Calls(), "b c");
+}
+
+TEST_F(TwoCalls, AreTakenUpByACalledOffOneUntilItIsAnswered) {
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.LookUpAll();
+  LoseLease("a");
+  EXPECT_EQ(worker.Calls(), "a! b");
+  worker.Fail("a", kCancelled);
+  EXPECT_EQ(worker.Calls(), "b c");
+}
+
+// --- a handler without effects of its own --------------------------------------------------------
+
+FlowOptions Pure() {
+  FlowOptions options = FlowBench::Handling();
+  options.handler.kind = JqHandlerOptions{".amount"};
+  return options;
+}
+
+class PureHandling : public Handling {
+ protected:
+  PureHandling() : Handling(Pure()) {}
+};
+
+TEST_F(PureHandling, OfAChainOverlapsAndIsWrittenInOrder) {
+  worker.Deliver(0, {"a", "b"});
+  worker.Settle();
+  EXPECT_EQ(worker.Lookups(), "") << "the ledger decides when it is written";
+  EXPECT_EQ(worker.Calls(), "a b");
+  worker.Handle("b");
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Handle("a");
+  EXPECT_EQ(worker.Writes(), "a b");
+}
+
+// --- called off ----------------------------------------------------------------------------------
+
+TEST_F(Handling, IsCalledOffWhenTheLeaseIsLost) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  LoseLease("a");
+  EXPECT_EQ(worker.Calls(), "a!");
+  EXPECT_EQ(worker.Leased(), "");
+}
+
+TEST_F(Handling, DoesNotCountWhatACalledOffCallAnswers) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  LoseLease("a");
+  worker.Handle("a");
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Wait(world.lock.ttl * 2);  // leased again
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a");
+}
+
+TEST_F(Handling, BeginsAgainOnlyAfterTheCalledOffCallWasAnswered) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  LoseLease("a");
+  worker.Wait(world.lock.ttl * 2);
+  EXPECT_EQ(worker.Leased(), "a");
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a!");
+  worker.Fail("a", kCancelled);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a");
+}
+
+TEST_F(Handling, CountsNoAnswerThatComesAfterTheLeasesOwnEnd) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Pass(world.lock.ttl * 2);  // it stands still; nobody has told it that the lease is over
+  worker.Handle("a");
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Wait(Millis(100));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a");
+}
+
+TEST_F(Handling, IsCalledOffWhenDoneIsHeardAndTheLedgerDecides) {  // 11
+  worker.Deliver(0, {"a", "b"});
+  worker.LookUpAll();
+  world.WriteRow("a");
+  HearDone("a");
+  EXPECT_EQ(worker.Calls(), "a!");
+  worker.Fail("a", kCancelled);
+  EXPECT_EQ(worker.Lookups(), "a");
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.skips_by_hint, 1);
+  EXPECT_EQ(worker.Calls(), "b");
+}
+
+TEST_F(Handling, RunsAgainAfterAHintWithoutARow) {  // 11
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  HearDone("a");
+  worker.Fail("a", kCancelled);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a");
+}
+
+FlowOptions OneAtATime() {
+  FlowOptions options = FlowBench::Handling();
+  options.write_batch = options.writes_out = 1;
+  return options;
+}
+
+class OneWriteAtATime : public Handling {
+ protected:
+  OneWriteAtATime() : Handling(OneAtATime()) {}
+};
+
+TEST_F(OneWriteAtATime, KeepsAResultThatWasGivenBackButAsksTheLedgerAgain) {
+  worker.Deliver(0, {"x", "a"});
+  worker.HandleAll();
+  ASSERT_EQ(worker.Writes(), "x");
+  ASSERT_EQ(worker.StageOf("a"), "ready");
+  LoseLease("a");
+  worker.Wait(world.lock.ttl * 2);
+  EXPECT_EQ(worker.Lookups(), "a");
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 2);
+  EXPECT_EQ(world.ledger.Find("a")->effects, 1);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,213 @@
+// Outputs without a ledger: the offset waits for DONE on a majority, and a mark that is heard is
+// the truth. Numbers are PROTOCOL.md's.
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using State = locking::NodeModel::State;
+
+FlowOptions Marks(Order order = Order::kPartition) {
+  FlowOptions options = FlowBench::Options(order);
+  options.finality = Finality::kDoneMark;
+  return options;
+}
+
+class Marking : public ::testing::Test {
+ protected:
+  explicit Marking(const FlowOptions& options = Marks()) : worker(world, options) {
+    worker.Assign(0);
+  }
+  void Disconnect(std::initializer_list<int> nodes) {
+    for (const int node : nodes) worker.core.OnDisconnected(node, world.now);
+  }
+  static locking::ContentCrc CrcOf(const std::string& record) {
+    SharedWorld elsewhere;
+    FlowBench other(elsewhere);
+    other.Assign(0);
+    other.Deliver(0, {record});
+    locking::ContentCrc crc = 0;
+    other.flow.ForEachRecord([&](const InFlight& in) { crc = in.identity.crc; });
+    return crc;
+  }
+  // This one node has a mark of another worker.
+  void MarkAt(int node, const std::string& id, locking::ContentCrc crc, Millis rest) {
+    const std::string name = LockName("p", id);
+    const locking::Op op{.kind = locking::OpKind::kDone,
+                         .name = name,
+                         .token = locking::Token::AtWall(world.now.wall),
+                         .ttl = rest,
+                         .crc = crc};
+    world.nodes[static_cast<std::size_t>(node)].Apply(op.kind, std::span(&op, 1), world.lock,
+                                                      world.now.wall, nullptr);
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+TEST_F(Marking, HoldsTheOffsetUntilAMajorityHasTheMark) {  // 16
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  Disconnect({1, 2});
+  worker.Write();
+  EXPECT_EQ(worker.StateOf("a", 0), State::kDone);
+  EXPECT_EQ(worker.StageOf("a"), "marking");
+  EXPECT_EQ(worker.Watermark(0), 0);
+  EXPECT_TRUE(worker.Commits().empty());
+}
+
+TEST_F(Marking, SendsTheMarksAgainUntilAMajorityHasThem) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  Disconnect({0, 1, 2});
+  worker.Write();
+  worker.Wait(Millis(3000));
+  EXPECT_EQ(worker.StageOf("a"), "marking");
+  worker.Connect(1);
+  worker.Connect(2);
+  worker.Wait(Millis(1500));
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.StateOf("a", 1), State::kDone);
+  EXPECT_EQ(worker.StateOf("a", 2), State::kDone);
+}
+
+TEST_F(Marking, LetsThoseBehindItBeWrittenMeanwhile) {
+  worker.Deliver(0, {"a", "b"});
+  worker.Settle();
+  Disconnect({1, 2});
+  worker.WriteAll();
+  EXPECT_EQ(worker.StageOf("a"), "marking");
+  EXPECT_EQ(worker.StageOf("b"), "marking");
+}
+
+TEST_F(Marking, GoesOnAfterAnEffectWhoseLeaseWasLost) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  world.Steal(LockName("p", "a"));
+  worker.Wait(world.lock.ttl / 2);
+  EXPECT_EQ(worker.StageOf("a"), "writing");
+  worker.Write();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.StateOf("a"), State::kDone);
+}
+
+TEST_F(Marking, GoesOnAfterAnEffectWhoseLeaseEndedInTheSameMoment) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Pass(world.lock.ttl * 2);
+  worker.core.OnTime(world.now);  // the loss is known, but not told yet
+  worker.Write();
+  worker.Wait(Millis(100));
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.StateOf("a"), State::kDone);
+}
+
+TEST_F(Marking, ThatIsHeardCompletesTheRecordOnceAMajorityHasItForTheRestOfItsTime) {  // 11
+  MarkAt(0, "a", CrcOf("a"), Millis(60'000));
+  worker.Pass(Millis(20'000));
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "");
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.skips_by_hint, 1);
+  const auto carried = world.nodes[1].Look(LockName("p", "a"), world.now.wall);
+  EXPECT_EQ(carried.state, State::kDone);
+  EXPECT_LE(carried.expires, world.now.wall + Millis(40'000)) << "not a fresh time";
+}
+
+TEST_F(Marking, ThatIsHeardWithAnotherChecksumIsAConflict) {
+  MarkAt(0, "a", CrcOf("a=other"), Millis(60'000));
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.told.conflicts, 1);
+  ASSERT_TRUE(worker.stop);
+  EXPECT_EQ(worker.stop->code, "id_conflict");
+  EXPECT_EQ(worker.Watermark(0), 0);
+}
+
+FlowOptions Skipping() {
+  FlowOptions options = Marks();
+  options.on_id_conflict = OnBad::kSkip;
+  return options;
+}
+
+class MarkingSkipping : public Marking {
+ protected:
+  MarkingSkipping() : Marking(Skipping()) {}
+};
+
+TEST_F(MarkingSkipping, SkipsOneConflictAfterTheOtherOfAChain) {
+  MarkAt(0, "b", CrcOf("b=other"), Millis(60'000));  // heard first
+  MarkAt(1, "a", CrcOf("a=other"), Millis(60'000));
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.WriteAll();
+  EXPECT_EQ(worker.told.conflicts, 2);
+  EXPECT_EQ(worker.Watermark(0), 3);
+}
+
+FlowOptions WithHandler() {
+  FlowOptions options = FlowBench::Handling();
+  options.finality = Finality::kDoneMark;
+  return options;
+}
+
+class MarkingHandled : public Marking {
+ protected:
+  MarkingHandled() : Marking(WithHandler()) {}
+};
+
+TEST_F(MarkingHandled, NeedsNoLookUp) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Lookups(), "");
+  EXPECT_EQ(worker.Calls(), "a");
+}
+
+TEST_F(MarkingHandled, ThatIsHeardWhileHandlingCallsItOffAndCompletesTheRecord) {  // 11
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  for (const int node : {0, 1, 2}) MarkAt(node, "a", CrcOf("a"), Millis(60'000));
+  worker.Wait(world.lock.ttl / 2);
+  EXPECT_EQ(worker.Calls(), "a!");
+  worker.Handle("a");
+  EXPECT_EQ(worker.Writes(), "");
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.skips_by_hint, 1);
+}
+
+FlowOptions WithPureHandler() {
+  FlowOptions options = WithHandler();
+  options.handler.kind = JqHandlerOptions{"."};
+  return options;
+}
+
+class MarkingPure : public Marking {
+ protected:
+  MarkingPure() : Marking(WithPureHandler()) {}
+};
+
+TEST_F(MarkingPure, ThatIsHeardDoesNotLetThoseBehindItOvertakeThoseBeforeIt) {  // 21
+  for (const int node : {0, 1, 2}) MarkAt(node, "done", CrcOf("done"), Millis(60'000));
+  worker.Deliver(0, {"a", "done", "b"});
+  worker.Round();
+  ASSERT_EQ(worker.StageOf("done"), "marking");
+  ASSERT_EQ(worker.Calls(), "a b");
+  worker.Handle("b");
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Handle("a");
+  EXPECT_EQ(worker.Writes(), "a b");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 3);
+}
+
+TEST_F(MarkingHandled, ThatIsHeardWithAnotherChecksumIsADeadLetterWithoutALookUp) {
+  MarkAt(0, "a", CrcOf("a=other"), Millis(60'000));
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Letters(), "a:id_conflict");
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

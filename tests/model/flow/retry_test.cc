@@ -1,0 +1,143 @@
+// A handler's failure: tried again after a back-off, so many times, or not at all.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+HandlerFailure Failure(const std::string& error_class) {
+  return {.error_class = error_class, .text = "it failed", .retry_after = {}};
+}
+
+FlowOptions Retrying() {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.retry.attempts = 4;
+  options.retry.initial = Millis(100);
+  options.retry.max = Millis(300);
+  options.retry.jitter = Jitter::kNone;
+  options.retry.never = {"4xx"};
+  return options;
+}
+
+class Retry : public ::testing::Test {
+ protected:
+  Retry() : worker(world, Retrying()) {
+    worker.Assign(0);
+    worker.Deliver(0, {"a"});
+    worker.LookUpAll();
+  }
+  // How long until the next call, to 10 ms.
+  Millis UntilCalled() {
+    Millis waited{0};
+    for (; worker.Calls().empty() && waited < Millis(20'000); waited += Millis(10)) {
+      worker.Wait(Millis(10));
+    }
+    return waited;
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+TEST_F(Retry, WaitsLongerEachTimeUpToAMaximum) {
+  EXPECT_EQ(worker.calls[0].attempt, 1);
+  worker.Fail("a", Failure("503"));
+  EXPECT_EQ(UntilCalled(), Millis(100));
+  EXPECT_EQ(worker.calls[0].attempt, 2);
+  worker.Fail("a", Failure("503"));
+  EXPECT_EQ(UntilCalled(), Millis(200));
+  worker.Fail("a", Failure("503"));
+  EXPECT_EQ(UntilCalled(), Millis(300));
+  EXPECT_EQ(worker.told.handler_retries, 3);
+}
+
+TEST_F(Retry, HonoursAWishToWaitLonger) {
+  HandlerFailure failure = Failure("503");
+  failure.retry_after = Millis(1500);
+  worker.Fail("a", failure);
+  EXPECT_EQ(UntilCalled(), Millis(1500));
+}
+
+TEST_F(Retry, DoesNotShortenItsWaitForAWish) {
+  HandlerFailure failure = Failure("503");
+  failure.retry_after = Millis(10);
+  worker.Fail("a", failure);
+  EXPECT_EQ(UntilCalled(), Millis(100));
+}
+
+TEST_F(Retry, HoldsTheLeaseMeanwhile) {
+  HandlerFailure failure = Failure("503");
+  failure.retry_after = world.lock.ttl * 3 / 2;
+  worker.Fail("a", failure);
+  worker.Wait(world.lock.ttl);
+  EXPECT_EQ(worker.Leased(), "a");
+}
+
+TEST_F(Retry, EndsInADeadLetterAfterSoManyAttempts) {
+  for (int attempt = 1; attempt < 4; ++attempt) {
+    worker.Fail("a", Failure("503"));
+    UntilCalled();
+  }
+  worker.Fail("a", Failure("503"));
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Letters(), "a:503");
+  EXPECT_EQ(worker.letters[0].attempts, 4);
+  EXPECT_EQ(worker.letters[0].reason, DeadLetterReason::kHandler);
+}
+
+TEST_F(Retry, OfAClassThatNeverHelpsIsNotTried) {
+  worker.Fail("a", Failure("404"));
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Letters(), "a:404");
+  EXPECT_EQ(worker.letters[0].attempts, 1);
+  EXPECT_EQ(worker.told.handler_retries, 0);
+}
+
+TEST_F(Retry, IsNotTriedWhereTheHandlerSaysThatItWouldFailAgain) {
+  HandlerFailure failure = Failure("503");
+  failure.retry = false;
+  worker.Fail("a", failure);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:503");
+}
+
+TEST_F(Retry, DoesNotCountAnAttemptThatALostLeaseCutShort) {
+  for (int lost = 0; lost < 5; ++lost) {
+    world.Steal(LockName("p", "a"));
+    worker.Wait(world.lock.ttl / 2);
+    ASSERT_EQ(worker.Calls(), "a!");
+    worker.Fail("a", Failure("cancelled"));
+    worker.Wait(world.lock.ttl * 2);
+    worker.LookUpAll();
+    ASSERT_EQ(worker.Calls(), "a");
+  }
+  worker.Fail("a", Failure("503"));
+  EXPECT_EQ(worker.StageOf("a"), "retrying") << "that was its first failure";
+}
+
+TEST(Jitter, DrawsTheWaitFromNothingToTheBackoff) {
+  FlowOptions options = Retrying();
+  options.retry.initial = options.retry.max = Millis(300);
+  options.retry.jitter = Jitter::kFull;
+  std::vector<Millis> waits;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SharedWorld world;
+    FlowBench worker(world, options);
+    worker.random = seed * 0xd1342543de82ef95ULL;
+    worker.Assign(0);
+    worker.Deliver(0, {"a"});
+    worker.LookUpAll();
+    worker.Fail("a", Failure("503"));
+    waits.emplace_back(0);
+    for (; worker.Calls().empty(); waits.back() += Millis(10)) worker.Wait(Millis(10));
+  }
+  const auto [least, most] = std::minmax_element(waits.begin(), waits.end());
+  EXPECT_LT(*least, Millis(60));
+  EXPECT_GT(*most, Millis(240));
+  EXPECT_LE(*most, Millis(310));
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

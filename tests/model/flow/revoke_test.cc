@@ -1,0 +1,185 @@
+// The end of an assignment while a handler is at work.
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using State = locking::NodeModel::State;
+
+const HandlerFailure kBusy{.error_class = "503", .text = "busy", .retry_after = {}};
+
+FlowOptions OneCall() {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.concurrency = 1;
+  return options;
+}
+
+class Revoked : public ::testing::Test {
+ protected:
+  explicit Revoked(const FlowOptions& options = OneCall()) : worker(world, options) {
+    worker.Assign(0);
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+TEST_F(Revoked, FinishesWhatIsBeingHandledAndGivesBackWhatWaits) {
+  worker.Deliver(0, {"a", "b"});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Calls(), "a");
+  worker.Revoke(0);
+  worker.Settle();
+  EXPECT_EQ(worker.StateOf("b"), State::kFree);
+  EXPECT_FALSE(worker.drained);
+  worker.Handle("a");
+  EXPECT_EQ(worker.Calls(), "") << "nothing new is begun";
+  worker.WriteAll();
+  ASSERT_TRUE(worker.drained);
+  EXPECT_EQ(worker.drained->at(0).next, 1);
+}
+
+TEST_F(Revoked, GivesBackWhatWaitsForItsNextAttempt) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kBusy);
+  worker.Revoke(0);
+  EXPECT_TRUE(worker.drained);
+  worker.Settle();
+  EXPECT_EQ(worker.StateOf("a"), State::kFree);
+}
+
+TEST_F(Revoked, LeavesTheNextAttemptToTheNextOwner) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained);
+  worker.Fail("a", kBusy);
+  EXPECT_TRUE(worker.drained);
+  EXPECT_EQ(worker.StateOf("a"), State::kFree);
+}
+
+TEST_F(Revoked, WaitsForADeadLetterThatIsOut) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", {.error_class = "422", .text = "", .retry = false, .retry_after = {}});
+  worker.LookUpAll();
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained);
+  worker.Acknowledge();
+  ASSERT_TRUE(worker.drained);
+  EXPECT_EQ(worker.drained->at(0).next, 1);
+}
+
+TEST_F(Revoked, CallsOffAtItsDeadlineWhatIsStillBeingHandled) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Revoke(0);
+  worker.Wait(Millis(1100));
+  ASSERT_TRUE(worker.drained);
+  EXPECT_TRUE(worker.drained->empty());
+  EXPECT_EQ(worker.Calls(), "a!");
+  EXPECT_EQ(worker.StateOf("a"), State::kFree);
+  worker.Handle("a");
+  EXPECT_EQ(worker.Writes(), "") << "what it answers then does not count";
+}
+
+TEST_F(Revoked, PublishesNoDeadLetterAfterItsDeadline) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", {.error_class = "422", .text = "", .retry = false, .retry_after = {}});
+  ASSERT_EQ(worker.Lookups(), "a");
+  worker.Revoke(0);
+  worker.Pass(Millis(1100));
+  worker.LookUp();  // the answer comes just too late
+  EXPECT_TRUE(worker.drained);
+  EXPECT_EQ(worker.Letters(), "");
+}
+
+TEST_F(Revoked, BeginsNoCallAfterItsDeadline) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  FlowBench other(world, FlowBench::Options(), 2);
+  other.core.MarkDone({.name = LockName("p", "a"), .remember = Millis(60'000)}, world.now);
+  other.Settle();
+  worker.Pass(world.lock.ttl / 3 - Millis(100));
+  worker.Revoke(0);
+  worker.Wait(Millis(300));  // DONE is heard, the call is called off
+  ASSERT_EQ(worker.Calls(), "a!");
+  worker.Fail("a", kBusy);
+  ASSERT_EQ(worker.Lookups(), "a");
+  worker.Pass(Millis(1000));
+  worker.LookUp();  // there is no row; but the time is over
+  EXPECT_TRUE(worker.drained);
+  EXPECT_EQ(worker.Calls(), "");
+}
+
+TEST_F(Revoked, CallsOffAtOnceWhenTheAssignmentIsLost) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Revoke(0, true);
+  EXPECT_TRUE(worker.drained);
+  EXPECT_EQ(worker.Calls(), "a!");
+}
+
+TEST_F(Revoked, FinishesARecordThatWasHandledBeforeItsLeaseWasLost) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  const WriteOutcome again{.result = WriteResult::kNotWritten, .detail = {}};
+  worker.Answer({again});
+  ASSERT_EQ(worker.Lookups(), "a") << "it is leased anew";
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained);
+  worker.LookUpAll();
+  worker.WriteAll();
+  ASSERT_TRUE(worker.drained);
+  EXPECT_EQ(worker.drained->at(0).next, 1);
+}
+
+TEST_F(Revoked, OnlyHurriesADrainThatIsUnderWay) {
+  worker.Wait(Millis(10));
+  worker.flow.HurryDrain(world.now);
+  EXPECT_GT(worker.flow.NextTime(), world.now.boot);
+}
+
+// --- stalls --------------------------------------------------------------------------------------
+
+FlowOptions Stalling() {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.stall_after = Millis(5000);
+  return options;
+}
+
+class Stall : public Revoked {
+ protected:
+  Stall() : Revoked(Stalling()) {}
+};
+
+TEST_F(Stall, IsToldWithThePositionOfTheRecordAndWhatItWaitsFor) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Wait(Millis(4000));
+  EXPECT_EQ(worker.flow.Stalled(), "");
+  worker.Wait(Millis(3000));
+  EXPECT_NE(worker.flow.Stalled().find("t/0/0: handling"), std::string::npos)
+      << worker.flow.Stalled();
+  ASSERT_EQ(worker.told.notes.size(), 1u) << "once in a while, not each second";
+  EXPECT_EQ(worker.told.notes[0].find("stalled: t/0/0"), 0u);
+}
+
+TEST_F(Stall, IsOverWhenTheRecordMovesOn) {
+  worker.Deliver(0, {"a", "b"});
+  worker.LookUpAll();
+  worker.Wait(Millis(7000));
+  ASSERT_NE(worker.flow.Stalled(), "");
+  worker.Handle("a");
+  worker.WriteAll();
+  worker.Wait(Millis(1100));
+  EXPECT_EQ(worker.flow.Stalled(), "") << "b is the oldest only since now";
+  worker.Wait(Millis(6000));
+  EXPECT_NE(worker.flow.Stalled().find("t/0/1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,242 @@
+// Kafka output: outputs and offsets in one transaction, which holds a prefix of each partition.
+#include <gtest/gtest.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using State = locking::NodeModel::State;
+
+constexpr Millis kLinger{100};
+
+FlowOptions Transactions(std::size_t full = 10) {
+  FlowOptions options = FlowBench::Options();
+  options.finality = Finality::kTransaction;
+  options.writes_out = 1;
+  options.write_batch = full;
+  options.linger = kLinger;
+  options.dead_letters = true;
+  options.on_bad_record = options.on_id_conflict = OnBad::kDeadLetter;
+  return options;
+}
+
+class Transaction : public ::testing::Test {
+ protected:
+  explicit Transaction(const FlowOptions& options = Transactions()) : worker(world, options) {
+    worker.Assign(0);
+  }
+  // The name is DONE, with the checksum of a record that is delivered like this.
+  void Done(const std::string& id) {
+    FlowBench other(world, Transactions(), 2);
+    other.Assign(9);
+    other.Deliver(9, {id});
+    other.Settle();
+    other.Wait(kLinger);
+    other.WriteAll();
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+// --- when it is closed ---------------------------------------------------------------------------
+
+TEST_F(Transaction, WaitsForMoreUntilItsOldestRecordHasLingered) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger / 2);
+  worker.Deliver(0, {"b"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Wait(kLinger / 2);
+  EXPECT_EQ(worker.Writes(), "a b");
+  EXPECT_EQ(worker.Offsets(), "0:2");
+}
+
+class SmallTransaction : public Transaction {
+ protected:
+  SmallTransaction() : Transaction(Transactions(2)) {}
+};
+
+TEST_F(SmallTransaction, IsClosedAtOnceWhenItIsFull) {
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "a b");
+  EXPECT_EQ(worker.Offsets(), "0:2");
+}
+
+TEST_F(SmallTransaction, IsAlone) {
+  worker.Deliver(0, {"a", "b", "c", "d"});
+  worker.Settle();
+  worker.Wait(kLinger * 3);
+  EXPECT_EQ(worker.Writes(), "a b");
+  worker.Write();
+  EXPECT_EQ(worker.Writes(), "c d");
+}
+
+TEST(FullWorker, ClosesItsTransactionSinceNoMoreCanCome) {
+  SharedWorld world;
+  FlowOptions options = Transactions();
+  options.max_in_flight = 2;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a", "b"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "a b");
+}
+
+TEST_F(Transaction, IsClosedAtOnceByADrain) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Revoke(0);
+  EXPECT_EQ(worker.Writes(), "a");
+  EXPECT_FALSE(worker.drained);
+  worker.Write();
+  ASSERT_TRUE(worker.drained);
+  EXPECT_TRUE(worker.drained->empty()) << "the transaction has moved the offset";
+}
+
+// --- its offsets ---------------------------------------------------------------------------------
+
+TEST_F(Transaction, MovesEachPartitionToTheEndOfItsFinishedPrefix) {
+  FlowBench holder(world, Transactions(), 2);
+  holder.Assign(9);
+  holder.Deliver(9, {"x"});
+  holder.Settle();
+  worker.Assign(1, 7);
+  worker.Deliver(0, {"a", "x", "b"});
+  worker.Deliver(1, {"c", "d"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  EXPECT_EQ(worker.Writes(), "a c d");
+  EXPECT_EQ(worker.Offsets(), "0:1 1:9");
+}
+
+TEST_F(Transaction, MovesPastWhatWasSkippedAndPastHoles) {
+  Done("x");
+  worker.Deliver(0, {"a", "x", "b", "x"});
+  worker.End(0, 9);
+  worker.Settle();
+  worker.Wait(kLinger);
+  EXPECT_EQ(worker.Writes(), "a b");
+  EXPECT_EQ(worker.Offsets(), "0:9");
+  EXPECT_EQ(worker.told.skips_by_hint, 2);
+}
+
+TEST_F(Transaction, MovesNoOffsetOutsideOfOne) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  worker.Write();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_TRUE(worker.Commits().empty());
+  EXPECT_TRUE(worker.writes.empty()) << "nothing is left to say";
+}
+
+TEST_F(Transaction, HoldsOffsetsAloneWhereEverythingWasSkipped) {
+  Done("x");
+  worker.Deliver(0, {"x"});
+  worker.Settle();
+  EXPECT_TRUE(worker.Commits().empty());
+  ASSERT_EQ(worker.writes.size(), 1u);
+  EXPECT_TRUE(worker.writes[0]->request.items.empty());
+  EXPECT_EQ(worker.Offsets(), "0:1");
+  EXPECT_EQ(worker.writes[0]->request.offsets[0].where.topic, "t");
+  EXPECT_EQ(worker.writes[0]->request.epoch, 1u);
+}
+
+TEST_F(Transaction, OfADrainHoldsTheLastOffsets) {
+  Done("x");
+  worker.Deliver(0, {"x"});
+  worker.Settle();
+  worker.Revoke(0);
+  ASSERT_EQ(worker.writes.size(), 1u);
+  EXPECT_EQ(worker.Offsets(), "0:1");
+  EXPECT_FALSE(worker.drained);
+  worker.Write();
+  EXPECT_TRUE(worker.drained);
+}
+
+TEST_F(Transaction, MarksItsRecordsOnlyWhenItIsCommitted) {  // 10
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  EXPECT_EQ(worker.StateOf("a"), State::kHeld);
+  worker.Write();
+  EXPECT_EQ(worker.StateOf("a"), State::kDone);
+}
+
+// --- aborted -------------------------------------------------------------------------------------
+
+TEST_F(Transaction, ThatIsAbortedGivesItsLeasesBackAndGoesAgainInOrder) {
+  worker.Deliver(0, {"a", "b", "c"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  const auto token = worker.writes[0]->request.items[0].token;
+  worker.Abort();
+  EXPECT_EQ(worker.Watermark(0), 0);
+  worker.Wait(kLinger);
+  EXPECT_EQ(worker.Writes(), "a b c");
+  EXPECT_EQ(worker.Offsets(), "0:3");
+  EXPECT_GT(worker.writes[0]->request.items[0].token, token) << "under a new lease";
+  worker.Write();
+  EXPECT_EQ(worker.Watermark(0), 3);
+}
+
+TEST_F(Transaction, ThatIsAbortedTakesTheLeasesBehindItAlong) {  // 15
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  worker.Deliver(0, {"b"});
+  worker.Settle();
+  world.Steal(LockName("p", "a"));
+  worker.Abort();
+  EXPECT_EQ(worker.Leased(), "");
+  EXPECT_EQ(worker.StageOf("b"), "queued");
+}
+
+TEST_F(Transaction, WithABadRecordHoldsItAsADeadLetterTheNextTime) {
+  worker.Deliver(0, {"a", "bad", "c"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  const WriteOutcome again{.result = WriteResult::kNotWritten, .detail = {}};
+  worker.Answer({again, {WriteResult::kBadRecord, "too large", true}, again});
+  worker.Wait(kLinger);
+  ASSERT_EQ(worker.Writes(), "a bad c");
+  const auto& items = worker.writes[0]->request.items;
+  EXPECT_EQ(items[0].dead_letter, nullptr);
+  ASSERT_NE(items[1].dead_letter, nullptr);
+  EXPECT_EQ(items[1].dead_letter->error, "too large");
+  EXPECT_EQ(worker.Letters(), "") << "nobody else publishes it";
+  worker.Write();
+  EXPECT_EQ(worker.Watermark(0), 3);
+  EXPECT_EQ(worker.told.buried, std::vector{DeadLetterReason::kOutput});
+  EXPECT_EQ(worker.StateOf("bad"), State::kFree) << "a dead letter is not DONE";
+}
+
+TEST_F(Transaction, TakesARecordWithoutAnIdAsADeadLetterInItsPlace) {
+  worker.Deliver(0, {"a", "", "b"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  ASSERT_EQ(worker.Writes(), "a  b");
+  EXPECT_NE(worker.writes[0]->request.items[1].dead_letter, nullptr);
+  EXPECT_EQ(worker.Offsets(), "0:3");
+}
+
+TEST_F(Transaction, ThatOutlivesItsAssignmentChangesNothing) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  worker.Revoke(0, true);
+  ASSERT_TRUE(worker.drained);
+  worker.Assign(0, 0, 2);
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Abort();
+  worker.Wait(kLinger);
+  EXPECT_EQ(worker.Writes(), "a");
+  EXPECT_EQ(worker.writes[0]->request.epoch, 2u);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

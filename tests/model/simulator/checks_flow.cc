@@ -1,0 +1,216 @@
+// What the flow may ask for, and what became of the records.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tests/model/simulator/checks.h"
+#include "tests/model/simulator/world.h"
+
+namespace fencepost::simulator {
+
+using consumer::Finality;
+using consumer::InFlight;
+using consumer::Offset;
+using consumer::PartitionOffset;
+using consumer::Stage;
+
+// Before a lease there are only records that are secured, or whose first round is still out. A
+// lease that its own clock has ended takes those behind it along as soon as the core is asked
+// again.
+void Checks::OnStep(SimWorker& worker) {
+  const locking::Now now = worker.process().now();
+  worker.flow().ForEachRecord([&](const InFlight& in) {
+    const bool holds = in.leased && in.stage >= Stage::kGranted && in.stage <= Stage::kReady;
+    if (!holds || !worker.core().Valid(in.lock, now)) return;
+    const InFlight* gap = nullptr;
+    for (const InFlight* at = in.chain_before; at != nullptr; at = at->chain_before) {
+      const bool secured = Secured(at->stage);
+      const bool soon =
+          at->stage == Stage::kGranted || (at->stage == Stage::kLocking && !at->round_failed);
+      if (at->leased && !worker.core().Valid(at->lock, now)) return;
+      if (!secured && !(soon && in.stage == Stage::kGranted)) gap = at;
+    }
+    if (gap == nullptr) return;
+    world_.Violate("15",
+                   fmt::format("w{} holds {} behind {} in stage {}", worker.process().index,
+                               in.identity.id, gap->identity.id, static_cast<int>(gap->stage)));
+  });
+}
+
+bool Checks::LeaseStands(SimWorker& worker, const InFlight& in) const {
+  return in.hinted || (in.leased && worker.core().Valid(in.lock, worker.process().now()));
+}
+
+// --- asked for ---------------------------------------------------------------------------------
+
+void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
+  const int index = worker.process().index;
+  bool found = false;
+  worker.flow().ForEachRecord([&](const InFlight& in) {
+    if (in.call != call.id || in.stage != Stage::kHandling) return;
+    found = true;
+    if (LeaseStands(worker, in)) return;
+    world_.Violate("18", fmt::format("w{} handles {} without a lease", index, call.record_id));
+  });
+  if (!found) world_.Violate("18", fmt::format("w{} handles nothing it has", index));
+  const SimHandler::Out mine = worker.handler().Describe(call);
+  for (const auto& [id, other] : worker.handler().out()) {
+    const bool same = other.source == mine.source && other.epoch == mine.epoch;
+    if (same || (!mine.chain.empty() && other.chain == mine.chain)) {
+      world_.Violate("18", fmt::format("w{} handles {} while the call of {} is out", index,
+                                       mine.source, other.source));
+    }
+  }
+}
+
+void Checks::OnLetter(SimWorker& worker, const consumer::DeadLetter& letter) {
+  bool found = false;
+  worker.flow().ForEachRecord([&](const InFlight& in) {
+    if (in.Reference() != letter.id || in.stage != Stage::kDying) return;
+    found = in.nameless || LeaseStands(worker, in);
+  });
+  if (found) return;
+  world_.Violate(
+      "19", fmt::format("w{} buries {} without a lease", worker.process().index, letter.record_id));
+}
+
+void Checks::OnBatch(const consumer::WriteRequest& request) {
+  const bool handler = world_.plan.flow.handler.any();
+  std::set<std::string_view> ids;
+  for (const consumer::WriteItem& item : request.items) {
+    const bool letter = item.dead_letter != nullptr;
+    if (letter && world_.plan.flow.finality != Finality::kTransaction) {
+      world_.Violate("19", fmt::format("{} is dead and written", item.record_id));
+    }
+    if (!letter && handler != (item.values != nullptr)) {
+      world_.Violate("18", fmt::format("{} is written, but was not handled", item.record_id));
+    }
+    if (item.record_id.empty() || ids.insert(item.record_id).second) continue;
+    world_.Violate("17", fmt::format("{} is twice in one transaction", item.record_id));
+  }
+}
+
+// --- happened ----------------------------------------------------------------------------------
+
+void Checks::OnEffect(const std::string& id, const std::string& source, const By& by) {
+  for (const By& letter : world_.effects.Letters(source)) {
+    if (!letter.SameAssignment(by)) continue;
+    world_.Violate("19", fmt::format("{} took effect and is a dead letter too", source));
+  }
+  world_.effects.Add(id, source, by);
+  const auto& [chain, offset] = world_.broker.ChainOf(source);
+  if (chain.empty()) return;
+  Offset& last = last_in_chain_[{by.worker, by.life, by.epoch, chain}];
+  if (offset < last) {
+    world_.Violate("21", fmt::format("{} took effect after {}", source, last));
+  }
+  last = offset;
+}
+
+void Checks::OnPublished(const std::string& source, const By& by) {
+  for (const By& effect : world_.effects.From(source)) {
+    if (!effect.SameAssignment(by)) continue;
+    world_.Violate("19", fmt::format("{} is a dead letter and took effect too", source));
+  }
+  world_.effects.AddLetter(source, by);
+}
+
+// Whatever it holds lies between where its partition was and where it goes on: so it is neither
+// there already nor ever read again.
+void Checks::OnTransaction(const By& by, const std::vector<Produced>& items,
+                           const std::vector<PartitionOffset>& offsets) {
+  for (const Produced& item : items) {
+    const auto move = std::find_if(
+        offsets.begin(), offsets.end(),
+        [&](const PartitionOffset& offset) { return offset.partition == item.partition; });
+    const Offset committed = world_.broker.logs[item.partition].committed;
+    const bool once = move != offsets.end() && item.offset >= committed && item.offset < move->next;
+    if (!once) {
+      world_.Violate("20",
+                     fmt::format("{} is in a transaction that does not move past it", item.source));
+    }
+    const auto& list =
+        item.letter ? world_.effects.Letters(item.source) : world_.effects.From(item.source);
+    if (!list.empty()) {
+      world_.Violate("20", fmt::format("{} is there twice", item.source));
+    }
+    if (item.letter) {
+      OnPublished(item.source, by);
+    } else {
+      OnEffect(item.id, item.source, by);
+    }
+  }
+}
+
+// Nothing is left to be done about it.
+bool Checks::Complete(const LogRecord& record) const {
+  if (!world_.effects.Letters(record.source).empty()) return true;
+  if (record.record_id.empty() || world_.effects.Of(record.record_id).empty()) return false;
+  if (world_.plan.flow.finality != Finality::kDoneMark) return true;
+  // One with other content is skipped as soon as a mark is heard.
+  return record.doubtful || majority_at_.contains(record.record_id);
+}
+
+void Checks::OnCommit(const Log& log, int partition, Offset next) {
+  if (next < log.committed) {
+    world_.Violate("16", fmt::format("partition {}: the offset went back from {} to {}", partition,
+                                     log.committed, next));
+  }
+  for (const LogRecord& record : log.records) {
+    if (record.offset < log.committed || record.offset >= next || Complete(record)) continue;
+    world_.Violate("16", fmt::format("partition {}: {} was committed, past {} at {}, which is not "
+                                     "complete",
+                                     partition, next, record.record_id, record.source));
+  }
+}
+
+// --- the end -----------------------------------------------------------------------------------
+
+void Checks::AtTheEnd() {
+  for (const Log& log : world_.broker.logs) {
+    for (const LogRecord& record : log.records) {
+      if (!Complete(record)) {
+        world_.Violate("17", fmt::format("{} is lost", record.source));
+      }
+      const bool dead = !world_.effects.Letters(record.source).empty();
+      const bool took = !world_.effects.From(record.source).empty();
+      if (dead && took) world_.Count("dead letter and effect");
+      if (dead && took && world_.plan.flow.finality == Finality::kTransaction) {
+        world_.Violate("20", fmt::format("{} took effect and is a dead letter", record.source));
+      }
+    }
+  }
+  for (const auto& [id, effects] : world_.effects.all()) {
+    if (effects.size() > 1) CheckRepeats(id, effects);
+  }
+  CheckNothingLeft();
+}
+
+// With a ledger there are none. Without one each needs its reason. In transactions it is the
+// positions that count, and those were looked at.
+void Checks::CheckRepeats(const std::string& id, const std::vector<By>& effects) {
+  const Finality finality = world_.plan.flow.finality;
+  if (finality == Finality::kLedger) {
+    return world_.Violate("17", fmt::format("{} took effect {} times", id, effects.size()));
+  }
+  const bool marks = finality == Finality::kDoneMark;
+  world_.Count(marks ? "effects repeated" : "ids repeated in transactions",
+               static_cast<int>(effects.size()) - 1);
+  if (!marks) return;
+  for (std::size_t i = 1; i < effects.size(); ++i) {
+    const By& before = effects[i - 1];
+    const By& again = effects[i];
+    const auto majority = majority_at_.find(id);
+    const bool marked = majority != majority_at_.end() && majority->second < again.at;
+    const Nanos remembered = marked ? again.at - majority->second : Nanos(0);
+    const bool forgotten = forgot_ || remembered > Nanos(world_.plan.flow.remember_done) * 99 / 100;
+    const bool died =
+        !world_.Lives(before.worker, before.life) || !world_.Lives(again.worker, again.life);
+    const bool revoked = !marked && !before.SameAssignment(again);
+    if (forgotten || died || revoked || lost_names_.contains(id)) continue;
+    world_.Violate("17", fmt::format("{} took effect again, for no reason", id));
+  }
+}
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,66 @@
+#include "tests/model/simulator/sim_letters.h"
+
+#include <algorithm>
+
+#include "tests/model/simulator/sim_worker.h"
+#include "tests/model/simulator/world.h"
+
+namespace fencepost::simulator {
+namespace {
+
+constexpr Millis kFirstBackoff{50};
+constexpr Millis kMaxBackoff{1000};
+constexpr Millis kLimit{300};
+constexpr Millis kMostTime{30};
+
+}  // namespace
+
+void SimLetters::Publish(const std::vector<consumer::DeadLetter>& letters) {
+  for (const consumer::DeadLetter& letter : letters) {
+    Attempt({.id = letter.id,
+             .source = consumer::SourceText(letter.where, letter.record.offset),
+             .epoch = letter.record.epoch,
+             .backoff = kFirstBackoff});
+  }
+}
+
+// Once sent, it goes on without the worker.
+void SimLetters::Attempt(const Letter& letter) {
+  worker_.process().Later(Process::kLetters, world_.HostDelay(), [this, letter] {
+    World& world = world_;
+    Process& process = worker_.process();
+    const bool trouble = world.FaultsOn() && world.random.Chance(world.plan.letter_faults);
+    const bool never = trouble && world.random.Chance(500);
+    const Nanos takes = world.random.Time(microseconds(200), kMostTime);
+    world.time.In(takes,
+                  [this, &world, &process, letter, life = process.incarnation(), never, trouble] {
+                    if (never) return;
+                    world.checks.OnPublished(letter.source,
+                                             {process.index, life, letter.epoch, world.time.now()});
+                    if (trouble || process.incarnation() != life) return;
+                    process.Later(Process::kLetters, world.NetDelay(),
+                                  [this, id = letter.id] { OnAcknowledged(id); });
+                  });
+    if (!trouble) return;
+    process.Later(Process::kLetters, kLimit, [this, letter] { OnFailed(letter); });
+  });
+}
+
+void SimLetters::OnAcknowledged(std::uint64_t id) {
+  const locking::Now now = worker_.process().now();
+  worker_.flow().OnDeadLettered({id}, now);
+  if (failing_.erase(id) > 0 && failing_.empty()) worker_.flow().OnDeadLetterState(true, now);
+  worker_.Act();
+}
+
+void SimLetters::OnFailed(Letter letter) {
+  world_.Count("dead letters not acknowledged");
+  failing_.insert(letter.id);
+  worker_.flow().OnDeadLetterState(false, worker_.process().now());
+  worker_.Act();
+  const Nanos wait = letter.backoff;
+  letter.backoff = std::min<Nanos>(wait * 2, kMaxBackoff);
+  worker_.process().Later(Process::kLetters, wait, [this, letter] { Attempt(letter); });
+}
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,39 @@
+// A worker's publisher of dead letters, as consumer/kafka/dead_letters.h: each until it is
+// acknowledged; one whose acknowledgement is lost is published again.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "consumer/dead_letter.h"
+#include "tests/model/simulator/timeline.h"
+
+namespace fencepost::simulator {
+
+class SimWorker;
+class World;
+
+class SimLetters {
+ public:
+  SimLetters(World& world, SimWorker& worker) : world_(world), worker_(worker) {}
+  void Publish(const std::vector<consumer::DeadLetter>& letters);
+
+ private:
+  struct Letter {
+    std::uint64_t id = 0;
+    std::string source;
+    consumer::AssignmentEpoch epoch = 0;
+    Nanos backoff{0};
+  };
+  void Attempt(const Letter& letter);
+  void OnAcknowledged(std::uint64_t id);
+  void OnFailed(Letter letter);
+
+  World& world_;
+  SimWorker& worker_;
+  std::set<std::uint64_t> failing_;
+};
+
+}  // namespace fencepost::simulator

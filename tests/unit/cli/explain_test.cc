@@ -1,0 +1,338 @@
+// Facts of a record → what happened, and what will happen next.
+#include <gmock/gmock.h>
+
+#include "consumer/cli/explain/explain_words.h"
+#include "consumer/cli/shared/moments.h"
+
+namespace fencepost::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr WallTime kNow{Millis(1793700000000)};  // 2026-11-03T10:00:00Z
+const locking::Token kToken = locking::Token::AtWall(kNow - Millis(1000));
+const Error kAway{"kafka_unreachable", "no broker answers", "127.0.0.1:9092", ""};
+
+NodeFacts Node(NodeState state, Millis rest = Millis(0)) {
+  NodeFacts node;
+  node.state = state;
+  node.rest = rest;
+  node.crc = 0xabc;
+  node.address = "redis:6379";
+  if (state != NodeState::kNothing && state != NodeState::kUnreachable) node.token = kToken;
+  if (state == NodeState::kUnreachable) node.problem = "no connection";
+  return node;
+}
+
+// orders/3/1042, id o-17, of a partition that holds 1000 to 1999; the group is at 1042; three
+// nodes know nothing, nor does the ledger, and there is no dead letter.
+Facts Plain() {
+  Facts facts;
+  facts.pipeline = "orders";
+  facts.group = "billing";
+  facts.output = "PostgreSQL";
+  facts.on_id_conflict = facts.on_bad_record = consumer::OnBad::kDeadLetter;
+  facts.remember_done = Millis(300'000);
+  facts.dead_letter_topic = "orders.dead";
+  facts.now = kNow;
+  facts.position = Position{{"orders", 3}, 1042};
+  facts.range = consumer::PartitionRange{{"orders", 3}, 1000, 2000};
+  facts.committed = std::optional<consumer::Offset>(1042);
+  facts.record = std::optional<RecordFacts>(
+      RecordFacts{.timestamp = kNow - Millis(7'200'000), .key = "customer-17", .value_bytes = 45});
+  facts.id = "o-17";
+  facts.crc = 0xabc;
+  for (int i = 0; i < 3; ++i) facts.nodes.push_back(Node(NodeState::kNothing));
+  facts.row = std::optional<consumer::LedgerEntry>();
+  facts.letters = std::vector<LetterFacts>();
+  return facts;
+}
+
+Facts WithNodes(const std::vector<NodeFacts>& nodes, consumer::Offset committed = 1042) {
+  Facts facts = Plain();
+  facts.nodes = nodes;
+  facts.committed = std::optional<consumer::Offset>(committed);
+  return facts;
+}
+
+Facts WithRow(const std::string& source, locking::ContentCrc crc, consumer::Offset committed) {
+  Facts facts = Plain();
+  facts.committed = std::optional<consumer::Offset>(committed);
+  facts.row = std::optional<consumer::LedgerEntry>(
+      consumer::LedgerEntry{.token = kToken,
+                            .crc = crc,
+                            .worker = "worker-2",
+                            .source = source,
+                            .completed_at = "2026-11-03T09:00:00.000Z"});
+  return facts;
+}
+
+Facts WithLetter(consumer::Offset committed) {
+  Facts facts = Plain();
+  facts.committed = std::optional<consumer::Offset>(committed);
+  facts.letters = std::vector<LetterFacts>{{.at = {{"orders.dead", 0}, 7},
+                                            .origin = *facts.position,
+                                            .error_class = "404",
+                                            .error = "HTTP 404",
+                                            .failed_at = "2026-11-03T09:30:00.000Z"}};
+  return facts;
+}
+
+void Expect(const Facts& facts, const std::string& code, const std::string& happened,
+            const std::string& next) {
+  const Verdict verdict = Judge(facts);
+  EXPECT_EQ(verdict.code, code);
+  EXPECT_THAT(verdict.happened, HasSubstr(happened));
+  EXPECT_THAT(verdict.next, HasSubstr(next));
+}
+
+TEST(Explain, ARecordThatIsNextWaits) {
+  Expect(Plain(), "waiting", "Nothing yet", "It is the next one of its partition");
+}
+
+TEST(Explain, ARecordFurtherOnWaitsForThoseBeforeIt) {
+  Expect(WithNodes(Plain().nodes, 1040), "waiting", "Nothing yet",
+         "the group's committed offset is 2 before it");
+}
+
+TEST(Explain, WhereTheGroupHasNoOffsetTheStartCounts) {
+  Facts facts = Plain();
+  facts.committed = std::optional<consumer::Offset>();
+  Expect(facts, "waiting", "the group has committed nothing", "start_from: earliest");
+  facts.start_from = consumer::StartFrom::kLatest;
+  Expect(facts, "waiting", "the group has committed nothing", "this record is not read");
+}
+
+TEST(Explain, ARecordWhoseLockAMajorityHoldsIsInProgress) {
+  Expect(WithNodes({Node(NodeState::kHeld, Millis(2500)), Node(NodeState::kHeld, Millis(2400)),
+                    Node(NodeState::kUnreachable)}),
+         "in_progress",
+         "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
+         "2026-11-03T09:59:59.000Z",
+         "another one takes over within 2 s");
+}
+
+TEST(Explain, ALockWithoutAMajorityIsAnAttempt) {
+  Expect(WithNodes({Node(NodeState::kHeld, Millis(2500)), Node(NodeState::kNothing),
+                    Node(NodeState::kNothing)}),
+         "locking", "no majority (2 are needed)", "until a majority grants it");
+  NodeFacts other = Node(NodeState::kHeld, Millis(2500));
+  other.token = locking::Token(kToken.value() + 1);
+  Expect(WithNodes({Node(NodeState::kHeld, Millis(2500)), other, Node(NodeState::kNothing)}),
+         "locking", "1 of 3 lock nodes hold", "until a majority grants it");
+}
+
+TEST(Explain, ALockPastItsDeadlineWillBeTakenOver) {
+  Expect(WithNodes({Node(NodeState::kHeld), Node(NodeState::kHeld), Node(NodeState::kHeld)}),
+         "takeover", "past its deadline (token drawn 2026-11-03T09:59:59.000Z)",
+         "takes the lock over");
+}
+
+TEST(Explain, ARecordWithItsOwnRowIsDone) {
+  Expect(WithRow("orders/3/1042", 0xabc, 1043), "done",
+         "committed at 2026-11-03T09:00:00.000Z by worker worker-2",
+         "kept for ever (no ledger.keep)");
+  Expect(WithRow("orders/3/1042", 0xabc, 1042), "done", "committed at",
+         "The group's offset passes it once");
+}
+
+TEST(Explain, ARecordWhoseRowIsAnothersIsADuplicate) {
+  Expect(WithRow("orders/1/5", 0xabc, 1043), "duplicate",
+         "Another record with the same id and the same content took effect: orders/1/5",
+         "it was skipped");
+  Expect(WithRow("orders/1/5", 0xabc, 1042), "duplicate", "orders/1/5", "skips it");
+}
+
+TEST(Explain, ARecordWithOtherContentThanItsRowIsAConflict) {
+  Expect(WithRow("orders/1/5", 0xdef, 1042), "id_conflict",
+         "other content (checksum 00000def, from orders/1/5", "on_id_conflict: dead_letter");
+  Expect(WithRow("orders/1/5", 0xdef, 1043), "id_conflict", "This record has no effect",
+         "the offset is past it (on_id_conflict: dead_letter)");
+  Facts stops = WithRow("orders/1/5", 0xdef, 1042);
+  stops.on_id_conflict = consumer::OnBad::kStop;
+  Expect(stops, "id_conflict", "", "stops, with this explanation");
+  Facts position = WithRow("orders/3/1042", 0xdef, 1042);
+  position.position_ids = true;
+  Expect(position, "id_conflict", "Was the topic recreated?", "stops");
+}
+
+TEST(Explain, DoneWithoutARowMeansThatTheLedgerLostIt) {
+  const std::vector<NodeFacts> done(3, Node(NodeState::kDone, Millis(252'000)));
+  Expect(WithNodes(done), "done_without_row", "3 of 3 lock nodes say DONE",
+         "invariant_violations_total{invariant=\"done_without_ledger\"}");
+  Expect(WithNodes(done, 1043), "done_without_row", "the ledger has no row",
+         "the offset is past it");
+}
+
+TEST(Explain, ADeadLetterIsTold) {
+  Expect(WithLetter(1043), "dead_lettered",
+         "It failed (404: HTTP 404) and was published to orders.dead/0/7",
+         "fencepost dlq replay FILE --topic orders --partition 3 --offset 1042");
+  Expect(WithLetter(1042), "dead_lettered", "404", "there may be a dead letter and an effect");
+}
+
+TEST(Explain, ADeadLetterThatWasReplayedHasTakenEffect) {
+  Facts facts = WithLetter(1043);
+  facts.row = WithRow("orders/3/2001", 0xabc, 1043).row;
+  Expect(facts, "duplicate", "It was a dead letter before", "Nothing");
+}
+
+TEST(Explain, ARecordThatWasPassedWithoutATraceHasReasons) {
+  Facts facts = WithNodes(Plain().nodes, 1500);
+  Expect(facts, "passed_without_trace", "the group began after it", "move the group's offset back");
+  EXPECT_THAT(Judge(facts).happened, Not(HasSubstr("ledger.keep")));
+  facts.ledger_keep = std::chrono::hours(24 * 30);
+  Expect(facts, "passed_without_trace", "its row was pruned (ledger.keep: 30 d)", "");
+}
+
+TEST(Explain, ARecordBeyondTheEndIsNotThereYet) {
+  Facts facts = Plain();
+  facts.position->offset = 2000;
+  facts.record = std::optional<RecordFacts>();
+  Expect(facts, "beyond_end", "the partition's next offset is 2000", "when it is written");
+}
+
+TEST(Explain, ARecordThatRetentionTookIsGone) {
+  Facts facts = Plain();
+  facts.position->offset = 999;
+  facts.record = std::optional<RecordFacts>();
+  facts.id.clear();
+  Expect(facts, "gone", "the oldest offset that Kafka keeps is 1000", "nobody can read it again");
+  facts.committed = std::optional<consumer::Offset>(900);
+  Expect(facts, "gone", "", "out of range");
+}
+
+TEST(Explain, AHoleIsPassed) {
+  Facts facts = Plain();
+  facts.record = std::optional<RecordFacts>();
+  facts.id.clear();
+  Expect(facts, "hole", "a transaction's marker", "the offset passes it");
+}
+
+TEST(Explain, ARecordWithoutAnIdIsBad) {
+  Facts facts = Plain();
+  facts.id.clear();
+  facts.no_id = "no record id: json:/order_id is null";
+  Expect(facts, "bad_record", "json:/order_id is null", "sends it to the dead letter topic");
+  facts.on_bad_record = consumer::OnBad::kStop;
+  Expect(facts, "bad_record", "json:/order_id is null", "stops (on_bad_record: stop)");
+}
+
+TEST(Explain, WithoutALedgerTheMarkIsTheTruth) {
+  Facts facts = WithNodes({Node(NodeState::kDone, Millis(252'000)),
+                           Node(NodeState::kDone, Millis(252'000)), Node(NodeState::kNothing)},
+                          1043);
+  facts.finality = consumer::Finality::kDoneMark;
+  facts.row.reset();
+  Expect(facts, "done", "marked DONE on 2 of 3 lock nodes", "skipped for another 4 min 12 s");
+  facts.crc = 0xdef;
+  Expect(facts, "id_conflict", "other content is DONE", "the offset is past it");
+}
+
+TEST(Explain, WithoutALedgerTheOffsetTellsOnceTheMarkIsForgotten) {
+  Facts facts = WithNodes(Plain().nodes, 1043);
+  facts.row.reset();
+  facts.finality = consumer::Finality::kDoneMark;
+  Expect(facts, "done", "moves only after DONE", "move the group's offset back");
+  facts.finality = consumer::Finality::kTransaction;
+  Expect(facts, "done", "in the Kafka transaction that holds the output", "");
+}
+
+TEST(Explain, SaysWhatCannotBeKnownWithoutTheLedger) {
+  Facts facts = WithNodes(Plain().nodes, 1043);
+  facts.row = tl::unexpected(Error{"output_unavailable", "connection refused", "db:5432", ""});
+  Expect(facts, "unknown", "most likely done, skipped or dead-lettered. The ledger could not be",
+         "Ask again");
+  EXPECT_THAT(FactLines(facts), Contains(HasSubstr("not known: db:5432: connection refused")));
+}
+
+TEST(Explain, SaysWhatCannotBeKnownWithoutKafka) {
+  Facts facts = Plain();
+  facts.range = tl::unexpected(kAway);
+  facts.committed = tl::unexpected(kAway);
+  facts.record = tl::unexpected(kAway);
+  Expect(facts, "unknown", "Kafka could not be asked how far the group is", "Ask again");
+  facts.id.clear();
+  facts.crc.reset();
+  facts.nodes.clear();
+  facts.row.reset();
+  Expect(facts, "unknown", "The record could not be read, so its id is not known", "Ask again");
+  EXPECT_THAT(FactLines(facts), Contains(HasSubstr("127.0.0.1:9092: no broker answers")));
+}
+
+TEST(Explain, SaysWhatCannotBeKnownWithoutLockNodes) {
+  Facts facts = WithNodes(std::vector<NodeFacts>(3, Node(NodeState::kUnreachable)));
+  Expect(facts, "unknown", "No lock node could be asked", "Ask again");
+  EXPECT_THAT(FactLines(facts), Contains(HasSubstr("redis:6379  not reachable: no connection")));
+}
+
+TEST(Explain, AnIdAloneIsFollowedAsFarAsItIsKnown) {
+  Facts facts = Plain();
+  facts.position.reset();
+  facts.range.reset();
+  facts.committed.reset();
+  facts.record.reset();
+  facts.crc.reset();
+  Expect(facts, "waiting", "No part knows this id", "give TOPIC PARTITION OFFSET");
+  Facts found = WithRow("orders/3/1042", 0xabc, 1043);
+  found.position_from = "its ledger row";
+  Expect(found, "done", "worker-2", "Nothing");
+  EXPECT_THAT(FactLines(found), Contains(HasSubstr("orders/3/1042 (as its ledger row says)")));
+}
+
+TEST(Explain, TellsEachPartInALine) {
+  Facts facts = WithRow("orders/3/1042", 0xabc, 1043);
+  facts.nodes = {Node(NodeState::kHeld, Millis(2000)), Node(NodeState::kDone, Millis(252'000)),
+                 Node(NodeState::kFree)};
+  facts.nodes[1].letter = 'b';
+  facts.nodes[2].letter = 'c';
+  facts.nodes[2].quarantined = true;
+  const std::string token = std::to_string(kToken.value());
+  const std::string drawn = token + " (drawn 2026-11-03T09:59:59.000Z)";
+  EXPECT_THAT(
+      FactLines(facts),
+      ::testing::ElementsAre(
+          "  position    orders/3/1042",
+          "  record      of 2026-11-03T08:00:00.000Z (2 h ago), key \"customer-17\", a value of 45 "
+          "bytes, 0 headers",
+          "  partition   holds offsets 1000 to 1999",
+          "  group       billing has committed offset 1043: it is past this record",
+          "  identity    id o-17, checksum 00000abc", "  lock        fencepost:{orders}:o-17",
+          "              a  redis:6379  held under token " + drawn + ", for another 2 s",
+          "              b  redis:6379  DONE under token " + drawn +
+              ", checksum 00000abc, remembered for another 4 min 12 s",
+          "              c  redis:6379  free; it was held before, under token " + drawn +
+              " at the latest (in quarantine)",
+          "  ledger      row of 2026-11-03T09:00:00.000Z by worker-2, from orders/3/1042, under "
+          "token " +
+              token + ", checksum 00000abc",
+          "  dead letter none in orders.dead"));
+}
+
+TEST(Explain, IsJsonToo) {
+  const nlohmann::json json = FactsJson(WithRow("orders/3/1042", 0xabc, 1043));
+  EXPECT_EQ(json["position"], "orders/3/1042");
+  EXPECT_EQ(json["kafka"]["committed"], 1043);
+  EXPECT_EQ(json["kafka"]["record"]["key"], "customer-17");
+  EXPECT_EQ(json["ledger"]["row"]["worker"], "worker-2");
+  EXPECT_EQ(json["lock"][2]["state"], "nothing");
+  EXPECT_THAT(json["dead_letters"], IsEmpty());
+  Facts facts = Plain();
+  facts.row = tl::unexpected(kAway);
+  EXPECT_EQ(FactsJson(facts)["ledger"]["error"], "127.0.0.1:9092: no broker answers");
+}
+
+TEST(Position, IsReadFromASourceOrAnIdByPosition) {
+  EXPECT_EQ(ParsePosition("orders/3/1042"), (Position{{"orders", 3}, 1042}));
+  EXPECT_EQ(ParsePosition("cluster-1/orders/3/1042"), (Position{{"orders", 3}, 1042}));
+  for (const char* text : {"", "o-17", "3/4", "/3/4", "orders/x/4", "orders/3/", "orders/3/-4"}) {
+    EXPECT_EQ(ParsePosition(text), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::cli

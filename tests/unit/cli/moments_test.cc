@@ -1,0 +1,51 @@
+#include "consumer/cli/shared/moments.h"
+
+#include <gtest/gtest.h>
+
+namespace fencepost::cli {
+namespace {
+
+constexpr WallTime kNow{Millis(1793700000000)};  // 2026-11-03T10:00:00Z
+
+std::string Parsed(std::string_view text) {
+  const auto moment = ParseMoment(text, kNow);
+  return moment ? MomentText(*moment) : moment.error();
+}
+
+TEST(Moment, IsReadFromRfc3339) {
+  EXPECT_EQ(MomentText(kNow), "2026-11-03T10:00:00.000Z");
+  EXPECT_EQ(Parsed("2026-11-03T10:00:00Z"), "2026-11-03T10:00:00.000Z");
+  EXPECT_EQ(Parsed("2026-11-03T10:00:00.1239+01:30"), "2026-11-03T08:30:00.123Z");
+  EXPECT_EQ(Parsed("2026-11-03t10:00:00-01:00"), "2026-11-03T11:00:00.000Z");
+  EXPECT_EQ(Parsed("2024-02-29"), "2024-02-29T00:00:00.000Z");
+}
+
+TEST(Moment, IsReadFromAnAge) {
+  EXPECT_EQ(Parsed("2h"), "2026-11-03T08:00:00.000Z");
+  EXPECT_EQ(Parsed("7d"), "2026-10-27T10:00:00.000Z");
+  EXPECT_EQ(Parsed("90s"), "2026-11-03T09:58:30.000Z");
+}
+
+TEST(Moment, SaysWhichFormsThereAre) {
+  for (const char* text :
+       {"", "yesterday", "2026-13-01", "2026-02-30T00:00:00Z", "2026-11-03T10:00:00",
+        "2026-11-03T24:00:00Z", "2026-11-03T10:00:00.Z", "2026-11-03T10:00:00Zx", "-5m", "5"}) {
+    EXPECT_EQ(Parsed(text), std::string("\"") + text +
+                                "\" is neither a time (2026-11-03T10:00:00Z) nor an age (90s, 2h, "
+                                "7d)");
+  }
+}
+
+TEST(Span, IsToldInItsTwoLargestUnits) {
+  EXPECT_EQ(SpanText(Millis(0)), "0 ms");
+  EXPECT_EQ(SpanText(Millis(350)), "350 ms");
+  EXPECT_EQ(SpanText(Millis(12'900)), "12 s");
+  EXPECT_EQ(SpanText(Millis(252'000)), "4 min 12 s");
+  EXPECT_EQ(SpanText(Millis(7'200'000)), "2 h");
+  EXPECT_EQ(SpanText(std::chrono::hours(76)), "3 d 4 h");
+  EXPECT_EQ(AgeText(kNow - Millis(12'000), kNow), "12 s ago");
+  EXPECT_EQ(AgeText(kNow + Millis(3'000), kNow), "in 3 s");
+}
+
+}  // namespace
+}  // namespace fencepost::cli

@@ -1,0 +1,235 @@
+// handler, retry, dead_letter and the outputs: what they load to.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/config/pipeline_text.h"
+
+namespace fencepost::config {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+// A pipeline whose output and further keys are `tail`.
+consumer::PipelineOptions With(const std::string& tail) {
+  std::string text = kPipeline;
+  text.erase(text.find("output:"));
+  if (tail.find("record_id:") != std::string::npos) text.erase(text.find("record_id:"), 26);
+  LoadResult result = LoadText(text + tail, "p.yaml", FakeEnvironment());
+  EXPECT_TRUE(result.options) << testing::PrintToString(Lines(result.findings));
+  return result.options.value_or(consumer::PipelineOptions{});
+}
+
+constexpr const char* kStdout = "guarantee: at-least-once\noutput: {stdout: {}}\n";
+
+std::vector<std::string> Names(const std::vector<consumer::Column>& columns) {
+  std::vector<std::string> names;
+  for (const auto& column : columns) names.push_back(column.name + "=" + column.selector.Text());
+  return names;
+}
+
+TEST(Handler, OfHttpTakesAllItsKeys) {
+  const auto o = With(std::string(kStdout) + R"(
+handler:
+  http:
+    url: https://pay/charge?x=1
+    method: PUT
+    headers: {Accept: application/json, Authorization: "Bearer ${SECRET}"}
+    success: [200, 3xx]
+    retry_on: [429, timeout]
+    idempotent: true
+    tls: {ca: /ca.pem}
+)");
+  const auto& http = std::get<consumer::HttpHandlerOptions>(o.handler.kind);
+  EXPECT_EQ(http.url, "https://pay/charge?x=1");
+  EXPECT_EQ(http.method, "PUT");
+  EXPECT_THAT(http.headers, ElementsAre(Pair("Accept", "application/json"),
+                                        Pair("Authorization", "Bearer hunter2")));
+  EXPECT_THAT(http.success, ElementsAre("200", "3xx"));
+  EXPECT_THAT(http.retry_on, ElementsAre("429", "timeout"));
+  EXPECT_EQ(http.tls_ca, "/ca.pem");
+  EXPECT_TRUE(o.handler.idempotent);
+}
+
+TEST(Handler, OfHttpNeedsItsUrlOnly) {
+  const auto o = With(std::string(kStdout) + "handler: {http: {url: \"http://pay\"}}\n");
+  const auto& http = std::get<consumer::HttpHandlerOptions>(o.handler.kind);
+  EXPECT_EQ(http.method, "POST");
+  EXPECT_THAT(http.headers, IsEmpty());
+  EXPECT_THAT(http.success, ElementsAre("2xx"));
+  EXPECT_THAT(http.retry_on, ElementsAre("429", "5xx"));
+  EXPECT_FALSE(o.handler.idempotent);
+}
+
+TEST(Handler, OfExecAndJq) {
+  const auto exec = With(std::string(kStdout) +
+                         "handler: {exec: {command: [./a, -x, \"\"], processes: 2, idempotent: "
+                         "true}}\n");
+  const auto& options = std::get<consumer::ExecHandlerOptions>(exec.handler.kind);
+  EXPECT_THAT(options.command, ElementsAre("./a", "-x", ""));
+  EXPECT_EQ(options.processes, 2);
+  EXPECT_TRUE(exec.handler.idempotent);
+  const auto jq = With(
+      "output: {sqlite: {path: a, table: b, columns: {v: value}}}\n"
+      "handler:\n  jq: |\n    .a\n    | {b: .c}\n");
+  EXPECT_EQ(std::get<consumer::JqHandlerOptions>(jq.handler.kind).program, ".a\n| {b: .c}\n");
+}
+
+TEST(Retry, HasItsDefaultsAndTakesAllItsKeys) {
+  const auto plain = With(kStdout).retry;
+  EXPECT_EQ(plain.attempts, 5);
+  EXPECT_EQ(plain.initial, 100ms);
+  EXPECT_EQ(plain.max, 10s);
+  EXPECT_EQ(plain.multiplier, 2.0);
+  EXPECT_EQ(plain.jitter, consumer::Jitter::kFull);
+  EXPECT_THAT(plain.never, IsEmpty());
+  const auto full = With(std::string(kStdout) +
+                         "handler: {jq: .}\n"
+                         "retry: {attempts: 3, backoff: {initial: 1s, max: 2m, multiplier: 1.5, "
+                         "jitter: none}, never: [4xx, 501, bad_input]}\n")
+                        .retry;
+  EXPECT_EQ(full.attempts, 3);
+  EXPECT_EQ(full.initial, 1s);
+  EXPECT_EQ(full.max, 2min);
+  EXPECT_EQ(full.multiplier, 1.5);
+  EXPECT_EQ(full.jitter, consumer::Jitter::kNone);
+  EXPECT_THAT(full.never, ElementsAre("4xx", "501", "bad_input"));
+}
+
+TEST(DeadLetter, TakesBadRecordsAndConflictsUnlessToldOtherwise) {
+  const auto none = With(kStdout);
+  EXPECT_FALSE(none.dead_letter);
+  EXPECT_EQ(none.on_id_conflict, consumer::OnBad::kStop);
+  EXPECT_EQ(none.on_bad_record, consumer::OnBad::kStop);
+  const std::string section =
+      std::string(kStdout) + "dead_letter: {topic: dead, on_publish_failure: pause}\n";
+  const auto given = With(section);
+  ASSERT_TRUE(given.dead_letter);
+  EXPECT_EQ(given.dead_letter->topic, "dead");
+  EXPECT_EQ(given.on_id_conflict, consumer::OnBad::kDeadLetter);
+  EXPECT_EQ(given.on_bad_record, consumer::OnBad::kDeadLetter);
+  const auto told = With(section + "on_id_conflict: skip\non_bad_record: stop\n");
+  EXPECT_EQ(told.on_id_conflict, consumer::OnBad::kSkip);
+  EXPECT_EQ(told.on_bad_record, consumer::OnBad::kStop);
+}
+
+TEST(Output, OfPostgresTakesItsRowRules) {
+  const auto o = With(R"(
+record_id: position
+output:
+  postgres:
+    dsn: dbname=shop
+    table: shop.effects
+    columns: {id: key, body: json:/body, version: offset}
+    on_conflict: update
+    key: [id]
+    fence_column: version
+    fence_by: offset
+    on_null_value: delete
+)");
+  const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
+  EXPECT_EQ(postgres.table, "shop.effects");
+  EXPECT_EQ(postgres.rules.on_conflict, consumer::OnConflict::kUpdate);
+  EXPECT_THAT(postgres.rules.key, ElementsAre("id"));
+  EXPECT_EQ(postgres.rules.fence_column, "version");
+  ASSERT_TRUE(postgres.rules.fence_by);
+  EXPECT_EQ(postgres.rules.fence_by->Text(), "offset");
+  EXPECT_EQ(postgres.rules.on_null_value, consumer::OnNull::kDelete);
+  EXPECT_EQ(postgres.statement, "");
+}
+
+TEST(Output, OfPostgresTakesAStatementInstead) {
+  const auto o = With(R"(
+output:
+  postgres:
+    dsn: dbname=shop
+    statement: |
+      UPDATE stock SET left = left - $2 -- $7 is no parameter; nor is this a second statement
+      WHERE sku = $1 AND note <> '$9;' AND "a$8" <> $tag$ $5; $tag$;
+    args: [json:/sku, json:/count]
+)");
+  const auto& postgres = std::get<consumer::PostgresOptions>(o.output);
+  EXPECT_TRUE(postgres.statement.starts_with("UPDATE stock"));
+  ASSERT_EQ(postgres.args.size(), 2u);
+  EXPECT_EQ(postgres.args[1].Text(), "json:/count");
+  EXPECT_EQ(postgres.table, "");
+}
+
+TEST(Output, OfSqliteTakesTheSameRowRules) {
+  const auto o = With(
+      "output: {sqlite: {path: a, table: b, columns: {v: value, w: key}, on_conflict: ignore, "
+      "on_null_value: skip}}\nrecord_id: position\n");
+  const auto& rules = std::get<consumer::SqliteOptions>(o.output).rules;
+  EXPECT_EQ(rules.on_conflict, consumer::OnConflict::kIgnore);
+  EXPECT_EQ(rules.on_null_value, consumer::OnNull::kSkip);
+  EXPECT_THAT(rules.key, IsEmpty());
+  EXPECT_FALSE(rules.fence_by);
+}
+
+TEST(Output, OfKafkaHasItsDefaultsAndTheOrderOfThePartition) {
+  const auto o = With("record_id: position\noutput: {kafka: {topic: out}}\n");
+  const auto& kafka = std::get<consumer::KafkaOutputOptions>(o.output);
+  EXPECT_EQ(kafka.topic, "out");
+  EXPECT_EQ(kafka.key.Text(), "key?");
+  EXPECT_EQ(kafka.value.Text(), "value?");
+  EXPECT_THAT(kafka.headers, IsEmpty());
+  EXPECT_EQ(kafka.transaction_timeout, 10s);
+  EXPECT_EQ(kafka.linger, 100ms);
+  EXPECT_EQ(kafka.max_records, 10000);
+  EXPECT_EQ(o.processing.order, consumer::Order::kPartition);
+  EXPECT_EQ(o.processing.max_in_flight, 20000);
+  EXPECT_EQ(o.lock.lock.remember_done, 1h);
+}
+
+TEST(Output, OfKafkaTakesAllItsKeys) {
+  const auto o = With(R"(
+record_id: position
+processing: {order: partition, max_in_flight: 5000}
+output:
+  kafka: {topic: out, key: json:/a, value: "value?", headers: {h: header:h, c: "=x"},
+          transaction_timeout: 30s, linger: 20ms, max_records: 1000}
+)");
+  const auto& kafka = std::get<consumer::KafkaOutputOptions>(o.output);
+  EXPECT_EQ(kafka.key.Text(), "json:/a");
+  EXPECT_THAT(Names(kafka.headers), ElementsAre("h=header:h", "c==x"));
+  EXPECT_EQ(kafka.transaction_timeout, 30s);
+  EXPECT_EQ(kafka.linger, 20ms);
+  EXPECT_EQ(kafka.max_records, 1000);
+  EXPECT_EQ(o.processing.max_in_flight, 5000);
+}
+
+TEST(Output, OfKafkaHasRoomForTwoTransactionsWhateverTheirSize) {
+  const auto o = With("record_id: position\noutput: {kafka: {topic: out, max_records: 500}}\n");
+  EXPECT_EQ(o.processing.max_in_flight, 1000);
+}
+
+TEST(Output, OfFileAndStdoutMayHaveColumns) {
+  const auto file =
+      With("guarantee: at-least-once\noutput: {file: {path: a, columns: {v: value}}}");
+  EXPECT_EQ(std::get<consumer::FileOptions>(file.output).path, "a");
+  EXPECT_THAT(Names(std::get<consumer::FileOptions>(file.output).columns), ElementsAre("v=value"));
+  EXPECT_EQ(file.lock.lock.remember_done, 1h);
+  const auto out = With(kStdout);
+  EXPECT_THAT(std::get<consumer::StdoutOptions>(out.output).columns, IsEmpty());
+  EXPECT_EQ(out.lock.lock.remember_done, 1h);
+  EXPECT_EQ(out.processing.order, consumer::Order::kKey);
+  EXPECT_EQ(out.processing.max_in_flight, 4096);
+}
+
+TEST(Kafka, TakesReplayIdsAndProcessingAStallLimit) {
+  const auto plain = With(kStdout);
+  EXPECT_FALSE(plain.kafka.accept_replay_ids);
+  EXPECT_EQ(plain.processing.stall_after, 5min);
+  std::string text = kPipeline;
+  text.replace(text.find("start_from: earliest"), 20, "accept_replay_ids: true");
+  const LoadResult result =
+      LoadText(text + "processing: {stall_after: 30s}\n", "p.yaml", FakeEnvironment());
+  ASSERT_TRUE(result.options);
+  EXPECT_TRUE(result.options->kafka.accept_replay_ids);
+  EXPECT_EQ(result.options->processing.stall_after, 30s);
+}
+
+}  // namespace
+}  // namespace fencepost::config

@@ -1,0 +1,82 @@
+#include "consumer/outputs/batch_rows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/component/outputs/batch.h"
+
+namespace fencepost::consumer {
+namespace {
+
+BatchRows Make(std::vector<Column> columns, const RowRules& rules) {
+  return {ShapeOfRows(columns, rules).value(), "w"};
+}
+
+TEST(BatchRows, KeepTheOrderOfTheRequestWhereARuleDependsOnIt) {
+  const Batch batch{{.id = "c"}, {.id = "a"}, {.id = "b", .value = "no JSON"}, {.id = "d"}};
+  BatchRows rows = Make(OrderColumns(), {.on_conflict = OnConflict::kUpdate, .key = {"order_id"}});
+  std::vector<WriteOutcome> outcomes(4);
+  rows.Fill(batch.items(), outcomes);
+  ASSERT_EQ(rows.size(), 3u);
+  const std::vector<std::string_view> ids{"c", "a", "d"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(rows.item(i).record_id, ids[i]);
+    EXPECT_EQ(rows.Find(ids[i], 0, 3), i);
+  }
+  EXPECT_EQ(rows.Find("c", 1, 3), std::nullopt) << "outside of the range";
+  EXPECT_EQ(rows.Find("b", 0, 3), std::nullopt);
+  EXPECT_EQ(rows.Find("e", 0, 3), std::nullopt);
+}
+
+TEST(BatchRows, HoldARowForEachValue) {
+  const Batch batch{{.id = "b", .values = {{R"({"x":1})", R"({"x":2})"}}},
+                    {.id = "a", .values = HandlerValues{}}};
+  BatchRows rows(Columns({{"x", "json:/x"}, {"id", "record_id"}}), "w");
+  std::vector<WriteOutcome> outcomes(2);
+  rows.Fill(batch.items(), outcomes);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_FALSE(rows.one_row_each());
+  EXPECT_EQ(rows.rows(0), 0u);
+  ASSERT_EQ(rows.rows(1), 2u);
+  EXPECT_EQ(rows.cell(1, 0, 0), "1");
+  EXPECT_EQ(rows.cell(1, 0, 1), "2");
+  EXPECT_EQ(rows.cell(1, 1, 1), "b");
+  const Batch plain{{.id = "b", .value = R"({"x":1})"}};
+  outcomes.resize(1);
+  rows.Fill(plain.items(), outcomes);
+  EXPECT_TRUE(rows.one_row_each());
+}
+
+TEST(BatchRows, ADeletionReadsKeyAndFenceAlone) {
+  RowRules rules{.on_conflict = OnConflict::kUpdate,
+                 .key = {"id"},
+                 .fence_column = "v",
+                 .fence_by = Selector::Parse("offset").value(),
+                 .on_null_value = OnNull::kDelete};
+  BatchRows rows = Make(Columns({{"id", "key"}, {"x", "json:/x"}}), rules);
+  const Batch batch{{.id = "1", .offset = 7, .key = "k", .tombstone = true},
+                    {.id = "2", .offset = 8, .tombstone = true}};
+  std::vector<WriteOutcome> outcomes(2);
+  rows.Fill(batch.items(), outcomes);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_TRUE(rows.deletes(0, 0));
+  EXPECT_EQ(rows.cell(0, 0), "k");
+  EXPECT_EQ(rows.cell(0, 1), std::nullopt);
+  EXPECT_EQ(rows.cell(0, 2), "7");
+  EXPECT_EQ(outcomes[1].result, WriteResult::kBadRecord) << "no key, no row to delete";
+}
+
+TEST(RowShape, OrderMattersForAllButPlainInserts) {
+  const auto ordered = [](const RowRules& rules) {
+    return ShapeOfRows(Columns({{"id", "key"}}), rules).value().ordered();
+  };
+  EXPECT_FALSE(ordered({}));
+  EXPECT_FALSE(ordered({.key = {}, .on_null_value = OnNull::kSkip}));
+  EXPECT_TRUE(ordered({.on_conflict = OnConflict::kIgnore, .key = {}}));
+  EXPECT_TRUE(ordered({.on_conflict = OnConflict::kUpdate, .key = {"id"}}));
+  EXPECT_TRUE(ordered({.key = {"id"}, .on_null_value = OnNull::kDelete}));
+  EXPECT_TRUE(ShapeOfStatement({}).ordered());
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
