@@ -230,4 +230,42 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   AdvanceWatermark(partition);
 }
 
+// --- the pool ----------------------------------------------------------------------------------
+
+InFlight* Flow::NewInFlight() {
+  if (unused_.empty()) {
+    InFlight& in = pool_.emplace_back();
+    in.index = static_cast<std::uint32_t>(pool_.size() - 1);
+    return &in;
+  }
+  InFlight& in = pool_[unused_.back()];
+  unused_.pop_back();
+  return &in;
+}
+
+InFlight* Flow::FindReference(std::uint64_t reference) {
+  const auto index = static_cast<std::uint32_t>(reference);
+  if (index >= pool_.size() || pool_[index].Reference() != reference) return nullptr;
+  return &pool_[index];
+}
+
+void Flow::Recycle(InFlight& in) {
+  FENCEPOST_CHECK(!in.owner && in.twin_after == nullptr && in.chain_after == nullptr,
+                  "a record is recycled while others hang on it");
+  in.record = Record();
+  in.stage = Stage::kUnused;
+  in.hinted = in.leased = in.lease_lost = in.round_failed = false;
+  in.nameless = in.handled = in.effect_done = false;
+  in.attempts = in.failures = in.marks = 0;
+  in.call = 0;
+  in.values.clear();
+  in.letter.reset();
+  ++in.ticket;
+  in.lock = {};
+  in.token = {};
+  in.chain_before = nullptr;
+  in.partition = nullptr;
+  unused_.push_back(in.index);
+}
+
 }  // namespace fencepost::consumer

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({1, 2, 3, 4, 6, 12}));
   app.add_flag("!--no-fsync", pipeline.fsync, "PostgreSQL without fsync");
+  app.add_flag("--to-topic", pipeline.to_topic, "Kafka to Kafka in transactions, without a floor");
   CLI11_PARSE(app, argc, argv);
   if (rounds > 0) locks.rounds = pipeline.rounds = rounds;
   locks.floor_only = pipeline.floor_only = what == "floor";

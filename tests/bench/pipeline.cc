@@ -132,6 +132,7 @@ class Race {
                      .topic = stream->topic(),
                      .redis = redis_.list(),
                      .dsn = postgres_.dsn(),
+                     .output_topic = "",
                      .partitions = kPartitions},
                     count);
     workers.WaitUntilReady();
@@ -142,6 +143,30 @@ class Race {
     const Cpu after = CpuNow(CpuSeconds(workers.Pids()));
     side.Add(bench_.records, CheckedEnd() - opened, before, after);
     workers.Stop();
+  }
+
+  // To a topic: the end is when the workers say that all is done, asked ten times a second.
+  void ToTopic(int count, Side& side) {
+    const auto stream = Prepare();
+    const std::string output = stream->topic() + "-out";
+    kafka_.CreateTopic(output, kPartitions);
+    ResetStore(redis_);
+    Workers workers({.bootstrap = kafka_.bootstrap(),
+                     .topic = stream->topic(),
+                     .redis = redis_.list(),
+                     .dsn = "",
+                     .output_topic = output,
+                     .partitions = kPartitions},
+                    count);
+    workers.WaitUntilReady();
+    const Cpu before = CpuNow(CpuSeconds(workers.Pids()));
+    const double opened = Now();
+    stream->Open();
+    workers.WaitUntilProcessed(bench_.records);
+    const double ended = Now();
+    side.Add(bench_.records, ended - opened, before, CpuNow(CpuSeconds(workers.Pids())));
+    workers.Stop();
+    kafka_.admin().DeleteTopic(output);
   }
 
  private:
@@ -182,8 +207,25 @@ class Race {
 
 }  // namespace
 
+namespace {
+
+void RunToTopic(const PipelineBench& bench, Race& race) {
+  for (const int count : bench.workers) {
+    Side side;
+    for (int round = 0; round < bench.rounds; ++round) race.ToTopic(count, side);
+    fmt::print(stderr, "{}\n", side.Row(fmt::format("{} worker", count)));
+    fmt::print(
+        R"({{"bench":"pipeline_to_topic","records":{},"workers":{},"load":{:.1f},"ours":{}}})"
+        "\n",
+        bench.records, count, LoadAverage(), side.Json());
+  }
+}
+
+}  // namespace
+
 void RunPipelineBench(const PipelineBench& bench) {
   Race race(bench);
+  if (bench.to_topic) return RunToTopic(bench, race);
   const std::size_t sides = bench.floor_only ? 0 : bench.workers.size();
   Side floor;
   std::vector<Side> ours(sides);

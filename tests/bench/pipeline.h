@@ -12,6 +12,7 @@ struct PipelineBench {
   int rounds = 3;
   bool fsync = true;
   bool floor_only = false;
+  bool to_topic = false;  // Kafka to Kafka, in transactions, instead
 };
 
 // Prints a table on stderr and one line of JSON for each number of workers on stdout. Throws when

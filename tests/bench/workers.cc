@@ -14,13 +14,18 @@ constexpr const char* kPipeline = R"(version: 1
 name: bench
 guarantee: exactly-once
 kafka: {{brokers: ["{bootstrap}"], topics: [{topic}], group: {topic}, start_from: earliest}}
-record_id: json:/order_id
 lock: {{redis: {{nodes: [{redis}]}}}}
+)";
+constexpr const char* kToTable = R"(record_id: json:/order_id
 output:
   postgres:
     dsn: {dsn}
     table: effects
     columns: {{order_id: json:/order_id, amount: json:/amount}}
+)";
+
+constexpr const char* kToTopic = R"(record_id: position
+output: {{kafka: {{topic: {topic}}}}}
 )";
 
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // a scrape costs the worker time
@@ -31,10 +36,13 @@ constexpr testing::Deadline kStopLimit = std::chrono::seconds(40);
 }  // namespace
 
 Workers::Workers(const WorkersOptions& options, int count) : share_(options.partitions / count) {
-  const std::string file = dir_.Write(
-      "bench.yaml", fmt::format(kPipeline, fmt::arg("bootstrap", options.bootstrap),
-                                fmt::arg("topic", options.topic), fmt::arg("redis", options.redis),
-                                fmt::arg("dsn", options.dsn)));
+  const std::string file =
+      dir_.Write("bench.yaml",
+                 fmt::format(kPipeline, fmt::arg("bootstrap", options.bootstrap),
+                             fmt::arg("topic", options.topic), fmt::arg("redis", options.redis)) +
+                     (options.output_topic.empty()
+                          ? fmt::format(kToTable, fmt::arg("dsn", options.dsn))
+                          : fmt::format(kToTopic, fmt::arg("topic", options.output_topic))));
   for (int i = 0; i < count; ++i) {
     workers_.push_back({std::make_unique<testing::Process>(
         testing::ProcessOptions{.argv = {FENCEPOST_BINARY, "run", file, "--http", "127.0.0.1:0",

@@ -15,8 +15,9 @@ namespace fencepost::bench {
 
 struct WorkersOptions {
   std::string bootstrap, topic;
-  std::string redis;  // A,B,C
-  std::string dsn;
+  std::string redis;         // A,B,C
+  std::string dsn;           // effects go to PostgreSQL, or
+  std::string output_topic;  // to this topic, in transactions, by position
   int partitions = 0;
 };
 
