@@ -84,10 +84,15 @@ void PostgresServer::Start() {
   }
   postgres.user = kUser;
   postgres.directory = dir_.path().string();
-  process_ = std::make_unique<Process>(std::move(postgres));
-  bool died = false;
-  const auto up = WaitUntil(kLimit, [&] { return (died = !process_->Running()) || Ready(); });
-  if (up && !died) return;
+  process_ = std::make_unique<Process>(postgres);
+  const auto up = WaitUntil(kLimit, [&] {
+    if (process_->Running()) return Ready();
+    // After Kill: children of the old one are about to notice its death.
+    if (process_->Output().find("pre-existing shared memory") == std::string::npos) return true;
+    process_ = std::make_unique<Process>(postgres);
+    return false;
+  });
+  if (up && process_->Running()) return;
   const std::string output = process_->Output();
   process_.reset();
   throw std::runtime_error(fmt::format("postgres on port {} did not start:\n{}", port_, output));
@@ -105,7 +110,7 @@ void PostgresServer::Stop() {
 void PostgresServer::Kill() {
   process_.reset();
   // A new postmaster refuses to start while children of the old one still hold its shared memory;
-  // they notice its death within moments, and Start waits for that no longer than for a start.
+  // they notice its death within moments, and Start tries again until then.
   std::error_code ignored;
   std::filesystem::remove(dir_.path() / "data" / "postmaster.pid", ignored);
 }
