@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "config/scalar.h"
+#include "locking/redis/address.h"
 
 namespace fencepost::config {
 namespace {
@@ -75,8 +76,9 @@ std::string CheckListenAddress(std::string_view text) {
 }
 
 std::string CheckLockNode(std::string_view text) {
-  if (text.starts_with("unix:")) return text.starts_with("unix:/") ? "" : "is not unix:/PATH";
-  return IsHostPort(text, 1) ? "" : "is not HOST:PORT or unix:/PATH";
+  const auto address = locking::ParseNodeAddress(text);
+  if (address) return "";
+  return fmt::format("is no lock node: {}; {}", address.error().what, address.error().hint);
 }
 
 std::string CheckDsn(std::string_view text) {

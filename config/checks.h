@@ -11,7 +11,7 @@ std::string CheckPipelineName(std::string_view text);
 std::string CheckTopic(std::string_view text);
 std::string CheckHostPort(std::string_view text);       // a port from 1 on
 std::string CheckListenAddress(std::string_view text);  // port 0 too
-std::string CheckLockNode(std::string_view text);       // HOST:PORT or unix:/PATH
+std::string CheckLockNode(std::string_view text);       // HOST:PORT, unix:/PATH or a URL
 std::string CheckDsn(std::string_view text);
 std::string CheckTable(std::string_view text);
 std::string CheckQualifiedTable(std::string_view text);

@@ -1,7 +1,7 @@
 #include "config/lint.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include "config/lint_parts.h"
 #include "consumer/kafka/refused_settings.h"
 #include "locking/core/options.h"
+#include "locking/redis/address.h"
 
 namespace fencepost::config {
 namespace {
@@ -42,16 +43,21 @@ void LintRecordId(const Values& values, Findings& findings) {
   }
 }
 
+// Two spellings of one node are one node.
 void LintNodes(const Values& values, Findings& findings) {
   const Entry* entry = values.Find("lock.redis.nodes");
   if (entry == nullptr) return;
-  std::set<std::string> seen;
+  std::map<std::string, std::string> seen;  // what is reached → as it stands in the file
   for (const Text& node : entry->texts) {
-    if (seen.insert(node.value).second) continue;
-    findings.Error(node.at, "nodes",
-                   fmt::format("lock.redis.nodes: {} stands here a second time; each node is an "
-                               "independent primary",
-                               node.shown));
+    const auto address = locking::ParseNodeAddress(node.value);
+    if (!address) continue;
+    const auto [first, is_new] = seen.emplace(locking::ReachedBy(*address), node.shown);
+    if (is_new) continue;
+    findings.Error(
+        node.at, "nodes",
+        fmt::format("lock.redis.nodes: {} stands here a second time{}; each node is an "
+                    "independent primary",
+                    node.shown, first->second == node.shown ? "" : ", as " + first->second));
   }
   const std::size_t count = entry->texts.size();
   if (count % 2 == 1 && count <= locking::kMaxNodes) return;
@@ -71,20 +77,57 @@ void LintRememberDone(const Values& values, Findings& findings) {
 }
 
 void LintLogin(const Values& values, Findings& findings) {
-  if (values.Given("lock.redis.username") && !values.Wrong("lock.redis.password") &&
-      values.String("lock.redis.password").empty()) {
-    findings.Error(values.KeyPlace("lock.redis.username"), "missing",
-                   "lock.redis.password is missing or empty: a username needs one");
+  const Entry* nodes = values.Find("lock.redis.nodes");
+  if (nodes == nullptr || values.Wrong("lock.redis.password")) return;
+  if (!values.String("lock.redis.password").empty()) return;
+  bool needed = false;
+  for (const Text& node : nodes->texts) {
+    const auto address = locking::ParseNodeAddress(node.value);
+    if (!address || address->password) continue;
+    needed = true;
+    if (address->username.value_or("").empty()) continue;
+    findings.Error(node.at, "login",
+                   fmt::format("lock.redis.nodes: {} has a user and no password: write it into the "
+                               "URL, or give lock.redis.password",
+                               node.shown));
+  }
+  if (!needed || !values.Given("lock.redis.username")) return;
+  findings.Error(values.KeyPlace("lock.redis.username"), "missing",
+                 "lock.redis.password is missing or empty: a username needs one");
+}
+
+// Of two keys that need each other, the one that stands alone.
+void LintPair(const Values& values, std::string_view first, std::string_view second,
+              Findings& findings) {
+  for (const auto& [one, other] : {std::pair(first, second), std::pair(second, first)}) {
+    if (!values.Given(one) || values.Given(other)) continue;
+    findings.Error(values.KeyPlace(one), "missing",
+                   fmt::format("{} is missing: {} needs it", other, one));
+  }
+}
+
+void LintTls(const Values& values, Findings& findings) {
+  LintPair(values, "lock.redis.tls.certificate", "lock.redis.tls.key", findings);
+  const Entry* nodes = values.Find("lock.redis.nodes");
+  if (nodes == nullptr || !values.Given("lock.redis.tls")) return;
+  for (const Text& node : nodes->texts) {
+    const auto address = locking::ParseNodeAddress(node.value);
+    if (!address || address->tls.value_or(true)) continue;
+    findings.Warning(node.at, "tls",
+                     fmt::format("lock.redis.nodes: {} is reached without TLS, though there is "
+                                 "lock.redis.tls; rediss:// is with it",
+                                 node.shown));
   }
 }
 
 void LintLock(const Values& values, Findings& findings) {
   LintNodes(values, findings);
+  LintTls(values, findings);
   LintRememberDone(values, findings);
   if (AnyWrong(values, {"lock.ttl", "lock.min_validity", "lock.redis.timeout"})) return;
   const Milliseconds ttl = values.Duration("lock.ttl");
   const Milliseconds least = values.Duration("lock.min_validity");
-  const auto drift = locking::LockOptions::Drift(ttl);
+  const auto drift = locking::LockOptions().Drift(ttl);
   if (std::chrono::nanoseconds(least) + drift >= std::chrono::nanoseconds(ttl)) {
     findings.Error(PlaceOfEither(values, "lock.min_validity", "lock.ttl"), "min-validity",
                    fmt::format("lock.min_validity ({}) must be less than lock.ttl ({}) without the "
@@ -100,12 +143,7 @@ void LintLock(const Values& values, Findings& findings) {
 }
 
 void LintKafka(const Values& values, Findings& findings) {
-  for (const auto& [one, other] : {std::pair("kafka.tls.certificate", "kafka.tls.key"),
-                                   std::pair("kafka.tls.key", "kafka.tls.certificate")}) {
-    if (!values.Given(one) || values.Given(other)) continue;
-    findings.Error(values.KeyPlace(one), "missing",
-                   fmt::format("{} is missing: {} needs it", other, one));
-  }
+  LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
   const Entry* settings = values.FindPart("kafka.librdkafka");
   if (settings == nullptr) return;
   for (const Text& setting : settings->texts) {

@@ -14,6 +14,7 @@
 #include "config/defaults.h"
 #include "config/lint.h"
 #include "config/reader.h"
+#include "config/shown.h"
 #include "config/tests_reader.h"
 #include "config/tree.h"
 #include "locking/check.h"
@@ -73,7 +74,11 @@ consumer::LockSection BuildLock(const Values& values) {
   section.redis.nodes = values.Strings("lock.redis.nodes");
   section.redis.username = values.String("lock.redis.username");
   section.redis.password = values.String("lock.redis.password");
+  section.redis.tls = values.Given("lock.redis.tls");
   section.redis.tls_ca = values.String("lock.redis.tls.ca");
+  section.redis.tls_certificate = values.String("lock.redis.tls.certificate");
+  section.redis.tls_key = values.String("lock.redis.tls.key");
+  section.redis.tls_server_name = values.String("lock.redis.tls.server_name");
   section.wait = values.Duration("lock.wait");
   return section;
 }
@@ -145,7 +150,8 @@ LoadResult Unreadable(const std::string& file, const std::string& why) {
                     .tests = {},
                     .findings = findings.Take(),
                     .name_at = {},
-                    .jq_at = {}};
+                    .jq_at = {},
+                    .lock_tls_at = {}};
 }
 
 }  // namespace
@@ -165,11 +171,13 @@ LoadResult LoadText(std::string_view text, const std::string& file,
     result.tests = ReadTests(*values, environment, findings);
     result.name_at = values->ValuePlace("name");
     result.jq_at = values->ValuePlace("handler.jq");
+    result.lock_tls_at = values->KeyPlace("lock.redis.tls");
   }
   result.findings = findings.Take();
   if (values && !HasErrors(result.findings)) {
     result.options = Build(*values);
     result.options->config_hash = Sha256Hex(text);
+    result.options->shown = ShownSettings(*values);
   } else {
     result.tests.clear();
   }

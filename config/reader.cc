@@ -8,6 +8,7 @@
 
 #include "config/checks.h"
 #include "locking/check.h"
+#include "locking/redis/address.h"
 
 namespace fencepost::config {
 namespace {
@@ -225,10 +226,7 @@ class Reader {
     Text text;
     text.name = name;
     text.at = node.at;
-    if (!key.secret) {
-      const bool url = key.check == CheckHttpUrl;
-      text.shown = fmt::format("\"{}\"", url ? WithoutUserinfo(node.text) : node.text);
-    }
+    if (!key.secret) text.shown = fmt::format("\"{}\"", WithoutLogin(key, node.text));
     auto value = Expand(node.text, environment_);
     if (!value) {
       findings_.Error(node.at, "variable",
@@ -245,6 +243,11 @@ class Reader {
     if (problem.empty()) return text;
     Tell(key, text, "value", problem);
     return std::nullopt;
+  }
+
+  static std::string WithoutLogin(const Key& key, const std::string& text) {
+    if (key.check == CheckHttpUrl) return WithoutUserinfo(text);
+    return key.check == CheckLockNode ? locking::ShownNode(text) : text;
   }
 
   bool ReadSelector(const Key& key, Text& text) {

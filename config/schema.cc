@@ -123,22 +123,35 @@ std::vector<Key> LockKeys() {
       {.path = "lock.redis", .type = T::kSection, .help = "The lock store.", .required = true},
       {.path = "lock.redis.nodes",
        .type = T::kTexts,
-       .help = "1, 3, 5 or 7 independent Redis primaries, each `HOST:PORT` or `unix:/PATH`.",
+       .help = "1, 3, 5 or 7 independent Redis primaries, each `HOST:PORT`, `unix:/PATH` or a URL: "
+               "`redis://[USER[:PASSWORD]@]HOST[:PORT]`, or `rediss://` for TLS with the system's "
+               "CAs or those of `tls`. What a URL says of login and TLS counts for its node, the "
+               "keys below for the others. User and password are percent-encoded and never "
+               "printed; the database is 0. Names are looked up at every connect.",
        .check = CheckLockNode,
        .required = true},
       {.path = "lock.redis.username", .help = "ACL user; with `password`.", .check = CheckNotEmpty},
       {.path = "lock.redis.password", .help = "Password; an empty one means none.", .secret = true},
       {.path = "lock.redis.tls",
        .type = T::kSection,
-       .help = "Encrypts the connections to the nodes."},
+       .help =
+           "Encrypts the connections to nodes that are no sockets and no `redis://` URLs: TLS 1.2 "
+           "or later. `{}`: by the system's CAs. The files are read at the start."},
       {.path = "lock.redis.tls.ca",
-       .help = "File with the certificates that are trusted.",
-       .check = CheckNotEmpty,
-       .required = true},
+       .help = "File with the certificates of the CAs that are trusted, in PEM.",
+       .default_words = "the system's",
+       .check = CheckNotEmpty},
       {.path = "lock.redis.tls.certificate",
-       .help = "File with the client's certificate.",
-       .supported = false},
-      {.path = "lock.redis.tls.key", .help = "File with the client's key.", .supported = false},
+       .help = "File with the client's certificate and those between it and the CA, in PEM; with "
+               "`key`.",
+       .check = CheckNotEmpty},
+      {.path = "lock.redis.tls.key",
+       .help = "File with the client's key, in PEM, without passphrase; with `certificate`.",
+       .check = CheckNotEmpty},
+      {.path = "lock.redis.tls.server_name",
+       .help = "DNS name or IP address that must stand in the nodes' certificates.",
+       .default_words = "the host of each node",
+       .check = CheckNotEmpty},
       {.path = "lock.redis.timeout",
        .type = T::kDuration,
        .help = "Limit of a call to one node.",

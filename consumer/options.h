@@ -201,6 +201,8 @@ struct PipelineOptions {
   ObserveOptions observe;
   Millis shutdown_timeout{25'000};
   std::string config_hash;  // hex, of the file's text
+  // The file's settings as people may see them: (path, text), without secrets.
+  std::vector<std::pair<std::string, std::string>> shown;
 };
 
 }  // namespace fencepost::consumer

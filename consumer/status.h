@@ -21,6 +21,8 @@ struct PartitionStatus {
   std::size_t in_flight = 0;
   std::optional<Offset> oldest_offset;  // of the oldest unfinished record
   bool paused = false;
+  std::string oldest_stage;                             // what it waits for; empty: none
+  std::optional<std::chrono::milliseconds> oldest_age;  // since its Kafka timestamp
 };
 
 struct LockNodeStatus {

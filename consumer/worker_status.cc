@@ -1,5 +1,6 @@
 // How a worker stands: ready, live, and in numbers.
 #include "consumer/worker_impl.h"
+#include "locking/redis/address.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -90,7 +91,7 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     const auto node = core.store().Status(static_cast<int>(i), now);
     LockNodeStatus& row = fresh.nodes.emplace_back();
     row.letter = static_cast<char>('a' + i);
-    row.address = options.lock.redis.nodes[i];
+    row.address = locking::ShownNode(options.lock.redis.nodes[i]);
     row.up = node.connected;
     row.open = node.open;
     row.quarantined = node.quarantined;

@@ -9,15 +9,18 @@
 // instruction. Hand token() to the place where the effect is written and let it refuse a smaller
 // one than it has seen (M. Kleppmann, "How to do distributed locking", 2016).
 //
-// Threads: one Lease is used like a std::unique_ptr. Its const members may be called from any
-// number of threads while none of the others runs. Blocking members must not be called from
-// callbacks of the library (AcquireAsync, ReleaseAsync, stop callbacks): that is a failed CHECK.
+// Threads: one Lease is used like a std::unique_ptr. Its const members and Extend may be called
+// from any number of threads while none of the others runs. Blocking members must not be called
+// from callbacks of the library (AcquireAsync, ReleaseAsync, stop callbacks): that is a failed
+// CHECK.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -73,6 +76,13 @@ class Lease {
   // The same without waiting. `callback` runs on the lock's thread, must not block, must not throw;
   // it runs in this call when the QuorumLock is gone.
   void ReleaseAsync(std::function<void(ReleaseOutcome)> callback = {});
+
+  // Extend, Done and Release of several leases, of several QuorumLocks too: all are sent first,
+  // then waited for once. Element i belongs to leases[i].
+  static std::vector<tl::expected<void, Error>> ExtendAll(std::span<Lease> leases);
+  static std::vector<tl::expected<void, Error>> DoneAll(std::span<Lease> leases, ContentCrc crc = 0,
+                                                        Millis remember = Millis(0));
+  static std::vector<ReleaseOutcome> ReleaseAll(std::span<Lease> leases);
 
  private:
   friend class LockLoop;

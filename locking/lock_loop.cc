@@ -30,13 +30,17 @@ Error DoneError(const std::string& name, const LockEvent& event) {
 
 }  // namespace
 
+Error CancelledError(const std::string& name) {
+  return {"cancelled", "the acquire was cancelled", name, ""};
+}
+
 Error ClosedError(const std::string& name) {
   return {"closed", "the QuorumLock is closed", name, ""};
 }
 
 void EngineObserver::OnNote(Severity severity, std::string_view event, std::string_view text) {
   for (std::size_t i = 0; i < nodes_.size() && event == "redis_node_away"; ++i) {
-    if (text.starts_with(nodes_[i] + ": ")) away_[i] = text.substr(nodes_[i].size() + 2);
+    if (text.starts_with(Node(i) + ": ")) away_[i] = text.substr(Node(i).size() + 2);
   }
   if (next_ != nullptr) next_->OnNote(severity, event, text);
 }
@@ -124,7 +128,7 @@ void LockLoop::OnEvent(const LockEvent& event, Now now) {
   const std::size_t index = at->second.index;
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
-      OnLeased(at, event);
+      OnLeased(at, event, now);
       return;
     case LockEvent::Kind::kRoundFailed:
       OnRoundFailed(at, event, now);
@@ -160,8 +164,17 @@ void LockLoop::OnEvent(const LockEvent& event, Now now) {
   }
 }
 
-void LockLoop::OnLeased(Entries::iterator at, const LockEvent& event) {
+void LockLoop::OnLeased(Entries::iterator at, const LockEvent& event, Now now) {
   Entry& entry = at->second;
+  if (entry.group->options.cancel.stop_requested()) {
+    // Between the grant and its being told: the caller has turned away from it.
+    const auto group = entry.group;
+    const std::size_t index = entry.index;
+    core_.Cancel(event.lock, now);
+    Erase(at);
+    Decide(group, index, tl::unexpected(CancelledError(group->names[index])));
+    return;
+  }
   auto state = std::make_shared<LeaseState>();
   state->mailbox = mailbox_;
   state->cookie = event.cookie;
@@ -191,7 +204,7 @@ void LockLoop::OnRoundFailed(Entries::iterator at, const LockEvent& event, Now n
 }
 
 void LockLoop::OnMarked(Entries::iterator at, const LockEvent& event) {
-  const auto waiter = at->second.marking;
+  const auto waiter = std::exchange(at->second.marking, nullptr);
   const std::string name = at->second.lease->name;
   Erase(at);
   if (event.majority) {
@@ -221,9 +234,11 @@ void LockLoop::Lose(Entry& entry, Error why, ReleaseOutcome outcome) {
     lease.why = why;
     lease.outcome = outcome;
   }
-  lease.ended = true;
+  const bool by_user = lease.ended.exchange(true);
   for (const auto& waiter : std::exchange(entry.extending, {})) waiter->Set(tl::unexpected(why));
   lease.lost.request_stop();
+  const auto on_lost = std::exchange(entry.on_lost, nullptr);
+  if (on_lost && !by_user) on_lost(why);
 }
 
 void LockLoop::Decide(const std::shared_ptr<AcquireGroup>& group, std::size_t index,
@@ -239,12 +254,15 @@ LockLoop::Entries::iterator LockLoop::Held(const LeaseState& lease) {
   return at == entries_.end() || at->second.ending ? entries_.end() : at;
 }
 
+// Whoever still waits for something of it hears how it ended.
 void LockLoop::Erase(Entries::iterator at) {
   LookAt(at->first, at->second, Instant::max());
-  for (const auto& waiter : at->second.extending) {
-    waiter->Set(tl::unexpected(at->second.lease->Why()));
-  }
+  const Entry entry = std::move(at->second);
   entries_.erase(at);
+  if (!entry.lease) return;
+  for (const auto& waiter : entry.extending) waiter->Set(tl::unexpected(entry.lease->Why()));
+  if (entry.marking) entry.marking->Set(tl::unexpected(entry.lease->Why()));
+  for (const auto& callback : entry.releasing) callback(entry.lease->Outcome());
 }
 
 void LockLoop::LookAt(std::uint64_t cookie, Entry& entry, Instant at) {
@@ -271,7 +289,7 @@ void LockLoop::LookAtExtensions(Now now) {
 
 Instant LockLoop::NextExtension(const Entry& entry, Instant valid_until) const {
   if (!entry.watchdog) return Instant::max();
-  const Instant asked = valid_until - (entry.ttl - LockOptions::Drift(entry.ttl));
+  const Instant asked = valid_until - (entry.ttl - options_.lock.Drift(entry.ttl));
   return asked + entry.ttl / 3;
 }
 

@@ -22,6 +22,7 @@
 #include "locking/core/lock_core.h"
 #include "locking/mailbox.h"
 #include "locking/quorum_lock.h"
+#include "locking/redis/address.h"
 #include "locking/redis/engine.h"
 
 namespace fencepost::locking {
@@ -31,6 +32,7 @@ using Settled = tl::expected<void, Error>;
 inline constexpr Millis kMaxTtl{99'999'999};  // what a sentinel can say
 
 Error ClosedError(const std::string& name);
+Error CancelledError(const std::string& name);
 
 struct LeaseState {
   // Set before it is shared.
@@ -77,6 +79,7 @@ class EngineObserver final : public LockObserver {
   EngineObserver(const std::vector<std::string>& nodes, LockObserver* next)
       : nodes_(nodes), away_(nodes.size()), next_(next) {}
 
+  [[nodiscard]] std::string Node(std::size_t node) const { return ShownNode(nodes_.at(node)); }
   [[nodiscard]] const std::string& Away(std::size_t node) const { return away_.at(node); }
   void OnCall(NodeIndex node, OpKind kind, std::size_t keys, Nanos took) override {
     if (next_ != nullptr) next_->OnCall(node, kind, keys, took);
@@ -114,6 +117,7 @@ class LockLoop {
   void Release(const LeaseState& lease, const std::function<void(ReleaseOutcome)>& callback);
   void AwaitReady(std::shared_ptr<Waiter<Settled>> waiter);
   Error WhyNotReady() const;
+  [[nodiscard]] const std::string& StoreId();
 
  private:
   struct Entry {
@@ -124,6 +128,7 @@ class LockLoop {
     std::size_t index = 0;                // in the group
     std::shared_ptr<LeaseState> lease;    // from then on
     Instant look_at = Instant::max();     // its place in looks_
+    std::function<void(const Error&)> on_lost;
     std::vector<std::shared_ptr<Waiter<Settled>>> extending;
     std::shared_ptr<Waiter<Settled>> marking;
     std::vector<std::function<void(ReleaseOutcome)>> releasing;
@@ -133,9 +138,11 @@ class LockLoop {
 
   void DrainMailbox();
   void Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t index, Now now);
+  [[nodiscard]] std::optional<Error> ProblemOf(const std::string& name,
+                                               const AcquireOptions& options) const;
   void OnStep();
   void OnEvent(const LockEvent& event, Now now);
-  void OnLeased(Entries::iterator at, const LockEvent& event);
+  void OnLeased(Entries::iterator at, const LockEvent& event, Now now);
   void OnRoundFailed(Entries::iterator at, const LockEvent& event, Now now);
   void OnMarked(Entries::iterator at, const LockEvent& event);
   void OnReleased(Entries::iterator at, const LockEvent& event);
@@ -158,6 +165,7 @@ class LockLoop {
   EngineObserver engine_observer_;
   RedisEngine engine_;
   bool stopping_ = false;
+  std::string store_id_;  // as it was when the store could last be used
   std::uint64_t last_cookie_ = 0;
   Entries entries_;
   std::vector<LockEvent> events_;

@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kMaxName = 512;
 constexpr Millis kLongestWait = std::chrono::hours(24 * 365);  // beyond: for ever
 
-QuorumLock::Result Refused(const std::string& name, std::string what, std::string hint) {
-  return tl::unexpected(Error{"refused", std::move(what), name.substr(0, 64), std::move(hint)});
+Error Refused(const std::string& name, std::string what, std::string hint) {
+  return {"refused", std::move(what), name.substr(0, 64), std::move(hint)};
 }
 
 }  // namespace
@@ -33,7 +33,8 @@ void LockLoop::Acquire(const std::shared_ptr<AcquireGroup>& group) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::string& name = group->names[i];
     if (!seen.insert(name).second) {
-      Decide(group, i, Refused(name, "the name is listed twice", "list each name once"));
+      Decide(group, i,
+             tl::unexpected(Refused(name, "the name is listed twice", "list each name once")));
     } else if (stopping_) {
       Decide(group, i, tl::unexpected(ClosedError(name)));
     } else {
@@ -51,39 +52,66 @@ void LockLoop::Acquire(const std::shared_ptr<AcquireGroup>& group) {
   });
 }
 
+std::optional<Error> LockLoop::ProblemOf(const std::string& name,
+                                         const AcquireOptions& options) const {
+  if (name.empty() || name.size() > kMaxName) {
+    return Refused(name, fmt::format("the name has {} bytes", name.size()),
+                   "a name has 1 to 512 bytes");
+  }
+  const LockOptions& lock = options_.lock;
+  const Millis ttl = options.ttl == Millis(0) ? lock.ttl : options.ttl;
+  const Millis least = options.min_validity < Millis(0) ? lock.min_validity : options.min_validity;
+  if (ttl <= Millis(0) || ttl > kMaxTtl || ttl - lock.Drift(ttl) <= least) {
+    return Refused(name, fmt::format("a ttl of {} ms cannot be had", ttl.count()),
+                   fmt::format("more than min_validity ({} ms) and the drift, at most the store's "
+                               "max_ttl",
+                               least.count()));
+  }
+  if (options.tries < 0) {
+    return Refused(name, fmt::format("{} tries cannot be made", options.tries),
+                   "tries is at least 1, or 0 for no limit of its own");
+  }
+  const DelayPolicy& delay = options.delay;
+  if (!(delay.multiplier >= 1.0) || delay.first < Millis(0) || delay.most <= Millis(0)) {
+    return Refused(name,
+                   fmt::format("a delay of {} ms, growing {}-fold up to {} ms cannot be kept",
+                               delay.first.count(), delay.multiplier, delay.most.count()),
+                   "first is not negative, multiplier at least 1, most above 0");
+  }
+  return std::nullopt;
+}
+
 void LockLoop::Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t index, Now now) {
   const std::string& name = group->names[index];
   const AcquireOptions& options = group->options;
-  const Millis ttl = options.ttl == Millis(0) ? options_.lock.ttl : options.ttl;
-  if (name.empty() || name.size() > kMaxName) {
-    Decide(group, index,
-           Refused(name, fmt::format("the name has {} bytes", name.size()),
-                   "a name has 1 to 512 bytes"));
-    return;
-  }
-  if (ttl > kMaxTtl || ttl - LockOptions::Drift(ttl) <= options_.lock.min_validity) {
-    Decide(group, index,
-           Refused(name, fmt::format("a ttl of {} ms cannot be had", ttl.count()),
-                   fmt::format("more than min_validity ({} ms), at most the store's max_ttl",
-                               options_.lock.min_validity.count())));
+  if (auto problem = ProblemOf(name, options)) {
+    Decide(group, index, tl::unexpected(std::move(*problem)));
     return;
   }
   if (options.cancel.stop_requested()) {
-    Decide(group, index, tl::unexpected(Error{"cancelled", "the acquire was cancelled", name, ""}));
+    Decide(group, index, tl::unexpected(CancelledError(name)));
     return;
   }
   const bool for_ever = options.wait > kLongestWait;
-  const Millis wait = for_ever ? Millis::max() : std::max(options.wait, Millis(0));
   const std::uint64_t cookie = ++last_cookie_;
   group->cookies[index] = cookie;
   Entry& entry = entries_[cookie];
-  entry.ttl = ttl;
+  entry.ttl = options.ttl == Millis(0) ? options_.lock.ttl : options.ttl;
   entry.watchdog = options.watchdog;
+  entry.on_lost = options.on_lost;
   entry.group = group;
   entry.index = index;
   const std::string key = Key(name);
-  entry.lock = core_.Acquire(
-      {.name = key, .cookie = cookie, .wait = wait, .ttl = ttl, .watchdog = options.watchdog}, now);
+  AcquireSpec spec;
+  spec.name = key;
+  spec.cookie = cookie;
+  spec.wait = for_ever ? Millis::max() : std::max(options.wait, Millis(0));
+  spec.ttl = entry.ttl;
+  spec.watchdog = options.watchdog;
+  spec.tries = options.tries;
+  spec.delay = options.delay;
+  spec.min_validity = options.min_validity;
+  entry.lock = core_.Acquire(spec, now);
 }
 
 // Ends what is not decided yet. A lease that was granted is its user's.
@@ -95,7 +123,7 @@ void LockLoop::Cancel(const std::shared_ptr<AcquireGroup>& group) {
     core_.Cancel(at->second.lock, now);
     Erase(at);
     const std::string& name = group->names[i];
-    Decide(group, i, tl::unexpected(Error{"cancelled", "the acquire was cancelled", name, ""}));
+    Decide(group, i, tl::unexpected(CancelledError(name)));
   }
 }
 
@@ -144,8 +172,14 @@ void LockLoop::AwaitReady(std::shared_ptr<Waiter<Settled>> waiter) {
   } else if (stopping_) {
     waiter->Set(tl::unexpected(ClosedError("")));
   } else {
+    std::erase_if(ready_, [](const auto& one) { return one.use_count() == 1; });  // gave up
     ready_.push_back(std::move(waiter));
   }
+}
+
+const std::string& LockLoop::StoreId() {
+  if (core_.Available()) store_id_ = core_.store().store_id();
+  return store_id_;
 }
 
 Error LockLoop::WhyNotReady() const {
@@ -160,7 +194,7 @@ Error LockLoop::WhyNotReady() const {
       problem = fmt::format("in quarantine for {} ms more", status.quarantine_left.count());
     }
     if (problem.empty()) continue;
-    nodes += fmt::format("{}{}: {}", nodes.empty() ? "" : ", ", options_.redis.nodes[i], problem);
+    nodes += fmt::format("{}{}: {}", nodes.empty() ? "" : ", ", engine_observer_.Node(i), problem);
   }
   return {"no_quorum", "no quorum of lock nodes can be used: " + nodes, "",
           "`fencepost locks status` shows every node"};

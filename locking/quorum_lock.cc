@@ -13,12 +13,13 @@
 
 #include "locking/check.h"
 #include "locking/lock_loop.h"
-#include "locking/redis/address.h"
+#include "locking/redis/access.h"
 
 namespace fencepost::locking {
 namespace {
 
 constexpr std::size_t kMaxNamespace = 63;
+constexpr double kMostDrift = 0.5;
 
 Error Bad(std::string what, std::string hint) {
   return {"bad_options", std::move(what), "", std::move(hint)};
@@ -32,19 +33,8 @@ bool GoodNamespace(const std::string& name) {
 }
 
 std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
-  const std::size_t count = options.redis.nodes.size();
-  if (count % 2 == 0 || count > kMaxNodes) {
-    return Bad(fmt::format("{} lock nodes are listed", count),
-               "list 1, 3, 5 or 7 independent primaries");
-  }
-  std::vector<std::string> sorted = options.redis.nodes;
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) return Bad(*twice + " is listed twice", "list each node once");
-  for (const std::string& node : options.redis.nodes) {
-    const auto address = ParseNodeAddress(node);
-    if (!address) return Bad(address.error().what, address.error().hint);
-  }
+  if (auto problem = ProblemOf(options.redis)) return problem;
+  if (auto problem = TlsProblemOf(options.redis)) return problem;
   if (!GoodNamespace(options.name_space)) {
     return Bad(fmt::format("the namespace '{}' cannot be used", options.name_space),
                "1 to 63 of a-z, 0-9 and -");
@@ -56,9 +46,13 @@ std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
     return Bad("a time of the lock options is out of range",
                "times are positive, max_ttl is under 27h");
   }
-  if (lock.ttl > kMaxTtl || lock.ttl - LockOptions::Drift(lock.ttl) <= lock.min_validity) {
-    return Bad(fmt::format("ttl {} ms leaves less than min_validity {} ms", lock.ttl.count(),
-                           lock.min_validity.count()),
+  if (!(lock.drift_factor >= 0.0 && lock.drift_factor < kMostDrift)) {
+    return Bad(fmt::format("a drift_factor of {} cannot be lived with", lock.drift_factor),
+               "at least 0 and below 0.5; 0.01 is usual");
+  }
+  if (lock.ttl > kMaxTtl || lock.ttl - lock.Drift(lock.ttl) <= lock.min_validity) {
+    return Bad(fmt::format("ttl {} ms, less the drift, leaves no more than min_validity {} ms",
+                           lock.ttl.count(), lock.min_validity.count()),
                "raise ttl or lower min_validity");
   }
   return std::nullopt;
@@ -84,6 +78,8 @@ class SignalsBlocked {
 
 struct QuorumLock::Impl {
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
+  std::string name_space;
+  LockOptions lock_options;
   std::thread thread;
 
   void CheckMayBlock() const {
@@ -102,6 +98,8 @@ struct QuorumLock::Impl {
 tl::expected<std::unique_ptr<QuorumLock>, Error> QuorumLock::Connect(const Options& options) {
   if (auto problem = ProblemOf(options)) return tl::unexpected(std::move(*problem));
   auto impl = std::make_unique<Impl>();
+  impl->name_space = options.name_space;
+  impl->lock_options = options.lock;
   try {
     auto loop = std::make_unique<LockLoop>(impl->mailbox, options);
     const SignalsBlocked blocked;
@@ -139,32 +137,46 @@ tl::expected<void, Error> QuorumLock::WaitReady(Millis timeout) {
   return why;
 }
 
+std::string QuorumLock::StoreId() const {
+  impl_->CheckMayBlock();
+  const auto waiter = std::make_shared<Waiter<std::string>>();
+  const bool posted =
+      impl_->mailbox->Post([waiter](LockLoop& loop) { waiter->Set(loop.StoreId()); });
+  return posted ? waiter->Wait() : "";
+}
+
+const std::string& QuorumLock::name_space() const { return impl_->name_space; }
+
+const LockOptions& QuorumLock::lock_options() const { return impl_->lock_options; }
+
 QuorumLock::Result QuorumLock::Acquire(const std::string& name, const AcquireOptions& options) {
   return std::move(AcquireAll({name}, options).front());
 }
 
 void QuorumLock::AcquireAsync(const std::string& name, const AcquireOptions& options,
                               std::function<void(Result)> callback) {
-  auto group = std::make_shared<AcquireGroup>();
-  group->names = {name};
-  group->options = options;
-  group->on_all = [callback = std::move(callback)](std::vector<Result> results) {
+  AcquireAllAsync({name}, options, [callback = std::move(callback)](std::vector<Result> results) {
     callback(std::move(results.front()));
-  };
-  impl_->Post(group);
+  });
 }
 
 std::vector<QuorumLock::Result> QuorumLock::AcquireAll(const std::vector<std::string>& names,
                                                        const AcquireOptions& options) {
   impl_->CheckMayBlock();
-  if (names.empty()) return {};
   const auto waiter = std::make_shared<Waiter<std::vector<Result>>>();
-  auto group = std::make_shared<AcquireGroup>();
-  group->names = names;
-  group->options = options;
-  group->on_all = [waiter](std::vector<Result> results) { waiter->Set(std::move(results)); };
-  impl_->Post(group);
+  AcquireAllAsync(names, options,
+                  [waiter](std::vector<Result> results) { waiter->Set(std::move(results)); });
   return waiter->Wait();
+}
+
+void QuorumLock::AcquireAllAsync(std::vector<std::string> names, const AcquireOptions& options,
+                                 std::function<void(std::vector<Result>)> callback) {
+  if (names.empty()) return callback({});
+  auto group = std::make_shared<AcquireGroup>();
+  group->names = std::move(names);
+  group->options = options;
+  group->on_all = std::move(callback);
+  impl_->Post(group);
 }
 
 }  // namespace fencepost::locking

@@ -17,7 +17,7 @@
 //   done         the name is marked done
 //   no_quorum    too few nodes can be asked, or answered in time; the text says why
 //   cancelled    `cancel` was stopped
-//   refused      this name, ttl or clock is not accepted; the hint says what to do
+//   refused      this name, option or clock is not accepted; the hint says what to do
 //   lost, ended  of a lease: it was lost; it was released or done before
 //   closed       the QuorumLock is being destroyed, or is gone
 //   bad_options  Connect: the options are wrong. no_thread: the system gives no thread or file
@@ -40,11 +40,21 @@
 
 namespace fencepost::locking {
 
+// Tries for a lock while `wait` and `tries` allow it, whichever ends first: with neither, one round
+// of questions; with only one of them, that one counts. A time in which no quorum can be asked is
+// waited out as far as `wait` goes; where `tries` alone counts, it is a round that failed.
 struct AcquireOptions {
-  Millis wait{0};        // how long to try: 0 is one round of questions, Millis::max() is for ever
-  Millis ttl{0};         // 0: LockOptions::ttl; at most the store's max_ttl, above min_validity
-  bool watchdog = true;  // extend at a third of the ttl until the lease ends
-  std::stop_token cancel{};  // gives up the attempt; a lease that was granted is not touched
+  Millis wait{0};           // how long to try; Millis::max() is for ever
+  int tries = 0;            // how many rounds at most; 0: no limit of its own
+  DelayPolicy delay{};      // between rounds
+  Millis ttl{0};            // 0: LockOptions::ttl; at most the store's max_ttl, above min_validity
+  Millis min_validity{-1};  // give it back if less is left than the work needs; < 0: LockOptions
+  bool watchdog = true;     // extend at a third of the ttl until the lease ends
+  // Gives up the attempt, until its result is told; a lease that was told is not touched.
+  std::stop_token cancel{};
+  // Called once if the lease is lost, with why ("lost", "done", "closed"), on the lock's thread,
+  // after its stop_token; must not block, must not throw.
+  std::function<void(const Error& why)> on_lost{};
 };
 
 class QuorumLock {
@@ -78,8 +88,14 @@ class QuorumLock {
   // `name`: 1 to 512 bytes of any kind. Waits for the outcome, at most about `wait` and a node
   // timeout. A failed or cancelled attempt is taken back on every node it may have reached.
   Result Acquire(const std::string& name, const AcquireOptions& options = {});
-  // Like it, without waiting. `callback` runs once, on the lock's thread (in this call when the
-  // lock is being destroyed); it must not block and must not throw.
+  // The id of the lock store, the same for every client of these nodes; empty before WaitReady was
+  // fulfilled once. Asks the lock's thread, no node.
+  [[nodiscard]] std::string StoreId() const;
+  [[nodiscard]] const std::string& name_space() const;
+  [[nodiscard]] const LockOptions& lock_options() const;
+
+  // Like Acquire, without waiting. `callback` runs once, on the lock's thread (in this call when
+  // the lock is being destroyed); it must not block and must not throw.
   void AcquireAsync(const std::string& name, const AcquireOptions& options,
                     std::function<void(Result)> callback);
   // Each name for itself: result i belongs to names[i], and comes when all are decided. One call a
@@ -87,6 +103,9 @@ class QuorumLock {
   // names cross can wait for each other until `wait` is over.
   std::vector<Result> AcquireAll(const std::vector<std::string>& names,
                                  const AcquireOptions& options = {});
+  // The same without waiting; `callback` as that of AcquireAsync.
+  void AcquireAllAsync(std::vector<std::string> names, const AcquireOptions& options,
+                       std::function<void(std::vector<Result>)> callback);
 
  private:
   struct Impl;

@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -20,18 +22,21 @@
 #include <fmt/format.h>
 
 #include "metrics/page.h"
+#include "metrics/status_page.h"
 
 namespace fencepost::metrics {
 namespace {
 
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kJson = "application/json";
-constexpr const char* kIndex = "fencepost: /metrics /live /ready /status\n";
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr std::chrono::milliseconds kBetweenEvents{1000};
 
 struct Response {
   int status = 200;
   const char* type = kPlain;
   std::string body;
+  std::string_view policy = "default-src 'none'";  // Content-Security-Policy
 };
 
 struct Address {
@@ -70,7 +75,7 @@ Response Answer(const Endpoints& endpoints, std::string_view path) {
   if (path == "/live") return State(endpoints.live(), "live", "not live");
   if (path == "/ready") return State(endpoints.ready(), "ready", "not ready");
   if (path == "/status") return {200, kJson, endpoints.status()};
-  if (path == "/") return {200, kPlain, kIndex};
+  if (path == "/") return {200, kHtml, endpoints.page(), StatusPagePolicy()};
   return {404, kPlain, "not found\n"};
 }
 
@@ -87,9 +92,10 @@ Response AnswerOrError(const Endpoints& endpoints, std::string_view path) {
 void Send(mg_connection* connection, const Response& response, bool with_body) {
   const std::string head = fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
-      "X-Content-Type-Options: nosniff\r\nConnection: close\r\n{}\r\n",
+      "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: {}\r\nConnection: close\r\n"
+      "{}\r\n",
       response.status, mg_get_response_code_text(connection, response.status), response.type,
-      response.body.size(), response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
+      response.body.size(), response.policy, response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
   mg_write(connection, head.data(), head.size());
   if (with_body) mg_write(connection, response.body.data(), response.body.size());
 }
@@ -139,12 +145,56 @@ struct HttpServer::Impl {
   const std::thread::id starter = std::this_thread::get_id();
   std::string problem;     // the library's first complaint while it starts
   sockaddr_in knock_at{};  // where a connection reaches the server from this machine
+  std::atomic<int> streams{0};
+  std::mutex mutex;
+  std::condition_variable stop_told;
+  bool stopping = false;  // guarded by mutex
+
+  // Until the listener goes away or the server stops.
+  int Stream(mg_connection* connection) {
+    const std::string_view head =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\nretry: 2000\n\n";
+    if (mg_write(connection, head.data(), head.size()) <= 0) return 200;
+    try {
+      std::unique_lock guard(mutex);
+      while (!stopping) {
+        guard.unlock();
+        const std::string event = endpoints.event();
+        if (mg_write(connection, event.data(), event.size()) <= 0) return 200;
+        guard.lock();
+        stop_told.wait_for(guard, kBetweenEvents, [this] { return stopping; });
+      }
+    } catch (const std::exception&) {  // the listener asks again
+    }
+    return 200;
+  }
+  int OnEvents(mg_connection* connection) {
+    int status = 503;
+    if (streams.fetch_add(1) < kMaxStreams) {
+      status = Stream(connection);
+    } else {
+      Send(connection, {503, kPlain, "too many listeners: reload the page instead\n"}, true);
+    }
+    streams.fetch_sub(1);
+    return status;
+  }
+  void TellStop() {
+    {
+      const std::lock_guard guard(mutex);
+      stopping = true;
+    }
+    stop_told.notify_all();
+  }
 
   static int OnRequest(mg_connection* connection) {
     const mg_request_info* const request = mg_get_request_info(connection);
-    const auto* const impl = static_cast<const Impl*>(request->user_data);
+    auto* const impl = static_cast<Impl*>(request->user_data);
     const std::string_view method = request->request_method;
     const bool head = method == "HEAD";
+    if (method == "GET" && std::string_view(request->local_uri) == "/events") {
+      return impl->OnEvents(connection);
+    }
     Response response{405, kPlain, "method not allowed\n"};
     if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
     Send(connection, response, !head);
@@ -175,7 +225,8 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
   impl->endpoints = std::move(endpoints);
 
   const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
-  const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", "2",
+  const std::string threads = std::to_string(2 + kMaxStreams);
+  const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", threads.c_str(),
                            "request_timeout_ms", "5000",         nullptr};
   mg_callbacks callbacks{};
   callbacks.begin_request = &Impl::OnRequest;
@@ -201,6 +252,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
 }
 
 HttpServer::~HttpServer() {
+  impl_->TellStop();
   // The library's accepting thread sees that it shall stop only every two seconds, or when somebody
   // connects: so somebody does.
   std::jthread knocker;

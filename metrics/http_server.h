@@ -1,9 +1,10 @@
-// The HTTP server of a process: /metrics, /live, /ready, /status, and an index at /. GET and HEAD
-// only. No TLS and no authentication: bind it to an address that only Prometheus and the kubelet
-// reach.
+// The HTTP server of a process: /metrics, /live, /ready, /status, the status page at /, and what
+// keeps it live, /events. GET and HEAD only. No TLS and no authentication: bind it to an address
+// that only Prometheus, the kubelet and the people on duty reach.
 //
-// Threads: civetweb's own, two of them for requests; the endpoints' functions are called on these
-// and must be thread-safe. An exception of theirs becomes a 500.
+// Threads: civetweb's own, two for requests and one for each of at most kMaxStreams listeners to
+// /events (one more gets a 503); the endpoints' functions are called on these and must be
+// thread-safe. An exception of theirs becomes a 500, or the end of the stream.
 #pragma once
 
 #include <functional>
@@ -22,10 +23,14 @@ struct Endpoints {
   std::function<Readiness()> live;       // 200 or 503 with the reason
   std::function<Readiness()> ready;      // 200 or 503 with the reason
   std::function<std::string()> status;   // a JSON object
+  std::function<std::string()> page;     // the status page, HTML
+  std::function<std::string()> event;    // one server-sent event, asked for once a second
 };
 
 class HttpServer {
  public:
+  static constexpr int kMaxStreams = 8;
+
   // `address` is HOST:PORT, [V6]:PORT or :PORT (all addresses); port 0 takes a free one. Returns
   // when the server accepts connections. Error: the address is malformed or cannot be bound.
   static tl::expected<std::unique_ptr<HttpServer>, Error> Start(const std::string& address,

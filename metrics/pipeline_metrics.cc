@@ -80,6 +80,46 @@ Readiness PipelineMetrics::CurrentReadiness() const {
   return ready_;
 }
 
+Counts PipelineMetrics::CurrentCounts() const {
+  const auto one = [this](Metric metric, auto series) {
+    return static_cast<std::uint64_t>(cells_.Value(metric, static_cast<int>(series)));
+  };
+  const auto all = [&](Metric metric) {
+    std::uint64_t sum = 0;
+    for (int i = 0; i < cells_.SeriesOf(metric); ++i) sum += one(metric, i);
+    return sum;
+  };
+  using consumer::DedupeSource;
+  using consumer::ProcessedResult;
+  using locking::RoundResult;
+  Counts counts{
+      .consumed = all(Metric::kRecordsConsumed),
+      .done = one(Metric::kRecordsProcessed, ProcessedResult::kDone),
+      .skipped = one(Metric::kRecordsProcessed, ProcessedResult::kSkipped),
+      .dead_lettered = one(Metric::kRecordsProcessed, ProcessedResult::kDeadLettered),
+      .failed = one(Metric::kRecordsProcessed, ProcessedResult::kFailed),
+      .rounds = all(Metric::kLockAcquisitions),
+      .acquired = one(Metric::kLockAcquisitions, RoundResult::kAcquired),
+      .contended = one(Metric::kLockAcquisitions, RoundResult::kContended),
+      .takeovers = all(Metric::kLockTakeovers),
+      .losses = all(Metric::kLockLosses),
+      .expired = {},
+      .fenced_by_redis = one(Metric::kFencingRejections, 0),
+      .fenced_by_output = one(Metric::kFencingRejections, 1),
+      .dedupe_by_lock = one(Metric::kDedupeSkips, DedupeSource::kLock),
+      .dedupe_by_ledger = one(Metric::kDedupeSkips, DedupeSource::kLedger),
+      .id_conflicts = all(Metric::kIdConflicts),
+      .violations = all(Metric::kInvariantViolations),
+      .retries = all(Metric::kRetries),
+      .dead_letter_errors = all(Metric::kDeadLetterErrors),
+      .rebalances = all(Metric::kRebalances),
+  };
+  for (std::size_t phase = 0; phase < counts.expired.size(); ++phase) {
+    counts.expired[phase] = one(Metric::kLockExpirations, phase);
+  }
+  return counts;
+}
+
 void PipelineMetrics::Collect(const MetricInfo& metric, std::vector<ClientMetric>& out) const {
   if (metric.id == Metric::kConsumerLag) return CollectLag(metric, out);
   if (metric.id == Metric::kConfigInfo) {

@@ -4,6 +4,7 @@
 // observers); they take no mutex, but for lag, readiness and notes, which are rare.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -32,6 +33,16 @@ struct PipelineInfo {
   std::string config_hash;
 };
 
+// Since the start, for people (the status page); a scrape has all of it.
+struct Counts {
+  std::uint64_t consumed = 0, done = 0, skipped = 0, dead_lettered = 0, failed = 0;
+  std::uint64_t rounds = 0, acquired = 0, contended = 0, takeovers = 0, losses = 0;
+  std::array<std::uint64_t, 4> expired{};  // by locking::Phase
+  std::uint64_t fenced_by_redis = 0, fenced_by_output = 0;
+  std::uint64_t dedupe_by_lock = 0, dedupe_by_ledger = 0, id_conflicts = 0;
+  std::uint64_t violations = 0, retries = 0, dead_letter_errors = 0, rebalances = 0;
+};
+
 struct Readiness {
   bool ready = false;
   std::string reason;  // why not; empty when ready
@@ -45,6 +56,8 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
 
   [[nodiscard]] const PipelineInfo& info() const { return info_; }
   [[nodiscard]] Readiness CurrentReadiness() const;  // as OnReady said last
+
+  [[nodiscard]] Counts CurrentCounts() const;  // any thread
 
   // Appends this pipeline's series of a metric. Any thread.
   void Collect(const MetricInfo& metric, std::vector<prometheus::ClientMetric>& out) const;

@@ -23,7 +23,11 @@ ordered_json PartitionJson(const consumer::PartitionStatus& status) {
                        {"in_flight", status.in_flight},
                        {"oldest_offset", nullptr},
                        {"paused", status.paused}};
-  if (status.oldest_offset) json["oldest_offset"] = *status.oldest_offset;
+  if (status.oldest_offset) {
+    json["oldest_offset"] = *status.oldest_offset;
+    json["oldest_stage"] = status.oldest_stage;
+    if (status.oldest_age) json["oldest_age_seconds"] = InSeconds(*status.oldest_age);
+  }
   return json;
 }
 
@@ -56,9 +60,39 @@ ordered_json ArrayOf(const std::vector<Item>& items, Function to_json) {
   return array;
 }
 
-ordered_json PipelineJson(const WorkerStatus& status) {
+ordered_json CountsJson(const Counts& counts) {
+  return {{"consumed", counts.consumed},
+          {"done", counts.done},
+          {"skipped", counts.skipped},
+          {"dead_lettered", counts.dead_lettered},
+          {"failed", counts.failed},
+          {"lock_rounds", counts.rounds},
+          {"lock_acquired", counts.acquired},
+          {"lock_contended", counts.contended},
+          {"lock_takeovers", counts.takeovers},
+          {"lock_losses", counts.losses},
+          {"lock_expired",
+           {{"waiting", counts.expired[0]},
+            {"handling", counts.expired[1]},
+            {"writing", counts.expired[2]},
+            {"releasing", counts.expired[3]}}},
+          {"fenced_by_redis", counts.fenced_by_redis},
+          {"fenced_by_output", counts.fenced_by_output},
+          {"dedupe_by_lock", counts.dedupe_by_lock},
+          {"dedupe_by_ledger", counts.dedupe_by_ledger},
+          {"id_conflicts", counts.id_conflicts},
+          {"invariant_violations", counts.violations},
+          {"retries", counts.retries},
+          {"dead_letter_errors", counts.dead_letter_errors},
+          {"rebalances", counts.rebalances}};
+}
+
+ordered_json PipelineJson(const ShownPipeline& shown) {
+  const WorkerStatus& status = shown.status;
   std::int64_t lag = 0;
   for (const auto& partition : status.partitions) lag += partition.lag;
+  ordered_json settings = ordered_json::object();
+  for (const auto& [path, text] : shown.settings) settings[path] = text;
   return {{"pipeline", status.pipeline},
           {"ready", status.ready},
           {"reason", status.reason},
@@ -66,31 +100,26 @@ ordered_json PipelineJson(const WorkerStatus& status) {
           {"lag", lag},
           {"leases_held", status.leases_held},
           {"in_flight", {{"records", status.in_flight_records}, {"bytes", status.in_flight_bytes}}},
+          {"records_per_second", shown.rate},
+          {"counts", CountsJson(shown.counts)},
           {"partitions", ArrayOf(status.partitions, PartitionJson)},
           {"nodes", ArrayOf(status.nodes, NodeJson)},
-          {"last_errors", ArrayOf(status.last_errors, ErrorJson)}};
+          {"last_errors", ArrayOf(status.last_errors, ErrorJson)},
+          {"settings", std::move(settings)}};
 }
 
 }  // namespace
 
-std::string StatusJson(const std::vector<WorkerStatus>& pipelines) {
-  ordered_json json = {{"worker", ""},
-                       {"version", ""},
-                       {"ready", !pipelines.empty()},
-                       {"reason", pipelines.empty() ? "starting" : ""},
-                       {"uptime_seconds", 0.0},
-                       {"pipelines", ArrayOf(pipelines, PipelineJson)}};
+std::string StatusJson(const ShownProcess& process) {
+  const Readiness ready = ReadyOf(process);
   std::chrono::milliseconds uptime{0};
-  for (const WorkerStatus& status : pipelines) {
-    json["worker"] = status.worker;
-    json["version"] = status.version;
-    uptime = std::max(uptime, status.uptime);
-    if (!status.ready && json["ready"] == true) {
-      json["ready"] = false;
-      json["reason"] = status.pipeline + ": " + status.reason;
-    }
-  }
-  json["uptime_seconds"] = InSeconds(uptime);
+  for (const auto& shown : process.pipelines) uptime = std::max(uptime, shown.status.uptime);
+  const ordered_json json = {{"worker", process.worker},
+                             {"version", process.version},
+                             {"ready", ready.ready},
+                             {"reason", ready.reason},
+                             {"uptime_seconds", InSeconds(uptime)},
+                             {"pipelines", ArrayOf(process.pipelines, PipelineJson)}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "consumer/status.h"
+#include "metrics/shown_pipeline.h"
 
 namespace fencepost::metrics {
 
 // {"worker", "version", "ready", "reason", "uptime_seconds", "pipelines": [{"pipeline", "ready",
 //  "reason", "uptime_seconds", "lag", "leases_held", "in_flight": {"records", "bytes"},
-//  "partitions": [...], "nodes": [...], "last_errors": [...]}]}. Bytes that are not UTF-8 are
-//  replaced.
-std::string StatusJson(const std::vector<consumer::WorkerStatus>& pipelines);
+//  "records_per_second", "counts": {...}, "partitions": [...], "nodes": [...], "last_errors":
+//  [...], "settings": {...}}]}. Bytes that are not UTF-8 are replaced.
+std::string StatusJson(const ShownProcess& process);
 
 }  // namespace fencepost::metrics

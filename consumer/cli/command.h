@@ -22,6 +22,8 @@ using Run = std::function<int()>;
 void AddRun(CLI::App& app, Run& run);
 void AddLint(CLI::App& app, Run& run);
 void AddLocks(CLI::App& app, Run& run);
+// `command_words`: what stands behind -- on the command line; read when the command is chosen.
+void AddLock(CLI::App& app, Run& run, const std::vector<std::string>& command_words);
 void AddDemo(CLI::App& app, Run& run);
 void AddBench(CLI::App& app, Run& run);
 void AddTest(CLI::App& app, Run& run);
@@ -30,6 +32,7 @@ void AddSchema(CLI::App& app, Run& run);
 void AddExplain(CLI::App& app, Run& run);
 void AddDlq(CLI::App& app, Run& run);
 void AddForget(CLI::App& app, Run& run);
+void AddHealth(CLI::App& app, Run& run);
 void AddVersion(CLI::App& app, Run& run);
 
 // One line to stderr.

@@ -29,6 +29,7 @@ int Lint(const LintArguments& arguments) {
   };
   for (const std::string& file : arguments.files) {
     loaded.push_back(LoadFile(file));
+    CheckLockTls(loaded.back());
     add(loaded.back().findings);
   }
   add(config::CheckTogether(loaded));

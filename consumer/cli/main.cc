@@ -1,7 +1,9 @@
 // The composition root. Read as a table of contents: each command has a file of its own beside
 // this.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -12,8 +14,6 @@
 #endif
 
 namespace fencepost::cli {
-
-void PrintError(const std::string& line) { std::fprintf(stderr, "fencepost: %s\n", line.c_str()); }
 
 std::string Version() { return FENCEPOST_VERSION; }
 std::string Commit() { return FENCEPOST_COMMIT; }
@@ -41,11 +41,19 @@ int Main(int argc, char** argv) {
     return "fencepost: " + std::string(error.what()) + "; see `" + failed->get_name() +
            " --help`\n";
   });
+  // What stands behind -- of `lock exec` is another program's, word by word.
+  const std::vector<char*> words(argv, argv + argc);
+  const bool lock = argc > 1 && std::string_view(argv[1]) == "lock";
+  const auto dashes = std::find_if(words.begin(), words.end(), [lock](const char* word) {
+    return lock && std::string_view(word) == "--";
+  });
+  const std::vector<std::string> behind(dashes == words.end() ? dashes : dashes + 1, words.end());
   Run run;
   AddRun(app, run);
   AddDemo(app, run);
   AddLint(app, run);
   AddLocks(app, run);
+  AddLock(app, run, behind);
   AddTest(app, run);
   AddBench(app, run);
   AddCreate(app, run);
@@ -53,9 +61,10 @@ int Main(int argc, char** argv) {
   AddExplain(app, run);
   AddDlq(app, run);
   AddForget(app, run);
+  AddHealth(app, run);
   AddVersion(app, run);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(dashes - words.begin()), argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }

@@ -22,10 +22,12 @@
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/handlers/runner.h"
 #include "consumer/worker.h"
+#include "metrics/history.h"
 #include "metrics/http_server.h"
 #include "metrics/log.h"
 #include "metrics/page.h"
 #include "metrics/status_json.h"
+#include "metrics/status_page.h"
 
 namespace fencepost::cli {
 namespace {
@@ -80,19 +82,20 @@ class StopSignals {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = write(event_, &one, sizeof one);
   }
-  // Blocks until a signal or Wake, at most so long (-1: for ever); true when there was a signal.
-  [[nodiscard]] bool Wait(int milliseconds) const {
+  enum class Woken : std::uint8_t { kNot, kBySignal, kByWake };
+  // Blocks until a signal or Wake, at most so long (-1: for ever). A signal counts before a Wake.
+  [[nodiscard]] Woken Wait(int milliseconds) const {
     pollfd fds[] = {{signals_, POLLIN, 0}, {event_, POLLIN, 0}};
     int ready = 0;
     while ((ready = poll(fds, 2, milliseconds)) < 0 && errno == EINTR) {
     }
-    if (ready <= 0) return false;
+    if (ready <= 0) return Woken::kNot;
     char buffer[sizeof(signalfd_siginfo)];
     for (const pollfd& fd : fds) {
       if ((fd.revents & POLLIN) == 0) continue;
       [[maybe_unused]] const ssize_t n = read(fd.fd, buffer, fd.fd == event_ ? 8 : sizeof buffer);
     }
-    return (fds[0].revents & POLLIN) != 0;
+    return (fds[0].revents & POLLIN) != 0 ? Woken::kBySignal : Woken::kByWake;
   }
 
  private:
@@ -133,7 +136,9 @@ constexpr std::chrono::seconds kLastResortHurried{5};
 class Process {
  public:
   Process(const std::vector<PipelineOptions>& pipelines, const std::string& worker)
-      : log_(LogOptionsOf(pipelines.front(), worker)), page_({Version(), Commit()}) {
+      : worker_(worker),
+        log_(LogOptionsOf(pipelines.front(), worker)),
+        page_({Version(), Commit()}) {
     for (const PipelineOptions& options : pipelines) {
       const auto added = page_.Add({.name = options.name,
                                     .nodes = static_cast<int>(options.lock.redis.nodes.size()),
@@ -141,6 +146,7 @@ class Process {
                                     .config_hash = options.config_hash},
                                    &log_);
       workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
+      watched_.push_back({.metrics = *added, .settings = options.shown});
       longest_shutdown_ = std::max(longest_shutdown_, options.shutdown_timeout);
     }
   }
@@ -150,7 +156,9 @@ class Process {
         metrics::HttpServer::Start(address, {.metrics = [this] { return page_.Render(); },
                                              .live = [this] { return Liveness(); },
                                              .ready = [this] { return page_.CurrentReadiness(); },
-                                             .status = [this] { return Status(); }});
+                                             .status = [this] { return StatusJson(Shown()); },
+                                             .page = [this] { return StatusPage(Shown()); },
+                                             .event = [this] { return StatusEvent(Shown()); }});
     if (!server) return tl::unexpected(server.error());
     server_ = std::move(*server);
     std::printf("listening on http://%s\n", server_->bound().c_str());
@@ -167,7 +175,7 @@ class Process {
         return kUsage;
       }
     }
-    const bool signalled = signals.Wait(-1);
+    const bool signalled = WaitForSignal(signals);
     for (const auto& worker : workers_) worker->RequestStop();
     std::thread joiner([this, &signals] {
       for (const auto& worker : workers_) {
@@ -183,6 +191,16 @@ class Process {
   }
 
  private:
+  // The rates on the status page want a look at the counters once a second.
+  bool WaitForSignal(const StopSignals& signals) const {
+    auto woken = StopSignals::Woken::kNot;
+    while (woken == StopSignals::Woken::kNot) {
+      TakeSamples();
+      woken = signals.Wait(server_ == nullptr ? -1 : 1000);
+    }
+    return woken == StopSignals::Woken::kBySignal;
+  }
+
   // A second signal: at once. What does not end by itself ends with the process.
   void AwaitEnd(const StopSignals& signals, bool signalled) {
     const Clock::time_point asked = Clock::now();
@@ -190,7 +208,8 @@ class Process {
     while (!ended_) {
       const auto left = std::chrono::ceil<Millis>(limit - Clock::now());
       if (left.count() <= 0) GiveUp(Clock::now() - asked);
-      if (!signals.Wait(static_cast<int>(left.count())) || ended_) continue;
+      const auto woken = signals.Wait(static_cast<int>(left.count()));
+      if (woken != StopSignals::Woken::kBySignal || ended_) continue;
       if (!std::exchange(signalled, true)) continue;  // the first, after a failure
       for (const auto& worker : workers_) worker->RequestStop();
       limit = std::min(limit, Clock::now() + kLastResortHurried);
@@ -223,19 +242,42 @@ class Process {
     return {true, ""};
   }
 
-  std::string Status() const {
-    std::vector<consumer::WorkerStatus> rows;
-    for (const auto& worker : workers_) {
-      rows.push_back(worker->Status());
-      rows.back().version = Version();
-      rows.back().last_errors = log_.LastErrors(rows.back().pipeline);
+  // What the status page shows beside the workers' own word.
+  struct Watched {
+    metrics::PipelineMetrics* metrics;
+    std::vector<std::pair<std::string, std::string>> settings;
+    std::unique_ptr<metrics::History> finished = std::make_unique<metrics::History>();
+  };
+
+  void TakeSamples() const {
+    for (const Watched& watched : watched_) {
+      const metrics::Counts counts = watched.metrics->CurrentCounts();
+      watched.finished->Take(counts.done + counts.skipped + counts.dead_lettered,
+                             locking::BootClock::now());
     }
-    return metrics::StatusJson(rows);
   }
 
+  metrics::ShownProcess Shown() const {
+    TakeSamples();
+    metrics::ShownProcess process{.worker = worker_, .version = Version(), .pipelines = {}};
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const Watched& watched = watched_[i];
+      consumer::WorkerStatus status = workers_[i]->Status();
+      status.last_errors = log_.LastErrors(status.pipeline);
+      process.pipelines.push_back({.status = std::move(status),
+                                   .counts = watched.metrics->CurrentCounts(),
+                                   .rate = watched.finished->Rate(),
+                                   .per_second = watched.finished->PerSecond(),
+                                   .settings = watched.settings});
+    }
+    return process;
+  }
+
+  const std::string worker_;
   metrics::Log log_;
   metrics::MetricsPage page_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Watched> watched_;  // of each worker
   Millis longest_shutdown_{0};
   std::vector<Error> errors_;
   std::atomic<bool> ended_{false};

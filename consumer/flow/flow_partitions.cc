@@ -362,7 +362,7 @@ void Flow::LookForStall(Partition& partition, Now now) {
   observer_->OnNote(locking::Severity::kError, "stalled", stalled_);
 }
 
-void Flow::FillStatus(WorkerStatus& status, Now) const {
+void Flow::FillStatus(WorkerStatus& status, Now now) const {
   status.in_flight_records = in_flight_;
   status.in_flight_bytes = in_flight_bytes_;
   status.leases_held = locks_->held();
@@ -374,7 +374,15 @@ void Flow::FillStatus(WorkerStatus& status, Now) const {
     row.end = partition->end;
     row.lag = std::max<Offset>(0, partition->end - partition->watermark);
     row.in_flight = partition->records.size();
-    if (!partition->records.empty()) row.oldest_offset = partition->records.front()->record.offset;
+    if (!partition->records.empty()) {
+      const InFlight& oldest = *partition->records.front();
+      row.oldest_offset = oldest.record.offset;
+      row.oldest_stage = StageName(oldest.stage);
+      if (oldest.record.timestamp) {
+        row.oldest_age =
+            std::max(now.wall.time_since_epoch() - *oldest.record.timestamp, Millis(0));
+      }
+    }
     row.paused = paused_;
   }
 }

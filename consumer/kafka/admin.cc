@@ -26,11 +26,9 @@ tl::expected<std::unique_ptr<KafkaAdmin>, Error> KafkaAdmin::Make(const KafkaOpt
   settings["log_level"] = "0";
   auto conf = MakeConf(settings);
   if (!conf) return tl::unexpected(conf.error());
-  char why[512];
-  rd_kafka_t* handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf->get(), why, sizeof(why));
-  if (handle == nullptr) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
-  (void)conf->release();
-  return std::unique_ptr<KafkaAdmin>(new KafkaAdmin(handle));
+  auto handle = MakeHandle(RD_KAFKA_CONSUMER, *conf);
+  if (!handle) return tl::unexpected(handle.error());
+  return std::unique_ptr<KafkaAdmin>(new KafkaAdmin(handle->release()));
 }
 
 tl::expected<std::string, Error> KafkaAdmin::ClusterId(Millis limit) {

@@ -10,24 +10,14 @@ OutputRecords::OutputRecords(const KafkaOutputOptions& options, std::string_view
 void OutputRecords::Begin(const WriteItem& item, rd_kafka_topic_t* topic) {
   item_ = &item;
   next_ = 0;
-  count_ = item.values == nullptr ? 1 : item.values->size();
-  current_ = item.record;
-  if (item.values != nullptr && count_ > 0) {
-    replaced_ = *item.record;
-    current_ = &replaced_;
-  }
+  count_ = CountValues(item);
   produced_.topic = topic;
   produced_.timestamp = item.record->timestamp;
 }
 
 tl::expected<const ProducedRecord*, std::string> OutputRecords::Next() {
-  if (item_->values != nullptr) replaced_.value = (*item_->values)[next_];
-  ++next_;
-  evaluator_.Begin({.record = current_,
-                    .where = item_->where,
-                    .record_id = item_->record_id,
-                    .token = item_->token.value(),
-                    .worker = worker_});
+  current_ = ValueOf(*item_, next_++);
+  evaluator_.Begin(ContextOf(*item_, worker_, current_));
   const auto key = Select(options_.key, "key", key_);
   if (!key) return tl::unexpected(key.error());
   const auto value = Select(options_.value, "value", value_);
@@ -49,8 +39,8 @@ tl::expected<const ProducedRecord*, std::string> OutputRecords::Next() {
 tl::expected<OutputRecords::Bytes, std::string> OutputRecords::Select(const Selector& selector,
                                                                       const char* what,
                                                                       std::string& buffer) {
-  if (selector.kind == Selector::Kind::kKey && current_->key) return current_->key;
-  if (selector.kind == Selector::Kind::kValue && current_->value) return current_->value;
+  if (selector.kind == Selector::Kind::kKey && item_->record->key) return item_->record->key;
+  if (selector.kind == Selector::Kind::kValue && current_) return current_;
   buffer.clear();
   const auto found = evaluator_.Append(selector, buffer);
   if (!found) {

@@ -13,6 +13,7 @@
 #include "consumer/kafka/producer.h"
 #include "consumer/kafka/transactional_producer.h"
 #include "consumer/options.h"
+#include "consumer/outputs/item_values.h"
 #include "consumer/outputs/output.h"
 
 namespace fencepost::consumer {
@@ -43,8 +44,7 @@ class OutputRecords {
   const WriteItem* item_ = nullptr;
   std::size_t next_ = 0;
   std::size_t count_ = 0;
-  Record replaced_;  // the record with a value of the handler's
-  const Record* current_ = nullptr;
+  ItemValue current_;  // the handler's value, or the record's own
   ProducedRecord produced_;
   std::string key_, value_;
   std::vector<std::string> headers_;

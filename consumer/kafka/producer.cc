@@ -75,10 +75,9 @@ tl::expected<std::unique_ptr<Producer>, Error> Producer::Make(const KafkaOptions
                               [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
                                 static_cast<Producer*>(opaque)->OnReport(message);
                               });
-  char why[512];
-  producer->handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf->get(), why, sizeof(why)));
-  if (!producer->handle_) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
-  (void)conf->release();
+  auto handle = MakeHandle(RD_KAFKA_PRODUCER, *conf);
+  if (!handle) return tl::unexpected(handle.error());
+  producer->handle_ = std::move(*handle);
   return producer;
 }
 

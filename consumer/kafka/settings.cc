@@ -45,6 +45,14 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   return settings;
 }
 
+void SetSafeReading(KafkaSettings& settings) {
+  settings["enable.auto.commit"] = "false";
+  settings["enable.auto.offset.store"] = "false";
+  settings["auto.offset.reset"] = "error";
+  settings["enable.partition.eof"] = "true";
+  settings["isolation.level"] = "read_committed";
+}
+
 KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id) {
   KafkaSettings settings = ConnectionSettings(options);
   // Fetching: an answer as soon as there is a byte, and about a second of records ahead. The limits
@@ -59,11 +67,7 @@ KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& c
   for (const auto& [name, value] : options.librdkafka) settings[name] = value;
   settings["group.id"] = options.group;
   settings["client.id"] = client_id;
-  settings["enable.auto.commit"] = "false";
-  settings["enable.auto.offset.store"] = "false";
-  settings["auto.offset.reset"] = "error";
-  settings["enable.partition.eof"] = "true";
-  settings["isolation.level"] = "read_committed";
+  SetSafeReading(settings);
   settings["partition.assignment.strategy"] = "range";
   settings["log.queue"] = "true";
   return settings;
@@ -110,6 +114,14 @@ tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
                                 "kafka", "see librdkafka's CONFIGURATION.md for names and values"});
   }
   return conf;
+}
+
+tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf) {
+  char why[512];
+  rdkafka::Handle handle(rd_kafka_new(type, conf.get(), why, sizeof(why)));
+  if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
+  (void)conf.release();
+  return handle;
 }
 
 }  // namespace fencepost::consumer

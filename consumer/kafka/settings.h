@@ -19,6 +19,10 @@ using KafkaSettings = std::map<std::string, std::string>;
 // those that speak of connections.
 KafkaSettings ConnectionSettings(const KafkaOptions& options);
 
+// What every reader of a topic needs, set last, so that nothing is skipped or committed unseen:
+// nothing is committed by itself, an offset out of range is an error, aborted records are not seen.
+void SetSafeReading(KafkaSettings& settings);
+
 KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id);
 
 // Brokers and topics given, no regular expression, no refused setting. Error: code "bad_config".
@@ -26,5 +30,8 @@ tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options);
 
 // Error: code "bad_config", where the setting's name. Values are never printed (passwords).
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings);
+
+// Starts a client, which then owns `conf`. Error: code "bad_config".
+tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf);
 
 }  // namespace fencepost::consumer

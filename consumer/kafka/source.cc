@@ -48,10 +48,9 @@ tl::expected<void, Error> KafkaSource::Impl::Start() {
         if (self == nullptr) return;
         self->condition.Note(SeverityOf(level), fmt::format("librdkafka_{}", facility), text);
       });
-  char why[512];
-  rd_kafka_t* handle = rd_kafka_new(RD_KAFKA_CONSUMER, raw, why, sizeof(why));
-  if (handle == nullptr) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
-  (void)conf->release();  // the consumer owns it now
+  auto made = MakeHandle(RD_KAFKA_CONSUMER, *conf);
+  if (!made) return tl::unexpected(made.error());
+  rd_kafka_t* handle = made->release();
   consumer = rdkafka::ShareConsumer(handle);
   rd_kafka_poll_set_consumer(handle);
   rd_kafka_set_log_queue(handle, nullptr);

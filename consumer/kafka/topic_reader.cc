@@ -43,22 +43,16 @@ struct HeldMessage {
 tl::expected<rdkafka::SharedConsumer, Error> NewConsumer(const KafkaOptions& options,
                                                          const std::string& group) {
   KafkaSettings settings = ConnectionSettings(options);
+  SetSafeReading(settings);
   settings["group.id"] = group;
-  settings["enable.auto.commit"] = "false";
-  settings["enable.auto.offset.store"] = "false";
-  settings["auto.offset.reset"] = "error";
-  settings["enable.partition.eof"] = "true";
-  settings["isolation.level"] = "read_committed";
   settings["fetch.wait.max.ms"] = "100";
   settings["log_level"] = "0";
   auto conf = MakeConf(settings);
   if (!conf) return tl::unexpected(conf.error());
-  char why[512];
-  rd_kafka_t* handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf->get(), why, sizeof(why));
-  if (handle == nullptr) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
-  (void)conf->release();
-  rd_kafka_poll_set_consumer(handle);
-  return rdkafka::ShareConsumer(handle);
+  auto handle = MakeHandle(RD_KAFKA_CONSUMER, *conf);
+  if (!handle) return tl::unexpected(handle.error());
+  rd_kafka_poll_set_consumer(handle->get());
+  return rdkafka::ShareConsumer(handle->release());
 }
 
 // Where a partition's end was when the reading began, and how far it is read.

@@ -29,10 +29,9 @@ tl::expected<std::unique_ptr<TransactionalProducer>, Error> TransactionalProduce
                                 if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
                                 static_cast<TransactionalProducer*>(opaque)->OnReport(message);
                               });
-  char why[512];
-  made->handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf->get(), why, sizeof(why)));
-  if (!made->handle_) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
-  (void)conf->release();
+  auto handle = MakeHandle(RD_KAFKA_PRODUCER, *conf);
+  if (!handle) return tl::unexpected(handle.error());
+  made->handle_ = std::move(*handle);
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "consumer/outputs/item_values.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
@@ -31,18 +32,14 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
   return {};
 }
 
-tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item, const Value& value) {
+tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item,
+                                                       const ItemValue& value) {
   const bool null = !value && !shape_.takes_null;
   if (null && shape_.on_null_value == OnNull::kSkip) return {};
   if (null && shape_.on_null_value == OnNull::kBad) {
     return tl::unexpected<std::string>("the value is null (see on_null_value)");
   }
-  evaluator_.Begin({.record = item.record,
-                    .where = item.where,
-                    .record_id = item.record_id,
-                    .token = item.token.value(),
-                    .worker = worker_,
-                    .value = &value});
+  evaluator_.Begin(ContextOf(item, worker_, value));
   rows_.push_back({.first_cell = cells_.size(), .deletes = null});
   for (std::size_t column = 0; column < shape_.columns.size(); ++column) {
     const bool key = (null || shape_.updates()) && shape_.IsKey(column);
@@ -56,17 +53,7 @@ tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item, co
 }
 
 tl::expected<void, std::string> BatchRows::Evaluate(const WriteItem& item) {
-  if (item.values == nullptr) return EvaluateRow(item, item.record->value);
-  std::size_t count = 0;
-  for (const std::optional<std::string>& value : *item.values) {
-    ++count;
-    if (auto done = EvaluateRow(item, value ? Value(*value) : std::nullopt); !done) {
-      if (item.values->size() == 1) return done;
-      return tl::unexpected(
-          fmt::format("value {} of {}: {}", count, item.values->size(), done.error()));
-    }
-  }
-  return {};
+  return ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
 }
 
 void BatchRows::Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes) {

@@ -16,6 +16,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/flow/selector.h"
+#include "consumer/outputs/item_values.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/row_rules.h"
 
@@ -77,13 +78,12 @@ class BatchRows {
     std::size_t bytes = 0;
     Span source;
   };
-  using Value = std::optional<std::string_view>;
 
   [[nodiscard]] std::string_view View(const Span& span) const {
     return std::string_view(text_).substr(span.at, span.size);
   }
   tl::expected<void, std::string> Evaluate(const WriteItem& item);
-  tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const Value& value);
+  tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const ItemValue& value);
   tl::expected<void, std::string> EvaluateCell(std::size_t column, bool must_stand);
   void Sort();
 

@@ -7,6 +7,7 @@
 #include <simdjson.h>
 
 #include "consumer/flow/json_text.h"
+#include "consumer/outputs/item_values.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
@@ -66,13 +67,9 @@ void JsonLines::AppendHeaders(const Record& record) {
   text_ += '}';
 }
 
-tl::expected<void, std::string> JsonLines::AppendLine(const WriteItem& item, const Value& value) {
-  evaluator_.Begin({.record = item.record,
-                    .where = item.where,
-                    .record_id = item.record_id,
-                    .token = item.token.value(),
-                    .worker = worker_,
-                    .value = &value});
+tl::expected<void, std::string> JsonLines::AppendLine(const WriteItem& item,
+                                                      const ItemValue& value) {
+  evaluator_.Begin(ContextOf(item, worker_, value));
   text_ += '{';
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const Column& column = columns_[i];
@@ -90,17 +87,7 @@ tl::expected<void, std::string> JsonLines::AppendLine(const WriteItem& item, con
 }
 
 tl::expected<void, std::string> JsonLines::Append(const WriteItem& item) {
-  if (item.values == nullptr) return AppendLine(item, item.record->value);
-  std::size_t count = 0;
-  for (const std::optional<std::string>& value : *item.values) {
-    ++count;
-    if (auto done = AppendLine(item, value ? Value(*value) : std::nullopt); !done) {
-      if (item.values->size() == 1) return done;
-      return tl::unexpected(
-          fmt::format("value {} of {}: {}", count, item.values->size(), done.error()));
-    }
-  }
-  return {};
+  return ForEachValue(item, [&](const ItemValue& value) { return AppendLine(item, value); });
 }
 
 const std::string& JsonLines::Fill(const std::vector<WriteItem>& items,

@@ -15,6 +15,7 @@
 
 #include "consumer/flow/selector.h"
 #include "consumer/options.h"
+#include "consumer/outputs/item_values.h"
 #include "consumer/outputs/output.h"
 
 namespace fencepost::consumer {
@@ -28,9 +29,8 @@ class JsonLines {
   const std::string& Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes);
 
  private:
-  using Value = std::optional<std::string_view>;
   tl::expected<void, std::string> Append(const WriteItem& item);
-  tl::expected<void, std::string> AppendLine(const WriteItem& item, const Value& value);
+  tl::expected<void, std::string> AppendLine(const WriteItem& item, const ItemValue& value);
   void AppendHeaders(const Record& record);
 
   const bool whole_;

@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "consumer/flow/selector.h"
+#include "consumer/outputs/item_values.h"
 #include "consumer/outputs/ledger.h"
 
 namespace fencepost::consumer {
@@ -183,15 +184,9 @@ class TopicOutput final : public TestOutput {
 
    private:
     tl::expected<void, std::string> Add(const WriteItem& item, std::vector<TestRow>& rows) {
-      const std::size_t count = item.values == nullptr ? 1 : item.values->size();
-      for (std::size_t i = 0; i < count; ++i) {
-        Record record = *item.record;
-        if (item.values != nullptr) record.value = (*item.values)[i];
-        evaluator_.Begin({.record = &record,
-                          .where = item.where,
-                          .record_id = item.record_id,
-                          .token = item.token.value(),
-                          .worker = worker_});
+      for (std::size_t i = 0; i < CountValues(item); ++i) {
+        const ItemValue value = ValueOf(item, i);
+        evaluator_.Begin(ContextOf(item, worker_, value));
         TestRow row;
         std::vector<Column> cells{{"key", topic_.options_.key}, {"value", topic_.options_.value}};
         for (const Column& header : topic_.options_.headers) {

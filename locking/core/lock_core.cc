@@ -33,7 +33,15 @@ LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
   slot.ttl = spec.ttl.count() > 0 ? spec.ttl : options_.ttl;
   slot.watchdog = spec.watchdog;
   slot.first_try = now.boot;
-  slot.give_up_at = spec.wait == Millis::max() ? Instant::max() : now.boot + spec.wait;
+  slot.tries = spec.tries;
+  slot.delay = spec.delay;
+  slot.delay.first = std::min(spec.delay.first, kLongestDelay);
+  slot.delay.most = std::min(spec.delay.most, kLongestDelay);
+  slot.min_validity = spec.min_validity < Millis(0) ? options_.min_validity : spec.min_validity;
+  const bool only_tries_count = spec.tries > 0 && spec.wait == Millis(0);
+  const bool no_end = only_tries_count || spec.wait == Millis::max();
+  slot.give_up_at = no_end ? Instant::max() : now.boot + spec.wait;
+  slot.waits_for_quorum = !only_tries_count;
   const LockId lock = IdOf(slot, index);
   TryRound(index, now);
   Settle(now);
@@ -43,8 +51,12 @@ LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
 void LockCore::Cancel(LockId lock, Now now) {
   Slot* slot = Find(lock);
   if (slot == nullptr) return;
-  if (slot->state == State::kHeld) LeaveHeld(lock.slot, now);
-  if (slot->state != State::kMarking) FreeNodes(lock.slot, OpKind::kAbort);
+  const bool held = slot->state == State::kHeld;
+  if (held) LeaveHeld(lock.slot, now);
+  // A release, unlike an abort, is told to those who wait.
+  if (slot->state != State::kMarking) {
+    FreeNodes(lock.slot, held ? OpKind::kRelease : OpKind::kAbort);
+  }
   End(lock.slot);
   Settle(now);
 }
@@ -135,8 +147,13 @@ void LockCore::TellAnswered(std::uint32_t index) {
 
 void LockCore::ExtendNow(LockId lock, Now now) {
   Slot* slot = Find(lock);
-  if (slot == nullptr || slot->state != State::kHeld || slot->extending) return;
-  BeginExtension(lock.slot, now);
+  if (slot == nullptr || slot->state != State::kHeld) return;
+  if (now.boot >= slot->valid_until) {
+    // Nobody had told the core yet that time had passed. Nothing may be extended any more.
+    Lose(lock.slot, slot->wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired, now);
+  } else if (!slot->extending) {
+    BeginExtension(lock.slot, now);
+  }
   Settle(now);
 }
 
@@ -242,7 +259,9 @@ void LockCore::OnTime(Now now) {
       continue;
     }
     slot.due = Instant::max();
-    if (slot.state == State::kWaiting) {
+    if (slot.state == State::kWaiting && slot.last_wait) {
+      GiveUp(index, slot.reason);
+    } else if (slot.state == State::kWaiting) {
       slot.awaiting_quorum = false;
       TryRound(index, now);
     } else if (slot.state == State::kAsking && slot.asking_again) {

@@ -26,6 +26,7 @@
 #include <queue>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "locking/core/acquire_round.h"
@@ -47,7 +48,7 @@ struct LockEvent {
     kLeased,       // granted by a quorum; token
     kDone,         // ended: the name is DONE; token and crc say by whom and of what
     kRoundFailed,  // still trying; the wait before the next round began; reason. No lease is held
-    kGaveUp,       // ended: `wait` ran out; reason. Its aborts are on their way
+    kGaveUp,       // ended: wait or tries ran out; reason. Its aborts are on their way
     kLost,         // ended: the lease is gone; loss says why
     kReleased,     // ended: release is settled; outcome
     kCompleted,    // ended: done is settled; majority tells whether a quorum has the mark
@@ -72,6 +73,18 @@ struct AcquireSpec {
   Millis wait{0};            // how long to try: 0 is one round; Millis::max() is for ever
   Millis ttl{0};             // 0: options.ttl
   bool watchdog = true;      // extend at a third of the ttl until done or released
+  // How many rounds at most; 0: no limit of its own. With a wait of 0 it alone counts, and a time
+  // without a quorum to ask is a round that failed; otherwise that time is waited out.
+  int tries = 0;
+  DelayPolicy delay{};      // between rounds
+  Millis min_validity{-1};  // < 0: options.min_validity
+};
+
+// A name that somebody waits for (LockOptions::wake_up): the host subscribes to its channel (the
+// key itself) at every node, or gives that up.
+struct WatchChange {
+  std::string name;
+  bool on;
 };
 
 struct MarkSpec {
@@ -132,6 +145,9 @@ class LockCore {
   // The node stopped answering (or answers again): while it is stalled, operations that must not
   // come late (acquire, extend, fill) fail at once, the others wait in order, up to a limit.
   void OnStalled(NodeIndex node, bool stalled, Now now);
+  // The node told by pub/sub that `name` was freed there. Late, repeated and unfounded news does no
+  // harm: it begins a round early, at most one a quorum of such nodes.
+  void OnFreed(NodeIndex node, std::string_view name, Now now);
   void OnDisconnected(NodeIndex node,
                       Now now);  // everything queued for it fails (also tells store())
 
@@ -140,6 +156,9 @@ class LockCore {
   [[nodiscard]] Instant NextTime() const;
   // Events since the last drain, oldest first. The caller empties it.
   std::vector<LockEvent>& events() { return events_; }
+  // What is to be subscribed to, in order, since the last drain. The caller empties it. Always
+  // empty without LockOptions::wake_up.
+  std::vector<WatchChange>& watch_changes() { return watch_changes_; }
 
   // A quorum can be asked, and the clock is not refused. While false, acquires wait.
   [[nodiscard]] bool Available() const;
@@ -147,6 +166,7 @@ class LockCore {
 
  private:
   static constexpr Millis kClockCheckInterval{1000};
+  static constexpr Millis kLongestDelay = std::chrono::hours(24);
 
   enum class State : std::uint8_t {
     kUnused,   // in the free list
@@ -167,16 +187,26 @@ class LockCore {
     Phase phase = Phase::kWaiting;
     bool watchdog = true;
     bool awaiting_quorum = false;
-    bool asking_again = false;  // an even split: asked again at `due`
-    bool wiped_seen = false;    // an extension found a node without our key
-    std::uint8_t backoff = 0;   // k of the wait in [0, min(1 s, base * 2^k)]
-    std::uint16_t round = 0;    // every reply names its round; older ones change nothing
+    bool waits_for_quorum = true;  // else a time without one is a failed round
+    bool asking_again = false;     // an even split: asked again at `due`
+    bool wiped_seen = false;       // an extension found a node without our key
+    bool watched = false;          // its name's channel is subscribed to for it
+    bool last_wait = false;        // no round follows but when it is woken: it gives up at `due`
+    std::uint16_t backoff = 0;     // k of the delay, first * multiplier^k
+    std::uint16_t round = 0;       // every reply names its round; older ones change nothing
     std::uint16_t outstanding = 0;
     NodeSet holds = 0;       // nodes whose HELD of ours is known
     NodeSet may_hold = 0;    // … or possible
     NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
     NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
     NodeSet left_out = 0;    // nodes whose floor is not believable
+    NodeSet told_free = 0;   // nodes that told, since the round began, that the name was freed
+    int rounds = 0;          // begun
+    int repeats = 0;         // of an even split, within this round
+    int tries = 0;           // of rounds at most; 0: no limit
+    DelayPolicy delay;
+    Millis min_validity{0};
+    WaitReason reason = WaitReason::kContended;  // of the round before
     Token token;
     Nonce nonce;
     ContentCrc crc = 0;
@@ -240,6 +270,13 @@ class LockCore {
   void LearnRoundTrip(const Slot& slot, Now now);
   void AskAgain(std::uint32_t index, Now now);
   void WaitForRound(std::uint32_t index, WaitReason reason, Now now);
+  void GiveUp(std::uint32_t index, WaitReason reason);
+  [[nodiscard]] Nanos DrawDelay(Slot& slot);
+
+  void Watch(std::uint32_t index);
+  void Unwatch(std::uint32_t index);
+  [[nodiscard]] bool ToldByQuorum(const Slot& slot) const;
+  [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
   void FreeNodes(std::uint32_t index, OpKind kind);
 
   void BeginExtension(std::uint32_t index, Now now);
@@ -275,6 +312,8 @@ class LockCore {
   std::vector<std::uint32_t> quorum_waiters_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   std::vector<LockEvent> events_;
+  std::unordered_map<std::string, std::vector<std::uint32_t>> watchers_;  // by name: waiting slots
+  std::vector<WatchChange> watch_changes_;
   std::size_t held_ = 0;
   Nanos round_trip_{Millis(1)};
   bool clock_refused_ = false;

@@ -76,7 +76,7 @@ void LockCore::EndExtension(std::uint32_t index, Now now) {
     return;
   }
   if (slot.ballot.Result() == Tally::kWon) {
-    slot.valid_until = slot.extension_sent + slot.ttl - LockOptions::Drift(slot.ttl);
+    slot.valid_until = slot.extension_sent + slot.ttl - options_.Drift(slot.ttl);
     slot.wiped_seen = false;
     if (observer_ != nullptr) observer_->OnExtension(ExtensionResult::kExtended);
     ScheduleHeld(index, slot.extension_sent);

@@ -69,6 +69,7 @@ std::uint32_t LockCore::NewSlot() {
 }
 
 void LockCore::End(std::uint32_t index) {
+  Unwatch(index);
   slots_[index].state = State::kEnded;
   slots_[index].due = Instant::max();
   FreeIfQuiet(index);

@@ -2,6 +2,8 @@
 #include "locking/core/lock_core.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "locking/check.h"
@@ -9,18 +11,12 @@
 namespace fencepost::locking {
 namespace {
 
-constexpr Millis kMaxBackoff{1000};
+constexpr Millis kMostBetweenRepeats{1000};  // of an even split
 constexpr Nanos kLeastRoundTrip{100'000};
 constexpr Nanos kMostRoundTrip{Millis(100)};
 constexpr int kBackoffRoundTrips = 10;
-constexpr int kMaxBackoffDoublings = 16;
-
-Nanos JitteredBackoff(std::uint64_t random, Nanos round_trip, int doublings) {
-  Nanos most = round_trip * kBackoffRoundTrips;
-  for (int i = 0; i < doublings && most < kMaxBackoff; ++i) most *= 2;
-  most = std::min<Nanos>(most, kMaxBackoff);
-  return Nanos(static_cast<std::int64_t>(random % static_cast<std::uint64_t>(most.count() + 1)));
-}
+constexpr int kMaxDoublings = 16;
+constexpr std::uint16_t kMaxBackoff = UINT16_MAX;
 
 WaitReason ReasonOf(RoundResult result) {
   switch (result) {
@@ -49,9 +45,13 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
     return;
   }
   slot.state = State::kWaiting;
+  if (!slot.waits_for_quorum) {
+    ++slot.rounds;
+    WaitForRound(index, WaitReason::kUnavailable, now);
+    return;
+  }
   if (now.boot >= slot.give_up_at) {
-    Emit(index, LockEvent::Kind::kGaveUp).reason = WaitReason::kUnavailable;
-    End(index);
+    GiveUp(index, WaitReason::kUnavailable);
     return;
   }
   slot.awaiting_quorum = true;
@@ -68,8 +68,11 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
     return;
   }
   slot.state = State::kAsking;
-  slot.asking_again = false;
+  slot.asking_again = slot.last_wait = false;
   slot.due = Instant::max();
+  slot.told_free = 0;
+  slot.repeats = 0;
+  ++slot.rounds;
   slot.started = now.boot;
   slot.token = IssueToken(now);
   slot.nonce = DrawNonce();
@@ -126,8 +129,8 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
 void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
   Slot& slot = slots_[index];
   if (verdict == Verdict::kWon) {
-    slot.valid_until = slot.started + slot.ttl - LockOptions::Drift(slot.ttl);
-    if (slot.valid_until - now.boot >= options_.min_validity) {
+    slot.valid_until = slot.started + slot.ttl - options_.Drift(slot.ttl);
+    if (slot.valid_until - now.boot >= slot.min_validity) {
       OnWon(index, now);
     } else {
       OnRoundLost(index, RoundResult::kTimeout, now);
@@ -145,13 +148,16 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     End(index);
     return;
   }
-  const Instant validity_end = slot.started + slot.ttl - LockOptions::Drift(slot.ttl);
-  if (slot.ask.WorthAskingAgain() && validity_end - now.boot > options_.min_validity) {
+  const Instant validity_end = slot.started + slot.ttl - options_.Drift(slot.ttl);
+  // The caller's wait ends this too, but a single round is given the time of a slow call.
+  const bool in_time = now.boot < std::max(slot.give_up_at, slot.started + options_.node_timeout) &&
+                       validity_end - now.boot > slot.min_validity;
+  if (slot.ask.WorthAskingAgain() && in_time) {
     slot.asking_again = true;
-    const int doublings = std::min<int>(slot.backoff++, kMaxBackoffDoublings);
+    const int doublings = std::min<int>(slot.backoff + slot.repeats++, kMaxDoublings);
     Nanos wait = round_trip_;
-    for (int i = 0; i < doublings && wait < kMaxBackoff; ++i) wait *= 2;
-    Schedule(index, now.boot + std::min<Nanos>(wait, kMaxBackoff));
+    for (int i = 0; i < doublings && wait < kMostBetweenRepeats; ++i) wait *= 2;
+    Schedule(index, now.boot + std::min<Nanos>(wait, kMostBetweenRepeats));
     return;
   }
   OnRoundLost(index, slot.ask.Result(verdict), now);
@@ -188,6 +194,7 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
   LearnRoundTrip(slot, now);
   slot.state = State::kHeld;
+  Unwatch(index);
   slot.leased_at = now.boot;
   slot.phase = Phase::kWaiting;
   slot.extending = slot.wiped_seen = false;
@@ -245,21 +252,52 @@ void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
       "of this host or of the nodes; nothing is locked until then");
 }
 
+Nanos LockCore::DrawDelay(Slot& slot) {
+  const DelayPolicy& delay = slot.delay;
+  const Nanos first = delay.first > Millis(0) ? delay.first : round_trip_ * kBackoffRoundTrips;
+  const auto most = static_cast<double>(Nanos(delay.most).count());
+  const double grown =
+      static_cast<double>(first.count()) * std::pow(delay.multiplier, slot.backoff);
+  if (slot.backoff < kMaxBackoff) ++slot.backoff;
+  const auto longest = static_cast<std::uint64_t>(std::min(grown, most));
+  const std::uint64_t drawn = delay.jitter ? random_() % (longest + 1) : longest;
+  return Nanos(static_cast<std::int64_t>(drawn));
+}
+
 void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
-  const int doublings = std::min<int>(slot.backoff, kMaxBackoffDoublings);
-  if (slot.backoff < kMaxBackoffDoublings) ++slot.backoff;
-  // After the first stale round the clock was lifted over the floor: no reason to wait.
-  const bool at_once = reason == WaitReason::kStale && doublings == 0;
-  const Nanos wait = at_once ? Nanos(0) : JitteredBackoff(random_(), round_trip_, doublings);
-  if (!at_once && now.boot + wait >= slot.give_up_at) {
-    Emit(index, LockEvent::Kind::kGaveUp).reason = reason;
-    End(index);
+  slot.reason = reason;
+  // After the first stale round the clock was lifted over the floor: no reason to wait, and the
+  // same try goes on.
+  const bool at_once = reason == WaitReason::kStale && slot.backoff == 0;
+  Nanos wait = DrawDelay(slot);
+  if (at_once) {
+    wait = Nanos(0);
+    --slot.rounds;
+  } else if (slot.tries > 0 && slot.rounds >= slot.tries) {
+    GiveUp(index, reason);
     return;
+  }
+  const bool wakes = options_.wake_up && reason == WaitReason::kContended;
+  if (wakes && ToldByQuorum(slot)) wait = std::min(wait, DrawWakeDelay(slot));
+  if (!at_once && wait >= slot.give_up_at - now.boot) {
+    // What is left of the wait is too short for another round, unless the name becomes free in it.
+    if (!wakes || now.boot >= slot.give_up_at) {
+      GiveUp(index, reason);
+      return;
+    }
+    slot.last_wait = true;
+    wait = slot.give_up_at - now.boot;
   }
   slot.state = State::kWaiting;
   Emit(index, LockEvent::Kind::kRoundFailed).reason = reason;
+  if (wakes) Watch(index);
   Schedule(index, now.boot + wait);
+}
+
+void LockCore::GiveUp(std::uint32_t index, WaitReason reason) {
+  Emit(index, LockEvent::Kind::kGaveUp).reason = reason;
+  End(index);
 }
 
 // Frees our HELD wherever it stands or may stand. Where an acquire or a fill of ours is still on

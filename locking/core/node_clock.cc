@@ -18,7 +18,7 @@ bool NodeClock::Observe(const CallInfo& call) {
   }
   const Nanos age = call.received_at - based_at_;
   const Millis span = std::max(rebase_, std::chrono::ceil<Millis>(age));
-  const Nanos drift = LockOptions::Drift(span);
+  const Nanos drift = LockOptions().Drift(span);
   if (seen.low - known_->high > drift || known_->low - seen.high > drift) {
     known_ = seen;
     based_at_ = call.received_at;

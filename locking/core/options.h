@@ -5,6 +5,17 @@
 
 namespace fencepost::locking {
 
+// The wait between two rounds for one name: uniform in [0, d] with jitter, exactly d without; d
+// begins at `first` and grows by `multiplier` a round up to `most`. A plain interval of 50 ms is
+// {.first = 50 ms, .most = 50 ms, .jitter = false}; without jitter, contenders may meet again and
+// again.
+struct DelayPolicy {
+  Millis first{0};  // 0: ten round trips as measured
+  Millis most{1000};
+  double multiplier = 2.0;  // at least 1
+  bool jitter = true;
+};
+
 struct LockOptions {
   Millis ttl{10'000};          // at most the store's max_ttl; the watchdog extends at a third of it
   Millis min_validity{2'000};  // a lease with less left is given back
@@ -13,8 +24,17 @@ struct LockOptions {
   Millis remember_done{300'000};
   Millis max_ttl{30'000};  // only for a store that is created; afterwards the store's own counts
 
-  // Clock drift allowed for within one ttl: 1% + 2 ms (Redlock).
-  [[nodiscard]] static constexpr Nanos Drift(Millis ttl) { return Nanos(ttl) / 100 + Millis(2); }
+  // Waiters are told by pub/sub when a lock is given back (channel = the key), on top of polling,
+  // which alone is needed for progress. The ACL user needs `&fencepost:* +publish +subscribe`; a
+  // node that refuses is polled.
+  bool wake_up = false;
+  double drift_factor = 0.01;  // how much a node's clock may run faster than ours, within one ttl
+
+  // Clock drift allowed for within one ttl: drift_factor + 2 ms (Redlock).
+  [[nodiscard]] Nanos Drift(Millis span) const {
+    return Nanos(static_cast<Nanos::rep>(static_cast<double>(Nanos(span).count()) * drift_factor)) +
+           Millis(2);
+  }
 };
 
 }  // namespace fencepost::locking

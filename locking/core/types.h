@@ -68,7 +68,7 @@ class Token {
 
 // 128 random bits, drawn anew for each attempt: who holds. The token says in which order.
 struct Nonce {
-  static constexpr int kHexDigits = 32;
+  static constexpr int kBytes = 16;
   std::array<std::uint64_t, 2> bits{};
   constexpr auto operator<=>(const Nonce&) const = default;
 };

@@ -51,20 +51,19 @@ Unit MakeHeld(const Op& op, Token floor, WallTime now, Millis max_skew) {
   return unit;
 }
 
-Unit MakeFree(Token floor, Millis ttl, WallTime now, Millis max_skew) {
+Unit MakeFree(Token floor, WallTime expires) {
   Unit unit;
   unit.state = State::kFree;
   unit.floor = floor;
-  unit.deadline = now + ttl;
-  unit.expires = unit.deadline + 2 * max_skew;
+  unit.expires = expires;
   return unit;
 }
 
 // Only the holder's own lock; what is DONE or another's stays.
-void Free(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& reply) {
+void Free(const Op& op, WallTime now, Unit& unit, Reply& reply) {
   if (HeldBy(unit, op)) {
     reply.code = HeldNow(unit, now) ? ReplyCode::kFreed : ReplyCode::kExpired;
-    unit = MakeFree(unit.floor, op.ttl, now, max_skew);
+    unit = MakeFree(unit.floor, unit.expires);
   } else if (unit.state == State::kHeld || unit.state == State::kDone) {
     SayStolen(unit, reply);
   } else {
@@ -123,7 +122,7 @@ void MarkDone(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& re
 void Forget(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& reply) {
   if (unit.state == State::kDone) {
     reply.code = ReplyCode::kFreed;
-    unit = MakeFree(unit.token, op.ttl, now, max_skew);
+    unit = MakeFree(unit.token, now + op.ttl + 2 * max_skew);
   } else if (HeldNow(unit, now)) {
     SayContended(unit, now, reply);
   } else {
@@ -158,8 +157,12 @@ std::int64_t Number(std::string_view text) {
   return value;
 }
 
-std::string Hex(const Nonce& nonce) {
-  return fmt::format("{:016x}{:016x}", nonce.bits[0], nonce.bits[1]);
+std::string Bytes(const Nonce& nonce) {
+  std::string bytes;
+  for (const std::uint64_t half : nonce.bits) {
+    for (int at = 7; at >= 0; --at) bytes.push_back(static_cast<char>(half >> (8 * at)));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -203,7 +206,7 @@ void NodeModel::ApplyOne(const Op& op, const Call& call, Unit& unit, Reply& repl
       return Fill(op, call.now, call.max_skew, unit, reply);
     case OpKind::kAbort:
     case OpKind::kRelease:
-      return Free(op, call.now, call.max_skew, unit, reply);
+      return Free(op, call.now, unit, reply);
     case OpKind::kDone:
       return MarkDone(op, call.now, call.max_skew, unit, reply);
     case OpKind::kForget:
@@ -303,17 +306,19 @@ void NodeModel::Purge(WallTime node_now) {
 }
 
 std::string NodeModel::Encode(const Unit& unit) {
-  const auto deadline = unit.deadline.time_since_epoch().count();
   switch (unit.state) {
     case State::kAbsent:
       return {};
-    case State::kHeld:
-      return fmt::format("H{:019}{}{:013}{:019}", unit.token.value(), Hex(unit.nonce), deadline,
-                         unit.floor.value());
+    case State::kHeld: {
+      const std::string floor =
+          unit.floor == unit.token ? "" : fmt::format("{:016x}", unit.floor.value());
+      return fmt::format("H{:011x}{:016x}{}{}", unit.deadline.time_since_epoch().count(),
+                         unit.token.value(), Bytes(unit.nonce), floor);
+    }
     case State::kFree:
-      return fmt::format("F{:019}{:013}", unit.floor.value(), deadline);
+      return fmt::format("F{:016x}", unit.floor.value());
     case State::kDone:
-      return fmt::format("D{:019}{:08x}", unit.token.value(), unit.crc);
+      return fmt::format("D{:016x}{:08x}", unit.token.value(), unit.crc);
   }
   return {};
 }

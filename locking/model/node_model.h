@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "locking/core/heal.h"
 #include "locking/core/ops.h"
 #include "locking/core/options.h"
 #include "locking/core/store.h"
@@ -30,7 +31,7 @@ class NodeModel {
     State state = State::kAbsent;
     Token token;         // held, done
     Nonce nonce;         // held
-    WallTime deadline;   // held, free
+    WallTime deadline;   // held
     Token floor;         // held, free
     ContentCrc crc = 0;  // done
     WallTime expires;    // the node forgets the name after this
@@ -52,6 +53,12 @@ class NodeModel {
 
   // Compare-and-set of the sentinel. Returns what stands there afterwards.
   std::optional<std::string> ApplySentinelWrite(const SentinelWrite& write, WallTime node_now);
+
+  // The scripts `look` and `heal` (locking/core/heal.h). Nothing: NOSENTINEL.
+  [[nodiscard]] std::optional<NodeSight> Sight(std::span<const std::string> names,
+                                               WallTime node_now) const;
+  std::optional<std::vector<bool>> Heal(const std::string& sentinel,
+                                        std::span<const HealWrite> writes, WallTime node_now);
 
   // FLUSHALL: forgets everything, the sentinel too.
   void Wipe();

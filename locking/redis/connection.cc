@@ -34,6 +34,7 @@ Connection::Connection(asio::io_context& io, ConnectionOptions options, NodeClie
       client_(client),
       jitter_(static_cast<std::minstd_rand::result_type>(options_.seed)),
       alive_(std::make_shared<char>()),
+      names_(io, options_.look_up),
       timer_(io),
       deadline_(kNever),
       armed_for_(kNever) {}
@@ -56,8 +57,8 @@ void Connection::Connect() {
   }
   reader_.reset(redisReaderCreate());
   reader_->maxbuf = 0;  // its buffer stays, however big a batch's answer was
-  transport_ =
-      std::make_shared<Transport>(io_, options_.tls, static_cast<Transport::Listener&>(*this));
+  transport_ = std::make_shared<Transport>(io_, options_.tls,
+                                           static_cast<Transport::Listener&>(*this), &names_);
   transport_->Connect(options_.address);
 }
 
@@ -324,7 +325,11 @@ void Connection::OnTimer() {
   } else if (stage_ == Stage::kDown) {
     Connect();
   } else if (!up_) {
-    Fail({CommandError::kTimeout, "no connection and login within the timeout", ""});
+    const std::string_view at = transport_ == nullptr ? "" : transport_->Doing();
+    Fail({CommandError::kTimeout,
+          fmt::format("no connection and login within the timeout{}{}",
+                      at.empty() ? "" : ", at: ", at),
+          ""});
   } else if (!stalled_) {
     Stall();
   } else {

@@ -25,6 +25,7 @@
 #include "locking/redis/address.h"
 #include "locking/redis/batch.h"
 #include "locking/redis/handshake.h"
+#include "locking/redis/name_lookup.h"
 #include "locking/redis/node_client.h"
 #include "locking/redis/node_error.h"
 #include "locking/redis/transport.h"
@@ -39,8 +40,9 @@ struct ConnectionOptions {
   std::string username;
   std::string password;
   std::shared_ptr<asio::ssl::context> tls;  // null: none
-  std::string
-      problem;  // why it is no use to connect (a bad address or CA); empty when there is none
+  // Why it is no use to connect (a bad address or TLS file); empty when there is none.
+  std::string problem;
+  LookUp look_up;  // of names; empty: the system's
   LockOptions lock;
   std::uint64_t seed = 0;  // of the jitter
 };
@@ -71,7 +73,7 @@ class Connection final : private Transport::Listener {
   struct Failure {
     CommandError reason = CommandError::kConnection;
     std::string what;
-    std::string_view hint;
+    std::string hint;
   };
   struct ReaderFree {
     void operator()(redisReader* reader) const;
@@ -114,6 +116,7 @@ class Connection final : private Transport::Listener {
   std::shared_ptr<char> alive_;  // handlers look whether it still is
 
   Stage stage_ = Stage::kDown;
+  NameLookup names_;
   std::shared_ptr<Transport> transport_;
   std::unique_ptr<redisReader, ReaderFree> reader_;
   Now now_{};                // read when bytes or a timer came

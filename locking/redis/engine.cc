@@ -2,11 +2,9 @@
 
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
-#include <asio/ssl/context.hpp>
 #include <asio/steady_timer.hpp>
 
 #include <algorithm>
-#include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -14,37 +12,21 @@
 #include <fmt/format.h>
 
 #include "locking/check.h"
+#include "locking/redis/access.h"
 #include "locking/redis/connection.h"
+#include "locking/redis/subscriber.h"
 
 namespace fencepost::locking {
-namespace {
-
-struct Tls {
-  std::shared_ptr<asio::ssl::context> context;
-  std::string problem;
-};
-
-Tls LoadTls(const std::string& ca) {
-  if (ca.empty()) return {};
-  auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
-  std::error_code error;
-  context->load_verify_file(ca, error);
-  if (error) {
-    return {nullptr, fmt::format("the CA file {} cannot be used: {}; check lock.redis.tls.ca", ca,
-                                 error.message())};
-  }
-  context->set_verify_mode(asio::ssl::verify_peer, error);
-  return {std::move(context), ""};
-}
-
-}  // namespace
 
 struct RedisEngine::Impl {
   // One node's connection, tied to the core.
-  class Node : public NodeClient {
+  class Node : public NodeClient, public SubscriberClient {
    public:
-    Node(Impl& engine, NodeIndex index, ConnectionOptions options)
-        : engine_(engine), index_(index), connection(engine.io, std::move(options), *this) {}
+    Node(Impl& engine, NodeIndex index, const ConnectionOptions& options)
+        : engine_(engine),
+          index_(index),
+          subscriber(engine.io, options, *this),
+          connection(engine.io, options, *this) {}
 
     bool Open() override { return engine_.core.store().Open(index_); }
     std::size_t TakeBatch(std::vector<Op>& out) override {
@@ -93,13 +75,18 @@ struct RedisEngine::Impl {
       if (engine_.observer != nullptr) engine_.observer->OnNote(severity, event, text);
     }
     void OnIdle() override { engine_.Kick(); }
+    void OnFreed(std::string_view name) override {
+      engine_.core.OnFreed(index_, name, ReadClocks());
+      engine_.HandedIn();
+    }
 
    private:
     Impl& engine_;
     const NodeIndex index_;
 
    public:
-    Connection connection;  // last: its handlers use the members above
+    Subscriber subscriber;
+    Connection connection;  // these two last: their handlers use the members above
   };
 
   Impl(asio::io_context& context, LockCore& lock_core, const RedisOptions& redis,
@@ -129,25 +116,9 @@ RedisEngine::Impl::Impl(asio::io_context& context, LockCore& lock_core, const Re
     : io(context), core(lock_core), observer(watcher), on_step(std::move(step)), timer(context) {
   FENCEPOST_CHECK(!redis.nodes.empty() && redis.nodes.size() <= kMaxNodes,
                   fmt::format("{} nodes", redis.nodes.size()));
-  const Tls tls = LoadTls(redis.tls_ca);
-  std::random_device seeds;
-  for (const std::string& text : redis.nodes) {
-    ConnectionOptions connection;
-    connection.username = redis.username;
-    connection.password = redis.password;
-    connection.tls = tls.context;
-    connection.problem = tls.problem;
-    connection.lock = options;
-    connection.seed = seeds();
-    const auto address = ParseNodeAddress(text);
-    if (address) {
-      connection.address = *address;
-    } else {
-      connection.address.text = text;
-      connection.problem = fmt::format("{}; {}", address.error().what, address.error().hint);
-    }
+  for (ConnectionOptions& connection : MakeConnections(redis, options)) {
     nodes.push_back(
-        std::make_unique<Node>(*this, static_cast<NodeIndex>(nodes.size()), std::move(connection)));
+        std::make_unique<Node>(*this, static_cast<NodeIndex>(nodes.size()), connection));
   }
 }
 
@@ -180,6 +151,11 @@ void RedisEngine::Impl::Pass() {
   if (std::exchange(handed_in, false) || !core.events().empty()) on_step();
   kicked = false;
   if (!core.events().empty()) Kick();  // made by what on_step did, at once
+  for (const WatchChange& change : std::exchange(core.watch_changes(), {})) {
+    for (const auto& node : nodes) {
+      change.on ? node->subscriber.Watch(change.name) : node->subscriber.Unwatch(change.name);
+    }
+  }
   for (const auto& node : nodes) node->connection.Pump();
   ArmTimer(core.NextTime());
 }

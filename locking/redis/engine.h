@@ -8,6 +8,9 @@
 // answer after node_timeout: its ops are answered kTimeout and the node is stalled; the connection
 // is kept, so that later commands cannot overtake it, until ten timeouts have passed; then it is
 // closed. Reconnects with exponential backoff and jitter, 50 ms to 2 s.
+//
+// What the core wants to watch (LockOptions::wake_up) is listened to on a second connection a node,
+// made with the first such name (subscriber.h).
 #pragma once
 
 #include <functional>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "locking/core/observer.h"
@@ -14,7 +15,7 @@ enum class NodeErrorKind : std::uint8_t { kNoSentinel, kNoScript, kReplica, kOth
 struct NodeError {
   NodeErrorKind kind = NodeErrorKind::kOther;
   CommandError reason = CommandError::kOther;
-  std::string_view hint;  // what to do; may be empty
+  std::string hint;  // what to do; may be empty
 };
 
 // `text` as the node worded it, without the leading '-'.

@@ -2,20 +2,27 @@
 
 #include <asio/ip/address.hpp>
 #include <asio/local/stream_protocol.hpp>
-#include <asio/ssl/host_name_verification.hpp>
+#include <asio/ssl/error.hpp>
 #include <asio/write.hpp>
 
+#include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "locking/redis/tls.h"
 
 namespace fencepost::locking {
 
 Transport::Transport(asio::io_context& io, std::shared_ptr<asio::ssl::context> tls,
-                     Listener& listener)
-    : socket_(io), resolver_(io), tls_context_(std::move(tls)), listener_(&listener) {}
+                     Listener& listener, NameLookup* names)
+    : socket_(io),
+      own_names_(names == nullptr ? std::make_unique<NameLookup>(io) : nullptr),
+      names_(names == nullptr ? own_names_.get() : names),
+      tls_context_(std::move(tls)),
+      listener_(&listener) {}
 
 void Transport::Connect(const NodeAddress& address) {
-  host_ = address.host;
+  server_name_ = address.server_name.empty() ? address.host : address.server_name;
   if (!address.path.empty()) {
     is_tcp_ = false;
     endpoints_.emplace_back(asio::local::stream_protocol::endpoint(address.path));
@@ -25,7 +32,7 @@ void Transport::Connect(const NodeAddress& address) {
   std::error_code not_an_ip;
   const auto ip = asio::ip::make_address(address.host, not_an_ip);
   if (not_an_ip) {
-    Resolve(address);
+    LookUpName(address);
     return;
   }
   const auto port = static_cast<std::uint16_t>(std::stoi(address.port));
@@ -33,38 +40,47 @@ void Transport::Connect(const NodeAddress& address) {
   TryNext();
 }
 
-void Transport::Resolve(const NodeAddress& address) {
-  const auto resolved = [self = shared_from_this()](
-                            std::error_code error,
-                            const asio::ip::tcp::resolver::results_type& found) {
-    if (self->listener_ == nullptr) return;
-    if (error) {
-      self->Break("the name cannot be resolved: " + error.message());
+void Transport::LookUpName(const NodeAddress& address) {
+  is_name_ = true;
+  doing_ = "looking the name up";
+  // Weakly: a lookup of its own must not keep the transport for as long as it takes.
+  const auto found = [weak = weak_from_this()](LookedUp looked_up) {
+    const auto self = weak.lock();
+    if (self == nullptr || self->listener_ == nullptr) return;
+    if (!looked_up) {
+      self->Break("the name cannot be resolved: " + looked_up.error());
       return;
     }
-    for (const auto& entry : found) self->endpoints_.emplace_back(entry.endpoint());
+    self->endpoints_.assign(looked_up->begin(), looked_up->end());
     self->TryNext();
   };
-  resolver_.async_resolve(address.host, address.port, resolved);
+  names_->Begin(address.host, address.port, found);
 }
 
 void Transport::TryNext() {
   if (next_endpoint_ == endpoints_.size()) {
-    Break(last_failure_.empty() ? "the name has no address" : last_failure_);
+    Break(last_failure_);
     return;
   }
+  doing_ = "connecting";
   std::error_code ignored;
   socket_.close(ignored);
-  socket_.async_connect(endpoints_[next_endpoint_++],
-                        [self = shared_from_this()](std::error_code error) {
-                          if (self->listener_ == nullptr) return;
-                          if (error) {
-                            self->last_failure_ = error.message();
-                            self->TryNext();
-                            return;
-                          }
-                          self->Connected();
-                        });
+  const Endpoint& endpoint = endpoints_[next_endpoint_++];
+  if (is_name_) {
+    asio::ip::tcp::endpoint tcp;
+    std::memcpy(tcp.data(), endpoint.data(), endpoint.size());
+    tcp.resize(endpoint.size());
+    names_->Trying(tcp);
+  }
+  socket_.async_connect(endpoint, [self = shared_from_this()](std::error_code error) {
+    if (self->listener_ == nullptr) return;
+    if (error) {
+      self->last_failure_ = error.message();
+      self->TryNext();
+      return;
+    }
+    self->Connected();
+  });
 }
 
 void Transport::Connected() {
@@ -75,18 +91,23 @@ void Transport::Connected() {
   }
   if (tls_context_ == nullptr || !is_tcp_) {
     Open();
+  } else {
+    Handshake();
+  }
+}
+
+void Transport::Handshake() {
+  doing_ = "TLS handshake";
+  tls_ = std::make_unique<asio::ssl::stream<Socket&>>(socket_, *tls_context_);
+  if (!ExpectName(tls_->native_handle(), server_name_)) {
+    Break("TLS: " + server_name_ + " is no name that a certificate can be for");
     return;
   }
-  tls_ = std::make_unique<asio::ssl::stream<Socket&>>(socket_, *tls_context_);
-  tls_->set_verify_callback(asio::ssl::host_name_verification(host_), ignored);
-  std::error_code not_an_ip;
-  asio::ip::make_address(host_, not_an_ip);
-  if (not_an_ip) SSL_set_tlsext_host_name(tls_->native_handle(), host_.c_str());
   tls_->async_handshake(asio::ssl::stream_base::client,
                         [self = shared_from_this()](std::error_code error) {
                           if (self->listener_ == nullptr) return;
                           if (error) {
-                            self->Break("TLS: " + error.message());
+                            self->BreakBy(error);
                             return;
                           }
                           self->Open();
@@ -95,6 +116,7 @@ void Transport::Connected() {
 
 void Transport::Open() {
   open_ = true;
+  doing_ = {};
   Read();
   listener_->OnOpen();
 }
@@ -113,9 +135,10 @@ void Transport::Read() {
   ReadSome([self = shared_from_this()](std::error_code error, std::size_t size) {
     if (self->listener_ == nullptr) return;
     if (error) {
-      self->Break(error == asio::error::eof ? "the node closed the connection" : error.message());
+      self->BreakBy(error);
       return;
     }
+    if (!std::exchange(self->heard_, true)) self->names_->Worked();
     self->listener_->OnBytes(std::string_view(self->in_.data(), size));
     if (self->listener_ != nullptr) self->Read();
   });
@@ -129,8 +152,11 @@ void Transport::Flush() {
   const auto written = [self = shared_from_this()](std::error_code error, std::size_t) {
     self->writing_ = false;
     if (self->listener_ == nullptr) return;
+    // A node that refuses our certificate under TLS 1.3 says so after the handshake, and closes:
+    // the write fails first, the words are still to be read.
+    if (error && self->tls_ != nullptr && !self->heard_) return;
     if (error) {
-      self->Break(error.message());
+      self->BreakBy(error);
       return;
     }
     self->Flush();
@@ -142,6 +168,25 @@ void Transport::Flush() {
   }
 }
 
+void Transport::BreakBy(const std::error_code& error) {
+  std::string why = error.message();
+  const bool closed = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
+  if (closed) why = "the node closed the connection";
+  if (tls_ != nullptr) {
+    const std::string tls = WhyTlsFailed(error, tls_->native_handle(), server_name_);
+    if (!tls.empty()) {
+      why = tls;
+    } else if (!open_) {
+      why = "TLS: " + why + " during the handshake; see the node's log, and whether it speaks TLS";
+    } else if (!heard_) {
+      why = "TLS: " + why +
+            " right after the handshake, as with TLS 1.3 it does where it does not accept our "
+            "certificate; see the node's log and lock.redis.tls.certificate (--tls-cert)";
+    }
+  }
+  Break(why);
+}
+
 void Transport::Break(std::string_view why) {
   Listener* const listener = listener_;
   Close(true);
@@ -151,7 +196,8 @@ void Transport::Break(std::string_view why) {
 void Transport::Close(bool discard) {
   listener_ = nullptr;
   std::error_code ignored;
-  resolver_.cancel();
+  if (names_ != nullptr) names_->Cancel();
+  names_ = nullptr;
   if (discard && is_tcp_ && open_) {
     socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   }

@@ -16,6 +16,7 @@
 #include <asio/ssl/stream.hpp>
 
 #include "locking/redis/address.h"
+#include "locking/redis/name_lookup.h"
 
 namespace fencepost::locking {
 
@@ -31,11 +32,16 @@ class Transport : public std::enable_shared_from_this<Transport> {
     ~Listener() = default;
   };
 
-  // `tls` may be null; it does not apply to Unix sockets. The listener is told nothing after Close.
-  Transport(asio::io_context& io, std::shared_ptr<asio::ssl::context> tls, Listener& listener);
+  // `tls` may be null; it does not apply to Unix sockets. `names` serves one transport at a time
+  // and must live until Close; null: one of its own. The listener is told nothing after Close.
+  Transport(asio::io_context& io, std::shared_ptr<asio::ssl::context> tls, Listener& listener,
+            NameLookup* names = nullptr);
 
-  // Resolves, connects to the first address that answers, does the TLS handshake; then OnOpen.
+  // Looks the name up, connects to the first address that answers, does the TLS handshake; then
+  // OnOpen.
   void Connect(const NodeAddress& address);
+  // What Connect is at, for messages; empty when open.
+  [[nodiscard]] std::string_view Doing() const { return doing_; }
   // Append what is to be sent, then Flush. What is appended during a write goes out after it.
   std::string& out() { return gathering_; }
   void Flush();
@@ -46,26 +52,32 @@ class Transport : public std::enable_shared_from_this<Transport> {
   using Socket = asio::generic::stream_protocol::socket;
   using Endpoint = asio::generic::stream_protocol::endpoint;
 
-  void Resolve(const NodeAddress& address);
+  void LookUpName(const NodeAddress& address);
   void TryNext();
   void Connected();
+  void Handshake();
   void Open();
   void Read();
+  void BreakBy(const std::error_code& error);
   void Break(std::string_view why);
   template <typename Handler>
   void ReadSome(Handler&& handler);
 
   Socket socket_;
-  asio::ip::tcp::resolver resolver_;
+  std::unique_ptr<NameLookup> own_names_;
+  NameLookup* names_;  // null once closed
   std::shared_ptr<asio::ssl::context> tls_context_;
   std::unique_ptr<asio::ssl::stream<Socket&>> tls_;
   Listener* listener_;  // null once closed
-  std::string host_;
+  std::string server_name_;
   bool is_tcp_ = true;
+  bool is_name_ = false;
+  std::string_view doing_;
   std::vector<Endpoint> endpoints_;
   std::size_t next_endpoint_ = 0;
   std::string last_failure_;
   bool open_ = false;
+  bool heard_ = false;  // anything from the node, behind the handshake
   bool writing_ = false;
   std::string gathering_;
   std::string sending_;

@@ -15,7 +15,11 @@ namespace fencepost::locking {
 namespace {
 
 constexpr std::size_t kMillisDigits = 13;
-constexpr std::size_t kTokenDigits = Token::kDigits;
+constexpr std::size_t kTokenDigits = 16;
+constexpr std::size_t kSecondsDigits = 10;
+constexpr std::size_t kMicrosDigits = 6;  // at most
+constexpr std::string_view kTtlsDiffer = "-------------";
+static_assert(kTtlsDiffer.size() == kMillisDigits);
 constexpr std::size_t kCrcDigits = 8;
 constexpr Millis kLongest{999'999'999'999};
 
@@ -58,28 +62,35 @@ constexpr Answer kInspectAnswers[] = {
 // Which script serves a kind, what its ARG of a name holds (in this order), what it may answer.
 struct Format {
   std::string_view script;
+  char value;  // what the node is to store begins with it; 0: it makes the value itself
   bool token;
+  bool crc;
   bool nonce;
-  bool crc;  // after the ttl, which all have
+  bool ttl;  // where the names of a call differ in it
   std::span<const Answer> answers;
+
+  [[nodiscard]] std::size_t ArgSize(bool ttls_differ) const {
+    return (value != 0 ? 1 : 0) + (token ? kTokenDigits : 0) + (crc ? kCrcDigits : 0) +
+           (nonce ? Nonce::kBytes : 0) + (ttl && ttls_differ ? kMillisDigits : 0);
+  }
 };
 Format FormatOf(OpKind kind) {
   switch (kind) {
     case OpKind::kExtend:
-      return {"extend", false, true, false, kExtendAnswers};
+      return {"extend", 0, false, false, true, true, kExtendAnswers};
     case OpKind::kAcquire:
-      return {"acquire", true, true, false, kAcquireAnswers};
+      return {"acquire", 0, true, false, true, true, kAcquireAnswers};
     case OpKind::kFill:
-      return {"fill", true, true, false, kFillAnswers};
+      return {"fill", 0, true, false, true, true, kFillAnswers};
     case OpKind::kAbort:
     case OpKind::kRelease:
-      return {"free", false, true, false, kFreeAnswers};
+      return {"free", 'F', true, false, true, false, kFreeAnswers};
     case OpKind::kDone:
-      return {"done", true, true, true, kDoneAnswers};
+      return {"done", 'D', true, true, true, true, kDoneAnswers};
     case OpKind::kForget:
-      return {"forget", false, false, false, kForgetAnswers};
+      return {"forget", 0, false, false, false, true, kForgetAnswers};
     case OpKind::kInspect:
-      return {"inspect", false, false, false, kInspectAnswers};
+      return {"inspect", 0, false, false, false, false, kInspectAnswers};
   }
   CheckFailed("a kind of operation", __FILE__, __LINE__, fmt::format("{}", static_cast<int>(kind)));
 }
@@ -99,16 +110,22 @@ struct Scripts {
   std::vector<const Script*> pointers;
   std::array<const Script*, kOpKinds> by_kind{};
   const Script* sentinel_write = nullptr;
+  const Script* look = nullptr;
+  const Script* heal = nullptr;
 
   Scripts() {
     for (const EmbeddedScript& script : EmbeddedScripts()) {
       all.push_back({script.name, script.text, Sha1Hex(script.text)});
     }
-    for (const Script& script : all) pointers.push_back(&script);
+    for (const Script& script : all) {
+      if (script.name != "look" && script.name != "heal") pointers.push_back(&script);
+    }
     for (int kind = 0; kind < kOpKinds; ++kind) {
       by_kind[kind] = Find(FormatOf(static_cast<OpKind>(kind)).script);
     }
     sentinel_write = Find("sentinel_write");
+    look = Find("look");
+    heal = Find("heal");
   }
   [[nodiscard]] const Script* Find(std::string_view name) const {
     const auto found = std::ranges::find(all, name, &Script::name);
@@ -141,6 +158,15 @@ void AppendHex(std::uint64_t value, std::size_t digits, std::string& out) {
   std::array<char, 16> text{};
   for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
   out.append(text.data(), digits);
+}
+
+void AppendBytes(const Nonce& nonce, std::string& out) {
+  std::array<char, Nonce::kBytes> bytes{};
+  std::size_t at = 0;
+  for (const std::uint64_t half : nonce.bits) {
+    for (int shift = 56; shift >= 0; shift -= 8) bytes[at++] = static_cast<char>(half >> shift);
+  }
+  out.append(bytes.data(), bytes.size());
 }
 
 // A RESP length line: "*3\r\n" or "$40\r\n".
@@ -188,6 +214,15 @@ class Fields {
     return good_ ? value : 0;
   }
   Millis Duration() { return Millis(static_cast<std::int64_t>(Number(kMillisDigits))); }
+  // Seconds, then one to six digits of microseconds, up to what is not a digit.
+  WallTime Time() {
+    const std::uint64_t seconds = Number(kSecondsDigits);
+    std::size_t digits = 0;
+    while (digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9') ++digits;
+    if (digits == 0 || digits > kMicrosDigits) good_ = false;
+    const std::uint64_t micros = good_ ? Number(digits) : 0;
+    return WallTime(Millis(static_cast<std::int64_t>(seconds * 1000 + micros / 1000)));
+  }
 
  private:
   std::string_view Take(std::size_t size) {
@@ -205,7 +240,7 @@ bool ParseReply(std::span<const Answer> answers, Fields& fields, Reply& reply) {
   const auto answer = std::ranges::find(answers, fields.Letter(), &Answer::letter);
   if (answer == answers.end()) return false;
   reply.code = answer->code;
-  if (answer->token) reply.token = Token(fields.Number(kTokenDigits));
+  if (answer->token) reply.token = Token(fields.Number(kTokenDigits, 16));
   if (answer->crc) reply.crc = static_cast<ContentCrc>(fields.Number(kCrcDigits, 16));
   if (answer->rest) reply.rest = fields.Duration();
   return fields.good();
@@ -215,6 +250,8 @@ bool ParseReply(std::span<const Answer> answers, Fields& fields, Reply& reply) {
 
 const Script& ScriptFor(OpKind kind) { return *TheScripts().by_kind[static_cast<int>(kind)]; }
 const Script& SentinelWriteScript() { return *TheScripts().sentinel_write; }
+const Script& LookScript() { return *TheScripts().look; }
+const Script& HealScript() { return *TheScripts().heal; }
 std::span<const Script* const> AllScripts() { return TheScripts().pointers; }
 
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options,
@@ -226,20 +263,22 @@ void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options
     FENCEPOST_CHECK(op.kind == kind, "a batch holds one kind of operation");
     AppendBulk(op.name, out);
   }
-  AppendLength('$', kMillisDigits, out);
+  const Millis ttl = ops[0].ttl;
+  const bool ttls_differ =
+      format.ttl && !std::ranges::all_of(ops, [ttl](const Op& op) { return op.ttl == ttl; });
+  const bool told = kind == OpKind::kRelease && options.wake_up;
+  AppendLength('$', 2 * kMillisDigits + (told ? 1 : 0), out);
   AppendMillis(options.max_skew, out);
-  out.append("\r\n");
-  const std::size_t size = (format.token ? kTokenDigits : 0) +
-                           (format.nonce ? Nonce::kHexDigits : 0) + kMillisDigits +
-                           (format.crc ? kCrcDigits : 0);
+  ttls_differ ? void(out.append(kTtlsDiffer)) : AppendMillis(ttl, out);
+  out.append(told ? "W\r\n" : "\r\n");
+  const std::size_t size = format.ArgSize(ttls_differ);
   for (const Op& op : ops) {
     AppendLength('$', size, out);
-    if (format.token) AppendPadded(op.token.value(), kTokenDigits, out);
-    if (format.nonce) {
-      for (const std::uint64_t half : op.nonce.bits) AppendHex(half, Nonce::kHexDigits / 2, out);
-    }
-    AppendMillis(op.ttl, out);
+    if (format.value != 0) out.push_back(format.value);
+    if (format.token) AppendHex(op.token.value(), kTokenDigits, out);
     if (format.crc) AppendHex(op.crc, kCrcDigits, out);
+    if (format.nonce) AppendBytes(op.nonce, out);
+    if (format.ttl && ttls_differ) AppendMillis(op.ttl, out);
     out.append("\r\n");
   }
 }
@@ -250,7 +289,7 @@ tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op>
   const Format format = FormatOf(kind);
   Fields fields(payload);
   CallHeader header;
-  header.node_time = WallTime(fields.Duration());
+  header.node_time = fields.Time();
   const char state = fields.Letter();
   if (!fields.good() || (state != 'A' && state != 'Q')) {
     return tl::unexpected(

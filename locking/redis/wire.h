@@ -1,37 +1,47 @@
 // How a batch of operations becomes one script call and its answer becomes replies. No sockets.
 //
 // Request: EVALSHA sha (1+n) fencepost::sentinel NAME… COMMON ARG…, one fixed-width ARG string a
-// name, so that a script takes it apart by position. Answer: one bulk string: a header (13 digits
-// node TIME in ms, then 'A' active or 'Q' quarantined), then for each name a code letter and that
-// code's fixed-width fields. One string instead of an array: a reply costs no allocation a name. A
-// node without its sentinel, or with one that is still forming, answers the error NOSENTINEL.
+// name, so that a script takes it apart by position. Answer: one bulk string: a header (node TIME:
+// seconds in 10 digits, then microseconds without leading zeros; 'A' active or 'Q' quarantined),
+// then for each name a code letter and that code's fixed-width fields. One string instead of an
+// array: a reply costs no allocation a name. A node without its sentinel, or with one that is still
+// forming, answers the error NOSENTINEL.
 //
-// COMMON is max_skew M. Then by kind: a name's ARG, and its answers (letter, fields, meaning).
-//   acquire   T N ttl M
+// Fields: T token (16 hex digits), N nonce (16 bytes as they are), C crc (8 hex digits), E an
+// instant (11 hex digits, ms since the Unix epoch), M a duration (13 decimal digits, ms; outside 0
+// to 10^12 - 1 cut to it). Hex digits are lower case.
+//
+// COMMON is max_skew M, then the ttl M that all names of the call have; 13 dashes where they
+// differ, and then each ARG ends in its own, [M]. A release under LockOptions::wake_up adds 'W':
+// each name that is freed is published (channel = the key, empty message). Then by kind: a name's
+// ARG, and its answers (letter, fields, meaning).
+//   acquire   T N [M]
 //     G kGranted   T kGrantedTakeover   C T rest M kContended   S T kStale   D T C rest M kDone
 //     A kRefusedAhead   B kRefusedBehind   L kRefusedTtl
-//   fill      T N ttl M
+//   fill      T N [M]
 //     I kFilled   C T rest M kContended   D T C rest M kDone
-//   extend    N ttl M
+//   extend    N [M]
 //     E kExtended   X kExpired   O T kStolen   D T C rest M kDone
-//   abort, release   N ttl M
+//   abort, release   'F' T N; the ttl is unused
 //     F kFreed   X kExpired (an own lock past its deadline is made FREE all the same)
 //     O T kStolen (another's, or marked DONE)
-//   done      T N remember_done M C
+//   done      'D' T C N [remember_done M, in the place of ttl]
 //     M kMarked   N kMarkedLate   Y T kAlreadyDone   Z T C kConflict
-//   forget    ttl M
+//   forget    [M]
 //     F kFreed   X kExpired (neither DONE nor held)   C T rest M kContended
-//   inspect   ttl M (unused)
+//   inspect   nothing; the ttl is unused
 //     C T rest M kContended (held)   D T C rest M kDone   S T kStale (free)   X kExpired (absent)
 //   any
 //     ? kError (the key holds something that is not a lock; left untouched)
-// Durations outside 0 to 10^12 - 1 ms are cut to it.
 //
-// Values stored at a lock's key, fixed-width (M ms digits, 13; T token digits, 19; N nonce hex, 32;
-// C crc hex, 8):
-//   H T N M T   held: token, nonce, deadline, floor        F T M   free: floor, deadline
+// Values stored at a lock's key:
+//   H E T N     held: deadline, token, nonce; the floor is the token
+//   H E T N T   held, by a fill below the floor that ends it
+//   F T         free: floor
 //   D T C       done: token, crc
-// Physical expiry: held and free at deadline + 2 * max_skew; done after remember_done.
+// A held value has 44 bytes, the most that Redis keeps in one piece with its header. Physical
+// expiry: held at deadline + 2 * max_skew; free when the lock it came from would have expired, or
+// ttl + 2 * max_skew after a forget; done after remember_done.
 //
 // Pure functions; any thread.
 #pragma once
@@ -65,7 +75,10 @@ std::span<const EmbeddedScript> EmbeddedScripts();
 
 const Script& ScriptFor(OpKind kind);
 const Script& SentinelWriteScript();
-std::span<const Script* const> AllScripts();
+// For commands that look at raw values and mend a node (heal_wire.h); no client needs them.
+const Script& LookScript();
+const Script& HealScript();
+std::span<const Script* const> AllScripts();  // that every client needs
 
 // Appends to `out` the RESP command that applies `ops` (all of one kind, at most kMaxBatch).
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options, std::string& out);

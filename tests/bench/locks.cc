@@ -46,10 +46,11 @@ struct Side {
   }
 };
 
-CycleFigures RunOurs(const std::vector<std::string>& addresses, int in_flight, double seconds) {
+CycleFigures RunOurs(const std::vector<std::string>& addresses, int in_flight, double seconds,
+                     bool done) {
   cli::LockNodes nodes;
   nodes.redis.nodes = addresses;
-  const cli::LockBenchResult result = cli::BenchLocks(nodes, in_flight, seconds, true);
+  const cli::LockBenchResult result = cli::BenchLocks(nodes, in_flight, seconds, done);
   if (result.cycles_per_s == 0) throw std::runtime_error("no cycle was completed in time");
   if (result.errors > 0) {
     throw std::runtime_error(fmt::format("{} cycles ended without a lease", result.errors));
@@ -64,10 +65,10 @@ void RunLocksBench(const LocksBench& bench) {
   const auto addresses = servers.addresses();
   const auto redis = Pids(servers);
   fmt::print(stderr,
-             "locks: acquire + done over {} nodes, floor = SET NX PX + compare-and-delete; medians "
+             "locks: acquire + {} over {} nodes, floor = SET NX PX + compare-and-delete; medians "
              "of {} rounds of {} s; load {:.1f}\n{:>9} {:>10} {:>9} {:>9} {:>9} {:>12} {:>12}\n",
-             kNodes, bench.rounds, bench.seconds, LoadAverage(), "in flight", "", "cycles/s",
-             "p50 ms", "p99 ms", "client us", "redis us");
+             bench.done ? "done" : "release", kNodes, bench.rounds, bench.seconds, LoadAverage(),
+             "in flight", "", "cycles/s", "p50 ms", "p99 ms", "client us", "redis us");
   for (const int in_flight : bench.in_flight) {
     Side floor, ours;
     std::vector<double> ratios;
@@ -78,7 +79,7 @@ void RunLocksBench(const LocksBench& bench) {
       if (bench.floor_only) continue;
       ResetStore(servers);
       ours.Measure(redis, bench.seconds,
-                   [&] { return RunOurs(addresses, in_flight, bench.seconds); });
+                   [&] { return RunOurs(addresses, in_flight, bench.seconds, bench.done); });
       ratios.push_back(ours.cycles_per_s.back() / floor.cycles_per_s.back());
     }
     fmt::print(stderr, "{:>9}\n", in_flight);

@@ -9,6 +9,7 @@ struct LocksBench {
   std::vector<int> in_flight{1, 16, 256, 4096};
   int rounds = 5;
   double seconds = 1.5;  // of one side in one round
+  bool done = false;     // mark each name DONE instead of releasing it
   bool floor_only = false;
 };
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tests/bench/locks.h"
+#include "tests/bench/peers.h"
 #include "tests/bench/pipeline.h"
 
 int main(int argc, char** argv) {
@@ -14,8 +15,11 @@ int main(int argc, char** argv) {
   int rounds = 0;
   fencepost::bench::LocksBench locks;
   fencepost::bench::PipelineBench pipeline;
-  app.add_option("WHAT", what, "locks, pipeline, or floor (both, the floors alone); default: all")
-      ->check(CLI::IsMember({"locks", "pipeline", "floor"}));
+  fencepost::bench::PeersBench peers;
+  app.add_option(
+         "WHAT", what,
+         "locks, pipeline, floor (both, the floors alone), or peers; default: the first two")
+      ->check(CLI::IsMember({"locks", "pipeline", "floor", "peers"}));
   app.add_option("--rounds", rounds, "of each measurement; default 5 (locks), 3 (pipeline)")
       ->check(CLI::Range(1, 1000));
   app.add_option("--in-flight", locks.in_flight, "locks at a time: 1,16,256,4096")
@@ -30,12 +34,23 @@ int main(int argc, char** argv) {
   app.add_option("--workers", pipeline.workers, "numbers of worker processes: 1,3")
       ->delimiter(',')
       ->check(CLI::IsMember({1, 2, 3, 4, 6, 12}));
+  app.add_option("--peer", peers.programs,
+                 "of peers: a program that takes the options of bench locks")
+      ->check(CLI::ExistingFile);
+  app.add_flag("--done", locks.done, "of locks: mark each name done instead of releasing it");
   app.add_flag("!--no-fsync", pipeline.fsync, "PostgreSQL without fsync");
   app.add_flag("--to-topic", pipeline.to_topic, "Kafka to Kafka in transactions, without a floor");
   CLI11_PARSE(app, argc, argv);
   if (rounds > 0) locks.rounds = pipeline.rounds = rounds;
   locks.floor_only = pipeline.floor_only = what == "floor";
+  if (rounds > 0) peers.rounds = rounds;
+  if (app.count("--in-flight") > 0) peers.in_flight = locks.in_flight;
+  if (app.count("--seconds") > 0) peers.seconds = locks.seconds;
   try {
+    if (what == "peers") {
+      fencepost::bench::RunPeersBench(peers);
+      return 0;
+    }
     if (what != "pipeline") fencepost::bench::RunLocksBench(locks);
     if (what != "locks") fencepost::bench::RunPipelineBench(pipeline);
   } catch (const std::exception& error) {

@@ -2,7 +2,13 @@
 
 #include <hiredis/hiredis.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -30,6 +36,11 @@ std::string Text(const redisReply* reply) {
   }
 }
 
+std::string Program() {
+  const char* other = std::getenv("FENCEPOST_REDIS_SERVER");
+  return other == nullptr ? "redis-server" : other;
+}
+
 std::string Join(const std::vector<std::string>& words, const char* separator) {
   return fmt::format("{}", fmt::join(words, separator));
 }
@@ -37,9 +48,14 @@ std::string Join(const std::vector<std::string>& words, const char* separator) {
 }  // namespace
 
 RedisServer::RedisServer(RedisServerOptions options) : options_(std::move(options)) {
+  if (options_.own_clock) {
+    const std::string none(sizeof(std::int64_t), '\0');
+    options_.env["FENCEPOST_CLOCK_FILE"] = dir_.Write("clock", none);
+    options_.env["LD_PRELOAD"] = FENCEPOST_CLOCK_SHIM;
+  }
   // A port may be lost to a program that is not ours between the look and the start.
   for (int tries = 1;; ++tries) {
-    port_ = FreePort();
+    port_ = options_.port == 0 ? FreePort() : options_.port;
     try {
       Start();
       return;
@@ -49,21 +65,21 @@ RedisServer::RedisServer(RedisServerOptions options) : options_(std::move(option
   }
 }
 
-std::string RedisServer::address() const { return fmt::format("127.0.0.1:{}", port_); }
+std::string RedisServer::address() const { return fmt::format("{}:{}", options_.bind, port_); }
 std::string RedisServer::unix_address() const { return "unix:" + dir_.File("s"); }
 pid_t RedisServer::pid() const { return process_ ? process_->pid() : -1; }
 
 void RedisServer::Start() {
   if (process_) return;
   std::string conf = fmt::format(
-      "port {}\nbind 127.0.0.1\nunixsocket {}\ndir {}\nsave \"\"\nappendonly {}\n"
+      "port {}\nbind {}\nunixsocket {}\ndir {}\nsave \"\"\nappendonly {}\n"
       "maxmemory-policy {}\nprotected-mode no\ndaemonize no\n",
-      port_, dir_.File("s"), dir_.path().string(), options_.appendonly ? "yes" : "no",
-      options_.maxmemory_policy);
+      port_, options_.bind, dir_.File("s"), dir_.path().string(),
+      options_.appendonly ? "yes" : "no", options_.maxmemory_policy);
   for (const std::string& line : options_.config) conf += line + "\n";
   const std::string path = dir_.Write("redis.conf", conf);
   ProcessOptions process;
-  process.argv = {"redis-server", path};
+  process.argv = {Program(), path};
   process.env = options_.env;
   process_ = std::make_unique<Process>(std::move(process));
   bool died = false;
@@ -111,10 +127,18 @@ void RedisServer::Resume() {
   if (process_) process_->Kill(SIGCONT);
 }
 
+void RedisServer::ShiftClock(std::chrono::milliseconds shift) {
+  const std::int64_t count = std::chrono::nanoseconds(shift).count();
+  const int fd = open(dir_.File("clock").c_str(), O_WRONLY | O_CLOEXEC);
+  const bool done = fd >= 0 && pwrite(fd, &count, sizeof(count), 0) == sizeof(count);
+  if (fd >= 0) close(fd);
+  if (!done) throw std::runtime_error("ShiftClock: a server without own_clock");
+}
+
 std::string RedisServer::Command(const std::vector<std::string>& words) const {
   const timeval limit{5, 0};
   const std::unique_ptr<redisContext, decltype(&redisFree)> connection(
-      redisConnectWithTimeout("127.0.0.1", port_, limit), &redisFree);
+      redisConnectWithTimeout(options_.bind.c_str(), port_, limit), &redisFree);
   if (!connection || connection->err != 0) return "(no connection)";
   redisSetTimeout(connection.get(), limit);
   std::vector<const char*> pointers;

@@ -1,6 +1,8 @@
-// Real redis-server processes for tests.
+// Real redis-server processes for tests; $FENCEPOST_REDIS_SERVER names another program that takes
+// its configuration, such as valkey-server.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +17,9 @@ struct RedisServerOptions {
   std::string maxmemory_policy = "noeviction";
   std::vector<std::string> config{};  // more lines of redis.conf: "maxmemory 3mb", "user …"
   std::map<std::string, std::string> env{};  // LD_PRELOAD and the like
+  bool own_clock = false;                    // ShiftClock works (clock_shim.c is preloaded)
+  std::string bind = "127.0.0.1";            // Command goes there
+  int port = 0;                              // 0: a free one
 };
 
 // One primary on 127.0.0.1 and on a Unix socket, without persistence unless asked for. The
@@ -26,7 +31,7 @@ class RedisServer {
   explicit RedisServer(RedisServerOptions options = {});
 
   [[nodiscard]] int port() const { return port_; }
-  [[nodiscard]] std::string address() const;       // 127.0.0.1:PORT
+  [[nodiscard]] std::string address() const;       // 127.0.0.1:PORT, or as bound
   [[nodiscard]] std::string unix_address() const;  // unix:/path
   [[nodiscard]] pid_t pid() const;                 // -1 when stopped
 
@@ -38,6 +43,8 @@ class RedisServer {
   void Restart(Data data);
   void Pause();  // SIGSTOP: accepts connections, answers nothing
   void Resume();
+  // From now on, over restarts too, its wall clock shows this machine's plus `shift`.
+  void ShiftClock(std::chrono::milliseconds shift);
   // Any command, on a connection of its own as the default user. Integers as digits, nil as
   // "(nil)", arrays one element a line, errors as Redis words them ("ERR …", "NOAUTH …").
   std::string Command(const std::vector<std::string>& words) const;

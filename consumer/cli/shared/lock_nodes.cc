@@ -8,6 +8,7 @@
 
 #include "consumer/cli/command.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "locking/redis/access.h"
 
 namespace fencepost::cli {
 namespace {
@@ -34,15 +35,33 @@ bool ReadPassword(const LockNodeArguments& arguments, std::string& password) {
 
 }  // namespace
 
-void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments) {
-  command.add_option("--redis", arguments.redis, "the lock nodes: HOST:PORT,HOST:PORT,…");
-  command.add_option("FILE", arguments.file, "a pipeline file that names the lock nodes");
-  command.add_option("--username", arguments.username, "ACL user of the lock nodes");
+void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments) {
+  command.add_option("--redis", arguments.redis,
+                     "the lock nodes: HOST:PORT, unix:/PATH or redis[s]://[USER@]HOST[:PORT], with "
+                     "commas between");
+  command.add_option("--user,--username", arguments.username, "ACL user of the lock nodes");
   command.add_option("--password-file", arguments.password_file,
                      "file with the password (else FENCEPOST_REDIS_PASSWORD)");
+  command.add_option("--tls-ca", arguments.tls.ca,
+                     "TLS, with the nodes' certificates signed by a CA of this file");
+  command.add_option("--tls-cert", arguments.tls.certificate,
+                     "TLS, with this certificate of our own; with --tls-key");
+  command.add_option("--tls-key", arguments.tls.key, "file with the key of --tls-cert");
+  command.add_option("--tls-server-name", arguments.tls.server_name,
+                     "TLS, with this name in the nodes' certificates instead of their hosts");
+}
+
+void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments) {
+  AddLockServerOptions(command, arguments);
+  command.add_option("FILE", arguments.file, "a pipeline file that names the lock nodes");
 }
 
 std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
+  const LockNodeArguments::Tls& tls = arguments.tls;
+  if (!arguments.file.empty() && !(tls.ca + tls.certificate + tls.key + tls.server_name).empty()) {
+    PrintError("--tls-…: go with --redis; a pipeline file has lock.redis.tls");
+    return std::nullopt;
+  }
   if (arguments.redis.empty() == arguments.file.empty()) {
     PrintError("name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file");
     return std::nullopt;
@@ -59,16 +78,16 @@ std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
     PrintError(arguments.password_file + ": cannot be read, or is empty");
     return std::nullopt;
   }
-  const std::size_t count = nodes.redis.nodes.size();
-  if (count % 2 == 0 || count > locking::kMaxNodes) {
-    PrintError("--redis: " + std::to_string(count) + " nodes; a quorum lock takes 1, 3, 5 or 7");
+  nodes.redis.tls_ca = tls.ca;
+  nodes.redis.tls_certificate = tls.certificate;
+  nodes.redis.tls_key = tls.key;
+  nodes.redis.tls_server_name = tls.server_name;
+  if (const auto problem = locking::ProblemOf(nodes.redis)) {
+    PrintError("--redis: " + problem->Line());
     return std::nullopt;
   }
-  std::vector<std::string> sorted = nodes.redis.nodes;
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) {
-    PrintError("--redis: " + *twice + " is named twice");
+  if (const auto problem = locking::TlsProblemOf(nodes.redis)) {
+    PrintError(problem->Line());
     return std::nullopt;
   }
   return nodes;

@@ -18,7 +18,15 @@ struct LockNodeArguments {
   std::string file;   // or a pipeline file
   std::string username;
   std::string password_file;
+  struct Tls {
+    std::string ca;
+    std::string certificate;
+    std::string key;
+    std::string server_name;
+  } tls;
 };
+// --redis and how to log in, without a file.
+void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments);
 void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments);
 
 struct LockNodes {

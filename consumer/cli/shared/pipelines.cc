@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/handlers/runner.h"
+#include "locking/redis/access.h"
 
 namespace fencepost::cli {
 
@@ -26,6 +27,17 @@ config::LoadResult LoadFile(const std::string& file) {
   return loaded;
 }
 
+void CheckLockTls(config::LoadResult& loaded) {
+  if (!loaded.options) return;
+  const auto problem = locking::TlsProblemOf(loaded.options->lock.redis);
+  if (!problem) return;
+  config::Findings findings(loaded.file);
+  findings.Error(loaded.lock_tls_at, "tls", "lock.redis.tls: " + problem->Line());
+  for (config::Finding& finding : findings.Take()) loaded.findings.push_back(std::move(finding));
+  loaded.options.reset();
+  loaded.tests.clear();
+}
+
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
     const std::vector<std::string>& files) {
   std::vector<config::LoadResult> loaded;
@@ -38,6 +50,7 @@ std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
   };
   for (const std::string& file : files) {
     loaded.push_back(LoadFile(file));
+    CheckLockTls(loaded.back());
     print(loaded.back().findings);
   }
   print(config::CheckTogether(loaded));

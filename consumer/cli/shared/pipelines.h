@@ -14,6 +14,10 @@ namespace fencepost::cli {
 // and no options.
 config::LoadResult LoadFile(const std::string& file);
 
+// Reads the TLS files of the lock nodes: where they cannot be used there is a finding, and no
+// options.
+void CheckLockTls(config::LoadResult& loaded);
+
 // The checked pipelines, or nothing: then every finding was printed to stderr (exit 2). Warnings
 // are printed too.
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(

@@ -10,6 +10,7 @@
 
 #include "consumer/cli/shared/lock_nodes.h"
 #include "locking/core/lock_core.h"
+#include "locking/redis/address.h"
 #include "locking/redis/engine.h"
 
 namespace fencepost::cli {
@@ -34,8 +35,8 @@ class StoreView {
     return core_.store().Status(node, locking::ReadClocks());
   }
   [[nodiscard]] int size() const { return static_cast<int>(nodes_.redis.nodes.size()); }
-  [[nodiscard]] const std::string& Address(int node) const {
-    return nodes_.redis.nodes[static_cast<std::size_t>(node)];
+  [[nodiscard]] std::string Address(int node) const {
+    return locking::ShownNode(nodes_.redis.nodes[static_cast<std::size_t>(node)]);
   }
 
  private:

@@ -1,65 +1,39 @@
 #!lua flags=allow-oom
--- Marks names as complete, whatever their state: it is evidence. A mark that is there stays. KEYS:
--- the sentinel, then a name each. ARGV: max_skew (13 digits), then for each name token (19) nonce
--- (32) remember_done (13) crc (8). Formats and answers: locking/redis/wire.h.
-local call, sub, format = redis.call, string.sub, string.format
+-- Marks names as complete, whatever their state: it is evidence. A mark that is there stays. ARG: D
+-- token (16 hex digits) crc (8) nonce (16 bytes) [remember_done, in the place of ttl].
 
-local sentinel = call('GET', KEYS[1])
-if not sentinel or sub(sentinel, 1, 1) ~= 'C' then
-  return redis.error_reply('NOSENTINEL this node does not remember a complete lock store')
-end
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local quarantined = now < tonumber(sub(sentinel, 90, 102))
-
--- The lowest token of a wall time: (ms - 2024-01-01) << 20, in two halves that a double can hold.
-local function token_at(ms)
-  local since = math.max(0, ms - 1704067200000)
-  local low = since % 1000000 * 1048576
-  local high = math.floor(since / 1000000) * 1048576 + math.floor(low / 1000000)
-  return format('%013d%06d', high, low % 1000000)
-end
 -- A token from a clock far ahead must not become a floor that nobody else can pass.
-local highest = token_at(now + tonumber(ARGV[1]))
+local highest = now + skew - 1704067200000
 
--- A batch mostly has one remember_done, so its text is made once.
-local known_remember, expiry
-local function use_remember(remember)
-  if remember ~= known_remember then
-    known_remember, expiry = remember, format('%d', now + remember)
-  end
-end
-
-local function done(key, ask)
-  local value = call('GET', key)
-  local crc = sub(ask, 65, 72)
-  local answer = 'N'
-  if value then
-    local state = sub(value, 1, 1)
-    if state == 'D' then
-      if sub(value, 21, 28) == crc then
-        return 'Y' .. sub(value, 2, 20)
-      end
-      return 'Z' .. sub(value, 2, 28)
-    elseif state == 'H' then
-      if sub(value, 21, 52) == sub(ask, 20, 51) and now < tonumber(sub(value, 53, 65)) then
-        answer = 'M'
-      end
-    elseif state ~= 'F' then
-      return '?'
-    end
-  end
-  local token = sub(ask, 1, 19)
-  if token > highest then
-    token = highest
-  end
-  use_remember(sub(ask, 52, 64))
-  call('SET', key, 'D' .. token .. crc, 'PXAT', expiry)
-  return answer
-end
-
-local answers = {format('%013d', now) .. (quarantined and 'Q' or 'A')}
+local known_ttl, expiry
 for i = 2, #KEYS do
-  answers[i] = done(KEYS[i], ARGV[i])
+  local key, ask, ttl = KEYS[i], ARGV[i], common_ttl
+  local value = call('GET', key)
+  local state = value and byte(value)
+  local answer = 'N'
+  if state == 68 then -- D
+    answer = 'Y' .. sub(value, 2, 17)
+    if sub(value, 18, 25) ~= sub(ask, 18, 25) then
+      answer = 'Z' .. sub(value, 2, 25)
+    end
+  elseif state and state ~= 70 and state ~= 72 then -- F, H
+    answer = '?'
+  else
+    if state == 72 and sub(value, 29, 44) == sub(ask, 26, 41)
+      and now < tonumber(sub(value, 2, 12), 16) then
+      answer = 'M'
+    end
+    ttl = ttl or tonumber(sub(ask, 42, 54))
+    if ttl ~= known_ttl then
+      known_ttl, expiry = ttl, format('%d', now + ttl)
+    end
+    local mark = sub(ask, 1, 25)
+    local wall = tonumber(sub(ask, 2, 12), 16)
+    if wall > highest or (wall == highest and sub(ask, 13, 17) ~= '00000') then
+      mark = format('D%011x00000', math.max(0, highest)) .. sub(ask, 18, 25)
+    end
+    call('SET', key, mark, 'PXAT', expiry)
+  end
+  answers[i + 2] = answer
 end
 return table.concat(answers)

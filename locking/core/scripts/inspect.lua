@@ -1,34 +1,19 @@
 #!lua flags=no-writes
--- Looks at locks and changes nothing. KEYS: the sentinel, then a name each. ARGV: max_skew (13
--- digits), then for each name ttl (13); both are unused. Formats and answers: locking/redis/wire.h.
-local call, sub, format = redis.call, string.sub, string.format
-
-local sentinel = call('GET', KEYS[1])
-if not sentinel or sub(sentinel, 1, 1) ~= 'C' then
-  return redis.error_reply('NOSENTINEL this node does not remember a complete lock store')
-end
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local quarantined = now < tonumber(sub(sentinel, 90, 102))
-
-local function inspect(key)
-  local value = call('GET', key)
-  if not value then
-    return 'X'
-  end
-  local state = sub(value, 1, 1)
-  if state == 'D' then
-    return 'D' .. sub(value, 2, 28) .. format('%013d', math.max(0, call('PTTL', key)))
-  elseif state == 'H' then
-    return 'C' .. sub(value, 2, 20) .. format('%013d', math.max(0, sub(value, 53, 65) - now))
-  elseif state == 'F' then
-    return 'S' .. sub(value, 2, 20)
-  end
-  return '?'
-end
-
-local answers = {format('%013d', now) .. (quarantined and 'Q' or 'A')}
+-- Looks at locks and changes nothing. ARG: [ttl], unused.
 for i = 2, #KEYS do
-  answers[i] = inspect(KEYS[i])
+  local value = call('GET', KEYS[i])
+  local state = value and byte(value)
+  local answer = 'X'
+  if state == 68 then -- D
+    answer = 'D' .. sub(value, 2, 25) .. format('%013d', math.max(0, call('PTTL', KEYS[i])))
+  elseif state == 72 then -- H
+    local rest = tonumber(sub(value, 2, 12), 16) - now
+    answer = 'C' .. sub(value, 13, 28) .. format('%013d', math.max(0, rest))
+  elseif state == 70 then -- F
+    answer = 'S' .. sub(value, 2, 17)
+  elseif state then
+    answer = '?'
+  end
+  answers[i + 2] = answer
 end
 return table.concat(answers)

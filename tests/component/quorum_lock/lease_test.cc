@@ -14,7 +14,7 @@ static_assert(!std::is_copy_constructible_v<Lease> && !std::is_copy_assignable_v
 static_assert(std::is_nothrow_move_constructible_v<Lease> &&
               std::is_nothrow_move_assignable_v<Lease> && std::is_nothrow_destructible_v<Lease>);
 
-class LeaseTest : public LockFixture {
+class LeaseTest : public EveryCount {
  protected:
   Lease Take(QuorumLock& lock, const std::string& name, AcquireOptions options) {
     options.wait = 10s;
@@ -28,20 +28,22 @@ class LeaseTest : public LockFixture {
   }
 };
 
-TEST_F(LeaseTest, LastsBeyondItsTtlByTheWatchdog) {
+INSTANTIATE_TEST_SUITE_P(Over, LeaseTest, kNodeCounts, NodesName);
+
+TEST_P(LeaseTest, LastsBeyondItsTtlByTheWatchdog) {
   const auto lock = Connect();
   const auto other = Connect();
-  const Lease lease = Take(*lock, "name", {.ttl = 1500ms});
+  const Lease lease = Take(*lock, "name", {.ttl = 1200ms});
   const Instant first_end = lease.valid_until();
-  ASSERT_TRUE(WaitUntil(15s, [&] { return BootClock::now() > first_end + 1500ms; }));
+  ASSERT_TRUE(WaitUntil(15s, [&] { return BootClock::now() > first_end + 200ms; }));
   EXPECT_TRUE(lease.valid());
   EXPECT_FALSE(lease.stop_token().stop_requested());
   EXPECT_EQ(Code(other->Acquire("name")), "contended");
 }
 
-TEST_F(LeaseTest, EndsByItsOwnClockWithoutAWatchdog) {
+TEST_P(LeaseTest, EndsByItsOwnClockWithoutAWatchdog) {
   const auto lock = Connect();
-  Lease lease = Take(*lock, "name", {.ttl = 800ms, .watchdog = false});
+  Lease lease = Take(*lock, "name", {.ttl = 500ms, .watchdog = false});
   std::atomic<bool> told{false};
   const Instant end = lease.valid_until();
   Instant told_at;
@@ -59,7 +61,7 @@ TEST_F(LeaseTest, EndsByItsOwnClockWithoutAWatchdog) {
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kExpired);
 }
 
-TEST_F(LeaseTest, IsExtendedByHand) {
+TEST_P(LeaseTest, IsExtendedByHand) {
   const auto lock = Connect();
   Lease lease = Take(*lock, "name", {.ttl = 5s, .watchdog = false});
   const Instant before = lease.valid_until();
@@ -69,9 +71,9 @@ TEST_F(LeaseTest, IsExtendedByHand) {
   EXPECT_LT(lease.valid_until(), BootClock::now() + 5s);
 }
 
-TEST_F(LeaseTest, IsNotExtendedWhereNoQuorumAnswers) {
+TEST_P(LeaseTest, IsNotExtendedWhereNoQuorumAnswers) {
   auto options = Options();
-  options.lock.node_timeout = 300ms;
+  options.lock.node_timeout = 150ms;
   const auto lock = Connect(options);
   Lease lease = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
   const Instant before = lease.valid_until();
@@ -85,18 +87,19 @@ TEST_F(LeaseTest, IsNotExtendedWhereNoQuorumAnswers) {
       10s, [&] { return AllNodesSay('F', "name"); }, "the late releases"));
 }
 
-TEST_F(LeaseTest, IsLostWhenTheNodesLoseTheirMemory) {
+TEST_P(LeaseTest, IsLostWhenTheNodesLoseTheirMemory) {
   const auto lock = Connect();
-  Lease lease = Take(*lock, "name", {.ttl = 1500ms});
+  Spoil();
+  Lease lease = Take(*lock, "name", {.ttl = 900ms});
   for (std::size_t node = 0; node < nodes_.size(); ++node) nodes_[node].Command({"FLUSHALL"});
   EXPECT_TRUE(IsStopped(lease, 10s));
   EXPECT_FALSE(lease.valid());
   EXPECT_EQ(Code(lease.Done()), "lost");
 }
 
-TEST_F(LeaseTest, IsLostWhenAllNodesAreFrozenPastItsTtl) {
+TEST_P(LeaseTest, IsLostWhenAllNodesAreFrozenPastItsTtl) {
   const auto lock = Connect();
-  Lease lease = Take(*lock, "name", {.ttl = 1500ms});
+  Lease lease = Take(*lock, "name", {.ttl = 700ms});
   PauseAll();
   EXPECT_TRUE(IsStopped(lease, 10s));
   EXPECT_FALSE(lease.valid());
@@ -105,7 +108,7 @@ TEST_F(LeaseTest, IsLostWhenAllNodesAreFrozenPastItsTtl) {
   EXPECT_FALSE(lease.valid());
 }
 
-TEST_F(LeaseTest, IsLeftToOthersWhenTheyHoldTheName) {
+TEST_P(LeaseTest, IsLeftToOthersWhenTheyHoldTheName) {
   const auto lock = Connect();
   const auto other = Connect();
   Lease lease = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
@@ -118,7 +121,7 @@ TEST_F(LeaseTest, IsLeftToOthersWhenTheyHoldTheName) {
   EXPECT_TRUE(theirs.valid());
 }
 
-TEST_F(LeaseTest, IsReleasedByItsDestructorAndByMoveAssignment) {
+TEST_P(LeaseTest, IsReleasedByItsDestructorAndByMoveAssignment) {
   const auto lock = Connect();
   const auto other = Connect();
   { const Lease lease = Take(*lock, "a", {.ttl = 30s}); }
@@ -137,7 +140,7 @@ TEST_F(LeaseTest, IsReleasedByItsDestructorAndByMoveAssignment) {
   EXPECT_EQ(Code(other->Acquire("b")), "contended");
 }
 
-TEST_F(LeaseTest, IsNothingWhenEmpty) {
+TEST_P(LeaseTest, IsNothingWhenEmpty) {
   Lease lease;
   EXPECT_FALSE(lease.valid());
   EXPECT_EQ(lease.token(), Token());
@@ -148,7 +151,7 @@ TEST_F(LeaseTest, IsNothingWhenEmpty) {
   EXPECT_EQ(lease.Release(), ReleaseOutcome::kUnknown);
 }
 
-TEST_F(LeaseTest, MarksTheNameDone) {
+TEST_P(LeaseTest, MarksTheNameDone) {
   const auto lock = Connect();
   Lease lease = Take(*lock, "name", {});
   const auto done = lease.Done(0xabcd, 60s);
@@ -164,7 +167,7 @@ TEST_F(LeaseTest, MarksTheNameDone) {
   EXPECT_THAT(again.error().what, ::testing::HasSubstr("0000abcd"));
 }
 
-TEST_F(LeaseTest, CanBeTakenAndGivenBackFromCallbacks) {
+TEST_P(LeaseTest, CanBeTakenAndGivenBackFromCallbacks) {
   const auto lock = Connect();
   std::atomic<int> rounds{0};
   std::function<void()> next = [&] {

@@ -1,11 +1,15 @@
-// Three real nodes with a lock store that counts, and QuorumLocks on it.
+// Real nodes with a lock store that counts, and QuorumLocks on it. Tests of one number of nodes
+// share the servers, one after the other.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -36,20 +40,32 @@ class NodesUp : public LockObserver {
 
 class LockFixture : public ::testing::Test {
  protected:
-  LockFixture() {
+  explicit LockFixture(int nodes = 3, Millis max_ttl = LockOptions().max_ttl)
+      : servers_({nodes, max_ttl}), nodes_(Servers(servers_)) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      nodes_[node].Command({"EVAL",
+                            "for _, key in ipairs(redis.call('KEYS', 'fencepost:{*')) do "
+                            "redis.call('DEL', key) end",
+                            "0"});
+    }
+    if (StoreStands()) return;
     auto options = Options();
+    options.lock.ttl = std::min(options.lock.ttl, max_ttl);
+    options.lock.max_ttl = max_ttl;
     options.creation = StoreCreation::kBlessed;
     const auto creator = Connect(options);
     testing::RequireWithin(
-        20s,
-        [this] {
-          for (std::size_t node = 0; node < nodes_.size(); ++node) {
-            if (!nodes_[node].Command({"GET", "fencepost::sentinel"}).starts_with("C"))
-              return false;
-          }
-          return true;
-        },
-        "the lock store");
+        20s, [this] { return StoreStands(); }, "the lock store");
+  }
+  ~LockFixture() override {
+    if (spoiled_ || HasFailure()) Shared().erase(servers_);
+  }
+  // What the test did to the servers must not reach the next one.
+  void Spoil() { spoiled_ = true; }
+
+  [[nodiscard]] int node_count() const { return static_cast<int>(nodes_.size()); }
+  [[nodiscard]] std::size_t quorum() const {
+    return static_cast<std::size_t>(Quorum(node_count()));
   }
 
   QuorumLock::Options Options() {
@@ -69,7 +85,7 @@ class LockFixture : public ::testing::Test {
     const auto ready = (*lock)->WaitReady(20s);
     if (!ready) throw std::runtime_error(ready.error().Line());
     testing::RequireWithin(
-        20s, [&] { return observer.up == 0b111; }, "all nodes");
+        20s, [&] { return observer.up == (1U << options.redis.nodes.size()) - 1; }, "all nodes");
     return std::move(*lock);
   }
   std::unique_ptr<QuorumLock> Connect(const QuorumLock::Options& options) {
@@ -95,8 +111,54 @@ class LockFixture : public ::testing::Test {
     return true;
   }
 
-  RedisServers nodes_{3};
+  // Whether any node keeps any lock of this namespace as held.
+  bool AnythingHeld() {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const auto held = nodes_[node].Command(
+          {"EVAL",
+           "local held = 0; for _, key in ipairs(redis.call('KEYS', 'fencepost:{test}:*')) do "
+           "if string.sub(redis.call('GET', key), 1, 1) == 'H' then held = held + 1 end end "
+           "return held",
+           "0"});
+      if (held != "0") return true;
+    }
+    return false;
+  }
+
+  const std::pair<int, Millis> servers_;
+  RedisServers& nodes_;
   std::vector<std::unique_ptr<NodesUp>> observers_;
+
+ private:
+  using Which = std::pair<int, Millis>;  // nodes, and the store's max_ttl
+  static std::map<Which, std::unique_ptr<RedisServers>>& Shared() {
+    static std::map<Which, std::unique_ptr<RedisServers>> servers;
+    return servers;
+  }
+  static RedisServers& Servers(const Which& which) {
+    auto& servers = Shared()[which];
+    if (!servers) servers = std::make_unique<RedisServers>(which.first);
+    return *servers;
+  }
+  bool StoreStands() {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!nodes_[node].Command({"GET", "fencepost::sentinel"}).starts_with("C")) return false;
+    }
+    return true;
+  }
+
+  bool spoiled_ = false;
 };
+
+// A suite that runs over 1, 3, 5 and 7 nodes: INSTANTIATE_TEST_SUITE_P(Over, SUITE, kNodeCounts,
+// NodesName).
+class EveryCount : public LockFixture, public ::testing::WithParamInterface<int> {
+ protected:
+  EveryCount() : LockFixture(GetParam()) {}
+};
+inline const auto kNodeCounts = ::testing::Values(1, 3, 5, 7);
+inline std::string NodesName(const ::testing::TestParamInfo<int>& info) {
+  return std::to_string(info.param) + "Nodes";
+}
 
 }  // namespace fencepost::locking

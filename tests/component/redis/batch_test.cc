@@ -7,13 +7,13 @@
 #include <map>
 #include <string>
 
-#include "locking/redis/address.h"
 #include "locking/redis/node_error.h"
 
 namespace fencepost::locking {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pair;
 
 class BatchTest : public ::testing::Test {
@@ -111,24 +111,20 @@ TEST_F(BatchTest, AnswersErrorToAnAnswerThatIsNotTheScripts) {
   EXPECT_THAT(Codes(), ElementsAre(Pair(0, ReplyCode::kError), Pair(1, ReplyCode::kError)));
 }
 
-TEST(NodeAddress, IsHostAndPortOrAUnixSocket) {
-  EXPECT_EQ(ParseNodeAddress("redis-a:6379")->host, "redis-a");
-  EXPECT_EQ(ParseNodeAddress("redis-a:6379")->port, "6379");
-  EXPECT_EQ(ParseNodeAddress("[::1]:7001")->host, "::1");
-  EXPECT_EQ(ParseNodeAddress("unix:/run/redis.sock")->path, "/run/redis.sock");
-  for (const std::string bad : {"redis-a", "redis-a:", ":6379", "redis-a:0", "redis-a:65536",
-                                "redis-a:63x", "::1:7001", "unix:", "unix:redis.sock"}) {
-    EXPECT_FALSE(ParseNodeAddress(bad).has_value()) << bad;
-  }
-  EXPECT_FALSE(ParseNodeAddress("unix:/" + std::string(200, 'x')).has_value());
-}
-
 TEST(NodeError, IsToldApartByWhatItSaysFirst) {
   EXPECT_EQ(ReadNodeError("NOSENTINEL x").kind, NodeErrorKind::kNoSentinel);
   EXPECT_EQ(ReadNodeError("NOSCRIPT No matching script.").kind, NodeErrorKind::kNoScript);
   EXPECT_EQ(ReadNodeError("OOM command not allowed").reason, CommandError::kOom);
   EXPECT_EQ(ReadNodeError("READONLY You can't write").reason, CommandError::kReadonly);
   EXPECT_EQ(ReadNodeError("NOPERM this user").reason, CommandError::kAuth);
+  const auto hint = [](std::string_view text) { return ReadNodeError(text).hint; };
+  EXPECT_THAT(hint("NOPERM this user has no permissions to run the 'script|load' command"),
+              HasSubstr("give it +script|load "));
+  EXPECT_THAT(hint("ERR ACL failure in script: User x has no permissions to run the 'get' command"),
+              HasSubstr("give it +get "));
+  EXPECT_THAT(
+      hint("NOPERM this user has no permissions to access one of the keys used as arguments"),
+      HasSubstr("give it ~fencepost:* "));
   EXPECT_EQ(ReadNodeError("ERR something else").reason, CommandError::kOther);
 }
 

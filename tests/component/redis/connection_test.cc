@@ -328,7 +328,7 @@ TEST_F(LoginTest, SaysWhatAUserWithoutTheRightToRunScriptsLacks) {
   Connect();
   EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kError);
   EXPECT_EQ(client.Count(CommandError::kAuth), 1);
-  EXPECT_TRUE(client.Noted("give the ACL user"));
+  EXPECT_TRUE(client.Noted("give it +evalsha "));
 }
 
 TEST_F(LoginTest, SaysWhatAUserWithoutTheKeysLacks) {

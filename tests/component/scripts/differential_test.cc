@@ -32,6 +32,12 @@ WallTime WallNow() {
   return std::chrono::time_point_cast<Millis>(std::chrono::system_clock::now());
 }
 
+std::string Hex(std::string_view bytes) {
+  std::string hex;
+  for (const char byte : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return hex;
+}
+
 std::string Show(const Op& op) {
   return fmt::format("kind {} {} token {} nonce {:x} ttl {} crc {}", static_cast<int>(op.kind),
                      op.name, op.token.value(), op.nonce.bits[1], op.ttl.count(), op.crc);
@@ -147,8 +153,9 @@ class Differential : public ::testing::Test {
     const std::vector<Reply> expected = model_.Apply(ops[0].kind, ops, options_, now, nullptr);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (Same(result.replies[i], expected[i], took + Millis(1))) continue;
-      FAIL() << Show(ops[i]) << "\n  there: " << NodeModel::Encode(before.Look(ops[i].name, now))
-             << " at " << now.time_since_epoch().count() << "\n  node:  " << Show(result.replies[i])
+      FAIL() << Show(ops[i])
+             << "\n  there: " << Hex(NodeModel::Encode(before.Look(ops[i].name, now))) << " at "
+             << now.time_since_epoch().count() << "\n  node:  " << Show(result.replies[i])
              << "\n  model: " << Show(expected[i]);
     }
     FAIL() << "no single moment explains the answers of a batch of " << ops.size();
@@ -188,7 +195,10 @@ class Differential : public ::testing::Test {
         "EVAL",
         "local a = {} local function now() local t = redis.call('TIME') "
         "return string.format('%013d', t[1] * 1000 + math.floor(t[2] / 1000)) end a[1] = now() "
-        "for i, k in ipairs(KEYS) do a[#a + 1] = redis.call('GET', k) or '-' "
+        "local function hex(s) return (s:gsub('.', function(c) return string.format('%02x', "
+        "c:byte()) end)) end "
+        "for i, k in ipairs(KEYS) do local v = redis.call('GET', k) a[#a + 1] = v and hex(v) or "
+        "'-' "
         "a[#a + 1] = redis.call('PTTL', k) end a[#a + 1] = now() return table.concat(a, ' ')",
         std::to_string(kNames)};
     command.insert(command.end(), names_.begin(), names_.end());
@@ -217,7 +227,7 @@ class Differential : public ::testing::Test {
         continue;
       }
       const NodeModel::Unit unit = model_.Look(names_[i], last_time_);
-      ASSERT_EQ(all[i].value, NodeModel::Encode(unit)) << names_[i];
+      ASSERT_EQ(all[i].value, Hex(NodeModel::Encode(unit))) << names_[i];
       ASSERT_GE(all[i].pttl, std::max<std::int64_t>(-2, (unit.expires - last).count() - 1));
       ASSERT_LE(all[i].pttl, (unit.expires - last_time_).count());
     }

@@ -1,5 +1,8 @@
 #include "tests/support/servers.h"
 
+#include <cstdlib>
+#include <ctime>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,6 +46,23 @@ TEST(RedisServer, SpeaksOnItsUnixSocketAndEvictsNothing) {
   RedisServer redis;
   EXPECT_TRUE(std::filesystem::is_socket(redis.unix_address().substr(5)));
   EXPECT_EQ(redis.Command({"CONFIG", "GET", "maxmemory-policy"}), "maxmemory-policy\nnoeviction");
+}
+
+TEST(RedisServer, JumpsItsClockWhileItRunsAndKeepsItOverARestart) {
+  RedisServer redis({.own_clock = true});
+  const auto off = [&] {
+    const std::string seconds_now = redis.Command({"TIME"});
+    return std::stoll(seconds_now) - static_cast<long long>(std::time(nullptr));
+  };
+  EXPECT_LE(std::abs(off()), 2);
+  redis.Command({"SET", "a", "1", "EX", "30"});
+  redis.ShiftClock(seconds(60));
+  EXPECT_GE(off(), 58);
+  EXPECT_EQ(redis.Command({"GET", "a"}), "(nil)");
+  redis.Restart(RedisServer::Data::kWipe);
+  EXPECT_GE(off(), 58);
+  redis.ShiftClock(seconds(-60));
+  EXPECT_LE(off(), -58);
 }
 
 TEST(RedisServers, AreIndependent) {

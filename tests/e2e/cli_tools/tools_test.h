@@ -86,9 +86,8 @@ class ToolsTest : public PipelineTest {
                  std::size_t nodes = 5) const {
     const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::system_clock::now().time_since_epoch());
-    const std::string token = fmt::format("{:019}", kHeldToken);
-    const std::string value =
-        fmt::format("H{}{}{:013}{}", token, std::string(32, '7'), (now + rest).count(), token);
+    const std::string value = fmt::format("H{:011x}{:016x}{}", (now + rest).count(), kHeldToken,
+                                          std::string(16, '7'));  // locking/redis/wire.h
     for (std::size_t node = 0; node < nodes; ++node) {
       ASSERT_EQ(Nodes()[node].Command({"SET", Key(id), value, "PX", "600000"}), "OK");
     }

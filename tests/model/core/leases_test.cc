@@ -18,7 +18,7 @@ TEST(Watchdog, ExtendsAtAThirdOfTheTtlFromBeforeItsRound) {  // 4
   const Instant first_end = s.core.ValidUntil(lock);
   s.Answer('b', ReplyCode::kExtended);
   EXPECT_LT(first_end, s.core.ValidUntil(lock)) << "only a quorum moves it";
-  EXPECT_EQ(s.core.ValidUntil(lock), sent + s.options.ttl - LockOptions::Drift(s.options.ttl));
+  EXPECT_EQ(s.core.ValidUntil(lock), sent + s.options.ttl - s.options.Drift(s.options.ttl));
 }
 
 TEST(Watchdog, IsSilentWhereItIsNotWanted) {

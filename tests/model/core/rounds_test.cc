@@ -7,7 +7,7 @@ namespace fencepost::locking {
 namespace {
 
 Instant EndOf(const Transcript& s, Instant started) {
-  return started + s.options.ttl - LockOptions::Drift(s.options.ttl);
+  return started + s.options.ttl - s.options.Drift(s.options.ttl);
 }
 
 TEST(Acquire, IsLeasedByAQuorumOfTheConfiguredNodes) {  // 5

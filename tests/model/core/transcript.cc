@@ -59,8 +59,9 @@ std::string Text(const LockEvent& event) {
 
 }  // namespace
 
-Transcript::Transcript(int nodes, bool connected)
-    : core(
+Transcript::Transcript(int nodes, bool connected, const LockOptions& with)
+    : options(with),
+      core(
           nodes, options, StoreCreation::kQuarantined,
           [this] { return random += 0x9e3779b97f4a7c15ULL; }, nullptr),
       nodes_(nodes) {
@@ -88,6 +89,20 @@ void Transcript::Connect(char node, bool quarantined) {
 
 LockId Transcript::Acquire(const std::string& name, Millis wait, bool watchdog) {
   return core.Acquire({.name = name, .cookie = 1, .wait = wait, .watchdog = watchdog}, now);
+}
+
+LockId Transcript::AcquireAs(AcquireSpec spec) {
+  spec.cookie = 1;
+  return core.Acquire(spec, now);
+}
+
+std::string Transcript::Watched() {
+  std::string text;
+  for (const WatchChange& change : core.watch_changes()) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", change.on ? '+' : '-', change.name);
+  }
+  core.watch_changes().clear();
+  return text;
 }
 
 std::string Transcript::Send() {

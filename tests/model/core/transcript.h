@@ -19,9 +19,10 @@ namespace fencepost::locking {
 class Transcript {
  public:
   // All nodes are connected members of one store.
-  explicit Transcript(int nodes = 3, bool connected = true);
+  explicit Transcript(int nodes = 3, bool connected = true, const LockOptions& with = {});
 
   LockId Acquire(const std::string& name, Millis wait = Millis(0), bool watchdog = true);
+  LockId AcquireAs(AcquireSpec spec);
   // Takes one batch of every node that has nothing out: "a:acquire c:extend,release".
   std::string Send();
   // Answers the oldest operation that is out at the node.
@@ -36,6 +37,8 @@ class Transcript {
 
   void Connect(char node, bool quarantined = false);
   void Pass(Nanos time) { now.boot += time, now.wall += std::chrono::floor<Millis>(time); }
+  // What the core began and ceased to watch since the last call: "+x -y".
+  std::string Watched();
   // Time goes on to what the core waits for next.
   void PassToNext();
 

@@ -26,6 +26,27 @@ void Answer(World& world, const Shared& exchange, std::size_t call) {
                 [exchange, call] { exchange->link->OnAnswer(exchange, call); });
 }
 
+// A message may come late, twice or not at all; it comes to whoever listens at this moment.
+void Publish(World& world, SimNode& node, std::string_view name) {
+  const auto found = node.subscriptions.find(name);
+  if (found == node.subscriptions.end()) return;
+  for (const auto& [index, life] : found->second) {
+    const int copies = world.random.Chance(world.plan.wakes_doubled) ? 2 : 1;
+    for (int copy = 0; copy < copies; ++copy) {
+      if (world.random.Chance(world.plan.wakes_lost) || !world.Lives(index, life)) continue;
+      Nanos delay = world.NetDelay();
+      if (world.random.Chance(world.plan.wakes_late)) {
+        delay += world.random.Time(Nanos(0), std::chrono::seconds(3));
+      }
+      world.process(index).Later(Process::kTimer, delay,
+                                 [&world, &node, index, text = std::string(name)] {
+                                   world.Count("woken");
+                                   world.worker(index)->OnFreed(node, text);
+                                 });
+    }
+  }
+}
+
 void ExecuteCall(World& world, Exchange& exchange, Exchange::Call& call) {
   SimNode& node = *exchange.node;
   const locking::WallTime wall = node.Wall(world.time.now());
@@ -34,8 +55,13 @@ void ExecuteCall(World& world, Exchange& exchange, Exchange::Call& call) {
     const auto before = node.model.Look(op.name, wall);
     node.model.Apply(op.kind, std::span(&op, 1), world.plan.lock, wall, wall, &call.header,
                      call.replies);
-    world.checks.OnOperation(node, *exchange.process, op, before, node.model.Look(op.name, wall),
-                             call.replies.back());
+    const auto after = node.model.Look(op.name, wall);
+    world.checks.OnOperation(node, *exchange.process, op, before, after, call.replies.back());
+    const bool freed = before.state == locking::NodeModel::State::kHeld &&
+                       after.state == locking::NodeModel::State::kFree;
+    if (freed && op.kind == locking::OpKind::kRelease && world.plan.lock.wake_up) {
+      Publish(world, node, op.name);
+    }
   }
 }
 

@@ -72,7 +72,8 @@ bool Faults::MayForget() const {
       Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + seconds(9);
   for (int i = 0; i < world_.plan.nodes; ++i) {
     const SimNode& node = world_.node(i);
-    const bool recent = node.forgot_at.count() >= 0 && world_.time.now() - node.forgot_at < mending;
+    const bool recent =
+        node.forgot_at.count() >= 0 && !node.healed && world_.time.now() - node.forgot_at < mending;
     if (recent || !node.model.Complete()) ++forgetful;
   }
   return forgetful + 1 <= (world_.plan.nodes - 1) / 2;
@@ -84,6 +85,7 @@ void Faults::Wipe() {
   const int kind = world_.random.Below(4);
   world_.Note("node {} forgets, kind {}", node.index, kind);
   node.forgot_at = world_.time.now();
+  node.healed = false;
   world_.checks.OnForgot(node);
   if (kind == 0) {  // FLUSHALL: connections stay
     node.model.Wipe();
@@ -151,6 +153,7 @@ void Faults::StepNodeClock(SimNode& node, Nanos offset) {
   world_.Note("node {} clock steps to {} ms", node.index, offset.count() / 1'000'000);
   node.offset = offset;
   node.forgot_at = world_.time.now();
+  node.healed = false;
   world_.checks.OnForgot(node);
 }
 
@@ -187,6 +190,7 @@ void Faults::Operator() {
       world_.Note("the operator wipes node {}", node.index);
       world_.Count("wiped by the operator");
       node.forgot_at = world_.time.now();
+      node.healed = false;
       world_.checks.OnForgot(node);
       node.model.Wipe();
       world_.time.In(kOperator, [this] { Operator(); });

@@ -52,6 +52,17 @@ void DrawFlow(Plan& plan, Random& random) {
   plan.flow.writes_out = static_cast<std::size_t>(random.Between(1, 2));
 }
 
+// Waking, and callers beside the flow: two seeds of three.
+void DrawWaits(Plan& plan, Random& random) {
+  if (random.Chance(333)) return;
+  plan.lock.wake_up = random.Chance(700);
+  plan.wakes_lost = Pick(random, std::array{0, 100, 500, 1000});
+  plan.wakes_late = Pick(random, std::array{0, 100, 500});
+  plan.wakes_doubled = Pick(random, std::array{0, 200});
+  plan.lock.drift_factor = Pick(random, std::array{0.01, 0.1});
+  plan.calls = Millis(Pick(random, std::array{0, 30, 300}));
+}
+
 void DrawHandler(Plan& plan, Random& random, Kind kind) {
   consumer::HandlerOptions& handler = plan.flow.handler;
   const int which = random.Below(3);
@@ -140,6 +151,7 @@ Plan MakePlan(std::uint64_t seed) {
   DrawFlow(plan, random);
   DrawKind(plan, random, kind);
   DrawTrouble(plan, random, mix);
+  DrawWaits(plan, random);
   return plan;
 }
 

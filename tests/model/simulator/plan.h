@@ -49,6 +49,12 @@ struct Plan {
   Nanos handler_takes{0};    // at most, unless it hangs
   int handler_refusals = 0;  // of a thousand calls: it says that it would never help
 
+  // What is told of freed locks (lock.wake_up); of a thousand messages.
+  int wakes_lost = 0;
+  int wakes_late = 0;
+  int wakes_doubled = 0;
+  Nanos calls{0};  // beside the flow, a worker's: the mean time between two; 0: none
+
   // The trouble; each 0 for never, else the mean time between two.
   Nanos faults_end{0};
   Nanos node_stops{0};  // a node is down, or frozen, for a while

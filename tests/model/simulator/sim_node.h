@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +26,9 @@ constexpr Nanos Slew(Nanos now, int ppm) {
   return std::min(phase, kPeriod - phase) / 1'000'000 * ppm;
 }
 
+// Who listens to which name: worker and its life. In order, so that a seed is the whole run.
+using Subscriptions = std::map<std::string, std::set<std::pair<int, int>>, std::less<>>;
+
 struct SimNode {
   SimNode(int node_index, std::string run_id) : index(node_index), model(std::move(run_id)) {}
 
@@ -36,7 +41,9 @@ struct SimNode {
   int ppm = 0;                                 // how fast its clock runs, by Slew
   Nanos offset{0};                             // of its clock
   Nanos forgot_at{-1};                         // when it last forgot, or its clock last stepped
+  bool healed = false;                         // since then
   std::vector<std::function<void()>> backlog;  // calls that came while it was frozen
+  Subscriptions subscriptions;
 
   [[nodiscard]] locking::WallTime Wall(Nanos now) const {
     return kStart + std::chrono::floor<Millis>(now + Slew(now, ppm) + offset);

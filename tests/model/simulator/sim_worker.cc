@@ -33,7 +33,8 @@ SimWorker::SimWorker(World& world, Process& process)
       writer_(world, *this),
       transactions_(world, *this),
       handler_(world, *this),
-      letters_(world, *this) {
+      letters_(world, *this),
+      caller_(world, *this) {
   // Every worker lists the nodes in an order of its own.
   std::vector<int> order;
   for (int i = 0; i < world.plan.nodes; ++i) order.push_back(i);
@@ -54,6 +55,7 @@ void SimWorker::Start() {
   flow_.OnClusterId(kCluster);
   world_.broker.StartProducer(process_.index, process_.incarnation());
   consumer_.Start();
+  caller_.Start();
   Arm();
 }
 
@@ -106,8 +108,34 @@ void SimWorker::Pass() {
     Act();
   }
   kicked_ = false;
+  Subscribe();
   for (const auto& link : links_) link->Pump();
   Arm();
+}
+
+// What a node is asked to tell of takes effect there a little later, even when this worker is gone.
+void SimWorker::Subscribe() {
+  for (const locking::WatchChange& change : std::exchange(core_.watch_changes(), {})) {
+    for (const auto& link : links_) {
+      SimNode& node = world_.node(link->node().index);
+      const std::pair<int, int> who(process_.index, process_.incarnation());
+      world_.time.In(world_.plan.delay, [&node, who, change] {
+        if (change.on) {
+          node.subscriptions[change.name].insert(who);
+        } else {
+          node.subscriptions[change.name].erase(who);
+        }
+      });
+    }
+  }
+}
+
+void SimWorker::OnFreed(const SimNode& node, const std::string& name) {
+  for (std::size_t place = 0; place < links_.size(); ++place) {
+    if (&links_[place]->node() != &node) continue;
+    core_.OnFreed(static_cast<int>(place), name, process_.now());
+  }
+  HandedIn();
 }
 
 void SimWorker::Act() {
@@ -190,6 +218,7 @@ void SimWorker::Watch() {
     world_.Note("w{} lock {} {} event {} token {}", process_.index, event.lock.slot, name,
                 static_cast<int>(event.kind), event.token.value());
     world_.checks.OnLockEvent(*this, event, name);
+    caller_.OnLockEvent(event);
   }
   if (events.empty()) watched_ = 0;
 }

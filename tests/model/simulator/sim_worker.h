@@ -11,6 +11,7 @@
 #include "consumer/flow/flow.h"
 #include "locking/core/lock_core.h"
 #include "tests/model/simulator/link.h"
+#include "tests/model/simulator/sim_caller.h"
 #include "tests/model/simulator/sim_consumer.h"
 #include "tests/model/simulator/sim_handler.h"
 #include "tests/model/simulator/sim_letters.h"
@@ -32,11 +33,13 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   Process& process() { return process_; }
   SimConsumer& consumer() { return consumer_; }
   [[nodiscard]] const SimHandler& handler() const { return handler_; }
+  [[nodiscard]] const SimCaller& caller() const { return caller_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
 
   // --- from the links ------------------------------------------------------------------------
   void HandedIn();
   void Kick();
+  void OnFreed(const SimNode& node, const std::string& name);
   void OnSending(const std::vector<locking::Op>& ops);
   void OnAnswered(const std::vector<locking::Reply>& replies);
   [[nodiscard]] bool Quiet() const;
@@ -50,6 +53,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Pass();
   void Arm();
   void Watch();
+  void Subscribe();
   void CarryOut(consumer::FlowActions actions);
 
   // As an observer: what the shipped code reports.
@@ -76,6 +80,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   SimTransactions transactions_;
   SimHandler handler_;
   SimLetters letters_;
+  SimCaller caller_;
   std::vector<std::unique_ptr<Link>> links_;
   bool kicked_ = false;
   bool handed_in_ = false;

@@ -43,6 +43,10 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "id conflicts",
                                     "completed after expiry",
                                     "rounds stale",
+                                    "woken",
+                                    "calls leased",
+                                    "calls cancelled",
+                                    "calls given up",
                                     "lookups",
                                     "handler retries",
                                     "handler hangs",
@@ -53,7 +57,11 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "effects repeated",
                                     "transactions",
                                     "transactions aborted",
-                                    "offsets alone"}) {
+                                    "offsets alone",
+                                  "nodes healed",
+                                  "leases given back by healing",
+                                  "names kept for anyone by healing",
+                                  "marks given back by healing"}) {
     EXPECT_TRUE(counted || counts[trouble] > 0) << trouble;
   }
   GTEST_LOG_(INFO) << seed - 1 << " seeds, " << kKinds << " kinds of pipelines, " << kMixes

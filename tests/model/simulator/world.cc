@@ -22,7 +22,8 @@ World::World(Plan world_plan, bool tracing)
       checks(*this),
       broker(*this),
       tracing_(tracing),
-      faults_(*this) {
+      faults_(*this),
+      healer_(*this) {
   const Nanos skew = Nanos(plan.lock.max_skew) * 9 / 20;  // any two stay within max_skew
   for (int i = 0; i < plan.nodes; ++i) {
     nodes_.push_back(std::make_unique<SimNode>(i, FreshRunId()));
@@ -67,6 +68,7 @@ std::optional<Violation> World::Run() {
     time.In(random.Time(Nanos(0), Millis(500)), [this, i] { Raise(i); });
   }
   faults_.Begin();
+  healer_.Begin();
   const Nanos deadline = plan.faults_end + plan.produce_for + kLongEnough;
   std::optional<Nanos> settled_at;
   while (!violation_ && time.Step()) {
@@ -117,7 +119,7 @@ void World::NoteWhatStands() {
 bool World::Settled() const {
   if (!broker.Finished()) return false;
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
-    return worker != nullptr && worker->flow().in_flight() == 0;
+    return worker != nullptr && worker->flow().in_flight() == 0 && worker->caller().Idle();
   });
 }
 

@@ -21,6 +21,7 @@
 #include "tests/model/simulator/checks.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/faults.h"
+#include "tests/model/simulator/healer.h"
 #include "tests/model/simulator/ledger.h"
 #include "tests/model/simulator/plan.h"
 #include "tests/model/simulator/sim_worker.h"
@@ -98,6 +99,7 @@ class World {
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
   Faults faults_;
+  Healer healer_;
 };
 
 }  // namespace fencepost::simulator

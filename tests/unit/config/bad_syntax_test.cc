@@ -175,14 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"EmptyColumns",
              "columns:\n      order_id: json:/order_id\n      amount: json:/amount",
              "columns: {}",
-             {"16:5: error: output.sqlite.columns is empty [value]"}},
-        Case{
-            "UnsupportedClientCertificate",
-            "    password:",
-            "    tls: {ca: a, certificate: b, key: c}\n    password:",
-            {"11:18: error: lock.redis.tls.certificate is not supported by this build yet "
-             "[unsupported]",
-             "11:34: error: lock.redis.tls.key is not supported by this build yet [unsupported]"}}),
+             {"16:5: error: output.sqlite.columns is empty [value]"}}),
     NameOfCase);
 
 std::vector<std::string> Whole(std::string_view text) {

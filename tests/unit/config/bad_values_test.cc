@@ -155,7 +155,35 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"NodeName",
              "127.0.0.1:7003",
              "\"unix:sock\"",
-             {"10:45: error: lock.redis.nodes: \"unix:sock\" is not unix:/PATH [value]"}},
+             {"10:45: error: lock.redis.nodes: \"unix:sock\" is no lock node: the path of a Unix "
+              "socket must be absolute; write HOST:PORT, unix:/PATH, "
+              "redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS [value]"}},
+        Case{"NodeDatabase",
+             "127.0.0.1:7003",
+             "\"redis://u:hunter2@127.0.0.1:7003/5\"",
+             {"10:45: error: lock.redis.nodes: \"redis://127.0.0.1:7003/5\" is no lock node: locks "
+              "are kept in database 0 only; end the URL after the port, or by /0 [value]"}},
+        Case{"SameNodeInAnotherSpelling",
+             "127.0.0.1:7003",
+             "\"redis://u:hunter2@127.0.0.1:7001\"",
+             {"10:45: error: lock.redis.nodes: \"redis://127.0.0.1:7001\" stands here a second "
+              "time, as \"127.0.0.1:7001\"; each node is an independent primary [nodes]"}},
+        Case{"NodeUserWithoutPassword",
+             "127.0.0.1:7003]\n    password: ${SECRET}",
+             "\"redis://u@127.0.0.1:7003\"]",
+             {"10:45: error: lock.redis.nodes: \"redis://127.0.0.1:7003\" has a user and no "
+              "password: write it into the URL, or give lock.redis.password [login]"}},
+        Case{"LockCertificateWithoutKey",
+             "    password:",
+             "    tls: {certificate: b}\n    password:",
+             {"11:11: error: lock.redis.tls.key is missing: lock.redis.tls.certificate needs it "
+              "[missing]"}},
+        Case{
+            "NodeWithoutTls",
+            "127.0.0.1:7003]",
+            "\"redis://127.0.0.1:7003\"]\n    tls: {}",
+            {"10:45: warning: lock.redis.nodes: \"redis://127.0.0.1:7003\" is reached without TLS, "
+             "though there is lock.redis.tls; rediss:// is with it [tls]"}},
         Case{"MinValidityAgainstTtl",
              "lock:\n",
              "lock:\n  ttl: 1s\n",

@@ -90,9 +90,11 @@ lock:
   redis:
     nodes:
       - unix:/run/redis.sock
+      - rediss://own:${SECRET}@redis-b:7000
+      - redis-c:6379
     username: fencepost
     password: ${file:/run/secrets/redis}
-    tls: {ca: /ca.pem}
+    tls: {ca: /ca.pem, certificate: /c.pem, key: /k.pem, server_name: redis}
     timeout: 100ms
   ttl: 20s
   min_validity: 3s
@@ -123,10 +125,14 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.kafka.librdkafka.at("fetch.wait.max.ms"), "50");
   EXPECT_EQ(o.record_id.Text(), "header:id");
   EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kSkip);
-  EXPECT_THAT(o.lock.redis.nodes, ElementsAre("unix:/run/redis.sock"));
+  EXPECT_THAT(o.lock.redis.nodes, ElementsAre("unix:/run/redis.sock",
+                                              "rediss://own:hunter2@redis-b:7000", "redis-c:6379"));
   EXPECT_EQ(o.lock.redis.username, "fencepost");
   EXPECT_EQ(o.lock.redis.password, "filed");
-  EXPECT_EQ(o.lock.redis.tls_ca, "/ca.pem");
+  const locking::RedisOptions& redis = o.lock.redis;
+  EXPECT_TRUE(redis.tls);
+  EXPECT_EQ(redis.tls_ca + redis.tls_certificate + redis.tls_key, "/ca.pem/c.pem/k.pem");
+  EXPECT_EQ(redis.tls_server_name, "redis");
   EXPECT_EQ(o.lock.lock.node_timeout, 100ms);
   EXPECT_EQ(o.lock.lock.ttl, 20s);
   EXPECT_EQ(o.lock.lock.min_validity, 3s);
@@ -156,6 +162,21 @@ TEST(Load, ScalarsAreTextWhateverTheyLookLike) {
   std::string text = kPipeline;
   text.replace(text.find("name: orders"), 12, "name: 010   ");
   EXPECT_EQ(Loaded(text).name, "010");
+}
+
+TEST(Load, ShowsTheSettingsOfTheFileWithoutSecrets) {
+  const auto shown = Loaded(kPipeline).shown;
+  const auto find = [&](std::string_view path) {
+    for (const auto& [key, text] : shown) {
+      if (key == path) return text;
+    }
+    return std::string("(not there)");
+  };
+  EXPECT_EQ(find("name"), "orders");
+  EXPECT_EQ(find("lock.redis.password"), "(not shown)");
+  EXPECT_EQ(find("kafka.topics"), "orders");
+  EXPECT_EQ(find("output.sqlite.columns"), "order_id: json:/order_id, amount: json:/amount");
+  EXPECT_EQ(find("lock.ttl"), "(not there)");
 }
 
 TEST(Load, TheHashIsThatOfTheText) {

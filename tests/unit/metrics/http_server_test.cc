@@ -74,6 +74,8 @@ class Http : public ::testing::Test {
       if (throws_) throw std::runtime_error("boom");
       return "{\"ready\":true}";
     };
+    endpoints.page = [] { return std::string("<!DOCTYPE html><p>page</p>"); };
+    endpoints.event = [] { return std::string("data: \"news\"\n\n"); };
     auto server = HttpServer::Start("127.0.0.1:0", endpoints);
     ASSERT_TRUE(server) << server.error().Line();
     server_ = std::move(*server);
@@ -115,8 +117,51 @@ TEST_F(Http, SaysWhyItIsNotReadyOrNotLive) {
   EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 503 "));
 }
 
-TEST_F(Http, ListsItsPagesAtTheRoot) {
-  EXPECT_EQ(BodyOf(Get("/")), "fencepost: /metrics /live /ready /status\n");
+TEST_F(Http, ServesThePageAtTheRootAndLetsItLoadNothingElse) {
+  const std::string answer = Get("/");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/html"));
+  EXPECT_THAT(answer, HasSubstr("Content-Security-Policy: default-src 'none'; style-src 'sha256-"));
+  EXPECT_EQ(BodyOf(answer), "<!DOCTYPE html><p>page</p>");
+}
+
+// One event at once, the next ones by and by, until the listener leaves.
+std::string FirstBytesOf(int fd, std::size_t size) {
+  std::string answer;
+  char buffer[512];
+  while (answer.size() < size) {
+    const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+    if (n <= 0) break;
+    answer.append(buffer, static_cast<std::size_t>(n));
+    if (answer.find("data: ") != std::string::npos) break;
+  }
+  return answer;
+}
+
+int Listen(int port) {
+  const int fd = Connect("127.0.0.1", port);
+  const std::string request = "GET /events HTTP/1.1\r\nHost: x\r\n\r\n";
+  send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  return fd;
+}
+
+TEST_F(Http, SendsEventsWhileSomebodyListens) {
+  const int fd = Listen(server_->port());
+  const std::string answer = FirstBytesOf(fd, 4096);
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_THAT(answer, HasSubstr("data: \"news\"\n\n"));
+  close(fd);
+}
+
+TEST_F(Http, AnswersProbesHoweverManyListen) {
+  std::vector<int> listeners;
+  for (int i = 0; i < HttpServer::kMaxStreams; ++i) {
+    listeners.push_back(Listen(server_->port()));
+    EXPECT_THAT(FirstBytesOf(listeners.back(), 4096), HasSubstr("200 OK"));
+  }
+  EXPECT_THAT(Get("/events"), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK"));
+  server_.reset();  // does not wait for them
+  for (const int fd : listeners) close(fd);
 }
 
 TEST_F(Http, AnswersHeadLikeGetWithoutTheBody) {

@@ -17,8 +17,8 @@ consumer::WorkerStatus Worker(const std::string& pipeline) {
   status.version = "1.0";
   status.ready = true;
   status.uptime = 90'500ms;
-  status.partitions = {{"orders", 0, 10, 25, 15, 4, 11, false},
-                       {"orders", 1, 7, 7, 0, 0, std::nullopt, true}};
+  status.partitions = {{"orders", 0, 10, 25, 15, 4, 11, false, "handling", 3400ms},
+                       {"orders", 1, 7, 7, 0, 0, std::nullopt, true, "", std::nullopt}};
   status.in_flight_records = 4;
   status.in_flight_bytes = 4096;
   status.leases_held = 3;
@@ -29,8 +29,20 @@ consumer::WorkerStatus Worker(const std::string& pipeline) {
   return status;
 }
 
+ShownProcess Process(std::vector<consumer::WorkerStatus> rows) {
+  ShownProcess process{.worker = "w-1", .version = "1.0", .pipelines = {}};
+  for (auto& row : rows) {
+    process.pipelines.push_back({.status = std::move(row),
+                                 .counts = {},
+                                 .rate = 2.5,
+                                 .per_second = {},
+                                 .settings = {{"name", "orders"}}});
+  }
+  return process;
+}
+
 TEST(StatusJson, SaysHowAPipelineStands) {
-  const json page = json::parse(StatusJson({Worker("orders")}));
+  const json page = json::parse(StatusJson(Process({Worker("orders")})));
   EXPECT_EQ(page["worker"], "w-1");
   EXPECT_EQ(page["version"], "1.0");
   EXPECT_EQ(page["ready"], true);
@@ -47,12 +59,16 @@ TEST(StatusJson, SaysHowAPipelineStands) {
                                              {"lag", 15},
                                              {"in_flight", 4},
                                              {"oldest_offset", 11},
-                                             {"paused", false}}));
+                                             {"paused", false},
+                                             {"oldest_stage", "handling"},
+                                             {"oldest_age_seconds", 3.4}}));
+  EXPECT_EQ(pipeline["records_per_second"], 2.5);
+  EXPECT_EQ(pipeline["settings"]["name"], "orders");
   EXPECT_TRUE(pipeline["partitions"][1]["oldest_offset"].is_null());
 }
 
 TEST(StatusJson, SaysWhatIsWrongWithANode) {
-  const json page = json::parse(StatusJson({Worker("orders")}));
+  const json page = json::parse(StatusJson(Process({Worker("orders")})));
   const json& nodes = page["pipelines"][0]["nodes"];
   EXPECT_EQ(nodes[0]["clock_offset_ms"], 1.5);
   EXPECT_EQ(nodes[1], json({{"node", "b"},
@@ -66,7 +82,7 @@ TEST(StatusJson, SaysWhatIsWrongWithANode) {
 }
 
 TEST(StatusJson, StaysJsonWhateverAnErrorSays) {
-  const json page = json::parse(StatusJson({Worker("orders")}));
+  const json page = json::parse(StatusJson(Process({Worker("orders")})));
   const json& error = page["pipelines"][0]["last_errors"][0];
   EXPECT_EQ(error["when"], 1'763'695'260'123);
   EXPECT_EQ(error["time"], "2025-11-21T03:21:00.123Z");
@@ -77,7 +93,7 @@ TEST(StatusJson, IsReadyOnlyIfAllPipelinesAre) {
   auto refunds = Worker("refunds");
   refunds.ready = false;
   refunds.reason = "clock";
-  const json page = json::parse(StatusJson({Worker("orders"), refunds}));
+  const json page = json::parse(StatusJson(Process({Worker("orders"), refunds})));
   EXPECT_EQ(page["ready"], false);
   EXPECT_EQ(page["reason"], "refunds: clock");
   EXPECT_EQ(page["pipelines"].size(), 2U);

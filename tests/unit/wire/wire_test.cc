@@ -11,7 +11,7 @@
 namespace fencepost::locking {
 namespace {
 
-constexpr std::string_view kNonceHex = "0123456789abcdef00000000000000ff";
+constexpr std::string_view kNonceBytes{"\x01\x23\x45\x67\x89\xab\xcd\xef\0\0\0\0\0\0\0\xff", 16};
 
 Op Make(OpKind kind, std::string_view name = "fencepost:{orders}:o-17") {
   return {.kind = kind,
@@ -35,7 +35,7 @@ std::string Call(OpKind kind, std::span<const Op> ops) {
 std::string OneCall(std::string_view sha, std::string_view arg) {
   return fmt::format(
       "*7\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$19\r\nfencepost::sentinel\r\n"
-      "$23\r\nfencepost:{{orders}}:o-17\r\n$13\r\n0000000005000\r\n${}\r\n{}\r\n",
+      "$23\r\nfencepost:{{orders}}:o-17\r\n$26\r\n00000000050000000000010000\r\n${}\r\n{}\r\n",
       sha, arg.size(), arg);
 }
 
@@ -47,7 +47,7 @@ tl::expected<CallHeader, std::string> Parse(OpKind kind, std::string_view payloa
 
 Reply ParseOne(OpKind kind, std::string_view answer) {
   std::vector<Reply> replies;
-  const auto header = Parse(kind, fmt::format("1763700000123A{}", answer), replies);
+  const auto header = Parse(kind, fmt::format("1763700000123456A{}", answer), replies);
   EXPECT_TRUE(header) << answer;
   return replies.empty() ? Reply{} : replies[0];
 }
@@ -74,42 +74,70 @@ TEST(Wire, LetsOnlyAcquireFailWhenANodeIsFull) {
 }
 
 TEST(Wire, WritesForEachKindTheFixedWidthFieldsThatItsScriptReads) {
-  const std::string token = "9223372036854775807";
-  const std::string ttl = "0000000010000";
-  const std::string nonce(kNonceHex);
+  const std::string token = "7fffffffffffffff";
+  const std::string nonce(kNonceBytes);
   const auto expect = [](OpKind kind, const std::string& arg) {
     const Op op = Make(kind);
     EXPECT_EQ(Call(kind, {&op, 1}), OneCall(ScriptFor(kind).sha, arg));
   };
-  expect(OpKind::kAcquire, token + nonce + ttl);
-  expect(OpKind::kFill, token + nonce + ttl);
-  expect(OpKind::kExtend, nonce + ttl);
-  expect(OpKind::kAbort, nonce + ttl);
-  expect(OpKind::kRelease, nonce + ttl);
-  expect(OpKind::kDone, token + nonce + ttl + "000000ab");
-  expect(OpKind::kForget, ttl);
-  expect(OpKind::kInspect, ttl);
+  expect(OpKind::kAcquire, token + nonce);
+  expect(OpKind::kFill, token + nonce);
+  expect(OpKind::kExtend, nonce);
+  expect(OpKind::kAbort, "F" + token + nonce);
+  expect(OpKind::kRelease, "F" + token + nonce);
+  expect(OpKind::kDone, "D" + token + "000000ab" + nonce);
+  expect(OpKind::kForget, "");
+  expect(OpKind::kInspect, "");
+}
+
+TEST(Wire, WritesATtlWithEachNameOnlyWhereTheyDiffer) {
+  std::vector<Op> ops = {Make(OpKind::kExtend, "a"), Make(OpKind::kExtend, "b")};
+  const std::string nonce(kNonceBytes);
+  EXPECT_TRUE(Call(OpKind::kExtend, ops)
+                  .ends_with("$26\r\n00000000050000000000010000\r\n$16\r\n" + nonce +
+                             "\r\n$16\r\n" + nonce + "\r\n"));
+  ops[1].ttl = Millis(7);
+  EXPECT_TRUE(Call(OpKind::kExtend, ops)
+                  .ends_with("$26\r\n0000000005000-------------\r\n$29\r\n" + nonce +
+                             "0000000010000\r\n$29\r\n" + nonce + "0000000000007\r\n"));
 }
 
 TEST(Wire, WritesAllNamesBeforeAllArguments) {
   const std::vector<Op> ops = {Make(OpKind::kForget, "a"), Make(OpKind::kForget, "b")};
   const std::string call = Call(OpKind::kForget, ops);
   EXPECT_TRUE(call.starts_with("*9\r\n"));
-  EXPECT_NE(call.find("$1\r\n3\r\n$19\r\nfencepost::sentinel\r\n$1\r\na\r\n$1\r\nb\r\n$13\r\n"),
+  EXPECT_NE(call.find("$1\r\n3\r\n$19\r\nfencepost::sentinel\r\n$1\r\na\r\n$1\r\nb\r\n$26\r\n"),
             std::string::npos);
 }
 
 TEST(Wire, CutsDurationsThatDoNotFitTheirField) {
   Op op = Make(OpKind::kForget);
   op.ttl = Millis::max();
-  EXPECT_NE(Call(op.kind, {&op, 1}).find("0999999999999\r\n"), std::string::npos);
+  EXPECT_NE(Call(op.kind, {&op, 1})
+                .find("0000000005000"
+                      "0999999999999\r\n"),
+            std::string::npos);
   op.ttl = Millis(-1);
-  EXPECT_NE(Call(op.kind, {&op, 1}).find("0000000000000\r\n"), std::string::npos);
+  EXPECT_NE(Call(op.kind, {&op, 1})
+                .find("0000000005000"
+                      "0000000000000\r\n"),
+            std::string::npos);
+}
+
+TEST(Wire, ReadsMicrosecondsThatHaveNoLeadingZeros) {
+  const auto time = [](std::string_view payload) {
+    std::vector<Reply> replies;
+    return Parse(OpKind::kExtend, payload, replies)->node_time.time_since_epoch().count();
+  };
+  EXPECT_EQ(time("17637000000AE"), 1'763'700'000'000);
+  EXPECT_EQ(time("1763700000999AE"), 1'763'700'000'000);
+  EXPECT_EQ(time("17637000001000AE"), 1'763'700'000'001);
+  EXPECT_EQ(time("1763700000999999AE"), 1'763'700'000'999);
 }
 
 TEST(Wire, ReadsTheNodesTimeAndItsQuarantine) {
   std::vector<Reply> replies;
-  const auto header = Parse(OpKind::kExtend, "1763700000123QE", replies);
+  const auto header = Parse(OpKind::kExtend, "1763700000123999QE", replies);
   ASSERT_TRUE(header);
   EXPECT_EQ(header->node_time, WallTime(Millis(1'763'700'000'123)));
   EXPECT_TRUE(header->quarantined);
@@ -134,7 +162,7 @@ TEST(Wire, ReadsEveryAnswerOfEveryKind) {
       {OpKind::kInspect, "X", kExpired}};
   for (const auto& [kind, answer, code] : bare) EXPECT_EQ(ParseOne(kind, answer).code, code);
 
-  const std::string token = "9223372036854775807";
+  const std::string token = "7fffffffffffffff";
   const std::vector<std::tuple<OpKind, char, ReplyCode>> with_token = {
       {OpKind::kAcquire, 'S', kStale},
       {OpKind::kExtend, 'O', kStolen},
@@ -165,7 +193,7 @@ TEST(Wire, GivesTheAnswersInTheOrderOfTheNames) {
   std::vector<Op> ops = {Make(OpKind::kAcquire), Make(OpKind::kAcquire), Make(OpKind::kAcquire)};
   ops[1].lock = {4, 1};
   std::vector<Reply> replies(1);
-  ASSERT_TRUE(ParseCall(OpKind::kAcquire, ops, "1763700000123AGS0000000000000000042T", replies));
+  ASSERT_TRUE(ParseCall(OpKind::kAcquire, ops, "1763700000123456AGS000000000000002aT", replies));
   ASSERT_EQ(replies.size(), 4U);
   EXPECT_EQ(replies[2].lock, (LockId{4, 1}));
   EXPECT_EQ(replies[2].token, Token(42));
@@ -174,10 +202,10 @@ TEST(Wire, GivesTheAnswersInTheOrderOfTheNames) {
 
 TEST(Wire, TakesNothingFromAnAnswerThatTheScriptCannotHaveGiven) {
   for (const std::string_view payload :
-       {"", "17637000001", "1763700000123", "1763700000123X", "1763700000123A", "1763700000123AE",
-        "1763700000123AGG", "1763700000123AS000000000000000004",
-        "1763700000123AS-000000000000000042", "176370000012xAG",
-        "1763700000123AC0000000000000000042000000000150x"}) {
+       {"", "1763700", "1763700000AG", "176370000012", "176370000012X", "176370000012A",
+        "176370000012AE", "176370000012AGG", "176370000012AS000000000000004",
+        "176370000012AS-00000000000002a", "176370000xAG", "1763700000x2AG", "17637000001234567AG",
+        "176370000012AC000000000000002a000000000150x"}) {
     std::vector<Reply> replies(2);
     const auto header = Parse(OpKind::kAcquire, payload, replies);
     EXPECT_FALSE(header) << payload;
@@ -190,7 +218,7 @@ TEST(Wire, SurvivesAnyBytes) {
   constexpr std::string_view kAlphabet = "0123456789abcdefGTCSABLDIEFXOMNYZQ?";
   const std::vector<Op> ops(3, Make(OpKind::kAcquire));
   for (int round = 0; round < 20'000; ++round) {
-    std::string payload = random() % 2 == 0 ? "1763700000123A" : "";
+    std::string payload = random() % 2 == 0 ? "1763700000123456A" : "";
     for (std::size_t n = random() % 80; n > 0; --n)
       payload += kAlphabet[random() % kAlphabet.size()];
     std::vector<Reply> replies;

@@ -1,11 +1,12 @@
-// fencepost locks init|status: the lock store, looked at and created.
+// fencepost locks init|status|inspect|heal: the lock store, created, looked at and mended.
 #include <cstdio>
-#include <map>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/command.h"
+#include "consumer/cli/locks/locks.h"
+#include "consumer/cli/shared/durations.h"
 #include "consumer/cli/shared/lock_nodes.h"
 #include "consumer/cli/shared/store_view.h"
 
@@ -15,13 +16,6 @@ namespace {
 using locking::Millis;
 using locking::NodeStatus;
 using locking::StoreCreation;
-
-struct LocksArguments {
-  LockNodeArguments nodes;
-  bool force = false;
-  long max_ttl_ms = 0;
-  int timeout_s = 10;
-};
 
 std::string Describe(const NodeStatus& status) {
   std::string text = !status.connected        ? "down"
@@ -57,7 +51,7 @@ void Print(const StoreView& view) {
 int Init(const LocksArguments& arguments) {
   auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
-  if (arguments.max_ttl_ms > 0) nodes->lock.max_ttl = Millis(arguments.max_ttl_ms);
+  if (arguments.max_ttl > Millis(0)) nodes->lock.max_ttl = arguments.max_ttl;
   if (arguments.force) {
     std::fprintf(stderr,
                  "fencepost: --force writes a new store over what stands there: leases that "
@@ -87,45 +81,41 @@ int Init(const LocksArguments& arguments) {
   return kOk;
 }
 
-int Status(const LocksArguments& arguments) {
-  const auto nodes = ResolveLockNodes(arguments.nodes);
-  if (!nodes) return kUsage;
-  StoreView view(*nodes, StoreCreation::kNever);
-  view.WatchUntil(
-      [&view] {
-        for (int node = 0; node < view.size(); ++node) {
-          if (!view.Status(node).connected) return false;
-        }
-        return true;
-      },
-      Millis(2000));
-  Print(view);
-  const bool available = view.store().Available();
-  if (const auto problem = view.store().Problem()) PrintError(problem->Line());
-  std::printf("quorum: %s (%d of %d needed)\n", available ? "available" : "not available",
-              locking::Quorum(view.size()), view.size());
-  return available ? kOk : kFailed;
-}
-
 }  // namespace
 
 void AddLocks(CLI::App& app, Run& run) {
-  CLI::App* locks = app.add_subcommand("locks", "the lock store: init, status");
+  CLI::App* locks = app.add_subcommand("locks", "the lock store: init, status, inspect, heal");
   locks->require_subcommand(1);
   const auto arguments = std::make_shared<LocksArguments>();
 
   CLI::App* init = locks->add_subcommand("init", "create the lock store; it counts at once");
   AddLockNodeOptions(*init, arguments->nodes);
   init->add_flag("--force", arguments->force, "write over a store that stands there");
-  init->add_option("--max-ttl", arguments->max_ttl_ms, "longest ttl of a lock, e.g. 30s")
-      ->transform(CLI::AsNumberWithUnit(
-          std::map<std::string, long>{{"ms", 1}, {"s", 1000}, {"m", 60'000}}));
+  AddDuration(*init, "--max-ttl", arguments->max_ttl, "longest ttl of a lock, e.g. 30s");
   init->add_option("--timeout", arguments->timeout_s, "seconds to wait for all nodes");
   init->callback([&run, arguments] { run = [arguments] { return Init(*arguments); }; });
 
-  CLI::App* status = locks->add_subcommand("status", "the nodes, the quorum, the clocks");
+  CLI::App* status = locks->add_subcommand("status", "the nodes, the quorum, the clocks, memory");
   AddLockNodeOptions(*status, arguments->nodes);
-  status->callback([&run, arguments] { run = [arguments] { return Status(*arguments); }; });
+  status->add_flag("--json", arguments->json, "one JSON object");
+  status->callback([&run, arguments] { run = [arguments] { return LocksStatus(*arguments); }; });
+
+  CLI::App* inspect = locks->add_subcommand("inspect", "how names stand on each node");
+  AddLockServerOptions(*inspect, arguments->nodes);
+  inspect->add_option("NAME", arguments->words,
+                      "names; without --redis a pipeline file, then ids of its records");
+  inspect->add_option("--namespace", arguments->name_space,
+                      "where the names stand (default; with a file: its pipeline's name)");
+  inspect->add_flag("--json", arguments->json, "one JSON array");
+  inspect->callback([&run, arguments] { run = [arguments] { return LocksInspect(*arguments); }; });
+
+  CLI::App* heal = locks->add_subcommand(
+      "heal", "give a node that lost its memory what the others have, and end its quarantine");
+  AddLockNodeOptions(*heal, arguments->nodes);
+  heal->add_option("--node", arguments->node, "only this one: a to g, or its address");
+  AddDuration(*heal, "--max-skew", arguments->max_skew,
+              "the largest max_skew of any client (the file's, or 5s)");
+  heal->callback([&run, arguments] { run = [arguments] { return LocksHeal(*arguments); }; });
 }
 
 }  // namespace fencepost::cli

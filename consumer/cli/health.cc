@@ -1,0 +1,90 @@
+// fencepost health: asks the worker on this machine for /live or /ready. What a container's health
+// check and a script call, so that neither needs another HTTP client.
+#include <curl/curl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "consumer/cli/command.h"
+
+namespace fencepost::cli {
+namespace {
+
+struct HealthArguments {
+  std::string http;
+  bool ready = false;
+  long timeout_s = 3;
+};
+
+// Where a server that listens on HOST:PORT is reached from this machine; empty without a port.
+std::string ReachedAt(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon + 1 == address.size()) return "";
+  const std::string host = address.substr(0, colon);
+  if (host == "[::]") return "[::1]" + address.substr(colon);
+  if (host.empty() || host == "0.0.0.0") return "127.0.0.1" + address.substr(colon);
+  return address;
+}
+
+std::size_t Collect(char* data, std::size_t size, std::size_t count, void* text) {
+  static_cast<std::string*>(text)->append(data, size * count);
+  return size * count;
+}
+
+int Health(HealthArguments arguments) {
+  if (arguments.http.empty()) {
+    const char* address = std::getenv("FENCEPOST_HTTP");
+    arguments.http = address == nullptr ? "" : address;
+  }
+  const std::string at = ReachedAt(arguments.http);
+  if (at.empty()) {
+    PrintError(
+        fmt::format("'{}' is not HOST:PORT: give the worker's address with --http or "
+                    "FENCEPOST_HTTP",
+                    arguments.http));
+    return kUsage;
+  }
+  const std::string url = fmt::format("http://{}/{}", at, arguments.ready ? "ready" : "live");
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
+                                                                 &curl_easy_cleanup);
+  std::string text;
+  long status = 0;
+  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, arguments.timeout_s);
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Collect);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &text);
+  const CURLcode code = curl_easy_perform(curl.get());
+  if (code != CURLE_OK) {
+    PrintError(fmt::format("{}: no answer: {}", url, curl_easy_strerror(code)));
+    return kFailed;
+  }
+  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (status != 200) {
+    PrintError(fmt::format("{}: {} {}", url, status, text));
+    return kFailed;
+  }
+  std::printf("%s\n", text.c_str());
+  return kOk;
+}
+
+}  // namespace
+
+void AddHealth(CLI::App& app, Run& run) {
+  CLI::App* command =
+      app.add_subcommand("health", "ask the worker on this machine whether it is live or ready");
+  const auto arguments = std::make_shared<HealthArguments>();
+  command->add_option("--http", arguments->http, "HOST:PORT of the worker (else FENCEPOST_HTTP)");
+  command->add_flag("--ready", arguments->ready, "ask for /ready instead of /live");
+  command->add_option("--timeout", arguments->timeout_s, "seconds to wait for the answer")
+      ->check(CLI::Range(1, 600));
+  command->callback([&run, arguments] { run = [arguments] { return Health(*arguments); }; });
+}
+
+}  // namespace fencepost::cli

@@ -1,0 +1,222 @@
+// fencepost locks heal: a node in quarantine gets back what it has forgotten, and counts again.
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "consumer/cli/command.h"
+#include "consumer/cli/locks/locks.h"
+#include "consumer/cli/shared/store_view.h"
+#include "locking/core/heal.h"
+
+namespace fencepost::cli {
+namespace {
+
+using locking::BootClock;
+using locking::Healing;
+using locking::Millis;
+using locking::NodeIndex;
+using locking::Sentinel;
+using Kind = Healing::Step::Kind;
+
+constexpr Millis kAnswer{5'000};
+constexpr Millis kAdmission{15'000};  // clients are given 5 s to take an empty node back
+constexpr Millis kTellEvery{1'000};
+
+char Letter(NodeIndex node) { return static_cast<char>('a' + node); }
+
+// How it goes, on stderr: once a second a line, on a terminal the same line again.
+class Teller {
+ public:
+  void Tell(const Healing::Counts& counts, bool last) {
+    const auto now = BootClock::now();
+    if (!last && now - told_ < kTellEvery) return;
+    told_ = now;
+    const double seconds = std::chrono::duration<double>(now - begun_).count();
+    fmt::print(stderr, "{}{} names read, {} written, {:.0f} names/s{}", terminal_ ? "\r" : "",
+               counts.seen, counts.written,
+               seconds > 0 ? static_cast<double>(counts.seen) / seconds : 0.0,
+               terminal_ && !last ? "\033[K" : "\n");
+    std::fflush(stderr);
+  }
+  void Begin() { begun_ = told_ = BootClock::now(); }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  locking::Instant begun_ = BootClock::now();
+  locking::Instant told_ = begun_;
+};
+
+struct Standing {
+  std::vector<std::string> run_ids;
+  std::vector<std::optional<Sentinel>> sentinels;
+  std::vector<bool> quarantined;
+};
+
+// Of every node; the error is the first that cannot be asked, or refuses to be a lock node.
+tl::expected<Standing, Error> Stand(RawNodes& raw) {
+  Standing all;
+  for (std::size_t i = 0; i < raw.nodes.size(); ++i) {
+    if (!raw.why[i].empty()) return tl::unexpected(Error{"away", raw.why[i], "", ""});
+    const auto info = raw.nodes[i]->ReadInfo(kAnswer);
+    if (!info) return tl::unexpected(info.error());
+    const auto field = [&](const char* name) {
+      const auto found = info->find(name);
+      return found == info->end() ? std::string() : found->second;
+    };
+    if (field("role") != "master" || field("maxmemory_policy") != "noeviction") {
+      return tl::unexpected(Error{"refused", "it is no primary with maxmemory-policy noeviction",
+                                  raw.nodes[i]->address(), "see `fencepost locks status`"});
+    }
+    all.run_ids.push_back(field("run_id"));
+    const auto time = raw.nodes[i]->ReadTime(kAnswer);
+    const auto text = raw.nodes[i]->ReadSentinel(kAnswer);
+    if (!time) return tl::unexpected(time.error());
+    if (!text) return tl::unexpected(text.error());
+    all.sentinels.push_back(*text ? Sentinel::Decode(**text) : std::nullopt);
+    const auto& sentinel = all.sentinels.back();
+    all.quarantined.push_back(sentinel && *time < sentinel->quarantine_until);
+  }
+  return all;
+}
+
+bool Known(const Standing& standing, std::size_t node) {
+  const auto& sentinel = standing.sentinels[node];
+  return sentinel && sentinel->complete && sentinel->run_id == standing.run_ids[node];
+}
+
+// Which node needs it; -1: none. More than one cannot be healed.
+tl::expected<NodeIndex, Error> Patient(const Standing& standing, const LockNodes& nodes,
+                                       const std::string& wanted) {
+  NodeIndex patient = -1;
+  for (std::size_t i = 0; i < standing.sentinels.size(); ++i) {
+    if (Known(standing, i) && !standing.quarantined[i]) continue;
+    const auto node = static_cast<NodeIndex>(i);
+    if (patient >= 0) {
+      return tl::unexpected(
+          Error{"too_many",
+                fmt::format("lock nodes {} and {} have both lost their memory, or may have",
+                            Letter(patient), Letter(node)),
+                "", "healing copies from all other nodes; wait for the quarantine of one"});
+    }
+    patient = node;
+  }
+  if (patient < 0 || wanted.empty()) return patient;
+  const bool same = wanted == std::string(1, Letter(patient)) ||
+                    wanted == nodes.redis.nodes[static_cast<std::size_t>(patient)];
+  if (same) return patient;
+  return tl::unexpected(Error{
+      "other_node",
+      fmt::format("it is lock node {} that is in quarantine, not {}", Letter(patient), wanted), "",
+      "leave --node out"});
+}
+
+// A node that no client has seen since it was wiped gets its place, and its quarantine, from us.
+void Admit(const LockNodes& nodes, NodeIndex patient) {
+  StoreView view(nodes, locking::StoreCreation::kQuarantined);
+  view.WatchUntil([&] { return view.Status(patient).quarantined; }, kAdmission);
+}
+
+// Steps that ask nodes; the error is why one did not answer.
+tl::expected<void, Error> Act(RawNodes& raw, Healing& healing) {
+  const Healing::Step& step = healing.Next();
+  auto& node = *raw.nodes[static_cast<std::size_t>(step.node)];
+  if (step.kind == Kind::kLook) {
+    for (auto& one : raw.nodes) one->AskLook(step.names);
+    std::vector<locking::NodeSight> sights;
+    for (auto& one : raw.nodes) {
+      auto sight = one->AwaitLook(step.names.size(), kAnswer);
+      if (!sight) return tl::unexpected(sight.error());
+      sights.push_back(std::move(*sight));
+    }
+    healing.OnLook(std::move(sights));
+  } else if (step.kind == Kind::kScan) {
+    auto page = node.Scan(step.cursor, kAnswer);
+    if (!page) return tl::unexpected(page.error());
+    healing.OnScan(std::move(*page));
+  } else if (step.kind == Kind::kWrite) {
+    auto written = node.Heal(step.sentinel, step.writes, kAnswer);
+    if (!written) return tl::unexpected(written.error());
+    healing.OnWritten(*written);
+  } else {
+    auto current = node.Write(step.lift, kAnswer);
+    if (!current) return tl::unexpected(current.error());
+    healing.OnLifted(*current);
+  }
+  return {};
+}
+
+tl::expected<Healing::Counts, Error> Carry(RawNodes& raw, const Standing& standing,
+                                           NodeIndex patient, Millis max_skew) {
+  Healing healing(patient, standing.run_ids, max_skew);
+  Teller teller;
+  for (;;) {
+    const Healing::Step& step = healing.Next();
+    if (step.kind == Kind::kFailed) return tl::unexpected(step.error);
+    if (step.kind == Kind::kFinished) {
+      teller.Tell(healing.counts(), true);
+      return healing.counts();
+    }
+    if (step.kind == Kind::kWait) {
+      fmt::print(stderr,
+                 "waiting {:.1f} s: what was under way when node {} forgot must have ended\n",
+                 static_cast<double>(step.wait.count()) / 1000, Letter(patient));
+      std::this_thread::sleep_for(step.wait);
+      healing.OnWaited();
+      teller.Begin();
+      continue;
+    }
+    if (auto acted = Act(raw, healing); !acted) {
+      Error why = acted.error();
+      why.hint = why.hint.empty() ? "nothing was lifted; run it again when all nodes answer"
+                                  : why.hint + "; nothing was lifted";
+      healing.OnFailed(std::move(why));
+    }
+    teller.Tell(healing.counts(), false);
+  }
+}
+
+}  // namespace
+
+int LocksHeal(const LocksArguments& arguments) {
+  auto nodes = ResolveLockNodes(arguments.nodes);
+  if (!nodes) return kUsage;
+  if (arguments.max_skew >= Millis(0)) nodes->lock.max_skew = arguments.max_skew;
+  const auto refuse = [](const Error& why) {
+    PrintError(why.Line());
+    return kFailed;
+  };
+  if (nodes->redis.nodes.size() == 1) {
+    return refuse({"one_node", "a store of one node has no other to copy from", "",
+                   "wait for its quarantine"});
+  }
+  RawNodes raw(*nodes);
+  auto standing = Stand(raw);
+  if (!standing) return refuse(standing.error());
+  const auto patient = Patient(*standing, *nodes, arguments.node);
+  if (!patient) return refuse(patient.error());
+  if (*patient < 0) {
+    fmt::print("no lock node is in quarantine: nothing to heal\n");
+    return kOk;
+  }
+  if (!Known(*standing, static_cast<std::size_t>(*patient))) {
+    Admit(*nodes, *patient);
+    standing = Stand(raw);
+    if (!standing) return refuse(standing.error());
+  }
+  const auto counts = Carry(raw, *standing, *patient, nodes->lock.max_skew);
+  if (!counts && counts.error().code == "over") {  // a big store: time was as fast
+    fmt::print("{}\n", counts.error().Line());
+    return kOk;
+  }
+  if (!counts) return refuse(counts.error());
+  fmt::print(
+      "lock node {} is healed and counts again: {} marks, {} leases ({} kept for whoever has "
+      "them), {} floors written\n",
+      Letter(*patient), counts->done, counts->held, counts->kept_for_anyone, counts->floors);
+  return kOk;
+}
+
+}  // namespace fencepost::cli

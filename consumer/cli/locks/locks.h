@@ -1,0 +1,43 @@
+// What the files of `fencepost locks` share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+
+#include "consumer/cli/shared/lock_nodes.h"
+#include "locking/redis/raw_node.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fencepost::cli {
+
+struct LocksArguments {
+  LockNodeArguments nodes;
+  bool force = false;
+  locking::Millis max_ttl{0};
+  int timeout_s = 10;  // init
+  bool json = false;
+  std::string name_space;          // inspect; empty: the pipeline's name, or default
+  std::vector<std::string> words;  // inspect: [FILE] NAME…
+  std::string node;                // heal: a to g, or an address; empty: the one in quarantine
+  locking::Millis max_skew{-1};    // heal; < 0: the file's, or 5 s
+};
+
+int LocksStatus(const LocksArguments& arguments);
+int LocksInspect(const LocksArguments& arguments);
+int LocksHeal(const LocksArguments& arguments);
+
+// Every node, connected as far as it can be; `why` tells of the others, one line a node.
+struct RawNodes {
+  asio::io_context io{1};
+  std::vector<std::unique_ptr<locking::RawNode>> nodes;
+  std::vector<std::string> why;
+  explicit RawNodes(const LockNodes& from);
+};
+
+}  // namespace fencepost::cli

@@ -1,0 +1,150 @@
+// fencepost locks status: how the nodes stand, from INFO, TIME and GET alone.
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "consumer/cli/command.h"
+#include "consumer/cli/locks/locks.h"
+#include "consumer/cli/shared/store_view.h"
+
+namespace fencepost::cli {
+
+using locking::Millis;
+using locking::NodeStatus;
+
+namespace {
+
+constexpr Millis kAnswer{2'000};
+
+std::string Field(const locking::RawNode::Info& info, const char* name) {
+  const auto found = info.find(name);
+  return found == info.end() ? "" : found->second;
+}
+
+double Seconds(Millis span) { return static_cast<double>(span.count()) / 1000; }
+
+const char* StateOf(const NodeStatus& status) {
+  if (!status.connected) return "down";
+  if (status.quarantined) return "quarantined";
+  if (status.open) return "ok";
+  return status.problem.empty() ? "no lock store" : "refused";
+}
+
+nlohmann::json NodeJson(char letter, const std::string& address, const NodeStatus& status,
+                        const locking::RawNode::Info& info, const std::string& away) {
+  nlohmann::json node{{"node", std::string(1, letter)},
+                      {"address", address},
+                      {"state", StateOf(status)},
+                      {"run_id", status.run_id}};
+  node["quarantine_left_ms"] = status.quarantine_left.count();
+  node["clock_offset_seconds"] =
+      status.clock_offset ? nlohmann::json(static_cast<double>(status.clock_offset->count()) / 1e9)
+                          : nlohmann::json();
+  if (status.sentinel) {
+    node["store"] = {
+        {"id", status.sentinel->store_id},       {"index", status.sentinel->index},
+        {"nodes", status.sentinel->nodes},       {"epoch", status.sentinel->epoch},
+        {"complete", status.sentinel->complete}, {"max_ttl_ms", status.sentinel->max_ttl.count()}};
+  }
+  node["problem"] = status.connected ? status.problem : away;
+  if (info.empty()) return node;
+  node["role"] = Field(info, "role");
+  node["version"] = Field(info, "redis_version");
+  node["memory_used_bytes"] = std::stoll("0" + Field(info, "used_memory"));
+  node["memory_max_bytes"] = std::stoll("0" + Field(info, "maxmemory"));
+  node["memory_policy"] = Field(info, "maxmemory_policy");
+  node["append_only_file"] = Field(info, "aof_enabled") == "1";
+  node["keys"] = Field(info, "db0");
+  return node;
+}
+
+std::string Text(const nlohmann::json& node) {
+  std::string text =
+      fmt::format("{}  {:<24} {}", node["node"].get<std::string>(),
+                  node["address"].get<std::string>(), node["state"].get<std::string>());
+  if (node["quarantine_left_ms"] != 0) {
+    text += fmt::format(" for {:.1f} s", Seconds(Millis(node["quarantine_left_ms"].get<long>())));
+  }
+  if (node.contains("store")) {
+    const auto& store = node["store"];
+    text += fmt::format(", store {} node {} of {} epoch {} max_ttl {} ms{}",
+                        store["id"].get<std::string>().substr(0, 8), store["index"].get<int>(),
+                        store["nodes"].get<int>(), store["epoch"].get<int>(),
+                        store["max_ttl_ms"].get<long>(),
+                        store["complete"].get<bool>() ? "" : ", forming");
+  }
+  if (!node["clock_offset_seconds"].is_null()) {
+    text += fmt::format(", clock {:+.3f} s", node["clock_offset_seconds"].get<double>());
+  }
+  if (node.contains("role")) {
+    const long long max = node["memory_max_bytes"].get<long long>();
+    text +=
+        fmt::format("\n   Redis {}, {}, run {}, memory {:.1f} of {} MB ({}), append-only file {}",
+                    node["version"].get<std::string>(), node["role"].get<std::string>(),
+                    node["run_id"].get<std::string>().substr(0, 8),
+                    static_cast<double>(node["memory_used_bytes"].get<long long>()) / 1e6,
+                    max == 0 ? "unlimited" : fmt::format("{:.1f}", static_cast<double>(max) / 1e6),
+                    node["memory_policy"].get<std::string>(),
+                    node["append_only_file"].get<bool>() ? "on" : "off");
+    const auto keys = node["keys"].get<std::string>();
+    if (!keys.empty()) text += fmt::format(", {}", keys.substr(0, keys.find(",avg")));
+  }
+  const auto problem = node["problem"].get<std::string>();
+  if (!problem.empty()) text += fmt::format("\n   {}", problem);
+  return text;
+}
+
+}  // namespace
+
+RawNodes::RawNodes(const LockNodes& from) {
+  for (std::size_t i = 0; i < from.redis.nodes.size(); ++i) {
+    nodes.push_back(std::make_unique<locking::RawNode>(io, from.redis, i));
+    const auto connected = nodes.back()->Connect(kAnswer);
+    why.push_back(connected ? "" : connected.error().Line());
+  }
+}
+
+int LocksStatus(const LocksArguments& arguments) {
+  const auto nodes = ResolveLockNodes(arguments.nodes);
+  if (!nodes) return kUsage;
+  StoreView view(*nodes, locking::StoreCreation::kNever);
+  view.WatchUntil(
+      [&view] {
+        for (int node = 0; node < view.size(); ++node) {
+          if (!view.Status(node).connected) return false;
+        }
+        return true;
+      },
+      kAnswer);
+  RawNodes raw(*nodes);
+  nlohmann::json all = nlohmann::json::array();
+  for (int node = 0; node < view.size(); ++node) {
+    const auto at = static_cast<std::size_t>(node);
+    locking::RawNode::Info info;
+    if (raw.why[at].empty()) {
+      if (auto read = raw.nodes[at]->ReadInfo(kAnswer)) info = std::move(*read);
+    }
+    all.push_back(NodeJson(static_cast<char>('a' + node), view.Address(node), view.Status(node),
+                           info, raw.why[at]));
+  }
+  const bool available = view.store().Available();
+  const auto problem = view.store().Problem();
+  if (arguments.json) {
+    const nlohmann::json status{{"available", available},
+                                {"quorum", locking::Quorum(view.size())},
+                                {"store", view.store().store_id()},
+                                {"problem", problem ? problem->Line() : ""},
+                                {"nodes", all}};
+    fmt::print("{}\n", status.dump());
+    return available ? kOk : kFailed;
+  }
+  for (const auto& node : all) fmt::print("{}\n", Text(node));
+  std::fflush(stdout);
+  if (problem) PrintError(problem->Line());
+  fmt::print("quorum: {} ({} of {} needed)\n", available ? "available" : "not available",
+             locking::Quorum(view.size()), view.size());
+  return available ? kOk : kFailed;
+}
+
+}  // namespace fencepost::cli

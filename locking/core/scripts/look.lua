@@ -1,0 +1,27 @@
+#!lua flags=no-writes
+-- Raw values, as they stand at one moment, and what else healing must know. KEYS: the sentinel,
+-- then a name each. Answer: TIME (13 digits), the sentinel (its fixed width), then for each name
+-- its value's length (3 digits), the value, and for how many ms it is remembered (13 digits).
+local call, sub, format = redis.call, string.sub, string.format
+
+local sentinel = call('GET', KEYS[1])
+if not sentinel or sub(sentinel, 1, 1) ~= 'C' then
+  return redis.error_reply('NOSENTINEL this node does not remember a complete lock store')
+end
+local time = call('TIME')
+local answers = {format('%013d', time[1] * 1000 + math.floor(time[2] / 1000)) .. sentinel}
+for i = 2, #KEYS do
+  local value = redis.pcall('GET', KEYS[i])
+  if type(value) ~= 'string' then
+    -- Absent, or not a string and so not a lock.
+    answers[i] = value and '001?0000000000000' or '0000000000000000'
+  else
+    local left = call('PTTL', KEYS[i])
+    if left < 0 then
+      left = 999999999999
+    end
+    value = sub(value, 1, 999)
+    answers[i] = format('%03d', #value) .. value .. format('%013d', left)
+  end
+end
+return table.concat(answers)

@@ -1,0 +1,36 @@
+// The value that a node stores at a lock's key, taken apart: the one place besides the scripts that
+// knows its format (locking/redis/wire.h). For whoever reads raw values: locks inspect, locks heal.
+//
+// Pure values; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "locking/core/types.h"
+
+namespace fencepost::locking {
+
+struct UnitValue {
+  enum class State : std::uint8_t { kHeld, kFree, kDone };
+  State state = State::kFree;
+  Token token;         // held, done
+  Nonce nonce;         // held
+  WallTime deadline;   // held; by the node's own clock
+  Token floor;         // held, free
+  ContentCrc crc = 0;  // done
+
+  [[nodiscard]] std::string Encode() const;
+  // Nothing when the text is not a lock's value, to the letter.
+  static std::optional<UnitValue> Decode(std::string_view text);
+  // The highest token that was granted here, as far as the value tells.
+  [[nodiscard]] Token Highest() const;
+  // Held, and its deadline has not passed.
+  [[nodiscard]] bool HeldAt(WallTime node_time) const {
+    return state == State::kHeld && node_time < deadline;
+  }
+  bool operator==(const UnitValue&) const = default;
+};
+
+}  // namespace fencepost::locking

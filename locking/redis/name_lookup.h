@@ -1,0 +1,56 @@
+// Looks a node's name up, each time it is asked, on a thread of its own: getaddrinfo can take half
+// a minute and cannot be cancelled. Neither the caller nor the end of this object waits for it; at
+// most one such thread runs for an object. Everything else on the thread of the io_context.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <tl/expected.hpp>
+
+namespace fencepost::locking {
+
+using TcpEndpoints = std::vector<asio::ip::tcp::endpoint>;
+using LookedUp = tl::expected<TcpEndpoints, std::string>;  // at least one, or why there is none
+// Blocks; called on the thread of the lookup.
+using LookUp = std::function<LookedUp(const std::string& host, const std::string& port)>;
+
+LookedUp SystemLookUp(const std::string& host, const std::string& port);
+
+class NameLookup {
+ public:
+  // Without `look_up`: the system's. An object serves one name.
+  explicit NameLookup(asio::io_context& io, LookUp look_up = nullptr);
+  ~NameLookup();
+  NameLookup(const NameLookup&) = delete;
+  NameLookup& operator=(const NameLookup&) = delete;
+
+  // `done` is called later, once, unless Cancel or another Begin comes before. A lookup that is
+  // still under way is waited for instead of starting a second one.
+  void Begin(const std::string& host, const std::string& port, std::function<void(LookedUp)> done);
+  void Cancel() { done_ = nullptr; }
+
+  // The address that is being tried: as long as it has not Worked (the node spoke), the next
+  // lookup gives those behind it first, so that one that swallows everything does not keep the
+  // others from being tried.
+  void Trying(const asio::ip::tcp::endpoint& endpoint) { tried_ = endpoint; }
+  void Worked() { tried_.reset(); }
+
+ private:
+  struct Shared;
+  void OnFound(LookedUp found);
+
+  asio::io_context& io_;
+  const LookUp look_up_;
+  std::shared_ptr<Shared> shared_;
+  bool running_ = false;
+  std::function<void(LookedUp)> done_;
+  std::optional<asio::ip::tcp::endpoint> tried_;
+};
+
+}  // namespace fencepost::locking

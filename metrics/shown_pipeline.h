@@ -1,0 +1,37 @@
+// One pipeline as people are shown it: /status and the status page. Plain values.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "consumer/status.h"
+#include "metrics/pipeline_metrics.h"
+
+namespace fencepost::metrics {
+
+struct ShownPipeline {
+  consumer::WorkerStatus status;
+  Counts counts;
+  double rate = 0;                 // records finished a second, over the last ten
+  std::vector<double> per_second;  // the last minute, oldest first
+  std::vector<std::pair<std::string, std::string>> settings;  // the file's, without secrets
+};
+
+// The process as a whole.
+struct ShownProcess {
+  std::string worker;
+  std::string version;
+  std::vector<ShownPipeline> pipelines;
+};
+
+// Ready only if there is a pipeline and all are; the reason names the first that is not.
+inline Readiness ReadyOf(const ShownProcess& process) {
+  if (process.pipelines.empty()) return {false, "starting"};
+  for (const ShownPipeline& shown : process.pipelines) {
+    if (!shown.status.ready) return {false, shown.status.pipeline + ": " + shown.status.reason};
+  }
+  return {true, ""};
+}
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,174 @@
+// Mistakes that other lock libraries make, or made, each with the test that shows it is not made
+// here. (redis-plus-plus, Redisson, RedLock.net, node-redlock, redsync, redlock-rb, redlock-py.)
+//
+//   mistake                                       test
+//   unlock by name, not by owner                  ReleaseLeavesTheNameToWhoeverHoldsItNow,
+//                                                 ReleaseLeavesTheNameToAnotherWhileItsOwnTime…
+//   extend says success though it is another's    AnExtensionFailsWhereAnotherHoldsTheName
+//   a lost extension is signalled to nobody       AnExtensionThatIsLostStopsTheHolder
+//   the watchdog outlives the unlock              TheWatchdogEndsWithTheRelease
+//   a cancelled attempt skips the unlock          ACancelledAttemptGivesBackWhatItGot,
+//                                                 ACancelledCallerCanStillRelease
+//   extension re-creates a key that was lost      AnExtensionDoesNotBringBackAKeyThatWasLost
+//   token keys that never expire                  NoNameLeavesAKeyWithoutAnExpiry (names_test.cc)
+//   a fencing counter key left for each name      NothingButTheSentinelIsLeftInTheEnd (ditto)
+//   an acquire that timed out leaves an orphan    AnAcquireThatTimedOutLeavesNoOrphan
+//   (nodes_test.cc) quorum counted from the reachable nodes
+//   TheQuorumIsCountedFromTheConfiguredNodes (ditto) one slow node slows every lock
+//   ANodeThatDoesNotAnswerHoldsUpNoLock (ditto) contention and outage are the same error
+//   ContentionAndOutageAreDifferentErrors (ditto) destructors that throw
+//   DestructorsDoNotThrowWhereNoNodeIsLeft (ditto) even splits that never resolve
+//   AnEvenSplitIsResolved (ditto) a wait hangs after a short server stall
+//   AWaiterGoesOnAfterAShortStall (ditto)
+#include <atomic>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/component/pitfalls/pitfall_fixture.h"
+
+namespace fencepost::locking {
+namespace {
+
+class LeasePitfall : public PitfallTest {};
+
+TEST_F(LeasePitfall, ReleaseLeavesTheNameToWhoeverHoldsItNow) {
+  const auto lock = Connect();
+  const auto other = Connect();
+  Lease old = Take(*lock, "released", {.ttl = 500ms, .watchdog = false});
+  AwaitLoss(old);
+  {
+    Lease dropped = Take(*lock, "dropped", {.ttl = 500ms, .watchdog = false});
+    AwaitLoss(dropped);
+    const Lease now = Take(*other, "dropped");
+    AwaitEverywhere('H', "dropped");
+    const std::string values = ValuesOf("dropped");
+    dropped = Lease();
+    EXPECT_EQ(Code(lock->Acquire("dropped")), "contended");  // behind it on the same connections
+    EXPECT_EQ(ValuesOf("dropped"), values);
+    EXPECT_TRUE(now.valid());
+  }
+  const Lease now = Take(*other, "released");
+  AwaitEverywhere('H', "released");
+  const std::string values = ValuesOf("released");
+  EXPECT_EQ(old.Release(), ReleaseOutcome::kExpired);
+  EXPECT_EQ(Code(lock->Acquire("released")), "contended");
+  EXPECT_EQ(ValuesOf("released"), values);
+  EXPECT_TRUE(now.valid());
+}
+
+TEST_F(LeasePitfall, ReleaseLeavesTheNameToAnotherWhileItsOwnTimeStillRuns) {
+  const auto lock = Connect();
+  const auto other = Connect();
+  Lease mine = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
+  AwaitEverywhere('H', "name");
+  DeleteEverywhere("name");
+  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
+  AwaitEverywhere('H', "name");
+  const std::string values = ValuesOf("name");
+  EXPECT_EQ(mine.Release(), ReleaseOutcome::kStolen);
+  EXPECT_EQ(Code(lock->Acquire("name")), "contended");  // behind it on the same connections
+  EXPECT_EQ(ValuesOf("name"), values);
+}
+
+TEST_F(LeasePitfall, AnExtensionFailsWhereAnotherHoldsTheName) {
+  const auto lock = Connect();
+  const auto other = Connect();
+  Lease mine = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
+  AwaitEverywhere('H', "name");
+  DeleteEverywhere("name");
+  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
+  AwaitEverywhere('H', "name");
+  const std::string values = ValuesOf("name");
+  const Instant end = mine.valid_until();
+  EXPECT_EQ(Code(mine.Extend()), "lost");
+  EXPECT_LE(mine.valid_until(), end);
+  EXPECT_FALSE(mine.valid());
+  EXPECT_EQ(ValuesOf("name"), values);
+  EXPECT_TRUE(theirs.valid());
+}
+
+TEST_F(LeasePitfall, AnExtensionThatIsLostStopsTheHolder) {
+  const auto lock = Connect();
+  const auto other = Connect();
+  const Lease mine = Take(*lock, "name", {.ttl = 3s});
+  std::atomic<bool> told{false};
+  const std::stop_callback callback(mine.stop_token(), [&] { told = true; });
+  AwaitEverywhere('H', "name");
+  // The next lease, as it stands where a clock has jumped or a memory was lost.
+  DeleteEverywhere("name");
+  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
+  ASSERT_TRUE(WaitUntil(
+      20s, [&] { return told.load(); }, "the holder to be told"));
+  EXPECT_FALSE(mine.valid());
+  EXPECT_TRUE(theirs.valid());
+}
+
+TEST_F(LeasePitfall, TheWatchdogEndsWithTheRelease) {
+  constexpr Millis kTtl = 600ms;
+  ExtendCalls extends;
+  const auto lock = Connect(Options(), extends);
+  const auto other = Connect();
+  Lease mine = Take(*lock, "name", {.ttl = kTtl});
+  ASSERT_TRUE(WaitUntil(
+      20s, [&] { return extends.calls >= 3; }, "the watchdog"));
+  EXPECT_EQ(mine.Release(), ReleaseOutcome::kReleased);
+  AwaitEverywhere('F', "name");
+  const int before = extends.calls;
+  const Lease theirs = Take(*other, "name", {.ttl = 20s, .watchdog = false});
+  AwaitEverywhere('H', "name");
+  const std::string values = ValuesOf("name");
+  const Instant later = BootClock::now() + 2 * kTtl;
+  ASSERT_TRUE(WaitUntil(20s, [&] { return BootClock::now() > later; }));
+  EXPECT_LE(extends.calls, before);
+  EXPECT_EQ(ValuesOf("name"), values);
+}
+
+TEST_F(LeasePitfall, ACancelledAttemptGivesBackWhatItGot) {
+  auto options = Options();
+  options.lock.node_timeout = 20s;  // the frozen nodes' answers are still awaited
+  const auto lock = Connect(options);
+  nodes_[0].Pause();
+  nodes_[1].Pause();
+  std::stop_source cancel;
+  std::string code;
+  std::thread caller([&] {
+    code = Code(lock->Acquire("name", {.wait = 20s, .ttl = 20s, .cancel = cancel.get_token()}));
+  });
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return StateAt(2, "name") == 'H'; }, "the first grant"));
+  cancel.request_stop();
+  caller.join();
+  EXPECT_EQ(code, "cancelled");
+  ResumeAll();
+  AwaitEverywhere('F', "name");
+}
+
+TEST_F(LeasePitfall, ACancelledCallerCanStillRelease) {
+  const auto lock = Connect();
+  std::stop_source cancel;
+  Lease mine = Take(*lock, "name", {.ttl = 20s, .cancel = cancel.get_token()});
+  cancel.request_stop();
+  EXPECT_TRUE(mine.valid());
+  EXPECT_EQ(mine.Release(), ReleaseOutcome::kReleased);
+  AwaitEverywhere('F', "name");
+}
+
+TEST_F(LeasePitfall, AnExtensionDoesNotBringBackAKeyThatWasLost) {
+  auto options = Options();
+  options.lock.node_timeout = 300ms;
+  const auto lock = Connect(options);
+  Lease mine = Take(*lock, "name", {.ttl = 3s, .watchdog = false});
+  AwaitEverywhere('H', "name");
+  DeleteEverywhere("name");
+  const Instant end = mine.valid_until();
+  EXPECT_EQ(Code(mine.Extend()), "no_quorum");
+  EXPECT_EQ(mine.valid_until(), end);
+  EXPECT_TRUE(AllNodesSay('(', "name"));
+  AwaitLoss(mine);
+  EXPECT_EQ(Code(mine.Extend()), "lost");
+  EXPECT_TRUE(AllNodesSay('(', "name"));
+}
+
+}  // namespace
+}  // namespace fencepost::locking

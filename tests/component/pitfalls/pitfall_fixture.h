@@ -1,0 +1,56 @@
+// The fixture of the lock library's own tests, and what the pitfalls look at besides.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "tests/component/quorum_lock/lock_fixture.h"
+
+namespace fencepost::locking {
+
+// Counts the answered calls that carried an operation of that kind.
+class ExtendCalls : public NodesUp {
+ public:
+  std::atomic<int> calls{0};
+  void OnCall(NodeIndex, OpKind kind, std::size_t, Nanos) override {
+    if (kind == OpKind::kExtend) ++calls;
+  }
+};
+
+class PitfallTest : public LockFixture {
+ protected:
+  // Each of them does something to the servers.
+  explicit PitfallTest(Millis max_ttl = LockOptions().max_ttl) : LockFixture(3, max_ttl) {
+    Spoil();
+  }
+  Lease Take(QuorumLock& lock, const std::string& name, AcquireOptions options = {}) {
+    options.wait = 20s;
+    auto lease = lock.Acquire(name, options);
+    if (!lease) throw std::runtime_error(lease.error().Line());
+    return std::move(*lease);
+  }
+  static std::string KeyOf(const std::string& name) { return "fencepost:{test}:" + name; }
+  void DeleteEverywhere(const std::string& name) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      nodes_[node].Command({"DEL", KeyOf(name)});
+    }
+  }
+  // All nodes' values of a name, one after the other.
+  std::string ValuesOf(const std::string& name) {
+    std::string all;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      all += nodes_[node].Command({"GET", KeyOf(name)}) + "\n";
+    }
+    return all;
+  }
+  void AwaitEverywhere(char state, const std::string& name) {
+    testing::RequireWithin(
+        20s, [&] { return AllNodesSay(state, name); }, name + " to be " + state);
+  }
+  static void AwaitLoss(const Lease& lease) {
+    testing::RequireWithin(
+        20s, [&] { return lease.stop_token().stop_requested(); }, "the loss");
+  }
+};
+
+}  // namespace fencepost::locking

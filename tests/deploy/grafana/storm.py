@@ -1,0 +1,128 @@
+"""Workers in trouble: contention, frozen, nodes lost, retries, dead letters, a forgotten ledger.
+
+Everything that the dashboard is to show happens within `seconds`, under Prometheus' eyes.
+"""
+
+import random
+import signal
+import threading
+import time
+
+from support.fleet import LockStore, Pipeline, Prometheus, Service, Worker, samples
+from support.kafka import Kafka
+from support.processes import wait_until
+
+RETRY = "retry: {attempts: 3, backoff: {initial: 50ms, max: 200ms}}\n"
+DEAD = "dead_letter: {topic: dead.letters}\n"
+
+
+def total(worker, metric) -> float:
+    """What the worker itself shows now, over all pipelines and labels."""
+    return sum(value for name, _, value in samples(worker.get("/metrics")[1]) if name == metric)
+
+
+class Storm:
+    def __init__(self, test, seconds):
+        self._scale, self._random = seconds / 25, random.Random(7)
+        self._calls, self._next, self._stop = {}, 0, threading.Event()
+        self.kafka = Kafka(test)
+        self.locks = LockStore(test, 5, "2s")
+        self.service = Service(test, self._answer)
+        self.kafka.create_topic("dead.letters", 1)
+        handler = f'handler:\n  http: {{url: "{self.service.url}", idempotent: true}}\n'
+        self.orders = Pipeline(test, self.kafka, self.locks, "orders", 6, handler + RETRY + DEAD,
+                               ttl="2s", session=1500)  # fmt: skip
+        self.mails = Pipeline(test, self.kafka, self.locks, "mails", 3, DEAD, "2s", 1500)
+        self.pipelines = [self.orders, self.mails]
+        self.workers = [Worker(test, self.pipelines, f"worker-{i}") for i in (1, 2, 3)]
+        self.prometheus = Prometheus(test, [w.address for w in self.workers], interval="500ms")
+        self.start = time.time()
+        for worker in self.workers:
+            worker.wait_ready()
+        self._run()
+        self.end = time.time()
+
+    def _answer(self, order):
+        number = int(order["order_id"][2:])
+        calls = self._calls[number] = self._calls.get(number, 0) + 1
+        if number % 41 == 3:
+            return 500, 0  # for ever: a dead letter
+        if number % 11 == 5 and calls < 2:
+            return 503, 0.02
+        return 200, 0.03 + 0.1 * (number % 5 == 0)
+
+    def _feed(self):
+        """Orders with a tenth of repeats on other partitions, and mails, every 100 ms."""
+        while not self._stop.wait(0.1):
+            fresh = range(self._next, self._next + 10)
+            self._next += 10
+            self.orders.send(fresh)
+            self.mails.send(fresh)
+            for order in (*self._random.choices(fresh, k=2), self._random.randrange(self._next)):
+                self.orders.send_order(order, self._random.randrange(6))
+
+    def _pause(self, seconds):
+        time.sleep(seconds * self._scale)  # the length of what Prometheus is to see
+
+    def _run(self):
+        feeder = threading.Thread(target=self._feed)
+        feeder.start()
+        try:
+            self._pause(4)
+            self._freeze_a_worker()
+            self._pause(2)
+            self._lose_a_node()
+            self._lose_the_quorum()
+            self._refuse_dead_letters()
+            self._forget_the_ledger()
+            self._pause(3)
+        finally:
+            self._stop.set()
+            feeder.join()
+
+    def _freeze_a_worker(self):
+        """For twice the ttl while it holds leases; again, should they have ended just before."""
+        worker = self.workers[2]
+        for _ in range(5):
+            wait_until(lambda: total(worker, "fencepost_locks_held") > 0, what="leases")
+            worker.process.send(signal.SIGSTOP)
+            time.sleep(4)
+            worker.process.send(signal.SIGCONT)
+            worker.wait_ready()
+            if total(worker, "fencepost_lock_expirations_total") > 0:
+                return
+
+    def _lose_a_node(self):
+        self.locks.nodes[4].process.kill()
+        self._pause(3)
+        self.locks.nodes[4].start()  # empty
+        self._pause(2)
+
+    def _lose_the_quorum(self):
+        frozen = self.locks.nodes[:3]
+        for node in frozen:
+            node.process.send(signal.SIGSTOP)
+        self._pause(2)
+        for node in frozen:
+            node.process.send(signal.SIGCONT)
+        self._pause(1)
+
+    def _refuse_dead_letters(self):
+        self.kafka.set_topic("dead.letters", max_message_bytes=100)
+        self.mails.send_text('{"amount": 1}')
+        self.mails.send([0], amount=77)  # the id of another content
+        refused = "fencepost_dead_letter_errors_total"
+        wait_until(lambda: sum(total(w, refused) for w in self.workers) > 3, what="refused letters")
+        self._pause(1)
+        self.kafka.set_topic("dead.letters", max_message_bytes=1_000_000)
+        self._pause(1)
+
+    def _forget_the_ledger(self):
+        again = range(self._next - 40, self._next - 20)
+        with self.mails.open() as db:
+            wait_until(lambda: db.execute(
+                "SELECT count(*) FROM fencepost_ledger WHERE record_id = ?", (f"o-{again[-1]}",)
+            ).fetchone()[0], what="the mails to be done")  # fmt: skip
+            db.execute("DELETE FROM fencepost_ledger")
+        self.mails.send(again)
+        self._pause(2)

@@ -1,0 +1,152 @@
+"""The container image, without a container engine: what the Dockerfile says, and the worker in a
+root that holds nothing but what its last stage installs, read-only, as its user."""
+
+import json
+import re
+import tempfile
+import unittest
+
+from support.dockerfile import Root, build_program, stages
+from support.processes import (FENCEPOST, SOURCE, Process, free_port, http_get, long_run, run,
+                               sanitized, wait_until)
+
+PIPELINE = """\
+version: 1
+name: nowhere
+guarantee: at-least-once
+kafka: {{brokers: [127.0.0.1:{kafka}], topics: [orders]}}
+lock: {{redis: {{nodes: [127.0.0.1:{a}, 127.0.0.1:{b}, 127.0.0.1:{c}]}}}}
+output: {{stdout: {{}}}}
+shutdown_timeout: 2s
+"""
+
+
+def dev_packages(name: str) -> set[str]:
+    text = (SOURCE / "dev").read_text()
+    return set(re.search(rf"(?s)^{name}=\((.*?)\)", text, re.M).group(1).split())
+
+
+class Dockerfile(unittest.TestCase):
+    def test_the_build_stage_installs_what_dev_builds_with(self):
+        only_for_tests = {"ccache", "git", "libgmock-dev", "libgtest-dev", "redis-server"}
+        self.assertEqual(
+            set(stages()[0].packages()), dev_packages("BUILD_PACKAGES") - only_for_tests
+        )
+
+    def test_the_sources_of_the_build_stage_suffice(self):
+        ignore = (SOURCE / ".dockerignore").read_text().split()
+        self.assertIn("*", ignore)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in [line[1:] for line in ignore if line.startswith("!")]:
+                run("cp", "-r", SOURCE / name, folder)
+            line = " ".join(stages()[0].values("RUN"))
+            options = [w for w in line.split() if w.startswith("-D") and "$" not in w]
+            self.assertIn("cmake --preset release -DFENCEPOST_TESTS=OFF", line)
+            run("cmake", "--preset", "release", *options, cwd=folder)
+            # Generated sources need the scripts and the examples.
+            run("ninja", "-C", folder + "/build/release", "generated_sources")
+
+    def test_the_user_is_a_number_other_than_root(self):
+        user = stages()[-1].values("USER")
+        self.assertRegex(user[-1], r"^[1-9]\d{3,}$")  # what runAsNonRoot can check
+
+    def test_the_worker_is_reached_from_outside_and_asks_itself_for_its_health(self):
+        last = stages()[-1]
+        self.assertIn("FENCEPOST_HTTP=0.0.0.0:9464", last.values("ENV"))
+        self.assertEqual(last.values("EXPOSE"), ["9464"])
+        command = json.loads(last.values("HEALTHCHECK")[0].partition("CMD ")[2])
+        self.assertEqual(command, ["fencepost", "health"])
+
+    def test_signals_reach_the_worker(self):
+        entry = json.loads(stages()[-1].values("ENTRYPOINT")[0])
+        self.assertEqual(entry, ["/usr/bin/tini", "--", "/usr/bin/fencepost"])
+
+
+@unittest.skipIf(sanitized(), "the image has no sanitizer's library")
+class Image(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = Root(cls)
+        cls.root.add(FENCEPOST, "/usr/bin/fencepost")
+        cls.root.add(SOURCE / "config" / "examples", "/src/examples")
+
+    def inside(self, *argv, check=True, tmpfs=""):
+        return run(*self.root.command(*argv, tmpfs=tmpfs), check=check)
+
+    def test_the_worker_finds_all_its_libraries(self):
+        self.assertNotIn("not found", self.inside("ldd", "/usr/bin/fencepost").stdout)
+        self.assertRegex(self.inside("fencepost", "version").stdout, r"^fencepost \d")
+
+    def test_no_library_is_installed_for_nothing(self):
+        needed = re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", FENCEPOST).stdout)
+        paths = self.inside("ldd", "/usr/bin/fencepost").stdout
+        packages = set()
+        for soname in needed:
+            path = re.search(rf"^\s*{re.escape(soname)} => (\S+)", paths, re.M).group(1)
+            owner = self.inside("dpkg", "-S", "*" + path.removeprefix("/usr")).stdout
+            packages.add(owner.split(":")[0])
+        packages -= {"libc6", "libgcc-s1"}  # in every Debian
+        self.assertEqual(
+            set(self.root.stage.packages()) - {"ca-certificates", "tini"}, packages
+        )
+
+    def test_it_holds_certificates_but_no_compiler_and_no_interpreter(self):
+        self.inside("test", "-s", "/etc/ssl/certs/ca-certificates.crt")
+        for name in ("gcc", "python3", "curl", "git"):
+            self.assertNotEqual(self.inside("which", name, check=False).returncode, 0, name)
+
+    def test_the_root_is_read_only_and_the_user_has_no_rights(self):
+        refused = self.inside("touch", "/tmp/x", check=False)
+        self.assertIn("Read-only file system", refused.stderr)
+        self.assertEqual(self.inside("id", "-u").stdout.strip(), "10001")
+        status = self.inside("cat", "/proc/self/status").stdout
+        self.assertRegex(status, r"CapEff:\s0+\n")
+
+    def test_lint_and_the_tests_of_the_examples_pass(self):
+        # exec-python.yaml needs a Python: an image of one's own, built on this one.
+        names = sorted(p.name for p in (SOURCE / "config/examples").glob("*.yaml"))
+        names.remove("exec-python.yaml")
+        files = [f"/src/examples/{name}" for name in names]
+        self.inside("fencepost", "lint", *files)
+        tested = [f for f in files if "\ntests:" in (SOURCE / "config" / f[5:]).read_text()]
+        self.assertIn(", 0 failed", 
+                      self.inside("fencepost", "test", *tested, tmpfs="/tmp").stdout)
+
+    def test_a_worker_without_its_servers_is_live_not_ready_and_stops_on_sigterm(self):
+        ports = {name: free_port() for name in ("kafka", "a", "b", "c")}
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(PIPELINE.format(**ports))
+            file.flush()
+            self.root.add(file.name, "/etc/fencepost/nowhere.yaml")
+        port = free_port()
+        address = f"127.0.0.1:{port}"
+        entry = json.loads(self.root.stage.values("ENTRYPOINT")[0])
+        worker = Process(self, self.root.command(
+            "env", f"FENCEPOST_HTTP=0.0.0.0:{port}", *entry, "run", "/etc/fencepost/nowhere.yaml"))
+        wait_until(lambda: http_get(f"http://{address}/live")[0] == 200, what="/live")
+        status, why = http_get(f"http://{address}/ready")
+        self.assertEqual(status, 503, why)
+        check = json.loads(self.root.stage.values("HEALTHCHECK")[0].partition("CMD ")[2])
+        self.inside("env", f"FENCEPOST_HTTP=0.0.0.0:{port}", *check)
+        asked = self.inside("fencepost", "health", "--http", address, "--ready", check=False)
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn("not ready", asked.stderr)
+        worker.send()
+        self.assertEqual(worker.wait(), 0, worker.output())
+
+    def test_health_fails_where_nobody_listens_and_refuses_what_is_no_address(self):
+        asked = self.inside("fencepost", "health", "--http", f"127.0.0.1:{free_port()}",
+                            check=False)
+        self.assertEqual(asked.returncode, 1, asked.stderr)
+        asked = self.inside("fencepost", "health", "--http", "nonsense", check=False)
+        self.assertEqual(asked.returncode, 2, asked.stderr)
+
+    @long_run
+    def test_the_build_stage_builds_a_program_that_runs_in_the_image(self):
+        build_program(self.root.path + "/usr/bin/fencepost-built")
+        said = self.inside("/usr/bin/fencepost-built", "version").stdout
+        self.assertRegex(said, r"^fencepost \d+\.\d+\.\d+ \(unknown\)")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""The rule files by themselves: promtool's checks and tests, labels, links."""
+
+import re
+import unittest
+
+from support.processes import SOURCE, run
+from support.promql import grouping
+from support.rules import ALERTS, HOME, RECORDING, faster, recorded, rules
+
+PAGES = {
+    "FencepostInvariantViolated", "FencepostQuorumLost", "FencepostPipelineStalled",
+    "FencepostEndToEndBudgetBurn", "FencepostDeadLettersFailing",
+}  # fmt: skip
+TICKETS = {
+    "FencepostLagGrowing", "FencepostRedisNodeDown", "FencepostLocksExpiring",
+    "FencepostLockValidityLow", "FencepostFencingRejections", "FencepostRebalancing",
+    "FencepostRedisClockOff",
+}  # fmt: skip
+RUNBOOKS = SOURCE / "deploy" / "RUNBOOKS.md"
+TESTS = sorted((HOME / "tests").glob("*.yaml"))
+
+
+def sections(path) -> dict[str, str]:
+    """Anchor and text of every `## ` section."""
+    parts = re.split(r"^## (.+)$", path.read_text(), flags=re.MULTILINE)
+    return {
+        re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-"): text
+        for title, text in zip(parts[1::2], parts[2::2])
+    }
+
+
+class Rules(unittest.TestCase):
+    def test_promtool_finds_nothing_to_say_about_the_rules_and_the_configuration(self):
+        said = run("promtool", "check", "rules", "--lint=all", "--lint-fatal", RECORDING, ALERTS)
+        self.assertEqual(said.stdout.count("SUCCESS"), 2, said.stdout)
+        run("promtool", "check", "config", HOME / "prometheus.yaml")
+
+    def test_the_alerts_fire_do_not_fire_and_resolve_in_promtools_tests(self):
+        said = run("promtool", "test", "rules", *TESTS)
+        self.assertEqual(said.stdout.count("SUCCESS"), len(TESTS), said.stdout)
+
+    def test_every_alert_has_cases_that_fire_that_resolve_and_that_stay_silent(self):
+        for alert in rules(ALERTS):
+            name, cases = alert["alert"], []
+            for path in TESTS:
+                cases += re.findall(rf"- name: >-\n +{name}: .*?(?=\n  - name|\n  # ---|\Z)",
+                                    path.read_text(), re.DOTALL)  # fmt: skip
+            fires = [bool(re.search(r"value: 1$", case, re.MULTILINE)) for case in cases]
+            self.assertIn(True, fires, f"{name} has no case that fires")
+            self.assertIn(False, fires, f"{name} has no case that stays silent")
+            resolves = [re.search(r"value: 1\n(.*\n)*? +exp_samples: \[\]", c) for c in cases]
+            self.assertTrue(any(resolves), f"{name} has no case that resolves")
+            self.assertTrue(any("exp_annotations" in c for c in cases), f"{name}: texts untried")
+
+    def test_the_alerts_are_those_of_the_contract_with_their_severity(self):
+        found = {a["alert"]: a["labels"]["severity"] for a in rules(ALERTS)}
+        self.assertEqual({n for n, s in found.items() if s == "page"}, PAGES)
+        self.assertEqual({n for n, s in found.items() if s == "ticket"}, TICKETS)
+
+    def test_every_rule_keeps_the_pipeline(self):
+        for rule in rules(RECORDING) + rules(ALERTS):
+            by = grouping(rule["expr"])
+            used = [n for n in recorded() if n in rule["expr"] and n != rule.get("record")]
+            self.assertTrue("pipeline" in by or used, rule)
+            self.assertNotRegex(rule["expr"], r"\bby \((?!namespace, pipeline)", rule)
+            self.assertNotRegex(rule["expr"], r"\bwithout\b|\b(sum|max|min|count) \(", rule)
+
+    def test_every_alert_says_what_users_see_and_links_to_its_own_runbook(self):
+        base = (SOURCE / "deploy" / "RUNBOOK_URL").read_text().strip()
+        self.assertRegex(base, r"^https://\S+/RUNBOOKS\.md$")
+        runbooks = sections(RUNBOOKS)
+        for alert in rules(ALERTS):
+            notes = alert["annotations"]
+            self.assertEqual(set(notes), {"summary", "description", "runbook_url"}, alert["alert"])
+            self.assertEqual(notes["runbook_url"], f"{base}#{alert['alert'].lower()}")
+            self.assertIn("$labels.pipeline", notes["summary"])
+            self.assertGreater(len(notes["description"]), 150, alert["alert"])
+            text = runbooks.pop(alert["alert"].lower(), "")
+            for part in ("**What users see.**", "**Why.**", "**Look.**", "**Do.**"):
+                self.assertIn(part, text, f"the runbook of {alert['alert']}")
+        self.assertEqual(set(runbooks) - {"before-anything-else"}, set(), "runbooks of no alert")
+
+    def test_the_runbooks_name_only_metrics_that_the_table_has(self):
+        table = (SOURCE / "metrics" / "table.cc").read_text()
+        known = set(re.findall(r'"((?:fencepost|process)_\w+)"', table))
+        for name in re.findall(r"\b(?:fencepost|process)_[a-z_]+\b", RUNBOOKS.read_text()):
+            if name != "fencepost_ledger":  # the table in the database
+                self.assertIn(re.sub(r"_(bucket|count|sum)$", "", name), known)
+
+    def test_making_the_rules_faster_changes_durations_and_nothing_else(self):
+        self.assertEqual(faster("rate(a[5m]) > 14.4 offset 1h"), "rate(a[5s]) > 14.4 offset 1m")
+        self.assertEqual(faster("for: 2m\nrate2m d[3d]"), "for: 2s\nrate2m d[72m]")
+        text = ALERTS.read_text()
+        self.assertEqual(len(faster(text).splitlines()), len(text.splitlines()))
+        self.assertNotRegex(faster(text), r"\[\d+[hd]\]|for: \d+m")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+"""What the tests of tests/deploy share: processes, charts, pipeline files."""

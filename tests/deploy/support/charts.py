@@ -1,0 +1,138 @@
+"""Helm's engine, and what it renders as objects that tests can ask about."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import kubernetes_validate
+import yaml
+
+from support.processes import SOURCE, _die_with_parent, run
+
+CHARTS = SOURCE / "deploy" / "helm"
+# From the oldest that the charts admit (kubeVersion) to the newest that the package knows.
+KUBERNETES = ("1.25.0", "1.29.0", "1.33.0", "1.37.0")
+# Not in Kubernetes: tests look at their structure themselves.
+CUSTOM = {"ServiceMonitor", "PrometheusRule", "ScaledObject"}
+
+_HOOK, _NO_HOOK = "helm.sh/hook", "test.invalid/hook"
+
+
+class ChartError(Exception):
+    """What Helm said when it refused."""
+
+
+class Helm:
+    """One process of Helm's engine, for as long as the test program runs."""
+
+    _process = None
+
+    @classmethod
+    def _ask(cls, *words) -> str:
+        if cls._process is None:
+            libs = run(SOURCE / "tests/support/fetch-helm", limit=300).stdout.strip()
+            program = SOURCE / "tests/deploy/support/HelmEngine.java"
+            cls._process = subprocess.Popen(
+                ["java", "-Xshare:auto", "-XX:+UseSerialGC", "-cp", f"{libs}/*", str(program)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                preexec_fn=_die_with_parent,
+            )
+        process = cls._process
+        process.stdin.write(("\t".join(str(w) for w in words) + "\n").encode())
+        process.stdin.flush()
+        status, length = process.stdout.readline().decode().split()
+        text = process.stdout.read(int(length)).decode()
+        if status != "ok":
+            raise ChartError(text)
+        return text
+
+    @classmethod
+    def lint(cls, chart) -> str:
+        return cls._ask("lint", chart)
+
+    @classmethod
+    def package(cls, chart, folder):
+        cls._ask("package", chart, folder)
+
+    @classmethod
+    def template(cls, chart, values: dict | None = None, name="test", namespace="prod") -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            # The library renders for Kubernetes 1.20 and cannot be told otherwise: without the
+            # line that refuses that. What comes out is checked against the versions above. And it
+            # leaves out hooks: under another name they are no hooks to it.
+            copy = pathlib.Path(folder) / pathlib.Path(chart).name
+            shutil.copytree(chart, copy)
+            about = (copy / "Chart.yaml").read_text()
+            (copy / "Chart.yaml").write_text(re.sub(r"(?m)^kubeVersion:.*\n", "", about))
+            for template in (copy / "templates").iterdir():
+                template.write_text(template.read_text().replace(_HOOK, _NO_HOOK))
+            file = pathlib.Path(folder) / "values.yaml"
+            file.write_text(yaml.safe_dump(values or {}))
+            text = cls._ask("template", copy, name, namespace, file)
+            return text.replace(_NO_HOOK, _HOOK)
+
+
+class Strict(yaml.SafeLoader):
+    """YAML in which a key may stand only once: Helm and kubectl would take the last one."""
+
+
+def _mapping(loader, node, deep=False):
+    keys = [key.value for key, _ in node.value]
+    twice = {key for key in keys if keys.count(key) > 1}
+    if twice:
+        raise yaml.constructor.ConstructorError(None, None, f"twice: {twice}", node.start_mark)
+    return yaml.SafeLoader.construct_mapping(loader, node, deep)
+
+
+Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def load(text: str) -> list[dict]:
+    return [document for document in yaml.load_all(text, Loader=Strict) if document]
+
+
+class Rendered:
+    """The documents of one rendering, by kind and name."""
+
+    def __init__(self, chart: str, values: dict, **where):
+        self.text = Helm.template(CHARTS / chart, values, **where)
+        self.documents = load(self.text)
+
+    def all(self, kind: str) -> list[dict]:
+        return [d for d in self.documents if d["kind"] == kind]
+
+    def one(self, kind: str, name: str | None = None) -> dict:
+        found = [d for d in self.all(kind) if name in (None, d["metadata"]["name"])]
+        assert len(found) == 1, f"{len(found)} of {kind} {name or ''}"
+        return found[0]
+
+    def pods(self) -> list[dict]:
+        """The pod templates of all workloads."""
+        return [d["spec"]["template"] for d in self.documents if "template" in d.get("spec", {})]
+
+    def problems(self) -> list[str]:
+        """What Kubernetes would refuse, unknown fields included, in each of its versions."""
+        found = []
+        for document in self.documents:
+            if document["kind"] in CUSTOM:
+                continue
+            for version in KUBERNETES:
+                name = f"{document['kind']} {document['metadata']['name']} on {version}"
+                try:
+                    kubernetes_validate.validate(document, version, strict=True)
+                except kubernetes_validate.ValidationError as error:
+                    found.append(f"{name}: {error.message}")
+                except kubernetes_validate.utils.SchemaNotFoundError as error:
+                    found.append(f"{name}: {error}")
+        return found
+
+
+def selected(selector: dict, labels: dict) -> bool:
+    """Whether matchLabels (or a Service's selector) picks these labels."""
+    return selector.items() <= labels.items() and bool(selector)
+
+
+def values_files(folder: pathlib.Path) -> dict[str, dict]:
+    return {p.stem: yaml.load(p.read_text(), Loader=Strict) for p in sorted(folder.glob("*.yaml"))}

@@ -1,0 +1,46 @@
+// What the tests of `lock exec` and `locks` share: real nodes with a store, and the real binary.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "tests/support/process.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/worker_process.h"
+
+namespace fencepost::testing {
+
+inline constexpr std::chrono::seconds kLong{20};
+
+class LockCliTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(Tool({"locks", "init"}).exit_code, 0); }
+
+  // The words, then --redis and the nodes, then `more`.
+  [[nodiscard]] std::vector<std::string> Words(std::vector<std::string> words,
+                                               const std::vector<std::string>& more) const {
+    words.insert(words.begin(), FENCEPOST_BINARY);
+    words.insert(words.end(), {"--redis", nodes_.list()});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  [[nodiscard]] Finished Tool(std::vector<std::string> words,
+                              const std::vector<std::string>& more = {}) const {
+    return RunToEnd({.argv = Words(std::move(words), more), .separate_stderr = true}, kLong);
+  }
+  [[nodiscard]] Finished Exec(const std::vector<std::string>& more) const {
+    return Tool({"lock", "exec"}, more);
+  }
+  [[nodiscard]] static std::string Key(const std::string& name) {
+    return "fencepost:{default}:" + name;
+  }
+
+  RedisServers nodes_{3};
+  TempDir folder_;
+};
+
+}  // namespace fencepost::testing

@@ -1,0 +1,151 @@
+// fencepost lock exec on real nodes: exit codes, signals, loss, and its own sudden end.
+#include <csignal>
+#include <memory>
+
+#include "locking/core/unit_value.h"
+#include "tests/e2e/lock_cli/lock_cli_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+class LockExec : public LockCliTest {
+ protected:
+  std::unique_ptr<Process> Begin(const std::vector<std::string>& more) const {
+    return std::make_unique<Process>(
+        ProcessOptions{.argv = Words({"lock", "exec"}, more), .separate_stderr = true});
+  }
+  [[nodiscard]] bool Says(const std::string& file, const std::string& text) const {
+    return ReadFile(folder_.File(file)).find(text) != std::string::npos;
+  }
+  [[nodiscard]] static bool Runs(const std::string& pid) {
+    const std::string stat = ReadFile("/proc/" + pid + "/stat");
+    return !stat.empty() && stat.find(") Z ") == std::string::npos;
+  }
+};
+
+TEST_F(LockExec, EndsWithTheCommandsOwnCode) {
+  EXPECT_EQ(Exec({"job", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(Exec({"job", "--", "sh", "-c", "exit 42"}).exit_code, 42);
+  EXPECT_EQ(Exec({"job", "--", "sh", "-c", "kill -KILL $$"}).exit_code, 128 + SIGKILL);
+  EXPECT_EQ(Exec({"job", "--", "no-such-command"}).exit_code, 127);
+  const Finished folder = Exec({"job", "--", folder_.path().string()});
+  EXPECT_EQ(folder.exit_code, 126);
+  EXPECT_THAT(folder.error_output, MatchesRegex("fencepost: [^\n]+\n"));
+}
+
+TEST_F(LockExec, TellsTheCommandItsTokenAndPassesWordsAsTheyAre) {
+  const Finished run =
+      Exec({"job", "--namespace", "jobs", "--", "sh", "-c",
+            "echo $FENCEPOST_LOCK $FENCEPOST_TOKEN \"$@\"", "sh", "--ttl", "--", "[a,b]"});
+  EXPECT_THAT(run.output, MatchesRegex("job [1-9][0-9]{10,18} --ttl -- \\[a,b\\]\n"));
+}
+
+TEST_F(LockExec, RefusesAWrongCommandLine) {
+  EXPECT_EQ(Exec({"job"}).exit_code, 2);
+  EXPECT_EQ(Exec({"job", "--ttl", "ten", "--", "true"}).exit_code, 2);
+  EXPECT_EQ(Exec({"job", "--ttl", "1h", "--", "true"}).exit_code, 2) << "above max_ttl";
+  EXPECT_EQ(Exec({"job", "--kill-after", "9s", "--", "true"}).exit_code, 2);
+}
+
+TEST_F(LockExec, LetsOneInAtATimeAndSaysSo) {
+  const auto first =
+      Begin({"job", "--", "sh", "-c", "echo in > " + folder_.File("in") + "; exec sleep 60"});
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("in", "in"); }));
+  const Finished second = Exec({"job", "--wait", "200ms", "--", "true"});
+  EXPECT_EQ(second.exit_code, 75);
+  EXPECT_THAT(second.error_output, HasSubstr("another holds the name for 200 ms"));
+  first->Kill(SIGTERM);
+  EXPECT_EQ(first->Wait(seconds(10)), 128 + SIGTERM);
+  EXPECT_EQ(Exec({"job", "--", "true"}).exit_code, 0) << "given back also after a failure";
+}
+
+TEST_F(LockExec, EndsWith69WithoutAQuorum) {
+  nodes_[0].Stop();
+  nodes_[1].Stop();
+  const Finished run = Exec({"job", "--", "true"});
+  EXPECT_EQ(run.exit_code, 69);
+  EXPECT_THAT(run.error_output, MatchesRegex("fencepost: [^\n]+\n"));
+}
+
+TEST_F(LockExec, ForwardsSignals) {
+  const std::string script = fmt::format(
+      "trap 'echo usr1 >> {0}' USR1; trap 'echo hup >> {0}' HUP; trap 'exit 9' INT; echo up >> "
+      "{0}; "
+      "while :; do sleep 0.05; done",
+      folder_.File("heard"));
+  const auto run = Begin({"job", "--", "sh", "-c", script});
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("heard", "up"); }));
+  run->Kill(SIGUSR1);
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return Says("heard", "usr1"); }));
+  run->Kill(SIGHUP);
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return Says("heard", "hup"); }));
+  run->Kill(SIGINT);
+  EXPECT_EQ(run->Wait(seconds(10)), 9);
+}
+
+TEST_F(LockExec, StopsTheCommandBeforeALeaseThatCannotBeExtendedEnds) {
+  const std::string script =
+      fmt::format("trap 'echo term > {0}' TERM; echo up > {0}; while :; do sleep 0.05; done",
+                  folder_.File("said"));
+  const auto run = Begin({"job", "--ttl", "2s", "--kill-after", "700ms", "--", "sh", "-c", script});
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("said", "up"); }));
+  nodes_[0].Pause();
+  nodes_[1].Pause();
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return Says("said", "term"); }));
+  EXPECT_EQ(run->Wait(seconds(10)), 76) << "it does not heed SIGTERM";
+  EXPECT_THAT(run->ErrorOutput(), HasSubstr("lock was lost; the command was stopped"));
+  nodes_[0].Resume();
+  nodes_[1].Resume();
+}
+
+TEST_F(LockExec, StopsTheCommandWhenAnotherHasTheName) {
+  const auto run = Begin({"job", "--ttl", "2s", "--", "sh", "-c",
+                          "echo up > " + folder_.File("said") + "; exec sleep 60"});
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("said", "up"); }));
+  for (std::size_t node = 0; node < 2; ++node) {
+    locking::UnitValue value;
+    value.state = locking::UnitValue::State::kHeld;
+    value.token = value.floor = locking::Token(8'000'000'000'000'000'000);
+    value.nonce = {{7, 7}};
+    value.deadline = locking::WallTime(locking::Millis(9'999'999'999'999));
+    nodes_[node].Command({"SET", Key("job"), value.Encode(), "PX", "60000"});
+  }
+  EXPECT_EQ(run->Wait(seconds(10)), 76);
+}
+
+TEST_F(LockExec, LeavesNothingRunningWhenItIsKilled) {
+  const std::string pids = folder_.File("pids");
+  const auto run = Begin({"job", "--", "sh", "-c",
+                          fmt::format("sleep 300 & echo $! > {0}; echo $$ >> {0}; wait", pids)});
+  const auto lines = [&] {
+    const std::string text = ReadFile(pids);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return lines() == 2; }));
+  const std::string text = ReadFile(pids);
+  const std::string sleeper = text.substr(0, text.find('\n'));
+  const std::string shell = text.substr(sleeper.size() + 1, text.size() - sleeper.size() - 2);
+  ASSERT_TRUE(Runs(sleeper) && Runs(shell));
+  run->Kill(SIGKILL);
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return !Runs(shell) && !Runs(sleeper); }));
+}
+
+TEST_F(LockExec, RunsAJobOnceWithDone) {
+  const std::vector<std::string> job{
+      "nightly", "--done", "--",
+      "sh",      "-c",     "echo ran >> " + folder_.File("runs") + "; exit ${CODE:-0}"};
+  EXPECT_EQ(
+      RunToEnd({.argv = Words({"lock", "exec"}, job), .env = {{"CODE", "3"}}}, kLong).exit_code, 3);
+  EXPECT_EQ(Exec(job).exit_code, 0) << "one that failed is run again";
+  const Finished again = Exec(job);
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.error_output, HasSubstr("nightly is done already"));
+  EXPECT_EQ(ReadFile(folder_.File("runs")), "ran\nran\n");
+}
+
+}  // namespace
+}  // namespace fencepost::testing
