@@ -36,6 +36,7 @@ struct DeadLetter {
   std::string error;                       // one line
   std::string error_class;                 // "bad_record", "id_conflict", "timeout", "404", …
   int attempts = 0;                        // handler calls
+  std::uint64_t token = 0;                 // under which it is published; 0: none
   std::chrono::milliseconds failed_at{0};  // unix time
 };
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "consumer/dead_letter.h"
@@ -20,6 +21,16 @@ enum class DedupeSource : std::uint8_t { kLock, kLedger };
 enum class RetryStage : std::uint8_t { kLock, kHandler, kOutput, kDeadLetter };
 enum class RebalanceEvent : std::uint8_t { kAssigned, kRevoked, kLost };
 enum class CommitResult : std::uint8_t { kCommitted, kRejected, kFailed };
+
+// The record that an event is about, as far as it is known: fields of their own in the log.
+struct AboutRecord {
+  TopicPartition where;
+  Offset offset = -1;
+  std::string record_id;    // as stored; empty: it has none
+  std::uint64_t token = 0;  // 0: none
+  int attempt = 0;          // handler calls begun; 0: none
+  auto operator<=>(const AboutRecord&) const = default;
+};
 
 class ConsumerObserver {
  public:
@@ -54,6 +65,11 @@ class ConsumerObserver {
   virtual void OnHandled(Nanos /*took*/) {}  // one handler call, however it ended
   virtual void OnDeadLetterError() {}        // one that was not acknowledged; it is tried again
   virtual void OnNote(locking::Severity, std::string_view /*event*/, std::string_view /*text*/) {}
+  // The same of one record. `text` does not name it, so that repeats can be told.
+  virtual void OnRecordNote(locking::Severity severity, std::string_view event,
+                            std::string_view text, const AboutRecord& record) {
+    OnNote(severity, event, SourceText(record.where, record.offset) + ": " + std::string(text));
+  }
   virtual void OnReady(bool /*ready*/, std::string_view /*reason when not*/) {}
 };
 

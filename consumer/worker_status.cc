@@ -28,6 +28,7 @@ void Worker::Impl::SetPart(Part& part, bool up, std::string reason) {
 
 std::string Worker::Impl::LockReason(locking::Now now) {
   if (core.Available()) return "";
+  if (core.store().Available()) return "clock";
   if (const auto problem = core.store().Problem()) return problem->Line();
   for (int node = 0; node < static_cast<int>(options.lock.redis.nodes.size()); ++node) {
     const auto seen = core.store().Status(node, now);
@@ -44,7 +45,7 @@ std::string Worker::Impl::LockReason(locking::Now now) {
     case locking::QuorumFailure::kClock:
       return "clock";
     default:
-      return core.store().Available() ? "clock" : "no quorum of lock nodes";
+      return "no quorum of lock nodes";
   }
 }
 

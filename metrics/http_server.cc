@@ -213,8 +213,8 @@ struct HttpServer::Impl {
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::string& address,
-                                                                   Endpoints endpoints) {
+tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(
+    const std::string& address, Endpoints endpoints, std::chrono::milliseconds patience) {
   const auto parsed = ParseAddress(address);
   if (!parsed) return tl::unexpected(CannotListen(address, "this is not HOST:PORT"));
   if (parsed->host.starts_with('[') && mg_check_feature(MG_FEATURES_IPV6) == 0) {
@@ -226,8 +226,9 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
 
   const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
   const std::string threads = std::to_string(2 + kMaxStreams);
+  const std::string limit = std::to_string(patience.count());
   const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", threads.c_str(),
-                           "request_timeout_ms", "5000",         nullptr};
+                           "request_timeout_ms", limit.c_str(),  nullptr};
   mg_callbacks callbacks{};
   callbacks.begin_request = &Impl::OnRequest;
   callbacks.log_message = &Impl::OnComplaint;

@@ -7,6 +7,7 @@
 // thread-safe. An exception of theirs becomes a 500, or the end of the stream.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,9 +33,12 @@ class HttpServer {
   static constexpr int kMaxStreams = 8;
 
   // `address` is HOST:PORT, [V6]:PORT or :PORT (all addresses); port 0 takes a free one. Returns
-  // when the server accepts connections. Error: the address is malformed or cannot be bound.
-  static tl::expected<std::unique_ptr<HttpServer>, Error> Start(const std::string& address,
-                                                                Endpoints endpoints);
+  // when the server accepts connections. A client that stands still (in the middle of its request,
+  // or without reading its answer) is dropped after a few times `patience`. Error: the address is
+  // malformed or cannot be bound.
+  static tl::expected<std::unique_ptr<HttpServer>, Error> Start(
+      const std::string& address, Endpoints endpoints,
+      std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~HttpServer();  // waits for requests under way, two seconds for silent clients
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

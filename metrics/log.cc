@@ -44,6 +44,32 @@ std::string OneLine(std::string_view text) {
   return line;
 }
 
+void AddFields(const consumer::AboutRecord& record, nlohmann::ordered_json& json) {
+  json["topic"] = record.where.topic;
+  json["partition"] = record.where.partition;
+  json["offset"] = record.offset;
+  if (!record.record_id.empty()) json["record_id"] = record.record_id;
+  if (record.token != 0) json["token"] = record.token;
+  if (record.attempt > 0) json["attempt"] = record.attempt;
+}
+
+// " topic=orders partition=3 …"; a value with blanks, quotes or an equals sign is quoted.
+std::string FieldsText(const consumer::AboutRecord& record) {
+  nlohmann::ordered_json json;
+  AddFields(record, json);
+  std::string text;
+  for (const auto& [name, value] : json.items()) {
+    std::string shown =
+        value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    if (value.is_string()) {
+      const std::string raw = shown.substr(1, shown.size() - 2);
+      if (raw.find_first_of(" =\\") == std::string::npos) shown = raw;
+    }
+    text += fmt::format(" {}={}", name, shown);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<Severity> SeverityFromName(std::string_view name) {
@@ -89,68 +115,136 @@ void Log::Write(Severity severity, std::string_view pipeline, std::string_view e
                 std::string_view text) noexcept {
   if (severity < options_.level) return;
   try {
-    Line line{severity, std::string(pipeline), std::string(event), std::string(text)};
-    const std::lock_guard lock(mutex_);
-    WriteLocked(std::move(line), options_.clock ? options_.clock() : locking::ReadClocks());
+    WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, {});
   } catch (...) {  // out of memory: the line is lost, the work goes on
   }
 }
 
-void Log::WriteLocked(Line line, locking::Now now) {
+void Log::Write(Severity severity, std::string_view pipeline, std::string_view event,
+                std::string_view text, const consumer::AboutRecord& record) noexcept {
+  if (severity < options_.level) return;
+  try {
+    WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, record);
+  } catch (...) {
+  }
+}
+
+void Log::WriteLine(Line line, Record record) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    WriteLocked(std::move(line), std::move(record),
+                options_.clock ? options_.clock() : locking::ReadClocks());
+  } catch (...) {
+  }
+}
+
+void Log::WriteLocked(Line line, Record record, locking::Now now) {
   std::uint64_t suppressed = 0;
   if (const auto seen = seen_.find(line); seen != seen_.end()) {
     if (now.boot - seen->second.since < kRepeatAfter) {
       ++seen->second.suppressed;
       seen->second.last = now.wall;
+      seen->second.record = std::move(record);
       return;
     }
     suppressed = seen->second.suppressed;
     seen_.erase(seen);
   }
   TellRepeatsLocked(now, false);
-  if (line.severity == Severity::kError) {
-    auto& errors = errors_[line.pipeline];
-    errors.push_back({now.wall.time_since_epoch(), line.event, line.text});
-    if (errors.size() > kLastErrors) errors.pop_front();
+  if (line.severity == Severity::kError) KeepErrorLocked(line, record, now);
+  if (HeldBackLocked(line, record, now)) {
+    // What was held back of this very text goes with the flood.
+    FloodOf(line).held_back.suppressed += suppressed;
+    return;
   }
-  EmitLocked(line, suppressed, now.wall);
-  if (seen_.size() < kRemembered) seen_.emplace(std::move(line), Repeats{now.boot, now.wall, 0});
+  EmitLocked(line, record, suppressed, now.wall);
+  if (seen_.size() < kRemembered) {
+    seen_.emplace(std::move(line), Repeats{now.boot, now.wall, 0, std::move(record)});
+  }
+}
+
+Log::Flood& Log::FloodOf(const Line& line) {
+  return events_[Line{line.severity, line.pipeline, line.event, ""}];
+}
+
+// Ten lines a second of one event are enough.
+bool Log::HeldBackLocked(const Line& line, const Record& record, locking::Now now) {
+  Flood& flood = FloodOf(line);
+  if (flood.lines == 0) flood.since = now.boot;
+  if (flood.lines < kLinesPerEvent) {
+    ++flood.lines;
+    return false;
+  }
+  ++flood.held_back.suppressed;
+  flood.held_back.last = now.wall;
+  flood.held_back.record = record;
+  flood.text = line.text;
+  return true;
+}
+
+void Log::KeepErrorLocked(const Line& line, const Record& record, locking::Now now) {
+  auto& errors = errors_[line.pipeline];
+  errors.push_back({now.wall.time_since_epoch(), line.event, TextOf(line, record)});
+  if (errors.size() > kLastErrors) errors.pop_front();
 }
 
 // Forgets texts whose ten seconds are over. What was held back and did not come again since is told
 // by one more line, at the time of the last one.
 void Log::TellRepeatsLocked(locking::Now now, bool all) {
   if (!all && now.boot < next_look_) return;
+  const auto over = [&](locking::Instant since) { return all || now.boot - since >= kRepeatAfter; };
+  const auto tell = [this](const Line& line, const Repeats& held) {
+    if (held.suppressed > 0) EmitLocked(line, held.record, held.suppressed - 1, held.last);
+  };
   for (auto it = seen_.begin(); it != seen_.end();) {
-    const Repeats& repeats = it->second;
-    if (!all && now.boot - repeats.since < kRepeatAfter) {
+    if (!over(it->second.since)) {
       ++it;
       continue;
     }
-    if (repeats.suppressed > 0) EmitLocked(it->first, repeats.suppressed - 1, repeats.last);
+    tell(it->first, it->second);
     it = seen_.erase(it);
+  }
+  for (auto it = events_.begin(); it != events_.end();) {
+    if (!over(it->second.since)) {
+      ++it;
+      continue;
+    }
+    Line line = it->first;
+    line.text = it->second.text;
+    tell(line, it->second.held_back);
+    it = events_.erase(it);
   }
   next_look_ = now.boot + std::chrono::seconds(1);
 }
 
-void Log::EmitLocked(const Line& line, std::uint64_t suppressed, locking::WallTime wall) {
-  logger_->log(SpdlogLevel(line.severity), spdlog::string_view_t(Render(line, suppressed, wall)));
+void Log::EmitLocked(const Line& line, const Record& record, std::uint64_t suppressed,
+                     locking::WallTime wall) {
+  logger_->log(SpdlogLevel(line.severity),
+               spdlog::string_view_t(Render(line, record, suppressed, wall)));
 }
 
-std::string Log::Render(const Line& line, std::uint64_t suppressed, locking::WallTime wall) const {
+std::string Log::TextOf(const Line& line, const Record& record) {
+  if (!record) return line.text;
+  return consumer::SourceText(record->where, record->offset) + ": " + line.text;
+}
+
+std::string Log::Render(const Line& line, const Record& record, std::uint64_t suppressed,
+                        locking::WallTime wall) const {
   const std::string time = Rfc3339(wall.time_since_epoch());
   if (options_.format == LogFormat::kText) {
     const std::string repeats =
         suppressed > 0 ? fmt::format(" (and {} more like it before)", suppressed) : "";
-    return fmt::format("{} {:<5} {}{}{}: {}{}", time, SeverityName(line.severity), line.pipeline,
-                       line.pipeline.empty() ? "" : " ", line.event, OneLine(line.text), repeats);
+    return fmt::format("{} {:<5} {}{}{}: {}{}{}", time, SeverityName(line.severity), line.pipeline,
+                       line.pipeline.empty() ? "" : " ", line.event, OneLine(TextOf(line, record)),
+                       record ? FieldsText(*record) : "", repeats);
   }
   nlohmann::ordered_json json = {{"time", time},
                                  {"level", SeverityName(line.severity)},
                                  {"event", line.event},
                                  {"pipeline", line.pipeline},
-                                 {"worker", options_.worker},
-                                 {"text", line.text}};
+                                 {"worker", options_.worker}};
+  if (record) AddFields(*record, json);
+  json["text"] = TextOf(line, record);
   if (suppressed > 0) json["suppressed"] = suppressed;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

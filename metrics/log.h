@@ -1,7 +1,11 @@
-// The log: one line an event on stderr, as JSON or as text, with the same event and text at most
-// once in ten seconds: `suppressed` in a line says how many like it were held back before it, so
-// that lines and their `suppressed` add up to what happened. The last errors of each pipeline are
-// kept for /status.
+// The log: one line an event on stderr, as JSON or as text. What an event says of one record
+// (topic, partition, offset, record_id, token, attempt) are fields of their own. The last errors of
+// each pipeline are kept for /status. Names of events: EVENTS.md.
+//
+// Repeats are held back for ten seconds: the same event with the same text, of whatever record; and
+// of one event with ever different texts (as those of 10,000 bad records are) what comes after the
+// first hundred. `suppressed` in a line says how many like it were held back before it, so that
+// lines and their `suppressed` add up to what happened.
 //
 // Thread-safe. Write does not block on stderr: lines go through a bounded queue to a thread that
 // the Log owns; when stderr stands still, the oldest lines in the queue are dropped. It never
@@ -21,6 +25,7 @@
 
 #include <spdlog/common.h>
 
+#include "consumer/observer.h"
 #include "consumer/status.h"
 #include "locking/core/observer.h"
 #include "locking/core/types.h"
@@ -58,6 +63,7 @@ class Log {
   static constexpr std::chrono::seconds kRepeatAfter{10};
   static constexpr std::size_t kLastErrors = 20;    // a pipeline
   static constexpr std::size_t kRemembered = 1024;  // texts whose repeats are held back at a time
+  static constexpr int kLinesPerEvent = 100;        // of one event, in kRepeatAfter
 
   explicit Log(LogOptions options);
   ~Log();  // writes what is queued, and how many repeats were held back
@@ -67,10 +73,14 @@ class Log {
   // `pipeline` is empty for what concerns the whole process.
   void Write(Severity severity, std::string_view pipeline, std::string_view event,
              std::string_view text) noexcept;
+  // Of one record. `text` does not name it: the line does.
+  void Write(Severity severity, std::string_view pipeline, std::string_view event,
+             std::string_view text, const consumer::AboutRecord& record) noexcept;
 
   [[nodiscard]] std::vector<consumer::ErrorStatus> LastErrors(std::string_view pipeline) const;
 
  private:
+  using Record = std::optional<consumer::AboutRecord>;
   struct Line {
     Severity severity = Severity::kInfo;
     std::string pipeline, event, text;
@@ -80,12 +90,26 @@ class Log {
     locking::Instant since;  // when it was written
     locking::WallTime last;  // when it came last
     std::uint64_t suppressed = 0;
+    Record record;  // the last one
+  };
+  // One event, whatever its text.
+  struct Flood {
+    locking::Instant since;
+    int lines = 0;
+    Repeats held_back{};  // beyond kLinesPerEvent
+    std::string text{};   // of the last one
   };
 
-  void WriteLocked(Line line, locking::Now now);
+  void WriteLine(Line line, Record record) noexcept;
+  void WriteLocked(Line line, Record record, locking::Now now);
+  [[nodiscard]] bool HeldBackLocked(const Line& line, const Record& record, locking::Now now);
+  Flood& FloodOf(const Line& line);
+  static std::string TextOf(const Line& line, const Record& record);
+  void KeepErrorLocked(const Line& line, const Record& record, locking::Now now);
   void TellRepeatsLocked(locking::Now now, bool all);
-  void EmitLocked(const Line& line, std::uint64_t suppressed, locking::WallTime wall);
-  [[nodiscard]] std::string Render(const Line& line, std::uint64_t suppressed,
+  void EmitLocked(const Line& line, const Record& record, std::uint64_t suppressed,
+                  locking::WallTime wall);
+  [[nodiscard]] std::string Render(const Line& line, const Record& record, std::uint64_t suppressed,
                                    locking::WallTime wall) const;
 
   const LogOptions options_;
@@ -94,6 +118,7 @@ class Log {
 
   mutable std::mutex mutex_;  // guards what follows
   std::map<Line, Repeats> seen_;
+  std::map<Line, Flood> events_;  // by a line without its text
   locking::Instant next_look_{};  // when the repeats are looked through again
   std::map<std::string, std::deque<consumer::ErrorStatus>, std::less<>> errors_;
 };

@@ -165,7 +165,7 @@ void PipelineMetrics::CollectLag(const MetricInfo& metric, std::vector<ClientMet
 
 void PipelineMetrics::OnRound(locking::RoundResult result, Nanos took) {
   cells_.Add(Metric::kLockAcquisitions, 1, Series(result));
-  cells_.Observe(Metric::kLockAcquireDuration, took.count());
+  if (took > Nanos(0)) cells_.Observe(Metric::kLockAcquireDuration, took.count());
 }
 
 void PipelineMetrics::OnTakeover() { cells_.Add(Metric::kLockTakeovers, 1); }
@@ -247,6 +247,11 @@ void PipelineMetrics::OnInvariant(locking::Invariant invariant) {
 void PipelineMetrics::OnNote(locking::Severity severity, std::string_view event,
                              std::string_view text) {
   if (log_ != nullptr) log_->Write(severity, info_.name, event, text);
+}
+
+void PipelineMetrics::OnRecordNote(locking::Severity severity, std::string_view event,
+                                   std::string_view text, const consumer::AboutRecord& record) {
+  if (log_ != nullptr) log_->Write(severity, info_.name, event, text, record);
 }
 
 // --- the consumer ---

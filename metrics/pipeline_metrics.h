@@ -111,6 +111,8 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnRebalance(consumer::RebalanceEvent event) override;
   void OnRebalanceTook(Nanos took) override;
   void OnWrite(Nanos took, std::size_t batch) override;
+  void OnRecordNote(locking::Severity severity, std::string_view event, std::string_view text,
+                    const consumer::AboutRecord& record) override;
   void OnReady(bool ready, std::string_view reason) override;
 
  private:

@@ -1,6 +1,8 @@
 // One pipeline as people are shown it: /status and the status page. Plain values.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@ struct ShownPipeline {
   Counts counts;
   double rate = 0;                 // records finished a second, over the last ten
   std::vector<double> per_second;  // the last minute, oldest first
+  std::chrono::milliseconds lock_ttl{0};
   std::vector<std::pair<std::string, std::string>> settings;  // the file's, without secrets
 };
 
@@ -23,7 +26,15 @@ struct ShownProcess {
   std::string worker;
   std::string version;
   std::vector<ShownPipeline> pipelines;
+  std::chrono::milliseconds now{0};  // unix time of all this
 };
+
+// Records that wait in the partitions of this worker.
+inline std::int64_t LagOf(const ShownPipeline& shown) {
+  std::int64_t lag = 0;
+  for (const consumer::PartitionStatus& row : shown.status.partitions) lag += row.lag;
+  return lag;
+}
 
 // Ready only if there is a pipeline and all are; the reason names the first that is not.
 inline Readiness ReadyOf(const ShownProcess& process) {

@@ -89,15 +89,13 @@ ordered_json CountsJson(const Counts& counts) {
 
 ordered_json PipelineJson(const ShownPipeline& shown) {
   const WorkerStatus& status = shown.status;
-  std::int64_t lag = 0;
-  for (const auto& partition : status.partitions) lag += partition.lag;
   ordered_json settings = ordered_json::object();
   for (const auto& [path, text] : shown.settings) settings[path] = text;
   return {{"pipeline", status.pipeline},
           {"ready", status.ready},
           {"reason", status.reason},
           {"uptime_seconds", InSeconds(status.uptime)},
-          {"lag", lag},
+          {"lag", LagOf(shown)},
           {"leases_held", status.leases_held},
           {"in_flight", {{"records", status.in_flight_records}, {"bytes", status.in_flight_bytes}}},
           {"records_per_second", shown.rate},

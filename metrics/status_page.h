@@ -18,7 +18,4 @@ std::string StatusEvent(const ShownProcess& process);
 // Value of Content-Security-Policy: nothing from elsewhere, only this page's own style and script.
 const std::string& StatusPagePolicy();
 
-// For text and attribute values in HTML; bytes that are not UTF-8 are replaced.
-std::string EscapeHtml(std::string_view text);
-
 }  // namespace fencepost::metrics

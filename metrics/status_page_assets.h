@@ -7,65 +7,137 @@
 namespace fencepost::metrics {
 
 inline constexpr std::string_view kStatusStyle = R"css(
-:root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1c2430;--dim:#5d6878;--line:#dde2e9;
---good:#12714a;--goodbg:#dff3e8;--warn:#8a5300;--warnbg:#fdeecb;--bad:#a8201a;--badbg:#fbdedb;
---bar:#3a6ea5}
-@media (prefers-color-scheme:dark){:root{--bg:#12161c;--card:#1b212a;--ink:#e6ebf2;--dim:#98a4b5;
---line:#303948;--good:#7ddaa9;--goodbg:#173a2a;--warn:#f2c466;--warnbg:#45350f;--bad:#ff9b93;
---badbg:#4d1d1a;--bar:#7fb0e6}}
+:root{color-scheme:light dark;--bg:#f4f6f8;--card:#fff;--ink:#17202c;--dim:#566173;--line:#dbe1e8;
+--good:#0e6a45;--goodbg:#dcf2e6;--warn:#7d4b00;--warnbg:#fdecc8;--bad:#a11b15;--badbg:#fbdcd9;
+--note:#2c5282;--notebg:#e0ecf8;--bar:#2f6aa8}
+@media (prefers-color-scheme:dark){:root{--bg:#10141a;--card:#191f27;--ink:#e6ebf2;--dim:#9ba7b8;
+--line:#2d3541;--good:#7ddaa9;--goodbg:#15392a;--warn:#f2c466;--warnbg:#41320e;--bad:#ff9f97;
+--badbg:#4a1b18;--note:#9cc4f2;--notebg:#1b304a;--bar:#7fb0e6}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--ink);
 font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-header,main,footer{max-width:76rem;margin:0 auto;padding:0 1rem}
-header{display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:baseline;padding-top:1rem}
-h1{font-size:1.2rem;margin:0}h2{font-size:1.1rem;margin:0}
-h3{font-size:.8rem;margin:1.1rem 0 .3rem;color:var(--dim);text-transform:uppercase;
-letter-spacing:.05em}
+header,main,footer{max-width:84rem;margin:0 auto;padding:0 1rem}
+header{display:flex;flex-wrap:wrap;gap:.2rem 1rem;align-items:baseline;padding-top:1rem;
+padding-bottom:.2rem;background:var(--bg)}
+h1{font-size:1.15rem;margin:0}h2{font-size:1.3rem;margin:0;overflow-wrap:anywhere}
+h3{font-size:.8rem;margin:1.2rem 0 .3rem;color:var(--dim);text-transform:uppercase;
+letter-spacing:.06em}
 .dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:tabular-nums}
-section{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:1rem;
-margin:1rem 0}
-.top{display:flex;flex-wrap:wrap;gap:.4rem .8rem;align-items:center}
-.tag{border-radius:1rem;padding:.05rem .6rem;font-size:.85rem;font-weight:600;white-space:nowrap}
-.good{color:var(--good);background:var(--goodbg)}.warn{color:var(--warn);background:var(--warnbg)}
-.bad{color:var(--bad);background:var(--badbg)}
-.why{overflow-wrap:anywhere}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.6rem;
+.state{margin-left:auto;color:var(--dim)}
+.state #live{border-radius:1rem;padding:.05rem .6rem}
+body.live #live{color:var(--good);background:var(--goodbg)}
+body.stale #live,body.gone #live{color:var(--bad);background:var(--badbg);font-weight:600}
+body.stale main,body.gone main{filter:grayscale(1)}
+body.stale header,body.gone header{position:sticky;top:0;z-index:1}
+section,#summary{background:var(--card);border:1px solid var(--line);border-radius:.7rem;
+padding:1rem 1.1rem;margin:.9rem 0}
+#summary{border-left:.4rem solid var(--note)}
+#summary.good{border-left-color:var(--good)}#summary.warn{border-left-color:var(--warn)}
+#summary.bad{border-left-color:var(--bad)}
+.verdict{margin:0;font-size:1.15rem;font-weight:600}
+#summary.good .verdict{color:var(--good)}#summary.warn .verdict{color:var(--warn)}
+#summary.bad .verdict{color:var(--bad)}
+#summary ul{list-style:none;margin:.5rem 0 0;padding:0}
+#summary li{padding:.4rem 0;border-top:1px solid var(--line);overflow-wrap:anywhere}
+#summary li b{font-weight:600}#summary li span:last-child{color:var(--dim)}
+.top{display:flex;flex-wrap:wrap;gap:.3rem .8rem;align-items:center}
+.tag{border-radius:1rem;padding:.05rem .6rem;font-size:.83rem;font-weight:600;white-space:nowrap}
+.tag.good{color:var(--good);background:var(--goodbg)}
+.tag.warn{color:var(--warn);background:var(--warnbg)}
+.tag.bad{color:var(--bad);background:var(--badbg)}
+.tag.note{color:var(--note);background:var(--notebg)}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.2rem,1fr));gap:.2rem 1.4rem;
 margin:.8rem 0 0}
-.facts div{border:1px solid var(--line);border-radius:.5rem;padding:.45rem .65rem}
-.facts b{display:block;font-size:1.25rem;font-variant-numeric:tabular-nums}
-.facts span{color:var(--dim);font-size:.85rem}
-.facts .off b{color:var(--bad)}
+.fact{padding:.5rem 0;border-top:1px solid var(--line)}
+.fact dt{color:var(--dim);font-size:.85rem}
+.fact dd{margin:0}.fact b{display:block;font-size:1.9rem;line-height:1.2;font-weight:600;
+font-variant-numeric:tabular-nums}
+.small b{font-size:1.25rem}
+.fact span{color:var(--dim);font-size:.85rem}
+.fact.warn b{color:var(--warn)}.fact.bad b{color:var(--bad)}
+.broad dd{display:grid;grid-template-columns:auto 1fr;column-gap:1rem;align-items:end}
+.broad span{grid-column:1/-1;grid-row:2}
+.broad{grid-column:1/-1}@media (min-width:48rem){.broad{grid-column:span 2}
+.facts{grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr))}}
+.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr));
+gap:0 2rem;align-items:start}
+.pair>div{min-width:0}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
-th{font-weight:600;color:var(--dim);text-align:left;font-size:.8rem}
-th.num{text-align:right}
-td,th{padding:.25rem .6rem .25rem 0;border-bottom:1px solid var(--line);vertical-align:top}
-td:last-child{overflow-wrap:anywhere}
-svg{display:block;width:100%;height:2.2rem;margin-top:.2rem}
-svg path{fill:none;stroke:var(--bar);stroke-width:1.5;vector-effect:non-scaling-stroke}
-details{margin-top:1rem}summary{cursor:pointer;color:var(--dim)}
-code{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.88em;overflow-wrap:anywhere}
-a{color:inherit}footer{color:var(--dim);padding-bottom:2rem;font-size:.9rem}
-#live.warn{padding:0 .5rem;border-radius:1rem}
+caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
+thead th{font-weight:600;color:var(--dim);font-size:.8rem;white-space:nowrap}
+th{font-weight:400;text-align:left}th.num{text-align:right}
+td,th{padding:.28rem .9rem .28rem 0;border-bottom:1px solid var(--line);vertical-align:top}
+tbody th,.when{white-space:nowrap}.when{text-align:left;color:var(--dim)}
+td:last-child{min-width:10rem;overflow-wrap:anywhere;padding-right:0}
+td.num:last-child{min-width:0}
+svg{display:block;width:100%;height:2.3rem}
+svg path{fill:none;stroke:var(--bar);stroke-width:1.6;vector-effect:non-scaling-stroke}
+details{margin-top:.9rem}summary{cursor:pointer;color:var(--dim)}
+code{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.88em}
+td code,.num{white-space:nowrap}.long code{white-space:normal;overflow-wrap:anywhere}
+a{color:inherit}:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
+footer{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;color:var(--dim);padding-bottom:2rem;
+font-size:.9rem}
 )css";
 
+// EventSource gives up for good after an answer other than 200: then it is made anew. What is open,
+// focused, scrolled or selected stays, because only what differs is changed.
 inline constexpr std::string_view kStatusScript = R"js(
 (function(){
-var main=document.querySelector("main"),live=document.getElementById("live"),last=0;
-function say(text,bad){live.textContent=text;live.className=bad?"warn":"dim";}
-var source=new EventSource("events");
-source.onmessage=function(event){
-last=Date.now();
-var open={};
-main.querySelectorAll("details").forEach(function(d){open[d.id]=d.open;});
-main.innerHTML=JSON.parse(event.data);
-main.querySelectorAll("details").forEach(function(d){if(d.id in open)d.open=open[d.id];});
-say("live",false);
+var main=document.querySelector("main"),live=document.getElementById("live");
+var age=document.getElementById("age"),title=document.title,last=Date.now(),state="",source=null;
+function say(now,text){
+if(state===now)return;
+state=now;live.textContent=text;document.body.className=now;
+}
+function morph(from,to){
+if(from.nodeType!==to.nodeType||from.nodeName!==to.nodeName||from.id!==to.id){
+from.parentNode.replaceChild(to,from);return;
+}
+if(from.nodeType===3){if(from.data!==to.data)from.data=to.data;return;}
+Array.from(to.attributes).forEach(function(a){
+if(from.getAttribute(a.name)!==a.value)from.setAttribute(a.name,a.value);
+});
+Array.from(from.attributes).forEach(function(a){
+if(!to.hasAttribute(a.name)&&a.name!=="open")from.removeAttribute(a.name);
+});
+children(from,to);
+}
+function children(from,to){
+var old=Array.from(from.childNodes),fresh=Array.from(to.childNodes);
+fresh.forEach(function(node,i){
+if(i<old.length)morph(old[i],node);else from.appendChild(node);
+});
+old.slice(fresh.length).forEach(function(node){from.removeChild(node);});
+}
+function take(event){
+var next=document.createElement("template");
+next.innerHTML=JSON.parse(event.data);
+children(main,next.content);
+document.title=document.getElementById("summary").getAttribute("data-title")+title;
+last=Date.now();age.textContent="";
+say("live","live");
+}
+function listen(){
+if(source)source.close();
+source=new EventSource("events");
+source.onmessage=take;
+source.onerror=function(){
+say("gone","no answer from the worker");
+if(source.readyState===2)setTimeout(function(){if(!document.hidden)listen();},5000);
 };
-source.onerror=function(){say("no answer from the worker; what is shown is old",true);};
+}
+document.addEventListener("visibilitychange",function(){
+if(document.hidden){if(source)source.close();}else listen();
+});
 setInterval(function(){
-if(last&&Date.now()-last>5000)say("nothing new for "+Math.round((Date.now()-last)/1000)+" s",true);
+var seconds=Math.round((Date.now()-last)/1000);
+if(seconds<5)return;
+if(state!=="gone")say("stale","nothing new from the worker");
+age.textContent="what is shown is "+seconds+" s old";
 },1000);
+listen();
 })();
 )js";
 

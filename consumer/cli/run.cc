@@ -259,7 +259,11 @@ class Process {
 
   metrics::ShownProcess Shown() const {
     TakeSamples();
-    metrics::ShownProcess process{.worker = worker_, .version = Version(), .pipelines = {}};
+    metrics::ShownProcess process{.worker = worker_,
+                                  .version = Version(),
+                                  .pipelines = {},
+                                  .now = std::chrono::duration_cast<Millis>(
+                                      std::chrono::system_clock::now().time_since_epoch())};
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       const Watched& watched = watched_[i];
       consumer::WorkerStatus status = workers_[i]->Status();
@@ -268,6 +272,7 @@ class Process {
                                    .counts = watched.metrics->CurrentCounts(),
                                    .rate = watched.finished->Rate(),
                                    .per_second = watched.finished->PerSecond(),
+                                   .lock_ttl = watched.metrics->info().lock_ttl,
                                    .settings = watched.settings});
     }
     return process;

@@ -75,6 +75,7 @@ struct WriteBatch {
   std::vector<InFlight*> records;      // not touched by the flow until OnWritten
   WriteRequest request;                // the same, for the output
   std::vector<PartitionOffset> moves;  // request.offsets, as the flow names partitions
+  Instant began;                       // of the first attempt; the output's thread sets it
 };
 
 struct LookupBatch {
@@ -185,6 +186,8 @@ class Flow {
   void GiveBackBehind(InFlight& record, Now now);
   void TakeOwnership(InFlight& record);
   void LeaveOwnership(InFlight& record, Now now);
+  void TellBroken(const InFlight& record, const locking::LockEvent& event);
+  [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
   [[nodiscard]] bool LeaseStands(const InFlight& record, Now now) const;
 
   // flow_handling.cc: looked up, handled, tried again; dead letters.
@@ -208,8 +211,8 @@ class Flow {
   [[nodiscard]] bool WriteDue(Now now) const;
   void FillBatch(WriteBatch& batch, Now now);
   void FillOffsets(WriteBatch& batch);
-  void OnOutcome(InFlight& record, const WriteOutcome& outcome, Now now);
-  void OnEffect(InFlight& record, Now now);
+  void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
+  void OnEffect(InFlight& record, Instant began, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void MarkDone(InFlight& record, Now now);
   void AwaitMark(InFlight& record, locking::LockId mark);
@@ -222,7 +225,10 @@ class Flow {
   void Drop(InFlight& record, Now now);
   void CheckDrained(Now now);
   void Commit(Now now, bool all);
+  void Note(locking::Severity severity, std::string_view event, std::string_view text,
+            const InFlight& record);
   void Regulate(Now now);
+  void CountPressure(bool pressed, Now now);
   void Report(Now now);
   void LookForStall(Partition& partition, Now now);
   void Step(Now now);  // after every input
@@ -262,7 +268,8 @@ class Flow {
   bool dead_letters_up_ = true;
   bool paused_ = false;
   bool taking_ = true;
-  Instant paused_since_;
+  bool pressed_ = false;  // paused, and for nothing but too much in flight
+  Instant pressed_since_;
   bool draining_ = false;
   bool drain_lost_ = false;
   bool drain_offsets_sent_ = false;

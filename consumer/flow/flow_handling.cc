@@ -166,13 +166,13 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
   ++in.failures;
   const bool again = !failure.reached || (in.attempts < options_.retry.attempts &&
                                           MayRetry(options_.handler, options_.retry, failure));
-  observer_->OnNote(
-      locking::Severity::kWarn, "handler_failed",
-      fmt::format("{}: attempt {} of {}: {}: {}{}", SourceText(*in.where, in.record.offset),
-                  in.attempts, options_.retry.attempts, failure.error_class, failure.text,
-                  !again            ? "; not tried again"
-                  : failure.reached ? ""
-                                    : "; waiting for it to come back"));
+  Note(locking::Severity::kWarn, "handler_failed",
+       fmt::format("attempt {} of {}: {}: {}{}", in.attempts, options_.retry.attempts,
+                   failure.error_class, failure.text,
+                   !again            ? "; not tried again"
+                   : failure.reached ? ""
+                                     : "; waiting for it to come back"),
+       in);
   if (!again) {
     const auto reason = failure.error_class == "timeout"      ? DeadLetterReason::kTimeout
                         : failure.error_class == "bad_record" ? DeadLetterReason::kBadRecord
@@ -195,6 +195,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
 
 void Flow::OnConflict(InFlight& in, const std::string& detail, Now now) {
   observer_->OnIdConflict();
+  Note(locking::Severity::kWarn, "id_conflict", "the id was processed with other content", in);
   const bool position = options_.record_id.kind == Selector::Kind::kPosition;
   if (options_.on_id_conflict == OnBad::kSkip && !position) {
     return OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
@@ -266,6 +267,7 @@ void Flow::Publish(InFlight& in, Now now) {
   if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
   DeadLetter letter = *in.letter;
   letter.id = in.Reference();
+  letter.token = in.token.value();
   actions_.dead_letters.push_back(std::move(letter));
 }
 
@@ -281,6 +283,9 @@ void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
 
 void Flow::Buried(InFlight& in, Now now) {
   observer_->OnDeadLetter(in.letter->reason);
+  Note(locking::Severity::kWarn, "dead_lettered",
+       fmt::format("published as a dead letter: {}: {}", in.letter->error_class, in.letter->error),
+       in);
   observer_->OnProcessed(ProcessedResult::kDeadLettered, 1);
   if (in.leased) locks_->Release(in.lock, now);
   in.leased = in.lease_lost = false;

@@ -2,6 +2,8 @@
 // per id among the records here. It goes on in flow.cc (Secure).
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
 #include "locking/check.h"
@@ -73,6 +75,10 @@ void Flow::OnLockEvents(Now now) {
 }
 
 void Flow::OnLockEvent(InFlight& in, const LockEvent& event, Now now) {
+  if (event.broken) {
+    in.token = event.token;
+    TellBroken(in, event);
+  }
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
       in.leased = true;
@@ -89,6 +95,7 @@ void Flow::OnLockEvent(InFlight& in, const LockEvent& event, Now now) {
       OnGaveUp(in, now);
       break;
     case LockEvent::Kind::kLost:
+      in.lost_at = event.ended;
       OnLost(in, now);
       break;
     case LockEvent::Kind::kCompleted:
@@ -167,6 +174,28 @@ void Flow::GiveBackBehind(InFlight& in, Now now) {
     if (next->stage < Stage::kLocking || next->stage > Stage::kReady) return;
     BackToQueue(*next, now);
   }
+}
+
+// The core has counted it; only here it is known which record it was.
+void Flow::TellBroken(const InFlight& in, const LockEvent& event) {
+  const bool regressed = *event.broken == locking::Invariant::kTokenRegressed;
+  Note(
+      locking::Severity::kError, "invariant_violated",
+      fmt::format("{}: token {}, another's {}",
+                  regressed ? "token_regressed: a lease was granted with a token that is not above "
+                              "an earlier holder's"
+                            : "double_grant: another holds a majority of the nodes while this "
+                              "lease is valid",
+                  event.token.value(), event.rival.value()),
+      in);
+}
+
+// What was done under its lease began only after the lease had ended.
+bool Flow::EndedBefore(const InFlight& in, Instant began) const {
+  if (in.lease_lost) return in.lost_at <= began;
+  if (!in.leased) return false;
+  const Instant end = locks_->ValidUntil(in.lock);
+  return end != Instant::min() && end <= began;  // min: lost meanwhile, and when is not heard yet
 }
 
 bool Flow::LeaseStands(const InFlight& in, Now now) const {

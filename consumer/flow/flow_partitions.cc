@@ -249,6 +249,10 @@ void Flow::Commit(Now now, bool all) {
                            partition->watermark > partition->records.front()->record.offset;
     if (past_hole) {
       observer_->OnInvariant(locking::Invariant::kCommitPastHole);
+      Note(locking::Severity::kError, "invariant_violated",
+           "commit_past_hole: an offset beyond this unfinished record was to be committed; it is "
+           "not",
+           *partition->records.front());
       continue;
     }
     partition->committing = partition->watermark;
@@ -286,13 +290,19 @@ void Flow::Regulate(Now now) {
   const bool usable = locks_->Available() && dead_letters_up_ && taking_;
   if (!paused_ && (full || !usable)) {
     paused_ = true;
-    paused_since_ = now.boot;
     for (const auto& [index, partition] : partitions_) actions_.pause.push_back(index);
   } else if (paused_ && low && usable) {
     paused_ = false;
-    observer_->OnBackpressure(now.boot - paused_since_);
     for (const auto& [index, partition] : partitions_) actions_.resume.push_back(index);
   }
+  CountPressure(paused_ && usable, now);
+}
+
+// A pause for an outage is not counted: its own metrics tell it.
+void Flow::CountPressure(bool pressed, Now now) {
+  if (pressed_) observer_->OnBackpressure(now.boot - pressed_since_);
+  pressed_ = pressed;
+  pressed_since_ = now.boot;
 }
 
 // --- time --------------------------------------------------------------------------------------
@@ -333,10 +343,7 @@ void Flow::Report(Now now) {
     const auto& timestamp = partition->records.front()->record.timestamp;
     if (timestamp && (!oldest || *timestamp < *oldest)) oldest = timestamp;
   }
-  if (paused_) {
-    observer_->OnBackpressure(now.boot - paused_since_);
-    paused_since_ = now.boot;
-  }
+  CountPressure(pressed_, now);
   observer_->OnCommitGap(gap);
   observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
   observer_->OnPartitions(partitions_.size(), paused_ ? partitions_.size() : 0);
@@ -354,12 +361,23 @@ void Flow::LookForStall(Partition& partition, Now now) {
   const auto still = now.boot - partition.oldest_since;
   if (still < options_.stall_after) return;
   const InFlight& in = *partition.records.front();
-  stalled_ =
-      fmt::format("{}: {} for {} s", SourceText(partition.where, oldest), StageName(in.stage),
+  const std::string what =
+      fmt::format("{} for {} s", StageName(in.stage),
                   std::chrono::duration_cast<std::chrono::seconds>(still).count());
+  stalled_ = fmt::format("{}: {}", SourceText(partition.where, oldest), what);
   if (now.boot - partition.stall_told < options_.stall_after) return;
   partition.stall_told = now.boot;
-  observer_->OnNote(locking::Severity::kError, "stalled", stalled_);
+  Note(locking::Severity::kError, "stalled", what, in);
+}
+
+void Flow::Note(locking::Severity severity, std::string_view event, std::string_view text,
+                const InFlight& in) {
+  observer_->OnRecordNote(severity, event, text,
+                          {.where = *in.where,
+                           .offset = in.record.offset,
+                           .record_id = in.identity.id,
+                           .token = in.token.value(),
+                           .attempt = in.attempts});
 }
 
 void Flow::FillStatus(WorkerStatus& status, Now now) const {

@@ -122,7 +122,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
       BackToQueue(in, now);
       again.push_back(&in);
     } else {
-      OnOutcome(in, outcomes[i], now);
+      OnOutcome(in, outcomes[i], batch->began, now);
     }
   }
   for (InFlight* in : again) GiveBackBehind(*in, now);
@@ -135,13 +135,15 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
   Step(now);
 }
 
-void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Now now) {
+void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
   switch (outcome.result) {
     case WriteResult::kCommitted:
       if (in.letter != nullptr) return Buried(in, now);
-      return OnEffect(in, now);
+      return OnEffect(in, began, now);
     case WriteResult::kFenced:
       observer_->OnOutputFencing();
+      Note(locking::Severity::kWarn, "fenced",
+           "the output refused the write: a later holder of the lock had written the effect", in);
       break;
     case WriteResult::kIdConflict:
       return OnConflict(in, outcome.detail, now);
@@ -155,8 +157,20 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Now now) {
   OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
 }
 
-void Flow::OnEffect(InFlight& in, Now now) {
-  if (in.hinted) observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
+void Flow::OnEffect(InFlight& in, Instant began, Now now) {
+  if (in.hinted) {
+    observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
+    Note(locking::Severity::kError, "invariant_violated",
+         "done_without_ledger: its lock is marked done, but the ledger had no row of it", in);
+  }
+  // With a ledger the write itself found out whether another had done it.
+  if (options_.finality != Finality::kLedger && EndedBefore(in, began)) {
+    observer_->OnInvariant(locking::Invariant::kLeaseAfterLoss);
+    Note(locking::Severity::kError, "invariant_violated",
+         "lease_after_loss: its effect was written after its lease had ended; another may have "
+         "written it too",
+         in);
+  }
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }

@@ -51,7 +51,7 @@ struct InFlight {
   Stage stage = Stage::kUnused;
   bool hinted = false;  // the name is DONE: no lease; the ledger decides, where there is one
   bool leased = false;
-  bool lease_lost = false;    // while it was pinned
+  bool lease_lost = false;    // while it was pinned; at `lost_at`
   bool round_failed = false;  // its first round is over, without a lease
   bool owner = false;         // of its id, among the records here
   bool nameless = false;      // it has no id: it is not locked, and can only be a dead letter
@@ -69,6 +69,7 @@ struct InFlight {
   const TopicPartition* where = nullptr;
   locking::LockId lock;
   locking::Token token;
+  locking::Instant lost_at;
   locking::ContentCrc done_crc = 0;        // hinted: what the mark says
   std::chrono::milliseconds done_rest{0};  // hinted: until it is forgotten
   InFlight* chain_before = nullptr;        // the unfinished record before it in its order chain

@@ -282,9 +282,15 @@ void ExecRunner::EndOverdue(Clock::time_point now) {
     if (slot.gone_at && *slot.gone_at <= now) Died(slot, "by closing its stdout");
     if (!slot.record || slot.record->deadline > now) continue;
     const Millis limit = slot.record->call.timeout;
-    observer_->OnNote(Severity::kWarn, "handler_killed",
-                      fmt::format("process {} did not answer within {} ms and was killed",
-                                  slot.process->pid(), limit.count()));
+    const HandlerCall& call = slot.record->call;
+    observer_->OnRecordNote(
+        Severity::kWarn, "handler_killed",
+        fmt::format("its process did not answer within {} ms and was killed", limit.count()),
+        {.where = call.where,
+         .offset = call.record.offset,
+         .record_id = call.record_id,
+         .token = call.token,
+         .attempt = call.attempt});
     Discard(slot);
     Answer(slot, TimedOut(limit));
   }

@@ -174,9 +174,13 @@ void DeadLetters::Impl::Sort(std::vector<Entry> batch) {
 void DeadLetters::Impl::Refused(Entry entry) {
   observer->OnDeadLetterError();
   observer->OnRetry(RetryStage::kDeadLetter);
-  observer->OnNote(locking::Severity::kWarn, "dead_letter_failed",
-                   SourceText(entry.letter.where, entry.letter.record.offset) +
-                       " cannot be published as a dead letter: " + entry.outcome->error().Line());
+  observer->OnRecordNote(locking::Severity::kWarn, "dead_letter_failed",
+                         "cannot be published as a dead letter: " + entry.outcome->error().Line(),
+                         {.where = entry.letter.where,
+                          .offset = entry.letter.record.offset,
+                          .record_id = entry.letter.record_id,
+                          .token = entry.letter.token,
+                          .attempt = entry.letter.attempts});
   entry.backoff = std::clamp(entry.backoff * 2, kFirstBackoff, kMaxBackoff);
   entry.due = Clock::now() + entry.backoff;
   entry.outcome.reset();

@@ -102,6 +102,7 @@ bool Writer::PrepareUntilUp() {
 // An interrupted COMMIT is resolved by the same write again, and by nothing else.
 void Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
   milliseconds wait = kFirstBackoff;
+  batch->began = locking::BootClock::now();
   for (;;) {
     const auto before = steady_clock::now();
     auto outcomes = output_->Write(batch->request);

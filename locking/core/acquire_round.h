@@ -35,6 +35,8 @@ class AcquireRound {
   [[nodiscard]] Millis done_rest() const { return done_rest_; }
   // The lowest floor that a majority's floors stay at or below: T must exceed it to be grantable.
   [[nodiscard]] Token NeededFloor() const;
+  // Who holds the name, node by node; 0 where nobody does, or in quarantine.
+  [[nodiscard]] const std::array<Token, kMaxNodes>& rivals() const { return rivals_; }
   [[nodiscard]] Token floor_at(NodeIndex node) const {
     return floors_[static_cast<std::size_t>(node)];
   }

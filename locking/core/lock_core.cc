@@ -64,6 +64,7 @@ void LockCore::Cancel(LockId lock, Now now) {
 void LockCore::Release(LockId lock, Now now) {
   Slot* slot = Find(lock);
   if (slot == nullptr || slot->state != State::kHeld) return;
+  slot->phase = Phase::kReleasing;
   LeaveHeld(lock.slot, now);
   slot->state = State::kFreeing;
   slot->ballot = Ballot(nodes_);
@@ -80,6 +81,7 @@ void LockCore::Release(LockId lock, Now now) {
 void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
   Slot* slot = Find(lock);
   if (slot == nullptr || slot->state != State::kHeld) return;
+  slot->phase = Phase::kReleasing;
   LeaveHeld(lock.slot, now);
   slot->crc = crc;
   // A late mark replaces a later holder's HELD, so it must outlive that lease.
@@ -262,7 +264,6 @@ void LockCore::OnTime(Now now) {
     if (slot.state == State::kWaiting && slot.last_wait) {
       GiveUp(index, slot.reason);
     } else if (slot.state == State::kWaiting) {
-      slot.awaiting_quorum = false;
       TryRound(index, now);
     } else if (slot.state == State::kAsking && slot.asking_again) {
       AskAgain(index, now);

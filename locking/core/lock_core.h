@@ -23,6 +23,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <string>
 #include <string_view>
@@ -64,6 +65,11 @@ struct LockEvent {
   ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
   bool majority = false;
   Millis rest{0};  // kDone: until the mark is forgotten
+  // kLeased, kLost: this told that a promise was broken (the observer has counted it), and by which
+  // other's token.
+  std::optional<Invariant> broken;
+  Token rival;
+  Instant ended;  // kLost: when the lease ended, which may be before anybody looked
   std::shared_ptr<const NodeReplies> answers;
 };
 
@@ -221,6 +227,8 @@ class LockCore {
     AcquireRound ask;
     Ballot ballot;  // of the extension, release or done that is out
     NodeSet stolen = 0;
+    std::array<Token, kMaxNodes> rivals{};  // of this extension: who holds it there, and counts
+    Token rival_seen;  // the highest that held a quorum in a round that we lost
     NodeSet gone = 0;
     NodeSet late = 0;
     std::shared_ptr<NodeReplies> answers;  // kQuestion
@@ -265,6 +273,8 @@ class LockCore {
   void OnWon(std::uint32_t index, Now now);
   void OnRoundLost(std::uint32_t index, RoundResult result, Now now);
   void LearnFromLostRound(const Slot& slot, Now now);
+  void TellNoQuorum();
+  [[nodiscard]] Token QuorumOf(const std::array<Token, kMaxNodes>& rivals) const;
   void ScheduleHeld(std::uint32_t index, Instant from);
   void TellFreed(std::uint32_t index, Now now);
   void LearnRoundTrip(const Slot& slot, Now now);
@@ -283,7 +293,7 @@ class LockCore {
   void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void EndExtension(std::uint32_t index, Now now);
-  void Lose(std::uint32_t index, LossReason reason, Now now);
+  void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});
   void DropForDone(std::uint32_t index, const Reply& reply, Now now);
 
   void OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);

@@ -7,6 +7,16 @@
 #include "locking/check.h"
 
 namespace fencepost::locking {
+namespace {
+
+// A node whose clock stepped has ended the lease early, just as one that was wiped.
+LossReason ReasonWith(const Store& store, LossReason reason) {
+  const bool clock = store.WhyUnavailable() == QuorumFailure::kClock;
+  return reason == LossReason::kNodeWiped && clock ? LossReason::kClock : reason;
+}
+
+}  // namespace
+
 // --- leases ------------------------------------------------------------------------------------
 
 // The user is done with the lease, or it is lost: it ends here, once.
@@ -20,7 +30,8 @@ void LockCore::LeaveHeld(std::uint32_t index, Now now) {
   observer_->OnLeaseEnded(now.boot - slot.leased_at, slot.valid_until - now.boot);
   if (now.boot >= slot.valid_until) {
     observer_->OnExpired(slot.phase);
-    observer_->OnLoss(slot.wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired);
+    const auto reason = slot.wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired;
+    observer_->OnLoss(ReasonWith(store_, reason));
   }
 }
 
@@ -31,6 +42,7 @@ void LockCore::BeginExtension(std::uint32_t index, Now now) {
   ++slot.round;
   slot.ballot = Ballot(nodes_);
   slot.stolen = slot.gone = 0;
+  slot.rivals = {};
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const NodeSet bit = Bit(node);
     if (!store_.Open(node)) {
@@ -57,6 +69,8 @@ void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& r
   if (reply.code == ReplyCode::kStolen || reply.code == ReplyCode::kDone) {
     slot.stolen |= bit;
     slot.holds = Without(slot.holds, bit);
+    const bool holds = reply.code == ReplyCode::kStolen && !reply.quarantined;
+    if (holds) slot.rivals[static_cast<std::size_t>(node)] = reply.token;
   } else if (reply.code == ReplyCode::kExpired || reply.code == ReplyCode::kNoSentinel) {
     slot.wiped_seen = true;
     slot.holds = Without(slot.holds, bit);
@@ -87,7 +101,7 @@ void LockCore::EndExtension(std::uint32_t index, Now now) {
     observer_->OnExtension(others_have_it ? ExtensionResult::kLost : ExtensionResult::kError);
   }
   if (others_have_it) {
-    Lose(index, LossReason::kStolen, now);
+    Lose(index, LossReason::kStolen, now, QuorumOf(slot.rivals));
     return;
   }
   const Nanos again = std::max<Nanos>(slot.ttl / 20, round_trip_);
@@ -105,11 +119,21 @@ void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& rep
   OnLateAcquireReply(index, node, reply, now);
 }
 
-void LockCore::Lose(std::uint32_t index, LossReason reason, Now now) {
+// `rival` has a quorum, if it is given: before this lease's own end, that breaks invariant 1.
+void LockCore::Lose(std::uint32_t index, LossReason reason, Now now, Token rival) {
   Slot& slot = slots_[index];
   LeaveHeld(index, now);
-  if (observer_ != nullptr && now.boot < slot.valid_until) observer_->OnLoss(reason);
-  Emit(index, LockEvent::Kind::kLost).loss = reason;
+  const bool in_time = now.boot < slot.valid_until;
+  reason = ReasonWith(store_, reason);
+  if (observer_ != nullptr && in_time) observer_->OnLoss(reason);
+  LockEvent& event = Emit(index, LockEvent::Kind::kLost);
+  event.loss = reason;
+  event.ended = std::min(now.boot, slot.valid_until);
+  if (rival && in_time) {
+    event.broken = Invariant::kDoubleGrant;
+    event.rival = rival;
+    if (observer_ != nullptr) observer_->OnInvariant(Invariant::kDoubleGrant);
+  }
   // The work may still be running: nothing is freed, so that the nodes keep others out for as long
   // as they promised. Only what is still on the way is, since it would outlive the lease.
   slot.free_after |= slot.creating;

@@ -40,11 +40,13 @@ WaitReason ReasonOf(RoundResult result) {
 
 void LockCore::TryRound(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
+  const bool told = std::exchange(slot.awaiting_quorum, false);
   if (Available()) {
     BeginRound(index, now);
     return;
   }
   slot.state = State::kWaiting;
+  if (!told) TellNoQuorum();
   if (!slot.waits_for_quorum) {
     ++slot.rounds;
     WaitForRound(index, WaitReason::kUnavailable, now);
@@ -57,6 +59,13 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
   slot.awaiting_quorum = true;
   quorum_waiters_.push_back(index);
   Schedule(index, slot.give_up_at);
+}
+
+// A round that could not even begin.
+void LockCore::TellNoQuorum() {
+  if (observer_ == nullptr) return;
+  observer_->OnRound(RoundResult::kNoQuorum, Nanos(0));
+  observer_->OnQuorumFailure(clock_refused_ ? QuorumFailure::kClock : store_.WhyUnavailable());
 }
 
 void LockCore::BeginRound(std::uint32_t index, Now now) {
@@ -204,7 +213,12 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
     observer_->OnLeased(now.boot - slot.first_try);
     observer_->OnHeld(static_cast<std::int64_t>(held_));
   }
-  Emit(index, LockEvent::Kind::kLeased);
+  LockEvent& event = Emit(index, LockEvent::Kind::kLeased);
+  if (slot.token <= slot.rival_seen) {  // 2: the nodes forgot a floor
+    event.broken = Invariant::kTokenRegressed;
+    event.rival = slot.rival_seen;
+    if (observer_ != nullptr) observer_->OnInvariant(Invariant::kTokenRegressed);
+  }
   ScheduleHeld(index, slot.started);
 }
 
@@ -225,6 +239,7 @@ void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, Now now) {
     }
   }
   if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
+  slot.rival_seen = std::max(slot.rival_seen, QuorumOf(slot.ask.rivals()));
   LearnFromLostRound(slot, now);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if (slot.ask.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
@@ -250,6 +265,15 @@ void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
       Severity::kError, "clock_refused",
       "a majority of the lock nodes refuses this worker's clock; mend the clock (NTP) "
       "of this host or of the nodes; nothing is locked until then");
+}
+
+// The one token that holds the name at a quorum; 0 when none does.
+Token LockCore::QuorumOf(const std::array<Token, kMaxNodes>& rivals) const {
+  const auto end = rivals.begin() + nodes_;
+  for (auto rival = rivals.begin(); rival != end; ++rival) {
+    if (*rival && std::count(rivals.begin(), end, *rival) >= Quorum(nodes_)) return *rival;
+  }
+  return Token();
 }
 
 Nanos LockCore::DrawDelay(Slot& slot) {

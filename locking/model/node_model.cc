@@ -255,6 +255,25 @@ std::vector<Reply> NodeModel::Apply(OpKind kind, std::span<const Op> ops,
   return replies;
 }
 
+Reply NodeModel::AcquirePlainly(const Op& op, const LockOptions& options, WallTime deadline,
+                                WallTime node_now, CallHeader* header) {
+  if (Look(op.name, node_now).state != State::kAbsent) {
+    return Apply(op.kind, {&op, 1}, options, node_now, header).at(0);
+  }
+  Unit& unit = units_[std::string(op.name)];
+  unit = MakeHeld(op, op.token, node_now, options.max_skew);
+  unit.deadline = deadline;
+  unit.expires = deadline + 2 * options.max_skew;
+  Reply reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = ReplyCode::kNoSentinel};
+  if (!complete_) return reply;
+  reply.quarantined = Quarantined(node_now);
+  if (header != nullptr) *header = {node_now, reply.quarantined};
+  const bool counts = op.token.wall() <= node_now + options.max_skew &&
+                      op.token.wall() >= node_now - options.max_skew && op.ttl <= max_ttl_;
+  reply.code = counts ? ReplyCode::kGranted : ReplyCode::kError;
+  return reply;
+}
+
 std::optional<std::string> NodeModel::ApplySentinelWrite(const SentinelWrite& write,
                                                          WallTime node_now) {
   if (sentinel_ != write.expected) return sentinel_;

@@ -51,6 +51,11 @@ class NodeModel {
   void Apply(OpKind kind, std::span<const Op> ops, const LockOptions& options, WallTime node_now,
              WallTime expiry_now, CallHeader* header, std::vector<Reply>& replies);
 
+  // One acquire by plain commands (PROTOCOL.md, The plain path): an absent name is taken with the
+  // client's `deadline`, whatever the sentinel; kError where it must not count. Else as Apply.
+  Reply AcquirePlainly(const Op& op, const LockOptions& options, WallTime deadline,
+                       WallTime node_now, CallHeader* header);
+
   // Compare-and-set of the sentinel. Returns what stands there afterwards.
   std::optional<std::string> ApplySentinelWrite(const SentinelWrite& write, WallTime node_now);
 

@@ -86,7 +86,8 @@ struct Election::Impl {
 
   void Lead(Lease lease) {
     // Deposed before it began: too little is left of a lease that was long in coming.
-    if (lease.valid_until() - BootClock::now() <= options.depose_before) return;
+    // (valid_until is Instant::min() when it is lost: nothing may be taken from that.)
+    if (lease.valid_until() <= BootClock::now() + options.depose_before) return;
     const auto mine = std::make_shared<Reign>(std::move(lease));
     const std::stop_callback on_loss(mine->lease.stop_token(), [this] {
       {
@@ -139,7 +140,8 @@ struct Election::Impl {
                      [&] { return reign != nullptr && !reign->deposed.stop_requested(); });
         continue;
       }
-      const Nanos left = mine->lease.valid_until() - options.depose_before - BootClock::now();
+      const Instant due = std::max(mine->lease.valid_until(), Instant()) - options.depose_before;
+      const Nanos left = due - BootClock::now();
       if (lost || resigned || stopping.stop_requested() || left <= Nanos(0)) {
         mine->why = WhyEnded(*mine);
         guard.unlock();  // its stop callbacks are the user's

@@ -100,6 +100,7 @@ void Connection::FinishProbe() {
     }
   }
   replica_seen_ = false;
+  plain_.OnSentinel(info.sentinel);
   client_.OnConnected(info, now_);
   if (batch_.Active() && client_.Open()) {
     SendBatch();
@@ -131,12 +132,6 @@ void Connection::Pump() {
     wiped_ = false;
     SendBatch();
   }
-}
-
-void Connection::SendBatch() {
-  no_scripts_ = false;
-  const std::size_t calls = batch_.Write(options_.lock, transport_->out());
-  Sent(Stage::kBatch, calls);
 }
 
 void Connection::BeginWrite(const SentinelWrite& write) {
@@ -204,39 +199,6 @@ void Connection::OnAnswer(const redisReply& reply) {
   }
 }
 
-void Connection::OnBatchAnswer(const redisReply& reply) {
-  if (reply.type == REDIS_REPLY_ERROR) {
-    OnBatchError(TextOf(reply));
-    return;
-  }
-  const bool text = reply.type == REDIS_REPLY_STRING;
-  const Batch::Call call = batch_.Next();
-  const auto header = batch_.OnText(text ? TextOf(reply) : std::string_view());
-  if (!header) {
-    client_.OnCommandError(CommandError::kOther);
-    NoteRefusal(header.error(), {});
-    return;
-  }
-  client_.OnCall(call.kind, call.keys, {sent_at_, now_.boot, header->node_time}, now_);
-}
-
-void Connection::OnBatchError(std::string_view text) {
-  const NodeError error = ReadNodeError(text);
-  if (error.kind == NodeErrorKind::kNoSentinel) {
-    batch_.OnError(ReplyCode::kNoSentinel);
-    if (!std::exchange(wiped_, true)) client_.OnNoSentinel(now_);
-    return;
-  }
-  client_.OnCommandError(error.reason);
-  if (error.kind == NodeErrorKind::kNoScript) {
-    no_scripts_ = batch_.OnNoScript() || no_scripts_;
-    return;
-  }
-  batch_.OnError(ReplyCode::kError);
-  if (error.kind == NodeErrorKind::kReplica) replica_seen_ = true;
-  NoteRefusal(text, error);
-}
-
 void Connection::OnWriteAnswer(const redisReply& reply) {
   if (reply.type == REDIS_REPLY_ERROR) {
     const NodeError error = ReadNodeError(TextOf(reply));
@@ -253,6 +215,7 @@ void Connection::OnWriteAnswer(const redisReply& reply) {
     Fail({CommandError::kOther, answer.error(), ""});
     return;
   }
+  plain_.OnSentinel(answer->current);
   client_.OnSentinel(std::move(answer->current), {sent_at_, now_.boot, answer->node_time}, now_);
 }
 
@@ -274,20 +237,6 @@ void Connection::OnAllAnswers() {
     default:
       FinishBatch();
   }
-}
-
-void Connection::FinishBatch() {
-  if (batch_.Active() && no_scripts_ && batch_.PrepareResend()) {
-    Prepare(false);
-    return;
-  }
-  if (batch_.Active()) HandBack();
-  BecomeIdle();
-}
-
-void Connection::HandBack() {
-  client_.OnReplies(batch_.replies(), now_);
-  batch_.Clear();
 }
 
 void Connection::BecomeIdle() {
@@ -363,6 +312,7 @@ void Connection::Fail(const Failure& failure) {
   stage_ = Stage::kDown;
   awaited_ = 0;
   stalled_ = false;
+  plain_.Forget();
   client_.OnCommandError(failure.reason);
   NoteAway(failure);
   if (up_ && now_.boot - up_since_ > kMaxBackoff) attempts_ = 0;

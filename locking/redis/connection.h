@@ -28,6 +28,7 @@
 #include "locking/redis/name_lookup.h"
 #include "locking/redis/node_client.h"
 #include "locking/redis/node_error.h"
+#include "locking/redis/plain_acquire.h"
 #include "locking/redis/transport.h"
 
 struct redisReader;
@@ -93,6 +94,7 @@ class Connection final : private Transport::Listener {
 
   void OnAnswer(const redisReply& reply);
   void OnBatchAnswer(const redisReply& reply);
+  void OnPlainAnswers();
   void OnBatchError(std::string_view text);
   void OnWriteAnswer(const redisReply& reply);
   void OnAllAnswers();
@@ -123,6 +125,7 @@ class Connection final : private Transport::Listener {
   std::size_t awaited_ = 0;  // answers still to come
   Instant sent_at_{};
   Batch batch_;
+  PlainAcquire plain_;
   Probe probe_;
   bool login_awaited_ = false;
   bool write_refused_ = false;  // the node lacks the script: the store is asked again after a probe

@@ -42,6 +42,8 @@ std::string InfoField(std::string_view info, std::string_view field) {
   return {};
 }
 
+}  // namespace
+
 std::optional<WallTime> TimeOf(const redisReply& reply) {
   if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) return std::nullopt;
   if (!IsText(*reply.element[0]) || !IsText(*reply.element[1])) return std::nullopt;
@@ -50,8 +52,6 @@ std::optional<WallTime> TimeOf(const redisReply& reply) {
   if (!seconds || !micros) return std::nullopt;
   return WallTime(Millis(*seconds * 1000 + *micros / 1000));
 }
-
-}  // namespace
 
 void AppendCommand(std::initializer_list<std::string_view> words, std::string& out) {
   std::vector<const char*> texts;

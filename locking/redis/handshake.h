@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@ namespace fencepost::locking {
 void AppendCommand(std::initializer_list<std::string_view> words, std::string& out);
 // Appends SCRIPT LOAD of all scripts; returns how many answers will come.
 std::size_t AppendScriptLoads(std::string& out);
+
+// The answer to TIME; nothing when it is not one.
+std::optional<WallTime> TimeOf(const redisReply& reply);
 
 // The questions for NodeInfo.
 class Probe {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMillisDigits = 13;
 constexpr std::size_t kTokenDigits = 16;
+constexpr std::size_t kInstantDigits = 11;
 constexpr std::size_t kSecondsDigits = 10;
 constexpr std::size_t kMicrosDigits = 6;  // at most
 constexpr std::string_view kTtlsDiffer = "-------------";
@@ -281,6 +282,28 @@ void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options
     if (format.ttl && ttls_differ) AppendMillis(op.ttl, out);
     out.append("\r\n");
   }
+}
+
+void FormatPlainAcquire(const Op& op, WallTime deadline, const LockOptions& options,
+                        std::string& out) {
+  const auto millis = [](WallTime time) {
+    return static_cast<std::uint64_t>(time.time_since_epoch().count());
+  };
+  out.append("*7\r\n$3\r\nSET\r\n");
+  AppendBulk(op.name, out);
+  AppendLength('$', 1 + kInstantDigits + kTokenDigits + Nonce::kBytes, out);
+  out.push_back('H');
+  AppendHex(millis(deadline), kInstantDigits, out);
+  AppendHex(op.token.value(), kTokenDigits, out);
+  AppendBytes(op.nonce, out);
+  out.append("\r\n$2\r\nNX\r\n$3\r\nGET\r\n$4\r\nPXAT\r\n");
+  AppendBulk(fmt::format_int(millis(deadline + 2 * options.max_skew)).c_str(), out);
+}
+
+void FormatPlainEnd(std::string& out) {
+  out.append("*2\r\n$3\r\nGET\r\n");
+  AppendBulk(kSentinelKey, out);
+  out.append("*1\r\n$4\r\nTIME\r\n");
 }
 
 tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op> ops,

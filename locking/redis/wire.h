@@ -83,6 +83,13 @@ std::span<const Script* const> AllScripts();  // that every client needs
 // Appends to `out` the RESP command that applies `ops` (all of one kind, at most kMaxBatch).
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options, std::string& out);
 
+// The same for one acquire as a plain command (plain_acquire.h): SET NAME 'H' E T N, NX GET PXAT
+// deadline + 2 * max_skew. Answer: nil where it was written, else what stands there.
+void FormatPlainAcquire(const Op& op, WallTime deadline, const LockOptions& options,
+                        std::string& out);
+// What follows the last of them: GET of the sentinel, TIME.
+void FormatPlainEnd(std::string& out);
+
 struct CallHeader {
   WallTime node_time;
   bool quarantined = false;

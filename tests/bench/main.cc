@@ -8,6 +8,7 @@
 #include "tests/bench/locks.h"
 #include "tests/bench/peers.h"
 #include "tests/bench/pipeline.h"
+#include "tests/bench/scrape.h"
 
 int main(int argc, char** argv) {
   CLI::App app("measures fencepost against the floor; a table on stderr, JSON lines on stdout");
@@ -16,10 +17,10 @@ int main(int argc, char** argv) {
   fencepost::bench::LocksBench locks;
   fencepost::bench::PipelineBench pipeline;
   fencepost::bench::PeersBench peers;
-  app.add_option(
-         "WHAT", what,
-         "locks, pipeline, floor (both, the floors alone), or peers; default: the first two")
-      ->check(CLI::IsMember({"locks", "pipeline", "floor", "peers"}));
+  app.add_option("WHAT", what,
+                 "locks, pipeline, floor (both, the floors alone), peers, or scrape; default: the "
+                 "first two")
+      ->check(CLI::IsMember({"locks", "pipeline", "floor", "peers", "scrape"}));
   app.add_option("--rounds", rounds, "of each measurement; default 5 (locks), 3 (pipeline)")
       ->check(CLI::Range(1, 1000));
   app.add_option("--in-flight", locks.in_flight, "locks at a time: 1,16,256,4096")
@@ -47,6 +48,10 @@ int main(int argc, char** argv) {
   if (app.count("--in-flight") > 0) peers.in_flight = locks.in_flight;
   if (app.count("--seconds") > 0) peers.seconds = locks.seconds;
   try {
+    if (what == "scrape") {
+      fencepost::bench::RunScrapeBench({});
+      return 0;
+    }
     if (what == "peers") {
       fencepost::bench::RunPeersBench(peers);
       return 0;

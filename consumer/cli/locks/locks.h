@@ -19,6 +19,7 @@ namespace fencepost::cli {
 struct LocksArguments {
   LockNodeArguments nodes;
   bool force = false;
+  bool if_missing = false;  // init
   locking::Millis max_ttl{0};
   int timeout_s = 10;  // init
   bool json = false;
@@ -28,6 +29,7 @@ struct LocksArguments {
   locking::Millis max_skew{-1};    // heal; < 0: the file's, or 5 s
 };
 
+int LocksInit(const LocksArguments& arguments);
 int LocksStatus(const LocksArguments& arguments);
 int LocksInspect(const LocksArguments& arguments);
 int LocksHeal(const LocksArguments& arguments);

@@ -1,6 +1,7 @@
 #!lua
 -- Asks for locks. ARG: token (16 hex digits) nonce (16 bytes) [ttl]. The order of the checks is
 -- part of the protocol.
+local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14, 26))
 
 -- A token begins with its wall time: 11 hex digits of milliseconds since 2024-01-01.
 local lowest, highest = now - skew - 1704067200000, now + skew - 1704067200000

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Marks names as complete, whatever their state: it is evidence. A mark that is there stays. ARG: D
 -- token (16 hex digits) crc (8) nonce (16 bytes) [remember_done, in the place of ttl].
+local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14, 26))
 
 -- A token from a clock far ahead must not become a floor that nobody else can pass.
 local highest = now + skew - 1704067200000

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Gives own leases a new deadline. By nonce only; never creates a key, never revives a lease. ARG:
 -- nonce (16 bytes) [ttl].
+local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14, 26))
 local known_ttl, head, expiry
 for i = 2, #KEYS do
   local key, ask, ttl = KEYS[i], ARGV[i], common_ttl

@@ -2,6 +2,7 @@
 -- Carries a lease that a majority granted to the nodes that lack it. Ignores the order of tokens: a
 -- rival that failed must not keep the holder out. Lengthens nothing. ARG: token (16 hex digits)
 -- nonce (16 bytes) [ttl].
+local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14, 26))
 local known_ttl, head, expiry
 for i = 2, #KEYS do
   local key, ask, ttl = KEYS[i], ARGV[i], common_ttl

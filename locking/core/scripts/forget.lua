@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Takes DONE marks back, on a person's order: process again. The mark's token stays as the floor,
 -- for a ttl. ARG: [ttl].
+local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14, 26))
 for i = 2, #KEYS do
   local key, value = KEYS[i], call('GET', KEYS[i])
   local state = value and byte(value)

@@ -11,7 +11,7 @@ for i = 2, #KEYS do
   local value = call('SET', key, sub(ask, 1, 17), 'XX', 'GET', 'KEEPTTL')
   local answer, freed = 'X', false
   if value then
-    if #value == 44 and sub(value, 13, 44) == sub(ask, 2, 33) then
+    if #value == 44 and sub(value, 13) == sub(ask, 2) then
       answer = tonumber(sub(value, 2, 12), 16) > now and 'F' or 'X'
       freed = true
     elseif byte(value) == 72 and sub(value, 29, 44) == sub(ask, 18, 33) then

@@ -25,6 +25,4 @@ end
 local answers = call('TIME')
 local now = answers[1] * 1000 + math.floor(answers[2] / 1000)
 answers[3] = now < tonumber(sub(sentinel, 90, 102)) and 'Q' or 'A'
-local skew = tonumber(sub(ARGV[1], 1, 13))
-local common_ttl = tonumber(sub(ARGV[1], 14, 26))
 

@@ -41,7 +41,10 @@ class ScriptedClient final : public NodeClient {
     op.ttl = Millis(10'000);
     op.crc = lock;
     queued_.push_back(op);
+    last_ = op;
   }
+  // The last op once more, with its token and nonce.
+  void QueueAgain() { queued_.push_back(last_); }
 
   // --- what was told ---------------------------------------------------------------------------
   std::vector<Reply> replies;
@@ -123,6 +126,7 @@ class ScriptedClient final : public NodeClient {
   bool connected_ = false;
   std::deque<std::string> names_;
   std::vector<Op> queued_;
+  Op last_{};
 };
 
 // A connection to one server, and the loop that drives it.

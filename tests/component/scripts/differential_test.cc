@@ -179,6 +179,40 @@ class Differential : public ::testing::Test {
     CompareBatch(ops, result);
   }
 
+  // An acquire by plain commands, with an estimate of the node's clock that is off by some ms: what
+  // it leaves behind and whether it counts.
+  void OnePlainAcquire() {
+    using Fate = locking::PlainAcquire::Fate;
+    const Op op = RandomOp(OpKind::kAcquire);
+    const locking::Instant asked = locking::ReadClocks().boot;
+    const WallTime estimate = client_.NodeTime() + Millis(Below(20)) - Millis(10);
+    locking::PlainAcquire plain;
+    plain.OnCall({asked, locking::ReadClocks().boot, estimate});
+    plain.OnSentinel(CompleteSentinel(kMaxTtl));
+    const WallTime deadline = client_.AskPlainly(op, options_, plain);
+    const auto& judgement = plain.Judge({&op, 1}, options_);
+    ASSERT_EQ(judgement.error, "");
+    ASSERT_FALSE(judgement.no_sentinel);
+    const Fate fate = judgement.fates.at(0);
+    const WallTime now = judgement.header.node_time;
+    plain_seen_.insert(fate);
+    const auto stands = [&](WallTime at) {
+      return model_.Look(op.name, at).state != NodeModel::State::kAbsent;
+    };
+    if (fate == Fate::kAskScript) {
+      ASSERT_TRUE(stands(last_time_)) << Show(op);
+    } else {
+      ASSERT_FALSE(stands(now)) << Show(op);
+      const Reply reply = model_.AcquirePlainly(op, options_, deadline, now, nullptr);
+      ASSERT_EQ(reply.code, fate == Fate::kRefused ? ReplyCode::kError : ReplyCode::kGranted);
+      ASSERT_EQ(reply.quarantined, judgement.header.quarantined);
+      if (fate != Fate::kRefused) {
+        ASSERT_EQ(fate == Fate::kLengthen, deadline < now + op.ttl);
+      }
+    }
+    last_time_ = now;
+  }
+
   void WriteSentinel() {
     SentinelWrite write;
     if (!OneIn(4)) write.expected = model_.sentinel();
@@ -242,6 +276,7 @@ class Differential : public ::testing::Test {
   std::vector<std::string> names_;
   std::vector<std::vector<Op>> attempts_;  // by name, the last few identities that were used
   std::map<OpKind, std::set<ReplyCode>> seen_;
+  std::set<locking::PlainAcquire::Fate> plain_seen_;
   WallTime last_time_ = WallNow() - Millis(1'000);  // the newest TIME heard; never goes back
   std::uint64_t sent_ = 0;
 };
@@ -259,9 +294,11 @@ TEST_F(Differential, ARealNodeAnswersAndStoresWhatTheModelSays) {
       model_.Wipe();
     }
     OneBatch();
+    for (int i = 0; i < 4 && model_.Complete() && !HasFatalFailure(); ++i) OnePlainAcquire();
     if (batch % 16 == 0) CompareStored();
     if (HasFatalFailure()) return;
   }
+  EXPECT_EQ(plain_seen_.size(), 4u) << "all fates of an acquire by plain commands";
   for (const auto& [kind, codes] : CodesToSee()) {
     for (const ReplyCode code : codes) {
       EXPECT_TRUE(seen_[kind].contains(code))

@@ -16,6 +16,7 @@
 
 #include "locking/core/sentinel.h"
 #include "locking/core/store.h"
+#include "locking/redis/plain_acquire.h"
 #include "locking/redis/wire.h"
 #include "tests/support/redis_server.h"
 
@@ -83,6 +84,21 @@ class ScriptClient {
       result.error = header.error();
     }
     return result;
+  }
+  // One acquire by plain commands, whether it suits or not. Returns the deadline that was asked
+  // for; `plain.Judge` tells what came of it.
+  WallTime AskPlainly(const Op& op, const LockOptions& options, locking::PlainAcquire& plain) {
+    buffer_.clear();
+    plain.Write({&op, 1}, options, locking::ReadClocks(), buffer_);
+    ReplyPtr reply = Send(buffer_);
+    while (!plain.OnAnswer(*reply)) {
+      void* next = nullptr;
+      if (redisGetReply(context_.get(), &next) != REDIS_OK) throw std::runtime_error("redis: gone");
+      reply = {static_cast<redisReply*>(next), &freeReplyObject};
+    }
+    const std::string_view value = "$44\r\nH";
+    return WallTime(
+        Millis(std::stoll(buffer_.substr(buffer_.find(value) + value.size(), 11), nullptr, 16)));
   }
   // The one reply to one operation; fails the test when there is none.
   Reply Ask(const Op& op, const LockOptions& options) {

@@ -423,9 +423,11 @@ class Locks(unittest.TestCase):
                 continue
             job = rendered.one("Job")
             self.assertEqual(job["metadata"]["annotations"]["helm.sh/hook"], "post-install")
-            (script,) = job["spec"]["template"]["spec"]["containers"][0]["args"]
-            self.assertIn("fencepost locks init /etc/fencepost/init.yaml --max-ttl 30s", script)
-            timeout = int(re.search(r"--timeout (\d+)$", script).group(1))
+            words = job["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual(words[:3], ["locks", "init", "/etc/fencepost/init.yaml"])
+            self.assertIn("--if-missing", words)
+            self.assertEqual(words[words.index("--max-ttl") + 1], "30s")
+            timeout = int(words[words.index("--timeout") + 1])
             self.assertLess(timeout, job["spec"]["activeDeadlineSeconds"])
 
     def test_the_file_of_the_init_job_names_every_node_and_lint_accepts_it(self):

@@ -77,10 +77,10 @@ class Nodes:
     def init(self):
         """Carries out the init job's own command."""
         job = self.rendered.one("Job")["spec"]["template"]["spec"]["containers"][0]
-        script = job["args"][0].replace("/etc/fencepost/init.yaml", str(self.pipeline_file()))
-        self.test.assertEqual(job["command"][:2], ["/usr/bin/tini", "--"])
-        script = script.replace("fencepost locks", f"{FENCEPOST} locks")
-        return run(*job["command"][2:], script, check=False)
+        self.test.assertNotIn("command", job)  # the image's own: tini and fencepost
+        path = str(self.pipeline_file())
+        words = [word.replace("/etc/fencepost/init.yaml", path) for word in job["args"]]
+        return run(FENCEPOST, *words, check=False)
 
     def redis(self, i: int, *argv: str) -> str:
         done = run("redis-cli", "-p", str(self.ports[i]), *argv, check=False)
@@ -98,6 +98,7 @@ class LockNodes(unittest.TestCase):
         self.assertEqual(len(stores), 1)
         again = nodes.init()
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.assertIn("stands already", again.stdout)
         status = run(FENCEPOST, "locks", "status", nodes.pipeline_file())
         self.assertEqual(set(re.findall(r"store (\w+)", status.stdout)), stores)
         self.assertIn("quorum: available", status.stdout)
@@ -113,6 +114,9 @@ class LockNodes(unittest.TestCase):
         self.assertIn("NOAUTH", nodes.redis(0, "get", "fencepost:x"))
         user = ["--no-auth-warning", "--user", "fencepost", "--pass", PASSWORD]
         for command in ("flushall", "keys *", "config get *", "get other", "shutdown", "acl list"):
+            self.assertIn("NOPERM", nodes.redis(0, *user, *shlex.split(command)), command)
+        self.assertIn("NOPERM", nodes.redis(0, *user, "scan", "0"))
+        for command in ("del fencepost:x", "eval 'return 1' 0", "pexpire fencepost:x 1"):
             self.assertIn("NOPERM", nodes.redis(0, *user, *shlex.split(command)), command)
         probe = ["--no-auth-warning", "--user", "probe", "--pass", "any"]
         self.assertIn("PONG", nodes.redis(0, *probe, "ping"))
@@ -143,10 +147,35 @@ class LockNodes(unittest.TestCase):
         plain = nodes.redis(0, "--user", "probe", "--pass", "x", "ping")
         self.assertNotIn("PONG", plain)
 
+    def test_a_wiped_node_is_healed_by_the_user_for_that_and_by_no_other(self):
+        nodes = Nodes(self, {})
+        self.assertEqual(nodes.init().returncode, 0)
+        redis = ",".join(f"127.0.0.1:{port}" for port in nodes.ports)
+        words = ["--redis", redis, "--password-file", nodes.folder / "password"]
+        user = [*words, "--username", "fencepost"]
+        status = [FENCEPOST, "locks", "status", *user]
+        # A client that works all the time: it saw the node in the store, and takes it back.
+        holder = [FENCEPOST, "lock", "exec", *user, "work", "--", "sleep", "60"]
+        Process(self, holder)
+        inspect = [FENCEPOST, "locks", "inspect", *user, "work"]
+        wait_until(lambda: "work: held" in run(*inspect, check=False).stdout, what="the holder")
+        nodes.processes[1].kill()
+        run("rm", "-rf", nodes.folder / "data-1")
+        nodes.processes[1] = nodes.start(1)
+        wait_until(lambda: "quarantined" in run(*status).stdout, what="the node to be taken back")
+        heal = [FENCEPOST, "locks", "heal", *words, "--max-skew", "1s", "--username"]
+        refused = run(*heal, "fencepost", check=False)
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn("quarantined", run(*status).stdout)
+        self.assertIn("lock node b is healed", run(*heal, "fencepost-heal").stdout)
+        self.assertNotIn("quarantined", run(*status).stdout)
+
     def test_make_acl_takes_two_passwords_and_refuses_none(self):
         script = SOURCE / "deploy/redis/make-acl"
         both = run(script, input="one\ntwo\n").stdout
-        self.assertEqual(len(re.findall(r"#[0-9a-f]{64}", both)), 2)
+        for user in ("fencepost", "fencepost-heal"):
+            (line,) = re.findall(rf"(?m)^user {user} .*", both)
+            self.assertEqual(len(re.findall(r"#[0-9a-f]{64}", line)), 2)
         self.assertNotIn("one", both.replace("none", ""))
         self.assertEqual(run(script, input="", check=False).returncode, 2)
 

@@ -1,4 +1,4 @@
-// fencepost locks status, inspect and heal on real nodes.
+// fencepost locks init, status, inspect and heal on real nodes.
 #include <atomic>
 #include <csignal>
 #include <thread>
@@ -62,6 +62,45 @@ TEST_F(Locks, StatusTellsOfEachNodeInTextAndJson) {
   EXPECT_EQ(status["nodes"][0]["memory_policy"], "noeviction");
   EXPECT_EQ(status["nodes"][2]["state"], "down");
   EXPECT_NE(status["nodes"][2]["problem"], "");
+}
+
+TEST_F(Locks, InitIfMissingLeavesAStoreThatStandsAndCreatesOneThatDoesNot) {
+  const std::string store = Status()["store"];
+  const Finished again = Tool({"locks", "init"}, {"--if-missing"});
+  EXPECT_EQ(again.exit_code, 0) << again.error_output;
+  EXPECT_THAT(again.output, HasSubstr("lock store " + store + " stands already"));
+  EXPECT_EQ(Status()["store"], store);
+  nodes_[2].Stop();
+  EXPECT_EQ(Tool({"locks", "init"}, {"--if-missing"}).exit_code, 0) << "a majority knows it";
+  nodes_[2].Restart(RedisServer::Data::kWipe);
+  nodes_[0].Command({"FLUSHALL"});
+  nodes_[1].Command({"FLUSHALL"});
+  const Finished anew = Tool({"locks", "init"}, {"--if-missing"});
+  EXPECT_EQ(anew.exit_code, 0) << anew.error_output;
+  EXPECT_THAT(anew.output, HasSubstr("created over 3 nodes; it counts at once"));
+}
+
+TEST_F(Locks, InitIfMissingEndsWhatAnotherBegan) {
+  for (std::size_t node = 0; node < 3; ++node) nodes_[node].Command({"FLUSHALL"});
+  // A worker makes a store that waits its quarantine out; an init beside it finds it sooner or
+  // later.
+  Process other({.argv = Words({"locks", "init"}, {}), .separate_stderr = true});
+  const Finished init = Tool({"locks", "init"}, {"--if-missing"});
+  EXPECT_EQ(init.exit_code, 0) << init.error_output;
+  other.Wait(seconds(15));
+  EXPECT_EQ(Tool({"locks", "init"}, {"--if-missing"}).exit_code, 0);
+}
+
+TEST_F(Locks, InitIfMissingDoesNotTakeAStoreOfOtherNodesForItsOwn) {
+  RedisServers strangers(2);
+  const std::string list =
+      nodes_[0].address() + "," + strangers[0].address() + "," + strangers[1].address();
+  const Finished init = RunToEnd({.argv = {FENCEPOST_BINARY, "locks", "init", "--if-missing",
+                                           "--timeout", "2", "--redis", list},
+                                  .separate_stderr = true},
+                                 kLong);
+  EXPECT_EQ(init.exit_code, 1);
+  EXPECT_THAT(init.error_output, MatchesRegex("fencepost: [^\n]+\n"));
 }
 
 TEST_F(Locks, InspectTellsWhoHoldsWhatIsDoneAndWhatIsFree) {

@@ -223,5 +223,77 @@ TEST(Done, TellsWhenNoMajorityHasTheMark) {
   EXPECT_EQ(s.Events(), "completed:no-majority");
 }
 
+// --- promises seen broken ------------------------------------------------------------------------
+
+class Violations : public ::testing::Test {
+ protected:
+  // An extension hears this of nodes a, b and c: who holds the name there.
+  std::optional<Invariant> Hear(std::initializer_list<Reply> replies) {
+    s.core.ExtendNow(s.Lease(), s.now);
+    s.Send();
+    char node = 'a';
+    for (const Reply& reply : replies) s.Answer(node++, reply);
+    for (const LockEvent& event : s.core.events()) {
+      if (event.kind == LockEvent::Kind::kLost) return event.broken;
+    }
+    ADD_FAILURE() << "the lease was not lost";
+    return std::nullopt;
+  }
+  static Reply By(std::uint64_t rival, bool quarantined = false) {
+    return {.code = ReplyCode::kStolen, .quarantined = quarantined, .token = Token(rival)};
+  }
+  Transcript s;
+};
+
+TEST_F(Violations, AnotherWithAQuorumBeforeTheLeaseEndsIsADoubleGrant) {  // 1
+  EXPECT_EQ(Hear({{.code = ReplyCode::kExtended}, By(7), By(7)}), Invariant::kDoubleGrant);
+}
+
+TEST_F(Violations, TwoOthersWithoutAQuorumAreNone) {
+  EXPECT_EQ(Hear({{.code = ReplyCode::kExtended}, By(7), By(8)}), std::nullopt);
+}
+
+TEST_F(Violations, WhatANodeGaveInQuarantineIsNone) {  // 12
+  EXPECT_EQ(Hear({{.code = ReplyCode::kExtended}, By(7), By(7, true)}), std::nullopt);
+}
+
+TEST_F(Violations, DoneMarksAreNone) {
+  const LockId lock = s.Lease();
+  s.core.SetPhase(lock, Phase::kWriting);
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  s.AnswerAll(ReplyCode::kDone);
+  ASSERT_EQ(s.core.events().size(), 1u);
+  EXPECT_EQ(s.core.events()[0].broken, std::nullopt);
+}
+
+TEST_F(Violations, ATokenNotAboveThatOfAnEarlierHolderHasRegressed) {  // 2
+  for (const bool above : {true, false}) {
+    const std::uint64_t later = Token::AtWall(s.now.wall + Millis(60'000)).value();
+    s.Acquire("x", Millis(5000));
+    s.Send();
+    for (const char node : {'a', 'b'}) {
+      s.Answer(node, {.code = ReplyCode::kContended, .token = Token(above ? 7 : later)});
+    }
+    if (!s.out[2].empty()) s.Answer('c', {.code = ReplyCode::kContended, .token = Token(9)});
+    for (int i = 0; i < 20 && s.out[0].empty(); ++i) {
+      s.Send();
+      if (!s.out[0].empty() && s.Out('a').kind == OpKind::kAcquire) break;
+      s.AnswerAll(ReplyCode::kExpired);
+      s.PassToNext();
+    }
+    s.AnswerAll(ReplyCode::kGranted);
+    bool leased = false;
+    for (const LockEvent& event : s.core.events()) {
+      if (event.kind != LockEvent::Kind::kLeased) continue;
+      leased = true;
+      EXPECT_EQ(event.broken.has_value(), !above);
+      EXPECT_EQ(event.rival, above ? Token() : Token(later));
+    }
+    EXPECT_TRUE(leased);
+    s.Events();
+  }
+}
+
 }  // namespace
 }  // namespace fencepost::locking

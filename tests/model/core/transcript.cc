@@ -59,11 +59,11 @@ std::string Text(const LockEvent& event) {
 
 }  // namespace
 
-Transcript::Transcript(int nodes, bool connected, const LockOptions& with)
+Transcript::Transcript(int nodes, bool connected, const LockOptions& with, LockObserver* observer)
     : options(with),
       core(
           nodes, options, StoreCreation::kQuarantined,
-          [this] { return random += 0x9e3779b97f4a7c15ULL; }, nullptr),
+          [this] { return random += 0x9e3779b97f4a7c15ULL; }, observer),
       nodes_(nodes) {
   for (char node = 'a'; connected && node < 'a' + nodes; ++node) Connect(node);
 }

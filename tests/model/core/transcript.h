@@ -19,7 +19,8 @@ namespace fencepost::locking {
 class Transcript {
  public:
   // All nodes are connected members of one store.
-  explicit Transcript(int nodes = 3, bool connected = true, const LockOptions& with = {});
+  explicit Transcript(int nodes = 3, bool connected = true, const LockOptions& with = {},
+                      LockObserver* observer = nullptr);
 
   LockId Acquire(const std::string& name, Millis wait = Millis(0), bool watchdog = true);
   LockId AcquireAs(AcquireSpec spec);

@@ -179,6 +179,7 @@ void FlowBench::Settle() {
 
 bool FlowBench::Write() {
   if (writes.empty()) return false;
+  writes.front()->began = world.now.boot;
   std::vector<simulator::LedgerItem> items;
   for (const WriteItem& item : writes.front()->request.items) {
     items.push_back({std::string(item.record_id), SourceText(*item.where, item.record->offset),

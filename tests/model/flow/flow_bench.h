@@ -38,10 +38,12 @@ struct Told : ConsumerObserver {
   int skips_by_hint = 0;
   int skips_by_ledger = 0;
   int handler_retries = 0;
+  Nanos pressed{0};  // backpressure
   std::vector<DeadLetterReason> buried;
   std::vector<locking::Invariant> broken;
   std::vector<std::string> notes;  // "EVENT: TEXT"
   void OnRetry(RetryStage stage) override { handler_retries += stage == RetryStage::kHandler; }
+  void OnBackpressure(Nanos paused) override { pressed += paused; }
   void OnDeadLetter(DeadLetterReason reason) override { buried.push_back(reason); }
   void OnNote(locking::Severity, std::string_view event, std::string_view text) override {
     notes.push_back(std::string(event) + ": " + std::string(text));

@@ -104,6 +104,32 @@ TEST_F(Marking, GoesOnAfterAnEffectWhoseLeaseEndedInTheSameMoment) {
   EXPECT_EQ(worker.StateOf("a"), State::kDone);
 }
 
+TEST_F(Marking, AnEffectWhoseWriteBeganAfterItsLeaseHadEndedIsAViolation) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Pass(world.lock.ttl * 2);
+  worker.Settle();
+  worker.core.OnTime(world.now);
+  worker.Settle();  // told
+  worker.Write();
+  ASSERT_EQ(worker.told.broken.size(), 1u);
+  EXPECT_EQ(worker.told.broken[0], locking::Invariant::kLeaseAfterLoss);
+  ASSERT_FALSE(worker.told.notes.empty());
+  EXPECT_TRUE(worker.told.notes.back().starts_with("invariant_violated: t/0/0: lease_after_loss"))
+      << worker.told.notes.back();
+}
+
+TEST_F(Marking, AnEffectWhoseWriteBeganUnderItsLeaseIsNone) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.writes.front()->began = world.now.boot;
+  worker.Pass(world.lock.ttl * 2);
+  worker.core.OnTime(world.now);
+  worker.Settle();
+  worker.Answer({{.result = WriteResult::kCommitted, .detail = {}}});
+  EXPECT_TRUE(worker.told.broken.empty());
+}
+
 TEST_F(Marking, ThatIsHeardCompletesTheRecordOnceAMajorityHasItForTheRestOfItsTime) {  // 11
   MarkAt(0, "a", CrcOf("a"), Millis(60'000));
   worker.Pass(Millis(20'000));

@@ -222,5 +222,29 @@ TEST_F(SkippingConflicts, GoesPastAnIdWithOtherContent) {
   EXPECT_EQ(worker.Watermark(0), 3);
 }
 
+FlowOptions Narrow() {
+  FlowOptions options = FlowBench::Handling();
+  options.max_in_flight = 2;
+  return options;
+}
+
+TEST(BackpressureTime, IsThePauseForTooMuchInFlightAndNoOther) {
+  SharedWorld world;
+  FlowBench worker(world, Narrow());
+  worker.Assign(0);
+  worker.CanPublish(false);
+  worker.Wait(Millis(3000));
+  worker.CanPublish(true);
+  EXPECT_EQ(worker.told.pressed, Nanos(0)) << "an outage";
+  worker.Deliver(0, {"a", "b"});
+  worker.Settle();
+  worker.Pass(Millis(3000));
+  worker.LookUpAll();
+  worker.HandleAll();
+  worker.WriteAll();
+  EXPECT_EQ(worker.told.pressed, Nanos(Millis(3000)));
+  EXPECT_FALSE(worker.resumed.empty());
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

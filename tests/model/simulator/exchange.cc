@@ -47,14 +47,25 @@ void Publish(World& world, SimNode& node, std::string_view name) {
   }
 }
 
+// Half of the attempts come by plain commands, with a deadline somewhat later than the script's.
+bool GoesPlain(const locking::Op& op) {
+  return op.kind == locking::OpKind::kAcquire && op.nonce.bits[1] % 2 == 0;
+}
+
 void ExecuteCall(World& world, Exchange& exchange, Exchange::Call& call) {
   SimNode& node = *exchange.node;
   const locking::WallTime wall = node.Wall(world.time.now());
   call.answered_by_script = node.model.Complete();
   for (const locking::Op& op : call.ops) {
     const auto before = node.model.Look(op.name, wall);
-    node.model.Apply(op.kind, std::span(&op, 1), world.plan.lock, wall, wall, &call.header,
-                     call.replies);
+    if (GoesPlain(op)) {
+      const locking::WallTime deadline = wall + op.ttl + Millis(op.nonce.bits[0] % 21);
+      call.replies.push_back(
+          node.model.AcquirePlainly(op, world.plan.lock, deadline, wall, &call.header));
+    } else {
+      node.model.Apply(op.kind, std::span(&op, 1), world.plan.lock, wall, wall, &call.header,
+                       call.replies);
+    }
     const auto after = node.model.Look(op.name, wall);
     world.checks.OnOperation(node, *exchange.process, op, before, after, call.replies.back());
     const bool freed = before.state == locking::NodeModel::State::kHeld &&

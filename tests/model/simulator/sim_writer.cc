@@ -57,6 +57,8 @@ void SimWriter::Next() {
 void SimWriter::Ask() {
   const int attempt = ++attempt_;
   worker_.process().Later(Process::kOutput, world_.HostDelay(), [this, attempt] {
+    const bool first = batch_ != nullptr && batch_->began == locking::Instant();
+    if (first) batch_->began = worker_.process().now().boot;
     World& world = world_;
     Process& process = worker_.process();
     if (world.FaultsOn() && world.random.Chance(world.plan.output_faults)) {

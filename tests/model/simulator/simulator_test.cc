@@ -58,10 +58,10 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "transactions",
                                     "transactions aborted",
                                     "offsets alone",
-                                  "nodes healed",
-                                  "leases given back by healing",
-                                  "names kept for anyone by healing",
-                                  "marks given back by healing"}) {
+                                    "nodes healed",
+                                    "leases given back by healing",
+                                    "names kept for anyone by healing",
+                                    "marks given back by healing"}) {
     EXPECT_TRUE(counted || counts[trouble] > 0) << trouble;
   }
   GTEST_LOG_(INFO) << seed - 1 << " seeds, " << kKinds << " kinds of pipelines, " << kMixes

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -202,6 +204,50 @@ TEST_F(Contract, ProcessNumbersAreThoseOfThisProcess) {
   const double started = text_.series["process_start_time_seconds"];
   EXPECT_LE(started, static_cast<double>(std::time(nullptr)) + 2);
   EXPECT_GT(started, static_cast<double>(std::time(nullptr)) - 3600);
+}
+
+// Rows of the README's table: series, values, the test that moves them.
+std::map<std::string, std::map<std::string, std::string>> TestsBySeries() {
+  std::map<std::string, std::map<std::string, std::string>> tests;
+  std::ifstream readme(FENCEPOST_SOURCE_DIR "/metrics/README.md");
+  std::string line;
+  while (std::getline(readme, line) && !line.starts_with("## Which test moves")) {
+  }
+  while (std::getline(readme, line)) {
+    if (!line.starts_with("| `")) continue;
+    std::istringstream cells(line);
+    std::string name, values, test;
+    std::getline(cells, name, '|');
+    for (std::string* cell : {&name, &values, &test}) std::getline(cells, *cell, '|');
+    const std::string series = name.substr(2, name.rfind('`') - 2);
+    test = test.substr(1, test.size() - 2);
+    std::istringstream words(values);
+    if (values.find_first_not_of(' ') == std::string::npos) tests[series][""] = test;
+    for (std::string value; words >> value;) tests[series][value] = test;
+  }
+  return tests;
+}
+
+TEST(Provoked, EverySeriesHasATestThatMovesItInTheReadmesTable) {
+  auto tests = TestsBySeries();
+  std::set<std::string> files;
+  for (const MetricInfo& metric : AllMetrics()) {
+    if (metric.name.starts_with("process_")) continue;
+    const std::string name(metric.name.substr(std::string("fencepost_").size()));
+    std::set<std::string> wanted = {""};
+    if (!metric.labels.empty() && !IsNodeLabel(metric.labels.back())) {
+      const auto& values = metric.labels.back().values;
+      if (!values.empty()) wanted = {values.begin(), values.end()};
+    }
+    std::set<std::string> found;
+    for (const auto& [value, test] : tests[name]) found.insert(value), files.insert(test);
+    EXPECT_EQ(found, wanted) << name;
+    tests.erase(name);
+  }
+  for (const auto& [name, values] : tests) ADD_FAILURE() << "not a series: " << name;
+  for (const std::string& file : files) {
+    EXPECT_TRUE(std::filesystem::exists(std::string(FENCEPOST_SOURCE_DIR "/") + file)) << file;
+  }
 }
 
 }  // namespace

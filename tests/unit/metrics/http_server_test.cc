@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "metrics/page.h"
+#include "tests/support/process.h"
 
 namespace fencepost::metrics {
 namespace {
@@ -161,6 +162,27 @@ TEST_F(Http, AnswersProbesHoweverManyListen) {
   EXPECT_THAT(Get("/events"), StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK"));
   server_.reset();  // does not wait for them
+  for (const int fd : listeners) close(fd);
+}
+
+// A page in a laptop that was closed: connected, and nothing is read any more.
+TEST(HttpStreams, AListenerThatStandsStillGivesItsPlaceBack) {
+  Endpoints endpoints;
+  endpoints.event = [] { return "data: \"" + std::string(8 << 20, 'x') + "\"\n\n"; };
+  auto server = HttpServer::Start("127.0.0.1:0", endpoints, 300ms);
+  ASSERT_TRUE(server);
+  std::vector<int> listeners;
+  for (int i = 0; i < HttpServer::kMaxStreams; ++i) {
+    listeners.push_back(Listen((*server)->port()));
+    char first = 0;
+    ASSERT_EQ(recv(listeners.back(), &first, 1, 0), 1);  // it has its thread
+  }
+  EXPECT_TRUE(fencepost::testing::WaitUntil(20s, [&] {
+    const int fd = Listen((*server)->port());
+    const bool served = FirstBytesOf(fd, 512).starts_with("HTTP/1.1 200");
+    close(fd);
+    return served;
+  }));
   for (const int fd : listeners) close(fd);
 }
 

@@ -148,6 +148,99 @@ TEST_F(LogTest, KeepsTheLastTwentyErrorsOfEachPipeline) {
   EXPECT_THAT(log_->LastErrors("unknown"), IsEmpty());
 }
 
+consumer::AboutRecord About(std::int64_t offset) {
+  return {.where = {"orders", 3},
+          .offset = offset,
+          .record_id = "o-17",
+          .token = 9'007'199'254'740'993,
+          .attempt = 2};
+}
+
+TEST_F(LogTest, WritesWhatItKnowsOfARecordAsFieldsOfTheirOwn) {
+  Open();
+  log_->Write(Severity::kWarn, "orders", "handler_failed", "503", About(41));
+  log_->Write(Severity::kWarn, "orders", "dead_lettered", "bad",
+              {.where = {"orders", 0}, .offset = 0});
+  const auto lines = Lines();
+  ASSERT_EQ(lines.size(), 2U);
+  const json full = json::parse(lines[0]);
+  EXPECT_EQ(full["topic"], "orders");
+  EXPECT_EQ(full["partition"], 3);
+  EXPECT_EQ(full["offset"], 41);
+  EXPECT_EQ(full["record_id"], "o-17");
+  EXPECT_EQ(full["token"], 9'007'199'254'740'993);
+  EXPECT_EQ(full["attempt"], 2);
+  EXPECT_EQ(full["text"], "orders/3/41: 503");
+  const json bare = json::parse(lines[1]);
+  EXPECT_EQ(bare["offset"], 0);
+  for (const char* unknown : {"record_id", "token", "attempt"}) {
+    EXPECT_FALSE(bare.contains(unknown)) << unknown;
+  }
+}
+
+TEST_F(LogTest, WritesARecordsFieldsAsPairsInText) {
+  Open(LogFormat::kText);
+  auto about = About(41);
+  log_->Write(Severity::kWarn, "orders", "handler_failed", "503", about);
+  about.record_id = "a \"b\"\nc";
+  log_->Write(Severity::kWarn, "orders", "fenced", "late", about);
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre("2025-11-21T03:21:00.123Z warn  orders handler_failed: orders/3/41: 503 "
+                  "topic=orders partition=3 offset=41 record_id=o-17 token=9007199254740993 "
+                  "attempt=2",
+                  "2025-11-21T03:21:00.123Z warn  orders fenced: orders/3/41: late "
+                  "topic=orders partition=3 offset=41 record_id=\"a \\\"b\\\"\\nc\" "
+                  "token=9007199254740993 attempt=2"));
+}
+
+TEST_F(LogTest, TheSameOfManyRecordsIsOneLineAndACountWithTheLastRecord) {
+  Open();
+  for (int i = 0; i < 10'000; ++i) {
+    log_->Write(Severity::kWarn, "orders", "dead_lettered", "bad", About(i));
+  }
+  const auto lines = Lines();
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(json::parse(lines[0])["offset"], 0);
+  EXPECT_EQ(json::parse(lines[1])["offset"], 9999);
+  EXPECT_EQ(json::parse(lines[1])["suppressed"], 9998);
+}
+
+TEST_F(LogTest, TenThousandRecordsThatFailEachInItsOwnWayAreAHundredLinesAndACount) {
+  Open();
+  for (int i = 0; i < 10'000; ++i) {
+    log_->Write(Severity::kError, "orders", "dead_lettered", "row " + std::to_string(i), About(i));
+  }
+  log_->Write(Severity::kError, "orders", "other", "is not held back by it");
+  EXPECT_EQ(log_->LastErrors("orders").back().text, "is not held back by it");
+  EXPECT_EQ(log_->LastErrors("orders")[18].text, "orders/3/9999: row 9999");
+  int sum = 0;
+  int lines = 0;
+  for (const auto& [text, suppressed] : Told()) {
+    sum += 1 + suppressed;
+    ++lines;
+  }
+  EXPECT_EQ(sum, 10'001);
+  EXPECT_EQ(lines, 102);
+}
+
+TEST_F(LogTest, AFloodThatGoesOnIsTenLinesASecond) {
+  Open();
+  for (int i = 0; i < 3000; ++i) {
+    log_->Write(Severity::kWarn, "orders", "e", "text " + std::to_string(i));
+    Pass(10ms);  // 30 s in all
+  }
+  int sum = 0;
+  int lines = 0;
+  for (const auto& [text, suppressed] : Told()) {
+    sum += 1 + suppressed;
+    ++lines;
+  }
+  EXPECT_EQ(sum, 3000);
+  EXPECT_LE(lines, 330);
+  EXPECT_GE(lines, 300);
+}
+
 TEST_F(LogTest, TakesTheNotesOfAPipeline) {
   Open();
   MetricsPage page({"v", "c"});

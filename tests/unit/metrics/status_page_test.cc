@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "metrics/findings.h"
+#include "metrics/html.h"
+
 namespace fencepost::metrics {
 namespace {
 
@@ -37,7 +40,7 @@ ShownProcess Process() {
 TEST(StatusPage, SaysTheEssentialsWithoutAnyScript) {
   const std::string page = StatusPage(Process());
   for (const char* text :
-       {"pod-1", "1.2.3", "orders/3", "1,234,567", "1234567, handling, 3.4 s old", "812.2/s",
+       {"pod-1", "1.2.3", "orders/3", "1,234,567", "1234567, handling, 3.4 s old", "812/s",
         "lock: no quorum of lock nodes", "redis-b:6379", "connection refused", "+1.5 ms", "2.5%",
         "not ready", "1 h 2 min", "paused", "redis_node_away", "lock.ttl", "(not shown)"}) {
     EXPECT_THAT(page, HasSubstr(text));
@@ -62,6 +65,127 @@ TEST(StatusPage, AnEventIsOneLineOfJson) {
   EXPECT_TRUE(event.starts_with("data: \""));
   EXPECT_TRUE(event.ends_with("\"\n\n"));
   EXPECT_EQ(std::count(event.begin(), event.end(), '\n'), 2);
+}
+
+TEST(StatusPage, PutsWhatIsWrongFirstWithWhatToDo) {
+  const std::string page = StatusPage(Process());
+  const auto summary = page.find("1 of 1 pipeline needs attention.");
+  ASSERT_NE(summary, std::string::npos);
+  EXPECT_LT(summary, page.find("<section"));
+  EXPECT_LT(summary, page.find("Not ready: lock: no quorum of lock nodes"));
+  EXPECT_LT(page.find("Runbook FencepostQuorumLost"), page.find("<section"));
+}
+
+TEST(StatusPage, SaysOnceWhatSeveralPipelinesHaveInCommon) {
+  ShownPipeline shown;
+  shown.status.ready = true;
+  shown.status.nodes = {{'a', "r:1", false, false, false, 0ms, std::nullopt, ""}};
+  ShownProcess process{.pipelines = {shown, shown}};
+  process.pipelines[0].status.pipeline = "orders";
+  process.pipelines[1].status.pipeline = "mails";
+  const std::string page = StatusFragment(process);
+  EXPECT_THAT(page, HasSubstr("<a href=\"#orders\">orders</a> <a href=\"#mails\">mails</a> "
+                              "<b>Lock node a (r:1) is away.</b>"));
+  EXPECT_EQ(page.find("is away."), page.rfind("is away."));
+}
+
+TEST(StatusPage, SaysThatNothingIsWrong) {
+  ShownPipeline shown;
+  shown.status.pipeline = "orders";
+  shown.status.ready = true;
+  EXPECT_THAT(StatusFragment({.pipelines = {shown}}),
+              HasSubstr("1 pipeline is at work, nothing is wrong."));
+}
+
+TEST(StatusPage, ShowsOfVeryManyPartitionsThoseWithTheMostLag) {
+  ShownPipeline shown;
+  shown.status.pipeline = "orders";
+  for (int i = 0; i < 1000; ++i) {
+    consumer::PartitionStatus row;
+    row.topic = "t";
+    row.partition = i;
+    row.lag = i;
+    shown.status.partitions.push_back(row);
+  }
+  const std::string page = StatusFragment({.pipelines = {shown}});
+  EXPECT_THAT(page, HasSubstr("The 24 with the most lag, of 1000"));
+  EXPECT_THAT(page, HasSubstr("t/999<"));
+  EXPECT_THAT(page, Not(HasSubstr("t/975<")));
+  EXPECT_LT(page.size(), 20'000U);
+}
+
+std::string WhatIsFound(const ShownPipeline& shown) {
+  std::string text;
+  for (const Finding& finding : FindingsOf(shown)) {
+    text += std::to_string(static_cast<int>(finding.level)) + " " + finding.what + ": " +
+            finding.todo + "\n";
+  }
+  return text;
+}
+
+TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
+  ShownPipeline shown;
+  for (const auto& [reason, todo] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"lock: no quorum of lock nodes", "FencepostQuorumLost"},
+           {"lock: lock nodes are in quarantine for another 12 s", "locks heal"},
+           {"lock: clock", "clock of this host"},
+           {"lock: 127.0.0.1:1: its maxmemory-policy is 'allkeys-lru'", "Mend what the reason"},
+           {"kafka: brokers are away", "brokers"},
+           {"output: the database is away", "Mend the output"},
+           {"dead letters: orders.dead: no such topic", "FencepostDeadLettersFailing"},
+           {"stopping: fatal", "start it again"},
+           {"draining", "told to stop"}}) {
+    shown.status.reason = reason;
+    EXPECT_THAT(WhatIsFound(shown), HasSubstr(todo)) << reason;
+  }
+}
+
+TEST(Findings, KnowAPipelineThatStandsStillThoughRecordsWait) {
+  ShownPipeline shown;
+  shown.status.ready = true;
+  shown.status.partitions = {
+      {"orders", 3, 7, 40, 33, 4, 7, false, "waiting for the handler", 3400ms}};
+  shown.per_second.assign(40, 0.0);
+  EXPECT_THAT(WhatIsFound(shown), HasSubstr("2 No record was finished in the last 30 s, though 33 "
+                                            "wait: The oldest record is waiting for the handler: "
+                                            "`fencepost explain FILE orders 3 7`"));
+  shown.per_second.back() = 1;
+  EXPECT_EQ(WhatIsFound(shown), "");
+  shown.per_second.assign(10, 0.0);
+  EXPECT_EQ(WhatIsFound(shown), "") << "too soon to say";
+}
+
+TEST(Findings, NameNodesThatAreAwayQuarantinedRefusedOrOfAnotherTime) {
+  ShownPipeline shown;
+  shown.status.ready = true;
+  shown.lock_ttl = 10s;
+  shown.status.nodes = {{'a', "r:1", true, true, false, 0ms, 999ms, ""},
+                        {'b', "r:2", true, true, false, 0ms, -1001ms, ""},
+                        {'c', "r:3", false, false, false, 0ms, std::nullopt, "refused"},
+                        {'d', "r:4", true, true, true, 12s, 0ms, ""},
+                        {'e', "r:5", true, false, false, 0ms, 0ms, "another store"}};
+  const std::string found = WhatIsFound(shown);
+  EXPECT_THAT(found, Not(HasSubstr("r:1")));
+  EXPECT_THAT(found, HasSubstr("1 The clocks of Lock node b (r:2) and of this host are -1.0 s"));
+  EXPECT_THAT(found, HasSubstr("1 Lock node c (r:3) is away: refused"));
+  EXPECT_THAT(found, HasSubstr("0 Lock node d (r:4) was restarted or wiped and counts again in "
+                               "12.0 s"));
+  EXPECT_THAT(found, HasSubstr("1 Lock node e (r:5) takes no part: another store"));
+}
+
+TEST(Findings, WeighWhatHappenedSinceTheStart) {
+  ShownPipeline shown;
+  shown.status.ready = true;
+  shown.counts.acquired = 10'000;
+  shown.counts.expired = {0, 9, 0, 1};
+  EXPECT_EQ(WhatIsFound(shown), "");
+  shown.counts.expired = {0, 9, 2, 0};
+  shown.counts.dead_lettered = 1;
+  shown.counts.violations = 2;
+  const std::string found = WhatIsFound(shown);
+  EXPECT_TRUE(found.starts_with("2 Invariants were violated 2 times")) << found;
+  EXPECT_THAT(found, HasSubstr("0 11 of 10,000 leases ran out"));
+  EXPECT_THAT(found, HasSubstr("0 1 record became dead letters"));
 }
 
 TEST(StatusPage, SaysThatItStartsBeforeThereIsAPipeline) {

@@ -1,0 +1,188 @@
+"""What the documents say is so: links lead somewhere, tests that are named exist, files and values
+in them are accepted, commands are those of the program."""
+
+import pathlib
+import re
+import unittest
+
+import yaml
+from support.charts import Rendered, Strict
+from support.pipelines import check_lint
+from support.processes import FENCEPOST, SOURCE, run
+from support.rules import ALERTS, rules
+
+OPERATIONS = SOURCE / "deploy" / "OPERATIONS.md"
+TEXT = OPERATIONS.read_text()
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def documents() -> list[pathlib.Path]:
+    names = run("git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard", "*.md").stdout
+    return [SOURCE / name for name in names.splitlines() if (SOURCE / name).exists()]
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"(?ms)^```.*?^```", "", text))
+
+
+def anchors(text: str) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    found = set()
+    for heading in re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?ms)^```.*?^```", "", text)):
+        found.add(re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-"))
+    return found
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"(?ms)^```{kind}\n(.*?)^```", TEXT)
+
+
+def file(name: str) -> str:
+    """The block that begins with `# NAME`."""
+    (text,) = [block for block in blocks("yaml") if block.startswith(f"# {name}\n")]
+    return text
+
+
+def dead_links(path: pathlib.Path, text: str) -> list[str]:
+    dead = []
+    for target in LINK.findall(without_code(text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        other = (path.parent / name).resolve() if name else path
+        if not other.exists():
+            dead.append(f"{path.relative_to(SOURCE)}: no {target}")
+        elif anchor and anchor not in anchors(text if other == path else other.read_text()):
+            dead.append(f"{path.relative_to(SOURCE)}: no heading {target}")
+    return dead
+
+
+def tests_in(folder: pathlib.Path) -> set[str]:
+    text = "\n".join(p.read_text() for p in folder.iterdir() if p.suffix in (".cc", ".py"))
+    names = re.findall(r"(?m)^TEST(?:_F|_P)?\(\s*\w+,\s*(\w+)\)", text)
+    return {*names, *re.findall(r"(?m)^    def (test_\w+)", text)}
+
+
+class Documents(unittest.TestCase):
+    def test_every_relative_link_and_anchor_exists(self):
+        dead = [line for path in documents() for line in dead_links(path, path.read_text())]
+        self.assertEqual(dead, [])
+
+    def test_the_check_itself_sees_a_dead_link_and_a_dead_anchor(self):
+        text = "## There\n[a](README.md) [b](#there) [c](gone.md) [d](#gone) `[e](x)`"
+        self.assertEqual([line.split(": ")[1] for line in dead_links(OPERATIONS, text)],
+                         ["no gone.md", "no heading #gone"])  # fmt: skip
+
+    def test_the_readme_lists_the_commands_of_the_program(self):
+        readme = (SOURCE / "README.md").read_text()
+        commands = readme[readme.index("\n## Commands") : readme.index("\nExit codes:")]
+        listed = set(re.findall(r"(?m)^    fencepost (\w+)", commands))
+        words = run(FENCEPOST, "--help").stdout.partition("Subcommands:")[2]
+        self.assertEqual(listed, set(re.findall(r"(?m)^  (\w+)  ", words)))
+        for command in ("locks", "dlq", "lock", "bench"):
+            below = run(FENCEPOST, command, "--help").stdout.partition("Subcommands:")[2]
+            for word in re.findall(r"(?m)^  (\w+)  ", below):
+                self.assertRegex(commands, rf"fencepost {command} [a-z|]*\b{word}\b")
+
+    def test_options_that_the_readme_names_exist(self):
+        readme = (SOURCE / "README.md").read_text()
+        for line in re.findall(r"(?m)^    fencepost (.*)", readme):
+            words = re.match(r"[a-z]+(?: [a-z|]+)?(?= |$)", line)[0].split()
+            command = [words[0]]
+            if words[0] in ("locks", "lock", "dlq", "bench") and len(words) > 1:
+                command.append(words[1].split("|")[0])
+            known = run(FENCEPOST, *command, "--help", check=False).stdout
+            for option in re.findall(r"(--[a-z-]+)\b", line):
+                self.assertIn(option, known, line)
+
+
+class Operations(unittest.TestCase):
+    def test_every_fault_names_tests_that_exist(self):
+        table = TEXT[TEXT.index("| fault | what you see") :].splitlines()[2:]
+        self.assertGreater(len(table), 20)
+        for row in table:
+            shown_by = row.rstrip("| ").rpartition(" | ")[2]
+            named = re.findall(r"\[(tests/[\w/]+)\]\(\.\./\1\)((?:,? `\w+`)+)", shown_by)
+            self.assertTrue(named, f"no test in: {row[:60]}")
+            for folder, names in named:
+                for name in re.findall(r"`(\w+)`", names):
+                    self.assertIn(name, tests_in(SOURCE / folder), row[:60])
+
+    def test_every_row_says_what_is_lost_and_what_to_do(self):
+        table = TEXT[TEXT.index("| fault | what you see") :].splitlines()[2:]
+        for row in table:
+            cells = [cell.strip() for cell in row.strip("|").split(" | ")]
+            self.assertEqual(len(cells), 5, row[:60])
+            self.assertTrue(all(cells), row[:60])
+
+    def test_metrics_events_and_alerts_are_those_of_the_program(self):
+        table = (SOURCE / "metrics" / "table.cc").read_text()
+        for name in set(re.findall(r"`fencepost_([a-z_]+)`", TEXT)):
+            # In the table without the prefix; the ledger is a table of the database.
+            self.assertTrue(name == "ledger" or f'"{name}"' in table or
+                            f'"fencepost_{name}"' in table, name)  # fmt: skip
+        sources = [p for top in ("consumer", "locking", "metrics")
+                   for p in (SOURCE / top).rglob("*.cc")]  # fmt: skip
+        code = "\n".join(p.read_text() for p in sources)
+        for event in ("redis_node_away", "redis_call_refused", "node_problem", "producer_fenced",
+                      "handler_exited", "handler_killed", "handler_stderr",
+                      "dead_letter_failed"):  # fmt: skip
+            self.assertIn(f"`{event}`", TEXT)
+            self.assertIn(f'"{event}"', code)
+        for words in ("no quorum of lock nodes", "outlived its timeout", " is away",
+                      "counts again in", "No record was finished"):  # fmt: skip
+            self.assertIn(words, TEXT)
+            self.assertIn(words, code)
+        severity = {rule["alert"]: rule["labels"]["severity"] for rule in rules(ALERTS)}
+        for alert in set(re.findall(r"\bFencepost[A-Z]\w+", TEXT)):
+            self.assertIn(alert, severity)
+        levels = list(severity.values())
+        self.assertEqual((levels.count("page"), levels.count("ticket")), (5, 7))
+        self.assertIn("five pages, seven tickets", TEXT)
+
+    def test_the_pipeline_files_lint(self):
+        for name in ("orders.yaml", "tls.yaml"):
+            text = file(name).replace("${SHOP_DSN}", "postgresql://app@db/shop")
+            text = text.replace("/etc/fencepost/", "/run/secrets/")  # where check_lint makes them
+            check_lint(self, {name: text})
+
+    def test_the_values_render_what_kubernetes_accepts(self):
+        locks = Rendered("fencepost-locks", yaml.load(file("locks-values.yaml"), Strict),
+                         name="locks")  # fmt: skip
+        self.assertEqual(locks.problems(), [])
+        self.assertEqual(len(locks.all("StatefulSet")), 5)
+        values = yaml.load(file("orders-values.yaml"), Strict)
+        values["pipelines"] = {"orders": file("orders.yaml")}
+        workers = Rendered("fencepost", values, name="orders")
+        self.assertEqual(workers.problems(), [])
+        self.assertEqual(workers.one("Deployment")["metadata"]["name"], "orders-fencepost")
+        self.assertIn("deployment/orders-fencepost", TEXT)
+        self.assertIn("locks-fencepost-locks-a", [s["metadata"]["name"] for s in
+                                                  locks.all("StatefulSet")])  # fmt: skip
+        images = {c["image"] for pod in workers.pods() + locks.pods()
+                  for c in pod["spec"]["containers"]}  # fmt: skip
+        self.assertIn("registry.example/fencepost:0.1.0", images)
+        self.assertEqual(len(images), 2, "the worker's, and Redis")
+
+    def test_the_packages_are_those_of_the_image(self):
+        installed = (SOURCE / "deploy" / "Dockerfile").read_text().split("\nFROM ")[-1]
+        packages = set(re.findall(r"\b(?:lib|zlib)[\w.+-]+", installed.split("&&")[1]))
+        step = next(block for block in blocks("sh") if "libcivetweb1" in block)
+        self.assertEqual(set(re.findall(r"\b(?:lib|zlib)[\w.+-]+", step)), packages)
+
+    def test_commands_are_ones_that_a_shell_and_the_program_understand(self):
+        shell = blocks("sh")
+        for block in shell:
+            run("bash", "-n", "-c", block)
+        for line in re.findall(r"(?m)^fencepost (.*?)(?:#.*)?$", "\n".join(shell)):
+            words = line.split()
+            count = 2 if words[0] in ("locks", "lock", "dlq") else 1
+            known = run(FENCEPOST, *words[:count], "--help").stdout
+            for option in [w for w in words if w.startswith("--")]:
+                self.assertIn(option, known, line)
+        for path in re.findall(r"(?<![\w/])(?:\./)?(deploy/[\w./-]+)", "\n".join(shell)):
+            self.assertTrue((SOURCE / path).exists(), path)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,164 @@
+// The series of the lock and of its invariants, moved by what is written to the nodes by hand.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/metrics/metrics_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class LockMetrics : public MetricsTest {
+ protected:
+  PipelineText Text() {
+    PipelineText text = MetricsTest::Text(1);
+    text.more = Http() + "processing: {timeout: 30s, revoke_drain: 31s}\n";
+    return text;
+  }
+};
+
+TEST_F(LockMetrics, ContentionTakeoverStaleAndSkips) {
+  WorkerProcess worker(Worker(Text()));
+  // Another's, for two seconds: contended, and then a takeover.
+  Put(Nodes(), "o-held", HeldBy(TokenAt(-1000ms), 2000ms));
+  SendOrder(0, "o-held", "a");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "contended"}});
+  ExpectMoves(worker, "retries_total", {{"stage", "lock"}});
+  ExpectMoves(worker, "lock_takeovers_total");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "acquired"}});
+  ExpectMoves(worker, "lock_wait_duration_seconds_count");
+  // A floor that is a second ahead: refused by the fence of the nodes, lifted over, granted.
+  UnitValue floor;
+  floor.floor = TokenAt(1500ms);
+  Put(Nodes(), "o-floor", floor);
+  SendOrder(0, "o-floor", "b");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "stale"}});
+  ExpectMoves(worker, "fencing_rejections_total", {{"side", "redis"}});
+  ExpectMoves(worker, "records_processed_total", {{"result", "done"}}, 1);
+  ExpectMoves(worker, "redis_command_duration_seconds_count", {{"command", "done"}});
+  // The same once more: known by its mark, and then, without the mark, by the ledger.
+  SendOrder(0, "o-held", "a");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "done"}});
+  ExpectMoves(worker, "dedupe_skips_total", {{"source", "lock"}});
+  Remove(Nodes(), "o-held");
+  SendOrder(0, "o-held", "a");
+  ExpectMoves(worker, "dedupe_skips_total", {{"source", "ledger"}});
+  EXPECT_EQ(worker.Now("fencepost_invariant_violations_total"), 0);
+}
+
+TEST_F(LockMetrics, ALeaseTakenAwayByHandIsADoubleGrant) {
+  HangOn(0, "o-1");
+  WorkerProcess worker(Worker(Text()));
+  SendOrder(0, "o-1", "a");
+  ASSERT_TRUE(Called("o-1")) << worker.Log();
+  ExpectMoves(worker, "locks_held");
+  ExpectMoves(worker, "lock_extensions_total", {{"result", "extended"}});
+  ExpectMoves(worker, "redis_command_duration_seconds_count", {{"command", "extend"}});
+  Put(Nodes(), "o-1", HeldBy(TokenAt(0ms), 4000ms));
+  ExpectMoves(worker, "lock_losses_total", {{"reason", "stolen"}});
+  ExpectMoves(worker, "lock_extensions_total", {{"result", "lost"}});
+  ExpectViolation(worker, "double_grant", "o-1");
+  service_.Release();
+}
+
+TEST_F(LockMetrics, ANodesForgottenFloorIsATokenThatRegressed) {
+  WorkerProcess worker(Worker(Text()));
+  Put(Nodes(), "o-1", HeldBy(TokenAt(3600s), 3600s));
+  SendOrder(0, "o-1", "a");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "contended"}});
+  Remove(Nodes(), "o-1");
+  ExpectViolation(worker, "token_regressed", "o-1");
+}
+
+TEST_F(LockMetrics, AMarkWithoutItsRowIsTold) {
+  WorkerProcess worker(Worker(Text()));
+  UnitValue done;
+  done.state = UnitValue::State::kDone;
+  done.token = TokenAt(-1000ms);
+  Put(Nodes(), "o-1", done);
+  SendOrder(0, "o-1", "a");
+  ExpectViolation(worker, "done_without_ledger", "o-1");
+  EXPECT_TRUE(Effects(1));
+}
+
+// Another has written the effect, under a later token, while the handler worked.
+TEST_F(LockMetrics, TheOutputRefusesWhoComesTooLateAndIsTriedAgainWhenItFails) {
+  WorkerProcess worker(Worker(Text()));
+  SendOrder(0, "o-1", "a");
+  ASSERT_TRUE(AllCommitted()) << worker.Log();
+  for (const char* series :
+       {"handler_duration_seconds_count", "output_write_duration_seconds_count",
+        "output_batch_size_count", "record_end_to_end_duration_seconds_count",
+        "last_progress_timestamp_seconds", "offset_commit_duration_seconds_count",
+        "lock_hold_duration_seconds_count", "lock_validity_remaining_seconds_count",
+        "lock_batch_size_count", "lock_acquire_duration_seconds_count",
+        "fencing_tokens_issued_total"}) {
+    ExpectMoves(worker, series);
+  }
+  table_->Exec("CREATE TABLE kept AS SELECT * FROM fencepost_ledger");
+  table_->Exec("DELETE FROM fencepost_ledger");
+  Remove(Nodes(), "o-1");
+  HangOn(1, "o-1");
+  SendOrder(0, "o-1", "a");
+  ASSERT_TRUE(Called("o-1", 2)) << worker.Log();
+  table_->Exec(
+      "INSERT INTO fencepost_ledger (pipeline, record_id, token, worker, source, content_crc,"
+      " completed_at) SELECT pipeline, record_id, 9000000000000000000, 'other', 'elsewhere/0/1',"
+      " content_crc, completed_at FROM kept");
+  service_.Release();
+  ExpectMoves(worker, "fencing_rejections_total", {{"side", "output"}});
+  ExpectMoves(worker, "records_processed_total", {{"result", "skipped"}});
+  EXPECT_EQ(table_->Count(), 1);
+
+  table_->Exec("ALTER TABLE effects RENAME TO elsewhere");
+  SendOrder(0, "o-2", "a");
+  ExpectMoves(worker, "retries_total", {{"stage", "output"}});
+  table_->Exec("ALTER TABLE elsewhere RENAME TO effects");
+  EXPECT_TRUE(Effects(2)) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_THAT(worker.Log(), HasSubstr(R"("event":"fenced")"));
+}
+
+// Frozen for longer than its lease, in the handler and in the write; then another writes the
+// effect.
+TEST_F(LockMetrics, AFrozenWorkersLeasesExpireByWhereTheyWere) {
+  HangOn(0, "o-1");
+  PipelineText text = Text();
+  text.session_ms = 30'000;  // the freeze costs the leases, not the membership
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "a");
+  ASSERT_TRUE(Called("o-1")) << worker.Log();
+  const auto freeze = [&] {
+    worker.Pause();
+    const auto since = std::chrono::steady_clock::now();
+    ASSERT_TRUE(WaitUntil(10s, [&] { return std::chrono::steady_clock::now() - since > 3500ms; }));
+  };
+  freeze();
+  worker.Resume();
+  ExpectMoves(worker, "lock_expirations_total", {{"phase", "handling"}});
+  ExpectMoves(worker, "lock_losses_total", {{"reason", "expired"}});
+  service_.Release();
+  ASSERT_TRUE(Effects(1)) << worker.Log();
+
+  auto table = std::make_unique<TableLock>(*table_);
+  SendOrder(0, "o-2", "b");
+  ASSERT_TRUE(Called("o-2")) << worker.Log();
+  ExpectMoves(worker, "locks_held");
+  ASSERT_TRUE(WaitUntil(
+      20s,
+      [&] {
+        return worker.Get("/status").body.find("\"oldest_stage\": \"writing\"") !=
+               std::string::npos;
+      },
+      "the record to be written"));
+  freeze();
+  worker.Resume();
+  ExpectMoves(worker, "lock_expirations_total", {{"phase", "writing"}});
+  table.reset();
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,130 @@
+// The series of the lock nodes: each is made to fail in every way, under a worker that goes on.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/metrics/metrics_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class NodeMetrics : public MetricsTest {
+ protected:
+  NodeMetrics() : nodes_(5, {.own_clock = true}) { InitLocks(FENCEPOST_BINARY, nodes_); }
+
+  PipelineText Text() {
+    PipelineText text = MetricsTest::Text(1);
+    text.nodes = nodes_.list();
+    return text;
+  }
+  // Sends orders until the series moves: what a node refuses shows when it is asked.
+  void ExpectMovesWithWork(WorkerProcess& worker, const std::string& metric, const Labels& labels) {
+    std::string series = metric;
+    for (const auto& [name, value] : labels) series += fmt::format(" {}={}", name, value);
+    EXPECT_TRUE(WaitUntil(
+        60s,
+        [&] {
+          if (worker.Now("fencepost_records_in_flight") == 0) {
+            SendOrder(0, fmt::format("w-{}", sent_++), "k");
+          }
+          return worker.Now("fencepost_" + metric, labels) > 0;
+        },
+        series))
+        << worker.Readiness();
+  }
+  void Error(WorkerProcess& worker, const std::string& node, const std::string& reason) {
+    ExpectMovesWithWork(worker, "redis_command_errors_total", {{"node", node}, {"reason", reason}});
+  }
+
+  RedisServers nodes_;
+  int sent_ = 0;
+};
+
+TEST_F(NodeMetrics, EveryKindOfErrorIsCountedAtItsNode) {
+  WorkerProcess worker(Worker(Text()));
+  ExpectMoves(worker, "redis_quorum_available");
+  nodes_[0].Command({"SCRIPT", "FLUSH"});
+  Error(worker, "a", "noscript");
+  nodes_[1].Command({"CONFIG", "SET", "maxmemory", "1"});
+  Error(worker, "b", "oom");
+  nodes_[1].Command({"CONFIG", "SET", "maxmemory", "0"});
+  nodes_[2].Command({"ACL", "SETUSER", "default", "-evalsha"});
+  Error(worker, "c", "auth");
+  nodes_[2].Command({"ACL", "SETUSER", "default", "+evalsha"});
+  nodes_[3].Pause();
+  Error(worker, "d", "timeout");
+  nodes_[3].Resume();
+  nodes_[4].Kill();
+  Error(worker, "e", "connection");
+  EXPECT_TRUE(Shows(worker, "fencepost_redis_node_up", {{"node", "e"}}, 0));
+  nodes_[4].Start();
+  ExpectMoves(worker, "redis_reconnects_total", {{"node", "e"}});
+  ExpectMoves(worker, "redis_node_restarts_detected_total", {{"node", "e"}});
+  ExpectMoves(worker, "redis_node_quarantined", {{"node", "e"}});
+  nodes_[0].ShiftClock(60s);
+  EXPECT_TRUE(WaitUntil(
+      60s,
+      [&] {
+        return worker.Now("fencepost_redis_node_clock_offset_seconds", {{"node", "a"}}) > 50;
+      },
+      "the clock's offset"));
+  ExpectMoves(worker, "redis_node_quarantined", {{"node", "a"}});
+  nodes_[1].Command({"REPLICAOF", "127.0.0.1", std::to_string(FreePort())});
+  ExpectMovesWithWork(worker, "quorum_failures_total", {{"reason", "policy"}});
+}
+
+TEST_F(NodeMetrics, NodesThatAreGoneFrozenOrFullAreToldApart) {
+  WorkerProcess worker(Worker(Text()));
+  ExpectMoves(worker, "redis_quorum_available");
+  for (const std::size_t node : {0U, 1U, 2U}) {
+    nodes_[node].Command({"CONFIG", "SET", "maxmemory", "1"});
+  }
+  ExpectMovesWithWork(worker, "lock_acquisitions_total", {{"result", "error"}});
+  for (const std::size_t node : {0U, 1U, 2U}) {
+    nodes_[node].Command({"CONFIG", "SET", "maxmemory", "0"});
+  }
+  for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].Pause();
+  ExpectMovesWithWork(worker, "lock_acquisitions_total", {{"result", "timeout"}});
+  ExpectMovesWithWork(worker, "quorum_failures_total", {{"reason", "timeout"}});
+  for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].Resume();
+  EXPECT_TRUE(WaitUntil(
+      60s, [&] { return worker.Ready(); }, "the worker to be ready"));
+  const double paused = worker.Now("fencepost_backpressure_seconds_total");
+  SendOrder(0, "last", "k");
+  for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].Kill();
+  EXPECT_TRUE(Shows(worker, "fencepost_redis_quorum_available", {}, 0));
+  EXPECT_TRUE(Shows(worker, "fencepost_partitions_paused", {}, 1));
+  EXPECT_EQ(worker.Now("fencepost_backpressure_seconds_total"), paused)
+      << "an outage is no backpressure";
+}
+
+// Both are read when a lease has to be extended: the handler hangs.
+TEST_F(NodeMetrics, LeasesThatNodesForgetAreLostToAWipeOrToAClock) {
+  PipelineText text = Text();
+  text.more = Http() + "processing: {timeout: 60s, revoke_drain: 61s}\n";
+  HangOn(0);
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "k");
+  ASSERT_TRUE(Called("o-1")) << worker.Log();
+  for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].Command({"FLUSHALL"});
+  ExpectMoves(worker, "lock_losses_total", {{"reason", "node_wiped"}});
+  ExpectMoves(worker, "lock_extensions_total", {{"result", "error"}});
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "no_quorum"}});
+  ExpectMoves(worker, "quorum_failures_total", {{"reason", "quarantined"}});
+  service_.Release();
+  EXPECT_TRUE(AllCommitted()) << worker.Readiness();
+}
+
+TEST_F(NodeMetrics, AWorkerWhoseClockNoNodeAcceptsSaysSo) {
+  for (std::size_t node = 0; node < 5; ++node) nodes_[node].ShiftClock(-60s);
+  PipelineText text = Text();
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "k");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "refused"}});
+  ExpectMoves(worker, "quorum_failures_total", {{"reason", "clock"}});
+  EXPECT_TRUE(WaitUntil(
+      20s, [&] { return worker.Readiness().find("clock") != std::string::npos; }, "its reason"));
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,74 @@
+// metrics/EVENTS.md lists the log's events: what the source writes stands there, and nothing else.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace fencepost::metrics {
+namespace {
+
+using ::testing::ContainerEq;
+using ::testing::IsSupersetOf;
+
+const std::filesystem::path kSource = FENCEPOST_SOURCE_DIR;
+
+std::string Read(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+void Find(const std::string& text, const std::string& pattern, std::set<std::string>& found) {
+  const std::regex regex(pattern);
+  for (std::sregex_iterator at(text.begin(), text.end(), regex), end; at != end; ++at) {
+    found.insert((*at)[1]);
+  }
+}
+
+// Names in the first column of the table: | `name` | …
+std::set<std::string> Listed() {
+  std::set<std::string> names;
+  Find(Read(kSource / "metrics/EVENTS.md"), R"x(\n\| `([a-z_*]+)` \|)x", names);
+  return names;
+}
+
+// The event is the literal after the severity, which may be a choice of two.
+std::set<std::string> Written() {
+  std::string all;
+  for (const char* folder : {"consumer", "locking", "metrics"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(kSource / folder)) {
+      const auto extension = entry.path().extension();
+      if (extension == ".cc" || extension == ".h") all += Read(entry.path());
+    }
+  }
+  std::set<std::string> names;
+  const std::string after = "Severity::k[A-Z][a-z]+,";
+  Find(all, after + R"re(\s*(?:"",\s*)?"([a-z_]+)")re", names);
+  Find(all, after + R"re([^"]{0,80}\? "([a-z_]+)" : ")re", names);
+  Find(all, after + R"re([^"]{0,80}\? "[a-z_]+" : "([a-z_]+)")re", names);
+  Find(all, R"re(note_\("([a-z_]+)")re", names);
+  // The end of a worker is named by the code of its error.
+  for (const char* code : {"bad_record", "kafka_fatal", "kafka_unreadable", "offset_out_of_range",
+                           "producer_fenced", "transaction_timed_out"}) {
+    EXPECT_NE(all.find('"' + std::string(code) + '"'), std::string::npos) << code;
+    names.insert(code);
+  }
+  // Names that librdkafka completes.
+  names.erase("kafka_");
+  names.insert({"kafka_*", "librdkafka_*"});
+  return names;
+}
+
+TEST(Events, AreTheListedOnes) { EXPECT_THAT(Listed(), ContainerEq(Written())); }
+
+TEST(Events, AreFoundWhereTheyAreWritten) {
+  EXPECT_THAT(Written(), IsSupersetOf({"handler_failed", "http_listening", "node_clock_stepped",
+                                       "commit_rejected", "invariant_violated", "bad_record"}));
+}
+
+}  // namespace
+}  // namespace fencepost::metrics
