@@ -41,9 +41,9 @@ int main(int argc, char** argv) {
   if (sqlite3_open(arguments.Get("db").c_str(), &db) != SQLITE_OK) return 1;
   sqlite3_busy_timeout(db, 10'000);
   if (!Run(db,
-           "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+           "PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"
            "CREATE TABLE IF NOT EXISTS ledger (id TEXT PRIMARY KEY, token INTEGER NOT NULL);"
-           "CREATE TABLE IF NOT EXISTS effects (id TEXT, amount INTEGER)")) {
+           "CREATE TABLE IF NOT EXISTS effects (id TEXT, amount INTEGER); COMMIT")) {
     return 1;
   }
   const auto lock = ConnectOrExit(arguments, "orders");

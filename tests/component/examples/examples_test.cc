@@ -105,10 +105,10 @@ TEST_F(Example, ExactlyOnceStreamAppliesEachOrderOnceWhateverDies) {
   const auto worker = [&] {
     return Run("exactly_once_stream", {"--db", path, "--items", "100", "--work-ms", "3"});
   };
-  const auto first = worker();
   const auto dying = worker();
   ASSERT_TRUE(WaitUntil(
       20s, [&] { return Lines(dying->Output()) >= 3; }, "some orders"));
+  const auto first = worker();
   dying->Kill();
   const auto third = worker();
   ExpectSuccess(*first);
