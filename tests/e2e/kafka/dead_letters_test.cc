@@ -120,7 +120,7 @@ TEST_F(DeadLettersOnBroker, WaitForATopicThatIsMissing) {
   ASSERT_EQ(States().size(), 1u);
   EXPECT_THAT(States()[0], HasSubstr("create the topic, it is looked for again by itself"));
   EXPECT_THAT(Locked([&] { return notes[0]; }),
-              HasSubstr("dead_letter_failed: in/3/41 cannot be published as a dead letter: "));
+              HasSubstr("dead_letter_failed: in/3/41: cannot be published as a dead letter: "));
   EXPECT_THAT(Published(), IsEmpty());
   broker->CreateTopic(topic, 1);
   ASSERT_TRUE(WaitUntil(20s, [&] { return States().back() == "up"; }));
