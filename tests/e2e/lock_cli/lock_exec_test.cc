@@ -102,6 +102,30 @@ TEST_F(LockExec, StopsTheCommandBeforeALeaseThatCannotBeExtendedEnds) {
   nodes_[1].Resume();
 }
 
+TEST_F(LockExec, EndsWhatACommandLeavesBehindThatDoesNotHeedSigterm) {
+  const std::string script =
+      fmt::format("sh -c 'trap \"\" TERM; echo $$ > {0}; while :; do sleep 0.05; done'; true",
+                  folder_.File("pid"));
+  const auto run = Begin({"job", "--ttl", "2s", "--", "sh", "-c", script});
+  const auto left_behind = [&] {
+    const std::string text = testing::ReadFile(folder_.File("pid"));
+    return text.ends_with('\n') ? std::stoi(text) : 0;
+  };
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return left_behind() > 0; }));
+  const int pid = left_behind();
+  nodes_[0].Pause();
+  nodes_[1].Pause();
+  EXPECT_EQ(run->Wait(seconds(10)), 76);
+  // Killed before the lease ended; its remains are reaped by whoever reaps orphans.
+  const auto gone = [&] {
+    const std::string stat = testing::ReadFile(fmt::format("/proc/{}/stat", pid));
+    return stat.empty() || stat.find(") Z ") != std::string::npos;
+  };
+  EXPECT_TRUE(WaitUntil(seconds(5), gone));
+  nodes_[0].Resume();
+  nodes_[1].Resume();
+}
+
 TEST_F(LockExec, StopsTheCommandWhenAnotherHasTheName) {
   const auto run = Begin({"job", "--ttl", "2s", "--", "sh", "-c",
                           "echo up > " + folder_.File("said") + "; exec sleep 60"});
