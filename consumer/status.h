@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "consumer/record.h"
+#include "locking/core/observer.h"
 
 namespace fencepost::consumer {
 
@@ -36,10 +37,14 @@ struct LockNodeStatus {
   std::string problem;                                   // one line; empty when there is none
 };
 
+// An error or a warning of the log, with what repeated it.
 struct ErrorStatus {
-  std::chrono::milliseconds when{0};  // unix time
+  std::chrono::milliseconds when{0};  // unix time of the last one
   std::string event;
-  std::string text;
+  std::string text;  // of the last one
+  locking::Severity level = locking::Severity::kError;
+  std::uint64_t count = 1;
+  std::chrono::milliseconds first{0};  // unix time of the first one
 };
 
 struct WorkerStatus {
@@ -54,7 +59,7 @@ struct WorkerStatus {
   std::size_t in_flight_bytes = 0;
   std::size_t leases_held = 0;
   std::vector<LockNodeStatus> nodes;
-  std::vector<ErrorStatus> last_errors;  // oldest first, at most 20
+  std::vector<ErrorStatus> last_errors;  // oldest first, at most 20 of each level
 };
 
 }  // namespace fencepost::consumer

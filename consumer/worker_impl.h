@@ -307,6 +307,7 @@ struct Worker::Impl : SourceSink {
   };
 
   void SetPart(Part& part, bool up, std::string reason);
+  [[nodiscard]] std::string TtlReason() const;
   std::string LockReason(locking::Now now);
   void UpdateReady();
   void FillNodes(WorkerStatus& fresh, locking::Now now);
@@ -327,6 +328,7 @@ struct Worker::Impl : SourceSink {
   std::shared_ptr<std::promise<std::vector<PartitionOffset>>> drained;
   bool output_ended = false;
   bool was_ready = false;
+  bool was_ready_ever = false;
   std::string was_reason = "starting";
 
   std::atomic<std::int64_t> room{0};

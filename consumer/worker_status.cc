@@ -1,4 +1,6 @@
 // How a worker stands: ready, live, and in numbers.
+#include <fmt/format.h>
+
 #include "consumer/worker_impl.h"
 #include "locking/redis/address.h"
 
@@ -26,8 +28,19 @@ void Worker::Impl::SetPart(Part& part, bool up, std::string reason) {
   Post([this] { UpdateReady(); });
 }
 
+// The nodes refuse every lease that is longer than the store allows.
+std::string Worker::Impl::TtlReason() const {
+  const Millis ttl = options.lock.lock.ttl;
+  const Millis longest = core.store().max_ttl();
+  if (ttl <= longest) return "";
+  return fmt::format(
+      "lock.ttl of {} ms is above the lock store's max_ttl of {} ms: lower lock.ttl, or stop all "
+      "workers and make the store anew with `fencepost locks init --force --max-ttl`",
+      ttl.count(), longest.count());
+}
+
 std::string Worker::Impl::LockReason(locking::Now now) {
-  if (core.Available()) return "";
+  if (core.Available()) return TtlReason();
   if (core.store().Available()) return "clock";
   if (const auto problem = core.store().Problem()) return problem->Line();
   for (int node = 0; node < static_cast<int>(options.lock.redis.nodes.size()); ++node) {
@@ -52,6 +65,7 @@ std::string Worker::Impl::LockReason(locking::Now now) {
 void Worker::Impl::UpdateReady() {
   const locking::Now now = ReadClocks();
   std::string reason = LockReason(now);
+  const bool locks_out = !reason.empty();
   WorkerStatus fresh;
   flow.FillStatus(fresh, now);
   FillNodes(fresh, now);
@@ -70,20 +84,23 @@ void Worker::Impl::UpdateReady() {
     fresh.ready = ready;
     fresh.reason = reason;
     // A stall that an outage explains is told by readiness; a restart would not mend it.
-    const bool outage =
-        !kafka_state.up || !output_state.up || !dead_letter_state.up || !core.Available();
+    const bool outage = !kafka_state.up || !output_state.up || !dead_letter_state.up || locks_out;
     stalled = outage ? "" : flow.Stalled();
     if (stop_requests.load() > 0 && !fresh.partitions.empty()) drained_last = Oldest(fresh);
     latest = std::move(fresh);
   }
   if (ready == was_ready && reason == was_reason) return;
   was_ready = ready;
+  was_ready_ever = was_ready_ever || ready;
   was_reason = reason;
   observer->OnReady(ready, reason);
   if (ready) {
     observer->OnNote(Severity::kInfo, "ready", "the worker is ready");
   } else if (stop_requests.load() == 0) {
-    observer->OnNote(Severity::kWarn, "not_ready", "the worker is not ready: " + reason);
+    // To join at the start is no trouble.
+    const bool starting = !was_ready_ever && reason == "kafka: joining the group";
+    observer->OnNote(starting ? Severity::kInfo : Severity::kWarn, "not_ready",
+                     "the worker is not ready: " + reason);
   }
 }
 
@@ -98,7 +115,8 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     row.quarantined = node.quarantined;
     row.quarantine_left = node.quarantine_left;
     row.clock_offset = node.clock_offset;
-    row.problem = node.problem;
+    row.problem = node.connected ? node.problem : engine.Away(static_cast<int>(i));
+    if (!node.connected && row.problem.empty()) row.problem = "connecting";
   }
 }
 

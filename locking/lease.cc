@@ -74,6 +74,19 @@ class Round {
   std::map<std::shared_ptr<Mailbox>, std::vector<Mailbox::Command>> posts_;
 };
 
+// True where nothing is left to ask for: an empty lease, or one that has ended. `end`: it ends now.
+bool AnswerEnded(Round<Settled>& round, std::size_t i, const std::shared_ptr<LeaseState>& state,
+                 bool end) {
+  if (!state) {
+    round.Answer(i, tl::unexpected(Error{"ended", "an empty lease", "", ""}));
+    return true;
+  }
+  CheckMayBlock(*state);
+  if (!(end ? state->ended.exchange(true) : state->ended.load())) return false;
+  round.Answer(i, tl::unexpected(state->Why()));
+  return true;
+}
+
 }  // namespace
 
 Lease::Lease(std::shared_ptr<LeaseState> state) : state_(std::move(state)) {}
@@ -123,18 +136,10 @@ std::vector<Settled> Lease::ExtendAll(std::span<Lease> leases) {
   Round<Settled> round(leases.size());
   for (std::size_t i = 0; i < leases.size(); ++i) {
     const auto& state = leases[i].state_;
-    if (!state) {
-      round.Answer(i, tl::unexpected(Error{"ended", "an empty lease", "", ""}));
-      continue;
-    }
-    CheckMayBlock(*state);
-    if (state->ended) {
-      round.Answer(i, tl::unexpected(state->Why()));
-    } else {
-      round.Ask(i, state, [](LockLoop& loop, const LeaseState& lease, const auto& waiter) {
-        loop.Extend(lease, waiter);
-      });
-    }
+    if (AnswerEnded(round, i, state, false)) continue;
+    round.Ask(i, state, [](LockLoop& loop, const LeaseState& lease, const auto& waiter) {
+      loop.Extend(lease, waiter);
+    });
   }
   return round.Wait(
       kExtendTimeouts, [](const LeaseState& lease) { return tl::unexpected(lease.Why()); },
@@ -147,18 +152,10 @@ std::vector<Settled> Lease::DoneAll(std::span<Lease> leases, ContentCrc crc, Mil
   Round<Settled> round(leases.size());
   for (std::size_t i = 0; i < leases.size(); ++i) {
     const auto& state = leases[i].state_;
-    if (!state) {
-      round.Answer(i, tl::unexpected(Error{"ended", "an empty lease", "", ""}));
-      continue;
-    }
-    CheckMayBlock(*state);
-    if (state->ended.exchange(true)) {
-      round.Answer(i, tl::unexpected(state->Why()));
-    } else {
-      round.Ask(i, state, [=](LockLoop& loop, const LeaseState& lease, const auto& waiter) {
-        loop.Done(lease, crc, remember, waiter);
-      });
-    }
+    if (AnswerEnded(round, i, state, true)) continue;
+    round.Ask(i, state, [=](LockLoop& loop, const LeaseState& lease, const auto& waiter) {
+      loop.Done(lease, crc, remember, waiter);
+    });
   }
   return round.Wait(
       kEndTimeouts, [](const LeaseState& lease) { return tl::unexpected(lease.Why()); },

@@ -307,6 +307,12 @@ Error LockLoop::GaveUp(const std::string& name, const Entry& entry, WaitReason r
       }
       return {"refused", "a majority of the lock nodes refuses this host's clock", name,
               "mend the clock (NTP) of this host or of the nodes"};
+    case WaitReason::kTooLate:
+      return {"too_late", "a quorum of lock nodes granted it, but with less than min_validity left",
+              name, "see why the nodes answer slowly, or lower min_validity"};
+    case WaitReason::kForeign:
+      return {"foreign", fmt::format("the key {} holds something that is no lock", Key(name)), name,
+              "DEL it if nobody needs it"};
     case WaitReason::kUnavailable:
     case WaitReason::kTimeout:
       break;

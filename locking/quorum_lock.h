@@ -16,6 +16,8 @@
 //   contended    another holds the name, and `wait` ran out
 //   done         the name is marked done
 //   no_quorum    too few nodes can be asked, or answered in time; the text says why
+//   too_late     a quorum granted it, but so late that less than min_validity was left
+//   foreign      at a quorum of nodes the key holds something that is no lock
 //   cancelled    `cancel` was stopped
 //   refused      this name, option or clock is not accepted; the hint says what to do
 //   lost, ended  of a lease: it was lost; it was released or done before
@@ -60,8 +62,8 @@ struct AcquireOptions {
 class QuorumLock {
  public:
   struct Options {
-    RedisOptions redis;
-    LockOptions lock;
+    RedisOptions redis{};
+    LockOptions lock{};
     std::string name_space = "default";  // [a-z0-9-]{1,63}
     // What to do where there is no lock store yet: by default one is made that counts after a
     // quarantine of max_ttl + 2 × max_skew. `fencepost locks init` makes one that counts at once.

@@ -21,20 +21,25 @@ constexpr double kExpiredShare = 0.001;
 constexpr std::uint64_t kExpiredLeast = 10;
 
 struct Advice {
-  std::string_view reason;  // part of a reason why a pipeline is not ready
+  std::string_view reason;  // how a reason why a pipeline is not ready begins
   FindingLevel level;
   std::string_view todo;
 };
+constexpr std::string_view kNoQuorum = "lock: no quorum";
 constexpr std::array kAdvice = {
-    Advice{"quarantine", FindingLevel::kWarn,
+    Advice{"lock: lock nodes are in quarantine", FindingLevel::kWarn,
            "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` ends "
            "it sooner where a majority counts."},
-    Advice{"no quorum", FindingLevel::kBad,
+    Advice{kNoQuorum, FindingLevel::kBad,
            "Start the lock nodes that are down, as they were, or mend the network to them. Records "
            "wait meanwhile; none is lost. Runbook FencepostQuorumLost."},
     Advice{"lock: clock", FindingLevel::kBad,
            "Mend the clock of this host, or of the nodes whose offset is large below. Runbook "
            "FencepostQuorumLost."},
+    Advice{
+        "lock: lock.ttl of ", FindingLevel::kBad,
+        "The lock nodes are well: lower lock.ttl in the file and start the worker again. Records "
+        "wait meanwhile; none is lost."},
     Advice{"lock: ", FindingLevel::kBad,
            "Mend what the reason names; the nodes are looked at again every second. Runbook "
            "FencepostQuorumLost."},
@@ -51,6 +56,17 @@ constexpr std::array kAdvice = {
            "It was told to stop, finishes what it began and gives its locks back."},
 };
 
+struct Quorum {
+  std::size_t counting, needed, all;
+};
+Quorum QuorumOf(const ShownPipeline& shown) {
+  const std::vector<LockNodeStatus>& nodes = shown.status.nodes;
+  const auto counting = std::count_if(nodes.begin(), nodes.end(), [](const LockNodeStatus& node) {
+    return node.open && !node.quarantined;
+  });
+  return {static_cast<std::size_t>(counting), nodes.size() / 2 + 1, nodes.size()};
+}
+
 void NotReady(std::vector<Finding>& out, const ShownPipeline& shown) {
   const std::string& reason = shown.status.reason;
   if (shown.status.ready) return;
@@ -59,21 +75,67 @@ void NotReady(std::vector<Finding>& out, const ShownPipeline& shown) {
     return;
   }
   const auto* advice = std::find_if(kAdvice.begin(), kAdvice.end(), [&reason](const Advice& one) {
-    return reason.find(one.reason) != std::string::npos;
+    return reason.starts_with(one.reason);
   });
   if (advice == kAdvice.end()) {
     out.push_back({FindingLevel::kBad, "Not ready: " + reason, ""});
   } else {
-    out.push_back({advice->level, "Not ready: " + reason, std::string(advice->todo)});
+    std::string what = "Not ready: " + reason;
+    if (advice->reason == kNoQuorum) {
+      const Quorum quorum = QuorumOf(shown);
+      what += fmt::format(" ({} of {} count, {} are needed)", quorum.counting, quorum.all,
+                          quorum.needed);
+    }
+    out.push_back({advice->level, std::move(what), std::string(advice->todo)});
   }
 }
 
-void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, std::chrono::milliseconds ttl) {
+// By a part of a node's `problem` when it is away; the first that fits.
+struct NodeAdvice {
+  std::string_view problem;
+  std::string_view todo;
+  bool at_start = false;
+};
+constexpr std::array kNodeAdvice = {
+    NodeAdvice{"onnection refused", "Start its redis-server, as it was, or mend address and port"},
+    NodeAdvice{"LOADING", "Wait: it loads its data and comes back by itself; watch that it does"},
+    NodeAdvice{"login: ", "Mend the login, in the file or at the node"},
+    NodeAdvice{"WRONGPASS", "Mend the login, in the file or at the node"},
+    NodeAdvice{"NOAUTH", "Mend the login, in the file or at the node"},
+    NodeAdvice{"TLS: ", "Mend its certificate or lock.redis.tls", true},
+    NodeAdvice{"resolved", "Mend the name in lock.redis.nodes or in the DNS"},
+    NodeAdvice{"looking the name up",
+               "See why the DNS does not answer this host, or give the node's address in "
+               "lock.redis.nodes"},
+    NodeAdvice{"timeout",
+               "See whether its host runs, whether its redis-server answers PING, and what "
+               "the network between drops"},
+    NodeAdvice{"", "Bring it back"},
+};
+
+// What it costs that a node does not count. Without a quorum the pipeline is not ready: said there.
+std::string Stakes(const Quorum& quorum) {
+  if (quorum.counting < quorum.needed) return "";
+  return fmt::format("Nothing is lost: {} of {} nodes count, {} {} enough. ", quorum.counting,
+                     quorum.all, quorum.needed, quorum.needed == 1 ? "is" : "are");
+}
+
+void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPipeline& shown) {
+  const std::chrono::milliseconds ttl = shown.lock_ttl;
+  const Quorum quorum = QuorumOf(shown);
+  const std::string stakes = Stakes(quorum);
   const std::string name = fmt::format("Lock node {} ({})", node.letter, node.address);
   const std::string problem = node.problem.empty() ? "" : ": " + node.problem;
   if (!node.up) {
-    out.push_back({FindingLevel::kWarn, name + " is away" + problem,
-                   "Bring it back before a second one goes. Runbook FencepostRedisNodeDown."});
+    const auto* advice =
+        std::find_if(kNodeAdvice.begin(), kNodeAdvice.end(), [&node](const NodeAdvice& one) {
+          return one.at_start ? node.problem.starts_with(one.problem)
+                              : node.problem.find(one.problem) != std::string::npos;
+        });
+    out.push_back(
+        {FindingLevel::kWarn, name + " is away" + problem,
+         fmt::format("{}{}{}. Runbook FencepostRedisNodeDown.", stakes, advice->todo,
+                     quorum.counting >= quorum.needed ? ", before another one goes" : "")});
   } else if (node.quarantined) {
     out.push_back({FindingLevel::kNote,
                    fmt::format("{} was restarted or wiped and counts again in {}", name,
@@ -81,7 +143,7 @@ void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, std::chrono::
                    "Wait, and touch no other node meanwhile."});
   } else if (!node.open) {
     out.push_back({FindingLevel::kWarn, name + " takes no part" + problem,
-                   "Mend what the problem names. Runbook FencepostRedisNodeDown."});
+                   stakes + "Mend what the problem names. Runbook FencepostRedisNodeDown."});
   }
   if (node.clock_offset && ttl.count() > 0 && std::chrono::abs(*node.clock_offset) > ttl / 10) {
     out.push_back({FindingLevel::kWarn,
@@ -150,7 +212,7 @@ std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
   std::vector<Finding> out;
   NotReady(out, shown);
   StandsStill(out, shown);
-  for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown.lock_ttl);
+  for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown);
   SinceTheStart(out, shown.counts);
   std::stable_sort(out.begin(), out.end(),
                    [](const Finding& a, const Finding& b) { return a.level > b.level; });

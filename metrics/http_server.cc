@@ -8,7 +8,6 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include <civetweb.h>
 #include <fmt/format.h>
 
+#include "metrics/event_stream.h"
 #include "metrics/page.h"
 #include "metrics/status_page.h"
 
@@ -30,7 +30,10 @@ namespace {
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kJson = "application/json";
 constexpr const char* kHtml = "text/html; charset=utf-8";
-constexpr std::chrono::milliseconds kBetweenEvents{1000};
+constexpr std::chrono::milliseconds kRetryOfSurplus{3000};
+// Browsers open connections ahead of need and leave them silent; each holds a thread for a while.
+constexpr int kRequestThreads = 6;
+constexpr int kPatiences = 4;  // for a whole answer
 
 struct Response {
   int status = 200;
@@ -89,15 +92,16 @@ Response AnswerOrError(const Endpoints& endpoints, std::string_view path) {
   }
 }
 
-void Send(mg_connection* connection, const Response& response, bool with_body) {
+void Send(mg_connection* connection, const Response& response, bool with_body,
+          std::chrono::milliseconds limit, const StopSwitch& stop) {
   const std::string head = fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
       "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: {}\r\nConnection: close\r\n"
       "{}\r\n",
       response.status, mg_get_response_code_text(connection, response.status), response.type,
       response.body.size(), response.policy, response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
-  mg_write(connection, head.data(), head.size());
-  if (with_body) mg_write(connection, response.body.data(), response.body.size());
+  if (!WriteWithin(connection, head, limit, stop) || !with_body) return;
+  (void)WriteWithin(connection, response.body, limit, stop);
 }
 
 // An IPv4 address at which this machine reaches what listens at host:port.
@@ -124,6 +128,20 @@ void Knock(const sockaddr_in& at) {
   close(fd);
 }
 
+// One of those who have a stream, for as long as it lives.
+class Place {
+ public:
+  explicit Place(std::atomic<int>& taken) : taken_(taken), before_(taken.fetch_add(1)) {}
+  ~Place() { taken_.fetch_sub(1); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  [[nodiscard]] int before() const { return before_; }  // so many there were
+
+ private:
+  std::atomic<int>& taken_;
+  const int before_;
+};
+
 // The library counts its users, but not thread-safely.
 std::mutex& LibraryMutex() {
   static std::mutex mutex;
@@ -146,45 +164,23 @@ struct HttpServer::Impl {
   std::string problem;     // the library's first complaint while it starts
   sockaddr_in knock_at{};  // where a connection reaches the server from this machine
   std::atomic<int> streams{0};
-  std::mutex mutex;
-  std::condition_variable stop_told;
-  bool stopping = false;  // guarded by mutex
+  StopSwitch stop;
+  HttpLimits limits;
 
-  // Until the listener goes away or the server stops.
-  int Stream(mg_connection* connection) {
-    const std::string_view head =
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-        "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\nretry: 2000\n\n";
-    if (mg_write(connection, head.data(), head.size()) <= 0) return 200;
+  // One listener too many is not sent away: it gets an event, and asks again by and by.
+  int OnEvents(mg_connection* connection) {
+    const Place place(streams);
+    StreamOptions options{
+        .between = limits.between_events, .patience = limits.patience, .life = limits.stream_life};
+    if (place.before() >= kMaxStreams) {
+      options.life = std::chrono::milliseconds(0);
+      options.retry = kRetryOfSurplus;
+    }
     try {
-      std::unique_lock guard(mutex);
-      while (!stopping) {
-        guard.unlock();
-        const std::string event = endpoints.event();
-        if (mg_write(connection, event.data(), event.size()) <= 0) return 200;
-        guard.lock();
-        stop_told.wait_for(guard, kBetweenEvents, [this] { return stopping; });
-      }
-    } catch (const std::exception&) {  // the listener asks again
+      SendEvents(connection, endpoints.event, options, stop);
+    } catch (...) {  // whatever it was: the listener asks again
     }
     return 200;
-  }
-  int OnEvents(mg_connection* connection) {
-    int status = 503;
-    if (streams.fetch_add(1) < kMaxStreams) {
-      status = Stream(connection);
-    } else {
-      Send(connection, {503, kPlain, "too many listeners: reload the page instead\n"}, true);
-    }
-    streams.fetch_sub(1);
-    return status;
-  }
-  void TellStop() {
-    {
-      const std::lock_guard guard(mutex);
-      stopping = true;
-    }
-    stop_told.notify_all();
   }
 
   static int OnRequest(mg_connection* connection) {
@@ -192,12 +188,16 @@ struct HttpServer::Impl {
     auto* const impl = static_cast<Impl*>(request->user_data);
     const std::string_view method = request->request_method;
     const bool head = method == "HEAD";
-    if (method == "GET" && std::string_view(request->local_uri) == "/events") {
-      return impl->OnEvents(connection);
+    if (std::string_view(request->local_uri) == "/events") {
+      if (method == "GET") return impl->OnEvents(connection);
+      if (head) {
+        SendEventsHead(connection, impl->limits.patience, impl->stop);
+        return 200;
+      }
     }
     Response response{405, kPlain, "method not allowed\n"};
     if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
-    Send(connection, response, !head);
+    Send(connection, response, !head, kPatiences * impl->limits.patience, impl->stop);
     return response.status;  // not 0: answered
   }
 
@@ -213,8 +213,9 @@ struct HttpServer::Impl {
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(
-    const std::string& address, Endpoints endpoints, std::chrono::milliseconds patience) {
+tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::string& address,
+                                                                   Endpoints endpoints,
+                                                                   HttpLimits limits) {
   const auto parsed = ParseAddress(address);
   if (!parsed) return tl::unexpected(CannotListen(address, "this is not HOST:PORT"));
   if (parsed->host.starts_with('[') && mg_check_feature(MG_FEATURES_IPV6) == 0) {
@@ -223,10 +224,11 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(
   }
   auto impl = std::make_unique<Impl>();
   impl->endpoints = std::move(endpoints);
+  impl->limits = limits;
 
   const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
-  const std::string threads = std::to_string(2 + kMaxStreams);
-  const std::string limit = std::to_string(patience.count());
+  const std::string threads = std::to_string(kRequestThreads + kMaxStreams);
+  const std::string limit = std::to_string(limits.patience.count());
   const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", threads.c_str(),
                            "request_timeout_ms", limit.c_str(),  nullptr};
   mg_callbacks callbacks{};
@@ -253,7 +255,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(
 }
 
 HttpServer::~HttpServer() {
-  impl_->TellStop();
+  impl_->stop.Stop();
   // The library's accepting thread sees that it shall stop only every two seconds, or when somebody
   // connects: so somebody does.
   std::jthread knocker;

@@ -113,7 +113,7 @@ Log::~Log() {
 
 void Log::Write(Severity severity, std::string_view pipeline, std::string_view event,
                 std::string_view text) noexcept {
-  if (severity < options_.level) return;
+  if (severity < std::min(options_.level, Severity::kWarn)) return;
   try {
     WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, {});
   } catch (...) {  // out of memory: the line is lost, the work goes on
@@ -122,7 +122,7 @@ void Log::Write(Severity severity, std::string_view pipeline, std::string_view e
 
 void Log::Write(Severity severity, std::string_view pipeline, std::string_view event,
                 std::string_view text, const consumer::AboutRecord& record) noexcept {
-  if (severity < options_.level) return;
+  if (severity < std::min(options_.level, Severity::kWarn)) return;
   try {
     WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, record);
   } catch (...) {
@@ -139,6 +139,11 @@ void Log::WriteLine(Line line, Record record) noexcept {
 }
 
 void Log::WriteLocked(Line line, Record record, locking::Now now) {
+  if (line.severity >= Severity::kWarn) {
+    last_.Keep(line.severity, line.pipeline, line.event, line.text, TextOf(line, record),
+               now.wall.time_since_epoch());
+  }
+  if (line.severity < options_.level) return;
   std::uint64_t suppressed = 0;
   if (const auto seen = seen_.find(line); seen != seen_.end()) {
     if (now.boot - seen->second.since < kRepeatAfter) {
@@ -151,7 +156,6 @@ void Log::WriteLocked(Line line, Record record, locking::Now now) {
     seen_.erase(seen);
   }
   TellRepeatsLocked(now, false);
-  if (line.severity == Severity::kError) KeepErrorLocked(line, record, now);
   if (HeldBackLocked(line, record, now)) {
     // What was held back of this very text goes with the flood.
     FloodOf(line).held_back.suppressed += suppressed;
@@ -180,12 +184,6 @@ bool Log::HeldBackLocked(const Line& line, const Record& record, locking::Now no
   flood.held_back.record = record;
   flood.text = line.text;
   return true;
-}
-
-void Log::KeepErrorLocked(const Line& line, const Record& record, locking::Now now) {
-  auto& errors = errors_[line.pipeline];
-  errors.push_back({now.wall.time_since_epoch(), line.event, TextOf(line, record)});
-  if (errors.size() > kLastErrors) errors.pop_front();
 }
 
 // Forgets texts whose ten seconds are over. What was held back and did not come again since is told
@@ -251,9 +249,7 @@ std::string Log::Render(const Line& line, const Record& record, std::uint64_t su
 
 std::vector<consumer::ErrorStatus> Log::LastErrors(std::string_view pipeline) const {
   const std::lock_guard lock(mutex_);
-  const auto found = errors_.find(pipeline);
-  if (found == errors_.end()) return {};
-  return {found->second.begin(), found->second.end()};
+  return last_.Of(pipeline);
 }
 
 }  // namespace fencepost::metrics

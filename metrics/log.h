@@ -1,6 +1,7 @@
 // The log: one line an event on stderr, as JSON or as text. What an event says of one record
-// (topic, partition, offset, record_id, token, attempt) are fields of their own. The last errors of
-// each pipeline are kept for /status. Names of events: EVENTS.md.
+// (topic, partition, offset, record_id, token, attempt) are fields of their own. The last errors
+// and warnings of each pipeline are kept for /status, whatever the log's level. Names of events:
+// EVENTS.md.
 //
 // Repeats are held back for ten seconds: the same event with the same text, of whatever record; and
 // of one event with ever different texts (as those of 10,000 bad records are) what comes after the
@@ -13,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,6 +29,7 @@
 #include "consumer/status.h"
 #include "locking/core/observer.h"
 #include "locking/core/types.h"
+#include "metrics/last_events.h"
 
 namespace spdlog {
 class logger;
@@ -61,7 +62,6 @@ struct LogOptions {
 class Log {
  public:
   static constexpr std::chrono::seconds kRepeatAfter{10};
-  static constexpr std::size_t kLastErrors = 20;    // a pipeline
   static constexpr std::size_t kRemembered = 1024;  // texts whose repeats are held back at a time
   static constexpr int kLinesPerEvent = 100;        // of one event, in kRepeatAfter
 
@@ -77,6 +77,7 @@ class Log {
   void Write(Severity severity, std::string_view pipeline, std::string_view event,
              std::string_view text, const consumer::AboutRecord& record) noexcept;
 
+  // With the warnings: last_events.h.
   [[nodiscard]] std::vector<consumer::ErrorStatus> LastErrors(std::string_view pipeline) const;
 
  private:
@@ -105,7 +106,6 @@ class Log {
   [[nodiscard]] bool HeldBackLocked(const Line& line, const Record& record, locking::Now now);
   Flood& FloodOf(const Line& line);
   static std::string TextOf(const Line& line, const Record& record);
-  void KeepErrorLocked(const Line& line, const Record& record, locking::Now now);
   void TellRepeatsLocked(locking::Now now, bool all);
   void EmitLocked(const Line& line, const Record& record, std::uint64_t suppressed,
                   locking::WallTime wall);
@@ -120,7 +120,7 @@ class Log {
   std::map<Line, Repeats> seen_;
   std::map<Line, Flood> events_;  // by a line without its text
   locking::Instant next_look_{};  // when the repeats are looked through again
-  std::map<std::string, std::deque<consumer::ErrorStatus>, std::less<>> errors_;
+  LastEvents last_;
 };
 
 }  // namespace fencepost::metrics

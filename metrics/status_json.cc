@@ -49,8 +49,11 @@ ordered_json NodeJson(const consumer::LockNodeStatus& status) {
 ordered_json ErrorJson(const consumer::ErrorStatus& error) {
   return {{"when", error.when.count()},
           {"time", Rfc3339(error.when)},
+          {"level", SeverityName(error.level)},
           {"event", error.event},
-          {"text", error.text}};
+          {"text", error.text},
+          {"count", error.count},
+          {"first_time", Rfc3339(error.count > 1 ? error.first : error.when)}};
 }
 
 template <typename Item, typename Function>

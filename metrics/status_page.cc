@@ -23,7 +23,7 @@ namespace fencepost::metrics {
 namespace {
 
 constexpr std::string_view kKinds[] = {"note", "warn", "bad"};
-constexpr std::string_view kWords[] = {"note", "look", "stands still"};
+constexpr std::string_view kWords[] = {"note", "warning", "critical"};
 
 struct Concern {
   Finding finding;
@@ -51,10 +51,11 @@ std::vector<Concern> ConcernsOf(const ShownProcess& process) {
   return concerns;
 }
 
-void AppendConcern(std::string& out, const Concern& concern) {
+void AppendConcern(std::string& out, const Concern& concern, bool name_pipelines) {
   const auto level = static_cast<std::size_t>(concern.finding.level);
   out += fmt::format(R"(<li class="{}">{})", kKinds[level], Tag(kKinds[level], kWords[level]));
   for (const std::string& pipeline : concern.pipelines) {
+    if (!name_pipelines) break;
     out += fmt::format(R"( <a href="#{0}">{0}</a>)", EscapeHtml(pipeline));
   }
   const std::string& what = concern.finding.what;
@@ -86,16 +87,17 @@ void AppendSummary(std::string& out, const ShownProcess& process) {
   const auto worst = concerns.empty() ? FindingLevel::kNote : concerns.front().finding.level;
   const bool calm = in_need.empty();
   const bool starting = process.pipelines.empty();
-  out += fmt::format(R"(<div id="summary" class="{}" data-title="{}"><p class="verdict">{}</p>)",
-                     starting ? "note"
-                     : calm   ? "good"
-                              : kKinds[static_cast<std::size_t>(worst)],
-                     calm                          ? ""
-                     : worst == FindingLevel::kBad ? "\u2716 "
-                                                   : "\u26a0 ",
-                     Verdict(in_need.size(), process.pipelines.size()));
+  out += fmt::format(
+      R"(<div id="summary" class="{}" data-title="{}"><p class="verdict" role="status">{}</p>)",
+      starting ? "note"
+      : calm   ? "good"
+               : kKinds[static_cast<std::size_t>(worst)],
+      calm                          ? ""
+      : worst == FindingLevel::kBad ? "\u2716 "
+                                    : "\u26a0 ",
+      Verdict(in_need.size(), process.pipelines.size()));
   if (!concerns.empty()) out += "<ul>";
-  for (const Concern& concern : concerns) AppendConcern(out, concern);
+  for (const Concern& concern : concerns) AppendConcern(out, concern, process.pipelines.size() > 1);
   out += concerns.empty() ? "</div>" : "</ul></div>";
 }
 

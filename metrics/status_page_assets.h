@@ -20,8 +20,9 @@ header,main,footer{max-width:84rem;margin:0 auto;padding:0 1rem}
 header{display:flex;flex-wrap:wrap;gap:.2rem 1rem;align-items:baseline;padding-top:1rem;
 padding-bottom:.2rem;background:var(--bg)}
 h1{font-size:1.15rem;margin:0}h2{font-size:1.3rem;margin:0;overflow-wrap:anywhere}
-h3{font-size:.8rem;margin:1.2rem 0 .3rem;color:var(--dim);text-transform:uppercase;
-letter-spacing:.06em}
+h3{font-size:.8rem;margin:1.4rem 0 .3rem;color:var(--dim);text-transform:uppercase;
+letter-spacing:.06em}h3 .tag{text-transform:none;letter-spacing:0}h3+p{margin:.2rem 0 .4rem}
+p{font-size:.92rem}
 .dim{color:var(--dim)}.num{text-align:right;font-variant-numeric:tabular-nums}
 .state{margin-left:auto;color:var(--dim)}
 .state #live{border-radius:1rem;padding:.05rem .6rem}
@@ -34,7 +35,7 @@ padding:1rem 1.1rem;margin:.9rem 0}
 #summary{border-left:.4rem solid var(--note)}
 #summary.good{border-left-color:var(--good)}#summary.warn{border-left-color:var(--warn)}
 #summary.bad{border-left-color:var(--bad)}
-.verdict{margin:0;font-size:1.15rem;font-weight:600}
+p.verdict{margin:0;font-size:1.15rem;font-weight:600}
 #summary.good .verdict{color:var(--good)}#summary.warn .verdict{color:var(--warn)}
 #summary.bad .verdict{color:var(--bad)}
 #summary ul{list-style:none;margin:.5rem 0 0;padding:0}
@@ -46,9 +47,8 @@ padding:1rem 1.1rem;margin:.9rem 0}
 .tag.warn{color:var(--warn);background:var(--warnbg)}
 .tag.bad{color:var(--bad);background:var(--badbg)}
 .tag.note{color:var(--note);background:var(--notebg)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.2rem,1fr));gap:.2rem 1.4rem;
-margin:.8rem 0 0}
-.fact{padding:.5rem 0;border-top:1px solid var(--line)}
+.facts{display:grid;grid-template-columns:repeat(5,1fr);gap:.2rem 1.4rem;margin:.8rem 0 0}
+.fact{min-width:0;overflow-wrap:anywhere;padding:.5rem 0;border-top:1px solid var(--line)}
 .fact dt{color:var(--dim);font-size:.85rem}
 .fact dd{margin:0}.fact b{display:block;font-size:1.9rem;line-height:1.2;font-weight:600;
 font-variant-numeric:tabular-nums}
@@ -57,10 +57,14 @@ font-variant-numeric:tabular-nums}
 .fact.warn b{color:var(--warn)}.fact.bad b{color:var(--bad)}
 .broad dd{display:grid;grid-template-columns:auto 1fr;column-gap:1rem;align-items:end}
 .broad span{grid-column:1/-1;grid-row:2}
-.broad{grid-column:1/-1}@media (min-width:48rem){.broad{grid-column:span 2}
-.facts{grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr))}}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr));
-gap:0 2rem;align-items:start}
+.broad{grid-column:span 2}
+.broad b{white-space:nowrap}
+@media (max-width:60rem){.facts{grid-template-columns:repeat(3,1fr)}
+.broad{grid-column:1/-1}.small .fact:last-child{grid-column:span 2}}
+@media (max-width:34rem){.facts{grid-template-columns:1fr 1fr}
+.fact:last-child,.small .fact:last-child{grid-column:1/-1}}
+.pair{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:0 2.5rem;
+align-items:start}@media (max-width:64rem){.pair{grid-template-columns:minmax(0,1fr)}}
 .pair>div{min-width:0}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
@@ -68,9 +72,23 @@ caption{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(5
 thead th{font-weight:600;color:var(--dim);font-size:.8rem;white-space:nowrap}
 th{font-weight:400;text-align:left}th.num{text-align:right}
 td,th{padding:.28rem .9rem .28rem 0;border-bottom:1px solid var(--line);vertical-align:top}
-tbody th,.when{white-space:nowrap}.when{text-align:left;color:var(--dim)}
-td:last-child{min-width:10rem;overflow-wrap:anywhere;padding-right:0}
-td.num:last-child{min-width:0}
+tbody th{overflow-wrap:anywhere;min-width:6.5rem}tbody td:last-child{min-width:6rem}
+td,td:last-child{overflow-wrap:anywhere}th:last-child,td:last-child{padding-right:0}
+tbody th code{color:var(--dim)}th.node{width:60%}
+.topic{display:inline-block;max-width:13rem;overflow:hidden;text-overflow:ellipsis;
+white-space:nowrap;vertical-align:bottom}
+.goes-on>*{border-bottom:0;padding-bottom:0}.more td{padding-top:0}
+.narrowly{display:none;font-size:.88rem}
+.events{list-style:none;margin:0;padding:0;font-size:.92rem}
+.events li{display:grid;grid-template-columns:10.5rem 5rem 11.5rem 1fr;gap:0 .9rem;
+align-items:baseline;padding:.35rem 0;border-top:1px solid var(--line)}
+.events li>*{justify-self:start;overflow-wrap:anywhere;min-width:0}
+time{color:var(--dim);white-space:nowrap;font-variant-numeric:tabular-nums}
+@media (max-width:48rem){.broadly{display:none}.narrowly{display:block}
+td,th{padding-right:.7rem}td:nth-child(3),th:nth-child(3){padding-right:0}
+thead th{white-space:normal}tbody th{width:60%}tbody th code{display:block;font-size:.8em}
+.topic{max-width:8rem}
+.events li{display:flex;flex-wrap:wrap;gap:.1rem .7rem}.what{flex:1 1 100%}}
 svg{display:block;width:100%;height:2.3rem}
 svg path{fill:none;stroke:var(--bar);stroke-width:1.6;vector-effect:non-scaling-stroke}
 details{margin-top:.9rem}summary{cursor:pointer;color:var(--dim)}
@@ -81,8 +99,9 @@ footer{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;color:var(--dim);padding-bot
 font-size:.9rem}
 )css";
 
-// EventSource gives up for good after an answer other than 200: then it is made anew. What is open,
-// focused, scrolled or selected stays, because only what differs is changed.
+// EventSource gives up for good after an answer other than 200: then it is made anew. A stream that
+// ends right after an event has come to its term, and is asked for again: that is no trouble. What
+// is open, focused, scrolled or selected stays, because only what differs is changed.
 inline constexpr std::string_view kStatusScript = R"js(
 (function(){
 var main=document.querySelector("main"),live=document.getElementById("live");
@@ -124,7 +143,7 @@ if(source)source.close();
 source=new EventSource("events");
 source.onmessage=take;
 source.onerror=function(){
-say("gone","no answer from the worker");
+if(Date.now()-last>1900)say("gone","no answer from the worker");
 if(source.readyState===2)setTimeout(function(){if(!document.hidden)listen();},5000);
 };
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "metrics/html.h"
+#include "metrics/log.h"
 
 namespace fencepost::metrics {
 namespace {
@@ -20,6 +21,9 @@ using consumer::PartitionStatus;
 using consumer::WorkerStatus;
 
 constexpr std::size_t kShownPartitions = 24;
+constexpr std::size_t kShownEvents = 6;  // the others can be opened
+// In a cell without a value: read as nothing, seen as empty on purpose.
+constexpr std::string_view kNothing = "<span class=\"dim\" aria-hidden=\"true\">\u2013</span>";
 
 std::uint64_t Unsigned(std::size_t value) { return value; }
 
@@ -62,7 +66,11 @@ void AppendRecordFacts(std::string& out, const ShownPipeline& shown) {
   }
   AppendFact(out, {.value = ShowRate(shown.rate) + "/s",
                    .what = "finished",
-                   .more = "in the last 10 s; the line is a minute",
+                   .more = shown.per_second.size() < 2
+                               ? "records, over 10 s"
+                               : fmt::format("records, over 10 s; at most {}/s in the minute shown",
+                                             ShowRate(*std::max_element(shown.per_second.begin(),
+                                                                        shown.per_second.end()))),
                    .picture = Sparkline(shown.per_second)});
   AppendFact(out, {.value = ShowNumber(LagOf(shown)),
                    .what = "lag",
@@ -70,7 +78,8 @@ void AppendRecordFacts(std::string& out, const ShownPipeline& shown) {
                                        status.partitions.size() == 1 ? "" : "s")});
   AppendFact(out, {.value = ShowNumber(Unsigned(status.in_flight_records)),
                    .what = "in flight",
-                   .more = ShowBytes(status.in_flight_bytes) +
+                   .more = (status.in_flight_records == 0 ? "records; none waits"
+                                                          : ShowBytes(status.in_flight_bytes)) +
                            (oldest ? "; the oldest is " + ShowDuration(*oldest) + " old" : "")});
   AppendFact(out, {.value = ShowNumber(counts.dead_lettered),
                    .what = "dead letters",
@@ -126,8 +135,29 @@ std::string OpenTable(std::string_view name, std::string_view head) {
 }
 constexpr std::string_view kCloseTable = "</tbody></table></div>";
 
+std::string PausedTag(const WorkerStatus& status) {
+  const auto paused = std::count_if(status.partitions.begin(), status.partitions.end(),
+                                    [](const PartitionStatus& row) { return row.paused; });
+  if (paused == 0) return "";
+  return " " + Tag("warn", fmt::format("{} of {} paused", paused, status.partitions.size()));
+}
+
+// On a narrow screen the oldest record stands below the partition's name.
+void AppendPartition(std::string& out, const PartitionStatus& row, bool tell_paused) {
+  const std::string oldest = EscapeHtml(OldestText(row));
+  out += fmt::format(
+      R"(<tr><th scope="row"><span class="topic" title="{0}">{0}</span>/{1}{2}{3}</th>)"
+      R"(<td class="num">{4}</td><td class="num">{5}</td>)"
+      R"(<td class="num broadly">{6}</td><td class="broadly">{7}</td></tr>)",
+      EscapeHtml(row.topic), row.partition,
+      tell_paused && row.paused ? " " + Tag("warn", "paused") : "",
+      oldest.empty() ? "" : R"(<span class="narrowly dim">oldest: )" + oldest + "</span>",
+      ShowNumber(row.lag), ShowNumber(Unsigned(row.in_flight)), ShowNumber(row.watermark),
+      oldest.empty() ? std::string(kNothing) : oldest);
+}
+
 void AppendPartitions(std::string& out, const WorkerStatus& status) {
-  out += "<div><h3>Partitions</h3>";
+  out += fmt::format("<div><h3>Partitions{}</h3>", PausedTag(status));
   if (status.partitions.empty()) {
     out += R"(<p class="dim">None is assigned to this worker.</p></div>)";
     return;
@@ -145,16 +175,11 @@ void AppendPartitions(std::string& out, const WorkerStatus& status) {
   out += OpenTable("Partitions of " + status.pipeline,
                    R"(<th scope="col">partition</th><th scope="col" class="num">lag</th>)"
                    R"(<th scope="col" class="num">in flight</th>)"
-                   R"(<th scope="col" class="num">watermark</th>)"
-                   R"(<th scope="col">oldest record</th>)");
-  for (const PartitionStatus* row : rows) {
-    out += fmt::format(
-        R"(<tr><th scope="row">{}/{}{}</th><td class="num">{}</td><td class="num">{}</td>)"
-        R"(<td class="num">{}</td><td>{}</td></tr>)",
-        EscapeHtml(row->topic), row->partition, row->paused ? " " + Tag("warn", "paused") : "",
-        ShowNumber(row->lag), ShowNumber(Unsigned(row->in_flight)), ShowNumber(row->watermark),
-        EscapeHtml(OldestText(*row)));
-  }
+                   R"(<th scope="col" class="num broadly">watermark</th>)"
+                   R"(<th scope="col" class="broadly">oldest record</th>)");
+  const bool not_all = std::any_of(status.partitions.begin(), status.partitions.end(),
+                                   [](const PartitionStatus& row) { return !row.paused; });
+  for (const PartitionStatus* row : rows) AppendPartition(out, *row, not_all);
   out += kCloseTable;
   out += "</div>";
 }
@@ -169,38 +194,53 @@ std::string NodeTag(const LockNodeStatus& node) {
 void AppendNodes(std::string& out, const WorkerStatus& status) {
   out += "<div><h3>Lock nodes</h3>";
   out += OpenTable("Lock nodes of " + status.pipeline,
-                   R"(<th scope="col">node</th><th scope="col">state</th>)"
-                   R"(<th scope="col" class="num">clock</th><th scope="col">address</th>)"
-                   R"(<th scope="col">problem</th>)");
+                   R"(<th scope="col" class="node">node</th><th scope="col">state</th>)"
+                   R"(<th scope="col" class="num">clock offset</th>)");
   for (const LockNodeStatus& node : status.nodes) {
+    const bool why = !node.problem.empty();
     out += fmt::format(
-        R"(<tr><th scope="row">{}</th><td>{}</td><td class="num">{}</td>)"
-        R"(<td><code>{}</code></td><td>{}</td></tr>)",
-        node.letter, NodeTag(node),
+        R"(<tr{}><th scope="row">{} <code>{}</code></th><td>{}</td><td class="num">{}</td></tr>)",
+        why ? R"( class="goes-on")" : "", node.letter, EscapeHtml(node.address), NodeTag(node),
         node.up && node.clock_offset
             ? fmt::format("{:+.1f} ms", static_cast<double>(node.clock_offset->count()) / 1e6)
-            : "",
-        EscapeHtml(node.address), EscapeHtml(node.problem));
+            : std::string(kNothing));
+    if (!why) continue;
+    out +=
+        fmt::format(R"(<tr class="more"><td colspan="3">{}</td></tr>)", EscapeHtml(node.problem));
   }
   out += kCloseTable;
   out += "</div>";
 }
 
+void AppendEvent(std::string& out, const consumer::ErrorStatus& one) {
+  const bool error = one.level == locking::Severity::kError;
+  out += fmt::format(
+      R"(<li><time datetime="{}">{}</time>{}<code>{}</code><span class="what">{}{}</span></li>)",
+      Rfc3339(one.when), ShowTime(one.when), error ? Tag("bad", "error") : Tag("warn", "warning"),
+      EscapeHtml(one.event), EscapeHtml(one.text),
+      one.count > 1
+          ? fmt::format(R"( <b>{} times</b> since {})", ShowNumber(one.count), ShowTime(one.first))
+          : "");
+}
+
 void AppendErrors(std::string& out, const WorkerStatus& status) {
-  out += "<h3>Last errors</h3>";
-  if (status.last_errors.empty()) {
-    out += R"(<p class="dim">None.</p>)";
+  out += "<h3>Last errors and warnings</h3>";
+  const auto& events = status.last_errors;
+  if (events.empty()) {
+    out += R"(<p class="dim">None since the start.</p>)";
     return;
   }
-  out += OpenTable("Last errors of " + status.pipeline,
-                   R"(<th scope="col">time (UTC)</th><th scope="col">event</th>)"
-                   R"(<th scope="col">what happened</th>)");
-  for (auto error = status.last_errors.rbegin(); error != status.last_errors.rend(); ++error) {
-    out +=
-        fmt::format(R"(<tr><td class="num when">{}</td><td><code>{}</code></td><td>{}</td></tr>)",
-                    ShowTime(error->when), EscapeHtml(error->event), EscapeHtml(error->text));
+  out += R"(<p class="dim">The newest first; times are UTC.</p><ol class="events" role="list">)";
+  std::size_t shown = 0;
+  for (auto one = events.rbegin(); one != events.rend(); ++one) {
+    if (shown++ == kShownEvents) {
+      out += fmt::format(R"(</ol><details id="events-{}"><summary>older ones: {}</summary>)"
+                         R"(<ol class="events" role="list">)",
+                         EscapeHtml(status.pipeline), events.size() - kShownEvents);
+    }
+    AppendEvent(out, *one);
   }
-  out += kCloseTable;
+  out += events.size() > kShownEvents ? "</ol></details>" : "</ol>";
 }
 
 void AppendCounts(std::string& out, const std::string& pipeline, const Counts& counts) {
@@ -258,11 +298,12 @@ void AppendPipeline(std::string& out, const ShownPipeline& shown) {
   AppendRecordFacts(out, shown);
   out += R"(</dl><dl class="facts small">)";
   AppendLockFacts(out, shown);
-  out += R"(</dl><div class="pair">)";
-  AppendPartitions(out, status);
-  AppendNodes(out, status);
-  out += "</div>";
+  out += "</dl>";
   AppendErrors(out, status);
+  out += R"(<div class="pair">)";
+  AppendNodes(out, status);
+  AppendPartitions(out, status);
+  out += "</div>";
   AppendDetails(out, shown);
   out += "</section>";
 }

@@ -15,6 +15,12 @@ enum ExitCode : int {
   kOk = 0,
   kFailed = 1,  // it failed while running
   kUsage = 2,   // the command line or a file is wrong; nothing was started
+  // lock exec; else the command's own.
+  kNoQuorum = 69,
+  kContended = 75,        // until --wait ran out
+  kLockLost = 76,         // and the command was stopped
+  kNotExecutable = 126,   // as a shell has it
+  kCommandNotFound = 127  // likewise
 };
 
 // Each adds its subcommand to `app`; when that is chosen, `run` is set to what carries it out.

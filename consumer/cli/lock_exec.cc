@@ -6,7 +6,6 @@
 // machine) or the command cannot be killed (uninterruptible sleep): there the token helps.
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 
 #include "consumer/cli/command.h"
 #include "consumer/cli/lock_exec_child.h"
+#include "consumer/cli/lock_exec_signals.h"
 #include "consumer/cli/shared/durations.h"
 #include "consumer/cli/shared/lock_nodes.h"
 #include "locking/quorum_lock.h"
@@ -34,16 +34,9 @@ using locking::Lease;
 using locking::Millis;
 using locking::QuorumLock;
 
-constexpr int kNoQuorum = 69;
-constexpr int kContended = 75;
-constexpr int kLockLost = 76;
-constexpr int kNotExecutable = 126;
-constexpr int kNotFound = 127;
-
 constexpr Millis kLeastConnect{2'000};  // nodes are given that long, whatever --wait says
 constexpr Millis kSlice{20};
-constexpr int kSignals[] = {SIGTERM, SIGINT,   SIGHUP,  SIGUSR1, SIGUSR2,
-                            SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD};
+constexpr Millis kStoodStill{1'000};  // more than a busy machine is late by
 
 struct ExecArguments {
   LockNodeArguments nodes;
@@ -55,36 +48,6 @@ struct ExecArguments {
   bool done = false;
   Millis remember{std::chrono::hours(24)};
   std::vector<std::string> command;
-};
-
-// Signals as values, from now to the end of the program.
-class Signals {
- public:
-  Signals() {
-    sigset_t mask;
-    sigemptyset(&mask);
-    for (const int signal : kSignals) sigaddset(&mask, signal);
-    sigaddset(&mask, SIGTTOU);
-    sigprocmask(SIG_BLOCK, &mask, &before_);
-    sigdelset(&mask, SIGTTOU);
-    descriptor_ = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  ~Signals() { close(descriptor_); }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-  [[nodiscard]] const sigset_t& before() const { return before_; }
-  // 0: none.
-  [[nodiscard]] int Take() const {
-    signalfd_siginfo info{};
-    return read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo)
-                                                                : 0;
-  }
-
- private:
-  sigset_t before_{};
-  int descriptor_ = -1;
 };
 
 // Wakes a poll() from another thread.
@@ -114,10 +77,6 @@ void Poll(const Signals& signals, const Bell& bell, Millis limit) {
   poll(waiting.data(), waiting.size(), static_cast<int>(limit.count()));
 }
 
-bool Ends(int signal) {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-}
-
 // --- getting the lock
 // ------------------------------------------------------------------------------
 
@@ -133,27 +92,18 @@ struct Failed {
   std::string line;
 };
 
-// The lease, or how to end without one.
-tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& arguments,
-                                     const Signals& signals) {
-  const auto fail = [&](int code, std::string line) {
-    return tl::unexpected(Failed{code, std::move(line)});
-  };
-  const Instant begun = BootClock::now();
-  const Instant connected_by = begun + std::max(arguments.wait, kLeastConnect);
-  for (;;) {
-    const auto ready = lock.WaitReady(kSlice);
-    if (ready) break;
-    for (int signal = signals.Take(); signal != 0; signal = signals.Take()) {
-      if (Ends(signal)) return fail(128 + signal, "stopped before it had the lock");
-    }
-    if (BootClock::now() >= connected_by) return fail(kNoQuorum, ready.error().Line());
-  }
-  const auto left = std::chrono::duration_cast<Millis>(begun + arguments.wait - BootClock::now());
+struct Attempt {
+  QuorumLock::Result got;
+  int stopped_by = 0;  // this signal
+};
+
+Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
+                const Signals& signals) {
   const auto bell = std::make_shared<Bell>();
   const auto result = std::make_shared<std::optional<QuorumLock::Result>>();
   std::stop_source cancel;
   locking::AcquireOptions options;
+  const auto left = std::chrono::duration_cast<Millis>(until - BootClock::now());
   options.wait = std::max(left, Millis(0));
   options.ttl = arguments.ttl;
   options.cancel = cancel.get_token();
@@ -164,23 +114,57 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
   int stopped_by = 0;
   for (std::uint64_t rung = 0;;) {
     Poll(signals, *bell, Millis(60'000));
-    if (read(bell->descriptor(), &rung, sizeof rung) == sizeof rung) break;
-    for (int signal = signals.Take(); signal != 0; signal = signals.Take()) {
-      if (!Ends(signal)) continue;
-      stopped_by = signal;
+    if (const int end = signals.HearWhileWaiting().end; end != 0) {
+      stopped_by = end;
       cancel.request_stop();
     }
+    if (read(bell->descriptor(), &rung, sizeof rung) == sizeof rung) break;
   }
-  QuorumLock::Result& got = **result;
-  if (stopped_by != 0) return fail(128 + stopped_by, "stopped before it had the lock");
-  if (got) return std::move(*got);
-  if (got.error().code == "done") {
-    return fail(kOk, fmt::format("{} is done already ({}); the command was not run", arguments.name,
-                                 got.error().what));
+  return {std::move(**result), stopped_by};
+}
+
+Failed WhyNot(const Error& error, const ExecArguments& arguments) {
+  if (error.code == "done") {
+    return {kOk, fmt::format("{} is done already ({}); the command was not run", arguments.name,
+                             error.what)};
   }
   const std::string waited =
-      got.error().code == "contended" ? fmt::format(" for {} ms", arguments.wait.count()) : "";
-  return fail(ExitFor(got.error()), fmt::format("{}{}", got.error().Line(), waited));
+      error.code == "contended" ? fmt::format(" for {} ms", arguments.wait.count()) : "";
+  return {ExitFor(error), fmt::format("{}{}", error.Line(), waited)};
+}
+
+// The lease, or how to end without one.
+tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& arguments,
+                                     const Signals& signals) {
+  const auto fail = [&](int code, std::string line) {
+    return tl::unexpected(Failed{code, std::move(line)});
+  };
+  const auto stopped = [&](int signal) {
+    return fail(128 + signal, "stopped before it had the lock");
+  };
+  const Instant begun = BootClock::now();
+  Instant connected_by = begun + std::max(arguments.wait, kLeastConnect);
+  for (;;) {
+    const Instant asked = BootClock::now();
+    const auto ready = lock.WaitReady(kSlice);
+    if (ready) break;
+    // SIGSTOP and a suspended machine tell us nothing.
+    const bool stood_still = BootClock::now() - asked > kSlice + kStoodStill;
+    const Signals::Heard heard = signals.HearWhileWaiting();
+    if (heard.end != 0) return stopped(heard.end);
+    // Nodes that were not there yet when we stood still get their time anew.
+    if (heard.stopped || stood_still) {
+      connected_by = std::max(connected_by, BootClock::now() + kLeastConnect);
+    }
+    if (BootClock::now() >= connected_by) return fail(kNoQuorum, ready.error().Line());
+  }
+  for (;;) {
+    auto attempt = TryLock(lock, arguments, begun + arguments.wait, signals);
+    if (attempt.stopped_by != 0) return stopped(attempt.stopped_by);
+    if (!attempt.got) return tl::unexpected(WhyNot(attempt.got.error(), arguments));
+    // Else it ran out while we stood still: asked for again, in what is left of the wait.
+    if (attempt.got->valid()) return std::move(*attempt.got);
+  }
 }
 
 // --- while it runs
@@ -264,7 +248,7 @@ class Watch {
 int NotRun(const std::string& command, int why) {
   const bool missing = why == ENOENT;
   PrintError(fmt::format("{}: {}", command, missing ? "command not found" : std::strerror(why)));
-  return missing ? kNotFound : kNotExecutable;
+  return missing ? kCommandNotFound : kNotExecutable;
 }
 
 int End(Lease& lease, const ExecArguments& arguments, const Watch& watch, int code) {

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "consumer/cli/lock_exec_signals.h"
+
 namespace fencepost::cli {
 namespace {
 
@@ -203,7 +205,7 @@ void ExecChild::TakeTerminal(pid_t group) const {
 
 void ExecChild::StopWithIt() const {
   if (has_terminal_) TakeTerminal(getpgrp());
-  raise(SIGSTOP);
+  StopAsCtrlZ();
   if (has_terminal_) TakeTerminal(pid_);
 }
 

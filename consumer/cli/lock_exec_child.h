@@ -47,7 +47,8 @@ class ExecChild {
   // As a shell has it: its exit code, or 128 + the signal that ended it.
   [[nodiscard]] int code() const { return code_; }
   // We stop, too, as the command has, and give the terminal to who started us; returns when we go
-  // on. The command is still stopped then.
+  // on, at once where the kernel does not let us stop (StopAsCtrlZ). The command is still stopped
+  // then.
   void StopWithIt() const;
   // After StopWithIt: the command goes on.
   void GoOn() const;

@@ -21,6 +21,7 @@
 #include "consumer/cli/command.h"
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/handlers/runner.h"
+#include "consumer/kafka/shared_consumer.h"
 #include "consumer/worker.h"
 #include "metrics/history.h"
 #include "metrics/http_server.h"
@@ -301,8 +302,7 @@ bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
   return good;
 }
 
-int RunPipelines(const RunArguments& arguments) {
-  const StopSignals signals;
+int RunPipelines(const RunArguments& arguments, const StopSignals& signals) {
   const auto pipelines = LoadPipelines(arguments.files);
   if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
   const auto address = HttpAddress(arguments, *pipelines);
@@ -320,6 +320,16 @@ int RunPipelines(const RunArguments& arguments) {
   return process.RunUntilStopped(signals);
 }
 
+// librdkafka's threads that never end would run on under the process's static objects.
+int RunToItsEnd(const RunArguments& arguments) {
+  const StopSignals signals;
+  const int code = RunPipelines(arguments, signals);
+  if (consumer::rdkafka::ConsumersLeftBehind() == 0) return code;
+  PrintError("a Kafka client did not come to its end and is left to the end of the process");
+  std::fflush(nullptr);
+  _exit(code);
+}
+
 }  // namespace
 
 void AddRun(CLI::App& app, Run& run) {
@@ -328,7 +338,7 @@ void AddRun(CLI::App& app, Run& run) {
   command->add_option("FILE", arguments->files, "pipeline files")->required();
   command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status");
   command->add_option("--worker", arguments->worker, "this worker's name");
-  command->callback([&run, arguments] { run = [arguments] { return RunPipelines(*arguments); }; });
+  command->callback([&run, arguments] { run = [arguments] { return RunToItsEnd(*arguments); }; });
 }
 
 }  // namespace fencepost::cli

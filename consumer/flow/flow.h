@@ -188,6 +188,7 @@ class Flow {
   void LeaveOwnership(InFlight& record, Now now);
   void TellBroken(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
+  [[nodiscard]] bool WriteDecides() const;
   [[nodiscard]] bool LeaseStands(const InFlight& record, Now now) const;
 
   // flow_handling.cc: looked up, handled, tried again; dead letters.

@@ -157,14 +157,21 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
   OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
 }
 
+// With a ledger the write itself finds out whether another has done the record; so does a Kafka
+// transaction that holds the position which is the record's identity.
+bool Flow::WriteDecides() const {
+  return options_.finality == Finality::kLedger ||
+         (options_.finality == Finality::kTransaction &&
+          options_.record_id.kind == Selector::Kind::kPosition && !options_.accept_replay_ids);
+}
+
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   if (in.hinted) {
     observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
     Note(locking::Severity::kError, "invariant_violated",
          "done_without_ledger: its lock is marked done, but the ledger had no row of it", in);
   }
-  // With a ledger the write itself found out whether another had done it.
-  if (options_.finality != Finality::kLedger && EndedBefore(in, began)) {
+  if (!WriteDecides() && EndedBefore(in, began)) {
     observer_->OnInvariant(locking::Invariant::kLeaseAfterLoss);
     Note(locking::Severity::kError, "invariant_violated",
          "lease_after_loss: its effect was written after its lease had ended; another may have "

@@ -16,6 +16,11 @@ std::string Place(const PartitionProblem& problem) {
   return fmt::format("{}/{}/{}", problem.where.topic, problem.where.partition, problem.offset);
 }
 
+// librdkafka does not always say of which topic it speaks, but in words.
+std::string Named(const std::string& topic, const std::string& text) {
+  return topic.empty() ? fmt::format("a topic ({})", text) : fmt::format("topic '{}'", topic);
+}
+
 }  // namespace
 
 void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& text,
@@ -27,21 +32,21 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
                "start the worker again"});
     return;
   }
-  const std::string all = topic.empty() ? text : fmt::format("{}: {}", topic, text);
+  const std::string all = (topic.empty() ? text : fmt::format("{}: {}", topic, text)) +
+                          LoginHint(error, options.sasl_mechanism, rd_kafka_version());
   const std::string name = rd_kafka_err2name(error);
   switch (const Meaning meaning = MeaningOf(error)) {
     case Meaning::kBrokersAway:
       condition.SetTrouble(meaning, fmt::format("no broker of {} serves us: {}",
-                                                fmt::join(options.brokers, ","), text));
+                                                fmt::join(options.brokers, ","), all));
       condition.Note(locking::Severity::kWarn, "brokers_away", all);
       return;
     case Meaning::kTopicMissing:
-      condition.SetTrouble(meaning, fmt::format("topic '{}' does not exist (yet)", topic));
-      condition.Note(
-          locking::Severity::kWarn, "topic_missing",
-          fmt::format(
-              "topic '{}' does not exist (yet): create it, it is looked for again by itself",
-              topic));
+      condition.SetTrouble(meaning, fmt::format("{} does not exist (yet)", Named(topic, text)));
+      condition.Note(locking::Severity::kWarn, "topic_missing",
+                     fmt::format("{} does not exist (yet): create it, it is looked for again by "
+                                 "itself",
+                                 Named(topic, text)));
       return;
     case Meaning::kForbidden:
       condition.SetTrouble(meaning, fmt::format("not authorised: {}", all));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "consumer/kafka/rdkafka_holders.h"
+#include "consumer/kafka/shared_consumer.h"
 #include "consumer/kafka/source.h"
 
 namespace fencepost::consumer {

@@ -35,15 +35,6 @@ inline PartitionList MakeList(std::size_t capacity) {
   return PartitionList(rd_kafka_topic_partition_list_new(static_cast<int>(capacity)));
 }
 
-// A consumer that lives until the last of its records is gone: librdkafka must not be torn down
-// under messages that are still read. It is closed (left the group) by its thread before that.
-using SharedConsumer = std::shared_ptr<rd_kafka_t>;
-inline SharedConsumer ShareConsumer(rd_kafka_t* handle) {
-  return SharedConsumer(handle, [](rd_kafka_t* rk) {
-    rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-  });
-}
-
 }  // namespace fencepost::consumer::rdkafka
 
 namespace fencepost::consumer {

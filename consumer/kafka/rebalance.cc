@@ -62,6 +62,7 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
     condition.ClearTrouble(kind);
   }
   condition.SetJoined(true, "");
+  resubscribed = false;
 }
 
 void KafkaSource::Impl::OnRevoke() {
@@ -155,6 +156,7 @@ void KafkaSource::Impl::AskToRejoin(const std::string& why) {
 
 void KafkaSource::Impl::Rejoin() {
   rejoin = false;
+  resubscribed = true;
   rd_kafka_unsubscribe(consumer.get());
   if (const auto error = Subscribe(); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     condition.Note(locking::Severity::kWarn, "subscribe_failed", rd_kafka_err2str(error));

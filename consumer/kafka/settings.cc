@@ -63,6 +63,9 @@ KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& c
   settings["queued.max.messages.kbytes"] = "65536";
   // A topic that is created later, and new partitions, are seen after at most this time.
   settings["topic.metadata.refresh.interval.ms"] = "10000";
+  // A member that died stops its whole group for so long at the next rebalance. Heartbeats are sent
+  // by a thread of their own, so work does not hold them up.
+  settings["session.timeout.ms"] = "15000";
   settings["statistics.interval.ms"] = "0";
   for (const auto& [name, value] : options.librdkafka) settings[name] = value;
   settings["group.id"] = options.group;

@@ -186,8 +186,11 @@ void KafkaSource::Impl::OnCommitReport(CommitReport report) {
 }
 
 // The close runs in librdkafka's own time (it talks to the coordinator), but not for ever: where no
-// broker answers, the member is left to its session timeout.
+// broker answers, the member is left to its session timeout. A subscription that waits for the end
+// of a rebalance is withdrawn first: librdkafka 2.0.2 would take it up after the close has taken
+// the one before it down, and abort the process on what it finds then.
 void KafkaSource::Impl::Close() {
+  if (resubscribed) rd_kafka_unsubscribe(consumer.get());
   const rdkafka::Queue events(rd_kafka_queue_new(consumer.get()));
   auto end = Clock::now() + kCloseLimit;
   const rdkafka::Failure refused(rd_kafka_consumer_close_queue(consumer.get(), events.get()));

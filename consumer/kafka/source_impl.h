@@ -16,6 +16,7 @@
 #include "consumer/kafka/intake.h"
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/settings.h"
+#include "consumer/kafka/shared_consumer.h"
 #include "consumer/kafka/source.h"
 #include "consumer/kafka/starts.h"
 
@@ -96,6 +97,7 @@ struct KafkaSource::Impl {
   Clock::time_point next_second;
   bool cluster_id_told = false;
   bool rejoin = false;
+  bool resubscribed = false;  // by Rejoin, and not assigned anything since
   bool failed = false;
   std::thread thread;
 };

@@ -11,6 +11,7 @@
 #include "consumer/kafka/message.h"
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/settings.h"
+#include "consumer/kafka/shared_consumer.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -54,6 +54,7 @@ class KafkaOutput final : public Output {
 
   tl::expected<void, OutputError> Prepare() override;
   Outcomes Write(const WriteRequest& request) override;
+  [[nodiscard]] bool OutcomePending() const override { return pending_ == Pending::kCommit; }
   void Interrupt() override { interrupted_ = true; }
 
  private:

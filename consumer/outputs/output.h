@@ -99,6 +99,9 @@ class Output {
   // Outcomes in the order of the items. Prepares first if the connection is gone.
   virtual tl::expected<std::vector<WriteOutcome>, OutputError> Write(
       const WriteRequest& request) = 0;
+  // The next Write of the same request writes nothing anew: it goes on asking what became of the
+  // transaction that was written before.
+  [[nodiscard]] virtual bool OutcomePending() const { return false; }
   // What the ledger holds of these ids (as stored), in their order. Without a ledger: nothing.
   virtual tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
       const std::vector<std::string>& ids) {

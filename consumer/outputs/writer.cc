@@ -102,8 +102,9 @@ bool Writer::PrepareUntilUp() {
 // An interrupted COMMIT is resolved by the same write again, and by nothing else.
 void Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
   milliseconds wait = kFirstBackoff;
-  batch->began = locking::BootClock::now();
   for (;;) {
+    // Of the try that writes, not of one that only asks what became of it.
+    if (!output_->OutcomePending()) batch->began = locking::BootClock::now();
     const auto before = steady_clock::now();
     auto outcomes = output_->Write(batch->request);
     if (outcomes) {

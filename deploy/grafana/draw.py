@@ -219,10 +219,11 @@ def draw_panel(panel, source, marks):
 def page(dashboard, source) -> tuple[str, int]:
     """The page and how tall it is."""
     marks = marks_of(dashboard, source)
-    parts = [draw_panel(panel, source, marks) for panel in dashboard["panels"]]
-    tall = HEADER + CELL_HEIGHT * max(
-        p["gridPos"]["y"] + p["gridPos"]["h"] for p in dashboard["panels"]
-    )
+    # Down to the last query: the runbooks below are text.
+    end = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in ask.panels(dashboard))
+    shown = [panel for panel in dashboard["panels"] if panel["gridPos"]["y"] < end]
+    parts = [draw_panel(panel, source, marks) for panel in shown]
+    tall = HEADER + CELL_HEIGHT * end
     when = " to ".join(
         time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(t)) for t in (source.start, source.end)
     )

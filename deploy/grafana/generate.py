@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes fencepost.json, the Grafana dashboard, of what stands in rows/.
+"""Writes fencepost.json, the Grafana dashboard, of what stands in rows/ and in ../RUNBOOKS.md.
 
 The format is that of Grafana 11, as its Foundation SDK types have it.
 """
@@ -8,21 +8,42 @@ import json
 import pathlib
 import sys
 
-from rows import ROWS
+from rows import ROWS, runbooks
 from rows.panel import POD, Panel
 
 HERE = pathlib.Path(__file__).parent
-RUNBOOKS = (HERE.parent / "RUNBOOK_URL").read_text().strip()
+RUNBOOKS = "deploy/RUNBOOKS.md"  # in this repository
+URL_FILE = HERE.parent / "RUNBOOK_URL"  # set-runbook-url makes it
+URL = URL_FILE.read_text().strip() if URL_FILE.exists() else ""
+UID = "fencepost"
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 COLUMNS = 24
 ALERTS = 'alertname=~"Fencepost.+",alertstate="firing",pipeline=~"$pipeline"'
 
 
-def link(title, url):
+def link(title, url, keep=False):
     return {
-        "title": title, "type": "link", "icon": "doc", "tooltip": "", "url": url, "tags": [],
-        "asDropdown": False, "targetBlank": True, "includeVars": False, "keepTime": False,
+        "title": title, "type": "link", "icon": "doc", "tooltip": "", "url": url,
+        "tags": [], "asDropdown": False, "targetBlank": True, "includeVars": keep,
+        "keepTime": keep,
     }  # fmt: skip
+
+
+def runbook_link(alert):
+    """To where the runbooks are shown, or else to the panel that has the text of this one.
+
+    Grafana 9 and 10 take a panel's number as viewPanel and nothing else, later ones that too.
+    """
+    if URL:
+        return link("Runbook", f"{URL}#{alert.lower()}")
+    panel = f"/d/{UID}?viewPanel={runbooks.panel_id(alert)}"
+    return link("Runbook", f"{panel}&${{__url_time_range}}&${{__all_variables}}")
+
+
+def dashboard_link():
+    # Grafana adds time and variables to a dashboard's links by itself, and only to those.
+    general = f"/d/{UID}?viewPanel={runbooks.panel_id(runbooks.GENERAL)}"
+    return link("Runbooks", URL) if URL else link("Runbooks", general, keep=True)
 
 
 def targets(panel: Panel) -> list:
@@ -64,8 +85,8 @@ def field_config(panel: Panel) -> dict:
         del defaults["custom"]
     if panel.states:
         options = {
-            str(value): {"text": text, "color": color, "index": value}
-            for value, (text, color) in panel.states.items()
+            str(value): {"text": text, "color": color, "index": place}
+            for place, (value, (text, color)) in enumerate(panel.states.items())
         }
         defaults["mappings"] = [{"type": "value", "options": options}]
     return {"defaults": defaults, "overrides": []}
@@ -96,12 +117,14 @@ OPTIONS = {
 
 
 def panel_json(panel: Panel, number: int, x: int, y: int) -> dict:
+    anchor = f"#{panel.runbook.lower()}"
     made = {
-        "id": number, "type": panel.kind, "title": panel.title, "description": panel.does,
+        "id": number, "type": panel.kind, "title": panel.title,
+        "description": f"{panel.does} Runbook: {RUNBOOKS}{anchor}",
         "datasource": DATASOURCE, "targets": targets(panel),
         "gridPos": {"x": x, "y": y, "w": panel.width, "h": panel.height},
         "fieldConfig": field_config(panel), "options": OPTIONS[panel.kind],
-        "links": [link("Runbook", f"{RUNBOOKS}#{panel.runbook.lower()}")],
+        "links": [runbook_link(panel.runbook)],
     }  # fmt: skip
     if panel.kind == "table":
         made["transformations"] = [
@@ -113,12 +136,30 @@ def panel_json(panel: Panel, number: int, x: int, y: int) -> dict:
     return made
 
 
+def row_json(title: str, number: int, y: int) -> dict:
+    return {"id": number, "type": "row", "title": title, "collapsed": False, "panels": [],
+            "gridPos": {"x": 0, "y": y, "w": COLUMNS, "h": 1}}  # fmt: skip
+
+
+def runbooks_row(y: int) -> list:
+    """Not collapsed: Grafana does not find the panels of a collapsed row by their address."""
+    width, height = COLUMNS // 3, 9
+    made = [row_json("Runbooks", runbooks.ROW_ID, y)]
+    for place, (title, text) in enumerate(runbooks.texts().items()):
+        made.append({
+            "id": runbooks.panel_id(title), "type": "text", "title": title,
+            "gridPos": {"x": place % 3 * width, "y": y + 1 + place // 3 * height, "w": width,
+                        "h": height},
+            "options": {"mode": "markdown", "content": text},
+        })  # fmt: skip
+    return made
+
+
 def lay_out() -> list:
     made, number, y = [], 0, 0
     for title, panels in ROWS.items():
         number += 1
-        made.append({"id": number, "type": "row", "title": title, "collapsed": False, "panels": [],
-                     "gridPos": {"x": 0, "y": y, "w": COLUMNS, "h": 1}})  # fmt: skip
+        made.append(row_json(title, number, y))
         y, x, tallest = y + 1, 0, 0
         for panel in panels:
             if x + panel.width > COLUMNS:
@@ -127,7 +168,7 @@ def lay_out() -> list:
             made.append(panel_json(panel, number, x, y))
             x, tallest = x + panel.width, max(tallest, panel.height)
         y += tallest
-    return made
+    return made + runbooks_row(y)
 
 
 def variable(name, label, query, sort):
@@ -146,11 +187,11 @@ def annotation(name, color, expr):
 
 def dashboard() -> dict:
     return {
-        "uid": "fencepost", "title": "fencepost", "tags": ["fencepost", "kafka"],
+        "uid": UID, "title": "fencepost", "tags": ["fencepost", "kafka"],
         "description": "Pipelines of fencepost: what to look at, and what to do when it moves.",
         "schemaVersion": 39, "version": 1, "editable": True, "graphTooltip": 1,
         "timezone": "browser", "refresh": "30s", "time": {"from": "now-1h", "to": "now"},
-        "links": [link("Runbooks", RUNBOOKS)],
+        "links": [dashboard_link()],
         "templating": {"list": [
             {"type": "datasource", "name": "datasource", "label": "Prometheus",
              "query": "prometheus", "refresh": 1, "multi": False, "includeAll": False,

@@ -31,4 +31,5 @@ CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
 --
 -- and on the table of effects: INSERT; with on_conflict: update also SELECT and UPDATE; with
 -- on_null_value: delete also SELECT and DELETE. A `statement:` needs TEMPORARY on the database.
+--
 --   GRANT INSERT ON effects TO app;

@@ -55,6 +55,9 @@ Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
       done_rest_ = reply.rest;
       refuse(contended_);
       break;
+    case ReplyCode::kForeign:
+      refuse(foreign_);
+      break;
     case ReplyCode::kTimeout:
       refuse(timeout_);
       break;
@@ -109,11 +112,12 @@ Token AcquireRound::NeededFloor() const {
 RoundResult AcquireRound::Result(Verdict verdict) const {
   if (verdict == Verdict::kWon) return RoundResult::kAcquired;
   if (verdict == Verdict::kDone) return RoundResult::kDone;
+  if (Foreign()) return RoundResult::kError;
   if (contended_ != 0) return RoundResult::kContended;
   if (stale_ != 0) return RoundResult::kStale;
   if ((refused_ | refused_clock_) != 0) return RoundResult::kRefused;
   if (timeout_ != 0) return RoundResult::kTimeout;
-  if (error_ != 0) return RoundResult::kError;
+  if ((error_ | foreign_) != 0) return RoundResult::kError;
   return RoundResult::kNoQuorum;
 }
 

@@ -42,9 +42,11 @@ class AcquireRound {
   }
   // A majority refused the token for its distance from their clocks.
   [[nodiscard]] bool RefusedForClock() const { return Count(refused_clock_) >= Quorum(nodes_); }
+  // At a majority the key holds something that is no lock.
+  [[nodiscard]] bool Foreign() const { return Count(foreign_) >= Quorum(nodes_); }
   [[nodiscard]] RoundResult Result(Verdict verdict) const;
   // Why there was no quorum to ask, for results other than acquired, contended, done, stale,
-  // refused.
+  // refused, and where it is not Foreign().
   [[nodiscard]] QuorumFailure Failure() const;
 
  private:
@@ -60,6 +62,7 @@ class AcquireRound {
   NodeSet refused_clock_ = 0;
   NodeSet timeout_ = 0;
   NodeSet error_ = 0;
+  NodeSet foreign_ = 0;
   NodeSet quarantined_ = 0;  // granted, but in quarantine
   bool done_ = false;
   Token done_token_;

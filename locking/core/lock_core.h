@@ -40,7 +40,15 @@
 
 namespace fencepost::locking {
 
-enum class WaitReason : std::uint8_t { kContended, kStale, kRefused, kUnavailable, kTimeout };
+enum class WaitReason : std::uint8_t {
+  kContended,
+  kStale,
+  kRefused,
+  kUnavailable,
+  kTimeout,
+  kTooLate,  // a quorum granted it, but less than min_validity was left
+  kForeign   // at a quorum the key holds something that is no lock
+};
 
 using NodeReplies = std::array<Reply, kMaxNodes>;
 
@@ -271,9 +279,10 @@ class LockCore {
   void OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnVerdict(std::uint32_t index, Verdict verdict, Now now);
   void OnWon(std::uint32_t index, Now now);
-  void OnRoundLost(std::uint32_t index, RoundResult result, Now now);
+  void OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now);
   void LearnFromLostRound(const Slot& slot, Now now);
   void TellNoQuorum();
+  void TellForeign(const std::string& name, Now now);
   [[nodiscard]] Token QuorumOf(const std::array<Token, kMaxNodes>& rivals) const;
   void ScheduleHeld(std::uint32_t index, Instant from);
   void TellFreed(std::uint32_t index, Now now);
@@ -327,6 +336,8 @@ class LockCore {
   std::size_t held_ = 0;
   Nanos round_trip_{Millis(1)};
   bool clock_refused_ = false;
+  std::string foreign_noted_;  // the key that the last note was about
+  Instant foreign_noted_at_ = Instant::min();
   Instant clock_check_at_ = Instant::max();
   Now last_now_{};
 };

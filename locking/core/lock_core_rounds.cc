@@ -17,8 +17,11 @@ constexpr Nanos kMostRoundTrip{Millis(100)};
 constexpr int kBackoffRoundTrips = 10;
 constexpr int kMaxDoublings = 16;
 constexpr std::uint16_t kMaxBackoff = UINT16_MAX;
+constexpr Nanos kBetweenForeignNotes = std::chrono::seconds(1);
+constexpr Nanos kBeforeForeignRepeat = std::chrono::seconds(60);  // of the same key
 
-WaitReason ReasonOf(RoundResult result) {
+WaitReason ReasonOf(const AcquireRound& round, RoundResult result) {
+  if (round.Foreign()) return WaitReason::kForeign;
   switch (result) {
     case RoundResult::kStale:
       return WaitReason::kStale;
@@ -142,7 +145,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     if (slot.valid_until - now.boot >= slot.min_validity) {
       OnWon(index, now);
     } else {
-      OnRoundLost(index, RoundResult::kTimeout, now);
+      OnRoundLost(index, RoundResult::kTimeout, WaitReason::kTooLate, now);
     }
     return;
   }
@@ -169,7 +172,8 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     Schedule(index, now.boot + std::min<Nanos>(wait, kMostBetweenRepeats));
     return;
   }
-  OnRoundLost(index, slot.ask.Result(verdict), now);
+  const RoundResult result = slot.ask.Result(verdict);
+  OnRoundLost(index, result, ReasonOf(slot.ask, result), now);
 }
 
 void LockCore::LearnRoundTrip(const Slot& slot, Now now) {
@@ -196,7 +200,7 @@ void LockCore::AskAgain(std::uint32_t index, Now now) {
                                      .code = ReplyCode::kConnection}});
     }
   }
-  if (!sent) OnRoundLost(index, RoundResult::kContended, now);
+  if (!sent) OnRoundLost(index, RoundResult::kContended, WaitReason::kContended, now);
 }
 
 void LockCore::OnWon(std::uint32_t index, Now now) {
@@ -229,15 +233,15 @@ void LockCore::ScheduleHeld(std::uint32_t index, Instant from) {
   Schedule(index, slot.watchdog ? std::min(extend_at, slot.valid_until) : slot.valid_until);
 }
 
-void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, Now now) {
+void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
-  const WaitReason reason = ReasonOf(result);
   if (observer_ != nullptr) {
     observer_->OnRound(result, now.boot - slot.started);
     if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
       observer_->OnQuorumFailure(slot.ask.Failure());
     }
   }
+  if (reason == WaitReason::kForeign) TellForeign(slot.name, now);
   if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
   slot.rival_seen = std::max(slot.rival_seen, QuorumOf(slot.ask.rivals()));
   LearnFromLostRound(slot, now);
@@ -248,6 +252,19 @@ void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, Now now) {
   }
   FreeNodes(index, OpKind::kAbort);
   WaitForRound(index, reason, now);
+}
+
+// Not once a round: a caller that waits asks again and again.
+void LockCore::TellForeign(const std::string& name, Now now) {
+  const Nanos quiet = name == foreign_noted_ ? kBeforeForeignRepeat : kBetweenForeignNotes;
+  const bool first = foreign_noted_.empty();
+  if (observer_ == nullptr || (!first && now.boot - foreign_noted_at_ < quiet)) return;
+  foreign_noted_ = name;
+  foreign_noted_at_ = now.boot;
+  observer_->OnNote(Severity::kWarn, "foreign_value",
+                    "the key " + name +
+                        " holds something that is no lock; DEL it on the lock nodes if nobody "
+                        "needs it; until then the name cannot be locked");
 }
 
 void LockCore::LearnFromLostRound(const Slot& slot, Now now) {

@@ -62,6 +62,7 @@ enum class ReplyCode : std::uint8_t {
   kAlreadyDone,      // done: was DONE with the same crc
   kConflict,         // done: was DONE with another crc; left untouched; crc = the stored one
   kNoSentinel,       // any: the node was wiped; counts as nothing
+  kForeign,          // any: the key holds something that is no lock; left alone, counts as nothing
   kTimeout,          // no answer within the call's timeout
   kConnection,       // not connected, or the connection broke
   kError,            // the node refused the call (oom, readonly, auth, …; see the observer)

@@ -46,7 +46,6 @@ class Token {
  public:
   static constexpr int kShift = 20;
   static constexpr std::int64_t kEpochUnixMillis = 1704067200000;  // 2024-01-01T00:00:00Z
-  static constexpr int kDigits = 19;
 
   constexpr Token() = default;
   constexpr explicit Token(std::uint64_t value) : value_(value) {}

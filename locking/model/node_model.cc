@@ -79,7 +79,7 @@ void Extend(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& repl
   } else if (HeldNow(unit, now)) {
     reply.code = ReplyCode::kExtended;
     unit.deadline = now + op.ttl;
-    unit.expires = unit.deadline + 2 * max_skew;
+    unit.expires = std::max(unit.expires, unit.deadline + 2 * max_skew);
   } else {
     reply.code = ReplyCode::kExpired;
   }
@@ -96,11 +96,14 @@ void Fill(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& reply)
     }
   } else {
     reply.code = ReplyCode::kFilled;
+    const WallTime stands_until = unit.expires;
     unit = MakeHeld(op, std::max(unit.floor, op.token), now, max_skew);
+    unit.expires = std::max(unit.expires, stands_until);
   }
 }
 
-void MarkDone(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& reply) {
+void MarkDone(const Op& op, WallTime now, Millis max_skew, Millis max_ttl, Unit& unit,
+              Reply& reply) {
   if (unit.state == State::kDone) {
     reply.token = unit.token;
     if (unit.crc == op.crc) {
@@ -112,11 +115,13 @@ void MarkDone(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& re
     return;
   }
   reply.code = HeldBy(unit, op) && HeldNow(unit, now) ? ReplyCode::kMarked : ReplyCode::kMarkedLate;
+  const WallTime stands_until = unit.expires;
   unit = {};
   unit.state = State::kDone;
   unit.token = std::min(op.token, Token::AtWall(now + max_skew));
   unit.crc = op.crc;
   unit.expires = now + op.ttl;
+  if (op.ttl >= max_ttl + 2 * max_skew) unit.expires = std::max(unit.expires, stands_until);
 }
 
 void Forget(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& reply) {
@@ -146,6 +151,9 @@ void Inspect(WallTime now, const Unit& unit, Reply& reply) {
       return;
     case State::kDone:
       SayDone(unit, now, reply);
+      return;
+    case State::kForeign:
+      reply.code = ReplyCode::kForeign;
       return;
   }
 }
@@ -197,6 +205,10 @@ void NodeModel::Acquire(const Op& op, const Call& call, Unit& unit, Reply& reply
 }
 
 void NodeModel::ApplyOne(const Op& op, const Call& call, Unit& unit, Reply& reply) const {
+  if (unit.state == State::kForeign) {
+    reply.code = ReplyCode::kForeign;
+    return;
+  }
   switch (op.kind) {
     case OpKind::kAcquire:
       return Acquire(op, call, unit, reply);
@@ -208,7 +220,7 @@ void NodeModel::ApplyOne(const Op& op, const Call& call, Unit& unit, Reply& repl
     case OpKind::kRelease:
       return Free(op, call.now, unit, reply);
     case OpKind::kDone:
-      return MarkDone(op, call.now, call.max_skew, unit, reply);
+      return MarkDone(op, call.now, call.max_skew, max_ttl_, unit, reply);
     case OpKind::kForget:
       return Forget(op, call.now, call.max_skew, unit, reply);
     case OpKind::kInspect:
@@ -299,6 +311,21 @@ void NodeModel::SetSentinel(std::optional<std::string> text) {
   max_ttl_ = Millis(Number(view.substr(locking::kSentinelSize - 8)));
 }
 
+void NodeModel::PutForeign(std::string_view name) {
+  Unit& unit = units_[std::string(name)];
+  unit = {};
+  unit.state = State::kForeign;
+  unit.expires = WallTime::max();
+}
+
+void NodeModel::Remove(std::string_view name) {
+  if (const auto found = units_.find(name); found != units_.end()) units_.erase(found);
+}
+
+void NodeModel::SetExpiry(std::string_view name, WallTime expires) {
+  if (const auto found = units_.find(name); found != units_.end()) found->second.expires = expires;
+}
+
 void NodeModel::Wipe() {
   units_.clear();
   SetSentinel(std::nullopt);
@@ -338,6 +365,8 @@ std::string NodeModel::Encode(const Unit& unit) {
       return fmt::format("F{:016x}", unit.floor.value());
     case State::kDone:
       return fmt::format("D{:016x}{:08x}", unit.token.value(), unit.crc);
+    case State::kForeign:
+      return "?";
   }
   return {};
 }

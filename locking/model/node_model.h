@@ -24,7 +24,7 @@ namespace fencepost::locking {
 
 class NodeModel {
  public:
-  enum class State { kAbsent, kHeld, kFree, kDone };
+  enum class State { kAbsent, kHeld, kFree, kDone, kForeign };  // foreign: not a lock
 
   // What stands at one name. Only the fields of its state mean something.
   struct Unit {
@@ -65,6 +65,14 @@ class NodeModel {
   std::optional<std::vector<bool>> Heal(const std::string& sentinel,
                                         std::span<const HealWrite> writes, WallTime node_now);
 
+  // Somebody else's value, of whatever type, at a lock's name, or none any more. It does not
+  // expire.
+  void PutForeign(std::string_view name);
+  void Remove(std::string_view name);
+  // A name that stands is forgotten at another time: the milliseconds in which a node's script runs
+  // are no business of the model's.
+  void SetExpiry(std::string_view name, WallTime expires);
+
   // FLUSHALL: forgets everything, the sentinel too.
   void Wipe();
   // The process restarts: another run_id, with its data (an append-only file) or without.
@@ -90,7 +98,7 @@ class NodeModel {
   // Drops what has expired, so that long simulations stay small. Changes nothing that can be seen.
   void Purge(WallTime node_now);
 
-  // The value as a node stores it (locking/redis/wire.h); empty for kAbsent.
+  // The value as a node stores it (locking/redis/wire.h); empty for kAbsent, "?" for kForeign.
   [[nodiscard]] static std::string Encode(const Unit& unit);
 
  private:

@@ -13,7 +13,7 @@ std::optional<NodeSight> NodeModel::Sight(std::span<const std::string> names,
   NodeSight sight{node_now, *sentinel_, {}};
   for (const std::string& name : names) {
     const Unit unit = Look(name, node_now);
-    const bool there = unit.state != State::kAbsent;
+    const bool there = unit.state != State::kAbsent && unit.state != State::kForeign;
     sight.values.push_back({Encode(unit), there ? unit.expires - node_now : Millis(0)});
   }
   return sight;

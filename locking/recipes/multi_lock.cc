@@ -86,7 +86,10 @@ std::vector<Result> AskTogether(const std::vector<Item>& items, std::size_t from
 }
 
 // Waiting may help; of "done", "refused", "cancelled" and "closed" it does not.
-bool MayPass(const Error& error) { return error.code == "contended" || error.code == "no_quorum"; }
+bool MayPass(const Error& error) {
+  return error.code == "contended" || error.code == "no_quorum" || error.code == "too_late" ||
+         error.code == "foreign";
+}
 
 // --- one AcquireMulti ----------------------------------------------------------------------------
 

@@ -26,6 +26,10 @@ std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}
 
 }  // namespace
 
+std::shared_ptr<NameLookup> NamesOf(asio::io_context& io, const ConnectionOptions& options) {
+  return options.names ? options.names : std::make_shared<NameLookup>(io, options.look_up);
+}
+
 void Connection::ReaderFree::operator()(redisReader* reader) const { redisReaderFree(reader); }
 
 Connection::Connection(asio::io_context& io, ConnectionOptions options, NodeClient& client)
@@ -34,7 +38,7 @@ Connection::Connection(asio::io_context& io, ConnectionOptions options, NodeClie
       client_(client),
       jitter_(static_cast<std::minstd_rand::result_type>(options_.seed)),
       alive_(std::make_shared<char>()),
-      names_(io, options_.look_up),
+      names_(NamesOf(io, options_)),
       timer_(io),
       deadline_(kNever),
       armed_for_(kNever) {}
@@ -58,7 +62,7 @@ void Connection::Connect() {
   reader_.reset(redisReaderCreate());
   reader_->maxbuf = 0;  // its buffer stays, however big a batch's answer was
   transport_ = std::make_shared<Transport>(io_, options_.tls,
-                                           static_cast<Transport::Listener&>(*this), &names_);
+                                           static_cast<Transport::Listener&>(*this), names_);
   transport_->Connect(options_.address);
 }
 
@@ -93,6 +97,7 @@ void Connection::FinishProbe() {
     if (was_up_ever_) client_.OnReconnect();
     up_ = was_up_ever_ = true;
     up_since_ = now_.boot;
+    away_.clear();
     if (!noted_away_.empty()) {
       noted_away_.clear();
       client_.OnNote(Severity::kInfo, "redis_node_back",
@@ -314,6 +319,9 @@ void Connection::Fail(const Failure& failure) {
   stalled_ = false;
   plain_.Forget();
   client_.OnCommandError(failure.reason);
+  away_ = failure.what;
+  if (away_.ends_with('.')) away_.pop_back();
+  if (!failure.hint.empty()) away_ += "; " + failure.hint;
   NoteAway(failure);
   if (up_ && now_.boot - up_since_ > kMaxBackoff) attempts_ = 0;
   const Millis most = std::min(kMaxBackoff, kMinBackoff * (2 << std::min(attempts_, 10)));

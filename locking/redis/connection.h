@@ -43,10 +43,14 @@ struct ConnectionOptions {
   std::shared_ptr<asio::ssl::context> tls;  // null: none
   // Why it is no use to connect (a bad address or TLS file); empty when there is none.
   std::string problem;
-  LookUp look_up;  // of names; empty: the system's
+  // Of names, shared by all that connect to this node; null: one of its own, by `look_up`.
+  std::shared_ptr<NameLookup> names;
+  LookUp look_up;  // empty: the system's
   LockOptions lock;
   std::uint64_t seed = 0;  // of the jitter
 };
+
+std::shared_ptr<NameLookup> NamesOf(asio::io_context& io, const ConnectionOptions& options);
 
 class Connection final : private Transport::Listener {
  public:
@@ -60,6 +64,9 @@ class Connection final : private Transport::Listener {
   void Pump();
   // A batch is out whose ops are not answered.
   [[nodiscard]] bool Busy() const { return batch_.Active(); }
+  // Why the node is away, in one line, with what to do where that is known; empty while it is up,
+  // and before the first attempt has failed.
+  [[nodiscard]] const std::string& Away() const { return away_; }
 
  private:
   enum class Stage : std::uint8_t {
@@ -118,7 +125,7 @@ class Connection final : private Transport::Listener {
   std::shared_ptr<char> alive_;  // handlers look whether it still is
 
   Stage stage_ = Stage::kDown;
-  NameLookup names_;
+  std::shared_ptr<NameLookup> names_;
   std::shared_ptr<Transport> transport_;
   std::unique_ptr<redisReader, ReaderFree> reader_;
   Now now_{};                // read when bytes or a timer came
@@ -144,6 +151,7 @@ class Connection final : private Transport::Listener {
   Instant deadline_;   // of this stage; in kDown: when to connect
   Instant armed_for_;  // max(): not armed
 
+  std::string away_;
   std::string noted_away_;  // the last reason told; empty when told that it is back
   Instant noted_at_{};
   CommandError noted_refusal_ = CommandError::kTimeout;

@@ -117,6 +117,7 @@ RedisEngine::Impl::Impl(asio::io_context& context, LockCore& lock_core, const Re
   FENCEPOST_CHECK(!redis.nodes.empty() && redis.nodes.size() <= kMaxNodes,
                   fmt::format("{} nodes", redis.nodes.size()));
   for (ConnectionOptions& connection : MakeConnections(redis, options)) {
+    connection.names = std::make_shared<NameLookup>(io, connection.look_up);
     nodes.push_back(
         std::make_unique<Node>(*this, static_cast<NodeIndex>(nodes.size()), connection));
   }
@@ -185,6 +186,10 @@ void RedisEngine::Start() {
 }
 
 void RedisEngine::Kick() { impl_->Kick(); }
+
+const std::string& RedisEngine::Away(int node) const {
+  return impl_->nodes.at(static_cast<std::size_t>(node))->connection.Away();
+}
 
 bool RedisEngine::Quiet() const {
   for (std::size_t i = 0; i < impl_->nodes.size(); ++i) {

@@ -42,6 +42,8 @@ class RedisEngine {
   void Kick();
   // Nothing is queued or out at any node.
   [[nodiscard]] bool Quiet() const;
+  // Why a node cannot be reached or logged in to, in one line; empty while it is connected.
+  [[nodiscard]] const std::string& Away(int node) const;
 
  private:
   struct Impl;

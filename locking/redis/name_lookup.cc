@@ -56,9 +56,11 @@ NameLookup::~NameLookup() {
   shared_->owner = nullptr;
 }
 
-void NameLookup::Begin(const std::string& host, const std::string& port,
+void NameLookup::Cancel(const void* asker) { askers_.erase(asker); }
+
+void NameLookup::Begin(const void* asker, const std::string& host, const std::string& port,
                        std::function<void(LookedUp)> done) {
-  done_ = std::move(done);
+  askers_[asker] = std::move(done);
   if (running_) return;
   running_ = true;
   const auto work = [shared = shared_, look_up = look_up_, host, port] {
@@ -85,13 +87,17 @@ void NameLookup::Begin(const std::string& host, const std::string& port,
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+TcpEndpoints NameLookup::InTurn(const void* user, TcpEndpoints found) const {
+  const auto tried = tried_.find(user);
+  if (tried == tried_.end()) return found;
+  const auto at = std::find(found.begin(), found.end(), tried->second);
+  if (at != found.end()) std::rotate(found.begin(), at + 1, found.end());
+  return found;
+}
+
 void NameLookup::OnFound(LookedUp found) {
   running_ = false;
-  if (found && tried_) {
-    const auto at = std::find(found->begin(), found->end(), *tried_);
-    if (at != found->end()) std::rotate(found->begin(), at + 1, found->end());
-  }
-  if (const auto done = std::exchange(done_, nullptr)) done(std::move(found));
+  for (const auto& [asker, done] : std::exchange(askers_, {})) done(found);
 }
 
 }  // namespace fencepost::locking

@@ -1,11 +1,12 @@
 // Looks a node's name up, each time it is asked, on a thread of its own: getaddrinfo can take half
 // a minute and cannot be cancelled. Neither the caller nor the end of this object waits for it; at
-// most one such thread runs for an object. Everything else on the thread of the io_context.
+// most one such thread runs for an object, whoever asks: all connections to a node share one.
+// Everything else on the thread of the io_context.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,16 +31,20 @@ class NameLookup {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  // `done` is called later, once, unless Cancel or another Begin comes before. A lookup that is
-  // still under way is waited for instead of starting a second one.
-  void Begin(const std::string& host, const std::string& port, std::function<void(LookedUp)> done);
-  void Cancel() { done_ = nullptr; }
+  // `done` is called later, once, unless the same asker's Cancel or another Begin comes before. A
+  // lookup that is still under way is waited for instead of starting a second one.
+  void Begin(const void* asker, const std::string& host, const std::string& port,
+             std::function<void(LookedUp)> done);
+  void Cancel(const void* asker);
 
-  // The address that is being tried: as long as it has not Worked (the node spoke), the next
-  // lookup gives those behind it first, so that one that swallows everything does not keep the
-  // others from being tried.
-  void Trying(const asio::ip::tcp::endpoint& endpoint) { tried_ = endpoint; }
-  void Worked() { tried_.reset(); }
+  // The address that a user of the name is at (who may ask anew, as another asker, every time): as
+  // long as it has not Worked for that user (the node spoke), InTurn puts those behind it first, so
+  // that one that swallows everything does not keep the others from being tried.
+  void Trying(const void* user, const asio::ip::tcp::endpoint& endpoint) {
+    tried_[user] = endpoint;
+  }
+  void Worked(const void* user) { tried_.erase(user); }
+  [[nodiscard]] TcpEndpoints InTurn(const void* user, TcpEndpoints found) const;
 
  private:
   struct Shared;
@@ -49,8 +54,8 @@ class NameLookup {
   const LookUp look_up_;
   std::shared_ptr<Shared> shared_;
   bool running_ = false;
-  std::function<void(LookedUp)> done_;
-  std::optional<asio::ip::tcp::endpoint> tried_;
+  std::map<const void*, std::function<void(LookedUp)>> askers_;
+  std::map<const void*, asio::ip::tcp::endpoint> tried_;  // by user
 };
 
 }  // namespace fencepost::locking

@@ -38,6 +38,7 @@ void RawNode::ReaderFree::operator()(redisReader* reader) const { redisReaderFre
 RawNode::RawNode(asio::io_context& io, const RedisOptions& redis, std::size_t index)
     : io_(io),
       options_(MakeConnections(redis, LockOptions()).at(index)),
+      names_(NamesOf(io, options_)),
       reader_(redisReaderCreate()) {}
 
 RawNode::~RawNode() {
@@ -108,8 +109,8 @@ tl::expected<std::string, Error> RawNode::AwaitText(Millis limit) {
 
 tl::expected<void, Error> RawNode::Connect(Millis limit) {
   if (!options_.problem.empty()) return tl::unexpected(Trouble(options_.problem, ""));
-  transport_ =
-      std::make_shared<Transport>(io_, options_.tls, static_cast<Transport::Listener&>(*this));
+  transport_ = std::make_shared<Transport>(io_, options_.tls,
+                                           static_cast<Transport::Listener&>(*this), names_);
   transport_->Connect(options_.address);
   if (!RunUntil(limit, [this] { return open_; })) {
     return tl::unexpected(Trouble(broken_.empty() ? "no connection in time" : broken_, ""));

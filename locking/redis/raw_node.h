@@ -76,6 +76,7 @@ class RawNode final : private Transport::Listener {
 
   asio::io_context& io_;
   const ConnectionOptions options_;
+  const std::shared_ptr<NameLookup> names_;
   std::shared_ptr<Transport> transport_;
   std::unique_ptr<redisReader, ReaderFree> reader_;
   std::vector<RawReply> answers_;

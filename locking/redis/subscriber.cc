@@ -37,6 +37,7 @@ Subscriber::Subscriber(asio::io_context& io, ConnectionOptions options, Subscrib
       client_(client),
       jitter_(static_cast<std::minstd_rand::result_type>(options_.seed)),
       alive_(std::make_shared<char>()),
+      names_(NamesOf(io, options_)),
       timer_(io) {}
 
 Subscriber::~Subscriber() { Close(); }
@@ -73,8 +74,8 @@ void Subscriber::Connect() {
   stage_ = Stage::kConnecting;
   unwanted_ = 0;
   reader_.reset(redisReaderCreate());
-  transport_ =
-      std::make_shared<Transport>(io_, options_.tls, static_cast<Transport::Listener&>(*this));
+  transport_ = std::make_shared<Transport>(io_, options_.tls,
+                                           static_cast<Transport::Listener&>(*this), names_);
   ArmTimer(std::max(kHandshakeTimeout, options_.lock.node_timeout));
   transport_->Connect(options_.address);
 }

@@ -80,6 +80,7 @@ class Subscriber final : private Transport::Listener {
   std::minstd_rand jitter_;
   std::shared_ptr<char> alive_;  // handlers look whether it still is
 
+  std::shared_ptr<NameLookup> names_;
   std::set<std::string> watched_;
   Stage stage_ = Stage::kDown;
   std::shared_ptr<Transport> transport_;

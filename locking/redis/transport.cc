@@ -14,12 +14,12 @@
 namespace fencepost::locking {
 
 Transport::Transport(asio::io_context& io, std::shared_ptr<asio::ssl::context> tls,
-                     Listener& listener, NameLookup* names)
+                     Listener& listener, std::shared_ptr<NameLookup> names)
     : socket_(io),
-      own_names_(names == nullptr ? std::make_unique<NameLookup>(io) : nullptr),
-      names_(names == nullptr ? own_names_.get() : names),
+      names_(std::move(names)),
       tls_context_(std::move(tls)),
-      listener_(&listener) {}
+      listener_(&listener),
+      user_(&listener) {}
 
 void Transport::Connect(const NodeAddress& address) {
   server_name_ = address.server_name.empty() ? address.host : address.server_name;
@@ -43,7 +43,7 @@ void Transport::Connect(const NodeAddress& address) {
 void Transport::LookUpName(const NodeAddress& address) {
   is_name_ = true;
   doing_ = "looking the name up";
-  // Weakly: a lookup of its own must not keep the transport for as long as it takes.
+  // Weakly: the lookup must not keep the transport for as long as it takes.
   const auto found = [weak = weak_from_this()](LookedUp looked_up) {
     const auto self = weak.lock();
     if (self == nullptr || self->listener_ == nullptr) return;
@@ -51,10 +51,11 @@ void Transport::LookUpName(const NodeAddress& address) {
       self->Break("the name cannot be resolved: " + looked_up.error());
       return;
     }
-    self->endpoints_.assign(looked_up->begin(), looked_up->end());
+    const TcpEndpoints turns = self->names_->InTurn(self->user_, std::move(*looked_up));
+    self->endpoints_.assign(turns.begin(), turns.end());
     self->TryNext();
   };
-  names_->Begin(address.host, address.port, found);
+  names_->Begin(this, address.host, address.port, found);
 }
 
 void Transport::TryNext() {
@@ -70,7 +71,7 @@ void Transport::TryNext() {
     asio::ip::tcp::endpoint tcp;
     std::memcpy(tcp.data(), endpoint.data(), endpoint.size());
     tcp.resize(endpoint.size());
-    names_->Trying(tcp);
+    names_->Trying(user_, tcp);
   }
   socket_.async_connect(endpoint, [self = shared_from_this()](std::error_code error) {
     if (self->listener_ == nullptr) return;
@@ -138,7 +139,7 @@ void Transport::Read() {
       self->BreakBy(error);
       return;
     }
-    if (!std::exchange(self->heard_, true)) self->names_->Worked();
+    if (!std::exchange(self->heard_, true)) self->names_->Worked(self->user_);
     self->listener_->OnBytes(std::string_view(self->in_.data(), size));
     if (self->listener_ != nullptr) self->Read();
   });
@@ -196,8 +197,7 @@ void Transport::Break(std::string_view why) {
 void Transport::Close(bool discard) {
   listener_ = nullptr;
   std::error_code ignored;
-  if (names_ != nullptr) names_->Cancel();
-  names_ = nullptr;
+  names_->Cancel(this);
   if (discard && is_tcp_ && open_) {
     socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   }

@@ -32,10 +32,10 @@ class Transport : public std::enable_shared_from_this<Transport> {
     ~Listener() = default;
   };
 
-  // `tls` may be null; it does not apply to Unix sockets. `names` serves one transport at a time
-  // and must live until Close; null: one of its own. The listener is told nothing after Close.
+  // `tls` may be null; it does not apply to Unix sockets. `names` may serve
+  // several transports to one node. The listener is told nothing after Close.
   Transport(asio::io_context& io, std::shared_ptr<asio::ssl::context> tls, Listener& listener,
-            NameLookup* names = nullptr);
+            std::shared_ptr<NameLookup> names);
 
   // Looks the name up, connects to the first address that answers, does the TLS handshake; then
   // OnOpen.
@@ -64,11 +64,11 @@ class Transport : public std::enable_shared_from_this<Transport> {
   void ReadSome(Handler&& handler);
 
   Socket socket_;
-  std::unique_ptr<NameLookup> own_names_;
-  NameLookup* names_;  // null once closed
+  std::shared_ptr<NameLookup> names_;
   std::shared_ptr<asio::ssl::context> tls_context_;
   std::unique_ptr<asio::ssl::stream<Socket&>> tls_;
-  Listener* listener_;  // null once closed
+  Listener* listener_;      // null once closed
+  const void* const user_;  // of the name: the listener, which outlives this attempt
   std::string server_name_;
   bool is_tcp_ = true;
   bool is_name_ = false;

@@ -37,7 +37,7 @@ constexpr Answer kDoneThere{'D', ReplyCode::kDone, true, true, true};
 constexpr Answer kFreed{'F', ReplyCode::kFreed};
 constexpr Answer kExpired{'X', ReplyCode::kExpired};
 constexpr Answer kStolen{'O', ReplyCode::kStolen, true};
-constexpr Answer kNotALock{'?', ReplyCode::kError};
+constexpr Answer kNotALock{'?', ReplyCode::kForeign};
 constexpr Answer kAcquireAnswers[] = {{'G', ReplyCode::kGranted},
                                       kContended,
                                       kDoneThere,

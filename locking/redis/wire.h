@@ -32,7 +32,7 @@
 //   inspect   nothing; the ttl is unused
 //     C T rest M kContended (held)   D T C rest M kDone   S T kStale (free)   X kExpired (absent)
 //   any
-//     ? kError (the key holds something that is not a lock; left untouched)
+//     ? kForeign (the key holds something that is not a lock, of any type; left untouched)
 //
 // Values stored at a lock's key:
 //   H E T N     held: deadline, token, nonce; the floor is the token
@@ -41,7 +41,8 @@
 //   D T C       done: token, crc
 // A held value has 44 bytes, the most that Redis keeps in one piece with its header. Physical
 // expiry: held at deadline + 2 * max_skew; free when the lock it came from would have expired, or
-// ttl + 2 * max_skew after a forget; done after remember_done.
+// ttl + 2 * max_skew after a forget; done after remember_done. Extend and fill, and done for at
+// least max_ttl + 2 * max_skew, keep the expiry that is there where it is later.
 //
 // Pure functions; any thread.
 #pragma once

@@ -66,6 +66,18 @@ std::map<std::string, std::string> Properties(int port, int controller_port,
   };
 }
 
+void AddSaslListener(std::map<std::string, std::string>& properties, int port,
+                     const KafkaBrokerOptions& options) {
+  const std::string listener = fmt::format(",SASL_PLAINTEXT://127.0.0.1:{}", port);
+  properties["listeners"] += listener;
+  properties["advertised.listeners"] += listener;
+  properties["listener.security.protocol.map"] += ",SASL_PLAINTEXT:SASL_PLAINTEXT";
+  properties["sasl.enabled.mechanisms"] = "PLAIN";
+  properties["listener.name.sasl_plaintext.plain.sasl.jaas.config"] = fmt::format(
+      "org.apache.kafka.common.security.plain.PlainLoginModule required user_{}=\"{}\";",
+      options.sasl_user, options.sasl_password);
+}
+
 }  // namespace
 
 KafkaBroker::KafkaBroker(const std::string& version)
@@ -86,6 +98,7 @@ KafkaBroker::KafkaBroker(KafkaBrokerOptions options)
 }
 
 std::string KafkaBroker::bootstrap() const { return fmt::format("127.0.0.1:{}", port_); }
+std::string KafkaBroker::sasl_bootstrap() const { return fmt::format("127.0.0.1:{}", sasl_port_); }
 pid_t KafkaBroker::pid() const { return process_ ? process_->pid() : -1; }
 
 void KafkaBroker::Format() {
@@ -93,6 +106,10 @@ void KafkaBroker::Format() {
   std::filesystem::remove_all(logs);
   std::string text;
   auto properties = Properties(port_, FreePort(), logs);
+  if (!options_.sasl_user.empty()) {
+    sasl_port_ = FreePort();
+    AddSaslListener(properties, sasl_port_, options_);
+  }
   for (const auto& [name, value] : options_.config) properties[name] = value;
   for (const auto& [name, value] : properties) text += fmt::format("{}={}\n", name, value);
   const std::string file = dir_.Write("server.properties", text);

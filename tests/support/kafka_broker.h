@@ -17,6 +17,8 @@ namespace fencepost::testing {
 struct KafkaBrokerOptions {
   std::string version = "4.2.0";  // or 3.9.1; jars that are missing are fetched into the cache
   std::map<std::string, std::string> config{};  // more broker properties, or other values for ours
+  std::string sasl_user{};  // given: a second listener takes this user alone, by SASL PLAIN
+  std::string sasl_password{};
 };
 
 // The constructor returns when metadata requests are answered. Topics are not created by
@@ -27,7 +29,8 @@ class KafkaBroker {
   explicit KafkaBroker(KafkaBrokerOptions options = {});
   explicit KafkaBroker(const std::string& version);
 
-  [[nodiscard]] std::string bootstrap() const;  // 127.0.0.1:PORT
+  [[nodiscard]] std::string bootstrap() const;       // 127.0.0.1:PORT
+  [[nodiscard]] std::string sasl_bootstrap() const;  // with sasl_user
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] KafkaAdmin& admin() { return *admin_; }
   [[nodiscard]] pid_t pid() const;  // -1 when stopped
@@ -50,6 +53,7 @@ class KafkaBroker {
   std::string classpath_;
   TempDir dir_;
   int port_ = 0;
+  int sasl_port_ = 0;
   std::unique_ptr<Process> process_;
   std::unique_ptr<KafkaAdmin> admin_;
 };

@@ -128,12 +128,13 @@ TableLock::~TableLock() { PQfinish(connection_); }
 
 std::string PipelineText::Yaml() const {
   std::string text = fmt::format(
-      "version: 1\nname: {}\nguarantee: exactly-once\n"
+      "version: 1\nname: {}\nguarantee: {}\n"
       "kafka:\n  brokers: [{}]\n  topics: [{}]\n  start_from: {}\n"
-      "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: 500{}}}\n"
+      "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: {}{}}}\n"
       "record_id: json:/order_id\n"
       "lock:\n  redis: {{nodes: [{}]}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
-      name, brokers, topic, start_from, session_ms, librdkafka, nodes, ttl, min_validity, max_skew);
+      name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, nodes, ttl,
+      min_validity, max_skew);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
   text += more;
   if (!output.empty()) return text + output;

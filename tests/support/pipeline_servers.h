@@ -98,10 +98,12 @@ struct PipelineText {
   std::string min_validity = "1s";
   std::string max_skew = "2s";
   int session_ms = 4000;
+  int heartbeat_ms = 500;
   std::string order{};
   std::string librdkafka{};  // further settings, each with a comma before it
   std::string more{};        // further top-level lines
-  std::string output{};      // the whole section, instead of the table `effects`
+  std::string guarantee = "exactly-once";
+  std::string output{};  // the whole section, instead of the table `effects`
 
   [[nodiscard]] std::string Yaml() const;
 };

@@ -18,7 +18,7 @@ def main() -> int:
     else:
         suite = loader.discover(folder, pattern="*_test.py", top_level_dir=folder)
     result = unittest.TextTestRunner(verbosity=2).run(suite)
-    if result.testsRun == 0:
+    if result.testsRun == 0 and not result.skipped:
         print(f"no tests in {folder}", file=sys.stderr)
         return 1
     return 0 if result.wasSuccessful() else 1

@@ -190,6 +190,9 @@ NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& st
     case ReplyCode::kNoSentinel:
       node.problem = "it remembers no lock store: wiped, or never initialised";
       break;
+    case ReplyCode::kForeign:
+      node.problem = "the key holds something that is no lock";
+      break;
     default:
       node.problem = !status.problem.empty() ? status.problem
                      : !status.connected     ? "no connection"

@@ -1,6 +1,7 @@
 // fencepost locks init: the lock store, created once.
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -63,16 +64,22 @@ bool Stands(const StoreView& view) {
   return members >= locking::Quorum(view.size());
 }
 
-int SayThatItStands(const StoreView& view) {
+int SayThatItStands(const StoreView& view, Millis wanted_ttl) {
   Print(view);
   std::printf("lock store %s stands already and was left as it is%s\n",
               view.store().store_id().c_str(),
               view.store().Available() ? "" : "; it counts when its quarantine is over");
-  return kOk;
+  const Millis ttl = view.store().max_ttl();
+  if (wanted_ttl <= Millis(0) || ttl == wanted_ttl) return kOk;
+  PrintError(fmt::format(
+      "the store's max_ttl is {} ms, not {} ms: with all workers stopped, `fencepost locks init "
+      "--force --max-ttl` makes it anew",
+      ttl.count(), wanted_ttl.count()));
+  return kFailed;
 }
 
 // Looks, and changes nothing.
-bool AlreadyStands(const LockNodes& nodes) {
+std::optional<int> AlreadyStands(const LockNodes& nodes, Millis wanted_ttl) {
   StoreView view(nodes, StoreCreation::kNever);
   const auto all_answered = [&view] {
     for (int node = 0; node < view.size(); ++node) {
@@ -81,15 +88,16 @@ bool AlreadyStands(const LockNodes& nodes) {
     return true;
   };
   view.WatchUntil([&] { return Stands(view) || all_answered(); }, kLook);
-  if (!Stands(view)) return false;
-  SayThatItStands(view);
-  return true;
+  if (!Stands(view)) return std::nullopt;
+  return SayThatItStands(view, wanted_ttl);
 }
 
 // What another began, or is about to end: as a worker would, so that it waits its quarantine out.
-int FinishWhatStands(const LockNodes& nodes, std::chrono::seconds limit) {
+int FinishWhatStands(const LockNodes& nodes, Millis wanted_ttl, std::chrono::seconds limit) {
   StoreView view(nodes, StoreCreation::kQuarantined);
-  if (view.WatchUntil([&view] { return Stands(view); }, limit)) return SayThatItStands(view);
+  if (view.WatchUntil([&view] { return Stands(view); }, limit)) {
+    return SayThatItStands(view, wanted_ttl);
+  }
   Print(view);
   const auto problem = view.store().Problem();
   PrintError(problem ? problem->Line() : "the lock store that was begun here is not to be ended");
@@ -108,7 +116,9 @@ int LocksInit(const LocksArguments& arguments) {
   auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
   if (arguments.max_ttl > Millis(0)) nodes->lock.max_ttl = arguments.max_ttl;
-  if (arguments.if_missing && AlreadyStands(*nodes)) return kOk;
+  if (arguments.if_missing) {
+    if (const auto code = AlreadyStands(*nodes, arguments.max_ttl)) return *code;
+  }
   if (arguments.force) {
     std::fprintf(stderr,
                  "fencepost: --force writes a new store over what stands there: leases that "
@@ -124,7 +134,7 @@ int LocksInit(const LocksArguments& arguments) {
       limit);
   const auto problem = view.store().Problem();
   if (arguments.if_missing && problem && problem->code == "store_exists") {
-    return FinishWhatStands(*nodes, limit);
+    return FinishWhatStands(*nodes, arguments.max_ttl, limit);
   }
   Print(view);
   if (problem) {

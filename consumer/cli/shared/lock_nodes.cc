@@ -33,6 +33,24 @@ bool ReadPassword(const LockNodeArguments& arguments, std::string& password) {
   return static_cast<bool>(std::getline(file, password));
 }
 
+// With --username it is another user than the workers' who logs in.
+std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
+  if (arguments.username.empty() && !arguments.password_file.empty()) {
+    PrintError(
+        "--password-file: goes with --username, or with --redis; a pipeline file has "
+        "lock.redis.password");
+    return std::nullopt;
+  }
+  const auto pipelines = LoadPipelines({arguments.file});
+  if (!pipelines) return std::nullopt;
+  LockNodes nodes{pipelines->front().lock.redis, pipelines->front().lock.lock};
+  if (arguments.username.empty()) return nodes;
+  nodes.redis.username = arguments.username;
+  if (ReadPassword(arguments, nodes.redis.password)) return nodes;
+  PrintError(arguments.password_file + ": cannot be read, or is empty");
+  return std::nullopt;
+}
+
 }  // namespace
 
 void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments) {
@@ -66,11 +84,7 @@ std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
     PrintError("name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file");
     return std::nullopt;
   }
-  if (!arguments.file.empty()) {
-    const auto pipelines = LoadPipelines({arguments.file});
-    if (!pipelines) return std::nullopt;
-    return LockNodes{pipelines->front().lock.redis, pipelines->front().lock.lock};
-  }
+  if (!arguments.file.empty()) return NodesOfFile(arguments);
   LockNodes nodes;
   nodes.redis.nodes = SplitCommas(arguments.redis);
   nodes.redis.username = arguments.username;

@@ -15,10 +15,12 @@ def late(over, by=""):
 PANELS = [
     stat(
         "Not ready",
-        "Pipelines on pods that are not ready. Not 0: ask that pod's /ready for the reason.",
-        f"count(fencepost_ready{{{P}}} == 0) or vector(0)",
-        "FencepostPipelineStalled",
+        "Pipelines on pods that are not ready. Not 0: ask that pod's /ready for the reason."
+        " NO PODS: start some.",
+        f"count(fencepost_ready{{{P}}} == 0) or 0 * count(fencepost_ready{{{P}}}) or vector(-1)",
+        "FencepostNoWorkerReady",
         steps=((1, RED),),
+        states={-1: ("NO PODS", RED)},
     ),
     stat(
         "Quorum",
@@ -57,7 +59,7 @@ PANELS = [
         "Age of the oldest record that was taken and is not finished. Growing: fencepost explain"
         " tells what it waits for.",
         f"max(time() - (fencepost_oldest_unprocessed_record_timestamp_seconds{{{P}}} > 0)) or"
-        " vector(0)",
+        f" 0 * max(fencepost_ready{{{P}}})",
         "FencepostPipelineStalled",
         "s",
         steps=((60, ORANGE), (300, RED)),

@@ -11,12 +11,9 @@ PANELS = [
     ),
     Panel(
         "Memory",
-        "Resident and virtual memory. Near the limit: lower max_in_flight_bytes or raise it; steady"
+        "Resident memory. Near the pod's limit: lower max_in_flight_bytes or raise it; steady"
         " growth: a leak, report it.",
-        [
-            (f"process_resident_memory_bytes{{{POD}}}", "{{instance}} resident"),
-            (f"process_virtual_memory_bytes{{{POD}}}", "{{instance}} virtual"),
-        ],
+        [(f"process_resident_memory_bytes{{{POD}}}", "{{instance}}")],
         "FencepostPipelineStalled",
         "bytes",
     ),
@@ -46,7 +43,7 @@ PANELS = [
         "1 while the pod has joined its group, sees a quorum and is not draining. 0: the reason is"
         " at /ready.",
         [(f"min by (instance, pipeline) (fencepost_ready{{{P}}})", "{{pipeline}} {{instance}}")],
-        "FencepostPipelineStalled",
+        "FencepostNoWorkerReady",
         high=1,
     ),
     Panel(

@@ -22,15 +22,15 @@ for i = 2, #KEYS do
   local granted, acceptable = 'G', ttl <= max_ttl and wall <= highest and wall >= lowest
   if acceptable then
     -- Mostly the name is absent: one command both looks and takes it.
-    value = call('SET', key, head .. ask, 'NX', 'GET', 'PXAT', expiry)
+    value = pcall('SET', key, head .. ask, 'NX', 'GET', 'PXAT', expiry)
     if not value then
       answer = 'G'
     end
   else
-    value = call('GET', key)
+    value = pcall('GET', key)
   end
   if value then
-    local state, floor = byte(value), nil
+    local state, floor = state_of(value), nil
     if state == 68 then -- D
       answer = 'D' .. sub(value, 2, 25) .. format('%013d', math.max(0, call('PTTL', key)))
     elseif state == 72 then -- H

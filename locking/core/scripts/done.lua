@@ -6,24 +6,32 @@ local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14
 -- A token from a clock far ahead must not become a floor that nobody else can pass.
 local highest = now + skew - 1704067200000
 
+-- Marks that are carried with a short rest must end in time, whatever stood there: kept for as long
+-- as the floor, they would be found and carried on, again and again.
+local least_kept = tonumber(sub(sentinel, 104, 111)) + 2 * skew
+
 local known_ttl, expiry
 for i = 2, #KEYS do
   local key, ask, ttl = KEYS[i], ARGV[i], common_ttl
-  local value = call('GET', key)
-  local state = value and byte(value)
-  local answer = 'N'
+  local value = pcall('GET', key)
+  local answer, state = 'N', nil
+  if value and #value >= 44 and sub(value, 29, 44) == sub(ask, 26, 41)
+    and byte(value) == 72 then -- H
+    if now < tonumber(sub(value, 2, 12), 16) then
+      answer = 'M'
+    end
+  elseif value then
+    state = state_of(value)
+    if not state then
+      answer = '?'
+    end
+  end
   if state == 68 then -- D
     answer = 'Y' .. sub(value, 2, 17)
     if sub(value, 18, 25) ~= sub(ask, 18, 25) then
       answer = 'Z' .. sub(value, 2, 25)
     end
-  elseif state and state ~= 70 and state ~= 72 then -- F, H
-    answer = '?'
-  else
-    if state == 72 and sub(value, 29, 44) == sub(ask, 26, 41)
-      and now < tonumber(sub(value, 2, 12), 16) then
-      answer = 'M'
-    end
+  elseif answer ~= '?' then
     ttl = ttl or tonumber(sub(ask, 42, 54))
     if ttl ~= known_ttl then
       known_ttl, expiry = ttl, format('%d', now + ttl)
@@ -33,7 +41,11 @@ for i = 2, #KEYS do
     if wall > highest or (wall == highest and sub(ask, 13, 17) ~= '00000') then
       mark = format('D%011x00000', math.max(0, highest)) .. sub(ask, 18, 25)
     end
-    call('SET', key, mark, 'PXAT', expiry)
+    if value and ttl >= least_kept and call('PTTL', key) > ttl then -- the clock went back
+      call('SET', key, mark, 'KEEPTTL')
+    else
+      call('SET', key, mark, 'PXAT', expiry)
+    end
   end
   answers[i + 2] = answer
 end

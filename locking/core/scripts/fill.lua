@@ -3,20 +3,20 @@
 -- rival that failed must not keep the holder out. Lengthens nothing. ARG: token (16 hex digits)
 -- nonce (16 bytes) [ttl].
 local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14, 26))
-local known_ttl, head, expiry
+local known_ttl, life, head, expiry
 for i = 2, #KEYS do
   local key, ask, ttl = KEYS[i], ARGV[i], common_ttl
   if not ttl then
     ask, ttl = sub(ask, 1, 32), tonumber(sub(ask, 33, 45))
   end
   if ttl ~= known_ttl then
-    known_ttl, head = ttl, format('H%011x', now + ttl)
-    expiry = format('%d', now + ttl + 2 * skew)
+    known_ttl, life, head = ttl, ttl + 2 * skew, format('H%011x', now + ttl)
+    expiry = format('%d', now + life)
   end
-  local value = call('GET', key)
+  local value = pcall('GET', key)
   local answer, floor
   if value then
-    local state = byte(value)
+    local state = state_of(value)
     if state == 68 then -- D
       answer = 'D' .. sub(value, 2, 25) .. format('%013d', math.max(0, call('PTTL', key)))
     elseif state == 72 then -- H
@@ -40,7 +40,11 @@ for i = 2, #KEYS do
     if floor and above(floor, ask) then
       held = held .. floor
     end
-    call('SET', key, held, 'PXAT', expiry)
+    if value and call('PTTL', key) > life then
+      call('SET', key, held, 'KEEPTTL')
+    else
+      call('SET', key, held, 'PXAT', expiry)
+    end
     answer = 'I'
   end
   answers[i + 2] = answer

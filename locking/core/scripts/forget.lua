@@ -3,8 +3,8 @@
 -- for a ttl. ARG: [ttl].
 local skew, common_ttl = tonumber(sub(ARGV[1], 1, 13)), tonumber(sub(ARGV[1], 14, 26))
 for i = 2, #KEYS do
-  local key, value = KEYS[i], call('GET', KEYS[i])
-  local state = value and byte(value)
+  local key, value = KEYS[i], pcall('GET', KEYS[i])
+  local state = value and state_of(value)
   local answer = 'X'
   if state == 68 then -- D
     local ends = now + (common_ttl or tonumber(ARGV[i]))
@@ -15,7 +15,7 @@ for i = 2, #KEYS do
     if rest > 0 then
       answer = 'C' .. sub(value, 13, 28) .. format('%013d', rest)
     end
-  elseif state and state ~= 70 then -- F
+  elseif value and state ~= 70 then -- F
     answer = '?'
   end
   answers[i + 2] = answer

@@ -8,26 +8,30 @@ for i = 2, #KEYS do
   local key, ask = KEYS[i], ARGV[i]
   -- Mostly the lock is the caller's own: one command both looks and frees it. What is not goes
   -- back as it was, its expiry untouched, before anybody can see that it was away.
-  local value = call('SET', key, sub(ask, 1, 17), 'XX', 'GET', 'KEEPTTL')
+  local value = pcall('SET', key, sub(ask, 1, 17), 'XX', 'GET', 'KEEPTTL')
   local answer, freed = 'X', false
   if value then
     if #value == 44 and sub(value, 13) == sub(ask, 2) then
       answer = tonumber(sub(value, 2, 12), 16) > now and 'F' or 'X'
       freed = true
-    elseif byte(value) == 72 and sub(value, 29, 44) == sub(ask, 18, 33) then
-      local floor = #value > 44 and sub(value, 45, 60) or sub(value, 13, 28)
-      call('SET', key, 'F' .. floor, 'KEEPTTL')
-      answer = tonumber(sub(value, 2, 12), 16) > now and 'F' or 'X'
-      freed = true
     else
-      call('SET', key, value, 'KEEPTTL')
-      local state = byte(value)
-      if state == 72 then -- H
-        answer = 'O' .. sub(value, 13, 28)
-      elseif state == 68 then -- D
-        answer = 'O' .. sub(value, 2, 17)
-      elseif state ~= 70 then -- F
-        answer = '?'
+      local state = state_of(value)
+      if state == 72 and sub(value, 29, 44) == sub(ask, 18, 33) then -- H
+        local floor = #value > 44 and sub(value, 45, 60) or sub(value, 13, 28)
+        call('SET', key, 'F' .. floor, 'KEEPTTL')
+        answer = tonumber(sub(value, 2, 12), 16) > now and 'F' or 'X'
+        freed = true
+      else
+        if type(value) == 'string' then
+          call('SET', key, value, 'KEEPTTL')
+        end
+        if state == 72 then -- H
+          answer = 'O' .. sub(value, 13, 28)
+        elseif state == 68 then -- D
+          answer = 'O' .. sub(value, 2, 17)
+        elseif state ~= 70 then -- F
+          answer = '?'
+        end
       end
     end
   end

@@ -15,7 +15,11 @@ end
 local answers = {format('%013d', now)}
 for i = 2, #KEYS do
   local write = ARGV[2 * i - 1]
-  if (call('GET', KEYS[i]) or '') == ARGV[2 * i - 2] then
+  local value = redis.pcall('GET', KEYS[i])
+  if type(value) == 'table' and sub(value.err, 1, 10) ~= 'WRONGTYPE ' then
+    return value
+  end
+  if (value or '') == ARGV[2 * i - 2] then
     call('SET', KEYS[i], sub(write, 14), 'PXAT', format('%d', now + sub(write, 1, 13)))
     answers[i] = 'W'
   else

@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- Looks at locks and changes nothing. ARG: [ttl], unused.
 for i = 2, #KEYS do
-  local value = call('GET', KEYS[i])
-  local state = value and byte(value)
+  local value = pcall('GET', KEYS[i])
+  local state = value and state_of(value)
   local answer = 'X'
   if state == 68 then -- D
     answer = 'D' .. sub(value, 2, 25) .. format('%013d', math.max(0, call('PTTL', KEYS[i])))
@@ -11,7 +11,7 @@ for i = 2, #KEYS do
     answer = 'C' .. sub(value, 13, 28) .. format('%013d', math.max(0, rest))
   elseif state == 70 then -- F
     answer = 'S' .. sub(value, 2, 17)
-  elseif state then
+  elseif value then
     answer = '?'
   end
   answers[i + 2] = answer

@@ -12,6 +12,9 @@ local time = call('TIME')
 local answers = {format('%013d', time[1] * 1000 + math.floor(time[2] / 1000)) .. sentinel}
 for i = 2, #KEYS do
   local value = redis.pcall('GET', KEYS[i])
+  if type(value) == 'table' and sub(value.err, 1, 10) ~= 'WRONGTYPE ' then
+    return value
+  end
   if type(value) ~= 'string' then
     -- Absent, or not a string and so not a lock.
     answers[i] = value and '001?0000000000000' or '0000000000000000'

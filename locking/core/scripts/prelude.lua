@@ -4,7 +4,8 @@
 -- locking/redis/wire.h. A call costs little more than its commands, so loops are written out: a
 -- function is made anew in every call.
 local KEYS, ARGV = KEYS, ARGV
-local call, sub, byte, format = redis.call, string.sub, string.byte, string.format
+local call, pcall = redis.call, redis.pcall
+local sub, byte, find, format = string.sub, string.byte, string.find, string.format
 
 -- Whether a token (16 hex digits) is above another. Not by `<` on the texts, which goes by the
 -- server's locale (strcoll), and not as one number, which holds only 53 bits.
@@ -14,6 +15,23 @@ local function above(token, other)
     return high > other_high
   end
   return tonumber(sub(token, 9, 16), 16) > tonumber(sub(other, 9, 16), 16)
+end
+
+-- What pcall found at a name: the first byte of a lock, 68 D, 70 F or 72 H, or nil where it is
+-- something else, of any type (locking/core/unit_value.h). Other errors end the script.
+local function state_of(found)
+  if type(found) ~= 'string' then
+    if sub(found.err, 1, 10) ~= 'WRONGTYPE ' then
+      error(found)
+    end
+    return nil
+  end
+  local state, size = byte(found), #found
+  local other = find(found, '[^0-9a-f]', 2)
+  if state == 72 and (size == 44 or size == 60 and not find(found, '[^0-9a-f]', 45)) then
+    return (not other or other > 28) and state or nil -- a nonce may look like anything
+  end
+  return not other and (state == 68 and size == 25 or state == 70 and size == 17) and state or nil
 end
 
 local sentinel = call('GET', KEYS[1])

@@ -87,7 +87,9 @@ TEST_F(Install, OfTheLockAloneServesUsersOfCMakeAndOfPkgConfig) {
   for (const char* foreign : {"rdkafka", "yaml", "prometheus", "pq", "curl", "sqlite"}) {
     EXPECT_THAT(flags, Not(HasSubstr(foreign)));
   }
-  Must({"sh", "-c", "g++ -o " + by_pc + " " + user + " " + flags.substr(0, flags.find('\n'))});
+  Must({"sh", "-c",
+        "g++ -Wall -Wextra -Werror -o " + by_pc + " " + user + " " +
+            flags.substr(0, flags.find('\n'))});
   EXPECT_EQ(Must({by_pc, store.list()}), "held\n");
 }
 

@@ -49,6 +49,36 @@ TEST_P(QuorumLockTest, SaysContendedWhileAnotherHoldsTheNameAndGetsItAfterwards)
   EXPECT_GT(later->token(), held->token());
 }
 
+class ForeignNotes : public NodesUp {
+ public:
+  std::atomic<int> failures{0};
+  std::atomic<int> about_the_name{0};
+  std::atomic<int> rounds{0};
+  void OnRound(RoundResult, Nanos) override { ++rounds; }
+  void OnQuorumFailure(QuorumFailure) override { ++failures; }
+  void OnNote(Severity, std::string_view event, std::string_view text) override {
+    const bool named = text.find("fencepost:{test}:name ") != std::string_view::npos;
+    about_the_name += event == "foreign_value" && named ? 1 : 0;
+  }
+};
+
+TEST_P(QuorumLockTest, SaysWhichKeyHoldsSomethingThatIsNoLockAndGetsTheNameAfterItsEnd) {
+  ForeignNotes told;
+  const auto lock = LockFixture::Connect(Options(), told);
+  const std::string key = "fencepost:{test}:name";
+  for (std::size_t node = 0; node < quorum(); ++node) nodes_[node].Command({"RPUSH", key, "x"});
+  const auto got = lock->Acquire("name", {.tries = 3, .delay = {.first = 1ms, .most = 1ms}});
+  ASSERT_EQ(Code(got), "foreign");
+  EXPECT_THAT(got.error().Line(), HasSubstr("the key " + key + " holds something that is no lock"));
+  EXPECT_THAT(got.error().Line(), HasSubstr("DEL it if nobody needs it"));
+  EXPECT_EQ(told.rounds, 3);
+  EXPECT_EQ(told.about_the_name, 1) << "not one a round";
+  EXPECT_EQ(told.failures, 0) << "no outage";
+  EXPECT_EQ(Code(lock->Acquire("other", {.wait = 10s})), "");
+  for (std::size_t node = 0; node < quorum(); ++node) nodes_[node].Command({"DEL", key});
+  EXPECT_EQ(Code(lock->Acquire("name", {.wait = 10s})), "");
+}
+
 class CallCounts : public NodesUp {
  public:
   std::atomic<std::size_t> acquire_calls{0};

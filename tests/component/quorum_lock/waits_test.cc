@@ -1,6 +1,7 @@
 // How long and how often is tried, and how a waiter is woken.
 #include <atomic>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -71,6 +72,24 @@ TEST_P(WaitsTest, EndsAtItsLimitAndGetsWhatBecomesFreeBefore) {
   const auto got = lock->Acquire("name", {.wait = 20s, .delay = interval});
   ASSERT_TRUE(got) << got.error().Line();
   EXPECT_GT(got->token(), held.token());
+}
+
+TEST_P(WaitsTest, TellsAGrantThatCameTooLateFromAnOutage) {
+  auto options = Options();
+  options.lock.node_timeout = 20s;
+  const auto lock = Connect(options);
+  PauseAll();
+  std::promise<QuorumLock::Result> result;
+  // 2 s, less 1% and 2 ms: it must be there within 78 ms.
+  lock->AcquireAsync("late", {.ttl = 2s, .min_validity = 1900ms},
+                     [&](QuorumLock::Result got) { result.set_value(std::move(got)); });
+  const auto asked = std::chrono::steady_clock::now();
+  EXPECT_TRUE(WaitUntil(20s, [&] { return std::chrono::steady_clock::now() > asked + 150ms; }));
+  ResumeAll();
+  const auto got = result.get_future().get();
+  ASSERT_EQ(Code(got), "too_late");
+  EXPECT_THAT(got.error().Line(), HasSubstr("less than min_validity left"));
+  EXPECT_TRUE(WaitUntil(20s, [&] { return AllNodesSay('F', "late"); })) << "given back";
 }
 
 TEST_P(WaitsTest, RefusesInOneLineWhatItCannotKeep) {

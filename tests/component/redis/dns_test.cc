@@ -12,6 +12,7 @@
 
 #include <asio/post.hpp>
 
+#include "locking/redis/subscriber.h"
 #include "tests/component/redis/scripted_client.h"
 
 namespace fencepost::locking {
@@ -93,6 +94,23 @@ TEST_F(NameTest, HasItsOtherAddressesTriedNextWhenSomeAnswerNothing) {
   ASSERT_TRUE(harness.RunUntilConnected());
 }
 
+// Its users are at different addresses: what answers one of them must not make another forget which
+// address swallowed everything.
+TEST_F(NameTest, RemembersForEachOfItsUsersWhichAddressToLeaveForLater) {
+  NameLookup names(harness.io);
+  const TcpEndpoints found{At("127.0.0.1", 1), At("127.0.0.2", 1), At("127.0.0.3", 1)};
+  const TcpEndpoints later{At("127.0.0.2", 1), At("127.0.0.3", 1), At("127.0.0.1", 1)};
+  const int connection = 0;
+  const int subscriber = 0;
+  names.Trying(&connection, found[0]);
+  names.Trying(&subscriber, found[1]);
+  names.Worked(&subscriber);
+  EXPECT_EQ(names.InTurn(&connection, found), later);
+  EXPECT_EQ(names.InTurn(&subscriber, found), found);
+  names.Worked(&connection);
+  EXPECT_EQ(names.InTurn(&connection, found), found);
+}
+
 TEST_F(NameTest, ThatCannotBeResolvedIsSaid) {
   std::atomic<bool> known = false;
   KnowAs([&](const std::string&, const std::string& port) -> LookedUp {
@@ -147,6 +165,43 @@ TEST_F(NameTest, WhoseLookupHangsHoldsUpNeitherTheThreadNorTheEnd) {
   hang->over = true;
   hang->changed.notify_all();
   EXPECT_TRUE(hang->changed.wait_for(lock, 10s, [&] { return hang->running == 0; }));
+}
+
+class NobodyWaits final : public SubscriberClient {
+ public:
+  void OnFreed(std::string_view) override {}
+  void OnNote(Severity, std::string_view, std::string_view) override {}
+};
+
+TEST_F(NameTest, IsLookedUpOnceForAllThatConnectToTheNode) {
+  struct Hang {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+    int asked = 0;
+  };
+  const auto hang = std::make_shared<Hang>();
+  harness.options.names = std::make_shared<NameLookup>(
+      harness.io, [hang](const std::string&, const std::string& port) -> LookedUp {
+        std::unique_lock lock(hang->mutex);
+        ++hang->asked;
+        hang->changed.wait(lock, [&] { return hang->over; });
+        return TcpEndpoints{At("127.0.0.1", std::stoi(port))};
+      });
+  harness.Start();
+  NobodyWaits nobody;
+  Subscriber subscriber(harness.io, harness.options, nobody);
+  subscriber.Watch("a");
+  // Both have timed out and tried again.
+  ASSERT_TRUE(harness.RunUntil([&] { return client.errors.size() >= 2; }, "two timeouts"));
+  {
+    const std::lock_guard lock(hang->mutex);
+    EXPECT_EQ(hang->asked, 1);
+    hang->over = true;
+    hang->changed.notify_all();
+  }
+  ASSERT_TRUE(harness.RunUntilConnected());
+  EXPECT_TRUE(harness.RunUntil([&] { return subscriber.Listening(); }, "the subscription"));
 }
 
 // What /etc/hosts says to this thread, and to those it starts, alone.

@@ -103,7 +103,7 @@ TEST_F(PlainAcquireTest, AnswersAsTheScriptWhereTheNameIsNotAbsent) {
   Warm();
   EXPECT_EQ(Ask(OpKind::kAcquire, 5).code, ReplyCode::kGrantedTakeover);
   Warm();
-  EXPECT_EQ(Ask(OpKind::kAcquire, 6).code, ReplyCode::kError);
+  EXPECT_EQ(Ask(OpKind::kAcquire, 6).code, ReplyCode::kForeign);
 }
 
 TEST_F(PlainAcquireTest, GrantsASecondTimeWhatItGranted) {

@@ -3,46 +3,10 @@
 // 0.
 #include <filesystem>
 
-#include "tests/component/scripts/script_client.h"
+#include "tests/component/scripts/node_fixture.h"
 
 namespace fencepost::testing {
 namespace {
-
-constexpr Millis kSkew{5'000};
-constexpr Millis kTtl{20'000};
-constexpr Millis kMaxTtl{30'000};
-
-class Node : public ::testing::Test {
- protected:
-  Node() { Bless(); }
-
-  void Bless(WallTime quarantine_until = WallTime(Millis(0))) {
-    client_.Command(
-        {"SET", std::string(locking::kSentinelKey), CompleteSentinel(kMaxTtl, quarantine_until)});
-  }
-  Op Make(OpKind kind, Token token, std::uint64_t nonce, Millis ttl = kTtl) {
-    return {.kind = kind,
-            .lock = {1, 1},
-            .round = 7,
-            .name = name_,
-            .token = token,
-            .nonce = {{0xabcdef, nonce}},
-            .ttl = ttl,
-            .crc = 0xfeedbeef};
-  }
-  Reply Ask(const Op& op) { return client_.Ask(op, options_); }
-  ReplyCode Code(const Op& op) { return Ask(op).code; }
-  // A token of the node's wall time, moved.
-  Token At(Millis offset = Millis(0)) { return Token::AtWall(client_.NodeTime() + offset); }
-  std::string Value() { return client_.Command({"GET", name_}); }
-  static std::string Hex(Token token) { return fmt::format("{:016x}", token.value()); }
-  std::int64_t Pttl() { return std::stoll(client_.Command({"PTTL", name_})); }
-
-  RedisServer server_;
-  ScriptClient client_{server_};
-  LockOptions options_{.max_skew = kSkew};
-  std::string name_ = "fencepost:{orders}:o-17";
-};
 
 TEST_F(Node, GrantsAFreshNameAndStoresItWithTheSkewOnTopOfItsDeadline) {
   const Token token = At();
@@ -189,7 +153,7 @@ TEST_F(Node, PutsBackWhatIsNotTheCallersWithItsExpiry) {
   stays("F" + Hex(Token(5)), ReplyCode::kExpired);
   stays("D" + Hex(Token(5)) + "feedbeef", ReplyCode::kStolen);
   stays("H" + std::string(11, '9') + Hex(Token(5)) + std::string(16, 'n'), ReplyCode::kStolen);
-  stays("somebody's text", ReplyCode::kError);
+  stays("somebody's text", ReplyCode::kForeign);
 }
 
 TEST_F(Node, GivesEachNameOfACallItsOwnTtlWhereTheyDiffer) {
@@ -302,6 +266,55 @@ TEST_F(Node, CutsTheTokenOfAMarkThatIsFartherAheadThanTheSkew) {
   EXPECT_LE(stored, Hex(after));
 }
 
+TEST_F(Node, NeverForgetsAFloorSoonerThanItWouldHave) {
+  const auto expires = [&] { return std::stoll(client_.Command({"PEXPIRETIME", name_})); };
+  const auto stays = [&](OpKind end, OpKind next, std::uint64_t nonce, ReplyCode code) {
+    SCOPED_TRACE(fmt::format("{} after {}", static_cast<int>(next), static_cast<int>(end)));
+    client_.Command({"DEL", name_});
+    ASSERT_EQ(Code(Make(OpKind::kAcquire, At(), 1)), ReplyCode::kGranted);
+    if (end == OpKind::kRelease) {
+      ASSERT_EQ(Code(Make(end, Token(), 1)), ReplyCode::kFreed);
+    }
+    const auto before = expires();
+    EXPECT_EQ(Code(Make(next, At(), nonce, Millis(1'000))), code);
+    EXPECT_EQ(expires(), before);
+  };
+  using enum OpKind;
+  stays(kAcquire, kExtend, 1, ReplyCode::kExtended);
+  stays(kRelease, kFill, 2, ReplyCode::kFilled);
+}
+
+TEST(NodeWhoseClockSteps, NeverForgetsAFloorSoonerThanItWouldHave) {
+  RedisServer server({.own_clock = true});
+  ScriptClient client(server);
+  client.Command({"SET", std::string(locking::kSentinelKey), CompleteSentinel(kMaxTtl)});
+  const std::string name = "fencepost:{orders}:o-17";
+  Op op{.kind = OpKind::kAcquire,
+        .lock = {1, 1},
+        .name = name,
+        .token = Token::AtWall(client.NodeTime()),
+        .nonce = {{1, 1}},
+        .ttl = kTtl};
+  const LockOptions lock{.max_skew = kSkew};
+  ASSERT_EQ(client.Ask(op, lock).code, ReplyCode::kGranted);
+  const std::string before = client.Command({"PEXPIRETIME", name});
+  server.ShiftClock(Millis(-60'000));
+  op.kind = OpKind::kExtend;
+  ASSERT_EQ(client.Ask(op, lock).code, ReplyCode::kExtended);
+  EXPECT_EQ(client.Command({"PEXPIRETIME", name}), before);
+  op.kind = OpKind::kDone;
+  op.ttl = kMaxTtl + 2 * kSkew;
+  ASSERT_EQ(client.Ask(op, lock).code, ReplyCode::kMarked);
+  EXPECT_EQ(client.Command({"PEXPIRETIME", name}), before);
+}
+
+TEST_F(Node, CarriesAMarkForNoLongerThanItsRestWhateverStoodThere) {
+  ASSERT_EQ(Code(Make(OpKind::kAcquire, At(), 1)), ReplyCode::kGranted);
+  ASSERT_EQ(Code(Make(OpKind::kAbort, Token(), 1)), ReplyCode::kFreed);
+  EXPECT_EQ(Code(Make(OpKind::kDone, At(), 2, Millis(5'000))), ReplyCode::kMarkedLate);
+  EXPECT_LE(Pttl(), 5'000);
+}
+
 TEST_F(Node, ForgetsOnlyMarksAndNamesAHolder) {
   const Token token = At();
   ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1)), ReplyCode::kGranted);
@@ -310,14 +323,6 @@ TEST_F(Node, ForgetsOnlyMarksAndNamesAHolder) {
   EXPECT_EQ(reply.code, ReplyCode::kContended);
   EXPECT_EQ(reply.token, token);
   EXPECT_EQ(Value(), held);
-}
-
-TEST_F(Node, LeavesAKeyAloneThatHoldsSomethingElse) {
-  client_.Command({"SET", name_, "somebody's text"});
-  for (int kind = 0; kind < locking::kOpKinds; ++kind) {
-    EXPECT_EQ(Code(Make(static_cast<OpKind>(kind), At(), 1)), ReplyCode::kError) << kind;
-  }
-  EXPECT_EQ(Value(), "somebody's text");
 }
 
 TEST_F(Node, SaysThatItIsInQuarantineAndAcceptsWritesAllTheSame) {

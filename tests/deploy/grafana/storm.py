@@ -8,17 +8,13 @@ import signal
 import threading
 import time
 
-from support.fleet import LockStore, Pipeline, Prometheus, Service, Worker, samples
+from support.fleet import LockStore, Pipeline, Prometheus, Service, Worker, total
 from support.kafka import Kafka
 from support.processes import wait_until
 
+INTERVAL = 0.5  # seconds between two scrapes
 RETRY = "retry: {attempts: 3, backoff: {initial: 50ms, max: 200ms}}\n"
 DEAD = "dead_letter: {topic: dead.letters}\n"
-
-
-def total(worker, metric) -> float:
-    """What the worker itself shows now, over all pipelines and labels."""
-    return sum(value for name, _, value in samples(worker.get("/metrics")[1]) if name == metric)
 
 
 class Storm:
@@ -35,7 +31,8 @@ class Storm:
         self.mails = Pipeline(test, self.kafka, self.locks, "mails", 3, DEAD, "2s", 1500)
         self.pipelines = [self.orders, self.mails]
         self.workers = [Worker(test, self.pipelines, f"worker-{i}") for i in (1, 2, 3)]
-        self.prometheus = Prometheus(test, [w.address for w in self.workers], interval="500ms")
+        addresses = [worker.address for worker in self.workers]
+        self.prometheus = Prometheus(test, addresses, interval=f"{INTERVAL * 1000:.0f}ms")
         self.start = time.time()
         for worker in self.workers:
             worker.wait_ready()
@@ -61,51 +58,65 @@ class Storm:
             for order in (*self._random.choices(fresh, k=2), self._random.randrange(self._next)):
                 self.orders.send_order(order, self._random.randrange(6))
 
-    def _pause(self, seconds):
-        time.sleep(seconds * self._scale)  # the length of what Prometheus is to see
+    def _seen(self):
+        """How often Prometheus has asked the first worker, whether it answered or not."""
+        first = self.workers[0].address
+        asked = self.prometheus.query(f'count_over_time(up{{instance="{first}"}}[1h])')
+        return asked[0][1] if asked else 0
+
+    def _watch(self, seconds):
+        """Until Prometheus has looked for so long: what happens meanwhile is on the dashboard."""
+        enough = self._seen() + seconds * self._scale / INTERVAL
+        wait_until(lambda: self._seen() >= enough, 60 + 4 * seconds * self._scale, "scrapes")
 
     def _run(self):
         feeder = threading.Thread(target=self._feed)
         feeder.start()
         try:
-            self._pause(4)
+            self._watch(4)
             self._freeze_a_worker()
-            self._pause(2)
+            self._watch(2)
             self._lose_a_node()
             self._lose_the_quorum()
             self._refuse_dead_letters()
             self._forget_the_ledger()
-            self._pause(3)
+            self._watch(3)
         finally:
             self._stop.set()
             feeder.join()
 
     def _freeze_a_worker(self):
-        """For twice the ttl while it holds leases; again, should they have ended just before."""
-        worker = self.workers[2]
-        for _ in range(5):
+        """Until others have taken its leases over; again, should they have ended just before."""
+        worker, others = self.workers[2], self.workers[:2]
+
+        def taken_over():
+            return sum(total(other, "fencepost_lock_takeovers_total") for other in others)
+
+        def expired():
             wait_until(lambda: total(worker, "fencepost_locks_held") > 0, what="leases")
+            before, enough = taken_over(), self._seen() + 8 / INTERVAL
             worker.process.send(signal.SIGSTOP)
-            time.sleep(4)
+            wait_until(lambda: taken_over() > before or self._seen() > enough, 60, "takeovers")
             worker.process.send(signal.SIGCONT)
             worker.wait_ready()
-            if total(worker, "fencepost_lock_expirations_total") > 0:
-                return
+            return total(worker, "fencepost_lock_expirations_total") > 0
+
+        wait_until(expired, 60, "leases that expire")
 
     def _lose_a_node(self):
         self.locks.nodes[4].process.kill()
-        self._pause(3)
+        self._watch(3)
         self.locks.nodes[4].start()  # empty
-        self._pause(2)
+        self._watch(2)
 
     def _lose_the_quorum(self):
         frozen = self.locks.nodes[:3]
         for node in frozen:
             node.process.send(signal.SIGSTOP)
-        self._pause(2)
+        self._watch(2)
         for node in frozen:
             node.process.send(signal.SIGCONT)
-        self._pause(1)
+        self._watch(1)
 
     def _refuse_dead_letters(self):
         self.kafka.set_topic("dead.letters", max_message_bytes=100)
@@ -113,9 +124,9 @@ class Storm:
         self.mails.send([0], amount=77)  # the id of another content
         refused = "fencepost_dead_letter_errors_total"
         wait_until(lambda: sum(total(w, refused) for w in self.workers) > 3, what="refused letters")
-        self._pause(1)
+        self._watch(1)
         self.kafka.set_topic("dead.letters", max_message_bytes=1_000_000)
-        self._pause(1)
+        self._watch(1)
 
     def _forget_the_ledger(self):
         again = range(self._next - 40, self._next - 20)
@@ -125,4 +136,4 @@ class Storm:
             ).fetchone()[0], what="the mails to be done")  # fmt: skip
             db.execute("DELETE FROM fencepost_ledger")
         self.mails.send(again)
-        self._pause(2)
+        self._watch(2)

@@ -1,6 +1,7 @@
 """The charts, rendered by Helm's own engine over several values files, and what comes out checked
 strictly against the schemas of several Kubernetes versions."""
 
+import json
 import pathlib
 import re
 import tempfile
@@ -10,6 +11,7 @@ import yaml
 from support.charts import CHARTS, ChartError, Helm, Rendered, selected, values_files
 from support.pipelines import check_lint, seconds, shutdown_timeout
 from support.processes import SOURCE, run
+from support.rules import runbooks_at
 
 HERE = pathlib.Path(__file__).parent
 WORKERS = values_files(HERE / "workers")
@@ -259,7 +261,8 @@ class Workers(unittest.TestCase):
             self.assertFalse(rendered.all("HorizontalPodAutoscaler"))
 
     def test_keda_looks_at_the_lag_of_every_topic_of_every_pipeline(self):
-        rendered = Rendered("fencepost", {**WORKERS["full"], "autoscaling": {"mode": "keda"}})
+        scaling = {"mode": "keda", "keda": {"authenticationRef": "kafka"}}
+        rendered = Rendered("fencepost", {**WORKERS["full"], "autoscaling": scaling})
         self.assertEqual(set(rendered.one("ScaledObject")["spec"]), {
             "scaleTargetRef", "minReplicaCount", "maxReplicaCount", "pollingInterval",
             "cooldownPeriod", "fallback", "advanced", "triggers"})
@@ -311,6 +314,37 @@ class Workers(unittest.TestCase):
         self.assertLess(len(text.encode()), 1 << 20)
         self.assertEqual(config["metadata"]["labels"]["grafana_dashboard"], "1")
 
+    def test_the_address_of_the_runbooks_takes_the_place_of_the_links_within(self):
+        url = "https://wiki/ops/RUN.md?ref=main"
+        without = Rendered("fencepost", WORKERS["full"])
+        if not runbooks_at():
+            self.assertNotRegex(without.text, r"https?://[^\s\"]*RUNBOOKS")
+        linked = Rendered("fencepost", {**WORKERS["full"], "runbookUrl": url})
+        plain = without.one("PrometheusRule")["spec"]["groups"]
+        for group in plain:
+            for rule in group["rules"]:
+                if "alert" in rule:
+                    within = (runbooks_at() or "deploy/RUNBOOKS.md") + f"#{rule['alert'].lower()}"
+                    self.assertEqual(rule["annotations"].pop("runbook_url"), within)
+        groups = linked.one("PrometheusRule")["spec"]["groups"]
+        alerts = [r for group in groups for r in group["rules"] if "alert" in r]
+        self.assertGreater(len(alerts), 10)
+        for alert in alerts:
+            found = alert["annotations"].pop("runbook_url")
+            self.assertEqual(found, f"{url}#{alert['alert'].lower()}")
+        self.assertEqual(groups, plain, "nothing else changed")
+
+        made = linked.one("ConfigMap", "test-fencepost-dashboard")["data"]["fencepost.json"]
+        dashboard, ours = json.loads(made), json.loads(DASHBOARD.read_text())
+        self.assertEqual([link["url"] for link in dashboard.pop("links")], [url])
+        ours.pop("links")
+        for panel, own in zip(dashboard["panels"], ours["panels"], strict=True):
+            if own.get("targets"):
+                anchor = own["description"].rpartition("#")[2]
+                self.assertEqual([link["url"] for link in panel.pop("links")], [f"{url}#{anchor}"])
+                own.pop("links")
+        self.assertEqual(dashboard, ours, "nothing else changed")
+
     def test_the_chart_points_at_the_rules_and_the_dashboard_and_copies_nothing(self):
         for name, source in LINKS.items():
             link = CHARTS / "fencepost" / "files" / name
@@ -331,6 +365,7 @@ class Workers(unittest.TestCase):
             ({"autoscaling": {"mode": "hpa", "minReplicas": 20}}, "minReplicas is above"),
             ({"spread": {"hosts": "yes"}}, "spread.hosts must be one of the following"),
             ({"env": {"FENCEPOST_WORKER": "a"}}, "env"),
+            ({"runbookUrl": "https://wiki/RUN.md#part"}, "runbookUrl: Does not match pattern"),
             ({"secrets": {"env": [{"name": "A", "value": "b"}]}}, "secret is required"),
             ({"pipelines": {"Orders": text}}, "pipelines"),
             ({"pipelines": {"orders": "a: ["}}, "pipelines.orders is no YAML"),
@@ -340,6 +375,9 @@ class Workers(unittest.TestCase):
              "shutdown_timeout 26s is above shutdownTimeoutSeconds: 25"),
             ({"rollout": {"maxSurge": 0}}, "no pod could ever be replaced"),
             ({"rollout": {"maxUnavailable": 3}}, "would let a rollout take all 3 workers"),
+            ({"podDisruptionBudget": {"maxUnavailable": 3}}, "would let a drain take all 3 workers"),
+            ({"podDisruptionBudget": {"maxUnavailable": 2}, "autoscaling": {"mode": "hpa"}},
+             "would let a drain take all 2 workers"),
             ({"autoscaling": {"mode": "keda"},
               "pipelines": {"orders": text.replace("kafka:9092", "${BROKERS}")}},
              "which KEDA cannot see"),
@@ -457,6 +495,7 @@ class Locks(unittest.TestCase):
             ({"maxmemory": "lots"}, "maxmemory: Does not match pattern"),
             ({"password": "x"}, "password is not allowed"),
             ({"antiAffinity": "no"}, "antiAffinity must be one of the following"),
+            ({"maxSkew": "5"}, "maxSkew: Does not match pattern"),
         ):
             with self.subTest(change=change):
                 with self.assertRaises(ChartError) as refused:

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from support.dockerfile import Root, build_program, stages
-from support.processes import (FENCEPOST, SOURCE, Process, free_port, http_get, long_run, run,
+from support.processes import (FENCEPOST, SOURCE, free_port, http_get, long_run, run,
                                sanitized, wait_until)
 
 PIPELINE = """\
@@ -121,8 +121,8 @@ class Image(unittest.TestCase):
         port = free_port()
         address = f"127.0.0.1:{port}"
         entry = json.loads(self.root.stage.values("ENTRYPOINT")[0])
-        worker = Process(self, self.root.command(
-            "env", f"FENCEPOST_HTTP=0.0.0.0:{port}", *entry, "run", "/etc/fencepost/nowhere.yaml"))
+        worker = self.root.start(self, "env", f"FENCEPOST_HTTP=0.0.0.0:{port}", *entry, "run",
+                                 "/etc/fencepost/nowhere.yaml")
         wait_until(lambda: http_get(f"http://{address}/live")[0] == 200, what="/live")
         status, why = http_get(f"http://{address}/ready")
         self.assertEqual(status, 503, why)

@@ -20,6 +20,37 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of a reference, by th
 TAB, ENTER = "\ue004", "\ue007"
 
 
+# Contrast by WCAG 2.1, 1.4.3, of every element that has text of its own and can be seen.
+CONTRAST = """
+const rgb = c => c.match(/[0-9.]+/g).map(Number);
+const channel = v => (v /= 255) <= 0.03928 ? v / 12.92 : Math.pow((v + 0.055) / 1.055, 2.4);
+const light = c => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
+const behind = e => {
+  for (; e; e = e.parentElement) {
+    const c = rgb(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] > 0) return c;
+  }
+  return [255, 255, 255];
+};
+const seen = {};
+for (const e of document.querySelectorAll('body *')) {
+  if (e.closest('script,style,svg')) continue;
+  if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+  if (!e.getClientRects().length) continue;
+  const a = light(rgb(getComputedStyle(e).color)), b = light(behind(e));
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  seen[`${e.tagName}.${e.className} ${e.innerText.slice(0, 30)}`] = ratio;
+}
+return seen;
+"""
+
+# [width of the document, of the window, tables that are wider than their place].
+WIDTHS = """
+const wide = [...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth);
+return [document.documentElement.scrollWidth, innerWidth, wide.map(e => e.ariaLabel)];
+"""
+
+
 class Chrome:
     """One chromedriver; each `open` is a browser of its own."""
 
@@ -87,6 +118,10 @@ class Window:
 
     def text(self, selector="body") -> str:
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
+
+    def contrasts(self) -> dict[str, float]:
+        """Of every text that can be seen."""
+        return self.run(CONTRAST)
 
     def press(self, *keys):
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]

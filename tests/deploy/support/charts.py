@@ -57,17 +57,34 @@ class Helm:
         cls._ask("package", chart, folder)
 
     @classmethod
-    def template(cls, chart, values: dict | None = None, name="test", namespace="prod") -> str:
+    def notes(cls, chart, values: dict, **where) -> str:
+        """What `helm install` prints at its end; the library leaves that out, so as a document."""
+        text = cls.template(chart, values, **where, notes=True)
+        (document,) = [d for d in load(text) if d["kind"] == "Notes"]
+        return document["text"]
+
+    @classmethod
+    def template(cls, chart, values: dict | None = None, name="test", namespace="prod",
+                 kubernetes=KUBERNETES[0], notes=False) -> str:
         with tempfile.TemporaryDirectory() as folder:
             # The library renders for Kubernetes 1.20 and cannot be told otherwise: without the
-            # line that refuses that. What comes out is checked against the versions above. And it
-            # leaves out hooks: under another name they are no hooks to it.
+            # line that refuses that, and with the version written in where a template asks for it.
+            # What comes out is checked against the versions above. And it leaves out hooks: under
+            # another name they are no hooks to it.
             copy = pathlib.Path(folder) / pathlib.Path(chart).name
             shutil.copytree(chart, copy)
             about = (copy / "Chart.yaml").read_text()
             (copy / "Chart.yaml").write_text(re.sub(r"(?m)^kubeVersion:.*\n", "", about))
             for template in (copy / "templates").iterdir():
-                template.write_text(template.read_text().replace(_HOOK, _NO_HOOK))
+                text = template.read_text().replace(_HOOK, _NO_HOOK)
+                text = text.replace(".Capabilities.KubeVersion.Version", f'"v{kubernetes}"')
+                template.write_text(text)
+            if notes:
+                text = (copy / "templates" / "NOTES.txt").read_text()
+                (copy / "templates" / "notes.yaml").write_text(
+                    f'{{{{ define "notes" }}}}{text}{{{{ end }}}}\n'
+                    'kind: Notes\ntext: {{ include "notes" . | toJson }}\n'
+                )
             file = pathlib.Path(folder) / "values.yaml"
             file.write_text(yaml.safe_dump(values or {}))
             text = cls._ask("template", copy, name, namespace, file)
@@ -112,13 +129,13 @@ class Rendered:
         """The pod templates of all workloads."""
         return [d["spec"]["template"] for d in self.documents if "template" in d.get("spec", {})]
 
-    def problems(self) -> list[str]:
-        """What Kubernetes would refuse, unknown fields included, in each of its versions."""
+    def problems(self, versions=KUBERNETES) -> list[str]:
+        """What Kubernetes would refuse, unknown fields included, in each of these versions."""
         found = []
         for document in self.documents:
             if document["kind"] in CUSTOM:
                 continue
-            for version in KUBERNETES:
+            for version in versions:
                 name = f"{document['kind']} {document['metadata']['name']} on {version}"
                 try:
                     kubernetes_validate.validate(document, version, strict=True)

@@ -1,14 +1,13 @@
-"""Reads a Dockerfile, and makes its last stage real without a container engine: a debootstrap root
-in which the stage's own RUN lines ran."""
+"""Reads a Dockerfile, and makes its last stage real without a container engine: the root that
+tests/support/fetch-root made by debootstrap and the stage's own RUN lines."""
 
 import dataclasses
-import hashlib
-import os
 import re
 import tempfile
 import unittest
 
-from support.processes import CACHE, SOURCE, as_root, run
+from support.processes import (APART, SOURCE, Contained, as_root, inside, require_namespaces, run,
+                               wait_until)
 
 DOCKERFILE = SOURCE / "deploy" / "Dockerfile"
 
@@ -48,9 +47,14 @@ def stages(path=DOCKERFILE) -> list[Stage]:
     return found
 
 
+def _kept(*argv: str) -> str:
+    """A tar file of the cache, which ./dev test has made before the tests."""
+    return run(SOURCE / "tests/support/fetch-root", *argv, limit=1800).stdout.strip()
+
+
 def _make_root(folder: str):
-    """Debian 12 as small as its slim image, with the names of this machine's network."""
-    run(*as_root("debootstrap", "--variant=minbase", "bookworm", folder), limit=1200)
+    """The bare Debian, with the names of this machine's network."""
+    run(*as_root("tar", "-C", folder, "-xf", _kept("base")), limit=200)
     for name in ("resolv.conf", "hosts"):
         run(*as_root("cp", "-L", f"/etc/{name}", f"{folder}/etc/{name}"))
 
@@ -59,28 +63,8 @@ def _carry_out(folder: str, line: str, work="/", limit=1200, **environment: str)
     """A RUN line."""
     clean = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive"]
     clean += [f"{name}={value}" for name, value in environment.items()]
-    run(*as_root("chroot", folder, *clean, "sh", "-ec", f"cd {work}; {line}"), limit=limit)
-
-
-def _built_root(stage: Stage) -> str:
-    """A tar file in the cache: Debian as in the stage's image, and its RUN lines carried out."""
-    lines = stage.values("RUN")
-    state = hashlib.sha256("\n".join([stage.image, *lines]).encode()).hexdigest()[:12]
-    tar = CACHE / f"image-{state}.tar"
-    if tar.exists():
-        return str(tar)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    root = tempfile.mkdtemp(prefix="fencepost-image-")
-    try:
-        _make_root(root)
-        for line in lines:
-            _carry_out(root, line)
-        part = f"{tar}.{os.getpid()}"
-        run(*as_root("tar", "--one-file-system", "-C", root, "-cf", part, "."), limit=200)
-        run(*as_root("mv", part, str(tar)))
-    finally:
-        run(*as_root("rm", "-rf", "--one-file-system", root))
-    return str(tar)
+    script = f"cd {work}; {line}"
+    run(*as_root(*APART, "chroot", folder, *clean, "sh", "-ec", script), limit=limit)
 
 
 def build_program(target: str):
@@ -113,7 +97,7 @@ def build_program(target: str):
         run(*as_root("rm", "-rf", "--one-file-system", root))
 
 
-# In a mount namespace of its own: the root read-only, a /proc, then the user, without any right.
+# In namespaces of its own: the root read-only, a /proc, then the user, without any right.
 _ENTER = """
 mount --make-rprivate / && mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" &&
 mount -t proc proc "$1/proc" && { [ -z "$2" ] || mount -t tmpfs tmpfs "$1/tmp"; } &&
@@ -127,15 +111,23 @@ class Root:
     """The image's file system, in a temporary folder until the test class ends."""
 
     def __init__(self, test_class: type[unittest.TestCase]):
+        require_namespaces()
         self.stage = stages()[-1]
         self.path = tempfile.mkdtemp(prefix="fencepost-root-")
-        test_class.addClassCleanup(
-            lambda: run(*as_root("rm", "-rf", "--one-file-system", self.path))
-        )
-        run(*as_root("tar", "-C", self.path, "-xf", _built_root(self.stage)), limit=200)
+        test_class.addClassCleanup(self._remove)
+        run(*as_root("tar", "-C", self.path, "-xf", _kept()), limit=200)
         run(*as_root("chmod", "755", self.path))
         for folder in ("/etc/fencepost", "/src"):
             run(*as_root("mkdir", "-p", self.path + folder))
+
+    def _remove(self):
+        """Of a class that ended its processes: none is left that runs in here."""
+        try:
+            wait_until(lambda: not inside(self.path), 10, "the processes in the root to end")
+        except AssertionError as left:
+            raise AssertionError(f"left behind: {inside(self.path)}") from left
+        finally:
+            run(*as_root("rm", "-rf", "--one-file-system", self.path))
 
     def add(self, source, target: str):
         """Copies a file or folder to where the image, or a mount, would have it."""
@@ -147,6 +139,9 @@ class Root:
         there is a temporary folder, as docker run --tmpfs /tmp gives."""
         user = self.stage.values("USER")[-1]
         environment = self.stage.values("ENV")
-        return as_root("unshare", "--mount", "bash", "-c", _ENTER, "enter", self.path, tmpfs, user,
+        return as_root(*APART, "bash", "-c", _ENTER, "enter", self.path, tmpfs, user,
                        "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                        *environment, *argv)
+
+    def start(self, test, *argv: str) -> Contained:
+        return Contained(test, self.command(*argv))

@@ -6,12 +6,13 @@ import pathlib
 import re
 import shutil
 import sqlite3
+import struct
 import tempfile
 import threading
 import types
 import urllib.parse
 
-from support.processes import FENCEPOST, Process, free_port, http_get, run, wait_until
+from support.processes import FENCEPOST, SOURCE, Process, free_port, http_get, run, wait_until
 
 
 def shared(cls):
@@ -28,16 +29,28 @@ def folder(test) -> pathlib.Path:
 class Redis:
     """One lock node: noeviction, nothing on disk, so that a restart is a wipe."""
 
-    def __init__(self, test):
+    def __init__(self, test, own_clock=False):
         self._test, self._dir, self.port = test, folder(test), free_port()
         self.address = f"127.0.0.1:{self.port}"
+        self._clock, self._env = self._dir / "clock", {}
+        if own_clock:
+            shim = self._dir / "clock_shim.so"
+            run("cc", "-shared", "-fPIC", "-o", shim, SOURCE / "tests/support/clock_shim.c")
+            self._clock.write_bytes(struct.pack("q", 0))
+            self._env = {"LD_PRELOAD": shim, "FENCEPOST_CLOCK_FILE": self._clock}
         self.start()
+
+    def shift_clock(self, seconds):
+        """How far the wall clock of a node with its own_clock is off from now on."""
+        with open(self._clock, "r+b") as file:
+            file.write(struct.pack("q", round(seconds * 1e9)))
 
     def start(self):
         self.process = Process(
             self._test,
             ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "",
              "--appendonly", "no", "--maxmemory-policy", "noeviction", "--dir", self._dir],
+            env=self._env,
         )  # fmt: skip
         wait_until(
             lambda: run("redis-cli", "-p", self.port, "ping", check=False).stdout == "PONG\n",
@@ -46,10 +59,10 @@ class Redis:
 
 
 class LockStore:
-    """Some nodes, blessed with `locks init`."""
+    """Some nodes, blessed with `locks init`; the last one with a clock of its own, if wanted."""
 
-    def __init__(self, test, nodes, max_ttl):
-        self.nodes = [Redis(test) for _ in range(nodes)]
+    def __init__(self, test, nodes, max_ttl, own_clock=False):
+        self.nodes = [Redis(test, own_clock and i == nodes - 1) for i in range(nodes)]
         self.list = ",".join(node.address for node in self.nodes)
         run(FENCEPOST, "locks", "init", "--redis", self.list, "--max-ttl", max_ttl)
 
@@ -162,14 +175,17 @@ class Pipeline:
 class Worker:
     def __init__(self, test, pipelines, name):
         self.address = f"127.0.0.1:{free_port()}"
-        self.process = Process(
-            test,
-            [FENCEPOST, "run", *(p.file for p in pipelines),
-             "--http", self.address, "--worker", name],
-        )  # fmt: skip
+        self._test, self._name, self._files = test, name, [p.file for p in pipelines]
+        self.start()
 
-    def get(self, path):
-        return http_get(f"http://{self.address}{path}")
+    def start(self):
+        self.process = Process(
+            self._test,
+            [FENCEPOST, "run", *self._files, "--http", self.address, "--worker", self._name],
+        )
+
+    def get(self, path, limit=5.0):
+        return http_get(f"http://{self.address}{path}", limit)
 
     def wait_ready(self):
         wait_until(lambda: self.get("/ready")[0] == 200, 40, "the worker to be ready")
@@ -185,10 +201,15 @@ def samples(page: str):
             yield name, dict(re.findall(r'(\w+)="([^"]*)"', labels or "")), float(value)
 
 
+def total(worker, metric) -> float:
+    """What the worker itself shows now, over all labels; 0 where it does not answer."""
+    return sum(value for name, _, value in samples(worker.get("/metrics")[1]) if name == metric)
+
+
 class Prometheus:
     """Debian's, with its data in a temporary folder."""
 
-    def __init__(self, test, targets, rules=(), interval="250ms"):
+    def __init__(self, test, targets, rules=(), interval="1s"):
         home, port = folder(test), free_port()
         for rule in rules:
             shutil.copy(rule, home)

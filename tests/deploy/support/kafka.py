@@ -145,7 +145,8 @@ class Client:
 
 
 class Kafka(Client):
-    def __init__(self, test):
+    def __init__(self, test, more=""):
+        """With `more` properties, in which {port} and {controller} stand."""
         libs = run(SOURCE / "tests/support/fetch-kafka", VERSION, limit=600).stdout.strip()
         folder = tempfile.TemporaryDirectory()
         test.addCleanup(folder.cleanup)
@@ -153,7 +154,9 @@ class Kafka(Client):
         self.bootstrap = f"127.0.0.1:{port}"
         properties = pathlib.Path(folder.name, "server.properties")
         properties.write_text(
-            PROPERTIES.format(port=port, controller=controller, logs=f"{folder.name}/logs")
+            (PROPERTIES + more).format(
+                port=port, controller=controller, logs=f"{folder.name}/logs"
+            )
         )
         java = [
             "java",

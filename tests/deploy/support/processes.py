@@ -1,12 +1,15 @@
 """Processes that cannot outlive the test, free ports, and waiting for a condition."""
 
 import ctypes
+import functools
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -115,6 +118,14 @@ class Process:
             self._process.kill()
         self._process.wait()
 
+    def stop(self, sig=signal.SIGTERM, limit=20.0):
+        """Lets it clean up after itself; whoever does not end by then is killed."""
+        self.send(sig)
+        try:
+            self._process.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
     def wait(self, limit=30.0) -> int:
         """The exit code, 128 + n for signal n."""
         code = self._process.wait(timeout=limit)
@@ -122,6 +133,71 @@ class Process:
 
     def output(self) -> str:
         return os.pread(self._log.fileno(), 1 << 24, 0).decode(errors="replace")
+
+
+APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+
+
+class Contained(Process):
+    """What a command line with APART runs: process 1 of a PID namespace, which takes all others
+    of it along. unshare stays outside, waits for it, and forwards no signal."""
+
+    def _first(self) -> int | None:
+        """The pid that process 1 has out here."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/status"):
+            try:
+                status = dict(re.findall(r"(?m)^(PPid|NSpid):\s+(.*)$", path.read_text()))
+            except OSError:
+                continue  # gone meanwhile
+            pids = status["NSpid"].split()
+            if status["PPid"] == str(self.pid) and pids[1:] == ["1"]:
+                return int(pids[0])
+        return None
+
+    def send(self, sig=signal.SIGTERM):
+        """Once it is there; it may have ended meanwhile."""
+        wait_until(lambda: self._first() or not self.running(), what="process 1 of the namespace")
+        if first := self._first():
+            run(*as_root("kill", f"-{int(sig)}", str(first)), check=False)
+
+    def kill(self):
+        """Ends when the namespace has."""
+        if self.running() and (first := self._first()):
+            run(*as_root("kill", "-KILL", str(first)), check=False)
+            try:
+                self._process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                pass
+        super().kill()
+
+
+@functools.cache
+def _no_namespaces() -> str:
+    done = run(*as_root(*APART, "true"), check=False)
+    if done.returncode == 0:
+        return ""
+    why = f"the image's root needs namespaces (CAP_SYS_ADMIN is missing?): {done.stderr.strip()}"
+    print(f"\nNOT TESTED HERE: {why}", file=sys.stderr, flush=True)
+    return why
+
+
+def require_namespaces():
+    """Ends the test or class where unshare is refused: red in CI (CI=true), skipped by hand."""
+    if why := _no_namespaces():
+        raise AssertionError(why) if os.environ.get("CI") == "true" else unittest.SkipTest(why)
+
+
+def inside(folder) -> list[str]:
+    """The living processes whose root is at or below the folder, as `PID NAME`."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            root, name = os.readlink(path / "root"), (path / "comm").read_text().strip()
+        except OSError:
+            continue  # gone meanwhile, or a kernel thread
+        if pathlib.Path(root).is_relative_to(folder):
+            found.append(f"{path.name} {name}")
+    return found
 
 
 def http_get(url: str, limit=5.0) -> tuple[int, str]:

@@ -209,11 +209,11 @@ std::string Explained(const std::vector<Call>& calls, const std::set<int>& lost)
 }
 
 std::string Apart(const std::vector<Call>& calls, const Stream& stream, const std::string& order,
-                  int frozen) {
+                  const std::set<int>& lost) {
   std::map<std::string, Call> before;  // the one that ends last
   Trouble trouble("calls at the same time as another of their chain");
   for (const Call& call : Sorted(calls)) {
-    if (call.life == frozen) continue;
+    if (lost.contains(call.life)) continue;
     const auto [at, first] =
         before.try_emplace(stream.ChainOf(PositionOf(call.source), order), call);
     if (first) continue;

@@ -65,9 +65,9 @@ std::string EachCalled(const std::vector<Call>& calls, const Stream& stream, boo
 // Each call of an id after its first follows one that was refused, or one of a life in `lost`
 // (it died, or stood still past its leases), or is such a life's late one.
 std::string Explained(const std::vector<Call>& calls, const std::set<int>& lost);
-// No two calls of one chain at a time. A frozen life may have sent a call that is carried out after
-// it lost the lease: that one does not count.
+// No two calls of one chain at a time. A life in `lost` may have sent a call that is carried out
+// after it lost the lease: that one does not count.
 std::string Apart(const std::vector<Call>& calls, const Stream& stream, const std::string& order,
-                  int frozen);
+                  const std::set<int>& lost);
 
 }  // namespace fencepost::testing

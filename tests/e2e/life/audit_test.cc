@@ -67,10 +67,10 @@ TEST_F(Audit, OfCallsSeesTheUnexplainedTheForgedAndThoseAtOneTime) {
   EXPECT_NE(Explained({first, again}, {6}), "");
 
   const Call beside = Asked("o-2", "t/0/1", 15, 25);
-  EXPECT_NE(Apart({first, beside}, stream_, "key", -1), "");
-  EXPECT_EQ(Apart({first, beside}, stream_, "key", 5), "");
-  EXPECT_EQ(Apart({first, Asked("o-3", "t/0/2", 15, 25)}, stream_, "key", -1), "");
-  EXPECT_NE(Apart({first, Asked("o-3", "t/0/2", 15, 25)}, stream_, "partition", -1), "");
+  EXPECT_NE(Apart({first, beside}, stream_, "key", {}), "");
+  EXPECT_EQ(Apart({first, beside}, stream_, "key", {5}), "");
+  EXPECT_EQ(Apart({first, Asked("o-3", "t/0/2", 15, 25)}, stream_, "key", {}), "");
+  EXPECT_NE(Apart({first, Asked("o-3", "t/0/2", 15, 25)}, stream_, "partition", {}), "");
 
   EXPECT_EQ(Genuine(std::vector{first}, stream_, false), "");
   EXPECT_NE(Genuine({Asked("o-2", "t/0/0", 1, 2)}, stream_, false), "");

@@ -94,14 +94,16 @@ const std::vector<Combination>& AllCombinations() {
 std::string PipelineYaml(const Combination& combination, const Surroundings& around) {
   const bool once = !combination.AtLeastOnce();
   // What a dead worker held stands on the nodes for ttl + 2 * max_skew: longer than its session and
-  // a rebalance of all pipelines, so that a takeover is seen.
+  // a rebalance of all pipelines, so that a takeover is seen. The other times are long: on a busy
+  // machine nobody shall lose a lease, or give a call up, but the killed and the frozen one.
   return fmt::format(
              "version: 1\nname: {}\nguarantee: {}\n"
              "kafka:\n  brokers: [{}]\n  topics: [{}]\n"
              "  librdkafka: {{session.timeout.ms: 4000, heartbeat.interval.ms: 500}}\n"
              "record_id: {}\n"
-             "lock:\n  redis: {{nodes: [{}]}}\n  ttl: 3s\n  min_validity: 1s\n  max_skew: 4s\n"
-             "processing: {{order: {}, concurrency: 16, timeout: 9s}}\n"
+             "lock:\n  redis: {{nodes: [{}], timeout: 2s}}\n"
+             "  ttl: 3s\n  min_validity: 1s\n  max_skew: 4s\n"
+             "processing: {{order: {}, concurrency: 16, timeout: 60s}}\n"
              "{}{}output:\n",
              combination.Name(), once ? "exactly-once" : "at-least-once", around.brokers,
              combination.Topic(), combination.ByPosition() ? "position" : "json:/order_id",

@@ -188,33 +188,49 @@ void Scenario::Feed(int many, int few) {
   few_orders_.Produce(few);
 }
 
+// Feeds while it waits, in small steps: whoever joins late, or is looked at late, would else find
+// all of it done.
+void Scenario::FeedUntil(const std::function<bool()>& condition, int many,
+                         const std::function<std::string()>& what) {
+  using Clock = std::chrono::steady_clock;
+  auto next_feed = Clock::now();
+  const bool came = WaitUntil(seconds(120), [&] {
+    if (Clock::now() >= next_feed) {
+      Feed(many, many / 4);
+      next_feed = Clock::now() + std::chrono::milliseconds(500);
+    }
+    return condition();
+  });
+  if (!came) throw std::runtime_error(fmt::format("waited 120 s in vain for {}", what()));
+}
+
 // Every life that runs gets on in every pipeline.
 void Scenario::AwaitProgress() {
   std::map<std::pair<std::size_t, std::string>, double> before;
-  const auto all = [&](const auto& each) {
+  std::vector<std::string> standing;
+  const auto all_get_on = [&] {
     team_.Look();
-    bool good = true;
+    standing.clear();
     for (std::size_t life = 0; life < team_.size(); ++life) {
       if (!team_[life].Running()) continue;
       for (const Combination& combination : AllCombinations()) {
         const double now = Metric(static_cast<int>(life), kProcessed, combination);
-        good = each(before[{life, combination.Name()}], now) && good;
+        const auto [then, first] = before.try_emplace({life, combination.Name()}, now);
+        if (!first && now > then->second) continue;
+        standing.push_back(fmt::format("life {} in {}", life, combination.Name()));
       }
     }
-    return good;
+    return standing.empty();
   };
-  all([](double& then, double now) { return (then = now, true); });
-  RequireWithin(
-      seconds(60), [&] { return all([](double then, double now) { return now > then; }); },
-      "every worker to get on in every pipeline");
+  FeedUntil(all_get_on, 120,
+            [&] { return fmt::format("progress of {}", fmt::join(standing, ", ")); });
 }
 
 void Scenario::KillOne() {
   killed_ = static_cast<int>(random_() % team_.size());
   WorkerProcess& victim = team_[static_cast<std::size_t>(killed_)];
-  RequireWithin(
-      seconds(20), [&] { return victim.Now("fencepost_records_in_flight") > 500; },
-      "the victim to have more than 500 records in flight");
+  FeedUntil([&] { return victim.Now("fencepost_records_in_flight") > 500; }, 2000,
+            [] { return "the victim to have more than 500 records in flight"; });
   victim.Kill();
   team_.Add(victim.name());
 }
@@ -248,13 +264,13 @@ void Scenario::FreezeOne() {
     const Held held(*this);
     Feed(600, 600);
     RequireWithin(
-        seconds(30), [&] { return (frozen_ = FindHolder()) >= 0; },
+        seconds(60), [&] { return (frozen_ = FindHolder()) >= 0; },
         "a worker that holds leases in every pipeline that is held");
     team_[static_cast<std::size_t>(frozen_)].Pause();
   }
   Feed(1000, 400);
   RequireWithin(
-      seconds(60),
+      seconds(120),
       [&] {
         team_.Look();
         for (std::size_t i = 0; i < before.size(); ++i) {
@@ -274,14 +290,14 @@ void Scenario::FreezeOne() {
 void Scenario::Finish() {
   for (const Combination& combination : AllCombinations()) {
     RequireWithin(
-        seconds(120),
+        seconds(180),
         [&] {
           return CommittedToTheEnd(Servers::Kafka(), combination.Name(), combination.Topic());
         },
         "all offsets to be committed of " + combination.Name());
   }
   RequireWithin(
-      seconds(20),
+      seconds(60),
       [&] {
         team_.Look();
         double busy = 0;
@@ -319,6 +335,25 @@ std::string Scenario::LinesOf(const Combination& combination) const {
   auto& team = const_cast<WorkerTeam&>(team_);
   for (std::size_t life = 0; life < team.size(); ++life) lines += team[life].Output() + "\n";
   return lines;
+}
+
+std::string Scenario::WarningsOf(const Combination& combination) {
+  std::string warnings;
+  for (std::size_t life = 0; life < team_.size(); ++life) {
+    for (const char* metric : {"fencepost_lock_losses_total", "fencepost_rebalances_total"}) {
+      warnings += fmt::format("life {}: {} {}\n", life, metric,
+                              Metric(static_cast<int>(life), metric, combination));
+    }
+    std::istringstream text(team_[life].Log());
+    for (std::string line; std::getline(text, line);) {
+      const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!json.is_object() || json.value("pipeline", "") != combination.Name()) continue;
+      if (json.value("level", "") == "info" || json.value("event", "") == "handler_failed")
+        continue;
+      warnings += fmt::format("life {}: {}\n", life, line);
+    }
+  }
+  return warnings;
 }
 
 std::vector<Effect> Scenario::Effects(const Combination& combination) const {

@@ -2,6 +2,7 @@
 // and a freeze on the way.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <random>
 #include <set>
@@ -52,12 +53,16 @@ class Scenario {
   [[nodiscard]] double Sum(std::string_view metric, const Combination& combination,
                            MetricsPage::Labels labels = {});
   [[nodiscard]] std::string Tails() const { return team_.Tails(); }
+  // What the workers complained of in a pipeline, but for the handler's refusals.
+  [[nodiscard]] std::string WarningsOf(const Combination& combination);
 
  private:
   class Held;
 
   std::vector<std::string> WriteFiles();
   void Feed(int many, int few);
+  void FeedUntil(const std::function<bool()>& condition, int many,
+                 const std::function<std::string()>& what);
   void AwaitProgress();
   void KillOne();
   void FreezeOne();

@@ -1,4 +1,8 @@
 // fencepost lock exec on real nodes: exit codes, signals, loss, and its own sudden end.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <memory>
 
@@ -21,6 +25,57 @@ class LockExec : public LockCliTest {
   [[nodiscard]] bool Says(const std::string& file, const std::string& text) const {
     return ReadFile(folder_.File(file)).find(text) != std::string::npos;
   }
+  // One that has the lock of "job" until it is told to end.
+  std::unique_ptr<Process> Hold() {
+    auto holder =
+        Begin({"job", "--", "sh", "-c", "echo in > " + folder_.File("in") + "; exec sleep 120"});
+    EXPECT_TRUE(WaitUntil(seconds(10), [&] { return Says("in", "in"); }));
+    return holder;
+  }
+  // A line of /proc/PID/status that is a set of signals.
+  static bool Has(pid_t pid, const std::string& line, int signal) {
+    const std::string status = ReadFile(fmt::format("/proc/{}/status", pid));
+    const std::size_t at = status.find(line + ":\t");
+    return at != std::string::npos &&
+           (std::stoull(status.substr(at + line.size() + 2, 16), nullptr, 16) >> (signal - 1) &
+            1U) != 0;
+  }
+  static bool IsPending(pid_t pid, int signal) { return Has(pid, "ShdPnd", signal); }
+  static ::testing::AssertionResult HeedsSignals(pid_t pid) {
+    return WaitUntil(
+        seconds(10), [&] { return Has(pid, "SigBlk", SIGTSTP); }, "the signals to be values");
+  }
+  // `lock exec` in a session of its own, whose parent is in another: its group is an orphaned one.
+  class Orphan {
+   public:
+    Orphan(const LockExec& test, const std::vector<std::string>& more) {
+      std::vector<std::string> words = test.Words({"lock", "exec"}, more);
+      const std::string pid = test.folder_.File("pid");
+      words.insert(words.begin(), {"sh", "-c",
+                                   "setsid \"$@\" & echo $! > " + pid + ".new; mv " + pid +
+                                       ".new " + pid + "; wait $!",
+                                   "sh"});
+      parent_ = std::make_unique<Process>(ProcessOptions{.argv = words});
+      EXPECT_TRUE(WaitUntil(seconds(10), [&] { return !ReadFile(pid).empty(); }));
+      pid_ = std::stoi(ReadFile(pid));
+    }
+    ~Orphan() {
+      if (!ended_) kill(pid_, SIGKILL);
+    }
+    Orphan(const Orphan&) = delete;
+    Orphan& operator=(const Orphan&) = delete;
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    std::optional<int> Wait() {
+      const auto code = parent_->Wait(seconds(20));
+      ended_ = code.has_value();
+      return code;
+    }
+
+   private:
+    std::unique_ptr<Process> parent_;
+    pid_t pid_ = 0;
+    bool ended_ = false;
+  };
   [[nodiscard]] static bool Runs(const std::string& pid) {
     const std::string stat = ReadFile("/proc/" + pid + "/stat");
     return !stat.empty() && stat.find(") Z ") == std::string::npos;
@@ -52,15 +107,72 @@ TEST_F(LockExec, RefusesAWrongCommandLine) {
 }
 
 TEST_F(LockExec, LetsOneInAtATimeAndSaysSo) {
-  const auto first =
-      Begin({"job", "--", "sh", "-c", "echo in > " + folder_.File("in") + "; exec sleep 60"});
-  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("in", "in"); }));
+  const auto first = Hold();
   const Finished second = Exec({"job", "--wait", "200ms", "--", "true"});
   EXPECT_EQ(second.exit_code, 75);
   EXPECT_THAT(second.error_output, HasSubstr("another holds the name for 200 ms"));
   first->Kill(SIGTERM);
   EXPECT_EQ(first->Wait(seconds(10)), 128 + SIGTERM);
   EXPECT_EQ(Exec({"job", "--", "true"}).exit_code, 0) << "given back also after a failure";
+}
+
+TEST_F(LockExec, StopsOnCtrlZWhileItWaitsAndGoesOnWithTheSameLimit) {
+  const auto first = Hold();
+  const auto stop = [&](Process& waiter) {
+    EXPECT_TRUE(HeedsSignals(waiter.pid()));
+    waiter.Kill(SIGTSTP);
+    const std::string stat = fmt::format("/proc/{}/stat", waiter.pid());
+    EXPECT_TRUE(
+        WaitUntil(seconds(10), [&] { return ReadFile(stat).find(") T ") != std::string::npos; }));
+  };
+  // A child's group of its own is no orphaned one: its parent is in ours, of the same session.
+  const auto patient = Begin({"job", "--wait", "120s", "--", "true"});
+  const auto hasty = Begin({"job", "--wait", "8s", "--", "true"});
+  stop(*hasty);
+  stop(*patient);
+  const auto stopped = std::chrono::steady_clock::now();
+  ASSERT_TRUE(WaitUntil(seconds(20),
+                        [&] { return std::chrono::steady_clock::now() > stopped + seconds(8); }));
+  EXPECT_TRUE(hasty->Running());
+  hasty->Kill(SIGCONT);
+  EXPECT_EQ(hasty->Wait(seconds(20)), 75) << "its wait went on while it stood";
+  patient->Kill(SIGCONT);
+  first->Kill(SIGTERM);
+  EXPECT_EQ(patient->Wait(seconds(20)), 0);
+}
+
+TEST_F(LockExec, DoesNotStopOnCtrlZWhereNobodyCouldLetItGoOn) {
+  const auto first = Hold();
+  const std::string go = folder_.File("go");
+  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  // It starts no process while it is stopped: a shell that is in a vfork() cannot stop.
+  Orphan waiter(*this, {"job", "--wait", "60s", "--", "sh", "-c",
+                        "echo up > " + folder_.File("up") + "; read word < " + go + "; exit 7"});
+  ASSERT_TRUE(HeedsSignals(waiter.pid()));
+  kill(waiter.pid(), SIGTSTP);
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return !IsPending(waiter.pid(), SIGTSTP); }));
+  first->Kill(SIGTERM);
+  ASSERT_TRUE(WaitUntil(seconds(20), [&] { return Says("up", "up"); })) << "stopped as a waiter";
+  kill(waiter.pid(), SIGTSTP);  // now the command gets it, and stops
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return !IsPending(waiter.pid(), SIGTSTP); }));
+  int fifo = -1;
+  const auto reads = [&] { return (fifo = open(go.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
+  EXPECT_TRUE(WaitUntil(seconds(20), reads, "the command to go on"));
+  EXPECT_EQ(write(fifo, "on\n", 3), 3);
+  EXPECT_EQ(waiter.Wait(), 7) << "stopped with its command";
+  close(fifo);
+}
+
+TEST_F(LockExec, LeavesASignalIgnoredThatWasAtItsStart) {
+  const auto first = Hold();
+  std::vector<std::string> words =
+      Words({"lock", "exec"}, {"job", "--wait", "60s", "--", "sh", "-c", "kill -HUP $$; exit 7"});
+  words.insert(words.begin(), {"sh", "-c", "trap '' HUP; exec \"$@\"", "sh"});
+  Process waiter({.argv = words, .separate_stderr = true});
+  ASSERT_TRUE(HeedsSignals(waiter.pid()));
+  waiter.Kill(SIGHUP);
+  first->Kill(SIGTERM);
+  EXPECT_EQ(waiter.Wait(seconds(20)), 7) << waiter.ErrorOutput();
 }
 
 TEST_F(LockExec, EndsWith69WithoutAQuorum) {

@@ -80,6 +80,14 @@ TEST_F(Locks, InitIfMissingLeavesAStoreThatStandsAndCreatesOneThatDoesNot) {
   EXPECT_THAT(anew.output, HasSubstr("created over 3 nodes; it counts at once"));
 }
 
+TEST_F(Locks, InitIfMissingSaysThatTheStoreThatStandsAllowsOtherLeases) {
+  ASSERT_EQ(Tool({"locks", "init"}, {"--force", "--max-ttl", "20s"}).exit_code, 0);
+  EXPECT_EQ(Tool({"locks", "init"}, {"--if-missing", "--max-ttl", "20s"}).exit_code, 0);
+  const Finished longer = Tool({"locks", "init"}, {"--if-missing", "--max-ttl", "2m"});
+  EXPECT_EQ(longer.exit_code, 1);
+  EXPECT_THAT(longer.error_output, HasSubstr("max_ttl is 20000 ms, not 120000 ms"));
+}
+
 TEST_F(Locks, InitIfMissingEndsWhatAnotherBegan) {
   for (std::size_t node = 0; node < 3; ++node) nodes_[node].Command({"FLUSHALL"});
   // A worker makes a store that waits its quarantine out; an init beside it finds it sooner or

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/e2e/metrics/metrics_test.h"
+#include "tests/support/kafka_group.h"
 
 namespace fencepost::testing {
 namespace {
@@ -28,6 +29,43 @@ TEST_F(KafkaMetrics, PartitionsThatComeGoAndAreLost) {
       "the other to have both"));
   team[0].Resume();
   ExpectMoves(team[0], "rebalances_total", {{"event", "lost"}});
+}
+
+// Its heartbeats are so rare that only a commit tells it that it is no member any more.
+TEST_F(KafkaMetrics, WhatWaitsAndCommitsThatAreNotTaken) {
+  PipelineText text = Text(1);
+  text.session_ms = 200'000;
+  text.heartbeat_ms = 190'000;
+  WorkerProcess worker(Worker(text));
+  const Labels partition = {{"topic", name_}, {"partition", "0"}};
+  auto table = std::make_unique<TableLock>(*table_);
+  SendOrder(0, "o-1", "a");
+  SendOrder(0, "o-2", "b");
+  ASSERT_TRUE(Shows(worker, "fencepost_locks_held", {}, 2)) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_consumer_lag_records", partition, 2)) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_commit_gap_records"), 0);
+  Kafka().Pause();
+  table.reset();
+  EXPECT_TRUE(Shows(worker, "fencepost_commit_gap_records", {}, 2)) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_consumer_lag_records", partition, 0)) << worker.Log();
+  Kafka().Resume();
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_commit_gap_records", {}, 0)) << worker.Log();
+
+  EXPECT_EQ(RemoveMembers(Kafka().bootstrap(), name_), 1);
+  SendOrder(0, "o-3", "c");
+  ExpectMoves(worker, "offset_commits_total", {{"result", "rejected"}});
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+
+  table = std::make_unique<TableLock>(*table_);
+  SendOrder(0, "o-4", "d");
+  ASSERT_TRUE(Shows(worker, "fencepost_locks_held", {}, 1)) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_offset_commits_total", {{"result", "failed"}}), 0);
+  Kafka().admin().DeleteTopic(name_);
+  table.reset();
+  ExpectMoves(worker, "offset_commits_total", {{"result", "failed"}});
+  EXPECT_EQ(table_->Count(), 4);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 
 }  // namespace

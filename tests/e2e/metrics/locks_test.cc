@@ -1,6 +1,8 @@
 // The series of the lock and of its invariants, moved by what is written to the nodes by hand.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "tests/e2e/metrics/metrics_test.h"
 
 namespace fencepost::testing {
@@ -120,15 +122,40 @@ TEST_F(LockMetrics, TheOutputRefusesWhoComesTooLateAndIsTriedAgainWhenItFails) {
   EXPECT_THAT(worker.Log(), HasSubstr(R"("event":"fenced")"));
 }
 
-// Frozen for longer than its lease, in the handler and in the write; then another writes the
-// effect.
+// Without a ledger nothing but the lease speaks for a write: here it is another's before the output
+// takes the effect.
+TEST_F(LockMetrics, AnEffectUnderALostLeaseIsToldWhereNoLedgerDecides) {
+  const std::string path = folder_.File("effects.jsonl");
+  PipelineText text = MetricsTest::Text(1);
+  text.guarantee = "at-least-once";
+  text.output = "output: {file: {path: " + path + "}}\n";
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(WaitUntil(
+      60s, [&] { return worker.Ready(); }, "the worker to be ready"));
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  SendOrder(0, "o-1", "a");
+  ExpectMoves(worker, "retries_total", {{"stage", "output"}});
+  Put(Nodes(), "o-1", HeldBy(TokenAt(0ms), 60s));
+  ExpectMoves(worker, "lock_losses_total", {{"reason", "stolen"}});
+  EXPECT_EQ(worker.Now("fencepost_invariant_violations_total", {{"invariant", "lease_after_loss"}}),
+            0);
+  std::filesystem::remove(path);
+  ExpectViolation(worker, "lease_after_loss", "o-1");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+}
+
+// Frozen for longer than its leases: in the handler, before it, and in the write.
 TEST_F(LockMetrics, AFrozenWorkersLeasesExpireByWhereTheyWere) {
   HangOn(0, "o-1");
-  PipelineText text = Text();
+  PipelineText text = MetricsTest::Text(1);
+  text.more = Http() + "processing: {timeout: 30s, revoke_drain: 31s, concurrency: 1}\n";
   text.session_ms = 30'000;  // the freeze costs the leases, not the membership
   WorkerProcess worker(Worker(text));
   SendOrder(0, "o-1", "a");
   ASSERT_TRUE(Called("o-1")) << worker.Log();
+  SendOrder(0, "o-next", "z");
+  ASSERT_TRUE(Shows(worker, "fencepost_locks_held", {}, 2)) << worker.Log();
   const auto freeze = [&] {
     worker.Pause();
     const auto since = std::chrono::steady_clock::now();
@@ -137,9 +164,10 @@ TEST_F(LockMetrics, AFrozenWorkersLeasesExpireByWhereTheyWere) {
   freeze();
   worker.Resume();
   ExpectMoves(worker, "lock_expirations_total", {{"phase", "handling"}});
+  ExpectMoves(worker, "lock_expirations_total", {{"phase", "waiting"}});
   ExpectMoves(worker, "lock_losses_total", {{"reason", "expired"}});
   service_.Release();
-  ASSERT_TRUE(Effects(1)) << worker.Log();
+  ASSERT_TRUE(Effects(2)) << worker.Log();
 
   auto table = std::make_unique<TableLock>(*table_);
   SendOrder(0, "o-2", "b");
@@ -155,7 +183,9 @@ TEST_F(LockMetrics, AFrozenWorkersLeasesExpireByWhereTheyWere) {
   freeze();
   worker.Resume();
   ExpectMoves(worker, "lock_expirations_total", {{"phase", "writing"}});
+  EXPECT_EQ(worker.Now("fencepost_completed_after_expiry_total"), 0);
   table.reset();
+  ExpectMoves(worker, "completed_after_expiry_total");
   EXPECT_TRUE(AllCommitted()) << worker.Log();
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }

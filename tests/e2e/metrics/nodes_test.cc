@@ -51,6 +51,9 @@ TEST_F(NodeMetrics, EveryKindOfErrorIsCountedAtItsNode) {
   nodes_[2].Command({"ACL", "SETUSER", "default", "-evalsha"});
   Error(worker, "c", "auth");
   nodes_[2].Command({"ACL", "SETUSER", "default", "+evalsha"});
+  nodes_[2].Command({"CONFIG", "SET", "min-replicas-to-write", "1"});
+  Error(worker, "c", "other");
+  nodes_[2].Command({"CONFIG", "SET", "min-replicas-to-write", "0"});
   nodes_[3].Pause();
   Error(worker, "d", "timeout");
   nodes_[3].Resume();
@@ -73,6 +76,30 @@ TEST_F(NodeMetrics, EveryKindOfErrorIsCountedAtItsNode) {
   ExpectMovesWithWork(worker, "quorum_failures_total", {{"reason", "policy"}});
 }
 
+// Its role is looked at every two seconds, and from then on nobody writes to it: now and then that
+// look comes first, and it is tried again.
+TEST_F(NodeMetrics, AWriteThatAReplicaRefusesIsCounted) {
+  WorkerProcess worker(Worker(Text()));
+  const Labels readonly = {{"node", "b"}, {"reason", "readonly"}};
+  const auto refused = [&] {
+    return worker.Now("fencepost_redis_command_errors_total", readonly) > 0;
+  };
+  EXPECT_TRUE(WaitUntil(
+      60s,
+      [&] {
+        nodes_[1].Command({"REPLICAOF", "NO", "ONE"});
+        if (!WaitUntil(
+                20s, [&] { return worker.Ready(); }, "the worker to be ready"))
+          return false;
+        nodes_[1].Command({"REPLICAOF", "127.0.0.1", std::to_string(FreePort())});
+        SendOrder(0, fmt::format("r-{}", sent_++), "k");
+        const auto seen = WaitUntil(20s, [&] { return refused() || !worker.Ready(); });
+        return seen && refused();
+      },
+      "a refused write"))
+      << worker.Readiness();
+}
+
 TEST_F(NodeMetrics, NodesThatAreGoneFrozenOrFullAreToldApart) {
   WorkerProcess worker(Worker(Text()));
   ExpectMoves(worker, "redis_quorum_available");
@@ -90,16 +117,21 @@ TEST_F(NodeMetrics, NodesThatAreGoneFrozenOrFullAreToldApart) {
   EXPECT_TRUE(WaitUntil(
       60s, [&] { return worker.Ready(); }, "the worker to be ready"));
   const double paused = worker.Now("fencepost_backpressure_seconds_total");
+  Put(nodes_, "last", HeldBy(TokenAt(0ms), 60s));
   SendOrder(0, "last", "k");
+  ExpectMoves(worker, "lock_acquisitions_total", {{"result", "contended"}});
+  // Rounds that full nodes refused are counted there, too.
+  const double refused = worker.Now("fencepost_quorum_failures_total", {{"reason", "unreachable"}});
   for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].Kill();
+  ExpectMoves(worker, "quorum_failures_total", {{"reason", "unreachable"}}, refused);
   EXPECT_TRUE(Shows(worker, "fencepost_redis_quorum_available", {}, 0));
   EXPECT_TRUE(Shows(worker, "fencepost_partitions_paused", {}, 1));
   EXPECT_EQ(worker.Now("fencepost_backpressure_seconds_total"), paused)
       << "an outage is no backpressure";
 }
 
-// Both are read when a lease has to be extended: the handler hangs.
-TEST_F(NodeMetrics, LeasesThatNodesForgetAreLostToAWipeOrToAClock) {
+// That is seen when a lease has to be extended: the handler hangs.
+TEST_F(NodeMetrics, LeasesThatNodesForgetAreLostToAWipe) {
   PipelineText text = Text();
   text.more = Http() + "processing: {timeout: 60s, revoke_drain: 61s}\n";
   HangOn(0);
@@ -113,6 +145,19 @@ TEST_F(NodeMetrics, LeasesThatNodesForgetAreLostToAWipeOrToAClock) {
   ExpectMoves(worker, "quorum_failures_total", {{"reason", "quarantined"}});
   service_.Release();
   EXPECT_TRUE(AllCommitted()) << worker.Readiness();
+}
+
+TEST_F(NodeMetrics, LeasesThatNodesEndTooEarlyAreLostToTheirClocks) {
+  PipelineText text = Text();
+  text.more = Http() + "processing: {timeout: 60s, revoke_drain: 61s}\n";
+  HangOn(0);
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "k");
+  ASSERT_TRUE(Called("o-1")) << worker.Log();
+  for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].ShiftClock(60s);
+  ExpectMoves(worker, "lock_losses_total", {{"reason", "clock"}});
+  EXPECT_EQ(worker.Now("fencepost_lock_losses_total"), 1);
+  service_.Release();
 }
 
 TEST_F(NodeMetrics, AWorkerWhoseClockNoNodeAcceptsSaysSo) {

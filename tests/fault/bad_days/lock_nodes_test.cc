@@ -129,6 +129,23 @@ TEST_F(LockNodesBadDay, ANodeThatMayEvictLocksIsNamedAndWaitedFor) {
   ExpectTheTruth();
 }
 
+TEST_F(LockNodesBadDay, AStoreThatAllowsOnlyShorterLeasesIsNamedAndWaitedFor) {
+  RedisServers nodes(5);
+  InitLocks(FENCEPOST_BINARY, nodes, "2s");
+  PipelineText text = Text(4);
+  text.nodes = nodes.list();
+  orders_.Produce(300);
+  team_.emplace(Worker(text));
+  team_->Start(1);
+  ExpectItSays("lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms");
+  EXPECT_EQ(table_->Count(), 0);
+  const Finished anew = RunFencepost(
+      FENCEPOST_BINARY, {"locks", "init", "--force", "--redis", nodes.list(), "--max-ttl", "3s"});
+  EXPECT_EQ(anew.exit_code, 0) << anew.error_output;
+  ExpectItProcesses(300);
+  ExpectTheTruth();
+}
+
 TEST_F(LockNodesBadDay, AReadOnlyReplicaIsNamedAndWaitedFor) {
   RedisServers nodes(5);
   Start(nodes);

@@ -1,5 +1,6 @@
 // What the core counts, where a real node would need luck to provoke it. metrics/README.md names
 // these tests.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,6 +9,12 @@
 
 namespace fencepost::locking {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 struct Counts : LockObserver {
   std::multiset<RoundResult> rounds;
@@ -18,12 +25,16 @@ struct Counts : LockObserver {
   std::multiset<Invariant> broken;
   std::vector<Nanos> offsets;
   int late_marks = 0;
+  std::vector<std::string> notes;
   void OnRound(RoundResult result, Nanos) override { rounds.insert(result); }
   void OnQuorumFailure(QuorumFailure reason) override { failures.insert(reason); }
   void OnExpired(Phase phase) override { expired.insert(phase); }
   void OnLoss(LossReason reason) override { lost.insert(reason); }
   void OnReleased(ReleaseOutcome outcome) override { released.insert(outcome); }
   void OnInvariant(Invariant invariant) override { broken.insert(invariant); }
+  void OnNote(Severity, std::string_view event, std::string_view text) override {
+    notes.push_back(std::string(event) + ": " + std::string(text));
+  }
   void OnCompletedAfterExpiry() override { ++late_marks; }
   void OnClockOffset(NodeIndex, Nanos offset) override { offsets.push_back(offset); }
 };
@@ -101,6 +112,45 @@ TEST_F(Counted, ARoundThatCannotBeginForWantOfNodesOnceATry) {
   s.core.OnTime(s.now);
   EXPECT_EQ(s.Events(), "gave-up:unavailable");
   EXPECT_EQ(counts.rounds.count(RoundResult::kNoQuorum), 1u);
+}
+
+TEST_F(Counted, AWinThatCameTooLateAsNoOutage) {
+  s.Acquire("x");
+  s.Send();
+  s.Pass(s.options.ttl - s.options.min_validity);
+  s.AnswerAll(ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "gave-up:too-late");
+  EXPECT_EQ(counts.rounds.count(RoundResult::kTimeout), 1u);
+  EXPECT_TRUE(counts.failures.empty()) << "a quorum answered";
+}
+
+TEST_F(Counted, AKeyThatHoldsNoLockAtAQuorumAsNoOutage) {
+  s.Acquire("x", Millis(3'000));
+  std::string events;
+  for (int turn = 0; turn < 100 && !events.ends_with("gave-up:foreign"); ++turn) {
+    s.Send();
+    s.AnswerAll(ReplyCode::kForeign);
+    events += s.Events();
+    s.PassToNext();
+  }
+  EXPECT_THAT(events, StartsWith("round-failed:foreign"));
+  EXPECT_THAT(events, EndsWith("gave-up:foreign"));
+  EXPECT_GT(counts.rounds.size(), 2u);
+  EXPECT_EQ(counts.rounds.count(RoundResult::kError), counts.rounds.size());
+  EXPECT_THAT(counts.failures, IsEmpty());
+  EXPECT_THAT(counts.notes, ElementsAre(HasSubstr("foreign_value: the key x holds")))
+      << "not one a round";
+}
+
+TEST_F(Counted, AKeyThatHoldsNoLockAtTooFewNodesToMatterAsTheOutageThatItIs) {
+  s.Acquire("x");
+  s.Send();
+  s.Answer('a', ReplyCode::kForeign);
+  s.Answer('b', ReplyCode::kConnection);
+  s.Answer('c', ReplyCode::kGranted);
+  EXPECT_EQ(s.Events(), "gave-up:unavailable");
+  EXPECT_THAT(counts.failures, ElementsAre(QuorumFailure::kUnreachable));
+  EXPECT_THAT(counts.notes, IsEmpty());
 }
 
 TEST_F(Counted, MarksOfAMajorityThatCameLate) {

@@ -66,7 +66,7 @@ TEST(Acquire, GivesAWinBackThatCameTooLate) {
   s.Pass(s.options.ttl - s.options.min_validity);
   s.Answer('a', ReplyCode::kGranted);
   s.Answer('b', ReplyCode::kGranted);
-  EXPECT_EQ(s.Events(), "gave-up:timeout");
+  EXPECT_EQ(s.Events(), "gave-up:too-late");
   EXPECT_EQ(s.Send(), "a:abort b:abort");
   s.Answer('c', ReplyCode::kGranted);
   EXPECT_EQ(s.Send(), "c:abort") << "behind its acquire";

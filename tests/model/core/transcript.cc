@@ -31,8 +31,8 @@ const char* Text(OpKind kind) {
 }
 
 std::string Text(const LockEvent& event) {
-  static constexpr std::array kReasons = {"contended", "stale", "refused", "unavailable",
-                                          "timeout"};
+  static constexpr std::array kReasons = {"contended", "stale",    "refused", "unavailable",
+                                          "timeout",   "too-late", "foreign"};
   static constexpr std::array kLosses = {"expired", "stolen", "node-wiped", "clock"};
   static constexpr std::array kOutcomes = {"released", "expired", "stolen", "unknown"};
   const auto reason = kReasons.at(static_cast<std::size_t>(event.reason));

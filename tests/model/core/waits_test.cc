@@ -125,13 +125,13 @@ TEST(MinValidity, IsTheAttemptsOwn) {
     s.Send();
     s.Pass(7s);
     s.AnswerAll(ReplyCode::kGranted);
-    EXPECT_EQ(s.Events(), least == Millis(9500) ? "gave-up:timeout" : "leased");
+    EXPECT_EQ(s.Events(), least == Millis(9500) ? "gave-up:too-late" : "leased");
     Transcript later;
     later.AcquireAs({.name = "x", .min_validity = least});
     later.Send();
     later.Pass(9s);
     later.AnswerAll(ReplyCode::kGranted);
-    EXPECT_EQ(later.Events(), least == Millis(500) ? "leased" : "gave-up:timeout");
+    EXPECT_EQ(later.Events(), least == Millis(500) ? "leased" : "gave-up:too-late");
   }
 }
 

@@ -53,6 +53,42 @@ TEST_F(Transaction, WaitsForMoreUntilItsOldestRecordHasLingered) {
   EXPECT_EQ(worker.Offsets(), "0:2");
 }
 
+// --- after the lease -----------------------------------------------------------------------------
+
+FlowOptions ByPosition() {
+  FlowOptions options = Transactions();
+  options.record_id = {};
+  return options;
+}
+
+class TransactionByPosition : public Transaction {
+ protected:
+  TransactionByPosition() : Transaction(ByPosition()) {}
+};
+
+void WriteAfterTheLease(FlowBench& worker, SharedWorld& world) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  worker.Pass(world.lock.ttl * 2);
+  worker.Settle();
+  worker.core.OnTime(world.now);
+  worker.Settle();
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST_F(Transaction, BegunAfterItsLeaseHadEndedIsAViolation) {
+  WriteAfterTheLease(worker, world);
+  ASSERT_EQ(worker.told.broken.size(), 1u);
+  EXPECT_EQ(worker.told.broken[0], locking::Invariant::kLeaseAfterLoss);
+}
+
+TEST_F(TransactionByPosition, BegunAfterItsLeaseHadEndedDecidesByItself) {
+  WriteAfterTheLease(worker, world);
+  EXPECT_TRUE(worker.told.broken.empty());
+}
+
 class SmallTransaction : public Transaction {
  protected:
   SmallTransaction() : Transaction(Transactions(2)) {}

@@ -36,6 +36,7 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
   // Asked at each assignment, on the Kafka thread.
   std::function<void(const std::vector<AssignedPartition>&)> on_assigned;
   std::function<void()> on_records;  // on the Kafka thread, after they are written down
+  std::function<void(const std::string&)> on_note;  // likewise
   bool keep_records = false;
 
   template <typename F>
@@ -114,7 +115,9 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
     Locked([&] { ++results[result]; });
   }
   void OnNote(locking::Severity, std::string_view event, std::string_view text) override {
-    Locked([&] { notes.emplace_back(std::string(event) + ": " + std::string(text)); });
+    const std::string note = std::string(event) + ": " + std::string(text);
+    Locked([&] { notes.push_back(note); });
+    if (on_note) on_note(note);
   }
 
   [[nodiscard]] std::size_t Count() const {

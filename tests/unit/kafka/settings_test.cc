@@ -29,6 +29,13 @@ TEST(KafkaSettings, KeepOffsetsAndIsolationInOurHands) {
   EXPECT_TRUE(MakeConf(settings));
 }
 
+TEST(KafkaSettings, WaitFifteenSecondsForADeadMemberUnlessTheUserSaysOtherwise) {
+  KafkaOptions options = Options();
+  EXPECT_EQ(ConsumerSettings(options, "w").at("session.timeout.ms"), "15000");
+  options.librdkafka = {{"session.timeout.ms", "6000"}};
+  EXPECT_EQ(ConsumerSettings(options, "w").at("session.timeout.ms"), "6000");
+}
+
 TEST(KafkaSettings, PassTheUsersOwnThrough) {
   KafkaOptions options = Options();
   options.librdkafka = {{"fetch.wait.max.ms", "7"}, {"socket.timeout.ms", "9000"}};
@@ -80,6 +87,14 @@ TEST(KafkaErrors, MeanTheEndOnlyWhereRecordsWouldBePassedOver) {
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN), Meaning::kBrokersAway);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART), Meaning::kTopicMissing);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED), Meaning::kForbidden);
+}
+
+TEST(KafkaErrors, OfALoginBySCRAMNameTheBrokersThatThisClientCannotLogInAt) {
+  constexpr auto kLogin = RD_KAFKA_RESP_ERR__AUTHENTICATION;
+  EXPECT_NE(LoginHint(kLogin, "SCRAM-SHA-512", 0x020002ff).find("Kafka 4"), std::string::npos);
+  EXPECT_EQ(LoginHint(kLogin, "SCRAM-SHA-512", 0x020601ff), "");
+  EXPECT_EQ(LoginHint(kLogin, "PLAIN", 0x020002ff), "");
+  EXPECT_EQ(LoginHint(RD_KAFKA_RESP_ERR__TRANSPORT, "SCRAM-SHA-512", 0x020002ff), "");
 }
 
 }  // namespace

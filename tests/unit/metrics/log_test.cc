@@ -131,7 +131,6 @@ TEST_F(LogTest, HoldsNothingBackThatDiffers) {
 
 TEST_F(LogTest, KeepsTheLastTwentyErrorsOfEachPipeline) {
   Open();
-  log_->Write(Severity::kWarn, "orders", "e", "a warning is no error");
   for (int i = 0; i < 25; ++i) {
     log_->Write(Severity::kError, "orders", "e", "error " + std::to_string(i));
     log_->Write(Severity::kError, "orders", "e", "error " + std::to_string(i));
@@ -143,9 +142,19 @@ TEST_F(LogTest, KeepsTheLastTwentyErrorsOfEachPipeline) {
   EXPECT_EQ(errors.front().text, "error 5");
   EXPECT_EQ(errors.back().text, "error 24");
   EXPECT_EQ(errors.back().when, 1'763'695'260'147ms);
+  EXPECT_EQ(errors.back().count, 2U);
   ASSERT_EQ(log_->LastErrors("refunds").size(), 1U);
   EXPECT_EQ(log_->LastErrors("refunds")[0].event, "f");
   EXPECT_THAT(log_->LastErrors("unknown"), IsEmpty());
+}
+
+TEST_F(LogTest, KeepsWarningsForTheStatusThoughTheyAreNotWritten) {
+  Open(LogFormat::kJson, Severity::kError);
+  log_->Write(Severity::kInfo, "orders", "redis_node_back", "it answers");
+  log_->Write(Severity::kWarn, "orders", "redis_node_away", "refused");
+  ASSERT_EQ(log_->LastErrors("orders").size(), 1U);
+  EXPECT_EQ(log_->LastErrors("orders")[0].level, Severity::kWarn);
+  EXPECT_THAT(Lines(), IsEmpty());
 }
 
 consumer::AboutRecord About(std::int64_t offset) {
@@ -258,7 +267,7 @@ TEST_F(LogTest, LosesNoCountWhenThreadsWriteTogether) {
     threads.emplace_back([this] {
       for (int i = 0; i < 1000; ++i) {
         log_->Write(Severity::kError, "orders", "e", "text " + std::to_string(i % 7));
-        EXPECT_LE(log_->LastErrors("orders").size(), Log::kLastErrors);
+        EXPECT_LE(log_->LastErrors("orders").size(), LastEvents::kLast);
       }
     });
   }

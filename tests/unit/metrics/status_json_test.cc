@@ -25,7 +25,9 @@ consumer::WorkerStatus Worker(const std::string& pipeline) {
   status.nodes = {
       {'a', "127.0.0.1:7001", true, true, false, 0ms, 1500us, ""},
       {'b', "127.0.0.1:7002", false, false, true, 12s, std::nullopt, "connection refused"}};
-  status.last_errors = {{1'763'695'260'123ms, "node_down", "a quote \" and a bad byte \xff"}};
+  status.last_errors = {
+      {1'763'695'260'123ms, "node_down", "a quote \" and a bad byte \xff"},
+      {1'763'695'270'123ms, "fenced", "late", locking::Severity::kWarn, 7, 1'763'695'260'123ms}};
   return status;
 }
 
@@ -87,6 +89,21 @@ TEST(StatusJson, StaysJsonWhateverAnErrorSays) {
   EXPECT_EQ(error["when"], 1'763'695'260'123);
   EXPECT_EQ(error["time"], "2025-11-21T03:21:00.123Z");
   EXPECT_EQ(error["text"], "a quote \" and a bad byte \xEF\xBF\xBD");
+  EXPECT_EQ(error["level"], "error");
+  EXPECT_EQ(error["count"], 1);
+  EXPECT_EQ(error["first_time"], error["time"]);
+}
+
+TEST(StatusJson, SaysHowOftenAWarningCameAndSinceWhen) {
+  const json page = json::parse(StatusJson(Process({Worker("orders")})));
+  EXPECT_EQ(page["pipelines"][0]["last_errors"][1],
+            json({{"when", 1'763'695'270'123},
+                  {"time", "2025-11-21T03:21:10.123Z"},
+                  {"level", "warn"},
+                  {"event", "fenced"},
+                  {"text", "late"},
+                  {"count", 7},
+                  {"first_time", "2025-11-21T03:21:00.123Z"}}));
 }
 
 TEST(StatusJson, IsReadyOnlyIfAllPipelinesAre) {

@@ -40,7 +40,7 @@ ShownProcess Process() {
 TEST(StatusPage, SaysTheEssentialsWithoutAnyScript) {
   const std::string page = StatusPage(Process());
   for (const char* text :
-       {"pod-1", "1.2.3", "orders/3", "1,234,567", "1234567, handling, 3.4 s old", "812/s",
+       {"pod-1", "1.2.3", ">orders</span>/3", "1,234,567", "1234567, handling, 3.4 s old", "812/s",
         "lock: no quorum of lock nodes", "redis-b:6379", "connection refused", "+1.5 ms", "2.5%",
         "not ready", "1 h 2 min", "paused", "redis_node_away", "lock.ttl", "(not shown)"}) {
     EXPECT_THAT(page, HasSubstr(text));
@@ -109,8 +109,8 @@ TEST(StatusPage, ShowsOfVeryManyPartitionsThoseWithTheMostLag) {
   }
   const std::string page = StatusFragment({.pipelines = {shown}});
   EXPECT_THAT(page, HasSubstr("The 24 with the most lag, of 1000"));
-  EXPECT_THAT(page, HasSubstr("t/999<"));
-  EXPECT_THAT(page, Not(HasSubstr("t/975<")));
+  EXPECT_THAT(page, HasSubstr(">t</span>/999<"));
+  EXPECT_THAT(page, Not(HasSubstr("/975<")));
   EXPECT_LT(page.size(), 20'000U);
 }
 
@@ -129,9 +129,15 @@ TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
            {"lock: no quorum of lock nodes", "FencepostQuorumLost"},
            {"lock: lock nodes are in quarantine for another 12 s", "locks heal"},
            {"lock: clock", "clock of this host"},
+           {"lock: lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms: lower …",
+            "The lock nodes are well: lower lock.ttl"},
+           {"lock: lock node c: its sentinel is nonsense: DEL it, and it is put in quarantine",
+            "Mend what the reason"},
            {"lock: 127.0.0.1:1: its maxmemory-policy is 'allkeys-lru'", "Mend what the reason"},
            {"kafka: brokers are away", "brokers"},
            {"output: the database is away", "Mend the output"},
+           {"output: no quorum: relation \"quarantine\" does not exist", "Mend the output"},
+           {"stopping: output: kafka: the producer was fenced", "start it again"},
            {"dead letters: orders.dead: no such topic", "FencepostDeadLettersFailing"},
            {"stopping: fatal", "start it again"},
            {"draining", "told to stop"}}) {
@@ -167,10 +173,36 @@ TEST(Findings, NameNodesThatAreAwayQuarantinedRefusedOrOfAnotherTime) {
   const std::string found = WhatIsFound(shown);
   EXPECT_THAT(found, Not(HasSubstr("r:1")));
   EXPECT_THAT(found, HasSubstr("1 The clocks of Lock node b (r:2) and of this host are -1.0 s"));
-  EXPECT_THAT(found, HasSubstr("1 Lock node c (r:3) is away: refused"));
+  EXPECT_THAT(found, HasSubstr("1 Lock node c (r:3) is away: refused: Bring it back. Runbook"));
   EXPECT_THAT(found, HasSubstr("0 Lock node d (r:4) was restarted or wiped and counts again in "
                                "12.0 s"));
   EXPECT_THAT(found, HasSubstr("1 Lock node e (r:5) takes no part: another store"));
+}
+
+TEST(Findings, SayOfANodeThatIsAwayWhatIsLostAndWhatToDo) {
+  ShownPipeline shown;
+  shown.status.ready = true;
+  shown.status.nodes = {{'a', "r:1", true, true, false, 0ms, std::nullopt, ""},
+                        {'b', "r:2", true, true, false, 0ms, std::nullopt, ""},
+                        {'c', "r:3", false, false, false, 0ms, std::nullopt, ""}};
+  for (const auto& [problem, todo] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"Connection refused", "Start its redis-server"},
+           {"login: the node says: WRONGPASS invalid username-password pair; …", "Mend the login"},
+           {"the node says: LOADING Redis is loading the dataset in memory", "Wait: it loads"},
+           {"the node says: NOAUTH Authentication required.", "Mend the login"},
+           {"no connection and login within the timeout, at: connecting", "answers PING"},
+           {"no connection and login within the timeout, at: TLS handshake", "answers PING"},
+           {"no connection and login within the timeout, at: looking the name up", "the DNS does"},
+           {"no answer for ten timeouts", "answers PING"},
+           {"the name cannot be resolved: …", "Mend the name"},
+           {"TLS: …", "certificate"},
+           {"connecting", "Bring it back"}}) {
+    shown.status.nodes[2].problem = problem;
+    const std::string found = WhatIsFound(shown);
+    EXPECT_THAT(found, HasSubstr(std::string("is away: ") + problem +
+                                 ": Nothing is lost: 2 of 3 nodes count, 2 are enough. "));
+    EXPECT_THAT(found, HasSubstr(todo)) << problem;
+  }
 }
 
 TEST(Findings, WeighWhatHappenedSinceTheStart) {
@@ -186,6 +218,33 @@ TEST(Findings, WeighWhatHappenedSinceTheStart) {
   EXPECT_TRUE(found.starts_with("2 Invariants were violated 2 times")) << found;
   EXPECT_THAT(found, HasSubstr("0 11 of 10,000 leases ran out"));
   EXPECT_THAT(found, HasSubstr("0 1 record became dead letters"));
+}
+
+TEST(StatusPage, ShowsTheNewestEventsAndFoldsTheOthersAway) {
+  ShownPipeline shown;
+  shown.status.pipeline = "orders";
+  EXPECT_THAT(StatusFragment({.pipelines = {shown}}), HasSubstr("None since the start."));
+  for (int i = 0; i < 20; ++i) {
+    shown.status.last_errors.push_back(
+        {i * 1000ms, "e", "text " + std::to_string(i),
+         i % 2 == 0 ? locking::Severity::kWarn : locking::Severity::kError,
+         static_cast<std::uint64_t>(i), 0ms});
+  }
+  const std::string page = StatusFragment({.pipelines = {shown}});
+  EXPECT_LT(page.find("text 19 <b>19 times</b> since 1970-01-01 00:00:00"), page.find("text 18"));
+  EXPECT_LT(page.find("text 14"), page.find("older ones: 14"));
+  EXPECT_LT(page.find("older ones: 14"), page.find("text 13"));
+  EXPECT_THAT(page, HasSubstr("<span class=\"tag bad\">error</span>"));
+  EXPECT_THAT(page, HasSubstr("<span class=\"tag warn\">warning</span>"));
+}
+
+TEST(StatusPage, SaysHowManyPartitionsArePaused) {
+  ShownPipeline shown;
+  shown.status.pipeline = "orders";
+  shown.status.partitions.resize(3);
+  EXPECT_THAT(StatusFragment({.pipelines = {shown}}), Not(HasSubstr("paused")));
+  shown.status.partitions[1].paused = true;
+  EXPECT_THAT(StatusFragment({.pipelines = {shown}}), HasSubstr("1 of 3 paused"));
 }
 
 TEST(StatusPage, SaysThatItStartsBeforeThereIsAPipeline) {

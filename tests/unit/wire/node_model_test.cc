@@ -82,6 +82,27 @@ TEST_F(Model, PutsItsOwnTimeIntoAQuarantine) {
   EXPECT_TRUE(Ask(OpKind::kAcquire, 1, kStart).quarantined);
 }
 
+TEST_F(Model, NeverForgetsAFloorSoonerThanItWouldHave) {
+  ASSERT_EQ(Ask(OpKind::kAcquire, 1, kStart).code, ReplyCode::kGranted);
+  const WallTime stands_until = kStart + Millis(1'200);
+  EXPECT_EQ(node_.Look(kName, kStart).expires, stands_until);
+  const WallTime stepped_back = kStart - Millis(500);
+  for (const OpKind kind : {OpKind::kExtend, OpKind::kRelease, OpKind::kFill}) {
+    Ask(kind, 1, stepped_back);
+    EXPECT_EQ(node_.Look(kName, stepped_back).expires, stands_until) << static_cast<int>(kind);
+  }
+}
+
+TEST_F(Model, LeavesAForeignValueAloneWhateverIsAsked) {
+  node_.PutForeign(kName);
+  for (int kind = 0; kind < locking::kOpKinds; ++kind) {
+    EXPECT_EQ(Ask(static_cast<OpKind>(kind), 1, kStart).code, ReplyCode::kForeign) << kind;
+  }
+  EXPECT_EQ(node_.Look(kName, kStart).state, NodeModel::State::kForeign);
+  const std::vector<std::string> names = {std::string(kName)};
+  EXPECT_EQ(node_.Sight(names, kStart)->values.at(0).raw, "?");
+}
+
 TEST_F(Model, VisitsWhatStandsAndPurgesWhatDoesNot) {
   ASSERT_EQ(Ask(OpKind::kAcquire, 1, kStart).code, ReplyCode::kGranted);
   const auto count = [&](WallTime now) {

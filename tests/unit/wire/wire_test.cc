@@ -153,7 +153,7 @@ TEST(Wire, ReadsEveryAnswerOfEveryKind) {
   const std::vector<std::tuple<OpKind, std::string, ReplyCode>> bare = {
       {OpKind::kAcquire, "G", kGranted},      {OpKind::kAcquire, "T", kGrantedTakeover},
       {OpKind::kAcquire, "A", kRefusedAhead}, {OpKind::kAcquire, "B", kRefusedBehind},
-      {OpKind::kAcquire, "L", kRefusedTtl},   {OpKind::kAcquire, "?", kError},
+      {OpKind::kAcquire, "L", kRefusedTtl},   {OpKind::kAcquire, "?", kForeign},
       {OpKind::kFill, "I", kFilled},          {OpKind::kExtend, "E", kExtended},
       {OpKind::kExtend, "X", kExpired},       {OpKind::kAbort, "F", kFreed},
       {OpKind::kAbort, "X", kExpired},        {OpKind::kRelease, "F", kFreed},

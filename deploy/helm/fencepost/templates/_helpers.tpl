@@ -44,6 +44,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* off, keda or hpa; an off without quotes is false to YAML. */}}
+{{- define "fencepost.scaling" -}}
+{{- $mode := toString .Values.autoscaling.mode -}}
+{{- ternary "off" $mode (eq $mode "false") -}}
+{{- end -}}
+
 {{/* Seconds, rounded up, of a duration of a pipeline file; empty where it is none, as with ${VAR}. */}}
 {{- define "fencepost.seconds" -}}
 {{- $factors := dict "s" 1 "m" 60 "h" 3600 "d" 86400 -}}
@@ -52,6 +58,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else if regexMatch "^[0-9]+[smhd]$" . -}}
 {{- $unit := regexFind "[smhd]$" . -}}
 {{- mul (trimSuffix $unit . | int64) (get $factors $unit) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The dashboard as it is in the file, where panels link to its own row of runbooks; with runbookUrl, they link there. */}}
+{{- define "fencepost.dashboard" -}}
+{{- $text := required "files/fencepost.json is missing in the chart" (.Files.Get "files/fencepost.json") -}}
+{{- $url := .Values.runbookUrl -}}
+{{- if not $url -}}
+{{- $text -}}
+{{- else -}}
+{{- $dashboard := fromJson $text -}}
+{{- $_ := set $dashboard "links" (list (dict "title" "Runbooks" "type" "link" "icon" "doc" "url" $url "targetBlank" true)) -}}
+{{- range $panel := $dashboard.panels -}}
+{{- with regexFind "#fencepost[a-z]+$" (default "" $panel.description) -}}
+{{- $_ := set $panel "links" (list (dict "title" "Runbook" "type" "link" "icon" "doc" "url" (print $url .) "targetBlank" true)) -}}
+{{- end -}}
+{{- end -}}
+{{- toPrettyJson $dashboard -}}
 {{- end -}}
 {{- end -}}
 
@@ -74,20 +98,96 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "pipelines.%s and pipelines.%s have the same name: %s; the name is the identity of a pipeline" . $file $pipeline.name) -}}
 {{- end -}}
 {{- $_ := set $names $pipeline.name $file -}}
+{{- include "fencepost.checkSecrets" (list $file $pipeline) -}}
 {{- $seconds := include "fencepost.seconds" (toString (default "25s" $pipeline.shutdown_timeout)) -}}
 {{- if and $seconds (gt (int $seconds) $limit) -}}
 {{- fail (printf "pipelines.%s: shutdown_timeout %s is above shutdownTimeoutSeconds: %d; the pod would be killed before the worker has drained: raise the value" $file $pipeline.shutdown_timeout $limit) -}}
 {{- end -}}
 {{- end -}}
-{{- if and (eq .Values.autoscaling.mode "off") (eq (int .Values.rollout.maxUnavailable) 0) (eq (int .Values.rollout.maxSurge) 0) -}}
+{{- include "fencepost.checkPod" . -}}
+{{- $fixed := eq (include "fencepost.scaling" .) "off" -}}
+{{- if and $fixed (eq (int .Values.rollout.maxUnavailable) 0) (eq (int .Values.rollout.maxSurge) 0) -}}
 {{- fail "rollout: maxSurge and maxUnavailable cannot both be 0: no pod could ever be replaced" -}}
 {{- end -}}
-{{- if and (ne .Values.autoscaling.mode "off") (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) -}}
+{{- if and (not $fixed) (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) -}}
 {{- fail "autoscaling: minReplicas is above maxReplicas" -}}
 {{- end -}}
 {{- $fewest := int .Values.replicas -}}
-{{- if ne .Values.autoscaling.mode "off" -}}{{- $fewest = int .Values.autoscaling.minReplicas -}}{{- end -}}
+{{- if not $fixed -}}{{- $fewest = int .Values.autoscaling.minReplicas -}}{{- end -}}
 {{- if and (gt $fewest 1) (ge (int .Values.rollout.maxUnavailable) $fewest) -}}
 {{- fail (printf "rollout.maxUnavailable: %d would let a rollout take all %d workers at once" (int .Values.rollout.maxUnavailable) $fewest) -}}
+{{- end -}}
+{{- $budget := .Values.podDisruptionBudget -}}
+{{- if and $budget.enabled (gt $fewest 1) (ge (int $budget.maxUnavailable) $fewest) -}}
+{{- fail (printf "podDisruptionBudget.maxUnavailable: %d would let a drain take all %d workers at once" (int $budget.maxUnavailable) $fewest) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What would be written into the ConfigMap, where everybody can read it. Of (list FILE PIPELINE). A default
+     within ${VARIABLE:-default} is text of the file like any other; $${ is no variable. */}}
+{{- define "fencepost.checkSecrets" -}}
+{{- $file := index . 0 -}}
+{{- $pipeline := omit (index . 1) "tests" -}}
+{{- $known := dict "kafka.sasl.password" (dig "kafka" "sasl" "password" "" $pipeline) "lock.redis.password" (dig "lock" "redis" "password" "" $pipeline) -}}
+{{- range $key, $value := default dict (dig "kafka" "librdkafka" dict $pipeline) -}}
+{{- if regexMatch "(?i)(password|secret|passphrase|[.]key[.]pem|jaas[.]config|oauthbearer[.]config)$" $key -}}
+{{- $_ := set $known (print "kafka.librdkafka." $key) $value -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := default dict (dig "handler" "http" "headers" dict $pipeline) -}}
+{{- if regexMatch "(?i)(auth|api-?key|access-?key|token|secret|password|credential|cookie|session|signature)" $key -}}
+{{- $_ := set $known (print "handler.http.headers." $key) $value -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := $known -}}
+{{- $text := include "fencepost.written" $value -}}
+{{- if and $text (not (contains "${" $text)) -}}
+{{- fail (printf "pipelines.%s: %s is written out and would stand in a ConfigMap: write ${VARIABLE} there, without a default, and name its Secret in secrets.env" $file $key) -}}
+{{- end -}}
+{{- end -}}
+{{- $dsn := include "fencepost.written" (dig "output" "postgres" "dsn" "" $pipeline) -}}
+{{- if or (regexMatch "://[^/@:]*:[^$/@][^/@]*@" $dsn) (regexMatch "password *= *[^$ ]" $dsn) -}}
+{{- fail (printf "pipelines.%s: output.postgres.dsn holds a password and would stand in a ConfigMap: write dsn: ${VARIABLE} and name its Secret in secrets.env" $file) -}}
+{{- end -}}
+{{- range $line := include "fencepost.written" (toYaml $pipeline) | splitList "\n" -}}
+{{- if regexMatch "://[^/@:\\s]*:[^$/@\\s][^/@\\s]*@" $line -}}
+{{- fail (printf "pipelines.%s: a URL at %s holds a password and would stand in a ConfigMap: write ${VARIABLE} in its place and name its Secret in secrets.env" $file (regexFind "[a-z]+://" $line)) -}}
+{{- end -}}
+{{- if regexMatch "(?i)://[^\\s]*[?&](api_?key|access_?key|(access_?)?token|password|secret|sig(nature)?)=[^$&\\s\"']" $line -}}
+{{- fail (printf "pipelines.%s: the query of a URL at %s holds a secret and would stand in a ConfigMap: write ${VARIABLE} in its place and name its Secret in secrets.env" $file (regexFind "[a-z]+://" $line)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What a value holds as text, with the defaults of its variables in their places. */}}
+{{- define "fencepost.written" -}}
+{{- regexReplaceAll "\\$\\{[A-Za-z_][A-Za-z0-9_]*:-([^}]*)\\}" (toString . | replace "$${" "literal {") "${1}" -}}
+{{- end -}}
+
+{{/* What the API server or the kubelet would refuse, or worse, take in part. */}}
+{{- define "fencepost.checkPod" -}}
+{{- range $name := keys .Values.podLabels -}}
+{{- if regexMatch "^app\\.kubernetes\\.io/(name|instance|component)$" $name -}}
+{{- fail (printf "podLabels: %s is the chart's own: the Service and the policies select by it" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $variables := list "FENCEPOST_WORKER" "FENCEPOST_HTTP" -}}
+{{- $variables = concat $variables (keys .Values.env) -}}
+{{- range concat .Values.secrets.env .Values.extraEnv -}}
+{{- if has .name $variables -}}
+{{- fail (printf "%s is there twice among the chart's own variables, env, secrets.env and extraEnv" .name) -}}
+{{- end -}}
+{{- $variables = append $variables .name -}}
+{{- end -}}
+{{- $paths := list -}}
+{{- range .Values.secrets.files -}}{{- $paths = append $paths .path -}}{{- end -}}
+{{- range .Values.extraVolumeMounts -}}{{- $paths = append $paths (default "" .mountPath) -}}{{- end -}}
+{{- range $path := $paths -}}
+{{- if regexMatch "^/etc/fencepost(/|$)" $path -}}
+{{- fail (printf "%s: the pipelines are mounted at /etc/fencepost, and nothing can be mounted below a ConfigMap: take /run/secrets/NAME" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- if ne (len $paths) (len (uniq $paths)) -}}
+{{- fail "secrets.files, extraVolumeMounts: two mounts at one path" -}}
 {{- end -}}
 {{- end -}}

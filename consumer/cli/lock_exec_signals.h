@@ -1,0 +1,43 @@
+// Signals of `lock exec` as values: one descriptor to poll. What was ignored when we were started
+// (SIGHUP under nohup, SIGINT of a background job of sh) stays ignored, by the command, too.
+#pragma once
+
+#include <signal.h>
+
+namespace fencepost::cli {
+
+// Those that end us.
+bool Ends(int signal);
+
+// Stops the whole process as SIGTSTP does by default, and returns when it goes on. Whether it
+// stopped: where no shell could let us go on (an orphaned process group, as under `ssh -t`), the
+// kernel does not stop us. Only with Signals in place.
+bool StopAsCtrlZ();
+
+// From now to the end of the program; before any thread is started, so that none gets a signal.
+class Signals {
+ public:
+  Signals();
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  // The mask that we were started with.
+  [[nodiscard]] const sigset_t& before() const { return before_; }
+  // 0: none.
+  [[nodiscard]] int Take() const;
+
+  // What came while there is no command yet. Ctrl-Z stops us here, as it does any program.
+  struct Heard {
+    int end = 0;  // the signal that ends us; 0: none
+    bool stopped = false;
+  };
+  [[nodiscard]] Heard HearWhileWaiting() const;
+
+ private:
+  sigset_t before_{};
+  int descriptor_ = -1;
+};
+
+}  // namespace fencepost::cli

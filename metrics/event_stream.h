@@ -1,0 +1,58 @@
+// How an answer goes out to a client that may be slow, silent or gone.
+//
+// The HTTP library (civetweb 1.15) tells a handler nothing of its peer: a listener that closed is
+// noticed by the second write after that, one that does not read any more when all buffers are
+// full, and the timeout of mg_write begins anew with every byte that goes. So the socket beneath is
+// watched here: poll(2) says at once that the peer has closed or was reset, and whether there is
+// room for more; ioctl_list(2), SIOCOUTQ, how much of what was sent has not reached it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+struct mg_connection;
+
+namespace fencepost::metrics {
+
+// Ends the streams of a server, from any thread.
+class StopSwitch {
+ public:
+  StopSwitch();
+  ~StopSwitch();
+  StopSwitch(const StopSwitch&) = delete;
+  StopSwitch& operator=(const StopSwitch&) = delete;
+
+  void Stop();
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  [[nodiscard]] int fd() const { return fd_; }  // readable once stopped
+
+ private:
+  std::atomic<bool> stopped_{false};
+  int fd_;
+};
+
+// Writes all of it, at the client's pace, but for no longer than `limit`. False: the client has
+// gone or was too slow, or it is to stop.
+bool WriteWithin(mg_connection* connection, std::string_view text, std::chrono::milliseconds limit,
+                 const StopSwitch& stop);
+
+struct StreamOptions {
+  std::chrono::milliseconds between{1000};  // events
+  std::chrono::milliseconds retry{2000};    // after which a browser asks again
+  std::chrono::milliseconds patience{0};    // with a listener that takes nothing
+  std::chrono::milliseconds life{0};        // 0: one event, and the end
+};
+
+// Server-sent events (WHATWG HTML, 9.2) to one listener, until it leaves, stands still for
+// `patience`, has been served for `life`, or `stop`. While a listener has not taken an event yet,
+// none is made. Exceptions of `event` go on to the caller.
+void SendEvents(mg_connection* connection, const std::function<std::string()>& event,
+                const StreamOptions& options, const StopSwitch& stop);
+// The answer to HEAD: as if a stream followed.
+void SendEventsHead(mg_connection* connection, std::chrono::milliseconds patience,
+                    const StopSwitch& stop);
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,91 @@
+// Keys of lock names that hold something else, on a real redis-server.
+#include "tests/component/scripts/node_fixture.h"
+
+namespace fencepost::testing {
+namespace {
+
+// What is no lock, though some of it begins like one.
+const std::vector<std::vector<std::string>>& ForeignValues() {
+  static const std::string key = "fencepost:{orders}:o-17";
+  static const std::vector<std::vector<std::string>> commands = {
+      {"RPUSH", key, "a list"},
+      {"HSET", key, "a", "hash"},
+      {"SADD", key, "a set"},
+      {"XADD", key, "*", "a", "stream"},
+      {"SET", key, ""},
+      {"SET", key, "somebody's text"},
+      {"SET", key, "Hello"},
+      {"SET", key, "Forever"},
+      {"SET", key, "Dear diary"},
+      {"SET", key, "H" + std::string(43, 'x')},
+      {"SET", key, "H" + std::string(27, '0') + std::string(16, 'n') + "and a tail that is"},
+      {"SET", key, "H" + std::string(27, '0') + std::string(16, 'n') + std::string(16, 'x')},
+      {"SET", key, "F" + std::string(16, 'x')},
+      {"SET", key, "D" + std::string(24, 'x')},
+      // Hex digits are written small.
+      {"SET", key, "H" + std::string(27, 'A') + std::string(16, 'n')},
+      {"SET", key, "H" + std::string(27, '0') + std::string(16, 'n') + std::string(16, 'F')},
+      {"SET", key, "F" + std::string(15, '0') + "A"},
+      {"SET", key, "D" + std::string(24, 'B')}};
+  return commands;
+}
+
+class ForeignValue : public Node {};
+
+TEST_F(ForeignValue, LeavesAKeyAloneThatHoldsSomethingElseAndServesItsNeighbours) {
+  const std::vector<std::string> names = {name_ + "-before", name_, name_ + "-behind"};
+  for (const auto& command : ForeignValues()) {
+    for (int number = 0; number < locking::kOpKinds; ++number) {
+      const auto kind = static_cast<OpKind>(number);
+      SCOPED_TRACE(fmt::format("kind {}, {} {}", number, command[0], command[2]));
+      client_.Command({"DEL", names[0], names[1], names[2]});
+      client_.Command(command);
+      const std::string before = client_.Command({"DUMP", name_});
+      std::vector<Op> ops;
+      for (const std::string& name : names) {
+        ops.push_back(Make(kind, At(), 1));
+        ops.back().name = name;
+      }
+      const CallResult result = client_.Call(kind, ops, options_);
+      ASSERT_EQ(result.error, "");
+      EXPECT_LT(result.replies[0].code, ReplyCode::kNoSentinel);
+      EXPECT_EQ(result.replies[1].code, ReplyCode::kForeign);
+      EXPECT_LT(result.replies[2].code, ReplyCode::kNoSentinel);
+      EXPECT_EQ(client_.Command({"DUMP", name_}), before);
+    }
+    // An acquire that is refused whoever holds the name only looks.
+    EXPECT_EQ(Code(Make(OpKind::kAcquire, At(), 1, kMaxTtl + Millis(1))), ReplyCode::kForeign);
+  }
+}
+
+TEST_F(ForeignValue, HealsTheNeighboursOfAKeyThatHoldsSomethingElse) {
+  const std::string sentinel = CompleteSentinel(kMaxTtl, At().wall() + Millis(60'000));
+  client_.Command({"SET", std::string(locking::kSentinelKey), sentinel});
+  const std::string other = name_ + "-behind";
+  const std::string free = "0000000060000F" + Hex(At());
+  client_.Command({"RPUSH", name_, "a list"});
+  const std::string answer = client_.Command({"EVAL", std::string(locking::HealScript().text), "3",
+                                              std::string(locking::kSentinelKey), name_, other,
+                                              sentinel, "", free, "", free});
+  EXPECT_EQ(answer.substr(13), "CW");
+  EXPECT_EQ(client_.Command({"TYPE", name_}), "list");
+  EXPECT_EQ(client_.Command({"GET", other}), free.substr(13));
+}
+
+// What the node refuses is no foreign value: to heal by that would be to guess.
+TEST_F(ForeignValue, TellsHealingWhatTheNodeRefusesToRead) {
+  std::string script(locking::LookScript().text);
+  script.insert(script.find('\n') + 1,
+                "local given = redis\n"
+                "local redis = {call = given.call, pcall = function(_, key)\n"
+                "  return {err = key}\n"
+                "end}\n");
+  const auto look = [&](const std::string& answer) {
+    return client_.Command({"EVAL", script, "2", std::string(locking::kSentinelKey), answer});
+  };
+  EXPECT_EQ(look("NOPERM of this key").substr(0, 6), "NOPERM");
+  EXPECT_TRUE(look("WRONGTYPE of this key").ends_with("001?0000000000000"));
+}
+
+}  // namespace
+}  // namespace fencepost::testing

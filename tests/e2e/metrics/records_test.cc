@@ -1,0 +1,37 @@
+// The series of records that are not processed: another's id, and what nobody can process.
+#include "tests/e2e/metrics/metrics_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class RecordMetrics : public MetricsTest {};
+
+// What cannot be processed stops the pipeline once all before it is finished: until then it is
+// seen.
+TEST_F(RecordMetrics, AConflictOfIdsAndARecordThatStopsThePipeline) {
+  PipelineText text = Text(1);
+  text.more = Http() +
+              "processing: {timeout: 60s, revoke_drain: 61s}\n"
+              "on_id_conflict: skip\n";
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "a");
+  ASSERT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 0);
+  SendOrder(0, "o-1", "a", "6");
+  ExpectMoves(worker, "id_conflicts_total");
+  HangOn(0, "o-2");
+  Answers("o-3", {404});
+  SendOrder(0, "o-2", "b");
+  ASSERT_TRUE(Called("o-2")) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_records_processed_total", {{"result", "failed"}}), 0);
+  SendOrder(0, "o-3", "c");
+  ExpectMoves(worker, "records_processed_total", {{"result", "failed"}});
+  service_.Release();
+  EXPECT_EQ(worker.Wait(60s), 1) << worker.Log();
+  EXPECT_EQ(table_->Count(), 2);
+}
+
+}  // namespace
+}  // namespace fencepost::testing

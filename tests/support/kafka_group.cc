@@ -1,0 +1,83 @@
+#include "tests/support/kafka_group.h"
+
+#include <arpa/inet.h>
+#include <librdkafka/rdkafka.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+namespace fencepost::testing {
+namespace {
+
+constexpr int kCallMs = 10'000;
+
+std::vector<std::string> MembersOf(const std::string& broker, const std::string& group) {
+  char why[512];
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  rd_kafka_conf_set(conf, "bootstrap.servers", broker.c_str(), why, sizeof(why));
+  const std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> handle(
+      rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof(why)), &rd_kafka_destroy);
+  if (!handle) throw std::runtime_error(why);
+  const rd_kafka_group_list* list = nullptr;
+  const auto error = rd_kafka_list_groups(handle.get(), group.c_str(), &list, kCallMs);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) throw std::runtime_error(rd_kafka_err2str(error));
+  std::vector<std::string> members;
+  for (int g = 0; g < list->group_cnt; ++g) {
+    for (int m = 0; m < list->groups[g].member_cnt; ++m) {
+      members.emplace_back(list->groups[g].members[m].member_id);
+    }
+  }
+  rd_kafka_group_list_destroy(list);
+  return members;
+}
+
+// Kafka's wire format: integers in network order, strings with their length before them.
+std::string Int16(std::size_t value) {
+  return {static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+std::string Int32(std::size_t value) { return Int16(value >> 16) + Int16(value & 0xffff); }
+std::string Text(const std::string& text) { return Int16(text.size()) + text; }
+
+// Returns the broker's error code.
+int Leave(const std::string& broker, const std::string& group, const std::string& member) {
+  constexpr std::size_t kLeaveGroup = 13;
+  const std::string body =
+      Int16(kLeaveGroup) + Int16(0) + Int32(1) + Text("test") + Text(group) + Text(member);
+  const std::string request = Int32(body.size()) + body;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(broker.substr(broker.rfind(':') + 1))));
+  address.sin_addr.s_addr = inet_addr(broker.substr(0, broker.rfind(':')).c_str());
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval limit{kCallMs / 1000, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  std::string answer(10, '\0');  // size, correlation id, error code
+  const bool answered =
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+      send(fd, request.data(), request.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(request.size()) &&
+      recv(fd, answer.data(), answer.size(), MSG_WAITALL) == static_cast<ssize_t>(answer.size());
+  close(fd);
+  if (!answered) throw std::runtime_error("kafka: LeaveGroup was not answered");
+  return static_cast<unsigned char>(answer[8]) << 8 | static_cast<unsigned char>(answer[9]);
+}
+
+}  // namespace
+
+int RemoveMembers(const std::string& broker, const std::string& group) {
+  const auto members = MembersOf(broker, group);
+  for (const std::string& member : members) {
+    const int error = Leave(broker, group, member);
+    if (error != 0) throw std::runtime_error("kafka: LeaveGroup: error " + std::to_string(error));
+  }
+  return static_cast<int>(members.size());
+}
+
+}  // namespace fencepost::testing
