@@ -13,6 +13,7 @@ namespace fencepost::testing {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
@@ -135,10 +136,11 @@ TEST_F(LockExec, StopsOnCtrlZWhileItWaitsAndGoesOnWithTheSameLimit) {
                         [&] { return std::chrono::steady_clock::now() > stopped + seconds(8); }));
   EXPECT_TRUE(hasty->Running());
   hasty->Kill(SIGCONT);
-  EXPECT_EQ(hasty->Wait(seconds(20)), 75) << "its wait went on while it stood";
+  // Its wait went on while it stood; the answers to its last round may have come too late, too.
+  EXPECT_THAT(hasty->Wait(seconds(20)).value_or(-1), AnyOf(75, 69)) << hasty->ErrorOutput();
   patient->Kill(SIGCONT);
   first->Kill(SIGTERM);
-  EXPECT_EQ(patient->Wait(seconds(20)), 0);
+  EXPECT_EQ(patient->Wait(seconds(20)), 0) << patient->ErrorOutput();
 }
 
 TEST_F(LockExec, DoesNotStopOnCtrlZWhereNobodyCouldLetItGoOn) {
