@@ -17,6 +17,16 @@ class NodeMetrics : public MetricsTest {
     text.nodes = nodes_.list();
     return text;
   }
+  // Its handler hangs on o-1 until the service is released: the lease has to be extended.
+  std::unique_ptr<WorkerProcess> HolderOfALease() {
+    PipelineText text = Text();
+    text.more = Http() + "processing: {timeout: 60s, revoke_drain: 61s}\n";
+    HangOn(0);
+    auto worker = std::make_unique<WorkerProcess>(Worker(text));
+    SendOrder(0, "o-1", "k");
+    EXPECT_TRUE(Called("o-1")) << worker->Log();
+    return worker;
+  }
   // Sends orders until the series moves: what a node refuses shows when it is asked.
   void ExpectMovesWithWork(WorkerProcess& worker, const std::string& metric, const Labels& labels) {
     std::string series = metric;
@@ -132,12 +142,8 @@ TEST_F(NodeMetrics, NodesThatAreGoneFrozenOrFullAreToldApart) {
 
 // That is seen when a lease has to be extended: the handler hangs.
 TEST_F(NodeMetrics, LeasesThatNodesForgetAreLostToAWipe) {
-  PipelineText text = Text();
-  text.more = Http() + "processing: {timeout: 60s, revoke_drain: 61s}\n";
-  HangOn(0);
-  WorkerProcess worker(Worker(text));
-  SendOrder(0, "o-1", "k");
-  ASSERT_TRUE(Called("o-1")) << worker.Log();
+  const auto holder = HolderOfALease();
+  WorkerProcess& worker = *holder;
   for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].Command({"FLUSHALL"});
   ExpectMoves(worker, "lock_losses_total", {{"reason", "node_wiped"}});
   ExpectMoves(worker, "lock_extensions_total", {{"result", "error"}});
@@ -148,12 +154,8 @@ TEST_F(NodeMetrics, LeasesThatNodesForgetAreLostToAWipe) {
 }
 
 TEST_F(NodeMetrics, LeasesThatNodesEndTooEarlyAreLostToTheirClocks) {
-  PipelineText text = Text();
-  text.more = Http() + "processing: {timeout: 60s, revoke_drain: 61s}\n";
-  HangOn(0);
-  WorkerProcess worker(Worker(text));
-  SendOrder(0, "o-1", "k");
-  ASSERT_TRUE(Called("o-1")) << worker.Log();
+  const auto holder = HolderOfALease();
+  WorkerProcess& worker = *holder;
   for (const std::size_t node : {0U, 1U, 2U}) nodes_[node].ShiftClock(60s);
   ExpectMoves(worker, "lock_losses_total", {{"reason", "clock"}});
   EXPECT_EQ(worker.Now("fencepost_lock_losses_total"), 1);
