@@ -8,12 +8,13 @@ import unittest
 from support.browser import WIDTHS, Chrome
 from support.fleet import LockStore, Pipeline, Worker, shared
 from support.kafka import Kafka
-from support.processes import run, wait_until
+from support.processes import long_run, run, wait_until
 
 NAME = "orders-of-the-whole-world-and-of-some-other-places-far-from-it0"
 PARTITIONS = 200
 
 
+@long_run
 class BadDay(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
