@@ -1,5 +1,7 @@
 #include "config/defaults.h"
 
+#include <algorithm>
+
 #include "locking/core/options.h"
 
 namespace fencepost::config {
@@ -16,7 +18,8 @@ Milliseconds RememberDone(const Values& values) {
 }
 
 Milliseconds LeastRememberDone(const Values& values) {
-  return locking::LockOptions{}.max_ttl + 2 * values.Duration("lock.max_skew");
+  const Milliseconds ttl = values.Duration("lock.ttl");
+  return std::max(locking::LockOptions{}.max_ttl, ttl) + 2 * values.Duration("lock.max_skew");
 }
 
 std::int64_t MaxInFlight(const Values& values) {

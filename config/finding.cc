@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 42> kRules{{
+constexpr std::array<Rule, 43> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -33,6 +33,7 @@ constexpr std::array<Rule, 42> kRules{{
     {"nodes", "There are 1, 3, 5 or 7 lock nodes, each once."},
     {"login", "A user of the lock nodes has a password."},
     {"tls", "TLS has its files, they can be used, and it is not left out by mistake."},
+    {"ttl", "The lock store allows lock.ttl."},
     {"min-validity", "A lease of lock.ttl can have lock.min_validity left."},
     {"node-timeout", "A call to one lock node ends before a lease does."},
     {"remember-done", "DONE marks outlive every lease."},

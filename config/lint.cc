@@ -65,8 +65,24 @@ void LintNodes(const Values& values, Findings& findings) {
                  fmt::format("lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count));
 }
 
+// The file alone does not tell the store's max_ttl; a worker that may not lock for so long is not
+// ready, and says so.
+void LintTtl(const Values& values, Findings& findings) {
+  if (values.Find("lock.ttl") == nullptr) return;
+  const Milliseconds most = locking::LockOptions{}.max_ttl;
+  if (values.Duration("lock.ttl") <= most) return;
+  const std::string ttl = DurationText(values.Duration("lock.ttl"));
+  findings.Warning(values.ValuePlace("lock.ttl"), "ttl",
+                   fmt::format("lock.ttl ({}) is above {}, the max_ttl of a lock store unless it "
+                               "was made with `fencepost locks init --max-ttl {}` or more",
+                               ttl, DurationText(most), ttl));
+}
+
 void LintRememberDone(const Values& values, Findings& findings) {
-  if (values.Find("lock.remember_done") == nullptr || values.Wrong("lock.max_skew")) return;
+  if (values.Find("lock.remember_done") == nullptr || values.Wrong("lock.max_skew") ||
+      values.Wrong("lock.ttl")) {
+    return;
+  }
   const Milliseconds given = values.Duration("lock.remember_done");
   const Milliseconds least = LeastRememberDone(values);
   if (given >= least) return;
@@ -123,6 +139,7 @@ void LintTls(const Values& values, Findings& findings) {
 void LintLock(const Values& values, Findings& findings) {
   LintNodes(values, findings);
   LintTls(values, findings);
+  LintTtl(values, findings);
   LintRememberDone(values, findings);
   if (AnyWrong(values, {"lock.ttl", "lock.min_validity", "lock.redis.timeout"})) return;
   const Milliseconds ttl = values.Duration("lock.ttl");

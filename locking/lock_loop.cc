@@ -16,7 +16,7 @@ namespace {
 Error LostError(const std::string& name, LossReason reason) {
   const char* what = "the lease was lost: its time ran out before it could be extended";
   if (reason == LossReason::kStolen) what = "the lease was lost: others hold the name";
-  if (reason == LossReason::kNodeWiped) what = "the lease was lost: lock nodes lost their memory";
+  if (reason == LossReason::kNodeWiped) what = "the lease was lost: lock nodes have forgotten it";
   if (reason == LossReason::kClock) what = "the lease was lost: the clocks disagree";
   return {"lost", what, name, ""};
 }
@@ -227,7 +227,7 @@ void LockLoop::OnReleased(Entries::iterator at, const LockEvent& event) {
 
 // --- parts -------------------------------------------------------------------------------------
 
-void LockLoop::Lose(Entry& entry, Error why, ReleaseOutcome outcome) {
+void LockLoop::Lose(Entry& entry, const Error& why, ReleaseOutcome outcome) {
   LeaseState& lease = *entry.lease;
   {
     const std::lock_guard guard(lease.mutex);

@@ -146,7 +146,7 @@ class LockLoop {
   void OnRoundFailed(Entries::iterator at, const LockEvent& event, Now now);
   void OnMarked(Entries::iterator at, const LockEvent& event);
   void OnReleased(Entries::iterator at, const LockEvent& event);
-  void Lose(Entry& entry, Error why, ReleaseOutcome outcome);
+  void Lose(Entry& entry, const Error& why, ReleaseOutcome outcome);
   void Decide(const std::shared_ptr<AcquireGroup>& group, std::size_t index,
               QuorumLock::Result result);
   [[nodiscard]] Entries::iterator Held(const LeaseState& lease);

@@ -183,7 +183,16 @@ const std::string& LockLoop::StoreId() {
 }
 
 Error LockLoop::WhyNotReady() const {
-  if (auto problem = core_.store().Problem()) return *problem;
+  if (auto problem = core_.store().Problem()) {
+    // The store knows its nodes by letter; whoever wrote the list knows them by address.
+    constexpr std::string_view kNode = "lock node ";
+    if (problem->where.size() == kNode.size() + 1 && problem->where.starts_with(kNode)) {
+      const auto node = static_cast<std::size_t>(problem->where.back() - 'a');
+      problem->where += fmt::format(" ({})", engine_observer_.Node(node));
+    }
+    return *problem;
+  }
+  bool quarantined = false;
   std::string nodes;
   for (std::size_t i = 0; i < options_.redis.nodes.size(); ++i) {
     const NodeStatus status = core_.store().Status(static_cast<NodeIndex>(i), ReadClocks());
@@ -192,12 +201,16 @@ Error LockLoop::WhyNotReady() const {
       problem = engine_observer_.Away(i).empty() ? "not connected yet" : engine_observer_.Away(i);
     } else if (status.quarantined) {
       problem = fmt::format("in quarantine for {} ms more", status.quarantine_left.count());
+      quarantined = true;
     }
     if (problem.empty()) continue;
     nodes += fmt::format("{}{}: {}", nodes.empty() ? "" : ", ", engine_observer_.Node(i), problem);
   }
   return {"no_quorum", "no quorum of lock nodes can be used: " + nodes, "",
-          "`fencepost locks status` shows every node"};
+          quarantined
+              ? "a node that is new, restarted or wiped counts when its quarantine is over; "
+                "`fencepost locks status` shows every node"
+              : "`fencepost locks status` shows every node"};
 }
 
 }  // namespace fencepost::locking

@@ -1,6 +1,10 @@
 // All of the lock library: #include <locking/locking.h>, link fencepost::locking.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "fencepost needs C++20: compile with -std=c++20 or later"
+#endif
+
 #include "locking/error.h"
 #include "locking/lease.h"
 #include "locking/quorum_lock.h"

@@ -32,6 +32,27 @@ bool GoodNamespace(const std::string& name) {
          });
 }
 
+std::optional<Error> ProblemOfTimes(const LockOptions& lock) {
+  const struct {
+    const char* name;
+    Millis value;
+    Millis least;
+    Millis most;
+  } times[] = {{"node_timeout", lock.node_timeout, Millis(1), Millis::max()},
+               {"min_validity", lock.min_validity, Millis(0), Millis::max()},
+               {"max_skew", lock.max_skew, Millis(0), Millis::max()},
+               {"remember_done", lock.remember_done, Millis(1), Millis::max()},
+               {"max_ttl", lock.max_ttl, Millis(1), kMaxTtl}};
+  for (const auto& time : times) {
+    if (time.value >= time.least && time.value <= time.most) continue;
+    const std::string most =
+        time.most == Millis::max() ? "" : fmt::format(", at most {} ms", time.most.count());
+    return Bad(fmt::format("{} of {} ms cannot be kept", time.name, time.value.count()),
+               fmt::format("at least {} ms{}", time.least.count(), most));
+  }
+  return std::nullopt;
+}
+
 std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
   if (auto problem = ProblemOf(options.redis)) return problem;
   if (auto problem = TlsProblemOf(options.redis)) return problem;
@@ -40,12 +61,7 @@ std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
                "1 to 63 of a-z, 0-9 and -");
   }
   const LockOptions& lock = options.lock;
-  if (lock.node_timeout <= Millis(0) || lock.min_validity < Millis(0) ||
-      lock.max_skew < Millis(0) || lock.remember_done <= Millis(0) || lock.max_ttl <= Millis(0) ||
-      lock.max_ttl > kMaxTtl) {
-    return Bad("a time of the lock options is out of range",
-               "times are positive, max_ttl is under 27h");
-  }
+  if (auto problem = ProblemOfTimes(lock)) return problem;
   if (!(lock.drift_factor >= 0.0 && lock.drift_factor < kMostDrift)) {
     return Bad(fmt::format("a drift_factor of {} cannot be lived with", lock.drift_factor),
                "at least 0 and below 0.5; 0.01 is usual");
@@ -132,7 +148,7 @@ tl::expected<void, Error> QuorumLock::WaitReady(Millis timeout) {
   const bool posted = impl_->mailbox->Post(
       [late](LockLoop& loop) { late->Set(tl::unexpected(loop.WhyNotReady())); });
   if (!posted) return tl::unexpected(ClosedError(""));
-  const Settled why = late->Wait();
+  Settled why = late->Wait();
   if (auto result = ready->WaitFor(Nanos(0))) return *result;
   return why;
 }
@@ -145,6 +161,8 @@ std::string QuorumLock::StoreId() const {
   return posted ? waiter->Wait() : "";
 }
 
+void QuorumLock::CheckMayBlock() const { impl_->CheckMayBlock(); }
+
 const std::string& QuorumLock::name_space() const { return impl_->name_space; }
 
 const LockOptions& QuorumLock::lock_options() const { return impl_->lock_options; }
@@ -155,6 +173,7 @@ QuorumLock::Result QuorumLock::Acquire(const std::string& name, const AcquireOpt
 
 void QuorumLock::AcquireAsync(const std::string& name, const AcquireOptions& options,
                               std::function<void(Result)> callback) {
+  FENCEPOST_CHECK(callback, "AcquireAsync without a callback");
   AcquireAllAsync({name}, options, [callback = std::move(callback)](std::vector<Result> results) {
     callback(std::move(results.front()));
   });
@@ -171,6 +190,7 @@ std::vector<QuorumLock::Result> QuorumLock::AcquireAll(const std::vector<std::st
 
 void QuorumLock::AcquireAllAsync(std::vector<std::string> names, const AcquireOptions& options,
                                  std::function<void(std::vector<Result>)> callback) {
+  FENCEPOST_CHECK(callback, "AcquireAllAsync without a callback");
   if (names.empty()) return callback({});
   auto group = std::make_shared<AcquireGroup>();
   group->names = std::move(names);

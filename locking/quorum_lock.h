@@ -25,6 +25,10 @@
 //   bad_options  Connect: the options are wrong. no_thread: the system gives no thread or file
 #pragma once
 
+#if __cplusplus < 202002L
+#error "fencepost needs C++20: compile with -std=c++20 or later"
+#endif
+
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -66,7 +70,9 @@ class QuorumLock {
     LockOptions lock{};
     std::string name_space = "default";  // [a-z0-9-]{1,63}
     // What to do where there is no lock store yet: by default one is made that counts after a
-    // quarantine of max_ttl + 2 × max_skew. `fencepost locks init` makes one that counts at once.
+    // quarantine of max_ttl + 2 × max_skew, 40 s if nothing else was set. To make one that counts
+    // at once: `fencepost locks init`, or kBlessed in a program that is run once (not in workers:
+    // where there is a store already, WaitReady says store_exists, and nothing can be locked).
     StoreCreation creation = StoreCreation::kQuarantined;
     // Told what happens, on the lock's thread; must outlive the QuorumLock.
     LockObserver* observer = nullptr;
@@ -84,7 +90,8 @@ class QuorumLock {
   QuorumLock& operator=(const QuorumLock&) = delete;
 
   // Until a quorum can be asked. The error is the store's problem (foreign_store, same_node_twice,
-  // eviction_policy, no_store, …), or no_quorum with what is wrong with each node.
+  // eviction_policy, no_store, store_exists, …), or no_quorum with what is wrong with each node.
+  // Either comes when `timeout` is over, not before: a node may come back, and a store be mended.
   tl::expected<void, Error> WaitReady(Millis timeout);
 
   // `name`: 1 to 512 bytes of any kind. Waits for the outcome, at most about `wait` and a node
@@ -93,11 +100,14 @@ class QuorumLock {
   // The id of the lock store, the same for every client of these nodes; empty before WaitReady was
   // fulfilled once. Asks the lock's thread, no node.
   [[nodiscard]] std::string StoreId() const;
+  // A failed CHECK on the lock's own thread, where a blocking call would wait for itself. All
+  // blocking calls ask first; so should code that makes one of AcquireAsync.
+  void CheckMayBlock() const;
   [[nodiscard]] const std::string& name_space() const;
   [[nodiscard]] const LockOptions& lock_options() const;
 
-  // Like Acquire, without waiting. `callback` runs once, on the lock's thread (in this call when
-  // the lock is being destroyed); it must not block and must not throw.
+  // Like Acquire, without waiting. `callback` (not empty: a failed CHECK) runs once, on the lock's
+  // thread (in this call when the lock is being destroyed); it must not block and must not throw.
   void AcquireAsync(const std::string& name, const AcquireOptions& options,
                     std::function<void(Result)> callback);
   // Each name for itself: result i belongs to names[i], and comes when all are decided. One call a

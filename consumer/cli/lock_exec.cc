@@ -3,13 +3,9 @@
 // The command is stopped before the lease can be another's: when the lease was not extended and
 // only --kill-after is left of it, SIGTERM; when it ends, by our own clock, SIGKILL. No node gives
 // the name to another before that, unless this process stands still meanwhile (SIGSTOP, a suspended
-// machine) or the command cannot be killed (uninterruptible sleep): there the token helps.
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
+// machine) or the command cannot be killed (uninterruptible sleep, another user's): there the token
+// helps.
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -20,7 +16,9 @@
 
 #include "consumer/cli/command.h"
 #include "consumer/cli/lock_exec_child.h"
+#include "consumer/cli/lock_exec_launch.h"
 #include "consumer/cli/lock_exec_signals.h"
+#include "consumer/cli/lock_exec_watch.h"
 #include "consumer/cli/shared/durations.h"
 #include "consumer/cli/shared/lock_nodes.h"
 #include "locking/quorum_lock.h"
@@ -50,39 +48,13 @@ struct ExecArguments {
   std::vector<std::string> command;
 };
 
-// Wakes a poll() from another thread.
-class Bell {
- public:
-  Bell() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~Bell() { close(descriptor_); }
-  Bell(const Bell&) = delete;
-  Bell& operator=(const Bell&) = delete;
-  void Ring() const {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
-  }
-  void Quiet() const {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const auto got = read(descriptor_, &count, sizeof count);
-  }
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-void Poll(const Signals& signals, const Bell& bell, Millis limit) {
-  std::array<pollfd, 2> waiting{
-      {{signals.descriptor(), POLLIN, 0}, {bell.descriptor(), POLLIN, 0}}};
-  poll(waiting.data(), waiting.size(), static_cast<int>(limit.count()));
-}
-
 // --- getting the lock
 // ------------------------------------------------------------------------------
 
 int ExitFor(const Error& error) {
   if (error.code == "contended") return kContended;
   if (error.code == "bad_options") return kUsage;
+  if (error.code == "no_thread") return kFailed;
   const bool by_clock = error.what.find("clock") != std::string::npos;
   return error.code == "refused" && !by_clock ? kUsage : kNoQuorum;
 }
@@ -92,14 +64,20 @@ struct Failed {
   std::string line;
 };
 
+// What tells us that something happened.
+struct Ears {
+  Signals signals;
+  std::shared_ptr<const Bell> bell = std::make_shared<const Bell>();
+
+  [[nodiscard]] int error() const { return signals.error() != 0 ? signals.error() : bell->error(); }
+};
+
 struct Attempt {
   QuorumLock::Result got;
   int stopped_by = 0;  // this signal
 };
 
-Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
-                const Signals& signals) {
-  const auto bell = std::make_shared<Bell>();
+Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until, const Ears& ears) {
   const auto result = std::make_shared<std::optional<QuorumLock::Result>>();
   std::stop_source cancel;
   locking::AcquireOptions options;
@@ -107,19 +85,18 @@ Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
   options.wait = std::max(left, Millis(0));
   options.ttl = arguments.ttl;
   options.cancel = cancel.get_token();
-  lock.AcquireAsync(arguments.name, options, [bell, result](QuorumLock::Result got) {
+  lock.AcquireAsync(arguments.name, options, [bell = ears.bell, result](QuorumLock::Result got) {
     result->emplace(std::move(got));
     bell->Ring();  // what was written before is seen by who hears it
   });
   int stopped_by = 0;
-  for (std::uint64_t rung = 0;;) {
-    Poll(signals, *bell, Millis(60'000));
-    if (const int end = signals.HearWhileWaiting().end; end != 0) {
+  do {
+    Poll(ears.signals, *ears.bell, Millis(60'000));
+    if (const int end = ears.signals.HearWhileWaiting().end; end != 0) {
       stopped_by = end;
       cancel.request_stop();
     }
-    if (read(bell->descriptor(), &rung, sizeof rung) == sizeof rung) break;
-  }
+  } while (!ears.bell->Rang());
   return {std::move(**result), stopped_by};
 }
 
@@ -129,13 +106,13 @@ Failed WhyNot(const Error& error, const ExecArguments& arguments) {
                              error.what)};
   }
   const std::string waited =
-      error.code == "contended" ? fmt::format(" for {} ms", arguments.wait.count()) : "";
+      error.code == "contended" ? fmt::format("; waited {} ms", arguments.wait.count()) : "";
   return {ExitFor(error), fmt::format("{}{}", error.Line(), waited)};
 }
 
 // The lease, or how to end without one.
 tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& arguments,
-                                     const Signals& signals) {
+                                     const Ears& ears) {
   const auto fail = [&](int code, std::string line) {
     return tl::unexpected(Failed{code, std::move(line)});
   };
@@ -150,7 +127,7 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
     if (ready) break;
     // SIGSTOP and a suspended machine tell us nothing.
     const bool stood_still = BootClock::now() - asked > kSlice + kStoodStill;
-    const Signals::Heard heard = signals.HearWhileWaiting();
+    const Signals::Heard heard = ears.signals.HearWhileWaiting();
     if (heard.end != 0) return stopped(heard.end);
     // Nodes that were not there yet when we stood still get their time anew.
     if (heard.stopped || stood_still) {
@@ -159,7 +136,7 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
     if (BootClock::now() >= connected_by) return fail(kNoQuorum, ready.error().Line());
   }
   for (;;) {
-    auto attempt = TryLock(lock, arguments, begun + arguments.wait, signals);
+    auto attempt = TryLock(lock, arguments, begun + arguments.wait, ears);
     if (attempt.stopped_by != 0) return stopped(attempt.stopped_by);
     if (!attempt.got) return tl::unexpected(WhyNot(attempt.got.error(), arguments));
     // Else it ran out while we stood still: asked for again, in what is left of the wait.
@@ -167,96 +144,34 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
   }
 }
 
-// --- while it runs
-// ---------------------------------------------------------------------------------
+// --- the command
+// -----------------------------------------------------------------------------------
 
-// Watches over the command until it has ended.
-class Watch {
- public:
-  Watch(ExecChild& child, const Lease& lease, const Signals& signals, Millis kill_after)
-      : child_(child), lease_(lease), signals_(signals), kill_after_(kill_after) {}
-
-  void UntilItEnds() {
-    const std::stop_callback on_loss(lease_.stop_token(), [this] { bell_.Ring(); });
-    for (;;) {
-      switch (child_.Look()) {
-        case ExecChild::Change::kEnded:
-          lost_ = lost_ || !lease_.valid();
-          return;
-        case ExecChild::Change::kStopped:
-          if (asked_to_stop_ || child_.has_terminal()) StandStill();
-          continue;
-        case ExecChild::Change::kNothing:
-          break;
-      }
-      Enforce();
-      Poll(signals_, bell_, NextLook());
-      bell_.Quiet();
-      for (int signal = signals_.Take(); signal != 0; signal = signals_.Take()) {
-        asked_to_stop_ = asked_to_stop_ || signal == SIGTSTP;
-        if (signal != SIGCHLD) child_.Signal(signal);
-        if (Ends(signal)) child_.Signal(SIGCONT);  // one that stands still hears it, too
-      }
-    }
+int NotRun(const std::string& command, const ExecChild::NotStarted& why) {
+  if (!why.by_exec) {
+    PrintError(fmt::format("{}: not run: {}; raise the limits on processes and open files", command,
+                           std::strerror(why.error)));
+    return kFailed;
   }
-  // The lease ended before the command did, or would have.
-  [[nodiscard]] bool lost() const { return lost_; }
-  [[nodiscard]] bool stopped() const { return kill_at_ != Instant::max(); }
-
- private:
-  // Nothing is extended while we stand still. The command does, too.
-  void StandStill() {
-    asked_to_stop_ = false;
-    child_.StopWithIt();
-    if (lease_.valid()) return child_.GoOn();
-    lost_ = true;
-    kill_at_ = Instant::min();
-    child_.EndWithItsGroup();
-    child_.Signal(SIGKILL);
-  }
-  void Enforce() {
-    const Instant now = BootClock::now();
-    const Instant until = lease_.valid_until();
-    if (until != Instant::min()) last_until_ = until;
-    if (kill_at_ == Instant::max() && (until == Instant::min() || now >= until - kill_after_)) {
-      lost_ = true;
-      // Lost at once: no longer than it would have lasted.
-      kill_at_ = std::min(last_until_, now + kill_after_);
-      child_.EndWithItsGroup();
-      child_.Signal(SIGTERM);
-      child_.Signal(SIGCONT);
-    }
-    if (now >= kill_at_) child_.Signal(SIGKILL);
-  }
-  [[nodiscard]] Millis NextLook() const {
-    const Instant next = kill_at_ != Instant::max() ? kill_at_ : last_until_ - kill_after_;
-    const auto left = std::chrono::ceil<Millis>(next - BootClock::now());
-    return std::clamp(left, Millis(1), Millis(60'000));
-  }
-
-  ExecChild& child_;
-  const Lease& lease_;
-  const Signals& signals_;
-  const Millis kill_after_;
-  Bell bell_;
-  bool lost_ = false;
-  bool asked_to_stop_ = false;
-  Instant last_until_ = Instant::min();
-  Instant kill_at_ = Instant::max();
-};
-
-int NotRun(const std::string& command, int why) {
-  const bool missing = why == ENOENT;
-  PrintError(fmt::format("{}: {}", command, missing ? "command not found" : std::strerror(why)));
+  const bool missing = why.error == ENOENT;
+  PrintError(
+      fmt::format("{}: {}", command, missing ? "command not found" : std::strerror(why.error)));
   return missing ? kCommandNotFound : kNotExecutable;
+}
+
+std::string HowItEnded(const Watch& watch, int code) {
+  if (watch.refused()) {
+    return fmt::format(
+        "; not all of the command could be stopped, as it runs as another user; it ended with {}",
+        code);
+  }
+  return watch.stopped() ? "; the command was stopped"
+                         : fmt::format(" while the command ran; it ended with {}", code);
 }
 
 int End(Lease& lease, const ExecArguments& arguments, const Watch& watch, int code) {
   if (watch.lost()) {
-    PrintError(fmt::format("{}: the lock was lost{}", arguments.name,
-                           watch.stopped()
-                               ? "; the command was stopped"
-                               : fmt::format(" while the command ran; it ended with {}", code)));
+    PrintError(fmt::format("{}: the lock was lost{}", arguments.name, HowItEnded(watch, code)));
     return kLockLost;
   }
   if (arguments.done && code == 0) {
@@ -295,14 +210,19 @@ int LockExec(const ExecArguments& arguments) {
   // A lease must be worth more than the time that the command gets to end.
   nodes->lock.min_validity = std::max(std::min(nodes->lock.min_validity, arguments.ttl / 5),
                                       kill_after + arguments.ttl / 10);
-  const Signals signals;
+  const Ears ears;
+  if (ears.error() != 0) {
+    PrintError(
+        fmt::format("lock exec: {}; raise the limit on open files", std::strerror(ears.error())));
+    return kFailed;
+  }
   auto lock = QuorumLock::Connect(
       {.redis = nodes->redis, .lock = nodes->lock, .name_space = arguments.name_space});
   if (!lock) {
     PrintError(lock.error().Line());
-    return kUsage;
+    return ExitFor(lock.error());
   }
-  auto lease = TakeLock(**lock, arguments, signals);
+  auto lease = TakeLock(**lock, arguments, ears);
   if (!lease) {
     PrintError(lease.error().line);
     return lease.error().code;
@@ -312,12 +232,17 @@ int LockExec(const ExecArguments& arguments) {
                         .environment = {fmt::format("FENCEPOST_TOKEN={}", lease->token().value()),
                                         "FENCEPOST_LOCK=" + arguments.name},
                         .descriptors = inherited,
-                        .signal_mask = signals.before()});
+                        .signal_mask = ears.signals.before()});
   if (!child) {
     lease->Release();
     return NotRun(arguments.command.front(), child.error());
   }
-  Watch watch(*child, *lease, signals, kill_after);
+  Watch watch({.child = *child,
+               .lease = *lease,
+               .signals = ears.signals,
+               .bell = *ears.bell,
+               .name = arguments.name,
+               .kill_after = kill_after});
   watch.UntilItEnds();
   return End(*lease, arguments, watch, child->code());
 }
@@ -335,7 +260,8 @@ void AddLock(CLI::App& app, Run& run, const std::vector<std::string>& command_wo
       "the signals that this program gets. Exit code: the command's own (128+n for a signal, 127\n"
       "not found, 126 not executable); 75 another held the name until --wait ran out; 69 no "
       "quorum\n"
-      "of lock nodes; 76 the lock was lost, and the command was stopped; 2 a wrong command line.");
+      "of lock nodes; 76 the lock was lost, and the command was stopped; 2 a wrong command line;\n"
+      "1 too few processes or open files are allowed.");
   AddLockServerOptions(*exec, arguments->nodes);
   exec->add_option("NAME", arguments->name, "the lock's name")->required();
   exec->add_option("--namespace", arguments->name_space, "where the name stands; default");

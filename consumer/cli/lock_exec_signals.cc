@@ -1,7 +1,13 @@
 #include "consumer/cli/lock_exec_signals.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
 
 namespace fencepost::cli {
 namespace {
@@ -19,19 +25,20 @@ bool Ends(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-bool StopAsCtrlZ() {
+bool StopAs(int signal, bool whole_group) {
   struct sigaction standard {};
   struct sigaction before {};
   standard.sa_handler = SIG_DFL;
-  sigaction(SIGTSTP, &standard, &before);
-  raise(SIGTSTP);  // takes a SIGCONT that is pending away
+  sigaction(signal, &standard, &before);
   sigset_t stop;
   sigset_t mask;
   sigemptyset(&stop);
-  sigaddset(&stop, SIGTSTP);
-  pthread_sigmask(SIG_UNBLOCK, &stop, &mask);  // here
+  sigaddset(&stop, signal);
+  pthread_sigmask(SIG_BLOCK, &stop, &mask);
+  kill(whole_group ? 0 : getpid(), signal);      // takes a SIGCONT that is pending away
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // here
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-  sigaction(SIGTSTP, &before, nullptr);
+  sigaction(signal, &before, nullptr);
   sigset_t pending;
   sigpending(&pending);
   return sigismember(&pending, SIGCONT) == 1;  // it is blocked
@@ -50,9 +57,12 @@ Signals::Signals() {
   sigprocmask(SIG_BLOCK, &mask, &before_);
   sigdelset(&mask, SIGTTOU);
   descriptor_ = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (descriptor_ < 0) error_ = errno;
 }
 
-Signals::~Signals() { close(descriptor_); }
+Signals::~Signals() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
 
 int Signals::Take() const {
   signalfd_siginfo info{};
@@ -63,10 +73,34 @@ int Signals::Take() const {
 Signals::Heard Signals::HearWhileWaiting() const {
   Heard heard;
   for (int signal = Take(); signal != 0; signal = Take()) {
-    if (signal == SIGTSTP && heard.end == 0 && StopAsCtrlZ()) heard.stopped = true;
+    if (signal == SIGTSTP && heard.end == 0 && StopAs(SIGTSTP, false)) heard.stopped = true;
     if (Ends(signal)) heard.end = signal;
   }
   return heard;
+}
+
+Bell::Bell() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (descriptor_ < 0) error_ = errno;
+}
+
+Bell::~Bell() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void Bell::Ring() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
+}
+
+bool Bell::Rang() const {
+  std::uint64_t count = 0;
+  return read(descriptor_, &count, sizeof count) == sizeof count;
+}
+
+void Poll(const Signals& signals, const Bell& bell, std::chrono::milliseconds limit) {
+  std::array<pollfd, 2> waiting{
+      {{signals.descriptor(), POLLIN, 0}, {bell.descriptor(), POLLIN, 0}}};
+  poll(waiting.data(), waiting.size(), static_cast<int>(limit.count()));
 }
 
 }  // namespace fencepost::cli

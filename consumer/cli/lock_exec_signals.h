@@ -2,6 +2,8 @@
 // (SIGHUP under nohup, SIGINT of a background job of sh) stays ignored, by the command, too.
 #pragma once
 
+#include <chrono>
+
 #include <signal.h>
 
 namespace fencepost::cli {
@@ -9,10 +11,11 @@ namespace fencepost::cli {
 // Those that end us.
 bool Ends(int signal);
 
-// Stops the whole process as SIGTSTP does by default, and returns when it goes on. Whether it
-// stopped: where no shell could let us go on (an orphaned process group, as under `ssh -t`), the
-// kernel does not stop us. Only with Signals in place.
-bool StopAsCtrlZ();
+// Stops the whole process (and all others of its group) as this signal does by default: SIGTSTP,
+// SIGTTIN, SIGTTOU. Returns when it goes on. Whether it stopped: where no shell could let us go on
+// (an orphaned process group, as under `ssh -t`), the kernel does not stop us. Only with Signals in
+// place.
+bool StopAs(int signal, bool whole_group);
 
 // From now to the end of the program; before any thread is started, so that none gets a signal.
 class Signals {
@@ -22,6 +25,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
+  [[nodiscard]] int error() const { return error_; }  // errno; not 0: no signal is heard
   [[nodiscard]] int descriptor() const { return descriptor_; }
   // The mask that we were started with.
   [[nodiscard]] const sigset_t& before() const { return before_; }
@@ -38,6 +42,28 @@ class Signals {
  private:
   sigset_t before_{};
   int descriptor_ = -1;
+  int error_ = 0;
 };
+
+// Wakes a Poll from another thread.
+class Bell {
+ public:
+  Bell();
+  ~Bell();
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  [[nodiscard]] int error() const { return error_; }  // errno; not 0: it cannot ring
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  void Ring() const;
+  [[nodiscard]] bool Rang() const;  // since it was asked last
+
+ private:
+  int descriptor_;
+  int error_ = 0;
+};
+
+// Until there is a signal, the bell rings, or the limit is over.
+void Poll(const Signals& signals, const Bell& bell, std::chrono::milliseconds limit);
 
 }  // namespace fencepost::cli

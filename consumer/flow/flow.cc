@@ -105,11 +105,8 @@ void Flow::JoinChain(InFlight& in) {
 // A lease counts only as part of the leased prefix of its chain. Behind a record whose first round
 // is still out it waits for that round to end; behind any other it is given back at once.
 void Flow::Secure(InFlight& in, Now now) {
-  const InFlight* before = in.chain_before;
-  if (before != nullptr && !Secured(before->stage)) {
-    const bool promising = before->stage == Stage::kGranted ||
-                           (before->stage == Stage::kLocking && !before->round_failed);
-    if (promising) {
+  if (const InFlight* gap = Gap(in)) {
+    if (Promising(*gap)) {
       in.stage = Stage::kGranted;
     } else {
       BackToQueue(in, now);
@@ -127,6 +124,7 @@ void Flow::Secure(InFlight& in, Now now) {
 
 // What comes next for a record that is secured.
 void Flow::Proceed(InFlight& in, Now now) {
+  SetFallen(in, false);
   const bool ledger = options_.finality == Finality::kLedger;
   if (in.call != 0) {  // a call that was called off is still out: OnHandled comes back here
     in.stage = Stage::kWaiting;
@@ -167,13 +165,14 @@ void Flow::Finish(InFlight& in, Now now) {
 }
 
 void Flow::LeaveChain(InFlight& in, Now now) {
+  SetFallen(in, false);
   InFlight* const after = std::exchange(in.chain_after, nullptr);
   InFlight* const before = std::exchange(in.chain_before, nullptr);
   if (before != nullptr) before->chain_after = after;
   if (after != nullptr) {
     after->chain_before = before;
     if (after->stage == Stage::kGranted) {
-      if (before == nullptr || Secured(before->stage)) Secure(*after, now);
+      if (Gap(*after) == nullptr) Secure(*after, now);
     } else if (after->stage == Stage::kHandled) {
       PassOn(*after, now);
     } else if (after->stage == Stage::kWaiting) {

@@ -175,6 +175,8 @@ class Flow {
   void Block(InFlight& record, Error error, Now now);
 
   // flow_locks.cc: locking, and one worker per id.
+  static const InFlight* Gap(const InFlight& record);
+  static void SetFallen(InFlight& record, bool fallen);
   bool TryLock(InFlight& record, Now now);
   void LockAhead(InFlight& first, Now now);
   void OnLockEvent(InFlight& record, const locking::LockEvent& event, Now now);

@@ -232,7 +232,7 @@ void Flow::Refuse(InFlight& in, DeadLetterReason reason, std::string error_class
                 .error_class = std::move(error_class),
                 .attempts = in.attempts,
                 .failed_at = now.wall.time_since_epoch()};
-  const bool first = in.chain_before == nullptr || Secured(in.chain_before->stage);
+  const bool first = Gap(in) == nullptr;
   if (in.stage == Stage::kQueued) {  // it never was secured (no id)
     TryLock(in, now);
   } else if (first && LeaseStands(in, now)) {

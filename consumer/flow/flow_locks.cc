@@ -13,26 +13,32 @@ namespace fencepost::consumer {
 using locking::AcquireSpec;
 using locking::LockEvent;
 
-namespace {
-
-// Its lease may come within a round trip: those behind it may be locked along with it.
-bool Promising(const InFlight& record) {
-  return record.stage == Stage::kGranted ||
-         (record.stage == Stage::kLocking && !record.round_failed);
+// A record before it in its chain that is not secured; null: there is none. Mostly the one just
+// before it tells. Where a record has lost its lease, those behind it that are in others' hands
+// stay secured without it.
+const InFlight* Flow::Gap(const InFlight& in) {
+  const InFlight* at = in.chain_before;
+  const bool pinned_may_hide_it = static_cast<const Partition*>(in.partition)->fallen != 0;
+  while (pinned_may_hide_it && at != nullptr && Pinned(at->stage)) at = at->chain_before;
+  return at == nullptr || Secured(at->stage) ? nullptr : at;
 }
 
-}  // namespace
+void Flow::SetFallen(InFlight& in, bool fallen) {
+  if (in.fell == fallen) return;
+  in.fell = fallen;
+  std::size_t& count = static_cast<Partition*>(in.partition)->fallen;
+  fallen ? ++count : --count;
+}
 
 // Starts to lock a queued record, if everything before it in its chain is leased or about to be.
 bool Flow::TryLock(InFlight& in, Now now) {
   if (in.stage != Stage::kQueued || !taking_) return false;
   if (static_cast<Partition*>(in.partition)->revoking) return false;
-  const InFlight* before = in.chain_before;
-  const bool secured = before == nullptr || Secured(before->stage);
-  if (!secured && !Promising(*before)) return false;
+  const InFlight* gap = Gap(in);
+  if (gap != nullptr && !Promising(*gap)) return false;
   if (in.nameless) {  // nothing to lock: it only waits for its place
     in.stage = Stage::kGranted;
-    if (secured) Proceed(in, now);
+    if (gap == nullptr) Proceed(in, now);
     return true;
   }
   const auto owner = owners_.find(in.identity.id);
@@ -162,6 +168,7 @@ void Flow::BackToQueue(InFlight& in, Now now) {
   in.lock = {};
   in.leased = in.hinted = in.round_failed = in.lease_lost = false;
   ++in.ticket;
+  if (Secured(in.stage)) SetFallen(in, true);
   in.stage = Stage::kQueued;
   LeaveOwnership(in, now);
 }

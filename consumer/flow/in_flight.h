@@ -53,6 +53,7 @@ struct InFlight {
   bool leased = false;
   bool lease_lost = false;    // while it was pinned; at `lost_at`
   bool round_failed = false;  // its first round is over, without a lease
+  bool fell = false;          // it was secured, and is not any more (Partition::fallen)
   bool owner = false;         // of its id, among the records here
   bool nameless = false;      // it has no id: it is not locked, and can only be a dead letter
   bool handled = false;       // `values` are what the handler made of it
@@ -88,6 +89,12 @@ struct InFlight {
 constexpr bool Handled(const InFlight& in) {
   return in.stage == Stage::kReady || in.stage == Stage::kWriting ||
          (in.stage == Stage::kMarking && in.effect_done) || in.stage == Stage::kFinished;
+}
+
+// Its lease may come within a round trip: those behind it may be locked along with it.
+inline bool Promising(const InFlight& record) {
+  return record.stage == Stage::kGranted ||
+         (record.stage == Stage::kLocking && !record.round_failed);
 }
 
 }  // namespace fencepost::consumer

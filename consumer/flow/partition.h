@@ -18,6 +18,7 @@ struct Flow::Partition {
   std::map<Offset, Error> blocked;  // what the pipeline cannot go past, and why
   std::deque<InFlight*> records;    // delivered, from the watermark on, finished ones included
   InFlight* chain_tail = nullptr;   // order: partition
+  std::size_t fallen = 0;           // records that were secured, and are not any more
   Offset position = 0;              // everything before it was delivered, or is not there
   Offset watermark = 0;             // everything before it is finished
   Offset committing = 0;            // the highest offset handed to Kafka

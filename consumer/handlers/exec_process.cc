@@ -97,10 +97,6 @@ std::string HowItEnded(int status) {
 
 }  // namespace
 
-void Fd::Close() {
-  if (fd_ >= 0) close(std::exchange(fd_, -1));
-}
-
 bool PipeLines::Read() {
   for (std::size_t taken = 0; taken < kReadAtOnce && open() && !too_long();) {
     if (at_ > 0) {

@@ -15,26 +15,10 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/fd.h"
 #include "locking/error.h"
 
 namespace fencepost::consumer {
-
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  ~Fd() { Close(); }
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool open() const { return fd_ >= 0; }
-  void Close();
-
- private:
-  int fd_;
-};
 
 // Bytes of a pipe, cut into lines.
 class PipeLines {

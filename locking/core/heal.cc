@@ -94,7 +94,7 @@ std::optional<Error> Healing::Changed(const std::vector<NodeSight>& sights) cons
   return std::nullopt;
 }
 
-void Healing::OnLook(std::vector<NodeSight> sights) {
+void Healing::OnLook(const std::vector<NodeSight>& sights) {
   FENCEPOST_CHECK(step_.kind == Step::Kind::kLook && static_cast<int>(sights.size()) == count(),
                   "one sight a node");
   if (sentinels_.empty()) {

@@ -99,7 +99,7 @@ class Healing {
 
   [[nodiscard]] const Step& Next() const { return step_; }
   void OnWaited();
-  void OnLook(std::vector<NodeSight> sights);
+  void OnLook(const std::vector<NodeSight>& sights);
   void OnScan(HealPage page);
   void OnWritten(const std::vector<bool>& took_effect);
   void OnLifted(const std::optional<std::string>& current);

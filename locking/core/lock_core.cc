@@ -55,7 +55,7 @@ void LockCore::Cancel(LockId lock, Now now) {
   if (held) LeaveHeld(lock.slot, now);
   // A release, unlike an abort, is told to those who wait.
   if (slot->state != State::kMarking) {
-    FreeNodes(lock.slot, held ? OpKind::kRelease : OpKind::kAbort);
+    FreeNodes(lock.slot, held ? OpKind::kRelease : OpKind::kAbort, now);
   }
   End(lock.slot);
   Settle(now);
@@ -73,7 +73,7 @@ void LockCore::Release(LockId lock, Now now) {
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((slot->may_hold & Bit(node)) == 0 || !store_.Open(node)) slot->ballot.No(node);
   }
-  FreeNodes(lock.slot, OpKind::kRelease);
+  FreeNodes(lock.slot, OpKind::kRelease, now);
   TellFreed(lock.slot, now);
   Settle(now);
 }
@@ -165,7 +165,7 @@ void LockCore::SetPhase(LockId lock, Phase phase) {
 
 Token LockCore::IssueToken(Now now) {
   if (observer_ != nullptr) observer_->OnTokenIssued();
-  return clock_.Next(now.wall);
+  return clock_.Next(now.wall, options_.max_skew);
 }
 
 bool LockCore::Valid(LockId lock, Now now) const { return now.boot < ValidUntil(lock); }
@@ -187,6 +187,9 @@ void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
   Slot& slot = slots_[index];
   --slot.outstanding;
   if (Creates(reply.kind)) slot.creating = Without(slot.creating, Bit(node));
+  const bool frees = reply.kind == OpKind::kAbort || reply.kind == OpKind::kRelease;
+  const bool unheard = reply.code == ReplyCode::kTimeout || reply.code == ReplyCode::kConnection;
+  if (frees && unheard && reply.round == slot.round) OweFree(slot, node, now);
   switch (reply.kind) {
     case OpKind::kAcquire:
       OnAcquireReply(index, node, reply, now);
@@ -261,9 +264,7 @@ void LockCore::OnTime(Now now) {
       continue;
     }
     slot.due = Instant::max();
-    if (slot.state == State::kWaiting && slot.last_wait) {
-      GiveUp(index, slot.reason);
-    } else if (slot.state == State::kWaiting) {
+    if (slot.state == State::kWaiting) {
       TryRound(index, now);
     } else if (slot.state == State::kAsking && slot.asking_again) {
       AskAgain(index, now);

@@ -205,7 +205,7 @@ class LockCore {
     bool asking_again = false;     // an even split: asked again at `due`
     bool wiped_seen = false;       // an extension found a node without our key
     bool watched = false;          // its name's channel is subscribed to for it
-    bool last_wait = false;        // no round follows but when it is woken: it gives up at `due`
+    bool last_round = false;       // the next round is the last that the wait has room for
     std::uint16_t backoff = 0;     // k of the delay, first * multiplier^k
     std::uint16_t round = 0;       // every reply names its round; older ones change nothing
     std::uint16_t outstanding = 0;
@@ -213,6 +213,8 @@ class LockCore {
     NodeSet may_hold = 0;    // … or possible
     NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
     NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
+    NodeSet forgot = 0;      // nodes found without it since the last extension that counted
+    NodeSet filled = 0;      // nodes that it was filled on since then
     NodeSet left_out = 0;    // nodes whose floor is not believable
     NodeSet told_free = 0;   // nodes that told, since the round began, that the name was freed
     int rounds = 0;          // begun
@@ -230,8 +232,9 @@ class LockCore {
     Instant leased_at;
     Instant give_up_at;
     Instant valid_until;
-    Instant due = Instant::max();        // the next thing that time does to this lock
-    Instant scheduled = Instant::max();  // its entry in the timer heap
+    Instant owed_until = Instant::max();  // of a free that is sent again
+    Instant due = Instant::max();         // the next thing that time does to this lock
+    Instant scheduled = Instant::max();   // its entry in the timer heap
     AcquireRound ask;
     Ballot ballot;  // of the extension, release or done that is out
     NodeSet stolen = 0;
@@ -251,6 +254,15 @@ class LockCore {
     std::size_t head = 0;  // ops before this were taken
     bool stalled = false;
     [[nodiscard]] bool Empty() const { return urgent.empty() && head == ops.size(); }
+  };
+
+  // A free that a node could not be told: it is told when it can be reached again.
+  struct OwedFree {
+    std::string name;
+    Token token;
+    Nonce nonce;
+    Millis ttl{0};
+    Instant until;  // by then what it would free has ended by itself
   };
 
   struct Timer {
@@ -296,12 +308,15 @@ class LockCore {
   void Unwatch(std::uint32_t index);
   [[nodiscard]] bool ToldByQuorum(const Slot& slot) const;
   [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
-  void FreeNodes(std::uint32_t index, OpKind kind);
+  void FreeNodes(std::uint32_t index, OpKind kind, Now now);
+  void OweFree(Slot& slot, NodeIndex node, Now now);
+  void PayFrees(NodeIndex node, Now now);
 
   void BeginExtension(std::uint32_t index, Now now);
   void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void EndExtension(std::uint32_t index, Now now);
+  bool QuorumForgot(const Slot& slot) const;
   void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});
   void DropForDone(std::uint32_t index, const Reply& reply, Now now);
 
@@ -326,6 +341,7 @@ class LockCore {
   std::deque<Slot> slots_;  // stable addresses: queued Ops view the names
   std::vector<std::uint32_t> unused_;
   std::array<NodeQueue, kMaxNodes> queues_;
+  std::array<std::deque<OwedFree>, kMaxNodes> owed_;
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;
   std::vector<std::uint32_t> quorum_waiters_;

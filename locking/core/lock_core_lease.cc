@@ -74,6 +74,7 @@ void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& r
   } else if (reply.code == ReplyCode::kExpired || reply.code == ReplyCode::kNoSentinel) {
     slot.wiped_seen = true;
     slot.holds = Without(slot.holds, bit);
+    if (reply.code == ReplyCode::kExpired && !reply.quarantined) slot.forgot |= bit;
   }
   if (!slot.extending) return;  // the majority had answered before
   const bool counts = reply.code == ReplyCode::kExtended && !reply.quarantined;
@@ -92,20 +93,33 @@ void LockCore::EndExtension(std::uint32_t index, Now now) {
   if (slot.ballot.Result() == Tally::kWon) {
     slot.valid_until = slot.extension_sent + slot.ttl - options_.Drift(slot.ttl);
     slot.wiped_seen = false;
+    slot.forgot = slot.filled = 0;
     if (observer_ != nullptr) observer_->OnExtension(ExtensionResult::kExtended);
     ScheduleHeld(index, slot.extension_sent);
     return;
   }
   const bool others_have_it = Count(slot.stolen) > nodes_ - Quorum(nodes_);
+  const bool lost = others_have_it || QuorumForgot(slot);
   if (observer_ != nullptr) {
-    observer_->OnExtension(others_have_it ? ExtensionResult::kLost : ExtensionResult::kError);
+    observer_->OnExtension(lost ? ExtensionResult::kLost : ExtensionResult::kError);
   }
   if (others_have_it) {
     Lose(index, LossReason::kStolen, now, QuorumOf(slot.rivals));
     return;
   }
+  if (lost) {
+    Lose(index, LossReason::kNodeWiped, now);
+    return;
+  }
   const Nanos again = std::max<Nanos>(slot.ttl / 20, round_trip_);
   Schedule(index, slot.watchdog ? std::min(now.boot + again, slot.valid_until) : slot.valid_until);
+}
+
+// Nodes that count have dropped it, and no quorum has kept it all along: another may have had the
+// name meanwhile, and filling the nodes must not bring the lease back. Where a node was wiped, its
+// quarantine keeps others out, and the lease stands until its own end.
+bool LockCore::QuorumForgot(const Slot& slot) const {
+  return slot.forgot != 0 && Count(Without(slot.holds, slot.filled)) < Quorum(nodes_);
 }
 
 void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
@@ -113,6 +127,7 @@ void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& rep
   const NodeSet bit = Bit(node);
   if (reply.code == ReplyCode::kFilled) {
     slot.holds |= bit;
+    slot.filled |= bit;
   } else if (NodeAnswered(reply.code)) {
     slot.may_hold = Without(slot.may_hold, bit);
   }
@@ -150,7 +165,7 @@ void LockCore::DropForDone(std::uint32_t index, const Reply& reply, Now now) {
   event.token = reply.token;
   event.crc = reply.crc;
   event.rest = reply.rest;
-  FreeNodes(index, OpKind::kAbort);
+  FreeNodes(index, OpKind::kAbort, now);
   End(index);
 }
 

@@ -171,6 +171,10 @@ void LockCore::Settle(Now now) {
     if (!queues_[static_cast<std::size_t>(node)].Empty() && !store_.Open(node)) {
       FailQueued(node, ReplyCode::kConnection, false);
     }
+    const bool owes = !owed_[static_cast<std::size_t>(node)].empty();
+    if (owes && store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled) {
+      PayFrees(node, now);
+    }
   }
   while (!failed_.empty()) {
     failing_.swap(failed_);

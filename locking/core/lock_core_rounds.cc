@@ -15,8 +15,10 @@ constexpr Millis kMostBetweenRepeats{1000};  // of an even split
 constexpr Nanos kLeastRoundTrip{100'000};
 constexpr Nanos kMostRoundTrip{Millis(100)};
 constexpr int kBackoffRoundTrips = 10;
+constexpr int kLastRoundTrips = 2;  // before the end of the wait its last round begins
 constexpr int kMaxDoublings = 16;
 constexpr std::uint16_t kMaxBackoff = UINT16_MAX;
+constexpr std::size_t kMostOwed = 65'536;  // a node; the oldest is left to its ttl
 constexpr Nanos kBetweenForeignNotes = std::chrono::seconds(1);
 constexpr Nanos kBeforeForeignRepeat = std::chrono::seconds(60);  // of the same key
 
@@ -60,6 +62,11 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
     return;
   }
   slot.awaiting_quorum = true;
+  if (quorum_waiters_.size() > 2 * slots_.size()) {  // most have given up, or wait a second time
+    std::sort(quorum_waiters_.begin(), quorum_waiters_.end());
+    quorum_waiters_.erase(std::unique(quorum_waiters_.begin(), quorum_waiters_.end()),
+                          quorum_waiters_.end());
+  }
   quorum_waiters_.push_back(index);
   Schedule(index, slot.give_up_at);
 }
@@ -80,7 +87,7 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
     return;
   }
   slot.state = State::kAsking;
-  slot.asking_again = slot.last_wait = false;
+  slot.asking_again = false;
   slot.due = Instant::max();
   slot.told_free = 0;
   slot.repeats = 0;
@@ -129,7 +136,10 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
     if ((slot.may_hold & Bit(node)) != 0 && store_.Open(node)) {
       const OpKind kind = slot.state == State::kFreeing ? OpKind::kRelease : OpKind::kAbort;
       Send(index, node, kind);
-    } else if (slot.state == State::kFreeing) {
+      return;
+    }
+    OweFree(slot, node, now);
+    if (slot.state == State::kFreeing) {
       slot.ballot.No(node);
       TellFreed(index, now);
     }
@@ -156,7 +166,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     event.token = slot.ask.done_token();
     event.crc = slot.ask.done_crc();
     event.rest = slot.ask.done_rest();
-    FreeNodes(index, OpKind::kAbort);
+    FreeNodes(index, OpKind::kAbort, now);
     End(index);
     return;
   }
@@ -211,6 +221,7 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
   slot.leased_at = now.boot;
   slot.phase = Phase::kWaiting;
   slot.extending = slot.wiped_seen = false;
+  slot.forgot = slot.filled = 0;
   ++held_;
   if (observer_ != nullptr) {
     observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
@@ -250,7 +261,7 @@ void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason r
       slot.left_out |= Bit(node);
     }
   }
-  FreeNodes(index, OpKind::kAbort);
+  FreeNodes(index, OpKind::kAbort, now);
   WaitForRound(index, reason, now);
 }
 
@@ -307,6 +318,11 @@ Nanos LockCore::DrawDelay(Slot& slot) {
 
 void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
+  // One round without an answer (the nodes or we stood still for a moment) is no outage yet: should
+  // it be the last one, what the nodes said in the round before it is told.
+  const bool said_before =
+      reason == WaitReason::kTimeout && slot.backoff > 0 && slot.reason == WaitReason::kContended;
+  const WaitReason told = said_before ? WaitReason::kContended : reason;
   slot.reason = reason;
   // After the first stale round the clock was lifted over the floor: no reason to wait, and the
   // same try goes on.
@@ -316,19 +332,19 @@ void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
     wait = Nanos(0);
     --slot.rounds;
   } else if (slot.tries > 0 && slot.rounds >= slot.tries) {
-    GiveUp(index, reason);
+    GiveUp(index, told);
     return;
   }
   const bool wakes = options_.wake_up && reason == WaitReason::kContended;
   if (wakes && ToldByQuorum(slot)) wait = std::min(wait, DrawWakeDelay(slot));
   if (!at_once && wait >= slot.give_up_at - now.boot) {
-    // What is left of the wait is too short for another round, unless the name becomes free in it.
-    if (!wakes || now.boot >= slot.give_up_at) {
-      GiveUp(index, reason);
+    // The rest of the wait is used, too: one more round, in time for its answer.
+    wait = slot.give_up_at - now.boot - kLastRoundTrips * round_trip_;
+    if (slot.last_round || wait <= Nanos(0)) {
+      GiveUp(index, told);
       return;
     }
-    slot.last_wait = true;
-    wait = slot.give_up_at - now.boot;
+    slot.last_round = true;
   }
   slot.state = State::kWaiting;
   Emit(index, LockEvent::Kind::kRoundFailed).reason = reason;
@@ -343,15 +359,51 @@ void LockCore::GiveUp(std::uint32_t index, WaitReason reason) {
 
 // Frees our HELD wherever it stands or may stand. Where an acquire or a fill of ours is still on
 // the way, the free follows its answer, so that it cannot be overtaken.
-void LockCore::FreeNodes(std::uint32_t index, OpKind kind) {
+void LockCore::FreeNodes(std::uint32_t index, OpKind kind, Now now) {
   Slot& slot = slots_[index];
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const NodeSet bit = Bit(node);
     if ((slot.creating & bit) != 0) {
       slot.free_after |= bit;
-    } else if ((slot.may_hold & bit) != 0 && store_.Open(node)) {
+    } else if ((slot.may_hold & bit) == 0) {
+      continue;
+    } else if (store_.Open(node)) {
       Send(index, node, kind);
+    } else {
+      OweFree(slot, node, now);
     }
+  }
+}
+
+// An attempt's connection broke, or a node was away when it was to be freed: the next connection
+// tells it, unless the ttl is over by then.
+void LockCore::OweFree(Slot& slot, NodeIndex node, Now now) {
+  if ((slot.may_hold & Bit(node)) == 0) return;
+  slot.may_hold = Without(slot.may_hold, Bit(node));
+  auto& owed = owed_[static_cast<std::size_t>(node)];
+  if (owed.size() >= kMostOwed) owed.pop_front();
+  owed.push_back({.name = slot.name,
+                  .token = slot.token,
+                  .nonce = slot.nonce,
+                  .ttl = slot.ttl,
+                  .until = std::min(slot.owed_until, now.boot + slot.ttl)});
+}
+
+void LockCore::PayFrees(NodeIndex node, Now now) {
+  auto& owed = owed_[static_cast<std::size_t>(node)];
+  for (; !owed.empty(); owed.pop_front()) {
+    const OwedFree& free = owed.front();
+    if (free.until <= now.boot) continue;
+    const std::uint32_t index = NewSlot();
+    Slot& slot = slots_[index];
+    slot.name = free.name;
+    slot.token = free.token;
+    slot.nonce = free.nonce;
+    slot.ttl = free.ttl;
+    slot.may_hold = Bit(node);
+    slot.owed_until = free.until;
+    slot.state = State::kEnded;
+    Send(index, node, OpKind::kAbort);
   }
 }
 

@@ -56,7 +56,7 @@ void LockCore::OnFreed(NodeIndex node, std::string_view name, Now now) {
     if (!waits || told_before || !ToldByQuorum(slot)) continue;
     const Instant soon = now.boot + DrawWakeDelay(slot);
     if (soon >= slot.due) continue;
-    slot.last_wait = false;
+    slot.last_round = false;
     Schedule(index, soon);
   }
   Settle(now);

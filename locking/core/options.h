@@ -21,12 +21,12 @@ struct LockOptions {
   Millis min_validity{2'000};  // a lease with less left is given back
   Millis max_skew{5'000};      // largest clock error between clients and nodes that is lived with
   Millis node_timeout{200};    // a call to one node
-  Millis remember_done{300'000};
+  Millis remember_done{300'000};  // how long a name stays done; at least max_ttl + 2 × max_skew
   Millis max_ttl{30'000};  // only for a store that is created; afterwards the store's own counts
 
   // Waiters are told by pub/sub when a lock is given back (channel = the key), on top of polling,
-  // which alone is needed for progress. The ACL user needs `&fencepost:* +publish +subscribe`; a
-  // node that refuses is polled.
+  // which alone is needed for progress. The ACL user needs `&fencepost:* +publish +subscribe
+  // +unsubscribe`; a node that refuses is polled.
   bool wake_up = false;
   double drift_factor = 0.01;  // how much a node's clock may run faster than ours, within one ttl
 

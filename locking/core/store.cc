@@ -78,6 +78,9 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
   }
   node.last_run_id = info.run_id;
   ObserveClock(index, info.call);
+  // It evicts, or has another's data: it may have forgotten, and comes back in quarantine.
+  const bool forgets = info.role != "master" || info.maxmemory_policy != "noeviction";
+  if (forgets) node.stepped = info.call.node_time;
   Evaluate(now);
 }
 
@@ -180,7 +183,8 @@ Millis Store::ProbeInterval() const {
   const bool well = !problem_ && std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
     return !node.connected || node.open;
   });
-  return well ? kProbeWell : kProbeProblem;
+  // What was read is no longer relied on after QuarantineTime (Conclude).
+  return std::min(well ? kProbeWell : kProbeProblem, QuarantineTime() / 4);
 }
 
 Instant Store::NextTime() const {

@@ -70,10 +70,12 @@ struct NodeStatus {
 };
 
 enum class StoreCreation {
-  kQuarantined,  // `run`: a new store starts in quarantine
-  kBlessed,      // `locks init`: counts at once; only where none of the N nodes has a sentinel
-  kForced,       // `locks init --force`: writes a new store over whatever stands there
-  kNever,        // `locks status`: looks, changes nothing
+  kQuarantined,  // `run`: uses the store that is there; a new one starts in quarantine
+  kBlessed,      // `locks init`: counts at once; only where none of the N nodes has a sentinel, the
+                 // problem store_exists otherwise
+  kForced,  // `locks init --force`: writes a new store over whatever stands there: every lock and
+            // DONE mark is forgotten
+  kNever,   // `locks status`: looks, changes nothing (no_store where there is none)
 };
 
 class Store {
@@ -148,6 +150,7 @@ class Store {
     std::optional<Error> problem;
     bool blocks = false;   // the problem keeps the whole store from use
     bool refused = false;  // nothing may be written here
+    bool unfit = false;    // by what it says of itself: left out where a quorum is without it
     bool open = false;
     bool quarantined = false;
     bool told_open = false;
@@ -181,7 +184,7 @@ class Store {
   [[nodiscard]] bool Belongs(const Node& node) const;
   [[nodiscard]] bool AllReadable() const;
   void Conclude();
-  void ConcludeProblem();
+  void ConcludeProblem(bool quorum);
   void Tell();
 
   // store_creation.cc
@@ -201,6 +204,10 @@ class Store {
   void MendMember(Node& node);
   void PlanEmpty();
   void PlanRaise();
+  void PlanRejoin();
+  [[nodiscard]] std::uint64_t Tag() const;
+  [[nodiscard]] bool OwnRaise(std::uint32_t epoch) const;
+  [[nodiscard]] std::uint32_t NextRaise(std::uint32_t highest) const;
   void PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epoch);
   [[nodiscard]] bool Vacant(const Node& node) const;
   [[nodiscard]] bool Remembered(const Node& node) const;

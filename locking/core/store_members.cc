@@ -57,7 +57,7 @@ void Store::FindRefusals() {
   for (NodeIndex i = 0; i < count(); ++i) {
     Node& node = At(i);
     node.problem.reset();
-    node.blocks = node.refused = false;
+    node.blocks = node.refused = node.unfit = false;
     node.pending.reset();
     if (!node.connected || !node.read) continue;
     if (!GoodRunId(node.run_id)) {
@@ -75,6 +75,7 @@ void Store::FindRefusals() {
                  fmt::format("the value of {} is no sentinel", kSentinelKey),
                  "find who wrote it; DEL it, and the node is put in quarantine and mended");
     }
+    node.unfit = node.blocks;
     for (NodeIndex j = 0; j < count(); ++j) {
       const Node& other = At(j);
       if (j == i || !other.connected || !other.read || other.run_id != node.run_id) continue;
@@ -176,7 +177,7 @@ void Store::FindStrangers() {
 void Store::FindSameIndex() {
   for (NodeIndex i = 0; i < count(); ++i) {
     for (NodeIndex j = 0; j < i; ++j) {
-      if (!InStore(At(i)) || !InStore(At(j))) continue;
+      if (!InStore(At(i)) || !InStore(At(j)) || At(i).unfit || At(j).unfit) continue;
       if (At(i).sentinel->index != At(j).sentinel->index) continue;
       if (Generation(At(i).sentinel->epoch) != Generation(At(j).sentinel->epoch)) continue;
       for (const auto& [one, other] : {std::pair(i, j), std::pair(j, i)}) {
@@ -205,7 +206,7 @@ void Store::Conclude() {
     open += node.open ? 1 : 0;
     counting += node.open && !node.quarantined ? 1 : 0;
   }
-  ConcludeProblem();
+  ConcludeProblem(counting >= Quorum(count()));
   available_ = !problem_ && counting >= Quorum(count());
   why_ = QuorumFailure::kUnreachable;
   if (open >= Quorum(count())) {
@@ -214,7 +215,7 @@ void Store::Conclude() {
   if (problem_ && problem_->code != "store_incomplete") why_ = QuorumFailure::kPolicy;
 }
 
-void Store::ConcludeProblem() {
+void Store::ConcludeProblem(bool quorum) {
   problem_.reset();
   if (!GoodNumber(count())) {
     problem_ = Error{"bad_nodes", fmt::format("{} lock nodes are listed", count()), "",
@@ -222,7 +223,9 @@ void Store::ConcludeProblem() {
     return;
   }
   for (const Node& node : nodes_) {
-    if (node.blocks) {
+    // One that is unfit is as one that is away, as long as the others are enough. Faults of the
+    // list are a person's to mend.
+    if (node.blocks && !(node.unfit && quorum)) {
       problem_ = node.problem;
       return;
     }

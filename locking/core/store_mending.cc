@@ -13,8 +13,53 @@ namespace {
 // An empty node is left that long to clients that have seen it in the store: they need no new
 // epoch.
 constexpr Millis kBeforeRaise{5'000};
+// A raise, by whomever, that nobody has gone on with.
+constexpr Millis kAbandonedRaise{10'000};
+// An even epoch says by which list the store was raised: a remainder of half the epoch.
+constexpr std::uint64_t kTags = 5'000;
 
 }  // namespace
+
+std::uint64_t Store::Tag() const { return std::stoull(MemberHash(), nullptr, 16) % kTags; }
+
+bool Store::OwnRaise(std::uint32_t epoch) const {
+  return epoch % 2 == 0 && epoch / 2 % kTags == Tag();
+}
+
+std::uint32_t Store::NextRaise(std::uint32_t highest) const {
+  std::uint32_t half = highest / 2 + 1;
+  while (half % kTags != Tag()) ++half;
+  return 2 * half;
+}
+
+// All N are members with places of their own, but a raise began and was not needed, or was given
+// up: all are lifted to one generation. Who was not of the majority's comes back in quarantine.
+void Store::PlanRejoin() {
+  std::set<int> places;
+  std::uint32_t lowest = UINT32_MAX;
+  std::uint32_t highest = 0;
+  bool begun = false;
+  bool stood = true;
+  for (const Node& node : nodes_) {
+    if (!InStore(node) || !places.insert(node.sentinel->index).second) return;
+    const std::uint32_t epoch = node.sentinel->epoch;
+    lowest = std::min(lowest, epoch);
+    highest = std::max(highest, epoch);
+    begun = begun || epoch % 2 == 0;
+    stood = stood && now_.boot - node.raw_since >= kAbandonedRaise;
+  }
+  if (!begun) return;
+  const bool own = OwnRaise(highest);
+  if (!own && !stood) return;
+  const std::uint32_t target = own ? highest + (lowest == highest ? 1 : 0) : NextRaise(highest);
+  for (Node& node : nodes_) {
+    if (node.sentinel->epoch >= target) continue;
+    Sentinel sentinel = *node.sentinel;
+    const bool counts = (sentinel.epoch | 1U) == generation_;
+    sentinel.epoch = target;
+    Write(node, sentinel, counts ? std::nullopt : std::optional(QuarantineTime()));
+  }
+}
 
 void Store::PlanMending() {
   if (!MayCreate()) return;
@@ -33,6 +78,7 @@ void Store::PlanMending() {
     }
   }
   PlanEmpty();
+  PlanRejoin();
 }
 
 void Store::MendMember(Node& node) {
@@ -148,14 +194,19 @@ void Store::PlanRaise() {
     highest = std::max(highest, At(i).sentinel->epoch);
   }
   const bool raising = highest % 2 == 0;
-  if (raising && lowest == highest) return PlanAdmission(empty, highest + 1);
+  const bool own = OwnRaise(highest);
+  if (raising && own && lowest == highest) return PlanAdmission(empty, highest + 1);
+  const bool stood = std::all_of(members.begin(), members.end(), [this](NodeIndex i) {
+    return now_.boot - At(i).raw_since >= kAbandonedRaise;
+  });
+  if (raising && !own && !stood) return;
   const bool waited = std::all_of(empty.begin(), empty.end(), [this](NodeIndex i) {
     return now_.boot - At(i).raw_since >= kBeforeRaise;
   });
   if (!raising && (lowest != highest || !waited)) return;
-  const std::uint32_t target = raising ? highest : highest + 1;
+  const std::uint32_t target = raising && own ? highest : NextRaise(highest);
   for (const NodeIndex i : members) {
-    if (At(i).sentinel->epoch + 1 != target) continue;
+    if (At(i).sentinel->epoch >= target) continue;
     Sentinel sentinel = *At(i).sentinel;
     sentinel.epoch = target;
     Write(At(i), sentinel, std::nullopt);

@@ -1,6 +1,7 @@
 // Draws fencing tokens: a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014)
 // on the wall clock, one a process. Layout: 43 bits milliseconds since 2024, 10 bits counter, 10
-// bits worker. Tokens of one clock strictly rise. One thread.
+// bits worker. Tokens of one clock strictly rise, unless the wall steps back by more than max_skew.
+// One thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,10 @@ class TokenClock {
 
   explicit TokenClock(std::uint64_t worker_bits) : worker_(worker_bits & kWorkerMask) {}
 
-  Token Next(WallTime wall) {
+  // Begins at the wall anew where it had run ahead by more than max_skew: the wall was wrong then,
+  // or is now, and nodes refuse such tokens. That the order holds is their floors' work.
+  Token Next(WallTime wall, Millis max_skew) {
+    if (last_ > Token::AtWall(wall + max_skew).value()) last_ = 0;
     const std::uint64_t from_wall = Token::AtWall(wall).value();
     const std::uint64_t after_last = (last_ & ~kWorkerMask) + kStep;
     last_ = std::max(from_wall, after_last) | worker_;

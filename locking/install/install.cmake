@@ -9,11 +9,10 @@ set(LOCK_HEADERS locking.h quorum_lock.h lease.h error.h core/types.h core/optio
   recipes/batch_lock.h recipes/election.h recipes/multi_lock.h recipes/reentrant_lock.h)
 foreach(header ${LOCK_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
-  install(FILES ${CMAKE_SOURCE_DIR}/locking/${header} COMPONENT locking
+  install(FILES ${PROJECT_SOURCE_DIR}/locking/${header} COMPONENT locking
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fencepost/locking/${folder})
 endforeach()
 
-target_compile_features(fencepost_locking PUBLIC cxx_std_20)
 set_target_properties(fencepost_locking PROPERTIES EXPORT_NAME locking)
 install(TARGETS fencepost_locking EXPORT fencepost_locking ARCHIVE COMPONENT locking
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fencepost)
@@ -21,17 +20,17 @@ install(TARGETS fencepost_locking EXPORT fencepost_locking ARCHIVE COMPONENT loc
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/fencepost)
 install(EXPORT fencepost_locking NAMESPACE fencepost:: FILE fencepost-locking.cmake
   DESTINATION ${PACKAGE_DIR} COMPONENT locking)
-configure_package_config_file(${CMAKE_SOURCE_DIR}/locking/install/fencepost-config.cmake.in
-  ${CMAKE_BINARY_DIR}/generated/fencepost-config.cmake INSTALL_DESTINATION ${PACKAGE_DIR})
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/fencepost-config-version.cmake
+configure_package_config_file(${PROJECT_SOURCE_DIR}/locking/install/fencepost-config.cmake.in
+  ${PROJECT_BINARY_DIR}/generated/fencepost-config.cmake INSTALL_DESTINATION ${PACKAGE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/fencepost-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/generated/fencepost-config.cmake
-  ${CMAKE_BINARY_DIR}/generated/fencepost-config-version.cmake
+install(FILES ${PROJECT_BINARY_DIR}/generated/fencepost-config.cmake
+  ${PROJECT_BINARY_DIR}/generated/fencepost-config-version.cmake
   DESTINATION ${PACKAGE_DIR} COMPONENT locking)
 
 file(RELATIVE_PATH PC_TO_INCLUDE /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig
   /prefix/${CMAKE_INSTALL_INCLUDEDIR})
-configure_file(${CMAKE_SOURCE_DIR}/locking/install/fencepost-locking.pc.in
-  ${CMAKE_BINARY_DIR}/generated/fencepost-locking.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/generated/fencepost-locking.pc COMPONENT locking
+configure_file(${PROJECT_SOURCE_DIR}/locking/install/fencepost-locking.pc.in
+  ${PROJECT_BINARY_DIR}/generated/fencepost-locking.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/generated/fencepost-locking.pc COMPONENT locking
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "locking/check.h"
+#include "locking/recipes/budget.h"
 
 namespace fencepost::locking {
 namespace {
@@ -119,7 +120,8 @@ struct Election::Impl {
 
   void Pause(Millis length) {
     std::unique_lock guard(mutex);
-    changed.wait_for(guard, stopping.get_token(), length, [] { return false; });
+    const Millis most = std::min(length, Budget::kLongest);
+    changed.wait_for(guard, stopping.get_token(), most, [] { return false; });
   }
 
   void TellWaiting(const Error& error) {

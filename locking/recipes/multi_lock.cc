@@ -287,11 +287,12 @@ std::vector<ReleaseOutcome> MultiLease::Release() {
   return outcomes;
 }
 
-tl::expected<MultiLease, Error> AcquireMulti(std::vector<LockName> names,
+tl::expected<MultiLease, Error> AcquireMulti(const std::vector<LockName>& names,
                                              const AcquireOptions& options) {
   if (names.empty()) {
     return tl::unexpected(Error{"bad_options", "no name is listed", "", "list at least one"});
   }
+  for (const LockName& name : names) name.lock.get().CheckMayBlock();
   const Budget budget(options);
   auto impl = std::make_unique<MultiLease::Impl>();
   auto items = InOrder(names, budget, options.cancel, impl->place_of);

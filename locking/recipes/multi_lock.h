@@ -55,7 +55,8 @@ class MultiLease {
 
  private:
   struct Impl;
-  friend tl::expected<MultiLease, Error> AcquireMulti(std::vector<LockName>, const AcquireOptions&);
+  friend tl::expected<MultiLease, Error> AcquireMulti(const std::vector<LockName>&,
+                                                      const AcquireOptions&);
   explicit MultiLease(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
@@ -67,7 +68,7 @@ class MultiLease {
 // QuorumLock::Acquire, `where` names the name that was not to be had; then nothing is held. `names`
 // must not be empty (bad_options). With several QuorumLocks each must have seen its store once
 // (no_quorum when that does not happen within `wait`).
-tl::expected<MultiLease, Error> AcquireMulti(std::vector<LockName> names,
+tl::expected<MultiLease, Error> AcquireMulti(const std::vector<LockName>& names,
                                              const AcquireOptions& options = {});
 
 }  // namespace fencepost::locking

@@ -136,6 +136,7 @@ ReentrantLock::~ReentrantLock() = default;
 ReentrantLock::Result ReentrantLock::Acquire(const std::string& name, const std::string& owner,
                                              const AcquireOptions& options) {
   using Stage = ReentrantHold::Shared::Stage;
+  impl_->lock.CheckMayBlock();
   const Budget budget(options);
   const auto shared = std::make_shared<ReentrantHold::Shared>();
   shared->impl = impl_;

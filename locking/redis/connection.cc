@@ -307,7 +307,7 @@ void Connection::Stall() {
 void Connection::FailBy(std::string_view error_text) {
   const NodeError error = ReadNodeError(error_text);
   const char* const during = stage_ == Stage::kPreparing && login_awaited_ ? "login: " : "";
-  Fail({error.reason, fmt::format("{}the node says: {}", during, error_text), error.hint});
+  Fail({error.reason, fmt::format("{}the node says: {}", during, error.text), error.hint});
 }
 
 void Connection::Fail(const Failure& failure) {

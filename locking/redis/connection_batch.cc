@@ -47,7 +47,7 @@ void Connection::OnPlainAnswers() {
   if (!judgement.error.empty()) {
     const NodeError error = ReadNodeError(judgement.error);
     client_.OnCommandError(error.reason);
-    NoteRefusal(judgement.error, error);
+    NoteRefusal(error.text, error);
     return;
   }
   if (judgement.no_sentinel) {
@@ -80,7 +80,7 @@ void Connection::OnBatchError(std::string_view text) {
   }
   batch_.OnError(ReplyCode::kError);
   if (error.kind == NodeErrorKind::kReplica) replica_seen_ = true;
-  NoteRefusal(text, error);
+  NoteRefusal(error.text, error);
 }
 
 void Connection::FinishBatch() {

@@ -17,6 +17,11 @@
 #include "locking/redis/subscriber.h"
 
 namespace fencepost::locking {
+namespace {
+
+constexpr Millis kLongestSleep{250};
+
+}  // namespace
 
 struct RedisEngine::Impl {
   // One node's connection, tied to the core.
@@ -162,10 +167,11 @@ void RedisEngine::Impl::Pass() {
 }
 
 // A timer that is armed for an earlier time is left alone: it finds nothing due, and is armed anew.
+// Asio's timers stand still while the machine is suspended, leases do not: so no long sleeps.
 void RedisEngine::Impl::ArmTimer(Instant next) {
   if (next >= armed_for || next == Instant::max()) return;
   armed_for = next;
-  timer.expires_after(std::max(next - BootClock::now(), Nanos(0)));
+  timer.expires_after(std::clamp<Nanos>(next - BootClock::now(), Nanos(0), kLongestSleep));
   timer.async_wait([this, watch = std::weak_ptr<char>(alive)](std::error_code error) {
     if (error || watch.expired()) return;
     armed_for = Instant::max();

@@ -34,6 +34,8 @@ constexpr Known kKnown[] = {
     {"No permissions to access", false, kOther, CommandError::kAuth, kGrant},
     {"OOM", true, kOther, CommandError::kOom,
      "raise the node's maxmemory, or lower lock.remember_done"},
+    {"ERR unknown command", true, kOther, CommandError::kOther,
+     "take Redis from version 7.0 on, without renamed commands, and no proxy in front of it"},
     {"READONLY", true, NodeErrorKind::kReplica, CommandError::kReadonly, kUsePrimary},
     {"MASTERDOWN", true, NodeErrorKind::kReplica, CommandError::kOther, kUsePrimary},
     {"LOADING", true, kOther, CommandError::kOther, "the node loads its data; it is tried again"},
@@ -74,13 +76,15 @@ std::string HintOfGrant(std::string_view text) {
 
 }  // namespace
 
-NodeError ReadNodeError(std::string_view text) {
+NodeError ReadNodeError(std::string_view whole) {
+  const std::string_view text = whole.substr(0, whole.find(", with args beginning with"));
   for (const Known& known : kKnown) {
     if (!(known.at_start ? text.starts_with(known.text) : Has(text, known.text))) continue;
     const bool grant = known.hint == kGrant;
-    return {known.kind, known.reason, grant ? HintOfGrant(text) : std::string(known.hint)};
+    return {known.kind, known.reason, grant ? HintOfGrant(text) : std::string(known.hint),
+            std::string(text)};
   }
-  return {};
+  return {.text = std::string(text)};
 }
 
 }  // namespace fencepost::locking

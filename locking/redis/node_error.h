@@ -16,6 +16,7 @@ struct NodeError {
   NodeErrorKind kind = NodeErrorKind::kOther;
   CommandError reason = CommandError::kOther;
   std::string hint;  // what to do; may be empty
+  std::string text;  // as the node worded it, without what it repeats of the call: passwords, too
 };
 
 // `text` as the node worded it, without the leading '-'.

@@ -1,4 +1,5 @@
-// How the lock nodes are reached. Plain values.
+// How the lock nodes are reached. Plain values. Error lines name a setting as the service has it:
+// lock.redis.tls.ca (--tls-ca) is tls_ca here, and so on.
 #pragma once
 
 #include <string>

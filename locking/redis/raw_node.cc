@@ -95,7 +95,7 @@ tl::expected<RawReply, Error> RawNode::Await(Millis limit) {
   answers_.erase(answers_.begin());
   if (reply->type != REDIS_REPLY_ERROR) return reply;
   const NodeError error = ReadNodeError(TextOf(*reply));
-  return tl::unexpected(Trouble(fmt::format("the node says: {}", TextOf(*reply)), error.hint));
+  return tl::unexpected(Trouble(fmt::format("the node says: {}", error.text), error.hint));
 }
 
 tl::expected<std::string, Error> RawNode::AwaitText(Millis limit) {

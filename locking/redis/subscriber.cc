@@ -156,7 +156,8 @@ void Subscriber::OnPush(const redisReply& reply) {
 }
 
 void Subscriber::OnRefusal(std::string_view text) {
-  const bool by_right = ReadNodeError(text).reason == CommandError::kAuth;
+  const NodeError error = ReadNodeError(text);
+  const bool by_right = error.reason == CommandError::kAuth;
   if (by_right && text.find("'unsubscribe'") != std::string_view::npos && unconfirmed_ > 0) {
     --unconfirmed_;  // it can be done without
     ++unwanted_;
@@ -164,7 +165,7 @@ void Subscriber::OnRefusal(std::string_view text) {
     return;
   }
   Fail(by_right ? kAfterRefusal : kMaxBackoff,
-       fmt::format("the node says: {}{}", text,
+       fmt::format("the node says: {}{}", error.text,
                    by_right ? "; the ACL user needs &fencepost:* and +subscribe" : ""));
 }
 

@@ -1,5 +1,7 @@
 #include "locking/redis/transport.h"
 
+#include <fcntl.h>
+
 #include <asio/ip/address.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/ssl/error.hpp>
@@ -73,6 +75,8 @@ void Transport::TryNext() {
     tcp.resize(endpoint.size());
     names_->Trying(user_, tcp);
   }
+  socket_.open(endpoint.protocol(), ignored);  // by itself asio opens it to be inherited
+  if (socket_.is_open()) fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   socket_.async_connect(endpoint, [self = shared_from_this()](std::error_code error) {
     if (self->listener_ == nullptr) return;
     if (error) {

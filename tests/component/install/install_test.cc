@@ -1,5 +1,5 @@
 // What `cmake --install` brings: enough to build a user's program, by find_package and by
-// pkg-config, and nothing of the service.
+// pkg-config, and nothing of the service. And the lock library as a part of another build.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -42,8 +42,19 @@ int main(int, char** argv) {
 )";
 constexpr const char* kProject = R"(cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES CXX)
-find_package(fencepost CONFIG REQUIRED)
+find_package(fencepost 0.1 CONFIG REQUIRED COMPONENTS locking)
 add_executable(user user.cc)
+target_link_libraries(user PRIVATE fencepost::locking)
+add_library(plugin MODULE user.cc)
+target_link_libraries(plugin PRIVATE fencepost::locking)
+)";
+// fencepost inside a project of its user, who has another standard and warnings of their own.
+constexpr const char* kAround = R"(cmake_minimum_required(VERSION 3.25)
+project(around LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 23)
+add_subdirectory(${FENCEPOST} fencepost)
+add_executable(user user.cc)
+target_compile_options(user PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
 target_link_libraries(user PRIVATE fencepost::locking)
 )";
 
@@ -87,8 +98,9 @@ TEST_F(Install, OfTheLockAloneServesUsersOfCMakeAndOfPkgConfig) {
   for (const char* foreign : {"rdkafka", "yaml", "prometheus", "pq", "curl", "sqlite"}) {
     EXPECT_THAT(flags, Not(HasSubstr(foreign)));
   }
+  EXPECT_THAT(flags, Not(HasSubstr("-std="))) << "it would stand after the user's own";
   Must({"sh", "-c",
-        "g++ -Wall -Wextra -Werror -o " + by_pc + " " + user + " " +
+        "g++ -std=c++20 -Wall -Wextra -Werror -o " + by_pc + " " + user + " " +
             flags.substr(0, flags.find('\n'))});
   EXPECT_EQ(Must({by_pc, store.list()}), "held\n");
 }
@@ -109,6 +121,30 @@ TEST_F(Install, ShowsNothingOfTheServiceOrOfTheInsideInItsHeaders) {
     EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("lock_loop")));
   }
   EXPECT_GE(headers, 16);
+}
+
+TEST_F(Install, IsNotNeededWhereFencepostIsASubdirectoryOfItsUsersBuild) {
+  LockStore store(1);
+  folder_.Write("user.cc", kUser);
+  folder_.Write("CMakeLists.txt", kAround);
+  const std::string build = folder_.File("b");
+  const std::string inner = build + "/fencepost";
+  const std::string said = Must({"cmake", "-S", folder_.path(), "-B", build, "-G", "Unix Makefiles",
+                                 std::string("-DFENCEPOST=") + FENCEPOST_SOURCE_DIR});
+  EXPECT_THAT(said, Not(HasSubstr("rdkafka")));
+  const std::string targets = Must({"cmake", "--build", inner, "--target", "help"});
+  EXPECT_THAT(targets, HasSubstr("fencepost_locking"));
+  EXPECT_THAT(targets, Not(HasSubstr("fencepost_consumer")));
+  EXPECT_THAT(targets, Not(HasSubstr("component_install")));
+
+  // Of the library two files are compiled, a made one and one of hiredis; for the rest the archive
+  // at hand stands in, which is of the same sources. ("/fast": what it depends on is not built.)
+  Must({"make", "-C", inner, "generated/scripts.o", "locking/redis/wire.o"});
+  fs::copy_file(build_ + "/libfencepost_locking.a", inner + "/libfencepost_locking.a");
+  Must({"cmake", "--build", build, "--target", "user/fast"});
+  EXPECT_EQ(Must({build + "/user", store.list()}), "held\n");
+  Must({"cmake", "--install", build, "--prefix", folder_.File("prefix")});
+  EXPECT_FALSE(fs::exists(folder_.File("prefix/include")));
 }
 
 TEST_F(Install, OfEverythingBringsTheProgram) {

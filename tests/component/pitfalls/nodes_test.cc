@@ -71,11 +71,13 @@ TEST_F(NodePitfall, ANodeThatDoesNotAnswerHoldsUpNoLock) {
   const auto lock = Connect(options, observer);
   proxy.BlackHole(TcpProxy::Way::kToClient);
   const int before = observer.answers;
+  const Instant begun = BootClock::now();
   for (int i = 0; i < kLocks; ++i) {
     auto lease = lock->Acquire("name-" + std::to_string(i % 5), {.wait = 20s});
     ASSERT_TRUE(lease) << i << ": " << lease.error().Line();
     EXPECT_EQ(lease->Release(), ReleaseOutcome::kReleased) << i;
   }
+  EXPECT_LT(BootClock::now() - begun, options.lock.node_timeout) << "each waited for it a little";
   EXPECT_LE(observer.answers, before + 1);  // one may have been on the way
   EXPECT_EQ(observer.up, 0b111U);           // nor was it given up: its answers are still awaited
   proxy.Restore();

@@ -221,6 +221,10 @@ TEST_F(NodesTest, SaysWhatIsWrongWithTheNodes) {
   options = Options();
   options.name_space = "Not Good";
   EXPECT_EQ(Code(QuorumLock::Connect(options)), "bad_options");
+  options = Options();
+  options.lock.remember_done = -1s;
+  EXPECT_EQ(QuorumLock::Connect(options).error().Line(),
+            "remember_done of -1000 ms cannot be kept; at least 1 ms");
 
   // One of the three alone is another list than the store was made with.
   options = Options();
@@ -230,6 +234,7 @@ TEST_F(NodesTest, SaysWhatIsWrongWithTheNodes) {
   auto ready = (*lock)->WaitReady(2s);
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, "foreign_store") << ready.error().Line();
+  EXPECT_EQ(ready.error().where, "lock node a (" + options.redis.nodes[0] + ")");
   const auto refused = (*lock)->Acquire("name");
   EXPECT_EQ(Code(refused), "no_quorum");
 

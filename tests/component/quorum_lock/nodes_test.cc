@@ -1,7 +1,11 @@
 // The ways in which a QuorumLock's nodes are named.
-#include <gmock/gmock.h>
+#include <fcntl.h>
 
+#include <filesystem>
 #include <mutex>
+#include <set>
+
+#include <gmock/gmock.h>
 
 #include "tests/component/quorum_lock/lock_fixture.h"
 
@@ -73,6 +77,30 @@ TEST_F(WhereNodesAre, AreReachedByUrlsWithUsersOfTheirOwn) {
   options.redis.nodes[2] = nodes_[2].unix_address();
   const auto lock = Connect(options);
   ExpectWorks(*lock);
+}
+
+TEST_F(WhereNodesAre, AreOnConnectionsThatNoChildProcessInherits) {
+  const auto open_now = [] {
+    std::set<int> open;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      open.insert(std::stoi(entry.path().filename()));
+    }
+    return open;
+  };
+  const std::set<int> before = open_now();
+  auto options = Options();
+  options.redis.nodes[2] = nodes_[2].unix_address();
+  options.lock.wake_up = true;
+  const auto lock = Connect(options);
+  ExpectWorks(*lock);
+  int sockets = 0;
+  for (const int descriptor : open_now()) {
+    const int flags = fcntl(descriptor, F_GETFD);
+    if (before.contains(descriptor) || flags < 0) continue;  // that of the folder itself is gone
+    ++sockets;
+    EXPECT_NE(flags & FD_CLOEXEC, 0) << descriptor;
+  }
+  EXPECT_GE(sockets, node_count());
 }
 
 TEST_F(WhereNodesAre, AreShownWithoutUserAndPassword) {

@@ -1,6 +1,7 @@
 // MultiLock: all or none, in one order everywhere. Batches: what is free, in one go.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -9,6 +10,7 @@
 
 #include "locking/recipes/batch_lock.h"
 #include "locking/recipes/multi_lock.h"
+#include "locking/recipes/reentrant_lock.h"
 #include "tests/support/lock_store.h"
 
 namespace fencepost::locking {
@@ -46,6 +48,23 @@ TEST_F(MultiLockTest, HoldsAllNamesEachWithItsOwnToken) {
   EXPECT_FALSE(multi->valid());
   EXPECT_GT(other_->Acquire("b")->token(), multi->token(0));
   EXPECT_EQ(Code(AcquireMulti({})), "bad_options");
+}
+
+// Else the lock would wait for itself, for ever.
+using MultiLockDeathTest = MultiLockTest;
+TEST_F(MultiLockDeathTest, EndsTheProgramWhereACallbackBlocks) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_callback = [&](const std::function<void()>& blocking) {
+    std::atomic<bool> over{false};
+    lock_->AcquireAsync("a", {}, [&](const QuorumLock::Result&) {
+      blocking();
+      over = true;
+    });
+    WaitUntil(10s, [&] { return over.load(); });
+  };
+  EXPECT_DEATH(in_callback([&] { (void)AcquireMulti({{*lock_, "b"}}); }), "from a callback");
+  ReentrantLock reentrant(*lock_);
+  EXPECT_DEATH(in_callback([&] { (void)reentrant.Acquire("b", "owner"); }), "from a callback");
 }
 
 TEST_F(MultiLockTest, HoldsNothingWhereOneIsNotToBeHad) {

@@ -128,5 +128,13 @@ TEST(NodeError, IsToldApartByWhatItSaysFirst) {
   EXPECT_EQ(ReadNodeError("ERR something else").reason, CommandError::kOther);
 }
 
+TEST(NodeError, ShowsNothingOfWhatTheNodeRepeatsOfTheCall) {
+  EXPECT_EQ(
+      ReadNodeError("ERR unknown command 'AUTH', with args beginning with: 'bob' 's3cret' ").text,
+      "ERR unknown command 'AUTH'");
+  EXPECT_EQ(ReadNodeError("WRONGPASS invalid username-password pair").text,
+            "WRONGPASS invalid username-password pair");
+}
+
 }  // namespace
 }  // namespace fencepost::locking

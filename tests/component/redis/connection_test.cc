@@ -322,6 +322,20 @@ TEST_F(LoginTest, SaysThatThePasswordIsWrongAndNeverPrintsIt) {
   EXPECT_TRUE(client.infos.empty());
 }
 
+// Redis repeats the arguments of a command that it does not know.
+TEST(Login, NeverPrintsThePasswordThatTheNodeRepeats) {
+  RedisServerOptions renamed;
+  renamed.config = {"rename-command AUTH \"\""};
+  const RedisServer server(std::move(renamed));
+  ConnectionHarness harness(server.address());
+  harness.options.username = "bob";
+  harness.options.password = "hunter2";
+  harness.Start();
+  ASSERT_TRUE(harness.RunUntil([&] { return !harness.client.notes.empty(); }, "the note"));
+  EXPECT_TRUE(harness.client.Noted("unknown command 'AUTH'; take Redis"));
+  EXPECT_FALSE(harness.client.Noted("hunter2"));
+}
+
 TEST_F(LoginTest, SaysWhatAUserWithoutTheRightToRunScriptsLacks) {
   harness.options.username = "reader";
   harness.options.password = "secret";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,23 @@ class LockCliTest : public ::testing::Test {
   }
   [[nodiscard]] Finished Exec(const std::vector<std::string>& more) const {
     return Tool({"lock", "exec"}, more);
+  }
+  [[nodiscard]] std::unique_ptr<Process> Begin(const std::vector<std::string>& more) const {
+    return BeginBehind({}, more);
+  }
+  // By way of a program that starts `lock exec`.
+  [[nodiscard]] std::unique_ptr<Process> BeginBehind(std::vector<std::string> words,
+                                                     const std::vector<std::string>& more) const {
+    const std::vector<std::string> ours = Words({"lock", "exec"}, more);
+    words.insert(words.end(), ours.begin(), ours.end());
+    return std::make_unique<Process>(ProcessOptions{.argv = words, .separate_stderr = true});
+  }
+  [[nodiscard]] bool Says(const std::string& file, const std::string& text) const {
+    return ReadFile(folder_.File(file)).find(text) != std::string::npos;
+  }
+  [[nodiscard]] static bool Runs(const std::string& pid) {
+    const std::string stat = ReadFile("/proc/" + pid + "/stat");
+    return !stat.empty() && stat.find(") Z ") == std::string::npos;
   }
   [[nodiscard]] static std::string Key(const std::string& name) {
     return "fencepost:{default}:" + name;

@@ -56,20 +56,26 @@ TEST(TokenClock, RisesStrictlyWithinOneMillisecondAndWhenTheWallStepsBack) {
   TokenClock clock(7);
   Token last;
   for (int i = 0; i < 3000; ++i) {
-    const Token next = clock.Next(i < 2000 ? kWall : kWall - Millis(60'000));
+    const Token next = clock.Next(i < 2000 ? kWall : kWall - kSkew + Millis(10), kSkew);
     ASSERT_GT(next, last);
     last = next;
   }
+}
+
+TEST(TokenClock, GoesByTheWallAgainWhenThatWasMendedByMoreThanMaxSkew) {
+  TokenClock clock(7);
+  clock.Next(kWall + 10 * kSkew, kSkew);
+  EXPECT_EQ(clock.Next(kWall, kSkew).wall(), kWall);
 }
 
 TEST(TokenClock, IsLiftedOnlyByWhatItsOwnWallMakesBelievable) {
   TokenClock clock(7);
   const Token believable = Token::AtWall(kWall + kSkew);
   EXPECT_TRUE(clock.Lift(believable, kWall, kSkew));
-  EXPECT_GT(clock.Next(kWall), believable);
+  EXPECT_GT(clock.Next(kWall, kSkew), believable);
   TokenClock other(7);
   EXPECT_FALSE(other.Lift(Token(believable.value() + 1), kWall, kSkew));
-  EXPECT_LT(other.Next(kWall), Token::AtWall(kWall + Millis(2)));
+  EXPECT_LT(other.Next(kWall, kSkew), Token::AtWall(kWall + Millis(2)));
 }
 
 class Round : public ::testing::Test {

@@ -80,10 +80,51 @@ TEST(Lease, IsFilledWhereItWasNotGrantedAndFillingLengthensNothing) {  // 8
   s.Answer('c', ReplyCode::kFilled);
   s.Answer('a', ReplyCode::kExtended);
   EXPECT_EQ(s.core.ValidUntil(lock), end) << "one extension and one fill are no quorum";
-  s.Answer('b', ReplyCode::kExpired);
+  s.Answer('b', ReplyCode::kNoSentinel);
   EXPECT_EQ(s.core.ValidUntil(lock), end);
   s.core.ExtendNow(lock, s.now);
   EXPECT_EQ(s.Send(), "a:extend b:fill c:extend") << "what was gone is never extended";
+}
+
+TEST(Lease, IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt) {  // 6, 8
+  using enum ReplyCode;
+  const auto round = [](Transcript& s, LockId lock, std::initializer_list<Reply> replies) {
+    s.core.ExtendNow(lock, s.now);
+    const std::string sent = s.Send();
+    char node = 'a';
+    for (const Reply& reply : replies) s.Answer(node++, reply);
+    return sent + " | " + s.Events();
+  };
+  const Reply extended{.code = kExtended}, expired{.code = kExpired}, timeout{.code = kTimeout};
+  {
+    Transcript s;
+    EXPECT_EQ(round(s, s.Lease(), {extended, expired, expired}),
+              "a:extend b:extend c:extend | lost:node-wiped");
+  }
+  {  // in two rounds: b may have lacked it while a did
+    Transcript s;
+    const LockId lock = s.Lease();
+    EXPECT_EQ(round(s, lock, {expired, timeout, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(round(s, lock, {{.code = kFilled}, expired, extended}),
+              "a:fill b:extend c:extend | lost:node-wiped");
+  }
+  {  // an extension that counted lies between
+    Transcript s;
+    const LockId lock = s.Lease();
+    EXPECT_EQ(round(s, lock, {expired, extended, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(round(s, lock, {{.code = kFilled}, extended, extended}),
+              "a:fill b:extend c:extend | ");
+    EXPECT_EQ(round(s, lock, {extended, expired, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_TRUE(s.core.Valid(lock, s.now));
+  }
+  {  // wiped nodes keep others out
+    Transcript s;
+    const LockId lock = s.Lease();
+    const Reply quarantined{.code = kExpired, .quarantined = true};
+    EXPECT_EQ(round(s, lock, {extended, {.code = kNoSentinel}, quarantined}),
+              "a:extend b:extend c:extend | ");
+    EXPECT_TRUE(s.core.Valid(lock, s.now));
+  }
 }
 
 TEST(Lease, CountsTheRepliesOfOneExtensionRoundOnly) {  // 5, 6

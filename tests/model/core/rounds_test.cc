@@ -86,6 +86,25 @@ TEST(Acquire, AbortsWhereItWasGrantedAndWhereNobodyAnswered) {  // 7
   EXPECT_EQ(s.Out('c').nonce, nonce);
 }
 
+TEST(Acquire, TellsWhatTheNodesSaidLastWhenItsLastRoundAloneGetsNoAnswer) {
+  const auto last_answer = [](ReplyCode code) {
+    Transcript s;
+    s.Acquire("x", Millis(60'000));
+    s.Send();
+    for (const char node : {'a', 'b', 'c'}) {
+      s.Answer(node, {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
+    }
+    EXPECT_EQ(s.Events(), "round-failed:contended");
+    s.PassToNext();
+    EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
+    s.Pass(Millis(60'000));  // as by SIGSTOP
+    s.AnswerAll(code);
+    return s.Events();
+  };
+  EXPECT_EQ(last_answer(ReplyCode::kTimeout), "gave-up:contended");
+  EXPECT_EQ(last_answer(ReplyCode::kConnection), "gave-up:unavailable");
+}
+
 TEST(Acquire, DrawsANewTokenAndNonceForEveryRound) {
   Transcript s;
   s.Acquire("x", Millis::max());
@@ -171,6 +190,32 @@ TEST(Acquire, StopsAskingWhenAMajorityRefusesItsClock) {
   EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
 }
 
+TEST(Acquire, GoesOnOnceItsOwnClockThatWasAheadIsMended) {
+  Transcript s;
+  const Millis ahead(3'600'000);
+  s.now.wall += ahead;
+  s.Acquire("x", Millis::max());
+  s.Send();
+  s.AnswerAll(ReplyCode::kRefusedAhead);
+  EXPECT_FALSE(s.core.Available());
+  s.now.wall -= ahead;
+  s.Pass(Millis(1'100));
+  s.core.OnTime(s.now);  // the nodes' clocks, as the store has seen them, agree
+  EXPECT_TRUE(s.core.Available());
+  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
+  EXPECT_EQ(s.Out('a').token.wall(), s.now.wall);
+}
+
+TEST(Acquire, IsToldThatItsClockIsOffWhereItWasSteppedBackWrongly) {
+  Transcript s;
+  s.Lease();
+  s.now.wall -= Millis(3'600'000);
+  s.Acquire("y", Millis::max());
+  s.Send();
+  s.AnswerAll(ReplyCode::kRefusedBehind);
+  EXPECT_FALSE(s.core.Available());
+}
+
 TEST(Acquire, WinsAnEvenSplitByAskingAgain) {
   Transcript s;
   s.Acquire("x");
@@ -209,6 +254,46 @@ TEST(Cancel, LeavesNothingBehindAndSaysNothing) {  // 7
   s.AnswerAll(ReplyCode::kFreed);
   EXPECT_EQ(s.Events(), "");
   EXPECT_EQ(s.core.held(), 0u);
+}
+
+// --- nodes that cannot be told
+// --------------------------------------------------------------------
+
+TEST(OwedFree, IsToldByTheNextConnection) {  // 7
+  Transcript s;
+  const LockId lock = s.Acquire("x", Millis::max());
+  s.Send();
+  const Nonce nonce = s.Out('a').nonce;
+  for (NodeIndex node = 0; node < 3; ++node) s.core.OnDisconnected(node, s.now);
+  s.AnswerAll(ReplyCode::kConnection);  // the nodes had granted
+  s.core.Cancel(lock, s.now);
+  s.Connect('a');
+  EXPECT_EQ(s.Send(), "a:abort");
+  EXPECT_EQ(s.Out('a').nonce, nonce);
+  s.core.OnDisconnected(0, s.now);
+  s.AnswerAll(ReplyCode::kConnection);
+  s.Connect('a');
+  EXPECT_EQ(s.Send(), "a:abort") << "this one was not heard, either";
+  s.Answer('a', ReplyCode::kFreed);
+  s.Pass(s.options.ttl);
+  s.Connect('b');
+  EXPECT_EQ(s.Send(), "") << "its ttl has ended it";
+}
+
+TEST(OwedFree, IsThatOfALeaseTooAndNeverThatOfALaterRound) {
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.core.OnDisconnected(0, s.now);
+  s.core.Release(lock, s.now);
+  EXPECT_EQ(s.Send(), "b:release c:release");
+  s.AnswerAll(ReplyCode::kFreed);
+  EXPECT_EQ(s.Events(), "released:released");
+  s.Acquire("x");
+  EXPECT_EQ(s.Send(), "b:acquire c:acquire");
+  const Nonce later = s.Out('b').nonce;
+  s.Connect('a');
+  EXPECT_EQ(s.Send(), "a:abort");
+  EXPECT_NE(s.Out('a').nonce, later);
 }
 
 TEST(StalledNode, FailsWhatMustNotComeLateAndKeepsWhatFrees) {

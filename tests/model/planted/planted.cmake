@@ -1,5 +1,5 @@
 # The simulator, and the proof that it finds what it is there to find. Its sources compile once.
-file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/model/simulator/*.cc)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/model/simulator/*.cc)
 list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
 add_library(simulator_objects OBJECT ${sources})
 target_link_libraries(simulator_objects PRIVATE fencepost_consumer fencepost_support)
@@ -11,12 +11,12 @@ function(simulator_program name test)
     add_custom_target(tests_model)
   endif()
   add_dependencies(tests_model ${name})
-  add_test(NAME ${test} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+  add_test(NAME ${test} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
   set_tests_properties(${test} PROPERTIES LABELS model TIMEOUT 600)
 endfunction()
 
 simulator_program(model_simulator model/simulator
-  ${CMAKE_SOURCE_DIR}/tests/model/simulator/simulator_test.cc)
+  ${PROJECT_SOURCE_DIR}/tests/model/simulator/simulator_test.cc)
 
 # Every *.mutant.cmake here makes one program: the simulator with one file of the shipped source
 # changed, linked before the libraries so that it wins. It passes when a violation is reported.
@@ -25,11 +25,12 @@ foreach(mutant ${mutants})
   include(${mutant})
   get_filename_component(name ${mutant} NAME)
   string(REPLACE ".mutant.cmake" "" name ${name})
-  set(source ${CMAKE_BINARY_DIR}/planted/${name}.cc)
+  set(source ${PROJECT_BINARY_DIR}/planted/${name}.cc)
   add_custom_command(OUTPUT ${source}
-    COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_SOURCE_DIR}/${SOURCE} -DOUT=${source} -DMUTANT=${mutant}
+    COMMAND ${CMAKE_COMMAND} -DIN=${PROJECT_SOURCE_DIR}/${SOURCE} -DOUT=${source} -DMUTANT=${mutant}
             -P ${CMAKE_CURRENT_LIST_DIR}/mutate.cmake
-    DEPENDS ${CMAKE_SOURCE_DIR}/${SOURCE} ${mutant} ${CMAKE_CURRENT_LIST_DIR}/mutate.cmake VERBATIM)
+    DEPENDS ${PROJECT_SOURCE_DIR}/${SOURCE} ${mutant} ${CMAKE_CURRENT_LIST_DIR}/mutate.cmake
+    VERBATIM)
   simulator_program(planted_${name} model/planted/${name}
     ${source} ${CMAKE_CURRENT_LIST_DIR}/planted_main.cc)
 endforeach()

@@ -63,16 +63,24 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
   if (after.state == State::kDone) {
     const std::string id = IdOf(op.name);
     auto& nodes = marked_[id];
+    if (nodes.empty()) marked_at_[id] = world_.time.now();
     nodes.insert(node.index);
     const bool majority = static_cast<int>(nodes.size()) >= locking::Quorum(world_.plan.nodes);
     if (majority) majority_at_.try_emplace(id, world_.time.now());
+  }
+  granted_.resize(static_cast<std::size_t>(world_.plan.nodes));
+  auto& tokens = granted_[static_cast<std::size_t>(node.index)];
+  // PROTOCOL.md, Windows: a carried mark with little time left takes a floor along.
+  const bool carried = op.kind == OpKind::kDone && after.state == State::kDone &&
+                       op.ttl < world_.plan.lock.max_ttl + 2 * world_.plan.lock.max_skew;
+  if (carried && (before.state == State::kHeld || before.state == State::kFree)) {
+    tokens.erase(std::string(op.name));
+    overwritten_.insert(std::string(op.name));
   }
   const bool granted =
       reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
   const bool again = before.state == State::kHeld && before.nonce == op.nonce;
   if (!granted || again) return;
-  granted_.resize(static_cast<std::size_t>(world_.plan.nodes));
-  auto& tokens = granted_[static_cast<std::size_t>(node.index)];
   const auto last = tokens.find(op.name);
   if (last != tokens.end() && op.token <= last->second) {
     world_.Violate("2", fmt::format("node {} granted {} with token {} after {}", node.index,
@@ -104,8 +112,11 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
       return;
     case LockEvent::Kind::kLeased:
       break;
-    case LockEvent::Kind::kReleased:
     case LockEvent::Kind::kCompleted:
+      // It could be told to too few nodes: where it stands held, its time ends it.
+      if (!event.majority) unmarked_.insert({process.index, event.token});
+      return;
+    case LockEvent::Kind::kReleased:
     case LockEvent::Kind::kAnswered:
       return;
   }
@@ -119,7 +130,8 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
 }
 
 void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name) {
-  if (world_.NodeClocksStep() || !worker.core().Valid(lease.lock, worker.process().now())) return;
+  if (world_.NodeClocksStep() || overwritten_.contains(name)) return;
+  if (!worker.core().Valid(lease.lock, worker.process().now())) return;
   for (const Lease& other : leases_[name]) {
     const Process& process = world_.process(other.worker);
     if (!world_.worker(other.worker)->core().Valid(other.lock, process.now())) continue;
@@ -145,7 +157,7 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
       ++keeping;
     }
   }
-  if (keeping >= locking::Quorum(world_.plan.nodes)) return;
+  if (keeping >= locking::Quorum(world_.plan.nodes) || overwritten_.contains(name)) return;
   world_.Violate("4", fmt::format("w{} believes in {} (token {}) for {} us, but only {} nodes do",
                                   lease.worker, name, lease.token.value(),
                                   (until - now).count() / 1000, keeping));
@@ -183,6 +195,7 @@ void Checks::CheckNothingLeft() {
       if (unit.state != State::kHeld || node.Wall(now) >= unit.deadline) return;
       const auto [index, life] = drawn_[unit.nonce];
       if (!world_.Lives(index, life) || lost_.contains({index, unit.token})) return;
+      if (unmarked_.contains({index, unit.token})) return;
       if (node.forgot_at.count() >= 0 || Completed(name, unit.token)) return;
       for (const auto& link : world_.worker(index)->links()) {
         if (&link->node() == &node && link->broke_at().count() >= 0) return;

@@ -72,8 +72,12 @@ class Checks {
   std::vector<std::map<std::string, locking::Token, std::less<>>> granted_;  // by node
   std::map<locking::Nonce, std::pair<int, int>> drawn_;                      // worker, life
   std::map<std::pair<int, locking::Token>, bool> lost_;                      // worker, token
+  // Names whose HELD or FREE a carried mark with little time left has replaced.
+  std::set<std::string, std::less<>> overwritten_;
+  std::set<std::pair<int, locking::Token>> unmarked_;  // worker, token
   std::set<std::string, std::less<>> lost_names_;
   std::map<std::string, std::set<int>, std::less<>> marked_;  // by id: nodes that had DONE
+  std::map<std::string, Nanos, std::less<>> marked_at_;       // first, anywhere
   std::map<std::string, Nanos, std::less<>> majority_at_;     // by id: a quorum of them had
   // By worker, life, assignment and order chain: the offset that took effect last.
   std::map<std::tuple<int, int, consumer::AssignmentEpoch, std::string>, consumer::Offset>

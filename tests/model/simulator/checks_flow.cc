@@ -203,7 +203,8 @@ void Checks::CheckRepeats(const std::string& id, const std::vector<By>& effects)
     const By& again = effects[i];
     const auto majority = majority_at_.find(id);
     const bool marked = majority != majority_at_.end() && majority->second < again.at;
-    const Nanos remembered = marked ? again.at - majority->second : Nanos(0);
+    // From the first mark on: it is carried to the others with the rest of its time.
+    const Nanos remembered = marked ? again.at - marked_at_.at(id) : Nanos(0);
     const bool forgotten = forgot_ || remembered > Nanos(world_.plan.flow.remember_done) * 99 / 100;
     const bool died =
         !world_.Lives(before.worker, before.life) || !world_.Lives(again.worker, again.life);

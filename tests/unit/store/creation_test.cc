@@ -224,15 +224,48 @@ TEST(StoreRefusal, OfAnEvictionPolicyEndsWhenItIsMended) {
   EXPECT_TRUE(world.RunUntilAvailable(client, Millis(45'000)));
 }
 
-TEST(StoreRefusal, ComesWhenThePolicyIsChangedWhileConnected) {
+TEST(StoreRefusal, LeavesANodeOutWhereAQuorumIsLeftAndTakesItBackInQuarantine) {  // 12
+  for (const bool evicts : {true, false}) {
+    World world(3);
+    const int client = world.AddClient(kThree);
+    ASSERT_TRUE(world.RunUntilAvailable(client, Millis(45'000)));
+    (evicts ? world.nodes[2].policy : world.nodes[2].role) = evicts ? "volatile-ttl" : "slave";
+    world.Run(Millis(3'000));
+    EXPECT_FALSE(world.store(client).Open(2));
+    EXPECT_NE(world.store(client).Status(2, world.now()).problem, "");
+    EXPECT_TRUE(world.store(client).Available());
+    world.nodes[2].policy = "noeviction";
+    world.nodes[2].role = "master";
+    world.Run(Millis(3'000));
+    EXPECT_TRUE(world.store(client).Open(2));
+    EXPECT_TRUE(world.store(client).Quarantined(2)) << "it may have forgotten live locks";
+    EXPECT_TRUE(world.store(client).Available());
+    world.Run(Millis(60'000));
+    EXPECT_FALSE(world.store(client).Quarantined(2));
+  }
+}
+
+TEST(StoreRefusal, OfMoreNodesThanAQuorumCanDoWithoutStopsTheStore) {
   World world(3);
   const int client = world.AddClient(kThree);
-  ASSERT_TRUE(world.RunUntilAvailable(client));
-  world.nodes[2].policy = "volatile-ttl";
+  ASSERT_TRUE(world.RunUntilAvailable(client, Millis(45'000)));
+  world.nodes[1].policy = "allkeys-lru";
+  world.nodes[2].role = "slave";
   world.Run(Millis(3'000));
-  EXPECT_FALSE(world.store(client).Open(2));
-  EXPECT_TRUE(world.store(client).Open(0));
   EXPECT_FALSE(world.store(client).Available());
+  EXPECT_EQ(world.store(client).Problem()->code, "eviction_policy");
+}
+
+// Its copy of the other's sentinel is not its own.
+TEST(StoreRefusal, OfAReplicaOfAnotherNodeLeavesThatOneAlone) {
+  World world(3);
+  const int client = world.AddClient(kThree);
+  ASSERT_TRUE(world.RunUntilAvailable(client, Millis(45'000)));
+  world.nodes[2].role = "slave";
+  world.nodes[2].sentinel = world.nodes[1].sentinel;
+  world.Run(Millis(3'000));
+  EXPECT_TRUE(world.store(client).Available());
+  EXPECT_EQ(world.Counting(client).size(), 2U);
 }
 
 TEST(StoreRefusal, OfTheSameServerListedTwice) {
