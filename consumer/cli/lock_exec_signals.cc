@@ -53,9 +53,12 @@ Signals::Signals() {
   sigaddset(&mask, SIGCONT);  // it goes on even if it is ignored, and we must know
   sigaddset(&mask, SIGCHLD);
   if (Ignored(SIGCHLD)) signal(SIGCHLD, SIG_DFL);  // else the command's end would be lost
+  // By a neighbour in our group that has lost the terminal to the command: not our business.
   sigaddset(&mask, SIGTTOU);
+  sigaddset(&mask, SIGTTIN);
   sigprocmask(SIG_BLOCK, &mask, &before_);
   sigdelset(&mask, SIGTTOU);
+  sigdelset(&mask, SIGTTIN);
   descriptor_ = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
   if (descriptor_ < 0) error_ = errno;
 }

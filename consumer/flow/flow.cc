@@ -219,6 +219,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   in.leased = in.lease_lost = false;
   in.lock = {};
   ++in.ticket;
+  SetFallen(in, true);
   in.stage = Stage::kBlocked;
   GiveBackBehind(in, now);
   observer_->OnProcessed(ProcessedResult::kFailed, 1);

@@ -177,6 +177,7 @@ class Flow {
   // flow_locks.cc: locking, and one worker per id.
   static const InFlight* Gap(const InFlight& record);
   static void SetFallen(InFlight& record, bool fallen);
+  static void AwaitLoss(InFlight& record);
   bool TryLock(InFlight& record, Now now);
   void LockAhead(InFlight& first, Now now);
   void OnLockEvent(InFlight& record, const locking::LockEvent& event, Now now);

@@ -110,7 +110,7 @@ void Flow::StartCalls(Now now) {
     const bool early = in.chain_before != nullptr && !Handled(*in.chain_before);
     if (early && options_.handler.outside()) continue;
     if (!LeaseStands(in, now)) {
-      in.stage = Stage::kGranted;  // kLost is on its way
+      AwaitLoss(in);
       continue;
     }
     in.stage = Stage::kHandling;
@@ -146,7 +146,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
     if (in.stage == Stage::kWaiting) {
       Proceed(in, now);
     } else if (in.stage == Stage::kHandling && !LeaseStands(in, now)) {
-      in.stage = Stage::kGranted;  // kLost is on its way; what it answered does not count
+      AwaitLoss(in);  // what it answered does not count
       --in.attempts;
     } else if (in.stage == Stage::kHandling) {
       if (answer.result) {
@@ -260,7 +260,7 @@ void Flow::Bury(InFlight& in, Now now) {
 
 void Flow::Publish(InFlight& in, Now now) {
   if (!LeaseStands(in, now)) {
-    in.stage = Stage::kGranted;  // kLost is on its way
+    AwaitLoss(in);
     return;
   }
   in.stage = Stage::kDying;

@@ -30,6 +30,12 @@ void Flow::SetFallen(InFlight& in, bool fallen) {
   fallen ? ++count : --count;
 }
 
+// Its own clock ended its lease: kLost is on its way, and queues it again with those behind it.
+void Flow::AwaitLoss(InFlight& in) {
+  SetFallen(in, true);
+  in.stage = Stage::kGranted;
+}
+
 // Starts to lock a queued record, if everything before it in its chain is leased or about to be.
 bool Flow::TryLock(InFlight& in, Now now) {
   if (in.stage != Stage::kQueued || !taking_) return false;

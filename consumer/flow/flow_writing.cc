@@ -51,9 +51,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     InFlight& in = *entry.record;
     if (in.stage != Stage::kReady || in.ticket != entry.ticket) continue;
     if (!LeaseStands(in, now)) {
-      // Its own clock ended its lease: kLost is on its way and will queue it again, with those
-      // behind it.
-      in.stage = Stage::kGranted;
+      AwaitLoss(in);
       continue;
     }
     const bool follows = in.chain_before == nullptr ||

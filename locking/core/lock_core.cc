@@ -187,9 +187,6 @@ void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
   Slot& slot = slots_[index];
   --slot.outstanding;
   if (Creates(reply.kind)) slot.creating = Without(slot.creating, Bit(node));
-  const bool frees = reply.kind == OpKind::kAbort || reply.kind == OpKind::kRelease;
-  const bool unheard = reply.code == ReplyCode::kTimeout || reply.code == ReplyCode::kConnection;
-  if (frees && unheard && reply.round == slot.round) OweFree(slot, node, now);
   switch (reply.kind) {
     case OpKind::kAcquire:
       OnAcquireReply(index, node, reply, now);
@@ -218,20 +215,26 @@ void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
 
 void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now now) {
   last_now_ = now;
-  for (const Reply& reply : replies) HandleReply(node, reply, now);
+  for (const Reply& reply : replies) {
+    const bool frees = reply.kind == OpKind::kAbort || reply.kind == OpKind::kRelease;
+    Slot& slot = slots_.at(reply.lock.slot);
+    const bool unheard = reply.code == ReplyCode::kTimeout || reply.code == ReplyCode::kConnection;
+    if (frees && unheard && reply.round == slot.round) OweFree(slot, node, now);
+    HandleReply(node, reply, now);
+  }
   Settle(now);
 }
 
 void LockCore::OnStalled(NodeIndex node, bool stalled, Now now) {
   queues_[static_cast<std::size_t>(node)].stalled = stalled;
-  if (stalled) FailQueued(node, ReplyCode::kTimeout, true);
+  if (stalled) FailQueued(node, ReplyCode::kTimeout, true, now);
   Settle(now);
 }
 
 void LockCore::OnDisconnected(NodeIndex node, Now now) {
   queues_[static_cast<std::size_t>(node)].stalled = false;
   store_.OnDisconnected(node, now);
-  FailQueued(node, ReplyCode::kConnection, false);
+  FailQueued(node, ReplyCode::kConnection, false, now);
   Settle(now);
 }
 

@@ -213,6 +213,7 @@ class LockCore {
     NodeSet may_hold = 0;    // … or possible
     NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
     NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
+    NodeSet extended = 0;    // by this round, and it counts
     NodeSet forgot = 0;      // nodes found without it since the last extension that counted
     NodeSet filled = 0;      // nodes that it was filled on since then
     NodeSet left_out = 0;    // nodes whose floor is not believable
@@ -282,7 +283,7 @@ class LockCore {
   void FreeIfQuiet(std::uint32_t index);
   void Schedule(std::uint32_t index, Instant at);
   void Send(std::uint32_t index, NodeIndex node, OpKind kind);
-  void FailQueued(NodeIndex node, ReplyCode code, bool only_creating);
+  void FailQueued(NodeIndex node, ReplyCode code, bool only_creating, Now now);
   void Settle(Now now);
 
   void TryRound(std::uint32_t index, Now now);
@@ -310,13 +311,15 @@ class LockCore {
   [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
   void FreeNodes(std::uint32_t index, OpKind kind, Now now);
   void OweFree(Slot& slot, NodeIndex node, Now now);
+  void Owe(NodeIndex node, OwedFree free);
   void PayFrees(NodeIndex node, Now now);
 
   void BeginExtension(std::uint32_t index, Now now);
   void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void EndExtension(std::uint32_t index, Now now);
-  bool QuorumForgot(const Slot& slot) const;
+  [[nodiscard]] bool QuorumForgot(const Slot& slot) const;
+  [[nodiscard]] bool ExtensionWon(const Slot& slot) const;
   void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});
   void DropForDone(std::uint32_t index, const Reply& reply, Now now);
 

@@ -41,7 +41,7 @@ void LockCore::BeginExtension(std::uint32_t index, Now now) {
   slot.extension_sent = now.boot;
   ++slot.round;
   slot.ballot = Ballot(nodes_);
-  slot.stolen = slot.gone = 0;
+  slot.stolen = slot.gone = slot.extended = 0;
   slot.rivals = {};
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const NodeSet bit = Bit(node);
@@ -79,7 +79,8 @@ void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& r
   if (!slot.extending) return;  // the majority had answered before
   const bool counts = reply.code == ReplyCode::kExtended && !reply.quarantined;
   counts ? slot.ballot.Yes(node) : slot.ballot.No(node);
-  if (slot.ballot.Result() == Tally::kWon || slot.ballot.pending() == 0) EndExtension(index, now);
+  if (counts) slot.extended |= bit;
+  if (ExtensionWon(slot) || slot.ballot.pending() == 0) EndExtension(index, now);
 }
 
 void LockCore::EndExtension(std::uint32_t index, Now now) {
@@ -90,7 +91,7 @@ void LockCore::EndExtension(std::uint32_t index, Now now) {
     Lose(index, slot.wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired, now);
     return;
   }
-  if (slot.ballot.Result() == Tally::kWon) {
+  if (ExtensionWon(slot)) {
     slot.valid_until = slot.extension_sent + slot.ttl - options_.Drift(slot.ttl);
     slot.wiped_seen = false;
     slot.forgot = slot.filled = 0;
@@ -120,6 +121,12 @@ void LockCore::EndExtension(std::uint32_t index, Now now) {
 // quarantine keeps others out, and the lease stands until its own end.
 bool LockCore::QuorumForgot(const Slot& slot) const {
   return slot.forgot != 0 && Count(Without(slot.holds, slot.filled)) < Quorum(nodes_);
+}
+
+// By a quorum of nodes; where one has dropped it, by one that has kept it all along.
+bool LockCore::ExtensionWon(const Slot& slot) const {
+  if (slot.ballot.Result() != Tally::kWon) return false;
+  return slot.forgot == 0 || Count(Without(slot.extended, slot.filled)) >= Quorum(nodes_);
 }
 
 void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {

@@ -142,9 +142,13 @@ std::size_t LockCore::TakeBatch(NodeIndex node, std::vector<Op>& out) {
   return out.size() - before;
 }
 
-void LockCore::FailQueued(NodeIndex node, ReplyCode code, bool only_late_ones) {
+void LockCore::FailQueued(NodeIndex node, ReplyCode code, bool only_late_ones, Now now) {
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   const auto fail = [&](const Op& op) {
+    if (op.kind == OpKind::kAbort || op.kind == OpKind::kRelease) {
+      const Instant until = std::min(slots_[op.lock.slot].owed_until, now.boot + op.ttl);
+      Owe(node, {std::string(op.name), op.token, op.nonce, op.ttl, until});
+    }
     failed_.push_back(
         {node, Reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = code}});
   };
@@ -169,7 +173,7 @@ void LockCore::Settle(Now now) {
   last_now_ = now;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if (!queues_[static_cast<std::size_t>(node)].Empty() && !store_.Open(node)) {
-      FailQueued(node, ReplyCode::kConnection, false);
+      FailQueued(node, ReplyCode::kConnection, false, now);
     }
     const bool owes = !owed_[static_cast<std::size_t>(node)].empty();
     if (owes && store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled) {

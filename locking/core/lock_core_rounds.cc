@@ -380,13 +380,14 @@ void LockCore::FreeNodes(std::uint32_t index, OpKind kind, Now now) {
 void LockCore::OweFree(Slot& slot, NodeIndex node, Now now) {
   if ((slot.may_hold & Bit(node)) == 0) return;
   slot.may_hold = Without(slot.may_hold, Bit(node));
+  const Instant until = std::min(slot.owed_until, now.boot + slot.ttl);
+  Owe(node, {slot.name, slot.token, slot.nonce, slot.ttl, until});
+}
+
+void LockCore::Owe(NodeIndex node, OwedFree free) {
   auto& owed = owed_[static_cast<std::size_t>(node)];
   if (owed.size() >= kMostOwed) owed.pop_front();
-  owed.push_back({.name = slot.name,
-                  .token = slot.token,
-                  .nonce = slot.nonce,
-                  .ttl = slot.ttl,
-                  .until = std::min(slot.owed_until, now.boot + slot.ttl)});
+  owed.push_back(std::move(free));
 }
 
 void LockCore::PayFrees(NodeIndex node, Now now) {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::int64_t kMaxQuarantineUntil = 9'999'999'999'999;
 constexpr std::int64_t kMaxTtl = 99'999'999;
-constexpr std::uint32_t kMaxEpoch = 99'999'999;
 
 // Takes a sentinel apart from the left; `ok` turns false at the first thing that does not fit.
 struct Reader {

@@ -28,6 +28,11 @@ inline constexpr int kSentinelSize = kSentinelQuarantineAt + 13 + 1 + 8;
 inline constexpr std::size_t kStoreIdSize = 32;
 inline constexpr std::size_t kRunIdSize = 40;
 
+inline constexpr std::uint32_t kMaxEpoch = 99'999'999;
+
+// Of the nodes that make a quorum together (store.h).
+constexpr std::uint32_t Generation(std::uint32_t epoch) { return epoch | 1U; }
+
 struct Sentinel {
   bool complete = false;  // else forming
   std::string store_id;   // 32 hex digits

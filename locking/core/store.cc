@@ -80,7 +80,10 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
   ObserveClock(index, info.call);
   // It evicts, or has another's data: it may have forgotten, and comes back in quarantine.
   const bool forgets = info.role != "master" || info.maxmemory_policy != "noeviction";
-  if (forgets) node.stepped = info.call.node_time;
+  if (forgets) {
+    node.stepped = info.call.node_time;
+    node.by_clock = false;
+  }
   Evaluate(now);
 }
 
@@ -139,7 +142,7 @@ void Store::Learn(Node& node, std::optional<std::string> raw, const CallInfo& ca
   node.member = node.sentinel;
   if (node.stepped && node.sentinel->quarantine_until >= *node.stepped + QuarantineTime()) {
     node.stepped.reset();
-    node.clock_quarantine = true;
+    node.clock_quarantine = node.by_clock;
   }
 }
 
@@ -147,6 +150,7 @@ void Store::ObserveClock(NodeIndex index, const CallInfo& call) {
   Node& node = At(index);
   if (node.clock.Observe(call) && node.sentinel && node.sentinel->complete) {
     node.stepped = call.node_time;
+    node.by_clock = true;
     observer_->OnNote(Severity::kWarn, "node_clock_stepped",
                       std::string("the clock of node ") + static_cast<char>('a' + index) +
                           " was stepped; it is put in quarantine");

@@ -131,8 +131,10 @@ class Store {
     std::string counted_run_id;      // the last one for which OnRestartDetected was called
     std::string last_run_id;
     NodeClock clock;
-    std::optional<WallTime> stepped;  // the clock was seen to step: a quarantine from here is due
-    bool clock_quarantine = false;    // the quarantine in force is for a step that we saw
+    // Its clock was seen to step, or it was unfit: a quarantine from here is due.
+    std::optional<WallTime> stepped;
+    bool by_clock = false;          // stepped: for its clock
+    bool clock_quarantine = false;  // the quarantine in force is for a step that we saw
     std::optional<Nanos> clock_offset;
     Instant offset_told = Instant::min();
     // The one command that is out, and the next ones.
@@ -207,7 +209,8 @@ class Store {
   void PlanRejoin();
   [[nodiscard]] std::uint64_t Tag() const;
   [[nodiscard]] bool OwnRaise(std::uint32_t epoch) const;
-  [[nodiscard]] std::uint32_t NextRaise(std::uint32_t highest) const;
+  // nullopt: there are no more numbers, and the problem says so.
+  std::optional<std::uint32_t> NextRaise(std::uint32_t highest);
   void PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epoch);
   [[nodiscard]] bool Vacant(const Node& node) const;
   [[nodiscard]] bool Remembered(const Node& node) const;
@@ -222,7 +225,10 @@ class Store {
   std::vector<Node> nodes_;
   Now now_{};
 
-  std::string store_id_;          // the store that this client is in; empty: none, or they disagree
+  std::string store_id_;  // the store that this client is in; empty: none, or they disagree
+  // The raise that this client began: the epoch that all members had, and the one they get.
+  std::uint32_t raised_from_ = 0;
+  std::uint32_t raised_to_ = 0;
   std::uint32_t generation_ = 0;  // the one that makes a quorum, odd; 0: none
   bool creating_ = false;         // kBlessed, kForced: the go-ahead was given (and stays)
   bool overwritten_ = false;      // kForced: all N hold the new store

@@ -19,8 +19,6 @@ bool GoodRunId(const std::string& run_id) {
          });
 }
 
-std::uint32_t Generation(std::uint32_t epoch) { return epoch | 1U; }
-
 char Letter(NodeIndex node) { return static_cast<char>('a' + node); }
 
 }  // namespace
@@ -202,7 +200,8 @@ void Store::Conclude() {
     const std::optional<Instant> end = QuarantineEnd(node);
     node.quarantined = node.open && (node.stepped || (end && *end > now_.boot));
     if (!node.quarantined) node.clock_quarantine = false;
-    by_clock = by_clock || (node.open && (node.stepped || node.clock_quarantine));
+    const bool clock = (node.stepped && node.by_clock) || node.clock_quarantine;
+    by_clock = by_clock || (node.open && clock);
     open += node.open ? 1 : 0;
     counting += node.open && !node.quarantined ? 1 : 0;
   }

@@ -26,10 +26,17 @@ bool Store::OwnRaise(std::uint32_t epoch) const {
   return epoch % 2 == 0 && epoch / 2 % kTags == Tag();
 }
 
-std::uint32_t Store::NextRaise(std::uint32_t highest) const {
+std::optional<std::uint32_t> Store::NextRaise(std::uint32_t highest) {
+  const std::uint64_t tag = Tag();
   std::uint32_t half = highest / 2 + 1;
-  while (half % kTags != Tag()) ++half;
-  return 2 * half;
+  while (half % kTags != tag) ++half;
+  if (2 * half < kMaxEpoch) return 2 * half;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    if (!InStore(At(i)) || At(i).sentinel->epoch != highest) continue;
+    SetProblem(i, true, "bad_sentinel", fmt::format("its epoch {} is the last of all", highest),
+               "stop all clients, then `fencepost locks init --force`");
+  }
+  return std::nullopt;
 }
 
 // All N are members with places of their own, but a raise began and was not needed, or was given
@@ -51,12 +58,14 @@ void Store::PlanRejoin() {
   if (!begun) return;
   const bool own = OwnRaise(highest);
   if (!own && !stood) return;
-  const std::uint32_t target = own ? highest + (lowest == highest ? 1 : 0) : NextRaise(highest);
+  const std::optional<std::uint32_t> target =
+      own ? highest + (lowest == highest ? 1 : 0) : NextRaise(highest);
+  if (!target) return;
   for (Node& node : nodes_) {
-    if (node.sentinel->epoch >= target) continue;
+    if (node.sentinel->epoch >= *target) continue;
     Sentinel sentinel = *node.sentinel;
-    const bool counts = (sentinel.epoch | 1U) == generation_;
-    sentinel.epoch = target;
+    const bool counts = Generation(sentinel.epoch) == generation_;
+    sentinel.epoch = *target;
     Write(node, sentinel, counts ? std::nullopt : std::optional(QuarantineTime()));
   }
 }
@@ -96,7 +105,7 @@ void Store::MendMember(Node& node) {
 
 bool Store::Remembered(const Node& node) const {
   return node.member && node.member->store_id == store_id_ &&
-         (node.member->epoch | 1U) == generation_;
+         Generation(node.member->epoch) == generation_;
 }
 
 // Nothing of the store stands there, so that the node may be given a place.
@@ -200,16 +209,25 @@ void Store::PlanRaise() {
     return now_.boot - At(i).raw_since >= kAbandonedRaise;
   });
   if (raising && !own && !stood) return;
+  if (raising && highest != raised_to_) raised_from_ = 0;  // not of this client's doing
   const bool waited = std::all_of(empty.begin(), empty.end(), [this](NodeIndex i) {
     return now_.boot - At(i).raw_since >= kBeforeRaise;
   });
   if (!raising && (lowest != highest || !waited)) return;
-  const std::uint32_t target = raising && own ? highest : NextRaise(highest);
+  const std::optional<std::uint32_t> target =
+      raising && own ? std::optional(highest) : NextRaise(highest);
+  if (!target) return;
+  const bool mine = *target == raised_to_ || !raising || !own;  // else another client is at it
+  if (!raising) raised_from_ = lowest;
+  if (mine) raised_to_ = *target;
   for (const NodeIndex i : members) {
-    if (At(i).sentinel->epoch >= target) continue;
+    if (At(i).sentinel->epoch >= *target) continue;
+    // One that another client left behind may be of a generation that has ended long ago.
+    const bool known = At(i).sentinel->epoch == raised_from_;
+    if (!mine && !stood) continue;
     Sentinel sentinel = *At(i).sentinel;
-    sentinel.epoch = target;
-    Write(At(i), sentinel, std::nullopt);
+    sentinel.epoch = *target;
+    Write(At(i), sentinel, known ? std::nullopt : std::optional(QuarantineTime()));
   }
 }
 

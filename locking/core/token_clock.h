@@ -1,7 +1,7 @@
 // Draws fencing tokens: a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", 2014)
 // on the wall clock, one a process. Layout: 43 bits milliseconds since 2024, 10 bits counter, 10
-// bits worker. Tokens of one clock strictly rise, unless the wall steps back by more than max_skew.
-// One thread.
+// bits worker. Tokens of one clock strictly rise, unless the wall steps back so far
+// that the last one is more than max_skew ahead of it. One thread.
 #pragma once
 
 #include <algorithm>

@@ -165,6 +165,24 @@ TEST_F(LockExec, LeavesASignalIgnoredThatWasAtItsStart) {
   EXPECT_EQ(waiter.Wait(seconds(20)), 7) << waiter.ErrorOutput();
 }
 
+// Sent to our group by the kernel where a neighbour in a pipeline reads the terminal that the
+// command has got: stopped, we would extend nothing while the command goes on.
+TEST_F(LockExec, IsNotStoppedByTheTerminalOnItsNeighboursAccount) {
+  const std::string go = folder_.File("go");
+  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  const auto run =
+      Begin({"job", "--", "sh", "-c", "echo up > " + folder_.File("up") + "; read word < " + go});
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("up", "up"); }));
+  run->Kill(SIGTTIN);
+  run->Kill(SIGTTOU);
+  int fifo = -1;
+  const auto reads = [&] { return (fifo = open(go.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
+  EXPECT_TRUE(WaitUntil(seconds(20), reads, "the command"));
+  EXPECT_EQ(write(fifo, "on\n", 3), 3);
+  EXPECT_EQ(run->Wait(seconds(20)), 0) << run->ErrorOutput();
+  close(fifo);
+}
+
 TEST_F(LockExec, EndsWith69WithoutAQuorum) {
   nodes_[0].Stop();
   nodes_[1].Stop();

@@ -117,6 +117,19 @@ TEST(Lease, IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt) {  // 6, 8
     EXPECT_EQ(round(s, lock, {extended, expired, extended}), "a:extend b:extend c:extend | ");
     EXPECT_TRUE(s.core.Valid(lock, s.now));
   }
+  {  // b is silent: it may have lacked it, too, before a was filled
+    Transcript s;
+    const LockId lock = s.Lease();
+    EXPECT_EQ(round(s, lock, {expired, timeout, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(round(s, lock, {{.code = kFilled}, timeout, extended}),
+              "a:fill b:extend c:extend | ");
+    const Instant end = s.core.ValidUntil(lock);
+    s.Pass(Millis(100));
+    EXPECT_EQ(round(s, lock, {extended, timeout, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(s.core.ValidUntil(lock), end) << "filled since";
+    EXPECT_EQ(round(s, lock, {extended, extended, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_GT(s.core.ValidUntil(lock), end);
+  }
   {  // wiped nodes keep others out
     Transcript s;
     const LockId lock = s.Lease();

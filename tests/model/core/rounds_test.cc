@@ -280,6 +280,22 @@ TEST(OwedFree, IsToldByTheNextConnection) {  // 7
   EXPECT_EQ(s.Send(), "") << "its ttl has ended it";
 }
 
+TEST(OwedFree, IsThatOfEveryRoundThatAStalledNodeHasNotHeardTheEndOf) {
+  Transcript s(1);
+  s.Acquire("x", Millis::max());
+  s.Send();
+  const Nonce first = s.Out('a').nonce;
+  s.core.OnStalled(0, true, s.now);
+  s.Answer('a', ReplyCode::kTimeout);  // it may hold it, from when it goes on
+  for (int round = 0; round < 3; ++round) s.PassToNext();
+  s.core.OnDisconnected(0, s.now);
+  s.Connect('a');
+  s.Send();
+  ASSERT_FALSE(s.out[0].empty());
+  EXPECT_EQ(s.Out('a').kind, OpKind::kAbort);
+  EXPECT_EQ(s.Out('a').nonce, first);
+}
+
 TEST(OwedFree, IsThatOfALeaseTooAndNeverThatOfALaterRound) {
   Transcript s;
   const LockId lock = s.Lease();

@@ -70,6 +70,36 @@ TEST(StoreLists, NeverHaveTwoNodesCountInOnePlace) {  // 14
   }
 }
 
+TEST(StoreLists, StopAtTheLastEpochInsteadOfGoingOn) {
+  World world = After(1);
+  Sentinel odd = *world.SentinelOf(0);
+  odd.epoch = kMaxEpoch - 1;
+  world.nodes[0].sentinel = odd.Encode();
+  const int client = world.AddClient(kOld);
+  world.Run(Millis(30'000));
+  ASSERT_TRUE(world.store(client).Problem());
+  EXPECT_EQ(world.store(client).Problem()->code, "bad_sentinel");
+}
+
+// An old client's raise was left half way, and node 0 of a generation that has ended stands among
+// the members: it must not count for what was locked since.
+TEST(StoreLists, PutAMemberOfAnEndedGenerationInQuarantine) {  // 12, 14
+  World world = After(2);
+  for (const int node : {1, 2}) {
+    Sentinel raised = *world.SentinelOf(node);
+    raised.epoch = 4'000;
+    world.nodes[static_cast<std::size_t>(node)].sentinel = raised.Encode();
+  }
+  world.Wipe(2);
+  const int client = world.AddClient(kOld);
+  world.Run(Millis(30'000));
+  EXPECT_GE(world.SentinelOf(0)->epoch, 4'000U);
+  EXPECT_TRUE(world.store(client).Quarantined(0));
+  EXPECT_FALSE(world.store(client).Available());
+  world.Run(Millis(60'000));
+  EXPECT_TRUE(world.store(client).Available());
+}
+
 TEST(StoreLists, NeverCountDisjointQuorumsAndAreMendedInTheEnd) {  // 14
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     World world = After(seed);
