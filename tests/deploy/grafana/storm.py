@@ -113,6 +113,8 @@ class Storm:
         frozen = self.locks.nodes[:3]
         for node in frozen:
             node.process.send(signal.SIGSTOP)
+        available = "fencepost_redis_quorum_available"
+        wait_until(lambda: total(self.workers[0], available) == 0, 60, "the quorum to be lost")
         self._watch(2)
         for node in frozen:
             node.process.send(signal.SIGCONT)
