@@ -1,6 +1,10 @@
 // What the tests of `lock exec` and `locks` share: real nodes with a store, and the real binary.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <memory>
 #include <string>
@@ -45,6 +49,19 @@ class LockCliTest : public ::testing::Test {
     const std::vector<std::string> ours = Words({"lock", "exec"}, more);
     words.insert(words.end(), ours.begin(), ours.end());
     return std::make_unique<Process>(ProcessOptions{.argv = words, .separate_stderr = true});
+  }
+  // A pipe that a command reads to stand still, until GoOn writes a line into it.
+  std::string Fifo(const std::string& name) const {
+    std::string path = folder_.File(name);
+    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
+    return path;
+  }
+  static void GoOn(const std::string& fifo) {
+    int end = -1;
+    const auto reads = [&] { return (end = open(fifo.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
+    ASSERT_TRUE(WaitUntil(std::chrono::seconds(20), reads, "the command to read " + fifo));
+    EXPECT_EQ(write(end, "on\n", 3), 3);
+    close(end);
   }
   [[nodiscard]] bool Says(const std::string& file, const std::string& text) const {
     return ReadFile(folder_.File(file)).find(text) != std::string::npos;

@@ -166,8 +166,7 @@ TEST_F(LockExecLimits, SaysThatAPartOfTheCommandIsAnotherUsersAndRunsOn) {
 }
 
 TEST_F(LockExecLimits, ReapsWhatIsLeftToItAsAContainersFirstProcess) {
-  const std::string go = folder_.File("go");
-  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  const std::string go = Fifo("go");
   const std::string pid = folder_.File("pid");
   const std::string orphan =
       folder_.Write("orphan", fmt::format("echo $$ > {0}.new; mv {0}.new {0}\n", pid));
@@ -178,10 +177,7 @@ TEST_F(LockExecLimits, ReapsWhatIsLeftToItAsAContainersFirstProcess) {
   const std::string stat = fmt::format("/proc/{}/stat", std::stoi(ReadFile(pid)));
   EXPECT_TRUE(WaitUntil(
       seconds(20), [&] { return ReadFile(stat).empty(); }, "it to be reaped"));
-  int fifo = -1;
-  const auto reads = [&] { return (fifo = open(go.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
-  ASSERT_TRUE(WaitUntil(seconds(20), reads));
-  close(fifo);
+  GoOn(go);
   EXPECT_EQ(run->Wait(seconds(20)), 7) << run->ErrorOutput();
 }
 

@@ -71,11 +71,6 @@ class LockExecAtATerminal : public LockCliTest {
     words.insert(words.begin(), {"bash", "-c", "set -m; " + script, "bash"});
     return words;
   }
-  std::string Fifo(const std::string& name) const {
-    std::string path = folder_.File(name);
-    EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);
-    return path;
-  }
 };
 
 TEST_F(LockExecAtATerminal, GivesItToACommandInAPipelineThatReadsFromIt) {

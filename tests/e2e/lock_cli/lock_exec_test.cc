@@ -133,8 +133,7 @@ TEST_F(LockExec, StopsOnCtrlZWhileItWaitsAndGoesOnWithTheSameLimit) {
 
 TEST_F(LockExec, DoesNotStopOnCtrlZWhereNobodyCouldLetItGoOn) {
   const auto first = Hold();
-  const std::string go = folder_.File("go");
-  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  const std::string go = Fifo("go");
   // It starts no process while it is stopped: a shell that is in a vfork() cannot stop.
   Orphan waiter(*this, {"job", "--wait", "60s", "--", "sh", "-c",
                         "echo up > " + folder_.File("up") + "; read word < " + go + "; exit 7"});
@@ -145,12 +144,8 @@ TEST_F(LockExec, DoesNotStopOnCtrlZWhereNobodyCouldLetItGoOn) {
   ASSERT_TRUE(WaitUntil(seconds(20), [&] { return Says("up", "up"); })) << "stopped as a waiter";
   kill(waiter.pid(), SIGTSTP);  // now the command gets it, and stops
   ASSERT_TRUE(WaitUntil(seconds(10), [&] { return !IsPending(waiter.pid(), SIGTSTP); }));
-  int fifo = -1;
-  const auto reads = [&] { return (fifo = open(go.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
-  EXPECT_TRUE(WaitUntil(seconds(20), reads, "the command to go on"));
-  EXPECT_EQ(write(fifo, "on\n", 3), 3);
+  GoOn(go);
   EXPECT_EQ(waiter.Wait(), 7) << "stopped with its command";
-  close(fifo);
 }
 
 TEST_F(LockExec, LeavesASignalIgnoredThatWasAtItsStart) {
@@ -168,19 +163,14 @@ TEST_F(LockExec, LeavesASignalIgnoredThatWasAtItsStart) {
 // Sent to our group by the kernel where a neighbour in a pipeline reads the terminal that the
 // command has got: stopped, we would extend nothing while the command goes on.
 TEST_F(LockExec, IsNotStoppedByTheTerminalOnItsNeighboursAccount) {
-  const std::string go = folder_.File("go");
-  ASSERT_EQ(mkfifo(go.c_str(), 0600), 0);
+  const std::string go = Fifo("go");
   const auto run =
       Begin({"job", "--", "sh", "-c", "echo up > " + folder_.File("up") + "; read word < " + go});
   ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Says("up", "up"); }));
   run->Kill(SIGTTIN);
   run->Kill(SIGTTOU);
-  int fifo = -1;
-  const auto reads = [&] { return (fifo = open(go.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; };
-  EXPECT_TRUE(WaitUntil(seconds(20), reads, "the command"));
-  EXPECT_EQ(write(fifo, "on\n", 3), 3);
+  GoOn(go);
   EXPECT_EQ(run->Wait(seconds(20)), 0) << run->ErrorOutput();
-  close(fifo);
 }
 
 TEST_F(LockExec, EndsWith69WithoutAQuorum) {
