@@ -1,53 +1,20 @@
 #include "consumer/cli/lock_exec_launch.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
+
+#include "consumer/descriptors.h"
 
 namespace fencepost::cli {
 namespace {
 
-constexpr int kMostWithoutProc = 65'536;  // a container's limit may be a thousand million
-
-// Visits the open descriptors, which may be closed meanwhile. Whether /proc could tell them.
-template <typename Visit>
-bool VisitByProc(const Visit& visit) {
-  const int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return false;
-  alignas(dirent64) char entries[2048];
-  ssize_t size = 0;
-  while ((size = getdents64(folder, entries, sizeof entries)) > 0) {
-    for (ssize_t at = 0; at < size;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
-      at += entry->d_reclen;
-      const int descriptor = std::atoi(entry->d_name);
-      if (entry->d_name[0] != '.' && descriptor != folder) visit(descriptor);
-    }
-  }
-  close(folder);
-  return size == 0;
-}
-
-template <typename Visit>
-void VisitDescriptors(const Visit& visit) {
-  if (VisitByProc(visit)) return;
-  rlimit limit{};
-  int end = kMostWithoutProc;
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kMostWithoutProc) {
-    end = static_cast<int>(limit.rlim_cur);
-  }
-  for (int descriptor = 0; descriptor < end; ++descriptor) {
-    if (fcntl(descriptor, F_GETFD) >= 0) visit(descriptor);
-  }
-}
+using consumer::VisitDescriptors;
 
 // Closes, at exec, whatever was not open when we started.
 void CloseOthers(const std::vector<int>& keep) {

@@ -1,7 +1,6 @@
 #include "consumer/handlers/exec_process.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/descriptors.h"
 #include "consumer/handlers/failures.h"
 #include "consumer/handlers/text.h"
 
@@ -73,8 +73,10 @@ struct Plan {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == plan.parent && dup2(plan.in, 0) >= 0 &&
-      dup2(plan.out, 1) >= 0 && dup2(plan.err, 2) >= 0 &&
-      close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
+      dup2(plan.out, 1) >= 0 && dup2(plan.err, 2) >= 0) {
+    VisitDescriptors([](int descriptor) {
+      if (descriptor > STDERR_FILENO) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    });
     execve(plan.words[0], plan.words, plan.environment);
   }
   const int number = errno;

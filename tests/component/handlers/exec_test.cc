@@ -1,8 +1,15 @@
 // The exec handler with real processes.
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include <fmt/format.h>
@@ -75,6 +82,32 @@ TEST_F(ExecHandler, PassesOnWhatIsNotJsonAsTextOrBase64) {
               HasSubstr(R"("key":null,"value":null,"value_base64":"//4K","headers":{})"));
   EXPECT_THAT(*ValueOf({.value = ""}), HasSubstr(R"("value":null,"value_text":"")"));
   EXPECT_THAT(*ValueOf(CallSpec{}), HasSubstr(R"("value":null,"headers":{})"));
+}
+
+// From now on close_range does not exist for the calling thread and those that it starts: so it is
+// before Linux 5.9, and under many seccomp profiles.
+bool WithoutCloseRange() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{static_cast<unsigned short>(std::size(code)), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_F(ExecHandler, StartsAndInheritsNothingWhereTheKernelHasNoCloseRange) {
+  const Fd open_here(open("/dev/null", O_RDONLY));  // not closed on exec by itself
+  ASSERT_TRUE(open_here.open());
+  bool filtered = false;
+  std::thread([&] {
+    filtered = WithoutCloseRange();
+    StartPython("reply(json.dumps({'value': os.listdir('/proc/self/fd')}))");
+  }).join();
+  ASSERT_TRUE(filtered);
+  EXPECT_EQ(ValueOf("1"), R"(["0", "1", "2", "3"])") << "3 is that of the listing";
 }
 
 TEST_F(ExecHandler, TakesEveryFormOfReply) {
