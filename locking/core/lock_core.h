@@ -311,7 +311,9 @@ class LockCore {
   [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
   void FreeNodes(std::uint32_t index, OpKind kind, Now now);
   void OweFree(Slot& slot, NodeIndex node, Now now);
-  void Owe(NodeIndex node, OwedFree free);
+  void OweQueued(NodeIndex node, const Op& op, Now now);
+  void Owe(NodeIndex node, OwedFree free, Now now);
+  void TellDroppedFree(NodeIndex node);
   void PayFrees(NodeIndex node, Now now);
 
   void BeginExtension(std::uint32_t index, Now now);
@@ -345,6 +347,7 @@ class LockCore {
   std::vector<std::uint32_t> unused_;
   std::array<NodeQueue, kMaxNodes> queues_;
   std::array<std::deque<OwedFree>, kMaxNodes> owed_;
+  NodeSet told_dropped_ = 0;
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;
   std::vector<std::uint32_t> quorum_waiters_;

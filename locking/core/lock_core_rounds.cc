@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "locking/check.h"
 
 namespace fencepost::locking {
@@ -381,13 +383,28 @@ void LockCore::OweFree(Slot& slot, NodeIndex node, Now now) {
   if ((slot.may_hold & Bit(node)) == 0) return;
   slot.may_hold = Without(slot.may_hold, Bit(node));
   const Instant until = std::min(slot.owed_until, now.boot + slot.ttl);
-  Owe(node, {slot.name, slot.token, slot.nonce, slot.ttl, until});
+  Owe(node, {slot.name, slot.token, slot.nonce, slot.ttl, until}, now);
 }
 
-void LockCore::Owe(NodeIndex node, OwedFree free) {
+void LockCore::Owe(NodeIndex node, OwedFree free, Now now) {
   auto& owed = owed_[static_cast<std::size_t>(node)];
-  if (owed.size() >= kMostOwed) owed.pop_front();
+  if (owed.size() >= kMostOwed) {
+    if (owed.front().until > now.boot) TellDroppedFree(node);
+    owed.pop_front();
+  }
   owed.push_back(std::move(free));
+}
+
+// Once, until the node could be told what it is owed.
+void LockCore::TellDroppedFree(NodeIndex node) {
+  if ((told_dropped_ & Bit(node)) != 0) return;
+  told_dropped_ |= Bit(node);
+  if (observer_ == nullptr) return;
+  observer_->OnNote(
+      Severity::kWarn, "redis_frees_dropped",
+      fmt::format("lock node {} is owed more than {} frees: those beyond are not kept, and their "
+                  "names stay held on that node until their ttl is over; bring the node back",
+                  static_cast<char>('a' + node), kMostOwed));
 }
 
 void LockCore::PayFrees(NodeIndex node, Now now) {
@@ -406,6 +423,7 @@ void LockCore::PayFrees(NodeIndex node, Now now) {
     slot.state = State::kEnded;
     Send(index, node, OpKind::kAbort);
   }
+  told_dropped_ = Without(told_dropped_, Bit(node));
 }
 
 }  // namespace fencepost::locking

@@ -1,6 +1,9 @@
 // From the first try to a lease, or to having left nothing behind. Numbers are PROTOCOL.md's.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tests/model/core/transcript.h"
 
 namespace fencepost::locking {
@@ -326,6 +329,56 @@ TEST(StalledNode, FailsWhatMustNotComeLateAndKeepsWhatFrees) {
   EXPECT_EQ(s.Send(), "");
   s.core.OnStalled(0, false, s.now);
   EXPECT_EQ(s.Send(), "a:abort,release") << "an acquire of y may have reached it";
+}
+
+// Leases of so many names by the one node, which then stalls and is to free them all.
+void StallWithFrees(Transcript& s, int names) {
+  std::vector<LockId> locks;
+  for (int i = 0; i < names; ++i) {
+    locks.push_back(s.Acquire(std::to_string(i), Millis(0), false));
+    if ((i + 1) % 512 != 0 && i + 1 != names) continue;
+    s.Send();
+    s.AnswerAll(ReplyCode::kGranted);
+  }
+  s.Events();
+  s.core.OnStalled(0, true, s.now);
+  for (const LockId lock : locks) s.core.Release(lock, s.now);
+  s.Events();
+}
+
+std::size_t FreesSent(Transcript& s) {
+  std::size_t sent = 0;
+  while (!s.Send().empty()) {
+    sent += s.out[0].size();
+    s.AnswerAll(ReplyCode::kFreed);
+  }
+  return sent;
+}
+
+TEST(StalledNode, IsToldOfMoreFreesThanItsQueueHolds) {  // 7
+  Transcript s(1);
+  StallWithFrees(s, 66'000);
+  s.core.OnStalled(0, false, s.now);
+  EXPECT_EQ(FreesSent(s), 66'000u);
+}
+
+class Notes : public LockObserver {
+ public:
+  void OnNote(Severity, std::string_view event, std::string_view) override {
+    if (event == "redis_frees_dropped") ++dropped;
+  }
+  int dropped = 0;
+};
+
+TEST(StalledNode, IsOwedABoundedNumberOfFreesAndTheLogSaysThatTheOldestWereDropped) {
+  Notes notes;
+  Transcript s(1, true, {}, &notes);
+  StallWithFrees(s, 2 * 65'536);
+  EXPECT_EQ(notes.dropped, 0);
+  s.core.OnDisconnected(0, s.now);  // what was queued is owed now, too
+  EXPECT_EQ(notes.dropped, 1) << "once, not for each";
+  s.Connect('a');
+  EXPECT_EQ(FreesSent(s), 65'536u);
 }
 
 TEST(StalledNode, SlowsNoLockThatTheOthersGrant) {
