@@ -131,18 +131,26 @@ tl::expected<void, Error> RawNode::Connect(Millis limit) {
 }
 
 tl::expected<RawNode::Info, Error> RawNode::ReadInfo(Millis limit) {
-  Info fields;
+  Info all;
   for (const char* section : {"server", "memory", "replication", "persistence", "keyspace"}) {
-    Ask({"INFO", section});
-    const auto text = AwaitText(limit);
-    if (!text) return tl::unexpected(text.error());
-    for (std::size_t at = 0; at < text->size();) {
-      const std::size_t end = std::min(text->find("\r\n", at), text->size());
-      const std::string line = text->substr(at, end - at);
-      const std::size_t colon = line.find(':');
-      if (colon != std::string::npos) fields[line.substr(0, colon)] = line.substr(colon + 1);
-      at = end + 2;
-    }
+    auto fields = ReadInfo(section, limit);
+    if (!fields) return fields;
+    all.merge(*fields);
+  }
+  return all;
+}
+
+tl::expected<RawNode::Info, Error> RawNode::ReadInfo(std::string_view section, Millis limit) {
+  Ask({"INFO", section});
+  const auto text = AwaitText(limit);
+  if (!text) return tl::unexpected(text.error());
+  Info fields;
+  for (std::size_t at = 0; at < text->size();) {
+    const std::size_t end = std::min(text->find("\r\n", at), text->size());
+    const std::string line = text->substr(at, end - at);
+    const std::size_t colon = line.find(':');
+    if (colon != std::string::npos) fields[line.substr(0, colon)] = line.substr(colon + 1);
+    at = end + 2;
   }
   return fields;
 }

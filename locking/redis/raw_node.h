@@ -44,8 +44,9 @@ class RawNode final : private Transport::Listener {
 
   // Connects, logs in, loads the scripts. Errors: why the node is of no use.
   tl::expected<void, Error> Connect(Millis limit);
-  // All of INFO's fields by name; the sections that a fencepost user may read.
+  // INFO's fields by name, of the sections that tell how a node stands, or of one section.
   tl::expected<Info, Error> ReadInfo(Millis limit);
+  tl::expected<Info, Error> ReadInfo(std::string_view section, Millis limit);
   tl::expected<WallTime, Error> ReadTime(Millis limit);
   tl::expected<std::optional<std::string>, Error> ReadSentinel(Millis limit);
   // Ask, then wait: so that several nodes can be asked at the same time.

@@ -1,10 +1,14 @@
 // fencepost locks init: the lock store, created once.
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
+#include <tl/expected.hpp>
 
 #include "consumer/cli/command.h"
 #include "consumer/cli/locks/locks.h"
@@ -78,16 +82,24 @@ int SayThatItStands(const StoreView& view, Millis wanted_ttl) {
   return kFailed;
 }
 
+bool AllAnswered(const StoreView& view) {
+  for (int node = 0; node < view.size(); ++node) {
+    if (!view.Status(node).connected) return false;
+  }
+  return true;
+}
+
+bool AnySentinel(const StoreView& view) {
+  for (int node = 0; node < view.size(); ++node) {
+    if (view.Status(node).sentinel) return true;
+  }
+  return false;
+}
+
 // Looks, and changes nothing.
 std::optional<int> AlreadyStands(const LockNodes& nodes, Millis wanted_ttl) {
   StoreView view(nodes, StoreCreation::kNever);
-  const auto all_answered = [&view] {
-    for (int node = 0; node < view.size(); ++node) {
-      if (!view.Status(node).connected) return false;
-    }
-    return true;
-  };
-  view.WatchUntil([&] { return Stands(view) || all_answered(); }, kLook);
+  view.WatchUntil([&view] { return Stands(view) || AllAnswered(view); }, kLook);
   if (!Stands(view)) return std::nullopt;
   return SayThatItStands(view, wanted_ttl);
 }
@@ -110,6 +122,75 @@ bool IsFinal(const Error& problem) {
          problem.code != "store_forming";
 }
 
+// Why these nodes, none of which has a sentinel, may be those of a store that was emptied
+// (FLUSHALL, the sentinel deleted): then a worker that stood still meanwhile may rely on a lease
+// that they have forgotten. Empty: nothing was ever written to any of them since it started, so
+// they forgot none. Every lease, mark and sentinel is written by SET, which the node counts for as
+// long as it runs.
+std::string MayHaveForgotten(const LockNodes& nodes) {
+  RawNodes raw(nodes);
+  for (std::size_t i = 0; i < raw.nodes.size(); ++i) {
+    const std::string name = fmt::format("node {} ({})", static_cast<char>('a' + i),
+                                         locking::ShownNode(nodes.redis.nodes[i]));
+    if (!raw.why[i].empty()) return name + " cannot be asked what was written to it";
+    const auto counts = raw.nodes[i]->ReadInfo("commandstats", kLook);
+    if (!counts) return name + " does not tell what was written to it";
+    const auto set = counts->find("cmdstat_set");
+    if (set != counts->end() && !set->second.starts_with("calls=0,")) {
+      return name + " was written to since it started, and is empty of its lock store now";
+    }
+  }
+  return "";
+}
+
+// How a new store is made on these nodes, by a look that changes nothing. Error: the exit code.
+struct Plan {
+  StoreCreation creation = StoreCreation::kBlessed;
+  std::string doubt;  // why it is quarantined
+};
+tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds limit) {
+  StoreView view(nodes, StoreCreation::kNever);
+  if (!view.WatchUntil([&view] { return AllAnswered(view) || AnySentinel(view); }, limit)) {
+    Print(view);
+    const auto problem = view.store().Problem();
+    PrintError(problem ? problem->Line()
+                       : "not all lock nodes answered; nothing is created before all do");
+    return tl::unexpected(kFailed);
+  }
+  if (AnySentinel(view)) return Plan{};  // the creation says what stands there
+  std::string doubt = MayHaveForgotten(nodes);
+  if (doubt.empty()) return Plan{};
+  return Plan{StoreCreation::kQuarantined, std::move(doubt)};
+}
+
+bool Made(const StoreView& view, StoreCreation creation) {
+  if (creation != StoreCreation::kQuarantined) return view.store().Created();
+  for (int node = 0; node < view.size(); ++node) {
+    const auto sentinel = view.Status(node).sentinel;
+    if (!sentinel || !sentinel->complete) return false;
+  }
+  return true;
+}
+
+void SayThatItIsMade(const StoreView& view, const Plan& plan) {
+  std::printf("lock store %s created over %d nodes; ", view.store().store_id().c_str(),
+              view.size());
+  if (plan.creation != StoreCreation::kQuarantined) {
+    std::printf("it counts at once\n");
+    return;
+  }
+  Millis left{0};
+  for (int node = 0; node < view.size(); ++node) {
+    left = std::max(left, view.Status(node).quarantine_left);
+  }
+  std::printf(
+      "it counts in %.0f s: %s, so a worker that stands still may rely on a lease that was "
+      "forgotten. Wait, or, with all workers stopped, `fencepost locks init --force` makes one "
+      "that "
+      "counts at once\n",
+      std::ceil(static_cast<double>(left.count()) / 1000), plan.doubt.c_str());
+}
+
 }  // namespace
 
 int LocksInit(const LocksArguments& arguments) {
@@ -125,11 +206,14 @@ int LocksInit(const LocksArguments& arguments) {
                  "are held now may be granted again before they end\n");
   }
   const std::chrono::seconds limit(arguments.timeout_s);
-  StoreView view(*nodes, arguments.force ? StoreCreation::kForced : StoreCreation::kBlessed);
+  tl::expected<Plan, int> plan = Plan{StoreCreation::kForced, ""};
+  if (!arguments.force) plan = PlanFor(*nodes, limit);
+  if (!plan) return plan.error();
+  StoreView view(*nodes, plan->creation);
   const bool settled = view.WatchUntil(
-      [&view] {
+      [&] {
         const auto problem = view.store().Problem();
-        return view.store().Created() || (problem && IsFinal(*problem));
+        return Made(view, plan->creation) || (problem && IsFinal(*problem));
       },
       limit);
   const auto problem = view.store().Problem();
@@ -145,8 +229,7 @@ int LocksInit(const LocksArguments& arguments) {
     PrintError("not all lock nodes answered; nothing is created before all do");
     return kFailed;
   }
-  std::printf("lock store %s created over %d nodes; it counts at once\n",
-              view.store().store_id().c_str(), view.size());
+  SayThatItIsMade(view, *plan);
   return kOk;
 }
 

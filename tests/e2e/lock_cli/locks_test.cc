@@ -16,6 +16,7 @@ using locking::Millis;
 using locking::QuorumLock;
 using nlohmann::json;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
@@ -77,7 +78,51 @@ TEST_F(Locks, InitIfMissingLeavesAStoreThatStandsAndCreatesOneThatDoesNot) {
   nodes_[1].Command({"FLUSHALL"});
   const Finished anew = Tool({"locks", "init"}, {"--if-missing"});
   EXPECT_EQ(anew.exit_code, 0) << anew.error_output;
-  EXPECT_THAT(anew.output, HasSubstr("created over 3 nodes; it counts at once"));
+  EXPECT_THAT(anew.output, HasSubstr("created over 3 nodes; it counts in "));
+}
+
+// Whoever stood still while the nodes were flushed has its lease until its own end.
+TEST_F(Locks, InitOfNodesThatWereFlushedGivesNoLockBeforeALeaseThatTheyForgotHasEnded) {
+  const std::string go = Fifo("go");
+  const auto holder = Begin({"x", "--", "cat", go});
+  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return Inspect("x")["verdict"] == "held"; }));
+  holder->Kill(SIGSTOP);
+  for (std::size_t node = 0; node < 3; ++node) nodes_[node].Command({"FLUSHALL"});
+  const Finished init = Tool({"locks", "init"});
+  EXPECT_EQ(init.exit_code, 0) << init.error_output;
+  EXPECT_THAT(init.output, AllOf(HasSubstr("it counts in 40 s: node a (" + nodes_[0].address()),
+                                 HasSubstr("was written to since it started"),
+                                 HasSubstr("`fencepost locks init --force`")));
+  const json status = Status();
+  EXPECT_FALSE(status["available"]);
+  for (const auto& node : status["nodes"]) EXPECT_EQ(node["state"], "quarantined");
+  EXPECT_EQ(Exec({"x", "--wait", "1s", "--", "true"}).exit_code, 69) << "no quorum";
+  const Finished forced = Tool({"locks", "init"}, {"--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.error_output;
+  EXPECT_THAT(forced.output, HasSubstr("it counts at once"));
+  EXPECT_TRUE(Status()["available"]);
+  holder->Kill(SIGKILL);
+}
+
+TEST_F(Locks, InitOfNodesThatWereOnlyReadCountsAtOnce) {
+  RedisServers fresh(3);
+  for (std::size_t node = 0; node < 3; ++node) {
+    fresh[node].Command({"GET", "x"});
+    fresh[node].Command({"FLUSHALL"});
+  }
+  const std::vector<std::string> words{FENCEPOST_BINARY, "locks", "init", "--redis", fresh.list()};
+  const Finished init = RunToEnd({.argv = words, .separate_stderr = true}, kLong);
+  EXPECT_EQ(init.exit_code, 0) << init.error_output;
+  EXPECT_THAT(init.output, HasSubstr("it counts at once"));
+}
+
+TEST_F(Locks, InitDoubtsOneNodeThatWasWrittenToAmongFreshOnes) {
+  RedisServers fresh(3);
+  fresh[2].Command({"SET", "x", "1"});
+  const std::vector<std::string> words{FENCEPOST_BINARY, "locks", "init", "--redis", fresh.list()};
+  const Finished init = RunToEnd({.argv = words, .separate_stderr = true}, kLong);
+  EXPECT_EQ(init.exit_code, 0) << init.error_output;
+  EXPECT_THAT(init.output, HasSubstr("it counts in 40 s: node c (" + fresh[2].address()));
 }
 
 TEST_F(Locks, InitIfMissingSaysThatTheStoreThatStandsAllowsOtherLeases) {
