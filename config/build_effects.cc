@@ -83,18 +83,22 @@ consumer::HandlerOptions BuildHandler(const Values& values) {
 
 consumer::OutputOptions BuildOutput(const Values& values) {
   if (values.Given("output.postgres")) {
-    return consumer::PostgresOptions{.dsn = values.String("output.postgres.dsn"),
-                                     .table = values.String("output.postgres.table"),
-                                     .columns = BuildColumns(values, "output.postgres.columns"),
-                                     .rules = BuildRules(values, "output.postgres"),
-                                     .statement = values.String("output.postgres.statement"),
-                                     .args = BuildSelectors(values, "output.postgres.args")};
+    return consumer::PostgresOptions{
+        .dsn = values.String("output.postgres.dsn"),
+        .table = values.String("output.postgres.table"),
+        .columns = BuildColumns(values, "output.postgres.columns"),
+        .rules = BuildRules(values, "output.postgres"),
+        .statement = values.String("output.postgres.statement"),
+        .args = BuildSelectors(values, "output.postgres.args"),
+        .max_records = static_cast<int>(values.Number("output.postgres.max_records"))};
   }
   if (values.Given("output.sqlite")) {
-    return consumer::SqliteOptions{.path = values.String("output.sqlite.path"),
-                                   .table = values.String("output.sqlite.table"),
-                                   .columns = BuildColumns(values, "output.sqlite.columns"),
-                                   .rules = BuildRules(values, "output.sqlite")};
+    return consumer::SqliteOptions{
+        .path = values.String("output.sqlite.path"),
+        .table = values.String("output.sqlite.table"),
+        .columns = BuildColumns(values, "output.sqlite.columns"),
+        .rules = BuildRules(values, "output.sqlite"),
+        .max_records = static_cast<int>(values.Number("output.sqlite.max_records"))};
   }
   if (values.Given("output.kafka")) return BuildKafkaOutput(values);
   if (values.Given("output.file")) {

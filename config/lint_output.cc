@@ -4,6 +4,7 @@
 #include "config/defaults.h"
 #include "config/lint_parts.h"
 #include "config/statement.h"
+#include "consumer/outputs/postgres_dsn.h"
 
 namespace fencepost::config {
 namespace {
@@ -71,6 +72,19 @@ void LintTables(const Values& values, Findings& findings) {
     findings.Error(values.ValuePlace(path), "table",
                    fmt::format("{}: this is the ledger's own table", path));
   }
+}
+
+void LintFailover(const Values& values, Findings& findings) {
+  constexpr std::string_view kDsn = "output.postgres.dsn";
+  if (!ExactlyOnce(values) || values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
+  if (consumer::HostsInDsn(values.String(kDsn)) < 2) return;
+  findings.Warning(
+      values.ValuePlace(kDsn), "failover",
+      fmt::format("{} names several hosts: a standby that is not synchronous lacks the "
+                  "newest commits when it is promoted (the workers then stop and name "
+                  "the offsets to go back to); set synchronous_standby_names on the "
+                  "primary",
+                  kDsn));
 }
 
 // output.postgres: a table with columns, or a statement with args.
@@ -181,6 +195,7 @@ void LintOutput(const Values& values, Findings& findings) {
         "output.kafka.headers", "output.file.columns", "output.stdout.columns"}) {
     LintNoPosition(values, path, findings);
   }
+  LintFailover(values, findings);
   LintTables(values, findings);
   LintWays(values, findings);
   LintStatement(values, findings);

@@ -176,6 +176,13 @@ std::vector<Key> PostgresKeys() {
        .type = T::kSelectors,
        .help = "What the statement's parameters are.",
        .may_be_empty = true},
+      {.path = "output.postgres.max_records",
+       .type = T::kInteger,
+       .help = "Records of one transaction, at most. Where they take too long, fewer are written "
+               "at a time by themselves.",
+       .default_value = "500",
+       .min = "1",
+       .max = "10000"},
   };
 }
 
@@ -194,6 +201,12 @@ std::vector<Key> SqliteKeys() {
        .help = "Column names, and what is written into them.",
        .check = CheckColumn,
        .required = true},
+      {.path = "output.sqlite.max_records",
+       .type = T::kInteger,
+       .help = "Records of one transaction, at most.",
+       .default_value = "500",
+       .min = "1",
+       .max = "10000"},
   };
 }
 

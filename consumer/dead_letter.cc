@@ -3,11 +3,14 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "consumer/handlers/text.h"
+
 namespace fencepost::consumer {
 
 namespace header = dead_letter_header;
 
-std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline) {
+std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline,
+                                      std::size_t max_error) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(letter.failed_at);
   const auto at = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
                               fmt::gmtime(static_cast<std::time_t>(seconds.count())),
@@ -16,7 +19,7 @@ std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view
     return OwnedHeader(name, std::move(value));
   };
   std::vector<OwnedHeader> added{
-      own(header::kError, letter.error),
+      own(header::kError, OneLine(letter.error, max_error)),
       own(header::kErrorClass, letter.error_class),
       own(header::kPipeline, std::string(pipeline)),
       own(header::kTopic, letter.where.topic),

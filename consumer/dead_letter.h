@@ -33,17 +33,23 @@ struct DeadLetter {
   TopicPartition where;
   std::string record_id;  // as stored; empty: it has none
   DeadLetterReason reason = DeadLetterReason::kBadRecord;
-  std::string error;                       // one line
+  std::string error;  // one line; it may hold parts of the record
+  // The same without anything of the record, for the log. Not published.
+  std::string shown{};
   std::string error_class;                 // "bad_record", "id_conflict", "timeout", "404", …
   int attempts = 0;                        // handler calls
   std::uint64_t token = 0;                 // under which it is published; 0: none
   std::chrono::milliseconds failed_at{0};  // unix time
 };
 
+// The header fencepost-error is one line of UTF-8, and no longer than this.
+inline constexpr std::size_t kMaxErrorHeader = 1000;
+
 using OwnedHeader = std::pair<std::string, std::string>;
 // The headers that are added. Those of an earlier dead letter (the same names) are dropped from the
-// record's own before these are added: DeadLetterHeaders gives the whole list, own ones first.
-std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline);
+// record's own before these are added. `max_error`: bytes of the error's text; 0 leaves it empty.
+std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline,
+                                      std::size_t max_error = kMaxErrorHeader);
 bool IsDeadLetterHeader(std::string_view name);
 
 }  // namespace fencepost::consumer

@@ -52,6 +52,8 @@ class ConsumerObserver {
   // Lag counts from the watermark to the partition's end; removed where the partition was revoked.
   virtual void OnLag(const TopicPartition&, std::int64_t /*records*/) {}
   virtual void OnPartitionGone(const TopicPartition&) {}
+  // The oldest unfinished record of a partition, and since when it has been that; offset -1: none.
+  virtual void OnOldest(const TopicPartition&, Offset, Nanos /*for so long*/) {}
   virtual void OnOldestUnprocessed(std::chrono::milliseconds /*unix time; 0: none*/) {}
   virtual void OnCommitGap(std::int64_t /*finished records not committed yet*/) {}
   virtual void OnPartitions(std::size_t /*assigned*/, std::size_t /*paused*/) {}

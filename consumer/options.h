@@ -49,8 +49,8 @@ struct LockSection {
 struct ProcessingOptions {
   Order order = Order::kKey;
   int concurrency = 64;      // handler calls at a time
-  int max_in_flight = 4096;  // records from the watermark on, finished ones included
-  std::uint64_t max_in_flight_bytes = 64ull << 20;
+  int max_in_flight = 4096;  // unfinished records
+  std::uint64_t max_in_flight_bytes = 64ull << 20;  // that they hold: records, values, dead letters
   Millis timeout{5000};  // of one handler call
   Millis revoke_drain{10'000};
   Millis stall_after{300'000};  // the oldest record does not move for so long: a stall
@@ -133,6 +133,7 @@ struct PostgresOptions {
   // transaction.
   std::string statement;
   std::vector<Selector> args;
+  int max_records = 500;  // of one transaction
 };
 
 struct SqliteOptions {
@@ -140,6 +141,7 @@ struct SqliteOptions {
   std::string table;
   std::vector<Column> columns;
   RowRules rules;
+  int max_records = 500;  // of one transaction
 };
 
 // Records into a topic of the same cluster, in transactions with the offsets.

@@ -41,11 +41,10 @@ struct Record {
   std::optional<std::string_view> key;
   std::optional<std::string_view> value;  // nullopt: a tombstone
   std::vector<HeaderView> headers;
-  std::shared_ptr<const void> owner;  // keeps the memory behind the views
+  std::shared_ptr<const void> owner;  // keeps the memory behind the views, and nothing else
 
-  [[nodiscard]] std::size_t Bytes() const {
-    return (key ? key->size() : 0) + (value ? value->size() : 0) + 64;
-  }
+  // What it costs while it is kept: key, value, headers (names, values and their views), 64 bytes.
+  [[nodiscard]] std::size_t Bytes() const;
 };
 
 // "topic/partition/offset", as stored in the ledger's `source`.

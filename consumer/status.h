@@ -23,6 +23,8 @@ struct PartitionStatus {
   std::optional<Offset> oldest_offset;  // of the oldest unfinished record
   bool paused = false;
   std::string oldest_stage;                             // what it waits for; empty: none
+  std::chrono::milliseconds oldest_for{0};              // since it has been the oldest
+  std::size_t finished_behind = 0;                      // finished records that wait for it
   std::optional<std::chrono::milliseconds> oldest_age;  // since its Kafka timestamp
 };
 
@@ -52,7 +54,10 @@ struct WorkerStatus {
   std::string worker;
   std::string version;
   bool ready = false;
-  std::string reason;  // why not ready; empty when ready
+  std::string reason;  // why not ready: those of `reasons` that say so, by "; "; empty when ready
+  // All that stands in the way now, the gravest first. A stall is the last of them, and the only
+  // one that a worker may be ready with.
+  std::vector<std::string> reasons;
   std::chrono::milliseconds uptime{0};
   std::vector<PartitionStatus> partitions;
   std::size_t in_flight_records = 0;

@@ -20,7 +20,6 @@ tl::expected<void, Error> Worker::Start() {
   Impl& impl = *impl_;
   impl.TellRoom();
   impl.last_tick.store(BootClock::now().time_since_epoch().count());
-  impl.latest.reason = "starting";
   if (impl.handler != nullptr) {
     if (auto started = impl.handler->Start(); !started) return started;
   }

@@ -13,6 +13,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -47,11 +49,12 @@ class Worker {
   [[nodiscard]] std::string Ending() const;
 
   [[nodiscard]] WorkerStatus Status() const;
-  // The engine has ticked within the last few seconds, and no record has stood still for
-  // processing.stall_after without an outage that explains it. Else why not.
+  // The engine has ticked within the last ten seconds, else why not. Nothing else: what a restart
+  // does not mend (a service that is away, a record that waits) leaves a worker live.
   [[nodiscard]] std::pair<bool, std::string> Live() const;
-  // Joined the group, a quorum of lock nodes, the output takes writes, not draining. Else why not.
-  [[nodiscard]] std::pair<bool, std::string> Ready() const;
+  // Joined the group, a quorum of lock nodes, the output and the dead-letter topic take writes, not
+  // draining; and all reasons (WorkerStatus::reasons), of which a ready worker may have a stall.
+  [[nodiscard]] std::pair<bool, std::vector<std::string>> Ready() const;
 
  private:
   struct Impl;

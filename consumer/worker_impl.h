@@ -48,7 +48,7 @@ struct Worker::Impl : SourceSink {
              locking::StoreCreation::kQuarantined, locking::RandomBits, lock_observer),
         engine(io, core, options.lock.redis, options.lock.lock, lock_observer, [this] { Step(); }),
         flow(FlowOptionsOf(options), &core, locking::RandomBits, observer),
-        source(options.kafka, "fencepost-" + name, this, observer),
+        source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
         handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
                                   observer,
                                   [this](HandlerAnswer answer) { OnHandled(std::move(answer)); })),
@@ -59,7 +59,7 @@ struct Worker::Impl : SourceSink {
         writer(
             MakeOutput(options, name,
                        [this](AssignmentEpoch epoch) { return source.MetadataOf(epoch); }),
-            options.ledger_keep, observer,
+            PruneScopeOf(options), observer,
             {.written = [this](auto batch,
                                auto outcomes) { OnWritten(std::move(batch), std::move(outcomes)); },
              .looked_up = [this](
@@ -67,7 +67,10 @@ struct Worker::Impl : SourceSink {
                               auto entries) { OnLookedUp(std::move(batch), std::move(entries)); },
              .state = [this](bool up,
                              std::string reason) { SetPart(output_state, up, std::move(reason)); },
-             .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }}) {}
+             .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }}) {
+    latest.reason = "starting";
+    latest.reasons = {latest.reason};
+  }
 
   // --- engine thread -------------------------------------------------------------------------
 
@@ -87,6 +90,7 @@ struct Worker::Impl : SourceSink {
     for (const std::uint64_t call : actions.cancels) handler->Cancel(call);
     for (auto& batch : actions.writes) writer.Write(std::move(batch));
     if (!actions.dead_letters.empty()) dead_letters->Publish(std::move(actions.dead_letters));
+    if (actions.prunable) writer.SetPrunable(std::move(*actions.prunable));
     if (actions.drained && drained) {
       std::exchange(drained, nullptr)->set_value(std::move(*actions.drained));
     }
@@ -309,6 +313,9 @@ struct Worker::Impl : SourceSink {
   void SetPart(Part& part, bool up, std::string reason);
   [[nodiscard]] std::string TtlReason() const;
   std::string LockReason(locking::Now now);
+  [[nodiscard]] bool Connecting();
+  [[nodiscard]] std::vector<std::string> NotReadyReasons(const std::string& lock_reason) const;
+  void TellReadiness(bool ready, const std::string& reason, bool starting);
   void UpdateReady();
   void FillNodes(WorkerStatus& fresh, locking::Now now);
 
@@ -329,6 +336,7 @@ struct Worker::Impl : SourceSink {
   bool output_ended = false;
   bool was_ready = false;
   bool was_ready_ever = false;
+  bool told_starting = false;
   std::string was_reason = "starting";
 
   std::atomic<std::int64_t> room{0};
@@ -347,7 +355,6 @@ struct Worker::Impl : SourceSink {
   Part dead_letter_state{true, ""};        // guarded by mutex
   std::optional<Error> failure;            // guarded by mutex
   WorkerStatus latest;                     // guarded by mutex
-  std::string stalled;                     // guarded by mutex
   std::string drained_last;                // guarded by mutex; oldest record seen in the drain
   std::function<void()> on_failure;
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "consumer/kafka/dead_letters.h"
+#include "consumer/kafka/source.h"
 #include "consumer/kafka/transactional_output.h"
 #include "consumer/options.h"
 #include "consumer/outputs/output.h"
@@ -13,6 +15,13 @@ namespace fencepost::consumer {
 
 std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker,
                                    GroupMetadataOf group_metadata);
+
+// What the pipeline's options say of how its source reads, and its ledger to ask. Both must outlive
+// it.
+SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& worker);
+
+// What the ledger may forget, as far as the options tell; nullopt: nothing, ever.
+std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options);
 
 // nullptr: there are none, or they go into the Kafka output's transactions.
 std::unique_ptr<DeadLetters> MakeDeadLetters(const PipelineOptions& options,

@@ -1,5 +1,8 @@
 // How a worker stands: ready, live, and in numbers.
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "consumer/worker_impl.h"
 #include "locking/redis/address.h"
@@ -15,6 +18,11 @@ std::string Oldest(const WorkerStatus& status) {
     if (row.oldest_offset) return SourceText({row.topic, row.partition}, *row.oldest_offset);
   }
   return "";
+}
+
+// To connect and to join at the start is no trouble.
+bool IsBegin(const std::string& reason) {
+  return reason.ends_with(": connecting") || reason == "kafka: joining the group";
 }
 
 }  // namespace
@@ -58,37 +66,57 @@ std::string Worker::Impl::LockReason(locking::Now now) {
     case locking::QuorumFailure::kClock:
       return "clock";
     default:
-      return "no quorum of lock nodes";
+      return Connecting() ? "connecting" : "no quorum of lock nodes";
   }
+}
+
+// At the start: neither connected nor refused so far, so that a quorum may still be there.
+bool Worker::Impl::Connecting() {
+  const auto nodes = static_cast<int>(options.lock.redis.nodes.size());
+  int hoped_for = 0;
+  for (int node = 0; node < nodes; ++node) {
+    if (core.store().Status(node, ReadClocks()).connected || engine.Away(node).empty()) ++hoped_for;
+  }
+  return !was_ready_ever && hoped_for >= locking::Quorum(nodes);
+}
+
+// With the mutex held. What ends the worker comes first, then what no record can be finished
+// without, then Kafka: a rebalance, which passes, must not hide a quorum that is lost. Who drains
+// leaves the group, so nothing is said of that.
+std::vector<std::string> Worker::Impl::NotReadyReasons(const std::string& lock_reason) const {
+  std::vector<std::string> reasons;
+  const bool stopping = failure || stop_requests.load() > 0;
+  if (stopping) reasons.push_back(failure ? "stopping: " + failure->Line() : "draining");
+  if (!lock_reason.empty()) reasons.push_back("lock: " + lock_reason);
+  if (!output_state.up) reasons.push_back("output: " + output_state.reason);
+  if (!dead_letter_state.up) reasons.push_back("dead letters: " + dead_letter_state.reason);
+  if (!kafka_state.up && !stopping) reasons.push_back("kafka: " + kafka_state.reason);
+  return reasons;
 }
 
 void Worker::Impl::UpdateReady() {
   const locking::Now now = ReadClocks();
-  std::string reason = LockReason(now);
-  const bool locks_out = !reason.empty();
+  const std::string lock_reason = LockReason(now);
   WorkerStatus fresh;
   flow.FillStatus(fresh, now);
   FillNodes(fresh, now);
-  bool ready = false;
+  bool starting = false;
   {
     const std::lock_guard lock(mutex);
-    if (!reason.empty()) reason = "lock: " + reason;
-    if (!dead_letter_state.up) reason = "dead letters: " + dead_letter_state.reason;
-    if (!output_state.up) reason = "output: " + output_state.reason;
-    if (!kafka_state.up) reason = "kafka: " + kafka_state.reason;
-    if (failure)
-      reason = "stopping: " + failure->Line();
-    else if (stop_requests.load() > 0)
-      reason = "draining";
-    ready = reason.empty();
-    fresh.ready = ready;
-    fresh.reason = reason;
-    // A stall that an outage explains is told by readiness; a restart would not mend it.
-    const bool outage = !kafka_state.up || !output_state.up || !dead_letter_state.up || locks_out;
-    stalled = outage ? "" : flow.Stalled();
+    fresh.reasons = NotReadyReasons(lock_reason);
+    fresh.ready = fresh.reasons.empty();
+    fresh.reason = fmt::format("{}", fmt::join(fresh.reasons, "; "));
+    starting = !was_ready_ever && std::all_of(fresh.reasons.begin(), fresh.reasons.end(), IsBegin);
+    if (const std::string& stall = flow.Stalled(); !stall.empty()) {
+      fresh.reasons.push_back("stalled: " + stall);
+    }
     if (stop_requests.load() > 0 && !fresh.partitions.empty()) drained_last = Oldest(fresh);
-    latest = std::move(fresh);
+    latest = fresh;
   }
+  TellReadiness(fresh.ready, fresh.reason, starting);
+}
+
+void Worker::Impl::TellReadiness(bool ready, const std::string& reason, bool starting) {
   if (ready == was_ready && reason == was_reason) return;
   was_ready = ready;
   was_ready_ever = was_ready_ever || ready;
@@ -96,12 +124,11 @@ void Worker::Impl::UpdateReady() {
   observer->OnReady(ready, reason);
   if (ready) {
     observer->OnNote(Severity::kInfo, "ready", "the worker is ready");
-  } else if (stop_requests.load() == 0) {
-    // To join at the start is no trouble.
-    const bool starting = !was_ready_ever && reason == "kafka: joining the group";
+  } else if (stop_requests.load() == 0 && !(starting && told_starting)) {
     observer->OnNote(starting ? Severity::kInfo : Severity::kWarn, "not_ready",
                      "the worker is not ready: " + reason);
   }
+  told_starting = told_starting || starting;
 }
 
 void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
@@ -132,8 +159,6 @@ WorkerStatus Worker::Status() const {
 std::pair<bool, std::string> Worker::Live() const {
   const locking::Instant tick{locking::Nanos(impl_->last_tick.load(std::memory_order_relaxed))};
   if (BootClock::now() - tick >= kLiveLimit) return {false, "the engine does not tick"};
-  const std::lock_guard lock(impl_->mutex);
-  if (!impl_->stalled.empty()) return {false, "stalled: " + impl_->stalled};
   return {true, ""};
 }
 
@@ -144,9 +169,9 @@ std::string Worker::Ending() const {
   return part + " (the oldest record was " + impl_->drained_last + ")";
 }
 
-std::pair<bool, std::string> Worker::Ready() const {
+std::pair<bool, std::vector<std::string>> Worker::Ready() const {
   const std::lock_guard lock(impl_->mutex);
-  return {impl_->latest.ready, impl_->latest.reason};
+  return {impl_->latest.ready, impl_->latest.reasons};
 }
 
 }  // namespace fencepost::consumer

@@ -26,6 +26,7 @@ struct Advice {
   std::string_view todo;
 };
 constexpr std::string_view kNoQuorum = "lock: no quorum";
+constexpr std::string_view kStalled = "stalled: ";
 constexpr std::array kAdvice = {
     Advice{"lock: lock nodes are in quarantine", FindingLevel::kWarn,
            "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` ends "
@@ -54,6 +55,9 @@ constexpr std::array kAdvice = {
            "The worker ends with exit code 1. Mend what the reason names, and start it again."},
     Advice{"draining", FindingLevel::kWarn,
            "It was told to stop, finishes what it began and gives its locks back."},
+    Advice{kStalled, FindingLevel::kWarn,
+           "A restart does not end it: mend what it waits for; `fencepost explain` says more. "
+           "Runbook FencepostRecordStuck."},
 };
 
 struct Quorum {
@@ -67,27 +71,21 @@ Quorum QuorumOf(const ShownPipeline& shown) {
   return {static_cast<std::size_t>(counting), nodes.size() / 2 + 1, nodes.size()};
 }
 
-void NotReady(std::vector<Finding>& out, const ShownPipeline& shown) {
-  const std::string& reason = shown.status.reason;
-  if (shown.status.ready) return;
-  if (reason.empty() || reason == "starting") {
-    out.push_back({FindingLevel::kWarn, "It is starting.", ""});
-    return;
-  }
+Finding OfReason(const std::string& reason, const ShownPipeline& shown) {
+  if (reason == "starting") return {FindingLevel::kWarn, "It is starting.", ""};
+  const bool stalled = reason.starts_with(kStalled);
+  std::string what =
+      (stalled ? "Stalled: " : "Not ready: ") + reason.substr(stalled ? kStalled.size() : 0);
   const auto* advice = std::find_if(kAdvice.begin(), kAdvice.end(), [&reason](const Advice& one) {
     return reason.starts_with(one.reason);
   });
-  if (advice == kAdvice.end()) {
-    out.push_back({FindingLevel::kBad, "Not ready: " + reason, ""});
-  } else {
-    std::string what = "Not ready: " + reason;
-    if (advice->reason == kNoQuorum) {
-      const Quorum quorum = QuorumOf(shown);
-      what += fmt::format(" ({} of {} count, {} are needed)", quorum.counting, quorum.all,
-                          quorum.needed);
-    }
-    out.push_back({advice->level, std::move(what), std::string(advice->todo)});
+  if (advice == kAdvice.end()) return {FindingLevel::kBad, std::move(what), ""};
+  if (advice->reason == kNoQuorum) {
+    const Quorum quorum = QuorumOf(shown);
+    what +=
+        fmt::format(" ({} of {} count, {} are needed)", quorum.counting, quorum.all, quorum.needed);
   }
+  return {advice->level, std::move(what), std::string(advice->todo)};
 }
 
 // By a part of a node's `problem` when it is away; the first that fits.
@@ -210,7 +208,7 @@ void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
 
 std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
   std::vector<Finding> out;
-  NotReady(out, shown);
+  for (const std::string& one : shown.status.reasons) out.push_back(OfReason(one, shown));
   StandsStill(out, shown);
   for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown);
   SinceTheStart(out, shown.counts);

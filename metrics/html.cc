@@ -85,6 +85,18 @@ std::string ShowTime(std::chrono::milliseconds unix_time) {
   return full.substr(0, 10) + " " + full.substr(11, 8);
 }
 
+std::string OldestText(const consumer::PartitionStatus& row) {
+  std::string text = row.oldest_stage;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(row.oldest_for).count();
+  if (seconds > 0) text += fmt::format(", for {} s", seconds);
+  if (row.finished_behind > 0) {
+    text += fmt::format("; {} finished record{} behind it",
+                        ShowNumber(static_cast<std::uint64_t>(row.finished_behind)),
+                        row.finished_behind == 1 ? "" : "s");
+  }
+  return text;
+}
+
 std::string Tag(std::string_view kind, std::string_view text) {
   return fmt::format(R"(<span class="tag {}">{}</span>)", kind, EscapeHtml(text));
 }

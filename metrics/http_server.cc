@@ -69,7 +69,10 @@ std::optional<Address> ParseAddress(std::string_view text) {
 }
 
 Response State(const Readiness& state, std::string_view yes, std::string_view no) {
-  if (state.ready) return {200, kPlain, fmt::format("{}\n", yes)};
+  if (state.ready) {
+    return {200, kPlain,
+            fmt::format("{}{}{}\n", yes, state.reason.empty() ? "" : "; ", state.reason)};
+  }
   return {503, kPlain, fmt::format("{}: {}\n", no, state.reason)};
 }
 

@@ -165,14 +165,4 @@ std::string MetricsPage::Render() const {
   return prometheus::TextSerializer().Serialize(Collect());
 }
 
-Readiness MetricsPage::CurrentReadiness() const {
-  const std::lock_guard lock(mutex_);
-  if (pipelines_.empty()) return {false, "starting"};
-  for (const auto& pipeline : pipelines_) {
-    const Readiness one = pipeline->CurrentReadiness();
-    if (!one.ready) return {false, fmt::format("{}: {}", pipeline->info().name, one.reason)};
-  }
-  return {true, ""};
-}
-
 }  // namespace fencepost::metrics

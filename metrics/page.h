@@ -34,9 +34,6 @@ class MetricsPage final : public prometheus::Collectable {
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override;
   [[nodiscard]] std::string Render() const;  // Prometheus text format
 
-  // Ready only if there is a pipeline and all are; the reason names the first that is not.
-  [[nodiscard]] Readiness CurrentReadiness() const;
-
  private:
   const BuildInfo build_;
   const double start_time_;  // read once: the kernel's boot time may move by a second

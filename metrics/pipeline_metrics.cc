@@ -75,11 +75,6 @@ PipelineMetrics::PipelineMetrics(PipelineInfo info, Log* log)
   cells_.Set(Metric::kRedisNodesConfigured, info_.nodes);
 }
 
-Readiness PipelineMetrics::CurrentReadiness() const {
-  const std::lock_guard lock(ready_mutex_);
-  return ready_;
-}
-
 Counts PipelineMetrics::CurrentCounts() const {
   const auto one = [this](Metric metric, auto series) {
     return static_cast<std::uint64_t>(cells_.Value(metric, static_cast<int>(series)));
@@ -121,7 +116,9 @@ Counts PipelineMetrics::CurrentCounts() const {
 }
 
 void PipelineMetrics::Collect(const MetricInfo& metric, std::vector<ClientMetric>& out) const {
-  if (metric.id == Metric::kConsumerLag) return CollectLag(metric, out);
+  if (metric.labels.data() == Info(Metric::kConsumerLag).labels.data()) {
+    return CollectByPartition(metric, out);
+  }
   if (metric.id == Metric::kConfigInfo) {
     ClientMetric series;
     series.label = {{"pipeline", info_.name},
@@ -148,17 +145,27 @@ void PipelineMetrics::Collect(const MetricInfo& metric, std::vector<ClientMetric
   }
 }
 
-void PipelineMetrics::CollectLag(const MetricInfo& metric, std::vector<ClientMetric>& out) const {
-  const std::lock_guard lock(lag_mutex_);
-  out.reserve(out.size() + lag_.size());
-  for (const auto& [where, records] : lag_) {
+void PipelineMetrics::CollectByPartition(const MetricInfo& metric,
+                                         std::vector<ClientMetric>& out) const {
+  const std::lock_guard lock(partitions_mutex_);
+  out.reserve(out.size() + partitions_.size());
+  for (const auto& [where, partition] : partitions_) {
+    const std::optional<double> value = ValueOf(metric.id, partition);
+    if (!value) continue;
     ClientMetric series;
     series.label = {{"pipeline", info_.name},
                     {std::string(metric.labels[0].name), where.topic},
                     {std::string(metric.labels[1].name), std::to_string(where.partition)}};
-    series.gauge.value = static_cast<double>(records);
+    series.gauge.value = *value;
     out.push_back(std::move(series));
   }
+}
+
+std::optional<double> PipelineMetrics::ValueOf(Metric metric, const PartitionNumbers& partition) {
+  if (metric == Metric::kConsumerLag) return partition.lag;
+  if (!partition.oldest) return std::nullopt;
+  if (metric == Metric::kOldestUnfinishedOffset) return static_cast<double>(*partition.oldest);
+  return std::chrono::duration<double>(partition.oldest_for).count();
 }
 
 // --- the lock ---
@@ -304,13 +311,21 @@ void PipelineMetrics::OnHandled(Nanos took) {
 }
 
 void PipelineMetrics::OnLag(const consumer::TopicPartition& where, std::int64_t records) {
-  const std::lock_guard lock(lag_mutex_);
-  lag_[where] = records;
+  const std::lock_guard lock(partitions_mutex_);
+  partitions_[where].lag = records;
+}
+
+void PipelineMetrics::OnOldest(const consumer::TopicPartition& where, consumer::Offset offset,
+                               Nanos for_so_long) {
+  const std::lock_guard lock(partitions_mutex_);
+  PartitionNumbers& partition = partitions_[where];
+  partition.oldest = offset;
+  partition.oldest_for = offset < 0 ? Nanos(0) : for_so_long;
 }
 
 void PipelineMetrics::OnPartitionGone(const consumer::TopicPartition& where) {
-  const std::lock_guard lock(lag_mutex_);
-  lag_.erase(where);
+  const std::lock_guard lock(partitions_mutex_);
+  partitions_.erase(where);
 }
 
 void PipelineMetrics::OnOldestUnprocessed(std::chrono::milliseconds unix_time) {
@@ -342,11 +357,8 @@ void PipelineMetrics::OnWrite(Nanos took, std::size_t batch) {
   cells_.Observe(Metric::kOutputBatchSize, static_cast<std::int64_t>(batch));
 }
 
-void PipelineMetrics::OnReady(bool ready, std::string_view reason) {
+void PipelineMetrics::OnReady(bool ready, std::string_view /*reason*/) {
   cells_.Set(Metric::kReady, ready ? 1 : 0);
-  const std::lock_guard lock(ready_mutex_);
-  ready_.ready = ready;
-  ready_.reason = ready ? "" : reason;
 }
 
 }  // namespace fencepost::metrics

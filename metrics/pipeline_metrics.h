@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,7 @@ struct Counts {
 
 struct Readiness {
   bool ready = false;
-  std::string reason;  // why not; empty when ready
+  std::string reason;  // why not; when ready, what is to be known all the same (a stall), or empty
 };
 
 class PipelineMetrics final : public locking::LockObserver, public consumer::ConsumerObserver {
@@ -55,8 +56,6 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   PipelineMetrics(PipelineInfo info, Log* log);  // `log` may be nullptr; else it outlives this
 
   [[nodiscard]] const PipelineInfo& info() const { return info_; }
-  [[nodiscard]] Readiness CurrentReadiness() const;  // as OnReady said last
-
   [[nodiscard]] Counts CurrentCounts() const;  // any thread
 
   // Appends this pipeline's series of a metric. Any thread.
@@ -103,6 +102,8 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnDeadLetterError() override;
   void OnHandled(Nanos took) override;
   void OnLag(const consumer::TopicPartition& where, std::int64_t records) override;
+  void OnOldest(const consumer::TopicPartition& where, consumer::Offset offset,
+                Nanos for_so_long) override;
   void OnPartitionGone(const consumer::TopicPartition& where) override;
   void OnOldestUnprocessed(std::chrono::milliseconds unix_time) override;
   void OnCommitGap(std::int64_t records) override;
@@ -116,17 +117,23 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnReady(bool ready, std::string_view reason) override;
 
  private:
-  void CollectLag(const MetricInfo& metric, std::vector<prometheus::ClientMetric>& out) const;
+  struct PartitionNumbers {
+    std::optional<std::int64_t> lag;         // nullopt: not told yet
+    std::optional<consumer::Offset> oldest;  // unfinished record; -1: none; nullopt: not told yet
+    Nanos oldest_for{0};                     // since it has been the oldest
+  };
+
+  void CollectByPartition(const MetricInfo& metric,
+                          std::vector<prometheus::ClientMetric>& out) const;
+  static std::optional<double> ValueOf(Metric metric, const PartitionNumbers& partition);
 
   const PipelineInfo info_;
   Log* const log_;
   Cells cells_;
 
-  mutable std::mutex lag_mutex_;
-  std::map<consumer::TopicPartition, std::int64_t> lag_;  // guarded by lag_mutex_
-
-  mutable std::mutex ready_mutex_;
-  Readiness ready_{false, "starting"};  // guarded by ready_mutex_
+  mutable std::mutex partitions_mutex_;
+  // Of those that this worker owns; guarded by partitions_mutex_
+  std::map<consumer::TopicPartition, PartitionNumbers> partitions_;
 };
 
 }  // namespace fencepost::metrics

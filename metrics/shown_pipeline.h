@@ -36,13 +36,27 @@ inline std::int64_t LagOf(const ShownPipeline& shown) {
   return lag;
 }
 
-// Ready only if there is a pipeline and all are; the reason names the first that is not.
+// All that stands in the way of some pipeline, each with its name.
+inline std::vector<std::string> ReasonsOf(const ShownProcess& process) {
+  if (process.pipelines.empty()) return {"starting"};
+  std::vector<std::string> all;
+  for (const ShownPipeline& shown : process.pipelines) {
+    for (const auto& one : shown.status.reasons) all.push_back(shown.status.pipeline + ": " + one);
+  }
+  return all;
+}
+
+// Ready only if there is a pipeline and all are; the reason names those that are not.
 inline Readiness ReadyOf(const ShownProcess& process) {
   if (process.pipelines.empty()) return {false, "starting"};
+  Readiness all{true, ""};
   for (const ShownPipeline& shown : process.pipelines) {
-    if (!shown.status.ready) return {false, shown.status.pipeline + ": " + shown.status.reason};
+    if (shown.status.ready) continue;
+    if (!all.ready) all.reason += "; ";
+    all.reason += shown.status.pipeline + ": " + shown.status.reason;
+    all.ready = false;
   }
-  return {true, ""};
+  return all;
 }
 
 }  // namespace fencepost::metrics

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "metrics/html.h"
 #include "metrics/log.h"
 
 namespace fencepost::metrics {
@@ -26,6 +28,11 @@ ordered_json PartitionJson(const consumer::PartitionStatus& status) {
   if (status.oldest_offset) {
     json["oldest_offset"] = *status.oldest_offset;
     json["oldest_stage"] = status.oldest_stage;
+    json["oldest_for_seconds"] = InSeconds(status.oldest_for);
+    json["finished_behind"] = status.finished_behind;
+    json["waits_for"] = fmt::format(
+        "{}: {}", consumer::SourceText({status.topic, status.partition}, *status.oldest_offset),
+        OldestText(status));
     if (status.oldest_age) json["oldest_age_seconds"] = InSeconds(*status.oldest_age);
   }
   return json;
@@ -97,6 +104,7 @@ ordered_json PipelineJson(const ShownPipeline& shown) {
   return {{"pipeline", status.pipeline},
           {"ready", status.ready},
           {"reason", status.reason},
+          {"reasons", status.reasons},
           {"uptime_seconds", InSeconds(status.uptime)},
           {"lag", LagOf(shown)},
           {"leases_held", status.leases_held},
@@ -119,6 +127,7 @@ std::string StatusJson(const ShownProcess& process) {
                              {"version", process.version},
                              {"ready", ready.ready},
                              {"reason", ready.reason},
+                             {"reasons", ReasonsOf(process)},
                              {"uptime_seconds", InSeconds(uptime)},
                              {"pipelines", ArrayOf(process.pipelines, PipelineJson)}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);

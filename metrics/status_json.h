@@ -7,10 +7,11 @@
 
 namespace fencepost::metrics {
 
-// {"worker", "version", "ready", "reason", "uptime_seconds", "pipelines": [{"pipeline", "ready",
-//  "reason", "uptime_seconds", "lag", "leases_held", "in_flight": {"records", "bytes"},
-//  "records_per_second", "counts": {...}, "partitions": [...], "nodes": [...], "last_errors":
-//  [...], "settings": {...}}]}. Bytes that are not UTF-8 are replaced.
+// {"worker", "version", "ready", "reason", "reasons": [...], "uptime_seconds", "pipelines":
+//  [{"pipeline", "ready", "reason", "reasons": [...], "uptime_seconds", "lag", "leases_held",
+//  "in_flight": {"records", "bytes"}, "records_per_second", "counts": {...}, "partitions": [...],
+//  "nodes": [...], "last_errors": [...], "settings": {...}}]}. Bytes that are not UTF-8 are
+//  replaced.
 std::string StatusJson(const ShownProcess& process);
 
 }  // namespace fencepost::metrics

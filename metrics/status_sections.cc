@@ -120,13 +120,6 @@ void AppendLockFacts(std::string& out, const ShownPipeline& shown) {
                    .kind = counts.violations > 0 ? "bad" : ""});
 }
 
-std::string OldestText(const PartitionStatus& row) {
-  if (!row.oldest_offset) return "";
-  std::string text = fmt::format("{}, {}", *row.oldest_offset, row.oldest_stage);
-  if (row.oldest_age) text += ", " + ShowDuration(*row.oldest_age) + " old";
-  return text;
-}
-
 // A table that may be wider than the page: it scrolls by itself, by keyboard too.
 std::string OpenTable(std::string_view name, std::string_view head) {
   return fmt::format(R"(<div class="wide" tabindex="0" role="region" aria-label="{0}"><table>)"
@@ -144,7 +137,9 @@ std::string PausedTag(const WorkerStatus& status) {
 
 // On a narrow screen the oldest record stands below the partition's name.
 void AppendPartition(std::string& out, const PartitionStatus& row, bool tell_paused) {
-  const std::string oldest = EscapeHtml(OldestText(row));
+  const std::string oldest =
+      row.oldest_offset ? EscapeHtml(fmt::format("{}: {}", *row.oldest_offset, OldestText(row)))
+                        : "";
   out += fmt::format(
       R"(<tr><th scope="row"><span class="topic" title="{0}">{0}</span>/{1}{2}{3}</th>)"
       R"(<td class="num">{4}</td><td class="num">{5}</td>)"

@@ -208,9 +208,10 @@ constexpr MetricInfo kTable[] = {
             "Records finished, by how. dead_lettered: look with dlq list; failed: see the log and "
             "last errors.",
             kByProcessedResult),
-    Gauge(Metric::kRecordsInFlight, "fencepost_records_in_flight",
-          "Records from the watermark on, finished ones included. At max_in_flight one old record "
-          "holds the rest back: find it with explain."),
+    Gauge(
+        Metric::kRecordsInFlight, "fencepost_records_in_flight",
+        "Unfinished records that this worker holds. At max_in_flight consumption pauses: speed up "
+        "handler or output, or see what they wait for at /status."),
     Gauge(Metric::kQueueSize, "fencepost_queue_size_bytes",
           "Bytes of the records in flight. At max_in_flight_bytes consumption pauses."),
     Counter(Metric::kBackpressure, "fencepost_backpressure_seconds_total",
@@ -255,6 +256,14 @@ constexpr MetricInfo kTable[] = {
           "Unix time in seconds of the oldest record taken and not finished; 0 for none. When it "
           "stands still, explain that record.",
           {}, CellUnit::kMillis),
+    Gauge(Metric::kOldestUnfinishedOffset, "fencepost_oldest_unfinished_offset",
+          "Offset of the oldest record taken and not finished, which the partition's commits wait "
+          "for; -1 for none. When it stands still, explain that record.",
+          kByPartition),
+    Gauge(Metric::kOldestUnfinishedSeconds, "fencepost_oldest_unfinished_seconds",
+          "Seconds for which that record has been the partition's oldest; 0 for none. Growing: see "
+          "at /status what it waits for, or explain it.",
+          kByPartition),
     Gauge(Metric::kCommitGap, "fencepost_commit_gap_records",
           "Records finished whose offset is not committed yet. Growing: one unfinished record "
           "holds the watermark, or commits fail."),
@@ -277,8 +286,8 @@ constexpr MetricInfo kTable[] = {
           "Partitions this worker owns. 0 on a ready worker: there are more workers than "
           "partitions."),
     Gauge(Metric::kPartitionsPaused, "fencepost_partitions_paused",
-          "Partitions owned but not read now: backpressure, or no quorum. See backpressure and "
-          "redis_quorum_available."),
+          "Partitions owned but not read now: backpressure, no quorum, or one record that too much "
+          "waits for. See backpressure, redis_quorum_available and oldest_unfinished_seconds."),
     Gauge(Metric::kConfigInfo, "fencepost_config_info",
           "1, with the hash of the pipeline's file. Different hashes among workers: a rollout is "
           "under way or stuck.",

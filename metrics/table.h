@@ -74,6 +74,8 @@ enum class Metric : std::uint8_t {
   // Kafka
   kConsumerLag,
   kOldestUnprocessed,
+  kOldestUnfinishedOffset,
+  kOldestUnfinishedSeconds,
   kCommitGap,
   kOffsetCommits,
   kOffsetCommitDuration,

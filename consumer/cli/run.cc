@@ -21,6 +21,7 @@
 #include "consumer/cli/command.h"
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/handlers/runner.h"
+#include "consumer/handlers/text.h"
 #include "consumer/kafka/shared_consumer.h"
 #include "consumer/worker.h"
 #include "metrics/history.h"
@@ -50,12 +51,38 @@ std::string FromEnvironment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string WorkerName(const RunArguments& arguments) {
-  if (!arguments.worker.empty()) return arguments.worker;
-  if (std::string name = FromEnvironment("FENCEPOST_WORKER"); !name.empty()) return name;
+constexpr std::size_t kMaxWorkerName = 255;
+
+// The name goes into every ledger row, header and log line: one that a database refuses would make
+// every record bad.
+tl::expected<std::string, std::string> GoodName(std::string name, std::string_view given_by) {
+  const bool control =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const char* const why = !consumer::IsUtf8(name)        ? "is not valid UTF-8"
+                          : control                      ? "holds control characters"
+                          : name.size() > kMaxWorkerName ? "is longer than 255 bytes"
+                                                         : nullptr;
+  if (why == nullptr) return name;
+  return tl::unexpected(
+      fmt::format("the worker's name, given by {}, {}: give another", given_by, why));
+}
+
+// A host's name may be anything; what is no printable ASCII becomes '-'.
+std::string OwnName() {
   char host[256] = "host";
   gethostname(host, sizeof host - 1);
-  return fmt::format("{}-{}-{:08x}", host, getpid(), std::random_device{}());
+  for (char& c : host) {
+    if (c != '\0' && (c <= ' ' || c > '~')) c = '-';
+  }
+  return fmt::format("{:.200}-{}-{:08x}", host, getpid(), std::random_device{}());
+}
+
+tl::expected<std::string, std::string> WorkerName(const RunArguments& arguments) {
+  if (!arguments.worker.empty()) return GoodName(arguments.worker, "--worker");
+  if (std::string name = FromEnvironment("FENCEPOST_WORKER"); !name.empty()) {
+    return GoodName(std::move(name), "FENCEPOST_WORKER");
+  }
+  return OwnName();
 }
 
 // SIGTERM and SIGINT as something to poll, and a way for workers to wake the main thread.
@@ -156,7 +183,7 @@ class Process {
     auto server =
         metrics::HttpServer::Start(address, {.metrics = [this] { return page_.Render(); },
                                              .live = [this] { return Liveness(); },
-                                             .ready = [this] { return page_.CurrentReadiness(); },
+                                             .ready = [this] { return AllReady(); },
                                              .status = [this] { return StatusJson(Shown()); },
                                              .page = [this] { return StatusPage(Shown()); },
                                              .event = [this] { return StatusEvent(Shown()); }});
@@ -243,6 +270,20 @@ class Process {
     return {true, ""};
   }
 
+  // Every reason of every pipeline; what a ready one has (a stall) is told, too.
+  metrics::Readiness AllReady() const {
+    metrics::Readiness all{true, ""};
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const auto [ready, reasons] = workers_[i]->Ready();
+      all.ready = all.ready && ready;
+      for (const std::string& reason : reasons) {
+        all.reason += fmt::format("{}{}: {}", all.reason.empty() ? "" : "; ",
+                                  watched_[i].metrics->info().name, reason);
+      }
+    }
+    return all;
+  }
+
   // What the status page shows beside the workers' own word.
   struct Watched {
     metrics::PipelineMetrics* metrics;
@@ -303,6 +344,11 @@ bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
 }
 
 int RunPipelines(const RunArguments& arguments, const StopSignals& signals) {
+  const auto name = WorkerName(arguments);
+  if (!name) {
+    PrintError(name.error());
+    return kUsage;
+  }
   const auto pipelines = LoadPipelines(arguments.files);
   if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
   const auto address = HttpAddress(arguments, *pipelines);
@@ -310,7 +356,7 @@ int RunPipelines(const RunArguments& arguments, const StopSignals& signals) {
     PrintError(address.error());
     return kUsage;
   }
-  Process process(*pipelines, WorkerName(arguments));
+  Process process(*pipelines, *name);
   if (!address->empty()) {
     if (const auto started = process.StartHttp(*address); !started) {
       PrintError(started.error().Line());

@@ -47,6 +47,17 @@ std::string_view StageName(Stage stage) {
   return "unknown";
 }
 
+namespace {
+
+// Bytes that the values hold, with what their places cost.
+std::uint64_t SizeOf(const HandlerValues& values) {
+  std::uint64_t bytes = values.capacity() * sizeof(HandlerValues::value_type);
+  for (const auto& value : values) bytes += value ? value->size() : 0;
+  return bytes;
+}
+
+}  // namespace
+
 // --- delivered ---------------------------------------------------------------------------------
 
 void Flow::OnRecords(std::vector<Record> records, Now now) {
@@ -70,9 +81,16 @@ void Flow::Admit(Partition& partition, Record record, Now now) {
   in.record = std::move(record);
   in.stage = Stage::kQueued;
   partition.position = in.record.offset + 1;
-  partition.records.push_back(&in);
+  if (partition.slots.empty()) partition.oldest_since = partition.stall_told = now.boot;
+  in.slot = partition.first_slot + partition.slots.size();
+  partition.slots.push_back({in.record.offset, &in});
+  ++partition.unfinished;
   ++in_flight_;
-  in_flight_bytes_ += in.record.Bytes();
+  Count(in);
+  if (!partition.crowded && partition.finished_behind() >= options_.max_finished_behind) {
+    partition.crowded = true;
+    ++crowded_;
+  }
   JoinChain(in);
   const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
   if (identified) {
@@ -80,24 +98,27 @@ void Flow::Admit(Partition& partition, Record record, Now now) {
   } else {
     in.nameless = true;
     in.identity.id.clear();
-    Refuse(in, DeadLetterReason::kBadRecord, "bad_record", identified.error(), now);
+    Refuse(in, DeadLetterReason::kBadRecord, "bad_record", identified.error(), identified.error(),
+           now);
   }
 }
 
 void Flow::JoinChain(InFlight& in) {
   if (options_.order == Order::kNone) return;
-  InFlight** tail = &static_cast<Partition*>(in.partition)->chain_tail;
+  Chain* chain = &static_cast<Partition*>(in.partition)->chain;
   if (options_.order == Order::kKey) {
     const auto& key = in.record.key;
     in.chain_key.assign(reinterpret_cast<const char*>(&in.record.partition),
                         sizeof in.record.partition);
     in.chain_key.push_back(key ? '\1' : '\0');  // the null key is a chain of its own
     if (key) in.chain_key.append(*key);
-    tail = &chain_tails_[in.chain_key];
+    chain = &chains_[in.chain_key];
   }
-  in.chain_before = *tail;
-  if (*tail != nullptr) (*tail)->chain_after = &in;
-  *tail = &in;
+  if (chain->id == 0) chain->id = next_chain_++;
+  in.chain = chain->id;
+  in.chain_before = chain->tail;
+  if (chain->tail != nullptr) chain->tail->chain_after = &in;
+  chain->tail = &in;
 }
 
 // --- secured -----------------------------------------------------------------------------------
@@ -154,14 +175,30 @@ void Flow::PassOn(InFlight& in, Now now) {
 
 // --- finished ----------------------------------------------------------------------------------
 
+// Behind an unfinished record it leaves its offset, and nothing that takes room.
 void Flow::Finish(InFlight& in, Now now) {
   Partition& partition = *static_cast<Partition*>(in.partition);
   in.stage = Stage::kFinished;
   ++in.ticket;
-  in.record.owner.reset();
   LeaveOwnership(in, now);
-  LeaveChain(in, now);  // may finish those behind it, and recycle it with them
-  AdvanceWatermark(partition);
+  LeaveChain(in, now);
+  if (!partition.gone) {
+    partition.slots[in.slot - partition.first_slot].record = nullptr;
+    --partition.unfinished;
+  }
+  Recycle(in);
+  AdvanceWatermark(partition, now);
+}
+
+// What it holds counts against max_in_flight_bytes: the record, what a handler made of it, and its
+// dead letter.
+void Flow::Count(InFlight& in) {
+  std::uint64_t bytes = in.record.Bytes() + SizeOf(in.values);
+  if (in.letter != nullptr) bytes += in.letter->error.size() + sizeof(DeadLetter);
+  Partition& partition = *static_cast<Partition*>(in.partition);
+  partition.bytes += bytes - in.bytes;
+  in_flight_bytes_ += bytes - in.bytes;
+  in.bytes = bytes;
 }
 
 void Flow::LeaveChain(InFlight& in, Now now) {
@@ -183,29 +220,34 @@ void Flow::LeaveChain(InFlight& in, Now now) {
     return;
   }
   if (options_.order == Order::kPartition) {
-    InFlight*& tail = static_cast<Partition*>(in.partition)->chain_tail;
+    InFlight*& tail = static_cast<Partition*>(in.partition)->chain.tail;
     if (tail == &in) tail = before;
   } else if (options_.order == Order::kKey) {
-    const auto tail = chain_tails_.find(in.chain_key);
-    if (tail == chain_tails_.end() || tail->second != &in) return;
+    const auto chain = chains_.find(in.chain_key);
+    if (chain == chains_.end() || chain->second.tail != &in) return;
     if (before == nullptr) {
-      chain_tails_.erase(tail);
+      chains_.erase(chain);
     } else {
-      tail->second = before;
+      chain->second.tail = before;
     }
   }
 }
 
-void Flow::AdvanceWatermark(Partition& partition) {
-  while (!partition.records.empty() && partition.records.front()->stage == Stage::kFinished) {
-    InFlight& in = *partition.records.front();
-    partition.records.pop_front();
-    --in_flight_;
-    in_flight_bytes_ -= in.record.Bytes();
-    Recycle(in);
+void Flow::AdvanceWatermark(Partition& partition, Now now) {
+  if (partition.gone) return;
+  bool moved = false;
+  while (!partition.slots.empty() && partition.slots.front().record == nullptr) {
+    partition.slots.pop_front();
+    ++partition.first_slot;
+    moved = true;
+  }
+  if (moved) partition.oldest_since = partition.stall_told = now.boot;
+  if (partition.crowded && partition.finished_behind() <= options_.max_finished_behind / 2) {
+    partition.crowded = false;
+    --crowded_;
   }
   partition.watermark =
-      partition.records.empty() ? partition.position : partition.records.front()->record.offset;
+      partition.slots.empty() ? partition.position : partition.slots.front().offset;
   const auto blocked = partition.blocked.find(partition.watermark);
   if (blocked == partition.blocked.end() || !taking_) return;
   taking_ = false;
@@ -227,7 +269,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   Partition& partition = *static_cast<Partition*>(in.partition);
   partition.blocked.emplace(in.record.offset, std::move(error));
   LeaveOwnership(in, now);  // those with the same id must not wait for it
-  AdvanceWatermark(partition);
+  AdvanceWatermark(partition, now);
 }
 
 // --- the pool ----------------------------------------------------------------------------------
@@ -252,18 +294,23 @@ InFlight* Flow::FindReference(std::uint64_t reference) {
 void Flow::Recycle(InFlight& in) {
   FENCEPOST_CHECK(!in.owner && in.twin_after == nullptr && in.chain_after == nullptr,
                   "a record is recycled while others hang on it");
+  --in_flight_;
+  in_flight_bytes_ -= in.bytes;
+  static_cast<Partition*>(in.partition)->bytes -= in.bytes;
+  in.bytes = 0;
   in.record = Record();
   in.stage = Stage::kUnused;
   in.hinted = in.leased = in.lease_lost = in.round_failed = false;
   in.nameless = in.handled = in.effect_done = false;
   in.attempts = in.failures = in.marks = 0;
   in.call = 0;
-  in.values.clear();
+  in.values = HandlerValues();
   in.letter.reset();
   ++in.ticket;
   in.lock = {};
   in.token = {};
   in.chain_before = nullptr;
+  in.chain = 0;
   in.partition = nullptr;
   unused_.push_back(in.index);
 }

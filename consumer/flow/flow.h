@@ -1,7 +1,7 @@
 // The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the
 // offset. The way of a record, file by file: flow.cc (delivered, identified, queued in its order
-// chain … finished), flow_locks.cc, flow_handling.cc, flow_writing.cc; flow_partitions.cc has what
-// concerns whole partitions.
+// chain … finished), flow_locks.cc, flow_handling.cc, flow_writing.cc; what concerns whole
+// partitions: flow_partitions.cc, flow_room.cc, flow_report.cc.
 //
 //   delivered → identified → queued → locking → leased (or hinted: the name is DONE)
 //     → [looked up in the ledger → handled, tried again] → ready → writing → [marking] → finished
@@ -57,9 +57,11 @@ struct FlowOptions {
   RetryOptions retry;
   std::size_t concurrency = 64;  // handler calls out at a time
   Millis handler_timeout{5000};
-  bool dead_letters = false;  // there is a topic for them
-  std::size_t max_in_flight = 4096;
-  std::uint64_t max_in_flight_bytes = 64ull << 20;
+  bool dead_letters = false;                        // there is a topic for them
+  std::size_t max_in_flight = 4096;                 // unfinished records
+  std::uint64_t max_in_flight_bytes = 64ull << 20;  // held by them: records, values, dead letters
+  std::size_t max_finished_behind = 100'000;        // an unfinished record, in one partition
+  Millis hold_after{500};  // a partition that holds more than its share for so long is paused
   Millis lock_wait{30'000};
   Millis remember_done{300'000};
   Millis commit_interval{1000};
@@ -76,6 +78,9 @@ struct WriteBatch {
   WriteRequest request;                // the same, for the output
   std::vector<PartitionOffset> moves;  // request.offsets, as the flow names partitions
   Instant began;                       // of the first attempt; the output's thread sets it
+  // The newest batch whose outcomes were known when this one was filled; 0: none. What a later one
+  // refused must hold back those of its chain that are in here.
+  std::uint64_t answered = 0;
 };
 
 struct LookupBatch {
@@ -93,6 +98,9 @@ struct FlowActions {
   std::vector<std::unique_ptr<WriteBatch>> writes;
   std::vector<DeadLetter> dead_letters;
   std::optional<std::vector<PartitionOffset>> drained;  // the answer to OnRevoked
+  // Partitions that have caught up with the end they had when they were assigned, and how far the
+  // group has committed them: of these the ledger may be pruned (PruneScope::committed).
+  std::optional<std::vector<SourceOffset>> prunable;
   std::optional<Error> stop;  // drain and end the worker with this error (exit 1)
 };
 
@@ -138,7 +146,7 @@ class Flow {
   FlowActions& actions() { return actions_; }
 
   // --- looking -------------------------------------------------------------------------------
-  [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_; }  // unfinished records
   [[nodiscard]] std::size_t Room() const;         // how many more records may be delivered now
   [[nodiscard]] std::uint64_t RoomBytes() const;  // and how many bytes
   // The oldest record of some partition has not moved for stall_after: which one, and what it waits
@@ -171,7 +179,8 @@ class Flow {
   void Proceed(InFlight& record, Now now);
   void Finish(InFlight& record, Now now);
   void LeaveChain(InFlight& record, Now now);
-  void AdvanceWatermark(Partition& partition);
+  void AdvanceWatermark(Partition& partition, Now now);
+  void Count(InFlight& record);  // what it holds in memory, after that has changed
   void Block(InFlight& record, Error error, Now now);
 
   // flow_locks.cc: locking, and one worker per id.
@@ -189,6 +198,8 @@ class Flow {
   void GiveBackBehind(InFlight& record, Now now);
   void TakeOwnership(InFlight& record);
   void LeaveOwnership(InFlight& record, Now now);
+  static void JoinTwins(InFlight& owner, InFlight& twin);
+  void LeaveTwins(InFlight& twin);
   void TellBroken(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
   [[nodiscard]] bool WriteDecides() const;
@@ -199,13 +210,16 @@ class Flow {
   void SendLookups();
   void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);
   void StartCalls(Now now);
+  [[nodiscard]] bool MayCall() const;
+  InFlight* NextToCall(Now now);
   void CancelCall(InFlight& record);
   void OnFailed(InFlight& record, HandlerFailure failure, Now now);
   void WaitForTurn(InFlight& record);
   void PassOn(InFlight& record, Now now);
-  void OnConflict(InFlight& record, const std::string& detail, Now now);
+  // `shown`: the same as `detail` and `text` without anything of the record (DeadLetter::shown).
+  void OnConflict(InFlight& record, const std::string& detail, const std::string& shown, Now now);
   void Refuse(InFlight& record, DeadLetterReason reason, std::string error_class, std::string text,
-              Now now);
+              std::string shown, Now now);
   void Bury(InFlight& record, Now now);
   void Publish(InFlight& record, Now now);
   void Buried(InFlight& record, Now now);
@@ -217,7 +231,10 @@ class Flow {
   void FillOffsets(WriteBatch& batch);
   void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
   void OnEffect(InFlight& record, Instant began, Now now);
+  void TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
+  void WriteAgain(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
+  void Skip(InFlight& record, DedupeSource source, Now now);
   void MarkDone(InFlight& record, Now now);
   void AwaitMark(InFlight& record, locking::LockId mark);
   void CompleteHinted(InFlight& record, Now now);
@@ -225,6 +242,7 @@ class Flow {
   void MarkAgain(InFlight& record, Now now);
 
   // flow_partitions.cc.
+  void LeavePartition(std::unique_ptr<Partition> partition, Now now);
   void Abandon(Partition& partition, Now now);
   void Drop(InFlight& record, Now now);
   void CheckDrained(Now now);
@@ -232,8 +250,14 @@ class Flow {
   void Note(locking::Severity severity, std::string_view event, std::string_view text,
             const InFlight& record);
   void Regulate(Now now);
+  void TellPaused(Now now);
+  [[nodiscard]] double NextShare() const;
+  [[nodiscard]] double Used() const;
+  [[nodiscard]] double Share(const Partition& partition) const;
+  bool WeighShares(Now now);
   void CountPressure(bool pressed, Now now);
   void Report(Now now);
+  void TellPrunable();
   void LookForStall(Partition& partition, Now now);
   void Step(Now now);  // after every input
   Partition* Find(PartitionIndex index, AssignmentEpoch epoch);
@@ -253,7 +277,7 @@ class Flow {
   std::vector<std::unique_ptr<Partition>> leaving_;  // revoked, with writes still out
   std::deque<InFlight> pool_;                        // stable addresses; cookie = index + 1
   std::vector<std::uint32_t> unused_;
-  std::unordered_map<std::string, InFlight*> chain_tails_;
+  std::unordered_map<std::string, Chain> chains_;           // order: key
   std::unordered_map<std::string_view, InFlight*> owners_;  // id → the record here that works on it
   std::deque<Entry> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
@@ -268,6 +292,15 @@ class Flow {
   std::size_t writes_out_ = 0;
   std::uint64_t next_write_ = 1;
   std::uint64_t next_call_ = 1;
+  std::uint64_t next_chain_ = 1;
+  std::uint64_t answered_ = 0;         // the newest batch that the output has answered
+  std::uint64_t expected_values_ = 0;  // bytes that a handler call is expected to make
+  std::size_t crowded_ = 0;            // partitions
+  std::size_t greedy_ = 0;             // partitions
+  bool uneven_ = false;                // some partitions are paused, and others not; or new
+  Instant hold_at_ = Instant::max();   // when the next greedy one is to be paused
+  double held_ = 0;                    // shares of those that are paused by themselves
+  double largest_ = 0;                 // share of any other, at most
   bool offsets_due_ = false;  // Kafka transactions: offsets moved without a record to write
   bool dead_letters_up_ = true;
   bool paused_ = false;

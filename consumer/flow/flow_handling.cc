@@ -31,6 +31,10 @@ Millis Backoff(const RetryOptions& retry, int failures, std::uint64_t random) {
   return Millis(static_cast<std::int64_t>(most * share));
 }
 
+std::string ClassAndText(const std::string& error_class, const std::string& shown) {
+  return shown.empty() || shown == error_class ? error_class : error_class + ": " + shown;
+}
+
 }  // namespace
 
 // --- looked up ---------------------------------------------------------------------------------
@@ -80,8 +84,10 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
                                           .source = entry->source,
                                           .content_crc = static_cast<std::int64_t>(entry->crc)},
                                          item, source);
-    if (stands.result == WriteResult::kIdConflict) return OnConflict(in, stands.detail, now);
+    if (stands.result == WriteResult::kIdConflict)
+      return OnConflict(in, stands.detail, stands.shown, now);
     in.letter.reset();
+    Count(in);
     return OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
@@ -99,20 +105,40 @@ void Flow::WaitForTurn(InFlight& in) {
   waiting_.push_back(EntryOf(in, Instant()));
 }
 
-void Flow::StartCalls(Now now) {
-  while (!waiting_.empty() && calls_.size() < options_.concurrency) {
-    const Entry entry = waiting_.front();
-    waiting_.pop_front();
-    InFlight& in = *entry.record;
-    if (in.stage != Stage::kWaiting || in.ticket != entry.ticket) continue;
-    if (in.call != 0) continue;  // its former call is still out (Proceed)
+// What calls will make has no size yet: each is expected to make about what the largest of the last
+// ones did. While memory is full, only what comes next in its chain is handled, one at a time, and
+// only when no write is under way or possible that would give room.
+bool Flow::MayCall() const {
+  if (calls_.size() >= options_.concurrency) return false;
+  const std::uint64_t expected = in_flight_bytes_ + (calls_.size() + 1) * expected_values_;
+  if (expected <= options_.max_in_flight_bytes) return true;
+  return calls_.empty() && ready_.empty() && writes_out_ == 0;
+}
+
+// The next record that may be handled, taken from the queue; nullptr: none may now.
+InFlight* Flow::NextToCall(Now now) {
+  const bool full = in_flight_bytes_ >= options_.max_in_flight_bytes;
+  for (auto at = waiting_.begin(); at != waiting_.end() && MayCall();) {
+    InFlight& in = *at->record;
+    // `call`: its former call is still out (Proceed).
+    const bool stale = in.stage != Stage::kWaiting || in.ticket != at->ticket || in.call != 0;
     // Calls of one chain never overlap where they may have effects. PassOn or LeaveChain queues it.
     const bool early = in.chain_before != nullptr && !Handled(*in.chain_before);
-    if (early && options_.handler.outside()) continue;
-    if (!LeaseStands(in, now)) {
-      AwaitLoss(in);
+    if (!stale && early && full && !options_.handler.outside()) {
+      ++at;
       continue;
     }
+    at = waiting_.erase(at);
+    if (stale || (early && options_.handler.outside())) continue;
+    if (LeaseStands(in, now)) return &in;
+    AwaitLoss(in);
+  }
+  return nullptr;
+}
+
+void Flow::StartCalls(Now now) {
+  while (InFlight* next = NextToCall(now)) {
+    InFlight& in = *next;
     in.stage = Stage::kHandling;
     in.call = next_call_++;
     ++in.attempts;
@@ -152,6 +178,10 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
       if (answer.result) {
         in.values = std::move(*answer.result);
         in.handled = true;
+        const std::uint64_t before = in.bytes;
+        Count(in);
+        expected_values_ = std::max(in.bytes - std::min(before, in.bytes),
+                                    expected_values_ - expected_values_ / 16);
         in.stage = Stage::kHandled;
         PassOn(in, now);
       } else {
@@ -167,8 +197,8 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
   const bool again = !failure.reached || (in.attempts < options_.retry.attempts &&
                                           MayRetry(options_.handler, options_.retry, failure));
   Note(locking::Severity::kWarn, "handler_failed",
-       fmt::format("attempt {} of {}: {}: {}{}", in.attempts, options_.retry.attempts,
-                   failure.error_class, failure.text,
+       fmt::format("attempt {} of {}: {}{}", in.attempts, options_.retry.attempts,
+                   ClassAndText(failure.error_class, failure.shown),
                    !again            ? "; not tried again"
                    : failure.reached ? ""
                                      : "; waiting for it to come back"),
@@ -177,7 +207,8 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
     const auto reason = failure.error_class == "timeout"      ? DeadLetterReason::kTimeout
                         : failure.error_class == "bad_record" ? DeadLetterReason::kBadRecord
                                                               : DeadLetterReason::kHandler;
-    return Refuse(in, reason, std::move(failure.error_class), std::move(failure.text), now);
+    return Refuse(in, reason, std::move(failure.error_class), std::move(failure.text),
+                  std::move(failure.shown), now);
   }
   if (!failure.reached) --in.attempts;  // it says nothing about the record
   observer_->OnRetry(RetryStage::kHandler);
@@ -193,19 +224,21 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
 
 // --- dead letters ------------------------------------------------------------------------------
 
-void Flow::OnConflict(InFlight& in, const std::string& detail, Now now) {
+void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string& shown, Now now) {
   observer_->OnIdConflict();
   Note(locking::Severity::kWarn, "id_conflict", "the id was processed with other content", in);
   const bool position = options_.record_id.kind == Selector::Kind::kPosition;
   if (options_.on_id_conflict == OnBad::kSkip && !position) {
-    return OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
+    // Without a DONE mark: it would say that the id is done with this record's content.
+    return Skip(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
-  const std::string text = "the id was processed with other content: " + detail;
+  const std::string what = "the id was processed with other content: ";
   if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
-    return Refuse(in, DeadLetterReason::kIdConflict, "id_conflict", text, now);
+    return Refuse(in, DeadLetterReason::kIdConflict, "id_conflict", what + detail, what + shown,
+                  now);
   }
   Block(in,
-        {"id_conflict", text, "",
+        {"id_conflict", what + shown, "",
          position ? "was the topic recreated? then use another pipeline name"
                   : "mend the producer, or set on_id_conflict"},
         now);
@@ -213,14 +246,15 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, Now now) {
 
 // The record cannot be processed: a dead letter, where there is a topic for them; else the end.
 void Flow::Refuse(InFlight& in, DeadLetterReason reason, std::string error_class, std::string text,
-                  Now now) {
+                  std::string shown, Now now) {
+  if (shown.empty()) shown = error_class;
   const bool bad = reason == DeadLetterReason::kBadRecord || reason == DeadLetterReason::kOutput;
   if (!options_.dead_letters || (bad && options_.on_bad_record != OnBad::kDeadLetter)) {
     const char* hint = bad ? "mend the producer, the columns or the table, give dead_letter, or "
                              "move the group's offset past it"
                            : "mend what the handler calls, give dead_letter, or move the group's "
                              "offset past it";
-    return Block(in, {bad ? "bad_record" : "handler_failed", std::move(text), "", hint}, now);
+    return Block(in, {bad ? "bad_record" : "handler_failed", std::move(shown), "", hint}, now);
   }
   in.letter = std::make_unique<DeadLetter>();
   *in.letter = {.id = 0,
@@ -229,9 +263,13 @@ void Flow::Refuse(InFlight& in, DeadLetterReason reason, std::string error_class
                 .record_id = in.identity.id,
                 .reason = reason,
                 .error = std::move(text),
+                .shown = std::move(shown),
                 .error_class = std::move(error_class),
                 .attempts = in.attempts,
                 .failed_at = now.wall.time_since_epoch()};
+  in.values = HandlerValues();  // it is published as it came
+  in.handled = false;
+  Count(in);
   const bool first = Gap(in) == nullptr;
   if (in.stage == Stage::kQueued) {  // it never was secured (no id)
     TryLock(in, now);
@@ -284,8 +322,7 @@ void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
 void Flow::Buried(InFlight& in, Now now) {
   observer_->OnDeadLetter(in.letter->reason);
   Note(locking::Severity::kWarn, "dead_lettered",
-       fmt::format("published as a dead letter: {}: {}", in.letter->error_class, in.letter->error),
-       in);
+       "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
   observer_->OnProcessed(ProcessedResult::kDeadLettered, 1);
   if (in.leased) locks_->Release(in.lock, now);
   in.leased = in.lease_lost = false;

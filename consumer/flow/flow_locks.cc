@@ -49,10 +49,7 @@ bool Flow::TryLock(InFlight& in, Now now) {
   }
   const auto owner = owners_.find(in.identity.id);
   if (owner != owners_.end()) {
-    InFlight* last = owner->second;
-    while (last->twin_after != nullptr) last = last->twin_after;
-    last->twin_after = &in;
-    in.stage = Stage::kTwin;
+    JoinTwins(*owner->second, in);
     return false;
   }
   TakeOwnership(in);
@@ -222,26 +219,49 @@ void Flow::TakeOwnership(InFlight& in) {
   owners_.emplace(in.identity.id, &in);
 }
 
+void Flow::JoinTwins(InFlight& owner, InFlight& twin) {
+  InFlight& last = owner.twin_last == nullptr ? owner : *owner.twin_last;
+  last.twin_after = &twin;
+  twin.twin_before = &last;
+  owner.twin_last = &twin;
+  twin.stage = Stage::kTwin;
+}
+
+void Flow::LeaveTwins(InFlight& twin) {
+  InFlight* const before = std::exchange(twin.twin_before, nullptr);
+  InFlight* const after = std::exchange(twin.twin_after, nullptr);
+  if (before == nullptr) return;
+  before->twin_after = after;
+  if (after != nullptr) {
+    after->twin_before = before;
+    return;
+  }
+  const auto owner = owners_.find(twin.identity.id);
+  if (owner != owners_.end()) owner->second->twin_last = before->owner ? nullptr : before;
+}
+
 // The next record here with the same id takes its turn.
 void Flow::LeaveOwnership(InFlight& in, Now now) {
   if (!in.owner) return;
   in.owner = false;
   owners_.erase(in.identity.id);
+  InFlight* const last = std::exchange(in.twin_last, nullptr);
   InFlight* twin = std::exchange(in.twin_after, nullptr);
-  if (twin == nullptr) return;
-  InFlight* others = std::exchange(twin->twin_after, nullptr);
-  twin->stage = Stage::kQueued;
-  if (TryLock(*twin, now)) {
-    twin->twin_after = others;
+  while (twin != nullptr) {
+    InFlight* others = std::exchange(twin->twin_after, nullptr);
+    twin->twin_before = nullptr;
+    twin->stage = Stage::kQueued;
+    if (!TryLock(*twin, now)) {  // it may not be locked now: the others must not wait for it
+      twin = others;
+      continue;
+    }
+    if (twin->owner && others != nullptr) {
+      twin->twin_after = others;
+      others->twin_before = twin;
+      twin->twin_last = last;
+    }
     LockAhead(*twin, now);
     return;
-  }
-  // It may not be locked now: the others must not wait for it.
-  while (others != nullptr) {
-    InFlight* next = std::exchange(others->twin_after, nullptr);
-    others->stage = Stage::kQueued;
-    if (TryLock(*others, now)) LockAhead(*others, now);
-    others = next;
   }
 }
 

@@ -1,20 +1,12 @@
-// The flow's partitions: assigned, revoked, committed; how much may be in flight; what is reported.
+// The flow's partitions: assigned, revoked, committed; and time.
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
-namespace {
-
-constexpr Millis kReportInterval{1000};
-
-}  // namespace
-
 FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   FlowOptions flow;
   flow.pipeline = options.name;
@@ -40,6 +32,10 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
     flow.write_batch = static_cast<std::size_t>(kafka->max_records);
     flow.writes_out = 1;
     flow.linger = kafka->linger;
+  } else if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
+    flow.write_batch = static_cast<std::size_t>(postgres->max_records);
+  } else if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) {
+    flow.write_batch = static_cast<std::size_t>(sqlite->max_records);
   }
   return flow;
 }
@@ -71,9 +67,9 @@ void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now)
     std::unique_ptr<Partition>& place = partitions_[assigned.partition];
     FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
     place = std::move(partition);
-    if (paused_) actions_.pause.push_back(assigned.partition);
   }
   if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
+  uneven_ = true;
   Regulate(now);
 }
 
@@ -90,7 +86,9 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     partition.revoking = true;
     // Only the leased prefix of each chain is finished, as far as it was begun; the rest leaves no
     // trace for the next owner.
-    for (InFlight* in : partition.records) {
+    for (std::size_t at = 0; at < partition.slots.size(); ++at) {
+      InFlight* in = partition.slots[at].record;
+      if (in == nullptr) continue;
       const bool begun = in->stage == Stage::kHandling || in->stage >= Stage::kHandled ||
                          in->letter != nullptr || in->handled || !options_.handler.outside();
       const bool give_back = in->stage == Stage::kLocking || in->stage == Stage::kGranted ||
@@ -141,9 +139,7 @@ void Flow::CheckDrained(Now now) {
     if (!drain_lost_ && !transaction && partition.watermark > partition.committed) {
       offsets.push_back({partition.index, partition.epoch, partition.watermark});
     }
-    Abandon(partition, now);
-    observer_->OnPartitionGone(partition.where);
-    leaving_.push_back(std::move(found->second));
+    LeavePartition(std::move(found->second), now);
     partitions_.erase(found);
   }
   Sweep();
@@ -153,34 +149,33 @@ void Flow::CheckDrained(Now now) {
   actions_.drained = std::move(offsets);
 }
 
+void Flow::LeavePartition(std::unique_ptr<Partition> partition, Now now) {
+  Abandon(*partition, now);
+  if (std::exchange(partition->crowded, false)) --crowded_;
+  if (std::exchange(partition->greedy_since, std::nullopt)) --greedy_;
+  observer_->OnPartitionGone(partition->where);
+  leaving_.push_back(std::move(partition));
+}
+
 // The partition is no longer ours. Records that the output has in its hands stay until it answers.
 void Flow::Abandon(Partition& partition, Now now) {
   partition.gone = true;
-  std::deque<InFlight*> records;
-  records.swap(partition.records);
-  for (InFlight* in : records) {
-    if (in->stage == Stage::kWriting) {
-      partition.records.push_back(in);
-    } else {
-      Drop(*in, now);
-    }
+  for (const Partition::Slot& slot : std::exchange(partition.slots, {})) {
+    InFlight* in = slot.record;
+    if (in == nullptr || in->stage == Stage::kWriting) continue;
+    if (in->partition == &partition) Drop(*in, now);  // else it was finished meanwhile
   }
 }
 
 void Flow::Drop(InFlight& in, Now now) {
   if (in.stage == Stage::kTwin) {
-    const auto owner = owners_.find(in.identity.id);
-    InFlight* at = owner == owners_.end() ? nullptr : owner->second;
-    while (at != nullptr && at->twin_after != &in) at = at->twin_after;
-    if (at != nullptr) at->twin_after = std::exchange(in.twin_after, nullptr);
+    LeaveTwins(in);
   } else if (in.stage != Stage::kFinished && in.stage != Stage::kBlocked) {
     BackToQueue(in, now);
   }
   in.stage = Stage::kFinished;
   LeaveChain(in, now);
   LeaveOwnership(in, now);
-  --in_flight_;
-  in_flight_bytes_ -= in.record.Bytes();
   Recycle(in);
 }
 
@@ -220,7 +215,8 @@ void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
     // Everything up to here was delivered or is a hole: the watermark may pass the holes.
     partition->position = std::max(partition->position, end.end);
     partition->end = std::max(partition->end, end.end);
-    AdvanceWatermark(*partition);
+    if (!partition->goal) partition->goal = end.end;
+    AdvanceWatermark(*partition, now);
   }
   observer_->OnProgress(now.wall.time_since_epoch());
 }
@@ -229,6 +225,7 @@ void Flow::OnHighWatermark(const std::vector<PartitionEnd>& ends) {
   for (const PartitionEnd& end : ends) {
     if (Partition* partition = Find(end.partition, end.epoch)) {
       partition->end = std::max(partition->end, end.end);
+      if (!partition->goal) partition->goal = end.end;
     }
   }
 }
@@ -245,14 +242,14 @@ void Flow::Commit(Now now, bool all) {
   for (const auto& [index, partition] : partitions_) {
     if (partition->revoking && !all) continue;  // its last commit comes with `drained`
     if (partition->watermark <= partition->committing) continue;
-    const bool past_hole = !partition->records.empty() &&
-                           partition->watermark > partition->records.front()->record.offset;
+    const bool past_hole =
+        !partition->slots.empty() && partition->watermark > partition->slots.front().offset;
     if (past_hole) {
       observer_->OnInvariant(locking::Invariant::kCommitPastHole);
       Note(locking::Severity::kError, "invariant_violated",
            "commit_past_hole: an offset beyond this unfinished record was to be committed; it is "
            "not",
-           *partition->records.front());
+           *partition->Oldest());
       continue;
     }
     partition->committing = partition->watermark;
@@ -272,39 +269,6 @@ void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
   }
 }
 
-// --- how much at a time ------------------------------------------------------------------------
-
-std::size_t Flow::Room() const {
-  if (in_flight_bytes_ >= options_.max_in_flight_bytes) return 0;
-  return options_.max_in_flight - std::min(in_flight_, options_.max_in_flight);
-}
-
-std::uint64_t Flow::RoomBytes() const {
-  return options_.max_in_flight_bytes - std::min(in_flight_bytes_, options_.max_in_flight_bytes);
-}
-
-void Flow::Regulate(Now now) {
-  const bool full = Room() == 0;
-  const bool low = in_flight_ <= options_.max_in_flight * 3 / 4 &&
-                   in_flight_bytes_ <= options_.max_in_flight_bytes * 3 / 4;
-  const bool usable = locks_->Available() && dead_letters_up_ && taking_;
-  if (!paused_ && (full || !usable)) {
-    paused_ = true;
-    for (const auto& [index, partition] : partitions_) actions_.pause.push_back(index);
-  } else if (paused_ && low && usable) {
-    paused_ = false;
-    for (const auto& [index, partition] : partitions_) actions_.resume.push_back(index);
-  }
-  CountPressure(paused_ && usable, now);
-}
-
-// A pause for an outage is not counted: its own metrics tell it.
-void Flow::CountPressure(bool pressed, Now now) {
-  if (pressed_) observer_->OnBackpressure(now.boot - pressed_since_);
-  pressed_ = pressed;
-  pressed_since_ = now.boot;
-}
-
 // --- time --------------------------------------------------------------------------------------
 
 void Flow::OnTime(Now now) {
@@ -322,87 +286,12 @@ void Flow::OnTime(Now now) {
 }
 
 Instant Flow::NextTime() const {
-  Instant next = std::min({commit_at_, report_at_, drain_deadline_});
+  Instant next = std::min({commit_at_, report_at_, drain_deadline_, hold_at_});
   if (!timers_.empty()) next = std::min(next, timers_.top().at);
   if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {
     next = std::min(next, ready_.front().at + options_.linger);
   }
   return next;
-}
-
-void Flow::Report(Now now) {
-  report_at_ = now.boot + kReportInterval;
-  std::int64_t gap = 0;
-  std::optional<std::chrono::milliseconds> oldest;
-  stalled_.clear();
-  for (const auto& [index, partition] : partitions_) {
-    LookForStall(*partition, now);
-    gap += partition->watermark - partition->committed;
-    observer_->OnLag(partition->where, std::max<Offset>(0, partition->end - partition->watermark));
-    if (partition->records.empty()) continue;
-    const auto& timestamp = partition->records.front()->record.timestamp;
-    if (timestamp && (!oldest || *timestamp < *oldest)) oldest = timestamp;
-  }
-  CountPressure(pressed_, now);
-  observer_->OnCommitGap(gap);
-  observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
-  observer_->OnPartitions(partitions_.size(), paused_ ? partitions_.size() : 0);
-  observer_->OnInFlight(in_flight_, in_flight_bytes_);
-}
-
-// The oldest record has not moved for long: said with its position and what it waits for.
-void Flow::LookForStall(Partition& partition, Now now) {
-  const Offset oldest = partition.records.empty() ? -1 : partition.records.front()->record.offset;
-  if (oldest != partition.oldest || oldest < 0) {
-    partition.oldest = oldest;
-    partition.oldest_since = partition.stall_told = now.boot;
-    return;
-  }
-  const auto still = now.boot - partition.oldest_since;
-  if (still < options_.stall_after) return;
-  const InFlight& in = *partition.records.front();
-  const std::string what =
-      fmt::format("{} for {} s", StageName(in.stage),
-                  std::chrono::duration_cast<std::chrono::seconds>(still).count());
-  stalled_ = fmt::format("{}: {}", SourceText(partition.where, oldest), what);
-  if (now.boot - partition.stall_told < options_.stall_after) return;
-  partition.stall_told = now.boot;
-  Note(locking::Severity::kError, "stalled", what, in);
-}
-
-void Flow::Note(locking::Severity severity, std::string_view event, std::string_view text,
-                const InFlight& in) {
-  observer_->OnRecordNote(severity, event, text,
-                          {.where = *in.where,
-                           .offset = in.record.offset,
-                           .record_id = in.identity.id,
-                           .token = in.token.value(),
-                           .attempt = in.attempts});
-}
-
-void Flow::FillStatus(WorkerStatus& status, Now now) const {
-  status.in_flight_records = in_flight_;
-  status.in_flight_bytes = in_flight_bytes_;
-  status.leases_held = locks_->held();
-  for (const auto& [index, partition] : partitions_) {
-    PartitionStatus& row = status.partitions.emplace_back();
-    row.topic = partition->where.topic;
-    row.partition = partition->where.partition;
-    row.watermark = partition->watermark;
-    row.end = partition->end;
-    row.lag = std::max<Offset>(0, partition->end - partition->watermark);
-    row.in_flight = partition->records.size();
-    if (!partition->records.empty()) {
-      const InFlight& oldest = *partition->records.front();
-      row.oldest_offset = oldest.record.offset;
-      row.oldest_stage = StageName(oldest.stage);
-      if (oldest.record.timestamp) {
-        row.oldest_age =
-            std::max(now.wall.time_since_epoch() - *oldest.record.timestamp, Millis(0));
-      }
-    }
-    row.paused = paused_;
-  }
 }
 
 }  // namespace fencepost::consumer

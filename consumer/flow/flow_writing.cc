@@ -1,6 +1,7 @@
 // The way of a record through the output: gathered into a transaction, written, and marked DONE.
 // It ends in flow.cc (Finish).
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "consumer/flow/flow.h"
@@ -15,6 +16,17 @@ namespace {
 
 constexpr Millis kMarkBackoff{50};
 constexpr Millis kMaxMarkBackoff{1000};
+
+std::string_view RefusalClass(DeadLetterReason reason) {
+  switch (reason) {
+    case DeadLetterReason::kOutput:
+      return "output";
+    case DeadLetterReason::kTimeout:
+      return "timeout";
+    default:
+      return "bad_record";
+  }
+}
 
 }  // namespace
 
@@ -70,8 +82,10 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                                    .token = in.token,
                                    .crc = in.identity.crc,
                                    .values = in.handled ? &in.values : nullptr,
-                                   .dead_letter = in.letter.get()});
+                                   .dead_letter = in.letter.get(),
+                                   .chain = in.chain});
   }
+  batch.answered = answered_;
 }
 
 // How far each partition is finished once this transaction is committed. Within a partition its
@@ -80,9 +94,9 @@ void Flow::FillOffsets(WriteBatch& batch) {
   offsets_due_ = false;
   for (const auto& [index, partition] : partitions_) {
     Offset next = partition->position;
-    for (const InFlight* in : partition->records) {
-      if (in->stage == Stage::kFinished || in->stage == Stage::kWriting) continue;
-      next = in->record.offset;
+    for (const Partition::Slot& slot : partition->slots) {
+      if (slot.record == nullptr || slot.record->stage == Stage::kWriting) continue;
+      next = slot.offset;
       break;
     }
     if (next <= partition->committing) continue;
@@ -101,36 +115,65 @@ void Flow::FillOffsets(WriteBatch& batch) {
 
 void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
                      Now now) {
-  FENCEPOST_CHECK(outcomes.size() == batch->records.size(), "one outcome a record");
+  FENCEPOST_CHECK(outcomes.size() == OutcomesOf(batch->request),
+                  "one outcome a record, and one of offsets alone");
   --writes_out_;
-  bool written = true;
+  answered_ = batch->id;
+  TellMoved(*batch, outcomes);
   std::vector<InFlight*> again;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+  for (std::size_t i = 0; i < batch->records.size(); ++i) {
     InFlight& in = *batch->records[i];
     FENCEPOST_CHECK(in.stage == Stage::kWriting,
                     "an outcome of a record that is not being written");
     Partition& partition = *static_cast<Partition*>(in.partition);
     --partition.writing;
-    if (outcomes[i].result >= WriteResult::kBadRecord) written = false;
     if (partition.gone && !EffectStands(outcomes[i].result)) {
       if (in.leased) locks_->Release(in.lock, now);
       in.leased = false;
       Finish(in, now);  // the next owner's
     } else if (outcomes[i].result == WriteResult::kNotWritten) {
-      BackToQueue(in, now);
       again.push_back(&in);
     } else {
       OnOutcome(in, outcomes[i], batch->began, now);
     }
   }
-  for (InFlight* in : again) GiveBackBehind(*in, now);
+  for (InFlight* in : again) WriteAgain(*in, now);
   for (InFlight* in : again) {
     if (TryLock(*in, now)) LockAhead(*in, now);
   }
-  if (!batch->moves.empty()) OnCommitted(batch->moves, written);
   observer_->OnProgress(now.wall.time_since_epoch());
   Sweep();
   Step(now);
+}
+
+// The offsets that a transaction moved: of the partitions of which nothing was left out. An aborted
+// one has no record that stands.
+void Flow::TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes) {
+  if (batch.moves.empty()) return;
+  const bool committed = std::ranges::any_of(
+      outcomes, [](const WriteOutcome& outcome) { return EffectStands(outcome.result); });
+  std::set<PartitionIndex> behind;
+  for (std::size_t i = 0; i < batch.records.size(); ++i) {
+    if (!EffectStands(outcomes[i].result)) behind.insert(batch.records[i]->record.partition);
+  }
+  for (const PartitionOffset& move : batch.moves) {
+    OnCommitted({move}, committed && !behind.contains(move.partition));
+  }
+}
+
+// It keeps its lease and its place in the chain: behind a record that the output refused it waits
+// for what becomes of that one. Without a lease, or when a Kafka transaction was aborted (its
+// leases must not be held while its records wait for others'), it is locked anew.
+void Flow::WriteAgain(InFlight& in, Now now) {
+  const bool leased = in.leased || in.hinted || in.nameless;
+  if (options_.finality != Finality::kTransaction && leased && Gap(in) == nullptr) {
+    ++in.ticket;
+    in.stage = Stage::kHandled;
+    if (in.leased) locks_->SetPhase(in.lock, Phase::kWaiting);
+    return PassOn(in, now);
+  }
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
@@ -144,11 +187,10 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
            "the output refused the write: a later holder of the lock had written the effect", in);
       break;
     case WriteResult::kIdConflict:
-      return OnConflict(in, outcome.detail, now);
+      return OnConflict(in, outcome.detail, outcome.shown, now);
     case WriteResult::kBadRecord:
-      return Refuse(
-          in, outcome.refused_by_output ? DeadLetterReason::kOutput : DeadLetterReason::kBadRecord,
-          outcome.refused_by_output ? "output" : "bad_record", outcome.detail, now);
+      return Refuse(in, outcome.reason, std::string(RefusalClass(outcome.reason)), outcome.detail,
+                    outcome.shown, now);
     default:
       break;
   }
@@ -189,14 +231,15 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
 
 // The effect stands already, by another record with this id or an earlier try of this one.
 void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
+  if (options_.finality == Finality::kLedger) MarkDone(in, now);
+  Skip(in, source, now);
+}
+
+void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
   observer_->OnDedupeSkip(source);
   observer_->OnProcessed(ProcessedResult::kSkipped, 1);
-  if (options_.finality == Finality::kLedger) {
-    MarkDone(in, now);
-  } else if (in.leased) {
-    locks_->Release(in.lock, now);
-    in.leased = false;
-  }
+  if (in.leased) locks_->Release(in.lock, now);
+  in.leased = false;
   Finish(in, now);
 }
 
@@ -239,7 +282,8 @@ void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
 // completes the record.
 void Flow::CompleteHinted(InFlight& in, Now now) {
   if (in.done_crc != in.identity.crc) {
-    return OnConflict(in, "its DONE mark has another checksum", now);
+    const std::string what = "its DONE mark has another checksum";
+    return OnConflict(in, what, what, now);
   }
   ++in.ticket;
   scratch_ = LockName(options_.pipeline, in.identity.id);

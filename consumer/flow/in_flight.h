@@ -45,6 +45,14 @@ constexpr bool Pinned(Stage s) {
   return s == Stage::kWriting || s == Stage::kMarking || s == Stage::kDying;
 }
 
+struct InFlight;
+
+// The unfinished records that take effect one after the other: of a partition, or of a key in it.
+struct Chain {
+  std::uint64_t id = 0;  // WriteItem::chain
+  InFlight* tail = nullptr;
+};
+
 struct InFlight {
   std::uint32_t index = 0;   // in the pool
   std::uint32_t ticket = 0;  // changes when it leaves a queue; what carries another one is stale
@@ -62,6 +70,8 @@ struct InFlight {
   int failures = 0;           // handler calls that failed, for the back-off
   int marks = 0;              // DONE calls without a majority
   std::uint64_t call = 0;     // the handler call that has not been answered yet
+  std::uint64_t slot = 0;     // its place in the partition (Partition::slots)
+  std::uint64_t bytes = 0;    // as counted against max_in_flight_bytes
   Record record;
   Identity identity;
   HandlerValues values;
@@ -75,8 +85,13 @@ struct InFlight {
   std::chrono::milliseconds done_rest{0};  // hinted: until it is forgotten
   InFlight* chain_before = nullptr;        // the unfinished record before it in its order chain
   InFlight* chain_after = nullptr;
-  std::string chain_key;           // order: key
-  InFlight* twin_after = nullptr;  // list of those who wait for the owner of the id
+  std::uint64_t chain = 0;  // Chain::id; 0: it has no order
+  std::string chain_key;    // order: key
+  // Those that wait for the owner of the id: a list that the owner is the head of, and knows the
+  // end.
+  InFlight* twin_before = nullptr;
+  InFlight* twin_after = nullptr;
+  InFlight* twin_last = nullptr;  // owner: nullptr when nobody waits
 
   // A reference that goes stale with the ticket.
   [[nodiscard]] std::uint64_t Reference() const {

@@ -237,6 +237,7 @@ tl::expected<HandlerResult, std::string> ParseExecReply(std::string_view line,
   if (reply.error) {
     return HandlerResult(tl::unexpected(HandlerFailure{.error_class = std::move(reply.error_class),
                                                        .text = std::move(*reply.error),
+                                                       .shown = "the program refused the record",
                                                        .retry = reply.retry}));
   }
   return HandlerResult(std::move(*reply.values));

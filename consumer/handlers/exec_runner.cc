@@ -27,9 +27,11 @@ constexpr Millis kLastBreath{200};
 constexpr std::size_t kMaxNote = 1000;
 constexpr int kLastRounds = 64;  // MiB that are read of what a process left behind
 
-HandlerResult Failed(std::string error_class, std::string text, bool retry) {
-  return tl::unexpected(HandlerFailure{
-      .error_class = std::move(error_class), .text = std::move(text), .retry = retry});
+HandlerResult Failed(std::string error_class, std::string text, std::string shown, bool retry) {
+  return tl::unexpected(HandlerFailure{.error_class = std::move(error_class),
+                                       .text = std::move(text),
+                                       .shown = std::move(shown),
+                                       .retry = retry});
 }
 
 }  // namespace
@@ -258,14 +260,18 @@ bool ExecRunner::TakeReplies(Slot& slot) {
   PipeLines& lines = slot.process->out();
   while (const auto line = lines.Next()) {
     if (!slot.record) {
-      Broke(slot, "it wrote a line that nobody had asked for: " + OneLine(*line));
+      // Not the line itself, which may hold a record: the log is not the place for it.
+      Broke(slot, fmt::format("it wrote a line of {} bytes that nobody had asked for (print to "
+                              "stderr)",
+                              line->size()));
       return false;
     }
     auto result = ParseExecReply(*line, slot.record->call.record_id, json_);
     if (!result) {
-      const std::string why = fmt::format("{}; the line: {}", result.error(), OneLine(*line));
-      Broke(slot, "its reply cannot be read: " + why);
-      Answer(slot, Failed("exec_protocol", "the reply cannot be read: " + why, false));
+      const std::string shown = "the reply cannot be read: " + result.error();
+      Broke(slot, shown);
+      Answer(slot, Failed("exec_protocol", fmt::format("{}; the line: {}", shown, OneLine(*line)),
+                          shown, false));
       return false;
     }
     slot.backoff = Millis(0);
@@ -309,7 +315,8 @@ void ExecRunner::Died(Slot& slot, const std::string& how) {
   Discard(slot);
   Later(slot, fmt::format("process {} ended {}", pid, how));
   if (slot.record) {
-    Answer(slot, Failed("exec", fmt::format("the process ended {} before it replied", how), true));
+    const std::string text = fmt::format("the process ended {} before it replied", how);
+    Answer(slot, Failed("exec", text, text, true));
   }
 }
 

@@ -37,7 +37,10 @@ struct HandlerFailure {
   // What `retry` decides by: "404", "timeout", "connection", "exec", "cancelled", … ; see
   // ErrorClass.
   std::string error_class;
-  std::string text;   // one line, for the log and the dead letter
+  std::string text;  // one line, for the dead letter: it may hold parts of the record
+  // The same without anything of the record, for the log and /status. Empty: the class stands there
+  // alone.
+  std::string shown{};
   bool retry = true;  // false: it would fail again
   // false: the receiver was not reached at all (away, refused, no name). Says nothing about the
   // record: it is tried again for as long as it takes, and does not count as an attempt.

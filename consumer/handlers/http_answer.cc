@@ -24,6 +24,7 @@ HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer) {
       .error_class = status,
       .text = OneLine(fmt::format("HTTP {}{}", status, answer.body.empty() ? "" : ": ") +
                       answer.body.substr(0, kShownBytes)),
+      .shown = "HTTP " + status,
       .retry = MatchClass(options.retry_on, status) != ClassMatch::kNone,
       .retry_after = answer.retry_after});
 }

@@ -215,6 +215,7 @@ HandlerResult HttpRequest::Result(CURLcode code) {
     curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready);
     return tl::unexpected(HandlerFailure{.error_class = late ? "timeout" : "connection",
                                          .text = CurlsWords(code),
+                                         .shown = CurlsWords(code),
                                          .reached = ready > 0});
   }
   long number = 0;

@@ -53,9 +53,12 @@ jv ToJv(std::string_view text) {
   return jv_string_sized(text.data(), static_cast<int>(text.size()));
 }
 
-HandlerResult Bad(std::string error_class, std::string_view text) {
-  return tl::unexpected(
-      HandlerFailure{.error_class = std::move(error_class), .text = OneLine(text), .retry = false});
+// jq's own words quote what they are about, so they go into the dead letter alone.
+HandlerResult Bad(std::string error_class, std::string_view text, std::string shown) {
+  return tl::unexpected(HandlerFailure{.error_class = std::move(error_class),
+                                       .text = OneLine(text),
+                                       .shown = std::move(shown),
+                                       .retry = false});
 }
 
 jv Variable(std::string_view name, const HandlerRequest& request) {
@@ -191,11 +194,12 @@ std::optional<std::string> JqHandler::WhyBad(std::string_view value) {
 
 HandlerResult JqHandler::Handle(const HandlerRequest& request, const std::stop_token& stop) {
   const std::string_view value = request.record->value.value_or("null");
-  if (const auto why = WhyBad(value)) return Bad("bad_record", *why);
+  if (const auto why = WhyBad(value)) return Bad("bad_record", *why, "jq cannot take the value");
   Jv input(jv_parse_sized(value.data(), static_cast<int>(value.size())));
   if (input.Kind() == JV_KIND_INVALID) {
     const Jv message(jv_invalid_get_msg(input.Release()));
-    return Bad("bad_record", "jq cannot read the value: " + ErrorText(message));
+    return Bad("bad_record", "jq cannot read the value: " + ErrorText(message),
+               "jq cannot read the value");
   }
   if (!variables_.empty()) {
     jv all = jv_array();
@@ -218,7 +222,7 @@ HandlerResult JqHandler::AtTheEnd(HandlerValues values, std::string error) {
     const std::string words = jq_->Compile(program_, {});
     FENCEPOST_CHECK(words.empty(), words);
   }
-  if (!error.empty()) return Bad("jq", error);
+  if (!error.empty()) return Bad("jq", error, "the program failed on the value");
   return values;
 }
 

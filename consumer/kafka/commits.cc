@@ -37,9 +37,11 @@ Commits::Commits(rd_kafka_t* consumer, Report report)
 
 void Commits::Begin(const std::vector<AssignedPartition>& partitions) {
   End();
-  for (const AssignedPartition& p : partitions) {
-    assigned_[p.partition] = Assigned{p.where, p.epoch, p.start, p.start};
-  }
+  for (const AssignedPartition& p : partitions) Add(p);
+}
+
+void Commits::Add(const AssignedPartition& p) {
+  assigned_[p.partition] = Assigned{p.where, p.epoch, p.start, p.start};
 }
 
 void Commits::End() {

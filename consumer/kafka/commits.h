@@ -34,6 +34,7 @@ class Commits {
 
   // A new assignment: what was asked for the former one is dropped.
   void Begin(const std::vector<AssignedPartition>& partitions);
+  void Add(const AssignedPartition& partition);  // to the assignment that has begun
   void End();  // nothing is assigned; the answer to a request that is out is still reported
 
   // Other epochs, and offsets lower than what was asked before, are ignored. What is committed

@@ -1,6 +1,9 @@
 #include "consumer/kafka/condition.h"
 
+#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace fencepost::consumer {
 namespace {
@@ -60,18 +63,56 @@ void Condition::SetJoined(bool joined, std::string reason_when_not) {
   Tell();
 }
 
-void Condition::SetTrouble(Meaning kind, std::string reason) {
-  troubles_.try_emplace(kind, std::move(reason));
+void Condition::SetTrouble(Meaning kind, const std::string& subject, std::string reason) {
+  troubles_[{kind, subject}] = Reason{std::move(reason), ++number_};
   Tell();
 }
 
 void Condition::ClearTrouble(Meaning kind) {
-  if (troubles_.erase(kind) > 0) Tell();
+  std::erase_if(troubles_, [kind](const auto& trouble) { return trouble.first.first == kind; });
+  Tell();
+}
+
+bool Condition::IsWith(const Key& trouble, const TopicPartition& where) {
+  const auto& [kind, subject] = trouble;
+  return kind != Meaning::kBrokersAway &&
+         (subject == where.topic || subject == fmt::format("{}/{}", where.topic, where.partition));
+}
+
+void Condition::Seen(const TopicPartition& where) {
+  std::erase_if(troubles_, [&](const auto& trouble) { return IsWith(trouble.first, where); });
+  Tell();
+}
+
+bool Condition::TroubleWith(const TopicPartition& where) const {
+  return std::any_of(troubles_.begin(), troubles_.end(),
+                     [&](const auto& trouble) { return IsWith(trouble.first, where); });
+}
+
+bool Condition::Trouble(Meaning kind) const {
+  const auto first = troubles_.lower_bound({kind, ""});
+  return first != troubles_.end() && first->first.first == kind;
+}
+
+bool Condition::TopicTrouble() const {
+  return Trouble(Meaning::kTopicMissing) || Trouble(Meaning::kForbidden);
+}
+
+const std::string* Condition::Worst() const {
+  const Reason* worst = nullptr;
+  bool away = false;
+  for (const auto& [key, reason] : troubles_) {
+    const bool this_away = key.first == Meaning::kBrokersAway;
+    if (worst != nullptr && (this_away != away ? away : reason.number < worst->number)) continue;
+    worst = &reason;
+    away = this_away;
+  }
+  return worst == nullptr ? nullptr : &worst->text;
 }
 
 void Condition::Tell() {
-  const std::string* down =
-      troubles_.empty() ? (joined_ ? nullptr : &not_joined_) : &troubles_.begin()->second;
+  const std::string* down = Worst();
+  if (down == nullptr && !joined_) down = &not_joined_;
   const std::string now = down == nullptr ? "" : *down;
   if (now == told_) return;
   told_ = now;

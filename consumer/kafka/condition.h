@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/source.h"
@@ -30,22 +31,39 @@ class Condition {
   Condition(SourceSink* sink, ConsumerObserver* observer);
 
   void SetJoined(bool joined, std::string reason_when_not);
-  void SetTrouble(Meaning kind, std::string reason);  // kBrokersAway, kTopicMissing, kForbidden
+  // Of kBrokersAway, kTopicMissing, kForbidden. What is told is the newest trouble there is, but
+  // that brokers are away comes first: the others can only be looked at once they are back.
+  // `subject`: what the trouble is with ("orders", "orders/3"; empty: not known). Of one subject
+  // the newest reason counts.
+  void SetTrouble(Meaning kind, const std::string& subject, std::string reason);
   void ClearTrouble(Meaning kind);
-  [[nodiscard]] bool Trouble(Meaning kind) const { return troubles_.contains(kind); }
+  // Its records come: it is there, and may be read. The troubles of `where` and of its topic end.
+  void Seen(const TopicPartition& where);
+  [[nodiscard]] bool Trouble(Meaning kind) const;
+  // Something is missing or forbidden (Seen may end it): at all, with this partition or its topic.
+  [[nodiscard]] bool TopicTrouble() const;
+  [[nodiscard]] bool TroubleWith(const TopicPartition& where) const;
 
   // At most one line in half a minute for an event.
   void Note(locking::Severity severity, std::string_view event, std::string_view text);
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Key = std::pair<Meaning, std::string>;
+  struct Reason {
+    std::string text;
+    std::uint64_t number = 0;  // counted: the highest is the newest
+  };
   void Tell();
+  [[nodiscard]] const std::string* Worst() const;
+  [[nodiscard]] static bool IsWith(const Key& trouble, const TopicPartition& where);
 
   SourceSink* sink_;
   ConsumerObserver* observer_;
   bool joined_ = false;
   std::string not_joined_ = "joining the group";
-  std::map<Meaning, std::string> troubles_;
+  std::map<Key, Reason> troubles_;
+  std::uint64_t number_ = 0;
   std::string told_ = "nothing yet";  // empty: up
   std::map<std::string, Clock::time_point, std::less<>> noted_;
 };

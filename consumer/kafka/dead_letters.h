@@ -1,8 +1,14 @@
 // Publishes dead letters on a thread of its own: each until the brokers have acknowledged it. While
 // that fails it is tried again and again, with back-off (100 ms to 5 s, for each letter), counted
 // and noted ("dead_letter_failed"); the pipeline pauses meanwhile (the flow sees to that). Whatever
-// the reason is (brokers away, no such topic, not authorised, too large): a person can mend it, so
-// it is waited for.
+// the reason is (brokers away, no such topic, not authorised): a person can mend it, so it is
+// waited for.
+//
+// A batch that is refused for what is in it (too large, above all) does not say which letter is to
+// blame: each of its letters goes again at once, as a batch of its own, compressed as far as it
+// goes. One that is too large alone goes with less of its error's text: 200 bytes, then none. If
+// that does not help either it waits by itself, with back-off (to 30 s), for the topic's limit to
+// be raised: the others go on, and the state stays up, with a reason that says what is needed.
 //
 // A letter may be published more than once: after a lost acknowledgement. Letters of one key go to
 // one partition, in the order of Publish unless one of them had to be tried again.
@@ -26,7 +32,8 @@ namespace fencepost::consumer {
 class DeadLetters {
  public:
   // Both on the publisher's thread. Published: ids of letters that were acknowledged. State: at
-  // first it counts as up; told when a letter is refused, and when none is left that was.
+  // first it counts as up. Down: letters wait that the brokers did not take, for whatever reason.
+  // Up, with a reason: only such wait that are refused for themselves; the reason names the oldest.
   using Published = std::function<void(std::vector<std::uint64_t> ids)>;
   using State = std::function<void(bool up, std::string reason)>;
 

@@ -37,19 +37,24 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
   const std::string name = rd_kafka_err2name(error);
   switch (const Meaning meaning = MeaningOf(error)) {
     case Meaning::kBrokersAway:
-      condition.SetTrouble(meaning, fmt::format("no broker of {} serves us: {}",
-                                                fmt::join(options.brokers, ","), all));
+      // "All brokers are down" also follows a login that was refused, and must not hide it.
+      if (error != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || !condition.Trouble(meaning)) {
+        condition.SetTrouble(
+            meaning, "",
+            fmt::format("no broker of {} serves us: {}", fmt::join(options.brokers, ","), all));
+      }
       condition.Note(locking::Severity::kWarn, "brokers_away", all);
       return;
     case Meaning::kTopicMissing:
-      condition.SetTrouble(meaning, fmt::format("{} does not exist (yet)", Named(topic, text)));
+      condition.SetTrouble(meaning, topic,
+                           fmt::format("{} does not exist (yet)", Named(topic, text)));
       condition.Note(locking::Severity::kWarn, "topic_missing",
                      fmt::format("{} does not exist (yet): create it, it is looked for again by "
                                  "itself",
                                  Named(topic, text)));
       return;
     case Meaning::kForbidden:
-      condition.SetTrouble(meaning, fmt::format("not authorised: {}", all));
+      condition.SetTrouble(meaning, topic, fmt::format("not authorised: {}", all));
       condition.Note(
           locking::Severity::kWarn, "not_authorised",
           fmt::format("{}; grant READ on the topic and on group '{}'", all, options.group));

@@ -18,31 +18,43 @@ constexpr std::chrono::milliseconds kTime{5};
 
 }  // namespace
 
-struct Intake::Messages {
-  explicit Messages(rdkafka::SharedConsumer rk) : consumer(std::move(rk)) {}
-  rdkafka::SharedConsumer consumer;  // declared first: outlives the messages
-  std::vector<rdkafka::Message> all;
-};
-
 Intake::Intake(rdkafka::SharedConsumer consumer) : consumer_(std::move(consumer)) {}
-Intake::~Intake() = default;
 
-void Intake::Open(const std::vector<AssignedPartition>& partitions) {
+void Intake::Open(const std::vector<AssignedPartition>& partitions,
+                  const std::vector<TopicPartition>& late) {
   Close();
   queue_.reset(rd_kafka_queue_new(consumer_.get()));
   for (const AssignedPartition& p : partitions) {
-    const rdkafka::Queue own(
-        rd_kafka_queue_get_partition(consumer_.get(), p.where.topic.c_str(), p.where.partition));
-    FENCEPOST_CHECK(own != nullptr, p.where.topic);
-    rd_kafka_queue_forward(own.get(), queue_.get());
+    Forward(p.where, queue_.get());
     assigned_[p.partition] = Assigned{.partition = p, .next = p.start};
   }
+  for (const TopicPartition& where : late) {
+    rdkafka::Queue& own = late_[where];
+    own.reset(rd_kafka_queue_new(consumer_.get()));
+    Forward(where, own.get());
+  }
+}
+
+void Intake::Forward(const TopicPartition& where, rd_kafka_queue_t* to) {
+  const rdkafka::Queue own(
+      rd_kafka_queue_get_partition(consumer_.get(), where.topic.c_str(), where.partition));
+  FENCEPOST_CHECK(own != nullptr, where.topic);
+  rd_kafka_queue_forward(own.get(), to);
+}
+
+// Its queue takes with it what it holds.
+void Intake::Admit(const AssignedPartition& partition) {
+  const auto own = late_.find(partition.where);
+  FENCEPOST_CHECK(own != late_.end(), "a partition is admitted that was not late");
+  assigned_[partition.partition] = Assigned{.partition = partition, .next = partition.start};
+  rd_kafka_queue_forward(own->second.get(), queue_.get());
 }
 
 void Intake::Close() {
   by_topic_.clear();
   assigned_.clear();
   paused_ = 0;
+  late_.clear();
   queue_.reset();
 }
 
@@ -83,6 +95,16 @@ void Intake::PauseThere(bool pause, const std::vector<Assigned*>& partitions) {
   }
 }
 
+// A partition that is paused and resumed forgets what it has told.
+void Intake::AskForEnds(const std::function<bool(const TopicPartition&)>& of) {
+  std::vector<Assigned*> these;
+  for (auto& [index, assigned] : assigned_) {
+    if (!assigned.paused_there && of(assigned.partition.where)) these.push_back(&assigned);
+  }
+  PauseThere(true, these);
+  PauseThere(false, these);
+}
+
 IntakeBatch Intake::Gather(std::chrono::milliseconds wait, std::size_t room,
                            std::uint64_t room_bytes) {
   IntakeBatch batch;
@@ -100,7 +122,6 @@ IntakeBatch Intake::Gather(std::chrono::milliseconds wait, std::size_t room,
     if (batch.records.size() % 64 == 0 && Clock::now() >= end) break;
     message.reset(rd_kafka_consume_queue(queue_.get(), 0));
   }
-  messages_.reset();
   return batch;
 }
 
@@ -110,7 +131,7 @@ void Intake::Take(rdkafka::Message message, IntakeBatch& batch) {
   if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
     TakeError(message.get(), *assigned, batch);
   } else if (message->offset >= assigned->next) {
-    TakeRecord(std::move(message), *assigned, batch);
+    TakeRecord(message.get(), *assigned, batch);
   }
 }
 
@@ -128,8 +149,7 @@ Intake::Assigned* Intake::Find(const rd_kafka_message_t* message) {
   return nullptr;
 }
 
-void Intake::TakeRecord(rdkafka::Message message, Assigned& assigned, IntakeBatch& batch) {
-  if (messages_ == nullptr) messages_ = std::make_shared<Messages>(consumer_);
+void Intake::TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, IntakeBatch& batch) {
   assigned.next = message->offset + 1;
   // Ends stand behind all records of their batch: one that a record has overtaken is no end.
   std::erase_if(batch.ends, [&](const PartitionEnd& end) {
@@ -138,9 +158,7 @@ void Intake::TakeRecord(rdkafka::Message message, Assigned& assigned, IntakeBatc
   Record& record = batch.records.emplace_back();
   record.partition = assigned.partition.partition;
   record.epoch = assigned.partition.epoch;
-  ReadMessage(message.get(), record);
-  record.owner = messages_;
-  messages_->all.push_back(std::move(message));
+  ReadMessage(message, record);
 }
 
 void Intake::TakeError(const rd_kafka_message_t* message, const Assigned& assigned,

@@ -7,9 +7,13 @@
 // librdkafka 2.0.2 rewinds a partition that is resumed without being paused, so what was paused
 // there is remembered; and an offset that was handed over already in this epoch is never handed
 // over again.
+//
+// A record is a copy of its message, which goes at once: a few records that are kept for long would
+// keep the fetch responses they came in, and with them all that was fetched beside them.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,17 +45,22 @@ struct IntakeBatch {
 class Intake {
  public:
   explicit Intake(rdkafka::SharedConsumer consumer);
-  ~Intake();
   Intake(const Intake&) = delete;
   Intake& operator=(const Intake&) = delete;
 
-  // Before rd_kafka_assign: directs the partitions' records here. Nothing is paused.
-  void Open(const std::vector<AssignedPartition>& partitions);
+  // Before rd_kafka_assign: directs the partitions' records here. Nothing is paused. What comes of
+  // those in `late` is kept apart until they are admitted.
+  void Open(const std::vector<AssignedPartition>& partitions,
+            const std::vector<TopicPartition>& late = {});
+  void Admit(const AssignedPartition& partition);
   // After rd_kafka_assign(nullptr): what was fetched and not handed over is dropped.
   void Close();
 
   void Pause(const std::vector<PartitionIndex>& partitions);
   void Resume(const std::vector<PartitionIndex>& partitions);
+  // Has the brokers asked anew, so that they say where the end is, although nothing has come since
+  // they last did.
+  void AskForEnds(const std::function<bool(const TopicPartition&)>& of);
   // Something is assigned, and not all of it is paused.
   [[nodiscard]] bool Flowing() const;
 
@@ -81,21 +90,20 @@ class Intake {
       return std::hash<const void*>()(key.topic) * 31 + static_cast<std::size_t>(key.partition);
     }
   };
-  struct Messages;  // those of one batch, kept by its records
-
+  void Forward(const TopicPartition& where, rd_kafka_queue_t* to);
   void SetPaused(const std::vector<PartitionIndex>& partitions, bool paused);
   void PauseThere(bool pause, const std::vector<Assigned*>& partitions);
   Assigned* Find(const rd_kafka_message_t* message);
-  void TakeRecord(rdkafka::Message message, Assigned& assigned, IntakeBatch& batch);
+  static void TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, IntakeBatch& batch);
   static void TakeError(const rd_kafka_message_t* message, const Assigned& assigned,
                         IntakeBatch& batch);
 
   rdkafka::SharedConsumer consumer_;
   rdkafka::Queue queue_;  // one for each assignment, so that none sees another's records
+  std::map<TopicPartition, rdkafka::Queue> late_;  // of this assignment, admitted ones too
   std::map<PartitionIndex, Assigned> assigned_;
   std::size_t paused_ = 0;
   std::unordered_map<Key, Assigned*, KeyHash> by_topic_;  // filled as messages come
-  std::shared_ptr<Messages> messages_;                    // of the batch that is being gathered
 };
 
 }  // namespace fencepost::consumer

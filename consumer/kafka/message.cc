@@ -1,5 +1,10 @@
 #include "consumer/kafka/message.h"
 
+#include <cstring>
+#include <memory>
+
+#include "locking/check.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -22,6 +27,44 @@ void ReadHeaders(const rd_kafka_message_t* message, std::vector<HeaderView>& out
   }
 }
 
+// The bytes that the views of one record point at, one after the other in one block.
+class Block {
+ public:
+  explicit Block(std::size_t size) : bytes_(std::make_shared_for_overwrite<char[]>(size + 1)) {}
+  std::string_view Add(std::string_view bytes) {
+    char* to = bytes_.get() + used_;  // never null: no bytes are something else than no value
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    used_ += bytes.size();
+    return {to, bytes.size()};
+  }
+  void Move(std::optional<std::string_view>& view) {
+    if (view) view = Add(*view);
+  }
+  [[nodiscard]] std::size_t used() const { return used_; }
+  [[nodiscard]] std::shared_ptr<const void> bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<char[]> bytes_;
+  std::size_t used_ = 0;
+};
+
+void CopyViews(Record& record) {
+  std::size_t size =
+      (record.key ? record.key->size() : 0) + (record.value ? record.value->size() : 0);
+  for (const HeaderView& header : record.headers) {
+    size += header.name.size() + (header.value ? header.value->size() : 0);
+  }
+  Block block(size);
+  block.Move(record.key);
+  block.Move(record.value);
+  for (HeaderView& header : record.headers) {
+    header.name = block.Add(header.name);
+    block.Move(header.value);
+  }
+  FENCEPOST_CHECK(block.used() == size, "a record's copy has another size");
+  record.owner = block.bytes();
+}
+
 }  // namespace
 
 void ReadMessage(const rd_kafka_message_t* message, Record& record) {
@@ -34,6 +77,7 @@ void ReadMessage(const rd_kafka_message_t* message, Record& record) {
   record.key = View(message->key, message->key_len);
   record.value = View(message->payload, message->len);
   ReadHeaders(message, record.headers);
+  CopyViews(record);
 }
 
 }  // namespace fencepost::consumer

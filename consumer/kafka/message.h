@@ -6,8 +6,8 @@
 
 namespace fencepost::consumer {
 
-// Fills in offset, timestamp, key, value and headers. The views point into the message: `owner`,
-// which must keep it, is the caller's to set.
+// Fills in offset, timestamp, key, value, headers and their owner: a copy, in one allocation. The
+// message itself, and with it the fetch response of which it is a part, need not be kept.
 void ReadMessage(const rd_kafka_message_t* message, Record& record);
 
 }  // namespace fencepost::consumer

@@ -55,6 +55,12 @@ void MockCluster::FailRequests(std::int16_t api_key, int error_code, int count) 
                                           errors.data());
 }
 
+void MockCluster::DelayRequest(std::int16_t api_key, std::chrono::milliseconds by) {
+  rd_kafka_mock_broker_push_request_error_rtts(handles_->cluster.get(), 1, api_key, 1,
+                                               RD_KAFKA_RESP_ERR_NO_ERROR,
+                                               static_cast<int>(by.count()));
+}
+
 void MockCluster::SetUp(bool up) {
   for (int broker = 1; broker <= handles_->brokers; ++broker) {
     if (up) {

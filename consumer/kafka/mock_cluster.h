@@ -4,6 +4,7 @@
 // for tests.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,6 +29,8 @@ class MockCluster {
   // The next `count` requests of that kind (Kafka protocol ApiKey) are answered with the error
   // code.
   void FailRequests(std::int16_t api_key, int error_code, int count);
+  // The next request of that kind is answered after so long, by the first broker.
+  void DelayRequest(std::int16_t api_key, std::chrono::milliseconds by);
   // All brokers vanish, and come back at the same addresses.
   void SetUp(bool up);
 

@@ -8,7 +8,16 @@ namespace fencepost::consumer {
 namespace {
 
 Error Failed(std::string_view doing, std::string_view why) {
-  return Error{"kafka_produce", fmt::format("{}: {}", doing, why), "", ""};
+  return Error{Producer::kFailed, fmt::format("{}: {}", doing, why), "", ""};
+}
+
+Error NotDelivered(std::string_view topic, rd_kafka_resp_err_t error, std::string_view why) {
+  const bool large = error == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+  return Error{large              ? Producer::kTooLarge
+               : OfARecord(error) ? Producer::kRefused
+                                  : Producer::kFailed,
+               fmt::format("a record for {}: {}", topic, why), "",
+               std::string(WhatToDoAbout(error))};
 }
 
 tl::expected<void, Error> Outcome(std::string_view doing, rd_kafka_error_t* error) {
@@ -28,6 +37,12 @@ rd_kafka_vu_t Bytes(rd_kafka_vtype_t type, const std::optional<std::string_view>
 }
 
 }  // namespace
+
+bool OfARecord(rd_kafka_resp_err_t code) {
+  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
+         code == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE || code == RD_KAFKA_RESP_ERR_INVALID_RECORD ||
+         code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP;
+}
 
 std::string_view WhatToDoAbout(rd_kafka_resp_err_t error) {
   switch (error) {
@@ -95,9 +110,8 @@ void Producer::OnReport(const rd_kafka_message_t* message) {
     return;
   }
   ++failed_;
-  Error error = Failed(fmt::format("a record for {}", rd_kafka_topic_name(message->rkt)),
-                       rd_kafka_err2str(message->err));
-  error.hint = WhatToDoAbout(message->err);
+  const Error error =
+      NotDelivered(rd_kafka_topic_name(message->rkt), message->err, rd_kafka_err2str(message->err));
   {
     const std::lock_guard lock(mutex_);
     if (!first_failure_) first_failure_ = error;
@@ -130,9 +144,7 @@ tl::expected<void, Error> Producer::Send(const OutgoingRecord& record, OnDeliver
     if (!error) break;
     const auto code = rd_kafka_error_code(error.get());
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-      Error refused = Failed("a record for " + topic, rd_kafka_error_string(error.get()));
-      refused.hint = WhatToDoAbout(code);
-      return tl::unexpected(std::move(refused));
+      return tl::unexpected(NotDelivered(topic, code, rd_kafka_error_string(error.get())));
     }
     if (std::chrono::steady_clock::now() >= end) {
       return tl::unexpected(

@@ -32,6 +32,10 @@ struct OutgoingRecord {
   std::optional<std::chrono::milliseconds> timestamp;  // nullopt: now
 };
 
+// They speak of a record, not of the brokers. They come for a whole batch of records, of which one
+// may be to blame.
+bool OfARecord(rd_kafka_resp_err_t code);
+
 // For a person: what an error of producing asks for; empty where it says all there is to say.
 std::string_view WhatToDoAbout(rd_kafka_resp_err_t error);
 
@@ -41,6 +45,11 @@ rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers);
 
 class Producer {
  public:
+  // Codes of the errors that a delivery ends with: of the brokers, or of the record (OfARecord).
+  static constexpr const char* kFailed = "kafka_produce";
+  static constexpr const char* kRefused = "kafka_record_refused";
+  static constexpr const char* kTooLarge = "kafka_record_too_large";
+
   // How one record ended; called once, inside Poll, Send or Flush, on the thread that calls them.
   using OnDelivery = std::function<void(tl::expected<Offset, Error>)>;
 
@@ -53,7 +62,7 @@ class Producer {
   Producer& operator=(const Producer&) = delete;
 
   // Queues a copy. While the queue is full it waits, serving deliveries, at most `limit`.
-  // Error: "kafka_queue_full", or the record is refused at once (too large, no such partition).
+  // Error: "kafka_queue_full", or as a delivery's: the record is refused at once.
   tl::expected<void, Error> Send(const OutgoingRecord& record, OnDelivery done = nullptr,
                                  Millis limit = std::chrono::seconds(30));
   void Poll(Millis wait);  // serves deliveries

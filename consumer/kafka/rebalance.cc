@@ -11,6 +11,21 @@ constexpr std::chrono::milliseconds kRevokeCommitLimit{10'000};
 constexpr std::chrono::milliseconds kStopCommitLimit{5'000};
 constexpr int kClusterIdMs = 1000;
 
+// The same member of the same generation: librdkafka writes both down, among other things.
+bool Same(const GroupMetadata& a, const GroupMetadata& b) {
+  const auto written = [](const GroupMetadata& one) {
+    if (one.held == nullptr) return std::string();
+    void* bytes = nullptr;
+    std::size_t size = 0;
+    const rdkafka::Failure refused(
+        rd_kafka_consumer_group_metadata_write(one.held.get(), &bytes, &size));
+    std::string text(static_cast<const char*>(bytes), refused == nullptr ? size : 0);
+    rd_kafka_mem_free(nullptr, bytes);
+    return text;
+  };
+  return written(a) == written(b);
+}
+
 }  // namespace
 
 void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
@@ -20,56 +35,123 @@ void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
       OnAssign(partitions);
       return;
     case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS:
-      OnRevoke();
+      OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
       return;
     default:
       condition.Note(locking::Severity::kWarn, "rebalance_failed", rd_kafka_err2str(what));
-      OnRevoke();
+      OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
       return;
   }
 }
 
+// librdkafka joins anew without a revoke where it hears that a topic has more partitions while an
+// assignment is on its way to this callback or is answered in it (rd_kafka_cgrp_revoke_all_rejoin in
+// join state WAIT_ASSIGN_CALL). What was assigned before is over, and may be another member's. And
+// an assignment that the group has left behind while its offsets were asked for is not taken: its
+// transactions would speak for the generation of the next one.
 void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
+  using Outcome = StartResolver::Outcome;
+  if (!assigned.empty() || !late.empty()) OnRevoke(true);
+  auto member = Membership();
   const auto began = rebalance_began.value_or(Clock::now());
   const rdkafka::PartitionList none = rdkafka::MakeList(0);
-  const auto outcome =
-      stopping ? StartResolver::Outcome::kCancelled : starts->Resolve(partitions, kStartsLimit);
-  if (outcome == StartResolver::Outcome::kCancelled) {
+  const auto outcome = stopping ? Outcome::kCancelled : starts->Resolve(partitions, kStartsLimit);
+  if (outcome == Outcome::kRefused) Fail(starts->error());
+  if (outcome == Outcome::kCancelled || outcome == Outcome::kRefused) {
     rd_kafka_assign(consumer.get(), none.get());
     return;
   }
-  if (outcome == StartResolver::Outcome::kRejoin || !TellClusterId()) {
-    AskToRejoin(outcome == StartResolver::Outcome::kRejoin ? starts->why()
-                                                           : "the cluster's id is not known");
+  if (outcome == Outcome::kRejoin || !TellClusterId()) {
+    AskToRejoin(outcome == Outcome::kRejoin ? starts->why() : "the cluster's id is not known");
     rd_kafka_assign(consumer.get(), none.get());
     return;
   }
-  ++epoch;
-  assigned = Number(partitions);
-  KeepMetadata();
-  intake->Open(assigned);
+  if (!Same(*member, *Membership())) {
+    condition.Note(locking::Severity::kInfo, "assignment_outdated",
+                   "the group has assigned its partitions anew meanwhile");
+    rd_kafka_assign(consumer.get(), none.get());
+    return;
+  }
+  if (!Assign(partitions)) return;
+  KeepMetadata(std::move(member));
   commits->Begin(assigned);
   sink->OnAssigned(assigned);
   observer->OnRebalance(RebalanceEvent::kAssigned);
   observer->OnRebalanceTook(std::chrono::duration_cast<Nanos>(Clock::now() - began));
   rebalance_began.reset();
-  if (const auto error = rd_kafka_assign(consumer.get(), partitions)) {
-    condition.Note(locking::Severity::kError, "assign_failed", rd_kafka_err2str(error));
-    AskToRejoin(rd_kafka_err2str(error));
-    return;
-  }
   for (const Meaning kind : {Meaning::kTopicMissing, Meaning::kForbidden, Meaning::kBrokersAway}) {
     condition.ClearTrouble(kind);
   }
-  condition.SetJoined(true, "");
+  TellJoined();
   resubscribed = false;
 }
 
-void KafkaSource::Impl::OnRevoke() {
+// Nobody is told of it before librdkafka has taken it. False: it has not, and the member leaves.
+bool KafkaSource::Impl::Assign(const rd_kafka_topic_partition_list_t* partitions) {
+  ++epoch;
+  assigned.clear();
+  late.clear();
+  for (int i = 0; i < partitions->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = partitions->elems[i];
+    TopicPartition where{one.topic, one.partition};
+    if (one.offset == StartResolver::kInTransaction) {
+      late.push_back(std::move(where));
+    } else {
+      assigned.push_back(Number(std::move(where), one.offset));
+    }
+  }
+  intake->Open(assigned, late);
+  const auto error = rd_kafka_assign(consumer.get(), partitions);
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
+  assigned.clear();
+  late.clear();
+  intake->Close();
+  condition.Note(locking::Severity::kError, "assign_failed", rd_kafka_err2str(error));
+  AskToRejoin(rd_kafka_err2str(error));
+  return false;
+}
+
+void KafkaSource::Impl::TellJoined() {
+  std::string waits;
+  if (!late.empty()) {
+    waits = fmt::format("waiting for a transaction on {}/{}", late[0].topic, late[0].partition);
+    if (late.size() > 1) waits += fmt::format(" and {} more", late.size() - 1);
+    condition.Note(locking::Severity::kWarn, "waiting_for_transaction",
+                   waits +
+                       ": a worker ended within it; it ends by its own timeout "
+                       "(output.kafka.transaction_timeout), or when that worker is back");
+  }
+  condition.SetJoined(late.empty() || !assigned.empty(), std::move(waits));
+}
+
+// Asks for the offsets that transactions held back; a partition whose offset is known starts.
+void KafkaSource::Impl::AdmitLate() {
+  constexpr std::size_t kAtATime = 3;  // each may take a tenth of a second
+  for (std::size_t i = 0; i < kAtATime && !late.empty(); ++i) {
+    TopicPartition where = std::move(late.front());
+    late.erase(late.begin());
+    const auto start = starts->AfterTransaction(where);
+    if (!start) {
+      late.push_back(std::move(where));
+      continue;
+    }
+    if (*start < 0) {
+      AskToRejoin(fmt::format("{}/{} has no offset", where.topic, where.partition));
+      return;
+    }
+    const AssignedPartition one = Number(std::move(where), *start);
+    assigned.push_back(one);
+    intake->Admit(one);
+    commits->Add(one);
+    sink->OnAssigned({one});
+  }
+  TellJoined();
+}
+
+void KafkaSource::Impl::OnRevoke(bool lost) {
   rebalance_began = Clock::now();
   condition.SetJoined(false, "the group is rebalancing");
   if (!assigned.empty()) {
-    const bool lost = rd_kafka_assignment_lost(consumer.get()) != 0;
     std::vector<PartitionIndex> indices;
     for (const AssignedPartition& p : assigned) indices.push_back(p.partition);
     const auto last = sink->OnRevoked(std::move(indices), lost);
@@ -77,8 +159,8 @@ void KafkaSource::Impl::OnRevoke() {
     observer->OnRebalance(lost ? RebalanceEvent::kLost : RebalanceEvent::kRevoked);
     if (lost || rd_kafka_assignment_lost(consumer.get()) != 0) {
       condition.Note(locking::Severity::kWarn, "assignment_lost",
-                     "the group gave these partitions away (session or poll interval exceeded); "
-                     "nothing is committed");
+                     "the group gave these partitions away (session or poll interval exceeded, or "
+                     "assigned anew); nothing is committed");
     } else if (!CommitLast(last)) {
       condition.Note(locking::Severity::kWarn, "revoke_commit_failed",
                      "the last offsets were not committed; their records come again and are "
@@ -90,6 +172,7 @@ void KafkaSource::Impl::OnRevoke() {
     to_commit.clear();
   }
   assigned.clear();
+  late.clear();
   commits->End();
   rd_kafka_assign(consumer.get(), nullptr);
   intake->Close();
@@ -97,11 +180,9 @@ void KafkaSource::Impl::OnRevoke() {
 
 // Who this member is, as long as this assignment lasts: a transaction that was begun under it must
 // not speak for a later one.
-void KafkaSource::Impl::KeepMetadata() {
-  auto taken = std::make_shared<GroupMetadata>();
-  taken->held.reset(rd_kafka_consumer_group_metadata(consumer.get()));
+void KafkaSource::Impl::KeepMetadata(std::shared_ptr<const GroupMetadata> of) {
   const std::lock_guard lock(mutex);
-  metadata = taken->held == nullptr ? nullptr : std::move(taken);
+  metadata = std::move(of);
   metadata_epoch = epoch.load();
 }
 
@@ -121,6 +202,12 @@ bool KafkaSource::Impl::CommitLast(const std::vector<PartitionOffset>& last) {
   return commits->Flush(last, stopping ? kStopCommitLimit : kRevokeCommitLimit);
 }
 
+std::shared_ptr<const GroupMetadata> KafkaSource::Impl::Membership() const {
+  auto taken = std::make_shared<GroupMetadata>();
+  taken->held.reset(rd_kafka_consumer_group_metadata(consumer.get()));
+  return taken;
+}
+
 bool KafkaSource::Impl::TellClusterId() {
   if (cluster_id_told) return true;
   char* id = nullptr;
@@ -134,17 +221,10 @@ bool KafkaSource::Impl::TellClusterId() {
   return true;
 }
 
-std::vector<AssignedPartition> KafkaSource::Impl::Number(
-    const rd_kafka_topic_partition_list_t* partitions) {
-  std::vector<AssignedPartition> result;
-  for (int i = 0; i < partitions->cnt; ++i) {
-    const rd_kafka_topic_partition_t& one = partitions->elems[i];
-    TopicPartition where{one.topic, one.partition};
-    const auto index = static_cast<PartitionIndex>(numbers.size());
-    const auto at = numbers.try_emplace(where, index).first;
-    result.push_back(AssignedPartition{at->second, std::move(where), epoch.load(), one.offset});
-  }
-  return result;
+AssignedPartition KafkaSource::Impl::Number(TopicPartition where, Offset start) {
+  const auto index = static_cast<PartitionIndex>(numbers.size());
+  const auto at = numbers.try_emplace(where, index).first;
+  return {at->second, std::move(where), epoch.load(), start};
 }
 
 void KafkaSource::Impl::AskToRejoin(const std::string& why) {

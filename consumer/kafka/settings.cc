@@ -1,5 +1,8 @@
 #include "consumer/kafka/settings.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +10,12 @@
 
 namespace fencepost::consumer {
 namespace {
+
+// Of a producer: what could not be one request at all is refused by the client, nothing else.
+constexpr std::uint64_t kLargestRecord = std::uint64_t{64} << 20;
+// One answer of one broker, as it is compressed.
+constexpr std::uint64_t kLargestFetch = std::uint64_t{16} << 20;
+constexpr std::uint64_t kLeastPrefetch = std::uint64_t{1} << 20;
 
 bool IsConnectionSetting(std::string_view name) {
   for (const std::string_view prefix :
@@ -16,6 +25,19 @@ bool IsConnectionSetting(std::string_view name) {
   }
   return false;
 }
+
+// How records are gathered, compressed and sent again. What keeps the promises (acks, idempotence,
+// transactions) is refused before, see refused_settings.h.
+bool IsProducerSetting(std::string_view name) {
+  for (const std::string_view prefix :
+       {"compression.", "linger.ms", "batch.", "queue.buffering.", "message.max.bytes",
+        "partitioner", "sticky.partitioning.", "request.timeout.ms", "retry.backoff.ms"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+std::uint64_t Number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
 
 void SetUnlessEmpty(KafkaSettings& settings, const char* name, const std::string& value) {
   if (!value.empty()) settings[name] = value;
@@ -53,21 +75,53 @@ void SetSafeReading(KafkaSettings& settings) {
   settings["isolation.level"] = "read_committed";
 }
 
-KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id) {
+KafkaSettings ProducerSettings(const KafkaOptions& options) {
+  KafkaSettings settings = ConnectionSettings(options);
+  settings["linger.ms"] = "5";
+  settings["partitioner"] = "murmur2_random";  // as the Java clients: the same key, one partition
+  // A record that its own producer had compressed may be above the limit of a topic without it.
+  settings["compression.type"] = "lz4";
+  for (const auto& [name, value] : options.librdkafka) {
+    if (!IsProducerSetting(name)) continue;
+    settings[name == "compression.codec" ? "compression.type" : name] = value;
+  }
+  std::string& largest = settings["message.max.bytes"];
+  largest = std::to_string(std::max(Number(largest), kLargestRecord));
+  return settings;
+}
+
+void SetSingles(KafkaSettings& settings, const KafkaOptions& options) {
+  settings["batch.num.messages"] = "1";
+  const bool chosen = options.librdkafka.contains("compression.type") ||
+                      options.librdkafka.contains("compression.codec");
+  if (!chosen) settings["compression.type"] = "gzip";  // smaller than lz4 where it matters most
+}
+
+KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id,
+                               std::uint64_t prefetch_bytes) {
   KafkaSettings settings = ConnectionSettings(options);
   // Fetching: an answer as soon as there is a byte, and about a second of records ahead. The limits
-  // count the one queue that all partitions share.
+  // count the one queue that all partitions share; an answer that is under way comes on top.
   settings["fetch.wait.max.ms"] = "100";
   settings["fetch.error.backoff.ms"] = "100";
   settings["queued.min.messages"] = "100000";
-  settings["queued.max.messages.kbytes"] = "65536";
+  settings["queued.max.messages.kbytes"] =
+      std::to_string(std::max(prefetch_bytes, kLeastPrefetch) / 1024);
+  settings["fetch.max.bytes"] = std::to_string(kLargestFetch);
   // A topic that is created later, and new partitions, are seen after at most this time.
   settings["topic.metadata.refresh.interval.ms"] = "10000";
   // A member that died stops its whole group for so long at the next rebalance. Heartbeats are sent
   // by a thread of their own, so work does not hold them up.
   settings["session.timeout.ms"] = "15000";
   settings["statistics.interval.ms"] = "0";
-  for (const auto& [name, value] : options.librdkafka) settings[name] = value;
+  for (const auto& [name, value] : options.librdkafka) {
+    if (!IsProducerSetting(name) || name == "message.max.bytes") settings[name] = value;
+  }
+  const auto largest = options.librdkafka.find("message.max.bytes");
+  if (largest != options.librdkafka.end() && Number(largest->second) > kLargestFetch &&
+      !options.librdkafka.contains("fetch.max.bytes")) {
+    settings.erase("fetch.max.bytes");  // then librdkafka makes it as large
+  }
   settings["group.id"] = options.group;
   settings["client.id"] = client_id;
   SetSafeReading(settings);

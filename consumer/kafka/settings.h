@@ -1,6 +1,7 @@
 // From KafkaOptions to librdkafka settings. Pure; any thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,7 +24,16 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options);
 // nothing is committed by itself, an offset out of range is an error, aborted records are not seen.
 void SetSafeReading(KafkaSettings& settings);
 
-KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id);
+// `prefetch_bytes`: SourceExtras.
+KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id,
+                               std::uint64_t prefetch_bytes = std::uint64_t{64} << 20);
+
+// What every producer of a pipeline needs: connections, compression, and of the passed-through
+// settings those that speak of producing. The brokers decide what is too large, not the client.
+KafkaSettings ProducerSettings(const KafkaOptions& options);
+
+// Makes each record a batch of its own, compressed as far as it goes unless the user has chosen.
+void SetSingles(KafkaSettings& settings, const KafkaOptions& options);
 
 // Brokers and topics given, no regular expression, no refused setting. Error: code "bad_config".
 tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options);

@@ -1,5 +1,5 @@
-// A consumer that lives until the last of its records is gone: librdkafka must not be torn down
-// under messages that are still read. It is closed (left the group) by its thread before that.
+// A consumer that lives as long as somebody polls it. It is closed (left the group) by its thread
+// before that.
 #pragma once
 
 #include <memory>

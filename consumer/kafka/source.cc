@@ -2,6 +2,7 @@
 
 #include <syslog.h>
 
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurn{10};  // longest wait for a record before other work
 constexpr std::chrono::seconds kCloseLimit{5};
+constexpr std::chrono::seconds kQuestions{3};  // whether a topic that was forbidden still is
 
 locking::Severity SeverityOf(int level) {
   if (level <= LOG_ERR)
@@ -23,16 +25,17 @@ locking::Severity SeverityOf(int level) {
 }  // namespace
 
 KafkaSource::Impl::Impl(const KafkaOptions& kafka_options, std::string client, SourceSink* to,
-                        ConsumerObserver* watcher)
+                        ConsumerObserver* watcher, SourceExtras more)
     : options(kafka_options),
       client_id(std::move(client)),
+      extras(std::move(more)),
       sink(to),
       observer(watcher),
       condition(to, watcher) {}
 
 tl::expected<void, Error> KafkaSource::Impl::Start() {
   if (const auto checked = CheckKafkaOptions(options); !checked) return checked;
-  auto conf = MakeConf(ConsumerSettings(options, client_id));
+  auto conf = MakeConf(ConsumerSettings(options, client_id, extras.prefetch_bytes));
   if (!conf) return tl::unexpected(conf.error());
   rd_kafka_conf_t* raw = conf->get();
   rd_kafka_conf_set_opaque(raw, this);
@@ -58,9 +61,9 @@ tl::expected<void, Error> KafkaSource::Impl::Start() {
   commits.emplace(handle, [this](CommitReport report) { OnCommitReport(std::move(report)); });
   intake.emplace(consumer);
   starts.emplace(
-      handle, &*commits, options.start_from, [this] { return stopping.load(); },
-      [this](std::string_view event, std::string_view text) {
-        observer->OnNote(locking::Severity::kInfo, event, text);
+      handle, &*commits, options, extras, [this] { return stopping.load(); },
+      [this](locking::Severity severity, std::string_view event, std::string_view text) {
+        observer->OnNote(severity, event, text);
       });
   if (const auto error = Subscribe(); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return tl::unexpected(Error{"bad_config", rd_kafka_err2str(error), "kafka.topics", ""});
@@ -159,9 +162,20 @@ void KafkaSource::Impl::PollConsumer() {
 
 void KafkaSource::Impl::Deliver(IntakeBatch batch) {
   if (batch.empty()) return;
+  if (condition.TopicTrouble()) EndTroubles(batch);
   if (!batch.records.empty()) sink->OnRecords(std::move(batch.records));
   if (!batch.ends.empty()) sink->OnPartitionEnd(std::move(batch.ends));
   for (const PartitionProblem& problem : batch.problems) OnProblem(problem);
+}
+
+// What comes is there, and may be read. An error that stands behind it in the batch is told anew.
+void KafkaSource::Impl::EndTroubles(const IntakeBatch& batch) {
+  std::set<PartitionIndex> seen;
+  for (const Record& record : batch.records) seen.insert(record.partition);
+  for (const PartitionEnd& end : batch.ends) seen.insert(end.partition);
+  for (const AssignedPartition& p : assigned) {
+    if (seen.contains(p.partition)) condition.Seen(p.where);
+  }
 }
 
 void KafkaSource::Impl::EverySecond() {
@@ -169,6 +183,11 @@ void KafkaSource::Impl::EverySecond() {
   if (now < next_second) return;
   next_second = now + std::chrono::seconds(1);
   if (condition.Trouble(Meaning::kBrokersAway)) ProbeBrokers();
+  if (condition.TopicTrouble() && now >= next_question) {
+    next_question = now + kQuestions;
+    intake->AskForEnds([this](const TopicPartition& p) { return condition.TroubleWith(p); });
+  }
+  if (!late.empty()) AdmitLate();
   auto ends = intake->HighWatermarks();
   if (!ends.empty()) sink->OnHighWatermark(std::move(ends));
 }
@@ -205,7 +224,7 @@ void KafkaSource::Impl::Close() {
         "the group's coordinator did not answer; this member ends by its session timeout");
     break;
   }
-  if (!assigned.empty()) OnRevoke();
+  if (!assigned.empty()) OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
   intake.reset();
   starts.reset();
   commits.reset();
@@ -213,8 +232,9 @@ void KafkaSource::Impl::Close() {
 }
 
 KafkaSource::KafkaSource(const KafkaOptions& options, std::string client_id, SourceSink* sink,
-                         ConsumerObserver* observer)
-    : impl_(std::make_unique<Impl>(options, std::move(client_id), sink, observer)) {}
+                         ConsumerObserver* observer, SourceExtras extras)
+    : impl_(std::make_unique<Impl>(options, std::move(client_id), sink, observer,
+                                   std::move(extras))) {}
 
 KafkaSource::~KafkaSource() {
   Stop();

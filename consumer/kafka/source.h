@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -47,7 +48,7 @@ struct PartitionEnd {
 };
 
 // Called on the Kafka thread. Implementations hand over (post) and return at once, but for
-// OnRevoked.
+// OnRevoked. One epoch may be assigned in parts (what a transaction held back comes later).
 class SourceSink {
  public:
   virtual ~SourceSink() = default;
@@ -78,11 +79,22 @@ class SourceSink {
 // Who this member is in its group, for transactions (KIP-447); defined in rdkafka_holders.h.
 struct GroupMetadata;
 
+// What the source needs to know of the rest of its worker.
+struct SourceExtras {
+  // Fetched and not handed over yet: about so much is kept, not counting what one answer of each
+  // broker adds.
+  std::uint64_t prefetch_bytes = std::uint64_t{64} << 20;
+  // Whether effects of this topic's records stand already. Asked on the Kafka thread, may block;
+  // only where the group has no offset on any partition of the topic, and would start at its end:
+  // `true` refuses that. An error is waited out. Not given: it is not known.
+  std::function<tl::expected<bool, Error>(const std::string& topic)> knows_earlier_work{};
+};
+
 class KafkaSource {
  public:
   // Nothing starts before Start. The sink and the observer outlive the source.
   KafkaSource(const KafkaOptions& options, std::string client_id, SourceSink* sink,
-              ConsumerObserver* observer);
+              ConsumerObserver* observer, SourceExtras extras = {});
   ~KafkaSource();  // Stop() and join
   KafkaSource(const KafkaSource&) = delete;
   KafkaSource& operator=(const KafkaSource&) = delete;

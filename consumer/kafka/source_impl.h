@@ -26,7 +26,7 @@ struct KafkaSource::Impl {
   using Clock = std::chrono::steady_clock;
 
   Impl(const KafkaOptions& kafka_options, std::string client, SourceSink* to,
-       ConsumerObserver* watcher);
+       ConsumerObserver* watcher, SourceExtras more);
 
   tl::expected<void, Error> Start();
   void RequestStop();
@@ -47,6 +47,7 @@ struct KafkaSource::Impl {
   void WaitForCommand();
   void PollConsumer();
   void Deliver(IntakeBatch batch);
+  void EndTroubles(const IntakeBatch& batch);
   void EverySecond();
   void Close();
   void OnCommitReport(CommitReport report);
@@ -54,12 +55,16 @@ struct KafkaSource::Impl {
   // --- rebalances: rebalance.cc ----------------------------------------------------------------
   void OnRebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* partitions);
   void OnAssign(rd_kafka_topic_partition_list_t* partitions);
-  void OnRevoke();
-  void KeepMetadata();
+  bool Assign(const rd_kafka_topic_partition_list_t* partitions);
+  void TellJoined();
+  void AdmitLate();
+  void OnRevoke(bool lost);
+  [[nodiscard]] std::shared_ptr<const GroupMetadata> Membership() const;
+  void KeepMetadata(std::shared_ptr<const GroupMetadata> of);
   void DropMetadata();
   bool CommitLast(const std::vector<PartitionOffset>& last);
   bool TellClusterId();  // false: not known yet
-  std::vector<AssignedPartition> Number(const rd_kafka_topic_partition_list_t* partitions);
+  AssignedPartition Number(TopicPartition where, Offset start);
   void AskToRejoin(const std::string& why);
   void Rejoin();
   rd_kafka_resp_err_t Subscribe();
@@ -74,6 +79,7 @@ struct KafkaSource::Impl {
 
   const KafkaOptions options;
   const std::string client_id;
+  const SourceExtras extras;
   SourceSink* const sink;
   ConsumerObserver* const observer;
 
@@ -93,8 +99,10 @@ struct KafkaSource::Impl {
   Condition condition;
   std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is
   std::vector<AssignedPartition> assigned;           // as told
+  std::vector<TopicPartition> late;  // assigned too, and not told: in a transaction of the group
   std::optional<Clock::time_point> rebalance_began;
   Clock::time_point next_second;
+  Clock::time_point next_question;
   bool cluster_id_told = false;
   bool rejoin = false;
   bool resubscribed = false;  // by Rejoin, and not assigned anything since

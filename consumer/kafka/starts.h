@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/kafka/admin.h"
 #include "consumer/kafka/commits.h"
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/options.h"
@@ -21,10 +23,13 @@ namespace fencepost::consumer {
 struct KnownPartition {
   bool owned = false;  // assigned to this worker
   std::optional<Offset> committed;
+  // A transaction of the group that is open has an offset of it, of which nobody knows yet whether
+  // it will stand. Only of those that are owned.
+  bool in_transaction = false;
 };
 
 enum class StartStep : std::uint8_t {
-  kReady,      // every owned partition has an offset
+  kReady,      // every owned partition has an offset, or will have one
   kCommitAll,  // nothing is committed and the lowest is ours: commit the starts of all, by
                // start_from
   kWait,       // nothing is committed; the owner of the lowest partition will do it
@@ -34,36 +39,54 @@ StartStep DecideStart(const std::vector<KnownPartition>& partitions);
 
 class StartResolver {
  public:
-  enum class Outcome : std::uint8_t { kResolved, kRejoin, kCancelled };
-  using Note = std::function<void(std::string_view event, std::string_view text)>;
+  enum class Outcome : std::uint8_t { kResolved, kRejoin, kCancelled, kRefused };
+  using Note =
+      std::function<void(locking::Severity, std::string_view event, std::string_view text)>;
 
-  StartResolver(rd_kafka_t* consumer, Commits* commits, StartFrom start_from,
-                std::function<bool()> cancelled, Note note);
+  // An offset that a transaction holds back: librdkafka waits for it by itself.
+  static constexpr Offset kInTransaction = RD_KAFKA_OFFSET_STORED;
 
-  // Sets the offset of each partition in `assigned`; all of them are committed then. Blocks until
-  // that is so, `limit` has passed or the group has moved on (kRejoin, why() says it), or
-  // cancelled.
+  StartResolver(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
+                const SourceExtras& extras, std::function<bool()> cancelled, Note note);
+
+  // Sets the offset of each partition in `assigned`; all of them are committed then, but for those
+  // that a transaction holds back (kInTransaction). Blocks until that is so, nothing has come of it
+  // for `limit`, or
+  // the group has moved on (kRejoin, why() says it), cancelled, or the start is refused (error()).
   Outcome Resolve(rd_kafka_topic_partition_list_t* assigned, std::chrono::milliseconds limit);
   [[nodiscard]] const std::string& why() const { return why_; }
+  [[nodiscard]] const Error& error() const { return error_; }
+
+  // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
+  // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
+  std::optional<Offset> AfterTransaction(const TopicPartition& where);
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Turn : std::uint8_t { kDone, kAgain, kRejoin };
+  enum class Turn : std::uint8_t { kDone, kAgain, kCommitted, kRejoin, kRefused };
 
   Turn ResolveOnce(const std::string& topic, rd_kafka_topic_partition_list_t* assigned);
   Turn CommitStarts(const std::string& topic, const std::vector<KnownPartition>& partitions,
                     StartStep step);
   tl::expected<int, std::string> PartitionCount(const std::string& topic);
+  Turn MayCommitStarts(const std::string& topic);
   tl::expected<std::vector<KnownPartition>, std::string> Committed(
       const std::string& topic, int count, const rd_kafka_topic_partition_list_t* assigned);
+  tl::expected<bool, std::string> AskOwned(const std::string& topic,
+                                           std::vector<KnownPartition>& partitions);
+  tl::expected<void, std::string> AskOthers(const std::string& topic,
+                                            std::vector<KnownPartition>& partitions);
   Turn Again(std::string why);
 
   rd_kafka_t* consumer_;
   Commits* commits_;
-  StartFrom start_from_;
+  const KafkaOptions& options_;
+  const SourceExtras& extras_;
+  std::unique_ptr<KafkaAdmin> any_;  // sees offsets whether or not a transaction is open
   std::function<bool()> cancelled_;
   Note note_;
   std::string why_;
+  Error error_;
 };
 
 }  // namespace fencepost::consumer

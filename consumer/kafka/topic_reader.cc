@@ -36,11 +36,6 @@ class Until {
   Clock::time_point end_;
 };
 
-struct HeldMessage {
-  rdkafka::SharedConsumer consumer;  // declared first: outlives the message
-  rdkafka::Message message;
-};
-
 tl::expected<rdkafka::SharedConsumer, Error> NewConsumer(const KafkaOptions& options,
                                                          const std::string& group) {
   KafkaSettings settings = ConnectionSettings(options);
@@ -69,7 +64,7 @@ struct TopicReader::Impl {
   [[nodiscard]] tl::expected<PartitionRange, Error> RangeOf(const TopicPartition& where,
                                                             const Until& until) const;
   // nullptr: nothing came. An error that only says that brokers are away is kept for later.
-  tl::expected<std::shared_ptr<HeldMessage>, Error> Poll();
+  tl::expected<rdkafka::Message, Error> Poll();
   tl::expected<void, Error> Assign(const std::vector<Reading>& readings);
   void Unassign() { rd_kafka_assign(consumer.get(), nullptr); }
 
@@ -124,15 +119,12 @@ tl::expected<void, Error> TopicReader::Impl::Assign(const std::vector<Reading>& 
   return {};
 }
 
-tl::expected<std::shared_ptr<HeldMessage>, Error> TopicReader::Impl::Poll() {
+tl::expected<rdkafka::Message, Error> TopicReader::Impl::Poll() {
   rdkafka::Message message(rd_kafka_consumer_poll(consumer.get(), kTurnMs));
   if (message == nullptr) return nullptr;
   const auto error = message->err;
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-    auto held = std::make_shared<HeldMessage>();
-    held->consumer = consumer;
-    held->message = std::move(message);
-    return held;
+    return message;
   }
   const bool ours = message->rkt != nullptr;
   const std::string where =
@@ -206,7 +198,7 @@ tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& r
       break;
     }
     until = Until(limit);
-    const rd_kafka_message_t* message = (*polled)->message.get();
+    const rd_kafka_message_t* message = polled->get();
     TopicRecord one{{rd_kafka_topic_name(message->rkt), message->partition}, {}};
     const auto found = at.find(one.where);
     if (found == at.end() || readings[found->second].done) continue;
@@ -218,7 +210,6 @@ tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& r
     if (reading.done) --left;
     if (!inside) continue;
     ReadMessage(message, one.record);
-    one.record.owner = *polled;
     if (!visit(one)) break;
   }
   impl_->Unassign();

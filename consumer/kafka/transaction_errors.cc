@@ -7,12 +7,6 @@
 
 namespace fencepost::consumer {
 
-bool OfARecord(rd_kafka_resp_err_t code) {
-  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
-         code == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE || code == RD_KAFKA_RESP_ERR_INVALID_RECORD ||
-         code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP;
-}
-
 bool Purged(rd_kafka_resp_err_t code) {
   return code == RD_KAFKA_RESP_ERR__PURGE_QUEUE || code == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT;
 }
@@ -22,6 +16,28 @@ bool OfTheGroup(rd_kafka_resp_err_t code) {
          code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
          code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID ||
          code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS;
+}
+
+OutputError ErrorOfBatch(const std::string& why, const std::string& topic) {
+  return {
+      .error = {"kafka_output",
+                fmt::format("a batch was refused ({}); its records are written one by one", why),
+                topic, ""},
+      .retry_at_once = true};
+}
+
+OutputError ErrorOfLetter(const std::string& record, const std::string& why,
+                          const std::string& topic, std::uint64_t needed) {
+  return {
+      .error = {"dead_letter_failed",
+                fmt::format("the dead letter of {} is refused ({}), and its partition waits for "
+                            "it",
+                            record, why),
+                topic,
+                needed == 0
+                    ? "let the topic take it"
+                    : fmt::format("raise max.message.bytes of {} to at least {}", topic, needed)},
+      .retry_at_once = true};
 }
 
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step) {

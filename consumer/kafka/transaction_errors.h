@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "consumer/kafka/transactional_producer.h"
+#include "consumer/outputs/output.h"
 #include "locking/error.h"
 
 namespace fencepost::consumer {
 
-// They speak of a record, not of the brokers. They come for a whole batch of records, of which one
-// may be to blame.
-bool OfARecord(rd_kafka_resp_err_t code);
 // The record was dropped here, because its transaction failed.
 bool Purged(rd_kafka_resp_err_t code);
 // The group has gone on without this assignment.
@@ -28,6 +26,12 @@ struct TransactionOwner {
   std::chrono::milliseconds timeout;
 };
 
+// A batch was refused for what is in it: its records go again at once, one by one.
+OutputError ErrorOfBatch(const std::string& why, const std::string& topic);
+// The dead letter of this record is refused alone, and waits: "dead_letter_failed". `needed`: bytes
+// that the topic must allow; 0: it is not too large. The rest goes again at once.
+OutputError ErrorOfLetter(const std::string& record, const std::string& why,
+                          const std::string& topic, std::uint64_t needed);
 // Transactions could not be started: patience, the operator mends it.
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step);
 // No answer to a commit or an abort yet.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/dead_letter_record.h"
+#include "consumer/kafka/held_letters.h"
 #include "consumer/kafka/output_records.h"
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/transaction_errors.h"
@@ -25,9 +26,12 @@ using Kind = TransactionStep::Kind;
 constexpr milliseconds kTurn{200};    // of one call that can be resumed: how soon Interrupt is seen
 constexpr milliseconds kLimit{5000};  // then the caller hears that the brokers do not answer
 constexpr int kSmallestBatch = 1024;
-// The brokers decide what is too large. Only what could not be one request at all is refused here.
-constexpr int kLargestRecord = 64 << 20;
 
+// What a record was refused with.
+struct Refusal {
+  std::string text;
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+};
 // Why a transaction is not committed.
 struct Trouble {
   enum class Of : std::uint8_t { kNothing, kRecords, kGroup, kBrokers, kProducer } of{};
@@ -87,7 +91,8 @@ class KafkaOutput final : public Output {
   Outcomes Committed(const WriteRequest& request);
   Outcomes NotWritten(const WriteRequest& request, const std::string& why);
   std::optional<OutputError> NameTheRefused();
-  [[nodiscard]] std::optional<OutputError> RefusedDeadLetter(const WriteRequest& request) const;
+  std::optional<OutputError> RefusedDeadLetter(const WriteRequest& request);
+  void LeaveOut(const WriteRequest& request);
   [[nodiscard]] OutputError Unavailable(const TransactionStep& step) const;
   OutputError Fatal(const TransactionStep& step);
   [[nodiscard]] TransactionOwner Who() const {
@@ -108,8 +113,12 @@ class KafkaOutput final : public Output {
   std::optional<OutputError> fatal_;
   Pending pending_ = Pending::kNothing;
   Clock::time_point began_;
-  std::set<std::uint32_t> unselected_;        // of bad_: those that a selector refused
-  std::map<std::uint32_t, std::string> bad_;  // items of this transaction that are to blame
+  std::set<std::uint32_t> unselected_;    // of bad_: those that a selector refused
+  std::map<std::uint32_t, Refusal> bad_;  // items of this transaction that are to blame
+  HeldLetters held_;
+  std::vector<bool> left_out_;  // items of this transaction's request that are not in it
+  std::map<TopicPartition, Offset> stop_at_;  // and where their partitions stop
+  std::size_t largest_ = 0;                   // bytes of a record in it
   // A refused batch of several records does not say which of them was refused: the same request
   // goes once more, each record a batch of its own. If none is refused then, together they were too
   // large.
@@ -118,19 +127,19 @@ class KafkaOutput final : public Output {
 };
 
 KafkaSettings KafkaOutput::Settings() const {
-  KafkaSettings all = ConnectionSettings(kafka_);
+  KafkaSettings all = ProducerSettings(kafka_);
   all["transactional.id"] = id_;
   all["transaction.timeout.ms"] = std::to_string(options_.transaction_timeout.count());
   // Right after a commit the coordinator is still busy with it and asks to come again.
-  all["retry.backoff.ms"] = "5";
-  all["linger.ms"] = "5";
-  all["batch.size"] = std::to_string(batch_size_);
-  if (one_by_one_) all["batch.num.messages"] = "1";
-  all["message.max.bytes"] = std::to_string(kLargestRecord);
+  all.try_emplace("retry.backoff.ms", "5");
+  const auto batch_size = all.find("batch.size");
+  if (batch_size == all.end() || std::atoi(batch_size->second.c_str()) > batch_size_) {
+    all["batch.size"] = std::to_string(batch_size_);
+  }
+  if (one_by_one_) SetSingles(all, kafka_);
   all["queue.buffering.max.messages"] =
       std::to_string(std::clamp(options_.max_records, 50'000, 5'000'000) * 2);
-  all["partitioner"] = "murmur2_random";  // as the Java clients: the same key, the same partition
-  all["log_level"] = "0";                 // what matters comes back as an error
+  all["log_level"] = "0";  // what matters comes back as an error
   return all;
 }
 
@@ -208,8 +217,11 @@ KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
   }
   bad_.clear();
   unselected_.clear();
+  largest_ = 0;
   if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
-  if (request.items.empty() && request.offsets.empty()) return std::vector<WriteOutcome>{};
+  if (request.items.empty() && request.offsets.empty())
+    return Outcomes(std::vector<WriteOutcome>(1));
+  LeaveOut(request);
   std::shared_ptr<const GroupMetadata> metadata;
   if (!request.offsets.empty()) {
     metadata = group_metadata_(request.epoch);
@@ -227,10 +239,30 @@ KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
   return trouble ? EndByAbort(request, trouble) : EndByCommit(request);
 }
 
+// Behind a held dead letter its partition is left out; where that is all, with a pause.
+void KafkaOutput::LeaveOut(const WriteRequest& request) {
+  const auto now = Clock::now();
+  held_.Begin(request.epoch);
+  stop_at_.clear();
+  left_out_.assign(request.items.size(), false);
+  for (std::size_t i = 0; i < request.items.size(); ++i) {
+    const WriteItem& item = request.items[i];
+    const auto from = held_.StopAt(*item.where, now);
+    if (!from || item.record->offset < *from) continue;
+    left_out_[i] = true;
+    stop_at_[*item.where] = *from;
+  }
+  if (stop_at_.empty() || std::find(left_out_.begin(), left_out_.end(), false) != left_out_.end()) {
+    return;
+  }
+  while (!interrupted_ && Clock::now() < now + kTurn) live_.producer->Poll(kTurn / 10);
+}
+
 // When one record is bad the transaction is lost, but the rest is still looked at: so all that are
 // bad for themselves are told at once.
 Trouble KafkaOutput::ProduceAll(const WriteRequest& request) {
   for (std::uint32_t i = 0; i < request.items.size(); ++i) {
+    if (left_out_[i]) continue;
     const Trouble trouble = ProduceItem(request.items[i], i);
     if (trouble && trouble.of != Trouble::Of::kRecords) return trouble;
     if (i % 1024 == 0) live_.producer->Poll(milliseconds(0));
@@ -241,14 +273,15 @@ Trouble KafkaOutput::ProduceAll(const WriteRequest& request) {
 Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
   if (item.dead_letter != nullptr) {
     FENCEPOST_CHECK(live_.dead_letters != nullptr, "a dead letter without a topic for it");
-    const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_);
+    const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_,
+                                  held_.ErrorBytes(item));
     return ProduceOne(records_.Of(letter.outgoing(), live_.dead_letters.get()), index);
   }
   records_.Begin(item, live_.topic.get());
   while (!records_.AtEnd()) {
     const auto record = records_.Next();
     if (!record) {
-      bad_.emplace(index, record.error());
+      bad_.emplace(index, Refusal{record.error()});
       unselected_.insert(index);
       return Trouble{Trouble::Of::kRecords};
     }
@@ -259,11 +292,12 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
 
 Trouble KafkaOutput::ProduceOne(const ProducedRecord& record, std::uint32_t index) {
   if (!bad_.empty()) return {};  // it will be aborted anyway
+  largest_ = std::max(largest_, record.value ? record.value->size() : 0);
   for (;;) {
     const auto error = live_.producer->Produce(record, index);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
     if (OfARecord(error)) {
-      bad_.emplace(index, rd_kafka_err2str(error));
+      bad_.emplace(index, Refusal{rd_kafka_err2str(error), error});
       return Trouble{Trouble::Of::kRecords};
     }
     const bool full = error == RD_KAFKA_RESP_ERR__QUEUE_FULL;
@@ -277,8 +311,9 @@ Trouble KafkaOutput::ProduceOne(const ProducedRecord& record, std::uint32_t inde
 Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadata& metadata) {
   const rdkafka::PartitionList list = rdkafka::MakeList(request.offsets.size());
   for (const SourceOffset& one : request.offsets) {
+    const auto stop = stop_at_.find(one.where);
     rd_kafka_topic_partition_list_add(list.get(), one.where.topic.c_str(), one.where.partition)
-        ->offset = one.next;
+        ->offset = stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
   }
   const auto since = Clock::now();
   // This call cannot be resumed: its limit ends the transaction.
@@ -352,25 +387,19 @@ tl::expected<void, OutputError> KafkaOutput::Abort(bool failed_already) {
   }
 }
 
-// Several refused at a time were perhaps one batch: then nobody is named yet.
+// What was refused was perhaps a batch of several, and perhaps it is smaller compressed as far as
+// it goes: nobody is named before each was sent alone.
 std::optional<OutputError> KafkaOutput::NameTheRefused() {
   if (live_.producer == nullptr) return std::nullopt;
-  std::map<std::uint32_t, std::string> refused;
-  int records = 0;  // of one item there may be several
+  std::map<std::uint32_t, Refusal> refused;
   for (const auto& failure : live_.producer->failures()) {
     if (!OfARecord(failure.code)) continue;
-    refused.emplace(failure.item, rd_kafka_err2str(failure.code));
-    ++records;
+    refused.emplace(failure.item, Refusal{rd_kafka_err2str(failure.code), failure.code});
   }
-  if (records > 1 && !one_by_one_) {
+  if (!refused.empty() && !one_by_one_) {
     one_by_one_ = true;
     live_.Drop();
-    return OutputError{.error = {"kafka_output",
-                                 fmt::format("a batch with {} records was refused ({}); they are "
-                                             "written one by one to find which",
-                                             records, refused.begin()->second),
-                                 options_.topic, ""},
-                       .retry_at_once = true};
+    return ErrorOfBatch(refused.begin()->second.text, options_.topic);
   }
   bad_.merge(refused);
   if (one_by_one_ && !bad_.empty()) {
@@ -380,33 +409,56 @@ std::optional<OutputError> KafkaOutput::NameTheRefused() {
   return std::nullopt;
 }
 
-// A dead letter that is refused has nowhere else to go: the pipeline waits.
-std::optional<OutputError> KafkaOutput::RefusedDeadLetter(const WriteRequest& request) const {
-  for (const auto& [index, detail] : bad_) {
+// A dead letter has nowhere else to go. It is sent with less of its error's text, and at last it is
+// held back; either way the rest of the request goes on at once.
+std::optional<OutputError> KafkaOutput::RefusedDeadLetter(const WriteRequest& request) {
+  std::optional<OutputError> error;
+  for (const auto& [index, refusal] : bad_) {
     const WriteItem& item = request.items[index];
     if (item.dead_letter == nullptr) continue;
-    return OutputError{.error = {"dead_letter_failed",
-                                 fmt::format("the dead letter of {} is refused: {}",
-                                             SourceText(*item.where, item.record->offset), detail),
-                                 dead_letter_topic_,
-                                 "let the topic take it (max.message.bytes); it is retried"}};
+    const bool large = refusal.code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+    if (large && held_.Shorten(item)) {
+      one_by_one_ = true;  // it is known to be large
+      if (!error) error = ErrorOfBatch(refusal.text, dead_letter_topic_);
+      continue;
+    }
+    held_.Hold(item, Clock::now());
+    const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_);
+    error = ErrorOfLetter(SourceText(*item.where, item.record->offset), refusal.text,
+                          dead_letter_topic_, large ? letter.BatchBytes() : 0);
   }
-  return std::nullopt;
+  return error;
 }
 
 KafkaOutput::Outcomes KafkaOutput::Committed(const WriteRequest& request) {
+  held_.Committed();
   if (one_by_one_) {
     one_by_one_ = false;
-    batch_size_ = std::max(batch_size_ / 2, kSmallestBatch);
+    // Together they were too large, or one of them is just below the limit.
+    if (largest_ < static_cast<std::size_t>(batch_size_) / 2) {
+      batch_size_ = std::max(batch_size_ / 2, kSmallestBatch);
+    }
     live_.Drop();
   }
-  return std::vector<WriteOutcome>(request.items.size());
+  std::vector<WriteOutcome> outcomes(OutcomesOf(request));
+  for (std::size_t i = 0; i < request.items.size(); ++i) {
+    if (left_out_[i]) outcomes[i].result = WriteResult::kNotWritten;
+    if (!left_out_[i] && request.items[i].dead_letter != nullptr) held_.Published(request.items[i]);
+  }
+  return outcomes;
 }
 
 KafkaOutput::Outcomes KafkaOutput::NotWritten(const WriteRequest& request, const std::string& why) {
-  std::vector<WriteOutcome> outcomes(request.items.size(), {WriteResult::kNotWritten, why});
-  for (const auto& [index, detail] : bad_) {
-    outcomes[index] = {WriteResult::kBadRecord, detail, !unselected_.contains(index)};
+  const WriteOutcome not_written{.result = WriteResult::kNotWritten, .detail = why, .shown = why};
+  std::vector<WriteOutcome> outcomes(OutcomesOf(request), not_written);
+  for (const auto& [index, refusal] : bad_) {
+    outcomes[index] = {
+        .result = WriteResult::kBadRecord,
+        .detail = refusal.text,
+        .reason =
+            unselected_.contains(index) ? DeadLetterReason::kBadRecord : DeadLetterReason::kOutput,
+        .shown = refusal.text,
+    };
   }
   return outcomes;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "consumer/handlers/text.h"
 #include "consumer/outputs/item_values.h"
 #include "locking/check.h"
 
@@ -56,35 +57,53 @@ tl::expected<void, std::string> BatchRows::Evaluate(const WriteItem& item) {
   return ForEachValue(item, [&](const ItemValue& value) { return EvaluateRow(item, value); });
 }
 
-void BatchRows::Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes) {
-  FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
+void BatchRows::Clear() {
   text_.clear();
   cells_.clear();
   rows_.clear();
   records_.clear();
+  by_id_.clear();
   one_row_each_ = true;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::size_t first_row = rows_.size();
-    const std::size_t first_cell = cells_.size();
+}
+
+void BatchRows::Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes) {
+  FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
+  Clear();
+  bool bad = false;
+  std::size_t bytes = 0;
+  std::size_t end = 0;
+  for (; end < items.size() && bytes <= kMostBytes; ++end) {
     const std::size_t begin = text_.size();
-    if (auto done = Evaluate(items[i]); !done) {
-      outcomes[i] = {WriteResult::kBadRecord, std::move(done.error())};
-      text_.resize(begin);
-      cells_.resize(first_cell);
-      rows_.resize(first_row);
+    const std::size_t first_row = rows_.size();
+    const WriteItem& item = items[end];
+    if (auto done = Evaluate(item); !done) {
+      outcomes[end] = {.result = WriteResult::kBadRecord,
+                       .detail = OneLine(done.error(), 1000),
+                       .shown = OneLine(done.error(), 1000)};
+      bad = true;
       continue;
     }
     const std::size_t rows = rows_.size() - first_row;
     if (rows != 1 || rows_[first_row].deletes) one_row_each_ = false;
     const std::size_t source = text_.size();
-    text_ += SourceText(*items[i].where, items[i].record->offset);
-    records_.push_back({.item = &items[i],
-                        .index = i,
+    text_ += SourceText(*item.where, item.record->offset);
+    records_.push_back({.item = &item,
+                        .index = end,
                         .first_row = first_row,
                         .rows = rows,
-                        .bytes = text_.size() - begin + items[i].record_id.size() +
+                        .bytes = text_.size() - begin + item.record_id.size() +
                                  64 * std::max<std::size_t>(rows, 1),
                         .source = {.at = source, .size = text_.size() - source, .null = false}});
+    bytes += records_.back().bytes;
+    if (bytes <= kMostBytes || records_.size() == 1) continue;
+    records_.pop_back();
+    break;
+  }
+  if (bad) Clear();
+  for (std::size_t i = bad ? 0 : end; i < items.size(); ++i) {
+    if (outcomes[i].result != WriteResult::kBadRecord) {
+      outcomes[i].result = WriteResult::kNotWritten;
+    }
   }
   Sort();
 }
@@ -113,8 +132,14 @@ std::optional<std::string_view> BatchRows::cell(std::size_t record, std::size_t 
   return View(span);
 }
 
-std::optional<std::size_t> BatchRows::Find(std::string_view record_id, std::size_t begin,
-                                           std::size_t end) const {
+bool BatchRows::takes_rows(std::size_t record) const {
+  for (std::size_t row = 0; row < rows(record); ++row) {
+    if (!deletes(record, row)) return true;
+  }
+  return false;
+}
+
+std::optional<std::size_t> BatchRows::Find(std::string_view record_id) const {
   std::size_t found = 0;
   if (shape_.ordered()) {
     const auto id = [this](std::size_t record) { return item(record).record_id; };
@@ -126,7 +151,7 @@ std::optional<std::size_t> BatchRows::Find(std::string_view record_id, std::size
     const auto at = std::ranges::lower_bound(records_, record_id, {}, id);
     found = static_cast<std::size_t>(at - records_.begin());
   }
-  if (found < begin || found >= end || item(found).record_id != record_id) return std::nullopt;
+  if (found >= size() || item(found).record_id != record_id) return std::nullopt;
   return found;
 }
 

@@ -27,9 +27,13 @@ class BatchRows {
   BatchRows(RowShape shape, std::string worker);
   BatchRows(std::vector<Column> columns, std::string worker);  // without rules
 
-  // Records that a selector or a rule refuses get kBadRecord in `outcomes` (as many as `items`) and
-  // no entry here.
+  // The first of `items`, as far as they have at most kMostBytes together, and at least one.
+  // Records that a selector or a rule refuses get kBadRecord in `outcomes` (as many as `items`);
+  // then no record has an entry, since one may stand behind a refused one of its chain. Those
+  // without an entry and without blame are kNotWritten.
   void Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes);
+  // Several copies are made of what one transaction holds.
+  static constexpr std::size_t kMostBytes = 8u << 20;
 
   [[nodiscard]] const RowShape& shape() const { return shape_; }
   [[nodiscard]] std::size_t size() const { return records_.size(); }  // records
@@ -54,9 +58,11 @@ class BatchRows {
   // Each record has one row, and none deletes.
   [[nodiscard]] bool one_row_each() const { return one_row_each_; }
 
-  // The record of this id, if it is among [begin, end).
-  [[nodiscard]] std::optional<std::size_t> Find(std::string_view record_id, std::size_t begin,
-                                                std::size_t end) const;
+  // It puts rows into the table (a deletion does not, nor an empty list of values).
+  [[nodiscard]] bool takes_rows(std::size_t record) const;
+
+  // The record of this id.
+  [[nodiscard]] std::optional<std::size_t> Find(std::string_view record_id) const;
   // Where a selector's text is not valid UTF-8 or holds a NUL, no text column can take it.
   static bool IsText(std::string_view bytes);
 
@@ -82,6 +88,7 @@ class BatchRows {
   [[nodiscard]] std::string_view View(const Span& span) const {
     return std::string_view(text_).substr(span.at, span.size);
   }
+  void Clear();
   tl::expected<void, std::string> Evaluate(const WriteItem& item);
   tl::expected<void, std::string> EvaluateRow(const WriteItem& item, const ItemValue& value);
   tl::expected<void, std::string> EvaluateCell(std::size_t column, bool must_stand);

@@ -52,6 +52,9 @@ OutputError ToOutputError(int error, std::string what, std::string where) {
                     .hint = std::move(hint)}};
 }
 
+// There is no reason to write few lines at a time; those behind a refused record come later.
+constexpr std::size_t kMostLines = 10'000;
+
 class FileOutput final : public Output {
  public:
   FileOutput(const FileOptions& options, std::string worker)
@@ -59,6 +62,7 @@ class FileOutput final : public Output {
   ~FileOutput() override { Close(); }
 
   tl::expected<void, OutputError> Prepare() override;
+  [[nodiscard]] std::size_t max_records() const override { return kMostLines; }
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   void Interrupt() override { writer_.Interrupt(); }
 
@@ -156,6 +160,7 @@ class StdoutOutput final : public Output {
   }
 
   tl::expected<void, OutputError> Prepare() override { return {}; }
+  [[nodiscard]] std::size_t max_records() const override { return kMostLines; }
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   void Interrupt() override { writer_.Interrupt(); }
 

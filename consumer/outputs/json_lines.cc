@@ -1,12 +1,15 @@
 #include "consumer/outputs/json_lines.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <simdjson.h>
 
 #include "consumer/flow/json_text.h"
+#include "consumer/handlers/text.h"
 #include "consumer/outputs/item_values.h"
 #include "locking/check.h"
 
@@ -94,11 +97,19 @@ const std::string& JsonLines::Fill(const std::vector<WriteItem>& items,
                                    std::vector<WriteOutcome>& outcomes) {
   FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
   text_.clear();
+  std::set<std::uint64_t> held;
   for (std::size_t i = 0; i < items.size(); ++i) {
+    if (held.contains(items[i].chain)) {
+      outcomes[i].result = WriteResult::kNotWritten;
+      continue;
+    }
     const std::size_t begin = text_.size();
     if (auto done = Append(items[i]); !done) {
       text_.resize(begin);
-      outcomes[i] = {WriteResult::kBadRecord, std::move(done.error())};
+      outcomes[i] = {.result = WriteResult::kBadRecord,
+                     .detail = OneLine(done.error(), 1000),
+                     .shown = OneLine(done.error(), 1000)};
+      if (items[i].chain != 0) held.insert(items[i].chain);
     }
   }
   return text_;

@@ -25,7 +25,8 @@ class JsonLines {
   JsonLines(std::vector<Column> columns, std::string worker);
 
   // All lines of a batch, a line a row, in the order of the items. A record that a selector refuses
-  // gets kBadRecord in `outcomes` (as many as `items`) and no line. Good until the next call.
+  // gets kBadRecord in `outcomes` (as many as `items`) and no line, and those behind it in its
+  // chain are kNotWritten. Good until the next call.
   const std::string& Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes);
 
  private:

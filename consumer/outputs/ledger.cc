@@ -1,10 +1,25 @@
 #include "consumer/outputs/ledger.h"
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace fencepost::consumer {
+namespace {
+
+template <typename Int>
+std::optional<Int> WholeNumber(std::string_view text) {
+  Int value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
 
 // COLLATE "C": bytes are compared, which is fast, and an upgrade of the system's collations cannot
 // break the primary key that exactly-once rests on.
@@ -82,14 +97,38 @@ tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_v
 WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::string_view source) {
   if (stands.content_crc != static_cast<std::int64_t>(item.crc)) {
     return {
-        WriteResult::kIdConflict,
-        fmt::format("the ledger holds {} with other content: from {}, checksum {:08x}; this is {}, "
-                    "checksum {:08x}",
-                    item.record_id, stands.source, stands.content_crc, source, item.crc)};
+        .result = WriteResult::kIdConflict,
+        .detail = fmt::format(
+            "the ledger holds {} with other content: from {}, checksum {:08x}; this is {}, "
+            "checksum {:08x}",
+            item.record_id, stands.source, stands.content_crc, source, item.crc),
+        .shown = fmt::format("the ledger holds its id with other content, from {}", stands.source)};
   }
   if (stands.source == source) return {WriteResult::kOwnEarlier, {}};
   if (stands.token > item.token.value()) return {WriteResult::kFenced, {}};
   return {WriteResult::kDuplicate, {}};
+}
+
+bool MayForget(const PruneScope& scope, std::string_view source) {
+  const auto last = source.rfind('/');
+  const auto first = last == std::string_view::npos || last == 0 ? std::string_view::npos
+                                                                 : source.rfind('/', last - 1);
+  if (first == std::string_view::npos || first == 0) return false;
+  const std::string_view topic = source.substr(0, first);
+  const auto partition = WholeNumber<std::int32_t>(source.substr(first + 1, last - first - 1));
+  const auto offset = WholeNumber<Offset>(source.substr(last + 1));
+  if (!partition || !offset || *partition < 0 || *offset < 0) return false;
+  if (std::ranges::find(scope.topics, topic) == scope.topics.end()) return true;
+  return std::ranges::any_of(scope.committed, [&](const SourceOffset& committed) {
+    return committed.where.partition == *partition && committed.where.topic == topic &&
+           *offset < committed.next;
+  });
+}
+
+locking::WallTime PruneClock::At(locking::Now now) const {
+  const auto since =
+      std::chrono::duration_cast<locking::WallTime::duration>(now.boot - start_.boot);
+  return std::min(now.wall, start_.wall + since);
 }
 
 }  // namespace fencepost::consumer

@@ -13,6 +13,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
+#include "locking/core/types.h"
 
 namespace fencepost::consumer {
 
@@ -35,5 +36,25 @@ struct LedgerRow {
 };
 // The order of the questions is the contract: content, then source, then token.
 WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::string_view source);
+
+// --- pruning ---
+
+// Rows that one call of Output::Prune looks at: those that must stay may be many.
+inline constexpr std::size_t kPruneWindow = 10'000;
+
+// Whether `scope` lets go of a row of this source (topic/partition/offset), its age apart. A source
+// of any other form stays.
+bool MayForget(const PruneScope& scope, std::string_view source);
+
+// The wall clock, but a step forward does not move it: what has become old since the start has
+// become so by CLOCK_BOOTTIME, too. Else a host whose clock jumps a month ahead would forget all.
+class PruneClock {
+ public:
+  explicit PruneClock(locking::Now start) : start_(start) {}
+  [[nodiscard]] locking::WallTime At(locking::Now now) const;
+
+ private:
+  locking::Now start_;
+};
 
 }  // namespace fencepost::consumer

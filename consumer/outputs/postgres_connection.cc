@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/failure_text.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
@@ -25,12 +26,13 @@ constexpr seconds kConnectLimit{15};
 constexpr seconds kCallLimit{30};
 
 // lock_timeout: another session that sits on our rows is reported, not waited for without end.
-// synchronous_commit: what was acknowledged must survive; remote_apply is stronger than `on` and
-// stays.
+// Limits of the role or the dsn that are stricter stay. synchronous_commit: what was acknowledged
+// must survive; remote_apply is stronger than `on` and stays.
 constexpr const char* kSessionSettings =
-    "SET idle_in_transaction_session_timeout = '10s';"
-    "SET lock_timeout = '10s';"
-    "SET statement_timeout = '25s';"
+    "SELECT set_config(name, ours, false) FROM pg_settings JOIN (VALUES"
+    " ('idle_in_transaction_session_timeout', '10000'), ('lock_timeout', '10000'),"
+    " ('statement_timeout', '25000')) AS limits(name, ours) USING (name)"
+    " WHERE setting::bigint = 0 OR setting::bigint > ours::bigint;"
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') <> 'remote_apply'";
 
@@ -90,15 +92,13 @@ int PgConnection::server_version() const {
   return connection_ == nullptr ? 0 : PQserverVersion(connection_);
 }
 
-std::string PgConnection::OneLine(std::string text) const {
+std::string PgConnection::Cleaned(std::string text) const {
   for (const std::string& secret : secrets_) {
     for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3)) {
       text.replace(at, secret.size(), "***");
     }
   }
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  std::ranges::replace(text, '\n', ' ');
-  return text;
+  return ErrorText(text);
 }
 
 PgFailure PgConnection::Dropped(PgFailure failure) {
@@ -107,12 +107,12 @@ PgFailure PgConnection::Dropped(PgFailure failure) {
 }
 
 PgFailure PgConnection::Broken() {
-  std::string text = connection_ == nullptr ? "" : OneLine(PQerrorMessage(connection_));
+  std::string text = connection_ == nullptr ? "" : Cleaned(PQerrorMessage(connection_));
   if (text.empty()) text = "the connection was lost";
   return Dropped({PgFailure::Kind::kConnection, "", std::move(text)});
 }
 
-PgFailure PgConnection::ServerFailure(const PGresult* result) const {
+PgFailure PgConnection::ServerFailure(const PGresult* result, Sent sent) const {
   const auto field = [&](int code) {
     const char* text = PQresultErrorField(result, code);
     return std::string(text == nullptr ? "" : text);
@@ -128,7 +128,17 @@ PgFailure PgConnection::ServerFailure(const PGresult* result) const {
     failure.text += ": " + detail;
   }
   if (!failure.sqlstate.empty()) failure.text += " (SQLSTATE " + failure.sqlstate + ")";
-  failure.text = OneLine(std::move(failure.text));
+  failure.text = Cleaned(std::move(failure.text));
+  if (sent == Sent::kRecords && !failure.sqlstate.empty()) {
+    failure.shown = Cleaned(WithoutRecord({.sqlstate = failure.sqlstate,
+                                           .message = field(PG_DIAG_MESSAGE_PRIMARY),
+                                           .context = field(PG_DIAG_CONTEXT),
+                                           .schema = field(PG_DIAG_SCHEMA_NAME),
+                                           .table = field(PG_DIAG_TABLE_NAME),
+                                           .column = field(PG_DIAG_COLUMN_NAME),
+                                           .constraint = field(PG_DIAG_CONSTRAINT_NAME),
+                                           .datatype = field(PG_DIAG_DATATYPE_NAME)}));
+  }
   return failure;
 }
 
@@ -243,11 +253,11 @@ tl::expected<PgResult, PgFailure> PgConnection::QueryOnce(const std::string& sql
                         arrays.lengths.data(), arrays.formats.data(), 0) == 0) {
     return tl::unexpected(Broken());
   }
-  return LastAnswer();
+  return LastAnswer(Sent::kRecords);
 }
 
-tl::expected<PgResult, PgFailure> PgConnection::LastAnswer() {
-  auto results = Answers(false, Clock::now() + kCallLimit);
+tl::expected<PgResult, PgFailure> PgConnection::LastAnswer(Sent sent) {
+  auto results = Answers(false, sent);
   if (!results) return tl::unexpected(results.error());
   if (results->empty()) return tl::unexpected(Broken());
   return std::move(results->back());
@@ -272,7 +282,7 @@ tl::expected<void, PgFailure> PgConnection::PrepareStatement(const char* name,
       0) {
     return tl::unexpected(Broken());
   }
-  if (auto results = Answers(false, Clock::now() + kCallLimit); !results) {
+  if (auto results = Answers(false, Sent::kNames); !results) {
     return tl::unexpected(results.error());
   }
   return {};
@@ -301,7 +311,7 @@ tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Transact(
     const std::vector<Step>& steps) {
   if (!open()) return tl::unexpected(Broken());
   if (PQenterPipelineMode(connection_) == 0 || !SendSteps(steps)) return tl::unexpected(Broken());
-  auto answers = Answers(true, Clock::now() + kCallLimit);
+  auto answers = Answers(true, Sent::kRecords);
   if (!open()) return answers;
   if (PQexitPipelineMode(connection_) == 0) return tl::unexpected(Broken());
   if (!answers) {
@@ -326,8 +336,8 @@ tl::expected<void, PgFailure> PgConnection::RollBack() {
   return {};
 }
 
-tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Answers(bool pipeline,
-                                                                     Clock::time_point deadline) {
+tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Answers(bool pipeline, Sent sent) {
+  const auto deadline = Clock::now() + kCallLimit;
   std::vector<PgResult> results;
   std::optional<PgFailure> failure;
   for (;;) {
@@ -350,7 +360,10 @@ tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Answers(bool pipeli
     const ExecStatusType status = PQresultStatus(result.get());
     if (status == PGRES_PIPELINE_SYNC) break;
     if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {
-      if (!failure) failure = ServerFailure(result.get());
+      if (!failure) {
+        failure = ServerFailure(result.get(), sent);
+        failure->answered = results.size();
+      }
     } else if (status != PGRES_PIPELINE_ABORTED) {
       results.push_back(std::move(result));
     }

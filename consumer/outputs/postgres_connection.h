@@ -27,7 +27,7 @@ inline bool PgBool(const PgResult& result, int row, int column) {
   return PgText(result, row, column) == "t";
 }
 
-// What went wrong; one line, without the password.
+// What went wrong, in one line of at most kMaxErrorText bytes, without the password.
 struct PgFailure {
   enum class Kind : std::uint8_t {
     kServer,       // the server answered with an error: see sqlstate
@@ -38,12 +38,14 @@ struct PgFailure {
   };
   Kind kind = Kind::kServer;
   std::string sqlstate;
-  std::string text;
+  std::string text;          // may hold parts of a record: for its dead letter
+  std::string shown{};       // nothing of any record; empty: nor has `text`
+  std::size_t answered = 0;  // kServer: statements of the transaction that went well before it
+  [[nodiscard]] const std::string& Shown() const { return shown.empty() ? text : shown; }
 };
 
-// The server refuses the data of one record (or a rule of the table's owner does): a type, a
-// constraint, a trigger's RAISE EXCEPTION, a value that is too big or nested too deep.
-bool RefusesRecord(const PgFailure& failure);
+// What it says about the records of a transaction.
+WriteFailure FailureOf(const PgFailure& failure);
 // Deadlock or serialization: nothing was written, and the same again may well succeed.
 bool WorthRetryingAtOnce(const PgFailure& failure);
 OutputError ToOutputError(const PgFailure& failure, std::string where);
@@ -101,14 +103,16 @@ class PgConnection {
   tl::expected<void, PgFailure> Handshake(Clock::time_point deadline);
   tl::expected<void, PgFailure> SetUpSession();
   bool SendSteps(const std::vector<Step>& steps);
-  tl::expected<std::vector<PgResult>, PgFailure> Answers(bool pipeline, Clock::time_point deadline);
-  tl::expected<PgResult, PgFailure> LastAnswer();
+  // Records: parts of records were sent, so that what the server says may quote them.
+  enum class Sent : std::uint8_t { kNames, kRecords };
+  tl::expected<std::vector<PgResult>, PgFailure> Answers(bool pipeline, Sent sent);
+  tl::expected<PgResult, PgFailure> LastAnswer(Sent sent = Sent::kNames);
   tl::expected<void, PgFailure> WaitFor(short events, Clock::time_point deadline);
   tl::expected<void, PgFailure> RollBack();
   PgFailure Broken();  // describes, and drops the connection
   PgFailure Dropped(PgFailure failure);
-  PgFailure ServerFailure(const PGresult* result) const;
-  [[nodiscard]] std::string OneLine(std::string text) const;
+  PgFailure ServerFailure(const PGresult* result, Sent sent) const;
+  [[nodiscard]] std::string Cleaned(std::string text) const;
 
   std::string dsn_;
   std::string application_name_;

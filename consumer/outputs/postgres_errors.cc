@@ -13,24 +13,21 @@ bool StartsWith(std::string_view text, std::initializer_list<std::string_view> p
   return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
 }
 
-// Standard SQL leaves the classes that begin with 5 to 9 or I to Z to implementations; what
-// PostgreSQL does not use of them is raised on purpose, by a trigger or a function of the user's.
-bool RaisedByUser(std::string_view state) {
-  if (state.size() != 5) return false;
-  const char first = state.front();
-  const bool free = (first >= '5' && first <= '9') || (first >= 'I' && first <= 'Z');
-  return free && !StartsWith(state, {"53", "54", "55", "57", "58", "72", "P0", "XX"});
-}
-
 }  // namespace
 
-bool RefusesRecord(const PgFailure& failure) {
-  // 22 data, 23 constraints, 44 a view's check option, P0 PL/pgSQL's own (RAISE EXCEPTION, no data
-  // found, ASSERT, …), 54000 an index or table row too big, 54001 nested too deep, 21000 two rows
-  // of one key in a statement (or a subquery's second row).
-  return failure.kind == PgFailure::Kind::kServer &&
-         (RaisedByUser(failure.sqlstate) ||
-          StartsWith(failure.sqlstate, {"21000", "22", "23", "44000", "P0", "54000", "54001"}));
+// The classes that speak of the server or the session, whatever is written: connection 08,
+// transaction state 25, authorization 28, database 3D, resources 53, object state 55 (a trigger
+// raises 55000 where the records shall wait), operator 57, system 58, corruption. Everything else
+// can be one record's doing, and whether it is, WritePlan finds out.
+WriteFailure FailureOf(const PgFailure& failure) {
+  if (failure.kind == PgFailure::Kind::kTimeout) return WriteFailure::kNoAnswer;
+  if (failure.kind != PgFailure::Kind::kServer) return WriteFailure::kUnavailable;
+  const std::string_view state = failure.sqlstate;
+  if (state == "55P03") return WriteFailure::kLocked;
+  if (state == "57014" || state == "25P04") return WriteFailure::kTooSlow;
+  const bool server =
+      StartsWith(state, {"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX001", "XX002"});
+  return server ? WriteFailure::kUnavailable : WriteFailure::kRefused;
 }
 
 bool WorthRetryingAtOnce(const PgFailure& failure) {
@@ -75,11 +72,17 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
     hint =
         "another session holds a lock on these rows or the table: see pg_stat_activity and "
         "pg_locks";
+  } else if (state == "57014" || state == "25P04") {
+    code = "output_slow";
+    hint = "it is written again in smaller parts; see what makes it slow: triggers, indexes, load";
+  } else if (FailureOf(failure) == WriteFailure::kRefused) {
+    code = "output_refused";
+    hint = "compare the table with output.postgres in the pipeline file";
   } else if (failure.kind == PgFailure::Kind::kConnection) {
     hint = "check that PostgreSQL runs and is reachable; the batch is written again";
   }
   return {.error = {.code = std::move(code),
-                    .what = failure.text,
+                    .what = failure.Shown(),
                     .where = std::move(where),
                     .hint = std::move(hint)},
           .retry_at_once = WorthRetryingAtOnce(failure)};

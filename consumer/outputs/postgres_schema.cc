@@ -17,7 +17,9 @@ constexpr const char* kCreateLock = "SELECT pg_advisory_xact_lock(7310293748451)
 constexpr const char* kFindRelation =
     "SELECT c.oid, quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.relkind,"
     " c.relpersistence = 'p', has_table_privilege(c.oid, 'SELECT'),"
-    " has_table_privilege(c.oid, 'INSERT'), row_security_active(c.oid)"
+    " has_table_privilege(c.oid, 'INSERT'), row_security_active(c.oid), c.relpersistence,"
+    " (SELECT string_agg(quote_ident(p.relname), ', ') FROM pg_partition_tree(c.oid) t"
+    "  JOIN pg_class p ON p.oid = t.relid WHERE p.relkind = 'f' OR p.relpersistence <> 'p')"
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)";
 
 // format_type with -1: `bpchar` and "bit", where without it stands `character`, which means one.
@@ -112,6 +114,37 @@ OutputError NoTable(PgConnection& connection, const PostgresOptions& options,
   }
   return SchemaError(connection, fmt::format("there is no table {}", options.table),
                      std::move(hint));
+}
+
+// A crash or another server's transaction would part the effects from the ledger's rows.
+tl::expected<void, OutputError> CheckKeeps(const PgConnection& connection, const Relation& table) {
+  const auto bad = [&](std::string what, std::string hint) {
+    return tl::unexpected(SchemaError(
+        connection,
+        fmt::format("guarantee: exactly-once cannot be kept: {} {}", table.name(), what),
+        std::move(hint) + ", or write guarantee: at-least-once"));
+  };
+  const std::string_view kind = PgText(table.about, 0, 2);
+  const std::string_view persistence = PgText(table.about, 0, 7);
+  if (kind == "f") {
+    return bad("is a foreign table, whose rows are of another server's transaction",
+               "write into a table of this database");
+  }
+  if (kind == "v") {
+    return bad("is a view, whose triggers may write anywhere", "name the table below it");
+  }
+  if (persistence == "u") {
+    return bad("is unlogged: a crash of PostgreSQL empties it, while the ledger says done",
+               fmt::format("ALTER TABLE {} SET LOGGED", table.name()));
+  }
+  if (persistence == "t") {
+    return bad("is temporary: it goes with the connection", "write into a permanent table");
+  }
+  if (const std::string_view partitions = PgText(table.about, 0, 8); !partitions.empty()) {
+    return bad(fmt::format("has partitions that are foreign or unlogged: {}", partitions),
+               "detach them or make them logged tables");
+  }
+  return {};
 }
 
 tl::expected<Relation, OutputError> FindTable(PgConnection& connection,
@@ -226,9 +259,24 @@ tl::expected<void, PgFailure> CreateLedger(PgConnection& connection) {
   return {};
 }
 
-tl::expected<Relation, OutputError> FindLedger(PgConnection& connection) {
+OutputError LedgerGone(const PgConnection& connection) {
+  OutputError error = SchemaError(
+      connection,
+      fmt::format("the ledger {} that this worker has written to is gone: without it every effect "
+                  "could happen again",
+                  kLedgerTable),
+      "was it dropped or renamed, or the search_path of the role changed? bring it back, then "
+      "start "
+      "the workers; a worker that starts without one makes an empty one");
+  error.error.code = "ledger_gone";
+  error.fatal = true;
+  return error;
+}
+
+tl::expected<Relation, OutputError> FindLedger(PgConnection& connection, bool was_there) {
   const std::string name = QuoteIdentifier(kLedgerTable);
   auto ledger = ReadRelation(connection, name);
+  if (ledger && !*ledger && was_there) return tl::unexpected(LedgerGone(connection));
   if (ledger && !*ledger) {
     if (auto created = CreateLedger(connection); !created) {
       OutputError error = ToOutputError(created.error(), connection.where());
@@ -264,7 +312,7 @@ OutputError DeniedError(const PgConnection& connection, std::string what, std::s
 
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                                                 const PostgresOptions& options,
-                                                const RowShape& shape) {
+                                                const RowShape& shape, const PgTerms& terms) {
   PgTarget target;
   std::string table_oid;
   if (shape.statement) {
@@ -274,6 +322,9 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   } else {
     auto table = FindTable(connection, options);
     if (!table) return tl::unexpected(table.error());
+    if (terms.exactly_once) {
+      if (auto keeps = CheckKeeps(connection, *table); !keeps) return tl::unexpected(keeps.error());
+    }
     auto columns = CheckColumns(connection, *table, shape.columns);
     if (!columns) return tl::unexpected(columns.error());
     target.table = table->name();
@@ -283,11 +334,35 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   if (auto fine = CheckRules(connection, table_oid, target, shape); !fine) {
     return tl::unexpected(fine.error());
   }
-  auto ledger = FindLedger(connection);
+  auto ledger = FindLedger(connection, terms.ledger_was_there);
   if (!ledger) return tl::unexpected(ledger.error());
+  if (terms.exactly_once) {
+    if (auto keeps = CheckKeeps(connection, *ledger); !keeps) return tl::unexpected(keeps.error());
+  }
   if (auto fine = CheckLedger(connection, *ledger); !fine) return tl::unexpected(fine.error());
   target.ledger = ledger->name();
   return target;
+}
+
+tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection,
+                                                        const PgTarget& target) {
+  const auto same = connection.Query(
+      "SELECT pg_postmaster_start_time(), c.oid || '/' || pg_relation_filenode(c.oid)"
+      " FROM pg_class c WHERE c.oid = $1::regclass",
+      {target.ledger});
+  if (!same) return tl::unexpected(same.error());
+  PgIncarnation incarnation{.started = std::string(PgText(*same, 0, 0)),
+                            .ledger = std::string(PgText(*same, 0, 1)),
+                            .timeline = ""};
+  // Not every platform lets everyone ask.
+  const auto timeline = connection.Query(
+      "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int");
+  if (timeline) {
+    incarnation.timeline = PgText(*timeline, 0, 0);
+  } else if (timeline.error().kind != PgFailure::Kind::kServer) {
+    return tl::unexpected(timeline.error());
+  }
+  return incarnation;
 }
 
 }  // namespace fencepost::consumer

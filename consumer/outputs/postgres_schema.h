@@ -37,12 +37,31 @@ struct PgTarget {
   std::vector<PgColumn> columns;  // in the order of the shape's columns
 };
 
+struct PgTerms {
+  bool exactly_once = false;  // OutputTerms::exactly_once
+  // It was there at an earlier connect: to make it anew would let every effect happen again.
+  bool ledger_was_there = false;
+};
+
 // Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before
 // the first record: columns, rights, the ledger's shape, and that the database can do what the
 // rules ask.
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                                                 const PostgresOptions& options,
-                                                const RowShape& shape);
+                                                const RowShape& shape, const PgTerms& terms);
+
+// What tells one database from another that took its place: while both stay the same, the server
+// has run all the time, and the ledger is the very table.
+struct PgIncarnation {
+  std::string started;   // of the postmaster
+  std::string ledger;    // oid and file of the table
+  std::string timeline;  // for people; empty where the role may not know
+  [[nodiscard]] bool IsSame(const PgIncarnation& other) const {
+    return started == other.started && ledger == other.ledger;
+  }
+};
+tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection,
+                                                        const PgTarget& target);
 
 // Parts of it, each in a file of its own.
 // A unique index on the key, rights, a fence that can be compared (postgres_rules.cc).

@@ -79,7 +79,8 @@ std::string LedgerInsert(const PgTarget& target) {
 std::string Answer() {
   return fmt::format(
       " SELECT (SELECT count(*) FROM led),"
-      " set_config('fencepost.rest', ARRAY(SELECT record_id FROM u WHERE {})::text, true),"
+      " set_config('fencepost.rest', ARRAY(SELECT crc || ' ' || record_id FROM u WHERE {})::text,"
+      " true),"
       " set_config('plan_cache_mode', 'force_custom_plan', true)",
       IfInserted("false", "true"));
 }
@@ -291,10 +292,17 @@ std::vector<Oid> RowsTypes(const PgTarget& target) {
   return types;
 }
 
+// An uncorrelated subquery runs once, and only where there is a row to go with. The cast says what
+// is wrong in the server's log; it is no constant, which would fail as soon as it is planned.
 std::string RestSql(const PgTarget& target) {
   return fmt::format(
-      "SELECT r.record_id, l.token, l.source, l.content_crc"
-      " FROM unnest(nullif(current_setting('fencepost.rest', true), '')::text[]) r(record_id)"
+      "SELECT r.record_id, l.token, l.source, l.content_crc,"
+      " (SELECT pg_logical_emit_message(true, 'fencepost', '')),"
+      " CASE WHEN $2 AND l.content_crc <> r.crc THEN"
+      " ('fencepost: rolled back, since the id of ' || l.source || ' has come with other content')"
+      "::bigint END"
+      " FROM (SELECT split_part(t, ' ', 1)::bigint AS crc, substr(t, strpos(t, ' ') + 1) AS"
+      " record_id FROM unnest(nullif(current_setting('fencepost.rest', true), '')::text[]) t) r"
       " LEFT JOIN LATERAL (SELECT token, source, content_crc FROM {} l"
       " WHERE l.pipeline = $1 AND l.record_id = r.record_id OFFSET 0) l ON true",
       target.ledger);
@@ -302,15 +310,35 @@ std::string RestSql(const PgTarget& target) {
 
 // One worker of a pipeline prunes at a time; the others find nothing to do. (FOR UPDATE SKIP LOCKED
 // would need the right to UPDATE the ledger, which nobody should have.)
+//
+// $1 pipeline, $2 keep in seconds, $3 most rows to delete, $4 most rows to look at, $5 where to
+// begin, $6 $7 $8 topic, partition and offset of what is committed, $9 all topics. The answer: rows
+// deleted, rows looked at, and the last row's time. The window is walked by the index (pipeline,
+// completed_at), and the rows are deleted by their place (ctid), which in a partitioned ledger
+// names one row a partition: so the rule is asked for again.
 std::string PruneSql(const PgTarget& target) {
   constexpr std::string_view kOld =
       "pipeline = $1 AND completed_at < now() - make_interval(secs => $2::float8)";
+  // MayForget (ledger.h) in SQL.
+  constexpr std::string_view kAllowed =
+      "CASE WHEN source !~ '^[^/]+/[0-9]{1,9}/[0-9]{1,18}$' THEN false"
+      " WHEN split_part(source, '/', 1) <> ALL ($9::text[]) THEN true"
+      " ELSE EXISTS (SELECT FROM unnest($6::text[], $7::bigint[], $8::bigint[]) c(topic, part, "
+      "next)"
+      " WHERE c.topic = split_part(source, '/', 1)"
+      " AND c.part = split_part(source, '/', 2)::bigint"
+      " AND split_part(source, '/', 3)::bigint < c.next) END";
   return fmt::format(
       "WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock("
-      "hashtextextended('fencepost prune ' || $1, 0)) AS got)"
-      " DELETE FROM {0} WHERE {1} AND ctid = ANY (ARRAY(SELECT ctid FROM {0}"
-      " WHERE (SELECT got FROM mine) AND {1} ORDER BY completed_at LIMIT $3::bigint))",
-      target.ledger, kOld);
+      "hashtextextended('fencepost prune ' || $1, 0)) AS got),"
+      " seen AS MATERIALIZED (SELECT ctid AS at, completed_at, source FROM {0}"
+      " WHERE (SELECT got FROM mine) AND {1} AND completed_at >= $5::timestamptz"
+      " ORDER BY completed_at LIMIT $4::bigint),"
+      " gone AS (DELETE FROM {0} WHERE {1} AND {2} AND ctid = ANY (ARRAY("
+      "SELECT at FROM seen WHERE {2} LIMIT $3::bigint)) RETURNING 1)"
+      " SELECT (SELECT count(*) FROM gone), count(*), max(completed_at)::text,"
+      " (max(completed_at) + interval '1 microsecond')::text FROM seen",
+      target.ledger, kOld, kAllowed);
 }
 
 std::string LookupSql(const PgTarget& target) {
@@ -321,6 +349,11 @@ std::string LookupSql(const PgTarget& target) {
       " (SELECT * FROM {} l WHERE l.pipeline = $1 AND l.record_id = r.record_id OFFSET 0) l ON true"
       " ORDER BY r.n",
       target.ledger);
+}
+
+std::string KnowsTopicSql(const PgTarget& target) {
+  return fmt::format("SELECT 1 FROM {} WHERE pipeline = $1 AND starts_with(source, $2) LIMIT 1",
+                     target.ledger);
 }
 
 std::string ForgetSql(const PgTarget& target) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "consumer/outputs/postgres_schema.h"
@@ -19,13 +20,18 @@ std::vector<Oid> WriteTypes(const PgTarget& target);
 // $8 whether they delete, $9… one array a column; rows in the order in which they count.
 std::string RowsSql(const PgTarget& target, const RowShape& shape);
 std::vector<Oid> RowsTypes(const PgTarget& target);
-// $1 pipeline. In the same transaction, after the write: the record ids that it did not insert,
-// with the ledger's token, source and content_crc.
+// $1 pipeline, $2 chained. In the same transaction, after the write: the record ids that it did not
+// insert, with the ledger's token, source and content_crc. Where there are any, the transaction
+// writes to the log, so that its COMMIT waits for the standbys that the found rows' own may still
+// wait for. Chained: a row with another checksum is the error kOtherContentState.
 std::string RestSql(const PgTarget& target);
+inline constexpr std::string_view kOtherContentState = "22P02";
 // $1 pipeline, $2 seconds to keep, $3 limit.
 std::string PruneSql(const PgTarget& target);
 // $1 pipeline, $2 record ids. A row an id, in their order: token, content_crc, worker, source,
 // completed_at; NULLs where there is no row.
+// $1: the pipeline, $2: the topic and a slash. A row, or none.
+std::string KnowsTopicSql(const PgTarget& target);
 std::string LookupSql(const PgTarget& target);
 std::string ForgetSql(const PgTarget& target);
 

@@ -2,100 +2,102 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
+#include <numeric>
+#include <set>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/commit_witness.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/sqlite_connection.h"
+#include "consumer/outputs/sqlite_ledger.h"
 #include "consumer/outputs/sqlite_schema.h"
 #include "consumer/outputs/sqlite_sql.h"
 
 namespace fencepost::consumer {
 namespace {
 
-// UTC with milliseconds: in the order of time as text, too.
-std::string Timestamp(std::chrono::system_clock::time_point at) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(at);
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(at - whole).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(whole)), millis);
-}
-
 class SqliteOutput final : public Output {
  public:
-  SqliteOutput(const SqliteOptions& options, std::string pipeline, std::string worker)
+  SqliteOutput(const SqliteOptions& options, std::string pipeline, std::string worker,
+               OutputTerms terms)
       : options_(options),
         pipeline_(std::move(pipeline)),
         worker_(std::move(worker)),
         connection_(options.path),
+        ledger_(connection_, pipeline_),
+        terms_(std::move(terms)),
+        clock_(terms_.clock ? terms_.clock : locking::ReadClocks),
+        prune_clock_(clock_()),
+        witness_(terms_.keep),
         shape_(ShapeOfRows(options.columns, options.rules)),
         rows_(shape_.value_or(RowShape{}), worker_) {}
   ~SqliteOutput() override { Drop(); }
 
   tl::expected<void, OutputError> Prepare() override;
+  [[nodiscard]] std::size_t max_records() const override {
+    return static_cast<std::size_t>(options_.max_records);
+  }
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
       const std::vector<std::string>& ids) override;
   tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) override;
-  tl::expected<std::size_t, OutputError> Prune(std::chrono::seconds keep,
-                                               std::size_t limit) override;
+  tl::expected<std::size_t, OutputError> Prune(const PruneScope& scope, std::size_t limit) override;
+  tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
   using Outcomes = std::vector<WriteOutcome>;
-  using Rows = std::vector<std::size_t>;
   template <typename T>
   using Maybe = tl::expected<T, SqliteFailure>;
 
   Maybe<void> PrepareStatements();
+  // Opens the file that its path leads to now.
   tl::expected<void, OutputError> PrepareIfNeedBe();
+  // Whether the file that was opened still has what was committed.
+  tl::expected<void, OutputError> CheckWitness();
+  void RememberCommit(const Outcomes& outcomes);
 
-  // All records in one transaction. Careful: each in a savepoint, so that one can be refused alone;
-  // that copies pages for each row, and so it is done only after a refusal.
-  tl::expected<void, OutputError> WriteRows(Rows rows, bool careful, Outcomes& outcomes);
-  enum class Pass : std::uint8_t { kAll, kAgainCarefully, kAgain };
-  Maybe<Pass> WriteEach(const Rows& rows, bool careful, Outcomes& outcomes);
-  Maybe<WriteOutcome> WriteRecord(std::size_t record, bool* refused);
-  Maybe<WriteOutcome> WriteEffect(std::size_t record, std::size_t row, bool* refused);
-  // false: not text, and the column takes no other bytes.
-  bool BindCell(sqlite3_stmt* statement, int at, std::size_t record, std::size_t column,
-                std::size_t row);
+  // All of rows_, in the order of the request.
+  Maybe<void> Transaction(Outcomes& outcomes);
+  Maybe<WriteOutcome> WriteRecord(std::size_t record);
+  Maybe<void> WriteRow(std::size_t record, std::size_t row);
+  bool AllText(Outcomes& outcomes) const;
+  // A column that takes no bytes that are not text.
+  [[nodiscard]] std::optional<std::size_t> NotText(std::size_t record) const;
   Maybe<WriteOutcome> WhatStands(std::size_t record);
-  // The statement stands on the ledger's row of this id, or there is none.
-  Maybe<bool> Look(std::string_view record_id);
-  Maybe<std::size_t> DeleteEach(const std::vector<std::string>& ids);
   void RollBack();
 
   OutputError Fail(const SqliteFailure& failure);
+  // Of a transaction: the file stays open where it only refused a record.
+  OutputError Refused(const SqliteFailure& failure);
   void Drop();
 
   const SqliteOptions options_;
   const std::string pipeline_;
   const std::string worker_;
   SqliteConnection connection_;
+  SqliteLedger ledger_;
+  const OutputTerms terms_;
+  const std::function<locking::Now()> clock_;
+  const PruneClock prune_clock_;
+  CommitWitness witness_;
+  std::optional<FileId> file_;  // the one that was prepared last
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
   SqliteTarget target_;
   std::string now_;
-  SqliteStatement insert_ledger_, insert_effect_, delete_effect_, look_, forget_, prune_;
+  SqliteStatement insert_ledger_, insert_effect_, delete_effect_;
 };
-
-void BindText(sqlite3_stmt* statement, int at, std::string_view text) {
-  sqlite3_bind_text64(statement, at, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
-}
 
 void SqliteOutput::Drop() {
   insert_ledger_.reset();
   insert_effect_.reset();
   delete_effect_.reset();
-  look_.reset();
-  forget_.reset();
-  prune_.reset();
+  ledger_.Reset();
   connection_.Close();
 }
 
@@ -110,6 +112,16 @@ OutputError SqliteOutput::Fail(const SqliteFailure& failure) {
   return error;
 }
 
+OutputError SqliteOutput::Refused(const SqliteFailure& failure) {
+  if (connection_.interrupted() || FailureOf(failure) != WriteFailure::kRefused) {
+    return Fail(failure);
+  }
+  OutputError error = ToOutputError(failure, options_.path);
+  error.failure = WriteFailure::kRefused;
+  error.detail = failure.text;
+  return error;
+}
+
 tl::expected<void, OutputError> SqliteOutput::Prepare() {
   Drop();
   if (!shape_) {
@@ -119,14 +131,51 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
                                                 .hint = shape_.error().hint}});
   }
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Fail(opened.error()));
-  auto target = LearnTarget(connection_, options_, *shape_);
+  auto target = LearnTarget(connection_, options_, *shape_, file_.has_value());
   if (!target) {
     Drop();
     return tl::unexpected(target.error());
   }
   target_ = std::move(*target);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
+  return CheckWitness();
+}
+
+tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
+  const FileId file = connection_.file();
+  auto search = witness_.Look(clock_().boot);
+  while (const std::vector<std::string>* ids = search.Ask()) {
+    bool there = false;
+    for (std::size_t i = 0; i < ids->size(); ++i) {
+      const auto found = ledger_.Find((*ids)[i]);
+      if (!found) return tl::unexpected(Fail(found.error()));
+      there = there || (found->has_value() && search.IsOurs(i, (*found)->token));
+    }
+    search.Answer(there);
+  }
+  const auto lost = search.Lost();
+  if (lost && file_ != file) {
+    Drop();  // whoever asks next finds the same
+    return tl::unexpected(OutputError{
+        .error =
+            LostCommitsError(*lost, options_.path, "another file took its place", terms_.group),
+        .fatal = true});
+  }
+  // The same file lost nothing: somebody deleted these rows (`forget`).
+  if (lost) witness_.Forget();
+  file_ = file;
   return {};
+}
+
+void SqliteOutput::RememberCommit(const Outcomes& outcomes) {
+  witness_.Begin(clock_());
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const WriteResult result = outcomes[rows_.index(record)].result;
+    if (!EffectStands(result)) continue;
+    const WriteItem& item = rows_.item(record);
+    witness_.Add(*item.where, item.record->offset, item.record_id,
+                 result == WriteResult::kCommitted, item.token);
+  }
 }
 
 SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
@@ -134,34 +183,26 @@ SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
     SqliteStatement& statement;
     std::string sql;
   };
-  const std::array<Entry, 6> entries{
+  const std::array<Entry, 3> entries{
       {{insert_ledger_,
         "INSERT INTO fencepost_ledger"
         " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (pipeline, record_id) DO NOTHING"},
        {insert_effect_, InsertSql(target_, *shape_)},
-       {delete_effect_, shape_->deletes() ? DeleteSql(target_, *shape_) : "SELECT 1"},
-       {look_,
-        "SELECT token, source, content_crc, worker, completed_at FROM fencepost_ledger"
-        " WHERE pipeline = ?1 AND record_id = ?2"},
-       {forget_, "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2"},
-       {prune_,
-        "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id IN (SELECT record_id"
-        " FROM fencepost_ledger WHERE pipeline = ?1 AND completed_at < ?2"
-        " ORDER BY completed_at LIMIT ?3)"}}};
+       {delete_effect_, shape_->deletes() ? DeleteSql(target_, *shape_) : "SELECT 1"}}};
   for (const Entry& entry : entries) {
     auto statement = connection_.Prepare(entry.sql);
     if (!statement) return tl::unexpected(statement.error());
     entry.statement = std::move(*statement);
   }
-  return {};
+  return ledger_.Prepare();
 }
 
 tl::expected<void, OutputError> SqliteOutput::PrepareIfNeedBe() {
   if (connection_.interrupted()) {
     return tl::unexpected(Fail({SQLITE_INTERRUPT, "interrupted for shutdown"}));
   }
-  if (connection_.open()) return {};
+  if (connection_.open() && !connection_.Moved()) return {};
   return Prepare();
 }
 
@@ -172,12 +213,54 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
   if (shape_) rows_.Fill(items, outcomes);
   if (shape_ && rows_.size() == 0) return outcomes;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  Rows rows(rows_.size());
-  for (std::size_t row = 0; row < rows.size(); ++row) rows[row] = row;
-  if (auto done = WriteRows(std::move(rows), false, outcomes); !done) {
-    return tl::unexpected(done.error());
+  if (!AllText(outcomes)) return outcomes;
+  if (const auto done = Transaction(outcomes); !done) {
+    RollBack();
+    return tl::unexpected(Refused(done.error()));
   }
+  // The file went away during the write: nobody will find in it what was committed. Written again,
+  // it is into the file that stands there now.
+  if (connection_.Moved()) {
+    return tl::unexpected(
+        OutputError{.error = {.code = "output_replaced",
+                              .what = "the file was moved or replaced while it was written to",
+                              .where = options_.path,
+                              .hint = "the batch is written again"},
+                    .retry_at_once = true});
+  }
+  RememberCommit(outcomes);
   return outcomes;
+}
+
+// As a selector's refusal (BatchRows::Fill): known before anything is written, and then nothing is.
+bool SqliteOutput::AllText(Outcomes& outcomes) const {
+  bool fine = true;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const auto column = NotText(record);
+    if (!column) continue;
+    fine = false;
+    const Column& from = shape_->columns[*column];
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    outcome.result = WriteResult::kBadRecord;
+    outcome.detail = outcome.shown =
+        fmt::format("column {} from {}: not UTF-8 text; a BLOB column takes any bytes", from.name,
+                    from.selector.Text());
+  }
+  for (std::size_t record = 0; !fine && record < rows_.size(); ++record) {
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    if (outcome.result != WriteResult::kBadRecord) outcome.result = WriteResult::kNotWritten;
+  }
+  return fine;
+}
+
+std::optional<std::size_t> SqliteOutput::NotText(std::size_t record) const {
+  for (std::size_t row = 0; row < rows_.rows(record); ++row) {
+    for (std::size_t column = 0; column < rows_.columns(); ++column) {
+      const auto cell = rows_.cell(record, column, row);
+      if (cell && !target_.blobs[column] && !BatchRows::IsText(*cell)) return column;
+    }
+  }
+  return std::nullopt;
 }
 
 void SqliteOutput::RollBack() {
@@ -186,67 +269,30 @@ void SqliteOutput::RollBack() {
   }
 }
 
-tl::expected<void, OutputError> SqliteOutput::WriteRows(Rows rows, bool careful,
-                                                        Outcomes& outcomes) {
-  now_ = Timestamp(std::chrono::system_clock::now());
-  for (;;) {
-    std::erase_if(rows, [&](std::size_t row) {
-      return outcomes[rows_.index(row)].result == WriteResult::kBadRecord;
-    });
-    if (rows.empty()) return {};
-    if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) {
-      return tl::unexpected(Fail(begun.error()));
+// Behind an id conflict nothing of its chain is written.
+SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
+  now_ = SqliteTimestamp(std::chrono::system_clock::now());
+  std::vector<std::size_t> order(rows_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
+  if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) return begun;
+  std::set<std::uint64_t> held;
+  for (const std::size_t record : order) {
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    const std::uint64_t chain = rows_.item(record).chain;
+    if (held.contains(chain)) {
+      outcome.result = WriteResult::kNotWritten;
+      continue;
     }
-    const auto pass = WriteEach(rows, careful, outcomes);
-    if (!pass) {
-      RollBack();
-      return tl::unexpected(Fail(pass.error()));
-    }
-    if (*pass == Pass::kAll) break;
-    RollBack();
-    careful = true;
+    auto written = WriteRecord(record);
+    if (!written) return tl::unexpected(written.error());
+    outcome = std::move(*written);
+    if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
   }
-  const auto committed = connection_.Exec("COMMIT");
-  if (committed) return {};
-  RollBack();
-  if (!RefusesRecord(committed.error())) return tl::unexpected(Fail(committed.error()));
-  // A deferred foreign key: COMMIT does not tell whose.
-  std::erase_if(rows, [&](std::size_t row) {
-    return outcomes[rows_.index(row)].result == WriteResult::kBadRecord;
-  });
-  if (rows.size() == 1) {
-    outcomes[rows_.index(rows[0])] = {WriteResult::kBadRecord, committed.error().text, true};
-    return {};
-  }
-  const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2);
-  if (auto first = WriteRows(Rows(rows.begin(), middle), careful, outcomes); !first) return first;
-  return WriteRows(Rows(middle, rows.end()), careful, outcomes);
+  return connection_.Exec("COMMIT");
 }
 
-SqliteOutput::Maybe<SqliteOutput::Pass> SqliteOutput::WriteEach(const Rows& rows, bool careful,
-                                                                Outcomes& outcomes) {
-  for (const std::size_t row : rows) {
-    if (careful) {
-      if (auto begun = connection_.Exec("SAVEPOINT one"); !begun)
-        return tl::unexpected(begun.error());
-    }
-    bool refused = false;
-    auto outcome = WriteRecord(row, &refused);
-    if (!outcome) return tl::unexpected(outcome.error());
-    if (refused && !careful) return Pass::kAgainCarefully;
-    outcomes[rows_.index(row)] = std::move(*outcome);
-    // A trigger's RAISE(ROLLBACK) or a constraint's ON CONFLICT ROLLBACK took the whole
-    // transaction.
-    if (refused && sqlite3_get_autocommit(connection_.db()) != 0) return Pass::kAgain;
-    if (careful) {
-      const auto ended = connection_.Exec(refused ? "ROLLBACK TO one; RELEASE one" : "RELEASE one");
-      if (!ended) return tl::unexpected(ended.error());
-    }
-  }
-  return Pass::kAll;
-}
-
-SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record, bool* refused) {
+SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) {
   const WriteItem& item = rows_.item(record);
   sqlite3_stmt* statement = insert_ledger_.get();
   BindText(statement, 1, pipeline_);
@@ -259,133 +305,95 @@ SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record, 
   if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
   if (sqlite3_changes64(connection_.db()) == 0) return WhatStands(record);
   for (std::size_t row = 0; row < rows_.rows(record); ++row) {
-    auto outcome = WriteEffect(record, row, refused);
-    if (!outcome || *refused) return outcome;
+    if (auto done = WriteRow(record, row); !done) return tl::unexpected(done.error());
   }
-  return WriteOutcome{};
-}
-
-bool SqliteOutput::BindCell(sqlite3_stmt* statement, int at, std::size_t record, std::size_t column,
-                            std::size_t row) {
-  const auto cell = rows_.cell(record, column, row);
-  if (!cell) {
-    sqlite3_bind_null(statement, at);
-  } else if (target_.blobs[column]) {
-    sqlite3_bind_blob64(statement, at, cell->data(), cell->size(), SQLITE_STATIC);
-  } else if (BatchRows::IsText(*cell)) {
-    // The column's affinity makes it a number where it is one.
-    BindText(statement, at, *cell);
-  } else {
-    return false;
-  }
-  return true;
+  return WriteOutcome{.took_rows = rows_.takes_rows(record)};
 }
 
 // A deletion has the same parameters, and uses those of key and fence.
-SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteEffect(std::size_t record, std::size_t row,
-                                                            bool* refused) {
+SqliteOutput::Maybe<void> SqliteOutput::WriteRow(std::size_t record, std::size_t row) {
   const bool deletes = rows_.deletes(record, row);
   sqlite3_stmt* statement = deletes ? delete_effect_.get() : insert_effect_.get();
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
     if (deletes && !shape_->IsKey(column) && shape_->fence != column) continue;
-    if (BindCell(statement, static_cast<int>(column) + 1, record, column, row)) continue;
-    *refused = true;
-    const Column& from = shape_->columns[column];
-    return WriteOutcome{
-        WriteResult::kBadRecord,
-        fmt::format("column {} from {}: not UTF-8 text; a BLOB column takes any bytes", from.name,
-                    from.selector.Text())};
+    const int at = static_cast<int>(column) + 1;
+    const auto cell = rows_.cell(record, column, row);
+    if (!cell) {
+      sqlite3_bind_null(statement, at);
+    } else if (target_.blobs[column]) {
+      sqlite3_bind_blob64(statement, at, cell->data(), cell->size(), SQLITE_STATIC);
+    } else {
+      BindText(statement, at, *cell);  // the column's affinity makes it a number where it is one
+    }
   }
-  const auto done = connection_.Step(statement);
-  if (done) return WriteOutcome{};
-  if (!RefusesRecord(done.error())) return tl::unexpected(done.error());
-  *refused = true;
-  return WriteOutcome{WriteResult::kBadRecord, done.error().text, true};
-}
-
-SqliteOutput::Maybe<bool> SqliteOutput::Look(std::string_view record_id) {
-  BindText(look_.get(), 1, pipeline_);
-  BindText(look_.get(), 2, record_id);
-  return connection_.Step(look_.get());
+  if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
+  return {};
 }
 
 SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WhatStands(std::size_t record) {
   const WriteItem& item = rows_.item(record);
-  const auto found = Look(item.record_id);
+  const auto found = ledger_.Find(item.record_id);
   if (!found) return tl::unexpected(found.error());
   if (!*found) {
     return tl::unexpected(
         SqliteFailure{SQLITE_ERROR, "the ledger refused a row that it does not hold"});
   }
-  sqlite3_stmt* statement = look_.get();
-  WriteOutcome outcome =
-      Classify({.token = static_cast<std::uint64_t>(sqlite3_column_int64(statement, 0)),
-                .source = SqliteText(statement, 1),
-                .content_crc = sqlite3_column_int64(statement, 2)},
-               item, rows_.source(record));
-  sqlite3_reset(statement);
-  return outcome;
+  const LedgerEntry& entry = **found;
+  return Classify({.token = entry.token.value(),
+                   .source = entry.source,
+                   .content_crc = static_cast<std::int64_t>(entry.crc)},
+                  item, rows_.source(record));
 }
 
 tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> SqliteOutput::Lookup(
     const std::vector<std::string>& ids) {
   std::vector<std::optional<LedgerEntry>> entries(ids.size());
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  sqlite3_stmt* row = look_.get();
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto found = Look(ids[i]);
+    auto found = ledger_.Find(ids[i]);
     if (!found) return tl::unexpected(Fail(found.error()));
-    if (!*found) continue;
-    entries[i] = LedgerEntry{
-        .token = locking::Token(static_cast<std::uint64_t>(sqlite3_column_int64(row, 0))),
-        .crc = static_cast<locking::ContentCrc>(sqlite3_column_int64(row, 2)),
-        .worker = std::string(SqliteText(row, 3)),
-        .source = std::string(SqliteText(row, 1)),
-        .completed_at = std::string(SqliteText(row, 4))};
-    sqlite3_reset(row);
+    entries[i] = std::move(*found);
   }
   return entries;
 }
 
-SqliteOutput::Maybe<std::size_t> SqliteOutput::DeleteEach(const std::vector<std::string>& ids) {
-  if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) {
-    return tl::unexpected(begun.error());
-  }
-  std::size_t gone = 0;
-  for (const std::string& id : ids) {
-    BindText(forget_.get(), 1, pipeline_);
-    BindText(forget_.get(), 2, id);
-    if (auto done = connection_.Step(forget_.get()); !done) return tl::unexpected(done.error());
-    gone += static_cast<std::size_t>(sqlite3_changes64(connection_.db()));
-  }
-  if (auto done = connection_.Exec("COMMIT"); !done) return tl::unexpected(done.error());
-  return gone;
+tl::expected<bool, OutputError> SqliteOutput::KnowsTopic(const std::string& topic) {
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  const auto row = connection_.Prepare(
+      "SELECT 1 FROM fencepost_ledger WHERE pipeline = ?1 AND substr(source, 1, length(?2)) = ?2"
+      " LIMIT 1");
+  if (!row) return tl::unexpected(Fail(row.error()));
+  BindText(row->get(), 1, pipeline_);
+  const std::string beginning = topic + "/";
+  BindText(row->get(), 2, beginning);
+  const auto found = connection_.Step(row->get());
+  if (!found) return tl::unexpected(Fail(found.error()));
+  return *found;
 }
 
 tl::expected<std::size_t, OutputError> SqliteOutput::Forget(const std::vector<std::string>& ids) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  const auto gone = DeleteEach(ids);
+  const auto gone = ledger_.Delete(ids);
   if (gone) return *gone;
   RollBack();
   return tl::unexpected(Fail(gone.error()));
 }
 
-tl::expected<std::size_t, OutputError> SqliteOutput::Prune(std::chrono::seconds keep,
+tl::expected<std::size_t, OutputError> SqliteOutput::Prune(const PruneScope& scope,
                                                            std::size_t limit) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  const std::string before = Timestamp(std::chrono::system_clock::now() - keep);
-  BindText(prune_.get(), 1, pipeline_);
-  BindText(prune_.get(), 2, before);
-  sqlite3_bind_int64(prune_.get(), 3, static_cast<sqlite3_int64>(limit));
-  if (auto done = connection_.Step(prune_.get()); !done) return tl::unexpected(Fail(done.error()));
-  return static_cast<std::size_t>(sqlite3_changes64(connection_.db()));
+  const auto ids = ledger_.OldOnes(scope, prune_clock_.At(clock_()) - scope.keep, limit);
+  if (!ids) return tl::unexpected(Fail(ids.error()));
+  if (ids->empty()) return 0;
+  return Forget(*ids);
 }
 
 }  // namespace
 
 std::unique_ptr<Output> MakeSqliteOutput(const SqliteOptions& options, std::string pipeline,
-                                         std::string worker) {
-  return std::make_unique<SqliteOutput>(options, std::move(pipeline), std::move(worker));
+                                         std::string worker, OutputTerms terms) {
+  return std::make_unique<SqliteOutput>(options, std::move(pipeline), std::move(worker),
+                                        std::move(terms));
 }
 
 }  // namespace fencepost::consumer

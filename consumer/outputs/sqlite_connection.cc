@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "consumer/outputs/failure_text.h"
 #include "locking/check.h"
 
 namespace fencepost::consumer {
@@ -18,17 +22,52 @@ namespace {
 constexpr std::chrono::seconds kLockWait{5};
 constexpr int kProgressSteps = 10'000;
 
+FileId FileAt(const std::string& path) {
+  struct stat about {};
+  if (path.empty() || stat(path.c_str(), &about) != 0) return {};
+  return {.device = about.st_dev, .inode = about.st_ino};
+}
+
+// SQLite quotes names, and values only where an expression failed; the words of RAISE are an
+// expression, too, in newer versions.
+std::string WithoutRecord(int code, const std::string& text) {
+  const bool raised = code == SQLITE_CONSTRAINT_TRIGGER || code == SQLITE_CONSTRAINT_FUNCTION;
+  if (raised) return "a trigger refused the row";
+  if ((code & 0xff) != SQLITE_ERROR) return text;
+  const std::string beginning = BeforeQuotes(text);
+  return beginning.empty() ? sqlite3_errstr(code) : beginning;
+}
+
 }  // namespace
 
-bool RefusesRecord(const SqliteFailure& failure) {
-  const int code = failure.code & 0xff;
-  return code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH || code == SQLITE_TOOBIG;
+// These speak of the file or the disk, whatever is written. Everything else can be one record's
+// doing (SQLITE_ERROR is also "malformed JSON" of a generated column), and whether it is, WritePlan
+// finds out.
+WriteFailure FailureOf(const SqliteFailure& failure) {
+  switch (failure.code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+    case SQLITE_NOMEM:
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_NOLFS:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_INTERRUPT:
+      return WriteFailure::kUnavailable;
+    default:
+      return WriteFailure::kRefused;
+  }
 }
 
 OutputError ToOutputError(const SqliteFailure& failure, std::string path) {
   const auto error = [&](std::string code, std::string hint) {
     return OutputError{.error = {.code = std::move(code),
-                                 .what = failure.text,
+                                 .what = failure.Shown(),
                                  .where = std::move(path),
                                  .hint = std::move(hint)}};
   };
@@ -51,7 +90,8 @@ OutputError ToOutputError(const SqliteFailure& failure, std::string path) {
     case SQLITE_ERROR:
       return error("output_schema", "compare the table with output.sqlite in the pipeline file");
     default:
-      return error("output_unavailable", "");
+      if (FailureOf(failure) == WriteFailure::kUnavailable) return error("output_unavailable", "");
+      return error("output_refused", "compare the table with output.sqlite in the pipeline file");
   }
 }
 
@@ -100,7 +140,31 @@ void SqliteConnection::Close() {
 }
 
 SqliteFailure SqliteConnection::Failure() const {
-  return {sqlite3_extended_errcode(db_), sqlite3_errmsg(db_)};
+  return {sqlite3_extended_errcode(db_), ErrorText(sqlite3_errmsg(db_))};
+}
+
+bool SqliteConnection::Moved() const {
+  int moved = 0;
+  if (sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK) return false;
+  return moved != 0 || (file_ != FileId() && FileAt(path_of_file()) != file_);
+}
+
+std::string SqliteConnection::path_of_file() const {
+  const char* name = sqlite3_db_filename(db_, "main");
+  return name == nullptr ? "" : name;
+}
+
+// SQLite would play the log of the file that stood here before into the one that stands here now.
+tl::expected<void, SqliteFailure> SqliteConnection::RefuseOldLog() const {
+  const std::string log = path_of_file() + "-wal";
+  struct stat about {};
+  if (wal_ == FileId() || FileAt(path_of_file()) == file_) return {};
+  if (FileAt(log) != wal_ || stat(log.c_str(), &about) != 0 || about.st_size == 0) return {};
+  return tl::unexpected(SqliteFailure{
+      SQLITE_CANTOPEN,
+      fmt::format("the file was replaced, and the log of the former one, {}, lies beside it: stop "
+                  "the workers, remove it and {}-shm, and start them",
+                  log, path_of_file())});
 }
 
 tl::expected<void, SqliteFailure> SqliteConnection::Open() {
@@ -114,6 +178,10 @@ tl::expected<void, SqliteFailure> SqliteConnection::Open() {
     if (!uri && access(path_.c_str(), F_OK) != 0) failure.text = std::strerror(errno);
     Close();
     return tl::unexpected(std::move(failure));
+  }
+  if (auto fine = RefuseOldLog(); !fine) {
+    Close();
+    return fine;
   }
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_handler(db_, &OnBusy, this);
@@ -131,9 +199,14 @@ tl::expected<void, SqliteFailure> SqliteConnection::Open() {
   }
   // Ids fall all over the ledger's tree, so each batch touches most of its pages anew: a checkpoint
   // every 32 MiB instead of 4 writes a page once for many batches.
-  return Exec(
+  auto set = Exec(
       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536;"
-      "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 8192");
+      "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 8192;"
+      "SELECT count(*) FROM sqlite_schema");  // reads: from now on the log is there
+  if (!set) return set;
+  file_ = FileAt(path_of_file());
+  wal_ = FileAt(path_of_file() + "-wal");
+  return {};
 }
 
 tl::expected<void, SqliteFailure> SqliteConnection::Exec(const char* sql) {
@@ -157,6 +230,7 @@ tl::expected<bool, SqliteFailure> SqliteConnection::Step(sqlite3_stmt* statement
     return false;
   }
   SqliteFailure failure = Failure();
+  failure.shown = WithoutRecord(failure.code, failure.text);
   sqlite3_reset(statement);
   return tl::unexpected(std::move(failure));
 }

@@ -17,11 +17,20 @@ namespace fencepost::consumer {
 
 struct SqliteFailure {
   int code = SQLITE_OK;  // extended
-  std::string text;
+  std::string text;      // may hold parts of a record: for its dead letter
+  std::string shown{};   // nothing of any record; empty: nor has `text`
+  [[nodiscard]] const std::string& Shown() const { return shown.empty() ? text : shown; }
 };
-// The data of one record: a constraint, a type in a STRICT table, a trigger's RAISE, too big.
-bool RefusesRecord(const SqliteFailure& failure);
+// What it says about the records of a transaction.
+WriteFailure FailureOf(const SqliteFailure& failure);
 OutputError ToOutputError(const SqliteFailure& failure, std::string path);
+
+// Which file a path leads to; all 0: none, the database lives in memory.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
 
 struct SqliteStatementDeleter {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -43,6 +52,10 @@ class SqliteConnection {
   // it open.
   tl::expected<void, SqliteFailure> Open();
   void Close();  // statements must be gone
+  // The path leads elsewhere than to the open file: it was moved, removed or replaced, and what is
+  // committed into it nobody will find.
+  [[nodiscard]] bool Moved() const;
+  [[nodiscard]] const FileId& file() const { return file_; }  // the open one
 
   tl::expected<void, SqliteFailure> Exec(const char* sql);
   tl::expected<SqliteStatement, SqliteFailure> Prepare(const std::string& sql);
@@ -57,9 +70,13 @@ class SqliteConnection {
   static int OnBusy(void* self, int tries);
   static int OnProgress(void* self);
   SqliteFailure Failure() const;
+  tl::expected<void, SqliteFailure> RefuseOldLog() const;
+  [[nodiscard]] std::string path_of_file() const;  // "": in memory
 
   std::string path_;
   sqlite3* db_ = nullptr;
+  FileId file_;
+  FileId wal_;  // its write-ahead log
   std::atomic<bool> interrupted_ = false;
   int wake_fd_ = -1;
   std::chrono::steady_clock::time_point waiting_since_;

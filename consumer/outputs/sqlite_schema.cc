@@ -174,6 +174,19 @@ tl::expected<void, SqliteFailure> CreateLedger(SqliteConnection& connection) {
   return {};
 }
 
+OutputError LedgerGone(const SqliteOptions& options) {
+  OutputError error = SchemaError(
+      options,
+      fmt::format("the ledger {} that this worker has written to is gone: without it every effect "
+                  "could happen again",
+                  kLedgerTable),
+      "was it dropped, or the file replaced? bring it back, then start the workers; a worker that "
+      "starts without one makes an empty one");
+  error.error.code = "ledger_gone";
+  error.fatal = true;
+  return error;
+}
+
 // What is wrong with the ledger, or "".
 tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connection) {
   const std::string name(kLedgerTable);
@@ -207,7 +220,7 @@ tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connect
 
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape) {
+                                                    const RowShape& shape, bool ledger_was_there) {
   const auto parts = SplitTableName(options.table);
   if (!parts) {
     return tl::unexpected(SchemaError(options, parts.error(), "correct output.sqlite.table"));
@@ -230,6 +243,11 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
                                     *columns, shape);
     if (!unique) return tl::unexpected(ToOutputError(unique.error(), options.path));
     if (!*unique) return tl::unexpected(NoUniqueIndex(options));
+  }
+  if (ledger_was_there) {
+    const auto ledger = ReadColumns(connection, "main", std::string(kLedgerTable));
+    if (!ledger) return tl::unexpected(ToOutputError(ledger.error(), options.path));
+    if (ledger->empty()) return tl::unexpected(LedgerGone(options));
   }
   const auto problem = LedgerProblem(connection);
   if (!problem) return tl::unexpected(ToOutputError(problem.error(), options.path));

@@ -18,9 +18,9 @@ struct SqliteTarget {
 };
 
 // Checks table, columns, what the rules ask, and ledger before the first record, and creates the
-// ledger where it is missing.
+// ledger where it is missing; where it was there before (`ledger_was_there`), that is fatal.
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape);
+                                                    const RowShape& shape, bool ledger_was_there);
 
 }  // namespace fencepost::consumer

@@ -10,15 +10,17 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kFirstBackoff{50};
 constexpr milliseconds kMaxBackoff{5000};
-constexpr std::chrono::seconds kPruneInterval{10};
 constexpr std::size_t kPruneBatch = 1000;
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Output> output, std::optional<std::chrono::seconds> keep,
-               ConsumerObserver* observer, Callbacks callbacks)
+Writer::Writer(std::unique_ptr<Output> output, std::optional<PruneScope> prune,
+               ConsumerObserver* observer, Callbacks callbacks,
+               std::chrono::milliseconds prune_interval)
     : output_(std::move(output)),
-      keep_(keep),
+      plan_(output_->max_records()),
+      prune_(std::move(prune)),
+      prune_interval_(prune_interval),
       observer_(observer),
       callbacks_(std::move(callbacks)) {}
 
@@ -44,6 +46,11 @@ void Writer::LookUp(std::unique_ptr<LookupBatch> lookup) {
   changed_.notify_one();
 }
 
+void Writer::SetPrunable(std::vector<SourceOffset> committed) {
+  const std::lock_guard lock(mutex_);
+  prunable_ = std::move(committed);
+}
+
 void Writer::Stop() {
   Interrupt();
   if (thread_.joinable()) thread_.join();
@@ -60,14 +67,14 @@ void Writer::Interrupt() {
 
 void Writer::Run() {
   if (!PrepareUntilUp()) return;
-  prune_at_ = steady_clock::now() + kPruneInterval;
+  prune_at_ = steady_clock::now() + prune_interval_;
   for (;;) {
     std::unique_ptr<WriteBatch> batch;
     std::unique_ptr<LookupBatch> lookup;
     {
       std::unique_lock lock(mutex_);
       const auto due = [this] { return stopping_ || !batches_.empty() || !lookups_.empty(); };
-      if (keep_) {
+      if (prune_) {
         changed_.wait_until(lock, prune_at_, due);
       } else {
         changed_.wait(lock, due);
@@ -81,9 +88,9 @@ void Writer::Run() {
         batches_.pop_front();
       }
     }
-    if (lookup != nullptr) LookUpUntilKnown(std::move(lookup));
-    if (batch != nullptr) WriteUntilKnown(std::move(batch));
-    PruneIfDue();
+    if (lookup != nullptr && !LookUpUntilKnown(std::move(lookup))) return;
+    if (batch != nullptr && !WriteUntilKnown(std::move(batch))) return;
+    if (!PruneIfDue()) return;
   }
 }
 
@@ -99,47 +106,80 @@ bool Writer::PrepareUntilUp() {
   return true;
 }
 
-// An interrupted COMMIT is resolved by the same write again, and by nothing else.
-void Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
-  milliseconds wait = kFirstBackoff;
+// False: it was stopped, or can never write again; what is queued behind must not be written then.
+bool Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
+  plan_.Begin(batch->id, batch->answered, batch->request.items);
+  bool answered = false;
   for (;;) {
-    // Of the try that writes, not of one that only asks what became of it.
-    if (!output_->OutcomePending()) batch->began = locking::BootClock::now();
-    const auto before = steady_clock::now();
-    auto outcomes = output_->Write(batch->request);
-    if (outcomes) {
-      observer_->OnWrite(steady_clock::now() - before, batch->request.items.size());
-      Tell(true, "");
-      callbacks_.written(std::move(batch), std::move(*outcomes));
-      return;
+    const WritePlan::Step step = plan_.Next();
+    if (!step.reason.empty() && step.kind == WritePlan::Step::Kind::kWait) Tell(false, step.reason);
+    switch (step.kind) {
+      case WritePlan::Step::Kind::kWait:
+        if (!WaitUnlessStopped(step.wait)) return false;
+        break;
+      case WritePlan::Step::Kind::kWrite:
+        if (!WritePart(*batch, step, answered)) return false;
+        break;
+      case WritePlan::Step::Kind::kDone:
+        if (step.reason.empty() && answered) Tell(true, "");
+        callbacks_.written(std::move(batch), plan_.Take());
+        return true;
     }
-    observer_->OnRetry(RetryStage::kOutput);
-    if (!Again(outcomes.error(), wait)) return;
   }
 }
 
-void Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
+// `answered`: the output is there, whatever it says of the records.
+bool Writer::WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& answered) {
+  // Of the try that writes, not of one that only asks what became of it.
+  if (!output_->OutcomePending()) batch.began = locking::BootClock::now();
+  const auto before = steady_clock::now();
+  auto outcomes = WriteStep(*output_, batch.request, step);
+  if (outcomes) {
+    answered = true;
+    observer_->OnWrite(steady_clock::now() - before, step.items.size());
+    plan_.OnWritten(std::move(*outcomes));
+    return true;
+  }
+  const OutputError& error = outcomes.error();
+  // The search for the record that is refused is no trouble of the output's.
+  const bool search = error.failure == WriteFailure::kRefused && !error.fatal;
+  answered |= search;
+  if (!search) observer_->OnRetry(RetryStage::kOutput);
+  if (!search && !Told(error)) return false;
+  plan_.OnFailed(error);
+  return WaitUnlessStopped(milliseconds(0));
+}
+
+bool Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
   milliseconds wait = kFirstBackoff;
   for (;;) {
     auto entries = output_->Lookup(lookup->ids);
     if (entries) {
       Tell(true, "");
       callbacks_.looked_up(std::move(lookup), std::move(*entries));
-      return;
+      return true;
     }
     observer_->OnRetry(RetryStage::kOutput);
-    if (!Again(entries.error(), wait)) return;
+    if (!Again(entries.error(), wait)) return false;
   }
 }
 
-bool Writer::Again(const OutputError& error, milliseconds& wait) {
+bool Writer::Told(const OutputError& error) {
   if (error.fatal) {
     callbacks_.fatal(error.error);
     return false;
   }
-  if (error.error.code == "dead_letter_failed") observer_->OnDeadLetterError();
+  if (error.error.code == "dead_letter_failed") {
+    observer_->OnDeadLetterError();
+    observer_->OnNote(locking::Severity::kError, error.error.code, error.error.Line());
+  }
+  if (!error.retry_at_once) Tell(false, error.error.Line());
+  return true;
+}
+
+bool Writer::Again(const OutputError& error, milliseconds& wait) {
+  if (!Told(error)) return false;
   if (error.retry_at_once) return WaitUnlessStopped(milliseconds(0));
-  Tell(false, error.error.Line());
   if (!WaitUnlessStopped(wait)) return false;
   wait = std::min(wait * 2, kMaxBackoff);
   return true;
@@ -152,24 +192,36 @@ bool Writer::WaitUnlessStopped(milliseconds wait) {
 
 void Writer::Tell(bool up, const std::string& reason) {
   if (!up) observer_->OnNote(locking::Severity::kWarn, "output_unavailable", reason);
-  if (up_ == up) return;
-  if (up && up_.has_value()) {
+  if (up_ == up && reason == reason_) return;
+  if (up && up_.has_value() && up_ != up) {
     observer_->OnNote(locking::Severity::kInfo, "output_available",
                       "the output takes writes again");
   }
   up_ = up;
+  reason_ = reason;
   callbacks_.state(up, reason);
 }
 
-void Writer::PruneIfDue() {
-  if (!keep_ || steady_clock::now() < prune_at_) return;
-  const auto pruned = output_->Prune(*keep_, kPruneBatch);
+bool Writer::PruneIfDue() {
+  if (!prune_ || steady_clock::now() < prune_at_) return true;
+  prune_at_ = steady_clock::now() + prune_interval_;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!prunable_) return true;
+    prune_->committed = *prunable_;
+  }
+  const auto pruned = output_->Prune(*prune_, kPruneBatch);
   // A full batch means that more waits: go on between writes, never in one long sweep.
   const bool more = pruned && *pruned == kPruneBatch;
-  prune_at_ = steady_clock::now() + (more ? milliseconds(0) : milliseconds(kPruneInterval));
+  prune_at_ = steady_clock::now() + (more ? milliseconds(0) : prune_interval_);
+  if (!pruned && pruned.error().fatal) {
+    callbacks_.fatal(pruned.error().error);
+    return false;
+  }
   if (!pruned) {
     observer_->OnNote(locking::Severity::kWarn, "ledger_prune_failed", pruned.error().error.Line());
   }
+  return true;
 }
 
 }  // namespace fencepost::consumer

@@ -1,7 +1,7 @@
-// Runs an Output on a thread of its own: takes batches in order, writes each until its outcome is
-// known, and hands them back; lookups in the ledger go before writes. A batch is never given up
-// while the writer runs: a database that is away, full, or refuses is waited for, with back-off,
-// and said once in a while in one line.
+// Runs an Output on a thread of its own: takes batches in order, writes each by its WritePlan until
+// all outcomes are known, and hands them back; lookups in the ledger go before writes. A database
+// that is away, full, or refuses everything is waited for, with back-off, and said once in a while
+// in one line; a transaction without an outcome is never given up while the writer runs.
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +15,7 @@
 #include "consumer/flow/flow.h"
 #include "consumer/observer.h"
 #include "consumer/outputs/output.h"
+#include "consumer/outputs/write_plan.h"
 
 namespace fencepost::consumer {
 
@@ -34,8 +35,11 @@ class Writer {
     Fatal fatal;
   };
 
-  Writer(std::unique_ptr<Output> output, std::optional<std::chrono::seconds> keep,
-         ConsumerObserver* observer, Callbacks callbacks);
+  // `prune`: how long ledger rows are kept, and the topics; nullopt: for ever. Its `committed`
+  // comes by SetPrunable.
+  Writer(std::unique_ptr<Output> output, std::optional<PruneScope> prune,
+         ConsumerObserver* observer, Callbacks callbacks,
+         std::chrono::milliseconds prune_interval = std::chrono::seconds(10));
   ~Writer();  // Stop and join
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -43,6 +47,10 @@ class Writer {
   void Start();
   void Write(std::unique_ptr<WriteBatch> batch);     // any thread
   void LookUp(std::unique_ptr<LookupBatch> lookup);  // any thread
+  // Only rows of records below these offsets may be forgotten from now on. Nothing is before the
+  // first call: what the group has not committed may come again, and the ledger must know it. Any
+  // thread.
+  void SetPrunable(std::vector<SourceOffset> committed);
   // Interrupts what blocks; batches without an outcome are dropped (their offsets did not move).
   void Stop();
   void Interrupt();  // as Stop, without waiting for the thread
@@ -50,26 +58,33 @@ class Writer {
  private:
   void Run();
   bool PrepareUntilUp();
-  void WriteUntilKnown(std::unique_ptr<WriteBatch> batch);
-  void LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup);
+  bool WriteUntilKnown(std::unique_ptr<WriteBatch> batch);
+  bool WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& answered);
+  bool LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup);
+  // Notes it; false: it can never write again.
+  bool Told(const OutputError& error);
   // Whether to try again, after a wait that grows.
   bool Again(const OutputError& error, std::chrono::milliseconds& wait);
   bool WaitUnlessStopped(std::chrono::milliseconds wait);
   void Tell(bool up, const std::string& reason);
-  void PruneIfDue();
+  bool PruneIfDue();  // false: the output can never write again
 
   std::unique_ptr<Output> output_;
-  const std::optional<std::chrono::seconds> keep_;
+  WritePlan plan_;
+  std::optional<PruneScope> prune_;  // the writer's thread
+  const std::chrono::milliseconds prune_interval_;
   ConsumerObserver* const observer_;
   const Callbacks callbacks_;
-  std::optional<bool> up_;
+  std::optional<bool> up_;  // as was told last, with
+  std::string reason_;
   std::chrono::steady_clock::time_point prune_at_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::unique_ptr<WriteBatch>> batches_;   // guarded by mutex_
-  std::deque<std::unique_ptr<LookupBatch>> lookups_;  // guarded by mutex_
-  bool stopping_ = false;                             // guarded by mutex_
+  std::deque<std::unique_ptr<WriteBatch>> batches_;    // guarded by mutex_
+  std::deque<std::unique_ptr<LookupBatch>> lookups_;   // guarded by mutex_
+  std::optional<std::vector<SourceOffset>> prunable_;  // guarded by mutex_
+  bool stopping_ = false;                              // guarded by mutex_
   std::thread thread_;
 };
 

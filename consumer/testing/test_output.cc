@@ -161,7 +161,7 @@ class TopicOutput final : public TestOutput {
     tl::expected<void, OutputError> Prepare() override { return {}; }
     tl::expected<std::vector<WriteOutcome>, OutputError> Write(
         const WriteRequest& request) override {
-      std::vector<WriteOutcome> outcomes(request.items.size());
+      std::vector<WriteOutcome> outcomes(OutcomesOf(request));
       std::vector<TestRow> rows;
       bool aborted = false;
       for (std::size_t i = 0; i < request.items.size(); ++i) {

@@ -26,7 +26,8 @@ TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch
           locking::StoreCreation::kNever, [&world] { return world.Random(); }, nullptr),
       flow_(
           FlowOptionsOf(world.options), &core_, [&world] { return world.Random(); }, &world),
-      output_(world.output->Open(name_)) {}
+      output_(world.output->Open(name_)),
+      plan_(output_->max_records()) {}
 
 TestWorker::~TestWorker() { *alive_ = false; }
 
@@ -189,7 +190,7 @@ void TestWorker::Write(std::unique_ptr<WriteBatch> batch) {
   }
   Later(kWriteTakes + longer, [this, shared] {
     const WriteRequest& request = (*shared)->request;
-    auto outcomes = output_->Write(request);
+    auto outcomes = WriteAtOnce(*output_, plan_, request, (*shared)->id, (*shared)->answered);
     if (!outcomes) {
       world_.stopped = outcomes.error().error;
       return;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "consumer/flow/flow.h"
+#include "consumer/outputs/write_plan.h"
 #include "consumer/testing/test_world.h"
 
 namespace fencepost::consumer {
@@ -51,6 +52,7 @@ class TestWorker {
   locking::LockCore core_;
   Flow flow_;
   std::unique_ptr<Output> output_;
+  WritePlan plan_;
   std::vector<Offset> delivered_;
   std::vector<bool> told_end_;
   std::vector<std::uint64_t> cancelled_;

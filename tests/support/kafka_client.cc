@@ -214,6 +214,24 @@ void KafkaAdmin::DeleteTopic(const std::string& topic) {
       std::chrono::seconds(30), [&] { return PartitionCount(topic) == 0; }, doing);
 }
 
+void KafkaAdmin::SetTopicConfig(const std::string& topic, const std::string& name,
+                                const std::string& value) {
+  Holder<rd_kafka_ConfigResource_t, &rd_kafka_ConfigResource_destroy> resource(
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+  Require(rd_kafka_ConfigResource_set_config(resource.get(), name.c_str(), value.c_str()), name);
+  const Event event =
+      Call(handle_, RD_KAFKA_ADMIN_OP_ALTERCONFIGS, "set " + name, [&](auto* options, auto* queue) {
+        rd_kafka_ConfigResource_t* all[] = {resource.get()};
+        rd_kafka_AlterConfigs(handle_, all, 1, options, queue);
+      });
+  std::size_t count = 0;
+  const auto* result = rd_kafka_event_AlterConfigs_result(event.get());
+  const auto* const* answers = rd_kafka_AlterConfigs_result_resources(result, &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Require(rd_kafka_ConfigResource_error(answers[i]), "set " + name);
+  }
+}
+
 void KafkaAdmin::AddPartitions(const std::string& topic, int total) {
   const std::string doing = "add partitions to " + topic;
   char why[256];

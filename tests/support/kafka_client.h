@@ -44,6 +44,7 @@ class KafkaAdmin {
   // Returns when every partition has a leader.
   void CreateTopic(const std::string& topic, int partitions, const KafkaConfig& config = {});
   void DeleteTopic(const std::string& topic);  // returns when it is gone from the metadata
+  void SetTopicConfig(const std::string& topic, const std::string& name, const std::string& value);
   void AddPartitions(const std::string& topic, int total);
   void DeleteRecordsBefore(const std::string& topic, std::int32_t partition, std::int64_t offset);
   [[nodiscard]] int PartitionCount(const std::string& topic);  // 0 when there is no such topic

@@ -2,8 +2,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace fencepost::testing {
+
+struct GroupView {
+  std::string state;  // as Kafka calls it: Stable, PreparingRebalance, …
+  std::vector<std::string> members;
+  std::string assignments;  // of all members one after the other, as their protocol writes them
+};
+
+// Broker: HOST:PORT. Nothing of it while its coordinator is not known yet. Throws
+// std::runtime_error.
+GroupView LookAtGroup(const std::string& broker, const std::string& group);
 
 // Takes all members out of the group, as their session's end would, and tells them nothing: each
 // finds out at its next heartbeat or commit. Broker: HOST:PORT, where the coordinator is. Returns

@@ -59,8 +59,9 @@ void Orders::Send(TestProducer& producer, Sent sent) {
   ++produced_;
 }
 
-EffectsTable::EffectsTable(PostgresServer& server, std::string database)
+EffectsTable::EffectsTable(PostgresServer& server, std::string database, Origin origin)
     : server_(server), database_(std::move(database)) {
+  if (origin == kIsThere) return;
   server_.Exec(fmt::format("CREATE DATABASE \"{}\"", database_));
   Exec(
       "CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL CHECK (amount >= 0),"

@@ -52,7 +52,8 @@ class Orders {
 // The table `effects` in a database of its own. It has no unique key, so that a double shows.
 class EffectsTable {
  public:
-  EffectsTable(PostgresServer& server, std::string database);
+  enum Origin { kMade, kIsThere };
+  EffectsTable(PostgresServer& server, std::string database, Origin origin = kMade);
 
   [[nodiscard]] std::string dsn() const { return server_.dsn(database_); }
   PostgresServer::Rows Exec(const std::string& sql) const { return server_.Exec(sql, database_); }

@@ -31,11 +31,14 @@ using Result = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
 }  // namespace
 
+void PostgresServer::OwnFolder() const {
+  if (geteuid() != 0) return;
+  const auto chown = RunToEnd({.argv = {"chown", kUser, dir_.path().string()}});
+  if (chown.exit_code != 0) throw std::runtime_error(chown.output);
+}
+
 PostgresServer::PostgresServer(PostgresOptions options) : options_(std::move(options)) {
-  if (geteuid() == 0) {
-    const auto chown = RunToEnd({.argv = {"chown", kUser, dir_.path().string()}});
-    if (chown.exit_code != 0) throw std::runtime_error(chown.output);
-  }
+  OwnFolder();
   ProcessOptions initdb;
   initdb.argv = {Program("initdb"), "--no-sync",  "--auth=trust", "--username=postgres",
                  "--encoding=UTF8", "--locale=C", "-D",           dir_.File("data")};
@@ -43,6 +46,28 @@ PostgresServer::PostgresServer(PostgresOptions options) : options_(std::move(opt
   initdb.directory = dir_.path().string();
   const Finished made = RunToEnd(std::move(initdb), kLimit);
   if (made.exit_code != 0) throw std::runtime_error("initdb: " + made.output);
+  StartOnFreePort();
+}
+
+PostgresServer::PostgresServer(const PostgresServer& primary, int stream_port,
+                               PostgresOptions options)
+    : options_(std::move(options)) {
+  OwnFolder();
+  ProcessOptions copy;
+  copy.argv = {
+      Program("pg_basebackup"), "--dbname=" + primary.dsn(), "--pgdata=" + dir_.File("data"),
+      "--write-recovery-conf",  "--checkpoint=fast",         "--no-sync"};
+  copy.user = kUser;
+  copy.directory = dir_.path().string();
+  const Finished made = RunToEnd(std::move(copy), kLimit);
+  if (made.exit_code != 0) throw std::runtime_error("pg_basebackup: " + made.output);
+  options_.config.push_back(
+      fmt::format("primary_conninfo=host=127.0.0.1 port={} user={} application_name=standby",
+                  stream_port, kUser));
+  StartOnFreePort();
+}
+
+void PostgresServer::StartOnFreePort() {
   for (int tries = 1;; ++tries) {
     port_ = FreePort();
     try {
@@ -113,6 +138,10 @@ void PostgresServer::Kill() {
   // they notice its death within moments, and Start tries again until then.
   std::error_code ignored;
   std::filesystem::remove(dir_.path() / "data" / "postmaster.pid", ignored);
+}
+
+void PostgresServer::Promote() {
+  if (Value("SELECT pg_promote(true, 30)") != "t") throw std::runtime_error("not promoted");
 }
 
 void PostgresServer::Restart() {

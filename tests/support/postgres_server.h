@@ -24,6 +24,9 @@ class PostgresServer {
   using Rows = std::vector<Row>;
 
   explicit PostgresServer(PostgresOptions options = {});
+  // A standby of it (pg_basebackup), streaming from 127.0.0.1:stream_port, the primary's port or a
+  // proxy's before it. It takes reads.
+  PostgresServer(const PostgresServer& primary, int stream_port, PostgresOptions options = {});
   ~PostgresServer();
 
   [[nodiscard]] int port() const { return port_; }
@@ -35,6 +38,7 @@ class PostgresServer {
   void Stop();     // fast shutdown
   void Kill();     // SIGKILL to the postmaster; its children follow by themselves
   void Restart();  // Stop, Start
+  void Promote();  // a standby; returns when it takes writes
 
   // Runs SQL (one or many statements) as superuser on a connection of its own; rows of the last
   // one. Throws with PostgreSQL's message.
@@ -45,6 +49,8 @@ class PostgresServer {
 
  private:
   bool Ready() const;
+  void OwnFolder() const;  // gives it to kUser
+  void StartOnFreePort();
 
   PostgresOptions options_;
   TempDir dir_;

@@ -37,9 +37,9 @@ class Replayer {
         progress_("replayed", total) {}
 
   tl::expected<void, Error> Connect(const PipelineOptions& options) {
-    auto producer = Producer::Make(options.kafka, {{"linger.ms", "5"},
-                                                   // A topic that is not there is said soon.
-                                                   {"topic.metadata.propagation.max.ms", "5000"}});
+    auto settings = consumer::ProducerSettings(options.kafka);
+    settings["topic.metadata.propagation.max.ms"] = "5000";  // a missing topic is said soon
+    auto producer = Producer::Make(options.kafka, settings);
     if (!producer) return tl::unexpected(producer.error());
     producer_ = std::move(*producer);
     return {};

@@ -31,8 +31,8 @@ PANELS = [
     ),
     Panel(
         "Partitions paused",
-        "Owned and not read now: backpressure, no quorum, or dead letters that cannot be"
-        " published.",
+        "Owned and not read now: backpressure, no quorum, dead letters that cannot be published, or"
+        " one record that too much waits for.",
         [
             (
                 f"sum by (pipeline, instance) (fencepost_partitions_paused{{{P}}})",
@@ -88,6 +88,39 @@ PANELS = [
         "FencepostPipelineStalled",
         "s",
         steps=((300, RED),),
+    ),
+    Panel(
+        "Waiting for one record",
+        "For how long each partition has had the same oldest unfinished record: the ten longest."
+        " Above 300 s: /status of its pod says what the record waits for.",
+        [
+            (
+                (
+                    "topk(10, max by (pipeline, topic, partition)"
+                    f" (fencepost_oldest_unfinished_seconds{{{P}}}))"
+                ),
+                "{{topic}}/{{partition}}",
+            )
+        ],
+        "FencepostRecordStuck",
+        "s",
+        steps=((300, RED),),
+    ),
+    Panel(
+        "Oldest unfinished offset",
+        "The offset that the commits of those partitions wait for. Where it stands still, fencepost"
+        " explain that record; -1: none.",
+        [
+            (
+                (
+                    "max by (pipeline, topic, partition) (fencepost_oldest_unfinished_offset"
+                    f"{{{P}}}) and on (pipeline, topic, partition) topk(10, max by (pipeline,"
+                    f" topic, partition) (fencepost_oldest_unfinished_seconds{{{P}}}))"
+                ),
+                "{{topic}}/{{partition}}",
+            )
+        ],
+        "FencepostRecordStuck",
     ),
     Panel(
         "Commits",

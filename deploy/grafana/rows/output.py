@@ -48,8 +48,8 @@ PANELS = [
     ),
     Panel(
         "In flight",
-        "Records from the watermark on, by pod. At max_in_flight: one old record holds the rest"
-        " back, explain it.",
+        "Unfinished records, by pod. At max_in_flight consumption pauses: see what they wait for, at"
+        " /status of that pod.",
         [
             (
                 f"sum by (pipeline, instance) (fencepost_records_in_flight{{{P}}})",

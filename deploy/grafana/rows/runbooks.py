@@ -23,6 +23,7 @@ PLACES = (
     "FencepostFencingRejections",
     "FencepostRebalancing",
     "FencepostRedisClockOff",
+    "FencepostRecordStuck",
 )
 
 

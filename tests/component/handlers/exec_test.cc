@@ -160,9 +160,10 @@ TEST_F(ExecHandler, EndsAProcessThatSpeaksUnasked) {
   StartPython("reply(json.dumps({'value': os.getpid()}) + '\\nhello')");
   const auto first = ValueOf("1");
   ASSERT_TRUE(Noted(1, "handler_exited"));
-  EXPECT_THAT(recorder_.notes()[0],
-              HasSubstr("was killed: it wrote a line that nobody had asked for: hello; started "
-                        "again in 100 ms"));
+  EXPECT_THAT(
+      recorder_.notes()[0],
+      HasSubstr("was killed: it wrote a line of 5 bytes that nobody had asked for (print to "
+                "stderr); started again in 100 ms"));
   EXPECT_NE(ValueOf("1"), first);
 }
 
@@ -190,7 +191,7 @@ if value == 1:
   ASSERT_TRUE(result.has_value()) << result.error().text;
   EXPECT_EQ(result->front(), "2");
   EXPECT_THAT(recorder_.notes("handler_exited"),
-              ElementsAre(HasSubstr("that nobody had asked for: {\"value\": 7")));
+              ElementsAre(HasSubstr("that nobody had asked for")));
 }
 
 INSTANTIATE_TEST_SUITE_P(WholeAndPart, ExecHandlerLate,

@@ -13,6 +13,7 @@
 
 #include "consumer/options.h"
 #include "consumer/outputs/output.h"
+#include "consumer/outputs/write_plan.h"
 
 namespace fencepost::consumer {
 
@@ -31,6 +32,7 @@ class Batch {
     bool tombstone = false;                 // no value
     std::optional<HandlerValues> values{};  // what a handler made of it
     std::vector<std::pair<std::string, std::optional<std::string>>> headers{};
+    std::uint64_t chain = 0;
   };
 
   Batch() = default;
@@ -59,7 +61,8 @@ class Batch {
                       .record_id = kept.id,
                       .token = locking::Token(kept.token),
                       .crc = kept.crc,
-                      .values = kept.values ? &*kept.values : nullptr});
+                      .values = kept.values ? &*kept.values : nullptr,
+                      .chain = kept.chain});
   }
   // `count` records PREFIX0000 and on, with offsets from `first`.
   void AddMany(const std::string& prefix, int count, Offset first = 0) {
@@ -89,9 +92,16 @@ inline std::vector<Column> OrderColumns() {
   return Columns({{"order_id", "json:/order_id"}, {"amount", "json:/amount"}});
 }
 
-// The results of a Write that must succeed.
+// As the Writer does, in as many transactions as it takes; an output that is away is an error.
+inline tl::expected<std::vector<WriteOutcome>, OutputError> WriteAll(Output& output,
+                                                                     const Batch& batch) {
+  WritePlan plan(output.max_records());
+  return WriteAtOnce(output, plan, {.items = batch.items(), .offsets = {}});
+}
+
+// The results of a write that must succeed.
 inline std::vector<WriteResult> Results(Output& output, const Batch& batch) {
-  const auto outcomes = output.Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(output, batch);
   if (!outcomes) {
     ADD_FAILURE() << outcomes.error().error.Line();
     return {};
@@ -103,7 +113,7 @@ inline std::vector<WriteResult> Results(Output& output, const Batch& batch) {
 
 // The detail of a record that must be bad, and is alone in its batch; else the result's number.
 inline std::string WhyBad(Output& output, const Batch& batch) {
-  const auto outcomes = output.Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(output, batch);
   if (!outcomes) return outcomes.error().error.Line();
   const WriteOutcome& outcome = outcomes->at(0);
   if (outcome.result == WriteResult::kBadRecord) return outcome.detail;

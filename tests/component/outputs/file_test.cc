@@ -66,7 +66,7 @@ TEST_F(FileTest, ARowIsALineInTheOrderOfTheRecords) {
                     {.id = "d",
                      .values = {{R"({"order_id":"d1","amount":1.50})",
                                  R"({"order_id":"d2","amount":12345678901234567890})"}}}};
-  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*output, batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   EXPECT_EQ((*outcomes)[1].result, kBadRecord);
   EXPECT_THAT((*outcomes)[1].detail, HasSubstr("column order_id from json:/order_id: "));

@@ -65,7 +65,9 @@ TEST_F(PostgresSchemaTest, ARoleWithoutCreateWorksWhereTheLedgerStands) {
   const Batch batch{{.id = "a"}};
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
   EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier));
-  EXPECT_EQ(output->Prune(std::chrono::seconds(3600), 10).value(), 0u);
+  EXPECT_EQ(
+      output->Prune({.keep = std::chrono::hours(1), .committed = {}, .topics = {}}, 10).value(),
+      0u);
   Exec("REVOKE ALL ON effects FROM app");
   EXPECT_THAT(Refusal(options), HasSubstr("no right to insert into public.effects.order_id"));
   Exec("DROP OWNED BY app; DROP ROLE app");

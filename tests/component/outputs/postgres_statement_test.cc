@@ -73,7 +73,7 @@ TEST_F(PostgresStatementTest, ARefusedRowMakesItsRecordBadAndNothingOfItIsWritte
   }
   batch.Add({.id = "x", .value = "{}", .key = "a"});
   batch.Add({.id = "y", .key = "b", .values = {{Amount("1"), Amount("5000")}}});
-  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*output, batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   for (std::size_t i = 0; i < 102; ++i) {
     const bool bad = i == 17 || i == 60 || i >= 100;

@@ -53,7 +53,7 @@ TEST_F(PostgresTest, AConflictingRecordDoesNotHoldBackTheOthersOfItsBatch) {
   const Batch batch{{.id = "c", .offset = 2},
                     {.id = "b", .offset = 3, .crc = 2, .value = R"({"order_id":"b","amount":99})"},
                     {.id = "a", .offset = 4}};
-  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*output, batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   EXPECT_EQ((*outcomes)[0].result, kCommitted);
   EXPECT_EQ((*outcomes)[1].result, kIdConflict);
@@ -86,7 +86,7 @@ TEST_F(PostgresTest, IsolatesTheBadRowsOfALargeBatch) {
     if (i == 499) entry.value = "no JSON";
     batch.Add(std::move(entry));
   }
-  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*output, batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   for (int i = 0; i < 500; ++i) {
     const bool bad = i == 3 || (i >= 250 && i <= 252) || i >= 498;
@@ -118,7 +118,7 @@ TEST_F(PostgresTest, ATriggerAndADeferredConstraintRefuseOneRecordAlone) {
       "DEFERRED");
   const Batch batch{
       {.id = "a", .offset = 1}, {.id = "b", .offset = 13}, {.id = "c", .offset = 3}, {.id = "d"}};
-  const auto outcomes = Open()->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*Open(), batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   EXPECT_EQ((*outcomes)[0].result, kCommitted);
   EXPECT_THAT((*outcomes)[1].detail, HasSubstr("not thirteen"));
@@ -160,7 +160,7 @@ TEST_F(PostgresTest, TakesEachColumnsTypeFromTheCatalog) {
       {.id = "2", .value = value + R"(five!","shade":"red"})", .key = ""},
       {.id = "3", .value = value + R"(four","shade":"blue","note":"it's"})", .key = ""}};
   const auto output = Open(options);
-  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*output, batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   EXPECT_EQ((*outcomes)[0].result, kCommitted) << (*outcomes)[0].detail;
   EXPECT_THAT((*outcomes)[1].detail, HasSubstr("too long")) << "it must not be cut";
@@ -204,23 +204,6 @@ TEST_F(PostgresTest, IdsAndValuesAreNeverSql) {
             "'; DROP TABLE effects;--");
   EXPECT_EQ(Value("SELECT record_id FROM fencepost_ledger"), id);
   EXPECT_EQ(Value("SELECT count(*) FROM effects"), "0");
-}
-
-TEST_F(PostgresTest, PrunesOldRowsOfItsOwnPipelineInSmallBatches) {
-  const auto output = Open();
-  ASSERT_TRUE(output->Prepare());
-  Exec(
-      "INSERT INTO fencepost_ledger SELECT p, i::text, 1, 'w', 's', 1, now() - i * interval '1 "
-      "hour'"
-      " FROM generate_series(1, 10) i, unnest(array['orders', 'others']) p");
-  const auto keep = std::chrono::hours(4) - std::chrono::minutes(1);
-  EXPECT_EQ(output->Prune(keep, 5).value(), 5u);
-  EXPECT_EQ(Value("SELECT max(record_id::int) FROM fencepost_ledger WHERE pipeline = 'orders'"),
-            "5");
-  EXPECT_EQ(output->Prune(keep, 5).value(), 2u);
-  EXPECT_EQ(output->Prune(keep, 5).value(), 0u);
-  EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger WHERE pipeline = 'orders'"), "3");
-  EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger WHERE pipeline = 'others'"), "10");
 }
 
 TEST_F(PostgresTest, StaysQuickInALargeLedgerThatWasEmptyWhenTheStatementsWerePrepared) {

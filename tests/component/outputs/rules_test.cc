@@ -262,7 +262,7 @@ TEST_P(RulesTest, OneBadRowMakesItsRecordBadAndNothingOfItIsWritten) {
       {.id = "3", .values = {{R"({"id":"d","amount":1})", R"({"amount":2})"}}},
       {.id = "4", .values = {{R"({"id":"e","amount":1})", std::nullopt}}},
       {.id = "5", .values = {{R"({"id":"f","amount":1})", R"({"id":"g","amount":2})"}}}};
-  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*output, batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ((*outcomes)[i].result, kBadRecord) << i;
   EXPECT_EQ((*outcomes)[4].result, kCommitted);
@@ -362,6 +362,20 @@ TEST_P(RulesTest, TellsWhatTheLedgerHoldsAndForgetsIt) {
   EXPECT_EQ(Effects(), "j|2|NULL k|1|NULL") << "the effect stands";
   Exec("DELETE FROM effects");
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kOwnEarlier)) << "on purpose";
+}
+
+TEST_P(RulesTest, KnowsTheTopicsOfWhichItsPipelineHasRows) {
+  const auto output = Open({});
+  ASSERT_TRUE(output->Prepare());
+  Exec(
+      "INSERT INTO fencepost_ledger VALUES ('other', 'a', 1, 'w', 'orders/0/1', 1,"
+      " '2026-01-02 03:04:05')");
+  EXPECT_FALSE(output->KnowsTopic("orders").value()) << "another pipeline's";
+  const Batch batch{{.id = "a", .value = Amount(1), .key = "k"}};
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  EXPECT_TRUE(output->KnowsTopic("orders").value());
+  EXPECT_FALSE(output->KnowsTopic("order").value()) << "another topic, though it begins so";
+  EXPECT_FALSE(output->KnowsTopic("ord%").value());
 }
 
 TEST_P(RulesTest, LooksUpAndForgetsOnlyItsOwnPipeline) {

@@ -66,7 +66,7 @@ TEST_F(SqliteTest, IsolatesTheBadRowsOfALargeBatch) {
     if (i == 499) entry.value = "{}";
     batch.Add(std::move(entry));
   }
-  const auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*output, batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   for (int i = 0; i < 500; ++i) {
     const bool bad = i == 3 || (i >= 250 && i <= 252) || i == 499;
@@ -89,13 +89,69 @@ TEST_F(SqliteTest, ATriggerThatRollsBackAndADeferredKeyRefuseOneRecordAlone) {
   options.table = "picky";
   const Batch batch{
       {.id = "a", .offset = 1}, {.id = "b", .offset = 13}, {.id = "c", .offset = 3}, {.id = "d"}};
-  const auto outcomes = Open(options)->Write({.items = batch.items(), .offsets = {}});
+  const auto outcomes = WriteAll(*Open(options), batch);
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   EXPECT_EQ((*outcomes)[0].result, kCommitted);
   EXPECT_THAT((*outcomes)[1].detail, HasSubstr("not thirteen"));
   EXPECT_THAT((*outcomes)[2].detail, HasSubstr("FOREIGN KEY"));
   EXPECT_EQ((*outcomes)[3].result, kCommitted);
   EXPECT_EQ(Exec("SELECT group_concat(record_id, ' ') FROM fencepost_ledger"), "a d");
+}
+
+TEST_F(SqliteTest, AnErrorOfOneRecordRefusesItAloneWhateverSqliteCallsIt) {
+  struct Case {
+    const char *table, *sql;
+  };
+  const Case cases[] = {
+      {"g",
+       "CREATE TABLE g (id text, body text,"
+       " kind text GENERATED ALWAYS AS (json_extract(body, '$.kind')) STORED)"},
+      {"i",
+       "CREATE TABLE i (id text, body text);"
+       "CREATE INDEX kinds ON i (json_extract(body, '$.kind'))"},
+      {"r",
+       "CREATE TABLE r (id text, body text); CREATE TRIGGER t BEFORE INSERT ON r"
+       " BEGIN SELECT json_extract(NEW.body, '$.kind'); END"},
+      {"c", "CREATE TABLE c (id text, body text CHECK (json_valid(body)))"},
+  };
+  for (const Case& one : cases) {
+    Exec(one.sql);
+    SqliteOptions options = Options();
+    options.table = one.table;
+    options.columns = Columns({{"id", "key"}, {"body", "value"}});
+    const auto output = MakeSqliteOutput(options, one.table, "w");
+    const Batch batch{{.id = "a", .offset = 1, .value = R"({"kind":"a"})", .key = "a"},
+                      {.id = "b", .offset = 2, .value = "not json", .key = "b"},
+                      {.id = "c", .offset = 3, .value = R"({"kind":"c"})", .key = "c"}};
+    EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kBadRecord, kCommitted))
+        << one.table;
+  }
+}
+
+TEST_F(SqliteTest, AnErrorThatAllRecordsShareMakesNoneOfThemBad) {
+  const auto output = Open();
+  ASSERT_TRUE(output->Prepare());
+  Exec(
+      "CREATE TRIGGER t BEFORE INSERT ON effects BEGIN"
+      " SELECT raise(ABORT, 'closed for the day'); END");
+  Batch batch;
+  batch.AddMany("o-", 500);
+  EXPECT_EQ(Results(*output, batch), All(500, kNotWritten));
+  Exec("DROP TRIGGER t");
+  EXPECT_EQ(Results(*output, batch), All(500, kCommitted));
+}
+
+TEST_F(SqliteTest, BytesThatAreNoTextAreABadRecordButFitABlobColumn) {
+  Exec("CREATE TABLE bodies (body text); CREATE TABLE raws (body blob)");
+  SqliteOptions options = Options();
+  options.columns = Columns({{"body", "value"}});
+  options.table = "bodies";
+  const Batch batch{{.id = "1", .value = "\xff\xfe"}, {.id = "2", .value = "fine"}};
+  EXPECT_THAT(Results(*Open(options), batch), ElementsAre(kBadRecord, kCommitted));
+  options.table = "raws";
+  const Batch other{{.id = "3", .value = "\xff\xfe"}};
+  EXPECT_THAT(Results(*Open(options), other), ElementsAre(kCommitted));
+  EXPECT_EQ(Exec("SELECT hex(body) FROM raws"), "FFFE");
 }
 
 TEST_F(SqliteTest, BindsByTheColumnsDeclaredType) {
@@ -258,22 +314,6 @@ TEST_F(SqliteTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(committed, kIds);
   EXPECT_EQ(Exec("SELECT count(*) FROM effects"), std::to_string(kIds));
-}
-
-TEST_F(SqliteTest, PrunesOldRowsOfItsOwnPipelineInSmallBatches) {
-  const auto output = Open();
-  ASSERT_TRUE(output->Prepare());
-  Exec(
-      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10)"
-      " INSERT INTO fencepost_ledger SELECT p, i, 1, 'w', 's', 1,"
-      " strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-' || i || ' hours')"
-      " FROM n, (SELECT 'orders' p UNION SELECT 'others')");
-  const auto keep = std::chrono::hours(4) - std::chrono::minutes(1);
-  EXPECT_EQ(output->Prune(keep, 5).value(), 5u);
-  EXPECT_EQ(Exec("SELECT max(record_id + 0) FROM fencepost_ledger WHERE pipeline = 'orders'"), "5");
-  EXPECT_EQ(output->Prune(keep, 5).value(), 2u);
-  EXPECT_EQ(output->Prune(keep, 5).value(), 0u);
-  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger WHERE pipeline = 'others'"), "10");
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ class Store {
   virtual ~Store() = default;
   // The rows of the last statement: "cell|cell cell|cell", NULL for null.
   virtual std::string Exec(const std::string& sql) = 0;
-  virtual std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules) = 0;
+  virtual std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
+                                       OutputTerms terms = {}) = 0;
 };
 
 class PostgresStore final : public Store {
@@ -39,12 +40,13 @@ class PostgresStore final : public Store {
     }
     return text;
   }
-  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules) override {
+  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
+                               OutputTerms terms) override {
     return MakePostgresOutput({.dsn = Server().dsn(database_),
                                .table = "effects",
                                .columns = std::move(columns),
                                .rules = std::move(rules)},
-                              "orders", "worker-1");
+                              "orders", "worker-1", std::move(terms));
   }
 
  private:
@@ -77,12 +79,13 @@ class SqliteStore final : public Store {
     sqlite3_free(error);
     return text;
   }
-  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules) override {
+  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
+                               OutputTerms terms) override {
     return MakeSqliteOutput({.path = folder_.File("effects.db"),
                              .table = "effects",
                              .columns = std::move(columns),
                              .rules = std::move(rules)},
-                            "orders", "worker-1");
+                            "orders", "worker-1", std::move(terms));
   }
 
  private:
@@ -114,9 +117,10 @@ class StoreTest : public ::testing::TestWithParam<const char*> {
   [[nodiscard]] static std::vector<Column> ByKey() {
     return Columns({{"id", "key"}, {"amount", "json:/amount"}});
   }
-  [[nodiscard]] std::unique_ptr<Output> Open(RowRules rules) {
-    return store_->Open(ByKey(), std::move(rules));
+  [[nodiscard]] std::unique_ptr<Output> Open(RowRules rules, OutputTerms terms = {}) {
+    return store_->Open(ByKey(), std::move(rules), std::move(terms));
   }
+  [[nodiscard]] bool IsPostgres() const { return std::string_view(GetParam()) == "postgres"; }
   [[nodiscard]] std::string Refusal(std::vector<Column> columns, RowRules rules) {
     const auto prepared = store_->Open(std::move(columns), std::move(rules))->Prepare();
     if (prepared) return "";

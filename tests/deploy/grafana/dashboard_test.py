@@ -33,6 +33,7 @@ RUNBOOKS = {  # the address of each, which people keep: no number here may ever 
     "FencepostRedisNodeDown": 1009, "FencepostLocksExpiring": 1010,
     "FencepostLockValidityLow": 1011, "FencepostFencingRejections": 1012,
     "FencepostRebalancing": 1013, "FencepostRedisClockOff": 1014,
+    "FencepostRecordStuck": 1015,
 }  # fmt: skip
 LEFT_OUT = {  # metrics that no panel shows, each with the reason
     "process_virtual_memory_bytes": "address space: it says nothing of use, and flattens the rest",

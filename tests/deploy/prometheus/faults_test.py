@@ -36,6 +36,7 @@ MAY_FIRE = {
     "FencepostFencingRejections": {"frail", "lonely"},
     "FencepostRebalancing": {"frail"},
     "FencepostRedisClockOff": {"frail"},
+    "FencepostRecordStuck": {"stuck", "lonely", "dead", "burning", "frail"},
 }
 
 
@@ -174,6 +175,8 @@ class AlertsOfRealWorkers(unittest.TestCase):
             page = self.expect_alert("FencepostPipelineStalled", "stuck")
             self.assertIn("5 records wait", page["annotations"]["summary"])
             self.assertEqual(pipeline.effects(), FIRST)
+            ticket = self.expect_alert("FencepostRecordStuck", "stuck")
+            self.assertRegex(ticket["annotations"]["summary"], r"stuck/\d+ waits .* offset \d+$")
 
             def growing():
                 pipeline.send([next(orders) for _ in range(10)])
@@ -184,6 +187,7 @@ class AlertsOfRealWorkers(unittest.TestCase):
             db.execute("ROLLBACK")
         self.expect_clear("FencepostLagGrowing", "stuck")
         self.expect_clear("FencepostPipelineStalled", "stuck")
+        self.expect_clear("FencepostRecordStuck", "stuck")
         sent = FIRST + next(orders) - 100
         wait_until(lambda: pipeline.effects() == sent, 60, "the records that waited")
 

@@ -15,6 +15,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 Finished Fencepost(std::vector<std::string> words) {
   return RunFencepost(FENCEPOST_BINARY, std::move(words));
@@ -105,6 +106,36 @@ TEST(RunCommand, StartsNothingWhereTheHandlerOfAnotherFileIsNotThere) {
   EXPECT_EQ(run.output, "");
   EXPECT_THAT(run.error_output,
               MatchesRegex("fencepost: bills: handler.exec: cannot run /nowhere/at/all: [^\n]+\n"));
+}
+
+TEST(RunCommand, RefusesAWorkersNameThatNoLedgerTakes) {
+  const TempDir folder;
+  const std::string file = folder.Write("one.yaml", GoodText());
+  for (const auto& [name, why] : std::initializer_list<std::pair<std::string, const char*>>{
+           {"h\xf4te-1", "is not valid UTF-8"},
+           {"host\n1", "holds control characters"},
+           {"host\x7f", "holds control characters"},
+           {std::string(256, 'x'), "is longer than 255 bytes"}}) {
+    const auto line = [why = why](const char* by) {
+      return fmt::format("fencepost: the worker's name, given by {}, {}: give another\n", by, why);
+    };
+    const Finished by_option = Fencepost({"run", file, "--worker", name});
+    EXPECT_EQ(by_option.exit_code, 2);
+    EXPECT_EQ(by_option.error_output, line("--worker"));
+    const Finished by_environment =
+        RunFencepost(FENCEPOST_BINARY, {"run", file}, {{"FENCEPOST_WORKER", name}});
+    EXPECT_EQ(by_environment.exit_code, 2);
+    EXPECT_EQ(by_environment.error_output, line("FENCEPOST_WORKER"));
+  }
+}
+
+TEST(RunCommand, TakesTheLongestNameAndOneWithLettersOfAnyScript) {
+  const TempDir folder;
+  const std::string file = folder.Write("bad.yaml", kBadText);
+  for (const std::string& name : {std::string(255, 'x'), std::string("h\u00f4te-\u03b1")}) {
+    const Finished run = Fencepost({"run", file, "--worker", name});
+    EXPECT_THAT(run.error_output, AllOf(HasSubstr("guarante"), Not(HasSubstr("worker's name"))));
+  }
 }
 
 TEST(RunCommand, RefusesAFileThatIsNotThere) {

@@ -9,14 +9,17 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/transactional_producer.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/kafka_group.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
 
 using fencepost::testing::KafkaBroker;
+using fencepost::testing::LookAtGroup;
 using fencepost::testing::TestProducer;
 
 class KafkaSourceOnBroker : public ::testing::Test {
@@ -114,6 +117,170 @@ TEST_F(KafkaSourceOnBroker, ReadsNewPartitionsFromTheirBeginning) {
   add_one_with_records(4);  // while it runs
   ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 10; })) << sink.Trace();
   EXPECT_EQ(sink.Offsets({topic, 3}), Range(0, 5));
+}
+
+// Another member of the group, which answers rebalances until it is told to hold them up.
+class OtherMember {
+ public:
+  explicit OtherMember(const KafkaOptions& kafka) {
+    rd_kafka_conf_t* conf = rd_kafka_conf_new();
+    const auto set = [&](const char* name, const std::string& value) {
+      char why[512];
+      EXPECT_EQ(rd_kafka_conf_set(conf, name, value.c_str(), why, sizeof(why)), RD_KAFKA_CONF_OK);
+    };
+    set("bootstrap.servers", kafka.brokers[0]);
+    set("group.id", kafka.group);
+    set("client.id", "z");  // the range assignor sorts members by their names
+    set("partition.assignment.strategy", "range");
+    for (const auto& [name, value] : kafka.librdkafka) set(name.c_str(), value);
+    rd_kafka_conf_set_rebalance_cb(conf, [](auto* rk, auto what, auto* partitions, void*) {
+      rd_kafka_assign(rk, what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS ? partitions : nullptr);
+    });
+    consumer_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, conf, nullptr, 0));
+    const rdkafka::PartitionList list = rdkafka::MakeList(1);
+    rd_kafka_topic_partition_list_add(list.get(), kafka.topics[0].c_str(), RD_KAFKA_PARTITION_UA);
+    rd_kafka_subscribe(consumer_.get(), list.get());
+    answering_ = std::thread([this] {
+      while (!hold_) rdkafka::Message(rd_kafka_consumer_poll(consumer_.get(), 10));
+    });
+  }
+  ~OtherMember() { Leave(); }
+  void Hold() {
+    hold_ = true;
+    if (answering_.joinable()) answering_.join();
+  }
+  void Leave() {
+    Hold();
+    rd_kafka_consumer_close(consumer_.get());
+  }
+
+ private:
+  rdkafka::Handle consumer_;
+  std::atomic<bool> hold_ = false;
+  std::thread answering_;
+};
+
+// librdkafka joins anew, without a revoke, where it hears of a new partition while it waits for the
+// application's answer to an assignment.
+TEST_F(KafkaSourceOnBroker, RevokesWhatItHasWhenItIsAssignedAnewWithoutARevoke) {
+  broker->CreateTopic(topic, 2);
+  const auto group = [&] { return LookAtGroup(broker->bootstrap(), topic + "-group"); };
+  OtherMember other(Options());
+  ASSERT_TRUE(WaitUntil(30s, [&] { return group().state == "Stable"; }));
+  RecordingSink sink;
+  sink.on_cluster_id = [&] {
+    other.Hold();  // the generation stays what it is
+    broker->admin().AddPartitions(topic, 3);
+    EXPECT_TRUE(WaitUntil(30s, [&] { return group().state == "PreparingRebalance"; }));
+  };
+  KafkaSource source(Options(), "a", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  EXPECT_TRUE(WaitUntil(60s, [&] { return sink.AssignedCount() == 1; })) << sink.Trace();
+  other.Leave();
+  EXPECT_TRUE(WaitUntil(60s, [&] { return sink.AssignedCount() == 3; })) << sink.Trace();
+  EXPECT_FALSE(sink.unrevoked);
+  EXPECT_EQ(sink.losses, 1);
+  Produce(5, 3);
+  EXPECT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 15; })) << sink.Trace();
+}
+
+TEST_F(KafkaSourceOnBroker, TakesNoAssignmentThatTheGroupLeftBehindWhileItWasAnswered) {
+  broker->CreateTopic(topic, 1);
+  RecordingSink sink;
+  sink.on_note = [&, once = false](const std::string& note) mutable {  // inside its callback
+    if (note.find("starts_committed") != 0 || std::exchange(once, true)) return;
+    const auto assignments = [&] {
+      return LookAtGroup(broker->bootstrap(), topic + "-group").assignments;
+    };
+    const std::string before = assignments();
+    broker->admin().AddPartitions(topic, 2);
+    EXPECT_TRUE(WaitUntil(30s, [&] {
+      const std::string now = assignments();
+      return !now.empty() && now != before;
+    }));
+  };
+  KafkaSource source(Options(), "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  EXPECT_TRUE(WaitUntil(60s, [&] { return sink.AssignedCount() > 0; })) << sink.Trace();
+  EXPECT_EQ(sink.AssignedCount(), 2u) << "the assignment of one partition was not taken";
+  EXPECT_NE(sink.Trace().find("assignment_outdated"), std::string::npos) << sink.Trace();
+  Produce(5, 2);
+  EXPECT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 10; })) << sink.Trace();
+}
+
+// What a worker with a Kafka output leaves that is killed between its offsets and its commit.
+class TransactionLeftOpen {
+ public:
+  TransactionLeftOpen(const KafkaOptions& kafka, const std::string& topic, std::int32_t partition,
+                      Offset offset) {
+    auto made = TransactionalProducer::Make({{"bootstrap.servers", kafka.brokers[0]},
+                                             {"transactional.id", topic},
+                                             {"transaction.timeout.ms", "60000"}});
+    producer_ = std::move(*made);
+    EXPECT_TRUE(producer_->Init(20s).done());
+    EXPECT_TRUE(producer_->Begin().done());
+    const rdkafka::PartitionList list = rdkafka::MakeList(1);
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = offset;
+    GroupMetadata anyone;
+    anyone.held.reset(rd_kafka_consumer_group_metadata_new(kafka.group.c_str()));
+    EXPECT_TRUE(producer_->SendOffsets(list.get(), anyone.held.get(), 20s).done());
+  }
+  void Commit() { EXPECT_TRUE(producer_->Commit(20s).done()); }
+  void Abort() { EXPECT_TRUE(producer_->Abort(20s).done()); }
+
+ private:
+  std::unique_ptr<TransactionalProducer> producer_;
+};
+
+TEST_F(KafkaSourceOnBroker, KeepsAPartitionThatATransactionHoldsBackFromNobodyElse) {
+  broker->CreateTopic(topic, 4);
+  Produce(10, 4);
+  broker->admin().CommitOffsets(topic + "-group", topic, {0, 0, 0, 0});
+  TransactionLeftOpen open(Options(), topic, 3, 5);
+  RecordingSink sinks[3];
+  std::vector<std::unique_ptr<KafkaSource>> team;
+  for (RecordingSink& sink : sinks) {
+    team.push_back(std::make_unique<KafkaSource>(Options(), "w", &sink, &sink));
+    ASSERT_TRUE(team.back()->Start());
+  }
+  const auto seen = [&](std::int32_t partition) {
+    std::set<Offset> offsets;
+    for (RecordingSink& sink : sinks) {
+      for (const Offset o : sink.Offsets({topic, partition})) offsets.insert(o);
+    }
+    return offsets.size();
+  };
+  const auto trace = [&] { return sinks[0].Trace() + sinks[1].Trace() + sinks[2].Trace(); };
+  ASSERT_TRUE(WaitUntil(30s, [&] { return seen(0) + seen(1) + seen(2) == 30; })) << trace();
+  const std::string waits = fmt::format("[waiting for a transaction on {}/3]", topic);
+  ASSERT_TRUE(WaitUntil(30s, [&] { return trace().find(waits) != std::string::npos; })) << trace();
+  EXPECT_EQ(seen(3), 0u);
+  open.Commit();
+  ASSERT_TRUE(WaitUntil(30s, [&] { return seen(3) == 5; })) << trace();
+  EXPECT_EQ(trace().find("leaving the group"), std::string::npos) << trace();
+}
+
+TEST_F(KafkaSourceOnBroker, StartsAPartitionWhereItStoodOnceItsTransactionWasAborted) {
+  broker->CreateTopic(topic, 2);
+  Produce(10, 2);
+  broker->admin().CommitOffsets(topic + "-group", topic, {3, 4});
+  TransactionLeftOpen open(Options(), topic, 1, 9);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] {
+    return sink.Offsets({topic, 0}) == Range(3, 10);
+  })) << sink.Trace();
+  EXPECT_TRUE(sink.Locked([&] { return sink.up; })) << "it works on the other partition";
+  EXPECT_EQ(sink.AssignedCount(), 1u);
+  source.Commit(sink.Positions());
+  open.Abort();
+  ASSERT_TRUE(WaitUntil(30s, [&] {
+    return sink.Offsets({topic, 1}) == Range(4, 10);
+  })) << sink.Trace();
+  EXPECT_FALSE(sink.early);
+  source.Commit(sink.Positions());
+  EXPECT_TRUE(WaitUntil(30s, [&] { return Committed() == std::vector<Offset>({10, 10}); }));
 }
 
 TEST_F(KafkaSourceOnBroker, StopsWhenRecordsWereDeletedBeforeTheyWereProcessed) {

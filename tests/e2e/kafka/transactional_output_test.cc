@@ -196,6 +196,7 @@ TEST_F(KafkaOutputOnBroker, TellsEveryBadRecordAndLeavesNothingOfTheirRequest) {
 
 TEST_F(KafkaOutputOnBroker, NamesTheOneRecordThatTheTopicRefusesAsTooLarge) {
   MakeTopics({{"max.message.bytes", "20000"}});
+  kafka.librdkafka["compression.type"] = "none";
   for (int i = 0; i < 50; ++i) input.Add("k", i == 20 ? std::string(30'000, 'x') : "small");
   input.MoveTo(50);
   const auto output = MakeOutput(Anyone());
@@ -213,6 +214,7 @@ TEST_F(KafkaOutputOnBroker, NamesTheOneRecordThatTheTopicRefusesAsTooLarge) {
 
 TEST_F(KafkaOutputOnBroker, WritesRecordsThatAreTooLargeOnlyTogether) {
   MakeTopics({{"max.message.bytes", "20000"}});
+  kafka.librdkafka["compression.type"] = "none";
   for (int i = 0; i < 100; ++i) input.Add("k", std::string(1000, 'x'));
   const auto output = MakeOutput(Anyone());
   for (int i = 0; i < 2; ++i) {
@@ -330,6 +332,86 @@ TEST_F(KafkaOutputOnBroker, PutsADeadLetterIntoTheTransaction) {
   EXPECT_EQ(dead[0].Header("fencepost-pipeline"), "p");
   EXPECT_EQ(dead[0].timestamp_ms, 1'700'000'000'000);
   EXPECT_EQ(GroupOffset(), 2);
+}
+
+TEST_F(KafkaOutputOnBroker, WritesARecordThatOnlyItsCompressionBringsBelowTheLimit) {
+  MakeTopics();
+  const std::string value(1'500'000, 'x');
+  input.Add("k", "before");
+  input.Add("k", value);
+  const auto output = MakeOutput(Anyone());
+  ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
+              ElementsAre(WriteResult::kCommitted, WriteResult::kCommitted));
+  EXPECT_THAT(Values(Committed()), ElementsAre("before", value));
+}
+
+// The second record of partition 0 is a dead letter of 30,000 bytes, for a topic that takes 20,000.
+class LargeLetterOnBroker : public KafkaOutputOnBroker {
+ protected:
+  void SetUp() override {
+    KafkaOutputOnBroker::SetUp();
+    MakeTopics();
+    dead_letter_topic = name + "-dead";
+    broker->admin().CreateTopic(dead_letter_topic, 1, {{"max.message.bytes", "20000"}});
+    kafka.librdkafka["compression.type"] = "none";
+    input.Add("k", "a-0");
+    WriteItem& large = input.Add("k", std::string(30'000, 'x'));
+    DeadLetter& letter = input.letters.emplace_back();
+    letter.record = input.records.back();
+    letter.where = input.where;
+    letter.error = "no /v";
+    large.dead_letter = &letter;
+    input.Add("k", "a-2");
+    input.MoveTo(3);
+    other.where = {name + "-in", 1};
+    other.Add("k", "b-0");
+    input.request.items.push_back(other.request.items[0]);
+    input.request.offsets.push_back({other.where, 1});
+  }
+  std::vector<Offset> GroupOffsets() const {
+    return broker->admin().CommittedOffsets(kafka.group, name + "-in");
+  }
+  Input other;
+};
+
+TEST_F(LargeLetterOnBroker, HoldsBackWhatIsBehindItInItsPartitionAndNothingElse) {
+  const auto output = MakeOutput(Anyone());
+  std::vector<std::string> errors;
+  Outcomes outcomes;
+  ASSERT_TRUE(WaitUntil(30s, [&] {
+    outcomes = output->Write(input.request);
+    if (!outcomes && outcomes.error().error.code == "dead_letter_failed") {
+      EXPECT_TRUE(outcomes.error().retry_at_once);
+      errors.push_back(outcomes.error().error.Line());
+    }
+    return outcomes.has_value();
+  }));
+  EXPECT_THAT(Results(outcomes), ElementsAre(WriteResult::kCommitted, WriteResult::kNotWritten,
+                                             WriteResult::kNotWritten, WriteResult::kCommitted));
+  EXPECT_THAT(errors, ElementsAre(fmt::format(
+                          "{0}: the dead letter of {1}-in/0/1 is refused (Broker: Message size too "
+                          "large), and its partition waits for it; raise max.message.bytes of {0} "
+                          "to at least {2}",
+                          dead_letter_topic, name, 30'263 + name.size() + 3)));
+  EXPECT_THAT(Values(Committed()), ElementsAre("a-0", "b-0"));
+  EXPECT_THAT(GroupOffsets(), ElementsAre(1, 1));
+}
+
+TEST_F(LargeLetterOnBroker, GoesOnceItsTopicTakesIt) {
+  const auto output = MakeOutput(Anyone());
+  ASSERT_TRUE(WriteUntilKnown(*output, input.request));
+  broker->admin().SetTopicConfig(dead_letter_topic, "max.message.bytes",
+                                 std::to_string(30'263 + name.size() + 3));
+  input.request.items = {input.request.items[1], input.request.items[2]};
+  ASSERT_TRUE(WaitUntil(60s, [&] {
+    const auto outcomes = output->Write(input.request);
+    return outcomes && outcomes->at(0).result == WriteResult::kCommitted;
+  }));
+  EXPECT_THAT(Values(Committed()), ElementsAre("a-0", "b-0", "a-2"));
+  const auto dead = ReadTopic(broker->bootstrap(), dead_letter_topic);
+  ASSERT_EQ(dead.size(), 1u);
+  EXPECT_EQ(dead[0].Header("fencepost-error"), "no /v");
+  EXPECT_THAT(GroupOffsets(), ElementsAre(3, 1));
 }
 
 TEST_F(KafkaOutputOnBroker, SaysThatItsTopicIsMissingAndFindsItOnceItIsThere) {

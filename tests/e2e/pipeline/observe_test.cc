@@ -1,4 +1,7 @@
 // What operators see of a running worker.
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -63,6 +66,32 @@ TEST_F(Observe, ATakenPortIsSaidAndNothingRuns) {
   EXPECT_EQ(second.output, "");
   EXPECT_THAT(second.error_output,
               AllOf(HasSubstr(taken), HasSubstr("in use"), HasSubstr("--http")));
+}
+
+class ObserveOutages : public PipelineTest {};
+
+TEST_F(ObserveOutages, ReadyAndStatusNameAllThatIsAwayTheGravestFirst) {
+  PipelineText text = Text(1);
+  text.topic = name_ + "-missing";
+  text.nodes = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3";
+  table_->Exec("DROP TABLE effects");
+  WorkerProcess worker(Worker(text));
+  const auto three = [&] {
+    const std::string all = nlohmann::json::parse(worker.Get("/status").body)["reasons"].dump();
+    return all.find("no quorum") != all.npos && all.find("effects") != all.npos &&
+           all.find("does not exist (yet)") != all.npos;
+  };
+  ASSERT_TRUE(WaitUntil(seconds(30), three, "three reasons")) << worker.Readiness();
+  const auto pipeline = nlohmann::json::parse(worker.Get("/status").body)["pipelines"][0];
+  const auto reasons = pipeline["reasons"].get<std::vector<std::string>>();
+  ASSERT_EQ(reasons.size(), 3U);
+  EXPECT_THAT(reasons[0], HasSubstr("lock: no quorum of lock nodes"));
+  EXPECT_THAT(reasons[1], AllOf(HasSubstr("output: "), HasSubstr("effects")));
+  EXPECT_THAT(reasons[2], HasSubstr("kafka: topic '" + text.topic + "' does not exist (yet)"));
+  EXPECT_EQ(pipeline["reason"], fmt::format("{}; {}; {}", reasons[0], reasons[1], reasons[2]));
+  EXPECT_EQ(worker.Readiness(), fmt::format("not ready: {0}: {1}; {0}: {2}; {0}: {3}\n", name_,
+                                            reasons[0], reasons[1], reasons[2]));
+  EXPECT_EQ(worker.Get("/live").status, 200);
 }
 
 }  // namespace

@@ -49,6 +49,32 @@ TEST_F(DeadLetterTopic, TakesBadRecordsRefusedRowsAndConflicts) {
             "o-1=5 o-3=5");
 }
 
+TEST_F(DeadLetterTopic, TakesRecordsThatAreAsLargeAsTheirOwnTopicLetsThemBe) {
+  PipelineText text = Text(1);
+  text.more = DeadLetters();
+  SendOrder(0, "o-1", "k");
+  // Of the refused amount the database's error quotes every byte.
+  SendOrder(0, "o-2", "k", "\"" + std::string(530'000, 'x') + "\"");
+  {
+    TestProducer producer(Kafka().bootstrap(), "",
+                          {{"compression.type", "gzip"}, {"message.max.bytes", "10000000"}});
+    producer.Send(
+        name_, 0, "k",
+        R"({"order_id":"o-3","amount":"much","pad":")" + std::string(1'500'000, 'x') + "\"}");
+    producer.Flush();
+  }
+  SendOrder(0, "o-4", "k");
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Readiness();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log().substr(0, 10'000);
+  const auto letters = Letters();
+  ASSERT_EQ(letters.size(), 2u);
+  EXPECT_THAT(letters[0].Header("fencepost-error")->size(), ::testing::Le(1000));
+  EXPECT_EQ(letters[1].Header("fencepost-record-id"), "o-3");
+  EXPECT_EQ(table_->Value("SELECT string_agg(order_id, ' ' ORDER BY order_id) FROM effects"),
+            "o-1 o-4");
+}
+
 TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {
   PipelineText text = Text(2);
   text.more = fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());

@@ -8,6 +8,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // Short enough that a few seconds without a poll would cost the membership.
@@ -48,9 +49,11 @@ TEST_F(FlowControl, RecordsHoldAtTheirLimitAndPollGoesOnWhileTheOutputStandsStil
   orders.Produce(2000);
   auto lock = std::make_unique<TableLock>(*table_);
   WorkerProcess worker(Worker(text));
-  EXPECT_EQ(MostWhileTheTableIsLocked(worker, "fencepost_records_in_flight", kLongerThanMaxPoll),
-            100);
-  EXPECT_EQ(worker.Last("fencepost_records_consumed_total"), 100);
+  const double most =
+      MostWhileTheTableIsLocked(worker, "fencepost_records_in_flight", kLongerThanMaxPoll);
+  EXPECT_LE(most, 100);
+  EXPECT_GE(most, 90) << "a little is left where every partition holds its share";
+  EXPECT_LE(worker.Last("fencepost_records_consumed_total"), 100);
   EXPECT_EQ(worker.Last("fencepost_partitions_paused"), 4);
   lock.reset();
   EXPECT_TRUE(AllCommitted()) << worker.Log();
@@ -75,7 +78,7 @@ TEST_F(FlowControl, BytesHoldAtTheirLimit) {
   auto lock = std::make_unique<TableLock>(*table_);
   WorkerProcess worker(Worker(text));
   const double most = MostWhileTheTableIsLocked(worker, "fencepost_queue_size_bytes", 1.5);
-  EXPECT_GE(most, kLimit);
+  EXPECT_GE(most, kLimit * 9 / 10) << "a little is left where every partition holds its share";
   EXPECT_LE(most, kLimit + kSize + 200) << "the record that reaches the limit is the last";
   lock.reset();
   EXPECT_TRUE(AllCommitted()) << worker.Log();
@@ -124,7 +127,81 @@ TEST_F(FlowControl, AProcessThatHangsOnARecordIsKilledAndTheRecordTriedAgain) {
   EXPECT_EQ(table_->Audit(name_, 20), "");
 }
 
-TEST_F(FlowControl, AStallShowsInLiveInTheLogAndInTheMetricsAndCostsNoMembership) {
+TEST_F(FlowControl, ARecordThatIsTriedAgainForLongHoldsBackItsOwnKeyAndNothingElse) {
+  PipelineText text = Text(4);
+  text.more = Http() +
+              "processing: {max_in_flight: 100}\n"
+              "retry: {attempts: 1000, backoff: {initial: 1s, max: 5s}}\n";
+  Answers("stuck", {503});
+  SendOrder(0, "stuck", "k");
+  SendOrder(0, "behind", "k");
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  orders.Produce(1000);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(Effects(1000)) << worker.Log();
+  EXPECT_EQ(Committed()[0], 0);
+  EXPECT_EQ(CallsOf("behind"), 0);
+  EXPECT_TRUE(Shows(worker, "fencepost_records_in_flight", {}, 2));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+TEST_F(FlowControl, AStuckPartitionLeavesTheOthersRoom) {
+  PipelineText text = Text(4);
+  text.more = Http() +
+              "retry: {attempts: 1000, backoff: {initial: 1s, max: 5s}}\n"
+              "processing: {max_in_flight: 100, order: partition}\n";
+  Answers("stuck", {503});
+  SendOrder(0, "stuck", "k");
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  orders.Produce(2000);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(Effects(1400)) << worker.Log();  // about 500 orders are of each partition
+  EXPECT_EQ(Committed()[0], 0);
+  EXPECT_TRUE(Shows(worker, "fencepost_partitions_paused", {}, 1));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+// A handler makes 1 MB of each record, and the table takes nothing: without a bound on what
+// handlers make, 1,500 records in flight were 1.3 GiB.
+TEST_F(FlowControl, MemoryStaysBoundedWhileAHandlerMakesLargeValuesAndTheTableIsLocked) {
+  PipelineText text = Text(1);
+  text.more =
+      "processing: {max_in_flight: 1500}\n"
+      "handler: {jq: '. + {pad: (\"x\" * 1000000)}'}\n";
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(300);
+  auto lock = std::make_unique<TableLock>(*table_);
+  WorkerProcess worker(Worker(text));
+  const auto memory = [&] {
+    return worker.Now("process_resident_memory_bytes") / (1 << 20);  // MiB
+  };
+  double most = 0;
+  EXPECT_TRUE(WaitUntil(
+      seconds(60),
+      [&] {
+        most = std::max(most, memory());
+        return worker.Last("fencepost_records_consumed_total") == 300 &&
+               worker.Last("fencepost_queue_size_bytes") > (56 << 20);
+      },
+      "memory to be full of values"))
+      << worker.Log();
+  EXPECT_LE(worker.Last("fencepost_queue_size_bytes"), 66 << 20);
+  lock.reset();
+  EXPECT_TRUE(WaitUntil(
+      seconds(120),
+      [&] {
+        most = std::max(most, memory());
+        return table_->Count() == 300;
+      },
+      "all effects"))
+      << worker.Log();
+  EXPECT_LT(most, 300);
+  RecordProperty("rss_mib", static_cast<int>(most));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 300), "");
+}
+
+TEST_F(FlowControl, AStallShowsInReadyInTheLogAndInTheMetricsAndCostsNoMembership) {
   PipelineText text = Text(1);
   text.more = Http() + "processing: {timeout: 20s, revoke_drain: 21s, stall_after: 5s}\n";
   HangOn(0);
@@ -139,20 +216,62 @@ TEST_F(FlowControl, AStallShowsInLiveInTheLogAndInTheMetricsAndCostsNoMembership
   WorkerProcess worker(Worker(text));
   EXPECT_TRUE(WaitUntil(
       seconds(20), [&] { return AllCalls() == 1; }, "the handler to be called"));
-  EXPECT_EQ(worker.Get("/live").status, 200);
+  const std::string stall = name_ + ": stalled: " + name_ + "/0/0: handling for ";
   EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Get("/live").status == 503; }, "/live to fail"));
-  EXPECT_THAT(worker.Get("/live").body,
-              AllOf(HasSubstr("stalled"), HasSubstr(name_ + "/0/0: handling for")));
+      seconds(20), [&] { return worker.Readiness().find(stall) != std::string::npos; },
+      "/ready to name the stall"))
+      << worker.Readiness();
+  EXPECT_TRUE(worker.Ready()) << worker.Readiness();
+  EXPECT_EQ(worker.Get("/live").status, 200);
+  EXPECT_THAT(worker.Get("/status").body, HasSubstr("\"stalled: " + name_ + "/0/0: handling for "));
   EXPECT_THAT(worker.Log(), AllOf(HasSubstr("\"stalled\""), HasSubstr(name_ + "/0/0")));
   EXPECT_EQ(worker.Now("fencepost_oldest_unprocessed_record_timestamp_seconds"), 1'700'000'000);
   service_.Release();
   EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return worker.Get("/live").status == 200; }, "/live to recover"));
+      seconds(20), [&] { return worker.Readiness() == "ready\n"; }, "the stall to end"));
   EXPECT_TRUE(AllCommitted()) << worker.Log();
   EXPECT_TRUE(Shows(worker, "fencepost_oldest_unprocessed_record_timestamp_seconds", {}, 0));
   ExpectOneAssignment(worker);
   EXPECT_EQ(AllCalls(), 1);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+// A restart would begin the count of attempts anew, so that they never ran out.
+TEST_F(FlowControl, AServiceThatIsAwayForLongerThanAStallLeavesTheWorkerLiveAndAttemptsCounting) {
+  PipelineText text = Text(1);
+  text.more = Http() +
+              "processing: {timeout: 200ms, stall_after: 500ms}\n"
+              "retry: {attempts: 1000, backoff: {initial: 300ms, max: 300ms, jitter: none}}\n";
+  Answers("o-0", {503});
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(5);
+  WorkerProcess worker(Worker(text));
+  const auto stalled = [&] {
+    EXPECT_EQ(worker.Get("/live").status, 200) << worker.Get("/live").body;
+    return worker.Readiness().find("waiting for the next attempt for ") != std::string::npos;
+  };
+  EXPECT_TRUE(WaitUntil(seconds(30), stalled, "/ready to name the stall")) << worker.Readiness();
+  EXPECT_TRUE(worker.Ready()) << worker.Readiness();
+  const int before = CallsOf("o-0");
+  const double retries = worker.Now("fencepost_retries_total", {{"stage", "handler"}});
+  EXPECT_TRUE(WaitUntil(
+      seconds(30), [&] { return stalled() && CallsOf("o-0") >= before + 5; }, "further attempts"));
+  EXPECT_GE(worker.Now("fencepost_retries_total", {{"stage", "handler"}}), retries + 4);
+  // The record that the partition waits for, since when, and what waits behind it.
+  EXPECT_TRUE(WaitUntil(
+      seconds(30),
+      [&] { return worker.Get("/status").body.find("4 finished records") != std::string::npos; },
+      "the others to be finished"));
+  EXPECT_THAT(worker.Get("/status").body,
+              ContainsRegex("\"waits_for\": \"" + name_ +
+                            "/0/0: [^\"]*, for [0-9]+ s; 4 finished records behind it\""));
+  const MetricsPage::Labels where = {{"topic", name_}, {"partition", "0"}};
+  EXPECT_EQ(worker.Now("fencepost_oldest_unfinished_offset", where), 0);
+  EXPECT_GE(worker.Last("fencepost_oldest_unfinished_seconds", where), 0.5);
+  Answers("o-0", {200});
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(Shows(worker, "fencepost_oldest_unfinished_offset", where, -1));
+  EXPECT_EQ(worker.Last("fencepost_oldest_unfinished_seconds", where), 0);
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 

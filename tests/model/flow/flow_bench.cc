@@ -141,6 +141,7 @@ void FlowBench::Act() {
   for (auto& call : actions.calls) calls.push_back(std::move(call));
   cancels.insert(cancels.end(), actions.cancels.begin(), actions.cancels.end());
   if (actions.drained) drained = std::move(actions.drained);
+  if (actions.prunable) prunable = std::move(actions.prunable);
   if (actions.stop) stop = std::move(actions.stop);
 }
 
@@ -183,10 +184,14 @@ bool FlowBench::Write() {
   std::vector<simulator::LedgerItem> items;
   for (const WriteItem& item : writes.front()->request.items) {
     items.push_back({std::string(item.record_id), SourceText(*item.where, item.record->offset),
-                     item.token, item.crc});
+                     item.token, item.crc, false, item.chain});
   }
-  const bool ledger = finality_ == Finality::kLedger;
-  Answer(ledger ? world.ledger.Write(items) : std::vector<WriteOutcome>(items.size()));
+  if (finality_ == Finality::kLedger) {
+    world.ledger.Send(items);
+    Answer(world.ledger.Write(items, simulator::Ledger::Mood::kUsual).value());
+  } else {
+    Answer(std::vector<WriteOutcome>(OutcomesOf(writes.front()->request)));
+  }
   return true;
 }
 
@@ -199,7 +204,7 @@ void FlowBench::Answer(const std::vector<WriteOutcome>& outcomes) {
 }
 
 void FlowBench::Abort() {
-  const std::size_t count = writes.front()->request.items.size();
+  const std::size_t count = OutcomesOf(writes.front()->request);
   Answer(std::vector<WriteOutcome>(count, {.result = WriteResult::kNotWritten, .detail = {}}));
 }
 

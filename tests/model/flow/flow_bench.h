@@ -42,6 +42,10 @@ struct Told : ConsumerObserver {
   std::vector<DeadLetterReason> buried;
   std::vector<locking::Invariant> broken;
   std::vector<std::string> notes;  // "EVENT: TEXT"
+  std::map<TopicPartition, std::pair<Offset, Nanos>> oldest;
+  void OnOldest(const TopicPartition& where, Offset offset, Nanos time) override {
+    oldest[where] = {offset, time};
+  }
   void OnRetry(RetryStage stage) override { handler_retries += stage == RetryStage::kHandler; }
   void OnBackpressure(Nanos paused) override { pressed += paused; }
   void OnDeadLetter(DeadLetterReason reason) override { buried.push_back(reason); }
@@ -119,6 +123,7 @@ class FlowBench {
   Flow flow;
   std::vector<PartitionIndex> paused, resumed;
   std::optional<std::vector<PartitionOffset>> drained;
+  std::optional<std::vector<SourceOffset>> prunable;
   std::optional<Error> stop;
   std::deque<std::unique_ptr<WriteBatch>> writes;
   std::deque<std::unique_ptr<LookupBatch>> lookups;

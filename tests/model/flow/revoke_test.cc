@@ -126,8 +126,9 @@ TEST_F(Revoked, CallsOffAtOnceWhenTheAssignmentIsLost) {
 TEST_F(Revoked, FinishesARecordThatWasHandledBeforeItsLeaseWasLost) {
   worker.Deliver(0, {"a"});
   worker.HandleAll();
-  const WriteOutcome again{.result = WriteResult::kNotWritten, .detail = {}};
-  worker.Answer({again});
+  worker.Pass(world.lock.ttl);
+  worker.Answer({{.result = WriteResult::kNotWritten, .detail = {}}});
+  worker.Wait(Millis(10));
   ASSERT_EQ(worker.Lookups(), "a") << "it is leased anew";
   worker.Revoke(0);
   EXPECT_FALSE(worker.drained);

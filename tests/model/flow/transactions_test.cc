@@ -181,6 +181,18 @@ TEST_F(Transaction, HoldsOffsetsAloneWhereEverythingWasSkipped) {
   EXPECT_EQ(worker.writes[0]->request.epoch, 1u);
 }
 
+TEST_F(Transaction, OfOffsetsAloneThatTheGroupRefusedIsSentAgain) {
+  Done("x");
+  worker.Deliver(0, {"x"});
+  worker.Settle();
+  EXPECT_TRUE(worker.Commits().empty());
+  ASSERT_EQ(worker.writes.size(), 1u);
+  worker.Abort();
+  EXPECT_TRUE(worker.Commits().empty());
+  ASSERT_EQ(worker.writes.size(), 1u);
+  EXPECT_EQ(worker.Offsets(), "0:1");
+}
+
 TEST_F(Transaction, OfADrainHoldsTheLastOffsets) {
   Done("x");
   worker.Deliver(0, {"x"});
@@ -236,7 +248,7 @@ TEST_F(Transaction, WithABadRecordHoldsItAsADeadLetterTheNextTime) {
   worker.Settle();
   worker.Wait(kLinger);
   const WriteOutcome again{.result = WriteResult::kNotWritten, .detail = {}};
-  worker.Answer({again, {WriteResult::kBadRecord, "too large", true}, again});
+  worker.Answer({again, {WriteResult::kBadRecord, "too large", DeadLetterReason::kOutput}, again});
   worker.Wait(kLinger);
   ASSERT_EQ(worker.Writes(), "a bad c");
   const auto& items = worker.writes[0]->request.items;

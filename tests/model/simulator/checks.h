@@ -62,6 +62,7 @@ class Checks {
   void CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name);
   void CheckNothingLeft();
   void CheckRepeats(const std::string& id, const std::vector<By>& effects);
+  void CheckOrder(const std::string& source);
   [[nodiscard]] bool Complete(const LogRecord& record) const;
   [[nodiscard]] bool LeaseStands(SimWorker& worker, const consumer::InFlight& in) const;
   [[nodiscard]] bool Completed(std::string_view name, locking::Token token) const;
@@ -82,7 +83,8 @@ class Checks {
   // By worker, life, assignment and order chain: the offset that took effect last.
   std::map<std::tuple<int, int, consumer::AssignmentEpoch, std::string>, consumer::Offset>
       last_in_chain_;
-  bool forgot_ = false;  // some node did
+  std::map<std::string, consumer::Offset> last_by_ledger_;  // by order chain: whoever did it
+  bool forgot_ = false;                                     // some node did
 };
 
 }  // namespace fencepost::simulator

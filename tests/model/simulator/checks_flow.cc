@@ -106,6 +106,19 @@ void Checks::OnEffect(const std::string& id, const std::string& source, const By
     world_.Violate("21", fmt::format("{} took effect after {}", source, last));
   }
   last = offset;
+  if (world_.plan.flow.finality == Finality::kLedger) CheckOrder(source);
+}
+
+// Also over refusals, crashes and restarts: nothing takes effect behind what has taken none, unless
+// that is a dead letter. (Without a ledger, what comes again takes effect again.)
+void Checks::CheckOrder(const std::string& source) {
+  const auto& [chain, offset] = world_.broker.ChainOf(source);
+  const auto [last, first] = last_by_ledger_.try_emplace(chain, offset);
+  if (offset < last->second && world_.effects.Letters(source).empty()) {
+    world_.Violate("21", fmt::format("{} took effect after {} of its chain, whoever did it", source,
+                                     last->second));
+  }
+  last->second = std::max(last->second, offset);
 }
 
 void Checks::OnPublished(const std::string& source, const By& by) {

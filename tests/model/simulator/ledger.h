@@ -1,11 +1,17 @@
 // The output: a table of effects and its ledger, where a transaction happens at one moment or not
-// at all. What it answers stands in consumer/outputs/output.h.
+// at all. What it answers stands in consumer/outputs/output.h. One that was sent and has not
+// happened yet keeps others from its ids, as its rows' locks would.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
+
+#include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
 
@@ -17,6 +23,7 @@ struct LedgerItem {
   locking::Token token;
   locking::ContentCrc crc = 0;
   bool refused = false;  // the table does not take such a row
+  std::uint64_t chain = 0;
 };
 
 class Ledger {
@@ -28,21 +35,32 @@ class Ledger {
     int effects = 0;
   };
 
-  // One transaction.
-  std::vector<consumer::WriteOutcome> Write(const std::vector<LedgerItem>& items) {
-    std::vector<consumer::WriteOutcome> outcomes;
-    for (const LedgerItem& item : items) {
-      if (item.refused && Find(item.id) == nullptr) {
-        outcomes.push_back({consumer::WriteResult::kBadRecord, "refused", true});
-        continue;
-      }
-      const auto [place, inserted] = rows_.try_emplace(item.id);
-      Row& row = place->second;
-      if (inserted) row = {item.token, item.source, item.crc, 0};
-      if (inserted) ++row.effects;
-      outcomes.push_back({inserted ? consumer::WriteResult::kCommitted : Classify(row, item), {}});
+  // How the table is just now.
+  enum class Mood : std::uint8_t { kUsual, kRefusesAll, kLocked, kSlow };
+  using Outcomes = tl::expected<std::vector<consumer::WriteOutcome>, consumer::WriteFailure>;
+
+  void Send(const std::vector<LedgerItem>& items) {
+    for (const LedgerItem& item : items) sent_.insert(item.id);
+  }
+  void Forget(const std::vector<LedgerItem>& items) {
+    for (const LedgerItem& item : items) sent_.erase(sent_.find(item.id));
+  }
+  // One transaction that was sent.
+  Outcomes Write(const std::vector<LedgerItem>& items, Mood mood) {
+    const bool refused = std::ranges::any_of(items, [&](const LedgerItem& item) {
+      return Find(item.id) == nullptr && (item.refused || mood == Mood::kRefusesAll);
+    });
+    const bool waits = std::ranges::any_of(
+        items, [&](const LedgerItem& item) { return sent_.count(item.id) > 1; });
+    Forget(items);
+    if (mood == Mood::kSlow && items.size() > 2) {
+      return tl::unexpected(consumer::WriteFailure::kTooSlow);
     }
-    return outcomes;
+    if (mood == Mood::kLocked || (refused && waits)) {
+      return tl::unexpected(consumer::WriteFailure::kLocked);
+    }
+    if (refused) return tl::unexpected(consumer::WriteFailure::kRefused);
+    return Take(items);
   }
   [[nodiscard]] const Row* Find(const std::string& id) const {
     const auto found = rows_.find(id);
@@ -50,6 +68,24 @@ class Ledger {
   }
 
  private:
+  std::vector<consumer::WriteOutcome> Take(const std::vector<LedgerItem>& items) {
+    std::vector<consumer::WriteOutcome> outcomes;
+    std::set<std::uint64_t> held;
+    for (const LedgerItem& item : items) {
+      if (held.contains(item.chain)) {
+        outcomes.push_back({.result = consumer::WriteResult::kNotWritten});
+        continue;
+      }
+      const auto [place, inserted] = rows_.try_emplace(item.id);
+      Row& row = place->second;
+      if (inserted) row = {item.token, item.source, item.crc, 0};
+      if (inserted) ++row.effects;
+      outcomes.push_back({inserted ? consumer::WriteResult::kCommitted : Classify(row, item), {}});
+      const bool conflict = outcomes.back().result == consumer::WriteResult::kIdConflict;
+      if (conflict && item.chain != 0) held.insert(item.chain);
+    }
+    return outcomes;
+  }
   static consumer::WriteResult Classify(const Row& stands, const LedgerItem& item) {
     using consumer::WriteResult;
     if (stands.crc != item.crc) return WriteResult::kIdConflict;
@@ -59,6 +95,7 @@ class Ledger {
   }
 
   std::map<std::string, Row> rows_;
+  std::multiset<std::string> sent_;  // ids in transactions that have not happened
 };
 
 }  // namespace fencepost::simulator

@@ -152,6 +152,7 @@ Plan MakePlan(std::uint64_t seed) {
   DrawKind(plan, random, kind);
   DrawTrouble(plan, random, mix);
   DrawWaits(plan, random);
+  if (mix != 0 && plan.flow.dead_letters) plan.table_faults = Pick(random, std::array{0, 150, 400});
   return plan;
 }
 

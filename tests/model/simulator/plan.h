@@ -65,6 +65,7 @@ struct Plan {
   Nanos rebalances{0};
   int losses = 0;            // of a thousand calls: vanish, often with their connection
   int output_faults = 0;     // of a thousand transactions
+  int table_faults = 0;      // of a thousand moments: the table refuses all, is locked or slow
   int commit_faults = 0;     // of a thousand offset commits
   int letter_faults = 0;     // of a thousand dead letters
   int aborts = 0;            // of a thousand transactions

@@ -48,7 +48,7 @@ void SimTransactions::Attempt() {
     bool refused = false;
     for (std::size_t i = 0; i < items_.size(); ++i) {
       if (items_[i].letter || !world_.Refuses(items_[i].source)) continue;
-      outcomes[i] = {WriteResult::kBadRecord, "refused", true};
+      outcomes[i] = {WriteResult::kBadRecord, "refused", consumer::DeadLetterReason::kOutput};
       refused = true;
     }
     refused ? Answer(outcomes) : SendOffsets(attempt);
@@ -100,18 +100,17 @@ void SimTransactions::OnEnded(std::uint64_t attempt, TransactionState state) {
   if (state == TransactionState::kFenced) return Fenced();
   if (state == TransactionState::kCommitted) {
     world_.Count("transactions");
-    return Answer(std::vector<WriteOutcome>(items_.size()));
+    return Answer(std::vector<WriteOutcome>(consumer::OutcomesOf(batch_->request)));
   }
   world_.Count("transactions aborted");
-  // Offsets alone have no outcome that could say it: they are sent until they are there.
-  if (!items_.empty() && world_.random.Chance(500)) return NotWritten();
+  if (world_.random.Chance(500)) return NotWritten();
   worker_.process().Later(Process::kOutput, backoff_, [this] { Attempt(); });
   backoff_ = std::min<Nanos>(backoff_ * 2, kMaxBackoff);
 }
 
 void SimTransactions::NotWritten() {
-  Answer(
-      std::vector<WriteOutcome>(items_.size(), {.result = WriteResult::kNotWritten, .detail = {}}));
+  Answer(std::vector<WriteOutcome>(consumer::OutcomesOf(batch_->request),
+                                   {.result = WriteResult::kNotWritten, .detail = {}}));
 }
 
 void SimTransactions::Fenced() {

@@ -1,6 +1,8 @@
 #include "tests/model/simulator/sim_writer.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 
 #include "tests/model/simulator/sim_worker.h"
@@ -16,6 +18,17 @@ using consumer::WriteResult;
 
 constexpr Millis kFirstBackoff{50};
 constexpr Millis kMaxBackoff{5000};
+// By consumer::WriteFailure.
+constexpr std::array kFailed{"transactions not happened", "transactions locked out",
+                             "transactions too slow", "transactions unanswered",
+                             "transactions refused"};
+
+template <typename Items>
+std::vector<LedgerItem> Rows(const Items& items) {
+  std::vector<LedgerItem> rows;
+  for (const auto& item : items) rows.push_back(item.row);
+  return rows;
+}
 
 }  // namespace
 
@@ -40,16 +53,7 @@ void SimWriter::Next() {
   if (queue_.empty()) return;
   batch_ = std::move(queue_.front());
   queue_.pop_front();
-  items_.clear();
-  for (const consumer::WriteItem& item : batch_->request.items) {
-    std::string source = consumer::SourceText(*item.where, item.record->offset);
-    const bool refused = world_.Refuses(source);
-    items_.push_back(
-        {{std::string(item.record_id), std::move(source), item.token, item.crc, refused},
-         item.record->epoch});
-  }
-  world_.checks.OnBatch(batch_->request);
-  Attempt();
+  Begin();
 }
 
 // --- lookups -----------------------------------------------------------------------------------
@@ -97,22 +101,83 @@ void SimWriter::OnFound(int attempt, const std::vector<std::optional<LedgerEntry
 
 // --- writes ------------------------------------------------------------------------------------
 
-// One transaction, or lines that are appended.
-std::vector<WriteOutcome> SimWriter::Happen(World& world, const std::vector<Item>& items, By by) {
-  by.at = world.time.now();
+void SimWriter::Begin() {
+  items_.clear();
+  for (const consumer::WriteItem& item : batch_->request.items) {
+    std::string source = consumer::SourceText(*item.where, item.record->offset);
+    const bool refused = world_.Refuses(source);
+    items_.push_back({{.id = std::string(item.record_id),
+                       .source = std::move(source),
+                       .token = item.token,
+                       .crc = item.crc,
+                       .refused = refused,
+                       .chain = item.chain},
+                      item.record->epoch});
+  }
+  world_.checks.OnBatch(batch_->request);
+  plan_.Begin(batch_->id, batch_->answered, batch_->request.items);
+  Go();
+}
+
+void SimWriter::Go() {
+  const consumer::WritePlan::Step step = plan_.Next();
+  switch (step.kind) {
+    case consumer::WritePlan::Step::Kind::kWrite:
+      return Attempt(step.items);
+    case consumer::WritePlan::Step::Kind::kWait:
+      if (!step.reason.empty()) world_.Count("batches handed back");
+      return worker_.process().Later(Process::kOutput, step.wait, [this, attempt = ++attempt_] {
+        if (attempt == attempt_) Go();
+      });
+    case consumer::WritePlan::Step::Kind::kDone:
+      worker_.flow().OnWritten(std::move(batch_), plan_.Take(), worker_.process().now());
+      batch_ = nullptr;
+      worker_.Act();
+      return Next();
+  }
+}
+
+// For half a second at a time the table is broken, or somebody sits on it, or it is slow.
+Ledger::Mood SimWriter::Mood(World& world) {
+  const auto moment = static_cast<std::uint64_t>(world.time.now() / Millis(500));
+  const std::uint64_t hash = (world.plan.seed * 31 + moment) * 0x9e3779b97f4a7c15ULL >> 20;
+  if (!world.FaultsOn() || hash % 1000 >= static_cast<std::uint64_t>(world.plan.table_faults)) {
+    return Ledger::Mood::kUsual;
+  }
+  constexpr std::array kMoods{Ledger::Mood::kRefusesAll, Ledger::Mood::kLocked,
+                              Ledger::Mood::kSlow};
+  return kMoods[hash / 1000 % kMoods.size()];
+}
+
+// Lines: what is refused has none, and what stands behind it in its chain waits.
+std::vector<WriteOutcome> SimWriter::Append(const std::vector<Item>& items) {
   std::vector<WriteOutcome> outcomes;
+  std::set<std::uint64_t> held;
+  for (const Item& item : items) {
+    const bool behind = held.contains(item.row.chain);
+    outcomes.push_back({.result = behind             ? WriteResult::kNotWritten
+                                  : item.row.refused ? WriteResult::kBadRecord
+                                                     : WriteResult::kCommitted});
+    if (!behind && item.row.refused && item.row.chain != 0) held.insert(item.row.chain);
+  }
+  return outcomes;
+}
+
+// One transaction, or lines that are appended.
+Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items, By by) {
+  by.at = world.time.now();
+  Ledger::Outcomes outcomes;
   if (world.plan.flow.finality == Finality::kLedger) {
-    std::vector<LedgerItem> rows;
-    for (const Item& item : items) rows.push_back(item.row);
-    outcomes = world.ledger.Write(rows);
+    outcomes = world.ledger.Write(Rows(items), Mood(world));
   } else {
-    for (const Item& item : items) {
-      const auto result = item.row.refused ? WriteResult::kBadRecord : WriteResult::kCommitted;
-      outcomes.push_back({.result = result, .detail = {}});
-    }
+    outcomes = Append(items);
+  }
+  if (!outcomes) {
+    world.Count(kFailed[static_cast<std::size_t>(outcomes.error())]);
+    return outcomes;
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (outcomes[i].result != WriteResult::kCommitted) continue;
+    if ((*outcomes)[i].result != WriteResult::kCommitted) continue;
     by.epoch = items[i].epoch;
     world.checks.OnEffect(items[i].row.id, items[i].row.source, by);
   }
@@ -121,9 +186,11 @@ std::vector<WriteOutcome> SimWriter::Happen(World& world, const std::vector<Item
 }
 
 // The worker may stand still before it sends; once sent, the transaction goes on without it.
-void SimWriter::Attempt() {
+void SimWriter::Attempt(const std::vector<std::size_t>& places) {
   const int attempt = ++attempt_;
-  worker_.process().Later(Process::kOutput, world_.HostDelay(), [this, attempt] {
+  std::vector<Item> part;
+  for (const std::size_t place : places) part.push_back(items_[place]);
+  worker_.process().Later(Process::kOutput, world_.HostDelay(), [this, attempt, part] {
     World& world = world_;
     Process& process = worker_.process();
     const bool ledger = world.plan.flow.finality == Finality::kLedger;
@@ -133,8 +200,10 @@ void SimWriter::Attempt() {
     const Nanos limit = world.plan.write_takes + Millis(200);
     const Nanos takes = late ? world.random.Time(limit, limit * 4)
                              : world.random.Time(microseconds(300), world.plan.write_takes);
+    if (ledger) world.ledger.Send(Rows(part));
     world.time.In(takes, [this, &world, &process, life = process.incarnation(), attempt, never,
-                          trouble, items = items_] {
+                          trouble, ledger, items = part] {
+      if (never && ledger) world.ledger.Forget(Rows(items));
       if (never) return;
       const auto outcomes = Happen(world, items, {process.index, life, 0, Nanos(0)});
       if (trouble || process.incarnation() != life) return;
@@ -142,23 +211,38 @@ void SimWriter::Attempt() {
                     [this, attempt, outcomes] { OnAnswer(attempt, outcomes); });
     });
     if (!trouble) return;
-    process.Later(Process::kOutput, limit, [this, attempt] { OnUnavailable(attempt); });
+    process.Later(Process::kOutput, limit, [this, attempt] { OnNoAnswer(attempt); });
   });
 }
 
-void SimWriter::OnAnswer(int attempt, const std::vector<WriteOutcome>& outcomes) {
+void SimWriter::OnAnswer(int attempt, const Ledger::Outcomes& outcomes) {
   if (attempt != attempt_ || batch_ == nullptr) return;
-  worker_.flow().OnWritten(std::move(batch_), outcomes, worker_.process().now());
-  batch_ = nullptr;
-  worker_.Act();
-  Next();
+  if (outcomes) {
+    plan_.OnWritten(*outcomes);
+    return Go();
+  }
+  Fail(outcomes.error());
+}
+
+void SimWriter::OnNoAnswer(int attempt) {
+  if (attempt != attempt_) return;
+  ++attempt_;
+  const bool told = world_.random.Chance(500);
+  Fail(told ? consumer::WriteFailure::kUnavailable : consumer::WriteFailure::kNoAnswer);
+}
+
+void SimWriter::Fail(consumer::WriteFailure failure) {
+  consumer::OutputError error;
+  error.error.what = "failed";
+  error.failure = failure;
+  plan_.OnFailed(error);
+  Go();
 }
 
 void SimWriter::OnUnavailable(int attempt) {
   if (attempt != attempt_) return;
   ++attempt_;
-  worker_.process().Later(Process::kOutput, backoff_,
-                          [this] { lookup_ != nullptr ? Ask() : Attempt(); });
+  worker_.process().Later(Process::kOutput, backoff_, [this] { Ask(); });
   backoff_ = std::min<Nanos>(backoff_ * 2, kMaxBackoff);
 }
 

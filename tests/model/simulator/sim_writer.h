@@ -1,6 +1,7 @@
-// A worker's output thread, as consumer/outputs/writer.h: one thing at a time, lookups first. A
-// transaction whose answer is lost is written again, and the first may still happen after all. An
-// output without a ledger has no such doubts: a line is there, or the file was away.
+// A worker's output thread, as consumer/outputs/writer.h: one thing at a time, lookups first, and
+// each batch by the shipped WritePlan. A transaction whose answer is lost is written again, and the
+// first may still happen after all. An output without a ledger has no such doubts: a line is there,
+// or the file was away.
 #pragma once
 
 #include <deque>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "consumer/flow/flow.h"
+#include "consumer/outputs/write_plan.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/ledger.h"
 #include "tests/model/simulator/timeline.h"
@@ -20,7 +22,8 @@ class World;
 
 class SimWriter {
  public:
-  SimWriter(World& world, SimWorker& worker) : world_(world), worker_(worker) {}
+  SimWriter(World& world, SimWorker& worker)
+      : world_(world), worker_(worker), plan_(kMostRecords) {}
   void Write(std::unique_ptr<consumer::WriteBatch> batch);
   void LookUp(std::unique_ptr<consumer::LookupBatch> lookup);
 
@@ -30,17 +33,25 @@ class SimWriter {
     consumer::AssignmentEpoch epoch = 0;
   };
 
+  static constexpr std::size_t kMostRecords = 500;
+
   void Next();
-  void Attempt();
+  void Begin();
+  void Go();
+  void Attempt(const std::vector<std::size_t>& places);
   void Ask();
-  static std::vector<consumer::WriteOutcome> Happen(World& world, const std::vector<Item>& items,
-                                                    By by);
+  static Ledger::Mood Mood(World& world);
+  static Ledger::Outcomes Happen(World& world, const std::vector<Item>& items, By by);
+  static std::vector<consumer::WriteOutcome> Append(const std::vector<Item>& items);
   void OnFound(int attempt, const std::vector<std::optional<consumer::LedgerEntry>>& entries);
-  void OnAnswer(int attempt, const std::vector<consumer::WriteOutcome>& outcomes);
+  void OnAnswer(int attempt, const Ledger::Outcomes& outcomes);
+  void OnNoAnswer(int attempt);
   void OnUnavailable(int attempt);
+  void Fail(consumer::WriteFailure failure);
 
   World& world_;
   SimWorker& worker_;
+  consumer::WritePlan plan_;
   std::deque<std::unique_ptr<consumer::WriteBatch>> queue_;
   std::unique_ptr<consumer::WriteBatch> batch_;
   std::deque<std::unique_ptr<consumer::LookupBatch>> lookups_;

@@ -249,6 +249,13 @@ INSTANTIATE_TEST_SUITE_P(
              {"14:10: error: output.postgres.dsn: the value is neither postgresql://… nor "
               "key=value … "
               "[value]"}},
+        Case{"DsnWithSeveralHosts",
+             "  sqlite:\n    path: orders.db",
+             "  postgres:\n    dsn: postgresql://app@db-1:5432,db-2:5432/shop",
+             {"14:10: warning: output.postgres.dsn names several hosts: a standby that is not "
+              "synchronous lacks the newest commits when it is promoted (the workers then stop and "
+              "name the offsets to go back to); set synchronous_standby_names on the primary "
+              "[failover]"}},
         Case{"InFlightBelowConcurrency",
              "lock:\n",
              "processing: {max_in_flight: 8}\nlock:\n",

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "consumer/flow/flow.h"
 #include "tests/unit/config/pipeline_text.h"
 
 namespace fencepost::config {
@@ -155,6 +156,17 @@ output:
   ASSERT_EQ(postgres.args.size(), 2u);
   EXPECT_EQ(postgres.args[1].Text(), "json:/count");
   EXPECT_EQ(postgres.table, "");
+}
+
+TEST(Output, OfADatabaseTakesAMaximumOfRecordsForItsTransactions) {
+  const auto flow = [](const std::string& output) {
+    const auto o = With("output: " + output + "\nrecord_id: position\n");
+    return consumer::FlowOptionsOf(o).write_batch;
+  };
+  EXPECT_EQ(flow("{postgres: {dsn: dbname=a, table: b, columns: {v: value}}}"), 500u);
+  EXPECT_EQ(flow("{postgres: {dsn: dbname=a, table: b, columns: {v: value}, max_records: 9}}"), 9u);
+  EXPECT_EQ(flow("{sqlite: {path: a, table: b, columns: {v: value}}}"), 500u);
+  EXPECT_EQ(flow("{sqlite: {path: a, table: b, columns: {v: value}, max_records: 10000}}"), 10000u);
 }
 
 TEST(Output, OfSqliteTakesTheSameRowRules) {

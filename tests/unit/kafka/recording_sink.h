@@ -33,6 +33,7 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
   // What a revoke answers; by default nothing. Called without the lock.
   std::function<std::vector<PartitionOffset>(const std::vector<PartitionIndex>&, bool lost)>
       on_revoked;
+  std::function<void()> on_cluster_id;  // inside the first assignment's callback, as the next one
   // Asked at each assignment, on the Kafka thread.
   std::function<void(const std::vector<AssignedPartition>&)> on_assigned;
   std::function<void()> on_records;  // on the Kafka thread, after they are written down
@@ -46,6 +47,7 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
   }
 
   void OnClusterId(std::string id) override {
+    if (on_cluster_id) on_cluster_id();
     Locked([&] { cluster_id = std::move(id); });
   }
   void OnAssigned(std::vector<AssignedPartition> partitions) override {
@@ -54,9 +56,13 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
       cluster_id_was_first = cluster_id_was_first && !cluster_id.empty();
       for (const auto& p : partitions) {
         where[p.partition] = p.where;
-        if (!partitions.empty()) epoch = p.epoch;
+        if (p.epoch != epoch) {  // else it is a part of this one that comes later
+          unrevoked = unrevoked || !assigned.empty();
+          assigned.clear();
+        }
+        epoch = p.epoch;
+        assigned.push_back(p);
       }
-      assigned = std::move(partitions);
       ++assignments;
     });
   }
@@ -172,7 +178,8 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
 
   std::string cluster_id;
   bool cluster_id_was_first = true;
-  bool early = false;  // a record outside its assignment
+  bool early = false;      // a record outside its assignment
+  bool unrevoked = false;  // assigned anew without a revoke
   std::vector<AssignedPartition> assigned;
   std::map<PartitionIndex, TopicPartition> where;
   AssignmentEpoch epoch = 0;

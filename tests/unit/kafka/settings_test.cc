@@ -44,6 +44,43 @@ TEST(KafkaSettings, PassTheUsersOwnThrough) {
   EXPECT_FALSE(ConnectionSettings(options).contains("fetch.wait.max.ms"));
 }
 
+TEST(KafkaSettings, LetProducersCompressAndTheBrokersDecideWhatIsTooLarge) {
+  KafkaOptions options = Options();
+  EXPECT_EQ(ProducerSettings(options).at("compression.type"), "lz4");
+  EXPECT_EQ(ProducerSettings(options).at("message.max.bytes"), "67108864");
+  options.librdkafka = {{"compression.codec", "zstd"},    {"linger.ms", "50"},
+                        {"message.max.bytes", "1000000"}, {"fetch.wait.max.ms", "7"},
+                        {"session.timeout.ms", "6000"},   {"socket.timeout.ms", "9000"}};
+  KafkaSettings own = ProducerSettings(options);
+  EXPECT_EQ(own.at("compression.type"), "zstd");
+  EXPECT_EQ(own.at("linger.ms"), "50");
+  EXPECT_EQ(own.at("socket.timeout.ms"), "9000");
+  EXPECT_EQ(own.at("message.max.bytes"), "67108864") << "a dead letter must not be lost to it";
+  EXPECT_FALSE(own.contains("fetch.wait.max.ms"));
+  EXPECT_FALSE(own.contains("session.timeout.ms"));
+  EXPECT_FALSE(own.contains("compression.codec"));
+  SetSingles(own, options);
+  EXPECT_EQ(own.at("compression.type"), "zstd");
+  EXPECT_TRUE(MakeConf(own));
+  options.librdkafka.clear();
+  KafkaSettings singles = ProducerSettings(options);
+  SetSingles(singles, options);
+  EXPECT_EQ(singles.at("compression.type"), "gzip");
+}
+
+TEST(KafkaSettings, FetchNoFurtherAheadThanThePipelineHasRoom) {
+  KafkaOptions options = Options();
+  EXPECT_EQ(ConsumerSettings(options, "w").at("queued.max.messages.kbytes"), "65536");
+  EXPECT_EQ(ConsumerSettings(options, "w", 8 << 20).at("queued.max.messages.kbytes"), "8192");
+  EXPECT_EQ(ConsumerSettings(options, "w", 1).at("queued.max.messages.kbytes"), "1024");
+  EXPECT_EQ(ConsumerSettings(options, "w").at("fetch.max.bytes"), "16777216");
+  options.librdkafka = {{"message.max.bytes", "20000000"}};
+  EXPECT_FALSE(ConsumerSettings(options, "w").contains("fetch.max.bytes"));
+  auto conf = MakeConf(ConsumerSettings(options, "w"));
+  ASSERT_TRUE(conf);
+  EXPECT_TRUE(MakeHandle(RD_KAFKA_CONSUMER, *conf));
+}
+
 TEST(KafkaSettings, ChooseTheProtocolByWhatIsGiven) {
   KafkaOptions options = Options();
   options.sasl_mechanism = "SCRAM-SHA-512";

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "consumer/kafka/admin.h"
@@ -13,7 +16,9 @@
 namespace fencepost::consumer::testing {
 namespace {
 
+constexpr std::int16_t kFetchRequest = 1;
 constexpr std::int16_t kOffsetCommitRequest = 8;
+constexpr int kTopicAuthorizationFailed = 29;
 constexpr int kRebalanceInProgress = 27;
 
 class KafkaSourceOnMock : public ::testing::Test {
@@ -117,6 +122,25 @@ TEST_F(KafkaSourceOnMock, GivesHeadersTimestampsAndNulls) {
   EXPECT_EQ(seen.headers[1].value, std::nullopt);
 }
 
+TEST_F(KafkaSourceOnMock, KeepsOfARecordThatIsKeptNothingButItsOwnBytes) {
+  Produce(1000, 1);
+  RecordingSink sink;
+  sink.keep_records = true;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 1000; })) << sink.Trace();
+  source.Stop();
+  source.Join();
+  std::set<const void*> owners;
+  for (const Record& record : sink.kept) {
+    owners.insert(record.owner.get());
+    EXPECT_EQ(record.owner.use_count(), 1) << "another record keeps it too";
+    EXPECT_EQ(static_cast<const void*>(record.key->data()), record.owner.get());
+    EXPECT_EQ(record.value->data(), record.key->data() + record.key->size());
+  }
+  EXPECT_EQ(owners.size(), 1000u);
+}
+
 TEST_F(KafkaSourceOnMock, StartsAtTheLatestOffsetsThatItCommittedForAllPartitions) {
   Produce(10, 2);
   RecordingSink sink;
@@ -127,6 +151,70 @@ TEST_F(KafkaSourceOnMock, StartsAtTheLatestOffsetsThatItCommittedForAllPartition
   Produce(1, 2, 10);
   ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 2; })) << sink.Trace();
   EXPECT_EQ(sink.Offsets({"orders", 0}), std::vector<Offset>{10});
+}
+
+// Given up, it could be sent when others have gone on from it.
+TEST_F(KafkaSourceOnMock, WaitsForItsFirstOffsetsToBeAnsweredHoweverLongThatTakes) {
+  cluster->DelayRequest(kOffsetCommitRequest, 11s);
+  RecordingSink sink;
+  KafkaOptions options = Options();
+  options.librdkafka["session.timeout.ms"] = "30000";  // heartbeats wait behind it
+  KafkaSource source(options, "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(60s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  EXPECT_EQ(sink.Trace().find("leaving the group"), std::string::npos) << sink.Trace();
+  EXPECT_EQ(Committed(), std::vector<Offset>(4, 0));
+}
+
+TEST_F(KafkaSourceOnMock, RefusesTheEndAsItsStartWhereEffectsOfTheTopicStandAlready) {
+  Produce(10);
+  RecordingSink sink;
+  std::string asked;
+  SourceExtras extras;
+  extras.knows_earlier_work = [&](const std::string& topic) {
+    asked = topic;
+    return true;
+  };
+  {
+    KafkaSource source(Options(StartFrom::kLatest), "w1", &sink, &sink, extras);
+    ASSERT_TRUE(source.Start());
+    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
+        << sink.Trace();
+  }
+  EXPECT_EQ(asked, "orders");
+  EXPECT_EQ(sink.fatal->code, "offsets_expired");
+  EXPECT_EQ(sink.fatal->Line(),
+            "kafka.start_from: the group 'g' has no offsets on orders, but the ledger has rows of "
+            "it: they have expired or were deleted, and start_from: latest would pass over what "
+            "came meanwhile; set start_from: earliest (the ledger knows what is done), or "
+            "kafka-consumer-groups --group g --topic orders --reset-offsets");
+  EXPECT_EQ(Committed(), std::vector<Offset>(4, -1));
+}
+
+TEST_F(KafkaSourceOnMock, WaitsForTheAnswerWhetherEffectsOfTheTopicStand) {
+  Produce(10);
+  RecordingSink sink;
+  std::atomic<int> asked = 0;
+  SourceExtras extras;
+  extras.knows_earlier_work = [&](const std::string&) -> tl::expected<bool, Error> {
+    if (++asked < 3) return tl::unexpected(Error{"away", "the database is away", "", ""});
+    return false;
+  };
+  KafkaSource source(Options(StartFrom::kLatest), "w1", &sink, &sink, extras);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(Committed(), std::vector<Offset>(4, 10));
+}
+
+TEST_F(KafkaSourceOnMock, SaysThatItCannotKnowWhetherTheGroupsOffsetsHaveExpired) {
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  EXPECT_NE(sink.Trace().find("starts_unknown: the group 'g' had no offsets on orders"),
+            std::string::npos)
+      << sink.Trace();
 }
 
 TEST_F(KafkaSourceOnMock, GoesOnWhereTheGroupHasCommitted) {
@@ -334,6 +422,33 @@ TEST_F(KafkaSourceOnMock, WaitsForBrokersThatAreAway) {
     return sink.Offsets({"orders", 3}).size() >= 20;
   })) << sink.Trace();
   EXPECT_FALSE(sink.Locked([&] { return sink.fatal.has_value(); }));
+}
+
+TEST_F(KafkaSourceOnMock, IsReadyAgainOnceAForbiddenTopicGivesRecords) {
+  Produce(10, 1);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 10; })) << sink.Trace();
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.up; }); }));
+  cluster->FailRequests(kFetchRequest, kTopicAuthorizationFailed, 1);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return !sink.up; }); }));
+  EXPECT_NE(sink.Trace().find("[not authorised: orders/"), std::string::npos) << sink.Trace();
+  Produce(10, 4);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 50; })) << sink.Trace();
+  EXPECT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.up; }); })) << sink.Trace();
+}
+
+TEST_F(KafkaSourceOnMock, IsReadyAgainOnceAForbiddenTopicMayBeReadThoughNothingComes) {
+  Produce(10);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.ends.size() == 4; }); }));
+  cluster->FailRequests(kFetchRequest, kTopicAuthorizationFailed, 1);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return !sink.up; }); }));
+  EXPECT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.up; }); })) << sink.Trace();
+  EXPECT_EQ(sink.Count(), 40u) << "nothing came twice";
 }
 
 TEST_F(KafkaSourceOnMock, StopsSoonWhileNoBrokerAnswers) {

@@ -26,5 +26,11 @@ TEST(DecideStart, IsReadyWhenEveryOwnedPartitionHasAnOffset) {
   EXPECT_EQ(DecideStart({{true, 0}, {false, kNone}}), StartStep::kReady);
 }
 
+TEST(DecideStart, TakesAPartitionInATransactionForOneThatHasAnOffset) {
+  const KnownPartition held{.owned = true, .in_transaction = true};
+  EXPECT_EQ(DecideStart({held, {true, 3}}), StartStep::kReady);
+  EXPECT_EQ(DecideStart({held, {true, kNone}}), StartStep::kCommitNew);
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

@@ -164,7 +164,9 @@ TEST_F(Contract, EverySeriesOfAPipelineExistsAtZeroFromTheStart) {
 }
 
 TEST_F(Contract, NoFamilyIsMissingOrBeyondTheContract) {
-  std::set<std::string> expected = {"fencepost_consumer_lag_records", "fencepost_build_info"};
+  std::set<std::string> expected = {"fencepost_consumer_lag_records",
+                                    "fencepost_oldest_unfinished_offset",
+                                    "fencepost_oldest_unfinished_seconds", "fencepost_build_info"};
   for (const Expected& family : expected_) expected.insert("fencepost_" + family.name);
   for (const auto& [name, type] : kProcessFamilies) {
     expected.insert(name);

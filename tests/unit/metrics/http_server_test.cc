@@ -70,7 +70,7 @@ class Http : public ::testing::Test {
     endpoints.live = [this] {
       return Readiness{live_.load(), live_ ? "" : "the loop stands still"};
     };
-    endpoints.ready = [this] { return Readiness{ready_.load(), ready_ ? "" : "orders: clock"}; };
+    endpoints.ready = [this] { return Readiness{ready_.load(), reason_}; };
     endpoints.status = [this]() -> std::string {
       if (throws_) throw std::runtime_error("boom");
       return "{\"ready\":true}";
@@ -84,6 +84,7 @@ class Http : public ::testing::Test {
   std::string Get(const std::string& path) { return Ask(server_->port(), "GET", path); }
 
   std::atomic<bool> live_{true}, ready_{true}, throws_{false};
+  std::string reason_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -106,10 +107,19 @@ TEST_F(Http, ServesStatusAsJson) {
   EXPECT_EQ(BodyOf(answer), "{\"ready\":true}");
 }
 
+TEST_F(Http, IsReadyAndNamesWhatIsToBeKnownAllTheSame) {
+  EXPECT_EQ(BodyOf(Get("/ready")), "ready\n");
+  reason_ = "orders: stalled: t/0/17: handling for 301 s";
+  const std::string answer = Get("/ready");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(BodyOf(answer), "ready; orders: stalled: t/0/17: handling for 301 s\n");
+}
+
 TEST_F(Http, SaysWhyItIsNotReadyOrNotLive) {
   EXPECT_THAT(Get("/ready"), StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK\r\n"));
   ready_ = false;
+  reason_ = "orders: clock";
   const std::string answer = Get("/ready");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
   EXPECT_EQ(BodyOf(answer), "not ready: orders: clock\n");

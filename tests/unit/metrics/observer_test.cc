@@ -182,6 +182,17 @@ std::vector<Case> ConsumerCases() {
          m.OnLag({"orders.in", 7}, 99);
        },
        {{"consumer_lag_records{topic=\"orders.in\",partition=\"7\"}", 99}}},
+      {"the record that a partition waits for",
+       [](M& m) {
+         m.OnOldest({"orders.in", 7}, 17, 312s);
+       },
+       {{"oldest_unfinished_offset{topic=\"orders.in\",partition=\"7\"}", 17},
+        {"oldest_unfinished_seconds{topic=\"orders.in\",partition=\"7\"}", 312}}},
+      {"no record to wait for",
+       [](M& m) {
+         m.OnOldest({"orders.in", 7}, -1, 312s);
+       },
+       {{"oldest_unfinished_offset{topic=\"orders.in\",partition=\"7\"}", -1}}},
       {"oldest",
        [](M& m) { m.OnOldestUnprocessed(1'500ms); },
        {{"oldest_unprocessed_record_timestamp_seconds", 1.5}}},
@@ -282,15 +293,19 @@ TEST_F(Observer, GaugesGoBackAndCountersAddUp) {
   EXPECT_EQ(page.series["fencepost_lock_takeovers_total{pipeline=\"orders\"}"], 2);
 }
 
-TEST_F(Observer, LagOfARevokedPartitionDisappears) {
-  const std::string series =
-      "fencepost_consumer_lag_records{pipeline=\"orders\",topic=\"t\",partition=\"1\"}";
+TEST_F(Observer, NothingIsLeftOfARevokedPartition) {
+  const std::string labels = "{pipeline=\"orders\",topic=\"t\",partition=\"1\"}";
+  const std::string lag = "fencepost_consumer_lag_records" + labels;
   metrics_->OnLag({"t", 1}, 10);
   metrics_->OnLag({"t", 1}, 0);
-  ASSERT_TRUE(Read().series.contains(series));
-  EXPECT_EQ(Read().series[series], 0);
+  metrics_->OnOldest({"t", 1}, 5, 2s);
+  ASSERT_TRUE(Read().series.contains(lag));
+  EXPECT_EQ(Read().series[lag], 0);
+  EXPECT_EQ(Read().series["fencepost_oldest_unfinished_offset" + labels], 5);
   metrics_->OnPartitionGone({"t", 1});
-  EXPECT_FALSE(Read().series.contains(series));
+  for (const auto& [series, value] : Read().series) {
+    EXPECT_EQ(series.find("partition="), std::string::npos) << series;
+  }
 }
 
 }  // namespace

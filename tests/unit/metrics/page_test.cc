@@ -76,19 +76,5 @@ TEST(Page, ShowsAThousandPartitions) {
   EXPECT_LT(took, 2s);  // far above what it takes: only a blunder fails here
 }
 
-TEST(Page, IsReadyOnlyIfAllPipelinesAre) {
-  MetricsPage page({"1.0", "c"});
-  EXPECT_FALSE(page.CurrentReadiness().ready);
-  PipelineMetrics* const orders = page.Add(Pipeline("orders"), nullptr).value();
-  PipelineMetrics* const refunds = page.Add(Pipeline("refunds"), nullptr).value();
-  orders->OnReady(true, "");
-  EXPECT_EQ(page.CurrentReadiness().reason, "refunds: starting");
-  refunds->OnReady(true, "");
-  EXPECT_TRUE(page.CurrentReadiness().ready);
-  orders->OnReady(false, "clock");
-  EXPECT_FALSE(page.CurrentReadiness().ready);
-  EXPECT_EQ(page.CurrentReadiness().reason, "orders: clock");
-}
-
 }  // namespace
 }  // namespace fencepost::metrics

@@ -17,8 +17,9 @@ consumer::WorkerStatus Worker(const std::string& pipeline) {
   status.version = "1.0";
   status.ready = true;
   status.uptime = 90'500ms;
-  status.partitions = {{"orders", 0, 10, 25, 15, 4, 11, false, "handling", 3400ms},
-                       {"orders", 1, 7, 7, 0, 0, std::nullopt, true, "", std::nullopt}};
+  status.partitions = {{"orders", 0, 10, 25, 15, 4, 11, false, "waiting for the next attempt",
+                        312'900ms, 4012, 3400ms},
+                       {"orders", 1, 7, 7, 0, 0, std::nullopt, true, "", 0ms, 0, std::nullopt}};
   status.in_flight_records = 4;
   status.in_flight_bytes = 4096;
   status.leases_held = 3;
@@ -62,7 +63,12 @@ TEST(StatusJson, SaysHowAPipelineStands) {
                                              {"in_flight", 4},
                                              {"oldest_offset", 11},
                                              {"paused", false},
-                                             {"oldest_stage", "handling"},
+                                             {"oldest_stage", "waiting for the next attempt"},
+                                             {"oldest_for_seconds", 312.9},
+                                             {"finished_behind", 4012},
+                                             {"waits_for",
+                                              "orders/0/11: waiting for the next attempt, for 312 "
+                                              "s; 4,012 finished records behind it"},
                                              {"oldest_age_seconds", 3.4}}));
   EXPECT_EQ(pipeline["records_per_second"], 2.5);
   EXPECT_EQ(pipeline["settings"]["name"], "orders");
@@ -109,12 +115,24 @@ TEST(StatusJson, SaysHowOftenAWarningCameAndSinceWhen) {
 TEST(StatusJson, IsReadyOnlyIfAllPipelinesAre) {
   auto refunds = Worker("refunds");
   refunds.ready = false;
-  refunds.reason = "clock";
+  refunds.reason = "lock: clock; kafka: joining the group";
+  refunds.reasons = {"lock: clock", "kafka: joining the group"};
   const json page = json::parse(StatusJson(Process({Worker("orders"), refunds})));
   EXPECT_EQ(page["ready"], false);
-  EXPECT_EQ(page["reason"], "refunds: clock");
+  EXPECT_EQ(page["reason"], "refunds: lock: clock; kafka: joining the group");
+  EXPECT_EQ(page["reasons"], json({"refunds: lock: clock", "refunds: kafka: joining the group"}));
   EXPECT_EQ(page["pipelines"].size(), 2U);
+  EXPECT_EQ(page["pipelines"][1]["reasons"], json({"lock: clock", "kafka: joining the group"}));
   EXPECT_EQ(json::parse(StatusJson({}))["ready"], false);
+}
+
+TEST(StatusJson, NamesAStallThatLeavesThePipelineReady) {
+  auto orders = Worker("orders");
+  orders.reasons = {"stalled: orders/0/11: handling for 301 s"};
+  const json page = json::parse(StatusJson(Process({orders})));
+  EXPECT_EQ(page["ready"], true);
+  EXPECT_EQ(page["reason"], "");
+  EXPECT_EQ(page["reasons"], json({"orders: stalled: orders/0/11: handling for 301 s"}));
 }
 
 }  // namespace

@@ -19,10 +19,10 @@ ShownProcess Process() {
   ShownPipeline shown;
   shown.status.pipeline = "orders";
   shown.status.ready = false;
-  shown.status.reason = "lock: no quorum of lock nodes";
+  shown.status.reasons = {"lock: no quorum of lock nodes", "kafka: joining the group"};
   shown.status.uptime = 3'725'000ms;
   shown.status.partitions = {
-      {"orders", 3, 1'234'567, 1'234'600, 33, 4, 1'234'567, true, "handling", 3400ms}};
+      {"orders", 3, 1'234'567, 1'234'600, 33, 4, 1'234'567, true, "handling", 3400ms, 1, 5400ms}};
   shown.status.nodes = {
       {'a', "redis-a:6379", true, true, false, 0ms, 1500us, ""},
       {'b', "redis-b:6379", false, false, false, 0ms, std::nullopt, "connection refused"}};
@@ -39,10 +39,11 @@ ShownProcess Process() {
 
 TEST(StatusPage, SaysTheEssentialsWithoutAnyScript) {
   const std::string page = StatusPage(Process());
-  for (const char* text :
-       {"pod-1", "1.2.3", ">orders</span>/3", "1,234,567", "1234567, handling, 3.4 s old", "812/s",
-        "lock: no quorum of lock nodes", "redis-b:6379", "connection refused", "+1.5 ms", "2.5%",
-        "not ready", "1 h 2 min", "paused", "redis_node_away", "lock.ttl", "(not shown)"}) {
+  for (const char* text : {"pod-1", "1.2.3", ">orders</span>/3", "1,234,567",
+                           "1234567: handling, for 3 s; 1 finished record behind it", "812/s",
+                           "lock: no quorum of lock nodes", "kafka: joining the group",
+                           "redis-b:6379", "connection refused", "+1.5 ms", "2.5%", "not ready",
+                           "1 h 2 min", "paused", "redis_node_away", "lock.ttl", "(not shown)"}) {
     EXPECT_THAT(page, HasSubstr(text));
   }
 }
@@ -140,8 +141,9 @@ TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
            {"stopping: output: kafka: the producer was fenced", "start it again"},
            {"dead letters: orders.dead: no such topic", "FencepostDeadLettersFailing"},
            {"stopping: fatal", "start it again"},
-           {"draining", "told to stop"}}) {
-    shown.status.reason = reason;
+           {"draining", "told to stop"},
+           {"stalled: orders/0/17: handling for 312 s", "FencepostRecordStuck"}}) {
+    shown.status.reasons = {reason};
     EXPECT_THAT(WhatIsFound(shown), HasSubstr(todo)) << reason;
   }
 }
@@ -150,7 +152,7 @@ TEST(Findings, KnowAPipelineThatStandsStillThoughRecordsWait) {
   ShownPipeline shown;
   shown.status.ready = true;
   shown.status.partitions = {
-      {"orders", 3, 7, 40, 33, 4, 7, false, "waiting for the handler", 3400ms}};
+      {"orders", 3, 7, 40, 33, 4, 7, false, "waiting for the handler", 3400ms, 0, 3400ms}};
   shown.per_second.assign(40, 0.0);
   EXPECT_THAT(WhatIsFound(shown), HasSubstr("2 No record was finished in the last 30 s, though 33 "
                                             "wait: The oldest record is waiting for the handler: "

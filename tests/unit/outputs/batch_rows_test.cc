@@ -13,19 +13,48 @@ BatchRows Make(std::vector<Column> columns, const RowRules& rules) {
 }
 
 TEST(BatchRows, KeepTheOrderOfTheRequestWhereARuleDependsOnIt) {
-  const Batch batch{{.id = "c"}, {.id = "a"}, {.id = "b", .value = "no JSON"}, {.id = "d"}};
+  const Batch batch{{.id = "c"}, {.id = "a"}, {.id = "d"}};
   BatchRows rows = Make(OrderColumns(), {.on_conflict = OnConflict::kUpdate, .key = {"order_id"}});
-  std::vector<WriteOutcome> outcomes(4);
+  std::vector<WriteOutcome> outcomes(3);
   rows.Fill(batch.items(), outcomes);
   ASSERT_EQ(rows.size(), 3u);
   const std::vector<std::string_view> ids{"c", "a", "d"};
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(rows.item(i).record_id, ids[i]);
-    EXPECT_EQ(rows.Find(ids[i], 0, 3), i);
+    EXPECT_EQ(rows.Find(ids[i]), i);
   }
-  EXPECT_EQ(rows.Find("c", 1, 3), std::nullopt) << "outside of the range";
-  EXPECT_EQ(rows.Find("b", 0, 3), std::nullopt);
-  EXPECT_EQ(rows.Find("e", 0, 3), std::nullopt);
+  EXPECT_EQ(rows.Find("e"), std::nullopt);
+}
+
+TEST(BatchRows, HoldNothingWhereARecordIsRefusedSinceOthersMayStandBehindIt) {
+  const Batch batch{{.id = "c"}, {.id = "b", .value = "no JSON"}, {.id = "a"}};
+  BatchRows rows = Make(OrderColumns(), {});
+  std::vector<WriteOutcome> outcomes(3);
+  rows.Fill(batch.items(), outcomes);
+  EXPECT_EQ(rows.size(), 0u);
+  EXPECT_EQ(outcomes[0].result, WriteResult::kNotWritten);
+  EXPECT_EQ(outcomes[1].result, WriteResult::kBadRecord);
+  EXPECT_EQ(outcomes[2].result, WriteResult::kNotWritten);
+}
+
+TEST(BatchRows, HoldTheFirstEightMebibytesOfARequestAndAtLeastOneRecord) {
+  const std::string large(3u << 20, 'x');
+  const std::string huge(9u << 20, 'x');
+  const Batch batch{{.id = "d", .value = large},
+                    {.id = "c", .value = large},
+                    {.id = "b", .value = large},
+                    {.id = "a", .value = "x"}};
+  BatchRows rows(Columns({{"body", "value"}}), "w");
+  std::vector<WriteOutcome> outcomes(4);
+  rows.Fill(batch.items(), outcomes);
+  EXPECT_EQ(rows.size(), 2u);
+  EXPECT_EQ(outcomes[2].result, WriteResult::kNotWritten);
+  EXPECT_EQ(outcomes[3].result, WriteResult::kNotWritten) << "no record passes another";
+  const Batch one{{.id = "b", .value = huge}, {.id = "a", .value = "x"}};
+  outcomes.assign(2, {});
+  rows.Fill(one.items(), outcomes);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows.item(0).record_id, "b");
 }
 
 TEST(BatchRows, HoldARowForEachValue) {
@@ -54,16 +83,18 @@ TEST(BatchRows, ADeletionReadsKeyAndFenceAlone) {
                  .fence_by = Selector::Parse("offset").value(),
                  .on_null_value = OnNull::kDelete};
   BatchRows rows = Make(Columns({{"id", "key"}, {"x", "json:/x"}}), rules);
-  const Batch batch{{.id = "1", .offset = 7, .key = "k", .tombstone = true},
-                    {.id = "2", .offset = 8, .tombstone = true}};
-  std::vector<WriteOutcome> outcomes(2);
+  const Batch batch{{.id = "1", .offset = 7, .key = "k", .tombstone = true}};
+  std::vector<WriteOutcome> outcomes(1);
   rows.Fill(batch.items(), outcomes);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_TRUE(rows.deletes(0, 0));
   EXPECT_EQ(rows.cell(0, 0), "k");
   EXPECT_EQ(rows.cell(0, 1), std::nullopt);
   EXPECT_EQ(rows.cell(0, 2), "7");
-  EXPECT_EQ(outcomes[1].result, WriteResult::kBadRecord) << "no key, no row to delete";
+  EXPECT_FALSE(rows.takes_rows(0));
+  const Batch keyless{{.id = "2", .offset = 8, .tombstone = true}};
+  rows.Fill(keyless.items(), outcomes);
+  EXPECT_EQ(outcomes[0].result, WriteResult::kBadRecord) << "no key, no row to delete";
 }
 
 TEST(RowShape, OrderMattersForAllButPlainInserts) {

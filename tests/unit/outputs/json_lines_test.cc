@@ -44,6 +44,23 @@ TEST(JsonLines, WithoutColumnsALineIsTheWholeRecord) {
             R"("timestamp":1700000000123,"key":null,"value":null,"headers":{}})");
 }
 
+TEST(JsonLines, BehindARefusedRecordHaveNoneOfItsChain) {
+  const Batch batch{{.id = "a", .value = "{}"},
+                    {.id = "b", .value = R"({"x":1})"},
+                    {.id = "c", .value = R"({"x":2})"},
+                    {.id = "d", .value = R"({"x":3})"}};
+  std::vector<WriteItem> items = batch.items();
+  items[0].chain = items[2].chain = 7;
+  items[1].chain = 8;
+  JsonLines lines(Columns({{"x", "json:/x"}}), "w");
+  std::vector<WriteOutcome> outcomes(4);
+  EXPECT_EQ(lines.Fill(items, outcomes), "{\"x\":1}\n{\"x\":3}\n");
+  std::vector<WriteResult> results;
+  for (const WriteOutcome& outcome : outcomes) results.push_back(outcome.result);
+  EXPECT_THAT(results, ::testing::ElementsAre(WriteResult::kBadRecord, WriteResult::kCommitted,
+                                              WriteResult::kNotWritten, WriteResult::kCommitted));
+}
+
 TEST(JsonLines, ColumnsStandInTheirOrderEachInItsType) {
   EXPECT_EQ(Line(Columns({{"z", "offset"},
                           {"a \"b\"", "=7"},
@@ -112,6 +129,18 @@ TEST(JsonText, EscapesWhatAStringCannotHold) {
   std::string out;
   AppendJsonString(std::string_view("\x00\x1f\t\r\\\"/\x7f\xc3\xa9", 10), out);
   EXPECT_EQ(out, "\"\\u0000\\u001f\\u0009\\u000d\\\\\\\"/\x7f\xc3\xa9\"");
+}
+
+TEST(JsonLines, BehindARefusedRecordItsChainHasNoLine) {
+  const Batch batch{{.id = "a", .value = "{}", .chain = 7},
+                    {.id = "b", .value = R"({"x":1})", .chain = 7},
+                    {.id = "c", .value = R"({"x":2})", .chain = 8}};
+  JsonLines lines(Columns({{"x", "json:/x"}}), "w");
+  std::vector<WriteOutcome> outcomes(3);
+  EXPECT_EQ(lines.Fill(batch.items(), outcomes), "{\"x\":2}\n");
+  EXPECT_EQ(outcomes[0].result, WriteResult::kBadRecord);
+  EXPECT_EQ(outcomes[1].result, WriteResult::kNotWritten);
+  EXPECT_EQ(outcomes[2].result, WriteResult::kCommitted);
 }
 
 }  // namespace

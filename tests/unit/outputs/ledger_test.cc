@@ -44,6 +44,28 @@ TEST(Ledger, AsksForContentFirstThenSourceThenToken) {
   EXPECT_EQ(judged(49, "t/0/2", 7), kDuplicate);
 }
 
+TEST(Ledger, ForgetsOnlyRowsBelowWhatIsCommittedOrOfOtherTopics) {
+  const PruneScope scope{.keep = std::chrono::seconds(1),
+                         .committed = {{{"orders", 3}, 10}, {{"a/b", 0}, 10}},
+                         .topics = {"orders", "a/b"}};
+  for (const char* source : {"orders/3/0", "orders/3/9", "a/b/0/9", "former/3/10"}) {
+    EXPECT_TRUE(MayForget(scope, source)) << source;
+  }
+  for (const char* source : {"orders/3/10", "orders/33/1", "orders/4/1", "orders/3/-1", "orders/3/",
+                             "orders/3/1x", "/3/1", "3/1", "orders", "", "former/x/1"}) {
+    EXPECT_FALSE(MayForget(scope, source)) << source;
+  }
+}
+
+TEST(Ledger, PrunesByAClockThatNoStepForwardMoves) {
+  using std::chrono::hours;
+  const locking::Now start = locking::ReadClocks();
+  const PruneClock clock(start);
+  EXPECT_EQ(clock.At({start.boot + hours(1), start.wall + hours(1)}), start.wall + hours(1));
+  EXPECT_EQ(clock.At({start.boot + hours(1), start.wall + hours(999)}), start.wall + hours(1));
+  EXPECT_EQ(clock.At({start.boot + hours(1), start.wall - hours(9)}), start.wall - hours(9));
+}
+
 TEST(BatchRows, StandInByteOrderOfTheirIdsWhateverTheOrderOfTheItems) {
   std::vector<std::string> ids{"", "A", "B", "a", "\xc3\xa4", "\xf0\x9f\x98\x80"};
   std::vector<std::string> shuffled = ids;
@@ -61,22 +83,23 @@ TEST(BatchRows, StandInByteOrderOfTheirIdsWhateverTheOrderOfTheItems) {
       EXPECT_EQ(shuffled[rows.index(row)], ids[row]);
       EXPECT_EQ(rows.cell(row, 0), ids[row]);
       EXPECT_EQ(rows.source(row), "orders/3/5");
-      EXPECT_EQ(rows.Find(ids[row], 0, rows.size()), row);
+      EXPECT_EQ(rows.Find(ids[row]), row);
     }
-    EXPECT_EQ(rows.Find("b", 0, rows.size()), std::nullopt);
-    EXPECT_EQ(rows.Find("A", 2, rows.size()), std::nullopt) << "outside of the range";
+    EXPECT_EQ(rows.Find("b"), std::nullopt);
   }
 }
 
-TEST(BatchRows, LeaveOutWhatASelectorRefusesAndTellNullFromEmpty) {
+TEST(BatchRows, SayWhatASelectorRefusesAndTellNullFromEmpty) {
+  const Batch bad{{.id = "a", .value = R"({"y":1})"}};
   const Batch batch{{.id = "b", .value = R"({"x":""})"},
-                    {.id = "a", .value = R"({"y":1})"},
                     {.id = "c", .value = R"({"x":"1","z":null})"}};
   BatchRows rows(Columns({{"one", "json:/x"}, {"two", "json:/z?"}}), "w");
-  std::vector<WriteOutcome> outcomes(3);
+  std::vector<WriteOutcome> outcomes(1);
+  rows.Fill(bad.items(), outcomes);
+  EXPECT_EQ(outcomes[0].result, kBadRecord);
+  EXPECT_THAT(outcomes[0].detail, ::testing::StartsWith("column one from json:/x: "));
+  outcomes.assign(2, {});
   rows.Fill(batch.items(), outcomes);
-  EXPECT_EQ(outcomes[1].result, kBadRecord);
-  EXPECT_THAT(outcomes[1].detail, ::testing::StartsWith("column one from json:/x: "));
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows.cell(0, 0), "");
   EXPECT_EQ(rows.cell(0, 1), std::nullopt);
@@ -97,19 +120,23 @@ TEST(BatchRows, TextIsUtf8WithoutNul) {
   EXPECT_FALSE(BatchRows::IsText(std::string_view("a\0b", 3)));
 }
 
-TEST(PgFailure, OnlyTheDataOfARecordAndWhatIsRaisedOnPurposeMakeItBad) {
-  const auto refuses = [](const char* state) {
-    return RefusesRecord({PgFailure::Kind::kServer, state, ""});
+TEST(PgFailure, OnlyWhatSpeaksOfTheServerIsKnownToBeNoRecordsDoing) {
+  const auto failure = [](const char* state) {
+    return FailureOf({.kind = PgFailure::Kind::kServer, .sqlstate = state, .text = ""});
   };
-  for (const char* state : {"22P02", "22001", "22021", "23505", "23502", "23503", "P0001", "P0002",
-                            "P0004", "SH001", "99001", "54000"}) {
-    EXPECT_TRUE(refuses(state)) << state;
+  for (const char* state : {"22P02", "23505", "P0001", "SH001", "54000", "42P01", "42501", "42601",
+                            "XX000", "0A000", "HV000", "F0000"}) {
+    EXPECT_EQ(failure(state), WriteFailure::kRefused) << state;
   }
-  for (const char* state : {"40001", "40P01", "42P01", "42501", "42804", "53100", "55P03", "57014",
-                            "57P01", "25006", "08006", "54023", "XX000", "72000", "F0000", ""}) {
-    EXPECT_FALSE(refuses(state)) << state;
+  for (const char* state : {"40001", "40P01", "53100", "55000", "57P01", "58030", "25006", "08006",
+                            "28000", "3D000", "XX001"}) {
+    EXPECT_EQ(failure(state), WriteFailure::kUnavailable) << state;
   }
-  EXPECT_FALSE(RefusesRecord({PgFailure::Kind::kConnection, "", ""}));
+  EXPECT_EQ(failure("55P03"), WriteFailure::kLocked);
+  EXPECT_EQ(failure("57014"), WriteFailure::kTooSlow);
+  EXPECT_EQ(failure("25P04"), WriteFailure::kTooSlow);
+  EXPECT_EQ(FailureOf({.kind = PgFailure::Kind::kTimeout}), WriteFailure::kNoAnswer);
+  EXPECT_EQ(FailureOf({.kind = PgFailure::Kind::kConnection}), WriteFailure::kUnavailable);
 }
 
 TEST(PgFailure, SaysWhatToDo) {

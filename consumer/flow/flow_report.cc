@@ -1,0 +1,104 @@
+// What the flow tells once a second: lag, the oldest record of each partition, stalls, what the
+// ledger may forget; and the status.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "consumer/flow/flow.h"
+#include "consumer/flow/partition.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr Millis kReportInterval{1000};
+
+}  // namespace
+
+void Flow::Report(Now now) {
+  report_at_ = now.boot + kReportInterval;
+  std::int64_t gap = 0;
+  std::size_t paused = 0;
+  std::optional<std::chrono::milliseconds> oldest;
+  stalled_.clear();
+  for (const auto& [index, partition] : partitions_) {
+    LookForStall(*partition, now);
+    gap += partition->watermark - partition->committed;
+    paused += partition->paused ? 1 : 0;
+    observer_->OnLag(partition->where, std::max<Offset>(0, partition->end - partition->watermark));
+    const InFlight* first = partition->Oldest();
+    observer_->OnOldest(partition->where, first == nullptr ? -1 : first->record.offset,
+                        first == nullptr ? Nanos(0) : now.boot - partition->oldest_since);
+    if (first == nullptr) continue;
+    const auto& timestamp = first->record.timestamp;
+    if (timestamp && (!oldest || *timestamp < *oldest)) oldest = timestamp;
+  }
+  CountPressure(pressed_, now);
+  observer_->OnCommitGap(gap);
+  observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
+  observer_->OnPartitions(partitions_.size(), paused);
+  observer_->OnInFlight(in_flight_, in_flight_bytes_);
+  TellPrunable();
+}
+
+// Nothing while any partition is behind the end that it had at its assignment: an id may come again
+// in what is still to be read, after a restored backup for example.
+void Flow::TellPrunable() {
+  if (options_.finality != Finality::kLedger) return;
+  std::vector<SourceOffset>& prunable = actions_.prunable.emplace();
+  for (const auto& [index, partition] : partitions_) {
+    if (!partition->CaughtUp()) return prunable.clear();
+    prunable.push_back({partition->where, partition->committed});
+  }
+}
+
+// The oldest record has not moved for long: said with its position and what it waits for.
+void Flow::LookForStall(Partition& partition, Now now) {
+  const InFlight* oldest = partition.Oldest();
+  if (oldest == nullptr) return;
+  const auto still = now.boot - partition.oldest_since;
+  if (still < options_.stall_after) return;
+  const std::string what =
+      fmt::format("{} for {} s", StageName(oldest->stage),
+                  std::chrono::duration_cast<std::chrono::seconds>(still).count());
+  stalled_ = fmt::format("{}: {}", SourceText(partition.where, oldest->record.offset), what);
+  if (now.boot - partition.stall_told < options_.stall_after) return;
+  partition.stall_told = now.boot;
+  Note(locking::Severity::kError, "stalled", what, *oldest);
+}
+
+void Flow::Note(locking::Severity severity, std::string_view event, std::string_view text,
+                const InFlight& in) {
+  observer_->OnRecordNote(severity, event, text,
+                          {.where = *in.where,
+                           .offset = in.record.offset,
+                           .record_id = in.identity.id,
+                           .token = in.token.value(),
+                           .attempt = in.attempts});
+}
+
+void Flow::FillStatus(WorkerStatus& status, Now now) const {
+  status.in_flight_records = in_flight_;
+  status.in_flight_bytes = in_flight_bytes_;
+  status.leases_held = locks_->held();
+  for (const auto& [index, partition] : partitions_) {
+    PartitionStatus& row = status.partitions.emplace_back();
+    row.topic = partition->where.topic;
+    row.partition = partition->where.partition;
+    row.watermark = partition->watermark;
+    row.end = partition->end;
+    row.lag = std::max<Offset>(0, partition->end - partition->watermark);
+    row.in_flight = partition->unfinished;
+    row.finished_behind = partition->finished_behind();
+    row.paused = partition->paused;
+    const InFlight* oldest = partition->Oldest();
+    if (oldest == nullptr) continue;
+    row.oldest_offset = oldest->record.offset;
+    row.oldest_stage = StageName(oldest->stage);
+    row.oldest_for = std::chrono::duration_cast<Millis>(now.boot - partition->oldest_since);
+    if (oldest->record.timestamp) {
+      row.oldest_age = std::max(now.wall.time_since_epoch() - *oldest->record.timestamp, Millis(0));
+    }
+  }
+}
+
+}  // namespace fencepost::consumer

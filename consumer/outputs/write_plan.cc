@@ -1,0 +1,394 @@
+#include "consumer/outputs/write_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "consumer/handlers/text.h"
+#include "locking/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using Wait = WritePlan::Wait;
+
+constexpr Wait kFirstBackoff{50};
+constexpr Wait kMostBackoff{5000};
+constexpr Wait kFirstPause{1000};
+constexpr Wait kMostPause{30'000};
+constexpr std::size_t kDetailBytes = 1000;
+constexpr std::size_t kSamples = 16;
+constexpr std::size_t kSlowSamples = 3;
+constexpr std::size_t kMostConflicts = 5;
+constexpr std::size_t kMostSlow = 3;     // records alone, each of which takes statement_timeout
+constexpr std::size_t kFirstGrowth = 8;  // transactions at the limit, then it grows by a quarter
+constexpr std::size_t kLastGrowth = 1024;
+constexpr std::size_t kMostAlone = 10'000;
+
+}  // namespace
+
+WritePlan::WritePlan(std::size_t max_records)
+    : max_records_(max_records),
+      limit_(max_records == 0 ? std::numeric_limits<std::size_t>::max() : max_records),
+      grow_after_(kFirstGrowth),
+      pause_(kFirstPause),
+      backoff_(kFirstBackoff) {}
+
+void WritePlan::Begin(std::uint64_t batch, std::uint64_t answered,
+                      const std::vector<WriteItem>& items) {
+  FENCEPOST_CHECK(batch > batch_ && answered < batch, "batches come in their order");
+  batch_ = batch;
+  items_ = &items;
+  for (auto chain = held_.begin(); chain != held_.end();) {
+    std::erase_if(chain->second, [&](const Held& held) { return held.batch <= answered; });
+    chain = chain->second.empty() ? held_.erase(chain) : std::next(chain);
+  }
+  states_.assign(items.size(), State::kOpen);
+  outcomes_.assign(items.size(), WriteOutcome{});
+  tries_.assign(items.size(), 0);
+  work_.clear();
+  put_off_.clear();
+  suspects_.clear();
+  slow_suspects_ = conflicts_ = locked_in_row_ = 0;
+  read_anew_ = anew_ = stands_ = handed_back_ = finished_ = false;
+  backoff_ = kFirstBackoff;
+  wait_ = Wait(0);
+  trouble_.clear();
+  Places together;
+  Places behind;
+  std::deque<Places> alone;
+  std::set<std::uint64_t> chains;
+  for (std::size_t place = 0; place < items.size(); ++place) {
+    const std::uint64_t chain = item(place).chain;
+    if (chains.contains(chain)) {
+      behind.push_back(place);
+    } else if (alone_.contains(item(place).record_id)) {
+      alone.push_back({place});
+      if (chain != 0) chains.insert(chain);
+    } else {
+      together.push_back(place);
+    }
+  }
+  work_ = std::move(alone);
+  work_.push_front(std::move(together));
+  work_.push_back(std::move(behind));
+}
+
+// --- which part is next ------------------------------------------------------------------------
+
+WritePlan::Step WritePlan::Next() {
+  Step step;
+  if (wait_ == Wait(0) && !finished_ && !NextPart()) Finish();
+  if (wait_ > Wait(0)) {
+    step.kind = Step::Kind::kWait;
+    step.wait = std::exchange(wait_, Wait(0));
+    step.reason = trouble_;
+  } else if (finished_) {
+    step.reason = trouble_;
+  } else {
+    step.kind = Step::Kind::kWrite;
+    step.items = current_ = work_.front();
+    step.anew = std::exchange(anew_, false);
+  }
+  return step;
+}
+
+bool WritePlan::NextPart() {
+  if (whole()) return true;
+  while (!work_.empty()) {
+    Places& part = work_.front();
+    std::erase_if(part, [&](std::size_t place) { return !Writable(place); });
+    if (part.empty()) {
+      work_.pop_front();
+      continue;
+    }
+    if (part.size() > limit_) {
+      const auto end = part.begin() + static_cast<std::ptrdiff_t>(limit_);
+      Places first(part.begin(), end);
+      part.erase(part.begin(), end);
+      work_.push_front(std::move(first));
+    }
+    return true;
+  }
+  return false;
+}
+
+// What stands behind one of its chain that was not written is handed back as it is met.
+bool WritePlan::Writable(std::size_t place) {
+  if (states_[place] == State::kAccused) return true;
+  if (states_[place] != State::kOpen) return false;
+  const auto chain = held_.find(item(place).chain);
+  if (chain == held_.end()) return true;
+  const Offset offset = item(place).record->offset;
+  const bool held = std::ranges::any_of(chain->second,
+                                        [&](const Held& before) { return before.offset < offset; });
+  if (!held) return true;
+  Decide(place, {.result = WriteResult::kNotWritten});
+  return false;
+}
+
+void WritePlan::Decide(std::size_t place, WriteOutcome outcome) {
+  states_[place] = State::kDecided;
+  if (EffectStands(outcome.result)) {
+    stands_ = true;
+    if (!alone_.empty()) alone_.erase(std::string(item(place).record_id));
+  } else if (item(place).chain != 0) {
+    HoldBehind(place);
+  }
+  outcomes_[place] = std::move(outcome);
+}
+
+void WritePlan::HoldBehind(std::size_t place) {
+  std::vector<Held>& held = held_[item(place).chain];
+  const Offset offset = item(place).record->offset;
+  if (held.empty() || held.back().batch != batch_) held.push_back({batch_, offset});
+  held.back().offset = std::min(held.back().offset, offset);
+}
+
+void WritePlan::HandBack(std::size_t place) {
+  handed_back_ = true;
+  Decide(place, {.result = WriteResult::kNotWritten});
+}
+
+// --- what came of it ---------------------------------------------------------------------------
+
+void WritePlan::OnWritten(std::vector<WriteOutcome> outcomes) {
+  if (whole()) {
+    outcomes_ = std::move(outcomes);
+    finished_ = true;
+    return;
+  }
+  FENCEPOST_CHECK(outcomes.size() == current_.size(), "one outcome an item");
+  backoff_ = kFirstBackoff;
+  conflicts_ = locked_in_row_ = 0;
+  std::size_t decided = 0;
+  bool took_rows = false;
+  for (std::size_t i = 0; i < current_.size(); ++i) {
+    if (outcomes[i].result == WriteResult::kNotWritten) continue;
+    ++decided;
+    took_rows |= outcomes[i].result == WriteResult::kCommitted && outcomes[i].took_rows;
+    Decide(current_[i], std::move(outcomes[i]));
+  }
+  if (decided == 0) WaitForService();
+  if (decided == current_.size()) GrowIfFull();
+  if (took_rows) OnEvidence();
+}
+
+// The table takes records: so what was refused before is to blame for it itself. It counts at once
+// where it would count without; of a larger number, each is tried once more, since the table may
+// just have been mended.
+void WritePlan::OnEvidence() {
+  const bool sure = suspects_.size() + unproven_ <= kMostUnproven;
+  for (const std::size_t place : suspects_) {
+    states_[place] = sure || tries_[place] > 0 ? State::kDecided : State::kAccused;
+  }
+  for (auto& part : put_off_) work_.push_back(std::move(part));
+  put_off_.clear();
+  for (const std::size_t place : suspects_) {
+    if (states_[place] == State::kAccused) work_.push_back({place});
+  }
+  suspects_.clear();
+  slow_suspects_ = unproven_ = 0;
+  pause_ = kFirstPause;
+}
+
+void WritePlan::OnFailed(const OutputError& error) {
+  if (error.retry_at_once && (whole() || ++conflicts_ <= kMostConflicts)) return;
+  const bool conflict = std::exchange(conflicts_, 0) > kMostConflicts;
+  if (whole()) return WaitForService();
+  if (conflict) return OnLocked(error);
+  switch (error.failure) {
+    case WriteFailure::kUnavailable:
+      return WaitForService();
+    case WriteFailure::kLocked:
+      return OnLocked(error);
+    case WriteFailure::kTooSlow:
+      return OnSlow(error);
+    case WriteFailure::kNoAnswer:
+      return OnNoAnswer();
+    case WriteFailure::kRefused:
+      return OnRefused(error);
+  }
+}
+
+void WritePlan::WaitForService() {
+  wait_ = backoff_;
+  backoff_ = std::min(backoff_ * 2, kMostBackoff);
+}
+
+void WritePlan::OnRefused(const OutputError& error) {
+  refusal_ = error;
+  if (!read_anew_) {
+    read_anew_ = anew_ = true;
+    return;
+  }
+  if (current_.size() > 1) return Split();
+  OnAlone(error, DeadLetterReason::kOutput);
+  if (put_off_.empty() && suspects_.size() + unproven_ > kMostUnproven) Sample(kSamples);
+}
+
+void WritePlan::OnSlow(const OutputError& error) {
+  if (current_.size() > 1) return Shrink();
+  if (++tries_[current_.front()] < 2) return;
+  refusal_ = error;
+  OnAlone(error, DeadLetterReason::kTimeout);
+  // Each takes the whole statement_timeout, twice.
+  if (++slow_suspects_ > kMostSlow && put_off_.empty()) Sample(kSlowSamples);
+}
+
+void WritePlan::OnNoAnswer() {
+  WaitForService();
+  if (current_.size() > 1) return Shrink();
+  const std::size_t place = current_.front();
+  if (++tries_[place] < 2) return;
+  if (alone_.size() < kMostAlone) alone_.emplace(item(place).record_id);
+  HandBack(place);
+}
+
+void WritePlan::OnLocked(const OutputError& error) {
+  // Each waits for the whole lock_timeout. So many as it takes to halve down to one record.
+  const std::size_t most = std::bit_width(max_records_) + std::size_t{2};
+  if (++locked_in_row_ >= most) return GiveUp(error.error);
+  if (current_.size() > 1) return Split();
+  const std::size_t place = current_.front();
+  if (alone_.size() < kMostAlone) alone_.emplace(item(place).record_id);
+  HandBack(place);
+}
+
+// A record failed by itself.
+void WritePlan::OnAlone(const OutputError& error, DeadLetterReason reason) {
+  const std::size_t place = current_.front();
+  const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
+  const bool accused = states_[place] == State::kAccused;
+  Decide(place, {.result = WriteResult::kBadRecord,
+                 .detail = OneLine(detail, kDetailBytes),
+                 .reason = reason,
+                 .shown = OneLine(error.error.what, kDetailBytes)});
+  if (accused) return;
+  states_[place] = State::kSuspect;
+  suspects_.push_back(place);
+}
+
+void WritePlan::Split() {
+  const Places part = current_;
+  const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
+  work_.front().assign(middle, part.end());
+  work_.emplace_front(part.begin(), middle);
+}
+
+// --- how much at a time ------------------------------------------------------------------------
+
+void WritePlan::Shrink() {
+  limit_ = std::max<std::size_t>(current_.size() / 2, 1);
+  full_in_row_ = 0;
+  if (std::exchange(grown_, false)) grow_after_ = std::min(grow_after_ * 2, kLastGrowth);
+}
+
+void WritePlan::GrowIfFull() {
+  if (current_.size() < limit_ || limit_ >= max_records_) return;
+  if (++full_in_row_ < grow_after_) return;
+  full_in_row_ = 0;
+  grown_ = true;
+  limit_ = std::min(limit_ + std::max<std::size_t>(limit_ / 4, 1), max_records_);
+}
+
+// --- the verdict -------------------------------------------------------------------------------
+
+// More records in a row were refused than can be believed. Instead of going through all that is
+// left, some are picked from all over it, none of them behind another of its chain.
+void WritePlan::Sample(std::size_t most) {
+  Places first;
+  std::set<std::uint64_t> chains;
+  for (const Places& part : work_) {
+    for (const std::size_t place : part) {
+      const std::uint64_t chain = item(place).chain;
+      const bool open = Writable(place) && states_[place] == State::kOpen;
+      if (open && (chain == 0 || chains.insert(chain).second)) first.push_back(place);
+    }
+  }
+  put_off_ = std::exchange(work_, {});
+  const std::size_t count = std::min(most, first.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    work_.push_back({first[(turn_ + i * first.size() / count) % first.size()]});
+  }
+}
+
+void WritePlan::Finish() {
+  const bool believed = suspects_.size() + unproven_ <= kMostUnproven;
+  if (!believed || !put_off_.empty()) {
+    Error error = refusal_.error;
+    error.code = "output_refuses";
+    error.what = "the output refuses every record: " + error.what;
+    unproven_ = kMostUnproven;
+    return GiveUp(std::move(error));
+  }
+  unproven_ += suspects_.size();
+  for (const std::size_t place : suspects_) states_[place] = State::kDecided;
+  suspects_.clear();
+  finished_ = true;
+  if (stands_ || !handed_back_) return;
+  wait_ = pause_;
+  pause_ = std::min(pause_ * 2, kMostPause);
+}
+
+void WritePlan::GiveUp(Error error) {
+  ++turn_;
+  for (std::size_t place = 0; place < states_.size(); ++place) {
+    if (states_[place] != State::kDecided) HandBack(place);
+  }
+  work_.clear();
+  put_off_.clear();
+  suspects_.clear();
+  finished_ = true;
+  trouble_ = error.Line();
+  wait_ = pause_;
+  pause_ = std::min(pause_ * 2, kMostPause);
+}
+
+std::vector<WriteOutcome> WritePlan::Take() {
+  FENCEPOST_CHECK(finished_ && wait_ == Wait(0), "a batch is taken before it is done");
+  items_ = nullptr;
+  return std::move(outcomes_);
+}
+
+// --- carried out -------------------------------------------------------------------------------
+
+tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
+                                                               const WriteRequest& request,
+                                                               const WritePlan::Step& step) {
+  if (step.anew) {
+    if (auto prepared = output.Prepare(); !prepared) {
+      prepared.error().failure = WriteFailure::kUnavailable;
+      return tl::unexpected(std::move(prepared.error()));
+    }
+  }
+  if (step.items.size() == request.items.size()) return output.Write(request);
+  WriteRequest part{.items = {}, .offsets = request.offsets, .epoch = request.epoch};
+  for (const std::size_t place : step.items) part.items.push_back(request.items[place]);
+  return output.Write(part);
+}
+
+tl::expected<std::vector<WriteOutcome>, OutputError> WriteAtOnce(Output& output, WritePlan& plan,
+                                                                 const WriteRequest& request,
+                                                                 std::uint64_t batch,
+                                                                 std::uint64_t answered) {
+  plan.Begin(batch, answered, request.items);
+  for (WritePlan::Step step = plan.Next(); step.kind != WritePlan::Step::Kind::kDone;
+       step = plan.Next()) {
+    if (step.kind == WritePlan::Step::Kind::kWait) continue;
+    auto outcomes = WriteStep(output, request, step);
+    if (outcomes) {
+      plan.OnWritten(std::move(*outcomes));
+      continue;
+    }
+    const OutputError& error = outcomes.error();
+    const bool away = error.failure == WriteFailure::kUnavailable && !error.retry_at_once;
+    if (error.fatal || away) return tl::unexpected(error);
+    plan.OnFailed(error);
+  }
+  return plan.Take();
+}
+
+}  // namespace fencepost::consumer

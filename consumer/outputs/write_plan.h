@@ -1,0 +1,155 @@
+// How a request becomes transactions, and which of its records a failure is about: by experiment,
+// not by a list of error codes. Sans-IO: whoever has the output carries out one step after the
+// other and tells what came of it; waits are told, not waited. One thread.
+//
+//   plan.Begin(batch, answered, items);
+//   for (step = plan.Next(); step.kind != kDone; step = plan.Next())
+//     kWait:  wait, or give the batch up (shutdown)
+//     kWrite: WriteStep(output, request, step), then plan.OnWritten(…) or plan.OnFailed(…)
+//   plan.Take();
+//
+// What holds:
+// - Of a chain nothing is written behind an item that was not: neither in its own batch nor in one
+//   that was filled before the flow knew (`answered`). A chain's order is that of its offsets.
+// - A part that is refused is written once more on a new connection with the catalog read anew;
+//   refused again, it is halved, down to single records.
+// - A record that is refused alone (or too slow, twice) is bad if the table takes others: one was
+//   committed afterwards, or no more than kMostUnproven were refused since the last that was. Of
+//   more than that, a few of the others are tried at once. If one is taken, the refused are tried
+//   again, and who is refused again is bad. If none is, the table refuses everything, and nobody is
+//   bad: after a wait all are handed back (kNotWritten), to come again together with newer ones.
+// - A part that takes too long is halved, and the limit is remembered; it grows slowly again.
+// - What another session locks is halved too, so that one locked row does not hold up the others;
+//   a locked record is handed back, and tried by itself from then on.
+// - An unknown COMMIT is resolved by writing the same again, and by nothing else.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/outputs/output.h"
+
+namespace fencepost::consumer {
+
+class WritePlan {
+ public:
+  using Wait = std::chrono::milliseconds;
+  // Records in a row that may be called bad although no other was seen to be taken since. So one
+  // bad record does not stop a quiet topic, and no topic is emptied into its dead letters.
+  static constexpr std::size_t kMostUnproven = 10;
+
+  struct Step {
+    enum class Kind : std::uint8_t { kWrite, kWait, kDone };
+    Kind kind = Kind::kDone;
+    std::vector<std::size_t> items;  // kWrite: places in the request, in its order
+    bool anew = false;               // kWrite: Prepare first, on a new connection
+    Wait wait{0};                    // kWait
+    // kWait, kDone: the output as a whole takes nothing, and why, in one line that holds nothing of
+    // any record; else empty.
+    std::string reason;
+  };
+
+  // Output::max_records().
+  explicit WritePlan(std::size_t max_records);
+
+  // `items` stay good until Take. `answered`: the newest batch whose outcomes were known when this
+  // one was filled. Batches come in the order of their numbers.
+  void Begin(std::uint64_t batch, std::uint64_t answered, const std::vector<WriteItem>& items);
+  Step Next();
+  void OnWritten(std::vector<WriteOutcome> outcomes);  // of the step's items
+  void OnFailed(const OutputError& error);             // not fatal ones
+  std::vector<WriteOutcome> Take();                    // after kDone; one an item
+
+  [[nodiscard]] std::size_t limit() const { return limit_; }  // records of a transaction
+
+ private:
+  // Suspect: refused alone. Accused: and then another was taken; it is tried once more.
+  enum class State : std::uint8_t { kOpen, kSuspect, kAccused, kDecided };
+  using Places = std::vector<std::size_t>;
+  // Of a chain: the first that was not written in a batch. Nothing behind it is, in no batch that
+  // was filled before this one was answered; what stands before it may well be.
+  struct Held {
+    std::uint64_t batch = 0;
+    Offset offset = 0;
+  };
+
+  [[nodiscard]] bool whole() const { return max_records_ == 0; }
+  [[nodiscard]] const WriteItem& item(std::size_t place) const { return (*items_)[place]; }
+  [[nodiscard]] bool Writable(std::size_t place);
+  bool NextPart();
+  void Decide(std::size_t place, WriteOutcome outcome);
+  void HoldBehind(std::size_t place);
+  void HandBack(std::size_t place);
+  void HandBackOpen();
+  void OnAlone(const OutputError& error, DeadLetterReason reason);
+  void OnEvidence();
+  void Split();
+  void OnRefused(const OutputError& error);
+  void OnLocked(const OutputError& error);
+  void OnSlow(const OutputError& error);
+  void OnNoAnswer();
+  void Shrink();
+  void GrowIfFull();
+  void Sample(std::size_t most);
+  void Finish();
+  void GiveUp(Error error);
+  void WaitForService();
+
+  const std::size_t max_records_;
+
+  // Across batches.
+  std::size_t limit_;
+  std::size_t full_in_row_ = 0;  // transactions at the limit that succeeded
+  std::size_t grow_after_;
+  bool grown_ = false;        // since the last that was too slow
+  std::size_t unproven_ = 0;  // called bad since the table was last seen to take a record
+  std::size_t turn_ = 0;      // so that other samples are picked each time
+  Wait pause_;                // before a batch is handed back of which nothing was taken
+  std::map<std::uint64_t, std::vector<Held>> held_;  // by chain; one a batch
+  std::set<std::string, std::less<>> alone_;         // ids that were locked: tried by themselves
+
+  // Of this batch.
+  std::uint64_t batch_ = 0;
+  const std::vector<WriteItem>* items_ = nullptr;
+  std::vector<State> states_;
+  std::vector<WriteOutcome> outcomes_;
+  std::vector<std::uint8_t> tries_;  // that were too slow, alone
+  std::deque<Places> work_;          // the parts that are still to be written, the next one first
+  std::deque<Places> put_off_;       // while samples are written
+  Places current_;                   // the part of the step
+  Places suspects_;                  // since a record was last taken
+  std::size_t slow_suspects_ = 0;
+  std::size_t conflicts_ = 0;      // deadlocks in a row
+  std::size_t locked_in_row_ = 0;  // parts, since one was written
+  bool read_anew_ = false;         // the catalog, after a refusal
+  bool anew_ = false;              // the next step
+  bool stands_ = false;            // something of this batch
+  bool handed_back_ = false;       // something, and not for its chain's sake
+  bool finished_ = false;
+  Wait backoff_;
+  Wait wait_{0};  // to be told next
+  std::string trouble_;
+  OutputError refusal_;  // the last
+};
+
+// Carries out a kWrite step.
+tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
+                                                               const WriteRequest& request,
+                                                               const WritePlan::Step& step);
+// All steps of a request, without waiting: for tests and `fencepost test`. An output that is not
+// there is an error at once.
+tl::expected<std::vector<WriteOutcome>, OutputError> WriteAtOnce(Output& output, WritePlan& plan,
+                                                                 const WriteRequest& request,
+                                                                 std::uint64_t batch = 1,
+                                                                 std::uint64_t answered = 0);
+
+}  // namespace fencepost::consumer

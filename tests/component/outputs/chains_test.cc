@@ -1,0 +1,98 @@
+// Behind a record that takes no effect, nothing of its order chain takes effect.
+#include <gmock/gmock.h>
+
+#include "tests/component/outputs/store.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::ElementsAre;
+using enum WriteResult;
+
+class ChainsTest : public StoreTest {
+ protected:
+  // One row an account; who comes last overwrites.
+  [[nodiscard]] std::unique_ptr<Output> OpenAccounts() {
+    return Open({.on_conflict = OnConflict::kUpdate, .key = {"id"}});
+  }
+  static Batch::Entry Change(const char* id, Offset offset, const char* account, int amount,
+                             std::uint64_t chain) {
+    return {.id = id,
+            .offset = offset,
+            .value = fmt::format(R"({{"amount":{}}})", amount),
+            .key = account,
+            .chain = chain};
+  }
+};
+
+TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindARefusedOne) {
+  const auto output = OpenAccounts();
+  const Batch batch{Change("a1", 1, "a", 13, 7), Change("b1", 2, "b", 1, 8),
+                    Change("a2", 3, "a's next", 2, 7), Change("b2", 4, "b", 2, 8)};
+  EXPECT_THAT(Results(*output, batch),
+              ElementsAre(kBadRecord, kCommitted, kNotWritten, kCommitted));
+  EXPECT_EQ(Effects(), "b|2|NULL");
+  EXPECT_EQ(Ledger(), "b1 b2");
+}
+
+TEST_P(ChainsTest, OnceTheTableIsMendedTheChangesTakeEffectInTheirOrder) {
+  const auto output = OpenAccounts();
+  Exec("INSERT INTO effects (id, amount) VALUES ('limits', 1)");
+  Exec("CREATE UNIQUE INDEX amounts ON effects (amount)");
+  const Batch batch{Change("a1", 1, "a", 1, 7), Change("a2", 2, "a's next", 2, 7)};
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kBadRecord, kNotWritten));
+  EXPECT_EQ(Effects(), "limits|1|NULL");
+  Exec("DROP INDEX amounts");
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
+  EXPECT_EQ(Effects(), "a|1|NULL a's next|2|NULL limits|1|NULL");
+}
+
+TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindAnIdWithOtherContent) {
+  const auto output = OpenAccounts();
+  const Batch first{Change("a1", 1, "a", 1, 7)};
+  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
+  Batch batch;
+  batch.Add(Change("a0", 2, "a", 5, 7));
+  Batch::Entry other = Change("a1", 3, "a", 9, 7);
+  other.crc = 99;
+  batch.Add(std::move(other));
+  batch.Add(Change("b1", 4, "b", 1, 8));
+  batch.Add(Change("a2", 5, "a", 2, 7));
+  const auto outcomes = WriteAll(*output, batch);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  EXPECT_EQ((*outcomes)[0].result, kCommitted) << "it stands before the conflict";
+  EXPECT_EQ((*outcomes)[1].result, kIdConflict);
+  EXPECT_THAT((*outcomes)[1].detail, ::testing::HasSubstr("orders/3/1"));
+  EXPECT_EQ((*outcomes)[2].result, kCommitted);
+  EXPECT_EQ((*outcomes)[3].result, kNotWritten);
+  EXPECT_EQ(Effects(), "a|5|NULL b|1|NULL");
+  EXPECT_EQ(Ledger(), "a0 a1 b1");
+}
+
+TEST_P(ChainsTest, ALaterChangeWaitsBehindWhatASelectorRefuses) {
+  const auto output = OpenAccounts();
+  Batch batch;
+  batch.Add(Change("a1", 1, "a", 1, 7));
+  batch.Add({.id = "a2", .offset = 2, .value = "{}", .key = "a", .chain = 7});
+  batch.Add(Change("a3", 3, "a", 3, 7));
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kBadRecord, kNotWritten));
+  EXPECT_EQ(Effects(), "a|1|NULL");
+}
+
+TEST_P(ChainsTest, WithoutOrderAConflictHoldsBackNothing) {
+  const auto output = OpenAccounts();
+  const Batch first{Change("a1", 1, "a", 1, 0)};
+  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
+  Batch batch;
+  Batch::Entry other = Change("a1", 3, "a", 9, 0);
+  other.crc = 99;
+  batch.Add(std::move(other));
+  batch.Add(Change("a2", 5, "a", 2, 0));
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kIdConflict, kCommitted));
+}
+
+INSTANTIATE_TEST_SUITE_P(Databases, ChainsTest, ::testing::Values("postgres", "sqlite"),
+                         [](const auto& each) { return std::string(each.param); });
+
+}  // namespace
+}  // namespace fencepost::consumer

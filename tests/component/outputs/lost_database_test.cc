@@ -1,0 +1,188 @@
+// A database that another one took the place of, and a ledger that went away.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "tests/component/outputs/postgres_fixture.h"
+#include "tests/component/outputs/sqlite_fixture.h"
+
+namespace fencepost::consumer {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using enum WriteResult;
+
+// "fatal: LINE" or "LINE" of the write that must fail; "" when it succeeds.
+std::string Trouble(Output& output, const Batch& batch) {
+  const auto written = WriteAll(output, batch);
+  if (written) return "";
+  return (written.error().fatal ? "fatal: " : "") + written.error().error.Line();
+}
+
+// --- PostgreSQL ----------------------------------------------------------------------------------
+
+class LostPostgresTest : public PostgresTest {
+ protected:
+  void Disconnect() const {
+    Exec(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = "
+        "current_database() AND pid <> pg_backend_pid()");
+  }
+  // Another instance of the server, as a standby that was promoted or a restored backup is.
+  static void Restart() { Server().Restart(); }
+  // The connection's end is heard of by a write that fails.
+  static std::string Again(Output& output, const Batch& batch) {
+    const std::string said = Trouble(output, batch);
+    return said.find("connection") == std::string::npos ? said : Trouble(output, batch);
+  }
+};
+
+TEST_F(LostPostgresTest, CommitsThatAreGoneAfterAFailoverStopTheWorkerWithTheirOffsets) {
+  const auto output = Open();
+  for (int i = 0; i < 5; ++i) {
+    const Batch batch{{.id = fmt::format("a{}", i), .offset = 10 + i}};
+    ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  }
+  Exec("DELETE FROM fencepost_ledger WHERE record_id >= 'a3'; DELETE FROM effects");
+  Restart();
+  const Batch next{{.id = "a5", .offset = 15}};
+  const std::string said = Again(*output, next);
+  EXPECT_THAT(said, AllOf(HasSubstr("fatal: 127.0.0.1:"), HasSubstr("lost 2 commits"),
+                          HasSubstr("orders,3,13)"), HasSubstr("--reset-offsets")));
+  EXPECT_EQ(Trouble(*output, next), said) << "whoever asks again hears the same";
+  EXPECT_EQ(Value("SELECT count(*) FROM effects"), "0");
+}
+
+TEST_F(LostPostgresTest, AServerThatKeptEverythingIsWrittenToAgain) {
+  const auto output = Open();
+  const Batch batch{{.id = "a", .offset = 1}};
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  Restart();
+  EXPECT_EQ(Again(*output, batch), "");
+}
+
+TEST_F(LostPostgresTest, RowsThatSomebodyForgotAreNoLoss) {
+  const auto output = Open();
+  const Batch batch{{.id = "a", .offset = 1}};
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  ASSERT_EQ(Open()->Forget({"a"}).value(), 1u);
+  Disconnect();
+  const Batch next{{.id = "b", .offset = 2}};
+  EXPECT_EQ(Again(*output, next), "");
+}
+
+TEST_F(LostPostgresTest, ALedgerThatWasEmptiedStopsTheWorker) {
+  const auto output = Open();
+  const Batch batch{{.id = "a", .offset = 1}};
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  Exec("TRUNCATE fencepost_ledger");
+  Disconnect();
+  EXPECT_THAT(Again(*output, batch), HasSubstr("fatal: "));
+}
+
+TEST_F(LostPostgresTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotMadeAnew) {
+  const auto output = Open();
+  const Batch batch{{.id = "a", .offset = 1}};
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  Exec("ALTER TABLE fencepost_ledger RENAME TO elsewhere");
+  EXPECT_NE(Trouble(*output, batch), "");
+  EXPECT_THAT(Trouble(*output, batch),
+              AllOf(HasSubstr("fatal: "), HasSubstr("fencepost_ledger"), HasSubstr("is gone")));
+  Exec("ALTER TABLE elsewhere RENAME TO fencepost_ledger");
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier));
+  EXPECT_EQ(Value("SELECT count(*) FROM effects"), "1");
+}
+
+// --- SQLite --------------------------------------------------------------------------------------
+
+class ReplacedSqliteTest : public SqliteTest {
+ protected:
+  // Nothing of the test's own has the file open.
+  ReplacedSqliteTest() {
+    sqlite3_close(db_);
+    db_ = nullptr;
+  }
+  void Remove(const std::string& file) const { fs::remove(path_ + file); }
+  // A copy of the file with what its log holds, as `VACUUM INTO` makes one.
+  void CopyTo(const std::string& file) { Look("VACUUM INTO '" + folder_.File(file) + "'"); }
+  // In a connection that ends.
+  std::string Look(const std::string& sql) {
+    sqlite3_open(path_.c_str(), &db_);
+    const std::string cell = Exec(sql);
+    sqlite3_close(db_);
+    db_ = nullptr;
+    return cell;
+  }
+};
+
+TEST_F(ReplacedSqliteTest, AnOlderFileInItsPlaceStopsTheWorkerWithTheOffsets) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  const Batch b{{.id = "b", .offset = 2}};
+  const Batch c{{.id = "c", .offset = 3}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  CopyTo("backup.db");
+  ASSERT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
+  fs::rename(folder_.File("backup.db"), path_);
+  const std::string said = Trouble(*output, c);
+  EXPECT_THAT(said, AllOf(HasSubstr("fatal: "), HasSubstr("lost 1 commit of"),
+                          HasSubstr("another file took its place"), HasSubstr("orders,3,2)")));
+  EXPECT_EQ(Trouble(*output, c), said);
+  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a");
+}
+
+TEST_F(ReplacedSqliteTest, AFileThatHoldsAllThatWasCommittedIsGoneOnWith) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  const Batch b{{.id = "b", .offset = 2}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  CopyTo("copy.db");
+  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
+  fs::rename(folder_.File("copy.db"), path_);
+  EXPECT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
+}
+
+TEST_F(ReplacedSqliteTest, TheLogOfTheFormerFileIsNotPlayedIntoTheNewOne) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  const Batch b{{.id = "b", .offset = 2}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  CopyTo("copy.db");
+  fs::rename(folder_.File("copy.db"), path_);
+  EXPECT_THAT(Trouble(*output, b), AllOf(HasSubstr("effects.db-wal"), HasSubstr("remove")));
+  Remove("-wal");
+  Remove("-shm");
+  EXPECT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
+}
+
+TEST_F(ReplacedSqliteTest, AFileThatWentAwayIsWaitedFor) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  const Batch b{{.id = "b", .offset = 2}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  fs::rename(path_, path_ + ".away");
+  EXPECT_THAT(Trouble(*output, b), HasSubstr("effects.db: No such file"));
+  fs::rename(path_ + ".away", path_);
+  EXPECT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
+}
+
+TEST_F(ReplacedSqliteTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotMadeAnew) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  Look("DROP TABLE fencepost_ledger");
+  EXPECT_NE(Trouble(*output, a), "");
+  EXPECT_THAT(Trouble(*output, a), AllOf(HasSubstr("fatal: "), HasSubstr("is gone")));
+  EXPECT_EQ(Look("SELECT count(*) FROM effects"), "1");
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

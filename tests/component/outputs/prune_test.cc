@@ -1,0 +1,131 @@
+// What the ledger may forget: the same in PostgreSQL and SQLite.
+#include <gmock/gmock.h>
+
+#include "consumer/outputs/ledger.h"
+#include "tests/component/outputs/store.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using std::chrono::hours;
+using ::testing::ElementsAre;
+using enum WriteResult;
+
+class PruneTest : public StoreTest {
+ protected:
+  // `count` rows ID0001 and on, of offsets from 0, that were completed so many hours ago.
+  void Rows(const std::string& pipeline, const std::string& id, const std::string& source,
+            int count, int hours_ago) {
+    if (IsPostgres()) {
+      Exec(
+          fmt::format("INSERT INTO fencepost_ledger SELECT '{}', '{}' || lpad(i::text, 5, '0'), 1,"
+                      " 'w', '{}/' || i, 1, now() - interval '{} hours'"
+                      " FROM generate_series(0, {}) i",
+                      pipeline, id, source, hours_ago, count - 1));
+    } else {
+      Exec(fmt::format(
+          "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {})"
+          " INSERT INTO fencepost_ledger SELECT '{}', '{}' || printf('%05d', i), 1, 'w',"
+          " '{}/' || i, 1, strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-{} hours') FROM n",
+          count - 1, pipeline, id, source, hours_ago));
+    }
+  }
+  std::string Count(const std::string& where) {
+    return Exec("SELECT count(*) FROM fencepost_ledger WHERE " + where);
+  }
+  static PruneScope Scope(std::vector<SourceOffset> committed) {
+    return {.keep = hours(1), .committed = std::move(committed), .topics = {"orders"}};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Stores, PruneTest, ::testing::Values("postgres", "sqlite"),
+                         [](const auto& store) { return std::string(store.param); });
+
+TEST_P(PruneTest, ForgetsOldRowsOfItsOwnPipelineInSmallBatches) {
+  const auto output = Open({});
+  ASSERT_TRUE(output->Prepare());
+  Rows("orders", "old", "orders/3", 7, 2);
+  Rows("orders", "new", "orders/3", 3, 0);
+  Rows("refunds", "old", "orders/3", 7, 2);
+  const PruneScope scope = Scope({{{"orders", 3}, 100}});
+  EXPECT_EQ(output->Prune(scope, 5).value(), 5u);
+  EXPECT_EQ(output->Prune(scope, 5).value(), 2u);
+  EXPECT_EQ(output->Prune(scope, 5).value(), 0u);
+  EXPECT_EQ(Count("pipeline = 'orders'"), "3");
+  EXPECT_EQ(Count("pipeline = 'refunds'"), "7");
+}
+
+TEST_P(PruneTest, KeepsRowsThatTheGroupHasNotCommittedHoweverOldTheyAre) {
+  const auto output = Open({});
+  ASSERT_TRUE(output->Prepare());
+  Rows("orders", "a", "orders/3", 10, 2);
+  Rows("orders", "b", "orders/4", 10, 2);
+  Rows("orders", "c", "orders/33", 10, 2);
+  EXPECT_EQ(output->Prune(Scope({}), 100).value(), 0u);
+  EXPECT_EQ(output->Prune(Scope({{{"orders", 3}, 4}, {{"others", 4}, 10}}), 100).value(), 4u);
+  EXPECT_EQ(Exec("SELECT min(source) FROM fencepost_ledger WHERE record_id LIKE 'a%'"),
+            "orders/3/4");
+  EXPECT_EQ(Count("record_id LIKE 'b%' OR record_id LIKE 'c%'"), "20");
+}
+
+// A restored backup: rows older than `keep`, and their records come again.
+TEST_P(PruneTest, RecordsWhoseRowsAreOlderThanKeepAreSkippedWhenTheyComeAgain) {
+  const auto output = Open({});
+  Batch batch;
+  for (int i = 0; i < 4; ++i) {
+    batch.Add({.id = fmt::format("r{}", i),
+               .offset = i,
+               .value = R"({"amount":1})",
+               .key = fmt::format("r{}", i)});
+  }
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted, kCommitted, kCommitted));
+  Exec(IsPostgres() ? "UPDATE fencepost_ledger SET completed_at = now() - interval '2 hours'"
+                    : "UPDATE fencepost_ledger SET completed_at = '2020-01-01T00:00:00.000Z'");
+  Exec("DELETE FROM effects");  // a second effect shows as a row
+  EXPECT_EQ(output->Prune(Scope({{{"orders", 3}, 2}}), 100).value(), 2u);
+  EXPECT_THAT(Results(*output, batch),
+              ElementsAre(kCommitted, kCommitted, kOwnEarlier, kOwnEarlier));
+  EXPECT_EQ(Effects(), "r0|1|NULL r1|1|NULL");
+}
+
+TEST_P(PruneTest, ForgetsRowsOfTopicsThatAreReadNoMore) {
+  const auto output = Open({});
+  ASSERT_TRUE(output->Prepare());
+  Rows("orders", "gone", "former.topic/0", 5, 2);
+  Rows("orders", "odd", "no source", 5, 2);
+  Rows("orders", "b", "orders/0", 5, 2);
+  EXPECT_EQ(output->Prune(Scope({}), 100).value(), 5u);
+  EXPECT_EQ(Count("record_id LIKE 'gone%'"), "0");
+}
+
+TEST_P(PruneTest, FindsWhatMayGoBehindManyRowsThatMustStay) {
+  const auto output = Open({});
+  ASSERT_TRUE(output->Prepare());
+  const int many = static_cast<int>(2 * kPruneWindow + 10);  // all of one time
+  Rows("orders", "stays", "orders/7", many, 3);
+  Rows("orders", "goes", "orders/3", 20, 2);
+  const PruneScope scope = Scope({{{"orders", 3}, 100}});
+  std::size_t gone = 0;
+  for (int call = 0; call < 6; ++call) gone += output->Prune(scope, 10).value();
+  EXPECT_EQ(Count("record_id LIKE 'goes%'"), "0");
+  EXPECT_EQ(gone, 20u);
+  EXPECT_EQ(Count("record_id LIKE 'stays%'"), std::to_string(many));
+}
+
+TEST(PruneInSqlite, DoesNotFollowAStepOfTheHostsClock) {
+  SqliteStore store;
+  store.Exec("CREATE TABLE effects (id text, amount integer)");
+  locking::Now now = locking::ReadClocks();
+  const auto output = store.Open(Columns({{"id", "key"}, {"amount", "json:/amount"}}), {},
+                                 {.keep = {}, .group = "", .clock = [&now] { return now; }});
+  const Batch batch{{.id = "a", .value = R"({"amount":1})", .key = "a"}};
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  const PruneScope scope{
+      .keep = hours(1), .committed = {{{"orders", 3}, 100}}, .topics = {"orders"}};
+  now.wall += hours(24 * 30);
+  EXPECT_EQ(output->Prune(scope, 10).value(), 0u) << "the host's clock jumped a month ahead";
+  now.boot += hours(2);
+  EXPECT_EQ(output->Prune(scope, 10).value(), 1u) << "and this time passed";
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,137 @@
+// The disk of the database is full: a real one, of a few MiB.
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/support/pipeline_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+
+// A file system of its own, of 8 MiB. A shell at the end of a pipe takes it away, also when this
+// program dies.
+class SmallDisk {
+ public:
+  // why() is "" when there is one.
+  SmallDisk() {
+    if (mount("tmpfs", path().c_str(), "tmpfs", 0, "size=8m,mode=0777") == 0) {
+      keeper_ = popen(fmt::format("cat >/dev/null; umount --lazy {}", path()).c_str(), "we");
+    } else {
+      why_ = fmt::format("a file system of its own needs CAP_SYS_ADMIN: {}", std::strerror(errno));
+    }
+  }
+  ~SmallDisk() {
+    if (keeper_ != nullptr) pclose(keeper_);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  [[nodiscard]] const std::string& why() const { return why_; }
+  [[nodiscard]] std::string path() const { return folder_.path().string(); }
+  // Leaves not one block.
+  void Fill() const {
+    const int file = open(Filler().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const std::string block(4096, 'x');
+    while (write(file, block.data(), block.size()) > 0) {
+    }
+    close(file);
+  }
+  void MakeRoom() const { std::filesystem::remove(Filler()); }
+
+ private:
+  [[nodiscard]] std::string Filler() const { return folder_.File("filler"); }
+
+  TempDir folder_;
+  std::string why_;
+  FILE* keeper_ = nullptr;
+};
+
+class FullDisk : public PipelineTest {
+ protected:
+  void SetUp() override {
+    if (disk_.why().empty()) return;
+    const char* const ci = std::getenv("CI");
+    ASSERT_FALSE(ci != nullptr && std::string(ci) == "true") << disk_.why();
+    GTEST_SKIP() << disk_.why();
+  }
+
+  // Full in the middle of the work: not ready, with the reason, and nothing is given up. With room
+  // again it goes on by itself.
+  void ExpectItWaitsForRoom(const PipelineText& text, const std::string& reason,
+                            const std::string& hint) {
+    WorkerProcess worker(Worker(text));
+    Orders orders(Kafka().bootstrap(), name_, 4);
+    orders.Produce(500);
+    ASSERT_TRUE(AllCommitted()) << worker.Log();
+    disk_.Fill();
+    orders.Produce(8000);
+    const auto says = [&] {
+      const std::string why = worker.Readiness();
+      return why.find(reason) != std::string::npos && why.find(hint) != std::string::npos;
+    };
+    EXPECT_TRUE(WaitUntil(seconds(30), says, "the worker to say '" + reason + "', and what to do"))
+        << worker.Readiness() << worker.Log();
+    EXPECT_EQ(worker.Readiness().find("not ready: "), 0U) << worker.Readiness();
+    EXPECT_EQ(worker.Get("/live").status, 200);
+    disk_.MakeRoom();
+    EXPECT_TRUE(AllCommitted()) << worker.Readiness() << worker.Log();
+    EXPECT_TRUE(WaitUntil(
+        seconds(20), [&] { return worker.Ready(); }, "the worker to be ready"));
+    EXPECT_EQ(worker.Now("fencepost_records_processed_total", {{"result", "done"}}), 8500);
+    EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+    unique_ = orders.unique();
+  }
+
+  SmallDisk disk_;
+  int unique_ = 0;
+};
+
+TEST_F(FullDisk, OfPostgresIsNamedWaitedForAndCostsNothing) {
+  PostgresServer server;  // of its own: it must not outlive the disk
+  EffectsTable table(server, "shop");
+  const std::string place = disk_.path() + "/space";
+  std::filesystem::create_directory(place);
+  if (geteuid() == 0) {
+    ASSERT_EQ(RunToEnd({.argv = {"chown", "postgres", place}}).exit_code, 0);
+  }
+  table.Exec(fmt::format("CREATE TABLESPACE small LOCATION '{}'", place));
+  table.Exec("ALTER TABLE effects SET TABLESPACE small");
+  PipelineText text = Text(4);
+  text.dsn = table.dsn();
+  ExpectItWaitsForRoom(text, "No space left on device", "give the server room");
+  EXPECT_EQ(table.Audit(name_, unique_), "");
+}
+
+TEST_F(FullDisk, OfSqliteIsNamedWaitedForAndCostsNothing) {
+  PipelineText text = Text(4);
+  text.dsn = "";
+  text.sqlite_path = disk_.path() + "/effects.db";
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(text.sqlite_path.c_str(), &db), SQLITE_OK);
+  const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> closer(db, sqlite3_close);
+  const auto ask = [&](const char* sql) {
+    std::string cell;
+    const auto keep = [](void* to, int, char** cells, char**) {
+      *static_cast<std::string*>(to) = cells[0] == nullptr ? "" : cells[0];
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_exec(db, sql, keep, &cell, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+    return cell;
+  };
+  ask("PRAGMA journal_mode=WAL");
+  ask("CREATE TABLE effects (order_id text, amount integer, fence integer)");
+  ExpectItWaitsForRoom(text, "disk is full", "give the disk room");
+  EXPECT_EQ(ask("SELECT count(*) FROM effects"), std::to_string(unique_));
+  EXPECT_EQ(ask("SELECT count(DISTINCT order_id) FROM effects"), std::to_string(unique_));
+  EXPECT_EQ(ask("SELECT count(*) FROM fencepost_ledger"), std::to_string(unique_));
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,103 @@
+// A primary that dies, and a standby that takes its place.
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "tests/support/pipeline_test.h"
+#include "tests/support/tcp_proxy.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class PostgresFailover : public PipelineTest {
+ protected:
+  // A pipeline that may write to either of the two.
+  PipelineText TextOfBoth(int partitions) {
+    PipelineText text = Text(partitions);
+    text.dsn = fmt::format("postgresql://postgres@127.0.0.1:{},127.0.0.1:{}/{}", primary_.port(),
+                           standby_.port(), name_);
+    return text;
+  }
+  [[nodiscard]] int StandbyCount() const {
+    try {
+      return std::stoi(standby_.Value("SELECT count(*) FROM effects", name_));
+    } catch (const std::exception&) {
+      return -1;
+    }
+  }
+  // The TOPIC,PARTITION,OFFSET that the worker names at its end, into the group's offsets.
+  void GoBackTo(const std::string& line) {
+    std::vector<std::int64_t> offsets = Committed();
+    const std::regex named(name_ + ",([0-9]+),([0-9]+)");
+    for (std::sregex_iterator at(line.begin(), line.end(), named), end; at != end; ++at) {
+      std::int64_t& offset = offsets.at(std::stoul((*at)[1]));
+      EXPECT_LT(std::stoll((*at)[2]), offset);
+      offset = std::stoll((*at)[2]);
+    }
+    Kafka().admin().CommitOffsets(name_, name_, offsets);
+  }
+
+  PostgresServer primary_;
+  TcpProxy stream_{primary_.port()};
+  EffectsTable at_primary_{primary_, name_};
+  PostgresServer standby_{primary_, stream_.port()};
+  EffectsTable at_standby_{standby_, name_, EffectsTable::kIsThere};
+};
+
+TEST_F(PostgresFailover, ToAStandbyThatLacksCommitsStopsTheWorkerWhichNamesTheOffsets) {
+  const PipelineText text = TextOfBoth(4);
+  Orders orders(Kafka().bootstrap(), name_, 4, 3);
+  std::string line;
+  {
+    WorkerProcess worker(Worker(text));
+    orders.Produce(2000);
+    ASSERT_TRUE(AllCommitted()) << worker.Log();
+    ASSERT_TRUE(WaitUntil(
+        seconds(30), [&] { return StandbyCount() == 2000; }, "the standby to have all"));
+    stream_.Refuse();
+    orders.Produce(1000);
+    ASSERT_TRUE(AllCommitted()) << worker.Log();
+    ASSERT_EQ(StandbyCount(), 2000);
+    primary_.Kill();
+    standby_.Promote();
+    orders.Produce(10);
+    ASSERT_EQ(worker.Wait(seconds(60)), 1) << worker.Log();
+    for (const std::string& said : worker.ErrorLines()) line += said + "\n";
+  }
+  EXPECT_THAT(line, AllOf(HasSubstr(fmt::format("127.0.0.1:{}/{}", standby_.port(), name_)),
+                          HasSubstr("the database lost"), HasSubstr("timeline 1 -> 2")));
+  GoBackTo(line);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(at_standby_.Audit(name_, orders.unique()), "");
+}
+
+TEST_F(PostgresFailover, ToASynchronousStandbyLosesAndDoublesNothing) {
+  primary_.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'");
+  primary_.Exec("SELECT pg_reload_conf()");
+  ASSERT_TRUE(WaitUntil(
+      seconds(30),
+      [&] { return primary_.Value("SELECT sync_state FROM pg_stat_replication") == "sync"; },
+      "the standby to be synchronous"));
+  const PipelineText text = TextOfBoth(4);
+  WorkerTeam team(Worker(text));
+  team.Start(2);
+  Orders orders(Kafka().bootstrap(), name_, 4, 3, 0.05);
+  orders.Produce(20'000);
+  ASSERT_TRUE(WaitUntil(
+      seconds(60), [&] { return at_primary_.Count() > 1000; }, "effects"))
+      << team.Tails();
+  primary_.Kill();
+  standby_.Promote();
+  EXPECT_TRUE(AllCommitted(seconds(120))) << team.Tails();
+  EXPECT_EQ(team.StopAll(), "");
+  EXPECT_EQ(at_standby_.Audit(name_, orders.unique()), "");
+}
+
+}  // namespace
+}  // namespace fencepost::testing

@@ -1,0 +1,183 @@
+// The commands of deploy/OPERATIONS.md, "Back up and restore", as they stand there.
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "tests/support/pipeline_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+
+// The n-th block of commands of that section.
+std::string Block(std::size_t number) {
+  const std::string text = ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/OPERATIONS.md");
+  std::size_t at = text.find("\n## Back up and restore\n");
+  const std::size_t end = text.find("\n## ", at + 1);
+  for (;; --number) {
+    at = text.find("\n```sh\n", at);
+    if (at >= end) throw std::runtime_error("OPERATIONS.md lacks a block of commands");
+    at += 7;
+    const std::size_t close = text.find("```\n", at);
+    if (number == 0) return text.substr(at, close - at);
+    at = close;
+  }
+}
+
+std::string Replaced(std::string text, const std::string& old, const std::string& with) {
+  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += with.size()) {
+    text.replace(at, old.size(), with);
+  }
+  return text;
+}
+
+// Its lines but those that contain `word`; there is at least one of these.
+std::string Without(const std::string& text, const std::string& word) {
+  std::string kept;
+  int left_out = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t next = text.find('\n', at) + 1;
+    const std::string line = text.substr(at, next - at);
+    line.find(word) == std::string::npos ? kept += line : (++left_out, kept);
+    at = next;
+  }
+  if (left_out == 0) throw std::runtime_error("OPERATIONS.md: no '" + word + "' in " + text);
+  return kept;
+}
+
+struct Case {
+  const char* name;
+  bool sqlite;
+  bool keep;
+};
+
+class Restore : public PipelineTest, public ::testing::WithParamInterface<Case> {
+ protected:
+  Restore() {
+    const Finished jars =
+        RunToEnd({.argv = {std::string(FENCEPOST_SOURCE_DIR) + "/tests/support/fetch-kafka",
+                           "4.2.0", "kafka-tools"},
+                  .separate_stderr = true},
+                 std::chrono::minutes(5));
+    if (jars.exit_code != 0) throw std::runtime_error(jars.error_output);
+    const std::string libs = jars.output.substr(0, jars.output.find('\n'));
+    const std::string groups = folder_.Write(
+        "kafka-consumer-groups.sh",
+        fmt::format("#!/bin/sh\nexec java -XX:TieredStopAtLevel=1 -cp '{}/*' "
+                    "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand \"$@\"\n",
+                    libs));
+    chmod(groups.c_str(), 0755);
+    sqlite3_open(file_.c_str(), &db_);
+    sqlite3_busy_timeout(db_, 10'000);
+    sqlite3_exec(db_,
+                 "PRAGMA journal_mode=WAL; CREATE TABLE effects (order_id text, amount integer,"
+                 " fence integer)",
+                 nullptr, nullptr, nullptr);
+  }
+  ~Restore() override { sqlite3_close(db_); }
+
+  PipelineText StoreText() {
+    PipelineText text = Text(4);
+    if (GetParam().sqlite) {
+      text.dsn = "";
+      text.sqlite_path = file_;
+    }
+    if (GetParam().keep) text.more = "ledger: {keep: 6m}\n";
+    return text;
+  }
+  // Commands of the document, for this test's servers.
+  void Run(std::string commands) const {
+    commands = Replaced(commands, "kafka-1:9092", Kafka().bootstrap());
+    commands = Replaced(commands, "orders", name_);
+    const Finished done = RunToEnd(
+        {.argv = {"bash", "-euo", "pipefail", "-c", commands},
+         .env = {{"PATH", folder_.path().string() + ":" + std::string(std::getenv("PATH"))},
+                 {"OWNER_DSN", table_->dsn()},
+                 {"EFFECTS_DB", file_}},
+         .directory = folder_.path().string()},
+        std::chrono::minutes(2));
+    ASSERT_EQ(done.exit_code, 0) << commands << done.output;
+  }
+  // Of either database.
+  int Ask(const std::string& sql) {
+    if (!GetParam().sqlite) return std::stoi("0" + table_->Value(sql));
+    int number = 0;
+    const auto keep = [](void* to, int, char** cells, char**) {
+      *static_cast<int*>(to) = std::stoi(cells[0]);
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_exec(db_, sql.c_str(), keep, &number, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(db_);
+    return number;
+  }
+  int Effects() { return Ask("SELECT count(*) FROM effects"); }
+
+  std::string file_ = folder_.File("effects.db");
+  sqlite3* db_ = nullptr;
+};
+
+// Amid work: some effects of the backup are of records above the saved offsets, some records below
+// its moment have no effect in it, and more is done after it.
+TEST_P(Restore, OfTheDocumentLeavesEachEffectOnce) {
+  const bool sqlite = GetParam().sqlite;
+  const std::string backup = Block(0);
+  const std::string of_sqlite = Block(2);
+  const std::size_t dump = backup.find("pg_dump");
+  const std::size_t copy = of_sqlite.find("rm ");
+  WorkerTeam team(Worker(StoreText()));
+  team.Start(2);
+  Orders orders(Kafka().bootstrap(), name_, 4, 11, 0.05);
+  orders.Produce(1000);
+  ASSERT_TRUE(AllCommitted()) << team.Tails();
+  Run(backup.substr(0, dump));
+  const auto saved = Committed();
+  const int before = Effects();
+  orders.Produce(20'000);
+  ASSERT_TRUE(WaitUntil(
+      seconds(60), [&] { return Effects() > before + 500; }, "more effects"))
+      << team.Tails();
+  Run(sqlite ? of_sqlite.substr(0, copy) : backup.substr(dump));
+  orders.Produce(1000);
+  ASSERT_TRUE(AllCommitted()) << team.Tails();
+  ASSERT_EQ(Effects(), orders.unique());
+
+  const std::string restore = Without(Block(1), "systemctl");
+  ASSERT_EQ(team.StopAll(), "");
+  if (sqlite) {
+    sqlite3_close(db_);
+    Run(of_sqlite.substr(copy) + Without(restore, "pg_restore"));
+    ASSERT_EQ(sqlite3_open(file_.c_str(), &db_), SQLITE_OK);
+    sqlite3_busy_timeout(db_, 10'000);
+  } else {
+    Run(restore);
+  }
+  EXPECT_EQ(Committed(), saved);
+  const int restored = Effects();
+  EXPECT_GT(restored, before) << "the backup has effects above the saved offsets";
+  EXPECT_LT(restored, orders.unique()) << "the backup lacks effects";
+  if (GetParam().keep) {  // an old backup
+    Ask(sqlite ? "UPDATE fencepost_ledger SET completed_at = '2020-01-01T00:00:00.000Z'"
+               : "UPDATE fencepost_ledger SET completed_at = '2020-01-01'");
+  }
+  team.Start(2);
+  EXPECT_TRUE(AllCommitted()) << team.Tails();
+  EXPECT_EQ(Effects(), orders.unique());
+  EXPECT_EQ(Ask("SELECT count(DISTINCT order_id) FROM effects"), orders.unique());
+  team.Look();
+  EXPECT_GT(
+      team.Sum("fencepost_invariant_violations_total", {{"invariant", "done_without_ledger"}}), 0)
+      << "the lock nodes knew what the backup did not";
+  EXPECT_EQ(team.StopAll(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, Restore,
+                         ::testing::Values(Case{"Postgres", false, false},
+                                           Case{"PostgresThatPrunes", false, true},
+                                           Case{"Sqlite", true, false},
+                                           Case{"SqliteThatPrunes", true, true}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace fencepost::testing

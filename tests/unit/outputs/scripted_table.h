@@ -1,0 +1,190 @@
+// An output that does what a test says, as far as a WritePlan can tell one from another: a ledger
+// in which a transaction happens at one moment or not at all, and records that it refuses, finds
+// locked or takes long for. Naive on purpose; it is what the plan is judged by.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "consumer/outputs/write_plan.h"
+
+namespace fencepost::consumer {
+
+// Items by number; their ids are the numbers.
+class Items {
+ public:
+  Items() = default;
+  Items(const Items&) = delete;
+  Items& operator=(const Items&) = delete;
+
+  void Add(int id, std::uint64_t chain = 0) {
+    const std::string& kept = ids_.emplace_back(std::to_string(id));
+    Record& record = records_.emplace_back();
+    record.offset = id;
+    items_.push_back({.record = &record, .where = &where_, .record_id = kept, .chain = chain});
+  }
+  static std::vector<int> Range(int from, int to) {
+    std::vector<int> all;
+    for (int i = from; i < to; ++i) all.push_back(i);
+    return all;
+  }
+  [[nodiscard]] const std::vector<WriteItem>& items() const { return items_; }
+
+ private:
+  const TopicPartition where_{.topic = "orders", .partition = 0};
+  std::deque<std::string> ids_;
+  std::deque<Record> records_;
+  std::vector<WriteItem> items_;
+};
+
+class ScriptedTable final : public Output {
+ public:
+  using Outcomes = tl::expected<std::vector<WriteOutcome>, OutputError>;
+
+  std::set<int> refused, locked, conflicting, unruly;  // unruly: a selector refuses it
+  std::map<int, int> cost;                             // else 1
+  int most_cost = 1 << 30;                             // of one transaction
+  bool refuses_all = false;
+  bool deletions = false;            // nothing takes rows
+  std::size_t most_items = 1 << 30;  // a transaction takes the first so many
+  std::deque<OutputError> failures;  // of the next transactions, before anything else
+  bool unknown = false;              // too slow is without an answer
+
+  std::set<int> committed;
+  std::map<std::uint64_t, std::vector<int>> order;  // of each chain
+  int transactions = 0;
+  int prepared = 0;
+  std::vector<std::size_t> sizes;
+
+  static OutputError Failed(WriteFailure failure, const std::string& what = "no") {
+    return {.error = {.code = "x", .what = what, .where = "", .hint = ""}, .failure = failure};
+  }
+
+  [[nodiscard]] std::size_t max_records() const override { return 500; }
+  tl::expected<void, OutputError> Prepare() override {
+    ++prepared;
+    return {};
+  }
+  void Interrupt() override {}
+  Outcomes Write(const WriteRequest& request) override {
+    ++transactions;
+    sizes.push_back(request.items.size());
+    if (!failures.empty()) {
+      OutputError error = failures.front();
+      failures.pop_front();
+      return tl::unexpected(std::move(error));
+    }
+    if (Any(request, unruly)) return Unruly(request);
+    const std::size_t size = std::min(request.items.size(), most_items);
+    if (auto failed = Failure(request, size)) return tl::unexpected(*failed);
+    return Commit(request, size);
+  }
+
+ private:
+  static int Number(const WriteItem& item) { return std::stoi(std::string(item.record_id)); }
+  static bool Any(const WriteRequest& request, const std::set<int>& ids) {
+    return std::ranges::any_of(request.items,
+                               [&](const WriteItem& item) { return ids.contains(Number(item)); });
+  }
+  Outcomes Unruly(const WriteRequest& request) const {
+    std::vector<WriteOutcome> outcomes;
+    for (const WriteItem& item : request.items) {
+      const bool bad = unruly.contains(Number(item));
+      outcomes.push_back({.result = bad ? WriteResult::kBadRecord : WriteResult::kNotWritten});
+    }
+    return outcomes;
+  }
+  std::optional<OutputError> Failure(const WriteRequest& request, std::size_t size) const {
+    int total = 0;
+    std::optional<OutputError> error;
+    for (std::size_t i = 0; i < size && !error; ++i) {
+      const int id = Number(request.items[i]);
+      if (committed.contains(id)) continue;
+      total += cost.contains(id) ? cost.at(id) : 1;
+      if (total > most_cost) {
+        error = Failed(unknown ? WriteFailure::kNoAnswer : WriteFailure::kTooSlow, "slow");
+      } else if (locked.contains(id)) {
+        error = Failed(WriteFailure::kLocked, "locked");
+      } else if (refuses_all || refused.contains(id)) {
+        error = Failed(WriteFailure::kRefused, "refused");
+        error->detail = fmt::format("refused {}", id);
+      }
+    }
+    return error;
+  }
+  Outcomes Commit(const WriteRequest& request, std::size_t size) {
+    std::vector<WriteOutcome> outcomes(request.items.size(), {.result = WriteResult::kNotWritten});
+    std::set<std::uint64_t> held;
+    for (std::size_t i = 0; i < size; ++i) {
+      const WriteItem& item = request.items[i];
+      if (item.chain != 0 && held.contains(item.chain)) continue;
+      const int id = Number(item);
+      if (conflicting.contains(id)) {
+        outcomes[i].result = WriteResult::kIdConflict;
+        held.insert(item.chain);
+        continue;
+      }
+      const bool fresh = committed.insert(id).second;
+      outcomes[i] = {.result = fresh ? WriteResult::kCommitted : WriteResult::kOwnEarlier,
+                     .took_rows = !deletions};
+      if (fresh && item.chain != 0) order[item.chain].push_back(id);
+    }
+    return outcomes;
+  }
+};
+
+// A plan and a table, batch after batch.
+class PlanRun {
+ public:
+  explicit PlanRun(ScriptedTable& table) : table_(table), plan_(table.max_records()) {}
+
+  // The outcomes; waits and reasons are kept.
+  std::vector<WriteOutcome> Write(const Items& items, std::uint64_t answered) {
+    const WriteRequest request{.items = items.items(), .offsets = {}};
+    plan_.Begin(++batch_, answered, request.items);
+    waits.clear();
+    reason.clear();
+    for (WritePlan::Step step = plan_.Next();; step = plan_.Next()) {
+      if (!step.reason.empty()) reason = step.reason;
+      if (step.kind == WritePlan::Step::Kind::kDone) return plan_.Take();
+      if (step.kind == WritePlan::Step::Kind::kWait) {
+        waits.push_back(step.wait);
+        continue;
+      }
+      auto outcomes = WriteStep(table_, request, step);
+      outcomes ? plan_.OnWritten(std::move(*outcomes)) : plan_.OnFailed(outcomes.error());
+    }
+  }
+  // With all earlier batches answered.
+  std::vector<WriteOutcome> Write(const Items& items) { return Write(items, batch_); }
+  std::vector<WriteResult> Results(const Items& items) {
+    std::vector<WriteResult> results;
+    for (const WriteOutcome& outcome : Write(items)) results.push_back(outcome.result);
+    return results;
+  }
+  std::vector<WriteResult> Results(const std::vector<int>& ids) {
+    Items items;
+    for (const int id : ids) items.Add(id);
+    return Results(items);
+  }
+  [[nodiscard]] const WritePlan& plan() const { return plan_; }
+  [[nodiscard]] std::uint64_t batch() const { return batch_; }
+
+  std::vector<WritePlan::Wait> waits;
+  std::string reason;
+
+ private:
+  ScriptedTable& table_;
+  WritePlan plan_;
+  std::uint64_t batch_ = 0;
+};
+
+}  // namespace fencepost::consumer

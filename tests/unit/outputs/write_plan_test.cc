@@ -1,0 +1,341 @@
+// Which records a failure is about, and what becomes of the others.
+#include "consumer/outputs/write_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/outputs/scripted_table.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using enum WriteResult;
+
+class WritePlanTest : public ::testing::Test {
+ protected:
+  ScriptedTable table_;
+  PlanRun run_{table_};
+};
+
+TEST_F(WritePlanTest, AHealthyRequestIsOneTransaction) {
+  EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kCommitted));
+  EXPECT_EQ(table_.transactions, 1);
+  EXPECT_EQ(table_.prepared, 0);
+  EXPECT_THAT(run_.waits, IsEmpty());
+}
+
+// --- refused -----------------------------------------------------------------------------------
+
+TEST_F(WritePlanTest, ARefusalThatANewLookAtTheCatalogMendsIsNobodysFault) {
+  table_.failures = {ScriptedTable::Failed(WriteFailure::kRefused)};
+  EXPECT_THAT(run_.Results({1, 2, 3}), Each(kCommitted));
+  EXPECT_EQ(table_.prepared, 1);
+  EXPECT_THAT(table_.sizes, ElementsAre(3, 3));
+}
+
+TEST_F(WritePlanTest, OneRefusedRecordIsFoundAmongManyAndKeepsTheServersWords) {
+  table_.refused = {137};
+  Items items;
+  for (int i = 0; i < 500; ++i) items.Add(i);
+  const auto outcomes = run_.Write(items);
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_EQ(outcomes[i].result, i == 137 ? kBadRecord : kCommitted) << i;
+  }
+  EXPECT_EQ(outcomes[137].detail, "refused 137");
+  EXPECT_EQ(outcomes[137].shown, "refused");
+  EXPECT_EQ(outcomes[137].reason, DeadLetterReason::kOutput);
+  EXPECT_LE(table_.transactions, 26);
+  EXPECT_EQ(run_.reason, "");
+}
+
+TEST_F(WritePlanTest, BehindARefusedRecordNothingOfItsChainIsWritten) {
+  table_.refused = {2};
+  Items items;
+  items.Add(1, 7);
+  items.Add(2, 7);
+  items.Add(3, 8);
+  items.Add(4, 7);
+  items.Add(5);
+  const auto results = run_.Results(items);
+  EXPECT_THAT(results, ElementsAre(kCommitted, kBadRecord, kCommitted, kNotWritten, kCommitted));
+  EXPECT_FALSE(table_.committed.contains(4));
+}
+
+TEST_F(WritePlanTest, ABatchThatWasFilledBeforeTheFlowKnewHoldsTheChainToo) {
+  table_.refused = {1};
+  Items first;
+  first.Add(1, 7);
+  Items second;
+  second.Add(2, 7);
+  second.Add(3, 8);
+  EXPECT_THAT(run_.Results(first), ElementsAre(kBadRecord));
+  const auto behind = run_.Write(second, 0);
+  EXPECT_EQ(behind[0].result, kNotWritten);
+  EXPECT_EQ(behind[1].result, kCommitted);
+  // What was held back in batch 2 is held in batch 3 as well, as long as only 1 is answered.
+  Items third;
+  third.Add(4, 7);
+  EXPECT_EQ(run_.Write(third, 1)[0].result, kNotWritten);
+  EXPECT_EQ(run_.Write(third, 3)[0].result, kCommitted);
+  EXPECT_FALSE(table_.committed.contains(2));
+}
+
+TEST_F(WritePlanTest, WhatComesAgainIsNotHeldByWhatWasHeldForItsSake) {
+  table_.locked = {1};
+  Items first;
+  first.Add(1, 7);
+  Items behind;
+  behind.Add(2, 7);
+  EXPECT_THAT(run_.Results(first), ElementsAre(kNotWritten));
+  EXPECT_EQ(run_.Write(behind, 0)[0].result, kNotWritten);
+  table_.locked.clear();
+  EXPECT_EQ(run_.Write(first, 1)[0].result, kCommitted) << "batch 2 was filled before, and is held";
+  EXPECT_EQ(run_.Write(behind, 2)[0].result, kCommitted);
+  EXPECT_THAT(table_.order[7], ElementsAre(1, 2));
+}
+
+TEST_F(WritePlanTest, BehindWhatASelectorRefusesOrAnIdConflictTheChainWaitsToo) {
+  table_.unruly = {1};
+  table_.conflicting = {4};
+  Items items;
+  for (int i = 0; i < 7; ++i) items.Add(i, i < 3 ? 7 : 8);
+  EXPECT_THAT(run_.Results(items), ElementsAre(kCommitted, kBadRecord, kNotWritten, kCommitted,
+                                               kIdConflict, kNotWritten, kNotWritten));
+  EXPECT_THAT(run_.waits, IsEmpty()) << "the flow decides, nothing is to be waited for";
+}
+
+TEST_F(WritePlanTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARowDo) {
+  table_.refuses_all = true;
+  for (int i = 0; i < 10; ++i) EXPECT_THAT(run_.Results({i}), ElementsAre(kBadRecord)) << i;
+  EXPECT_THAT(run_.Results({10}), ElementsAre(kNotWritten));
+  EXPECT_THAT(run_.reason, HasSubstr("refuses every record: refused"));
+  table_.refuses_all = false;
+  EXPECT_THAT(run_.Results({10}), ElementsAre(kCommitted));
+  table_.refuses_all = true;
+  EXPECT_THAT(run_.Results({11}), ElementsAre(kBadRecord))
+      << "counted from the last that was taken";
+}
+
+TEST_F(WritePlanTest, AnErrorThatAllRecordsShareMakesNoneBadAndCostsFewTransactions) {
+  table_.refuses_all = true;
+  std::vector<WritePlan::Wait> waits;
+  for (int i = 0; i < 7; ++i) {
+    table_.transactions = 0;
+    EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kNotWritten));
+    EXPECT_LE(table_.transactions, 60);
+    ASSERT_EQ(run_.waits.size(), 1u);
+    waits.push_back(run_.waits[0]);
+  }
+  EXPECT_THAT(waits, ElementsAre(1s, 2s, 4s, 8s, 16s, 30s, 30s));
+  EXPECT_THAT(run_.Results({500}), ElementsAre(kNotWritten)) << "not one by one either";
+}
+
+TEST_F(WritePlanTest, ManyBadRecordsInARowAreBadWhereTheTableTakesOthers) {
+  for (int i = 0; i < 300; ++i) table_.refused.insert(i);
+  const auto results = run_.Results(Items::Range(0, 500));
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(results[i], i < 300 ? kBadRecord : kCommitted) << i;
+}
+
+// Refuses everything until the count-th transaction.
+class MendedTable final : public Output {
+ public:
+  explicit MendedTable(ScriptedTable& table, int at) : table_(table), at_(at) {}
+  [[nodiscard]] std::size_t max_records() const override { return table_.max_records(); }
+  tl::expected<void, OutputError> Prepare() override { return {}; }
+  void Interrupt() override {}
+  ScriptedTable::Outcomes Write(const WriteRequest& request) override {
+    table_.refuses_all = table_.transactions < at_;
+    return table_.Write(request);
+  }
+
+ private:
+  ScriptedTable& table_;
+  const int at_;
+};
+
+TEST_F(WritePlanTest, WhatATableRefusedThatIsMendedDuringTheSearchIsNotBad) {
+  for (int at = 2; at < 50; at += 3) {
+    ScriptedTable table;
+    MendedTable mended(table, at);
+    WritePlan plan(500);
+    Items items;
+    for (int i = 0; i < 500; ++i) items.Add(i);
+    const auto outcomes = WriteAtOnce(mended, plan, {.items = items.items(), .offsets = {}});
+    ASSERT_TRUE(outcomes);
+    const auto bad = std::ranges::count(*outcomes, kBadRecord, &WriteOutcome::result);
+    // Up to ten are believed without a second look.
+    EXPECT_LE(bad, 10) << "mended at transaction " << at;
+  }
+}
+
+TEST_F(WritePlanTest, ADeletionOrALedgerRowAloneIsNoEvidenceThatTheTableTakesRows) {
+  table_.deletions = true;
+  for (int i = 0; i < 11; ++i) table_.refused.insert(i);
+  const auto results = run_.Results(Items::Range(0, 30));
+  EXPECT_THAT(std::vector(results.begin(), results.begin() + 11), Each(kNotWritten));
+  EXPECT_NE(run_.reason, "");
+}
+
+// --- too slow ----------------------------------------------------------------------------------
+
+TEST_F(WritePlanTest, ATransactionThatTakesTooLongIsHalvedAndTheLimitIsRemembered) {
+  table_.most_cost = 200;
+  EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kCommitted));
+  EXPECT_THAT(table_.sizes, ElementsAre(500, 250, 125, 125, 125, 125));
+  table_.sizes.clear();
+  EXPECT_THAT(run_.Results(Items::Range(500, 1000)), Each(kCommitted));
+  EXPECT_THAT(table_.sizes, ElementsAre(125, 125, 125, 125));
+}
+
+TEST_F(WritePlanTest, TheLimitGrowsAgainSlowlyOnceTheOutputIsQuick) {
+  table_.most_cost = 200;
+  int next = 0;
+  const auto write = [&](int batches) {
+    for (int i = 0; i < batches; ++i, next += 500) {
+      ASSERT_THAT(run_.Results(Items::Range(next, next + 500)), Each(kCommitted));
+    }
+  };
+  write(1);
+  EXPECT_EQ(run_.plan().limit(), 125u);
+  table_.most_cost = 1 << 30;
+  write(40);
+  EXPECT_EQ(run_.plan().limit(), 500u);
+}
+
+TEST_F(WritePlanTest, WhereGrowingFailsItIsTriedMoreAndMoreRarely) {
+  table_.most_cost = 200;
+  int next = 0;
+  const auto failed = [&](int batches) {
+    int slow = 0;
+    for (int i = 0; i < batches; ++i, next += 500) {
+      table_.sizes.clear();
+      EXPECT_THAT(run_.Results(Items::Range(next, next + 500)), Each(kCommitted));
+      slow += static_cast<int>(std::ranges::count_if(table_.sizes, [](auto n) { return n > 200; }));
+    }
+    return slow;
+  };
+  failed(1);
+  const int early = failed(100);
+  failed(300);
+  EXPECT_GT(early, 0);
+  EXPECT_LT(failed(100), early);
+}
+
+TEST_F(WritePlanTest, ARecordThatIsTooSlowTwiceByItselfIsBadForItsTime) {
+  table_.most_cost = 600;
+  table_.cost = {{2, 1000}};
+  Items items;
+  for (int i = 1; i < 4; ++i) items.Add(i);
+  const auto outcomes = run_.Write(items);
+  EXPECT_EQ(outcomes[0].result, kCommitted);
+  EXPECT_EQ(outcomes[1].result, kBadRecord);
+  EXPECT_EQ(outcomes[1].reason, DeadLetterReason::kTimeout);
+  EXPECT_EQ(outcomes[2].result, kCommitted);
+  EXPECT_THAT(table_.sizes, ElementsAre(3, 1, 1, 1, 1));
+}
+
+TEST_F(WritePlanTest, WhereEveryRecordIsTooSlowNoneIsBad) {
+  table_.most_cost = 0;
+  EXPECT_THAT(run_.Results(Items::Range(0, 100)), Each(kNotWritten));
+  EXPECT_LE(table_.transactions, 26);
+  EXPECT_NE(run_.reason, "");
+}
+
+TEST_F(WritePlanTest, SeveralRecordsThatAreTooSlowDoNotStarveTheOthers) {
+  table_.most_cost = 10;
+  for (int i = 0; i < 6; ++i) table_.cost[i] = 11;
+  const auto results = run_.Results(Items::Range(0, 20));
+  EXPECT_EQ(table_.committed.size(), 14u);
+  EXPECT_THAT(std::vector(results.begin(), results.begin() + 6), Each(kBadRecord));
+}
+
+TEST_F(WritePlanTest, WithoutAnAnswerARecordIsNeverBad) {
+  table_.most_cost = 5;
+  table_.cost = {{2, 1000}};
+  table_.unknown = true;
+  EXPECT_THAT(run_.Results({1, 2, 3}), ElementsAre(kCommitted, kNotWritten, kCommitted));
+  EXPECT_GE(run_.waits.size(), 3u);
+}
+
+// --- locked, away ------------------------------------------------------------------------------
+
+TEST_F(WritePlanTest, ALockedRowHoldsBackItsChainAloneAndIsTriedByItselfFromThenOn) {
+  table_.locked = {2};
+  Items items;
+  items.Add(1, 7);
+  items.Add(2, 7);
+  items.Add(3, 7);
+  items.Add(4, 8);
+  EXPECT_THAT(run_.Results(items), ElementsAre(kCommitted, kNotWritten, kNotWritten, kCommitted));
+  Items again;
+  again.Add(2, 7);
+  again.Add(3, 7);
+  again.Add(5, 9);
+  table_.sizes.clear();
+  EXPECT_THAT(run_.Results(again), ElementsAre(kNotWritten, kNotWritten, kCommitted));
+  EXPECT_THAT(table_.sizes, ElementsAre(1, 1)) << "the free one, then the locked one";
+  table_.locked.clear();
+  EXPECT_THAT(run_.Results(again), ElementsAre(kCommitted, kCommitted, kOwnEarlier));
+  EXPECT_THAT(table_.order[7], ElementsAre(1, 2, 3));
+}
+
+TEST_F(WritePlanTest, ALockedTableIsGivenUpAfterAFewTriesAndNoRecordIsBad) {
+  for (int i = 0; i < 500; ++i) table_.locked.insert(i);
+  EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kNotWritten));
+  EXPECT_LE(table_.transactions, 11);
+  EXPECT_THAT(run_.waits, ElementsAre(1s));
+  EXPECT_EQ(run_.reason, "locked");
+}
+
+TEST_F(WritePlanTest, ADeadlockIsWrittenAgainAtOnceButNotForEver) {
+  OutputError deadlock = ScriptedTable::Failed(WriteFailure::kUnavailable);
+  deadlock.retry_at_once = true;
+  table_.failures.assign(3, deadlock);
+  EXPECT_THAT(run_.Results({1, 2}), Each(kCommitted));
+  EXPECT_THAT(run_.waits, IsEmpty());
+  table_.failures.assign(100, deadlock);
+  EXPECT_THAT(run_.Results({3}), ElementsAre(kNotWritten));
+  EXPECT_THAT(run_.waits, ElementsAre(1s));
+}
+
+TEST_F(WritePlanTest, AnOutputThatIsAwayIsWaitedForWithTheSameTransaction) {
+  table_.failures.assign(9, ScriptedTable::Failed(WriteFailure::kUnavailable));
+  EXPECT_THAT(run_.Results({1, 2, 3}), Each(kCommitted));
+  EXPECT_THAT(run_.waits,
+              ElementsAre(50ms, 100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms));
+  EXPECT_THAT(table_.sizes, Each(3));
+}
+
+TEST_F(WritePlanTest, WhatATransactionHadNoRoomForGoesIntoTheNext) {
+  table_.most_items = 40;
+  EXPECT_THAT(run_.Results(Items::Range(0, 100)), Each(kCommitted));
+  EXPECT_THAT(table_.sizes, ElementsAre(100, 60, 20));
+}
+
+TEST(WritePlanOfOneTransaction, TakesTheOutcomesAsTheyAre) {
+  ScriptedTable table;
+  table.unruly = {2};
+  WritePlan plan(0);
+  Items items;
+  items.Add(1, 7);
+  items.Add(2, 7);
+  for (int batch = 1; batch < 3; ++batch) {
+    const auto outcomes =
+        WriteAtOnce(table, plan, {.items = items.items(), .offsets = {}}, batch, 0);
+    ASSERT_TRUE(outcomes);
+    EXPECT_EQ((*outcomes)[0].result, kNotWritten);
+    EXPECT_EQ((*outcomes)[1].result, kBadRecord);
+    EXPECT_EQ(table.transactions, batch);
+  }
+  const std::vector<WriteItem> none;
+  plan.Begin(3, 0, none);
+  EXPECT_EQ(plan.Next().kind, WritePlan::Step::Kind::kWrite) << "offsets alone";
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,185 @@
+// The thread that an output runs on, with an output that does what the test says.
+#include "consumer/outputs/writer.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/process.h"
+#include "tests/unit/outputs/scripted_table.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using namespace std::chrono_literals;
+using fencepost::testing::WaitUntil;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using enum WriteResult;
+
+class NoObserver final : public ConsumerObserver {};
+
+// The table is touched by the writer's thread alone, from Start to Stop.
+class WriterTest : public ::testing::Test {
+ protected:
+  WriterTest()
+      : owned_(std::make_unique<ScriptedTable>()),
+        table_(*owned_),
+        writer_(std::move(owned_), std::nullopt, &observer_,
+                {.written = [this](auto batch,
+                                   auto outcomes) { OnWritten(*batch, std::move(outcomes)); },
+                 .looked_up = [](auto, auto) {},
+                 .state = [this](bool up, std::string reason) { OnState(up, std::move(reason)); },
+                 .fatal = [this](Error error) { OnState(false, "fatal: " + error.what); }}) {}
+
+  void Write(const Items& items, std::uint64_t answered = 0) {
+    auto batch = std::make_unique<WriteBatch>();
+    batch->id = ++batches_;
+    batch->answered = answered;
+    batch->request.items = items.items();
+    writer_.Write(std::move(batch));
+  }
+  std::vector<std::vector<WriteResult>> Results(std::size_t count) {
+    EXPECT_TRUE(WaitUntil(20s, [&] {
+      const std::lock_guard lock(mutex_);
+      return results_.size() >= count;
+    }));
+    const std::lock_guard lock(mutex_);
+    return results_;
+  }
+  std::vector<std::string> States() {
+    const std::lock_guard lock(mutex_);
+    return states_;
+  }
+
+ private:
+  void OnWritten(const WriteBatch& /*batch*/, const std::vector<WriteOutcome>& outcomes) {
+    const std::lock_guard lock(mutex_);
+    auto& results = results_.emplace_back();
+    for (const WriteOutcome& outcome : outcomes) results.push_back(outcome.result);
+  }
+  void OnState(bool up, std::string reason) {
+    const std::lock_guard lock(mutex_);
+    states_.push_back(up ? "up" : std::move(reason));
+  }
+
+  std::mutex mutex_;
+  std::vector<std::vector<WriteResult>> results_;  // guarded by mutex_
+  std::vector<std::string> states_;                // guarded by mutex_
+  NoObserver observer_;
+  std::unique_ptr<ScriptedTable> owned_;
+  std::uint64_t batches_ = 0;
+
+ protected:
+  ScriptedTable& table_;
+  Writer writer_;
+};
+
+TEST_F(WriterTest, AWriteWithoutAnAnswerIsWrittenAgainUntilItsOutcomeIsKnown) {
+  table_.failures.assign(2, ScriptedTable::Failed(WriteFailure::kUnavailable, "cut off"));
+  Items items;
+  for (int i = 0; i < 3; ++i) items.Add(i);
+  Write(items);
+  writer_.Start();
+  EXPECT_THAT(Results(1)[0], Each(kCommitted));
+  writer_.Stop();
+  EXPECT_THAT(table_.sizes, ElementsAre(3, 3, 3));
+  EXPECT_THAT(States(), ElementsAre("up", "cut off", "up"));
+}
+
+TEST_F(WriterTest, WhatOneBatchRefusedHoldsItsChainInTheNextThatWasQueuedAlready) {
+  table_.refused = {1};
+  Items first;
+  first.Add(1, 7);
+  first.Add(2, 8);
+  Items second;
+  second.Add(3, 7);
+  second.Add(4, 8);
+  Items third;
+  third.Add(5, 7);
+  Write(first);
+  Write(second);
+  Write(third, 2);
+  writer_.Start();
+  const auto results = Results(3);
+  writer_.Stop();
+  EXPECT_THAT(results[0], ElementsAre(kBadRecord, kCommitted));
+  EXPECT_THAT(results[1], ElementsAre(kNotWritten, kCommitted));
+  EXPECT_THAT(results[2], ElementsAre(kCommitted));
+  EXPECT_FALSE(table_.committed.contains(3));
+}
+
+TEST_F(WriterTest, TheSearchForARefusedRecordIsNoTroubleOfTheOutputs) {
+  table_.refused = {3, 40};
+  Items items;
+  for (int i = 0; i < 100; ++i) items.Add(i);
+  Write(items);
+  writer_.Start();
+  EXPECT_EQ(std::ranges::count(Results(1)[0], kBadRecord), 2);
+  writer_.Stop();
+  EXPECT_THAT(States(), ElementsAre("up"));
+}
+
+TEST_F(WriterTest, AnOutputThatRefusesEverythingIsNotReadyAndTheBatchIsHandedBack) {
+  table_.refuses_all = true;
+  Items items;
+  for (int i = 0; i < 30; ++i) items.Add(i);
+  Write(items);
+  writer_.Start();
+  EXPECT_THAT(Results(1)[0], Each(kNotWritten));
+  writer_.Stop();
+  EXPECT_THAT(States(), ElementsAre("up", HasSubstr("the output refuses every record: refused")));
+}
+
+TEST_F(WriterTest, ABatchThatIsOnlyHeldBackDoesNotMakeTheOutputReady) {
+  table_.refuses_all = true;
+  Items first;
+  for (int i = 0; i < 30; ++i) first.Add(i, 7 + static_cast<std::uint64_t>(i));
+  Items second;
+  second.Add(40, 7);
+  Write(first);
+  Write(second);
+  writer_.Start();
+  EXPECT_THAT(Results(2)[1], ElementsAre(kNotWritten));
+  writer_.Stop();
+  EXPECT_THAT(States(), ElementsAre("up", HasSubstr("refuses every record")));
+}
+
+TEST_F(WriterTest, StopEndsAWaitAndWhatHasNoOutcomeIsDropped) {
+  table_.failures.assign(1000, ScriptedTable::Failed(WriteFailure::kUnavailable, "away"));
+  Items items;
+  items.Add(1);
+  Write(items);
+  writer_.Start();
+  ASSERT_TRUE(WaitUntil(20s, [&] { return States().size() == 2; }));
+  writer_.Stop();
+  EXPECT_THAT(Results(0), IsEmpty());
+  EXPECT_THAT(table_.failures, Not(IsEmpty()));
+}
+
+TEST_F(WriterTest, AfterAFatalErrorNothingMoreIsWritten) {
+  OutputError fenced = ScriptedTable::Failed(WriteFailure::kUnavailable, "fenced");
+  fenced.fatal = true;
+  table_.failures = {fenced};
+  Items items;
+  items.Add(1);
+  Write(items);
+  Items behind;
+  behind.Add(2);
+  Write(behind);
+  writer_.Start();
+  ASSERT_TRUE(WaitUntil(20s, [&] { return States().size() == 2; }));
+  EXPECT_EQ(States()[1], "fatal: fenced");
+  writer_.Stop();
+  EXPECT_EQ(table_.transactions, 1);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
