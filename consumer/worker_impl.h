@@ -128,10 +128,13 @@ struct Worker::Impl : SourceSink {
   void OnClusterId(std::string cluster_id) override {
     Post([this, cluster_id = std::move(cluster_id)] { flow.OnClusterId(cluster_id); });
   }
-  void OnAssigned(std::vector<AssignedPartition> partitions) override {
-    Post([this, partitions = std::move(partitions)] {
-      flow.OnAssigned(partitions, ReadClocks());
+  // Until the flow knows of it there is no room: what is told was told to the partitions before.
+  void OnAssigned(std::vector<AssignedPartition> partitions, std::size_t late) override {
+    in_transit.fetch_add(kAllRoom, std::memory_order_relaxed);
+    Post([this, partitions = std::move(partitions), late] {
+      flow.OnAssigned(partitions, ReadClocks(), late);
       Act();
+      in_transit.fetch_sub(kAllRoom, std::memory_order_relaxed);
     });
   }
   std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
@@ -340,6 +343,7 @@ struct Worker::Impl : SourceSink {
   std::string was_reason = "starting";
 
   std::atomic<std::int64_t> room{0};
+  static constexpr std::int64_t kAllRoom = std::int64_t{1} << 40;
   std::atomic<std::int64_t> in_transit{0};
   std::atomic<std::int64_t> room_bytes{0};
   std::atomic<std::int64_t> in_transit_bytes{0};

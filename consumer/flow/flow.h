@@ -114,7 +114,8 @@ class Flow {
 
   // --- Kafka ---------------------------------------------------------------------------------
   void OnClusterId(std::string cluster_id);
-  void OnAssigned(const std::vector<AssignedPartition>& partitions, Now now);
+  // `late`: so many more of this assignment are told later; room is kept for them.
+  void OnAssigned(const std::vector<AssignedPartition>& partitions, Now now, std::size_t late = 0);
   // Finishes what holds a lease, gives back the rest; `drained` follows at the latest at `deadline`
   // (at once when lost, with nothing to commit).
   void OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline,
@@ -300,6 +301,7 @@ class Flow {
   bool uneven_ = false;                // some partitions are paused, and others not; or new
   Instant hold_at_ = Instant::max();   // when the next greedy one is to be paused
   double held_ = 0;                    // shares of those that are paused by themselves
+  std::size_t late_ = 0;               // partitions of this assignment that are still to come
   double largest_ = 0;                 // share of any other, at most
   bool offsets_due_ = false;  // Kafka transactions: offsets moved without a record to write
   bool dead_letters_up_ = true;

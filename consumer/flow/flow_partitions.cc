@@ -56,7 +56,9 @@ void Flow::OnClusterId(std::string cluster_id) {
 
 // --- assigned and revoked ----------------------------------------------------------------------
 
-void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now) {
+void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now,
+                      std::size_t late) {
+  late_ = late;
   for (const AssignedPartition& assigned : partitions) {
     auto partition = std::make_unique<Partition>();
     partition->index = assigned.partition;

@@ -22,7 +22,7 @@ std::uint64_t Part(std::uint64_t left, double share, std::uint64_t most) {
 
 // So much that no partition becomes greedy by it, should it all be of one.
 double Flow::NextShare() const {
-  if (partitions_.size() < 2) return 1;
+  if (partitions_.size() + late_ < 2) return 1;
   return (kGreedy * (1 - Used()) - largest_) / (kGreedy + 1);
 }
 
@@ -86,7 +86,7 @@ void Flow::TellPaused(Now now) {
 // does not is paused by itself, and the others go on. True while such a moment lasts.
 bool Flow::WeighShares(Now now) {
   const double left = std::max(0.0, 1 - Used());
-  const bool several = partitions_.size() > 1;
+  const bool several = partitions_.size() + late_ > 1;
   hold_at_ = Instant::max();
   held_ = 0;
   largest_ = 1 - left;

@@ -75,7 +75,7 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   if (!Assign(partitions)) return;
   KeepMetadata(std::move(member));
   commits->Begin(assigned);
-  sink->OnAssigned(assigned);
+  sink->OnAssigned(assigned, late.size());
   observer->OnRebalance(RebalanceEvent::kAssigned);
   observer->OnRebalanceTook(std::chrono::duration_cast<Nanos>(Clock::now() - began));
   rebalance_began.reset();
@@ -143,7 +143,7 @@ void KafkaSource::Impl::AdmitLate() {
     assigned.push_back(one);
     intake->Admit(one);
     commits->Add(one);
-    sink->OnAssigned({one});
+    sink->OnAssigned({one}, late.size());
   }
   TellJoined();
 }

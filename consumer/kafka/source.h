@@ -53,7 +53,8 @@ class SourceSink {
  public:
   virtual ~SourceSink() = default;
   virtual void OnClusterId(std::string cluster_id) = 0;  // before the first assignment
-  virtual void OnAssigned(std::vector<AssignedPartition> partitions) = 0;
+  // `late`: how many of this assignment are still to come.
+  virtual void OnAssigned(std::vector<AssignedPartition> partitions, std::size_t late) = 0;
   // Blocks until the flow has drained these partitions or gave up at its own limit, and returns
   // what to commit. Heartbeats go on meanwhile. When `lost`, returns at once and nothing is
   // committed.

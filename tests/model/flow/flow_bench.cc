@@ -93,10 +93,11 @@ void FlowBench::Connect(int node) {
   core.OnTime(world.now);
 }
 
-void FlowBench::Assign(PartitionIndex partition, Offset start, AssignmentEpoch epoch) {
+void FlowBench::Assign(PartitionIndex partition, Offset start, AssignmentEpoch epoch,
+                       std::size_t late) {
   sources_[partition] = {epoch, start};
   flow.OnAssigned({{partition, {"t", static_cast<std::int32_t>(partition)}, epoch, start}},
-                  world.now);
+                  world.now, late);
   Act();
 }
 

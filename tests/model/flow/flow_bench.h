@@ -69,7 +69,8 @@ class FlowBench {
   static FlowOptions Handling(Order order = Order::kPartition);
 
   void Connect(int node);
-  void Assign(PartitionIndex partition, Offset start = 0, AssignmentEpoch epoch = 1);
+  void Assign(PartitionIndex partition, Offset start = 0, AssignmentEpoch epoch = 1,
+              std::size_t late = 0);
   // "id", "id@key" or "id=value"; "" has no id. Offsets go on from the last one.
   void Deliver(PartitionIndex partition, const std::vector<std::string>& records);
   void End(PartitionIndex partition, Offset end);

@@ -131,6 +131,12 @@ TEST_F(RoomInFlight, MayBeTakenByOnePartitionAsAWholeWhereItIsTheOnlyOne) {
   EXPECT_THAT(w.paused, IsEmpty());
 }
 
+TEST_F(RoomInFlight, IsKeptForAPartitionOfTheAssignmentThatIsStillToCome) {
+  FlowBench& w = Worker(Handling(Order::kPartition, 8), 0);
+  w.Assign(0, 0, 1, 1);
+  EXPECT_EQ(w.flow.Room(), 6u);
+}
+
 TEST_F(RoomInFlight, EndsForAPartitionBehindTooManyFinishedRecords) {
   FlowOptions options = Handling(Order::kKey, 8);
   options.max_finished_behind = 10;

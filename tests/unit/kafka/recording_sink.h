@@ -50,7 +50,7 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
     if (on_cluster_id) on_cluster_id();
     Locked([&] { cluster_id = std::move(id); });
   }
-  void OnAssigned(std::vector<AssignedPartition> partitions) override {
+  void OnAssigned(std::vector<AssignedPartition> partitions, std::size_t) override {
     if (on_assigned) on_assigned(partitions);
     Locked([&] {
       cluster_id_was_first = cluster_id_was_first && !cluster_id.empty();
