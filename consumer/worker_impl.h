@@ -54,7 +54,9 @@ struct Worker::Impl : SourceSink {
                                   [this](HandlerAnswer answer) { OnHandled(std::move(answer)); })),
         dead_letters(MakeDeadLetters(
             options, observer,
-            [this](std::vector<std::uint64_t> ids) { OnDeadLettered(std::move(ids)); },
+            [this](DeadLetters::Ids published, DeadLetters::Ids refused) {
+              OnDeadLettered(std::move(published), std::move(refused));
+            },
             [this](bool up, std::string reason) { OnDeadLetterState(up, std::move(reason)); })),
         writer(
             MakeOutput(options, name,
@@ -90,6 +92,7 @@ struct Worker::Impl : SourceSink {
     for (const std::uint64_t call : actions.cancels) handler->Cancel(call);
     for (auto& batch : actions.writes) writer.Write(std::move(batch));
     if (!actions.dead_letters.empty()) dead_letters->Publish(std::move(actions.dead_letters));
+    if (!actions.dropped_letters.empty()) dead_letters->Drop(std::move(actions.dropped_letters));
     if (actions.prunable) writer.SetPrunable(std::move(*actions.prunable));
     if (actions.drained && drained) {
       std::exchange(drained, nullptr)->set_value(std::move(*actions.drained));
@@ -234,9 +237,10 @@ struct Worker::Impl : SourceSink {
       Act();
     });
   }
-  void OnDeadLettered(std::vector<std::uint64_t> ids) {
-    Post([this, ids = std::move(ids)] {
-      flow.OnDeadLettered(ids, ReadClocks());
+  void OnDeadLettered(DeadLetters::Ids published, DeadLetters::Ids refused) {
+    Post([this, published = std::move(published), refused = std::move(refused)] {
+      flow.OnDeadLettersRefused(refused);
+      flow.OnDeadLettered(published, ReadClocks());
       Act();
     });
   }

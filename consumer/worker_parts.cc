@@ -54,11 +54,11 @@ std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {
 
 std::unique_ptr<DeadLetters> MakeDeadLetters(const PipelineOptions& options,
                                              ConsumerObserver* observer,
-                                             DeadLetters::Published published,
+                                             DeadLetters::Outcome outcome,
                                              DeadLetters::State state) {
   if (!options.dead_letter || FinalityOf(options.output) == Finality::kTransaction) return nullptr;
   return std::make_unique<DeadLetters>(options.kafka, *options.dead_letter, options.name, observer,
-                                       std::move(published), std::move(state));
+                                       std::move(outcome), std::move(state));
 }
 
 }  // namespace fencepost::consumer

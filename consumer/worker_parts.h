@@ -26,7 +26,7 @@ std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options);
 // nullptr: there are none, or they go into the Kafka output's transactions.
 std::unique_ptr<DeadLetters> MakeDeadLetters(const PipelineOptions& options,
                                              ConsumerObserver* observer,
-                                             DeadLetters::Published published,
+                                             DeadLetters::Outcome outcome,
                                              DeadLetters::State state);
 
 }  // namespace fencepost::consumer

@@ -97,6 +97,7 @@ struct FlowActions {
   std::vector<std::uint64_t> cancels;  // of calls; each is still answered
   std::vector<std::unique_ptr<WriteBatch>> writes;
   std::vector<DeadLetter> dead_letters;
+  std::vector<std::uint64_t> dropped_letters;  // by id: handed out, and now another worker's
   std::optional<std::vector<PartitionOffset>> drained;  // the answer to OnRevoked
   // Partitions that have caught up with the end they had when they were assigned, and how far the
   // group has committed them: of these the ledger may be pruned (PruneScope::committed).
@@ -133,6 +134,8 @@ class Flow {
   void OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
                  Now now);
   void OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now);
+  // Not taken yet; they go again. No drain waits for them.
+  void OnDeadLettersRefused(const std::vector<std::uint64_t>& ids);
   void OnDeadLetterState(bool up, Now now);  // while they cannot be published, the pipeline pauses
   void OnTime(Now now);
   [[nodiscard]] Instant NextTime() const;

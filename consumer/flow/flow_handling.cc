@@ -302,6 +302,7 @@ void Flow::Publish(InFlight& in, Now now) {
     return;
   }
   in.stage = Stage::kDying;
+  in.letter_refused = false;
   if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
   DeadLetter letter = *in.letter;
   letter.id = in.Reference();
@@ -317,6 +318,13 @@ void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
   }
   observer_->OnProgress(now.wall.time_since_epoch());
   Step(now);
+}
+
+void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids) {
+  for (const std::uint64_t id : ids) {
+    InFlight* in = FindReference(id);
+    if (in != nullptr && in->stage == Stage::kDying) in->letter_refused = true;
+  }
 }
 
 void Flow::Buried(InFlight& in, Now now) {

@@ -56,8 +56,7 @@ void Flow::OnClusterId(std::string cluster_id) {
 
 // --- assigned and revoked ----------------------------------------------------------------------
 
-void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now,
-                      std::size_t late) {
+void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now, std::size_t late) {
   late_ = late;
   for (const AssignedPartition& assigned : partitions) {
     auto partition = std::make_unique<Partition>();
@@ -170,6 +169,7 @@ void Flow::Abandon(Partition& partition, Now now) {
 }
 
 void Flow::Drop(InFlight& in, Now now) {
+  if (in.stage == Stage::kDying) actions_.dropped_letters.push_back(in.Reference());
   if (in.stage == Stage::kTwin) {
     LeaveTwins(in);
   } else if (in.stage != Stage::kFinished && in.stage != Stage::kBlocked) {

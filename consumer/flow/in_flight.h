@@ -59,19 +59,20 @@ struct InFlight {
   Stage stage = Stage::kUnused;
   bool hinted = false;  // the name is DONE: no lease; the ledger decides, where there is one
   bool leased = false;
-  bool lease_lost = false;    // while it was pinned; at `lost_at`
-  bool round_failed = false;  // its first round is over, without a lease
-  bool fell = false;          // it was secured, and is not any more (Partition::fallen)
-  bool owner = false;         // of its id, among the records here
-  bool nameless = false;      // it has no id: it is not locked, and can only be a dead letter
-  bool handled = false;       // `values` are what the handler made of it
-  bool effect_done = false;   // kMarking: after an effect of ours; else a mark that was heard
-  int attempts = 0;           // handler calls begun that reached the receiver
-  int failures = 0;           // handler calls that failed, for the back-off
-  int marks = 0;              // DONE calls without a majority
-  std::uint64_t call = 0;     // the handler call that has not been answered yet
-  std::uint64_t slot = 0;     // its place in the partition (Partition::slots)
-  std::uint64_t bytes = 0;    // as counted against max_in_flight_bytes
+  bool lease_lost = false;      // while it was pinned; at `lost_at`
+  bool round_failed = false;    // its first round is over, without a lease
+  bool fell = false;            // it was secured, and is not any more (Partition::fallen)
+  bool owner = false;           // of its id, among the records here
+  bool nameless = false;        // it has no id: it is not locked, and can only be a dead letter
+  bool handled = false;         // `values` are what the handler made of it
+  bool letter_refused = false;  // kDying: its topic did not take it, the last time
+  bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
+  int attempts = 0;             // handler calls begun that reached the receiver
+  int failures = 0;             // handler calls that failed, for the back-off
+  int marks = 0;                // DONE calls without a majority
+  std::uint64_t call = 0;       // the handler call that has not been answered yet
+  std::uint64_t slot = 0;       // its place in the partition (Partition::slots)
+  std::uint64_t bytes = 0;      // as counted against max_in_flight_bytes
   Record record;
   Identity identity;
   HandlerValues values;

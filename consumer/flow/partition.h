@@ -52,7 +52,8 @@ struct Flow::Partition {
   [[nodiscard]] bool Busy() const {
     return std::any_of(slots.begin(), slots.end(), [](const Slot& slot) {
       const InFlight* r = slot.record;
-      return r != nullptr && r->stage != Stage::kRetrying && Secured(r->stage);
+      return r != nullptr && r->stage != Stage::kRetrying && Secured(r->stage) &&
+             !(r->stage == Stage::kDying && r->letter_refused);
     });
   }
 };

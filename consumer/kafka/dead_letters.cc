@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -62,12 +63,12 @@ struct DeadLetters::Impl {
   };
 
   Impl(const KafkaOptions& kafka_options, DeadLetterOptions dead_letter_options, std::string name,
-       ConsumerObserver* watcher, Published on_published, State on_state)
+       ConsumerObserver* watcher, Outcome on_outcome, State on_state)
       : kafka(kafka_options),
         options(std::move(dead_letter_options)),
         pipeline(std::move(name)),
         observer(watcher),
-        published(std::move(on_published)),
+        tell(std::move(on_outcome)),
         state(std::move(on_state)) {}
 
   void Run();
@@ -88,12 +89,13 @@ struct DeadLetters::Impl {
   const DeadLetterOptions options;
   const std::string pipeline;
   ConsumerObserver* const observer;
-  const Published published;
+  const Outcome tell;
   const State state;
 
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<DeadLetter> arrived;  // guarded by mutex
+  std::set<std::uint64_t> dropped;  // guarded by mutex; what has arrived before
   bool stopping = false;            // guarded by mutex
 
   std::unique_ptr<Producer> producer;
@@ -137,7 +139,7 @@ std::vector<DeadLetters::Impl::Entry> DeadLetters::Impl::TakeDue() {
   };
   {
     std::unique_lock lock(mutex);
-    const auto woken = [this] { return stopping || !arrived.empty(); };
+    const auto woken = [this] { return stopping || !arrived.empty() || !dropped.empty(); };
     if (waiting.empty()) {
       changed.wait(lock, woken);
     } else {
@@ -145,6 +147,10 @@ std::vector<DeadLetters::Impl::Entry> DeadLetters::Impl::TakeDue() {
     }
     for (DeadLetter& letter : arrived) waiting.emplace_back().letter = std::move(letter);
     arrived.clear();
+    // What is not here any more was published.
+    std::erase_if(waiting,
+                  [this](const Entry& entry) { return dropped.contains(entry.letter.id); });
+    dropped.clear();
   }
   const auto now = Clock::now();
   std::vector<Entry> due;
@@ -191,7 +197,8 @@ void DeadLetters::Impl::SendOne(Producer& by, Entry& entry, std::size_t& out) {
 }
 
 void DeadLetters::Impl::Sort(std::vector<Entry> batch) {
-  std::vector<std::uint64_t> done;
+  Ids done;
+  Ids refused;
   std::string why_down;
   for (Entry& entry : batch) {
     if (*entry.outcome) {
@@ -201,10 +208,11 @@ void DeadLetters::Impl::Sort(std::vector<Entry> batch) {
       waiting.push_back(std::move(entry));
     } else {
       if (!ForItself(entry.outcome->error())) why_down = entry.outcome->error().Line();
+      refused.push_back(entry.letter.id);
       Refused(std::move(entry));
     }
   }
-  if (!done.empty()) published(std::move(done));
+  if (!batch.empty()) tell(std::move(done), std::move(refused));
   TellState(why_down);
 }
 
@@ -265,9 +273,9 @@ void DeadLetters::Impl::TellState(const std::string& why_down) {
 }
 
 DeadLetters::DeadLetters(const KafkaOptions& kafka, DeadLetterOptions options, std::string pipeline,
-                         ConsumerObserver* observer, Published published, State state)
+                         ConsumerObserver* observer, Outcome outcome, State state)
     : impl_(std::make_unique<Impl>(kafka, std::move(options), std::move(pipeline), observer,
-                                   std::move(published), std::move(state))) {}
+                                   std::move(outcome), std::move(state))) {}
 
 DeadLetters::~DeadLetters() { Stop(); }
 
@@ -283,6 +291,14 @@ void DeadLetters::Publish(std::vector<DeadLetter> letters) {
   {
     const std::lock_guard lock(impl_->mutex);
     std::move(letters.begin(), letters.end(), std::back_inserter(impl_->arrived));
+  }
+  impl_->changed.notify_one();
+}
+
+void DeadLetters::Drop(Ids ids) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->dropped.insert(ids.begin(), ids.end());
   }
   impl_->changed.notify_one();
 }

@@ -31,14 +31,16 @@ namespace fencepost::consumer {
 
 class DeadLetters {
  public:
-  // Both on the publisher's thread. Published: ids of letters that were acknowledged. State: at
-  // first it counts as up. Down: letters wait that the brokers did not take, for whatever reason.
-  // Up, with a reason: only such wait that are refused for themselves; the reason names the oldest.
-  using Published = std::function<void(std::vector<std::uint64_t> ids)>;
+  using Ids = std::vector<std::uint64_t>;
+  // Both on the publisher's thread. Outcome: of letters that were acknowledged, and of those that
+  // were not and go again. State: at first it counts as up. Down: letters wait that the brokers did
+  // not take, for whatever reason. Up, with a reason: only such wait that are refused for
+  // themselves; the reason names the oldest.
+  using Outcome = std::function<void(Ids published, Ids refused)>;
   using State = std::function<void(bool up, std::string reason)>;
 
   DeadLetters(const KafkaOptions& kafka, DeadLetterOptions options, std::string pipeline,
-              ConsumerObserver* observer, Published published, State state);
+              ConsumerObserver* observer, Outcome outcome, State state);
   ~DeadLetters();  // Stop
   DeadLetters(const DeadLetters&) = delete;
   DeadLetters& operator=(const DeadLetters&) = delete;
@@ -46,6 +48,9 @@ class DeadLetters {
   // Error: a librdkafka setting is refused.
   tl::expected<void, Error> Start();
   void Publish(std::vector<DeadLetter> letters);  // any thread; only enqueues
+  // These need not be published any more (their partitions are another worker's), unless they are
+  // on their way already. Any thread; only enqueues.
+  void Drop(Ids ids);
   // Letters without an acknowledgement are dropped: their offsets did not move.
   void Stop();
 

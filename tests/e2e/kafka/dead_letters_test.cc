@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -50,8 +51,11 @@ class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
     kafka.librdkafka = {librdkafka.begin(), librdkafka.end()};
     letters = std::make_unique<DeadLetters>(
         kafka, DeadLetterOptions{topic}, "orders", this,
-        [this](std::vector<std::uint64_t> ids) {
-          Locked([&] { published.insert(published.end(), ids.begin(), ids.end()); });
+        [this](DeadLetters::Ids taken, DeadLetters::Ids not_taken) {
+          Locked([&] {
+            published.insert(published.end(), taken.begin(), taken.end());
+            refused.insert(not_taken.begin(), not_taken.end());
+          });
         },
         [this](bool up, std::string reason) {
           Locked([&] { states.push_back((up ? "up " : "down ") + reason); });
@@ -89,6 +93,7 @@ class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
   std::string topic;
   std::mutex mutex;
   std::vector<std::uint64_t> published;
+  std::set<std::uint64_t> refused;
   std::vector<std::string> states, notes;
   std::atomic<int> errors = 0;
   std::unique_ptr<DeadLetters> letters;  // last: its thread calls back
@@ -215,6 +220,20 @@ TEST_F(DeadLettersOnBroker, WaitOneByOneForTheLimitThatTheyNeedAndHoldUpNobodyEl
   const auto dead = ReadTopic(broker->bootstrap(), topic);
   EXPECT_EQ(dead[1].Header("fencepost-error"), "");
   EXPECT_EQ(dead[2].Header("fencepost-error"), "the receiver refused");
+}
+
+TEST_F(DeadLettersOnBroker, ThatAreDroppedGoNoMoreAndAreNoReasonAnyMore) {
+  broker->admin().CreateTopic(topic, 1, {{"max.message.bytes", "20000"}});
+  ASSERT_TRUE(letters->Start());
+  letters->Publish({Letter(1, Noise(30'000)), Letter(2, Noise(30'000))});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return Locked([&] { return refused.size(); }) == 2; }));
+  letters->Drop({1});
+  ASSERT_TRUE(WaitUntil(20s, [&] { return States().back().find("up in/3/42 waits") == 0; }));
+  broker->admin().SetTopicConfig(topic, "max.message.bytes", "1000000");
+  ASSERT_TRUE(WaitUntil(60s, [&] { return !Published().empty(); }));
+  EXPECT_THAT(Published(), ElementsAre(2));
+  EXPECT_EQ(ReadTopic(broker->bootstrap(), topic).size(), 1u);
+  EXPECT_EQ(States().back(), "up ");
 }
 
 TEST_F(DeadLettersOnBroker, WithoutAnAcknowledgementAreDroppedByAStop) {

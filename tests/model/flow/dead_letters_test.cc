@@ -45,6 +45,32 @@ TEST_F(DeadLettering, IsASkipWhereTheRowStandsAfterAll) {
   EXPECT_TRUE(worker.told.buried.empty());
 }
 
+TEST_F(DeadLettering, ThatItsTopicRefusesHoldsUpNoRevoke) {
+  worker.Deliver(0, {"a", "b"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  worker.LookUp();
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained) << "it may be acknowledged";
+  worker.RefuseLetters();
+  worker.Settle();
+  worker.HandleAll();
+  worker.WriteAll();
+  ASSERT_TRUE(worker.drained);
+  EXPECT_EQ(worker.dropped_letters.size(), 1u) << "the next owner publishes it";
+  EXPECT_EQ(worker.Letters(), "");
+}
+
+TEST_F(DeadLettering, OfALostPartitionIsDroppedByThePublisherToo) {
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Fail("a", kRefused);
+  worker.LookUp();
+  ASSERT_EQ(worker.Letters(), "a:422");
+  worker.Revoke(0, true);
+  EXPECT_EQ(worker.dropped_letters.size(), 1u);
+}
+
 TEST_F(DeadLettering, IsPublishedOnlyUnderAStandingLease) {
   worker.Deliver(0, {"a"});
   worker.LookUpAll();

@@ -139,6 +139,10 @@ void FlowBench::Act() {
   for (auto& batch : actions.writes) writes.push_back(std::move(batch));
   for (auto& batch : actions.lookups) lookups.push_back(std::move(batch));
   for (auto& letter : actions.dead_letters) letters.push_back(std::move(letter));
+  for (const std::uint64_t id : actions.dropped_letters) {
+    std::erase_if(letters, [id](const DeadLetter& letter) { return letter.id == id; });
+    dropped_letters.push_back(id);
+  }
   for (auto& call : actions.calls) calls.push_back(std::move(call));
   cancels.insert(cancels.end(), actions.cancels.begin(), actions.cancels.end());
   if (actions.drained) drained = std::move(actions.drained);
@@ -281,6 +285,14 @@ bool FlowBench::Acknowledge() {
   Act();
   Settle();
   return true;
+}
+
+void FlowBench::RefuseLetters() {
+  std::vector<std::uint64_t> ids;
+  for (const DeadLetter& letter : letters) ids.push_back(letter.id);
+  flow.OnDeadLettersRefused(ids);
+  flow.OnDeadLettered({}, world.now);
+  Act();
 }
 
 void FlowBench::CanPublish(bool up) {

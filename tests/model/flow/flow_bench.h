@@ -96,6 +96,7 @@ class FlowBench {
   void HandleAll();
   // The oldest dead letter is acknowledged. False when none waits.
   bool Acknowledge();
+  void RefuseLetters();  // … are not acknowledged, and go again by themselves
   void CanPublish(bool up);
   void Pass(Millis time);
   // Lets the core's next timers come, without records or transactions, for this long.
@@ -131,6 +132,7 @@ class FlowBench {
   std::vector<HandlerCall> calls;  // out
   std::vector<std::uint64_t> cancels;
   std::deque<DeadLetter> letters;
+  std::vector<std::uint64_t> dropped_letters;
 
  private:
   struct Source {

@@ -24,6 +24,18 @@ void SimLetters::Publish(const std::vector<consumer::DeadLetter>& letters) {
   }
 }
 
+// Those that nobody has taken yet go no more.
+void SimLetters::Drop(const std::vector<std::uint64_t>& ids) {
+  const bool failing = !failing_.empty();
+  for (const std::uint64_t id : ids) {
+    dropped_.insert(id);
+    failing_.erase(id);
+  }
+  if (failing && failing_.empty()) {
+    worker_.flow().OnDeadLetterState(true, worker_.process().now());
+  }
+}
+
 // Once sent, it goes on without the worker.
 void SimLetters::Attempt(const Letter& letter) {
   worker_.process().Later(Process::kLetters, world_.HostDelay(), [this, letter] {
@@ -55,12 +67,16 @@ void SimLetters::OnAcknowledged(std::uint64_t id) {
 
 void SimLetters::OnFailed(Letter letter) {
   world_.Count("dead letters not acknowledged");
+  if (dropped_.erase(letter.id) > 0) return;
   failing_.insert(letter.id);
+  worker_.flow().OnDeadLettersRefused({letter.id});
   worker_.flow().OnDeadLetterState(false, worker_.process().now());
   worker_.Act();
   const Nanos wait = letter.backoff;
   letter.backoff = std::min<Nanos>(wait * 2, kMaxBackoff);
-  worker_.process().Later(Process::kLetters, wait, [this, letter] { Attempt(letter); });
+  worker_.process().Later(Process::kLetters, wait, [this, letter] {
+    if (dropped_.erase(letter.id) == 0) Attempt(letter);
+  });
 }
 
 }  // namespace fencepost::simulator

@@ -19,6 +19,7 @@ class SimLetters {
  public:
   SimLetters(World& world, SimWorker& worker) : world_(world), worker_(worker) {}
   void Publish(const std::vector<consumer::DeadLetter>& letters);
+  void Drop(const std::vector<std::uint64_t>& ids);
 
  private:
   struct Letter {
@@ -34,6 +35,7 @@ class SimLetters {
   World& world_;
   SimWorker& worker_;
   std::set<std::uint64_t> failing_;
+  std::set<std::uint64_t> dropped_;
 };
 
 }  // namespace fencepost::simulator

@@ -162,6 +162,7 @@ void SimWorker::CarryOut(FlowActions actions) {
   }
   for (const auto& letter : actions.dead_letters) world_.checks.OnLetter(*this, letter);
   letters_.Publish(actions.dead_letters);
+  letters_.Drop(actions.dropped_letters);
   if (actions.drained) consumer_.OnDrained(std::move(*actions.drained));
   if (actions.stop) world_.Violate("progress", "a worker stopped: " + actions.stop->Line());
 }
