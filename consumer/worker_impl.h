@@ -322,6 +322,7 @@ struct Worker::Impl : SourceSink {
   std::string LockReason(locking::Now now);
   [[nodiscard]] bool Connecting();
   [[nodiscard]] std::vector<std::string> NotReadyReasons(const std::string& lock_reason) const;
+  void AddRemarks(std::vector<std::string>& reasons) const;
   void TellReadiness(bool ready, const std::string& reason, bool starting);
   void UpdateReady();
   void FillNodes(WorkerStatus& fresh, locking::Now now);

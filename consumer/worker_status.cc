@@ -94,6 +94,18 @@ std::vector<std::string> Worker::Impl::NotReadyReasons(const std::string& lock_r
   return reasons;
 }
 
+// With the mutex held. What is to be known of a worker that is ready all the same.
+void Worker::Impl::AddRemarks(std::vector<std::string>& reasons) const {
+  if (const std::string& stall = flow.Stalled(); !stall.empty()) {
+    reasons.push_back("stalled: " + stall);
+  }
+  const auto add = [&](std::string_view of, const Part& part) {
+    if (part.up && !part.reason.empty()) reasons.push_back(fmt::format("{}: {}", of, part.reason));
+  };
+  add("dead letters", dead_letter_state);
+  add("kafka", kafka_state);
+}
+
 void Worker::Impl::UpdateReady() {
   const locking::Now now = ReadClocks();
   const std::string lock_reason = LockReason(now);
@@ -107,9 +119,7 @@ void Worker::Impl::UpdateReady() {
     fresh.ready = fresh.reasons.empty();
     fresh.reason = fmt::format("{}", fmt::join(fresh.reasons, "; "));
     starting = !was_ready_ever && std::all_of(fresh.reasons.begin(), fresh.reasons.end(), IsBegin);
-    if (const std::string& stall = flow.Stalled(); !stall.empty()) {
-      fresh.reasons.push_back("stalled: " + stall);
-    }
+    AddRemarks(fresh.reasons);
     if (stop_requests.load() > 0 && !fresh.partitions.empty()) drained_last = Oldest(fresh);
     latest = fresh;
   }

@@ -57,9 +57,9 @@ std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, i
 Condition::Condition(SourceSink* sink, ConsumerObserver* observer)
     : sink_(sink), observer_(observer) {}
 
-void Condition::SetJoined(bool joined, std::string reason_when_not) {
+void Condition::SetJoined(bool joined, std::string waits) {
   joined_ = joined;
-  not_joined_ = std::move(reason_when_not);
+  waits_ = std::move(waits);
   Tell();
 }
 
@@ -111,12 +111,11 @@ const std::string* Condition::Worst() const {
 }
 
 void Condition::Tell() {
-  const std::string* down = Worst();
-  if (down == nullptr && !joined_) down = &not_joined_;
-  const std::string now = down == nullptr ? "" : *down;
+  const std::string* worst = Worst();
+  std::pair<bool, std::string> now(worst == nullptr && joined_, worst == nullptr ? waits_ : *worst);
   if (now == told_) return;
-  told_ = now;
-  sink_->OnKafkaState(down == nullptr, now);
+  told_ = std::move(now);
+  sink_->OnKafkaState(told_.first, told_.second);
 }
 
 void Condition::Note(locking::Severity severity, std::string_view event, std::string_view text) {

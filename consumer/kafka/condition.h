@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <utility>
 
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/source.h"
@@ -30,7 +31,8 @@ class Condition {
  public:
   Condition(SourceSink* sink, ConsumerObserver* observer);
 
-  void SetJoined(bool joined, std::string reason_when_not);
+  // `waits`: why it has not; or, where it has, what of it is still waited for.
+  void SetJoined(bool joined, std::string waits);
   // Of kBrokersAway, kTopicMissing, kForbidden. What is told is the newest trouble there is, but
   // that brokers are away comes first: the others can only be looked at once they are back.
   // `subject`: what the trouble is with ("orders", "orders/3"; empty: not known). Of one subject
@@ -61,10 +63,10 @@ class Condition {
   SourceSink* sink_;
   ConsumerObserver* observer_;
   bool joined_ = false;
-  std::string not_joined_ = "joining the group";
+  std::string waits_ = "joining the group";
   std::map<Key, Reason> troubles_;
   std::uint64_t number_ = 0;
-  std::string told_ = "nothing yet";  // empty: up
+  std::pair<bool, std::string> told_{true, "nothing yet"};
   std::map<std::string, Clock::time_point, std::less<>> noted_;
 };
 

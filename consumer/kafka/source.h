@@ -70,7 +70,8 @@ class SourceSink {
   virtual void OnPartitionEnd(std::vector<PartitionEnd> ends) = 0;
   virtual void OnHighWatermark(std::vector<PartitionEnd> ends) = 0;  // about once a second, for lag
   virtual void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) = 0;
-  // Joined and consuming, or not (with why): brokers away, not in the group yet.
+  // Joined and consuming, or not (with why): brokers away, not in the group yet. Up with a reason:
+  // a part is waited for.
   virtual void OnKafkaState(bool up, std::string reason) = 0;
   // The consumer cannot go on (fatal error, out of range, topic refused): the worker drains and
   // exits 1. Told once; no record comes after it, commits still go out.

@@ -1,6 +1,8 @@
 // Records that cannot be processed, and a dead letter topic that does not take them.
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include "tests/e2e/trouble/trouble_test.h"
 
 namespace fencepost::testing {
@@ -73,6 +75,35 @@ TEST_F(DeadLetterTopic, TakesRecordsThatAreAsLargeAsTheirOwnTopicLetsThemBe) {
   EXPECT_EQ(letters[1].Header("fencepost-record-id"), "o-3");
   EXPECT_EQ(table_->Value("SELECT string_agg(order_id, ' ' ORDER BY order_id) FROM effects"),
             "o-1 o-4");
+}
+
+TEST_F(DeadLetterTopic, ThatRefusesOneLetterIsNamedByAWorkerThatIsReadyAllTheSame) {
+  PipelineText text = Text(2);
+  text.more = fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());
+  Kafka().admin().CreateTopic(DeadTopic(), 1, {{"max.message.bytes", "2000"}});
+  // Base 64 of what cannot be compressed.
+  std::string noise;
+  std::mt19937 random(1);
+  for (int i = 0; i < 5000; ++i) noise += static_cast<char>('0' + random() % 75);
+  std::erase_if(noise, [](char c) { return c == '\\'; });
+  Send(0, R"({"amount":4711,"pad":")" + noise + "\"}");
+  SendOrder(1, "o-1", "k");
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(Effects(1)) << worker.Log();
+  EXPECT_TRUE(WaitUntil(
+      seconds(20),
+      [&] {
+        const auto ready = worker.Get("/ready");
+        return ready.status == 200 && ready.body.find("dead letters: ") != std::string::npos;
+      },
+      "the letter to be named"))
+      << worker.Readiness();
+  EXPECT_THAT(worker.Get("/ready").body,
+              AllOf(HasSubstr(name_ + "/0/0 waits: raise max.message.bytes of " + DeadTopic())));
+  EXPECT_EQ(Committed()[0], 0);
+  Kafka().admin().SetTopicConfig(DeadTopic(), "max.message.bytes", "100000");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 
 TEST_F(DeadLetterTopic, ThatIsMissingPausesThePipelineUntilItIsCreated) {

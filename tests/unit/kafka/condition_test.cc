@@ -31,6 +31,16 @@ TEST_F(KafkaCondition, TellsTheNewestReasonAndAgainTheOneBeforeItWhenItEnds) {
   EXPECT_TRUE(sink.up);
 }
 
+TEST_F(KafkaCondition, IsUpAndTellsWhatIsWaitedForWhereItHasJoined) {
+  condition.SetJoined(true, "waiting for a transaction on orders/3");
+  EXPECT_TRUE(sink.up);
+  EXPECT_EQ(Told(), "waiting for a transaction on orders/3");
+  condition.SetJoined(true, "");
+  EXPECT_EQ(Told(), "");
+  condition.SetJoined(false, "the group is rebalancing");
+  EXPECT_FALSE(sink.up);
+}
+
 TEST_F(KafkaCondition, TellsFirstThatBrokersAreAway) {
   condition.SetTrouble(Meaning::kBrokersAway, "", "no broker");
   condition.SetTrouble(Meaning::kForbidden, "orders", "not authorised");
