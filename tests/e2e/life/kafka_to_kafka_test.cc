@@ -12,7 +12,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int kPartitions = 4;
-constexpr int kKills = 20;
 
 // Produces until it goes, about 2,500 records a second.
 class Traffic {
@@ -49,18 +48,19 @@ class Traffic {
 
 class KafkaToKafka : public PipelineTest {
  protected:
-  // Nobody could wait for transactions of dead workers to time out: each is ended by the successor
-  // of its name.
-  WorkerOptions Options() {
+  enum class Names { kKept, kNew };  // of the workers that take the places of dead ones
+  void OutputsEachPositionOnceAndInOrder(std::string_view transaction_timeout, int kills,
+                                         Names names);
+  WorkerOptions Options(std::string_view transaction_timeout) {
     const std::string yaml = fmt::format(
         "version: 1\nname: {0}\nguarantee: exactly-once\n"
         "kafka:\n  brokers: [{1}]\n  topics: [{0}]\n"
         "  librdkafka: {{session.timeout.ms: 1500, heartbeat.interval.ms: 300}}\n"
         "record_id: position\n"
         "lock:\n  redis: {{nodes: [{2}]}}\n  ttl: 1s\n  min_validity: 500ms\n  max_skew: 500ms\n"
-        "output:\n  kafka:\n    topic: {0}-out\n    transaction_timeout: 5m\n"
+        "output:\n  kafka:\n    topic: {0}-out\n    transaction_timeout: {3}\n"
         "    headers: {{source_partition: partition, source_offset: offset}}\n",
-        name_, Kafka().bootstrap(), Nodes().list());
+        name_, Kafka().bootstrap(), Nodes().list(), transaction_timeout);
     return {.binary = FENCEPOST_BINARY, .files = {folder_.Write("kafka.yaml", yaml)}};
   }
 };
@@ -75,18 +75,19 @@ std::vector<Effect> Outputs(const std::string& bootstrap, const std::string& top
   return outputs;
 }
 
-// Mostly it is the successor's turn, as soon as it has committed something itself; every third time
-// the other's, at once, while the group still waits for the one before. The victim has a
+// Mostly it is the newest worker's turn, as soon as it has committed something itself; every third
+// time the other's, at once, while the group still waits for the one before. The victim has a
 // transaction open: it holds leases, and those last until the transaction is committed.
-TEST_F(KafkaToKafka, OutputsEachPositionOnceAndInOrderAcrossTwentyKills) {
+void KafkaToKafka::OutputsEachPositionOnceAndInOrder(std::string_view transaction_timeout,
+                                                     int kills, Names names) {
   Kafka().CreateTopic(name_, kPartitions);
   Kafka().CreateTopic(name_ + "-out", 1);
-  WorkerTeam team(Options());
+  WorkerTeam team(Options(transaction_timeout));
   team.Start(2);
   Orders orders(Kafka().bootstrap(), name_, kPartitions);
   {
     const Traffic traffic(orders);
-    for (int kill = 0; kill < kKills; ++kill) {
+    for (int kill = 0; kill < kills; ++kill) {
       WorkerProcess* victim = nullptr;
       ASSERT_TRUE(WaitUntil(
           seconds(30),
@@ -100,7 +101,7 @@ TEST_F(KafkaToKafka, OutputsEachPositionOnceAndInOrderAcrossTwentyKills) {
           << "kill " << kill << "\n"
           << team.Tails();
       victim->Kill();
-      team.Add(victim->name());
+      team.Add(names == Names::kKept ? victim->name() : fmt::format("new-{}", kill));
     }
   }
   ASSERT_TRUE(AllCommitted()) << team.Tails();
@@ -112,6 +113,18 @@ TEST_F(KafkaToKafka, OutputsEachPositionOnceAndInOrderAcrossTwentyKills) {
   EXPECT_EQ(outputs.size(), static_cast<std::size_t>(orders.produced()));
   EXPECT_EQ(team.Sum("fencepost_invariant_violations_total"), 0);
   if (HasFailure()) ADD_FAILURE() << team.Tails();
+}
+
+// Nobody could wait for transactions of dead workers to time out: each is ended by the successor of
+// its name.
+TEST_F(KafkaToKafka, OutputsEachPositionOnceAndInOrderAcrossTwentyKills) {
+  OutputsEachPositionOnceAndInOrder("5m", 20, Names::kKept);
+}
+
+// As where a name is the host's and the process's: nobody ends the transactions of the dead but
+// their own timeout.
+TEST_F(KafkaToKafka, OutputsEachPositionOnceAndInOrderWhereNoWorkerTakesTheNameOfADeadOne) {
+  OutputsEachPositionOnceAndInOrder("2s", 8, Names::kNew);
 }
 
 }  // namespace
