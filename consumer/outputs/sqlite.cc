@@ -85,7 +85,7 @@ class SqliteOutput final : public Output {
   const std::function<locking::Now()> clock_;
   const PruneClock prune_clock_;
   CommitWitness witness_;
-  std::optional<FileId> file_;  // the one that was prepared last
+  std::optional<HeldFile> file_;  // the one that was prepared last
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
   SqliteTarget target_;
@@ -142,7 +142,7 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
 }
 
 tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
-  const FileId file = connection_.file();
+  const HeldFile& file = connection_.file();
   auto search = witness_.Look(clock_().boot);
   while (const std::vector<std::string>* ids = search.Ask()) {
     bool there = false;
@@ -154,7 +154,7 @@ tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
     search.Answer(there);
   }
   const auto lost = search.Lost();
-  if (lost && file_ != file) {
+  if (lost && !(file_ && file_->id() == file.id())) {
     Drop();  // whoever asks next finds the same
     return tl::unexpected(OutputError{
         .error =

@@ -1,5 +1,6 @@
 #include "consumer/outputs/sqlite_connection.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -22,10 +23,12 @@ namespace {
 constexpr std::chrono::seconds kLockWait{5};
 constexpr int kProgressSteps = 10'000;
 
+FileId IdOf(const struct stat& about) { return {.device = about.st_dev, .inode = about.st_ino}; }
+
 FileId FileAt(const std::string& path) {
   struct stat about {};
   if (path.empty() || stat(path.c_str(), &about) != 0) return {};
-  return {.device = about.st_dev, .inode = about.st_ino};
+  return IdOf(about);
 }
 
 // SQLite quotes names, and values only where an expression failed; the words of RAISE are an
@@ -39,6 +42,17 @@ std::string WithoutRecord(int code, const std::string& text) {
 }
 
 }  // namespace
+
+// O_PATH, and nothing else: closing any other descriptor of the file would end the POSIX locks by
+// which SQLite keeps the processes that share it apart.
+HeldFile::HeldFile(const std::string& path) {
+  if (path.empty()) return;
+  Fd hold(open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat about {};
+  if (!hold.open() || fstat(hold.get(), &about) != 0) return;
+  id_ = IdOf(about);
+  hold_ = std::make_shared<const Fd>(std::move(hold));
+}
 
 // These speak of the file or the disk, whatever is written. Everything else can be one record's
 // doing (SQLITE_ERROR is also "malformed JSON" of a generated column), and whether it is, WritePlan
@@ -146,7 +160,7 @@ SqliteFailure SqliteConnection::Failure() const {
 bool SqliteConnection::Moved() const {
   int moved = 0;
   if (sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK) return false;
-  return moved != 0 || (file_ != FileId() && FileAt(path_of_file()) != file_);
+  return moved != 0 || (!file_.none() && FileAt(path_of_file()) != file_.id());
 }
 
 std::string SqliteConnection::path_of_file() const {
@@ -158,8 +172,8 @@ std::string SqliteConnection::path_of_file() const {
 tl::expected<void, SqliteFailure> SqliteConnection::RefuseOldLog() const {
   const std::string log = path_of_file() + "-wal";
   struct stat about {};
-  if (wal_ == FileId() || FileAt(path_of_file()) == file_) return {};
-  if (FileAt(log) != wal_ || stat(log.c_str(), &about) != 0 || about.st_size == 0) return {};
+  if (wal_.none() || FileAt(path_of_file()) == file_.id()) return {};
+  if (FileAt(log) != wal_.id() || stat(log.c_str(), &about) != 0 || about.st_size == 0) return {};
   return tl::unexpected(SqliteFailure{
       SQLITE_CANTOPEN,
       fmt::format("the file was replaced, and the log of the former one, {}, lies beside it: stop "
@@ -204,8 +218,8 @@ tl::expected<void, SqliteFailure> SqliteConnection::Open() {
       "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 8192;"
       "SELECT count(*) FROM sqlite_schema");  // reads: from now on the log is there
   if (!set) return set;
-  file_ = FileAt(path_of_file());
-  wal_ = FileAt(path_of_file() + "-wal");
+  file_ = HeldFile(path_of_file());
+  wal_ = file_.none() ? HeldFile() : HeldFile(path_of_file() + "-wal");
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 #include <tl/expected.hpp>
 
+#include "consumer/fd.h"
 #include "consumer/outputs/output.h"
 
 namespace fencepost::consumer {
@@ -30,6 +31,20 @@ struct FileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   bool operator==(const FileId&) const = default;
+};
+
+// A file, and a hold on it: as long as that lasts, no other file is given its inode, so another id
+// is another file, and the same id the same one, also after the file was removed. Copies share it.
+class HeldFile {
+ public:
+  HeldFile() = default;  // none
+  explicit HeldFile(const std::string& path);
+  [[nodiscard]] const FileId& id() const { return id_; }
+  [[nodiscard]] bool none() const { return id_ == FileId(); }
+
+ private:
+  FileId id_;
+  std::shared_ptr<const Fd> hold_;
 };
 
 struct SqliteStatementDeleter {
@@ -55,7 +70,7 @@ class SqliteConnection {
   // The path leads elsewhere than to the open file: it was moved, removed or replaced, and what is
   // committed into it nobody will find.
   [[nodiscard]] bool Moved() const;
-  [[nodiscard]] const FileId& file() const { return file_; }  // the open one
+  [[nodiscard]] const HeldFile& file() const { return file_; }  // the one opened last
 
   tl::expected<void, SqliteFailure> Exec(const char* sql);
   tl::expected<SqliteStatement, SqliteFailure> Prepare(const std::string& sql);
@@ -75,8 +90,8 @@ class SqliteConnection {
 
   std::string path_;
   sqlite3* db_ = nullptr;
-  FileId file_;
-  FileId wal_;  // its write-ahead log
+  HeldFile file_;
+  HeldFile wal_;  // its write-ahead log
   std::atomic<bool> interrupted_ = false;
   int wake_fd_ = -1;
   std::chrono::steady_clock::time_point waiting_since_;

@@ -1,4 +1,6 @@
 // A database that another one took the place of, and a ledger that went away.
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -109,6 +111,11 @@ class ReplacedSqliteTest : public SqliteTest {
   void Remove(const std::string& file) const { fs::remove(path_ + file); }
   // A copy of the file with what its log holds, as `VACUUM INTO` makes one.
   void CopyTo(const std::string& file) { Look("VACUUM INTO '" + folder_.File(file) + "'"); }
+  static ino_t Inode(const std::string& path) {
+    struct stat about {};
+    EXPECT_EQ(stat(path.c_str(), &about), 0) << path;
+    return about.st_ino;
+  }
   // In a connection that ends.
   std::string Look(const std::string& sql) {
     sqlite3_open(path_.c_str(), &db_);
@@ -133,6 +140,31 @@ TEST_F(ReplacedSqliteTest, AnOlderFileInItsPlaceStopsTheWorkerWithTheOffsets) {
   EXPECT_THAT(said, AllOf(HasSubstr("fatal: "), HasSubstr("lost 1 commit of"),
                           HasSubstr("another file took its place"), HasSubstr("orders,3,2)")));
   EXPECT_EQ(Trouble(*output, c), said);
+  EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a");
+}
+
+// A file system gives the inode of a removed file to the next one that is made.
+TEST_F(ReplacedSqliteTest, AFileThatWasMadeAnewIsAnotherOneWhateverItsInode) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  const Batch b{{.id = "b", .offset = 2}};
+  const Batch c{{.id = "c", .offset = 3}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  CopyTo("backup.db");
+  ASSERT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  const auto inode = Inode(path_);
+  fs::rename(path_, path_ + ".away");
+  ASSERT_THAT(Trouble(*output, c), HasSubstr("No such file")) << "it has closed the file";
+  for (const char* file : {".away", "-wal", "-shm"}) Remove(file);
+  // Until one has it, if the file system gives it away at all.
+  std::string made = folder_.Write("made-0", "");
+  for (int i = 1; i < 2000 && Inode(made) != inode; ++i) {
+    made = folder_.Write(fmt::format("made-{}", i), "");
+  }
+  fs::rename(made, path_);
+  fs::copy_file(folder_.File("backup.db"), path_, fs::copy_options::overwrite_existing);
+  EXPECT_THAT(Trouble(*output, c),
+              AllOf(HasSubstr("fatal: "), HasSubstr("another file took its place")));
   EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a");
 }
 
