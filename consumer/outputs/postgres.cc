@@ -81,7 +81,7 @@ class PostgresOutput final : public Output {
   tl::expected<void, OutputError> LookUpRange(const std::vector<std::string>& ids,
                                               std::size_t begin, std::size_t end,
                                               std::vector<std::optional<LedgerEntry>>& entries);
-  // Of a transaction, or a look-up: the connection stays where the server only refused it.
+  // Of a transaction, or of pruning: the connection stays where the server only refused it.
   OutputError Refused(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
   tl::expected<void, OutputError> CheckWitness();
@@ -426,7 +426,7 @@ tl::expected<std::size_t, OutputError> PostgresOutput::Prune(const PruneScope& s
   const auto pruned = connection_.QueryOnce(
       PruneSql(target_), {text(pipeline_), text(keep), text(most), text(window), text(prune_from_),
                           topics.Param(), partitions.Param(), offsets.Param(), all_topics.Param()});
-  if (!pruned) return tl::unexpected(Fail(pruned.error()));
+  if (!pruned) return tl::unexpected(Refused(pruned.error()));
   const auto gone = Number<std::size_t>(PgText(*pruned, 0, 0));
   const auto seen = Number<std::size_t>(PgText(*pruned, 0, 1));
   if (gone == limit) return gone;  // more of this window may go

@@ -315,7 +315,8 @@ std::string RestSql(const PgTarget& target) {
 // begin, $6 $7 $8 topic, partition and offset of what is committed, $9 all topics. The answer: rows
 // deleted, rows looked at, and the last row's time. The window is walked by the index (pipeline,
 // completed_at), and the rows are deleted by their place (ctid), which in a partitioned ledger
-// names one row a partition: so the rule is asked for again.
+// names one row a partition: so the rule is asked for again, as it must be of a row that another
+// session changes while this statement waits for it.
 std::string PruneSql(const PgTarget& target) {
   constexpr std::string_view kOld =
       "pipeline = $1 AND completed_at < now() - make_interval(secs => $2::float8)";

@@ -33,6 +33,7 @@ class PostgresTroubleTest : public PostgresTest {
       PQclear(result);
     }
     ~Session() { PQfinish(connection_); }
+    void Commit() { PQclear(PQexec(connection_, "COMMIT")); }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
@@ -205,6 +206,63 @@ TEST_F(PostgresTroubleTest, ADeadlockIsToBeTriedAgainAtOnceOnTheSameConnection) 
   ASSERT_FALSE(written);
   EXPECT_TRUE(written.error().retry_at_once) << written.error().error.Line();
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
+}
+
+// Beside the output's write, which goes on over the same connection.
+class PostgresPruneTest : public PostgresTroubleTest {
+ protected:
+  PostgresPruneTest() {
+    EXPECT_TRUE(output_->Prepare());
+    Exec(
+        "INSERT INTO fencepost_ledger VALUES"
+        " ('orders', 'a', 1, 'w', 'orders/3/1', 1, now() - interval '2 hours'),"
+        " ('orders', 'b', 1, 'w', 'orders/3/2', 1, now() - interval '2 hours')");
+  }
+  [[nodiscard]] std::string Backend() const {
+    return Value(
+        "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%'"
+        " AND datname = current_database()");
+  }
+  tl::expected<std::size_t, OutputError> Prune() {
+    return output_->Prune(
+        {.keep = std::chrono::hours(1), .committed = {{{"orders", 3}, 100}}, .topics = {"orders"}},
+        10);
+  }
+
+  const std::unique_ptr<Output> output_ = Open();
+};
+
+TEST_F(PostgresPruneTest, AStatementThatTheServerCancelsOrRefusesCostsNoConnection) {
+  const std::string backend = Backend();
+  tl::expected<std::size_t, OutputError> pruned;
+  {
+    const Session other(Dsn(), "LOCK TABLE fencepost_ledger IN ACCESS EXCLUSIVE MODE");
+    std::thread pruner([&] { pruned = Prune(); });
+    EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
+    EXPECT_EQ(Value("SELECT pg_cancel_backend(" + backend + ")"), "t");  // as statement_timeout
+    pruner.join();
+  }
+  ASSERT_FALSE(pruned);
+  EXPECT_EQ(pruned.error().error.code, "output_slow");
+  Exec("ALTER TABLE fencepost_ledger RENAME COLUMN completed_at TO elsewhere");
+  ASSERT_FALSE(Prune());
+  Exec("ALTER TABLE fencepost_ledger RENAME COLUMN elsewhere TO completed_at");
+  EXPECT_EQ(Prune().value(), 2u);
+  const Batch batch{{.id = "c"}};
+  EXPECT_THAT(Results(*output_, batch), ElementsAre(kCommitted));
+  EXPECT_EQ(Backend(), backend);
+}
+
+TEST_F(PostgresPruneTest, ARowThatIsWrittenAnewWhilePruningWaitsForItStays) {
+  Session other(Dsn(), "UPDATE fencepost_ledger SET completed_at = now() WHERE record_id = 'a'");
+  tl::expected<std::size_t, OutputError> pruned;
+  std::thread pruner([&] { pruned = Prune(); });
+  EXPECT_TRUE(WaitUntil(20s, [&] { return SomeoneWaits(); }));
+  other.Commit();
+  pruner.join();
+  ASSERT_TRUE(pruned) << pruned.error().error.Line();
+  EXPECT_EQ(*pruned, 1u);
+  EXPECT_EQ(Value("SELECT record_id FROM fencepost_ledger"), "a");
 }
 
 TEST_F(PostgresTroubleTest, ARestartedServerCostsOneError) {
