@@ -70,6 +70,7 @@ class SqliteOutput final : public Output {
   [[nodiscard]] std::optional<std::size_t> NotText(std::size_t record) const;
   Maybe<WriteOutcome> WhatStands(std::size_t record);
   void RollBack();
+  tl::expected<std::size_t, OutputError> Deleted(const Maybe<std::size_t>& gone);
 
   OutputError Fail(const SqliteFailure& failure);
   // Of a transaction: the file stays open where it only refused a record.
@@ -373,7 +374,10 @@ tl::expected<bool, OutputError> SqliteOutput::KnowsTopic(const std::string& topi
 
 tl::expected<std::size_t, OutputError> SqliteOutput::Forget(const std::vector<std::string>& ids) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  const auto gone = ledger_.Delete(ids);
+  return Deleted(ledger_.Delete(ids));
+}
+
+tl::expected<std::size_t, OutputError> SqliteOutput::Deleted(const Maybe<std::size_t>& gone) {
   if (gone) return *gone;
   RollBack();
   return tl::unexpected(Fail(gone.error()));
@@ -382,10 +386,10 @@ tl::expected<std::size_t, OutputError> SqliteOutput::Forget(const std::vector<st
 tl::expected<std::size_t, OutputError> SqliteOutput::Prune(const PruneScope& scope,
                                                            std::size_t limit) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  const auto ids = ledger_.OldOnes(scope, prune_clock_.At(clock_()) - scope.keep, limit);
-  if (!ids) return tl::unexpected(Fail(ids.error()));
-  if (ids->empty()) return 0;
-  return Forget(*ids);
+  const auto rows = ledger_.OldOnes(scope, prune_clock_.At(clock_()) - scope.keep, limit);
+  if (!rows) return tl::unexpected(Fail(rows.error()));
+  if (rows->empty()) return 0;
+  return Deleted(ledger_.DeleteOld(*rows));
 }
 
 }  // namespace

@@ -28,14 +28,17 @@ SqliteLedger::Maybe<void> SqliteLedger::Prepare() {
     SqliteStatement& statement;
     const char* sql;
   };
-  const std::array<Entry, 3> entries{
+  const std::array<Entry, 4> entries{
       {{look_,
         "SELECT token, source, content_crc, worker, completed_at FROM fencepost_ledger"
         " WHERE pipeline = ?1 AND record_id = ?2"},
        {delete_, "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2"},
        {old_,
         "SELECT record_id, source, completed_at FROM fencepost_ledger WHERE pipeline = ?1"
-        " AND completed_at >= ?2 AND completed_at < ?3 ORDER BY completed_at LIMIT ?4"}}};
+        " AND completed_at >= ?2 AND completed_at < ?3 ORDER BY completed_at LIMIT ?4"},
+       {delete_old_,
+        "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2 AND source = ?3"
+        " AND completed_at = ?4"}}};
   for (const Entry& entry : entries) {
     auto statement = connection_.Prepare(entry.sql);
     if (!statement) return tl::unexpected(statement.error());
@@ -48,6 +51,7 @@ void SqliteLedger::Reset() {
   look_.reset();
   delete_.reset();
   old_.reset();
+  delete_old_.reset();
 }
 
 SqliteLedger::Maybe<std::optional<LedgerEntry>> SqliteLedger::Find(std::string_view id) {
@@ -67,43 +71,59 @@ SqliteLedger::Maybe<std::optional<LedgerEntry>> SqliteLedger::Find(std::string_v
   return entry;
 }
 
-SqliteLedger::Maybe<std::size_t> SqliteLedger::Delete(const std::vector<std::string>& ids) {
+template <typename Each, typename Bind>
+SqliteLedger::Maybe<std::size_t> SqliteLedger::DeleteEach(sqlite3_stmt* statement,
+                                                          const std::vector<Each>& all, Bind bind) {
   if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) {
     return tl::unexpected(begun.error());
   }
   std::size_t gone = 0;
-  for (const std::string& id : ids) {
-    BindText(delete_.get(), 1, pipeline_);
-    BindText(delete_.get(), 2, id);
-    if (auto done = connection_.Step(delete_.get()); !done) return tl::unexpected(done.error());
+  for (const Each& one : all) {
+    BindText(statement, 1, pipeline_);
+    bind(one);
+    if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
     gone += static_cast<std::size_t>(sqlite3_changes64(connection_.db()));
   }
   if (auto done = connection_.Exec("COMMIT"); !done) return tl::unexpected(done.error());
   return gone;
 }
 
-SqliteLedger::Maybe<std::vector<std::string>> SqliteLedger::OldOnes(const PruneScope& scope,
-                                                                    locking::WallTime before,
-                                                                    std::size_t limit) {
+SqliteLedger::Maybe<std::size_t> SqliteLedger::Delete(const std::vector<std::string>& ids) {
+  sqlite3_stmt* statement = delete_.get();
+  return DeleteEach(statement, ids, [&](const std::string& id) { BindText(statement, 2, id); });
+}
+
+SqliteLedger::Maybe<std::size_t> SqliteLedger::DeleteOld(const std::vector<OldRow>& rows) {
+  sqlite3_stmt* statement = delete_old_.get();
+  return DeleteEach(statement, rows, [&](const OldRow& row) {
+    BindText(statement, 2, row.id);
+    BindText(statement, 3, row.source);
+    BindText(statement, 4, row.completed_at);
+  });
+}
+
+SqliteLedger::Maybe<std::vector<SqliteLedger::OldRow>> SqliteLedger::OldOnes(
+    const PruneScope& scope, locking::WallTime before, std::size_t limit) {
   const std::string end = SqliteTimestamp(before);
   sqlite3_stmt* row = old_.get();
   BindText(row, 1, pipeline_);
   BindText(row, 2, prune_from_);
   BindText(row, 3, end);
   sqlite3_bind_int64(row, 4, static_cast<sqlite3_int64>(kPruneWindow));
-  std::vector<std::string> ids;
+  std::vector<OldRow> rows;
   std::string last;
   std::size_t seen = 0;
-  while (ids.size() < limit) {
+  while (rows.size() < limit) {
     const auto more = connection_.Step(row);
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
     ++seen;
     last = SqliteText(row, 2);
-    if (MayForget(scope, SqliteText(row, 1))) ids.emplace_back(SqliteText(row, 0));
+    const std::string source(SqliteText(row, 1));
+    if (MayForget(scope, source)) rows.push_back({std::string(SqliteText(row, 0)), source, last});
   }
   sqlite3_reset(row);
-  if (ids.size() == limit) {
+  if (rows.size() == limit) {
     prune_from_ = last;
   } else if (seen < kPruneWindow) {
     prune_from_.clear();
@@ -112,7 +132,7 @@ SqliteLedger::Maybe<std::vector<std::string>> SqliteLedger::OldOnes(const PruneS
     // and before any later time.
     prune_from_ = last == prune_from_ ? last + '!' : last;
   }
-  return ids;
+  return rows;
 }
 
 }  // namespace fencepost::consumer

@@ -32,15 +32,27 @@ class SqliteLedger {
   Maybe<std::optional<LedgerEntry>> Find(std::string_view id);
   // In a transaction of its own; the caller rolls back after a failure.
   Maybe<std::size_t> Delete(const std::vector<std::string>& ids);
-  // Ids of at most `limit` rows completed before `before` that `scope` lets go, from the next
-  // window of kPruneWindow rows.
-  Maybe<std::vector<std::string>> OldOnes(const PruneScope& scope, locking::WallTime before,
-                                          std::size_t limit);
+  // At most `limit` rows completed before `before` that `scope` lets go, from the next window of
+  // kPruneWindow rows.
+  struct OldRow {
+    std::string id;
+    std::string source;
+    std::string completed_at;
+  };
+  Maybe<std::vector<OldRow>> OldOnes(const PruneScope& scope, locking::WallTime before,
+                                     std::size_t limit);
+  // Those of them that are still the same rows: one that was forgotten and written again since is
+  // young. As Delete.
+  Maybe<std::size_t> DeleteOld(const std::vector<OldRow>& rows);
 
  private:
+  // Runs it for each of them, bound to it by `bind`; how many rows went.
+  template <typename Each, typename Bind>
+  Maybe<std::size_t> DeleteEach(sqlite3_stmt* statement, const std::vector<Each>& all, Bind bind);
+
   SqliteConnection& connection_;
   const std::string pipeline_;
-  SqliteStatement look_, delete_, old_;
+  SqliteStatement look_, delete_, old_, delete_old_;
   std::string prune_from_;  // where the next window begins
 };
 

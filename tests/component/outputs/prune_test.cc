@@ -1,4 +1,7 @@
 // What the ledger may forget: the same in PostgreSQL and SQLite.
+#include <functional>
+#include <utility>
+
 #include <gmock/gmock.h>
 
 #include "consumer/outputs/ledger.h"
@@ -109,6 +112,54 @@ TEST_P(PruneTest, FindsWhatMayGoBehindManyRowsThatMustStay) {
   EXPECT_EQ(Count("record_id LIKE 'goes%'"), "0");
   EXPECT_EQ(gone, 20u);
   EXPECT_EQ(Count("record_id LIKE 'stays%'"), std::to_string(many));
+}
+
+// Runs something of the test's just before a connection that was opened meanwhile begins its next
+// transaction.
+class BeforeTransaction {
+ public:
+  BeforeTransaction() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(&Watch)); }
+  ~BeforeTransaction() {
+    sqlite3_cancel_auto_extension(reinterpret_cast<void (*)()>(&Watch));
+    what_ = nullptr;
+  }
+  BeforeTransaction(const BeforeTransaction&) = delete;
+  BeforeTransaction& operator=(const BeforeTransaction&) = delete;
+  static void Run(std::function<void()> what) { what_ = std::move(what); }
+  static bool Ran() { return !what_; }
+
+ private:
+  static int Watch(sqlite3* db, const char** /*error*/, const void* /*api*/) {
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, &OnStatement, nullptr);
+  }
+  static int OnStatement(unsigned /*event*/, void* /*self*/, void* /*statement*/, void* sql) {
+    const bool begins = std::string_view(static_cast<const char*>(sql)) == "BEGIN IMMEDIATE";
+    if (begins && what_) std::exchange(what_, nullptr)();
+    return 0;
+  }
+  static inline std::function<void()> what_;
+};
+
+TEST(PruneInSqlite, KeepsARowThatWasForgottenAndWrittenAnewAfterItWasFound) {
+  SqliteStore store;
+  store.Exec("CREATE TABLE effects (id text, amount integer)");
+  const BeforeTransaction before;
+  const auto output = store.Open(Columns({{"id", "key"}, {"amount", "json:/amount"}}), {}, {});
+  ASSERT_TRUE(output->Prepare());
+  store.Exec(
+      "INSERT INTO fencepost_ledger SELECT 'orders', column1, 1, 'w', 'orders/3/' || column2, 1,"
+      " '2020-01-01T00:00:00.000Z' FROM (VALUES ('later', 1), ('old', 2), ('young', 3))");
+  const PruneScope scope{
+      .keep = hours(1), .committed = {{{"orders", 3}, 100}}, .topics = {"orders"}};
+  BeforeTransaction::Run([&] {
+    store.Exec(
+        "UPDATE fencepost_ledger SET completed_at = '2999-01-01T00:00:00.000Z'"
+        " WHERE record_id = 'young';"
+        "UPDATE fencepost_ledger SET source = 'orders/3/100' WHERE record_id = 'later'");
+  });
+  EXPECT_EQ(output->Prune(scope, 10).value(), 1u);
+  EXPECT_TRUE(BeforeTransaction::Ran());
+  EXPECT_EQ(store.Exec("SELECT record_id FROM fencepost_ledger ORDER BY 1"), "later young");
 }
 
 TEST(PruneInSqlite, DoesNotFollowAStepOfTheHostsClock) {
