@@ -12,6 +12,18 @@
 
 namespace fencepost::consumer {
 
+void CommitWitness::Remember(locking::Now now, const BatchRows& rows,
+                             const std::vector<WriteOutcome>& outcomes) {
+  Begin(now);
+  for (std::size_t record = 0; record < rows.size(); ++record) {
+    const WriteResult result = outcomes[rows.index(record)].result;
+    if (!EffectStands(result)) continue;
+    const WriteItem& item = rows.item(record);
+    Add(*item.where, item.record->offset, item.record_id, result == WriteResult::kCommitted,
+        item.token);
+  }
+}
+
 void CommitWitness::Begin(locking::Now now) {
   if (commits_.size() == most_) {
     commits_.pop_front();

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/output.h"
 #include "locking/core/types.h"
 
@@ -35,8 +36,10 @@ class CommitWitness {
   explicit CommitWitness(std::optional<std::chrono::seconds> keep, std::size_t most = kCommits)
       : keep_(keep), most_(most) {}
 
-  // A transaction was acknowledged; then each record whose effect stands by it. `inserted`: its
-  // ledger row is of this transaction.
+  // The transaction of these rows was acknowledged, with these outcomes of its request.
+  void Remember(locking::Now now, const BatchRows& rows, const std::vector<WriteOutcome>& outcomes);
+  // The same by hand: a transaction was acknowledged; then each record whose effect stands by it.
+  // `inserted`: its ledger row is of this transaction.
   void Begin(locking::Now now);
   void Add(const TopicPartition& where, Offset offset, std::string_view id, bool inserted,
            locking::Token token = {});

@@ -85,7 +85,6 @@ class PostgresOutput final : public Output {
   OutputError Refused(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
   tl::expected<void, OutputError> CheckWitness();
-  void RememberCommit(const Outcomes& outcomes);
   // The next call connects anew and reads the catalog again: the operator may have mended the
   // schema.
   OutputError Fail(const PgFailure& failure);
@@ -169,17 +168,6 @@ tl::expected<void, OutputError> PostgresOutput::CheckWitness() {
   if (lost) witness_.Forget();
   incarnation_ = std::move(*incarnation);
   return {};
-}
-
-void PostgresOutput::RememberCommit(const Outcomes& outcomes) {
-  witness_.Begin(clock_());
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    const WriteResult result = outcomes[rows_.index(record)].result;
-    if (!EffectStands(result)) continue;
-    const WriteItem& item = rows_.item(record);
-    witness_.Add(*item.where, item.record->offset, item.record_id,
-                 result == WriteResult::kCommitted, item.token);
-  }
 }
 
 tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
@@ -308,7 +296,7 @@ tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult
                   .content_crc = Number<std::int64_t>(PgText(rest, r, 3))},
                  rows_.item(*row), rows_.source(*row));
   }
-  RememberCommit(outcomes);
+  witness_.Remember(clock_(), rows_, outcomes);
   return {};
 }
 

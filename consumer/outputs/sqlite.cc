@@ -59,7 +59,6 @@ class SqliteOutput final : public Output {
   tl::expected<void, OutputError> PrepareIfNeedBe();
   // Whether the file that was opened still has what was committed.
   tl::expected<void, OutputError> CheckWitness();
-  void RememberCommit(const Outcomes& outcomes);
 
   // All of rows_, in the order of the request.
   Maybe<void> Transaction(Outcomes& outcomes);
@@ -168,17 +167,6 @@ tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
   return {};
 }
 
-void SqliteOutput::RememberCommit(const Outcomes& outcomes) {
-  witness_.Begin(clock_());
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    const WriteResult result = outcomes[rows_.index(record)].result;
-    if (!EffectStands(result)) continue;
-    const WriteItem& item = rows_.item(record);
-    witness_.Add(*item.where, item.record->offset, item.record_id,
-                 result == WriteResult::kCommitted, item.token);
-  }
-}
-
 SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
   struct Entry {
     SqliteStatement& statement;
@@ -229,7 +217,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
                               .hint = "the batch is written again"},
                     .retry_at_once = true});
   }
-  RememberCommit(outcomes);
+  witness_.Remember(clock_(), rows_, outcomes);
   return outcomes;
 }
 

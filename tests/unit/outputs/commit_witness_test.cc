@@ -6,11 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/component/outputs/batch.h"
+
 namespace fencepost::consumer {
 namespace {
 
 using std::chrono::minutes;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A worker that commits, and a database that may forget.
@@ -66,6 +69,25 @@ TEST_F(CommitWitnessTest, KnowsARowThatAnotherWroteAnewFromItsOwn) {
   ASSERT_NE(search.Ask(), nullptr);
   EXPECT_TRUE(search.IsOurs(0, locking::Token(7)));
   EXPECT_FALSE(search.IsOurs(0, locking::Token(8)));
+}
+
+TEST_F(CommitWitnessTest, RemembersOfATransactionTheRecordsWhoseEffectStands) {
+  const Batch batch{{.id = "a", .offset = 9, .token = 7},
+                    {.id = "b", .offset = 4},
+                    {.id = "c", .offset = 2},
+                    {.id = "d", .offset = 6}};
+  BatchRows rows(OrderColumns(), "w");
+  std::vector<WriteOutcome> outcomes(4);
+  rows.Fill(batch.items(), outcomes);
+  outcomes[1].result = WriteResult::kOwnEarlier;  // stands, and the row is of an earlier one
+  outcomes[2].result = WriteResult::kIdConflict;  // does not stand
+  outcomes[3].result = WriteResult::kNotWritten;
+  witness_.Remember(now_, rows, outcomes);
+  auto search = witness_.Look(now_.boot);
+  ASSERT_NE(search.Ask(), nullptr);
+  EXPECT_THAT(*search.Ask(), ElementsAre("a"));
+  EXPECT_TRUE(search.IsOurs(0, locking::Token(7)));
+  EXPECT_EQ(BackTo(Look()), "1: orders/3/4");
 }
 
 TEST_F(CommitWitnessTest, NamesTheLowestLostOffsetOfEachPartition) {
