@@ -100,9 +100,9 @@ bool Writer::PrepareUntilUp() {
   for (;;) {
     const auto prepared = output_->Prepare();
     if (prepared) break;
-    if (!Again(prepared.error(), wait)) return false;
+    if (!AskAgain(prepared.error(), wait)) return false;
   }
-  Tell(true, "");
+  Tell(Doing::kAsk, "");
   return true;
 }
 
@@ -112,7 +112,9 @@ bool Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
   bool answered = false;
   for (;;) {
     const WritePlan::Step step = plan_.Next();
-    if (!step.reason.empty() && step.kind == WritePlan::Step::Kind::kWait) Tell(false, step.reason);
+    if (!step.reason.empty() && step.kind == WritePlan::Step::Kind::kWait) {
+      Tell(Doing::kWrite, step.reason);
+    }
     switch (step.kind) {
       case WritePlan::Step::Kind::kWait:
         if (!WaitUnlessStopped(step.wait)) return false;
@@ -121,7 +123,7 @@ bool Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
         if (!WritePart(*batch, step, answered)) return false;
         break;
       case WritePlan::Step::Kind::kDone:
-        if (step.reason.empty() && answered) Tell(true, "");
+        if (step.reason.empty() && answered) Tell(Doing::kWrite, "");
         callbacks_.written(std::move(batch), plan_.Take());
         return true;
     }
@@ -145,7 +147,7 @@ bool Writer::WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& ans
   const bool search = error.failure == WriteFailure::kRefused && !error.fatal;
   answered |= search;
   if (!search) observer_->OnRetry(RetryStage::kOutput);
-  if (!search && !Told(error)) return false;
+  if (!search && !Told(Doing::kWrite, error)) return false;
   plan_.OnFailed(error);
   return WaitUnlessStopped(milliseconds(0));
 }
@@ -155,16 +157,16 @@ bool Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
   for (;;) {
     auto entries = output_->Lookup(lookup->ids);
     if (entries) {
-      Tell(true, "");
+      Tell(Doing::kAsk, "");
       callbacks_.looked_up(std::move(lookup), std::move(*entries));
       return true;
     }
     observer_->OnRetry(RetryStage::kOutput);
-    if (!Again(entries.error(), wait)) return false;
+    if (!AskAgain(entries.error(), wait)) return false;
   }
 }
 
-bool Writer::Told(const OutputError& error) {
+bool Writer::Told(Doing doing, const OutputError& error) {
   if (error.fatal) {
     callbacks_.fatal(error.error);
     return false;
@@ -173,12 +175,12 @@ bool Writer::Told(const OutputError& error) {
     observer_->OnDeadLetterError();
     observer_->OnNote(locking::Severity::kError, error.error.code, error.error.Line());
   }
-  if (!error.retry_at_once) Tell(false, error.error.Line());
+  if (!error.retry_at_once) Tell(doing, error.error.Line());
   return true;
 }
 
-bool Writer::Again(const OutputError& error, milliseconds& wait) {
-  if (!Told(error)) return false;
+bool Writer::AskAgain(const OutputError& error, milliseconds& wait) {
+  if (!Told(Doing::kAsk, error)) return false;
   if (error.retry_at_once) return WaitUnlessStopped(milliseconds(0));
   if (!WaitUnlessStopped(wait)) return false;
   wait = std::min(wait * 2, kMaxBackoff);
@@ -190,16 +192,22 @@ bool Writer::WaitUnlessStopped(milliseconds wait) {
   return !changed_.wait_for(lock, wait, [this] { return stopping_; });
 }
 
-void Writer::Tell(bool up, const std::string& reason) {
-  if (!up) observer_->OnNote(locking::Severity::kWarn, "output_unavailable", reason);
-  if (up_ == up && reason == reason_) return;
-  if (up && up_.has_value() && up_ != up) {
+// Of two troubles the newer one is told. A question that fails is asked until it is answered, so
+// its trouble ends before the next write; that of a write stands until a write succeeds.
+void Writer::Tell(Doing doing, const std::string& trouble) {
+  if (!trouble.empty()) {
+    observer_->OnNote(locking::Severity::kWarn, "output_unavailable", trouble);
+  }
+  troubles_[static_cast<std::size_t>(doing)] = trouble;
+  const std::string& other = troubles_[doing == Doing::kAsk ? 1 : 0];
+  const std::string& reason = trouble.empty() ? other : trouble;
+  if (reason_ == reason) return;
+  if (reason.empty() && reason_) {
     observer_->OnNote(locking::Severity::kInfo, "output_available",
                       "the output takes writes again");
   }
-  up_ = up;
   reason_ = reason;
-  callbacks_.state(up, reason);
+  callbacks_.state(reason.empty(), reason);
 }
 
 bool Writer::PruneIfDue() {

@@ -1,15 +1,20 @@
 // Runs an Output on a thread of its own: takes batches in order, writes each by its WritePlan until
 // all outcomes are known, and hands them back; lookups in the ledger go before writes. A database
 // that is away, full, or refuses everything is waited for, with back-off, and said once in a while
-// in one line; a transaction without an outcome is never given up while the writer runs.
+// in one line; a transaction without an outcome is never given up while the writer runs. The output
+// is up while neither the last write nor the last question to it is in trouble: an output that
+// answers look-ups and refuses every record is not.
 #pragma once
 
+#include <array>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "consumer/flow/flow.h"
@@ -61,13 +66,15 @@ class Writer {
   bool WriteUntilKnown(std::unique_ptr<WriteBatch> batch);
   bool WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& answered);
   bool LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup);
+  // What is in trouble, or goes well again: each ends its own trouble only.
+  enum class Doing : std::uint8_t { kAsk, kWrite };  // kAsk: preparing, looking up
   // Notes it; false: it can never write again.
-  bool Told(const OutputError& error);
-  // Whether to try again, after a wait that grows.
-  bool Again(const OutputError& error, std::chrono::milliseconds& wait);
+  bool Told(Doing doing, const OutputError& error);
+  // Whether to ask again, after a wait that grows.
+  bool AskAgain(const OutputError& error, std::chrono::milliseconds& wait);
   bool WaitUnlessStopped(std::chrono::milliseconds wait);
-  void Tell(bool up, const std::string& reason);
-  bool PruneIfDue();  // false: the output can never write again
+  void Tell(Doing doing, const std::string& trouble);  // "": none
+  bool PruneIfDue();                                   // false: the output can never write again
 
   std::unique_ptr<Output> output_;
   WritePlan plan_;
@@ -75,8 +82,8 @@ class Writer {
   const std::chrono::milliseconds prune_interval_;
   ConsumerObserver* const observer_;
   const Callbacks callbacks_;
-  std::optional<bool> up_;  // as was told last, with
-  std::string reason_;
+  std::array<std::string, 2> troubles_;  // by Doing; "": none
+  std::optional<std::string> reason_;    // as was told last; "": up
   std::chrono::steady_clock::time_point prune_at_;
 
   std::mutex mutex_;

@@ -53,10 +53,11 @@ class ScriptedTable final : public Output {
   std::map<int, int> cost;                             // else 1
   int most_cost = 1 << 30;                             // of one transaction
   bool refuses_all = false;
-  bool deletions = false;            // nothing takes rows
-  std::size_t most_items = 1 << 30;  // a transaction takes the first so many
-  std::deque<OutputError> failures;  // of the next transactions, before anything else
-  bool unknown = false;              // too slow is without an answer
+  bool deletions = false;                   // nothing takes rows
+  std::size_t most_items = 1 << 30;         // a transaction takes the first so many
+  std::deque<OutputError> failures;         // of the next transactions, before anything else
+  std::deque<OutputError> lookup_failures;  // of the next look-ups
+  bool unknown = false;                     // too slow is without an answer
 
   std::set<int> committed;
   std::map<std::uint64_t, std::vector<int>> order;  // of each chain
@@ -74,6 +75,13 @@ class ScriptedTable final : public Output {
     return {};
   }
   void Interrupt() override {}
+  tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
+      const std::vector<std::string>& ids) override {
+    if (lookup_failures.empty()) return Output::Lookup(ids);
+    OutputError error = lookup_failures.front();
+    lookup_failures.pop_front();
+    return tl::unexpected(std::move(error));
+  }
   Outcomes Write(const WriteRequest& request) override {
     ++transactions;
     sizes.push_back(request.items.size());

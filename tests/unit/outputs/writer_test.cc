@@ -35,7 +35,11 @@ class WriterTest : public ::testing::Test {
         writer_(std::move(owned_), std::nullopt, &observer_,
                 {.written = [this](auto batch,
                                    auto outcomes) { OnWritten(*batch, std::move(outcomes)); },
-                 .looked_up = [](auto, auto) {},
+                 .looked_up =
+                     [this](auto, auto) {
+                       const std::lock_guard lock(mutex_);
+                       ++looked_up_;
+                     },
                  .state = [this](bool up, std::string reason) { OnState(up, std::move(reason)); },
                  .fatal = [this](Error error) { OnState(false, "fatal: " + error.what); }}) {}
 
@@ -53,6 +57,19 @@ class WriterTest : public ::testing::Test {
     }));
     const std::lock_guard lock(mutex_);
     return results_;
+  }
+  // A look-up, and until it is answered.
+  void LookUp() {
+    int before = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      before = looked_up_;
+    }
+    writer_.LookUp(std::make_unique<LookupBatch>());
+    EXPECT_TRUE(WaitUntil(20s, [&] {
+      const std::lock_guard lock(mutex_);
+      return looked_up_ > before;
+    }));
   }
   std::vector<std::string> States() {
     const std::lock_guard lock(mutex_);
@@ -73,6 +90,7 @@ class WriterTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<std::vector<WriteResult>> results_;  // guarded by mutex_
   std::vector<std::string> states_;                // guarded by mutex_
+  int looked_up_ = 0;                              // guarded by mutex_
   NoObserver observer_;
   std::unique_ptr<ScriptedTable> owned_;
   std::uint64_t batches_ = 0;
@@ -150,6 +168,40 @@ TEST_F(WriterTest, ABatchThatIsOnlyHeldBackDoesNotMakeTheOutputReady) {
   EXPECT_THAT(Results(2)[1], ElementsAre(kNotWritten));
   writer_.Stop();
   EXPECT_THAT(States(), ElementsAre("up", HasSubstr("refuses every record")));
+}
+
+TEST_F(WriterTest, ALookUpThatSucceedsDoesNotMakeAnOutputReadyThatRefusesEverything) {
+  table_.refuses_all = true;
+  Items items;
+  for (int i = 0; i < 30; ++i) items.Add(i);
+  Write(items);
+  writer_.Start();
+  EXPECT_THAT(Results(1)[0], Each(kNotWritten));
+  LookUp();
+  writer_.Stop();
+  EXPECT_THAT(States(), ElementsAre("up", HasSubstr("refuses every record")));
+}
+
+TEST_F(WriterTest, TheTroubleOfALookUpEndsWithItsSuccessThoughNothingIsWritten) {
+  table_.lookup_failures = {ScriptedTable::Failed(WriteFailure::kUnavailable, "away")};
+  writer_.Start();
+  LookUp();
+  EXPECT_THAT(States(), ElementsAre("up", "away", "up"));
+  writer_.Stop();
+}
+
+TEST_F(WriterTest, ALookUpsTroubleHidesThatOfTheWritesOnlyWhileItLasts) {
+  table_.refuses_all = true;
+  table_.lookup_failures = {ScriptedTable::Failed(WriteFailure::kUnavailable, "away")};
+  Items items;
+  for (int i = 0; i < 30; ++i) items.Add(i);
+  Write(items);
+  writer_.Start();
+  EXPECT_THAT(Results(1)[0], Each(kNotWritten));
+  LookUp();
+  writer_.Stop();
+  const auto refuses = HasSubstr("refuses every record");
+  EXPECT_THAT(States(), ElementsAre("up", refuses, "away", refuses));
 }
 
 TEST_F(WriterTest, StopEndsAWaitAndWhatHasNoOutcomeIsDropped) {
