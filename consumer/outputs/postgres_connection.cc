@@ -101,6 +101,12 @@ std::string PgConnection::Cleaned(std::string text) const {
   return ErrorText(text);
 }
 
+// Shorter ones would be found inside of innocent words and tell more than they hide.
+void PgConnection::Conceal(const char* secret) {
+  if (secret == nullptr || std::strlen(secret) < 3) return;
+  if (std::ranges::find(secrets_, secret) == secrets_.end()) secrets_.emplace_back(secret);
+}
+
 PgFailure PgConnection::Dropped(PgFailure failure) {
   Drop();
   return failure;
@@ -174,12 +180,7 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
   }
   secrets_.clear();
   for (const PQconninfoOption* option = parsed; option->keyword != nullptr; ++option) {
-    const std::string_view keyword = option->keyword;
-    const bool secret = keyword == "password" || keyword == "sslpassword";
-    // Shorter ones would be found inside of innocent words and tell more than they hide.
-    if (secret && option->val != nullptr && std::strlen(option->val) >= 3) {
-      secrets_.emplace_back(option->val);
-    }
+    if (option->dispchar[0] == '*') Conceal(option->val);  // libpq's mark of a password
   }
   PQconninfoFree(parsed);
   // What stands before dbname gives way to the dsn, what stands after it does not.
@@ -206,6 +207,7 @@ tl::expected<void, PgFailure> PgConnection::Handshake(Clock::time_point deadline
   const auto name = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
   for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
     if (PQstatus(connection_) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) break;
+    Conceal(PQpass(connection_));  // of this host: a passfile, PGPASSWORD or a service may give it
     where_ = fmt::format("{}:{}/{}", name(PQhost(connection_)), name(PQport(connection_)),
                          name(PQdb(connection_)));
     if (next == PGRES_POLLING_OK) {

@@ -27,7 +27,8 @@ inline bool PgBool(const PgResult& result, int row, int column) {
   return PgText(result, row, column) == "t";
 }
 
-// What went wrong, in one line of at most kMaxErrorText bytes, without the password.
+// What went wrong, in one line of at most kMaxErrorText bytes, without the secrets of the dsn and
+// the password that is in use.
 struct PgFailure {
   enum class Kind : std::uint8_t {
     kServer,       // the server answered with an error: see sqlstate
@@ -100,6 +101,7 @@ class PgConnection {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void Conceal(const char* secret);
   tl::expected<void, PgFailure> Handshake(Clock::time_point deadline);
   tl::expected<void, PgFailure> SetUpSession();
   bool SendSteps(const std::vector<Step>& steps);
@@ -117,7 +119,7 @@ class PgConnection {
   std::string dsn_;
   std::string application_name_;
   std::string where_;
-  std::vector<std::string> secrets_;
+  std::vector<std::string> secrets_;  // what no text may show
   std::atomic<bool> interrupted_ = false;
   int wake_fd_ = -1;
   PGconn* connection_ = nullptr;

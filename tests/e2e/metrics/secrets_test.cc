@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 
 #include "tests/e2e/metrics/metrics_test.h"
+#include "tests/support/postgres_login.h"
 
 namespace fencepost::testing {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -133,6 +135,54 @@ TEST_F(Secrets, AreInNothingThatAWorkerSaysWhenTheyAreUsed) {
       EXPECT_THAT(value.value_or(""), Not(HasSubstr(kSecret))) << name;
     }
   }
+}
+
+// A password that comes from a file, refused and taken, and the last words of a worker that ends by
+// itself.
+TEST_F(Secrets, OfADatabaseAreInNothingThatAWorkerSaysNorInItsLastWords) {
+  PostgresServer server;
+  const EffectsTable table(server, "shop");
+  server.Exec("CREATE ROLE shown SUPERUSER LOGIN PASSWORD 's3cret-right'");
+  DemandPasswords(server);
+  const std::string url = service_.Url("/charge");
+  Places places{.redis_password = "s3cret-redis",
+                .redis_url_password = "s3cret-url",
+                .sasl_password = "s3cret-sasl",
+                .url = url.substr(url.find("://") + 3),
+                .dsn = "",
+                .log = "text"};
+  const auto dsn = [&](const std::string& password) {
+    return fmt::format(
+        "host=127.0.0.1 port={} dbname=shop user=shown sslpassword=s3cret-ssl passfile={}",
+        server.port(), Passfile(folder_, password));
+  };
+  {
+    places.dsn = dsn("s3cret-wrong");
+    WorkerProcess worker(SecretWorker("refused", places));
+    EXPECT_TRUE(WaitUntil(
+        60s,
+        [&] {
+          return worker.Readiness().find("password authentication failed") != std::string::npos;
+        },
+        "the database to refuse the login"))
+        << worker.Log();
+    ExpectNoSecretsOf(worker);
+  }
+  places.dsn = dsn("s3cret-right");
+  WorkerProcess worker(SecretWorker("taken", places));
+  TestProducer producer(Broker().bootstrap());
+  const auto send = [&](const std::string& id) {
+    producer.Send(name_, 0, id, fmt::format(R"({{"order_id":"{}","amount":5}})", id));
+    producer.Flush();
+  };
+  send("o-1");
+  ExpectMoves(worker, "records_processed_total", {{"result", "done"}});
+  EXPECT_EQ(table.Count(), 1);
+  table.Exec("ALTER TABLE fencepost_ledger RENAME TO elsewhere");
+  send("o-2");
+  ASSERT_EQ(worker.Wait(60s), 1) << worker.Log();
+  EXPECT_THAT(worker.ErrorLines(), Contains(HasSubstr("fencepost_ledger")));
+  EXPECT_THAT(worker.Log() + worker.Output(), Not(HasSubstr(kSecret)));
 }
 
 }  // namespace
