@@ -24,11 +24,7 @@ using locking::StoreCreation;
 constexpr Millis kLook{2'000};  // for a store that stands already
 
 std::string Describe(const NodeStatus& status) {
-  std::string text = !status.connected        ? "down"
-                     : status.quarantined     ? "quarantined"
-                     : status.open            ? "ok"
-                     : status.problem.empty() ? "no lock store"
-                                              : "refused";
+  std::string text = StateOf(status);
   if (status.quarantined) {
     text +=
         fmt::format(" for {:.1f} s", static_cast<double>(status.quarantine_left.count()) / 1000);

@@ -24,13 +24,6 @@ std::string Field(const locking::RawNode::Info& info, const char* name) {
 
 double Seconds(Millis span) { return static_cast<double>(span.count()) / 1000; }
 
-const char* StateOf(const NodeStatus& status) {
-  if (!status.connected) return "down";
-  if (status.quarantined) return "quarantined";
-  if (status.open) return "ok";
-  return status.problem.empty() ? "no lock store" : "refused";
-}
-
 nlohmann::json NodeJson(char letter, const std::string& address, const NodeStatus& status,
                         const locking::RawNode::Info& info, const std::string& away) {
   nlohmann::json node{{"node", std::string(1, letter)},

@@ -7,6 +7,15 @@ namespace fencepost::cli {
 using locking::BootClock;
 using locking::Millis;
 
+const char* StateOf(const locking::NodeStatus& status) {
+  if (!status.connected) return "down";
+  if (status.quarantined) return "quarantined";
+  if (status.open) return "ok";
+  if (!status.problem.empty()) return "refused";
+  const bool member = status.sentinel && status.sentinel->complete;
+  return member && status.sentinel->run_id != status.run_id ? "restarted" : "no lock store";
+}
+
 StoreView::StoreView(const LockNodes& nodes, locking::StoreCreation creation)
     : nodes_(nodes),
       core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, locking::RandomBits,

@@ -15,6 +15,10 @@
 
 namespace fencepost::cli {
 
+// In a word: ok, quarantined, down, refused, restarted (a member, but no client has put it in
+// quarantine yet since its start), or no lock store.
+const char* StateOf(const locking::NodeStatus& status);
+
 class StoreView {
  public:
   StoreView(const LockNodes& nodes, locking::StoreCreation creation);
