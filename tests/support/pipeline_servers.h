@@ -90,6 +90,7 @@ struct PipelineText {
   std::string topic;
   std::string start_from = "earliest";
   std::string nodes;          // A,B,C
+  std::string login{};        // further keys of lock.redis, each with a comma before it
   std::string dsn{};          // PostgreSQL, or
   std::string sqlite_path{};  // SQLite
   // Short enough for tests that wait for the end of a lease, a session or a quarantine. What a

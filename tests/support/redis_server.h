@@ -10,6 +10,8 @@
 
 #include "tests/support/process.h"
 
+struct redisContext;
+
 namespace fencepost::testing {
 
 struct RedisServerOptions {
@@ -35,6 +37,8 @@ class RedisServer {
   [[nodiscard]] std::string unix_address() const;  // unix:/path
   [[nodiscard]] pid_t pid() const;                 // -1 when stopped
 
+  // More lines of redis.conf instead of those that it was made with, from its next start on.
+  void Configure(std::vector<std::string> lines) { options_.config = std::move(lines); }
   void Start();  // no effect when it runs
   void Stop();   // SIGTERM, and waits for the end
   void Kill();   // SIGKILL, and waits for the end
@@ -50,7 +54,8 @@ class RedisServer {
   std::string Command(const std::vector<std::string>& words) const;
 
  private:
-  bool Ready() const;
+  bool Ready() const;  // asked on its Unix socket: its port may speak TLS
+  static std::string Ask(redisContext* connection, const std::vector<std::string>& words);
 
   RedisServerOptions options_;
   TempDir dir_;
