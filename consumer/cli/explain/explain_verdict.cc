@@ -272,7 +272,7 @@ Verdict Judgement::DoneWithoutRow() const {
   Verdict verdict{.code = "done_without_row"};
   verdict.happened = fmt::format(
       "{} say DONE, under the token drawn {}, but the ledger has no row of it: the row was lost "
-      "with the database (restored or dropped), pruned, or deleted.",
+      "with the database (failed over, restored or dropped), pruned, or deleted.",
       Nodes(done_), Drawn(NodeState::kDone));
   verdict.next =
       Past() ? "Nothing by itself: the offset is past it. To have it processed again, fencepost "
@@ -338,8 +338,8 @@ Verdict Judgement::PassedBy() const {
                                        : "";
   return {"passed_without_trace",
           fmt::format("The group's offset is past it, and there is no trace of it: {}the group "
-                      "began after it, its offset was moved by hand, the row was forgotten, or its "
-                      "dead letter is gone.",
+                      "began after it, its offset was moved by hand, the row was forgotten or lost "
+                      "with the database (failed over, restored), or its dead letter is gone.",
                       why),
           again};
 }

@@ -184,6 +184,7 @@ TEST(Explain, ADeadLetterThatWasReplayedHasTakenEffect) {
 TEST(Explain, ARecordThatWasPassedWithoutATraceHasReasons) {
   Facts facts = WithNodes(Plain().nodes, 1500);
   Expect(facts, "passed_without_trace", "the group began after it", "move the group's offset back");
+  Expect(facts, "passed_without_trace", "lost with the database (failed over, restored)", "");
   EXPECT_THAT(Judge(facts).happened, Not(HasSubstr("ledger.keep")));
   facts.ledger_keep = std::chrono::hours(24 * 30);
   Expect(facts, "passed_without_trace", "its row was pruned (ledger.keep: 30 d)", "");
