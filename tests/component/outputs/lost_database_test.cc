@@ -206,6 +206,21 @@ TEST_F(ReplacedSqliteTest, AFileThatWentAwayIsWaitedFor) {
   EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
 }
 
+// Another process asks; closing a descriptor of the file would have ended the locks of this one.
+TEST_F(ReplacedSqliteTest, AFileThatWasOpenedAgainIsLockedAgainstOtherProcesses) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  const Batch b{{.id = "b", .offset = 2}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  fs::rename(path_, path_ + ".away");
+  EXPECT_NE(Trouble(*output, b), "");
+  fs::rename(path_ + ".away", path_);
+  ASSERT_THAT(Results(*output, b), ElementsAre(kCommitted));
+  EXPECT_THAT(
+      testing::RunToEnd({.argv = {"sqlite3", path_, "PRAGMA journal_mode = DELETE"}}).output,
+      HasSubstr("database is locked"));
+}
+
 TEST_F(ReplacedSqliteTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotMadeAnew) {
   const auto output = Open();
   const Batch a{{.id = "a", .offset = 1}};
