@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <utility>
 
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/source.h"

@@ -45,7 +45,7 @@ void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
 }
 
 // librdkafka joins anew without a revoke where it hears that a topic has more partitions while an
-// assignment is on its way to this callback or is answered in it (rd_kafka_cgrp_revoke_all_rejoin in
+// assignment is on its way to this callback, or is answered in it (rd_kafka_cgrp_revoke_all_rejoin,
 // join state WAIT_ASSIGN_CALL). What was assigned before is over, and may be another member's. And
 // an assignment that the group has left behind while its offsets were asked for is not taken: its
 // transactions would speak for the generation of the next one.
