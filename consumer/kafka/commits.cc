@@ -1,6 +1,8 @@
 #include "consumer/kafka/commits.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 
 namespace fencepost::consumer {
@@ -32,11 +34,30 @@ CommitResult ClassifyCommit(rd_kafka_resp_err_t error) {
   }
 }
 
+void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
+               WitnessBook* book) {
+  auto* one = rd_kafka_topic_partition_list_add(list, where.topic.c_str(), where.partition);
+  one->offset = next;
+  const std::string text = book == nullptr ? "" : book->TextFor(where, next);
+  if (text.empty()) return;
+  one->metadata = std::malloc(text.size());  // librdkafka frees it
+  std::memcpy(one->metadata, text.data(), text.size());
+  one->metadata_size = text.size();
+}
+
+bool TooLargeForWitnesses(rd_kafka_resp_err_t error, WitnessBook* book) {
+  if (error != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE || book == nullptr) return false;
+  book->Silence();
+  return true;
+}
+
 Commits::Commits(rd_kafka_t* consumer, Report report)
     : consumer_(consumer), report_(std::move(report)), answers_(rd_kafka_queue_new(consumer)) {}
 
-void Commits::Begin(const std::vector<AssignedPartition>& partitions) {
+void Commits::Begin(const std::vector<AssignedPartition>& partitions,
+                    std::shared_ptr<WitnessBook> witnesses) {
   End();
+  witnesses_ = std::move(witnesses);
   for (const AssignedPartition& p : partitions) Add(p);
 }
 
@@ -73,8 +94,7 @@ void Commits::Send() {
   out_.clear();
   for (const auto& [index, offset] : waiting_) {
     const TopicPartition& where = assigned_.at(index).where;
-    rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition)->offset =
-        offset.next;
+    AddOffset(list.get(), where, offset.next, witnesses_.get());
     out_.emplace_back(where, offset);
   }
   waiting_.clear();
@@ -126,6 +146,7 @@ void Commits::Settle(rd_kafka_resp_err_t error, const rd_kafka_topic_partition_l
       good.offsets.push_back(offset);
       continue;
     }
+    TooLargeForWitnesses(own, witnesses_.get());
     bad.offsets.push_back(offset);
     bad.result = ClassifyCommit(own);
     bad.why = rd_kafka_err2str(own);

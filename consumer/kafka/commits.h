@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,19 @@
 
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/source.h"
+#include "consumer/kafka/witness.h"
 
 namespace fencepost::consumer {
 
 // Rejected: the group has moved on and this member may not commit. Failed: anything else.
 CommitResult ClassifyCommit(rd_kafka_resp_err_t error);
+
+// To a list of offsets to commit, with its witness where there is one. `book` may be null.
+void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
+               WitnessBook* book);
+// The brokers' limit (offset.metadata.max.bytes) is below the length of a witness: commits go on
+// without. True: that was the error.
+bool TooLargeForWitnesses(rd_kafka_resp_err_t error, WitnessBook* book);
 
 struct CommitReport {
   std::vector<PartitionOffset> offsets;
@@ -32,8 +41,9 @@ class Commits {
 
   Commits(rd_kafka_t* consumer, Report report);
 
-  // A new assignment: what was asked for the former one is dropped.
-  void Begin(const std::vector<AssignedPartition>& partitions);
+  // A new assignment: what was asked for the former one is dropped. `witnesses`: of it.
+  void Begin(const std::vector<AssignedPartition>& partitions,
+             std::shared_ptr<WitnessBook> witnesses);
   void Add(const AssignedPartition& partition);  // to the assignment that has begun
   void End();  // nothing is assigned; the answer to a request that is out is still reported
 
@@ -68,6 +78,7 @@ class Commits {
   rd_kafka_t* consumer_;
   Report report_;
   rdkafka::Queue answers_;
+  std::shared_ptr<WitnessBook> witnesses_;
   std::map<PartitionIndex, Assigned> assigned_;
   std::map<PartitionIndex, PartitionOffset> waiting_;
   // The request that is out; 0: none. An answer with another id belongs to one that was given up.

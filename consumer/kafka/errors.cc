@@ -46,6 +46,7 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       condition.Note(locking::Severity::kWarn, "brokers_away", all);
       return;
     case Meaning::kTopicMissing:
+      if (witnesses != nullptr) witnesses->Hurry();
       condition.SetTrouble(meaning, topic,
                            fmt::format("{} does not exist (yet)", Named(topic, text)));
       condition.Note(locking::Severity::kWarn, "topic_missing",

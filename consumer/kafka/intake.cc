@@ -21,15 +21,15 @@ constexpr std::chrono::milliseconds kTime{5};
 Intake::Intake(rdkafka::SharedConsumer consumer) : consumer_(std::move(consumer)) {}
 
 void Intake::Open(const std::vector<AssignedPartition>& partitions,
-                  const std::vector<TopicPartition>& late) {
+                  const std::vector<TopicPartition>& apart) {
   Close();
   queue_.reset(rd_kafka_queue_new(consumer_.get()));
   for (const AssignedPartition& p : partitions) {
     Forward(p.where, queue_.get());
     assigned_[p.partition] = Assigned{.partition = p, .next = p.start};
   }
-  for (const TopicPartition& where : late) {
-    rdkafka::Queue& own = late_[where];
+  for (const TopicPartition& where : apart) {
+    rdkafka::Queue& own = apart_[where];
     own.reset(rd_kafka_queue_new(consumer_.get()));
     Forward(where, own.get());
   }
@@ -42,11 +42,15 @@ void Intake::Forward(const TopicPartition& where, rd_kafka_queue_t* to) {
   rd_kafka_queue_forward(own.get(), to);
 }
 
-// Its queue takes with it what it holds.
 void Intake::Admit(const AssignedPartition& partition) {
-  const auto own = late_.find(partition.where);
-  FENCEPOST_CHECK(own != late_.end(), "a partition is admitted that was not late");
+  FENCEPOST_CHECK(apart_.contains(partition.where), "a partition is admitted that was not late");
   assigned_[partition.partition] = Assigned{.partition = partition, .next = partition.start};
+}
+
+// Its queue takes with it what it holds.
+void Intake::Release(const TopicPartition& where) {
+  const auto own = apart_.find(where);
+  FENCEPOST_CHECK(own != apart_.end(), "a partition is released that was not kept apart");
   rd_kafka_queue_forward(own->second.get(), queue_.get());
 }
 
@@ -54,12 +58,17 @@ void Intake::Close() {
   by_topic_.clear();
   assigned_.clear();
   paused_ = 0;
-  late_.clear();
+  apart_.clear();
   queue_.reset();
 }
 
 void Intake::Pause(const std::vector<PartitionIndex>& partitions) { SetPaused(partitions, true); }
 void Intake::Resume(const std::vector<PartitionIndex>& partitions) { SetPaused(partitions, false); }
+void Intake::Sample(PartitionIndex partition) {
+  if (const auto found = assigned_.find(partition); found != assigned_.end()) {
+    found->second.sample = true;
+  }
+}
 bool Intake::Flowing() const { return paused_ < assigned_.size(); }
 
 void Intake::SetPaused(const std::vector<PartitionIndex>& partitions, bool paused) {
@@ -159,6 +168,8 @@ void Intake::TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, I
   record.partition = assigned.partition.partition;
   record.epoch = assigned.partition.epoch;
   ReadMessage(message, record);
+  if (!std::exchange(assigned.sample, false)) return;
+  batch.samples.push_back(SampledWitness{assigned.partition.where, WitnessOf(record)});
 }
 
 void Intake::TakeError(const rd_kafka_message_t* message, const Assigned& assigned,

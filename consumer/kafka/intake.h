@@ -23,6 +23,7 @@
 #include "consumer/kafka/rdkafka_holders.h"
 #include "consumer/kafka/shared_consumer.h"
 #include "consumer/kafka/source.h"
+#include "consumer/kafka/witness.h"
 
 namespace fencepost::consumer {
 
@@ -34,11 +35,18 @@ struct PartitionProblem {
   std::string text;
 };
 
+// A record that was wanted as a witness.
+struct SampledWitness {
+  TopicPartition where;
+  Witness witness;
+};
+
 // To be told in this order: an end is behind all records of its partition that came before it.
 struct IntakeBatch {
   std::vector<Record> records;
   std::vector<PartitionEnd> ends;
   std::vector<PartitionProblem> problems;
+  std::vector<SampledWitness> samples;  // of `records`
   [[nodiscard]] bool empty() const { return records.empty() && ends.empty() && problems.empty(); }
 };
 
@@ -49,10 +57,11 @@ class Intake {
   Intake& operator=(const Intake&) = delete;
 
   // Before rd_kafka_assign: directs the partitions' records here. Nothing is paused. What comes of
-  // those in `late` is kept apart until they are admitted.
+  // those in `apart`, which may be admitted later, is kept apart until they are released.
   void Open(const std::vector<AssignedPartition>& partitions,
-            const std::vector<TopicPartition>& late = {});
+            const std::vector<TopicPartition>& apart = {});
   void Admit(const AssignedPartition& partition);
+  void Release(const TopicPartition& where);
   // After rd_kafka_assign(nullptr): what was fetched and not handed over is dropped.
   void Close();
 
@@ -61,6 +70,8 @@ class Intake {
   // Has the brokers asked anew, so that they say where the end is, although nothing has come since
   // they last did.
   void AskForEnds(const std::function<bool(const TopicPartition&)>& of);
+  // The next record of this partition comes with a sample.
+  void Sample(PartitionIndex partition);
   // Something is assigned, and not all of it is paused.
   [[nodiscard]] bool Flowing() const;
 
@@ -79,6 +90,7 @@ class Intake {
     Offset next = 0;  // one after the last record that was handed over
     bool paused = false;
     bool paused_there = false;  // at librdkafka
+    bool sample = false;        // its next record
   };
   struct Key {
     const rd_kafka_topic_t* topic;
@@ -100,7 +112,7 @@ class Intake {
 
   rdkafka::SharedConsumer consumer_;
   rdkafka::Queue queue_;  // one for each assignment, so that none sees another's records
-  std::map<TopicPartition, rdkafka::Queue> late_;  // of this assignment, admitted ones too
+  std::map<TopicPartition, rdkafka::Queue> apart_;  // of this assignment, released ones too
   std::map<PartitionIndex, Assigned> assigned_;
   std::size_t paused_ = 0;
   std::unordered_map<Key, Assigned*, KeyHash> by_topic_;  // filled as messages come

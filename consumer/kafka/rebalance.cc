@@ -73,8 +73,10 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
     return;
   }
   if (!Assign(partitions)) return;
+  member->witnesses = witnesses;
   KeepMetadata(std::move(member));
-  commits->Begin(assigned);
+  commits->Begin(assigned, witnesses);
+  AskForSamples();
   sink->OnAssigned(assigned, late.size());
   observer->OnRebalance(RebalanceEvent::kAssigned);
   observer->OnRebalanceTook(std::chrono::duration_cast<Nanos>(Clock::now() - began));
@@ -100,11 +102,14 @@ bool KafkaSource::Impl::Assign(const rd_kafka_topic_partition_list_t* partitions
       assigned.push_back(Number(std::move(where), one.offset));
     }
   }
-  intake->Open(assigned, late);
+  auto apart = BeginWitnesses();
+  apart.insert(apart.end(), late.begin(), late.end());
+  intake->Open(assigned, apart);
   const auto error = rd_kafka_assign(consumer.get(), partitions);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
   assigned.clear();
   late.clear();
+  ForgetWitnesses();
   intake->Close();
   condition.Note(locking::Severity::kError, "assign_failed", rd_kafka_err2str(error));
   AskToRejoin(rd_kafka_err2str(error));
@@ -142,6 +147,8 @@ void KafkaSource::Impl::AdmitLate() {
     const AssignedPartition one = Number(std::move(where), *start);
     assigned.push_back(one);
     intake->Admit(one);
+    BeginWitness(one.where);
+    if (!waiting.contains(one.where)) intake->Release(one.where);
     commits->Add(one);
     sink->OnAssigned({one}, late.size());
   }
@@ -173,6 +180,7 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
   }
   assigned.clear();
   late.clear();
+  ForgetWitnesses();
   commits->End();
   rd_kafka_assign(consumer.get(), nullptr);
   intake->Close();
@@ -202,7 +210,7 @@ bool KafkaSource::Impl::CommitLast(const std::vector<PartitionOffset>& last) {
   return commits->Flush(last, stopping ? kStopCommitLimit : kRevokeCommitLimit);
 }
 
-std::shared_ptr<const GroupMetadata> KafkaSource::Impl::Membership() const {
+std::shared_ptr<GroupMetadata> KafkaSource::Impl::Membership() const {
   auto taken = std::make_shared<GroupMetadata>();
   taken->held.reset(rd_kafka_consumer_group_metadata(consumer.get()));
   return taken;

@@ -60,6 +60,7 @@ tl::expected<void, Error> KafkaSource::Impl::Start() {
 
   commits.emplace(handle, [this](CommitReport report) { OnCommitReport(std::move(report)); });
   intake.emplace(consumer);
+  reader.emplace(options);
   starts.emplace(
       handle, &*commits, options, extras, [this] { return stopping.load(); },
       [this](locking::Severity severity, std::string_view event, std::string_view text) {
@@ -114,6 +115,7 @@ void KafkaSource::Impl::Run() {
     } else {
       WaitForCommand();
     }
+    CheckWitnesses();
     EverySecond();
   }
   RunCommands();
@@ -162,6 +164,7 @@ void KafkaSource::Impl::PollConsumer() {
 
 void KafkaSource::Impl::Deliver(IntakeBatch batch) {
   if (batch.empty()) return;
+  if (!batch.samples.empty()) OnSamples(batch.samples);
   if (condition.TopicTrouble()) EndTroubles(batch);
   if (!batch.records.empty()) sink->OnRecords(std::move(batch.records));
   if (!batch.ends.empty()) sink->OnPartitionEnd(std::move(batch.ends));
@@ -188,6 +191,7 @@ void KafkaSource::Impl::EverySecond() {
     intake->AskForEnds([this](const TopicPartition& p) { return condition.TroubleWith(p); });
   }
   if (!late.empty()) AdmitLate();
+  AskForSamples();
   auto ends = intake->HighWatermarks();
   if (!ends.empty()) sink->OnHighWatermark(std::move(ends));
 }
@@ -225,6 +229,7 @@ void KafkaSource::Impl::Close() {
     break;
   }
   if (!assigned.empty()) OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
+  reader.reset();
   intake.reset();
   starts.reset();
   commits.reset();

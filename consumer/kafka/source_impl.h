@@ -19,6 +19,8 @@
 #include "consumer/kafka/shared_consumer.h"
 #include "consumer/kafka/source.h"
 #include "consumer/kafka/starts.h"
+#include "consumer/kafka/witness.h"
+#include "consumer/kafka/witness_reader.h"
 
 namespace fencepost::consumer {
 
@@ -59,7 +61,7 @@ struct KafkaSource::Impl {
   void TellJoined();
   void AdmitLate();
   void OnRevoke(bool lost);
-  [[nodiscard]] std::shared_ptr<const GroupMetadata> Membership() const;
+  [[nodiscard]] std::shared_ptr<GroupMetadata> Membership() const;
   void KeepMetadata(std::shared_ptr<const GroupMetadata> of);
   void DropMetadata();
   bool CommitLast(const std::vector<PartitionOffset>& last);
@@ -68,6 +70,17 @@ struct KafkaSource::Impl {
   void AskToRejoin(const std::string& why);
   void Rejoin();
   rd_kafka_resp_err_t Subscribe();
+
+  // --- whether the topics are still the same: source_witnesses.cc ------------------------------
+  std::vector<TopicPartition> BeginWitnesses();  // those whose records wait for an answer
+  void BeginWitness(const TopicPartition& where);
+  void AskForSamples();
+  void OnSamples(const std::vector<SampledWitness>& samples);
+  void CheckWitnesses();
+  void OnWitness(const WitnessReader::Finding& finding);
+  void ReleaseUnanswered();
+  void ForgetWitnesses();
+  Error Replaced(const WitnessReader::Finding& finding) const;
 
   // --- errors: errors.cc -----------------------------------------------------------------------
   void OnError(rd_kafka_resp_err_t error, const std::string& text, const std::string& topic);
@@ -96,10 +109,14 @@ struct KafkaSource::Impl {
   std::optional<Commits> commits;
   std::optional<Intake> intake;
   std::optional<StartResolver> starts;
+  std::optional<WitnessReader> reader;
   Condition condition;
   std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is
   std::vector<AssignedPartition> assigned;           // as told
   std::vector<TopicPartition> late;  // assigned too, and not told: in a transaction of the group
+  std::shared_ptr<WitnessBook> witnesses;  // of this assignment
+  // Assigned, and their records are kept apart until their witness is answered for, since when.
+  std::map<TopicPartition, Clock::time_point> waiting;
   std::optional<Clock::time_point> rebalance_began;
   Clock::time_point next_second;
   Clock::time_point next_question;

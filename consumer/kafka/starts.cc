@@ -24,17 +24,6 @@ bool Waits(rd_kafka_resp_err_t error) {
          error == RD_KAFKA_RESP_ERR__TIMED_OUT || error == RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE;
 }
 
-// What the group has committed of one partition, once no transaction holds it back.
-tl::expected<Offset, rd_kafka_resp_err_t> AskOne(rd_kafka_t* consumer, const std::string& topic,
-                                                 std::int32_t partition, int limit_ms) {
-  const rdkafka::PartitionList list = rdkafka::MakeList(1);
-  const auto* one = rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition);
-  auto error = rd_kafka_committed(consumer, list.get(), limit_ms);
-  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
-  return one->offset;
-}
-
 }  // namespace
 
 StartStep DecideStart(const std::vector<KnownPartition>& partitions) {
@@ -76,6 +65,33 @@ StartResolver::Outcome StartResolver::Resolve(rd_kafka_topic_partition_list_t* a
     if (turn == Turn::kRefused) return Outcome::kRefused;
   }
   return Outcome::kResolved;
+}
+
+// What the group has committed of one partition, once no transaction holds it back.
+tl::expected<Offset, rd_kafka_resp_err_t> StartResolver::AskOne(const TopicPartition& where,
+                                                                int limit_ms) {
+  const rdkafka::PartitionList list = rdkafka::MakeList(1);
+  const auto* one =
+      rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
+  auto error = rd_kafka_committed(consumer_, list.get(), limit_ms);
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
+  NoteWitness(*one);
+  return one->offset;
+}
+
+void StartResolver::NoteWitness(const rd_kafka_topic_partition_t& committed) {
+  const TopicPartition where{committed.topic, committed.partition};
+  witnesses_.erase(where);
+  if (committed.metadata == nullptr) return;
+  const std::string_view text(static_cast<const char*>(committed.metadata),
+                              committed.metadata_size);
+  if (const auto witness = ReadWitness(text, committed.offset)) witnesses_[where] = *witness;
+}
+
+std::optional<Witness> StartResolver::WitnessOf(const TopicPartition& where) const {
+  const auto found = witnesses_.find(where);
+  return found == witnesses_.end() ? std::nullopt : std::optional(found->second);
 }
 
 StartResolver::Turn StartResolver::Again(std::string why) {
@@ -162,13 +178,15 @@ tl::expected<bool, std::string> StartResolver::AskOwned(const std::string& topic
     KnownPartition& known = partitions[static_cast<std::size_t>(one.partition)];
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR || one.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       if (cancelled_()) return tl::unexpected(std::string(kStopping));
-      const auto alone = AskOne(consumer_, topic, one.partition, kOneMs);
+      const auto alone = AskOne({topic, one.partition}, kOneMs);
       if (!alone && !Waits(alone.error())) {
         return tl::unexpected(fmt::format("committed offset of {}/{}: {}", topic, one.partition,
                                           rd_kafka_err2str(alone.error())));
       }
       known.in_transaction = !alone;
       one.offset = alone.value_or(RD_KAFKA_OFFSET_INVALID);
+    } else {
+      NoteWitness(one);
     }
     if (one.offset >= 0) known.committed = one.offset;
     answered = answered && !known.in_transaction;
@@ -207,7 +225,7 @@ tl::expected<void, std::string> StartResolver::AskOthers(const std::string& topi
 }
 
 std::optional<Offset> StartResolver::AfterTransaction(const TopicPartition& where) {
-  const auto found = AskOne(consumer_, where.topic, where.partition, kLookMs);
+  const auto found = AskOne(where, kLookMs);
   if (!found) return std::nullopt;
   return *found;
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "consumer/kafka/admin.h"
 #include "consumer/kafka/commits.h"
 #include "consumer/kafka/rdkafka_holders.h"
+#include "consumer/kafka/witness.h"
 #include "consumer/options.h"
 
 namespace fencepost::consumer {
@@ -60,6 +62,8 @@ class StartResolver {
   // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
   // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
   std::optional<Offset> AfterTransaction(const TopicPartition& where);
+  // The witness that came with the offset of this partition, as far as one did.
+  [[nodiscard]] std::optional<Witness> WitnessOf(const TopicPartition& where) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -76,6 +80,8 @@ class StartResolver {
                                            std::vector<KnownPartition>& partitions);
   tl::expected<void, std::string> AskOthers(const std::string& topic,
                                             std::vector<KnownPartition>& partitions);
+  tl::expected<Offset, rd_kafka_resp_err_t> AskOne(const TopicPartition& where, int limit_ms);
+  void NoteWitness(const rd_kafka_topic_partition_t& committed);
   Turn Again(std::string why);
 
   rd_kafka_t* consumer_;
@@ -87,6 +93,7 @@ class StartResolver {
   Note note_;
   std::string why_;
   Error error_;
+  std::map<TopicPartition, Witness> witnesses_;
 };
 
 }  // namespace fencepost::consumer

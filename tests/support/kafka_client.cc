@@ -138,6 +138,16 @@ TestRecord ToRecord(const rd_kafka_message_t* message) {
   return record;
 }
 
+// What the group has committed of all partitions.
+Partitions Committed(const std::string& bootstrap, const std::string& group,
+                     const std::string& topic, int count) {
+  const Handle member(NewHandle(RD_KAFKA_CONSUMER, Base(bootstrap, {{"group.id", group}})));
+  Partitions list(rd_kafka_topic_partition_list_new(count));
+  for (int p = 0; p < count; ++p) rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p);
+  Require(rd_kafka_committed(member.get(), list.get(), kCallMs), "committed offsets of " + group);
+  return list;
+}
+
 }  // namespace
 
 std::optional<std::string> TestRecord::Header(const std::string& name) const {
@@ -295,11 +305,7 @@ std::vector<std::int64_t> KafkaAdmin::StartOffsets(const std::string& topic) {
 
 std::vector<std::int64_t> KafkaAdmin::CommittedOffsets(const std::string& group,
                                                        const std::string& topic) {
-  const Handle member(NewHandle(RD_KAFKA_CONSUMER, Base(bootstrap_, {{"group.id", group}})));
-  const int count = PartitionCount(topic);
-  const Partitions list(rd_kafka_topic_partition_list_new(count));
-  for (int p = 0; p < count; ++p) rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p);
-  Require(rd_kafka_committed(member.get(), list.get(), kCallMs), "committed offsets of " + group);
+  const Partitions list = Committed(bootstrap_, group, topic, PartitionCount(topic));
   std::vector<std::int64_t> offsets;
   for (int i = 0; i < list->cnt; ++i) {
     offsets.push_back(std::max<std::int64_t>(list->elems[i].offset, -1));
@@ -307,14 +313,29 @@ std::vector<std::int64_t> KafkaAdmin::CommittedOffsets(const std::string& group,
   return offsets;
 }
 
+std::vector<std::string> KafkaAdmin::CommittedMetadata(const std::string& group,
+                                                       const std::string& topic) {
+  const Partitions list = Committed(bootstrap_, group, topic, PartitionCount(topic));
+  std::vector<std::string> all;
+  for (int i = 0; i < list->cnt; ++i) {
+    const auto& one = list->elems[i];
+    all.emplace_back(static_cast<const char*>(one.metadata), one.metadata_size);
+  }
+  return all;
+}
+
 void KafkaAdmin::CommitOffsets(const std::string& group, const std::string& topic,
-                               const std::vector<std::int64_t>& offsets) {
+                               const std::vector<std::int64_t>& offsets,
+                               const std::vector<std::string>& metadata) {
   const Handle member(NewHandle(RD_KAFKA_CONSUMER, Base(bootstrap_, {{"group.id", group}})));
   const Partitions list(rd_kafka_topic_partition_list_new(static_cast<int>(offsets.size())));
   for (std::size_t p = 0; p < offsets.size(); ++p) {
     auto* entry =
         rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), static_cast<std::int32_t>(p));
     entry->offset = offsets[p];
+    if (p >= metadata.size() || metadata[p].empty()) continue;
+    entry->metadata = std::malloc(metadata[p].size());  // librdkafka frees it
+    entry->metadata_size = metadata[p].copy(static_cast<char*>(entry->metadata), std::string::npos);
   }
   Require(rd_kafka_commit(member.get(), list.get(), 0), "commit offsets of " + group);
   for (int i = 0; i < list->cnt; ++i) Require(list->elems[i].err, "commit offsets of " + group);

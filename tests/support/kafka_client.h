@@ -53,8 +53,11 @@ class KafkaAdmin {
   std::vector<std::int64_t> StartOffsets(const std::string& topic);
   // By partition: what the group has committed, -1 for nothing.
   std::vector<std::int64_t> CommittedOffsets(const std::string& group, const std::string& topic);
+  // By partition: the metadata that came with it.
+  std::vector<std::string> CommittedMetadata(const std::string& group, const std::string& topic);
   void CommitOffsets(const std::string& group, const std::string& topic,
-                     const std::vector<std::int64_t>& offsets);  // of an empty group
+                     const std::vector<std::int64_t>& offsets,  // of an empty group
+                     const std::vector<std::string>& metadata = {});
 
  private:
   std::vector<std::int64_t> Watermarks(const std::string& topic, bool end);

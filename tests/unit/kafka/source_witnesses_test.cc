@@ -1,0 +1,87 @@
+// What a KafkaSource does with witnesses, against the mock cluster.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "consumer/kafka/mock_cluster.h"
+#include "consumer/kafka/source.h"
+#include "consumer/kafka/witness.h"
+#include "tests/support/kafka_client.h"
+#include "tests/unit/kafka/recording_sink.h"
+
+namespace fencepost::consumer::testing {
+namespace {
+
+using fencepost::testing::KafkaAdmin;
+using fencepost::testing::TestProducer;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr std::int16_t kFetchRequest = 1;
+
+class SourceWitnesses : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = MockCluster::Make();
+    ASSERT_TRUE(made);
+    cluster = std::move(*made);
+    ASSERT_TRUE(cluster->CreateTopic("orders", 2));
+    options.brokers = cluster->brokers();
+    options.topics = {"orders"};
+    options.group = "g";
+    options.start_from = StartFrom::kEarliest;
+    options.librdkafka = {{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "200"}};
+    TestProducer producer(options.brokers[0]);
+    for (int i = 0; i < 20; ++i) {
+      for (int p = 0; p < 2; ++p) producer.Send("orders", p, "k", std::to_string(i));
+    }
+    producer.Flush();
+    admin = std::make_unique<KafkaAdmin>(options.brokers[0]);
+  }
+  bool Fatal() const {
+    return static_cast<bool>(
+        WaitUntil(60s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }));
+  }
+
+  std::unique_ptr<MockCluster> cluster;
+  KafkaOptions options;
+  std::unique_ptr<KafkaAdmin> admin;
+  RecordingSink sink;
+};
+
+TEST_F(SourceWitnesses, ComeWithTheOffsetsThatAreCommitted) {
+  KafkaSource source(options, "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 40; })) << sink.Trace();
+  source.Commit(sink.Positions());
+  ASSERT_TRUE(
+      WaitUntil(30s, [&] { return sink.Locked([&] { return sink.committed.size() == 2; }); }));
+  for (const std::string& text : admin->CommittedMetadata("g", "orders")) {
+    EXPECT_THAT(text, StartsWith("fencepost1 20 0 "));
+  }
+}
+
+TEST_F(SourceWitnesses, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
+  admin->CommitOffsets("g", "orders", {10, 10}, {"", WitnessText({4, 1'700'000'000'000, 1}, 10)});
+  KafkaSource source(options, "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(Fatal()) << sink.Trace();
+  EXPECT_EQ(sink.fatal->code, "topic_replaced");
+  EXPECT_THAT(sink.fatal->Line(), HasSubstr("orders/1/4: "));
+  EXPECT_THAT(sink.fatal->Line(), HasSubstr("a record of 2023-11-14T22:13:20.000Z here"));
+  EXPECT_TRUE(sink.Offsets({"orders", 1}).empty());
+}
+
+// Both the records and the witness are late: no partition waits for ever, and the answer counts
+// nevertheless.
+TEST_F(SourceWitnesses, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
+  admin->CommitOffsets("g", "orders", {10, 10}, {"", WitnessText({4, 1'700'000'000'000, 1}, 10)});
+  for (int i = 0; i < 2; ++i) cluster->DelayRequest(kFetchRequest, 12s);
+  KafkaSource source(options, "w", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(Fatal()) << sink.Trace();
+  EXPECT_THAT(sink.Trace(), HasSubstr("topic_not_compared: orders/1 goes on"));
+  EXPECT_EQ(sink.fatal->code, "topic_replaced");
+}
+
+}  // namespace
+}  // namespace fencepost::consumer::testing
