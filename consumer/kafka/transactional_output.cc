@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/commits.h"
 #include "consumer/kafka/dead_letter_record.h"
 #include "consumer/kafka/held_letters.h"
 #include "consumer/kafka/output_records.h"
@@ -312,8 +313,8 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   const rdkafka::PartitionList list = rdkafka::MakeList(request.offsets.size());
   for (const SourceOffset& one : request.offsets) {
     const auto stop = stop_at_.find(one.where);
-    rd_kafka_topic_partition_list_add(list.get(), one.where.topic.c_str(), one.where.partition)
-        ->offset = stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
+    const Offset next = stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
+    AddOffset(list.get(), one.where, next, metadata.witnesses.get());
   }
   const auto since = Clock::now();
   // This call cannot be resumed: its limit ends the transaction.
@@ -324,6 +325,7 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   }
   if (step.done()) return {};
   if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
+  TooLargeForWitnesses(step.code, metadata.witnesses.get());
   return Trouble{OfTheGroup(step.code) ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/rdkafka_holders.h"
+#include "consumer/kafka/witness.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/recording_sink.h"
@@ -142,6 +143,24 @@ TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
   EXPECT_EQ(written[1].headers[1].second, std::nullopt);
   EXPECT_EQ(written[1].timestamp_ms, 1'700'000'000'001);
   EXPECT_EQ(GroupOffset(), 17);
+}
+
+TEST_F(KafkaOutputOnBroker, CommitsAWitnessOfTheInputWithItsOffsets) {
+  MakeTopics();
+  const auto book = std::make_shared<WitnessBook>();
+  book->Begin(input.where, Witness{11, 1'700'000'000'000, 0xabc});
+  input.Add("a", "b");
+  input.MoveTo(17);
+  const auto output = MakeOutput([&](AssignmentEpoch) {
+    auto metadata = std::make_shared<GroupMetadata>();
+    metadata->held.reset(rd_kafka_consumer_group_metadata_new(kafka.group.c_str()));
+    metadata->witnesses = book;
+    return metadata;
+  });
+  ASSERT_TRUE(WriteUntilKnown(*output, input.request));
+  EXPECT_EQ(GroupOffset(), 17);
+  EXPECT_EQ(broker->admin().CommittedMetadata(kafka.group, name + "-in")[0],
+            "fencepost1 17 11 1700000000000 00000abc");
 }
 
 TEST_F(KafkaOutputOnBroker, WritesOneRecordForEachValueOfTheHandler) {
