@@ -1,6 +1,7 @@
 // Bad days of Kafka.
 #include <gmock/gmock.h>
 
+#include "tests/support/kafka_group.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -45,6 +46,80 @@ TEST_F(KafkaBadDay, ABrokerThatIsRestartedOrKilledCostsNothing) {
   }
   EXPECT_EQ(team.StopAll(), "");
   EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
+// Records took effect and were not committed; then Kafka is away for so long that their ledger rows
+// are older than `ledger.keep`, and no mark of them is left.
+TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted) {
+  RedisServers nodes(3);
+  InitLocks(FENCEPOST_BINARY, nodes);
+  PipelineText text = Text(4);
+  text.nodes = nodes.list();
+  text.more = "ledger: {keep: 6m}\n";
+  text.session_ms = 100'000;  // it keeps its partitions over all of it
+  WorkerTeam team(Worker(text));
+  WorkerProcess& first = team.Add();
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  orders.Produce(200);
+  ASSERT_TRUE(AllCommitted()) << first.Log();
+  const auto committed = Committed();
+  const auto an_hour_goes_by = [&] {
+    table_->Exec("UPDATE fencepost_ledger SET completed_at = now() - interval '1 hour'");
+  };
+  const auto rows = [&] { return table_->Value("SELECT count(*) FROM fencepost_ledger"); };
+  an_hour_goes_by();
+  ASSERT_TRUE(WaitUntil(
+      seconds(40), [&] { return rows() == "0"; }, "what was committed to be forgotten"))
+      << first.Log();
+
+  std::optional<TableLock> lock(*table_);
+  orders.Produce(300);
+  ASSERT_TRUE(WaitUntil(
+      seconds(30),
+      [&] { return first.Now("fencepost_records_consumed_total") == orders.produced(); },
+      "all records to be with the worker"));
+  Kafka().Kill();
+  lock.reset();
+  ASSERT_TRUE(Effects(orders.unique())) << first.Log();
+  an_hour_goes_by();
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    nodes[node].Command({"EVAL",
+                         "for _, key in ipairs(redis.call('KEYS', 'fencepost:{*')) do "
+                         "redis.call('DEL', key) end",
+                         "0"});
+  }
+  // A row that may go, of a topic that is read no more, tells that the worker has looked. Twice:
+  // the first look may be by what it knew before the effects.
+  for (int look = 0; look < 2; ++look) {
+    table_->Exec("INSERT INTO fencepost_ledger VALUES ('" + name_ +
+                 "', 'gone', 1, 'w', 'former/0/1', 1, now() - interval '1 hour')");
+    EXPECT_TRUE(WaitUntil(
+        seconds(40),
+        [&] {
+          return table_->Value("SELECT 1 FROM fencepost_ledger WHERE record_id = 'gone'").empty();
+        },
+        "the worker to look for rows to forget"))
+        << first.Log();
+  }
+  EXPECT_EQ(rows(), "300");
+
+  first.Kill();
+  Kafka().Start();
+  const auto still = [&] {
+    try {
+      return Committed() == committed;
+    } catch (const std::runtime_error&) {
+      return false;  // the coordinator is not back yet
+    }
+  };
+  EXPECT_TRUE(WaitUntil(seconds(20), still, "the broker to say where the gap begins"));
+  EXPECT_EQ(RemoveMembers(Kafka().bootstrap(), name_), 1);
+  team.Add();
+  EXPECT_TRUE(AllCommitted()) << team.Tails();
+  EXPECT_EQ(team.StopAll(), "");
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), std::to_string(orders.unique()));
+  EXPECT_EQ(table_->Value("SELECT count(DISTINCT order_id) FROM effects"),
+            std::to_string(orders.unique()));
 }
 
 TEST_F(KafkaBadDay, ATopicThatIsCreatedLaterIsFound) {
