@@ -178,6 +178,25 @@ TEST(Acquire, LeavesOutANodeWhoseFloorIsNotBelievable) {  // 9
   EXPECT_LT(s.Out('b').token, floor);
 }
 
+TEST(Acquire, DrawsNoTokenAfterFloorsThatAreNotBelievable) {  // 9
+  Transcript s;
+  s.Acquire("x", Millis::max());
+  s.Send();
+  const Token floor = Token::AtWall(s.now.wall + s.options.max_skew + Millis(1000));
+  for (const char node : {'a', 'b', 'c'}) {
+    s.Answer(node, {.code = ReplyCode::kStale, .token = floor});
+  }
+  s.core.OnTime(s.now);
+  s.Acquire("y");
+  s.Send();
+  for (const char node : {'a', 'b', 'c'}) {
+    ASSERT_FALSE(s.out[static_cast<std::size_t>(node - 'a')].empty());
+    for (const Op& op : s.out[static_cast<std::size_t>(node - 'a')]) {
+      EXPECT_LE(op.token, Token::AtWall(s.now.wall + Millis(1))) << op.name;
+    }
+  }
+}
+
 TEST(Acquire, StopsAskingWhenAMajorityRefusesItsClock) {
   Transcript s;
   s.Acquire("x", Millis::max());
