@@ -1,0 +1,42 @@
+// A pipeline file that is changed while there are records (deploy/OPERATIONS.md, Upgrade).
+#include "tests/support/pipeline_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+class ChangedFile : public PipelineTest {
+ protected:
+  // Effects once a worker with this file has done all that it finds.
+  int EffectsAfter(const PipelineText& text, const std::string& group) {
+    WorkerProcess worker(Worker(text));
+    EXPECT_TRUE(WaitUntil(
+        std::chrono::seconds(60), [&] { return CommittedToTheEnd(Kafka(), group, name_); },
+        "the offsets of " + group))
+        << worker.Log();
+    EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+    return table_->Count();
+  }
+};
+
+TEST_F(ChangedFile, WithAnotherGroupStartsWhereItSaysAndTheLedgerSkipsWhatIsDone) {
+  PipelineText text = Text(2);
+  Orders orders(Kafka().bootstrap(), name_, 2);
+  orders.Produce(200);
+  ASSERT_EQ(EffectsAfter(text, name_), 200);
+  orders.Produce(50);
+  text.start_from = "earliest\n  group: another-" + name_;
+  EXPECT_EQ(EffectsAfter(text, "another-" + name_), 250);
+  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
+TEST_F(ChangedFile, WithAnotherNameTakesEveryRecordForNew) {
+  PipelineText text = Text(2);
+  Orders orders(Kafka().bootstrap(), name_, 2);
+  orders.Produce(100);
+  ASSERT_EQ(EffectsAfter(text, name_), 100);
+  text.name = name_ + "-b";
+  EXPECT_EQ(EffectsAfter(text, text.name), 200);
+}
+
+}  // namespace
+}  // namespace fencepost::testing
