@@ -50,6 +50,26 @@ TEST_F(PostgresBadDay, ADatabaseThatIsRestartedOrKilledCostsNothing) {
   EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
 }
 
+// deploy/RUNBOOKS.md, FencepostPipelineStalled.
+TEST_F(PostgresBadDay, TheQueryOfTheRunbookFindsWhoHoldsTheTableAndEndingThatIsEnough) {
+  const PipelineText text = Text(1);
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  const TableLock lock(*table_);
+  WorkerProcess worker(Worker(text));
+  orders.Produce(20);
+  ExpectItSays(worker, "another session holds a lock");
+  const std::string runbooks = ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/RUNBOOKS.md");
+  const std::size_t query = runbooks.find("\n```sql\n") + 8;
+  const auto holders = table_->Exec(runbooks.substr(query, runbooks.find("```", query) - query));
+  ASSERT_EQ(holders.size(), 1U);
+  EXPECT_EQ(holders[0][2], "idle in transaction");
+  EXPECT_EQ(table_->Count(), 0);
+  table_->Exec("SELECT pg_terminate_backend(" + holders[0][0].value() + ")");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
 TEST_F(PostgresBadDay, ATableThatIsMissingIsWaitedForAndNamed) {
   const PipelineText text = Text(1);
   Orders orders(Kafka().bootstrap(), name_, 1);
