@@ -100,6 +100,20 @@ class Documents(unittest.TestCase):
                 self.assertIn(option, known, line)
 
 
+class Promises(unittest.TestCase):
+    def test_every_promise_names_tests_that_exist(self):
+        text = (SOURCE / "tests" / "PROMISES.md").read_text()
+        named = re.compile(r"\b([a-z0-9]+/\w+)((?:,? `\w+`)+)")
+        table = [row for row in text.splitlines() if row.startswith("| ")]
+        self.assertGreater(len(table), 50)
+        for row in table:
+            self.assertTrue(named.search(row) or row == "| promise | held by |", row[:60])
+        for folder, names in named.findall(text):
+            there = tests_in(SOURCE / "tests" / folder)
+            for name in re.findall(r"`(\w+)`", names):
+                self.assertIn(name, there, folder)
+
+
 class Operations(unittest.TestCase):
     def test_every_fault_names_tests_that_exist(self):
         table = TEXT[TEXT.index("| fault | what you see") :].splitlines()[2:]
