@@ -128,7 +128,9 @@ consumer::PipelineOptions Build(const Values& values) {
   options.handler = BuildHandler(values);
   options.retry = BuildRetry(values);
   if (values.Given("dead_letter")) {
-    options.dead_letter = consumer::DeadLetterOptions{.topic = values.String("dead_letter.topic")};
+    options.dead_letter = consumer::DeadLetterOptions{
+        .topic = values.String("dead_letter.topic"),
+        .max_consecutive = static_cast<std::size_t>(values.Number("dead_letter.max_consecutive"))};
   }
   options.output = BuildOutput(values);
   if (values.Given("ledger.keep")) {

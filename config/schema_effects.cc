@@ -107,6 +107,16 @@ std::vector<Key> RetryKeys() {
        .help = "Topic of the same cluster; none of `kafka.topics`.",
        .check = CheckTopic,
        .required = true},
+      {.path = "dead_letter.max_consecutive",
+       .type = T::kInteger,
+       .help = "Bad records in a row (without an id, without a column, or refused by the output) "
+               "that a worker makes dead letters of while none takes effect. Further ones wait, "
+               "and the worker is not ready, until a record takes effect: what all records share "
+               "is a mistake in the file or the table. `0`: no limit, for topics that really have "
+               "long runs of bad records.",
+       .default_value = "10",
+       .min = "0",
+       .max = "1000000"},
       {.path = "dead_letter.on_publish_failure",
        .type = T::kChoice,
        .help = "Partitions pause until the topic takes records again; nothing is dropped.",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,6 +42,11 @@ struct DeadLetter {
   std::uint64_t token = 0;                 // under which it is published; 0: none
   std::chrono::milliseconds failed_at{0};  // unix time
 };
+
+// dead_letter.max_consecutive where a file does not say: so many records in a row may be called bad
+// while none takes effect. One bad record does not stop a quiet topic, and no topic is emptied into
+// its dead letters by what all its records share.
+inline constexpr std::size_t kMostInARow = 10;
 
 // The header fencepost-error is one line of UTF-8, and no longer than this.
 inline constexpr std::size_t kMaxErrorHeader = 1000;

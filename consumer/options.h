@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "consumer/dead_letter.h"
 #include "consumer/flow/selector.h"
 #include "consumer/handlers/handler.h"
 #include "locking/core/options.h"
@@ -48,10 +49,10 @@ struct LockSection {
 
 struct ProcessingOptions {
   Order order = Order::kKey;
-  int concurrency = 64;      // handler calls at a time
-  int max_in_flight = 4096;  // unfinished records
+  int concurrency = 64;                             // handler calls at a time
+  int max_in_flight = 4096;                         // unfinished records
   std::uint64_t max_in_flight_bytes = 64ull << 20;  // that they hold: records, values, dead letters
-  Millis timeout{5000};  // of one handler call
+  Millis timeout{5000};                             // of one handler call
   Millis revoke_drain{10'000};
   Millis stall_after{300'000};  // the oldest record does not move for so long: a stall
 };
@@ -107,6 +108,8 @@ struct RetryOptions {
 
 struct DeadLetterOptions {
   std::string topic;
+  // Records in a row that may be called bad while none takes effect; 0: without a limit.
+  std::size_t max_consecutive = kMostInARow;
 };
 
 struct Column {
@@ -205,6 +208,11 @@ struct PipelineOptions {
   std::string config_hash;  // hex, of the file's text
   // The file's settings as people may see them: (path, text), without secrets.
   std::vector<std::pair<std::string, std::string>> shown;
+
+  // Where bad records stop the pipeline, the output has to be as sure of one.
+  [[nodiscard]] std::size_t max_consecutive() const {
+    return dead_letter ? dead_letter->max_consecutive : kMostInARow;
+  }
 };
 
 }  // namespace fencepost::consumer

@@ -69,7 +69,8 @@ struct Worker::Impl : SourceSink {
                               auto entries) { OnLookedUp(std::move(batch), std::move(entries)); },
              .state = [this](bool up,
                              std::string reason) { SetPart(output_state, up, std::move(reason)); },
-             .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }}) {
+             .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }},
+            options.max_consecutive()) {
     latest.reason = "starting";
     latest.reasons = {latest.reason};
   }

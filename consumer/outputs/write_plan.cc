@@ -29,8 +29,9 @@ constexpr std::size_t kMostAlone = 10'000;
 
 }  // namespace
 
-WritePlan::WritePlan(std::size_t max_records)
+WritePlan::WritePlan(std::size_t max_records, std::size_t most_unproven)
     : max_records_(max_records),
+      most_unproven_(most_unproven),
       limit_(max_records == 0 ? std::numeric_limits<std::size_t>::max() : max_records),
       grow_after_(kFirstGrowth),
       pause_(kFirstPause),
@@ -180,7 +181,7 @@ void WritePlan::OnWritten(std::vector<WriteOutcome> outcomes) {
 // where it would count without; of a larger number, each is tried once more, since the table may
 // just have been mended.
 void WritePlan::OnEvidence() {
-  const bool sure = suspects_.size() + unproven_ <= kMostUnproven;
+  const bool sure = Believed();
   for (const std::size_t place : suspects_) {
     states_[place] = sure || tries_[place] > 0 ? State::kDecided : State::kAccused;
   }
@@ -226,7 +227,7 @@ void WritePlan::OnRefused(const OutputError& error) {
   }
   if (current_.size() > 1) return Split();
   OnAlone(error, DeadLetterReason::kOutput);
-  if (put_off_.empty() && suspects_.size() + unproven_ > kMostUnproven) Sample(kSamples);
+  if (put_off_.empty() && !Believed()) Sample(kSamples);
 }
 
 void WritePlan::OnSlow(const OutputError& error) {
@@ -296,6 +297,11 @@ void WritePlan::GrowIfFull() {
 
 // --- the verdict -------------------------------------------------------------------------------
 
+// No more were refused in a row than can be believed to be bad.
+bool WritePlan::Believed() const {
+  return most_unproven_ == 0 || suspects_.size() + unproven_ <= most_unproven_;
+}
+
 // More records in a row were refused than can be believed. Instead of going through all that is
 // left, some are picked from all over it, none of them behind another of its chain.
 void WritePlan::Sample(std::size_t most) {
@@ -316,12 +322,11 @@ void WritePlan::Sample(std::size_t most) {
 }
 
 void WritePlan::Finish() {
-  const bool believed = suspects_.size() + unproven_ <= kMostUnproven;
-  if (!believed || !put_off_.empty()) {
+  if (!Believed() || !put_off_.empty()) {
     Error error = refusal_.error;
     error.code = "output_refuses";
     error.what = "the output refuses every record: " + error.what;
-    unproven_ = kMostUnproven;
+    unproven_ = most_unproven_;
     return GiveUp(std::move(error));
   }
   unproven_ += suspects_.size();

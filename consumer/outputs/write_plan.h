@@ -14,7 +14,7 @@
 // - A part that is refused is written once more on a new connection with the catalog read anew;
 //   refused again, it is halved, down to single records.
 // - A record that is refused alone (or too slow, twice) is bad if the table takes others: one was
-//   committed afterwards, or no more than kMostUnproven were refused since the last that was. Of
+//   committed afterwards, or no more than `most_unproven` were refused since the last that was. Of
 //   more than that, a few of the others are tried at once. If one is taken, the refused are tried
 //   again, and who is refused again is bad. If none is, the table refuses everything, and nobody is
 //   bad: after a wait all are handed back (kNotWritten), to come again together with newer ones.
@@ -43,9 +43,6 @@ namespace fencepost::consumer {
 class WritePlan {
  public:
   using Wait = std::chrono::milliseconds;
-  // Records in a row that may be called bad although no other was seen to be taken since. So one
-  // bad record does not stop a quiet topic, and no topic is emptied into its dead letters.
-  static constexpr std::size_t kMostUnproven = 10;
 
   struct Step {
     enum class Kind : std::uint8_t { kWrite, kWait, kDone };
@@ -58,8 +55,9 @@ class WritePlan {
     std::string reason;
   };
 
-  // Output::max_records().
-  explicit WritePlan(std::size_t max_records);
+  // `max_records`: the output's. `most_unproven`: records in a row that may be called bad although
+  // no other was seen to be taken since (dead_letter.max_consecutive); 0: without a limit.
+  explicit WritePlan(std::size_t max_records, std::size_t most_unproven = kMostInARow);
 
   // `items` stay good until Take. `answered`: the newest batch whose outcomes were known when this
   // one was filled. Batches come in the order of their numbers.
@@ -84,6 +82,7 @@ class WritePlan {
 
   [[nodiscard]] bool whole() const { return max_records_ == 0; }
   [[nodiscard]] const WriteItem& item(std::size_t place) const { return (*items_)[place]; }
+  [[nodiscard]] bool Believed() const;
   [[nodiscard]] bool Writable(std::size_t place);
   bool NextPart();
   void Decide(std::size_t place, WriteOutcome outcome);
@@ -105,6 +104,7 @@ class WritePlan {
   void WaitForService();
 
   const std::size_t max_records_;
+  const std::size_t most_unproven_;
 
   // Across batches.
   std::size_t limit_;

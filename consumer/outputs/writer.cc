@@ -15,10 +15,10 @@ constexpr std::size_t kPruneBatch = 1000;
 }  // namespace
 
 Writer::Writer(std::unique_ptr<Output> output, std::optional<PruneScope> prune,
-               ConsumerObserver* observer, Callbacks callbacks,
+               ConsumerObserver* observer, Callbacks callbacks, std::size_t most_unproven,
                std::chrono::milliseconds prune_interval)
     : output_(std::move(output)),
-      plan_(output_->max_records()),
+      plan_(output_->max_records(), most_unproven),
       prune_(std::move(prune)),
       prune_interval_(prune_interval),
       observer_(observer),

@@ -27,7 +27,7 @@ TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch
       flow_(
           FlowOptionsOf(world.options), &core_, [&world] { return world.Random(); }, &world),
       output_(world.output->Open(name_)),
-      plan_(output_->max_records()) {}
+      plan_(output_->max_records(), world.options.max_consecutive()) {}
 
 TestWorker::~TestWorker() { *alive_ = false; }
 

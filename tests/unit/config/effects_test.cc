@@ -1,4 +1,5 @@
 // handler, retry, dead_letter and the outputs: what they load to.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -111,6 +112,13 @@ TEST(DeadLetter, TakesBadRecordsAndConflictsUnlessToldOtherwise) {
   EXPECT_EQ(given.dead_letter->topic, "dead");
   EXPECT_EQ(given.on_id_conflict, consumer::OnBad::kDeadLetter);
   EXPECT_EQ(given.on_bad_record, consumer::OnBad::kDeadLetter);
+  EXPECT_EQ(given.max_consecutive(), 10u);
+  EXPECT_EQ(none.max_consecutive(), 10u) << "an output is as sure of what it stops for";
+  for (const std::size_t most : {0u, 25u}) {
+    const auto limited =
+        With(fmt::format("{}dead_letter: {{topic: dead, max_consecutive: {}}}\n", kStdout, most));
+    EXPECT_EQ(limited.max_consecutive(), most);
+  }
   const auto told = With(section + "on_id_conflict: skip\non_bad_record: stop\n");
   EXPECT_EQ(told.on_id_conflict, consumer::OnBad::kSkip);
   EXPECT_EQ(told.on_bad_record, consumer::OnBad::kStop);

@@ -64,6 +64,7 @@ class PruningWriter : public ::testing::Test {
                         const std::lock_guard lock(seen_.mutex);
                         seen_.ended = error.code;
                       }},
+                 kMostInARow,
                  std::chrono::milliseconds(0)};
 };
 

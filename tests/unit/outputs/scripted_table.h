@@ -152,7 +152,8 @@ class ScriptedTable final : public Output {
 // A plan and a table, batch after batch.
 class PlanRun {
  public:
-  explicit PlanRun(ScriptedTable& table) : table_(table), plan_(table.max_records()) {}
+  explicit PlanRun(ScriptedTable& table, std::size_t most_unproven = kMostInARow)
+      : table_(table), plan_(table.max_records(), most_unproven) {}
 
   // The outcomes; waits and reasons are kept.
   std::vector<WriteOutcome> Write(const Items& items, std::uint64_t answered) {

@@ -121,6 +121,17 @@ TEST_F(WritePlanTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARowD
       << "counted from the last that was taken";
 }
 
+TEST_F(WritePlanTest, SoManyInARowAreBadAsItIsToldAndWithoutALimitAllAre) {
+  table_.refuses_all = true;
+  PlanRun three(table_, 3);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(three.Results({i}), ElementsAre(kBadRecord)) << i;
+  EXPECT_THAT(three.Results({3}), ElementsAre(kNotWritten));
+  PlanRun unlimited(table_, 0);
+  EXPECT_THAT(unlimited.Results(Items::Range(0, 500)), Each(kBadRecord));
+  EXPECT_THAT(unlimited.Results(Items::Range(500, 600)), Each(kBadRecord));
+  EXPECT_EQ(unlimited.reason, "");
+}
+
 TEST_F(WritePlanTest, AnErrorThatAllRecordsShareMakesNoneBadAndCostsFewTransactions) {
   table_.refuses_all = true;
   std::vector<WritePlan::Wait> waits;
