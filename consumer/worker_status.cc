@@ -90,6 +90,9 @@ std::vector<std::string> Worker::Impl::NotReadyReasons(const std::string& lock_r
   if (!lock_reason.empty()) reasons.push_back("lock: " + lock_reason);
   if (!output_state.up) reasons.push_back("output: " + output_state.reason);
   if (!dead_letter_state.up) reasons.push_back("dead letters: " + dead_letter_state.reason);
+  // While nothing can be written, nothing shows whether all records are bad.
+  const bool may_write = lock_reason.empty() && output_state.up && !stopping;
+  if (may_write && !flow.Refused().empty()) reasons.push_back(flow.Refused());
   if (!kafka_state.up && !stopping) reasons.push_back("kafka: " + kafka_state.reason);
   return reasons;
 }

@@ -49,6 +49,9 @@ constexpr std::array kAdvice = {
            "Runbook FencepostDeadLettersFailing."},
     Advice{"output: ", FindingLevel::kBad,
            "Mend the output: it is tried again by itself, and what waits is written then."},
+    Advice{"every record is refused", FindingLevel::kBad,
+           "Records wait; none is lost. Mend what it names and start the worker again. Runbook "
+           "FencepostPipelineStalled."},
     Advice{"kafka: ", FindingLevel::kBad,
            "Mend the way to the brokers; the worker goes on by itself when they answer."},
     Advice{"stopping: ", FindingLevel::kBad,

@@ -15,6 +15,8 @@ std::string_view StageName(Stage stage) {
       return "unused";
     case Stage::kQueued:
       return "queued";
+    case Stage::kWithheld:
+      return "bad, waiting for any record to take effect";
     case Stage::kTwin:
       return "waiting for a record with the same id";
     case Stage::kLocking:
@@ -98,7 +100,11 @@ void Flow::Admit(Partition& partition, Record record, Now now) {
   } else {
     in.nameless = true;
     in.identity.id.clear();
-    Refuse(in, DeadLetterReason::kBadRecord, "bad_record", identified.error(), identified.error(),
+    Refuse(in,
+           {.error_class = "bad_record",
+            .text = identified.error(),
+            .shown = identified.error(),
+            .cause = LetterCause::kIdentity},
            now);
   }
 }
@@ -301,11 +307,12 @@ void Flow::Recycle(InFlight& in) {
   in.record = Record();
   in.stage = Stage::kUnused;
   in.hinted = in.leased = in.lease_lost = in.round_failed = false;
-  in.nameless = in.handled = in.effect_done = false;
+  in.nameless = in.handled = in.effect_done = in.let_out = false;
   in.attempts = in.failures = in.marks = 0;
   in.call = 0;
   in.values = HandlerValues();
   in.letter.reset();
+  in.cause.reset();
   ++in.ticket;
   in.lock = {};
   in.token = {};

@@ -58,6 +58,7 @@ struct FlowOptions {
   std::size_t concurrency = 64;  // handler calls out at a time
   Millis handler_timeout{5000};
   bool dead_letters = false;                        // there is a topic for them
+  std::size_t max_consecutive = kMostInARow;        // bad ones, while nothing takes effect; 0: any
   std::size_t max_in_flight = 4096;                 // unfinished records
   std::uint64_t max_in_flight_bytes = 64ull << 20;  // held by them: records, values, dead letters
   std::size_t max_finished_behind = 100'000;        // an unfinished record, in one partition
@@ -156,6 +157,10 @@ class Flow {
   // The oldest record of some partition has not moved for stall_after: which one, and what it waits
   // for. Empty when none.
   [[nodiscard]] const std::string& Stalled() const { return stalled_; }
+  // Bad records wait for any other to take effect (LetterGate), and none of those that are here
+  // can: why they are bad, and what to do. It holds nothing of any record. Empty while there is
+  // hope.
+  [[nodiscard]] const std::string& Refused() const { return refused_; }
   void FillStatus(WorkerStatus& status, Now now) const;
   // Every record in flight, in no particular order.
   template <typename Visit>
@@ -222,9 +227,16 @@ class Flow {
   void PassOn(InFlight& record, Now now);
   // `shown`: the same as `detail` and `text` without anything of the record (DeadLetter::shown).
   void OnConflict(InFlight& record, const std::string& detail, const std::string& shown, Now now);
-  void Refuse(InFlight& record, DeadLetterReason reason, std::string error_class, std::string text,
-              std::string shown, Now now);
+  struct Refusal {
+    DeadLetterReason reason = DeadLetterReason::kBadRecord;
+    std::string error_class, text, shown;
+    std::optional<LetterCause> cause{};  // nullopt: it counts in no row
+  };
+  void Refuse(InFlight& record, Refusal refusal, Now now);
   void Bury(InFlight& record, Now now);
+  bool MayGoOut(InFlight& record);
+  void Withhold(InFlight& record, Now now);
+  void LetOut(Now now);
   void Publish(InFlight& record, Now now);
   void Buried(InFlight& record, Now now);
 
@@ -234,6 +246,7 @@ class Flow {
   void FillBatch(WriteBatch& batch, Now now);
   void FillOffsets(WriteBatch& batch);
   void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
+  void JudgeBy(const InFlight& record, const WriteOutcome& outcome);
   void OnEffect(InFlight& record, Instant began, Now now);
   void TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
   void WriteAgain(InFlight& record, Now now);
@@ -263,6 +276,8 @@ class Flow {
   void Report(Now now);
   void TellPrunable();
   void LookForStall(Partition& partition, Now now);
+  void LookForRefusal(Now now);
+  [[nodiscard]] bool MayTakeEffect() const;
   void Step(Now now);  // after every input
   Partition* Find(PartitionIndex index, AssignmentEpoch epoch);
   InFlight* NewInFlight();
@@ -286,6 +301,8 @@ class Flow {
   std::deque<Entry> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
   std::deque<Entry> ready_;
+  LetterGate gate_;
+  std::deque<Entry> withheld_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks
   std::unordered_map<std::uint64_t, std::uint32_t> calls_;                 // out: id → pool index
   std::string scratch_;
@@ -320,6 +337,7 @@ class Flow {
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once
   std::string stalled_;
+  std::string refused_;
 };
 
 }  // namespace fencepost::consumer

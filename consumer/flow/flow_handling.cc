@@ -207,8 +207,12 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
     const auto reason = failure.error_class == "timeout"      ? DeadLetterReason::kTimeout
                         : failure.error_class == "bad_record" ? DeadLetterReason::kBadRecord
                                                               : DeadLetterReason::kHandler;
-    return Refuse(in, reason, std::move(failure.error_class), std::move(failure.text),
-                  std::move(failure.shown), now);
+    return Refuse(in,
+                  {.reason = reason,
+                   .error_class = std::move(failure.error_class),
+                   .text = std::move(failure.text),
+                   .shown = std::move(failure.shown)},
+                  now);
   }
   if (!failure.reached) --in.attempts;  // it says nothing about the record
   observer_->OnRetry(RetryStage::kHandler);
@@ -234,7 +238,11 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   }
   const std::string what = "the id was processed with other content: ";
   if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
-    return Refuse(in, DeadLetterReason::kIdConflict, "id_conflict", what + detail, what + shown,
+    return Refuse(in,
+                  {.reason = DeadLetterReason::kIdConflict,
+                   .error_class = "id_conflict",
+                   .text = what + detail,
+                   .shown = what + shown},
                   now);
   }
   Block(in,
@@ -245,28 +253,31 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
 }
 
 // The record cannot be processed: a dead letter, where there is a topic for them; else the end.
-void Flow::Refuse(InFlight& in, DeadLetterReason reason, std::string error_class, std::string text,
-                  std::string shown, Now now) {
-  if (shown.empty()) shown = error_class;
-  const bool bad = reason == DeadLetterReason::kBadRecord || reason == DeadLetterReason::kOutput;
+void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
+  if (refusal.shown.empty()) refusal.shown = refusal.error_class;
+  const bool bad =
+      refusal.reason == DeadLetterReason::kBadRecord || refusal.reason == DeadLetterReason::kOutput;
   if (!options_.dead_letters || (bad && options_.on_bad_record != OnBad::kDeadLetter)) {
     const char* hint = bad ? "mend the producer, the columns or the table, give dead_letter, or "
                              "move the group's offset past it"
                            : "mend what the handler calls, give dead_letter, or move the group's "
                              "offset past it";
-    return Block(in, {bad ? "bad_record" : "handler_failed", std::move(shown), "", hint}, now);
+    return Block(in, {bad ? "bad_record" : "handler_failed", std::move(refusal.shown), "", hint},
+                 now);
   }
   in.letter = std::make_unique<DeadLetter>();
   *in.letter = {.id = 0,
                 .record = in.record,
                 .where = *in.where,
                 .record_id = in.identity.id,
-                .reason = reason,
-                .error = std::move(text),
-                .shown = std::move(shown),
-                .error_class = std::move(error_class),
+                .reason = refusal.reason,
+                .error = std::move(refusal.text),
+                .shown = std::move(refusal.shown),
+                .error_class = std::move(refusal.error_class),
                 .attempts = in.attempts,
                 .failed_at = now.wall.time_since_epoch()};
+  in.cause = refusal.cause;
+  if (in.cause) in.turn = gate_.Now(*in.cause);
   in.values = HandlerValues();  // it is published as it came
   in.handled = false;
   Count(in);
@@ -287,6 +298,7 @@ void Flow::Refuse(InFlight& in, DeadLetterReason reason, std::string error_class
 void Flow::Bury(InFlight& in, Now now) {
   ++in.ticket;
   if (options_.finality == Finality::kTransaction) {
+    if (!MayGoOut(in)) return Withhold(in, now);
     in.stage = Stage::kHandled;
     return PassOn(in, now);
   }
@@ -301,6 +313,7 @@ void Flow::Publish(InFlight& in, Now now) {
     AwaitLoss(in);
     return;
   }
+  if (!MayGoOut(in)) return Withhold(in, now);
   in.stage = Stage::kDying;
   in.letter_refused = false;
   if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
@@ -309,6 +322,47 @@ void Flow::Publish(InFlight& in, Now now) {
   letter.token = in.token.value();
   actions_.dead_letters.push_back(std::move(letter));
 }
+
+// --- more bad records in a row than are believed -------------------------------------------------
+
+// Asked when nothing else is in its way: of a record that the ledger knows after all there is no
+// dead letter to count.
+bool Flow::MayGoOut(InFlight& in) {
+  if (in.cause && !in.let_out) in.let_out = gate_.Pass(*in.cause, in.turn);
+  return !in.cause || in.let_out;
+}
+
+// Without a lease, so that nobody waits for it but what stands behind it in its chain.
+void Flow::Withhold(InFlight& in, Now now) {
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
+  in.stage = Stage::kWithheld;
+  withheld_.push_back(EntryOf(in, now.boot));
+}
+
+// Something took effect, or was a duplicate: those that waited for just that go on, from their lock
+// anew.
+void Flow::LetOut(Now now) {
+  std::vector<InFlight*> out;
+  if (gate_.EndMoment()) {
+    for (const Entry& entry : std::exchange(withheld_, {})) {
+      InFlight& in = *entry.record;
+      if (in.stage != Stage::kWithheld || in.ticket != entry.ticket) continue;
+      if (!MayGoOut(in)) {
+        withheld_.push_back(entry);
+        continue;
+      }
+      in.stage = Stage::kQueued;
+      out.push_back(&in);
+    }
+  }
+  if (withheld_.empty()) refused_.clear();
+  for (InFlight* in : out) {
+    if (TryLock(*in, now)) LockAhead(*in, now);
+  }
+}
+
+// --- published -----------------------------------------------------------------------------------
 
 // Acknowledged: the lock is released, without a DONE mark and without a ledger row.
 void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {

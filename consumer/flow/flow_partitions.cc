@@ -21,6 +21,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.concurrency = static_cast<std::size_t>(options.processing.concurrency);
   flow.handler_timeout = options.processing.timeout;
   flow.dead_letters = options.dead_letter.has_value();
+  flow.max_consecutive = options.max_consecutive();
   flow.stall_after = options.processing.stall_after;
   flow.max_in_flight = static_cast<std::size_t>(options.processing.max_in_flight);
   flow.max_in_flight_bytes = options.processing.max_in_flight_bytes;
@@ -45,7 +46,8 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
     : options_(std::move(options)),
       locks_(locks),
       random_(std::move(random)),
-      observer_(observer) {}
+      observer_(observer),
+      gate_(options_.max_consecutive) {}
 
 Flow::~Flow() = default;
 
@@ -105,6 +107,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
 // After every input: what has become possible is asked for; nothing of a partition whose time is
 // over.
 void Flow::Step(Now now) {
+  LetOut(now);
   CheckDrained(now);
   SendLookups();
   StartCalls(now);
@@ -183,6 +186,7 @@ void Flow::Drop(InFlight& in, Now now) {
 
 void Flow::Sweep() {
   std::erase_if(leaving_, [](const auto& partition) { return partition->writing == 0; });
+  std::erase_if(withheld_, [](const Entry& entry) { return entry.record->ticket != entry.ticket; });
 }
 
 void Flow::StopTaking() { taking_ = false; }

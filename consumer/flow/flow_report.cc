@@ -20,6 +20,7 @@ void Flow::Report(Now now) {
   std::size_t paused = 0;
   std::optional<std::chrono::milliseconds> oldest;
   stalled_.clear();
+  LookForRefusal(now);
   for (const auto& [index, partition] : partitions_) {
     LookForStall(*partition, now);
     gap += partition->watermark - partition->committed;
@@ -64,6 +65,29 @@ void Flow::LookForStall(Partition& partition, Now now) {
   if (now.boot - partition.stall_told < options_.stall_after) return;
   partition.stall_told = now.boot;
   Note(locking::Severity::kError, "stalled", what, *oldest);
+}
+
+// The text is that of the first one, so that it stays the same while others come.
+void Flow::LookForRefusal(Now now) {
+  refused_.clear();
+  if (withheld_.empty()) return;
+  const bool long_ago = now.boot - withheld_.front().at >= options_.stall_after;
+  if (!long_ago && MayTakeEffect()) return;
+  const InFlight& first = *withheld_.front().record;
+  refused_ = fmt::format(
+      "every record is refused ({} in a row): {}; check {}, mend the file and start again; if they "
+      "are bad, raise dead_letter.max_consecutive",
+      gate_.in_a_row(), first.letter->shown,
+      first.cause == LetterCause::kIdentity ? "record_id and the producer"
+                                            : "columns, the table and the producer");
+}
+
+// Some record that is here may still show that not all are bad.
+bool Flow::MayTakeEffect() const {
+  return std::ranges::any_of(pool_, [](const InFlight& in) {
+    const bool busy = in.stage == Stage::kLocking || in.stage == Stage::kGranted;
+    return in.letter == nullptr && (busy || Secured(in.stage));
+  });
 }
 
 void Flow::Note(locking::Severity severity, std::string_view event, std::string_view text,

@@ -177,6 +177,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
+  JudgeBy(in, outcome);
   switch (outcome.result) {
     case WriteResult::kCommitted:
       if (in.letter != nullptr) return Buried(in, now);
@@ -189,8 +190,13 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     case WriteResult::kIdConflict:
       return OnConflict(in, outcome.detail, outcome.shown, now);
     case WriteResult::kBadRecord:
-      return Refuse(in, outcome.reason, std::string(RefusalClass(outcome.reason)), outcome.detail,
-                    outcome.shown, now);
+      return Refuse(in,
+                    {.reason = outcome.reason,
+                     .error_class = std::string(RefusalClass(outcome.reason)),
+                     .text = outcome.detail,
+                     .shown = outcome.shown,
+                     .cause = LetterCause::kOutput},
+                    now);
     default:
       break;
   }
@@ -203,6 +209,16 @@ bool Flow::WriteDecides() const {
   return options_.finality == Finality::kLedger ||
          (options_.finality == Finality::kTransaction &&
           options_.record_id.kind == Selector::Kind::kPosition && !options_.accept_replay_ids);
+}
+
+// What it shows of records that are bad (LetterGate). What is deleted, or becomes no row, says
+// nothing of those that become one.
+void Flow::JudgeBy(const InFlight& in, const WriteOutcome& outcome) {
+  if (!EffectStands(outcome.result) || in.letter != nullptr) return;
+  gate_.Disprove(LetterCause::kIdentity);
+  const bool written = outcome.result == WriteResult::kCommitted;
+  const bool rows = in.handled ? !in.values.empty() : written || in.record.value.has_value();
+  if (rows && outcome.took_rows) gate_.Disprove(LetterCause::kOutput);
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
@@ -236,6 +252,7 @@ void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
 }
 
 void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
+  gate_.Disprove(LetterCause::kIdentity);
   observer_->OnDedupeSkip(source);
   observer_->OnProcessed(ProcessedResult::kSkipped, 1);
   if (in.leased) locks_->Release(in.lock, now);

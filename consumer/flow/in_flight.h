@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "consumer/dead_letter.h"
 #include "consumer/flow/identity.h"
+#include "consumer/flow/letter_gate.h"
 #include "consumer/handlers/handler.h"
 #include "consumer/record.h"
 #include "locking/core/types.h"
@@ -17,10 +19,11 @@ namespace fencepost::consumer {
 
 enum class Stage : std::uint8_t {
   kUnused,
-  kQueued,   // waits for its place in the chain (or for Acquire to be worth it)
-  kTwin,     // waits for another record here with the same id
-  kLocking,  // the lock is being acquired
-  kGranted,  // leased, but a record before it in the chain is not secured yet
+  kQueued,    // waits for its place in the chain (or for Acquire to be worth it)
+  kWithheld,  // bad, and its dead letter waits for any record to take effect (LetterGate)
+  kTwin,      // waits for another record here with the same id
+  kLocking,   // the lock is being acquired
+  kGranted,   // leased, but a record before it in the chain is not secured yet
   // From here on it is secured: leased or hinted, and everything before it in its chain too.
   kLookup,    // the ledger is asked for its id
   kWaiting,   // waits for its turn at the handler
@@ -64,6 +67,7 @@ struct InFlight {
   bool fell = false;            // it was secured, and is not any more (Partition::fallen)
   bool owner = false;           // of its id, among the records here
   bool nameless = false;        // it has no id: it is not locked, and can only be a dead letter
+  bool let_out = false;         // its dead letter has passed the LetterGate
   bool handled = false;         // `values` are what the handler made of it
   bool letter_refused = false;  // kDying: its topic did not take it, the last time
   bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
@@ -77,6 +81,8 @@ struct InFlight {
   Identity identity;
   HandlerValues values;
   std::unique_ptr<DeadLetter> letter;  // it is to be dead-lettered
+  std::optional<LetterCause> cause;    // the letter counts in a row (LetterGate)
+  LetterGate::Turn turn = 0;           // when it was found bad
   void* partition = nullptr;           // Flow::Partition
   const TopicPartition* where = nullptr;
   locking::LockId lock;

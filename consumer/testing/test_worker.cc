@@ -56,7 +56,7 @@ void TestWorker::OnNodeUp(int node) {
 }
 
 std::string TestWorker::Waiting() const {
-  std::string text;
+  std::string text = flow_.Refused();
   flow_.ForEachRecord([&](const InFlight& in) {
     if (in.stage == Stage::kFinished || !text.empty()) return;
     text = fmt::format("{} is {}", SourceText(*in.where, in.record.offset), StageName(in.stage));

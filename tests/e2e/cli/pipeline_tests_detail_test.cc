@@ -63,6 +63,16 @@ TEST(PipelineTestsDetail, ALinesNumbersKeepTheirDigits) {
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
 }
 
+TEST(PipelineTestsDetail, RecordsThatAreAllBadWaitAndTheTestSaysWhy) {
+  std::string given;
+  for (int i = 0; i < 11; ++i) given += "      - {value: {n: " + std::to_string(i) + "}}\n";
+  const Finished run =
+      RunText(LinesPipeline("  - name: bad\n    given:\n" + given + "    expect: {rows: []}\n"));
+  EXPECT_EQ(run.exit_code, 1) << run.output << run.error_output;
+  EXPECT_THAT(run.output,
+              HasSubstr("every record is refused (10 in a row): no record id: json:/id"));
+}
+
 TEST(PipelineTestsDetail, AFenceComparesAsANumberAndKeepsItsDigits) {
   const Finished run = RunText(std::string(kStart) + "record_id: json:/r\n" + R"(output:
   postgres:

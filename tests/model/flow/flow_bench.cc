@@ -380,9 +380,10 @@ locking::NodeModel::State FlowBench::StateOf(const std::string& id, int node) co
 }
 
 std::string FlowBench::StageOf(const std::string& id) const {
-  static constexpr std::array kStages = {
-      "unused",   "queued",  "twin",  "locking", "granted", "lookup", "waiting", "handling",
-      "retrying", "handled", "ready", "writing", "marking", "dying",  "blocked", "finished"};
+  static constexpr std::array kStages = {"unused",  "queued",  "withheld", "twin",     "locking",
+                                         "granted", "lookup",  "waiting",  "handling", "retrying",
+                                         "handled", "ready",   "writing",  "marking",  "dying",
+                                         "blocked", "finished"};
   std::string text;
   flow.ForEachRecord([&](const InFlight& in) {
     if (in.identity.id != id) return;

@@ -140,6 +140,8 @@ TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
            {"output: no quorum: relation \"quarantine\" does not exist", "Mend the output"},
            {"stopping: output: kafka: the producer was fenced", "start it again"},
            {"dead letters: orders.dead: no such topic", "FencepostDeadLettersFailing"},
+           {"every record is refused (10 in a row): json:/id: no such field; check record_id …",
+            "FencepostPipelineStalled"},
            {"stopping: fatal", "start it again"},
            {"draining", "told to stop"},
            {"stalled: orders/0/17: handling for 312 s", "FencepostRecordStuck"}}) {

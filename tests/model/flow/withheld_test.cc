@@ -1,0 +1,395 @@
+// More bad records in a row than are believed: their dead letters wait until any record takes
+// effect.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using State = locking::NodeModel::State;
+
+const WriteOutcome kBad{WriteResult::kBadRecord, "amount: 4711", DeadLetterReason::kBadRecord,
+                        "column amount from json:/amount"};
+const WriteOutcome kWritten{};
+
+// Three in a row are believed.
+FlowOptions Believing(Order order) {
+  FlowOptions options = FlowBench::Options(order);
+  options.dead_letters = true;
+  options.on_bad_record = options.on_id_conflict = OnBad::kDeadLetter;
+  options.max_consecutive = 3;
+  return options;
+}
+
+class Withheld : public ::testing::Test {
+ protected:
+  explicit Withheld(const FlowOptions& options = Believing(Order::kNone)) : worker(world, options) {
+    worker.Assign(0);
+  }
+  // So many records, the output refuses each.
+  void DeliverRefused(int count, const std::string& name = "bad") {
+    std::vector<std::string> records;
+    for (int i = 0; i < count; ++i) records.push_back(fmt::format("{}-{}", name, i));
+    worker.Deliver(0, records);
+    worker.Settle();
+    worker.Answer(std::vector<WriteOutcome>(static_cast<std::size_t>(count), kBad));
+    worker.LookUpAll();
+  }
+  void DeliverNameless(int count) {
+    worker.Deliver(0, std::vector<std::string>(static_cast<std::size_t>(count), ""));
+  }
+  // Those that go out are acknowledged.
+  int Letters() {
+    int letters = 0;
+    while (worker.Acknowledge()) ++letters;
+    return letters;
+  }
+  int Stages(Stage stage) const {
+    int count = 0;
+    worker.flow.ForEachRecord([&](const InFlight& in) { count += in.stage == stage ? 1 : 0; });
+    return count;
+  }
+  const std::string& Refused() {
+    worker.Wait(Millis(1100));
+    return worker.flow.Refused();
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+TEST_F(Withheld, AreThoseBehindAsManyAsAreBelieved) {
+  DeliverNameless(20);
+  EXPECT_EQ(Letters(), 3);
+  EXPECT_EQ(Stages(Stage::kWithheld), 17);
+  EXPECT_EQ(worker.flow.in_flight(), 17u);
+  EXPECT_EQ(worker.Watermark(0), 3);
+  worker.Wait(Millis(60'000));
+  EXPECT_EQ(Letters(), 0) << "time says nothing";
+}
+
+TEST_F(Withheld, GoOutWhenARecordTakesEffect) {
+  DeliverNameless(20);
+  EXPECT_EQ(Letters(), 3);
+  worker.Deliver(0, {"good"});
+  worker.WriteAll();
+  EXPECT_EQ(Letters(), 17);
+  EXPECT_EQ(worker.Watermark(0), 21);
+  DeliverNameless(20);
+  EXPECT_EQ(Letters(), 3) << "counted from the last that took effect";
+}
+
+TEST_F(Withheld, AreThoseThatTheOutputRefusesToo) {
+  DeliverRefused(20);
+  EXPECT_EQ(Letters(), 3);
+  EXPECT_EQ(worker.Leased(), "") << "nobody elsewhere waits for them";
+  worker.Deliver(0, {"good"});
+  worker.Settle();
+  worker.Answer({kWritten});
+  worker.LookUpAll();
+  EXPECT_EQ(Letters(), 17);
+  EXPECT_EQ(worker.Watermark(0), 21);
+}
+
+TEST_F(Withheld, AreNotThoseThatAHandlerRefuses) {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.max_consecutive = 1;
+  FlowBench handling(world, options, 2);
+  handling.Assign(1);
+  handling.Deliver(1, {"a", "b", "c"});
+  handling.LookUpAll();
+  for (const char* id : {"a", "b", "c"}) {
+    handling.Fail(id, {.error_class = "bad_record", .text = "", .retry = false, .retry_after = {}});
+  }
+  handling.LookUpAll();
+  EXPECT_EQ(handling.letters.size(), 3u);
+}
+
+TEST_F(Withheld, AreNoneWhereNoLimitIsSet) {
+  FlowOptions options = Believing(Order::kNone);
+  options.max_consecutive = 0;
+  FlowBench unlimited(world, options, 2);
+  unlimited.Assign(1);
+  unlimited.Deliver(1, std::vector<std::string>(500, ""));
+  EXPECT_EQ(unlimited.letters.size(), 500u);
+}
+
+TEST_F(Withheld, AreNoneWhileOthersTakeEffectBetweenThem) {
+  for (int i = 0; i < 30; ++i) {
+    worker.Deliver(0, {fmt::format("good-{}", i), "", ""});
+    worker.WriteAll();
+    EXPECT_EQ(Letters(), 2) << i;
+  }
+  EXPECT_EQ(Refused(), "");
+}
+
+// --- what shows that not all are bad -------------------------------------------------------------
+
+TEST_F(Withheld, GoOutByADuplicateThatTheOutputFoundForItsColumnsWereFoundToo) {
+  DeliverRefused(5);
+  DeliverNameless(5);
+  EXPECT_EQ(Letters(), 3);
+  world.WriteRow("known=4", FlowBench::Options());
+  worker.Deliver(0, {"known=4"});
+  worker.WriteAll();
+  worker.LookUpAll();
+  EXPECT_EQ(worker.told.skips_by_ledger, 1);
+  EXPECT_EQ(Letters(), 7);
+}
+
+TEST_F(Withheld, OnlyThoseWithoutAnIdGoOutByADuplicateThatTheOutputNeverSaw) {
+  FlowOptions options = FlowBench::Handling(Order::kNone);
+  options.max_consecutive = 3;
+  FlowBench handling(world, options, 2);
+  handling.Assign(0);
+  handling.Deliver(0, {"a", "b", "c", "d"});
+  handling.HandleAll();
+  handling.Answer({kBad});
+  handling.Answer({kBad, kBad, kBad});
+  handling.LookUpAll();
+  handling.Deliver(0, {"", ""});
+  EXPECT_EQ(handling.letters.size(), 3u);
+  world.WriteRow("known=4", FlowBench::Options());
+  handling.Deliver(0, {"known=4"});
+  handling.LookUpAll();
+  EXPECT_EQ(handling.told.skips_by_ledger, 1);
+  EXPECT_EQ(handling.letters.size(), 5u);
+  EXPECT_EQ(handling.StageOf("d"), "withheld");
+}
+
+// As at the end of a topic: nothing comes after them that could take effect.
+TEST_F(Withheld, AreNoneThatWereFoundBadInATransactionInWhichOthersTookEffect) {
+  for (const bool first : {true, false}) {
+    std::vector<std::string> records;
+    std::vector<WriteOutcome> outcomes;
+    for (int i = 0; i < 20; ++i) {
+      records.push_back(fmt::format("r-{}-{}", first, i));
+      outcomes.push_back((i == 0) == first && (i == 0 || i == 19) ? kWritten : kBad);
+    }
+    worker.Deliver(0, records);
+    worker.Settle();
+    worker.Answer(outcomes);
+    worker.LookUpAll();
+    EXPECT_EQ(Letters(), 19) << first;
+  }
+  EXPECT_EQ(worker.Watermark(0), 40);
+}
+
+TEST_F(Withheld, ThatTheOutputRefusedDoNotGoOutByADeletion) {
+  DeliverRefused(5);
+  EXPECT_EQ(Letters(), 3);
+  worker.Deliver(0, {"gone"});
+  worker.Settle();
+  worker.Answer({{.result = WriteResult::kCommitted, .took_rows = false}});
+  worker.LookUpAll();
+  EXPECT_EQ(Letters(), 0);
+}
+
+TEST_F(Withheld, AreNoneThatTheLedgerKnows) {
+  std::vector<std::string> records;
+  for (int i = 0; i < 20; ++i) records.push_back(fmt::format("r-{}", i));
+  worker.Deliver(0, records);
+  worker.WriteAll();
+  SharedWorld later;  // the DONE marks are forgotten, and the columns are others
+  later.ledger = world.ledger;
+  FlowBench again(later, Believing(Order::kNone), 2);
+  again.Assign(0);
+  again.Deliver(0, records);
+  again.Settle();
+  again.Answer(std::vector<WriteOutcome>(20, kBad));
+  again.LookUpAll();
+  EXPECT_THAT(again.letters, IsEmpty());
+  EXPECT_EQ(again.Watermark(0), 20);
+}
+
+// --- order, partitions, the end ------------------------------------------------------------------
+
+class WithheldInOrder : public Withheld {
+ protected:
+  WithheldInOrder() : Withheld(Believing(Order::kKey)) {}
+};
+
+TEST_F(WithheldInOrder, HoldBackTheirKeyAndNoOther) {
+  worker.Deliver(0, {"@a", "@b", "@c", "@d", "x@d", "y@e"});
+  worker.Settle();
+  EXPECT_EQ(Letters(), 3);
+  EXPECT_EQ(worker.Writes(), "y");
+  EXPECT_EQ(worker.Leased(), "y") << "x waits without a lease";
+  worker.Write();
+  EXPECT_EQ(worker.Leased(), "x") << "the one before it is on its way";
+  EXPECT_EQ(Letters(), 1);
+  EXPECT_EQ(worker.Writes(), "x");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 6);
+}
+
+TEST_F(WithheldInOrder, TakeTheLeasesBehindThemAlong) {  // 15
+  worker.Deliver(0, {"@a", "@b", "@c", "r@d", "x@d"});
+  EXPECT_EQ(Letters(), 3);
+  worker.Settle();
+  ASSERT_EQ(worker.Leased(), "r x");
+  worker.Answer({kBad, {.result = WriteResult::kNotWritten}});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.StageOf("r"), "withheld");
+  EXPECT_EQ(worker.Leased(), "");
+  EXPECT_EQ(worker.StageOf("x"), "queued");
+}
+
+TEST_F(WithheldInOrder, LetTheSameRecordElsewhereTakeEffect) {
+  worker.Deliver(0, {"@a", "@b", "@c", "r@d"});
+  EXPECT_EQ(Letters(), 3);
+  worker.Settle();
+  worker.Answer({kBad});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.StageOf("r"), "withheld");
+  worker.Assign(1);
+  worker.Deliver(1, {"r@d"});
+  worker.WriteAll();
+  worker.LookUpAll();
+  EXPECT_EQ(Letters(), 0) << "the ledger knows it now";
+  EXPECT_EQ(worker.Watermark(0), 4);
+}
+
+TEST_F(WithheldInOrder, AreLetOutByAnyPartition) {
+  worker.Assign(1);
+  DeliverNameless(5);
+  EXPECT_EQ(Letters(), 3);
+  worker.Deliver(1, {"good"});
+  worker.WriteAll();
+  EXPECT_EQ(Letters(), 2);
+  EXPECT_EQ(worker.Watermark(0), 5);
+}
+
+TEST_F(Withheld, GoWithTheirPartitionAtOnceAndComeAgainToTheNextOwner) {
+  worker.Assign(1);
+  DeliverNameless(5);
+  DeliverRefused(5);
+  EXPECT_EQ(Letters(), 3);
+  worker.Revoke(0);
+  ASSERT_TRUE(worker.drained) << "the drain does not wait for them";
+  EXPECT_EQ(worker.flow.in_flight(), 0u);
+  worker.Deliver(1, {"good"});
+  worker.WriteAll();
+  EXPECT_EQ(Letters(), 0) << "they are another's";
+  FlowBench next(world, Believing(Order::kNone), 3);
+  next.Assign(0, 3, 2);
+  next.Deliver(0, {"", "", "good"});
+  EXPECT_EQ(next.letters.size(), 2u);
+}
+
+TEST_F(Withheld, AreGivenUpWhenTheyAreFoundDuringADrain) {
+  DeliverNameless(3);
+  EXPECT_EQ(Letters(), 3);
+  worker.Deliver(0, {"a", "b"});
+  worker.Settle();
+  worker.flow.StopTaking();
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained) << "they are being written";
+  worker.Answer({kBad, kBad});
+  worker.LookUpAll();
+  EXPECT_TRUE(worker.drained);
+  EXPECT_THAT(worker.letters, IsEmpty());
+  EXPECT_EQ(worker.StateOf("a"), State::kFree);
+}
+
+TEST_F(Withheld, TakeOnlyTheRoomThatThereIs) {
+  FlowOptions options = Believing(Order::kNone);
+  options.max_in_flight = 8;
+  FlowBench small(world, options, 2);
+  small.Assign(1);
+  small.Deliver(1, std::vector<std::string>(11, ""));
+  while (small.Acknowledge()) {
+  }
+  EXPECT_EQ(small.flow.in_flight(), 8u);
+  EXPECT_EQ(small.flow.Room(), 0u);
+  EXPECT_EQ(small.paused, std::vector<PartitionIndex>{1});
+}
+
+// --- transactions --------------------------------------------------------------------------------
+
+FlowOptions Transactions() {
+  FlowOptions options = Believing(Order::kPartition);
+  options.finality = Finality::kTransaction;
+  options.writes_out = 1;
+  return options;
+}
+
+TEST(WithheldInTransactions, HoldBackTheirPartitionUntilAnotherTakesEffect) {
+  SharedWorld world;
+  FlowBench worker(world, Transactions());
+  worker.Assign(0);
+  worker.Assign(1);
+  worker.Deliver(0, {"", "", "", "", "behind"});
+  worker.WriteAll();
+  EXPECT_EQ(worker.told.buried.size(), 3u);
+  EXPECT_EQ(worker.Watermark(0), 3);
+  worker.Deliver(1, {"good"});
+  worker.WriteAll();
+  worker.WriteAll();
+  EXPECT_EQ(worker.told.buried.size(), 4u);
+  EXPECT_EQ(worker.Watermark(0), 5);
+}
+
+// --- what is said --------------------------------------------------------------------------------
+
+TEST_F(Withheld, AreSaidWithTheFirstOnesReasonAndNothingOfARecord) {
+  DeliverRefused(5);
+  EXPECT_EQ(Letters(), 3);
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("every record is refused (3 in a row): column amount from "
+                                         "json:/amount; check columns"),
+                               HasSubstr("dead_letter.max_consecutive"), Not(HasSubstr("4711"))));
+  DeliverNameless(3);
+  EXPECT_THAT(Refused(), HasSubstr("column amount")) << "it does not change with each";
+  worker.Deliver(0, {"good"});
+  worker.Settle();
+  worker.Answer({kWritten});
+  EXPECT_EQ(worker.flow.Refused(), "");
+}
+
+TEST_F(Withheld, NameRecordIdWhereNoIdIsFound) {
+  DeliverNameless(5);
+  Letters();
+  EXPECT_THAT(Refused(), AllOf(HasSubstr("header"), HasSubstr("check record_id")));
+}
+
+TEST_F(Withheld, AreSaidByTheReasonOfThoseThatStillWait) {
+  DeliverNameless(5);
+  DeliverRefused(5);
+  Letters();
+  EXPECT_THAT(Refused(), HasSubstr("check record_id"));
+  world.WriteRow("known", FlowBench::Options());
+  worker.Deliver(0, {"known"});  // without a value: its columns say nothing
+  worker.WriteAll();
+  worker.LookUpAll();
+  Letters();
+  EXPECT_THAT(Refused(), HasSubstr("check columns"));
+}
+
+TEST_F(Withheld, AreNotSaidWhileAnotherRecordMayTakeEffectUnlessThatTakesLong) {
+  worker.Deliver(0, {"good"});
+  DeliverNameless(5);
+  worker.Settle();
+  EXPECT_EQ(Letters(), 3);
+  EXPECT_EQ(Refused(), "") << "good is being written";
+  worker.Wait(FlowBench::Options().stall_after);
+  EXPECT_NE(Refused(), "");
+  worker.WriteAll();
+  EXPECT_EQ(Refused(), "");
+}
+
+TEST_F(Withheld, AreNotSaidWhenTheyAreGone) {
+  DeliverNameless(5);
+  Letters();
+  EXPECT_NE(Refused(), "");
+  worker.Revoke(0);
+  EXPECT_EQ(Refused(), "");
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
