@@ -152,6 +152,7 @@ Plan MakePlan(std::uint64_t seed) {
   DrawKind(plan, random, kind);
   DrawTrouble(plan, random, mix);
   DrawWaits(plan, random);
+  plan.flow.max_consecutive = Pick(random, std::array<std::size_t, 4>{1, 3, 10, 10});
   if (mix != 0 && plan.flow.dead_letters) plan.table_faults = Pick(random, std::array{0, 150, 400});
   return plan;
 }

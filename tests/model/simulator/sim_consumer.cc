@@ -157,6 +157,10 @@ void SimConsumer::Poll() {
       in_transit_ += count;
       auto shared = std::make_shared<std::vector<Record>>(std::move(records));
       Post([this, shared, count] {
+        for (const Record& record : *shared) {
+          worker_.Delivered(consumer::SourceText(
+              {kTopic, static_cast<std::int32_t>(record.partition)}, record.offset));
+        }
         worker_.flow().OnRecords(std::move(*shared), worker_.process().now());
         worker_.Act();
         in_transit_ -= count;

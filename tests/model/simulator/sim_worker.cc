@@ -8,12 +8,19 @@
 namespace fencepost::simulator {
 namespace {
 
+using consumer::DeadLetterReason;
 using consumer::FlowActions;
 using locking::Instant;
 using locking::LockEvent;
 
 constexpr Millis kTick{1000};
 constexpr Millis kMarksLimit{1000};
+
+consumer::FlowOptions OptionsOf(const World& world) {
+  consumer::FlowOptions options = world.plan.flow;
+  options.max_consecutive = world.MostInARow();
+  return options;
+}
 
 std::uint64_t Key(locking::LockId lock) {
   return (static_cast<std::uint64_t>(lock.generation) << 32) | lock.slot;
@@ -28,13 +35,14 @@ SimWorker::SimWorker(World& world, Process& process)
           world.plan.nodes, world.plan.lock, locking::StoreCreation::kQuarantined,
           [&world] { return world.random.Bits(); }, this),
       flow_(
-          world.plan.flow, &core_, [&world] { return world.random.Bits(); }, this),
+          OptionsOf(world), &core_, [&world] { return world.random.Bits(); }, this),
       consumer_(world, *this),
       writer_(world, *this),
       transactions_(world, *this),
       handler_(world, *this),
       letters_(world, *this),
-      caller_(world, *this) {
+      caller_(world, *this),
+      most_in_a_row_(world.MostInARow()) {
   // Every worker lists the nodes in an order of its own.
   std::vector<int> order;
   for (int i = 0; i < world.plan.nodes; ++i) order.push_back(i);
@@ -158,13 +166,28 @@ void SimWorker::CarryOut(FlowActions actions) {
   for (const std::uint64_t call : actions.cancels) handler_.Cancel(call);
   const bool transaction = world_.plan.flow.finality == consumer::Finality::kTransaction;
   for (auto& batch : actions.writes) {
+    for (const consumer::WriteItem& item : batch->request.items) {
+      if (item.dead_letter != nullptr) LetterOut(*item.dead_letter);
+    }
     transaction ? transactions_.Write(std::move(batch)) : writer_.Write(std::move(batch));
   }
-  for (const auto& letter : actions.dead_letters) world_.checks.OnLetter(*this, letter);
+  for (const auto& letter : actions.dead_letters) {
+    world_.checks.OnLetter(*this, letter);
+    LetterOut(letter);
+  }
   letters_.Publish(actions.dead_letters);
   letters_.Drop(actions.dropped_letters);
   if (actions.drained) consumer_.OnDrained(std::move(*actions.drained));
   if (actions.stop) world_.Violate("progress", "a worker stopped: " + actions.stop->Line());
+}
+
+void SimWorker::LetterOut(const consumer::DeadLetter& letter) {
+  const bool counts = letter.record_id.empty() || letter.reason == DeadLetterReason::kBadRecord ||
+                      letter.reason == DeadLetterReason::kOutput;
+  if (!counts) return;
+  const std::size_t row = row_.Out(consumer::SourceText(letter.where, letter.record.offset));
+  if (most_in_a_row_ == 0 || row <= most_in_a_row_) return;
+  world_.Violate("23", fmt::format("w{} makes {} dead letters in a row", process_.index, row));
 }
 
 void SimWorker::Arm() {
@@ -244,6 +267,11 @@ void SimWorker::OnCompletedAfterExpiry() { world_.Count("completed after expiry"
 void SimWorker::OnRestartDetected(locking::NodeIndex) { world_.Count("restarts detected"); }
 void SimWorker::OnOutputFencing() { world_.Count("fenced by the output"); }
 void SimWorker::OnIdConflict() { world_.Count("id conflicts"); }
+
+void SimWorker::OnProcessed(consumer::ProcessedResult result, std::size_t) {
+  using enum consumer::ProcessedResult;
+  if (result == kDone || result == kSkipped) row_.TookEffect();
+}
 
 void SimWorker::OnDeadLetter(consumer::DeadLetterReason) { world_.Count("dead letters"); }
 

@@ -10,6 +10,7 @@
 
 #include "consumer/flow/flow.h"
 #include "locking/core/lock_core.h"
+#include "tests/model/simulator/letters_in_a_row.h"
 #include "tests/model/simulator/link.h"
 #include "tests/model/simulator/sim_caller.h"
 #include "tests/model/simulator/sim_consumer.h"
@@ -32,6 +33,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   consumer::Flow& flow() { return flow_; }
   Process& process() { return process_; }
   SimConsumer& consumer() { return consumer_; }
+  [[nodiscard]] const SimWriter& writer() const { return writer_; }
   [[nodiscard]] const SimHandler& handler() const { return handler_; }
   [[nodiscard]] const SimCaller& caller() const { return caller_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
@@ -43,6 +45,9 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnSending(const std::vector<locking::Op>& ops);
   void OnAnswered(const std::vector<locking::Reply>& replies);
   [[nodiscard]] bool Quiet() const;
+
+  void Delivered(const std::string& source) { row_.Delivered(source); }
+  void LetterOut(const consumer::DeadLetter& letter);
 
   // --- from the consumer and the writer: one step of the engine's thread -----------------------
   void Act();
@@ -68,6 +73,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnOutputFencing() override;
   void OnIdConflict() override;
   void OnRetry(consumer::RetryStage stage) override;
+  void OnProcessed(consumer::ProcessedResult result, std::size_t count) override;
   void OnDeadLetter(consumer::DeadLetterReason reason) override;
   void AwaitMarks(Nanos until);
 
@@ -82,6 +88,8 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   SimLetters letters_;
   SimCaller caller_;
   std::vector<std::unique_ptr<Link>> links_;
+  const std::size_t most_in_a_row_;
+  LettersInARow row_;
   bool kicked_ = false;
   bool handed_in_ = false;
   std::size_t watched_ = 0;  // of the core's events

@@ -32,6 +32,9 @@ std::vector<LedgerItem> Rows(const Items& items) {
 
 }  // namespace
 
+SimWriter::SimWriter(World& world, SimWorker& worker)
+    : world_(world), worker_(worker), plan_(kMostRecords, world.MostInARow()) {}
+
 void SimWriter::Write(std::unique_ptr<consumer::WriteBatch> batch) {
   queue_.push_back(std::move(batch));
   Next();
@@ -121,11 +124,12 @@ void SimWriter::Begin() {
 
 void SimWriter::Go() {
   const consumer::WritePlan::Step step = plan_.Next();
+  refuses_all_ = !step.reason.empty();
   switch (step.kind) {
     case consumer::WritePlan::Step::Kind::kWrite:
       return Attempt(step.items);
     case consumer::WritePlan::Step::Kind::kWait:
-      if (!step.reason.empty()) world_.Count("batches handed back");
+      if (refuses_all_) world_.Count("batches handed back");
       return worker_.process().Later(Process::kOutput, step.wait, [this, attempt = ++attempt_] {
         if (attempt == attempt_) Go();
       });

@@ -22,10 +22,10 @@ class World;
 
 class SimWriter {
  public:
-  SimWriter(World& world, SimWorker& worker)
-      : world_(world), worker_(worker), plan_(kMostRecords) {}
+  SimWriter(World& world, SimWorker& worker);
   void Write(std::unique_ptr<consumer::WriteBatch> batch);
   void LookUp(std::unique_ptr<consumer::LookupBatch> lookup);
+  [[nodiscard]] bool refuses_all() const { return refuses_all_; }  // as the plan told last
 
  private:
   struct Item {
@@ -58,6 +58,7 @@ class SimWriter {
   std::unique_ptr<consumer::LookupBatch> lookup_;
   std::vector<Item> items_;
   int attempt_ = 0;
+  bool refuses_all_ = false;
   Nanos backoff_{0};
 };
 

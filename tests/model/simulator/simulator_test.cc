@@ -54,6 +54,7 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "dead letters",
                                     "dead letters not acknowledged",
                                     "dead letter and effect",
+                                    "limits lifted",
                                     "effects repeated",
                                     "transactions refused",
                                     "transactions locked out",

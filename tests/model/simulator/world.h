@@ -73,7 +73,9 @@ class World {
   void ToConsumer(int index, int life, std::function<void(SimConsumer&)> message);
   void Raise(int index);           // a worker starts
   void Bury(int index, int life);  // it has ended, or was killed
-  void NoticeSilence(int index);   // its session runs out unless it comes back before
+  // dead_letter.max_consecutive of the workers that start now.
+  [[nodiscard]] std::size_t MostInARow() const { return lifted_ ? 0 : plan.flow.max_consecutive; }
+  void NoticeSilence(int index);  // its session runs out unless it comes back before
   std::string FreshRunId();
 
   const Plan plan;
@@ -88,9 +90,11 @@ class World {
   void Keep(std::string line);
   void CreateStore();
   void NoteWhatStands();
+  void LookAfterWithheld();
   [[nodiscard]] bool Settled() const;
 
   const bool tracing_;
+  bool lifted_ = false;
   std::deque<std::string> trace_;
   std::map<std::string, int> counts_;
   std::optional<Violation> violation_;
