@@ -52,29 +52,30 @@ void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
 void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   using Outcome = StartResolver::Outcome;
   if (!assigned.empty() || !late.empty()) OnRevoke(true);
-  auto member = Membership();
+  member = Membership();
   const auto began = rebalance_began.value_or(Clock::now());
   const rdkafka::PartitionList none = rdkafka::MakeList(0);
   const auto outcome = stopping ? Outcome::kCancelled : starts->Resolve(partitions, kStartsLimit);
+  std::string rejoin_why = outcome == Outcome::kRejoin ? starts->why() : "";
   if (outcome == Outcome::kRefused) Fail(starts->error());
-  if (outcome == Outcome::kCancelled || outcome == Outcome::kRefused) {
-    rd_kafka_assign(consumer.get(), none.get());
-    return;
+  if (outcome == Outcome::kResolved && !TellClusterId()) {
+    rejoin_why = "the cluster's id is not known";
   }
-  if (outcome == Outcome::kRejoin || !TellClusterId()) {
-    AskToRejoin(outcome == Outcome::kRejoin ? starts->why() : "the cluster's id is not known");
-    rd_kafka_assign(consumer.get(), none.get());
-    return;
-  }
-  if (!Same(*member, *Membership())) {
+  const bool outdated = !stopping && !StillMember();
+  if (outdated) {
     condition.Note(locking::Severity::kInfo, "assignment_outdated",
                    "the group has assigned its partitions anew meanwhile");
+  } else if (!rejoin_why.empty()) {
+    AskToRejoin(rejoin_why);
+  }
+  if (outdated || !rejoin_why.empty() || outcome != Outcome::kResolved) {
     rd_kafka_assign(consumer.get(), none.get());
     return;
   }
   if (!Assign(partitions)) return;
+  rejoin = false;
   member->witnesses = witnesses;
-  KeepMetadata(std::move(member));
+  KeepMetadata(member);
   commits->Begin(assigned, witnesses);
   AskForSamples();
   sink->OnAssigned(assigned, late.size());
@@ -155,6 +156,8 @@ void KafkaSource::Impl::AdmitLate() {
   TellJoined();
 }
 
+// A member that joined anew while its flow drained (a topic grew) may not commit what it drained:
+// the commit would be taken under the generation of then, in which another may have gone on.
 void KafkaSource::Impl::OnRevoke(bool lost) {
   rebalance_began = Clock::now();
   condition.SetJoined(false, "the group is rebalancing");
@@ -162,9 +165,10 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
     std::vector<PartitionIndex> indices;
     for (const AssignedPartition& p : assigned) indices.push_back(p.partition);
     const auto last = sink->OnRevoked(std::move(indices), lost);
+    const bool still_member = StillMember();
     DropMetadata();  // only now: inside OnRevoked the flow ends its last transaction with it
     observer->OnRebalance(lost ? RebalanceEvent::kLost : RebalanceEvent::kRevoked);
-    if (lost || rd_kafka_assignment_lost(consumer.get()) != 0) {
+    if (lost || !still_member || rd_kafka_assignment_lost(consumer.get()) != 0) {
       condition.Note(locking::Severity::kWarn, "assignment_lost",
                      "the group gave these partitions away (session or poll interval exceeded, or "
                      "assigned anew); nothing is committed");
@@ -208,6 +212,11 @@ bool KafkaSource::Impl::CommitLast(const std::vector<PartitionOffset>& last) {
   }
   commits->Ask(asked);
   return commits->Flush(last, stopping ? kStopCommitLimit : kRevokeCommitLimit);
+}
+
+// In the generation in which the partitions were assigned.
+bool KafkaSource::Impl::StillMember() const {
+  return member != nullptr && Same(*member, *Membership());
 }
 
 std::shared_ptr<GroupMetadata> KafkaSource::Impl::Membership() const {

@@ -62,7 +62,7 @@ tl::expected<void, Error> KafkaSource::Impl::Start() {
   intake.emplace(consumer);
   reader.emplace(options);
   starts.emplace(
-      handle, &*commits, options, extras, [this] { return stopping.load(); },
+      handle, &*commits, options, extras, [this] { return stopping || !StillMember(); },
       [this](locking::Severity severity, std::string_view event, std::string_view text) {
         observer->OnNote(severity, event, text);
       });
@@ -138,7 +138,7 @@ void KafkaSource::Impl::RunCommands() {
       intake->Resume(command.partitions);
     }
   }
-  if (!offsets.empty()) commits->Ask(offsets);
+  if (!offsets.empty() && StillMember()) commits->Ask(offsets);
   commits->Pump();
 }
 

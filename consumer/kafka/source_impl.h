@@ -62,6 +62,7 @@ struct KafkaSource::Impl {
   void AdmitLate();
   void OnRevoke(bool lost);
   [[nodiscard]] std::shared_ptr<GroupMetadata> Membership() const;
+  [[nodiscard]] bool StillMember() const;
   void KeepMetadata(std::shared_ptr<const GroupMetadata> of);
   void DropMetadata();
   bool CommitLast(const std::vector<PartitionOffset>& last);
@@ -112,6 +113,7 @@ struct KafkaSource::Impl {
   std::optional<WitnessReader> reader;
   Condition condition;
   std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is
+  std::shared_ptr<GroupMetadata> member;             // as of the last assignment
   std::vector<AssignedPartition> assigned;           // as told
   std::vector<TopicPartition> late;  // assigned too, and not told: in a transaction of the group
   std::shared_ptr<WitnessBook> witnesses;  // of this assignment
