@@ -45,6 +45,7 @@ void Intake::Forward(const TopicPartition& where, rd_kafka_queue_t* to) {
 void Intake::Admit(const AssignedPartition& partition) {
   FENCEPOST_CHECK(apart_.contains(partition.where), "a partition is admitted that was not late");
   assigned_[partition.partition] = Assigned{.partition = partition, .next = partition.start};
+  SetPaused({}, true);  // where all others are paused, librdkafka may not know it yet
 }
 
 // Its queue takes with it what it holds.
