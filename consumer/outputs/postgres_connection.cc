@@ -104,7 +104,10 @@ std::string PgConnection::Cleaned(std::string text) const {
 // Shorter ones would be found inside of innocent words and tell more than they hide.
 void PgConnection::Conceal(const char* secret) {
   if (secret == nullptr || std::strlen(secret) < 3) return;
-  if (std::ranges::find(secrets_, secret) == secrets_.end()) secrets_.emplace_back(secret);
+  if (std::ranges::find(secrets_, secret) != secrets_.end()) return;
+  secrets_.emplace_back(secret);
+  // One may be the beginning of another.
+  std::ranges::sort(secrets_, std::greater(), [](const std::string& one) { return one.size(); });
 }
 
 PgFailure PgConnection::Dropped(PgFailure failure) {
