@@ -138,7 +138,7 @@ struct Worker::Impl : SourceSink {
     Post([this, partitions = std::move(partitions), late] {
       flow.OnAssigned(partitions, ReadClocks(), late);
       Act();
-      in_transit.fetch_sub(kAllRoom, std::memory_order_relaxed);
+      in_transit.fetch_sub(kAllRoom, std::memory_order_release);
     });
   }
   std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
@@ -167,19 +167,20 @@ struct Worker::Impl : SourceSink {
     Post([this, shared, count, bytes] {
       flow.OnRecords(std::move(*shared), ReadClocks());
       Act();
-      in_transit.fetch_sub(count, std::memory_order_relaxed);
-      in_transit_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      in_transit.fetch_sub(count, std::memory_order_release);
+      in_transit_bytes.fetch_sub(bytes, std::memory_order_release);
     });
   }
   std::size_t Room() override {
     if (RoomBytes() == 0) return 0;
-    const std::int64_t left =
-        room.load(std::memory_order_relaxed) - in_transit.load(std::memory_order_relaxed);
+    // First what is in transit: what has arrived since is taken off the room that is read then.
+    const std::int64_t out = in_transit.load(std::memory_order_acquire);
+    const std::int64_t left = room.load(std::memory_order_relaxed) - out;
     return static_cast<std::size_t>(std::max<std::int64_t>(0, left));
   }
   std::uint64_t RoomBytes() override {
-    const std::int64_t left = room_bytes.load(std::memory_order_relaxed) -
-                              in_transit_bytes.load(std::memory_order_relaxed);
+    const std::int64_t out = in_transit_bytes.load(std::memory_order_acquire);
+    const std::int64_t left = room_bytes.load(std::memory_order_relaxed) - out;
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, left));
   }
   void OnPartitionEnd(std::vector<PartitionEnd> ends) override {
@@ -240,7 +241,7 @@ struct Worker::Impl : SourceSink {
   }
   void OnDeadLettered(DeadLetters::Ids published, DeadLetters::Ids refused) {
     Post([this, published = std::move(published), refused = std::move(refused)] {
-      flow.OnDeadLettersRefused(refused);
+      flow.OnDeadLettersRefused(refused, ReadClocks());
       flow.OnDeadLettered(published, ReadClocks());
       Act();
     });

@@ -135,8 +135,9 @@ class Flow {
   void OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
                  Now now);
   void OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now);
-  // Not taken yet; they go again. No drain waits for them.
-  void OnDeadLettersRefused(const std::vector<std::uint64_t>& ids);
+  // Their topic refuses them as they are; they wait. No drain waits for them, nor for what stands
+  // behind them in its chain.
+  void OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now);
   void OnDeadLetterState(bool up, Now now);  // while they cannot be published, the pipeline pauses
   void OnTime(Now now);
   [[nodiscard]] Instant NextTime() const;

@@ -370,14 +370,16 @@ void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
     InFlight* in = FindReference(id);
     if (in != nullptr && in->stage == Stage::kDying) Buried(*in, now);
   }
-  observer_->OnProgress(now.wall.time_since_epoch());
+  if (!ids.empty()) observer_->OnProgress(now.wall.time_since_epoch());
   Step(now);
 }
 
-void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids) {
+void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) {
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
-    if (in != nullptr && in->stage == Stage::kDying) in->letter_refused = true;
+    if (in == nullptr || in->stage != Stage::kDying) continue;
+    in->letter_refused = true;
+    if (static_cast<Partition*>(in->partition)->revoking) GiveBackBehind(*in, now);
   }
 }
 

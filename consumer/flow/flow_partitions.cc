@@ -92,6 +92,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     for (std::size_t at = 0; at < partition.slots.size(); ++at) {
       InFlight* in = partition.slots[at].record;
       if (in == nullptr) continue;
+      if (in->stage == Stage::kDying && in->letter_refused) GiveBackBehind(*in, now);
       const bool begun = in->stage == Stage::kHandling || in->stage >= Stage::kHandled ||
                          in->letter != nullptr || in->handled || !options_.handler.outside();
       const bool give_back = in->stage == Stage::kLocking || in->stage == Stage::kGranted ||

@@ -207,8 +207,11 @@ void DeadLetters::Impl::Sort(std::vector<Entry> batch) {
       entry.outcome.reset();
       waiting.push_back(std::move(entry));
     } else {
-      if (!ForItself(entry.outcome->error())) why_down = entry.outcome->error().Line();
-      refused.push_back(entry.letter.id);
+      if (ForItself(entry.outcome->error())) {
+        refused.push_back(entry.letter.id);
+      } else {
+        why_down = entry.outcome->error().Line();
+      }
       Refused(std::move(entry));
     }
   }

@@ -33,9 +33,9 @@ class DeadLetters {
  public:
   using Ids = std::vector<std::uint64_t>;
   // Both on the publisher's thread. Outcome: of letters that were acknowledged, and of those that
-  // were not and go again. State: at first it counts as up. Down: letters wait that the brokers did
-  // not take, for whatever reason. Up, with a reason: only such wait that are refused for
-  // themselves; the reason names the oldest.
+  // were refused for themselves and wait. State: at first it counts as up. Down: letters wait that
+  // the brokers did not take, for whatever reason. Up, with a reason: only such wait that are
+  // refused for themselves; the reason names the oldest.
   using Outcome = std::function<void(Ids published, Ids refused)>;
   using State = std::function<void(bool up, std::string reason)>;
 

@@ -290,7 +290,7 @@ bool FlowBench::Acknowledge() {
 void FlowBench::RefuseLetters() {
   std::vector<std::uint64_t> ids;
   for (const DeadLetter& letter : letters) ids.push_back(letter.id);
-  flow.OnDeadLettersRefused(ids);
+  flow.OnDeadLettersRefused(ids, world.now);
   flow.OnDeadLettered({}, world.now);
   Act();
 }

@@ -55,6 +55,29 @@ TEST_F(Refused, HoldsBackItsKeyUntilItsDeadLetterIsAcknowledged) {
   EXPECT_EQ(worker.Writes(), "b d");
 }
 
+// Without a handler what stands behind it is handled as soon as it is leased.
+TEST_F(Refused, HoldsUpNoRevokeOnceItsDeadLetterIsRefusedTooNorDoesWhatIsBehindIt) {
+  worker.Deliver(0, {"a@k", "b@k"});
+  worker.Settle();
+  worker.Answer({kBad, kHeld});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Letters(), "a:output");
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained);
+  worker.RefuseLetters();
+  EXPECT_TRUE(worker.drained);
+}
+
+TEST_F(Refused, HoldsUpNoRevokeWhereItsDeadLetterWasRefusedBefore) {
+  worker.Deliver(0, {"a@k", "b@k"});
+  worker.Settle();
+  worker.Answer({kBad, kHeld});
+  worker.LookUpAll();
+  worker.RefuseLetters();
+  worker.Revoke(0);
+  EXPECT_TRUE(worker.drained);
+}
+
 TEST_F(Refused, HoldsBackWhatALaterTransactionHeldToo) {
   worker.Deliver(0, {"a@k"});
   worker.Settle();

@@ -54,7 +54,7 @@ void SimLetters::Attempt(const Letter& letter) {
                                   [this, id = letter.id] { OnAcknowledged(id); });
                   });
     if (!trouble) return;
-    process.Later(Process::kLetters, kLimit, [this, letter] { OnFailed(letter); });
+    process.Later(Process::kLetters, kLimit, [this, letter, never] { OnFailed(letter, never); });
   });
 }
 
@@ -65,11 +65,13 @@ void SimLetters::OnAcknowledged(std::uint64_t id) {
   worker_.Act();
 }
 
-void SimLetters::OnFailed(Letter letter) {
+void SimLetters::OnFailed(Letter letter, bool refused) {
   world_.Count("dead letters not acknowledged");
   if (dropped_.erase(letter.id) > 0) return;
   failing_.insert(letter.id);
-  worker_.flow().OnDeadLettersRefused({letter.id});
+  if (refused) {
+    worker_.flow().OnDeadLettersRefused({letter.id}, worker_.process().now());
+  }
   worker_.flow().OnDeadLetterState(false, worker_.process().now());
   worker_.Act();
   const Nanos wait = letter.backoff;

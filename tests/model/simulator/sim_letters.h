@@ -30,7 +30,7 @@ class SimLetters {
   };
   void Attempt(const Letter& letter);
   void OnAcknowledged(std::uint64_t id);
-  void OnFailed(Letter letter);
+  void OnFailed(Letter letter, bool refused);
 
   World& world_;
   SimWorker& worker_;
