@@ -1,8 +1,8 @@
 // handler and output as the options of consumer/. Internal to config: the values hold no error.
 #pragma once
 
-#include "config/reader.h"
-#include "consumer/options.h"
+#include "config/read/reader.h"
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::config {
 

@@ -11,13 +11,13 @@
 #include <simdjson.h>
 
 #include "config/build_effects.h"
-#include "config/defaults.h"
-#include "config/lint.h"
-#include "config/reader.h"
-#include "config/shown.h"
-#include "config/tests_reader.h"
-#include "config/tree.h"
-#include "locking/check.h"
+#include "config/lint/lint.h"
+#include "config/read/defaults.h"
+#include "config/read/reader.h"
+#include "config/read/shown.h"
+#include "config/read/tests_reader.h"
+#include "config/read/tree.h"
+#include "locking/base/check.h"
 
 namespace fencepost::config {
 namespace {

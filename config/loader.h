@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "config/finding.h"
-#include "config/scalar.h"
-#include "consumer/options.h"
-#include "consumer/pipeline_test.h"
+#include "config/text/finding.h"
+#include "config/text/scalar.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/pipeline/pipeline_test.h"
 
 namespace fencepost::config {
 

@@ -5,9 +5,9 @@
 #error "fencepost needs C++20: compile with -std=c++20 or later"
 #endif
 
-#include "locking/error.h"
-#include "locking/lease.h"
-#include "locking/quorum_lock.h"
+#include "locking/base/error.h"
+#include "locking/quorum_lock/lease.h"
+#include "locking/quorum_lock/quorum_lock.h"
 #include "locking/recipes/batch_lock.h"
 #include "locking/recipes/election.h"
 #include "locking/recipes/multi_lock.h"

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 
 namespace fencepost::metrics {
 namespace {

@@ -11,7 +11,7 @@
 #include <prometheus/metric_family.h>
 #include <tl/expected.hpp>
 
-#include "locking/error.h"
+#include "locking/base/error.h"
 #include "metrics/pipeline_metrics.h"
 
 namespace fencepost::metrics {

@@ -4,7 +4,7 @@
 
 #include <prometheus/client_metric.h>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 
 namespace fencepost::metrics {
 namespace {

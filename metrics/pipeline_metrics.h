@@ -14,11 +14,11 @@
 #include <string_view>
 #include <vector>
 
-#include "consumer/observer.h"
-#include "consumer/record.h"
+#include "consumer/pipeline/observer.h"
+#include "consumer/record/record.h"
 #include "locking/core/observer.h"
 #include "metrics/cells.h"
-#include "metrics/log.h"
+#include "metrics/log/log.h"
 #include "metrics/table.h"
 
 namespace prometheus {

@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 
 namespace fencepost::metrics {
 namespace {

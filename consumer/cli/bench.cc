@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/bench_locks.h"
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 
 namespace fencepost::cli {
 namespace {

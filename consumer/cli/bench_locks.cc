@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "locking/core/lock_core.h"
-#include "locking/random.h"
-#include "locking/redis/engine.h"
+#include "locking/base/random.h"
+#include "locking/core/lock/lock_core.h"
+#include "locking/redis/engine/engine.h"
 
 namespace fencepost::cli {
 namespace {

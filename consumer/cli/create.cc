@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "config/examples.h"
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 
 namespace fencepost::cli {
 namespace {

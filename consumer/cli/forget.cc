@@ -8,15 +8,15 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/cli/shared/position.h"
 #include "consumer/cli/shared/store_view.h"
-#include "consumer/flow/identity.h"
-#include "consumer/kafka/topic_reader.h"
+#include "consumer/kafka/client/topic_reader.h"
+#include "consumer/record/identity.h"
 
 namespace fencepost::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 
 namespace fencepost::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 
 #ifndef FENCEPOST_VERSION
 #error "FENCEPOST_VERSION comes from CMake"

@@ -18,18 +18,18 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/handlers/runner.h"
-#include "consumer/handlers/text.h"
-#include "consumer/kafka/shared_consumer.h"
-#include "consumer/worker.h"
-#include "metrics/history.h"
-#include "metrics/http_server.h"
-#include "metrics/log.h"
+#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/record/text.h"
+#include "consumer/worker/make_handler.h"
+#include "consumer/worker/worker.h"
+#include "metrics/http/http_server.h"
+#include "metrics/log/log.h"
 #include "metrics/page.h"
-#include "metrics/status_json.h"
-#include "metrics/status_page.h"
+#include "metrics/status/history.h"
+#include "metrics/status/status_json.h"
+#include "metrics/status/status_page.h"
 
 namespace fencepost::cli {
 namespace {

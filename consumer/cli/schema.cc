@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "config/json_schema.h"
-#include "consumer/cli/command.h"
+#include "config/schema/json_schema.h"
+#include "consumer/cli/shared/command.h"
 
 namespace fencepost::cli {
 

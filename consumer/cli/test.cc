@@ -8,7 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "config/loader.h"
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/testing/test_run.h"
 

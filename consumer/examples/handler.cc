@@ -12,7 +12,8 @@
 #include <sstream>
 #include <string>
 
-#include "consumer/worker.h"
+#include "consumer/handlers/handler.h"
+#include "consumer/worker/worker.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "consumer/flow/partition.h"
-#include "locking/check.h"
+#include "locking/base/check.h"
 
 namespace fencepost::consumer {
 

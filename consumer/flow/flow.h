@@ -7,9 +7,9 @@
 //     → [looked up in the ledger → handled, tried again] → ready → writing → [marking] → finished
 //     ↘ dead letter: looked up → published ↗
 //
-// A host (consumer/worker_impl.h, the simulator, `fencepost test`) hands in what happened (records,
-// lock events, answers, time) on one thread, then takes actions() and carries them out. The
-// LockCore beside it is driven by the same host.
+// A host (consumer/worker/worker_impl.h, the simulator, `fencepost test`) hands in what happened
+// (records, lock events, answers, time) on one thread, then takes actions() and carries them out.
+// The LockCore beside it is driven by the same host.
 //
 // Invariants (PROTOCOL.md): leases are held only as a prefix of an order chain; the watermark never
 // passes a delivered record that is not finished; a record is finished only after its effect is
@@ -29,16 +29,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "consumer/dead_letter.h"
-#include "consumer/flow/identity.h"
 #include "consumer/flow/in_flight.h"
-#include "consumer/handlers/runner.h"
-#include "consumer/kafka/source.h"
-#include "consumer/observer.h"
-#include "consumer/options.h"
-#include "consumer/outputs/output.h"
-#include "consumer/status.h"
-#include "locking/core/lock_core.h"
+#include "consumer/flow/ports.h"
+#include "consumer/pipeline/observer.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/pipeline/status.h"
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/identity.h"
+#include "locking/core/lock/lock_core.h"
 
 namespace fencepost::consumer {
 
@@ -72,22 +70,6 @@ struct FlowOptions {
   Millis linger{0};  // a Kafka transaction waits so long for more records, unless it is full
 };
 FlowOptions FlowOptionsOf(const PipelineOptions& options);
-
-struct WriteBatch {
-  std::uint64_t id = 0;
-  std::vector<InFlight*> records;      // not touched by the flow until OnWritten
-  WriteRequest request;                // the same, for the output
-  std::vector<PartitionOffset> moves;  // request.offsets, as the flow names partitions
-  Instant began;                       // of the first attempt; the output's thread sets it
-  // The newest batch whose outcomes were known when this one was filled; 0: none. What a later one
-  // refused must hold back those of its chain that are in here.
-  std::uint64_t answered = 0;
-};
-
-struct LookupBatch {
-  std::vector<std::uint64_t> references;  // the flow's
-  std::vector<std::string> ids;
-};
 
 struct FlowActions {
   std::vector<PartitionIndex> pause;

@@ -7,10 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "consumer/flow/duplicate.h"
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
-#include "consumer/outputs/ledger.h"
-#include "locking/check.h"
+#include "consumer/flow/retry.h"
+#include "locking/base/check.h"
 
 namespace fencepost::consumer {
 

@@ -6,7 +6,7 @@
 
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
-#include "locking/check.h"
+#include "locking/base/check.h"
 
 namespace fencepost::consumer {
 

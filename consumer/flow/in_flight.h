@@ -8,12 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "consumer/dead_letter.h"
-#include "consumer/flow/identity.h"
 #include "consumer/flow/letter_gate.h"
-#include "consumer/handlers/handler.h"
-#include "consumer/record.h"
-#include "locking/core/types.h"
+#include "consumer/flow/ports.h"
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/identity.h"
+#include "consumer/record/record.h"
+#include "locking/base/types.h"
 
 namespace fencepost::consumer {
 

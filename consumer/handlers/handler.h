@@ -13,7 +13,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/record.h"
+#include "consumer/flow/ports.h"
+#include "consumer/record/record.h"
 
 namespace fencepost::consumer {
 
@@ -28,27 +29,6 @@ struct HandlerRequest {
   int attempt = 1;                      // counted from 1, for this lease
   std::chrono::milliseconds timeout{};  // of this call
 };
-
-// What became of a record: its values, one row each (nullopt: null). None: the record is complete
-// and writes no row.
-using HandlerValues = std::vector<std::optional<std::string>>;
-
-struct HandlerFailure {
-  // What `retry` decides by: "404", "timeout", "connection", "exec", "cancelled", … ; see
-  // ErrorClass.
-  std::string error_class;
-  std::string text;  // one line, for the dead letter: it may hold parts of the record
-  // The same without anything of the record, for the log and /status. Empty: the class stands there
-  // alone.
-  std::string shown{};
-  bool retry = true;  // false: it would fail again
-  // false: the receiver was not reached at all (away, refused, no name). Says nothing about the
-  // record: it is tried again for as long as it takes, and does not count as an attempt.
-  bool reached = true;
-  std::optional<std::chrono::milliseconds> retry_after;  // the receiver's wish (Retry-After)
-};
-
-using HandlerResult = tl::expected<HandlerValues, HandlerFailure>;
 
 // One thread calls one Handler, a record at a time. It must end soon after `stop` is requested
 // (the timeout, a lost lease, shutdown); what it answers then does not count. It must not throw.

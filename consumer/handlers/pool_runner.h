@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "consumer/handlers/handler.h"
 #include "consumer/handlers/runner.h"
 
 namespace fencepost::consumer {

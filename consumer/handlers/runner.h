@@ -8,29 +8,12 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/handlers/handler.h"
-#include "consumer/observer.h"
-#include "consumer/options.h"
-#include "locking/error.h"
+#include "consumer/flow/ports.h"
+#include "consumer/pipeline/observer.h"
+#include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
 
 namespace fencepost::consumer {
-
-// By value: the call outlives the record's place in the flow.
-struct HandlerCall {
-  std::uint64_t id = 0;  // the flow's
-  Record record;         // its `owner` keeps the views good
-  TopicPartition where;
-  std::string record_id;
-  std::uint64_t token = 0;
-  int attempt = 1;
-  Millis timeout{};
-};
-
-struct HandlerAnswer {
-  std::uint64_t id = 0;
-  HandlerResult result;
-  Nanos took{0};
-};
 
 class HandlerRunner {
  public:
@@ -48,24 +31,5 @@ class HandlerRunner {
   // Ends threads and processes; calls without an answer get none.
   virtual void Stop() = 0;
 };
-
-// `concurrency`: calls at a time, at most (http; exec and jq have their own numbers below it).
-// nullptr where there is no handler.
-std::unique_ptr<HandlerRunner> MakeHandlerRunner(const HandlerOptions& options,
-                                                 const std::string& pipeline, int concurrency,
-                                                 ConsumerObserver* observer,
-                                                 HandlerRunner::Answered answered);
-
-// What can be told of a handler without starting it: a jq program that does not compile, a url that
-// is none, a command that is not there. One line. Any thread.
-tl::expected<void, Error> CheckHandler(const HandlerOptions& options);
-
-// Whether `patterns` name this class, and how: exactly, by a hundred ("4xx"), or not.
-enum class ClassMatch : std::uint8_t { kNone, kHundred, kExact };
-ClassMatch MatchClass(const std::vector<ErrorClass>& patterns, std::string_view error_class);
-// Whether a failure may be tried again at all. A class that `retry_on` names exactly beats a
-// hundred in `never`; otherwise `never` wins.
-bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
-              const HandlerFailure& failure);
 
 }  // namespace fencepost::consumer

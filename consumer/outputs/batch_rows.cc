@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include "consumer/handlers/text.h"
 #include "consumer/outputs/item_values.h"
-#include "locking/check.h"
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
 
 namespace fencepost::consumer {
 

@@ -15,10 +15,10 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/flow/selector.h"
 #include "consumer/outputs/item_values.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/row_rules.h"
+#include "consumer/record/selector.h"
 
 namespace fencepost::consumer {
 

@@ -8,7 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 
 namespace fencepost::consumer {
 

@@ -16,7 +16,7 @@
 
 #include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/output.h"
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::consumer {
 

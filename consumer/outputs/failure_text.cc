@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/text.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <tl/expected.hpp>
 
-#include "consumer/flow/selector.h"
 #include "consumer/outputs/output.h"
+#include "consumer/record/selector.h"
 
 namespace fencepost::consumer {
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace fencepost::consumer {
 namespace {
 
@@ -92,21 +90,6 @@ tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_v
   }
   if (parts.size() > 2) return bad("a table is NAME or SCHEMA.NAME");
   return parts;
-}
-
-WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::string_view source) {
-  if (stands.content_crc != static_cast<std::int64_t>(item.crc)) {
-    return {
-        .result = WriteResult::kIdConflict,
-        .detail = fmt::format(
-            "the ledger holds {} with other content: from {}, checksum {:08x}; this is {}, "
-            "checksum {:08x}",
-            item.record_id, stands.source, stands.content_crc, source, item.crc),
-        .shown = fmt::format("the ledger holds its id with other content, from {}", stands.source)};
-  }
-  if (stands.source == source) return {WriteResult::kOwnEarlier, {}};
-  if (stands.token > item.token.value()) return {WriteResult::kFenced, {}};
-  return {WriteResult::kDuplicate, {}};
 }
 
 bool MayForget(const PruneScope& scope, std::string_view source) {

@@ -1,11 +1,10 @@
-// What the outputs with a ledger share: the ledger's tables, and how a row that stands there is
-// judged. No database here; any thread.
+// What the outputs with a ledger share: the ledger's tables, and which rows may be pruned. No
+// database here; any thread.
 //
 // The ledger holds one row for each record id whose effect stands, written in the transaction of
 // the effect (DESIGN 2.4). Its primary key is what makes the effect happen once.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +12,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::consumer {
 
@@ -27,15 +26,6 @@ std::string QuoteIdentifier(std::string_view name);
 // A table as the pipeline file names it: NAME or SCHEMA.NAME, case as written; a part in double
 // quotes may hold a dot ("" is one quote). One or two parts; the error is one line.
 tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_view table);
-
-// A ledger row that this transaction did not insert.
-struct LedgerRow {
-  std::uint64_t token = 0;
-  std::string_view source;
-  std::int64_t content_crc = 0;
-};
-// The order of the questions is the contract: content, then source, then token.
-WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::string_view source);
 
 // --- pruning ---
 

@@ -19,72 +19,12 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/dead_letter.h"
-#include "consumer/handlers/handler.h"
-#include "consumer/record.h"
-#include "locking/core/types.h"
-#include "locking/error.h"
+#include "consumer/flow/ports.h"
+#include "consumer/record/record.h"
+#include "locking/base/error.h"
+#include "locking/base/types.h"
 
 namespace fencepost::consumer {
-
-// One record to write. At most one item an id in a batch. Views and pointers stay good during
-// Write.
-struct WriteItem {
-  const Record* record = nullptr;
-  const TopicPartition* where = nullptr;
-  std::string_view record_id;  // as stored
-  locking::Token token;
-  locking::ContentCrc crc = 0;
-  // What the handler made of the record: one row a value, in order, and none is allowed (then only
-  // the ledger has a row). nullptr: no handler, one row of the record's own value.
-  const HandlerValues* values = nullptr;
-  // Kafka output: the record goes to the dead letter topic instead, in the same transaction.
-  const DeadLetter* dead_letter = nullptr;
-  // The order chain it belongs to; 0: none, it has no order. Within a request the items of a chain
-  // stand in their order. Nothing of a chain is written behind an item that the output refuses.
-  std::uint64_t chain = 0;
-};
-
-// Where the group goes on, partition by partition, once the items are written.
-struct SourceOffset {
-  TopicPartition where;
-  Offset next = 0;
-};
-
-struct WriteRequest {
-  std::vector<WriteItem> items;
-  // Kafka output: sent in the transaction, on behalf of this assignment. Others leave it alone.
-  std::vector<SourceOffset> offsets;
-  AssignmentEpoch epoch = 0;
-};
-
-enum class WriteResult : std::uint8_t {
-  kCommitted,   // this call inserted the ledger row and the effect
-  kOwnEarlier,  // the ledger row has this source: our own earlier commit; the effect stands
-  kFenced,  // the ledger row has a higher token: another, later holder wrote it; the effect stands
-  kDuplicate,  // the ledger row is another record's with the same id and content; the effect stands
-  kIdConflict,  // the ledger row has another content_crc: same id, other content. Nothing was
-                // written
-  kBadRecord,   // the database or a selector refused this record alone. Nothing was written
-  kNotWritten,  // nothing was written, for no fault of this record (an aborted transaction, or it
-                // is behind a refused record of its chain): again
-};
-constexpr bool EffectStands(WriteResult r) { return r <= WriteResult::kDuplicate; }
-
-struct WriteOutcome {
-  WriteResult result = WriteResult::kCommitted;
-  // kBadRecord, kIdConflict: what, and what stands there, in one line of at most 1000 bytes. It may
-  // hold parts of the record, so it goes into the record's dead letter and nowhere else.
-  std::string detail;
-  // kBadRecord: refused by a selector or a rule (kBadRecord), by the database or the broker
-  // (kOutput), or because it takes too long (kTimeout).
-  DeadLetterReason reason = DeadLetterReason::kBadRecord;
-  // The same without anything of the record, for the log, /status and exit messages.
-  std::string shown;
-  // kCommitted: it put rows into the table, and so shows that the table takes rows. A ledger row
-  // alone does not, nor does a deletion.
-  bool took_rows = true;
-};
 
 // What a failed transaction says about the records in it (WritePlan draws the conclusions).
 enum class WriteFailure : std::uint8_t {
@@ -94,11 +34,6 @@ enum class WriteFailure : std::uint8_t {
   kNoAnswer,     // the client's time limit: the outcome is unknown
   kRefused,      // there is something in it that the server does not take; rolled back
 };
-
-// One outcome an item; of offsets alone (no items) one as well: kCommitted or kNotWritten.
-inline std::size_t OutcomesOf(const WriteRequest& request) {
-  return request.items.empty() ? 1 : request.items.size();
-}
 
 struct OutputError {
   // The outcome is unknown or nothing was written. Its text holds nothing of any record.
@@ -127,15 +62,6 @@ struct OutputTerms {
   std::optional<std::chrono::seconds> keep;  // ledger.keep; nullopt: for ever
   std::string group;                         // the consumer group, for messages
   std::function<locking::Now()> clock;       // nullptr: the host's
-};
-
-// A ledger row.
-struct LedgerEntry {
-  locking::Token token;
-  locking::ContentCrc crc = 0;
-  std::string worker;
-  std::string source;        // topic/partition/offset
-  std::string completed_at;  // RFC 3339, UTC
 };
 
 class Output {

@@ -9,7 +9,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/options.h"
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
 

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "consumer/handlers/text.h"
-#include "locking/check.h"
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
 
 namespace fencepost::consumer {
 namespace {

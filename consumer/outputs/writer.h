@@ -17,10 +17,10 @@
 #include <string>
 #include <thread>
 
-#include "consumer/flow/flow.h"
-#include "consumer/observer.h"
+#include "consumer/flow/ports.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/write_plan.h"
+#include "consumer/pipeline/observer.h"
 
 namespace fencepost::consumer {
 

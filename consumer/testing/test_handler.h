@@ -15,7 +15,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/handlers/runner.h"
-#include "consumer/pipeline_test.h"
+#include "consumer/pipeline/pipeline_test.h"
 
 namespace fencepost::consumer {
 

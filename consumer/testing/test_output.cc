@@ -9,9 +9,9 @@
 #include <simdjson.h>
 #include <sqlite3.h>
 
-#include "consumer/flow/selector.h"
 #include "consumer/outputs/item_values.h"
 #include "consumer/outputs/ledger.h"
+#include "consumer/record/selector.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -12,8 +12,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/options.h"
 #include "consumer/outputs/output.h"
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "consumer/options.h"
-#include "consumer/pipeline_test.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/pipeline/pipeline_test.h"
 
 namespace fencepost::consumer {
 

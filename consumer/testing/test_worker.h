@@ -1,6 +1,6 @@
 // One worker of a test: the shipped Flow and LockCore, and a host that does for them what
-// consumer/worker.cc does, without threads: every answer comes by the timeline. Destroying it is
-// killing it: nothing of what it had under way happens any more.
+// consumer/worker/worker.cc does, without threads: every answer comes by the timeline. Destroying
+// it is killing it: nothing of what it had under way happens any more.
 #pragma once
 
 #include <functional>

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "consumer/dead_letter.h"
-#include "consumer/options.h"
-#include "consumer/pipeline_test.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/pipeline/pipeline_test.h"
+#include "consumer/record/dead_letter.h"
 #include "consumer/testing/test_handler.h"
 #include "consumer/testing/test_output.h"
 #include "consumer/testing/timeline.h"
-#include "locking/core/lock_core.h"
+#include "locking/core/lock/lock_core.h"
 #include "locking/model/node_model.h"
 
 namespace fencepost::consumer {

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::consumer {
 

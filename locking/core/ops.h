@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::locking {
 

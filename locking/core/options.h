@@ -1,7 +1,7 @@
 // What a user of the lock sets. Plain values.
 #pragma once
 
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::locking {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::locking {
 

@@ -14,10 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "locking/core/heal.h"
 #include "locking/core/ops.h"
 #include "locking/core/options.h"
-#include "locking/core/store.h"
+#include "locking/core/store/heal.h"
+#include "locking/core/store/store.h"
 #include "locking/redis/wire.h"
 
 namespace fencepost::locking {
@@ -59,7 +59,7 @@ class NodeModel {
   // Compare-and-set of the sentinel. Returns what stands there afterwards.
   std::optional<std::string> ApplySentinelWrite(const SentinelWrite& write, WallTime node_now);
 
-  // The scripts `look` and `heal` (locking/core/heal.h). Nothing: NOSENTINEL.
+  // The scripts `look` and `heal` (locking/core/store/heal.h). Nothing: NOSENTINEL.
   [[nodiscard]] std::optional<NodeSight> Sight(std::span<const std::string> names,
                                                WallTime node_now) const;
   std::optional<std::vector<bool>> Heal(const std::string& sentinel,

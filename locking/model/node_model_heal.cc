@@ -1,7 +1,7 @@
 // What healing asks of a node.
 #include <algorithm>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 #include "locking/core/unit_value.h"
 #include "locking/model/node_model.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 
 namespace fencepost::locking {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 
 namespace fencepost::locking {
 

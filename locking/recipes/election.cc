@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 #include "locking/recipes/budget.h"
 
 namespace fencepost::locking {

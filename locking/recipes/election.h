@@ -28,7 +28,7 @@
 #include <stop_token>
 #include <string>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 
 namespace fencepost::locking {
 

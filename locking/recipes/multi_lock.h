@@ -23,7 +23,7 @@
 
 #include <tl/expected.hpp>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 
 namespace fencepost::locking {
 

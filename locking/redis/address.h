@@ -8,7 +8,7 @@
 
 #include <tl/expected.hpp>
 
-#include "locking/error.h"
+#include "locking/base/error.h"
 
 namespace fencepost::locking {
 

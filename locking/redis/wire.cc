@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include "locking/check.h"
-#include "locking/core/sentinel.h"
-#include "locking/core/store.h"
+#include "locking/base/check.h"
+#include "locking/core/store/sentinel.h"
+#include "locking/core/store/store.h"
 
 namespace fencepost::locking {
 namespace {

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/rdkafka_holders.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
 #include "tests/bench/measure.h"
 
 namespace fencepost::bench {

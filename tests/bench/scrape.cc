@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "metrics/http_server.h"
+#include "metrics/http/http_server.h"
 #include "metrics/page.h"
 #include "tests/bench/measure.h"
 #include "tests/support/http.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 #include "tests/support/redis_server.h"
 
 namespace fencepost::testing {

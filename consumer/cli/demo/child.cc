@@ -12,7 +12,7 @@
 #include <sstream>
 #include <thread>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 
 namespace fencepost::cli {
 namespace {

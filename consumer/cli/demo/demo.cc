@@ -13,13 +13,13 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/demo/child.h"
 #include "consumer/cli/demo/effects.h"
 #include "consumer/cli/demo/stream.h"
 #include "consumer/cli/demo/team.h"
-#include "consumer/kafka/admin.h"
-#include "consumer/kafka/mock_cluster.h"
+#include "consumer/cli/shared/command.h"
+#include "consumer/kafka/client/admin.h"
+#include "consumer/kafka/client/mock_cluster.h"
 
 namespace fencepost::cli {
 namespace {

@@ -11,8 +11,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/kafka/producer.h"
-#include "locking/error.h"
+#include "consumer/kafka/client/producer.h"
+#include "locking/base/error.h"
 
 namespace fencepost::cli {
 

@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/dlq/dlq_letter.h"
 #include "consumer/cli/dlq/dlq_replay.h"
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/flow/identity.h"
+#include "consumer/record/identity.h"
 
 namespace fencepost::cli {
 namespace {

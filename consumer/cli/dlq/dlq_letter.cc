@@ -6,8 +6,8 @@
 
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
-#include "consumer/dead_letter.h"
-#include "consumer/flow/json_text.h"
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/json_text.h"
 
 namespace fencepost::cli {
 

@@ -11,9 +11,9 @@
 #include <tl/expected.hpp>
 
 #include "consumer/cli/shared/position.h"
-#include "consumer/kafka/topic_reader.h"
-#include "consumer/record.h"
-#include "locking/core/types.h"
+#include "consumer/kafka/client/topic_reader.h"
+#include "consumer/record/record.h"
+#include "locking/base/types.h"
 
 namespace fencepost::cli {
 

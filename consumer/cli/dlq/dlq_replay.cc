@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/progress.h"
-#include "consumer/dead_letter.h"
-#include "consumer/kafka/producer.h"
+#include "consumer/kafka/client/producer.h"
+#include "consumer/record/dead_letter.h"
 
 namespace fencepost::cli {
 

@@ -11,9 +11,9 @@
 
 #include "consumer/cli/dlq/dlq_letter.h"
 #include "consumer/cli/dlq/dlq_topic.h"
-#include "consumer/options.h"
 #include "consumer/outputs/output.h"
-#include "locking/error.h"
+#include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
 
 namespace fencepost::cli {
 

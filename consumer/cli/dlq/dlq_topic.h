@@ -10,9 +10,9 @@
 #include <tl/expected.hpp>
 
 #include "consumer/cli/dlq/dlq_letter.h"
-#include "consumer/kafka/topic_reader.h"
-#include "consumer/options.h"
-#include "locking/error.h"
+#include "consumer/kafka/client/topic_reader.h"
+#include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
 
 namespace fencepost::cli {
 

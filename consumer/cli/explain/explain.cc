@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/explain/explain_facts.h"
 #include "consumer/cli/explain/explain_words.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/flow/identity.h"
+#include "consumer/record/identity.h"
 
 namespace fencepost::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/store_view.h"
-#include "consumer/flow/identity.h"
+#include "consumer/record/identity.h"
 
 namespace fencepost::cli {
 

@@ -10,11 +10,11 @@
 #include <tl/expected.hpp>
 
 #include "consumer/cli/shared/position.h"
-#include "consumer/kafka/topic_reader.h"
-#include "consumer/options.h"
+#include "consumer/kafka/client/topic_reader.h"
 #include "consumer/outputs/output.h"
-#include "locking/core/types.h"
-#include "locking/error.h"
+#include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
+#include "locking/base/types.h"
 
 namespace fencepost::cli {
 

@@ -4,7 +4,7 @@
 
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
-#include "consumer/flow/identity.h"
+#include "consumer/record/identity.h"
 
 namespace fencepost::cli {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/locks/locks.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/store_view.h"
-#include "locking/core/heal.h"
+#include "locking/core/store/heal.h"
 
 namespace fencepost::cli {
 namespace {

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/locks/locks.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/flow/identity.h"
+#include "consumer/record/identity.h"
 #include "locking/core/unit_value.h"
 
 namespace fencepost::cli {

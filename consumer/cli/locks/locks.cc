@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/locks/locks.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/durations.h"
 #include "consumer/cli/shared/lock_nodes.h"
 

@@ -8,7 +8,7 @@
 #include <asio/io_context.hpp>
 
 #include "consumer/cli/shared/lock_nodes.h"
-#include "locking/redis/raw_node.h"
+#include "locking/redis/tools/raw_node.h"
 
 namespace CLI {
 class App;

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "consumer/cli/command.h"
 #include "consumer/cli/locks/locks.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/store_view.h"
 
 namespace fencepost::cli {

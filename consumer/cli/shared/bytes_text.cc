@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/flow/json_text.h"
-#include "consumer/handlers/text.h"
+#include "consumer/record/json_text.h"
+#include "consumer/record/text.h"
 
 namespace fencepost::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace CLI {
 class App;

@@ -9,9 +9,9 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/options.h"
 #include "consumer/outputs/output.h"
-#include "locking/error.h"
+#include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
 
 namespace fencepost::cli {
 

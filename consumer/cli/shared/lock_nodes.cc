@@ -6,9 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "locking/redis/access.h"
+#include "locking/redis/engine/access.h"
 
 namespace fencepost::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "config/scalar.h"
+#include "config/text/scalar.h"
 
 namespace fencepost::cli {
 namespace {

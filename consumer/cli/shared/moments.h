@@ -8,7 +8,7 @@
 
 #include <tl/expected.hpp>
 
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::cli {
 

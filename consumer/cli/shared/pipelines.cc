@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/runner.h"
-#include "locking/redis/access.h"
+#include "consumer/worker/make_handler.h"
+#include "locking/redis/engine/access.h"
 
 namespace fencepost::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/loader.h"
-#include "consumer/options.h"
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "consumer/record.h"
+#include "consumer/record/record.h"
 
 namespace fencepost::cli {
 

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "consumer/cli/command.h"
+#include "consumer/cli/shared/command.h"
 
 namespace fencepost::cli {
 

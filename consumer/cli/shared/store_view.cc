@@ -1,6 +1,6 @@
 #include "consumer/cli/shared/store_view.h"
 
-#include "locking/random.h"
+#include "locking/base/random.h"
 
 namespace fencepost::cli {
 

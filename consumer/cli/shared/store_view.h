@@ -9,9 +9,9 @@
 #include <asio/io_context.hpp>
 
 #include "consumer/cli/shared/lock_nodes.h"
-#include "locking/core/lock_core.h"
+#include "locking/core/lock/lock_core.h"
 #include "locking/redis/address.h"
-#include "locking/redis/engine.h"
+#include "locking/redis/engine/engine.h"
 
 namespace fencepost::cli {
 

@@ -1,6 +1,6 @@
 #!lua
 -- Gives a node in quarantine back what it has forgotten: a compare-and-set for each name. What is
--- written was decided from what stands on all nodes (locking/core/heal.h). KEYS: the sentinel, then
+-- written was decided from what stands on all nodes (heal.h). KEYS: the sentinel, then
 -- a name each. ARGV: the sentinel as it was read, then for each name what must stand there ('' for
 -- nothing), and for how many ms it is remembered (13 digits) with the new value behind. Answer:
 -- TIME (13 digits), then for each name W (written) or C (something else stood there).

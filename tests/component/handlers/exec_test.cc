@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/exec_process.h"
+#include "consumer/handlers/exec/exec_process.h"
 #include "tests/component/handlers/runner_fixture.h"
 
 namespace fencepost::consumer {

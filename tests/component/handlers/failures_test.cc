@@ -1,6 +1,9 @@
 // Which failures are tried again, and the texts that failures are made of.
-#include "consumer/flow/json_text.h"
-#include "consumer/handlers/text.h"
+#include "consumer/flow/retry.h"
+#include "consumer/pipeline/error_class.h"
+#include "consumer/record/json_text.h"
+#include "consumer/record/text.h"
+#include "consumer/worker/make_handler.h"
 #include "tests/component/handlers/runner_fixture.h"
 
 namespace fencepost::consumer {

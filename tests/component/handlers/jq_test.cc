@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/jq_handler.h"
-#include "consumer/handlers/jq_numbers.h"
+#include "consumer/handlers/jq/jq_handler.h"
+#include "consumer/handlers/jq/jq_numbers.h"
 #include "tests/component/handlers/runner_fixture.h"
 
 namespace fencepost::consumer {

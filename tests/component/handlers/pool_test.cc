@@ -4,6 +4,7 @@
 #include <set>
 #include <thread>
 
+#include "consumer/handlers/handler.h"
 #include "tests/component/handlers/runner_fixture.h"
 
 namespace fencepost::consumer {

@@ -14,7 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/handlers/runner.h"
+#include "consumer/worker/make_handler.h"
 #include "tests/support/process.h"
 
 namespace fencepost::consumer {

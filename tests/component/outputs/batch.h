@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "consumer/options.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/write_plan.h"
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
 

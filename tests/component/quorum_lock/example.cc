@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 
 using fencepost::locking::Millis;
 using fencepost::locking::QuorumLock;

@@ -14,7 +14,7 @@
 
 #include <gtest/gtest.h>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 #include "tests/support/servers.h"
 
 namespace fencepost::locking {

@@ -1,5 +1,5 @@
 // Which calls of a batch are written again, and that every op is answered once; no server needed.
-#include "locking/redis/batch.h"
+#include "locking/redis/node/batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "locking/redis/node_error.h"
+#include "locking/redis/session/node_error.h"
 
 namespace fencepost::locking {
 namespace {

@@ -1,5 +1,5 @@
 // One connection against a real node.
-#include "locking/redis/connection.h"
+#include "locking/redis/node/connection.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include <asio/post.hpp>
 
-#include "locking/redis/subscriber.h"
+#include "locking/redis/wake/subscriber.h"
 #include "tests/component/redis/scripted_client.h"
 
 namespace fencepost::locking {

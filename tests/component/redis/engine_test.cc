@@ -1,6 +1,6 @@
 // LockCore over five real nodes: locks are taken, completed and given back, whatever becomes of a
 // minority of the nodes.
-#include "locking/redis/engine.h"
+#include "locking/redis/engine/engine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Acquires by plain commands against a real node: each is answered as the script would.
-#include "locking/redis/plain_acquire.h"
+#include "locking/redis/node/plain_acquire.h"
 
 #include <gtest/gtest.h>
 

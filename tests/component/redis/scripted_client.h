@@ -15,14 +15,14 @@
 #include <fmt/format.h>
 #include <asio/io_context.hpp>
 
-#include "locking/redis/connection.h"
+#include "locking/redis/node/connection.h"
 #include "tests/support/servers.h"
 
 namespace fencepost::locking {
 
 inline std::string NameOf(std::uint32_t lock) { return fmt::format("fencepost:{{test}}:{}", lock); }
 
-// A complete sentinel, out of quarantine, as it stands at a node (locking/core/sentinel.h).
+// A complete sentinel, out of quarantine, as it stands at a node (locking/core/store/sentinel.h).
 inline std::string SentinelText(int index = 0, int nodes = 1) {
   return fmt::format("C|{:032x}|{}|{}|{:08}|{:040}|{:013}|{:08}", 7, index, nodes, 1, 0, 0, 30'000);
 }

@@ -1,5 +1,5 @@
 // A subscriber over one real node.
-#include "locking/redis/subscriber.h"
+#include "locking/redis/wake/subscriber.h"
 
 #include <gtest/gtest.h>
 

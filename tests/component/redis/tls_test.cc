@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "locking/redis/access.h"
+#include "locking/redis/engine/access.h"
 #include "tests/component/redis/certificates.h"
 #include "tests/component/redis/scripted_client.h"
 

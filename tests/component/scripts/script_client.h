@@ -14,9 +14,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "locking/core/sentinel.h"
-#include "locking/core/store.h"
-#include "locking/redis/plain_acquire.h"
+#include "locking/core/store/sentinel.h"
+#include "locking/core/store/store.h"
+#include "locking/redis/node/plain_acquire.h"
 #include "locking/redis/wire.h"
 #include "tests/support/redis_server.h"
 

@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 #include "tests/support/redis_server.h"
 
 namespace {

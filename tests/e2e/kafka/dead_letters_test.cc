@@ -1,5 +1,5 @@
 // Dead letters against a real broker, which does not create topics by itself.
-#include "consumer/kafka/dead_letters.h"
+#include "consumer/kafka/output/dead_letters.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

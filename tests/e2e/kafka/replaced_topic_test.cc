@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/source.h"
-#include "consumer/kafka/transactional_producer.h"
-#include "consumer/kafka/witness.h"
+#include "consumer/kafka/output/transactional_producer.h"
+#include "consumer/kafka/source/source.h"
+#include "consumer/kafka/source/witness.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/recording_sink.h"

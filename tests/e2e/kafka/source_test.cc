@@ -1,5 +1,5 @@
 // KafkaSource against a real broker: what the mock cluster cannot show.
-#include "consumer/kafka/source.h"
+#include "consumer/kafka/source/source.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/transactional_producer.h"
+#include "consumer/kafka/output/transactional_producer.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_group.h"

@@ -1,5 +1,5 @@
 // TopicReader against a real broker: transactional topics have holes.
-#include "consumer/kafka/topic_reader.h"
+#include "consumer/kafka/client/topic_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

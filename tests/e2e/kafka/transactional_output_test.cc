@@ -1,5 +1,5 @@
 // The Kafka output against a real broker: transactions, what is refused, who is fenced.
-#include "consumer/kafka/transactional_output.h"
+#include "consumer/kafka/output/transactional_output.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/rdkafka_holders.h"
-#include "consumer/kafka/witness.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/source/witness.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/recording_sink.h"

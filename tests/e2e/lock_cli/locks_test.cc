@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "locking/core/unit_value.h"
-#include "locking/quorum_lock.h"
+#include "locking/quorum_lock/quorum_lock.h"
 #include "tests/e2e/lock_cli/lock_cli_test.h"
 
 namespace fencepost::testing {

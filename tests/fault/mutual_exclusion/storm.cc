@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "locking/core/sentinel.h"
+#include "locking/core/store/sentinel.h"
 #include "tests/fault/mutual_exclusion/worker.h"
 
 namespace fencepost::torture {

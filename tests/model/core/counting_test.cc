@@ -4,9 +4,9 @@
 #include <map>
 #include <random>
 
-#include "locking/core/acquire_round.h"
-#include "locking/core/ballot.h"
-#include "locking/core/token_clock.h"
+#include "locking/core/lock/acquire_round.h"
+#include "locking/core/lock/ballot.h"
+#include "locking/core/lock/token_clock.h"
 
 namespace fencepost::locking {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "locking/core/sentinel.h"
+#include "locking/core/store/sentinel.h"
 
 namespace fencepost::locking {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "locking/core/lock_core.h"
+#include "locking/core/lock/lock_core.h"
 
 namespace fencepost::locking {
 

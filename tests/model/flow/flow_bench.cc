@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "locking/check.h"
-#include "locking/core/sentinel.h"
+#include "locking/base/check.h"
+#include "locking/core/store/sentinel.h"
 
 namespace fencepost::consumer {
 

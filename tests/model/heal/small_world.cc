@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "locking/core/sentinel.h"
+#include "locking/core/store/sentinel.h"
 
 namespace fencepost::heal_model {
 namespace {

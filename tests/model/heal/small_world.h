@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "locking/core/heal.h"
+#include "locking/core/store/heal.h"
 #include "locking/model/node_model.h"
 
 namespace fencepost::heal_model {

@@ -1,5 +1,5 @@
 # An extension counts from its answers, not from before it was asked for (invariant 4).
-set(SOURCE locking/core/lock_core_lease.cc)
+set(SOURCE locking/core/lock/lock_core_lease.cc)
 set(FROM [=[
     slot.valid_until = slot.extension_sent + slot.ttl - options_.Drift(slot.ttl);]=])
 set(TO [=[

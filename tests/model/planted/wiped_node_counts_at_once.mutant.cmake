@@ -1,5 +1,5 @@
 # A node that lost its memory gets its place back without a quarantine (invariant 12).
-set(SOURCE locking/core/store_mending.cc)
+set(SOURCE locking/core/store/store_mending.cc)
 set(FROM [=[
     sentinel.epoch = highest;
     sentinel.run_id = node.run_id;

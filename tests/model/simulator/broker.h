@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "consumer/kafka/source.h"
+#include "consumer/kafka/source/source.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "consumer/flow/flow.h"
-#include "consumer/record.h"
-#include "locking/core/lock_core.h"
+#include "consumer/record/record.h"
+#include "locking/core/lock/lock_core.h"
 #include "locking/model/node_model.h"
 #include "tests/model/simulator/effects.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "consumer/record.h"
+#include "consumer/record/record.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {

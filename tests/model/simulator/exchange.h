@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "locking/core/ops.h"
-#include "locking/core/store.h"
+#include "locking/core/store/store.h"
 #include "locking/redis/wire.h"
 #include "tests/model/simulator/process.h"
 #include "tests/model/simulator/sim_node.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "locking/core/heal.h"
+#include "locking/core/store/heal.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {

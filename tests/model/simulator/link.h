@@ -1,5 +1,5 @@
-// The connection of one worker to one node, as locking/redis/connection.h keeps it: one thing out
-// at a time, ten timeouts until it is given up, reconnects with a back-off.
+// The connection of one worker to one node, as locking/redis/node/connection.h keeps it: one thing
+// out at a time, ten timeouts until it is given up, reconnects with a back-off.
 #pragma once
 
 #include <memory>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 
-#include "locking/core/lock_core.h"
+#include "locking/core/lock/lock_core.h"
 #include "tests/model/simulator/process.h"
 
 namespace fencepost::simulator {

@@ -1,5 +1,5 @@
 // A worker's Kafka thread: reads what it was assigned, hands it to the flow, commits what the flow
-// says. What it promises the flow stands in consumer/kafka/source.h.
+// says. What it promises the flow stands in consumer/kafka/source/source.h.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "consumer/kafka/source.h"
+#include "consumer/kafka/source/source.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {

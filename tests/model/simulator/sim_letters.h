@@ -1,4 +1,4 @@
-// A worker's publisher of dead letters, as consumer/kafka/dead_letters.h: each until it is
+// A worker's publisher of dead letters, as consumer/kafka/output/dead_letters.h: each until it is
 // acknowledged; one whose acknowledgement is lost is published again.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "consumer/dead_letter.h"
+#include "consumer/record/dead_letter.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {

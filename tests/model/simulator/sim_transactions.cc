@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "locking/check.h"
+#include "locking/base/check.h"
 #include "tests/model/simulator/sim_worker.h"
 #include "tests/model/simulator/world.h"
 

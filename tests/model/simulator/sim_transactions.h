@@ -1,6 +1,6 @@
-// A worker's transactional producer, as consumer/kafka/transactional_output.h: outputs and offsets
-// in one transaction. An unknown outcome is asked for again; a producer that was fenced ends its
-// worker.
+// A worker's transactional producer, as consumer/kafka/output/transactional_output.h: outputs and
+// offsets in one transaction. An unknown outcome is asked for again; a producer that was fenced
+// ends its worker.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// One worker: the shipped LockCore and Flow, and a host that does for them what consumer/worker.cc
-// and locking/redis/engine.cc do: one step after the other on one thread, everything else by
-// messages.
+// One worker: the shipped LockCore and Flow, and a host that does for them what
+// consumer/worker/worker.cc and locking/redis/engine/engine.cc do: one step after the other on one
+// thread, everything else by messages.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "consumer/flow/flow.h"
-#include "locking/core/lock_core.h"
+#include "locking/core/lock/lock_core.h"
 #include "tests/model/simulator/letters_in_a_row.h"
 #include "tests/model/simulator/link.h"
 #include "tests/model/simulator/sim_caller.h"

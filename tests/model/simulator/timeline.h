@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "locking/core/types.h"
+#include "locking/base/types.h"
 
 namespace fencepost::simulator {
 

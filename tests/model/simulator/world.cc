@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "locking/core/sentinel.h"
+#include "locking/core/store/sentinel.h"
 
 namespace fencepost::simulator {
 namespace {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "config/json_schema.h"
-#include "config/schema.h"
+#include "config/schema/json_schema.h"
+#include "config/schema/schema.h"
 #include "tests/support/process.h"
 #include "tests/unit/config/pipeline_text.h"
 

@@ -1,4 +1,4 @@
-#include "config/reference.h"
+#include "config/schema/reference.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config/schema.h"
+#include "config/schema/schema.h"
 
 namespace fencepost::config {
 namespace {

@@ -1,4 +1,4 @@
-#include "config/scalar.h"
+#include "config/text/scalar.h"
 
 #include <map>
 

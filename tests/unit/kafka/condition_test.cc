@@ -1,4 +1,4 @@
-#include "consumer/kafka/condition.h"
+#include "consumer/kafka/source/condition.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "consumer/kafka/producer.h"
+#include "consumer/kafka/client/producer.h"
 
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/admin.h"
-#include "consumer/kafka/mock_cluster.h"
+#include "consumer/kafka/client/admin.h"
+#include "consumer/kafka/client/mock_cluster.h"
 
 namespace fencepost::consumer {
 namespace {

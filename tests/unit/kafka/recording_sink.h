@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/source.h"
+#include "consumer/kafka/source/source.h"
 #include "tests/support/process.h"
 
 namespace fencepost::consumer::testing {

@@ -1,8 +1,8 @@
 // What a record costs, and what a dead letter is made of.
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/dead_letter_record.h"
-#include "consumer/record.h"
+#include "consumer/kafka/output/dead_letter_record.h"
+#include "consumer/record/record.h"
 
 namespace fencepost::consumer {
 namespace {

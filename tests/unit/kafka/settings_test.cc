@@ -1,8 +1,8 @@
-#include "consumer/kafka/settings.h"
+#include "consumer/kafka/client/settings.h"
 
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/condition.h"
+#include "consumer/kafka/source/condition.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -1,5 +1,5 @@
 // KafkaSource against the mock cluster, in this process.
-#include "consumer/kafka/source.h"
+#include "consumer/kafka/source/source.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/admin.h"
-#include "consumer/kafka/mock_cluster.h"
-#include "consumer/kafka/producer.h"
+#include "consumer/kafka/client/admin.h"
+#include "consumer/kafka/client/mock_cluster.h"
+#include "consumer/kafka/client/producer.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {

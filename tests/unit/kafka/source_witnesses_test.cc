@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/mock_cluster.h"
-#include "consumer/kafka/source.h"
-#include "consumer/kafka/witness.h"
+#include "consumer/kafka/client/mock_cluster.h"
+#include "consumer/kafka/source/source.h"
+#include "consumer/kafka/source/witness.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/recording_sink.h"
 

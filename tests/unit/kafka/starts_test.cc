@@ -1,4 +1,4 @@
-#include "consumer/kafka/starts.h"
+#include "consumer/kafka/source/starts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "consumer/kafka/witness.h"
+#include "consumer/kafka/source/witness.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

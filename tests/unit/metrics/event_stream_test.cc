@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "metrics/http_server.h"
+#include "metrics/http/http_server.h"
 #include "tests/support/process.h"
 
 namespace fencepost::metrics {

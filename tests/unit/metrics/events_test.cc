@@ -1,4 +1,5 @@
-// metrics/EVENTS.md lists the log's events: what the source writes stands there, and nothing else.
+// metrics/log/EVENTS.md lists the log's events: what the source writes stands there, and nothing
+// else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ void Find(const std::string& text, const std::string& pattern, std::set<std::str
 // Names in the first column of the table: | `name` | …
 std::set<std::string> Listed() {
   std::set<std::string> names;
-  Find(Read(kSource / "metrics/EVENTS.md"), R"x(\n\| `([a-z_*]+)` \|)x", names);
+  Find(Read(kSource / "metrics/log/EVENTS.md"), R"x(\n\| `([a-z_*]+)` \|)x", names);
   return names;
 }
 

@@ -1,4 +1,4 @@
-#include "metrics/history.h"
+#include "metrics/status/history.h"
 
 #include <gtest/gtest.h>
 

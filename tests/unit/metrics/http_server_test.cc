@@ -1,4 +1,4 @@
-#include "metrics/http_server.h"
+#include "metrics/http/http_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "metrics/last_events.h"
+#include "metrics/log/last_events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

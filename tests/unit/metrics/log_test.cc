@@ -1,4 +1,4 @@
-#include "metrics/log.h"
+#include "metrics/log/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "metrics/status_json.h"
+#include "metrics/status/status_json.h"
 
 #include <gtest/gtest.h>
 

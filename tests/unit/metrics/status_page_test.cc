@@ -1,12 +1,12 @@
-#include "metrics/status_page.h"
+#include "metrics/status/status_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "metrics/findings.h"
-#include "metrics/html.h"
+#include "metrics/status/findings.h"
+#include "metrics/status/html.h"
 
 namespace fencepost::metrics {
 namespace {

@@ -1,9 +1,9 @@
-#include "consumer/outputs/json_lines.h"
+#include "consumer/outputs/file/json_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/flow/json_text.h"
+#include "consumer/record/json_text.h"
 #include "tests/component/outputs/batch.h"
 
 namespace fencepost::consumer {

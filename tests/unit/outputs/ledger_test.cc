@@ -1,4 +1,5 @@
 #include "consumer/outputs/ledger.h"
+#include "consumer/flow/duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 
 #include <random>
@@ -6,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/outputs/postgres_connection.h"
+#include "consumer/outputs/postgres/postgres_connection.h"
 #include "tests/component/outputs/batch.h"
 
 namespace fencepost::consumer {

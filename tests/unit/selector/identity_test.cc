@@ -1,4 +1,4 @@
-#include "consumer/flow/identity.h"
+#include "consumer/record/identity.h"
 
 #include <zlib.h>
 

@@ -1,11 +1,11 @@
-#include "consumer/flow/selector.h"
+#include "consumer/record/selector.h"
 
 #include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/flow/json_reader.h"
+#include "consumer/record/json_reader.h"
 
 namespace fencepost::consumer {
 namespace {

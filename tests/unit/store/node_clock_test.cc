@@ -1,4 +1,4 @@
-#include "locking/core/node_clock.h"
+#include "locking/core/store/node_clock.h"
 
 #include <random>
 

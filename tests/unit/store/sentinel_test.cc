@@ -1,4 +1,4 @@
-#include "locking/core/sentinel.h"
+#include "locking/core/store/sentinel.h"
 
 #include <gtest/gtest.h>
 

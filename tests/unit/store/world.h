@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "locking/core/store.h"
+#include "locking/core/store/store.h"
 
 namespace fencepost::locking {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -42,6 +43,19 @@ std::vector<std::string_view> Lines(std::string_view text) {
 bool Under(const SourceFile& file, std::string_view folder) {
   return file.path.size() > folder.size() && file.path.starts_with(folder) &&
          file.path[folder.size()] == '/';
+}
+
+std::vector<Include> Includes(const SourceFile& file) {
+  static const std::regex kInclude(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"])");
+  std::vector<Include> includes;
+  const auto lines = Lines(file.text);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::cmatch match;
+    if (std::regex_search(lines[i].begin(), lines[i].end(), match, kInclude)) {
+      includes.push_back({i + 1, match[2].str(), match[1].str() == "\""});
+    }
+  }
+  return includes;
 }
 
 bool IsSource(const SourceFile& file) {

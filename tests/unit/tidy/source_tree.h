@@ -20,6 +20,13 @@ std::vector<std::string_view> Lines(std::string_view text);
 bool Under(const SourceFile& file, std::string_view folder);  // "locking" or "locking/core"
 bool IsSource(const SourceFile& file);                        // .h or .cc
 
+struct Include {
+  std::size_t line = 0;
+  std::string target;
+  bool ours = false;  // with quotes
+};
+std::vector<Include> Includes(const SourceFile& file);
+
 // Each complaint is "PATH:LINE: what".
 using Complaints = std::vector<std::string>;
 using Rule = Complaints (*)(const SourceFile&);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "locking/redis/access.h"
-#include "locking/redis/connection.h"
+#include "locking/redis/engine/access.h"
+#include "locking/redis/node/connection.h"
 
 namespace fencepost::locking {
 namespace {

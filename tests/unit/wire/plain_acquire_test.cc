@@ -1,6 +1,6 @@
 // Acquires by plain commands: when they are used, and what a node's answers make of them. The
 // batches that hold them too. No server.
-#include "locking/redis/plain_acquire.h"
+#include "locking/redis/node/plain_acquire.h"
 
 #include <hiredis/hiredis.h>
 
@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "locking/redis/batch.h"
+#include "locking/redis/node/batch.h"
 
 namespace fencepost::locking {
 namespace {

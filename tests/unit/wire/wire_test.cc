@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "locking/core/sentinel.h"
-#include "locking/core/store.h"
+#include "locking/core/store/sentinel.h"
+#include "locking/core/store/store.h"
 
 namespace fencepost::locking {
 namespace {

@@ -1,0 +1,241 @@
+#include "config/lint/lint.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "config/lint/lint_parts.h"
+#include "config/read/defaults.h"
+#include "consumer/kafka/client/refused_settings.h"
+#include "locking/core/options.h"
+#include "locking/redis/address.h"
+
+namespace fencepost::config {
+namespace {
+
+using consumer::Selector;
+
+void LintRecordId(const Values& values, Findings& findings) {
+  const Entry* entry = values.Find("record_id");
+  if (entry == nullptr) return;
+  const Selector& selector = entry->texts.front().selector;
+  const Place at = entry->texts.front().at;
+  switch (selector.kind) {
+    case Selector::Kind::kPosition:
+    case Selector::Kind::kHeader:
+    case Selector::Kind::kJson:
+      break;
+    case Selector::Kind::kKey:
+      findings.Warning(at, "record-id",
+                       "record_id: key takes every record of a key for the same one; a stream of "
+                       "updates repeats its keys");
+      break;
+    default:
+      findings.Error(at, "record-id",
+                     "record_id: this does not identify a record; it is one of position, key, "
+                     "header:NAME, json:/POINTER");
+      return;
+  }
+  if (selector.optional) {
+    findings.Error(at, "record-id", "record_id: a record without an id is bad: leave the ? out");
+  }
+}
+
+// Two spellings of one node are one node.
+void LintNodes(const Values& values, Findings& findings) {
+  const Entry* entry = values.Find("lock.redis.nodes");
+  if (entry == nullptr) return;
+  std::map<std::string, std::string> seen;  // what is reached → as it stands in the file
+  for (const Text& node : entry->texts) {
+    const auto address = locking::ParseNodeAddress(node.value);
+    if (!address) continue;
+    const auto [first, is_new] = seen.emplace(locking::ReachedBy(*address), node.shown);
+    if (is_new) continue;
+    findings.Error(
+        node.at, "nodes",
+        fmt::format("lock.redis.nodes: {} stands here a second time{}; each node is an "
+                    "independent primary",
+                    node.shown, first->second == node.shown ? "" : ", as " + first->second));
+  }
+  const std::size_t count = entry->texts.size();
+  if (count % 2 == 1 && count <= locking::kMaxNodes) return;
+  findings.Error(values.KeyPlace("lock.redis.nodes"), "nodes",
+                 fmt::format("lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count));
+}
+
+// The file alone does not tell the store's max_ttl; a worker that may not lock for so long is not
+// ready, and says so.
+void LintTtl(const Values& values, Findings& findings) {
+  if (values.Find("lock.ttl") == nullptr) return;
+  const Milliseconds most = locking::LockOptions{}.max_ttl;
+  if (values.Duration("lock.ttl") <= most) return;
+  const std::string ttl = DurationText(values.Duration("lock.ttl"));
+  findings.Warning(values.ValuePlace("lock.ttl"), "ttl",
+                   fmt::format("lock.ttl ({}) is above {}, the max_ttl of a lock store unless it "
+                               "was made with `fencepost locks init --max-ttl {}` or more",
+                               ttl, DurationText(most), ttl));
+}
+
+void LintRememberDone(const Values& values, Findings& findings) {
+  if (values.Find("lock.remember_done") == nullptr || values.Wrong("lock.max_skew") ||
+      values.Wrong("lock.ttl")) {
+    return;
+  }
+  const Milliseconds given = values.Duration("lock.remember_done");
+  const Milliseconds least = LeastRememberDone(values);
+  if (given >= least) return;
+  findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
+                   fmt::format("lock.remember_done ({}) is raised to {}, the store's max_ttl and "
+                               "twice lock.max_skew: a mark must outlive every lease",
+                               DurationText(given), DurationText(least)));
+}
+
+void LintLogin(const Values& values, Findings& findings) {
+  const Entry* nodes = values.Find("lock.redis.nodes");
+  if (nodes == nullptr || values.Wrong("lock.redis.password")) return;
+  if (!values.String("lock.redis.password").empty()) return;
+  bool needed = false;
+  for (const Text& node : nodes->texts) {
+    const auto address = locking::ParseNodeAddress(node.value);
+    if (!address || address->password) continue;
+    needed = true;
+    if (address->username.value_or("").empty()) continue;
+    findings.Error(node.at, "login",
+                   fmt::format("lock.redis.nodes: {} has a user and no password: write it into the "
+                               "URL, or give lock.redis.password",
+                               node.shown));
+  }
+  if (!needed || !values.Given("lock.redis.username")) return;
+  findings.Error(values.KeyPlace("lock.redis.username"), "missing",
+                 "lock.redis.password is missing or empty: a username needs one");
+}
+
+// Of two keys that need each other, the one that stands alone.
+void LintPair(const Values& values, std::string_view first, std::string_view second,
+              Findings& findings) {
+  for (const auto& [one, other] : {std::pair(first, second), std::pair(second, first)}) {
+    if (!values.Given(one) || values.Given(other)) continue;
+    findings.Error(values.KeyPlace(one), "missing",
+                   fmt::format("{} is missing: {} needs it", other, one));
+  }
+}
+
+void LintTls(const Values& values, Findings& findings) {
+  LintPair(values, "lock.redis.tls.certificate", "lock.redis.tls.key", findings);
+  const Entry* nodes = values.Find("lock.redis.nodes");
+  if (nodes == nullptr || !values.Given("lock.redis.tls")) return;
+  for (const Text& node : nodes->texts) {
+    const auto address = locking::ParseNodeAddress(node.value);
+    if (!address || address->tls.value_or(true)) continue;
+    findings.Warning(node.at, "tls",
+                     fmt::format("lock.redis.nodes: {} is reached without TLS, though there is "
+                                 "lock.redis.tls; rediss:// is with it",
+                                 node.shown));
+  }
+}
+
+void LintLock(const Values& values, Findings& findings) {
+  LintNodes(values, findings);
+  LintTls(values, findings);
+  LintTtl(values, findings);
+  LintRememberDone(values, findings);
+  if (AnyWrong(values, {"lock.ttl", "lock.min_validity", "lock.redis.timeout"})) return;
+  const Milliseconds ttl = values.Duration("lock.ttl");
+  const Milliseconds least = values.Duration("lock.min_validity");
+  const auto drift = locking::LockOptions().Drift(ttl);
+  if (std::chrono::nanoseconds(least) + drift >= std::chrono::nanoseconds(ttl)) {
+    findings.Error(PlaceOfEither(values, "lock.min_validity", "lock.ttl"), "min-validity",
+                   fmt::format("lock.min_validity ({}) must be less than lock.ttl ({}) without the "
+                               "clock drift of 1% and 2ms, or no lease is ever long enough",
+                               DurationText(least), DurationText(ttl)));
+  }
+  const Milliseconds timeout = values.Duration("lock.redis.timeout");
+  if (timeout >= ttl) {
+    findings.Error(PlaceOfEither(values, "lock.redis.timeout", "lock.ttl"), "node-timeout",
+                   fmt::format("lock.redis.timeout ({}) must be less than lock.ttl ({})",
+                               DurationText(timeout), DurationText(ttl)));
+  }
+}
+
+void LintKafka(const Values& values, Findings& findings) {
+  LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
+  const Entry* settings = values.FindPart("kafka.librdkafka");
+  if (settings == nullptr) return;
+  for (const Text& setting : settings->texts) {
+    const auto refuses = [&](const consumer::RefusedSetting& refused) {
+      return refused.name == setting.name &&
+             (refused.only_with.empty() || values.Given(refused.only_with));
+    };
+    const auto all = consumer::RefusedSettings();
+    const auto refused = std::find_if(all.begin(), all.end(), refuses);
+    if (refused == all.end()) continue;
+    findings.Error(setting.name_at, "librdkafka",
+                   fmt::format("kafka.librdkafka: {} is refused: {}", setting.name, refused->why));
+  }
+}
+
+void LintProcessing(const Values& values, Findings& findings) {
+  if (AnyWrong(values, {"processing.concurrency", "processing.max_in_flight", "shutdown_timeout",
+                        "processing.revoke_drain"})) {
+    return;
+  }
+  const std::int64_t concurrency = values.Number("processing.concurrency");
+  const std::int64_t in_flight = MaxInFlight(values);
+  if (in_flight < concurrency) {
+    findings.Warning(
+        PlaceOfEither(values, "processing.max_in_flight", "processing.concurrency"), "in-flight",
+        fmt::format(
+            "processing.max_in_flight ({}) keeps processing.concurrency ({}) from being used",
+            in_flight, concurrency));
+  }
+  const Milliseconds stop = values.Duration("shutdown_timeout");
+  const Milliseconds drain = values.Duration("processing.revoke_drain");
+  if (stop < drain) {
+    findings.Warning(PlaceOfEither(values, "shutdown_timeout", "processing.revoke_drain"),
+                     "shutdown",
+                     fmt::format("shutdown_timeout ({}) ends before processing.revoke_drain ({})",
+                                 DurationText(stop), DurationText(drain)));
+  }
+}
+
+void LintLedger(const Values& values, Findings& findings) {
+  if (!values.Given("ledger.keep") ||
+      AnyWrong(values, {"ledger.keep", "lock.remember_done", "lock.max_skew"})) {
+    return;
+  }
+  if (!HasLedger(values)) {
+    findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
+                     "ledger.keep has no effect: only output.postgres and output.sqlite have a "
+                     "ledger");
+    return;
+  }
+  // A mark that outlives its row would look like a lost ledger.
+  const Milliseconds done = std::max(RememberDone(values), LeastRememberDone(values));
+  const Milliseconds least = done + values.Duration("lock.max_skew");
+  if (values.Duration("ledger.keep") > least) return;
+  findings.Error(
+      PlaceOfEither(values, "ledger.keep", "lock.remember_done"), "ledger-keep",
+      fmt::format(
+          "ledger.keep ({}) must be more than lock.remember_done and lock.max_skew together "
+          "({}), or marks outlive their rows",
+          DurationText(values.Duration("ledger.keep")), DurationText(least)));
+}
+
+}  // namespace
+
+void Lint(const Values& values, Findings& findings) {
+  LintRecordId(values, findings);
+  LintKafka(values, findings);
+  LintLock(values, findings);
+  LintLogin(values, findings);
+  LintProcessing(values, findings);
+  LintLedger(values, findings);
+  LintHandler(values, findings);
+  LintDeadLetter(values, findings);
+  LintOutput(values, findings);
+  LintRows(values, findings);
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,138 @@
+// handler, retry, dead_letter.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "config/lint/lint_parts.h"
+
+namespace fencepost::config {
+namespace {
+
+void LintOneHandler(const Values& values, Findings& findings) {
+  if (!values.Given("handler")) return;
+  std::vector<std::string_view> given;
+  for (const std::string_view path : {"handler.http", "handler.exec", "handler.jq"}) {
+    if (values.Given(path)) given.push_back(path);
+  }
+  if (given.empty()) {
+    findings.Error(values.KeyPlace("handler"), "one-handler",
+                   "handler is empty; give one of http, exec, jq, or leave it out");
+  } else if (given.size() > 1) {
+    findings.Error(
+        values.KeyPlace("handler"), "one-handler",
+        fmt::format("handler: at most one is possible, here are {}", fmt::join(given, ", ")));
+  }
+}
+
+void LintIdempotent(const Values& values, Findings& findings) {
+  if (!ExactlyOnce(values)) return;
+  for (const std::string_view handler : {"handler.http", "handler.exec"}) {
+    const std::string flag = fmt::format("{}.idempotent", handler);
+    if (!values.Given(handler) || values.Wrong(flag) || values.Number(flag) != 0) continue;
+    findings.Error(
+        values.ValuePlace(flag), "guarantee",
+        fmt::format("guarantee: exactly-once speaks of the output, and {} may run more than once "
+                    "for a record; with idempotent: true you promise that a second {} has no "
+                    "second effect; otherwise write guarantee: at-least-once",
+                    handler,
+                    handler == "handler.http" ? "call with the same Idempotency-Key"
+                                              : "run with the same record_id"));
+  }
+}
+
+std::string Lower(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+void LintHeaders(const Values& values, Findings& findings) {
+  constexpr std::array<std::string_view, 5> kOwn{"idempotency-key", "fencing-token",
+                                                 "x-fencepost-source", "content-length",
+                                                 "transfer-encoding"};
+  const Entry* headers = values.FindPart("handler.http.headers");
+  if (headers == nullptr) return;
+  for (const Text& header : headers->texts) {
+    if (std::find(kOwn.begin(), kOwn.end(), Lower(header.name)) != kOwn.end()) {
+      findings.Error(
+          header.name_at, "handler",
+          fmt::format("handler.http.headers: {} is set by fencepost: leave it out", header.name));
+    }
+    if (header.value.find_first_of("\r\n") != std::string::npos) {
+      findings.Error(header.at, "handler",
+                     fmt::format("handler.http.headers.{}: a header is one line", header.name));
+    }
+  }
+}
+
+void LintTimes(const Values& values, Findings& findings) {
+  if (!values.Given("handler") ||
+      AnyWrong(values, {"processing.timeout", "processing.revoke_drain"})) {
+    return;
+  }
+  const Milliseconds timeout = values.Duration("processing.timeout");
+  const Milliseconds drain = values.Duration("processing.revoke_drain");
+  if (timeout < drain) return;
+  findings.Warning(
+      PlaceOfEither(values, "processing.timeout", "processing.revoke_drain"), "drain",
+      fmt::format("processing.timeout ({}) is not less than processing.revoke_drain ({}): a "
+                  "rebalance cancels calls that would have ended",
+                  DurationText(timeout), DurationText(drain)));
+}
+
+void LintRetry(const Values& values, Findings& findings) {
+  if (values.Given("retry") && !values.Given("handler")) {
+    findings.Warning(values.KeyPlace("retry"), "retry",
+                     "retry has nothing to try again: there is no handler; outputs are tried again "
+                     "by themselves");
+  }
+  if (AnyWrong(values, {"retry.backoff.initial", "retry.backoff.max"})) return;
+  const Milliseconds first = values.Duration("retry.backoff.initial");
+  const Milliseconds most = values.Duration("retry.backoff.max");
+  if (first <= most) return;
+  findings.Error(PlaceOfEither(values, "retry.backoff.initial", "retry.backoff.max"), "retry",
+                 fmt::format("retry.backoff.initial ({}) is more than retry.backoff.max ({})",
+                             DurationText(first), DurationText(most)));
+}
+
+}  // namespace
+
+void LintHandler(const Values& values, Findings& findings) {
+  LintOneHandler(values, findings);
+  LintIdempotent(values, findings);
+  LintHeaders(values, findings);
+  LintTimes(values, findings);
+  LintRetry(values, findings);
+  const Entry* command = values.Find("handler.exec.command");
+  if (command != nullptr && command->texts.front().value.empty()) {
+    findings.Error(command->texts.front().at, "handler",
+                   "handler.exec.command: the program's name is empty");
+  }
+}
+
+void LintDeadLetter(const Values& values, Findings& findings) {
+  for (const std::string_view path : {"on_id_conflict", "on_bad_record"}) {
+    if (values.Given("dead_letter") || values.Find(path) == nullptr) continue;
+    if (values.String(path) != "dead_letter") continue;
+    findings.Error(values.ValuePlace(path), "dead-letter",
+                   fmt::format("{}: dead_letter needs a dead_letter section, as in dead_letter: "
+                               "{{topic: orders.dead}}",
+                               path));
+  }
+  const std::string topic = values.String("dead_letter.topic");
+  if (topic.empty()) return;
+  for (const std::string& read : values.Strings("kafka.topics")) {
+    if (read != topic) continue;
+    findings.Error(values.ValuePlace("dead_letter.topic"), "loop",
+                   fmt::format("dead_letter.topic: {} is one of kafka.topics: its dead letters "
+                               "would come back for ever; take a topic of their own",
+                               Shown(values, "dead_letter.topic")));
+  }
+  if (topic == values.String("output.kafka.topic")) {
+    findings.Error(values.ValuePlace("dead_letter.topic"), "loop",
+                   fmt::format("dead_letter.topic: {} is output.kafka.topic too; take a topic of "
+                               "their own",
+                               Shown(values, "dead_letter.topic")));
+  }
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,205 @@
+// output: exactly one, what it can keep, and what its keys mean together.
+#include <fmt/format.h>
+
+#include "config/lint/lint_parts.h"
+#include "config/lint/statement.h"
+#include "config/read/defaults.h"
+#include "consumer/outputs/postgres/postgres_dsn.h"
+
+namespace fencepost::config {
+namespace {
+
+using consumer::Selector;
+
+std::vector<std::string> GivenOutputs(const Values& values) {
+  std::vector<std::string> outputs;
+  for (const std::string_view name : ChildrenOf("output")) {
+    std::string path = fmt::format("output.{}", name);
+    if (values.Given(path)) outputs.push_back(std::move(path));
+  }
+  return outputs;
+}
+
+void LintOneOutput(const Values& values, Findings& findings) {
+  const std::vector<std::string> outputs = GivenOutputs(values);
+  const Place at = values.KeyPlace("output");
+  if (outputs.empty() && values.Given("output")) {
+    findings.Error(
+        at, "one-output",
+        fmt::format("output is empty; give one of {}", fmt::join(ChildrenOf("output"), ", ")));
+  } else if (outputs.size() > 1) {
+    findings.Error(
+        at, "one-output",
+        fmt::format("output: exactly one is needed, here are {}", fmt::join(outputs, ", ")));
+  }
+}
+
+void LintGuarantee(const Values& values, Findings& findings) {
+  if (!ExactlyOnce(values)) return;
+  for (const std::string_view output : {"output.file", "output.stdout"}) {
+    if (!values.Given(output)) continue;
+    findings.Error(PlaceOfEither(values, "guarantee", output), "guarantee",
+                   fmt::format("guarantee: {} cannot keep exactly-once: it has no transaction that "
+                               "holds the effect and the ledger; output.postgres and output.sqlite "
+                               "do; otherwise write guarantee: at-least-once",
+                               output));
+  }
+  const Selector* id = SelectorAt(values, "record_id");
+  if (values.Given("output.kafka") && id != nullptr && id->kind != Selector::Kind::kPosition) {
+    findings.Warning(values.ValuePlace("record_id"), "guarantee",
+                     "guarantee: output.kafka keeps exactly-once for each input position; "
+                     "duplicates of this record_id at other positions are suppressed only as long "
+                     "as the lock nodes remember (best effort)");
+  }
+}
+
+void LintNoPosition(const Values& values, std::string_view path, Findings& findings) {
+  const Entry* entry = values.FindPart(path);
+  if (entry == nullptr) return;
+  for (const Text& text : entry->texts) {
+    if (text.selector.kind != Selector::Kind::kPosition) continue;
+    findings.Error(text.at, "selector",
+                   fmt::format("{}{}{}: position is for record_id only; here it is record_id, or "
+                               "topic, partition and offset",
+                               path, text.name.empty() ? "" : ".", text.name));
+  }
+}
+
+void LintTables(const Values& values, Findings& findings) {
+  for (const std::string_view path : {"output.postgres.table", "output.sqlite.table"}) {
+    const std::string table = values.String(path);
+    if (table != "fencepost_ledger" && !table.ends_with(".fencepost_ledger")) continue;
+    findings.Error(values.ValuePlace(path), "table",
+                   fmt::format("{}: this is the ledger's own table", path));
+  }
+}
+
+void LintFailover(const Values& values, Findings& findings) {
+  constexpr std::string_view kDsn = "output.postgres.dsn";
+  if (!ExactlyOnce(values) || values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
+  if (consumer::HostsInDsn(values.String(kDsn)) < 2) return;
+  findings.Warning(
+      values.ValuePlace(kDsn), "failover",
+      fmt::format("{} names several hosts: a standby that is not synchronous lacks the "
+                  "newest commits when it is promoted (the workers then stop and name "
+                  "the offsets to go back to); set synchronous_standby_names on the "
+                  "primary",
+                  kDsn));
+}
+
+// output.postgres: a table with columns, or a statement with args.
+void LintWays(const Values& values, Findings& findings) {
+  if (!values.Given("output.postgres")) return;
+  if (!values.Given("output.postgres.statement")) {
+    for (const std::string_view path : {"output.postgres.table", "output.postgres.columns"}) {
+      if (values.Given(path)) continue;
+      findings.Error(values.KeyPlace("output.postgres"), "missing",
+                     fmt::format("{} is missing (or give statement and args)", path));
+    }
+    if (values.Given("output.postgres.args")) {
+      findings.Error(values.KeyPlace("output.postgres.args"), "statement",
+                     "output.postgres.args are those of a statement, and there is none");
+    }
+    return;
+  }
+  for (const std::string_view name :
+       {"table", "columns", "on_conflict", "key", "fence_column", "fence_by", "on_null_value"}) {
+    const std::string path = fmt::format("output.postgres.{}", name);
+    if (!values.Given(path)) continue;
+    findings.Error(values.KeyPlace(path), "statement",
+                   fmt::format("{}: output.postgres.statement says all of it: leave one of the two "
+                               "out",
+                               path));
+  }
+}
+
+void LintStatement(const Values& values, Findings& findings) {
+  if (values.Find("output.postgres.statement") == nullptr || values.Wrong("output.postgres.args")) {
+    return;
+  }
+  const Place at = values.ValuePlace("output.postgres.statement");
+  const StatementLook look = LookAtStatement(values.String("output.postgres.statement"));
+  if (look.several) {
+    findings.Error(
+        at, "statement",
+        "output.postgres.statement: something stands after a ;, and it is one statement; "
+        "WITH joins several into one");
+  }
+  const int args = static_cast<int>(values.Strings("output.postgres.args").size());
+  for (const int number : look.parameters) {
+    if (number >= 1 && number <= args) continue;
+    findings.Error(
+        at, "statement",
+        fmt::format("output.postgres.statement: ${} is none of the {} args", number, args));
+  }
+  for (int i = 1; i <= args; ++i) {
+    if (look.parameters.contains(i)) continue;
+    findings.Error(values.ValuePlace("output.postgres.args"), "statement",
+                   fmt::format("output.postgres.args: the statement does not use ${}, so it has no "
+                               "type",
+                               i));
+  }
+}
+
+void LintKafkaTimes(const Values& values, Findings& findings) {
+  if (AnyWrong(values, {"output.kafka.linger", "output.kafka.transaction_timeout",
+                        "output.kafka.max_records", "processing.max_in_flight"})) {
+    return;
+  }
+  const Milliseconds linger = values.Duration("output.kafka.linger");
+  const Milliseconds timeout = values.Duration("output.kafka.transaction_timeout");
+  if (linger >= timeout) {
+    findings.Error(
+        PlaceOfEither(values, "output.kafka.linger", "output.kafka.transaction_timeout"),
+        "transaction",
+        fmt::format("output.kafka.linger ({}) must be less than output.kafka.transaction_timeout "
+                    "({}), or no transaction ends in time",
+                    DurationText(linger), DurationText(timeout)));
+  }
+  const std::int64_t records = values.Number("output.kafka.max_records");
+  if (MaxInFlight(values) < records) {
+    findings.Warning(values.ValuePlace("processing.max_in_flight"), "in-flight",
+                     fmt::format("processing.max_in_flight ({}) keeps transactions from reaching "
+                                 "output.kafka.max_records ({})",
+                                 MaxInFlight(values), records));
+  }
+}
+
+void LintKafkaOutput(const Values& values, Findings& findings) {
+  if (!values.Given("output.kafka")) return;
+  const std::string topic = values.String("output.kafka.topic");
+  for (const std::string& read : values.Strings("kafka.topics")) {
+    if (topic.empty() || read != topic) continue;
+    findings.Error(values.ValuePlace("output.kafka.topic"), "loop",
+                   fmt::format("output.kafka.topic: {} is one of kafka.topics: the pipeline would "
+                               "feed itself for ever",
+                               Shown(values, "output.kafka.topic")));
+  }
+  if (values.Find("processing.order") != nullptr &&
+      values.String("processing.order") != "partition") {
+    findings.Warning(values.ValuePlace("processing.order"), "order",
+                     "processing.order: output.kafka always keeps the order of the partition; "
+                     "write partition, or leave it out");
+  }
+  LintKafkaTimes(values, findings);
+}
+
+}  // namespace
+
+void LintOutput(const Values& values, Findings& findings) {
+  LintOneOutput(values, findings);
+  LintGuarantee(values, findings);
+  for (const std::string_view path :
+       {"output.postgres.columns", "output.postgres.args", "output.postgres.fence_by",
+        "output.sqlite.columns", "output.sqlite.fence_by", "output.kafka.key", "output.kafka.value",
+        "output.kafka.headers", "output.file.columns", "output.stdout.columns"}) {
+    LintNoPosition(values, path, findings);
+  }
+  LintFailover(values, findings);
+  LintTables(values, findings);
+  LintWays(values, findings);
+  LintStatement(values, findings);
+  LintKafkaOutput(values, findings);
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,40 @@
+// What the files of lint share. Internal to config.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "config/read/reader.h"
+#include "config/text/finding.h"
+
+namespace fencepost::config {
+
+void LintHandler(const Values& values, Findings& findings);     // handler, retry
+void LintDeadLetter(const Values& values, Findings& findings);  // and on_…: dead_letter
+void LintOutput(const Values& values, Findings& findings);
+void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones
+
+inline bool AnyWrong(const Values& values, std::initializer_list<std::string_view> paths) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](std::string_view path) { return values.Wrong(path); });
+}
+
+// The key that the user wrote of the two; both may stand, or neither.
+inline Place PlaceOfEither(const Values& values, std::string_view first, std::string_view second) {
+  return values.Given(first) || !values.Given(second) ? values.ValuePlace(first)
+                                                      : values.ValuePlace(second);
+}
+
+// The selector at a key that is right, or nullptr.
+inline const consumer::Selector* SelectorAt(const Values& values, std::string_view path) {
+  const Entry* entry = values.Find(path);
+  return entry == nullptr ? nullptr : &entry->texts.front().selector;
+}
+
+inline bool ExactlyOnce(const Values& values) {
+  return !values.Wrong("guarantee") && values.String("guarantee") == "exactly-once";
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,167 @@
+// What a row does to one that stands in the table: on_conflict, key, the fence, tombstones.
+#include <set>
+
+#include <fmt/format.h>
+
+#include "config/lint/lint_parts.h"
+
+namespace fencepost::config {
+namespace {
+
+using consumer::Selector;
+
+// One of output.postgres and output.sqlite.
+class Rows {
+ public:
+  Rows(const Values& values, std::string_view output, Findings& findings)
+      : values_(values), output_(output), findings_(findings) {}
+
+  void Lint() {
+    if (!values_.Given(output_)) return;
+    updates_ = Word("on_conflict") == "update";
+    deletes_ = Word("on_null_value") == "delete";
+    LintKey();
+    LintFence();
+    LintTombstones();
+  }
+
+ private:
+  [[nodiscard]] std::string Path(std::string_view name) const {
+    return fmt::format("{}.{}", output_, name);
+  }
+  [[nodiscard]] std::string Word(std::string_view name) const {
+    return values_.Wrong(Path(name)) ? "" : values_.String(Path(name));
+  }
+  [[nodiscard]] bool Given(std::string_view name) const { return values_.Given(Path(name)); }
+  void Error(std::string_view name, std::string_view what) {
+    findings_.Error(values_.ValuePlace(Path(name)), "rows",
+                    fmt::format("{}: {}", Path(name), what));
+  }
+
+  [[nodiscard]] const Text* Column(std::string_view name) const {
+    const Entry* columns = values_.FindPart(Path("columns"));
+    if (columns == nullptr) return nullptr;
+    for (const Text& column : columns->texts) {
+      if (column.name == name) return &column;
+    }
+    return nullptr;
+  }
+
+  void LintKey() {
+    if (!Given("key")) {
+      const std::string_view why = "needs key: the columns that name a row, as in key: [order_id]";
+      if (updates_) Error("on_conflict", fmt::format("update {}", why));
+      if (deletes_) Error("on_null_value", fmt::format("delete {}", why));
+      return;
+    }
+    const Entry* key = values_.Find(Path("key"));
+    if (key == nullptr) return;
+    if (Word("on_conflict") == "error" && !deletes_) {
+      findings_.Warning(values_.KeyPlace(Path("key")), "rows",
+                        fmt::format("{} has no effect without on_conflict: update or "
+                                    "on_null_value: delete",
+                                    Path("key")));
+    }
+    std::set<std::string> seen;
+    for (const Text& name : key->texts) {
+      if (!seen.insert(name.value).second) {
+        findings_.Error(name.at, "rows",
+                        fmt::format("{}: {} stands here a second time", Path("key"), name.shown));
+      } else if (Column(name.value) == nullptr && values_.Find(Path("columns")) != nullptr) {
+        findings_.Error(name.at, "rows",
+                        fmt::format("{}: {} is none of columns", Path("key"), name.shown));
+      }
+    }
+  }
+
+  void LintFence() {
+    if (Given("fence_column") && !Given("fence_by")) {
+      Error("fence_column", "needs fence_by: what is compared, as in fence_by: offset");
+    }
+    if (Given("fence_by") && !Given("fence_column")) {
+      Error("fence_by", "needs fence_column: the column that it is compared with");
+    }
+    if (Given("fence_column") && !updates_ && !values_.Wrong(Path("on_conflict"))) {
+      Error("fence_column", "nothing is overwritten without on_conflict: update");
+    }
+    const Selector* by = SelectorAt(values_, Path("fence_by"));
+    if (by == nullptr) return;
+    if (by->optional) Error("fence_by", "a null cannot be compared: leave the ? out");
+    const std::string column = values_.String(Path("fence_column"));
+    const Text* written = Column(column);
+    if (written != nullptr && written->selector != *by) {
+      Error("fence_by", fmt::format("columns writes {} into {}, and the fence compares {}; make "
+                                    "them one",
+                                    written->shown, column, Shown(values_, Path("fence_by"))));
+    }
+    const auto keys = values_.Strings(Path("key"));
+    if (std::find(keys.begin(), keys.end(), column) != keys.end()) {
+      Error("fence_column", "a column of key never changes");
+    }
+    if (by->kind == Selector::Kind::kToken && !LockIsTheRow()) {
+      findings_.Warning(values_.ValuePlace(Path("fence_by")), "rows",
+                        fmt::format("{}: tokens are ordered within one lock only, and here "
+                                    "record_id is not what key names; take offset or a version of "
+                                    "the record's own",
+                                    Path("fence_by")));
+    }
+  }
+
+  // Whether the lock is taken on what names the row.
+  [[nodiscard]] bool LockIsTheRow() const {
+    const auto keys = values_.Strings(Path("key"));
+    const Text* column = keys.size() == 1 ? Column(keys.front()) : nullptr;
+    if (column == nullptr) return false;
+    const Selector* id = SelectorAt(values_, "record_id");
+    return column->selector.Text() == "record_id" ||
+           (id != nullptr && id->Text() == column->selector.Text());
+  }
+
+  static bool ReadsValue(const Selector& selector) {
+    return selector.kind == Selector::Kind::kJson || selector.kind == Selector::Kind::kValue;
+  }
+
+  void LintTombstones() {
+    const std::string word = Word("on_null_value");
+    const Selector* id = SelectorAt(values_, "record_id");
+    if (word != "bad" && word != "" && id != nullptr && ReadsValue(*id) &&
+        !values_.Given("handler")) {
+      findings_.Warning(values_.ValuePlace(Path("on_null_value")), "rows",
+                        fmt::format("{}: {} never happens: a tombstone has no {} for record_id, "
+                                    "and is bad; take position, key or header:NAME",
+                                    Path("on_null_value"), word, Shown(values_, "record_id")));
+    }
+    if (!deletes_) return;
+    const Selector* by = SelectorAt(values_, Path("fence_by"));
+    if (by != nullptr && ReadsValue(*by)) {
+      Error("fence_by", fmt::format("a tombstone has no {}, and on_null_value: delete is fenced "
+                                    "too; take offset, timestamp or header:NAME",
+                                    Shown(values_, Path("fence_by"))));
+    }
+    for (const std::string& name : values_.Strings(Path("key"))) {
+      const Text* column = Column(name);
+      if (column == nullptr || !ReadsValue(column->selector)) continue;
+      findings_.Error(column->at, "rows",
+                      fmt::format("{}.{}: a tombstone has no {}, and on_null_value: delete needs "
+                                  "the columns of key; take key or header:NAME",
+                                  Path("columns"), name, column->shown));
+    }
+  }
+
+  const Values& values_;
+  std::string_view output_;
+  Findings& findings_;
+  bool updates_ = false;
+  bool deletes_ = false;
+};
+
+}  // namespace
+
+void LintRows(const Values& values, Findings& findings) {
+  if (!values.Given("output.postgres.statement")) {
+    Rows(values, "output.postgres", findings).Lint();
+  }
+  Rows(values, "output.sqlite", findings).Lint();
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,37 @@
+#include "config/read/defaults.h"
+
+#include <algorithm>
+
+#include "locking/core/options.h"
+
+namespace fencepost::config {
+
+using namespace std::chrono_literals;
+
+bool HasLedger(const Values& values) {
+  return values.Given("output.postgres") || values.Given("output.sqlite");
+}
+
+Milliseconds RememberDone(const Values& values) {
+  if (values.Find("lock.remember_done") != nullptr) return values.Duration("lock.remember_done");
+  return HasLedger(values) ? Milliseconds(5min) : Milliseconds(1h);
+}
+
+Milliseconds LeastRememberDone(const Values& values) {
+  const Milliseconds ttl = values.Duration("lock.ttl");
+  return std::max(locking::LockOptions{}.max_ttl, ttl) + 2 * values.Duration("lock.max_skew");
+}
+
+std::int64_t MaxInFlight(const Values& values) {
+  if (values.Find("processing.max_in_flight") == nullptr && values.Given("output.kafka")) {
+    return 2 * values.Number("output.kafka.max_records");
+  }
+  return values.Number("processing.max_in_flight");
+}
+
+bool DeadLetters(const Values& values, std::string_view path) {
+  return values.Find(path) != nullptr ? values.String(path) == "dead_letter"
+                                      : values.Given("dead_letter");
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,22 @@
+// Defaults that depend on other keys, for the loader and for lint. Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "config/read/reader.h"
+
+namespace fencepost::config {
+
+// Whether the output keeps the ledger in its own transaction (postgres, sqlite).
+bool HasLedger(const Values& values);
+// lock.remember_done: with a ledger DONE is only a hint, so it is kept for less long.
+Milliseconds RememberDone(const Values& values);
+// What it is raised to: less could end another's lease and then be forgotten.
+Milliseconds LeastRememberDone(const Values& values);
+// processing.max_in_flight: with a Kafka output room for two transactions.
+std::int64_t MaxInFlight(const Values& values);
+// Whether on_id_conflict or on_bad_record sends to the dead letter topic.
+bool DeadLetters(const Values& values, std::string_view path);
+
+}  // namespace fencepost::config

@@ -1,0 +1,378 @@
+#include "config/read/reader.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "config/schema/checks.h"
+#include "locking/base/check.h"
+#include "locking/redis/address.h"
+
+namespace fencepost::config {
+namespace {
+
+Node::Kind KindFor(Type type) {
+  switch (type) {
+    case Type::kSection:
+    case Type::kTextMap:
+    case Type::kSelectorMap:
+      return Node::Kind::kMap;
+    case Type::kTexts:
+    case Type::kSelectors:
+    case Type::kSections:
+    case Type::kRows:
+      return Node::Kind::kList;
+    default:
+      return Node::Kind::kScalar;
+  }
+}
+
+std::string Join(std::string_view section, std::string_view name) {
+  if (section.empty() || name.empty()) return std::string(section.empty() ? name : section);
+  return fmt::format("{}.{}", section, name);
+}
+
+tl::expected<std::int64_t, std::string> ParseNumber(Type type, std::string_view text) {
+  if (type == Type::kInteger) return ParseInteger(text);
+  if (type == Type::kDecimal) return ParseThousandths(text);
+  const auto as_number = [](auto value) { return static_cast<std::int64_t>(value); };
+  if (type == Type::kBoolean) return ParseBoolean(text).map(as_number);
+  if (type == Type::kSize) return ParseSize(text).map(as_number);
+  return ParseDuration(text).map([](Milliseconds d) { return std::int64_t{d.count()}; });
+}
+
+// For the schema's own texts.
+std::int64_t KnownNumber(const Key& key, std::string_view text) {
+  const auto number = ParseNumber(key.type, text);
+  FENCEPOST_CHECK(number, fmt::format("{} in the schema: {}", key.path, text));
+  return *number;
+}
+
+bool IsNumber(Type type) {
+  return type == Type::kInteger || type == Type::kDecimal || type == Type::kBoolean ||
+         type == Type::kDuration || type == Type::kSize;
+}
+
+std::string ChoicesText(const Key& key) { return fmt::format("{}", fmt::join(key.choices, " | ")); }
+
+}  // namespace
+
+class Reader {
+ public:
+  Reader(const Environment& environment, Findings& findings)
+      : environment_(environment), findings_(findings) {}
+
+  Values Read(const Node& root) {
+    values_.places_[""] = Place{};
+    ReadSection("", root, Place{});
+    return std::move(values_);
+  }
+
+  Values ReadOne(std::string_view list, const Node& map) {
+    values_.places_[""] = map.at;
+    values_.places_[std::string(list)] = map.at;
+    if (map.kind == Node::Kind::kMap) {
+      ReadSection(list, map, map.at);
+    } else {
+      findings_.Error(map.at, "type",
+                      fmt::format("{} needs maps, here is {}", list, KindText(map.kind)));
+    }
+    return std::move(values_);
+  }
+
+ private:
+  void ReadSection(std::string_view section, const Node& node, Place key_at) {
+    for (const auto& [key_node, value] : node.entries) {
+      const std::string path = Join(section, key_node.text);
+      const Key* key = FindKey(path);
+      if (key == nullptr || key_node.text.find('.') != std::string::npos) {
+        TellUnknown(section, key_node);
+        continue;
+      }
+      values_.places_[path] = key_node.at;
+      if (key->supported) {
+        ReadKey(*key, key_node, value);
+      } else {
+        findings_.Error(key_node.at, "unsupported",
+                        fmt::format("{} is not supported by this build yet", path));
+      }
+    }
+    for (const Key& key : Schema()) {
+      if (!key.required || ParentOf(key.path) != section || values_.Given(key.path)) continue;
+      findings_.Error(key_at, "missing", fmt::format("{} is missing", key.path));
+    }
+  }
+
+  void TellUnknown(std::string_view section, const Node& key) {
+    std::string message = fmt::format("unknown key \"{}\"", key.text);
+    if (!section.empty()) message += fmt::format(" in {}", section);
+    if (const auto near = Nearest(key.text, ChildrenOf(section))) {
+      message += fmt::format("; did you mean \"{}\"?", *near);
+    }
+    std::vector<std::string_view> elsewhere;
+    for (const Key& other : Schema()) {
+      if (NameOf(other.path) != key.text || InTests(other.path) != InTests(section)) continue;
+      if (elsewhere.size() < 3) elsewhere.push_back(other.path);
+    }
+    if (!elsewhere.empty()) {
+      message += fmt::format("; there is {}", fmt::join(elsewhere, ", "));
+    }
+    findings_.Error(key.at, "unknown-key", message);
+  }
+
+  void ReadKey(const Key& key, const Node& key_node, const Node& value) {
+    if (key.type == Type::kAny) {
+      Keep(key, value);
+    } else if (value.kind == Node::Kind::kNull) {
+      findings_.Error(key_node.at, "type", fmt::format("{} has no value", key.path));
+    } else if (value.kind != KindFor(key.type)) {
+      findings_.Error(value.at, "type",
+                      fmt::format("{} needs {}, here is {}", key.path, KindText(KindFor(key.type)),
+                                  KindText(value.kind)));
+    } else if (key.type == Type::kSection) {
+      ReadSection(key.path, value, key_node.at);
+    } else if (value.kind == Node::Kind::kList) {
+      ReadList(key, key_node, value);
+    } else if (value.kind == Node::Kind::kMap) {
+      ReadMap(key, key_node, value);
+    } else {
+      ReadScalar(key, value);
+    }
+  }
+
+  void Keep(const Key& key, const Node& value) {
+    Entry entry;
+    entry.node = &value;
+    values_.entries_[std::string(key.path)] = std::move(entry);
+  }
+
+  void ReadScalar(const Key& key, const Node& value) {
+    std::optional<Text> text = ReadText(key, value);
+    if (!text) return;
+    Entry entry;
+    if (IsNumber(key.type)) {
+      const auto number = ParseNumber(key.type, text->value);
+      if (!number) {
+        Tell(key, *text, "value", number.error());
+        return;
+      }
+      entry.number = *number;
+      if (!InRange(key, *text, *number)) return;
+    }
+    if (key.type == Type::kChoice && !ChoiceIsGood(key, *text)) return;
+    if (key.type == Type::kSelector && !ReadSelector(key, *text)) return;
+    entry.texts.push_back(std::move(*text));
+    values_.entries_[std::string(key.path)] = std::move(entry);
+  }
+
+  void ReadList(const Key& key, const Node& key_node, const Node& list) {
+    if (list.items.empty() && !key.may_be_empty) {
+      findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
+      return;
+    }
+    if (key.type == Type::kSections || key.type == Type::kRows) {
+      Keep(key, list);
+      return;
+    }
+    Entry entry;
+    bool good = true;
+    for (const Node& item : list.items) {
+      std::optional<Text> text = ReadItem(key, item);
+      if (text && key.type == Type::kSelectors && !ReadSelector(key, *text)) text.reset();
+      good = good && text;
+      if (text) entry.texts.push_back(std::move(*text));
+    }
+    if (good) {
+      values_.entries_[std::string(key.path)] = std::move(entry);
+    }
+  }
+
+  void ReadMap(const Key& key, const Node& key_node, const Node& map) {
+    Entry entry;
+    bool good = true;
+    for (const auto& [name, item] : map.entries) {
+      const std::string problem = key.check(name.text);
+      if (!problem.empty()) {
+        findings_.Error(name.at, "value",
+                        fmt::format("{}: \"{}\" {}", key.path, name.text, problem));
+      }
+      std::optional<Text> text = ReadItem(key, item, name.text);
+      if (text && key.type == Type::kSelectorMap && !ReadSelector(key, *text)) text.reset();
+      good = good && text && problem.empty();
+      if (!text) continue;
+      text->name_at = name.at;
+      entry.texts.push_back(std::move(*text));
+    }
+    if (map.entries.empty() && key.type == Type::kSelectorMap && !key.may_be_empty) {
+      findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
+    } else {
+      entry.complete = good;
+      values_.entries_[std::string(key.path)] = std::move(entry);
+    }
+  }
+
+  std::optional<Text> ReadItem(const Key& key, const Node& item, const std::string& name = "") {
+    if (item.kind == Node::Kind::kScalar) return ReadText(key, item, name);
+    findings_.Error(item.at, "type",
+                    fmt::format("{} needs single values, here is {}", Join(key.path, name),
+                                KindText(item.kind)));
+    return std::nullopt;
+  }
+
+  // Replaces ${…}, and checks the form where the key has one for its texts.
+  std::optional<Text> ReadText(const Key& key, const Node& node, const std::string& name = "") {
+    Text text;
+    text.name = name;
+    text.at = node.at;
+    if (!key.secret) text.shown = fmt::format("\"{}\"", WithoutLogin(key, node.text));
+    auto value = Expand(node.text, environment_);
+    if (!value) {
+      findings_.Error(node.at, "variable",
+                      fmt::format("{}: {}", Join(key.path, name), value.error()));
+      return std::nullopt;
+    }
+    text.value = std::move(*value);
+    if (text.value.find('\0') != std::string::npos) {
+      findings_.Error(node.at, "value", fmt::format("{}: the value holds a NUL byte", key.path));
+      return std::nullopt;
+    }
+    if (key.check == nullptr || KindFor(key.type) == Node::Kind::kMap) return text;
+    const std::string problem = key.check(text.value);
+    if (problem.empty()) return text;
+    Tell(key, text, "value", problem);
+    return std::nullopt;
+  }
+
+  static std::string WithoutLogin(const Key& key, const std::string& text) {
+    if (key.check == CheckHttpUrl) return WithoutUserinfo(text);
+    return key.check == CheckLockNode ? locking::ShownNode(text) : text;
+  }
+
+  bool ReadSelector(const Key& key, Text& text) {
+    auto selector = consumer::Selector::Parse(text.value);
+    if (!selector) {
+      const std::string path = Join(key.path, text.name);
+      findings_.Error(text.at, "selector",
+                      fmt::format("{}: {}: {}", path, text.shown, selector.error()));
+      return false;
+    }
+    text.selector = std::move(*selector);
+    return true;
+  }
+
+  bool ChoiceIsGood(const Key& key, const Text& text) {
+    const auto is_text = [&](std::string_view choice) { return choice == text.value; };
+    if (std::none_of(key.choices.begin(), key.choices.end(), is_text)) {
+      std::string problem = fmt::format("is none of {}", ChoicesText(key));
+      if (const auto near = Nearest(text.value, key.choices)) {
+        problem += fmt::format("; did you mean {}?", *near);
+      }
+      Tell(key, text, "value", problem);
+      return false;
+    }
+    return true;
+  }
+
+  bool InRange(const Key& key, const Text& text, std::int64_t number) {
+    if (!key.min.empty() && number < KnownNumber(key, key.min)) {
+      Tell(key, text, "range", fmt::format("is less than the least, {}", key.min));
+      return false;
+    }
+    if (!key.max.empty() && number > KnownNumber(key, key.max)) {
+      Tell(key, text, "range", fmt::format("is more than the most, {}", key.max));
+      return false;
+    }
+    return true;
+  }
+
+  void Tell(const Key& key, const Text& text, std::string_view rule, std::string_view predicate) {
+    findings_.Error(text.at, rule,
+                    fmt::format("{}: {} {}", Join(key.path, text.name),
+                                text.shown.empty() ? "the value" : text.shown, predicate));
+  }
+
+  const Environment& environment_;
+  Findings& findings_;
+  Values values_;
+};
+
+Place Values::KeyPlace(std::string_view path) const {
+  for (;; path = ParentOf(path)) {
+    const auto found = places_.find(path);
+    if (found != places_.end()) return found->second;
+    FENCEPOST_CHECK(!path.empty(), "the file itself has a place");
+  }
+}
+
+Place Values::ValuePlace(std::string_view path) const {
+  const Entry* entry = Find(path);
+  return entry != nullptr && !entry->texts.empty() ? entry->texts.front().at : KeyPlace(path);
+}
+
+const Entry* Values::Find(std::string_view path) const {
+  const Entry* entry = FindPart(path);
+  return entry != nullptr && entry->complete ? entry : nullptr;
+}
+
+const Entry* Values::FindPart(std::string_view path) const {
+  const auto found = entries_.find(path);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+std::string Values::String(std::string_view path) const {
+  if (const Entry* entry = Find(path)) return entry->texts.front().value;
+  const Key* key = FindKey(path);
+  FENCEPOST_CHECK(key != nullptr, path);
+  return std::string(key->default_value);
+}
+
+std::int64_t Values::Number(std::string_view path) const {
+  if (const Entry* entry = Find(path)) return entry->number;
+  const Key* key = FindKey(path);
+  FENCEPOST_CHECK(key != nullptr && IsNumber(key->type), path);
+  return key->default_value.empty() ? 0 : KnownNumber(*key, key->default_value);
+}
+
+std::vector<std::string> Values::Strings(std::string_view path) const {
+  std::vector<std::string> strings;
+  if (const Entry* entry = Find(path)) {
+    for (const Text& text : entry->texts) strings.push_back(text.value);
+  }
+  return strings;
+}
+
+std::size_t Values::Choice(std::string_view path) const {
+  const Key* key = FindKey(path);
+  FENCEPOST_CHECK(key != nullptr && key->type == Type::kChoice, path);
+  const std::string text = String(path);
+  const auto found = std::find(key->choices.begin(), key->choices.end(), text);
+  FENCEPOST_CHECK(found != key->choices.end(), path);
+  return static_cast<std::size_t>(found - key->choices.begin());
+}
+
+Values ReadTree(const Node& root, const Environment& environment, Findings& findings) {
+  return Reader(environment, findings).Read(root);
+}
+
+Values ReadSectionOf(std::string_view list, const Node& map, const Environment& environment,
+                     Findings& findings) {
+  return Reader(environment, findings).ReadOne(list, map);
+}
+
+std::string_view KindText(Node::Kind kind) {
+  switch (kind) {
+    case Node::Kind::kNull:
+      return "nothing";
+    case Node::Kind::kScalar:
+      return "a single value";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a map";
+  }
+  return "something else";
+}
+
+}  // namespace fencepost::config

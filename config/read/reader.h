@@ -1,0 +1,87 @@
+// The tree of a pipeline file held against the schema: what it says, as typed values with their
+// places.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/read/tree.h"
+#include "config/schema/schema.h"
+#include "config/text/finding.h"
+#include "config/text/scalar.h"
+#include "consumer/record/selector.h"
+
+namespace fencepost::config {
+
+// One text of the file after ${…} was replaced.
+struct Text {
+  std::string name;  // in maps of the user's own names
+  std::string value;
+  std::string shown;  // how messages may print it: as it stands in the file, or nothing for secrets
+  Place at;           // of the value
+  Place name_at;
+  consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap
+};
+
+// What stands at one key. A key whose value is wrong has no entry in Values (but counts as given);
+// a map of the user's own names keeps what is good in it.
+struct Entry {
+  std::vector<Text> texts;  // one, or several for lists and maps
+  // kInteger; kDuration in milliseconds; kSize in bytes; kDecimal in thousandths; kBoolean
+  std::int64_t number = 0;
+  // kSections, kAny, kRows: for whoever reads them (tests_reader.h). Lives as long as the tree.
+  const Node* node = nullptr;
+  bool complete = true;
+};
+
+class Values {
+ public:
+  // Whether the file has the key, good or bad.
+  [[nodiscard]] bool Given(std::string_view path) const { return places_.contains(path); }
+  // Whether it is given, but wrong: that was told, and says nothing about its neighbours.
+  [[nodiscard]] bool Wrong(std::string_view path) const {
+    return Given(path) && Find(path) == nullptr;
+  }
+  // Of the key, or of the nearest section around it that the file has.
+  [[nodiscard]] Place KeyPlace(std::string_view path) const;
+  // Of the value, or as KeyPlace.
+  [[nodiscard]] Place ValuePlace(std::string_view path) const;
+  // nullptr where the key is not given or wrong.
+  [[nodiscard]] const Entry* Find(std::string_view path) const;
+  [[nodiscard]] const Entry* FindPart(std::string_view path) const;  // incomplete ones too
+
+  // These fall back to the schema's default; without one to "", 0 or an empty list.
+  [[nodiscard]] std::string String(std::string_view path) const;
+  [[nodiscard]] std::int64_t Number(std::string_view path) const;
+  [[nodiscard]] Milliseconds Duration(std::string_view path) const {
+    return Milliseconds(Number(path));
+  }
+  [[nodiscard]] std::vector<std::string> Strings(std::string_view path) const;
+  // The place among the choices.
+  [[nodiscard]] std::size_t Choice(std::string_view path) const;
+
+ private:
+  friend class Reader;
+  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+// Errors go to `findings`; what is good is read all the same. `root` must outlive the values.
+Values ReadTree(const Node& root, const Environment& environment, Findings& findings);
+// The same for one map of a list of sections; the values have the schema's paths (tests.given.key).
+// Other than a map is an error, and gives no values.
+Values ReadSectionOf(std::string_view list, const Node& map, const Environment& environment,
+                     Findings& findings);
+
+std::string_view KindText(Node::Kind kind);  // "a map"
+
+// A value that is right, as it stands in the file: what ${…} became is not printed.
+inline std::string Shown(const Values& values, std::string_view path) {
+  const Entry* entry = values.Find(path);
+  return entry == nullptr ? "" : entry->texts.front().shown;
+}
+
+}  // namespace fencepost::config

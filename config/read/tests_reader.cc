@@ -1,0 +1,294 @@
+#include "config/read/tests_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "config/read/node_text.h"
+
+namespace fencepost::config {
+namespace {
+
+using consumer::ExpectedDeadLetter;
+using consumer::ExpectedRow;
+using consumer::GivenRecord;
+using consumer::HttpStub;
+using consumer::LifeStage;
+using consumer::PipelineTest;
+using consumer::TestFaults;
+using Cells = std::vector<std::pair<std::string, std::optional<std::string>>>;
+
+constexpr std::array<std::string_view, 9> kDeadLetterFields{"error",    "error_class", "record_id",
+                                                            "topic",    "partition",   "offset",
+                                                            "attempts", "key",         "value"};
+
+bool Flag(const Values& values, std::string_view path) { return values.Number(path) != 0; }
+
+std::vector<std::pair<std::string, std::string>> Pairs(const Values& values,
+                                                       std::string_view path) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  if (const Entry* entry = values.FindPart(path)) {
+    for (const Text& text : entry->texts) pairs.emplace_back(text.name, text.value);
+  }
+  return pairs;
+}
+
+std::optional<int> Count(const Values& values, std::string_view path) {
+  if (values.Find(path) == nullptr) return std::nullopt;
+  return static_cast<int>(values.Number(path));
+}
+
+std::optional<LifeStage> Stage(const Values& values, std::string_view path) {
+  if (values.Find(path) == nullptr) return std::nullopt;
+  return static_cast<LifeStage>(values.Choice(path));
+}
+
+// What the cells of an expected row are called, or nothing where any name may be one.
+std::vector<std::string> CellNames(const Values& pipeline) {
+  std::vector<std::string> names;
+  for (const std::string_view path : {"output.postgres.columns", "output.sqlite.columns",
+                                      "output.file.columns", "output.stdout.columns"}) {
+    if (const Entry* columns = pipeline.FindPart(path)) {
+      for (const Text& column : columns->texts) names.push_back(column.name);
+    }
+  }
+  for (const std::string_view path :
+       {"output.postgres.fence_column", "output.sqlite.fence_column"}) {
+    const std::string name = pipeline.String(path);
+    if (!name.empty()) names.push_back(name);
+  }
+  if (const Entry* args = pipeline.Find("output.postgres.args")) {
+    for (std::size_t i = 1; i <= args->texts.size(); ++i) names.push_back(fmt::format("${}", i));
+  }
+  if (pipeline.Given("output.kafka")) {
+    names.insert(names.end(), {"key", "value"});
+    if (const Entry* headers = pipeline.FindPart("output.kafka.headers")) {
+      for (const Text& header : headers->texts) names.push_back("header:" + header.name);
+    }
+  }
+  return names;
+}
+
+class TestsReader {
+ public:
+  TestsReader(const Values& pipeline, const Environment& environment, Findings& findings)
+      : pipeline_(pipeline),
+        environment_(environment),
+        findings_(findings),
+        topics_(pipeline.Strings("kafka.topics")),
+        cells_(CellNames(pipeline)) {}
+
+  std::vector<PipelineTest> Read() {
+    std::vector<PipelineTest> tests;
+    const Entry* entry = pipeline_.Find("tests");
+    if (entry == nullptr) return tests;
+    std::set<std::string> names;
+    for (const Node& node : entry->node->items) {
+      const Values values = Section("tests", node);
+      tests.push_back(ReadTest(values, node.at));
+      const std::string& name = tests.back().name;
+      if (!name.empty() && !names.insert(name).second) {
+        Error(values.ValuePlace("tests.name"),
+              fmt::format("tests: the name {} stands here a second time",
+                          Shown(values, "tests.name")));
+      }
+    }
+    return tests;
+  }
+
+ private:
+  void Error(Place at, std::string message) { findings_.Error(at, "tests", std::move(message)); }
+  Values Section(std::string_view list, const Node& node) {
+    return ReadSectionOf(list, node, environment_, findings_);
+  }
+
+  PipelineTest ReadTest(const Values& values, Place at) {
+    PipelineTest test;
+    test.name = values.String("tests.name");
+    test.line = at.line;
+    if (const Entry* given = values.Find("tests.given")) {
+      for (const Node& node : given->node->items) test.given.push_back(ReadGiven(node));
+    }
+    if (const Entry* stubs = values.Find("tests.http")) {
+      for (const Node& node : stubs->node->items) test.http.push_back(ReadStub(node));
+    }
+    if (values.Given("tests.http") && !pipeline_.Given("handler.http")) {
+      Error(values.KeyPlace("tests.http"),
+            "tests.http: the pipeline has no handler.http to answer");
+    }
+    test.faults = ReadFaults(values);
+    ReadExpected(values, test);
+    return test;
+  }
+
+  GivenRecord ReadGiven(const Node& node) {
+    const Values values = Section("tests.given", node);
+    GivenRecord record;
+    record.line = node.at.line;
+    record.topic = values.String("tests.given.topic");
+    if (record.topic.empty() && !topics_.empty()) record.topic = topics_.front();
+    if (!topics_.empty() &&
+        std::find(topics_.begin(), topics_.end(), record.topic) == topics_.end()) {
+      Error(values.ValuePlace("tests.given.topic"),
+            fmt::format("tests.given.topic: {} is none of kafka.topics",
+                        Shown(values, "tests.given.topic")));
+    }
+    record.partition = static_cast<std::int32_t>(values.Number("tests.given.partition"));
+    record.key = Any(values, "tests.given.key");
+    record.value = Any(values, "tests.given.value");
+    record.headers = Pairs(values, "tests.given.headers");
+    if (values.Find("tests.given.timestamp") != nullptr) {
+      record.timestamp = Milliseconds(values.Number("tests.given.timestamp"));
+    }
+    return record;
+  }
+
+  HttpStub ReadStub(const Node& node) {
+    const Values values = Section("tests.http", node);
+    HttpStub stub;
+    stub.line = node.at.line;
+    if (values.Find("tests.http.record_id") != nullptr) {
+      stub.record_id = values.String("tests.http.record_id");
+    }
+    stub.status = static_cast<int>(values.Number("tests.http.status"));
+    stub.body = Any(values, "tests.http.body").value_or("");
+    stub.headers = Pairs(values, "tests.http.headers");
+    stub.timeout = Flag(values, "tests.http.timeout");
+    stub.times = Count(values, "tests.http.times");
+    for (const std::string_view answer :
+         {"tests.http.status", "tests.http.body", "tests.http.headers"}) {
+      if (!stub.timeout || !values.Given(answer)) continue;
+      Error(values.KeyPlace(answer),
+            fmt::format("{}: a service that does not answer has none: leave it out, or timeout",
+                        answer));
+    }
+    return stub;
+  }
+
+  TestFaults ReadFaults(const Values& values) {
+    TestFaults faults;
+    faults.kill_worker_after = Stage(values, "tests.faults.kill_worker_after");
+    faults.lease_lost_during = Stage(values, "tests.faults.lease_lost_during");
+    faults.redis_nodes_down = static_cast<int>(values.Number("tests.faults.redis_nodes_down"));
+    faults.duplicate = static_cast<int>(values.Number("tests.faults.duplicate"));
+    const int nodes = static_cast<int>(pipeline_.Strings("lock.redis.nodes").size());
+    if (nodes > 0 && faults.redis_nodes_down > nodes) {
+      Error(values.ValuePlace("tests.faults.redis_nodes_down"),
+            fmt::format("tests.faults.redis_nodes_down: {} of {} nodes cannot be down",
+                        faults.redis_nodes_down, nodes));
+    }
+    for (const std::string_view path :
+         {"tests.faults.kill_worker_after", "tests.faults.lease_lost_during"}) {
+      if (Stage(values, path) != LifeStage::kHandler || pipeline_.Given("handler")) continue;
+      Error(values.ValuePlace(path), fmt::format("{}: the pipeline has no handler", path));
+    }
+    return faults;
+  }
+
+  void ReadExpected(const Values& values, PipelineTest& test) {
+    if (const Entry* rows = values.Find("tests.expect.rows")) {
+      test.rows.emplace();
+      for (const Node& node : rows->node->items) {
+        Cells cells = ReadCells("tests.expect.rows", node);
+        test.rows->push_back(ExpectedRow{.cells = std::move(cells), .line = node.at.line});
+      }
+    }
+    test.rows_in_order = Flag(values, "tests.expect.rows_in_order");
+    if (test.rows_in_order && !values.Given("tests.expect.rows")) {
+      Error(values.KeyPlace("tests.expect.rows_in_order"),
+            "tests.expect.rows_in_order: there are no rows");
+    }
+    ReadDeadLetters(values, test);
+    test.skips = Count(values, "tests.expect.skips");
+    test.handler_calls = Count(values, "tests.expect.handler_calls");
+    if (values.Find("tests.expect.stops_with") != nullptr) {
+      test.stops_with = values.String("tests.expect.stops_with");
+    }
+    const auto expects = [&](std::string_view name) {
+      return values.Given(fmt::format("tests.expect.{}", name));
+    };
+    const auto names = ChildrenOf("tests.expect");
+    if (values.Given("tests.expect") && std::none_of(names.begin(), names.end(), expects)) {
+      Error(values.KeyPlace("tests.expect"), "tests.expect is empty: a test that cannot fail");
+    }
+  }
+
+  void ReadDeadLetters(const Values& values, PipelineTest& test) {
+    const Entry* letters = values.Find("tests.expect.dead_letters");
+    if (letters == nullptr) return;
+    test.dead_letters.emplace();
+    for (const Node& node : letters->node->items) {
+      ExpectedDeadLetter letter{.fields = {}, .line = node.at.line};
+      for (auto& [name, value] : ReadCells("tests.expect.dead_letters", node)) {
+        letter.fields.emplace_back(std::move(name), std::move(value).value_or(""));
+      }
+      test.dead_letters->push_back(std::move(letter));
+    }
+    if (!letters->node->items.empty() && !pipeline_.Given("dead_letter")) {
+      Error(values.KeyPlace("tests.expect.dead_letters"),
+            "tests.expect.dead_letters: the pipeline has no dead_letter section");
+    }
+  }
+
+  Cells ReadCells(std::string_view path, const Node& row) {
+    Cells cells;
+    if (row.kind != Node::Kind::kMap) {
+      findings_.Error(row.at, "type",
+                      fmt::format("{} needs maps, here is {}", path, KindText(row.kind)));
+      return cells;
+    }
+    const bool letters = path == "tests.expect.dead_letters";
+    for (const auto& [name, value] : row.entries) {
+      letters ? CheckName(path, name, kDeadLetterFields) : CheckName(path, name, cells_);
+      if (letters && value.kind == Node::Kind::kNull) {
+        findings_.Error(name.at, "type", fmt::format("{}.{} has no value", path, name.text));
+      }
+      cells.emplace_back(name.text, Any(fmt::format("{}.{}", path, name.text), value));
+    }
+    return cells;
+  }
+
+  template <typename Names>
+  void CheckName(std::string_view path, const Node& name, const Names& known) {
+    if (known.empty() || std::find(known.begin(), known.end(), name.text) != known.end()) return;
+    std::string message =
+        fmt::format("{}: \"{}\" is none of {}", path, name.text, fmt::join(known, ", "));
+    if (const auto near = Nearest(name.text, known)) {
+      message += fmt::format("; did you mean \"{}\"?", *near);
+    }
+    Error(name.at, std::move(message));
+  }
+
+  std::optional<std::string> Any(const Values& values, std::string_view path) {
+    const Entry* entry = values.Find(path);
+    if (entry == nullptr) return std::nullopt;
+    return Any(path, *entry->node);
+  }
+  std::optional<std::string> Any(std::string_view path, const Node& node) {
+    if (node.kind == Node::Kind::kNull) return std::nullopt;
+    auto text = NodeText(node, environment_);
+    if (text) return std::move(*text);
+    findings_.Error(text.error().at, text.error().rule,
+                    fmt::format("{}: {}", path, text.error().message));
+    return std::nullopt;
+  }
+
+  const Values& pipeline_;
+  const Environment& environment_;
+  Findings& findings_;
+  std::vector<std::string> topics_;
+  std::vector<std::string> cells_;
+};
+
+}  // namespace
+
+std::vector<PipelineTest> ReadTests(const Values& pipeline, const Environment& environment,
+                                    Findings& findings) {
+  return TestsReader(pipeline, environment, findings).Read();
+}
+
+}  // namespace fencepost::config

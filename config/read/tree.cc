@@ -1,0 +1,224 @@
+#include "config/read/tree.h"
+
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include "locking/base/check.h"
+
+namespace fencepost::config {
+namespace {
+
+constexpr std::size_t kMaxDepth = 32;
+
+Place PlaceOf(const YAML::Mark& mark) {
+  return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
+}
+
+// Ends the parse from within an event; what is wrong was told already.
+struct Stop {};
+
+// Finds the byte at a place.
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : text_(text) {
+    starts_.push_back(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\n') starts_.push_back(i + 1);
+    }
+  }
+  [[nodiscard]] char At(Place place) const {
+    const auto line = static_cast<std::size_t>(place.line - 1);
+    if (line >= starts_.size()) return '\0';
+    const std::size_t at = starts_[line] + static_cast<std::size_t>(place.col - 1);
+    return at < text_.size() ? text_[at] : '\0';
+  }
+  // Whether the quoted text that starts at a place ends: the parser takes the end of the file for
+  // its end.
+  [[nodiscard]] bool QuoteEnds(Place place) const {
+    const char quote = At(place);
+    if (quote != '"' && quote != '\'') return true;
+    std::size_t at =
+        starts_[static_cast<std::size_t>(place.line - 1)] + static_cast<std::size_t>(place.col);
+    for (; at < text_.size(); ++at) {
+      const bool doubled = text_[at] == '\'' && text_.substr(at).starts_with("''");
+      if (quote == '"' ? text_[at] == '\\' : doubled) {
+        ++at;
+      } else if (text_[at] == quote) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // Whether a tab stands between the start of the line and its text.
+  [[nodiscard]] bool IndentedByTab(int line) const {
+    for (Place at{line, 1};; ++at.col) {
+      const char c = At(at);
+      if (c == '\t') return true;
+      if (c != ' ') return false;
+    }
+  }
+
+ private:
+  std::string_view text_;
+  std::vector<std::size_t> starts_;
+};
+
+class Builder : public YAML::EventHandler {
+ public:
+  Builder(const Lines& lines, Findings& findings) : lines_(lines), findings_(findings) {}
+
+  std::optional<Node> root;
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 1) return;
+    findings_.Error(PlaceOf(mark), "yaml", "a pipeline file holds one document only");
+    throw Stop();
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
+    Attach(Start(Node::Kind::kNull, mark, ""));
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
+    findings_.Error(PlaceOf(mark), "alias", "aliases are not allowed: write the value out");
+    Node node;
+    node.kind = Node::Kind::kScalar;
+    node.at = PlaceOf(mark);
+    Attach(std::move(node));
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                const std::string& value) override {
+    Node node = Start(Node::Kind::kScalar, mark, tag);
+    node.text = value;
+    node.plain = tag == "?";
+    if (!lines_.QuoteEnds(node.at)) {
+      findings_.Error(node.at, "yaml", "not YAML: the quote is never closed");
+      throw Stop();
+    }
+    Attach(std::move(node));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {
+    Open(Start(Node::Kind::kList, mark, tag));
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {
+    Open(Start(Node::Kind::kMap, mark, tag));
+  }
+  void OnMapEnd() override { Close(); }
+  void OnAnchor(const YAML::Mark& mark, const std::string& /*name*/) override {
+    findings_.Error(PlaceOf(mark), "anchor", "anchors are not allowed: write the value out");
+  }
+
+ private:
+  struct Frame {
+    Node node;
+    std::optional<Node> key;  // a map's key that waits for its value
+    std::set<std::string> seen;
+  };
+
+  Node Start(Node::Kind kind, const YAML::Mark& mark, const std::string& tag) {
+    Node node;
+    node.kind = kind;
+    node.at = PlaceOf(mark);
+    // The parser drops a tag on nothing, and tells a lone "!" like a quoted text.
+    const bool tagged = (tag != "" && tag != "?" && tag != "!") || lines_.At(node.at) == '!';
+    if (tagged) findings_.Error(node.at, "tag", "tags are not allowed: leave it out");
+    return node;
+  }
+
+  void Open(Node node) {
+    if (frames_.size() >= kMaxDepth) {
+      findings_.Error(node.at, "yaml", fmt::format("nested deeper than {} levels", kMaxDepth));
+      throw Stop();
+    }
+    frames_.push_back(Frame{.node = std::move(node), .key = {}, .seen = {}});
+  }
+
+  void Close() {
+    FENCEPOST_CHECK(!frames_.empty(), "the parser closed what it never opened");
+    Node node = std::move(frames_.back().node);
+    frames_.pop_back();
+    Attach(std::move(node));
+  }
+
+  void Attach(Node node) {
+    if (frames_.empty()) {
+      root = std::move(node);
+      return;
+    }
+    Frame& frame = frames_.back();
+    if (frame.node.kind == Node::Kind::kList) {
+      frame.node.items.push_back(std::move(node));
+    } else if (!frame.key) {
+      frame.key = std::move(node);
+    } else {
+      AddEntry(frame, *std::exchange(frame.key, std::nullopt), std::move(node));
+    }
+  }
+
+  void AddEntry(Frame& frame, Node key, Node value) {
+    if (key.kind != Node::Kind::kScalar) {
+      findings_.Error(key.at, "yaml", "a key must be a plain text");
+    } else if (!frame.seen.insert(key.text).second) {
+      findings_.Error(key.at, "duplicate-key",
+                      fmt::format("the key \"{}\" stands here a second time", key.text));
+    } else {
+      frame.node.entries.emplace_back(std::move(key), std::move(value));
+    }
+  }
+
+  const Lines& lines_;
+  Findings& findings_;
+  std::vector<Frame> frames_;
+  int documents_ = 0;
+};
+
+void TellParserError(const YAML::Exception& error, std::string_view text, const Lines& lines,
+                     Findings& findings) {
+  const Place at = PlaceOf(error.mark);
+  const std::optional<Place> unquoted = FindUnquotedFlowValue(text);
+  if (unquoted && unquoted->line <= at.line) {
+    findings.Error(*unquoted, "quoting",
+                   "inside {} and [] YAML needs values with ?, { or } quoted, as in \"${VAR}\" or "
+                   "\"json:/note?\"");
+  } else if (error.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR)) {
+    findings.Error(at, "alias", "aliases are not allowed: write the value out");
+  } else if (lines.IndentedByTab(at.line)) {
+    findings.Error({at.line, 1}, "yaml", "not YAML: a tab cannot indent, use spaces");
+  } else {
+    findings.Error(at, "yaml", "not YAML: " + error.msg);
+  }
+}
+
+}  // namespace
+
+std::optional<Node> ParseTree(std::string_view text, Findings& findings) {
+  const Lines lines(text);
+  Builder builder(lines, findings);
+  std::istringstream input{std::string(text)};
+  try {
+    YAML::Parser parser(input);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    TellParserError(error, text, lines, findings);
+    return std::nullopt;
+  } catch (const Stop&) {
+    return std::nullopt;
+  }
+  if (builder.root && builder.root->kind == Node::Kind::kMap) return std::move(builder.root);
+  const bool empty = !builder.root || builder.root->kind == Node::Kind::kNull;
+  findings.Error(empty ? Place{} : builder.root->at, "yaml",
+                 empty ? "the file is empty; fencepost create prints a pipeline to start from"
+                       : "a pipeline is a map of keys, as in name: orders");
+  return std::nullopt;
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,34 @@
+// A YAML text as a small tree with places: the only code that includes yaml-cpp. Built from the
+// parser's events, because its own nodes lose duplicate keys and follow aliases into themselves.
+// Scalars stay text, whatever they look like; whether one was quoted is kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/text/finding.h"
+
+namespace fencepost::config {
+
+struct Node {
+  enum class Kind : std::uint8_t { kNull, kScalar, kList, kMap };
+  Kind kind = Kind::kNull;
+  Place at;
+  std::string text;                            // kScalar
+  bool plain = false;                          // kScalar: neither quoted nor a | or > text
+  std::vector<Node> items;                     // kList
+  std::vector<std::pair<Node, Node>> entries;  // kMap: scalar keys, each once
+};
+
+// The root map of the only document, or nullopt; errors go to `findings`. Anchors, aliases, tags
+// and duplicate keys are errors, but leave a tree to go on with.
+std::optional<Node> ParseTree(std::string_view text, Findings& findings);
+
+// The first plain value inside {} or [] that YAML would need quoted for a ?, { or } in it.
+std::optional<Place> FindUnquotedFlowValue(std::string_view text);
+
+}  // namespace fencepost::config

@@ -1,0 +1,150 @@
+#include "config/schema/checks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "config/text/scalar.h"
+#include "locking/redis/address.h"
+
+namespace fencepost::config {
+namespace {
+
+constexpr std::size_t kLongestName = 63;  // PostgreSQL cuts longer ones
+
+bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
+bool IsLetter(char c) { return IsLower(c) || (c >= 'A' && c <= 'Z'); }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+template <typename Predicate>
+bool All(std::string_view text, Predicate predicate) {
+  return std::all_of(text.begin(), text.end(), predicate);
+}
+
+bool IsVisible(char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; }
+
+bool IsHostPort(std::string_view text, std::int64_t lowest) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.starts_with('[') && host.ends_with(']') && host.size() > 2;
+  if (!bracketed && host.find_first_of(":[]") != std::string_view::npos) return false;
+  const auto odd = [](char c) { return !IsVisible(c) || c == '/' || c == ',' || c == '@'; };
+  if (std::any_of(host.begin(), host.end(), odd)) return false;
+  const auto port = ParseInteger(text.substr(colon + 1));
+  return port && *port >= lowest && *port <= 65535;
+}
+
+bool IsIdentifier(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestName && !IsDigit(text.front()) &&
+         All(text, [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; });
+}
+
+bool IsStatus(std::string_view text) {
+  if (text.size() != 3 || text[0] < '1' || text[0] > '5') return false;
+  return text.substr(1) == "xx" || (IsDigit(text[1]) && IsDigit(text[2]));
+}
+
+bool IsWord(std::string_view text) {
+  return !text.empty() && All(text, [](char c) { return IsLower(c) || c == '_'; });
+}
+
+}  // namespace
+
+std::string CheckNotEmpty(std::string_view text) { return text.empty() ? "is empty" : ""; }
+
+std::string CheckPipelineName(std::string_view text) {
+  const bool good = !text.empty() && text.size() <= kLongestName &&
+                    All(text, [](char c) { return IsLower(c) || IsDigit(c) || c == '-'; });
+  return good ? "" : "is not 1 to 63 of a-z, 0-9 and -";
+}
+
+std::string CheckTopic(std::string_view text) {
+  const bool good =
+      !text.empty() && text.size() <= 249 && text != "." && text != ".." && All(text, [](char c) {
+        return IsLetter(c) || IsDigit(c) || c == '.' || c == '_' || c == '-';
+      });
+  return good ? "" : "is not a topic: 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'";
+}
+
+std::string CheckHostPort(std::string_view text) {
+  return IsHostPort(text, 1) ? "" : "is not HOST:PORT";
+}
+
+std::string CheckListenAddress(std::string_view text) {
+  return IsHostPort(text, 0) ? "" : "is not HOST:PORT, as in 0.0.0.0:9464";
+}
+
+std::string CheckLockNode(std::string_view text) {
+  const auto address = locking::ParseNodeAddress(text);
+  if (address) return "";
+  return fmt::format("is no lock node: {}; {}", address.error().what, address.error().hint);
+}
+
+std::string CheckDsn(std::string_view text) {
+  const bool good = text.starts_with("postgresql://") || text.starts_with("postgres://") ||
+                    text.find('=') != std::string_view::npos;
+  return good ? "" : "is neither postgresql://… nor key=value …";
+}
+
+std::string CheckTable(std::string_view text) {
+  return IsIdentifier(text) ? ""
+                            : "is not a table: up to 63 of a-z, A-Z, 0-9 and _, no digit first";
+}
+
+std::string CheckQualifiedTable(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return CheckTable(text);
+  const bool good = IsIdentifier(text.substr(0, dot)) && IsIdentifier(text.substr(dot + 1));
+  return good ? "" : "is not TABLE or SCHEMA.TABLE, each up to 63 of a-z, A-Z, 0-9 and _";
+}
+
+std::string CheckColumn(std::string_view text) {
+  const bool good = !text.empty() && text.size() <= kLongestName && All(text, [](char c) {
+    return (IsVisible(c) || c == ' ') && c != '"' && c != '\'' && c != '`' && c != '\\';
+  });
+  return good ? "" : "is not a column: 1 to 63 bytes without quotes, backslashes and controls";
+}
+
+std::string CheckHttpUrl(std::string_view text) {
+  const bool http = text.starts_with("http://");
+  const bool known = http || text.starts_with("https://");
+  const std::string_view rest = known ? text.substr(http ? 7 : 8) : std::string_view();
+  const bool good = !rest.empty() && IsVisible(rest.front()) &&
+                    std::string_view("/?#:").find(rest.front()) == std::string_view::npos &&
+                    All(text, IsVisible);
+  return good ? "" : "is not http://HOST… or https://HOST…";
+}
+
+std::string WithoutUserinfo(std::string_view url) {
+  // The last one: a password may hold others, and a wrong URL may hold it anywhere.
+  const std::size_t end = url.rfind('@');
+  if (end == std::string_view::npos) return std::string(url);
+  const std::size_t scheme = url.substr(0, end).find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  return fmt::format("{}***{}", url.substr(0, begin), url.substr(end));
+}
+
+std::string CheckHttpHeader(std::string_view text) {
+  const auto token = [](char c) {
+    return IsLetter(c) || IsDigit(c) ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && All(text, token) ? "" : "is not the name of an HTTP header";
+}
+
+std::string CheckStatus(std::string_view text) {
+  return IsStatus(text) ? "" : "is not an HTTP status such as 404 or 4xx";
+}
+
+std::string CheckErrorClass(std::string_view text) {
+  return IsStatus(text) || IsWord(text)
+             ? ""
+             : "is no class of errors; write 404, 4xx or a word such as timeout";
+}
+
+std::string CheckWord(std::string_view text) {
+  return IsWord(text) ? "" : "is not a word of a-z and _, such as id_conflict";
+}
+
+}  // namespace fencepost::config

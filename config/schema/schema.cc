@@ -1,0 +1,319 @@
+#include "config/schema/schema.h"
+
+#include <algorithm>
+
+#include "config/schema/checks.h"
+
+namespace fencepost::config {
+namespace {
+
+using T = Type;
+
+std::vector<Key> TopKeys() {
+  return {
+      {.path = "version",
+       .type = T::kInteger,
+       .help = "Version of this format.",
+       .min = "1",
+       .max = "1",
+       .required = true},
+      {.path = "name",
+       .help = "Names the pipeline in lock keys, the ledger and metrics: 1 to 63 of "
+               "`a-z`, `0-9` and `-`. Changing it makes a new pipeline that remembers nothing.",
+       .check = CheckPipelineName,
+       .required = true},
+      {.path = "guarantee",
+       .type = T::kChoice,
+       .help = "What the output has to keep; a pipeline that cannot keep it is refused.",
+       .default_value = "exactly-once",
+       .choices = {"exactly-once", "at-least-once"}},
+      {.path = "record_id",
+       .type = T::kSelector,
+       .help =
+           "What makes two records the same: `position`, `key`, `header:NAME` or `json:/POINTER`.",
+       .default_value = "position"},
+      {.path = "on_id_conflict",
+       .type = T::kChoice,
+       .help = "The same id with other content. With `record_id: position` it always stops.",
+       .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
+       .choices = {"dead_letter", "stop", "skip"}},
+      {.path = "on_bad_record",
+       .type = T::kChoice,
+       .help = "A record whose id or column is not to be had.",
+       .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
+       .choices = {"dead_letter", "stop"}},
+      {.path = "shutdown_timeout",
+       .type = T::kDuration,
+       .help = "How long a stop may take to finish what is in flight.",
+       .default_value = "25s",
+       .min = "1s",
+       .max = "1h"},
+  };
+}
+
+std::vector<Key> KafkaKeys() {
+  return {
+      {.path = "kafka", .type = T::kSection, .help = "Where records come from.", .required = true},
+      {.path = "kafka.brokers",
+       .type = T::kTexts,
+       .help = "Where to find the cluster, each `HOST:PORT`.",
+       .check = CheckHostPort,
+       .required = true},
+      {.path = "kafka.topics",
+       .type = T::kTexts,
+       .help = "Topics to read.",
+       .check = CheckTopic,
+       .required = true},
+      {.path = "kafka.group",
+       .help = "Consumer group.",
+       .default_words = "the pipeline's `name`",
+       .check = CheckNotEmpty},
+      {.path = "kafka.start_from",
+       .type = T::kChoice,
+       .help =
+           "Where to start; used only where the group has no offset on any partition of the topic.",
+       .default_value = "earliest",
+       .choices = {"earliest", "latest"}},
+      {.path = "kafka.commit_interval",
+       .type = T::kDuration,
+       .help = "How often offsets are committed.",
+       .default_value = "1s",
+       .min = "10ms",
+       .max = "1m"},
+      {.path = "kafka.accept_replay_ids",
+       .type = T::kBoolean,
+       .help = "The header `fencepost-record-id` of a replayed dead letter is its identity. Only "
+               "for topics that nobody else writes to.",
+       .default_value = "false"},
+      {.path = "kafka.tls",
+       .type = T::kSection,
+       .help = "Encrypts the connections to the brokers."},
+      {.path = "kafka.tls.ca",
+       .help = "File with the certificates that are trusted.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "kafka.tls.certificate",
+       .help = "File with the client's certificate; with `key`.",
+       .check = CheckNotEmpty},
+      {.path = "kafka.tls.key",
+       .help = "File with the client's key; with `certificate`.",
+       .check = CheckNotEmpty},
+      {.path = "kafka.sasl", .type = T::kSection, .help = "Logs in at the brokers."},
+      {.path = "kafka.sasl.mechanism",
+       .type = T::kChoice,
+       .help = "How to log in.",
+       .choices = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
+       .required = true},
+      {.path = "kafka.sasl.username", .help = "User.", .check = CheckNotEmpty, .required = true},
+      {.path = "kafka.sasl.password", .help = "Password.", .required = true, .secret = true},
+      {.path = "kafka.librdkafka",
+       .type = T::kTextMap,
+       .help = "Settings passed through to librdkafka, to the producers of dead letters and of the "
+               "Kafka output too; some are refused, see below.",
+       .check = CheckNotEmpty,
+       .secret = true},
+  };
+}
+
+std::vector<Key> LockKeys() {
+  return {
+      {.path = "lock",
+       .type = T::kSection,
+       .help = "The quorum lock on record ids.",
+       .required = true},
+      {.path = "lock.redis", .type = T::kSection, .help = "The lock store.", .required = true},
+      {.path = "lock.redis.nodes",
+       .type = T::kTexts,
+       .help = "1, 3, 5 or 7 independent Redis primaries, each `HOST:PORT`, `unix:/PATH` or a URL: "
+               "`redis://[USER[:PASSWORD]@]HOST[:PORT]`, or `rediss://` for TLS with the system's "
+               "CAs or those of `tls`. What a URL says of login and TLS counts for its node, the "
+               "keys below for the others. User and password are percent-encoded and never "
+               "printed; the database is 0. Names are looked up at every connect.",
+       .check = CheckLockNode,
+       .required = true},
+      {.path = "lock.redis.username", .help = "ACL user; with `password`.", .check = CheckNotEmpty},
+      {.path = "lock.redis.password", .help = "Password; an empty one means none.", .secret = true},
+      {.path = "lock.redis.tls",
+       .type = T::kSection,
+       .help =
+           "Encrypts the connections to nodes that are no sockets and no `redis://` URLs: TLS 1.2 "
+           "or later. `{}`: by the system's CAs. The files are read at the start."},
+      {.path = "lock.redis.tls.ca",
+       .help = "File with the certificates of the CAs that are trusted, in PEM.",
+       .default_words = "the system's",
+       .check = CheckNotEmpty},
+      {.path = "lock.redis.tls.certificate",
+       .help = "File with the client's certificate and those between it and the CA, in PEM; with "
+               "`key`.",
+       .check = CheckNotEmpty},
+      {.path = "lock.redis.tls.key",
+       .help = "File with the client's key, in PEM, without passphrase; with `certificate`.",
+       .check = CheckNotEmpty},
+      {.path = "lock.redis.tls.server_name",
+       .help = "DNS name or IP address that must stand in the nodes' certificates.",
+       .default_words = "the host of each node",
+       .check = CheckNotEmpty},
+      {.path = "lock.redis.timeout",
+       .type = T::kDuration,
+       .help = "Limit of a call to one node.",
+       .default_value = "200ms",
+       .min = "1ms",
+       .max = "10s"},
+      {.path = "lock.ttl",
+       .type = T::kDuration,
+       .help = "Life of a lease; a watchdog extends it at a third of it. At most the store's "
+               "`max_ttl` (30s, unless `locks init --max-ttl` said otherwise).",
+       .default_value = "10s",
+       .min = "100ms",
+       .max = "10m"},
+      {.path = "lock.min_validity",
+       .type = T::kDuration,
+       .help = "A fresh lease with less left is given back.",
+       .default_value = "2s",
+       .min = "1ms",
+       .max = "10m"},
+      {.path = "lock.wait",
+       .type = T::kDuration,
+       .help = "How long a record waits for its lock; then it is parked and tried again.",
+       .default_value = "30s",
+       .min = "1ms",
+       .max = "1d"},
+      {.path = "lock.max_skew",
+       .type = T::kDuration,
+       .help = "Largest clock error between workers and nodes that is lived with.",
+       .default_value = "5s",
+       .min = "10ms",
+       .max = "1m"},
+      {.path = "lock.remember_done",
+       .type = T::kDuration,
+       .help = "How long the nodes remember that a record is done. Less than the store's `max_ttl` "
+               "and 2 × `max_skew` is raised to that.",
+       .default_words = "`5m` with a ledger, `1h` without",
+       .min = "1s",
+       .max = "365d"},
+      {.path = "lock.on_unavailable",
+       .type = T::kChoice,
+       .help = "Without a quorum partitions pause; nothing is dropped, nothing processed.",
+       .default_value = "pause",
+       .choices = {"pause"}},
+  };
+}
+
+std::vector<Key> ProcessingKeys() {
+  return {
+      {.path = "processing", .type = T::kSection, .help = "How records are worked on."},
+      {.path = "processing.order",
+       .type = T::kChoice,
+       .help = "Records of one partition, or of one key, take effect in order; or no order is "
+               "kept. `output.kafka` always keeps that of the partition.",
+       .default_value = "key",
+       .choices = {"partition", "key", "none"}},
+      {.path = "processing.concurrency",
+       .type = T::kInteger,
+       .help = "Calls of the handler at the same time. Leases are held by all in flight.",
+       .default_value = "64",
+       .min = "1",
+       .max = "65536"},
+      {.path = "processing.max_in_flight",
+       .type = T::kInteger,
+       .help = "Unfinished records that a worker holds at a time.",
+       .default_value = "4096",
+       .default_words = "`4096`; with `output.kafka` two transactions: 2 × `max_records`",
+       .min = "1",
+       .max = "1000000"},
+      {.path = "processing.max_in_flight_bytes",
+       .type = T::kSize,
+       .help = "What they hold: keys, values, headers, what a handler made of them, dead letters.",
+       .default_value = "64MiB",
+       .min = "1KiB",
+       .max = "64GiB"},
+      {.path = "processing.timeout",
+       .type = T::kDuration,
+       .help = "Limit of one try of a handler.",
+       .default_value = "5s",
+       .min = "1ms",
+       .max = "1h"},
+      {.path = "processing.revoke_drain",
+       .type = T::kDuration,
+       .help = "How long a rebalance waits for what is in flight.",
+       .default_value = "10s",
+       .min = "0s",
+       .max = "2m"},
+      {.path = "processing.stall_after",
+       .type = T::kDuration,
+       .help = "The oldest record in flight not moving for so long is a stall: told by the log, "
+               "`/ready` and `/status`; the worker works on.",
+       .default_value = "5m",
+       .min = "100ms",
+       .max = "7d"},
+  };
+}
+
+std::vector<Key> LedgerAndObserveKeys() {
+  return {
+      {.path = "ledger", .type = T::kSection, .help = "The table of what took effect."},
+      {.path = "ledger.keep",
+       .type = T::kDuration,
+       .help = "How long rows are kept at least; an id that comes again later takes effect again. "
+               "Rows of records that the group has not committed stay.",
+       .default_words = "for ever",
+       .min = "1m",
+       .max = "36500d"},
+      {.path = "observe", .type = T::kSection, .help = "What can be seen of the worker."},
+      {.path = "observe.http",
+       .help = "`HOST:PORT` of `/metrics`, `/live`, `/ready`, `/status`; port 0 takes a free one.",
+       .default_words = "no server",
+       .check = CheckListenAddress},
+      {.path = "observe.log", .type = T::kSection, .help = "The log, on standard error."},
+      {.path = "observe.log.level",
+       .type = T::kChoice,
+       .help = "The least that is logged.",
+       .default_value = "info",
+       .choices = {"debug", "info", "warn", "error"}},
+      {.path = "observe.log.format",
+       .type = T::kChoice,
+       .help = "One JSON object a line, or text.",
+       .default_value = "json",
+       .choices = {"json", "text"}},
+  };
+}
+
+}  // namespace
+
+std::span<const Key> Schema() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all = TopKeys();
+    for (const auto& part : {KafkaKeys(), LockKeys(), ProcessingKeys(), HandlerKeys(), OutputKeys(),
+                             LedgerAndObserveKeys(), TestKeys()}) {
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const Key* FindKey(std::string_view path) {
+  const auto keys = Schema();
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.path == path; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+bool InTests(std::string_view path) { return path == "tests" || path.starts_with("tests."); }
+
+std::string_view ParentOf(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string_view NameOf(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+std::vector<std::string_view> ChildrenOf(std::string_view section) {
+  std::vector<std::string_view> names;
+  for (const Key& key : Schema()) {
+    if (ParentOf(key.path) == section) names.push_back(NameOf(key.path));
+  }
+  return names;
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,360 @@
+// The rows of handler, retry, dead_letter and output.
+#include "config/schema/checks.h"
+#include "config/schema/schema.h"
+
+namespace fencepost::config {
+namespace {
+
+using T = Type;
+
+std::vector<Key> HttpKeys() {
+  return {
+      {.path = "handler.http",
+       .type = T::kSection,
+       .help = "Sends the record's value to an HTTP service; the answer's body becomes the value. "
+               "Each call carries `Idempotency-Key` and `Fencing-Token`."},
+      {.path = "handler.http.url",
+       .help = "`http://…` or `https://…`.",
+       .check = CheckHttpUrl,
+       .required = true},
+      {.path = "handler.http.method",
+       .type = T::kChoice,
+       .help = "How it is asked.",
+       .default_value = "POST",
+       .choices = {"POST", "PUT", "PATCH", "DELETE", "GET"}},
+      {.path = "handler.http.headers",
+       .type = T::kTextMap,
+       .help = "Headers that each call carries.",
+       .check = CheckHttpHeader,
+       .secret = true},
+      {.path = "handler.http.success",
+       .type = T::kTexts,
+       .help = "Statuses that are an answer: `200`, `2xx`.",
+       .default_words = "`[2xx]`",
+       .check = CheckStatus},
+      {.path = "handler.http.retry_on",
+       .type = T::kTexts,
+       .help = "What is tried again, besides `timeout` and `connection`: `429`, `5xx`. Other "
+               "statuses fail at once.",
+       .default_words = "`[429, 5xx]`",
+       .check = CheckErrorClass,
+       .may_be_empty = true},
+      {.path = "handler.http.idempotent",
+       .type = T::kBoolean,
+       .help = "Your word that the service takes a second call with the same `Idempotency-Key` "
+               "for the first one. `guarantee: exactly-once` demands it.",
+       .default_value = "false"},
+      {.path = "handler.http.tls",
+       .type = T::kSection,
+       .help = "How the service's certificate is checked."},
+      {.path = "handler.http.tls.ca",
+       .help = "File with the certificates that are trusted, instead of the system's.",
+       .check = CheckNotEmpty,
+       .required = true},
+  };
+}
+
+std::vector<Key> RetryKeys() {
+  return {
+      {.path = "retry",
+       .type = T::kSection,
+       .help = "How often and how fast a failed handler is tried again. The wait is drawn from 0 "
+               "to b, b = `initial` × `multiplier`^(attempt - 1), at most `max`; a longer "
+               "`Retry-After` counts instead."},
+      {.path = "retry.attempts",
+       .type = T::kInteger,
+       .help = "Calls in all, the first one included; then the record is a dead letter, or the "
+               "pipeline stops where there is no `dead_letter` section. A call that did not reach "
+               "the service at all does not count: it is tried again until the service is back.",
+       .default_value = "5",
+       .min = "1",
+       .max = "1000"},
+      {.path = "retry.backoff", .type = T::kSection, .help = "The wait between two calls."},
+      {.path = "retry.backoff.initial",
+       .type = T::kDuration,
+       .help = "The first wait.",
+       .default_value = "100ms",
+       .min = "1ms",
+       .max = "1h"},
+      {.path = "retry.backoff.max",
+       .type = T::kDuration,
+       .help = "The longest wait.",
+       .default_value = "10s",
+       .min = "1ms",
+       .max = "1d"},
+      {.path = "retry.backoff.multiplier",
+       .type = T::kDecimal,
+       .help = "Each wait is so many times the one before.",
+       .default_value = "2",
+       .min = "1",
+       .max = "100"},
+      {.path = "retry.backoff.jitter",
+       .type = T::kChoice,
+       .help = "`full`: drawn from 0 to b; `none`: b itself.",
+       .default_value = "full",
+       .choices = {"full", "none"}},
+      {.path = "retry.never",
+       .type = T::kTexts,
+       .help = "Classes of errors that are not tried again: `404`, `4xx`, or a word such as "
+               "`timeout`. A class that `retry_on` names exactly beats a hundred here.",
+       .default_words = "none",
+       .check = CheckErrorClass,
+       .may_be_empty = true},
+      {.path = "dead_letter",
+       .type = T::kSection,
+       .help = "Where records go that cannot be processed: untouched, with headers that say why."},
+      {.path = "dead_letter.topic",
+       .help = "Topic of the same cluster; none of `kafka.topics`.",
+       .check = CheckTopic,
+       .required = true},
+      {.path = "dead_letter.max_consecutive",
+       .type = T::kInteger,
+       .help = "Bad records in a row (without an id, without a column, or refused by the output) "
+               "that a worker makes dead letters of while none takes effect. Further ones wait, "
+               "and the worker is not ready, until a record takes effect: what all records share "
+               "is a mistake in the file or the table. `0`: no limit, for topics that really have "
+               "long runs of bad records.",
+       .default_value = "10",
+       .min = "0",
+       .max = "1000000"},
+      {.path = "dead_letter.on_publish_failure",
+       .type = T::kChoice,
+       .help = "Partitions pause until the topic takes records again; nothing is dropped.",
+       .default_value = "pause",
+       .choices = {"pause"}},
+  };
+}
+
+// The paths of what a row does to one that stands in the table.
+struct RowPaths {
+  std::string_view on_conflict, key, fence_column, fence_by, on_null_value;
+};
+
+std::vector<Key> RowKeys(const RowPaths& paths) {
+  return {
+      {.path = paths.on_conflict,
+       .type = T::kChoice,
+       .help = "What a row does that is there already: it is a bad record, it is left out, or it "
+               "overwrites (by `key`).",
+       .default_value = "error",
+       .choices = {"error", "ignore", "update"}},
+      {.path = paths.key,
+       .type = T::kTexts,
+       .help = "Columns that name a row, under a unique index; for `update` and `delete`.",
+       .check = CheckColumn},
+      {.path = paths.fence_column,
+       .help = "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
+               "column holds. Written with `fence_by`, in `columns` or not.",
+       .check = CheckColumn},
+      {.path = paths.fence_by,
+       .type = T::kSelector,
+       .help = "What is compared: a number that grows with each change of the row, such as "
+               "`offset` or `json:/version`."},
+      {.path = paths.on_null_value,
+       .type = T::kChoice,
+       .help = "What a tombstone does: it is a bad record, it writes no row, or it deletes the row "
+               "that `key` names.",
+       .default_value = "bad",
+       .choices = {"bad", "skip", "delete"}},
+  };
+}
+
+std::vector<Key> PostgresKeys() {
+  return {
+      {.path = "output.postgres",
+       .type = T::kSection,
+       .help = "PostgreSQL: exactly once per record id. Either `table` and `columns`, or "
+               "`statement` and `args`.",
+       .ways = {{"table", "columns"}, {"statement"}}},
+      {.path = "output.postgres.dsn",
+       .help = "Connection: `postgresql://…` or `key=value …`, as libpq takes it.",
+       .check = CheckDsn,
+       .required = true,
+       .secret = true},
+      {.path = "output.postgres.table",
+       .help = "Table; may be `SCHEMA.TABLE`.",
+       .check = CheckQualifiedTable},
+      {.path = "output.postgres.columns",
+       .type = T::kSelectorMap,
+       .help = "Column names, and what is written into them.",
+       .check = CheckColumn},
+      {.path = "output.postgres.statement",
+       .help = "One SQL statement that is run for each row, in the transaction of the ledger; `$1` "
+               "is the first of `args`.",
+       .check = CheckNotEmpty},
+      {.path = "output.postgres.args",
+       .type = T::kSelectors,
+       .help = "What the statement's parameters are.",
+       .may_be_empty = true},
+      {.path = "output.postgres.max_records",
+       .type = T::kInteger,
+       .help = "Records of one transaction, at most. Where they take too long, fewer are written "
+               "at a time by themselves.",
+       .default_value = "500",
+       .min = "1",
+       .max = "10000"},
+  };
+}
+
+std::vector<Key> SqliteKeys() {
+  return {
+      {.path = "output.sqlite",
+       .type = T::kSection,
+       .help = "SQLite, for workers on one host: exactly once per record id."},
+      {.path = "output.sqlite.path",
+       .help = "Database file.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "output.sqlite.table", .help = "Table.", .check = CheckTable, .required = true},
+      {.path = "output.sqlite.columns",
+       .type = T::kSelectorMap,
+       .help = "Column names, and what is written into them.",
+       .check = CheckColumn,
+       .required = true},
+      {.path = "output.sqlite.max_records",
+       .type = T::kInteger,
+       .help = "Records of one transaction, at most.",
+       .default_value = "500",
+       .min = "1",
+       .max = "10000"},
+  };
+}
+
+std::vector<Key> KafkaOutputKeys() {
+  return {
+      {.path = "output.kafka",
+       .type = T::kSection,
+       .help = "A topic of the same cluster, in transactions with the offsets: each input "
+               "position's output exactly once for `read_committed` readers."},
+      {.path = "output.kafka.topic",
+       .help = "Topic; none of `kafka.topics`.",
+       .check = CheckTopic,
+       .required = true},
+      {.path = "output.kafka.key",
+       .type = T::kSelector,
+       .help = "The key that is written.",
+       .default_value = "key?"},
+      {.path = "output.kafka.value",
+       .type = T::kSelector,
+       .help = "The value that is written.",
+       .default_value = "value?"},
+      {.path = "output.kafka.headers",
+       .type = T::kSelectorMap,
+       .help = "Header names, and what is written into them.",
+       .check = CheckNotEmpty,
+       .may_be_empty = true},
+      {.path = "output.kafka.transaction_timeout",
+       .type = T::kDuration,
+       .help = "A worker that dies holds back `read_committed` readers for as long.",
+       .default_value = "10s",
+       .min = "1s",
+       .max = "15m"},
+      {.path = "output.kafka.linger",
+       .type = T::kDuration,
+       .help = "A transaction ends when its oldest record is this old, or when it is full.",
+       .default_value = "100ms",
+       .min = "1ms",
+       .max = "1m"},
+      {.path = "output.kafka.max_records",
+       .type = T::kInteger,
+       .help = "Records of one transaction; then it is full.",
+       .default_value = "10000",
+       .min = "1",
+       .max = "500000"},
+  };
+}
+
+std::vector<Key> LineKeys() {
+  return {
+      {.path = "output.file",
+       .type = T::kSection,
+       .help = "JSON lines into a file: at least once."},
+      {.path = "output.file.path",
+       .help = "File; it is appended to.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "output.file.columns",
+       .type = T::kSelectorMap,
+       .help = "Names in each line's object, and what is written into them.",
+       .default_words = "the record with its position, key, headers and value",
+       .check = CheckNotEmpty},
+      {.path = "output.stdout",
+       .type = T::kSection,
+       .help = "JSON lines to standard output: at least once. `stdout: {}` will do."},
+      {.path = "output.stdout.columns",
+       .type = T::kSelectorMap,
+       .help = "Names in each line's object, and what is written into them.",
+       .default_words = "the record with its position, key, headers and value",
+       .check = CheckNotEmpty},
+  };
+}
+
+void Append(std::vector<Key>& keys, std::vector<Key> more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+std::vector<Key> HandlerKeys() {
+  std::vector<Key> keys = {
+      {.path = "handler",
+       .type = T::kSection,
+       .help = "What is done to a record before it is written; exactly one. Without it the record "
+               "passes through. `http` and `exec` may run more than once for a record.",
+       .one_child = true},
+  };
+  Append(keys, HttpKeys());
+  Append(
+      keys,
+      {{.path = "handler.exec",
+        .type = T::kSection,
+        .help = "Long-lived processes; one JSON object a line in, one out."},
+       {.path = "handler.exec.command",
+        .type = T::kTexts,
+        .help = "Program and arguments; no shell. Relative paths start at the working directory.",
+        .required = true},
+       {.path = "handler.exec.processes",
+        .type = T::kInteger,
+        .help = "How many run at a time.",
+        .default_value = "4",
+        .min = "1",
+        .max = "1024"},
+       {.path = "handler.exec.idempotent",
+        .type = T::kBoolean,
+        .help = "Your word that a second run for the same `record_id` has no second effect. "
+                "`guarantee: exactly-once` demands it.",
+        .default_value = "false"},
+       {.path = "handler.jq",
+        .help = "A jq program; several results are several rows under one record id, none is "
+                "no row.",
+        .check = CheckNotEmpty}});
+  Append(keys, RetryKeys());
+  return keys;
+}
+
+std::vector<Key> OutputKeys() {
+  std::vector<Key> keys = {
+      {.path = "output",
+       .type = T::kSection,
+       .help = "Where effects are written; exactly one.",
+       .required = true,
+       .one_child = true},
+  };
+  Append(keys, PostgresKeys());
+  Append(keys, RowKeys({.on_conflict = "output.postgres.on_conflict",
+                        .key = "output.postgres.key",
+                        .fence_column = "output.postgres.fence_column",
+                        .fence_by = "output.postgres.fence_by",
+                        .on_null_value = "output.postgres.on_null_value"}));
+  Append(keys, SqliteKeys());
+  Append(keys, RowKeys({.on_conflict = "output.sqlite.on_conflict",
+                        .key = "output.sqlite.key",
+                        .fence_column = "output.sqlite.fence_column",
+                        .fence_by = "output.sqlite.fence_by",
+                        .on_null_value = "output.sqlite.on_null_value"}));
+  Append(keys, KafkaOutputKeys());
+  Append(keys, LineKeys());
+  return keys;
+}
+
+}  // namespace fencepost::config

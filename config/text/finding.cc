@@ -1,0 +1,127 @@
+#include "config/text/finding.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "locking/base/check.h"
+
+namespace fencepost::config {
+namespace {
+
+constexpr std::array<Rule, 44> kRules{{
+    {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
+    {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
+    {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
+    {"anchor", "Anchors are not allowed."},
+    {"alias", "Aliases are not allowed."},
+    {"tag", "Tags are not allowed."},
+    {"duplicate-key", "A key stands once in its map."},
+    {"unknown-key", "Every key is one of this reference."},
+    {"unsupported", "The key or value is known, but this build cannot do it yet."},
+    {"missing", "What has no default must be given."},
+    {"type", "A map, a list or a single value, as the key needs it."},
+    {"variable", "Every ${VAR} is set, every ${file:PATH} can be read."},
+    {"value", "The value has the form that the key needs."},
+    {"range", "Numbers, durations and sizes are within their limits."},
+    {"selector", "Selectors are well-formed and stand where they mean something."},
+    {"record-id", "record_id identifies a record."},
+    {"nodes", "There are 1, 3, 5 or 7 lock nodes, each once."},
+    {"login", "A user of the lock nodes has a password."},
+    {"tls", "TLS has its files, they can be used, and it is not left out by mistake."},
+    {"ttl", "The lock store allows lock.ttl."},
+    {"min-validity", "A lease of lock.ttl can have lock.min_validity left."},
+    {"node-timeout", "A call to one lock node ends before a lease does."},
+    {"remember-done", "DONE marks outlive every lease."},
+    {"ledger-keep", "The ledger remembers longer than the lock nodes do."},
+    {"guarantee", "The output can keep the guarantee that the pipeline declares."},
+    {"failover", "A database with several hosts loses no commit when it fails over."},
+    {"one-output", "There is exactly one output."},
+    {"one-handler", "There is at most one handler."},
+    {"handler", "The handler's command and headers mean something."},
+    {"jq", "The program of handler.jq compiles."},
+    {"drain", "processing.revoke_drain has room for processing.timeout."},
+    {"retry", "There is something to try again, and waits grow."},
+    {"dead-letter", "What goes to a dead letter topic has one."},
+    {"loop", "No topic is written to that is read."},
+    {"order", "The output can keep the order that is asked for."},
+    {"rows", "on_conflict, key, fence and on_null_value fit together and to the columns."},
+    {"statement", "A statement stands alone, and has as many args as parameters."},
+    {"transaction", "A transaction ends within its timeout."},
+    {"table", "The table is not the ledger."},
+    {"librdkafka", "Settings that would break the guarantee or that have a key here are refused."},
+    {"in-flight", "processing.max_in_flight has room for processing.concurrency."},
+    {"shutdown", "shutdown_timeout has room for processing.revoke_drain."},
+    {"tests", "Tests are named once, and speak of what the pipeline has."},
+    {"duplicate-pipeline", "Two files of one process name different pipelines."},
+}};
+
+std::string_view SeverityText(Severity severity) {
+  return severity == Severity::kError ? "error" : "warning";
+}
+
+// One line, and not too long a one, whatever the file holds.
+std::string OneLine(std::string message) {
+  constexpr std::size_t kLongest = 400;
+  for (char& c : message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  if (message.size() <= kLongest) return message;
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
+  return message.substr(0, end) + "…";
+}
+
+}  // namespace
+
+std::span<const Rule> Rules() { return kRules; }
+
+std::string FormatFinding(const Finding& finding) {
+  return fmt::format("{}:{}:{}: {}: {} [{}]", finding.file, finding.line, finding.col,
+                     SeverityText(finding.severity), finding.message, finding.rule);
+}
+
+std::string FormatFindingsJson(std::span<const Finding> findings) {
+  std::string out = "[";
+  for (const Finding& finding : findings) {
+    nlohmann::ordered_json object;
+    object["file"] = finding.file;
+    object["line"] = finding.line;
+    object["column"] = finding.col;
+    object["severity"] = SeverityText(finding.severity);
+    object["message"] = finding.message;
+    object["rule"] = finding.rule;
+    out += out.size() == 1 ? "\n" : ",\n";
+    out += object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  return out + (findings.empty() ? "]" : "\n]");
+}
+
+bool HasErrors(std::span<const Finding> findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& f) { return f.severity == Severity::kError; });
+}
+
+void Findings::Add(Place at, Severity severity, std::string_view rule, std::string message) {
+  const auto known = [&](const Rule& r) { return r.name == rule; };
+  FENCEPOST_CHECK(std::any_of(kRules.begin(), kRules.end(), known), rule);
+  findings_.push_back(Finding{.file = file_,
+                              .line = at.line,
+                              .col = at.col,
+                              .severity = severity,
+                              .message = OneLine(std::move(message)),
+                              .rule = std::string(rule)});
+}
+
+std::vector<Finding> Findings::Take() {
+  std::stable_sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
+    return std::tie(a.line, a.col) < std::tie(b.line, b.col);
+  });
+  return std::exchange(findings_, {});
+}
+
+}  // namespace fencepost::config

@@ -1,0 +1,180 @@
+#include "consumer/cli/lock_exec/lock_exec_child.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "consumer/cli/lock_exec/lock_exec_launch.h"
+#include "consumer/cli/lock_exec/lock_exec_signals.h"
+
+namespace fencepost::cli {
+namespace {
+
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> Environment(const std::vector<std::string>& added) {
+  std::vector<std::string> all = added;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string name = text.substr(0, text.find('=') + 1);
+    const bool replaced = std::any_of(added.begin(), added.end(), [&](const std::string& other) {
+      return other.starts_with(name);
+    });
+    // Whoever runs under the lock need not be able to rewrite it.
+    if (!replaced && name != "FENCEPOST_REDIS_PASSWORD=") all.push_back(text);
+  }
+  return all;
+}
+
+}  // namespace
+
+tl::expected<ExecChild, ExecChild::NotStarted> ExecChild::Start(const Options& options) {
+  const auto fail = [](int error) { return tl::unexpected(NotStarted{error, false}); };
+  std::vector<std::string> words = options.command;
+  std::vector<std::string> environment = Environment(options.environment);
+  const std::vector<char*> argv = Pointers(words);
+  const std::vector<char*> envp = Pointers(environment);
+  // Not pipes: to write to one whose reader is gone must not be a SIGPIPE.
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail(errno);
+  const Fd tie(ends[0]);
+  Fd commands_end(ends[1]);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return fail(errno);
+  const Fd guard_end(ends[0]);
+  Fd guard_pipe(ends[1]);
+  // In a pipeline the terminal stays with those who read our output, until the command wants it.
+  const bool give_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 &&
+                             tcgetpgrp(STDIN_FILENO) == getpgrp();
+  const Launch launch{.argv = argv.data(),
+                      .envp = envp.data(),
+                      .descriptors = &options.descriptors,
+                      .mask = options.signal_mask,
+                      .parent = getpid(),
+                      .parents_end = tie.get(),
+                      .tie = commands_end.get(),
+                      .terminal = give_terminal ? STDIN_FILENO : -1};
+  const pid_t pid = fork();
+  if (pid == 0) BecomeCommand(launch);
+  if (pid < 0) return fail(errno);
+  setpgid(pid, pid);  // whoever is first; the other finds it done
+  const pid_t guard = fork();
+  if (guard == 0) BecomeGuard({guard_end.get(), {tie.get(), launch.tie, guard_pipe.get()}, pid});
+  if (guard < 0) {
+    const int no_guard = errno;
+    kill(-pid, SIGKILL);  // it has not begun
+    waitpid(pid, nullptr, 0);
+    return fail(no_guard);
+  }
+  setpgid(guard, guard);
+  commands_end.Close();
+  ExecChild child(pid, guard, std::move(guard_pipe));
+  child.has_terminal_ = give_terminal;
+  [[maybe_unused]] const auto told = send(tie.get(), "g", 1, MSG_NOSIGNAL);
+  int why = 0;
+  ssize_t got = 0;
+  do {
+    got = read(tie.get(), &why, sizeof why);
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof why) return tl::unexpected(NotStarted{why, true});
+  return child;
+}
+
+ExecChild::ExecChild(pid_t pid, pid_t guard, Fd guard_pipe)
+    : pid_(pid),
+      guard_(guard),
+      guard_pipe_(std::move(guard_pipe)),
+      terminal_(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {}
+
+ExecChild::ExecChild(ExecChild&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      guard_(std::exchange(other.guard_, -1)),
+      guard_pipe_(std::move(other.guard_pipe_)),
+      terminal_(std::move(other.terminal_)),
+      has_terminal_(other.has_terminal_),
+      stopped_by_(other.stopped_by_),
+      end_with_group_(other.end_with_group_),
+      ended_(other.ended_),
+      code_(other.code_) {}
+
+ExecChild::~ExecChild() {
+  if (pid_ < 0) return;
+  if (!ended_) {
+    Signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    ended_ = true;
+  }
+  if (has_terminal_) tcsetpgrp(Terminal(), getpgrp());
+  [[maybe_unused]] const auto told = send(guard_pipe_.get(), "e", 1, MSG_NOSIGNAL);
+  guard_pipe_.Close();
+  if (guard_ > 0) waitpid(guard_, nullptr, 0);
+}
+
+bool ExecChild::Signal(int signal) const { return kill(-pid_, signal) == 0 || errno != EPERM; }
+
+void ExecChild::ReapOthers() {
+  for (;;) {
+    siginfo_t seen{};
+    const int failed = waitid(P_ALL, 0, &seen, WEXITED | WNOHANG | WNOWAIT);
+    if (failed != 0 || seen.si_pid == 0 || seen.si_pid == pid_) return;
+    if (seen.si_pid == guard_) guard_ = -1;
+    waitpid(seen.si_pid, nullptr, WNOHANG);
+  }
+}
+
+ExecChild::Change ExecChild::Look() {
+  int status = 0;
+  ReapOthers();
+  if (end_with_group_ && !ended_) {
+    // Before it is reaped: the group's number is still ours alone.
+    siginfo_t seen{};
+    const bool over =
+        waitid(P_PID, static_cast<id_t>(pid_), &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        seen.si_pid == pid_;
+    if (over) Signal(SIGKILL);
+  }
+  if (ended_ || waitpid(pid_, &status, WNOHANG | WUNTRACED) != pid_) return Change::kNothing;
+  if (WIFSTOPPED(status)) {
+    if (WSTOPSIG(status) == SIGSTOP) return Change::kNothing;
+    stopped_by_ = WSTOPSIG(status);
+    return stopped_by_ == SIGTSTP ? Change::kStopped : Change::kWantsTerminal;
+  }
+  ended_ = true;
+  code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return Change::kEnded;
+}
+
+int ExecChild::Terminal() const { return terminal_.open() ? terminal_.get() : STDIN_FILENO; }
+
+bool ExecChild::GiveTerminal() {
+  const pid_t foreground = tcgetpgrp(Terminal());
+  // SIGTTOU is blocked.
+  has_terminal_ =
+      foreground == pid_ || (foreground == getpgrp() && tcsetpgrp(Terminal(), pid_) == 0);
+  return has_terminal_;
+}
+
+bool ExecChild::StopWithIt() {
+  const bool wants_terminal = has_terminal_ || stopped_by_ != SIGTSTP;
+  if (has_terminal_) tcsetpgrp(Terminal(), getpgrp());
+  has_terminal_ = false;
+  // What the terminal would have sent to our group went to the command's.
+  const bool stopped = StopAs(stopped_by_, wants_terminal);
+  if (wants_terminal) GiveTerminal();
+  return stopped;
+}
+
+void ExecChild::GoOn() const { Signal(SIGCONT); }
+
+}  // namespace fencepost::cli

@@ -1,0 +1,21 @@
+// Whether a record whose id has a ledger row is that row's record: a duplicate, or a conflict of
+// ids. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "consumer/flow/ports.h"
+
+namespace fencepost::consumer {
+
+// A ledger row that this transaction did not insert.
+struct LedgerRow {
+  std::uint64_t token = 0;
+  std::string_view source;
+  std::int64_t content_crc = 0;
+};
+// The order of the questions is the contract: content, then source, then token.
+WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::string_view source);
+
+}  // namespace fencepost::consumer

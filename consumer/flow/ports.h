@@ -1,0 +1,173 @@
+// What the flow hands to the source, the handlers and the output, and what they answer. Plain
+// values; flow.h says what each is for, and which thread has it when.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/record.h"
+#include "locking/base/types.h"
+
+namespace fencepost::consumer {
+
+using locking::Instant;
+struct InFlight;
+
+// --- the source: consumer/kafka/source
+// -------------------------------------------------------------
+struct AssignedPartition {
+  PartitionIndex partition = 0;
+  TopicPartition where;
+  AssignmentEpoch epoch = 0;
+  Offset start = 0;  // committed before this is told
+};
+
+struct PartitionOffset {
+  PartitionIndex partition = 0;
+  AssignmentEpoch epoch = 0;
+  Offset next = 0;  // the offset to go on from: watermark, as Kafka commits it
+};
+
+struct PartitionEnd {
+  PartitionIndex partition = 0;
+  AssignmentEpoch epoch = 0;
+  Offset end = 0;  // the partition was read up to here
+};
+
+// --- handlers: consumer/handlers
+// -------------------------------------------------------------------- What became of a record: its
+// values, one row each (nullopt: null). None: the record is complete and writes no row.
+using HandlerValues = std::vector<std::optional<std::string>>;
+
+struct HandlerFailure {
+  // What `retry` decides by: "404", "timeout", "connection", "exec", "cancelled", … ; see
+  // ErrorClass.
+  std::string error_class;
+  std::string text;  // one line, for the dead letter: it may hold parts of the record
+  // The same without anything of the record, for the log and /status. Empty: the class stands there
+  // alone.
+  std::string shown{};
+  bool retry = true;  // false: it would fail again
+  // false: the receiver was not reached at all (away, refused, no name). Says nothing about the
+  // record: it is tried again for as long as it takes, and does not count as an attempt.
+  bool reached = true;
+  std::optional<std::chrono::milliseconds> retry_after;  // the receiver's wish (Retry-After)
+};
+
+using HandlerResult = tl::expected<HandlerValues, HandlerFailure>;
+
+// By value: the call outlives the record's place in the flow.
+struct HandlerCall {
+  std::uint64_t id = 0;  // the flow's
+  Record record;         // its `owner` keeps the views good
+  TopicPartition where;
+  std::string record_id;
+  std::uint64_t token = 0;
+  int attempt = 1;
+  Millis timeout{};
+};
+
+struct HandlerAnswer {
+  std::uint64_t id = 0;
+  HandlerResult result;
+  Nanos took{0};
+};
+
+// --- the output: consumer/outputs
+// ------------------------------------------------------------------- One record to write. At most
+// one item an id in a batch. Views and pointers stay good during Write.
+struct WriteItem {
+  const Record* record = nullptr;
+  const TopicPartition* where = nullptr;
+  std::string_view record_id;  // as stored
+  locking::Token token;
+  locking::ContentCrc crc = 0;
+  // What the handler made of the record: one row a value, in order, and none is allowed (then only
+  // the ledger has a row). nullptr: no handler, one row of the record's own value.
+  const HandlerValues* values = nullptr;
+  // Kafka output: the record goes to the dead letter topic instead, in the same transaction.
+  const DeadLetter* dead_letter = nullptr;
+  // The order chain it belongs to; 0: none, it has no order. Within a request the items of a chain
+  // stand in their order. Nothing of a chain is written behind an item that the output refuses.
+  std::uint64_t chain = 0;
+};
+
+// Where the group goes on, partition by partition, once the items are written.
+struct SourceOffset {
+  TopicPartition where;
+  Offset next = 0;
+};
+
+struct WriteRequest {
+  std::vector<WriteItem> items;
+  // Kafka output: sent in the transaction, on behalf of this assignment. Others leave it alone.
+  std::vector<SourceOffset> offsets;
+  AssignmentEpoch epoch = 0;
+};
+
+enum class WriteResult : std::uint8_t {
+  kCommitted,   // this call inserted the ledger row and the effect
+  kOwnEarlier,  // the ledger row has this source: our own earlier commit; the effect stands
+  kFenced,  // the ledger row has a higher token: another, later holder wrote it; the effect stands
+  kDuplicate,  // the ledger row is another record's with the same id and content; the effect stands
+  kIdConflict,  // the ledger row has another content_crc: same id, other content. Nothing was
+                // written
+  kBadRecord,   // the database or a selector refused this record alone. Nothing was written
+  kNotWritten,  // nothing was written, for no fault of this record (an aborted transaction, or it
+                // is behind a refused record of its chain): again
+};
+constexpr bool EffectStands(WriteResult r) { return r <= WriteResult::kDuplicate; }
+
+struct WriteOutcome {
+  WriteResult result = WriteResult::kCommitted;
+  // kBadRecord, kIdConflict: what, and what stands there, in one line of at most 1000 bytes. It may
+  // hold parts of the record, so it goes into the record's dead letter and nowhere else.
+  std::string detail;
+  // kBadRecord: refused by a selector or a rule (kBadRecord), by the database or the broker
+  // (kOutput), or because it takes too long (kTimeout).
+  DeadLetterReason reason = DeadLetterReason::kBadRecord;
+  // The same without anything of the record, for the log, /status and exit messages.
+  std::string shown;
+  // kCommitted: it put rows into the table, and so shows that the table takes rows. A ledger row
+  // alone does not, nor does a deletion.
+  bool took_rows = true;
+};
+
+// One outcome an item; of offsets alone (no items) one as well: kCommitted or kNotWritten.
+inline std::size_t OutcomesOf(const WriteRequest& request) {
+  return request.items.empty() ? 1 : request.items.size();
+}
+
+struct WriteBatch {
+  std::uint64_t id = 0;
+  std::vector<InFlight*> records;      // not touched by the flow until OnWritten
+  WriteRequest request;                // the same, for the output
+  std::vector<PartitionOffset> moves;  // request.offsets, as the flow names partitions
+  Instant began;                       // of the first attempt; the output's thread sets it
+  // The newest batch whose outcomes were known when this one was filled; 0: none. What a later one
+  // refused must hold back those of its chain that are in here.
+  std::uint64_t answered = 0;
+};
+
+struct LookupBatch {
+  std::vector<std::uint64_t> references;  // the flow's
+  std::vector<std::string> ids;
+};
+
+// A ledger row.
+struct LedgerEntry {
+  locking::Token token;
+  locking::ContentCrc crc = 0;
+  std::string worker;
+  std::string source;        // topic/partition/offset
+  std::string completed_at;  // RFC 3339, UTC
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,246 @@
+#include "consumer/handlers/exec/exec_protocol.h"
+#include "consumer/record/json_text.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "consumer/record/text.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using simdjson::ondemand::json_type;
+using Value = simdjson::ondemand::value;
+template <typename T>
+using OrWhy = tl::expected<T, std::string>;
+
+constexpr std::size_t kMaxErrorText = 1000;
+constexpr std::size_t kMaxClass = 64;
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// Valid JSON as it stands, on one line: a newline in it can only be a blank between two tokens.
+bool AppendRawJson(std::string_view text, JsonReader& json, std::string& out) {
+  std::string ignored;
+  json.Begin(text);
+  if (json.Append("", ignored) == JsonFound::kMalformed) return false;
+  const std::size_t from = out.size();
+  out.append(Trimmed(text));
+  std::replace(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), '\n', ' ');
+  std::replace(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), '\r', ' ');
+  return true;
+}
+
+void AppendValue(const Record& record, JsonReader& json, std::string& out) {
+  out.append(",\"value\":");
+  if (!record.value) {
+    out.append("null");
+  } else if (!AppendRawJson(*record.value, json, out)) {
+    const bool text = IsUtf8(*record.value);
+    out.append(text ? "null,\"value_text\":" : "null,\"value_base64\":");
+    AppendJsonString(text ? *record.value : ToBase64(*record.value), out);
+  }
+}
+
+void AppendKey(const Record& record, std::string& out) {
+  out.append(",\"key\":");
+  if (!record.key) {
+    out.append("null");
+  } else if (IsUtf8(*record.key)) {
+    AppendJsonString(*record.key, out);
+  } else {
+    out.append("null,\"key_base64\":");
+    AppendJsonString(ToBase64(*record.key), out);
+  }
+}
+
+// Of equal names the last counts, as in selectors. A name that is not UTF-8 is left out.
+void AppendHeaders(const Record& record, std::string& out) {
+  std::string text;
+  std::string base64;
+  for (auto at = record.headers.begin(); at != record.headers.end(); ++at) {
+    const auto same = [&](const HeaderView& other) { return other.name == at->name; };
+    if (!IsUtf8(at->name) || std::any_of(at + 1, record.headers.end(), same)) continue;
+    const bool plain = !at->value || IsUtf8(*at->value);
+    std::string& to = plain ? text : base64;
+    if (!to.empty()) to.push_back(',');
+    AppendJsonString(at->name, to);
+    to.push_back(':');
+    if (!at->value) {
+      to.append("null");
+    } else {
+      AppendJsonString(plain ? *at->value : ToBase64(*at->value), to);
+    }
+  }
+  out.append(",\"headers\":{").append(text).append("}");
+  if (!base64.empty()) out.append(",\"headers_base64\":{").append(base64).append("}");
+}
+
+// The text of a JSON value; nullopt for null. The line it is from is known to be JSON.
+OrWhy<std::optional<std::string>> RawText(Value value) {
+  json_type type{};
+  std::string_view text;
+  simdjson::error_code error = value.type().get(type);
+  if (!error && type == json_type::object) {
+    simdjson::ondemand::object object;
+    error = value.get_object().get(object);
+    if (!error) error = object.raw_json().get(text);
+  } else if (!error && type == json_type::array) {
+    simdjson::ondemand::array array;
+    error = value.get_array().get(array);
+    if (!error) error = array.raw_json().get(text);
+  } else if (!error) {
+    text = value.raw_json_token();
+  }
+  if (error) return tl::unexpected(std::string(simdjson::error_message(error)));
+  text = Trimmed(text);
+  if (text == "null") return std::nullopt;
+  return std::string(text);
+}
+
+struct Reply {
+  std::optional<HandlerValues> values;
+  std::optional<std::string> error;
+  std::string error_class = "exec_error";
+  bool retry = true;
+  std::optional<std::string> record_id;
+  int results = 0;  // of value, values, value_text, value_base64 and error
+};
+
+OrWhy<HandlerValues> AllTexts(Value value) {
+  simdjson::ondemand::array array;
+  if (value.get_array().get(array)) return tl::unexpected<std::string>("values is not an array");
+  HandlerValues values;
+  for (auto item : array) {
+    Value one;
+    if (const auto error = std::move(item).get(one)) {
+      return tl::unexpected(std::string(simdjson::error_message(error)));
+    }
+    auto text = RawText(one);
+    if (!text) return tl::unexpected(text.error());
+    values.push_back(std::move(*text));
+  }
+  return values;
+}
+
+OrWhy<std::string> StringOf(Value value, std::string_view name) {
+  std::string_view text;
+  if (value.get_string().get(text)) {
+    return tl::unexpected(fmt::format("{} is not a string", name));
+  }
+  return std::string(text);
+}
+
+OrWhy<HandlerValues> ValuesOf(std::string_view name, Value value) {
+  if (name == "values") return AllTexts(value);
+  if (name == "value") {
+    return RawText(value).map([](auto text) { return HandlerValues{std::move(text)}; });
+  }
+  auto text = StringOf(value, name);
+  if (!text) return tl::unexpected(text.error());
+  if (name == "value_text") return HandlerValues{std::move(*text)};
+  auto bytes = FromBase64(*text);
+  if (!bytes) return tl::unexpected<std::string>("value_base64 is not base64");
+  return HandlerValues{std::move(*bytes)};
+}
+
+// Empty, or what is wrong. Names that are not known are passed over.
+std::string TakeField(std::string_view name, Value value, Reply& reply) {
+  if (name == "value" || name == "values" || name == "value_text" || name == "value_base64") {
+    auto values = ValuesOf(name, value);
+    if (!values) return values.error();
+    reply.values = std::move(*values);
+    ++reply.results;
+  } else if (name == "error" || name == "class" || name == "record_id") {
+    auto text = StringOf(value, name);
+    if (!text) return text.error();
+    if (name == "record_id") {
+      reply.record_id = std::move(*text);
+    } else if (name == "error") {
+      reply.error = OneLine(*text, kMaxErrorText);
+      ++reply.results;
+    } else {
+      reply.error_class = OneLine(*text, kMaxClass);
+    }
+  } else if (name == "retry" && value.get_bool().get(reply.retry)) {
+    return "retry is neither true nor false";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ExecRequestLine(const HandlerCall& call, JsonReader& json) {
+  const Record& record = call.record;
+  std::string line = "{\"record_id\":";
+  AppendJsonString(call.record_id, line);
+  fmt::format_to(std::back_inserter(line), ",\"token\":{},\"source\":", call.token);
+  AppendJsonString(SourceText(call.where, record.offset), line);
+  line.append(",\"topic\":");
+  AppendJsonString(call.where.topic, line);
+  fmt::format_to(
+      std::back_inserter(line), ",\"partition\":{},\"offset\":{},\"timestamp\":{},\"attempt\":{}",
+      call.where.partition, record.offset,
+      record.timestamp ? std::to_string(record.timestamp->count()) : "null", call.attempt);
+  AppendKey(record, line);
+  AppendValue(record, json, line);
+  AppendHeaders(record, line);
+  line.append("}\n");
+  return line;
+}
+
+tl::expected<HandlerResult, std::string> ParseExecReply(std::string_view line,
+                                                        std::string_view record_id,
+                                                        JsonReader& json) {
+  // All of it is checked first: On-Demand only counts brackets on its way over a value.
+  std::string whole;
+  json.Begin(line);
+  if (json.Append("", whole) == JsonFound::kMalformed) {
+    return tl::unexpected("it is not JSON: " + json.problem());
+  }
+  simdjson::ondemand::parser parser;
+  const simdjson::padded_string padded(Trimmed(line));
+  simdjson::ondemand::document document;
+  simdjson::ondemand::object object;
+  if (parser.iterate(padded).get(document) || document.get_object().get(object)) {
+    return tl::unexpected<std::string>("it is not a JSON object");
+  }
+  Reply reply;
+  for (auto result : object) {
+    simdjson::ondemand::field field;
+    std::string_view name;
+    if (std::move(result).get(field) || field.unescaped_key().get(name)) {
+      return tl::unexpected<std::string>("it is not a JSON object");
+    }
+    // The name lies in the parser's buffer for strings, which the value may use too.
+    if (std::string why = TakeField(std::string(name), field.value(), reply); !why.empty()) {
+      return tl::unexpected(std::move(why));
+    }
+  }
+  if (reply.record_id && *reply.record_id != record_id) {
+    return tl::unexpected<std::string>("its record_id is not that of the record");
+  }
+  if (reply.results != 1) {
+    return tl::unexpected<std::string>(
+        "it must have one of value, values, value_text, value_base64 and error");
+  }
+  if (reply.error) {
+    return HandlerResult(tl::unexpected(HandlerFailure{.error_class = std::move(reply.error_class),
+                                                       .text = std::move(*reply.error),
+                                                       .shown = "the program refused the record",
+                                                       .retry = reply.retry}));
+  }
+  return HandlerResult(std::move(*reply.values));
+}
+
+}  // namespace fencepost::consumer

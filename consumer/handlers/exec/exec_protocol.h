@@ -1,0 +1,23 @@
+// What an exec handler and its processes say to each other: one JSON object a line, both ways. The
+// format is documented in README.md. Pure functions but for the reader's buffers.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+#include "consumer/handlers/runner.h"
+#include "consumer/record/json_reader.h"
+
+namespace fencepost::consumer {
+
+// The line for a call, newline included.
+std::string ExecRequestLine(const HandlerCall& call, JsonReader& json);
+
+// What a reply to the record with this id says. Unexpected: it is none, and why, in one line.
+tl::expected<HandlerResult, std::string> ParseExecReply(std::string_view line,
+                                                        std::string_view record_id,
+                                                        JsonReader& json);
+
+}  // namespace fencepost::consumer

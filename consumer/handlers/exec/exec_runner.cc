@@ -1,0 +1,381 @@
+#include "consumer/handlers/exec/exec_runner.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/handlers/exec/exec_protocol.h"
+#include "consumer/handlers/failures.h"
+#include "consumer/handlers/thread_signals.h"
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using locking::Severity;
+
+constexpr Millis kFirstBackoff{100};
+constexpr Millis kMaxBackoff{10'000};
+constexpr Millis kGrace{1000};
+constexpr Millis kLastBreath{200};
+constexpr std::size_t kMaxNote = 1000;
+constexpr int kLastRounds = 64;  // MiB that are read of what a process left behind
+
+HandlerResult Failed(std::string error_class, std::string text, std::string shown, bool retry) {
+  return tl::unexpected(HandlerFailure{.error_class = std::move(error_class),
+                                       .text = std::move(text),
+                                       .shown = std::move(shown),
+                                       .retry = retry});
+}
+
+}  // namespace
+
+ExecRunner::ExecRunner(ExecHandlerOptions options, std::string pipeline, int concurrency,
+                       ConsumerObserver* observer, Answered answered)
+    : options_(std::move(options)),
+      pipeline_(std::move(pipeline)),
+      observer_(observer),
+      answered_(std::move(answered)),
+      slots_(static_cast<std::size_t>(
+          std::max(std::min(options_.processes, std::max(concurrency, 1)), 1))) {}
+
+ExecRunner::~ExecRunner() { ExecRunner::Stop(); }
+
+tl::expected<void, Error> ExecRunner::Start() {
+  if (options_.command.empty()) {
+    return tl::unexpected(Error{.code = "bad_config",
+                                .what = "the command is empty",
+                                .where = "handler.exec",
+                                .hint = "write it as in [./transform.py]"});
+  }
+  auto program = FindProgram(options_.command.front());
+  if (!program) return tl::unexpected(program.error());
+  command_.words = options_.command;
+  command_.words.front() = *program;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("FENCEPOST_PIPELINE=")) {
+      command_.environment.emplace_back(*entry);
+    }
+  }
+  command_.environment.push_back("FENCEPOST_PIPELINE=" + pipeline_);
+
+  wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  FENCEPOST_CHECK(wake_.open(), "eventfd");
+  std::promise<tl::expected<void, Error>> started;
+  auto result = started.get_future();
+  // Processes are started there: they die with the thread that did it.
+  thread_ =
+      std::thread([this, promise = std::move(started)]() mutable { Run(std::move(promise)); });
+  auto outcome = result.get();
+  if (!outcome) Stop();
+  return outcome;
+}
+
+void ExecRunner::Call(HandlerCall call) {
+  if (inbox_.Put(std::move(call))) Wake();
+}
+
+void ExecRunner::Cancel(std::uint64_t id) {
+  if (inbox_.Put(Inbox::Cancel{id})) Wake();
+}
+
+void ExecRunner::Stop() {
+  inbox_.Close();
+  if (!thread_.joinable()) return;
+  Wake();
+  thread_.join();
+}
+
+void ExecRunner::Wake() {
+  const std::uint64_t one = 1;
+  // It fails only when the counter is full: then the thread wakes anyway.
+  (void)!write(wake_.get(), &one, sizeof(one));
+}
+
+void ExecRunner::Run(std::promise<tl::expected<void, Error>> started) {
+  BlockSignals();
+  auto outcome = StartAll();
+  const bool good = outcome.has_value();
+  started.set_value(std::move(outcome));
+  while (good && !inbox_.closed()) {
+    TakeCommands();
+    StartDue(Clock::now());
+    HandOut();
+    Poll();
+    EndOverdue(Clock::now());
+    std::erase_if(dying_, [](auto& process) { return process->Ended().has_value(); });
+  }
+  EndAll();
+}
+
+tl::expected<void, Error> ExecRunner::StartAll() {
+  for (Slot& slot : slots_) {
+    auto process = ExecProcess::Start(command_);
+    if (!process) return tl::unexpected(process.error());
+    slot.process = std::move(*process);
+  }
+  return {};
+}
+
+void ExecRunner::TakeCommands() {
+  for (Inbox::Command& command : inbox_.Take()) {
+    if (auto* call = std::get_if<HandlerCall>(&command)) {
+      waiting_.push_back(std::move(*call));
+    } else {
+      CancelCall(std::get<Inbox::Cancel>(command).id);
+    }
+  }
+}
+
+void ExecRunner::CancelCall(std::uint64_t id) {
+  for (Slot& slot : slots_) {
+    if (!slot.record || slot.record->call.id != id) continue;
+    Discard(slot);
+    return Answer(slot, Cancelled());
+  }
+  const auto at = std::find_if(waiting_.begin(), waiting_.end(),
+                               [id](const HandlerCall& call) { return call.id == id; });
+  if (at == waiting_.end()) return;
+  waiting_.erase(at);
+  answered_({.id = id, .result = Cancelled()});
+}
+
+void ExecRunner::StartDue(Clock::time_point now) {
+  for (Slot& slot : slots_) {
+    if (slot.process || slot.start_at > now) continue;
+    auto process = ExecProcess::Start(command_);
+    if (process) {
+      slot.process = std::move(*process);
+    } else {
+      Later(slot, process.error().Line());
+    }
+  }
+}
+
+void ExecRunner::HandOut() {
+  for (Slot& slot : slots_) {
+    while (slot.free() && !waiting_.empty() && Silent(slot)) {
+      HandlerCall call = std::move(waiting_.front());
+      waiting_.pop_front();
+      GiveTo(slot, std::move(call));
+    }
+  }
+}
+
+// What a process says before it has its record is no reply to it.
+bool ExecRunner::Silent(Slot& slot) {
+  PipeLines& lines = slot.process->out();
+  lines.Read();
+  if (!TakeReplies(slot)) return false;
+  if (lines.has_part()) {
+    Broke(slot, "it wrote a line that nobody had asked for: " + OneLine(lines.TakePart()));
+    return false;
+  }
+  if (!lines.open()) slot.gone_at = Clock::now() + kLastBreath;
+  return slot.free();
+}
+
+void ExecRunner::GiveTo(Slot& slot, HandlerCall call) {
+  const std::string line = ExecRequestLine(call, json_);
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point deadline = now + call.timeout;
+  slot.record = InHand{.call = std::move(call), .since = now, .deadline = deadline};
+  if (line.size() > kMaxAnswerBytes) return Answer(slot, TooLarge("the request's line"));
+  slot.process->Send(line);
+}
+
+void ExecRunner::Poll() {
+  polled_.assign(1, {.fd = wake_.get(), .events = POLLIN, .revents = 0});
+  for (const Slot& slot : slots_) {  // four each; poll passes over negative numbers
+    const bool there = slot.process != nullptr;
+    const auto add = [&](int fd, short events) { polled_.push_back({fd, events, 0}); };
+    add(there ? slot.process->end_fd() : -1, POLLIN);
+    add(there ? slot.process->out().fd() : -1, POLLIN);
+    add(there ? slot.process->err().fd() : -1, POLLIN);
+    add(there && slot.process->unsent() ? slot.process->in_fd() : -1, POLLOUT);
+  }
+  for (const auto& process : dying_) polled_.push_back({process->end_fd(), POLLIN, 0});
+  const int ready = poll(polled_.data(), polled_.size(), PollMillis(Clock::now()));
+  FENCEPOST_CHECK(ready >= 0 || errno == EINTR, "poll");
+  if (ready <= 0) return;
+  if (polled_[0].revents != 0) {
+    std::uint64_t count = 0;
+    (void)!read(wake_.get(), &count, sizeof(count));
+  }
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const auto first = polled_.begin() + static_cast<std::ptrdiff_t>(1 + i * 4);
+    if (std::any_of(first, first + 4, [](const pollfd& fd) { return fd.revents != 0; })) {
+      Serve(slots_[i]);
+    }
+  }
+}
+
+int ExecRunner::PollMillis(Clock::time_point now) const {
+  std::optional<Clock::time_point> next;
+  for (const Slot& slot : slots_) {
+    if (slot.free()) continue;
+    Clock::time_point at = slot.record ? slot.record->deadline : slot.start_at;
+    if (slot.gone_at) at = *slot.gone_at;
+    next = next ? std::min(*next, at) : at;
+  }
+  if (!next) return -1;
+  const auto wait = std::chrono::ceil<Millis>(*next - now);
+  return static_cast<int>(std::clamp<Millis::rep>(wait.count(), 0, 60'000));
+}
+
+// Everything that this process has for us; its end last, since what it said before counts.
+void ExecRunner::Serve(Slot& slot) {
+  ExecProcess& process = *slot.process;
+  process.Write();
+  const auto ended = process.Ended();
+  bool more = true;
+  for (int rounds = 0; more && rounds < (ended ? kLastRounds : 1); ++rounds) {
+    more = process.out().Read();
+    more = process.err().Read() || more;
+    TakeStderr(process);
+    if (!TakeReplies(slot)) return;
+  }
+  if (ended) return Died(slot, *ended);
+  if (!process.out().open() && !slot.gone_at) slot.gone_at = Clock::now() + kLastBreath;
+}
+
+void ExecRunner::TakeStderr(ExecProcess& process) {
+  const auto note = [this](const std::string& line) {
+    if (std::string text = OneLine(line, kMaxNote); !text.empty()) {
+      observer_->OnNote(Severity::kInfo, "handler_stderr", text);
+    }
+  };
+  PipeLines& lines = process.err();
+  while (const auto line = lines.Next()) note(*line);
+  if (lines.too_long() || !lines.open()) note(lines.TakePart());
+}
+
+bool ExecRunner::TakeReplies(Slot& slot) {
+  PipeLines& lines = slot.process->out();
+  while (const auto line = lines.Next()) {
+    if (!slot.record) {
+      // Not the line itself, which may hold a record: the log is not the place for it.
+      Broke(slot, fmt::format("it wrote a line of {} bytes that nobody had asked for (print to "
+                              "stderr)",
+                              line->size()));
+      return false;
+    }
+    auto result = ParseExecReply(*line, slot.record->call.record_id, json_);
+    if (!result) {
+      const std::string shown = "the reply cannot be read: " + result.error();
+      Broke(slot, shown);
+      Answer(slot, Failed("exec_protocol", fmt::format("{}; the line: {}", shown, OneLine(*line)),
+                          shown, false));
+      return false;
+    }
+    slot.backoff = Millis(0);
+    Answer(slot, std::move(*result));
+  }
+  if (!lines.too_long()) return true;
+  Broke(slot, "its line is too long");
+  if (slot.record) Answer(slot, TooLarge("the reply's line"));
+  return false;
+}
+
+void ExecRunner::EndOverdue(Clock::time_point now) {
+  for (Slot& slot : slots_) {
+    if (slot.gone_at && *slot.gone_at <= now) Died(slot, "by closing its stdout");
+    if (!slot.record || slot.record->deadline > now) continue;
+    const Millis limit = slot.record->call.timeout;
+    const HandlerCall& call = slot.record->call;
+    observer_->OnRecordNote(
+        Severity::kWarn, "handler_killed",
+        fmt::format("its process did not answer within {} ms and was killed", limit.count()),
+        {.where = call.where,
+         .offset = call.record.offset,
+         .record_id = call.record_id,
+         .token = call.token,
+         .attempt = call.attempt});
+    Discard(slot);
+    Answer(slot, TimedOut(limit));
+  }
+}
+
+void ExecRunner::Answer(Slot& slot, HandlerResult result) {
+  const InHand record = std::move(*slot.record);
+  slot.record.reset();
+  const Nanos took = Clock::now() - record.since;
+  observer_->OnHandled(took);
+  answered_({.id = record.call.id, .result = std::move(result), .took = took});
+}
+
+void ExecRunner::Died(Slot& slot, const std::string& how) {
+  const pid_t pid = slot.process->pid();
+  Discard(slot);
+  Later(slot, fmt::format("process {} ended {}", pid, how));
+  if (slot.record) {
+    const std::string text = fmt::format("the process ended {} before it replied", how);
+    Answer(slot, Failed("exec", text, text, true));
+  }
+}
+
+void ExecRunner::Broke(Slot& slot, const std::string& why) {
+  const pid_t pid = slot.process->pid();
+  Discard(slot);
+  Later(slot, fmt::format("process {} was killed: {}", pid, why));
+}
+
+void ExecRunner::Discard(Slot& slot) {
+  slot.process->Kill();
+  dying_.push_back(std::move(slot.process));
+  slot.start_at = {};
+  slot.gone_at.reset();
+}
+
+void ExecRunner::Later(Slot& slot, std::string_view what) {
+  slot.backoff =
+      slot.backoff == Millis(0) ? kFirstBackoff : std::min(slot.backoff * 2, kMaxBackoff);
+  slot.start_at = Clock::now() + slot.backoff;
+  observer_->OnNote(Severity::kWarn, "handler_exited",
+                    fmt::format("{}; started again in {} ms", what, slot.backoff.count()));
+}
+
+// Closes what is idle by the end of its input, and kills the rest.
+void ExecRunner::EndAll() {
+  waiting_.clear();
+  std::vector<std::unique_ptr<ExecProcess>> idle;
+  for (Slot& slot : slots_) {
+    if (!slot.process) continue;
+    if (slot.record) {
+      Discard(slot);
+      observer_->OnHandled(Clock::now() - slot.record->since);
+    } else {
+      slot.process->CloseInput();
+      idle.push_back(std::move(slot.process));
+    }
+  }
+  const Clock::time_point end = Clock::now() + kGrace;
+  while (true) {
+    for (const auto& process : idle) {
+      process->out().Read();  // it may still have to say something before it ends
+      process->err().Read();
+      TakeStderr(*process);
+      process->out().TakePart();
+    }
+    std::erase_if(idle, [](const auto& process) { return process->Ended().has_value(); });
+    const auto left = std::chrono::ceil<Millis>(end - Clock::now());
+    if (idle.empty() || left <= Millis(0)) break;
+    polled_.clear();
+    for (const auto& process : idle) {
+      polled_.push_back({process->end_fd(), POLLIN, 0});
+      polled_.push_back({process->out().fd(), POLLIN, 0});
+      polled_.push_back({process->err().fd(), POLLIN, 0});
+    }
+    poll(polled_.data(), polled_.size(), static_cast<int>(left.count()));
+  }
+  idle.clear();  // killed with their groups
+  dying_.clear();
+}
+
+}  // namespace fencepost::consumer

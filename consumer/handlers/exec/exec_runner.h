@@ -1,0 +1,101 @@
+// Runs records through N long-lived child processes, one record at a time each, JSON lines both
+// ways; README.md has the protocol. One thread of its own polls all pipes. A call's timeout counts
+// from when a process has its record; the process that overruns it, or whose call is cancelled, is
+// killed with its group and started again. One that dies is started again after a wait of 100 ms,
+// doubled up to 10 s until it has answered a record. Stop closes the idle processes' stdin, gives
+// them a second, and kills what is left.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "consumer/handlers/exec/exec_process.h"
+#include "consumer/handlers/inbox.h"
+#include "consumer/handlers/runner.h"
+#include "consumer/record/json_reader.h"
+
+namespace fencepost::consumer {
+
+class ExecRunner : public HandlerRunner {
+ public:
+  ExecRunner(ExecHandlerOptions options, std::string pipeline, int concurrency,
+             ConsumerObserver* observer, Answered answered);
+  ~ExecRunner() override;
+  ExecRunner(const ExecRunner&) = delete;
+  ExecRunner& operator=(const ExecRunner&) = delete;
+
+  // Waits until every process has been started once; an error ends them again.
+  tl::expected<void, Error> Start() override;
+  void Call(HandlerCall call) override;
+  void Cancel(std::uint64_t id) override;
+  void Stop() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct InHand {
+    HandlerCall call;
+    Clock::time_point since;
+    Clock::time_point deadline;
+  };
+  // A place for one process.
+  struct Slot {
+    std::unique_ptr<ExecProcess> process;  // nullptr: it waits for `start_at`
+    std::optional<InHand> record;
+    Millis backoff{0};
+    Clock::time_point start_at{};
+    // Its stdout is closed: it is about to end, or is taken for dead then.
+    std::optional<Clock::time_point> gone_at;
+
+    [[nodiscard]] bool free() const { return process && !record && !gone_at; }
+  };
+
+  void Wake();
+  // The thread's own:
+  void Run(std::promise<tl::expected<void, Error>> started);
+  tl::expected<void, Error> StartAll();
+  void TakeCommands();
+  void CancelCall(std::uint64_t id);
+  void StartDue(Clock::time_point now);
+  void HandOut();
+  bool Silent(Slot& slot);  // false: it has said something, and is no longer free
+  void GiveTo(Slot& slot, HandlerCall call);
+  void Poll();
+  [[nodiscard]] int PollMillis(Clock::time_point now) const;
+  void Serve(Slot& slot);
+  void TakeStderr(ExecProcess& process);
+  bool TakeReplies(Slot& slot);  // false: the process broke the protocol
+  void EndOverdue(Clock::time_point now);
+  void Answer(Slot& slot, HandlerResult result);
+  void Died(Slot& slot, const std::string& how);
+  void Broke(Slot& slot, const std::string& why);
+  void Discard(Slot& slot);  // kills its process and makes room for the next at once
+  void Later(Slot& slot, std::string_view what);
+  void EndAll();
+
+  const ExecHandlerOptions options_;
+  const std::string pipeline_;
+  ConsumerObserver* const observer_;
+  const Answered answered_;
+
+  Fd wake_;
+  Inbox inbox_;
+  ExecProcess::Command command_;
+  // The thread's own:
+  std::vector<Slot> slots_;
+  std::vector<std::unique_ptr<ExecProcess>> dying_;  // killed, not reaped yet
+  std::deque<HandlerCall> waiting_;
+  JsonReader json_;
+  std::vector<pollfd> polled_;
+
+  std::thread thread_;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,22 @@
+// What an HTTP answer means to a record. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "consumer/handlers/handler.h"
+#include "consumer/pipeline/options.h"
+
+namespace fencepost::consumer {
+
+struct HttpAnswer {
+  int status = 0;
+  std::string body;
+  std::optional<Millis> retry_after;
+};
+
+// A status in `success`: the body is the value (of 204 without a body: null). Any other is a
+// failure of the status's own class; it may be tried again if `retry_on` names it.
+HandlerResult ResultOf(const HttpHandlerOptions& options, HttpAnswer answer);
+
+}  // namespace fencepost::consumer

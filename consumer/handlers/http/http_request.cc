@@ -1,0 +1,236 @@
+#include "consumer/handlers/http/http_request.h"
+
+#include <unistd.h>
+
+#include <strings.h>
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "consumer/handlers/failures.h"
+#include "consumer/handlers/http/http_answer.h"
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::chrono::hours kMaxRetryAfter{24};
+// Ours; the user's of these names are not sent.
+constexpr std::array<std::string_view, 3> kReserved = {"idempotency-key", "fencing-token",
+                                                       "x-fencepost-source"};
+
+bool SameName(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+bool IsPrintable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 && byte != 0x7f;
+  });
+}
+
+// A name of a method or a header: RFC 9110's token.
+bool IsToken(std::string_view text) {
+  constexpr std::string_view kSpecial = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kSpecial.find(c) != std::string_view::npos;
+  });
+}
+
+Error Bad(std::string what, std::string hint) {
+  return {.code = "bad_config",
+          .what = std::move(what),
+          .where = "handler.http",
+          .hint = std::move(hint)};
+}
+
+template <typename T>
+void Set(CURL* easy, CURLoption option, T value) {
+  const CURLcode code = curl_easy_setopt(easy, option, value);
+  FENCEPOST_CHECK(code == CURLE_OK, curl_easy_strerror(code));
+}
+
+// The record's header of that name, if it can stand in a request. The last one counts.
+std::optional<std::string_view> PlainHeader(const Record& record, std::string_view name) {
+  std::optional<std::string_view> found;
+  for (const HeaderView& header : record.headers) {
+    if (SameName(header.name, name)) found = header.value;
+  }
+  if (found && (found->empty() || !IsPrintable(*found))) found.reset();
+  return found;
+}
+
+}  // namespace
+
+tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& options,
+                                                 const std::string& pipeline) {
+  HttpTarget target{.options = options, .user_agent = "fencepost (" + pipeline + ")"};
+  const curl::Url url(curl_url());
+  if (const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, options.url.c_str(), 0)) {
+    return tl::unexpected(Bad(fmt::format("the url does not parse ({})", curl_url_strerror(code)),
+                              "write http://HOST:PORT/PATH or https://HOST/PATH"));
+  }
+  char* scheme_text = nullptr;
+  curl_url_get(url.get(), CURLUPART_SCHEME, &scheme_text, 0);
+  const curl::Text scheme(scheme_text);
+  const std::string_view name = scheme ? scheme.get() : "";
+  if (name != "http" && name != "https") {
+    return tl::unexpected(Bad(fmt::format("the url's scheme is {}", OneLine(name)),
+                              "write http://HOST:PORT/PATH or https://HOST/PATH"));
+  }
+  target.https = name == "https";
+  if (!IsToken(options.method)) {
+    return tl::unexpected(Bad("the method is not one", "write GET, POST, PUT, PATCH or DELETE"));
+  }
+  if (!options.tls_ca.empty() && access(options.tls_ca.c_str(), R_OK) != 0) {
+    return tl::unexpected(Bad("tls ca: cannot read " + OneLine(options.tls_ca), ""));
+  }
+  for (const auto& [header, value] : options.headers) {
+    if (!IsToken(header) || !IsPrintable(value)) {
+      return tl::unexpected(Bad(fmt::format("the header {} is not one", OneLine(header)),
+                                "names are letters, digits and -, values are printable"));
+    }
+    const auto same = [&header = header](std::string_view other) {
+      return SameName(header, other);
+    };
+    if (std::any_of(kReserved.begin(), kReserved.end(), same)) continue;
+    target.own_content_type = target.own_content_type || same("content-type");
+    // That is how curl wants a header without a value.
+    target.headers.push_back(value.empty() ? header + ";" : header + ": " + value);
+  }
+  return target;
+}
+
+HttpRequest::HttpRequest(const HttpTarget* target) : target_(target), easy_(curl_easy_init()) {
+  FENCEPOST_CHECK(easy_ != nullptr, "curl_easy_init");
+}
+
+std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count, void* self) {
+  auto& request = *static_cast<HttpRequest*>(self);
+  if (request.body_.size() + size * count > kMaxAnswerBytes) {
+    request.too_large_ = true;
+    return 0;  // ends the transfer
+  }
+  request.body_.append(data, size * count);
+  return size * count;
+}
+
+void HttpRequest::Begin(HandlerCall call) {
+  call_ = std::move(call);
+  body_.clear();
+  too_large_ = false;
+  words_[0] = '\0';
+  curl_easy_reset(easy_.get());  // connections are the multi handle's, and stay
+  SetCommonOptions();
+  SetMethodAndBody();
+}
+
+void HttpRequest::SetCommonOptions() {
+  CURL* const easy = easy_.get();
+  Set(easy, CURLOPT_URL, target_->options.url.c_str());
+  Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  Set(easy, CURLOPT_NOSIGNAL, 1L);
+  // Otherwise the end of a request waits for the name server, and all other requests with it.
+  Set(easy, CURLOPT_QUICK_EXIT, 1L);
+  Set(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  Set(easy, CURLOPT_USERAGENT, target_->user_agent.c_str());
+  Set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+  // The first of many requests finds out whether they can share one connection.
+  Set(easy, CURLOPT_PIPEWAIT, target_->https ? 1L : 0L);
+  if (!target_->options.tls_ca.empty()) {
+    Set(easy, CURLOPT_CAINFO, target_->options.tls_ca.c_str());
+  }
+  Set(easy, CURLOPT_TIMEOUT_MS,
+      static_cast<long>(std::max<Millis>(call_.timeout, Millis(1)).count()));
+  Set(easy, CURLOPT_ERRORBUFFER, words_.data());
+  Set(easy, CURLOPT_WRITEFUNCTION, &HttpRequest::OnBody);
+  Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(this));
+  Set(easy, CURLOPT_PRIVATE, static_cast<void*>(this));
+}
+
+void HttpRequest::SetMethodAndBody() {
+  CURL* const easy = easy_.get();
+  const std::string& method = target_->options.method;
+  const auto& value = call_.record.value;
+  if (method == "GET" || method == "HEAD") {
+    Set(easy, method == "GET" ? CURLOPT_HTTPGET : CURLOPT_NOBODY, 1L);
+    return SetHeaders(false);
+  }
+  const bool always = method == "POST" || method == "PUT" || method == "PATCH";
+  if (value || always) {
+    Set(easy, CURLOPT_POST, 1L);
+    Set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(value ? value->size() : 0));
+    Set(easy, CURLOPT_POSTFIELDS, value && !value->empty() ? value->data() : "");
+  }
+  if (method != "POST") Set(easy, CURLOPT_CUSTOMREQUEST, method.c_str());
+  SetHeaders(value.has_value());
+}
+
+void HttpRequest::SetHeaders(bool with_body) {
+  headers_.reset();
+  const auto add = [this](const std::string& line) { curl::Append(headers_, line.c_str()); };
+  for (const std::string& line : target_->headers) add(line);
+  const curl::Text id(curl_easy_escape(easy_.get(), call_.record_id.data(),
+                                       static_cast<int>(call_.record_id.size())));
+  add(fmt::format("Idempotency-Key: {}", id ? id.get() : ""));
+  add(fmt::format("Fencing-Token: {}", call_.token));
+  add("X-Fencepost-Source: " + SourceText(call_.where, call_.record.offset));
+  if (const auto trace = PlainHeader(call_.record, "traceparent")) {
+    add(fmt::format("traceparent: {}", *trace));
+  }
+  if (!target_->own_content_type) {
+    bool json = with_body;
+    if (with_body) {
+      json_.Begin(*call_.record.value);
+      scratch_.clear();
+      json = json_.Append("", scratch_) != JsonFound::kMalformed;
+    }
+    add(!with_body ? "Content-Type:"  // curl's own is of no use
+        : json     ? "Content-Type: application/json"
+                   : "Content-Type: application/octet-stream");
+  }
+  add("Expect:");  // no round trip more for large bodies
+  Set(easy_.get(), CURLOPT_HTTPHEADER, headers_.get());
+}
+
+std::string HttpRequest::CurlsWords(CURLcode code) const {
+  return OneLine(words_[0] != '\0' ? words_.data() : curl_easy_strerror(code));
+}
+
+std::optional<Millis> HttpRequest::RetryAfter() const {
+  curl_off_t seconds = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &seconds);  // a date too
+  if (seconds <= 0) return std::nullopt;
+  const std::chrono::seconds most = kMaxRetryAfter;
+  return std::chrono::seconds(std::min<curl_off_t>(seconds, most.count()));
+}
+
+HandlerResult HttpRequest::Result(CURLcode code) {
+  if (code != CURLE_OK && !too_large_) {
+    const bool late = code == CURLE_OPERATION_TIMEDOUT;
+    curl_off_t ready = 0;  // microseconds until the request was about to go out
+    curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready);
+    return tl::unexpected(HandlerFailure{.error_class = late ? "timeout" : "connection",
+                                         .text = CurlsWords(code),
+                                         .shown = CurlsWords(code),
+                                         .reached = ready > 0});
+  }
+  long number = 0;
+  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &number);
+  if (too_large_ &&
+      MatchClass(target_->options.success, std::to_string(number)) != ClassMatch::kNone)
+    return TooLarge(fmt::format("the answer (HTTP {})", number));
+  return ResultOf(
+      target_->options,
+      {.status = static_cast<int>(number), .body = std::move(body_), .retry_after = RetryAfter()});
+}
+
+void HttpRequest::End() {
+  call_ = {};
+  body_ = {};
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,139 @@
+#include "consumer/handlers/http/http_runner.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "consumer/handlers/failures.h"
+#include "consumer/handlers/thread_signals.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr int kPollMillis = 1000;  // curl's own timers and Wake cut it short
+
+void Checked(CURLMcode code) { FENCEPOST_CHECK(code == CURLM_OK, curl_multi_strerror(code)); }
+
+}  // namespace
+
+HttpRunner::HttpRunner(HttpHandlerOptions options, std::string pipeline, int concurrency,
+                       ConsumerObserver* observer, Answered answered)
+    : options_(std::move(options)),
+      pipeline_(std::move(pipeline)),
+      concurrency_(static_cast<std::size_t>(std::max(concurrency, 1))),
+      observer_(observer),
+      answered_(std::move(answered)) {}
+
+HttpRunner::~HttpRunner() { HttpRunner::Stop(); }
+
+tl::expected<void, Error> HttpRunner::Start() {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  auto target = HttpTarget::Make(options_, pipeline_);
+  if (!target) return tl::unexpected(target.error());
+  target_ = std::move(*target);
+  multi_.reset(curl_multi_init());
+  FENCEPOST_CHECK(multi_ != nullptr, "curl_multi_init");
+  // Otherwise connections are closed while requests rest between two batches.
+  Checked(curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(concurrency_)));
+  thread_ = std::thread([this] { Run(); });
+  return {};
+}
+
+void HttpRunner::Call(HandlerCall call) {
+  if (inbox_.Put(std::move(call))) Wake();
+}
+
+void HttpRunner::Cancel(std::uint64_t id) {
+  if (inbox_.Put(Inbox::Cancel{id})) Wake();
+}
+
+void HttpRunner::Stop() {
+  inbox_.Close();
+  if (!thread_.joinable()) return;
+  Wake();
+  thread_.join();
+}
+
+void HttpRunner::Wake() { Checked(curl_multi_wakeup(multi_.get())); }
+
+void HttpRunner::Run() {
+  BlockSignals();  // a peer that went away is an answer, not a SIGPIPE
+  while (!inbox_.closed()) {
+    for (Inbox::Command& command : inbox_.Take()) {
+      if (auto* call = std::get_if<HandlerCall>(&command)) {
+        waiting_.push_back(std::move(*call));
+      } else {
+        CancelCall(std::get<Inbox::Cancel>(command).id);
+      }
+    }
+    StartWaiting();
+    int running = 0;
+    Checked(curl_multi_perform(multi_.get(), &running));
+    FinishEnded();
+    if (!waiting_.empty() && running_.size() < concurrency_) continue;
+    Checked(curl_multi_poll(multi_.get(), nullptr, 0, kPollMillis, nullptr));
+  }
+  while (!running_.empty()) Release(running_.begin());
+  idle_.clear();
+  waiting_.clear();
+}
+
+void HttpRunner::StartWaiting() {
+  while (!waiting_.empty() && running_.size() < concurrency_) {
+    std::unique_ptr<HttpRequest> request;
+    if (idle_.empty()) {
+      request = std::make_unique<HttpRequest>(&target_);
+    } else {
+      request = std::move(idle_.back());
+      idle_.pop_back();
+    }
+    request->Begin(std::move(waiting_.front()));
+    waiting_.pop_front();
+    Checked(curl_multi_add_handle(multi_.get(), request->handle()));
+    const std::uint64_t id = request->call().id;
+    const bool fresh = running_.try_emplace(id, Running{std::move(request), Clock::now()}).second;
+    FENCEPOST_CHECK(fresh, "a call is out twice under one id");
+  }
+}
+
+void HttpRunner::CancelCall(std::uint64_t id) {
+  if (const auto at = running_.find(id); at != running_.end()) {
+    const Nanos took = Release(at);
+    answered_({.id = id, .result = Cancelled(), .took = took});
+    return;
+  }
+  const auto at = std::find_if(waiting_.begin(), waiting_.end(),
+                               [id](const HandlerCall& call) { return call.id == id; });
+  if (at == waiting_.end()) return;
+  waiting_.erase(at);
+  answered_({.id = id, .result = Cancelled()});
+}
+
+void HttpRunner::FinishEnded() {
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;
+    HttpRequest* request = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &request);
+    HandlerAnswer answer{.id = request->call().id, .result = request->Result(code)};
+    answer.took = Release(running_.find(answer.id));
+    answered_(std::move(answer));
+  }
+}
+
+// A request that is still out is broken off, and its connection closed (HTTP/2: its stream).
+Nanos HttpRunner::Release(std::unordered_map<std::uint64_t, Running>::iterator at) {
+  const Nanos took = Clock::now() - at->second.since;
+  std::unique_ptr<HttpRequest> request = std::move(at->second.request);
+  running_.erase(at);
+  Checked(curl_multi_remove_handle(multi_.get(), request->handle()));
+  request->End();
+  idle_.push_back(std::move(request));
+  observer_->OnHandled(took);
+  return took;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,249 @@
+#include "consumer/handlers/jq/jq_handler.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/handlers/failures.h"
+#include "consumer/handlers/jq/jq_numbers.h"
+#include "consumer/handlers/jq/jq_prelude.h"
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
+
+extern "C" {
+#include <jq.h>
+}
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::array<std::string_view, 6> kVariables = {"record_id", "topic", "partition",
+                                                        "offset",    "key",   "headers"};
+
+// Owns one reference to a value; libjq's functions take references over (Release) or want a copy.
+class Jv {
+ public:
+  explicit Jv(jv value) : value_(value) {}
+  ~Jv() { jv_free(value_); }
+  Jv(Jv&& other) noexcept : value_(std::exchange(other.value_, jv_null())) {}
+  Jv& operator=(Jv&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  [[nodiscard]] jv Copy() const { return jv_copy(value_); }
+  [[nodiscard]] jv Look() const { return value_; }  // for those that take nothing over
+  [[nodiscard]] jv Release() { return std::exchange(value_, jv_null()); }
+  [[nodiscard]] jv_kind Kind() const { return jv_get_kind(value_); }
+
+ private:
+  jv value_;
+};
+
+std::string StringOf(const Jv& string) {
+  return {jv_string_value(string.Look()),
+          static_cast<std::size_t>(jv_string_length_bytes(string.Copy()))};
+}
+
+std::string Dumped(const Jv& value) { return StringOf(Jv(jv_dump_string(value.Copy(), 0))); }
+
+jv ToJv(std::string_view text) {
+  return jv_string_sized(text.data(), static_cast<int>(text.size()));
+}
+
+// jq's own words quote what they are about, so they go into the dead letter alone.
+HandlerResult Bad(std::string error_class, std::string_view text, std::string shown) {
+  return tl::unexpected(HandlerFailure{.error_class = std::move(error_class),
+                                       .text = OneLine(text),
+                                       .shown = std::move(shown),
+                                       .retry = false});
+}
+
+jv Variable(std::string_view name, const HandlerRequest& request) {
+  const Record& record = *request.record;
+  if (name == "record_id") return ToJv(request.record_id);
+  if (name == "topic") return ToJv(request.where->topic);
+  if (name == "partition") return jv_number(request.where->partition);
+  if (name == "offset") return jv_number(static_cast<double>(record.offset));
+  if (name == "key") return record.key ? ToJv(*record.key) : jv_null();
+  jv headers = jv_object();
+  for (const HeaderView& header : record.headers) {
+    headers =
+        jv_object_set(headers, ToJv(header.name), header.value ? ToJv(*header.value) : jv_null());
+  }
+  return headers;
+}
+
+// What an error says: a text as it stands, anything else as JSON.
+std::string ErrorText(const Jv& message) {
+  if (message.Kind() == JV_KIND_INVALID) return "";
+  return message.Kind() == JV_KIND_STRING ? StringOf(message) : Dumped(message);
+}
+
+// The first thing that jq said of a program, without what is true of its command line only.
+std::string WhatIsWrong(std::string words) {
+  constexpr std::string_view kPrefix = "jq: error: ";
+  constexpr std::string_view kShell = " (Unix shell quoting issues?)";
+  if (words.starts_with(kPrefix)) words.erase(0, kPrefix.size());
+  if (const auto at = words.find(kShell); at != std::string::npos) words.erase(at, kShell.size());
+  return OneLine(words.empty() ? "it does not compile" : words, 300);
+}
+
+}  // namespace
+
+struct JqHandler::Jq {
+  Jq() : state(jq_init()) {
+    FENCEPOST_CHECK(state != nullptr, "jq_init");
+    // Without them an import in the program ends this process.
+    jq_set_attr(state, jv_string("JQ_LIBRARY_PATH"), jv_array());
+    jq_set_attr(state, jv_string("JQ_ORIGIN"), jv_string("/"));
+    jq_set_attr(state, jv_string("PROGRAM_ORIGIN"), jv_string("/"));
+  }
+  ~Jq() { jq_teardown(&state); }
+  Jq(const Jq&) = delete;
+  Jq& operator=(const Jq&) = delete;
+
+  // Empty, or what is wrong, in jq's words.
+  std::string Compile(const std::string& program, const std::vector<std::string_view>& variables) {
+    std::string words;
+    jq_set_error_cb(
+        state,
+        [](void* data, jv message) {
+          const Jv held(message);
+          auto& first = *static_cast<std::string*>(data);
+          if (first.empty()) first = ErrorText(held);
+        },
+        &words);
+    jv null_variables = jv_object();
+    for (const std::string_view name : variables) {
+      null_variables = jv_object_set(null_variables, ToJv(name), jv_null());
+    }
+    const bool good = jq_compile_args(state, program.c_str(), null_variables) != 0;
+    jq_set_error_cb(
+        state, [](void*, jv message) { jv_free(message); }, nullptr);
+    return good ? "" : WhatIsWrong(std::move(words));
+  }
+
+  jq_state* state;
+};
+
+void WarmUpJq() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const auto handler = JqHandler::Make(R"([match("a")] | {a: tojson, b: now | todate})");
+    FENCEPOST_CHECK(handler.has_value(), handler.error().what);
+    const TopicPartition where{.topic = "warm-up"};
+    Record record;
+    record.value = R"("a")";
+    const HandlerRequest request{.record = &record, .where = &where};
+    FENCEPOST_CHECK((*handler)->Handle(request, {}).has_value(), "jq does not run");
+  });
+}
+
+tl::expected<std::unique_ptr<Handler>, Error> JqHandler::Make(const std::string& program) {
+  const auto error = [](std::string what) {
+    return tl::unexpected(Error{.code = "bad_program",
+                                .what = "the jq program does not compile: " + std::move(what),
+                                .where = "handler.jq",
+                                .hint = ""});
+  };
+  if (program.find('\0') != std::string::npos) return error("it holds a NUL character");
+  std::vector<std::string_view> variables;
+  for (const std::string_view name : kVariables) {
+    if (program.find(fmt::format("${}", name)) != std::string::npos) variables.push_back(name);
+  }
+  // As it stands first, so that what jq says of lines is true of the user's text.
+  if (std::string words = Jq().Compile(program, variables); !words.empty()) {
+    return error(std::move(words));
+  }
+  // libjq binds variables when it compiles. Ours change with each record, so they come in beside
+  // the value: [$topic, $key, VALUE].
+  std::string whole = kJqPrelude;
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    whole += fmt::format(".[{}] as ${} | ", i, variables[i]);
+  }
+  whole += variables.empty() ? program : fmt::format(".[{}] | ({}\n)", variables.size(), program);
+  auto jq = std::make_unique<Jq>();
+  if (!jq->Compile(whole, {}).empty()) {
+    return error("it must be an expression, without a module line");
+  }
+  return std::unique_ptr<Handler>(
+      new JqHandler(std::move(jq), std::move(whole), std::move(variables)));
+}
+
+JqHandler::JqHandler(std::unique_ptr<Jq> jq, std::string program,
+                     std::vector<std::string_view> variables)
+    : jq_(std::move(jq)), program_(std::move(program)), variables_(std::move(variables)) {}
+
+JqHandler::~JqHandler() = default;
+
+// What is wrong with the value, or nothing: then jq reads the numbers in it as they stand.
+std::optional<std::string> JqHandler::WhyBad(std::string_view value) {
+  scratch_.clear();
+  json_.Begin(value);
+  if (json_.Append("", scratch_) == JsonFound::kMalformed) {
+    return "the value is not JSON: " + json_.problem();
+  }
+  if (const auto number = FindInexactNumber(value)) {
+    return fmt::format("jq would change the number {}", OneLine(*number, 100));
+  }
+  return std::nullopt;
+}
+
+HandlerResult JqHandler::Handle(const HandlerRequest& request, const std::stop_token& stop) {
+  const std::string_view value = request.record->value.value_or("null");
+  if (const auto why = WhyBad(value)) return Bad("bad_record", *why, "jq cannot take the value");
+  Jv input(jv_parse_sized(value.data(), static_cast<int>(value.size())));
+  if (input.Kind() == JV_KIND_INVALID) {
+    const Jv message(jv_invalid_get_msg(input.Release()));
+    return Bad("bad_record", "jq cannot read the value: " + ErrorText(message),
+               "jq cannot read the value");
+  }
+  if (!variables_.empty()) {
+    jv all = jv_array();
+    for (const std::string_view name : variables_)
+      all = jv_array_append(all, Variable(name, request));
+    input = Jv(jv_array_append(all, input.Release()));
+  }
+  jq_start(jq_->state, input.Release(), 0);
+  return Results(stop);
+}
+
+// jq has nothing more to give: it is done, or failed (`error`), or halted.
+HandlerResult JqHandler::AtTheEnd(HandlerValues values, std::string error) {
+  if (jq_halted(jq_->state) != 0) {  // `halt` ends the results, halt_error fails
+    const bool failed = Jv(jq_get_exit_code(jq_->state)).Kind() != JV_KIND_INVALID;
+    if (failed) error = ErrorText(Jv(jq_get_error_message(jq_->state)));
+    if (failed && error.empty()) error = "halt_error";
+    // libjq 1.6 frees what a halt left behind with every later start.
+    jq_ = std::make_unique<Jq>();
+    const std::string words = jq_->Compile(program_, {});
+    FENCEPOST_CHECK(words.empty(), words);
+  }
+  if (!error.empty()) return Bad("jq", error, "the program failed on the value");
+  return values;
+}
+
+HandlerResult JqHandler::Results(const std::stop_token& stop) {
+  HandlerValues values;
+  std::size_t bytes = 0;
+  while (!stop.stop_requested()) {
+    Jv result(jq_next(jq_->state));
+    if (result.Kind() == JV_KIND_INVALID) {
+      const Jv message(jv_invalid_get_msg(result.Release()));
+      const bool none = message.Kind() == JV_KIND_NULL;
+      return AtTheEnd(std::move(values), none ? "" : ErrorText(message));
+    }
+    if (result.Kind() == JV_KIND_NULL) {
+      values.emplace_back(std::nullopt);
+      continue;
+    }
+    bytes += values.emplace_back(Dumped(result))->size() + sizeof(HandlerValues::value_type);
+    if (bytes > kMaxAnswerBytes) return TooLarge("the sum of the results");
+  }
+  return Cancelled();
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,52 @@
+// A jq program as a handler (libjq): the record's value in, each result a value out, as compact
+// JSON (null: a null value; no result: no row). The program sees $record_id, $topic, $partition,
+// $offset, $key and $headers; a null value is `null`. A value that is not JSON, and a number that a
+// double cannot hold, is a failure of class "bad_record"; an error in the program one of class
+// "jq"; neither is tried again. Each thread has its own. A stop is seen between two results only:
+// libjq 1.6 cannot be interrupted, so a program that loops for ever holds its thread for ever.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/handlers/handler.h"
+#include "consumer/record/json_reader.h"
+#include "locking/base/error.h"
+
+namespace fencepost::consumer {
+
+// libjq and its regular expressions set themselves up at first use, which no two threads may do at
+// once. Call it before the first JqHandler is made; any thread, any number of times.
+void WarmUpJq();
+
+class JqHandler : public Handler {
+ public:
+  // Error: the program does not compile; one line in jq's words.
+  static tl::expected<std::unique_ptr<Handler>, Error> Make(const std::string& program);
+  ~JqHandler() override;
+  JqHandler(const JqHandler&) = delete;
+  JqHandler& operator=(const JqHandler&) = delete;
+
+  HandlerResult Handle(const HandlerRequest& request, const std::stop_token& stop) override;
+
+ private:
+  struct Jq;  // libjq's state
+
+  JqHandler(std::unique_ptr<Jq> jq, std::string program, std::vector<std::string_view> variables);
+  std::optional<std::string> WhyBad(std::string_view value);
+  HandlerResult Results(const std::stop_token& stop);
+  HandlerResult AtTheEnd(HandlerValues values, std::string error);
+
+  std::unique_ptr<Jq> jq_;
+  const std::string program_;                      // as it is compiled
+  const std::vector<std::string_view> variables_;  // those that it mentions, in their order
+  JsonReader json_;
+  std::string scratch_;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,143 @@
+#include "consumer/kafka/client/admin.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/kafka/client/settings.h"
+
+namespace fencepost::consumer {
+namespace {
+
+int Ms(Millis limit) { return static_cast<int>(limit.count()); }
+
+tl::unexpected<Error> Failed(const std::string& where, const std::string& what) {
+  return tl::unexpected(Error{"kafka_admin", what, where, ""});
+}
+
+}  // namespace
+
+tl::expected<std::unique_ptr<KafkaAdmin>, Error> KafkaAdmin::Make(const KafkaOptions& options) {
+  KafkaSettings settings = ConnectionSettings(options);
+  settings["group.id"] = options.group.empty() ? "fencepost-admin" : options.group;
+  settings["enable.auto.commit"] = "false";
+  settings["isolation.level"] = "read_uncommitted";  // ends are high watermarks
+  settings["log_level"] = "0";
+  auto conf = MakeConf(settings);
+  if (!conf) return tl::unexpected(conf.error());
+  auto handle = MakeHandle(RD_KAFKA_CONSUMER, *conf);
+  if (!handle) return tl::unexpected(handle.error());
+  return std::unique_ptr<KafkaAdmin>(new KafkaAdmin(handle->release()));
+}
+
+tl::expected<std::string, Error> KafkaAdmin::ClusterId(Millis limit) {
+  char* id = rd_kafka_clusterid(handle_.get(), Ms(limit));
+  if (id == nullptr) {
+    return tl::unexpected(Error{"kafka_unreachable", "no broker answers", "kafka.brokers",
+                                "check the addresses, and TLS and SASL"});
+  }
+  std::string copy(id);
+  rd_kafka_mem_free(handle_.get(), id);
+  return copy;
+}
+
+tl::expected<void, Error> KafkaAdmin::CreateTopic(const std::string& topic, int partitions,
+                                                  int replication, Millis limit) {
+  char why[512];
+  const rdkafka::NewTopic made(
+      rd_kafka_NewTopic_new(topic.c_str(), partitions, replication, why, sizeof(why)));
+  if (!made) return Failed(topic, why);
+  const rdkafka::Queue queue(rd_kafka_queue_new(handle_.get()));
+  const rdkafka::AdminOptions options(
+      rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), Ms(limit), why, sizeof(why));
+  rd_kafka_NewTopic_t* one = made.get();
+  rd_kafka_CreateTopics(handle_.get(), &one, 1, options.get(), queue.get());
+  const rdkafka::Event event(rd_kafka_queue_poll(queue.get(), Ms(limit) + 1000));
+  if (!event) return Failed(topic, "no answer");
+  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failed(topic, rd_kafka_event_error_string(event.get()));
+  }
+  std::size_t count = 0;
+  const auto* results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto error = rd_kafka_topic_result_error(results[i]);
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    const char* text = rd_kafka_topic_result_error_string(results[i]);
+    return tl::unexpected(
+        Error{error == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS ? "topic_exists" : "kafka_admin",
+              text == nullptr ? rd_kafka_err2str(error) : text, topic, ""});
+  }
+  return {};
+}
+
+tl::expected<int, Error> KafkaAdmin::PartitionCount(const std::string& topic, Millis limit) {
+  const rdkafka::Topic only(rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
+  const rd_kafka_metadata_t* raw = nullptr;
+  const auto error = rd_kafka_metadata(handle_.get(), 0, only.get(), &raw, Ms(limit));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
+  const rdkafka::Metadata metadata(raw);
+  if (metadata->topic_cnt != 1) return Failed(topic, "no answer about the topic");
+  if (metadata->topics[0].err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+    return tl::unexpected(Error{"topic_missing", "the topic does not exist", topic, "create it"});
+  }
+  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failed(topic, rd_kafka_err2str(metadata->topics[0].err));
+  }
+  return metadata->topics[0].partition_cnt;
+}
+
+tl::expected<rdkafka::PartitionList, Error> KafkaAdmin::Partitions(const std::string& topic,
+                                                                   Offset offset, Millis limit) {
+  const auto count = PartitionCount(topic, limit);
+  if (!count) return tl::unexpected(count.error());
+  rdkafka::PartitionList list = rdkafka::MakeList(static_cast<std::size_t>(*count));
+  for (int p = 0; p < *count; ++p) {
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p)->offset = offset;
+  }
+  return list;
+}
+
+tl::expected<std::vector<Offset>, Error> KafkaAdmin::AskOffsets(const std::string& topic,
+                                                                Offset which, Millis limit) {
+  auto list = Partitions(topic, which, limit);
+  if (!list) return tl::unexpected(list.error());
+  const auto error = rd_kafka_offsets_for_times(handle_.get(), list->get(), Ms(limit));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
+  std::vector<Offset> result;
+  for (int i = 0; i < (*list)->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = (*list)->elems[i];
+    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(one.err));
+    result.push_back(one.offset);
+  }
+  return result;
+}
+
+tl::expected<std::vector<Offset>, Error> KafkaAdmin::EndOffsets(const std::string& topic,
+                                                                Millis limit) {
+  return AskOffsets(topic, RD_KAFKA_OFFSET_END, limit);
+}
+
+tl::expected<std::vector<Offset>, Error> KafkaAdmin::StartOffsets(const std::string& topic,
+                                                                  Millis limit) {
+  return AskOffsets(topic, RD_KAFKA_OFFSET_BEGINNING, limit);
+}
+
+tl::expected<std::vector<Offset>, Error> KafkaAdmin::CommittedOffsets(const std::string& topic,
+                                                                      Millis limit) {
+  auto list = Partitions(topic, RD_KAFKA_OFFSET_INVALID, limit);
+  if (!list) return tl::unexpected(list.error());
+  const auto error = rd_kafka_committed(handle_.get(), list->get(), Ms(limit));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
+  std::vector<Offset> result;
+  for (int i = 0; i < (*list)->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = (*list)->elems[i];
+    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(one.err));
+    result.push_back(one.offset < 0 ? -1 : one.offset);
+  }
+  return result;
+}
+
+}  // namespace fencepost::consumer

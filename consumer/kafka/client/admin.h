@@ -1,0 +1,46 @@
+// A few questions to a cluster, and making a topic: for commands, the demo and the bench. Each call
+// blocks at most `limit`. One thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/record/record.h"
+#include "locking/base/error.h"
+
+namespace fencepost::consumer {
+
+class KafkaAdmin {
+ public:
+  // Brokers, TLS and SASL as in `options`; its group is the one that is asked about.
+  static tl::expected<std::unique_ptr<KafkaAdmin>, Error> Make(const KafkaOptions& options);
+
+  // The cluster's id, when a broker answers. Error: "kafka_unreachable".
+  tl::expected<std::string, Error> ClusterId(Millis limit);
+  // Error: "topic_exists", "kafka_admin". A mock cluster does not know this call.
+  tl::expected<void, Error> CreateTopic(const std::string& topic, int partitions, int replication,
+                                        Millis limit);
+  // By partition. Error: "topic_missing", "kafka_admin".
+  tl::expected<std::vector<Offset>, Error> EndOffsets(const std::string& topic, Millis limit);
+  tl::expected<std::vector<Offset>, Error> StartOffsets(const std::string& topic, Millis limit);
+  // By partition: what the group has committed, -1 for nothing.
+  tl::expected<std::vector<Offset>, Error> CommittedOffsets(const std::string& topic, Millis limit);
+  tl::expected<int, Error> PartitionCount(const std::string& topic, Millis limit);
+
+ private:
+  explicit KafkaAdmin(rd_kafka_t* handle) : handle_(handle) {}
+  tl::expected<rdkafka::PartitionList, Error> Partitions(const std::string& topic, Offset offset,
+                                                         Millis limit);
+  tl::expected<std::vector<Offset>, Error> AskOffsets(const std::string& topic, Offset which,
+                                                      Millis limit);
+
+  rdkafka::Handle handle_;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,99 @@
+// Records into Kafka: for the demo, the bench and dead letters. Thread-safe, but for the
+// transactions, which belong to one thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/kafka/client/settings.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/record/record.h"
+#include "locking/base/error.h"
+
+namespace fencepost::consumer {
+
+// What is to be sent. Views need to stay good during Send only.
+struct OutgoingRecord {
+  std::string_view topic;
+  std::optional<std::int32_t> partition;  // nullopt: by the key, as librdkafka's default says
+  std::optional<std::string_view> key;
+  std::optional<std::string_view> value;
+  std::vector<HeaderView> headers;
+  std::optional<std::chrono::milliseconds> timestamp;  // nullopt: now
+};
+
+// They speak of a record, not of the brokers. They come for a whole batch of records, of which one
+// may be to blame.
+bool OfARecord(rd_kafka_resp_err_t code);
+
+// For a person: what an error of producing asks for; empty where it says all there is to say.
+std::string_view WhatToDoAbout(rd_kafka_resp_err_t error);
+
+// nullptr where there are none. They go to librdkafka as RD_KAFKA_VTYPE_HEADERS, never one by one:
+// 2.0.2 frees the latter twice when it refuses a record for its topic or partition.
+rdkafka::Headers MakeHeaders(const std::vector<HeaderView>& headers);
+
+class Producer {
+ public:
+  // Codes of the errors that a delivery ends with: of the brokers, or of the record (OfARecord).
+  static constexpr const char* kFailed = "kafka_produce";
+  static constexpr const char* kRefused = "kafka_record_refused";
+  static constexpr const char* kTooLarge = "kafka_record_too_large";
+
+  // How one record ended; called once, inside Poll, Send or Flush, on the thread that calls them.
+  using OnDelivery = std::function<void(tl::expected<Offset, Error>)>;
+
+  // Brokers, TLS and SASL as in `options`; `settings` come on top (linger.ms, transactional.id, …).
+  // Idempotent, acknowledged by all replicas, unless the settings say otherwise.
+  static tl::expected<std::unique_ptr<Producer>, Error> Make(const KafkaOptions& options,
+                                                             const KafkaSettings& settings = {});
+  ~Producer();  // what is still queued is dropped: Flush before
+  Producer(const Producer&) = delete;
+  Producer& operator=(const Producer&) = delete;
+
+  // Queues a copy. While the queue is full it waits, serving deliveries, at most `limit`.
+  // Error: "kafka_queue_full", or as a delivery's: the record is refused at once.
+  tl::expected<void, Error> Send(const OutgoingRecord& record, OnDelivery done = nullptr,
+                                 Millis limit = std::chrono::seconds(30));
+  void Poll(Millis wait);  // serves deliveries
+  // Waits until every record was delivered or refused. Error: some are still out, or failed since
+  // the last Flush (the first reason).
+  tl::expected<void, Error> Flush(Millis limit);
+
+  // Asks the brokers for the topic now: one that was made meanwhile is written to at once.
+  void LookFor(const std::string& topic, Millis limit);
+  // Nothing is sent any more: another producer is needed.
+  [[nodiscard]] bool failed_for_good() const;
+
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_.load(); }
+  [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
+
+  // With transactional.id. Each of them flushes what it must (an abort with records in flight can
+  // end in a fatal error in this librdkafka).
+  tl::expected<void, Error> InitTransactions(Millis limit);
+  tl::expected<void, Error> Begin();
+  tl::expected<void, Error> Commit(Millis limit);
+  tl::expected<void, Error> Abort(Millis limit);
+
+ private:
+  Producer() = default;
+  void OnReport(const rd_kafka_message_t* message);
+
+  rdkafka::Handle handle_;
+  std::atomic<std::uint64_t> delivered_ = 0;
+  std::atomic<std::uint64_t> failed_ = 0;
+  std::mutex mutex_;
+  std::optional<Error> first_failure_;  // since the last Flush; guarded by mutex_
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,53 @@
+#include "consumer/kafka/client/refused_settings.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr RefusedSetting kRefused[] = {
+    {"enable.auto.commit", "offsets are committed only once the effect stands"},
+    {"auto.commit.enable", "offsets are committed only once the effect stands"},
+    {"auto.commit.interval.ms",
+     "offsets are committed only once the effect stands; see kafka.commit_interval"},
+    {"enable.auto.offset.store", "offsets are stored only once the effect stands"},
+    {"offset.store.method", "offsets are kept by the broker"},
+    {"offset.store.path", "offsets are kept by the broker"},
+    {"log.queue", "fencepost reads the client's log itself"},
+    {"enabled_events", "fencepost sets the events that it reads"},
+    {"plugin.library.paths", "plugins are not supported"},
+    {"isolation.level", "records of aborted transactions must not be processed"},
+    {"auto.offset.reset",
+     "a start that was not committed would lose or repeat records; see kafka.start_from"},
+    {"enable.partition.eof", "the watermark needs it to pass the holes of transactions"},
+    {"partition.assignment.strategy", "only range is safe with this librdkafka"},
+    {"transactional.id", "it fences workers, and fencepost chooses it"},
+    {"enable.idempotence", "fencepost sets it"},
+    {"enable.gapless.guarantee", "fencepost sets it"},
+    {"acks", "fencepost sets it"},
+    {"request.required.acks", "fencepost sets it"},
+    {"group.id", "write it as kafka.group"},
+    {"bootstrap.servers", "write it as kafka.brokers"},
+    {"metadata.broker.list", "write it as kafka.brokers"},
+    {"client.id", "it is the worker's name"},
+    {"security.protocol", "it follows from kafka.tls and kafka.sasl", "kafka.tls"},
+    {"security.protocol", "it follows from kafka.tls and kafka.sasl", "kafka.sasl"},
+    {"ssl.ca.location", "write it as kafka.tls.ca", "kafka.tls"},
+    {"ssl.certificate.location", "write it as kafka.tls.certificate", "kafka.tls"},
+    {"ssl.key.location", "write it as kafka.tls.key", "kafka.tls"},
+    {"sasl.mechanism", "write it as kafka.sasl.mechanism", "kafka.sasl"},
+    {"sasl.mechanisms", "write it as kafka.sasl.mechanism", "kafka.sasl"},
+    {"sasl.username", "write it as kafka.sasl.username", "kafka.sasl"},
+    {"sasl.password", "write it as kafka.sasl.password", "kafka.sasl"},
+};
+
+}  // namespace
+
+std::span<const RefusedSetting> RefusedSettings() { return kRefused; }
+
+std::optional<std::string_view> WhySettingRefused(std::string_view name) {
+  for (const RefusedSetting& refused : kRefused) {
+    if (refused.name == name && refused.only_with.empty()) return refused.why;
+  }
+  return std::nullopt;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,184 @@
+#include "consumer/kafka/client/settings.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/kafka/client/refused_settings.h"
+
+namespace fencepost::consumer {
+namespace {
+
+// Of a producer: what could not be one request at all is refused by the client, nothing else.
+constexpr std::uint64_t kLargestRecord = std::uint64_t{64} << 20;
+// One answer of one broker, as it is compressed.
+constexpr std::uint64_t kLargestFetch = std::uint64_t{16} << 20;
+constexpr std::uint64_t kLeastPrefetch = std::uint64_t{1} << 20;
+
+bool IsConnectionSetting(std::string_view name) {
+  for (const std::string_view prefix :
+       {"security.", "ssl.", "enable.ssl.", "sasl.", "socket.", "broker.", "reconnect.",
+        "client.dns", "api.version", "debug", "metadata.", "connections.", "test.mock"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+// How records are gathered, compressed and sent again. What keeps the promises (acks, idempotence,
+// transactions) is refused before, see refused_settings.h.
+bool IsProducerSetting(std::string_view name) {
+  for (const std::string_view prefix :
+       {"compression.", "linger.ms", "batch.", "queue.buffering.", "message.max.bytes",
+        "partitioner", "sticky.partitioning.", "request.timeout.ms", "retry.backoff.ms"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+std::uint64_t Number(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
+
+void SetUnlessEmpty(KafkaSettings& settings, const char* name, const std::string& value) {
+  if (!value.empty()) settings[name] = value;
+}
+
+}  // namespace
+
+KafkaSettings ConnectionSettings(const KafkaOptions& options) {
+  KafkaSettings settings{{"bootstrap.servers", fmt::format("{}", fmt::join(options.brokers, ","))},
+                         {"socket.keepalive.enable", "true"},
+                         {"reconnect.backoff.ms", "100"},
+                         {"reconnect.backoff.max.ms", "2000"}};
+  const bool tls = !options.tls_ca.empty() || !options.tls_certificate.empty();
+  const bool sasl = !options.sasl_mechanism.empty();
+  if (tls || sasl) {
+    settings["security.protocol"] = sasl ? (tls ? "sasl_ssl" : "sasl_plaintext") : "ssl";
+  }
+  SetUnlessEmpty(settings, "ssl.ca.location", options.tls_ca);
+  SetUnlessEmpty(settings, "ssl.certificate.location", options.tls_certificate);
+  SetUnlessEmpty(settings, "ssl.key.location", options.tls_key);
+  SetUnlessEmpty(settings, "sasl.mechanism", options.sasl_mechanism);
+  SetUnlessEmpty(settings, "sasl.username", options.sasl_username);
+  SetUnlessEmpty(settings, "sasl.password", options.sasl_password);
+  for (const auto& [name, value] : options.librdkafka) {
+    if (IsConnectionSetting(name)) settings[name] = value;
+  }
+  return settings;
+}
+
+void SetSafeReading(KafkaSettings& settings) {
+  settings["enable.auto.commit"] = "false";
+  settings["enable.auto.offset.store"] = "false";
+  settings["auto.offset.reset"] = "error";
+  settings["enable.partition.eof"] = "true";
+  settings["isolation.level"] = "read_committed";
+}
+
+KafkaSettings ProducerSettings(const KafkaOptions& options) {
+  KafkaSettings settings = ConnectionSettings(options);
+  settings["linger.ms"] = "5";
+  settings["partitioner"] = "murmur2_random";  // as the Java clients: the same key, one partition
+  // A record that its own producer had compressed may be above the limit of a topic without it.
+  settings["compression.type"] = "lz4";
+  for (const auto& [name, value] : options.librdkafka) {
+    if (!IsProducerSetting(name)) continue;
+    settings[name == "compression.codec" ? "compression.type" : name] = value;
+  }
+  std::string& largest = settings["message.max.bytes"];
+  largest = std::to_string(std::max(Number(largest), kLargestRecord));
+  return settings;
+}
+
+void SetSingles(KafkaSettings& settings, const KafkaOptions& options) {
+  settings["batch.num.messages"] = "1";
+  const bool chosen = options.librdkafka.contains("compression.type") ||
+                      options.librdkafka.contains("compression.codec");
+  if (!chosen) settings["compression.type"] = "gzip";  // smaller than lz4 where it matters most
+}
+
+KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& client_id,
+                               std::uint64_t prefetch_bytes) {
+  KafkaSettings settings = ConnectionSettings(options);
+  // Fetching: an answer as soon as there is a byte, and about a second of records ahead. The limits
+  // count the one queue that all partitions share; an answer that is under way comes on top.
+  settings["fetch.wait.max.ms"] = "100";
+  settings["fetch.error.backoff.ms"] = "100";
+  settings["queued.min.messages"] = "100000";
+  settings["queued.max.messages.kbytes"] =
+      std::to_string(std::max(prefetch_bytes, kLeastPrefetch) / 1024);
+  settings["fetch.max.bytes"] = std::to_string(kLargestFetch);
+  // A topic that is created later, and new partitions, are seen after at most this time.
+  settings["topic.metadata.refresh.interval.ms"] = "10000";
+  // A member that died stops its whole group for so long at the next rebalance. Heartbeats are sent
+  // by a thread of their own, so work does not hold them up.
+  settings["session.timeout.ms"] = "15000";
+  settings["statistics.interval.ms"] = "0";
+  for (const auto& [name, value] : options.librdkafka) {
+    if (!IsProducerSetting(name) || name == "message.max.bytes") settings[name] = value;
+  }
+  const auto largest = options.librdkafka.find("message.max.bytes");
+  if (largest != options.librdkafka.end() && Number(largest->second) > kLargestFetch &&
+      !options.librdkafka.contains("fetch.max.bytes")) {
+    settings.erase("fetch.max.bytes");  // then librdkafka makes it as large
+  }
+  settings["group.id"] = options.group;
+  settings["client.id"] = client_id;
+  SetSafeReading(settings);
+  settings["partition.assignment.strategy"] = "range";
+  settings["log.queue"] = "true";
+  return settings;
+}
+
+tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options) {
+  const auto bad = [](std::string what, std::string where, std::string hint) {
+    return tl::unexpected(Error{"bad_config", std::move(what), std::move(where), std::move(hint)});
+  };
+  if (options.brokers.empty()) {
+    return bad("no brokers are given", "kafka.brokers", "list at least one HOST:PORT");
+  }
+  if (options.group.empty()) return bad("no group is given", "kafka.group", "name the group");
+  if (options.topics.empty()) {
+    return bad("no topics are given", "kafka.topics", "list at least one topic");
+  }
+  for (const std::string& topic : options.topics) {
+    if (topic.empty() || topic.front() == '^') {
+      return bad(fmt::format("'{}' is not the name of a topic", topic), "kafka.topics",
+                 "list the topics by name; patterns are not supported");
+    }
+  }
+  for (const auto& [name, value] : options.librdkafka) {
+    if (const auto why = WhySettingRefused(name)) {
+      return bad(fmt::format("'{}' cannot be set", name), "kafka.librdkafka", std::string(*why));
+    }
+  }
+  return {};
+}
+
+tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
+  rdkafka::Conf conf(rd_kafka_conf_new());
+  char why[512];
+  for (const auto& [name, value] : settings) {
+    const auto result =
+        rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), why, sizeof(why));
+    if (result == RD_KAFKA_CONF_OK) continue;
+    const bool unknown = result == RD_KAFKA_CONF_UNKNOWN;
+    const bool secret = name.find("password") != std::string::npos;
+    return tl::unexpected(Error{"bad_config",
+                                unknown  ? fmt::format("librdkafka has no setting '{}'", name)
+                                : secret ? fmt::format("librdkafka refuses the value of '{}'", name)
+                                         : fmt::format("librdkafka refuses '{}': {}", name, why),
+                                "kafka", "see librdkafka's CONFIGURATION.md for names and values"});
+  }
+  return conf;
+}
+
+tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf) {
+  char why[512];
+  rdkafka::Handle handle(rd_kafka_new(type, conf.get(), why, sizeof(why)));
+  if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
+  (void)conf.release();
+  return handle;
+}
+
+}  // namespace fencepost::consumer

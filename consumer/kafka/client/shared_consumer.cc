@@ -1,0 +1,42 @@
+#include "consumer/kafka/client/shared_consumer.h"
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace fencepost::consumer::rdkafka {
+namespace {
+
+constexpr std::chrono::seconds kPatience{3};
+
+std::atomic<int> left_behind{0};
+
+void DestroyNow(rd_kafka_t* rk) {
+  rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+void Destroy(rd_kafka_t* rk) {
+  std::promise<void> destroyed;
+  const auto end = destroyed.get_future();
+  try {
+    std::thread([rk, destroyed = std::move(destroyed)]() mutable {
+      DestroyNow(rk);
+      destroyed.set_value();
+    }).detach();
+  } catch (const std::system_error&) {  // no thread to be had
+    DestroyNow(rk);
+    return;
+  }
+  if (end.wait_for(kPatience) != std::future_status::ready) ++left_behind;
+}
+
+}  // namespace
+
+SharedConsumer ShareConsumer(rd_kafka_t* handle) { return {handle, &Destroy}; }
+
+int ConsumersLeftBehind() { return left_behind; }
+
+}  // namespace fencepost::consumer::rdkafka

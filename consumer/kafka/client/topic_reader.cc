@@ -1,0 +1,262 @@
+#include "consumer/kafka/client/topic_reader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/kafka/client/message.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/client/settings.h"
+#include "consumer/kafka/client/shared_consumer.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A poll and no more: librdkafka wants a group's name for any consumer. It is never joined, and
+// nothing is committed under it.
+constexpr const char* kNoGroup = "fencepost-reader";
+constexpr int kTurnMs = 100;
+
+class Until {
+ public:
+  explicit Until(Millis limit) : end_(Clock::now() + limit) {}
+  [[nodiscard]] bool Over() const { return Clock::now() >= end_; }
+  [[nodiscard]] int Ms() const {
+    const auto left = std::chrono::duration_cast<Millis>(end_ - Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 1));
+  }
+
+ private:
+  Clock::time_point end_;
+};
+
+tl::expected<rdkafka::SharedConsumer, Error> NewConsumer(const KafkaOptions& options,
+                                                         const std::string& group) {
+  KafkaSettings settings = ConnectionSettings(options);
+  SetSafeReading(settings);
+  settings["group.id"] = group;
+  settings["fetch.wait.max.ms"] = "100";
+  settings["log_level"] = "0";
+  auto conf = MakeConf(settings);
+  if (!conf) return tl::unexpected(conf.error());
+  auto handle = MakeHandle(RD_KAFKA_CONSUMER, *conf);
+  if (!handle) return tl::unexpected(handle.error());
+  rd_kafka_poll_set_consumer(handle->get());
+  return rdkafka::ShareConsumer(handle->release());
+}
+
+// Where a partition's end was when the reading began, and how far it is read.
+struct Reading {
+  PartitionRange range;
+  bool done = false;
+};
+
+}  // namespace
+
+struct TopicReader::Impl {
+  [[nodiscard]] Error Failed(rd_kafka_resp_err_t error, const std::string& where) const;
+  [[nodiscard]] tl::expected<PartitionRange, Error> RangeOf(const TopicPartition& where,
+                                                            const Until& until) const;
+  // nullptr: nothing came. An error that only says that brokers are away is kept for later.
+  tl::expected<rdkafka::Message, Error> Poll();
+  tl::expected<void, Error> Assign(const std::vector<Reading>& readings);
+  void Unassign() { rd_kafka_assign(consumer.get(), nullptr); }
+
+  KafkaOptions options;
+  rdkafka::SharedConsumer consumer;
+  std::string weather;  // what librdkafka last said of the connection
+};
+
+Error TopicReader::Impl::Failed(rd_kafka_resp_err_t error, const std::string& where) const {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+      return {"unknown_topic", "there is no such topic or partition", where, "check the name"};
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+      return {"kafka_read", "not authorised", where, "grant READ and DESCRIBE on the topic"};
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+      return {"kafka_read", "not authorised", where, "grant DESCRIBE and READ on the group"};
+    case RD_KAFKA_RESP_ERR__TIMED_OUT:
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+      return {"kafka_unreachable",
+              fmt::format("no broker of {} answers", fmt::join(options.brokers, ",")), where,
+              "check the addresses, and TLS and SASL"};
+    default:
+      return {"kafka_read", rd_kafka_err2str(error), where, ""};
+  }
+}
+
+tl::expected<PartitionRange, Error> TopicReader::Impl::RangeOf(const TopicPartition& where,
+                                                               const Until& until) const {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  const auto error = rd_kafka_query_watermark_offsets(consumer.get(), where.topic.c_str(),
+                                                      where.partition, &low, &high, until.Ms());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return tl::unexpected(Failed(error, fmt::format("{}/{}", where.topic, where.partition)));
+  }
+  return PartitionRange{where, low, std::max(low, high)};
+}
+
+tl::expected<void, Error> TopicReader::Impl::Assign(const std::vector<Reading>& readings) {
+  const rdkafka::PartitionList list = rdkafka::MakeList(readings.size());
+  for (const Reading& one : readings) {
+    if (one.done) continue;
+    rd_kafka_topic_partition_list_add(list.get(), one.range.where.topic.c_str(),
+                                      one.range.where.partition)
+        ->offset = one.range.first;
+  }
+  const auto error = rd_kafka_assign(consumer.get(), list.get());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, "assign"));
+  return {};
+}
+
+tl::expected<rdkafka::Message, Error> TopicReader::Impl::Poll() {
+  rdkafka::Message message(rd_kafka_consumer_poll(consumer.get(), kTurnMs));
+  if (message == nullptr) return nullptr;
+  const auto error = message->err;
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    return message;
+  }
+  const bool ours = message->rkt != nullptr;
+  const std::string where =
+      ours ? fmt::format("{}/{}", rd_kafka_topic_name(message->rkt), message->partition) : "";
+  const bool passes = error == RD_KAFKA_RESP_ERR__TRANSPORT ||
+                      error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ||
+                      error == RD_KAFKA_RESP_ERR__RESOLVE || !ours;
+  if (!passes) return tl::unexpected(Failed(error, where));
+  weather = rd_kafka_message_errstr(message.get());
+  return nullptr;
+}
+
+TopicReader::TopicReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TopicReader::~TopicReader() = default;
+
+tl::expected<std::unique_ptr<TopicReader>, Error> TopicReader::Make(const KafkaOptions& kafka) {
+  auto consumer = NewConsumer(kafka, kNoGroup);
+  if (!consumer) return tl::unexpected(consumer.error());
+  auto impl = std::make_unique<Impl>();
+  impl->options = kafka;
+  impl->consumer = std::move(*consumer);
+  return std::unique_ptr<TopicReader>(new TopicReader(std::move(impl)));
+}
+
+tl::expected<std::vector<PartitionRange>, Error> TopicReader::Ranges(const std::string& topic,
+                                                                     Millis limit) {
+  const Until until(limit);
+  const rdkafka::Topic only(rd_kafka_topic_new(impl_->consumer.get(), topic.c_str(), nullptr));
+  if (only == nullptr) {
+    return tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
+  }
+  const rd_kafka_metadata_t* raw = nullptr;
+  auto error = rd_kafka_metadata(impl_->consumer.get(), 0, only.get(), &raw, until.Ms());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(impl_->Failed(error, topic));
+  const rdkafka::Metadata metadata(raw);
+  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(impl_->Failed(error, topic));
+  std::vector<PartitionRange> ranges;
+  for (int p = 0; p < metadata->topics[0].partition_cnt; ++p) {
+    auto range = impl_->RangeOf({topic, p}, until);
+    if (!range) return tl::unexpected(range.error());
+    ranges.push_back(std::move(*range));
+  }
+  return ranges;
+}
+
+tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& ranges,
+                                            const std::function<bool(const TopicRecord&)>& visit,
+                                            Millis limit) {
+  std::vector<Reading> readings;
+  std::map<TopicPartition, std::size_t> at;
+  std::size_t left = 0;
+  for (const PartitionRange& range : ranges) {
+    at[range.where] = readings.size();
+    readings.push_back(Reading{range, range.first >= range.end});
+    if (!readings.back().done) ++left;
+  }
+  if (left == 0) return {};
+  if (auto assigned = impl_->Assign(readings); !assigned) return assigned;
+  tl::expected<void, Error> result;
+  Until until(limit);
+  while (left > 0) {
+    auto polled = impl_->Poll();
+    if (!polled) {
+      result = tl::unexpected(polled.error());
+      break;
+    }
+    if (*polled == nullptr) {
+      if (!until.Over()) continue;
+      result = tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, impl_->weather));
+      break;
+    }
+    until = Until(limit);
+    const rd_kafka_message_t* message = polled->get();
+    TopicRecord one{{rd_kafka_topic_name(message->rkt), message->partition}, {}};
+    const auto found = at.find(one.where);
+    if (found == at.end() || readings[found->second].done) continue;
+    Reading& reading = readings[found->second];
+    // A partition's end moves it too: what stands last may be a hole, or an aborted record.
+    const bool end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
+    const bool inside = !end && message->offset < reading.range.end;
+    reading.done = end || message->offset + 1 >= reading.range.end;
+    if (reading.done) --left;
+    if (!inside) continue;
+    ReadMessage(message, one.record);
+    if (!visit(one)) break;
+  }
+  impl_->Unassign();
+  return result;
+}
+
+tl::expected<std::optional<TopicRecord>, Error> TopicReader::ReadOne(const TopicPartition& where,
+                                                                     Offset offset, Millis limit) {
+  const auto range = impl_->RangeOf(where, Until(limit));
+  if (!range) return tl::unexpected(range.error());
+  if (offset < range->first || offset >= range->end) return std::nullopt;
+  std::optional<TopicRecord> found;
+  // A hole shows as a later record that comes first, or as the partition's end.
+  const auto read = Read(
+      {{where, offset, range->end}},
+      [&](const TopicRecord& record) {
+        if (record.record.offset == offset) found = record;
+        return false;
+      },
+      limit);
+  if (!read) return tl::unexpected(read.error());
+  return found;
+}
+
+tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::string& group,
+                                                                  const TopicPartition& where,
+                                                                  Millis limit) {
+  const auto member = NewConsumer(impl_->options, group);
+  if (!member) return tl::unexpected(member.error());
+  const rdkafka::PartitionList list = rdkafka::MakeList(1);
+  const auto* one =
+      rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
+  auto error = rd_kafka_committed(member->get(), list.get(), Until(limit).Ms());
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return tl::unexpected(impl_->Failed(error, "group " + group));
+  }
+  if (one->offset < 0) return std::nullopt;
+  return one->offset;
+}
+
+tl::expected<std::string, Error> TopicReader::ClusterId(Millis limit) {
+  char* id = rd_kafka_clusterid(impl_->consumer.get(), Until(limit).Ms());
+  if (id == nullptr) return tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, ""));
+  std::string copy(id);
+  rd_kafka_mem_free(impl_->consumer.get(), id);
+  return copy;
+}
+
+}  // namespace fencepost::consumer

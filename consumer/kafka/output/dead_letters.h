@@ -1,0 +1,62 @@
+// Publishes dead letters on a thread of its own: each until the brokers have acknowledged it. While
+// that fails it is tried again and again, with back-off (100 ms to 5 s, for each letter), counted
+// and noted ("dead_letter_failed"); the pipeline pauses meanwhile (the flow sees to that). Whatever
+// the reason is (brokers away, no such topic, not authorised): a person can mend it, so it is
+// waited for.
+//
+// A batch that is refused for what is in it (too large, above all) does not say which letter is to
+// blame: each of its letters goes again at once, as a batch of its own, compressed as far as it
+// goes. One that is too large alone goes with less of its error's text: 200 bytes, then none. If
+// that does not help either it waits by itself, with back-off (to 30 s), for the topic's limit to
+// be raised: the others go on, and the state stays up, with a reason that says what is needed.
+//
+// A letter may be published more than once: after a lost acknowledgement. Letters of one key go to
+// one partition, in the order of Publish unless one of them had to be tried again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/pipeline/observer.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/record/dead_letter.h"
+#include "locking/base/error.h"
+
+namespace fencepost::consumer {
+
+class DeadLetters {
+ public:
+  using Ids = std::vector<std::uint64_t>;
+  // Both on the publisher's thread. Outcome: of letters that were acknowledged, and of those that
+  // were refused for themselves and wait. State: at first it counts as up. Down: letters wait that
+  // the brokers did not take, for whatever reason. Up, with a reason: only such wait that are
+  // refused for themselves; the reason names the oldest.
+  using Outcome = std::function<void(Ids published, Ids refused)>;
+  using State = std::function<void(bool up, std::string reason)>;
+
+  DeadLetters(const KafkaOptions& kafka, DeadLetterOptions options, std::string pipeline,
+              ConsumerObserver* observer, Outcome outcome, State state);
+  ~DeadLetters();  // Stop
+  DeadLetters(const DeadLetters&) = delete;
+  DeadLetters& operator=(const DeadLetters&) = delete;
+
+  // Error: a librdkafka setting is refused.
+  tl::expected<void, Error> Start();
+  void Publish(std::vector<DeadLetter> letters);  // any thread; only enqueues
+  // These need not be published any more (their partitions are another worker's), unless they are
+  // on their way already. Any thread; only enqueues.
+  void Drop(Ids ids);
+  // Letters without an acknowledgement are dropped: their offsets did not move.
+  void Stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fencepost::consumer

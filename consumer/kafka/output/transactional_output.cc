@@ -1,0 +1,500 @@
+#include "consumer/kafka/output/transactional_output.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/output/dead_letter_record.h"
+#include "consumer/kafka/output/held_letters.h"
+#include "consumer/kafka/output/output_records.h"
+#include "consumer/kafka/output/transaction_errors.h"
+#include "consumer/kafka/output/transactional_producer.h"
+#include "consumer/kafka/source/commits.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using Kind = TransactionStep::Kind;
+
+constexpr milliseconds kTurn{200};    // of one call that can be resumed: how soon Interrupt is seen
+constexpr milliseconds kLimit{5000};  // then the caller hears that the brokers do not answer
+constexpr int kSmallestBatch = 1024;
+
+// What a record was refused with.
+struct Refusal {
+  std::string text;
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+};
+// Why a transaction is not committed.
+struct Trouble {
+  enum class Of : std::uint8_t { kNothing, kRecords, kGroup, kBrokers, kProducer } of{};
+  TransactionStep step{};
+
+  explicit operator bool() const { return of != Of::kNothing; }
+};
+
+class KafkaOutput final : public Output {
+ public:
+  using Outcomes = tl::expected<std::vector<WriteOutcome>, OutputError>;
+
+  KafkaOutput(const KafkaOptions& kafka, const KafkaOutputOptions& options,
+              std::string dead_letter_topic, std::string pipeline, std::string worker,
+              GroupMetadataOf group_metadata)
+      : kafka_(kafka),
+        options_(options),
+        dead_letter_topic_(std::move(dead_letter_topic)),
+        pipeline_(std::move(pipeline)),
+        worker_(std::move(worker)),
+        id_(pipeline_ + "." + worker_),
+        group_metadata_(std::move(group_metadata)),
+        records_(options_, worker_) {}
+
+  tl::expected<void, OutputError> Prepare() override;
+  Outcomes Write(const WriteRequest& request) override;
+  [[nodiscard]] bool OutcomePending() const override { return pending_ == Pending::kCommit; }
+  void Interrupt() override { interrupted_ = true; }
+
+ private:
+  enum class Pending : std::uint8_t { kNothing, kCommit, kAbort };
+  struct Live {
+    std::unique_ptr<TransactionalProducer> producer;
+    rdkafka::Topic topic, dead_letters;  // must go before the producer does
+    bool ready = false;                  // transactions are started, the topics are there
+
+    void Drop() {
+      ready = false;
+      topic.reset();
+      dead_letters.reset();
+      producer.reset();
+    }
+  };
+
+  [[nodiscard]] KafkaSettings Settings() const;
+  tl::expected<void, OutputError> Make();
+  tl::expected<void, OutputError> CheckTopic(rd_kafka_topic_t* topic, const char* where);
+
+  Trouble ProduceAll(const WriteRequest& request);
+  Trouble ProduceItem(const WriteItem& item, std::uint32_t index);
+  Trouble ProduceOne(const ProducedRecord& record, std::uint32_t index);
+  Trouble SendOffsets(const WriteRequest& request, const GroupMetadata& metadata);
+  Outcomes EndByCommit(const WriteRequest& request);
+  Outcomes EndByAbort(const WriteRequest& request, const Trouble& trouble);
+  tl::expected<void, OutputError> Abort(bool failed_already);
+
+  Outcomes Committed(const WriteRequest& request);
+  Outcomes NotWritten(const WriteRequest& request, const std::string& why);
+  std::optional<OutputError> NameTheRefused();
+  std::optional<OutputError> RefusedDeadLetter(const WriteRequest& request);
+  void LeaveOut(const WriteRequest& request);
+  [[nodiscard]] OutputError Unavailable(const TransactionStep& step) const;
+  OutputError Fatal(const TransactionStep& step);
+  [[nodiscard]] TransactionOwner Who() const {
+    return {id_, pipeline_, worker_, kafka_.brokers, options_.transaction_timeout};
+  }
+  [[nodiscard]] bool GiveUp(Clock::time_point since) const {
+    return interrupted_ || Clock::now() >= since + kLimit;
+  }
+
+  const KafkaOptions kafka_;
+  const KafkaOutputOptions options_;
+  const std::string dead_letter_topic_, pipeline_, worker_, id_;
+  const GroupMetadataOf group_metadata_;
+  OutputRecords records_;
+
+  std::atomic<bool> interrupted_ = false;
+  Live live_;
+  std::optional<OutputError> fatal_;
+  Pending pending_ = Pending::kNothing;
+  Clock::time_point began_;
+  std::set<std::uint32_t> unselected_;    // of bad_: those that a selector refused
+  std::map<std::uint32_t, Refusal> bad_;  // items of this transaction that are to blame
+  HeldLetters held_;
+  std::vector<bool> left_out_;  // items of this transaction's request that are not in it
+  std::map<TopicPartition, Offset> stop_at_;  // and where their partitions stop
+  std::size_t largest_ = 0;                   // bytes of a record in it
+  // A refused batch of several records does not say which of them was refused: the same request
+  // goes once more, each record a batch of its own. If none is refused then, together they were too
+  // large.
+  bool one_by_one_ = false;
+  int batch_size_ = 1'000'000;  // librdkafka's default
+};
+
+KafkaSettings KafkaOutput::Settings() const {
+  KafkaSettings all = ProducerSettings(kafka_);
+  all["transactional.id"] = id_;
+  all["transaction.timeout.ms"] = std::to_string(options_.transaction_timeout.count());
+  // Right after a commit the coordinator is still busy with it and asks to come again.
+  all.try_emplace("retry.backoff.ms", "5");
+  const auto batch_size = all.find("batch.size");
+  if (batch_size == all.end() || std::atoi(batch_size->second.c_str()) > batch_size_) {
+    all["batch.size"] = std::to_string(batch_size_);
+  }
+  if (one_by_one_) SetSingles(all, kafka_);
+  all["queue.buffering.max.messages"] =
+      std::to_string(std::clamp(options_.max_records, 50'000, 5'000'000) * 2);
+  all["log_level"] = "0";  // what matters comes back as an error
+  return all;
+}
+
+tl::expected<void, OutputError> KafkaOutput::Make() {
+  auto made = TransactionalProducer::Make(Settings());
+  if (!made) return tl::unexpected(OutputError{.error = made.error(), .fatal = true});
+  live_.Drop();
+  live_.producer = std::move(*made);
+  live_.topic = live_.producer->TopicOf(options_.topic);
+  if (!dead_letter_topic_.empty()) {
+    live_.dead_letters = live_.producer->TopicOf(dead_letter_topic_);
+  }
+  if (live_.topic != nullptr && (dead_letter_topic_.empty() || live_.dead_letters != nullptr)) {
+    return {};
+  }
+  const std::string& name = live_.topic == nullptr ? options_.topic : dead_letter_topic_;
+  return tl::unexpected(OutputError{
+      .error = {"bad_config", fmt::format("'{}' is not the name of a topic", name), "", ""},
+      .fatal = true});
+}
+
+tl::expected<void, OutputError> KafkaOutput::Prepare() {
+  if (fatal_) return tl::unexpected(*fatal_);
+  if (live_.ready) return {};
+  if (live_.producer == nullptr) {
+    if (auto made = Make(); !made) {
+      fatal_ = made.error();
+      return made;
+    }
+  }
+  const auto since = Clock::now();
+  auto step = live_.producer->Init(kTurn);
+  while (step.kind == Kind::kAgain && !GiveUp(since)) step = live_.producer->Init(kTurn);
+  if (step.kind == Kind::kAgain)
+    return tl::unexpected(OutputError{.error = ErrorOfInit(Who(), step)});
+  if (!step.done()) {
+    const OutputError error = OutputError{.error = ErrorOfInit(Who(), step)};
+    live_.Drop();
+    return tl::unexpected(error);
+  }
+  if (auto found = CheckTopic(live_.topic.get(), "output.kafka.topic"); !found) return found;
+  if (live_.dead_letters != nullptr) {
+    if (auto found = CheckTopic(live_.dead_letters.get(), "dead_letter.topic"); !found) {
+      return found;
+    }
+  }
+  live_.ready = true;
+  return {};
+}
+
+tl::expected<void, OutputError> KafkaOutput::CheckTopic(rd_kafka_topic_t* topic,
+                                                        const char* where) {
+  auto error = RD_KAFKA_RESP_ERR_NO_ERROR;
+  const auto since = Clock::now();
+  do {
+    error = live_.producer->Ask(topic, kTurn * 5);
+  } while (error == RD_KAFKA_RESP_ERR__TIMED_OUT && !GiveUp(since));
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  const std::string name = rd_kafka_topic_name(topic);
+  if (error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+    return tl::unexpected(
+        OutputError{.error = {"unknown_topic", fmt::format("topic '{}' does not exist (yet)", name),
+                              where, "create it, it is looked for again by itself"}});
+  }
+  return tl::unexpected(OutputError{
+      .error = {"kafka_output", fmt::format("topic '{}': {}", name, rd_kafka_err2str(error)), where,
+                ""}});
+}
+
+KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
+  if (fatal_) return tl::unexpected(*fatal_);
+  if (pending_ == Pending::kCommit) return EndByCommit(request);
+  if (pending_ == Pending::kAbort) {
+    if (auto ended = Abort(true); !ended) return tl::unexpected(ended.error());
+  }
+  bad_.clear();
+  unselected_.clear();
+  largest_ = 0;
+  if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
+  if (request.items.empty() && request.offsets.empty())
+    return Outcomes(std::vector<WriteOutcome>(1));
+  LeaveOut(request);
+  std::shared_ptr<const GroupMetadata> metadata;
+  if (!request.offsets.empty()) {
+    metadata = group_metadata_(request.epoch);
+    if (metadata == nullptr) return NotWritten(request, "the assignment is over");
+  }
+  began_ = Clock::now();
+  const TransactionStep begun = live_.producer->Begin();
+  if (begun.kind == Kind::kFatal) return tl::unexpected(Fatal(begun));
+  if (!begun.done()) {
+    live_.Drop();  // nothing is open: a new producer starts clean
+    return tl::unexpected(Unavailable(begun));
+  }
+  Trouble trouble = ProduceAll(request);
+  if (!trouble && metadata != nullptr) trouble = SendOffsets(request, *metadata);
+  return trouble ? EndByAbort(request, trouble) : EndByCommit(request);
+}
+
+// Behind a held dead letter its partition is left out; where that is all, with a pause.
+void KafkaOutput::LeaveOut(const WriteRequest& request) {
+  const auto now = Clock::now();
+  held_.Begin(request.epoch);
+  stop_at_.clear();
+  left_out_.assign(request.items.size(), false);
+  for (std::size_t i = 0; i < request.items.size(); ++i) {
+    const WriteItem& item = request.items[i];
+    const auto from = held_.StopAt(*item.where, now);
+    if (!from || item.record->offset < *from) continue;
+    left_out_[i] = true;
+    stop_at_[*item.where] = *from;
+  }
+  if (stop_at_.empty() || std::find(left_out_.begin(), left_out_.end(), false) != left_out_.end()) {
+    return;
+  }
+  while (!interrupted_ && Clock::now() < now + kTurn) live_.producer->Poll(kTurn / 10);
+}
+
+// When one record is bad the transaction is lost, but the rest is still looked at: so all that are
+// bad for themselves are told at once.
+Trouble KafkaOutput::ProduceAll(const WriteRequest& request) {
+  for (std::uint32_t i = 0; i < request.items.size(); ++i) {
+    if (left_out_[i]) continue;
+    const Trouble trouble = ProduceItem(request.items[i], i);
+    if (trouble && trouble.of != Trouble::Of::kRecords) return trouble;
+    if (i % 1024 == 0) live_.producer->Poll(milliseconds(0));
+  }
+  return bad_.empty() ? Trouble{} : Trouble{Trouble::Of::kRecords};
+}
+
+Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
+  if (item.dead_letter != nullptr) {
+    FENCEPOST_CHECK(live_.dead_letters != nullptr, "a dead letter without a topic for it");
+    const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_,
+                                  held_.ErrorBytes(item));
+    return ProduceOne(records_.Of(letter.outgoing(), live_.dead_letters.get()), index);
+  }
+  records_.Begin(item, live_.topic.get());
+  while (!records_.AtEnd()) {
+    const auto record = records_.Next();
+    if (!record) {
+      bad_.emplace(index, Refusal{record.error()});
+      unselected_.insert(index);
+      return Trouble{Trouble::Of::kRecords};
+    }
+    if (const Trouble trouble = ProduceOne(**record, index)) return trouble;
+  }
+  return {};
+}
+
+Trouble KafkaOutput::ProduceOne(const ProducedRecord& record, std::uint32_t index) {
+  if (!bad_.empty()) return {};  // it will be aborted anyway
+  largest_ = std::max(largest_, record.value ? record.value->size() : 0);
+  for (;;) {
+    const auto error = live_.producer->Produce(record, index);
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+    if (OfARecord(error)) {
+      bad_.emplace(index, Refusal{rd_kafka_err2str(error), error});
+      return Trouble{Trouble::Of::kRecords};
+    }
+    const bool full = error == RD_KAFKA_RESP_ERR__QUEUE_FULL;
+    if (!full || interrupted_ || Clock::now() > began_ + options_.transaction_timeout) {
+      return Trouble{Trouble::Of::kBrokers, {Kind::kAbort, error, rd_kafka_err2str(error)}};
+    }
+    live_.producer->Poll(milliseconds(10));
+  }
+}
+
+Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadata& metadata) {
+  const rdkafka::PartitionList list = rdkafka::MakeList(request.offsets.size());
+  for (const SourceOffset& one : request.offsets) {
+    const auto stop = stop_at_.find(one.where);
+    const Offset next = stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
+    AddOffset(list.get(), one.where, next, metadata.witnesses.get());
+  }
+  const auto since = Clock::now();
+  // This call cannot be resumed: its limit ends the transaction.
+  auto step = live_.producer->SendOffsets(list.get(), metadata.held.get(), kLimit);
+  while (step.kind == Kind::kAgain && !GiveUp(since)) {
+    live_.producer->Poll(milliseconds(10));
+    step = live_.producer->SendOffsets(list.get(), metadata.held.get(), kLimit);
+  }
+  if (step.done()) return {};
+  if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
+  TooLargeForWitnesses(step.code, metadata.witnesses.get());
+  return Trouble{OfTheGroup(step.code) ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
+}
+
+// Once the commit is asked for, its outcome is the brokers' to tell: until they do, this call says
+// so and the next one goes on asking.
+KafkaOutput::Outcomes KafkaOutput::EndByCommit(const WriteRequest& request) {
+  pending_ = Pending::kCommit;
+  const auto since = Clock::now();
+  for (;;) {
+    const TransactionStep step = live_.producer->Commit(kTurn);
+    switch (step.kind) {
+      case Kind::kDone:
+        pending_ = Pending::kNothing;
+        return Committed(request);
+      case Kind::kAgain:
+        if (GiveUp(since))
+          return tl::unexpected(OutputError{.error = ErrorOfSilence(Who(), "commit")});
+        break;
+      case Kind::kAbort:
+        return EndByAbort(request, Trouble{Trouble::Of::kBrokers, step});
+      case Kind::kFailed:
+      case Kind::kFatal:
+        return tl::unexpected(Fatal(step));
+    }
+  }
+}
+
+KafkaOutput::Outcomes KafkaOutput::EndByAbort(const WriteRequest& request, const Trouble& trouble) {
+  if (trouble.of == Trouble::Of::kProducer) return tl::unexpected(Fatal(trouble.step));
+  const bool failed_already = trouble.step.kind == Kind::kAbort;
+  if (auto ended = Abort(failed_already); !ended) return tl::unexpected(ended.error());
+  if (auto again = NameTheRefused()) return tl::unexpected(*again);
+  if (const auto dead = RefusedDeadLetter(request)) return tl::unexpected(*dead);
+  if (!bad_.empty()) return NotWritten(request, "another record of the transaction was refused");
+  if (trouble.of == Trouble::Of::kGroup) return NotWritten(request, trouble.step.text);
+  return tl::unexpected(Unavailable(trouble.step));
+}
+
+// What is in flight is waited for first: librdkafka can end in a fatal error otherwise, and what
+// was refused is known only then. A transaction that has failed already sends nothing more: then
+// the wait ends when nothing moves.
+tl::expected<void, OutputError> KafkaOutput::Abort(bool failed_already) {
+  pending_ = Pending::kAbort;
+  const auto since = Clock::now();
+  for (int before = live_.producer->Unsent(); !live_.producer->Flush(kTurn) && !GiveUp(since);) {
+    const int now = live_.producer->Unsent();
+    if (failed_already && now >= before) break;
+    before = now;
+  }
+  for (;;) {
+    const TransactionStep step = live_.producer->Abort(kTurn);
+    if (step.kind == Kind::kFatal) return tl::unexpected(Fatal(step));
+    if (step.kind == Kind::kAgain) {
+      if (GiveUp(since + kLimit))
+        return tl::unexpected(OutputError{.error = ErrorOfSilence(Who(), "abort")});
+      continue;
+    }
+    pending_ = Pending::kNothing;
+    if (!step.done()) live_.Drop();  // the next producer aborts it as it starts
+    return {};
+  }
+}
+
+// What was refused was perhaps a batch of several, and perhaps it is smaller compressed as far as
+// it goes: nobody is named before each was sent alone.
+std::optional<OutputError> KafkaOutput::NameTheRefused() {
+  if (live_.producer == nullptr) return std::nullopt;
+  std::map<std::uint32_t, Refusal> refused;
+  for (const auto& failure : live_.producer->failures()) {
+    if (!OfARecord(failure.code)) continue;
+    refused.emplace(failure.item, Refusal{rd_kafka_err2str(failure.code), failure.code});
+  }
+  if (!refused.empty() && !one_by_one_) {
+    one_by_one_ = true;
+    live_.Drop();
+    return ErrorOfBatch(refused.begin()->second.text, options_.topic);
+  }
+  bad_.merge(refused);
+  if (one_by_one_ && !bad_.empty()) {
+    one_by_one_ = false;
+    live_.Drop();
+  }
+  return std::nullopt;
+}
+
+// A dead letter has nowhere else to go. It is sent with less of its error's text, and at last it is
+// held back; either way the rest of the request goes on at once.
+std::optional<OutputError> KafkaOutput::RefusedDeadLetter(const WriteRequest& request) {
+  std::optional<OutputError> error;
+  for (const auto& [index, refusal] : bad_) {
+    const WriteItem& item = request.items[index];
+    if (item.dead_letter == nullptr) continue;
+    const bool large = refusal.code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+    if (large && held_.Shorten(item)) {
+      one_by_one_ = true;  // it is known to be large
+      if (!error) error = ErrorOfBatch(refusal.text, dead_letter_topic_);
+      continue;
+    }
+    held_.Hold(item, Clock::now());
+    const DeadLetterRecord letter(dead_letter_topic_, *item.dead_letter, pipeline_);
+    error = ErrorOfLetter(SourceText(*item.where, item.record->offset), refusal.text,
+                          dead_letter_topic_, large ? letter.BatchBytes() : 0);
+  }
+  return error;
+}
+
+KafkaOutput::Outcomes KafkaOutput::Committed(const WriteRequest& request) {
+  held_.Committed();
+  if (one_by_one_) {
+    one_by_one_ = false;
+    // Together they were too large, or one of them is just below the limit.
+    if (largest_ < static_cast<std::size_t>(batch_size_) / 2) {
+      batch_size_ = std::max(batch_size_ / 2, kSmallestBatch);
+    }
+    live_.Drop();
+  }
+  std::vector<WriteOutcome> outcomes(OutcomesOf(request));
+  for (std::size_t i = 0; i < request.items.size(); ++i) {
+    if (left_out_[i]) outcomes[i].result = WriteResult::kNotWritten;
+    if (!left_out_[i] && request.items[i].dead_letter != nullptr) held_.Published(request.items[i]);
+  }
+  return outcomes;
+}
+
+KafkaOutput::Outcomes KafkaOutput::NotWritten(const WriteRequest& request, const std::string& why) {
+  const WriteOutcome not_written{.result = WriteResult::kNotWritten, .detail = why, .shown = why};
+  std::vector<WriteOutcome> outcomes(OutcomesOf(request), not_written);
+  for (const auto& [index, refusal] : bad_) {
+    outcomes[index] = {
+        .result = WriteResult::kBadRecord,
+        .detail = refusal.text,
+        .reason =
+            unselected_.contains(index) ? DeadLetterReason::kBadRecord : DeadLetterReason::kOutput,
+        .shown = refusal.text,
+    };
+  }
+  return outcomes;
+}
+
+// The transaction is aborted, for no fault of the records or the group.
+OutputError KafkaOutput::Unavailable(const TransactionStep& step) const {
+  auto code = step.code;
+  if (live_.producer != nullptr) {
+    for (const auto& failure : live_.producer->failures()) {
+      if (Purged(failure.code)) continue;
+      code = failure.code;
+      break;
+    }
+  }
+  const std::string why = code == step.code ? step.text : rd_kafka_err2str(code);
+  return OutputError{.error = {"kafka_output", fmt::format("the transaction was aborted: {}", why),
+                               options_.topic, std::string(WhatToDoAbout(code))}};
+}
+
+OutputError KafkaOutput::Fatal(const TransactionStep& step) {
+  const bool outlived = Clock::now() - began_ > options_.transaction_timeout;
+  fatal_ = OutputError{.error = ErrorOfTheEnd(Who(), step, outlived), .fatal = true};
+  return *fatal_;
+}
+
+}  // namespace
+
+std::unique_ptr<Output> MakeKafkaOutput(const KafkaOptions& kafka,
+                                        const KafkaOutputOptions& options,
+                                        std::string dead_letter_topic, std::string pipeline,
+                                        std::string worker, GroupMetadataOf group_metadata) {
+  return std::make_unique<KafkaOutput>(kafka, options, std::move(dead_letter_topic),
+                                       std::move(pipeline), std::move(worker),
+                                       std::move(group_metadata));
+}
+
+}  // namespace fencepost::consumer

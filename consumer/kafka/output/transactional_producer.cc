@@ -1,0 +1,146 @@
+#include "consumer/kafka/output/transactional_producer.h"
+
+#include "consumer/kafka/client/producer.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr int kLastAbortMs = 500;
+static_assert(sizeof(void*) == 8, "a report carries the transaction and the item in one pointer");
+
+int Ms(std::chrono::milliseconds limit) { return static_cast<int>(limit.count()); }
+
+void SetBytes(rd_kafka_vu_t& part, const std::optional<std::string_view>& bytes) {
+  const char* data = bytes && bytes->data() == nullptr ? "" : bytes ? bytes->data() : nullptr;
+  part.u.mem.ptr = const_cast<char*>(data);  // null bytes and no bytes are different things
+  part.u.mem.size = bytes ? bytes->size() : 0;
+}
+
+}  // namespace
+
+tl::expected<std::unique_ptr<TransactionalProducer>, Error> TransactionalProducer::Make(
+    const KafkaSettings& settings) {
+  auto conf = MakeConf(settings);
+  if (!conf) return tl::unexpected(conf.error());
+  auto made = std::unique_ptr<TransactionalProducer>(new TransactionalProducer());
+  rd_kafka_conf_set_opaque(conf->get(), made.get());
+  rd_kafka_conf_set_dr_msg_cb(conf->get(),
+                              [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+                                if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+                                static_cast<TransactionalProducer*>(opaque)->OnReport(message);
+                              });
+  auto handle = MakeHandle(RD_KAFKA_PRODUCER, *conf);
+  if (!handle) return tl::unexpected(handle.error());
+  made->handle_ = std::move(*handle);
+  return made;
+}
+
+// What is open is given back, so that readers need not wait for its timeout.
+TransactionalProducer::~TransactionalProducer() {
+  if (open_) {
+    const rdkafka::Failure error(rd_kafka_abort_transaction(handle_.get(), kLastAbortMs));
+  }
+  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+  rd_kafka_flush(handle_.get(), kLastAbortMs);
+}
+
+rdkafka::Topic TransactionalProducer::TopicOf(const std::string& name) {
+  return rdkafka::Topic(rd_kafka_topic_new(handle_.get(), name.c_str(), nullptr));
+}
+
+rd_kafka_resp_err_t TransactionalProducer::Ask(rd_kafka_topic_t* topic,
+                                               std::chrono::milliseconds limit) {
+  const rd_kafka_metadata_t* raw = nullptr;
+  const auto error = rd_kafka_metadata(handle_.get(), 0, topic, &raw, Ms(limit));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return error;
+  const rdkafka::Metadata metadata(raw);
+  return metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN;
+}
+
+TransactionStep TransactionalProducer::Step(rd_kafka_error_t* error) {
+  using Kind = TransactionStep::Kind;
+  if (error == nullptr) return {};
+  const rdkafka::Failure held(error);
+  TransactionStep step{Kind::kFailed, rd_kafka_error_code(error), rd_kafka_error_string(error)};
+  char why[512];
+  const auto fatal = rd_kafka_fatal_error(handle_.get(), why, sizeof(why));
+  if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    step = {Kind::kFatal, fatal, why};
+  } else if (rd_kafka_error_is_fatal(error) != 0) {
+    step.kind = Kind::kFatal;
+  } else if (rd_kafka_error_txn_requires_abort(error) != 0) {
+    step.kind = Kind::kAbort;
+  } else if (rd_kafka_error_is_retriable(error) != 0) {
+    step.kind = Kind::kAgain;
+  }
+  return step;
+}
+
+TransactionStep TransactionalProducer::Init(std::chrono::milliseconds limit) {
+  return Step(rd_kafka_init_transactions(handle_.get(), Ms(limit)));
+}
+
+TransactionStep TransactionalProducer::Begin() {
+  auto step = Step(rd_kafka_begin_transaction(handle_.get()));
+  failures_.clear();
+  ++transaction_;
+  open_ = step.done();
+  return step;
+}
+
+rd_kafka_resp_err_t TransactionalProducer::Produce(const ProducedRecord& record,
+                                                   std::uint32_t item) {
+  const auto part = [this](rd_kafka_vtype_t type) -> rd_kafka_vu_t& {
+    rd_kafka_vu_t one{};
+    one.vtype = type;
+    return parts_.emplace_back(one);
+  };
+  parts_.clear();
+  part(RD_KAFKA_VTYPE_RKT).u.rkt = record.topic;
+  part(RD_KAFKA_VTYPE_MSGFLAGS).u.i = RD_KAFKA_MSG_F_COPY;
+  const std::uint64_t tag = std::uint64_t{transaction_} << 32 | item;
+  part(RD_KAFKA_VTYPE_OPAQUE).u.ptr = reinterpret_cast<void*>(tag);
+  if (record.timestamp) part(RD_KAFKA_VTYPE_TIMESTAMP).u.i64 = record.timestamp->count();
+  SetBytes(part(RD_KAFKA_VTYPE_KEY), record.key);
+  SetBytes(part(RD_KAFKA_VTYPE_VALUE), record.value);
+  rdkafka::Headers headers = MakeHeaders(record.headers);
+  if (headers) part(RD_KAFKA_VTYPE_HEADERS).u.headers = headers.get();
+  const rdkafka::Failure error(rd_kafka_produceva(handle_.get(), parts_.data(), parts_.size()));
+  if (error) return rd_kafka_error_code(error.get());
+  (void)headers.release();
+  return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void TransactionalProducer::OnReport(const rd_kafka_message_t* message) {
+  const auto tag = reinterpret_cast<std::uint64_t>(message->_private);
+  if (tag >> 32 != transaction_) return;
+  failures_.push_back(Failure{static_cast<std::uint32_t>(tag), message->err});
+}
+
+void TransactionalProducer::Poll(std::chrono::milliseconds wait) {
+  rd_kafka_poll(handle_.get(), Ms(wait));
+}
+
+bool TransactionalProducer::Flush(std::chrono::milliseconds limit) {
+  return rd_kafka_flush(handle_.get(), Ms(limit)) == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+TransactionStep TransactionalProducer::SendOffsets(
+    const rd_kafka_topic_partition_list_t* offsets,
+    const rd_kafka_consumer_group_metadata_t* metadata, std::chrono::milliseconds limit) {
+  return Step(rd_kafka_send_offsets_to_transaction(handle_.get(), offsets, metadata, Ms(limit)));
+}
+
+TransactionStep TransactionalProducer::Commit(std::chrono::milliseconds limit) {
+  auto step = Step(rd_kafka_commit_transaction(handle_.get(), Ms(limit)));
+  open_ = step.kind == TransactionStep::Kind::kAbort;
+  return step;
+}
+
+TransactionStep TransactionalProducer::Abort(std::chrono::milliseconds limit) {
+  auto step = Step(rd_kafka_abort_transaction(handle_.get(), Ms(limit)));
+  open_ = step.kind == TransactionStep::Kind::kAgain;
+  return step;
+}
+
+}  // namespace fencepost::consumer

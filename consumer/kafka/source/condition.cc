@@ -1,0 +1,129 @@
+#include "consumer/kafka/source/condition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::chrono::seconds kQuiet{30};
+
+}  // namespace
+
+Meaning MeaningOf(rd_kafka_resp_err_t error) {
+  switch (error) {
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+    case RD_KAFKA_RESP_ERR__SSL:
+    case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+      return Meaning::kBrokersAway;
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+    case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
+      return Meaning::kTopicMissing;
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+      return Meaning::kForbidden;
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+    case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
+      return Meaning::kOutOfRange;
+    case RD_KAFKA_RESP_ERR__BAD_MSG:
+    case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
+    case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED:
+    case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      return Meaning::kUnreadable;
+    default:
+      return Meaning::kWeather;
+  }
+}
+
+// Brokers of Kafka 4 see a mistake in the SCRAM messages of librdkafka before 2.6.1, and call it
+// wrong credentials (confluentinc/librdkafka#4895).
+std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, int librdkafka) {
+  constexpr int kMended = 0x020601ff;
+  const bool login = error == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
+                     error == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED;
+  if (!login || !mechanism.starts_with("SCRAM") || librdkafka >= kMended) return "";
+  return " (librdkafka before 2.6.1 cannot log in by " + mechanism +
+         " at brokers of Kafka 4: use PLAIN over TLS or a client certificate there)";
+}
+
+Condition::Condition(SourceSink* sink, ConsumerObserver* observer)
+    : sink_(sink), observer_(observer) {}
+
+void Condition::SetJoined(bool joined, std::string waits) {
+  joined_ = joined;
+  waits_ = std::move(waits);
+  Tell();
+}
+
+void Condition::SetTrouble(Meaning kind, const std::string& subject, std::string reason) {
+  troubles_[{kind, subject}] = Reason{std::move(reason), ++number_};
+  Tell();
+}
+
+void Condition::ClearTrouble(Meaning kind) {
+  std::erase_if(troubles_, [kind](const auto& trouble) { return trouble.first.first == kind; });
+  Tell();
+}
+
+bool Condition::IsWith(const Key& trouble, const TopicPartition& where) {
+  const auto& [kind, subject] = trouble;
+  return kind != Meaning::kBrokersAway &&
+         (subject == where.topic || subject == fmt::format("{}/{}", where.topic, where.partition));
+}
+
+void Condition::Seen(const TopicPartition& where) {
+  std::erase_if(troubles_, [&](const auto& trouble) { return IsWith(trouble.first, where); });
+  Tell();
+}
+
+bool Condition::TroubleWith(const TopicPartition& where) const {
+  return std::any_of(troubles_.begin(), troubles_.end(),
+                     [&](const auto& trouble) { return IsWith(trouble.first, where); });
+}
+
+bool Condition::Trouble(Meaning kind) const {
+  const auto first = troubles_.lower_bound({kind, ""});
+  return first != troubles_.end() && first->first.first == kind;
+}
+
+bool Condition::TopicTrouble() const {
+  return Trouble(Meaning::kTopicMissing) || Trouble(Meaning::kForbidden);
+}
+
+const std::string* Condition::Worst() const {
+  const Reason* worst = nullptr;
+  bool away = false;
+  for (const auto& [key, reason] : troubles_) {
+    const bool this_away = key.first == Meaning::kBrokersAway;
+    if (worst != nullptr && (this_away != away ? away : reason.number < worst->number)) continue;
+    worst = &reason;
+    away = this_away;
+  }
+  return worst == nullptr ? nullptr : &worst->text;
+}
+
+void Condition::Tell() {
+  const std::string* worst = Worst();
+  std::pair<bool, std::string> now(worst == nullptr && joined_, worst == nullptr ? waits_ : *worst);
+  if (now == told_) return;
+  told_ = std::move(now);
+  sink_->OnKafkaState(told_.first, told_.second);
+}
+
+void Condition::Note(locking::Severity severity, std::string_view event, std::string_view text) {
+  const auto now = Clock::now();
+  const auto found = noted_.find(event);
+  if (found != noted_.end() && now - found->second < kQuiet) return;
+  noted_.insert_or_assign(std::string(event), now);
+  observer_->OnNote(severity, event, text);
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,72 @@
+// How the connection to Kafka stands, told to the sink when it changes and to the log once in a
+// while. Belongs to the Kafka thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/source/source.h"
+
+namespace fencepost::consumer {
+
+// What one librdkafka error means for a consumer.
+enum class Meaning : std::uint8_t {
+  kBrokersAway,   // none can be reached, or they do not let us in: patience
+  kTopicMissing,  // the topic does not exist (yet): patience
+  kForbidden,     // an ACL is missing: patience, the operator mends it
+  kWeather,       // passes by itself; worth a line in the log
+  kOutOfRange,    // the offset to go on from is not there any more
+  kUnreadable,    // librdkafka would skip records: the pipeline must stop
+};
+Meaning MeaningOf(rd_kafka_resp_err_t error);
+// What to add to a refused login; empty where nothing is known. `librdkafka`: rd_kafka_version().
+std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, int librdkafka);
+
+class Condition {
+ public:
+  Condition(SourceSink* sink, ConsumerObserver* observer);
+
+  // `waits`: why it has not; or, where it has, what of it is still waited for.
+  void SetJoined(bool joined, std::string waits);
+  // Of kBrokersAway, kTopicMissing, kForbidden. What is told is the newest trouble there is, but
+  // that brokers are away comes first: the others can only be looked at once they are back.
+  // `subject`: what the trouble is with ("orders", "orders/3"; empty: not known). Of one subject
+  // the newest reason counts.
+  void SetTrouble(Meaning kind, const std::string& subject, std::string reason);
+  void ClearTrouble(Meaning kind);
+  // Its records come: it is there, and may be read. The troubles of `where` and of its topic end.
+  void Seen(const TopicPartition& where);
+  [[nodiscard]] bool Trouble(Meaning kind) const;
+  // Something is missing or forbidden (Seen may end it): at all, with this partition or its topic.
+  [[nodiscard]] bool TopicTrouble() const;
+  [[nodiscard]] bool TroubleWith(const TopicPartition& where) const;
+
+  // At most one line in half a minute for an event.
+  void Note(locking::Severity severity, std::string_view event, std::string_view text);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Key = std::pair<Meaning, std::string>;
+  struct Reason {
+    std::string text;
+    std::uint64_t number = 0;  // counted: the highest is the newest
+  };
+  void Tell();
+  [[nodiscard]] const std::string* Worst() const;
+  [[nodiscard]] static bool IsWith(const Key& trouble, const TopicPartition& where);
+
+  SourceSink* sink_;
+  ConsumerObserver* observer_;
+  bool joined_ = false;
+  std::string waits_ = "joining the group";
+  std::map<Key, Reason> troubles_;
+  std::uint64_t number_ = 0;
+  std::pair<bool, std::string> told_{true, "nothing yet"};
+  std::map<std::string, Clock::time_point, std::less<>> noted_;
+};
+
+}  // namespace fencepost::consumer

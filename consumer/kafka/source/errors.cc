@@ -1,0 +1,143 @@
+// What librdkafka says went wrong: patience, a word in the log, or the end.
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/kafka/source/source_impl.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr int kAskMs = 2000;
+constexpr int kProbeMs = 500;
+
+std::string Place(const PartitionProblem& problem) {
+  return fmt::format("{}/{}/{}", problem.where.topic, problem.where.partition, problem.offset);
+}
+
+// librdkafka does not always say of which topic it speaks, but in words.
+std::string Named(const std::string& topic, const std::string& text) {
+  return topic.empty() ? fmt::format("a topic ({})", text) : fmt::format("topic '{}'", topic);
+}
+
+}  // namespace
+
+void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& text,
+                                const std::string& topic) {
+  if (error == RD_KAFKA_RESP_ERR__FATAL) {
+    char why[512];
+    const auto cause = rd_kafka_fatal_error(consumer.get(), why, sizeof(why));
+    Fail(Error{"kafka_fatal", fmt::format("{}: {}", rd_kafka_err2name(cause), why), "kafka",
+               "start the worker again"});
+    return;
+  }
+  const std::string all = (topic.empty() ? text : fmt::format("{}: {}", topic, text)) +
+                          LoginHint(error, options.sasl_mechanism, rd_kafka_version());
+  const std::string name = rd_kafka_err2name(error);
+  switch (const Meaning meaning = MeaningOf(error)) {
+    case Meaning::kBrokersAway:
+      // "All brokers are down" also follows a login that was refused, and must not hide it.
+      if (error != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || !condition.Trouble(meaning)) {
+        condition.SetTrouble(
+            meaning, "",
+            fmt::format("no broker of {} serves us: {}", fmt::join(options.brokers, ","), all));
+      }
+      condition.Note(locking::Severity::kWarn, "brokers_away", all);
+      return;
+    case Meaning::kTopicMissing:
+      if (witnesses != nullptr) witnesses->Hurry();
+      condition.SetTrouble(meaning, topic,
+                           fmt::format("{} does not exist (yet)", Named(topic, text)));
+      condition.Note(locking::Severity::kWarn, "topic_missing",
+                     fmt::format("{} does not exist (yet): create it, it is looked for again by "
+                                 "itself",
+                                 Named(topic, text)));
+      return;
+    case Meaning::kForbidden:
+      condition.SetTrouble(meaning, topic, fmt::format("not authorised: {}", all));
+      condition.Note(
+          locking::Severity::kWarn, "not_authorised",
+          fmt::format("{}; grant READ on the topic and on group '{}'", all, options.group));
+      return;
+    default:
+      condition.Note(locking::Severity::kWarn, "kafka_" + name, all);
+      return;
+  }
+}
+
+// An error that came by the consumer's own queue: of the group, or of a whole topic (whose
+// partition means nothing then).
+void KafkaSource::Impl::OnConsumerError(const rd_kafka_message_t* message) {
+  const std::string topic = message->rkt == nullptr ? "" : rd_kafka_topic_name(message->rkt);
+  const char* said = rd_kafka_message_errstr(message);
+  const std::string text = said == nullptr ? "" : said;
+  const Meaning meaning = MeaningOf(message->err);
+  if (meaning == Meaning::kOutOfRange || meaning == Meaning::kUnreadable) {
+    OnProblem({{topic, message->partition}, message->offset, message->err, text});
+  } else {
+    OnError(message->err, text, topic);
+  }
+}
+
+void KafkaSource::Impl::OnProblem(const PartitionProblem& problem) {
+  switch (MeaningOf(problem.error)) {
+    case Meaning::kOutOfRange:
+      Fail(OutOfRange(problem));
+      return;
+    case Meaning::kUnreadable:
+      Fail(Error{
+          "kafka_unreadable",
+          fmt::format("the record cannot be read and would be passed over: {}", problem.text),
+          Place(problem),
+          "raise fetch.message.max.bytes if it is too large; otherwise set the group's offset "
+          "behind it once it is dealt with"});
+      return;
+    default:
+      OnError(problem.error, problem.text,
+              fmt::format("{}/{}", problem.where.topic, problem.where.partition));
+      return;
+  }
+}
+
+Error KafkaSource::Impl::OutOfRange(const PartitionProblem& problem) {
+  std::int64_t low = -1;
+  std::int64_t high = -1;
+  const auto asked = rd_kafka_query_watermark_offsets(consumer.get(), problem.where.topic.c_str(),
+                                                      problem.where.partition, &low, &high, kAskMs);
+  std::string what = fmt::format("the group's offset {} is not in the partition", problem.offset);
+  if (asked == RD_KAFKA_RESP_ERR_NO_ERROR && problem.offset < low) {
+    what = fmt::format(
+        "the records from offset {} to {} were deleted before they were processed (retention, or "
+        "DeleteRecords)",
+        problem.offset, low - 1);
+  } else if (asked == RD_KAFKA_RESP_ERR_NO_ERROR && problem.offset > high) {
+    what = fmt::format(
+        "the group's offset {} is behind the partition's end {}: the topic was created anew or cut "
+        "short",
+        problem.offset, high);
+  }
+  return Error{"offset_out_of_range", std::move(what), Place(problem),
+               fmt::format("if that is accepted, stop the workers and set the offset: "
+                           "kafka-consumer-groups --group {} --topic {}:{} --reset-offsets "
+                           "--to-earliest --execute",
+                           options.group, problem.where.topic, problem.where.partition)};
+}
+
+void KafkaSource::Impl::Fail(Error error) {
+  if (std::exchange(failed, true)) return;
+  observer->OnNote(locking::Severity::kError, error.code, error.Line());
+  sink->OnFatal(std::move(error));
+}
+
+// librdkafka says when the last connection is gone, not when one is back.
+void KafkaSource::Impl::ProbeBrokers() {
+  const rd_kafka_metadata_t* raw = nullptr;
+  if (rd_kafka_metadata(consumer.get(), 0, nullptr, &raw, kProbeMs) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return;
+  }
+  rd_kafka_metadata_destroy(raw);
+  condition.ClearTrouble(Meaning::kBrokersAway);
+}
+
+}  // namespace fencepost::consumer

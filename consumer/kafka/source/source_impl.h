@@ -1,0 +1,132 @@
+// The inside of KafkaSource: its thread and what it owns. Included by source*.cc only.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/client/settings.h"
+#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/source/commits.h"
+#include "consumer/kafka/source/condition.h"
+#include "consumer/kafka/source/intake.h"
+#include "consumer/kafka/source/source.h"
+#include "consumer/kafka/source/starts.h"
+#include "consumer/kafka/source/witness.h"
+#include "consumer/kafka/source/witness_reader.h"
+
+namespace fencepost::consumer {
+
+struct KafkaSource::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(const KafkaOptions& kafka_options, std::string client, SourceSink* to,
+       ConsumerObserver* watcher, SourceExtras more);
+
+  tl::expected<void, Error> Start();
+  void RequestStop();
+  void Join();
+
+  // --- the mailbox: any thread -----------------------------------------------------------------
+  struct Command {
+    enum class Kind : std::uint8_t { kPause, kResume } kind;
+    std::vector<PartitionIndex> partitions;
+    AssignmentEpoch epoch;
+  };
+  void Enqueue(Command command);
+  void EnqueueCommit(std::vector<PartitionOffset> offsets);
+
+  // --- the Kafka thread: source.cc -------------------------------------------------------------
+  void Run();
+  void RunCommands();
+  void WaitForCommand();
+  void PollConsumer();
+  void Deliver(IntakeBatch batch);
+  void EndTroubles(const IntakeBatch& batch);
+  void EverySecond();
+  void Close();
+  void OnCommitReport(CommitReport report);
+
+  // --- rebalances: rebalance.cc ----------------------------------------------------------------
+  void OnRebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* partitions);
+  void OnAssign(rd_kafka_topic_partition_list_t* partitions);
+  bool Assign(const rd_kafka_topic_partition_list_t* partitions);
+  void TellJoined();
+  void AdmitLate();
+  void OnRevoke(bool lost);
+  [[nodiscard]] std::shared_ptr<GroupMetadata> Membership() const;
+  [[nodiscard]] bool StillMember() const;
+  void KeepMetadata(std::shared_ptr<const GroupMetadata> of);
+  void DropMetadata();
+  bool CommitLast(const std::vector<PartitionOffset>& last);
+  bool TellClusterId();  // false: not known yet
+  AssignedPartition Number(TopicPartition where, Offset start);
+  void AskToRejoin(const std::string& why);
+  void Rejoin();
+  rd_kafka_resp_err_t Subscribe();
+
+  // --- whether the topics are still the same: source_witnesses.cc ------------------------------
+  std::vector<TopicPartition> BeginWitnesses();  // those whose records wait for an answer
+  void BeginWitness(const TopicPartition& where);
+  void AskForSamples();
+  void OnSamples(const std::vector<SampledWitness>& samples);
+  void CheckWitnesses();
+  void OnWitness(const WitnessReader::Finding& finding);
+  void ReleaseUnanswered();
+  void ForgetWitnesses();
+  Error Replaced(const WitnessReader::Finding& finding) const;
+
+  // --- errors: errors.cc -----------------------------------------------------------------------
+  void OnError(rd_kafka_resp_err_t error, const std::string& text, const std::string& topic);
+  void OnConsumerError(const rd_kafka_message_t* message);
+  void OnProblem(const PartitionProblem& problem);
+  Error OutOfRange(const PartitionProblem& problem);
+  void Fail(Error error);
+  void ProbeBrokers();
+
+  const KafkaOptions options;
+  const std::string client_id;
+  const SourceExtras extras;
+  SourceSink* const sink;
+  ConsumerObserver* const observer;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::vector<Command> commands;                  // guarded by mutex
+  std::vector<PartitionOffset> to_commit;         // guarded by mutex
+  std::shared_ptr<const GroupMetadata> metadata;  // guarded by mutex
+  AssignmentEpoch metadata_epoch = 0;             // guarded by mutex
+  std::atomic<bool> stopping = false;
+  std::atomic<AssignmentEpoch> epoch = 0;  // told last; written by the Kafka thread
+
+  rdkafka::SharedConsumer consumer;
+  std::optional<Commits> commits;
+  std::optional<Intake> intake;
+  std::optional<StartResolver> starts;
+  std::optional<WitnessReader> reader;
+  Condition condition;
+  std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is
+  std::shared_ptr<GroupMetadata> member;             // as of the last assignment
+  std::vector<AssignedPartition> assigned;           // as told
+  std::vector<TopicPartition> late;  // assigned too, and not told: in a transaction of the group
+  std::shared_ptr<WitnessBook> witnesses;  // of this assignment
+  // Assigned, and their records are kept apart until their witness is answered for, since when.
+  std::map<TopicPartition, Clock::time_point> waiting;
+  std::optional<Clock::time_point> rebalance_began;
+  Clock::time_point next_second;
+  Clock::time_point next_question;
+  bool cluster_id_told = false;
+  bool rejoin = false;
+  bool resubscribed = false;  // by Rejoin, and not assigned anything since
+  bool failed = false;
+  std::thread thread;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,304 @@
+#include "consumer/kafka/source/starts.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr int kCallMs = 1000;  // one question to the cluster; Stop waits at most this long
+constexpr int kOneMs = 300;    // the same of one partition, which may be in a transaction
+constexpr int kLookMs = 100;
+constexpr std::chrono::milliseconds kBetween{50};
+// A request that was given up could be sent after all, when other workers have gone on from where
+// it starts: it is waited for as long as this member can stay in its group.
+constexpr std::chrono::milliseconds kCommitLimit{240'000};
+constexpr std::string_view kStopping = "stopping";
+
+bool Waits(rd_kafka_resp_err_t error) {
+  return error == RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT ||
+         error == RD_KAFKA_RESP_ERR__TIMED_OUT || error == RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE;
+}
+
+}  // namespace
+
+StartStep DecideStart(const std::vector<KnownPartition>& partitions) {
+  const auto has = [](const KnownPartition& p) { return p.committed || p.in_transaction; };
+  if (std::none_of(partitions.begin(), partitions.end(), has)) {
+    const bool lowest = !partitions.empty() && partitions.front().owned;
+    return lowest ? StartStep::kCommitAll : StartStep::kWait;
+  }
+  const bool ready = std::all_of(partitions.begin(), partitions.end(),
+                                 [&](const KnownPartition& p) { return !p.owned || has(p); });
+  return ready ? StartStep::kReady : StartStep::kCommitNew;
+}
+
+StartResolver::StartResolver(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
+                             const SourceExtras& extras, std::function<bool()> cancelled, Note note)
+    : consumer_(consumer),
+      commits_(commits),
+      options_(options),
+      extras_(extras),
+      cancelled_(std::move(cancelled)),
+      note_(std::move(note)) {}
+
+StartResolver::Outcome StartResolver::Resolve(rd_kafka_topic_partition_list_t* assigned,
+                                              std::chrono::milliseconds limit) {
+  auto end = Clock::now() + limit;
+  std::set<std::string> topics;
+  for (int i = 0; i < assigned->cnt; ++i) topics.insert(assigned->elems[i].topic);
+  for (const std::string& topic : topics) {
+    Turn turn = Turn::kAgain;
+    while (turn == Turn::kAgain || turn == Turn::kCommitted) {
+      if (cancelled_()) return Outcome::kCancelled;
+      turn = ResolveOnce(topic, assigned);
+      if (turn == Turn::kCommitted) end = Clock::now() + limit;
+      if (turn != Turn::kAgain) continue;
+      if (Clock::now() >= end) return Outcome::kRejoin;
+      std::this_thread::sleep_for(kBetween);
+    }
+    if (turn == Turn::kRejoin) return Outcome::kRejoin;
+    if (turn == Turn::kRefused) return Outcome::kRefused;
+  }
+  return Outcome::kResolved;
+}
+
+// What the group has committed of one partition, once no transaction holds it back.
+tl::expected<Offset, rd_kafka_resp_err_t> StartResolver::AskOne(const TopicPartition& where,
+                                                                int limit_ms) {
+  const rdkafka::PartitionList list = rdkafka::MakeList(1);
+  const auto* one =
+      rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
+  auto error = rd_kafka_committed(consumer_, list.get(), limit_ms);
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
+  NoteWitness(*one);
+  return one->offset;
+}
+
+void StartResolver::NoteWitness(const rd_kafka_topic_partition_t& committed) {
+  const TopicPartition where{committed.topic, committed.partition};
+  witnesses_.erase(where);
+  if (committed.metadata == nullptr) return;
+  const std::string_view text(static_cast<const char*>(committed.metadata),
+                              committed.metadata_size);
+  if (const auto witness = ReadWitness(text, committed.offset)) witnesses_[where] = *witness;
+}
+
+std::optional<Witness> StartResolver::WitnessOf(const TopicPartition& where) const {
+  const auto found = witnesses_.find(where);
+  return found == witnesses_.end() ? std::nullopt : std::optional(found->second);
+}
+
+StartResolver::Turn StartResolver::Again(std::string why) {
+  why_ = std::move(why);
+  return Turn::kAgain;
+}
+
+StartResolver::Turn StartResolver::ResolveOnce(const std::string& topic,
+                                               rd_kafka_topic_partition_list_t* assigned) {
+  const auto count = PartitionCount(topic);
+  if (!count) return Again(count.error());
+  const auto partitions = Committed(topic, *count, assigned);
+  if (!partitions) return Again(partitions.error());
+  switch (const StartStep step = DecideStart(*partitions)) {
+    case StartStep::kWait:
+      return Again(fmt::format(
+          "waiting for the worker that owns {}/0 to commit the topic's first offsets", topic));
+    case StartStep::kCommitAll:
+    case StartStep::kCommitNew:
+      return CommitStarts(topic, *partitions, step);
+    case StartStep::kReady:
+      break;
+  }
+  for (int i = 0; i < assigned->cnt; ++i) {
+    rd_kafka_topic_partition_t& one = assigned->elems[i];
+    if (topic != one.topic) continue;
+    const KnownPartition& known = (*partitions)[static_cast<std::size_t>(one.partition)];
+    one.offset = known.in_transaction ? kInTransaction : *known.committed;
+  }
+  return Turn::kDone;
+}
+
+tl::expected<int, std::string> StartResolver::PartitionCount(const std::string& topic) {
+  const rdkafka::Topic handle(rd_kafka_topic_new(consumer_, topic.c_str(), nullptr));
+  const rd_kafka_metadata_t* raw = nullptr;
+  const auto error = rd_kafka_metadata(consumer_, 0, handle.get(), &raw, kCallMs);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return tl::unexpected(fmt::format("metadata of {}: {}", topic, rd_kafka_err2str(error)));
+  }
+  const rdkafka::Metadata metadata(raw);
+  if (metadata->topic_cnt != 1 || metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return tl::unexpected(fmt::format(
+        "metadata of {}: {}", topic,
+        metadata->topic_cnt != 1 ? "not there" : rd_kafka_err2str(metadata->topics[0].err)));
+  }
+  return metadata->topics[0].partition_cnt;
+}
+
+tl::expected<std::vector<KnownPartition>, std::string> StartResolver::Committed(
+    const std::string& topic, int count, const rd_kafka_topic_partition_list_t* assigned) {
+  std::vector<KnownPartition> partitions(static_cast<std::size_t>(count));
+  for (int i = 0; i < assigned->cnt; ++i) {
+    if (topic != assigned->elems[i].topic) continue;
+    if (assigned->elems[i].partition >= count) {
+      return tl::unexpected(fmt::format("metadata of {} does not know partition {} yet", topic,
+                                        assigned->elems[i].partition));
+    }
+    partitions[static_cast<std::size_t>(assigned->elems[i].partition)].owned = true;
+  }
+  const auto all = AskOwned(topic, partitions);
+  if (!all) return tl::unexpected(all.error());
+  const bool new_ones = std::any_of(partitions.begin(), partitions.end(), [](const auto& p) {
+    return p.owned && !p.committed && !p.in_transaction;
+  });
+  if (!*all || new_ones) {
+    if (auto asked = AskOthers(topic, partitions); !asked) return tl::unexpected(asked.error());
+  }
+  return partitions;
+}
+
+// In one question; where that is not answered, one by one: a transaction that is open on one
+// partition must not keep the others. False: some were not answered (in_transaction, it seems).
+tl::expected<bool, std::string> StartResolver::AskOwned(const std::string& topic,
+                                                        std::vector<KnownPartition>& partitions) {
+  const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
+  for (std::size_t p = 0; p < partitions.size(); ++p) {
+    if (!partitions[p].owned) continue;
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), static_cast<std::int32_t>(p));
+  }
+  const auto error = rd_kafka_committed(consumer_, list.get(), kCallMs);
+  bool answered = true;
+  for (int i = 0; i < list->cnt; ++i) {
+    rd_kafka_topic_partition_t& one = list->elems[i];
+    KnownPartition& known = partitions[static_cast<std::size_t>(one.partition)];
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR || one.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      if (cancelled_()) return tl::unexpected(std::string(kStopping));
+      const auto alone = AskOne({topic, one.partition}, kOneMs);
+      if (!alone && !Waits(alone.error())) {
+        return tl::unexpected(fmt::format("committed offset of {}/{}: {}", topic, one.partition,
+                                          rd_kafka_err2str(alone.error())));
+      }
+      known.in_transaction = !alone;
+      one.offset = alone.value_or(RD_KAFKA_OFFSET_INVALID);
+    } else {
+      NoteWitness(one);
+    }
+    if (one.offset >= 0) known.committed = one.offset;
+    answered = answered && !known.in_transaction;
+  }
+  return answered;
+}
+
+// Whether or not a transaction is open. An answer also says that the coordinator is there: what it
+// did not tell before is in a transaction.
+tl::expected<void, std::string> StartResolver::AskOthers(const std::string& topic,
+                                                         std::vector<KnownPartition>& partitions) {
+  if (any_ == nullptr) {
+    auto made = KafkaAdmin::Make(options_);
+    if (!made) return tl::unexpected(made.error().Line());
+    any_ = std::move(*made);
+  }
+  const auto offsets = any_->CommittedOffsets(topic, std::chrono::milliseconds(kCallMs));
+  if (!offsets) {
+    return tl::unexpected(fmt::format("committed offsets of {}: {}", topic, offsets.error().what));
+  }
+  for (std::size_t p = 0; p < std::min(partitions.size(), offsets->size()); ++p) {
+    KnownPartition& known = partitions[p];
+    const Offset offset = (*offsets)[p];
+    if (!known.owned) {
+      if (offset >= 0) known.committed = offset;
+      continue;
+    }
+    // A transaction comes after a committed start: without one, the answer was only late. And an
+    // offset that stands here, and was not told before, must not be taken for none.
+    const bool differs = known.in_transaction ? offset < 0 : !known.committed && offset >= 0;
+    if (differs) {
+      return tl::unexpected(fmt::format("committed offset of {}/{}: no answer in time", topic, p));
+    }
+  }
+  return {};
+}
+
+std::optional<Offset> StartResolver::AfterTransaction(const TopicPartition& where) {
+  const auto found = AskOne(where, kLookMs);
+  if (!found) return std::nullopt;
+  return *found;
+}
+
+// The group has no offset on any partition: is it new, or did its offsets expire?
+StartResolver::Turn StartResolver::MayCommitStarts(const std::string& topic) {
+  const bool asks = extras_.knows_earlier_work != nullptr;
+  // From the earliest on, the ledger knows what is done.
+  if (!asks || options_.start_from != StartFrom::kLatest) return Turn::kDone;
+  const std::string none =
+      fmt::format("the group '{}' has no offsets on {}", options_.group, topic);
+  const auto known = extras_.knows_earlier_work(topic);
+  if (!known) return Again(fmt::format("{}, and the ledger: {}", none, known.error().Line()));
+  if (!*known) return Turn::kDone;
+  error_ = Error{"offsets_expired",
+                 none +
+                     ", but the ledger has rows of it: they have expired or were deleted, and "
+                     "start_from: latest would pass over what came meanwhile",
+                 "kafka.start_from",
+                 fmt::format("set start_from: earliest (the ledger knows what is done), or "
+                             "kafka-consumer-groups --group {} --topic {} --reset-offsets",
+                             options_.group, topic)};
+  return Turn::kRefused;
+}
+
+StartResolver::Turn StartResolver::CommitStarts(const std::string& topic,
+                                                const std::vector<KnownPartition>& partitions,
+                                                StartStep step) {
+  const bool all = step == StartStep::kCommitAll;
+  const bool latest = all && options_.start_from == StartFrom::kLatest;
+  if (const Turn may = all ? MayCommitStarts(topic) : Turn::kDone; may != Turn::kDone) return may;
+  const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
+  for (std::size_t p = 0; p < partitions.size(); ++p) {
+    const KnownPartition& known = partitions[p];
+    if (!all && (!known.owned || known.committed || known.in_transaction)) continue;
+    // ListOffsets takes -2 and -1 for a timestamp: the first offset, and the last stable one.
+    rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), static_cast<std::int32_t>(p))
+        ->offset = latest ? RD_KAFKA_OFFSET_END : RD_KAFKA_OFFSET_BEGINNING;
+  }
+  const auto error = rd_kafka_offsets_for_times(consumer_, list.get(), kCallMs);
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Again(fmt::format("offsets of {}: {}", topic, rd_kafka_err2str(error)));
+  }
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& one = list->elems[i];
+    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR || one.offset < 0) {
+      return Again(
+          fmt::format("offset of {}/{}: {}", topic, one.partition, rd_kafka_err2str(one.err)));
+    }
+  }
+  if (cancelled_()) return Again(std::string(kStopping));
+  const auto done = commits_->CommitNow(list.get(), kCommitLimit, [this] { return !cancelled_(); });
+  if (!done) {
+    why_ = fmt::format("the first offsets of {} were not committed: {}", topic,
+                       rd_kafka_err2str(done.error()));
+    return ClassifyCommit(done.error()) == CommitResult::kRejected ? Turn::kRejoin : Turn::kAgain;
+  }
+  if (all && extras_.knows_earlier_work == nullptr) {
+    note_(
+        locking::Severity::kWarn, "starts_unknown",
+        fmt::format(
+            "the group '{}' had no offsets on {}: if this pipeline has worked on it before, "
+            "they have expired or were deleted, and {}",
+            options_.group, topic,
+            latest ? "what came meanwhile is passed over" : "all its records are processed again"));
+  }
+  note_(locking::Severity::kInfo, "starts_committed",
+        all ? fmt::format("the group had no offsets on {}: the {} offsets of all {} partitions are "
+                          "committed as its start",
+                          topic, latest ? "latest" : "earliest", list->cnt)
+            : fmt::format("{} new partition(s) of {} start at the earliest offset", list->cnt,
+                          topic));
+  return Turn::kCommitted;  // read back what stands, so that what is used is what is committed
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,99 @@
+// Where an assignment starts (DESIGN section 3, Offsets). The decision is a pure function; the
+// resolver asks the cluster and carries it out, inside the rebalance callback of the Kafka thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/kafka/client/admin.h"
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/source/commits.h"
+#include "consumer/kafka/source/witness.h"
+#include "consumer/pipeline/options.h"
+
+namespace fencepost::consumer {
+
+// A topic's partition as the group sees it; the list holds all partitions, by number.
+struct KnownPartition {
+  bool owned = false;  // assigned to this worker
+  std::optional<Offset> committed;
+  // A transaction of the group that is open has an offset of it, of which nobody knows yet whether
+  // it will stand. Only of those that are owned.
+  bool in_transaction = false;
+};
+
+enum class StartStep : std::uint8_t {
+  kReady,      // every owned partition has an offset, or will have one
+  kCommitAll,  // nothing is committed and the lowest is ours: commit the starts of all, by
+               // start_from
+  kWait,       // nothing is committed; the owner of the lowest partition will do it
+  kCommitNew,  // others have offsets, some of ours do not: new partitions, from the earliest
+};
+StartStep DecideStart(const std::vector<KnownPartition>& partitions);
+
+class StartResolver {
+ public:
+  enum class Outcome : std::uint8_t { kResolved, kRejoin, kCancelled, kRefused };
+  using Note =
+      std::function<void(locking::Severity, std::string_view event, std::string_view text)>;
+
+  // An offset that a transaction holds back: librdkafka waits for it by itself.
+  static constexpr Offset kInTransaction = RD_KAFKA_OFFSET_STORED;
+
+  StartResolver(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
+                const SourceExtras& extras, std::function<bool()> cancelled, Note note);
+
+  // Sets the offset of each partition in `assigned`; all of them are committed then, but for those
+  // that a transaction holds back (kInTransaction). Blocks until that is so, nothing has come of it
+  // for `limit`, or
+  // the group has moved on (kRejoin, why() says it), cancelled, or the start is refused (error()).
+  Outcome Resolve(rd_kafka_topic_partition_list_t* assigned, std::chrono::milliseconds limit);
+  [[nodiscard]] const std::string& why() const { return why_; }
+  [[nodiscard]] const Error& error() const { return error_; }
+
+  // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
+  // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
+  std::optional<Offset> AfterTransaction(const TopicPartition& where);
+  // The witness that came with the offset of this partition, as far as one did.
+  [[nodiscard]] std::optional<Witness> WitnessOf(const TopicPartition& where) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Turn : std::uint8_t { kDone, kAgain, kCommitted, kRejoin, kRefused };
+
+  Turn ResolveOnce(const std::string& topic, rd_kafka_topic_partition_list_t* assigned);
+  Turn CommitStarts(const std::string& topic, const std::vector<KnownPartition>& partitions,
+                    StartStep step);
+  tl::expected<int, std::string> PartitionCount(const std::string& topic);
+  Turn MayCommitStarts(const std::string& topic);
+  tl::expected<std::vector<KnownPartition>, std::string> Committed(
+      const std::string& topic, int count, const rd_kafka_topic_partition_list_t* assigned);
+  tl::expected<bool, std::string> AskOwned(const std::string& topic,
+                                           std::vector<KnownPartition>& partitions);
+  tl::expected<void, std::string> AskOthers(const std::string& topic,
+                                            std::vector<KnownPartition>& partitions);
+  tl::expected<Offset, rd_kafka_resp_err_t> AskOne(const TopicPartition& where, int limit_ms);
+  void NoteWitness(const rd_kafka_topic_partition_t& committed);
+  Turn Again(std::string why);
+
+  rd_kafka_t* consumer_;
+  Commits* commits_;
+  const KafkaOptions& options_;
+  const SourceExtras& extras_;
+  std::unique_ptr<KafkaAdmin> any_;  // sees offsets whether or not a transaction is open
+  std::function<bool()> cancelled_;
+  Note note_;
+  std::string why_;
+  Error error_;
+  std::map<TopicPartition, Witness> witnesses_;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,143 @@
+#include "consumer/kafka/source/witness.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::string_view kVersion = "fencepost1 ";
+
+uLong Add(uLong crc, const std::optional<std::string_view>& bytes) {
+  const std::uint64_t size = bytes ? bytes->size() : ~std::uint64_t{0};
+  std::array<Bytef, 8> prefix;
+  for (std::size_t i = 0; i < prefix.size(); ++i) prefix[i] = static_cast<Bytef>(size >> (8 * i));
+  crc = crc32_z(crc, prefix.data(), prefix.size());
+  if (!bytes || bytes->empty()) return crc;
+  return crc32_z(crc, reinterpret_cast<const Bytef*>(bytes->data()), bytes->size());
+}
+
+// The number at the front and the space behind it (but for the last one) are taken away.
+template <typename T>
+bool Take(std::string_view& text, T& number, int base = 10) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (text.empty()) return true;
+  if (text.front() != ' ') return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+Witness WitnessOf(const Record& record) {
+  const uLong crc = Add(Add(crc32_z(0, nullptr, 0), record.key), record.value);
+  return Witness{record.offset, record.timestamp ? record.timestamp->count() : -1,
+                 static_cast<std::uint32_t>(crc)};
+}
+
+std::string WitnessText(const Witness& witness, Offset next) {
+  return fmt::format("{}{} {} {} {:08x}", kVersion, next, witness.offset, witness.timestamp,
+                     witness.crc);
+}
+
+std::optional<Witness> ReadWitness(std::string_view metadata, Offset next) {
+  if (!metadata.starts_with(kVersion)) return std::nullopt;
+  metadata.remove_prefix(kVersion.size());
+  Offset of = -1;
+  Witness witness;
+  const bool read = Take(metadata, of) && Take(metadata, witness.offset) &&
+                    Take(metadata, witness.timestamp) && Take(metadata, witness.crc, 16) &&
+                    metadata.empty();
+  if (!read || of != next || witness.offset < 0 || witness.offset >= next) return std::nullopt;
+  return witness;
+}
+
+void WitnessBook::Begin(const TopicPartition& where, const std::optional<Witness>& committed) {
+  const std::lock_guard lock(mutex_);
+  Chain& chain = chains_[where];
+  chain = Chain{};
+  if (!committed) return;
+  chain.known = {*committed};
+  chain.asking = true;
+}
+
+bool WitnessBook::Wants(const TopicPartition& where, Clock::time_point now) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = chains_.find(where);
+  return found != chains_.end() && !found->second.asking && now >= found->second.due;
+}
+
+// The first record ever: nothing says that the log was another one before, and it is known at once.
+std::optional<Witness> WitnessBook::Sampled(const TopicPartition& where, const Witness& read,
+                                            Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const auto found = chains_.find(where);
+  if (found == chains_.end() || found->second.asking) return std::nullopt;
+  Chain& chain = found->second;
+  chain.due = now + kBetween;
+  if (chain.known.empty()) {
+    chain.known = {read};
+    return std::nullopt;
+  }
+  chain.candidate = read;
+  chain.asking = true;
+  return chain.known.back();
+}
+
+std::optional<Witness> WitnessBook::Answered(const TopicPartition& where, WitnessAnswer answer,
+                                             Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  const auto found = chains_.find(where);
+  if (found == chains_.end() || !found->second.asking) return std::nullopt;
+  Chain& chain = found->second;
+  if (answer == WitnessAnswer::kNothing) {
+    chain.known.pop_back();
+    if (!chain.known.empty()) return chain.known.back();
+  }
+  chain.asking = false;
+  if (chain.candidate) {
+    Push(chain, *chain.candidate);
+    chain.candidate.reset();
+    chain.due = now + kBetween;
+  }
+  return std::nullopt;
+}
+
+// The oldest stay for offsets that have not moved for long.
+void WitnessBook::Push(Chain& chain, const Witness& witness) {
+  if (chain.known.size() == kKept) chain.known.pop_back();
+  chain.known.push_back(witness);
+}
+
+void WitnessBook::Hurry() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [where, chain] : chains_) chain.due = {};
+}
+
+std::string WitnessBook::TextFor(const TopicPartition& where, Offset next) {
+  const std::lock_guard lock(mutex_);
+  const auto found = chains_.find(where);
+  if (found == chains_.end() || silent_) return "";
+  std::vector<Witness>& known = found->second.known;
+  const auto behind = std::partition_point(
+      known.begin(), known.end(), [next](const Witness& one) { return one.offset < next; });
+  if (behind == known.begin()) return "";
+  const std::string text = WitnessText(*std::prev(behind), next);
+  // The one before it stays: a transaction that is aborted may come again with a lower offset.
+  if (behind - known.begin() > 2) known.erase(known.begin(), behind - 2);
+  return text;
+}
+
+void WitnessBook::Silence() {
+  const std::lock_guard lock(mutex_);
+  silent_ = true;
+}
+
+}  // namespace fencepost::consumer

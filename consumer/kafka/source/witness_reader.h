@@ -1,0 +1,55 @@
+// Reads witnesses again: single records, apart from the group, by a consumer of its own, so that
+// what is assigned starts where it stands and nothing of it is disturbed. Belongs to the Kafka
+// thread; no call waits for a broker.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/source/witness.h"
+#include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
+
+namespace fencepost::consumer {
+
+class WitnessReader {
+ public:
+  struct Finding {
+    TopicPartition where;
+    Witness asked;
+    WitnessAnswer answer = WitnessAnswer::kNothing;
+    std::optional<Witness> found;  // kOther: what stands there
+  };
+
+  explicit WitnessReader(const KafkaOptions& options) : options_(options) {}
+
+  // One question a partition; a later one takes the place of the one before it. Each is asked until
+  // it is answered.
+  void Ask(const TopicPartition& where, const Witness& witness);
+  std::vector<Finding> Poll();
+  void Forget();  // all that was asked
+  [[nodiscard]] bool Asking() const { return !questions_.empty(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Question {
+    Witness witness;
+    bool sent = false;
+  };
+  [[nodiscard]] bool ToBeSent(Clock::time_point now) const;
+  void Assign();
+  void Take(const rd_kafka_message_t* message, std::vector<Finding>& findings);
+
+  const KafkaOptions& options_;
+  rdkafka::SharedConsumer consumer_;  // made for the first question, and kept
+  std::map<TopicPartition, Question> questions_;
+  Clock::time_point sent_;  // last
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,118 @@
+#include "consumer/outputs/file/json_lines.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "consumer/outputs/item_values.h"
+#include "consumer/record/json_text.h"
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+// The record as a whole, but its headers.
+std::vector<Column> WholeRecord() {
+  using Kind = Selector::Kind;
+  std::vector<Column> columns;
+  const auto add = [&](const char* name, Kind kind) {
+    columns.push_back({.name = name, .selector = {.kind = kind, .argument = "", .optional = true}});
+  };
+  add("record_id", Kind::kRecordId);
+  add("token", Kind::kToken);
+  add("worker", Kind::kWorker);
+  add("topic", Kind::kTopic);
+  add("partition", Kind::kPartition);
+  add("offset", Kind::kOffset);
+  add("timestamp", Kind::kTimestamp);
+  add("key", Kind::kKey);
+  add("value", Kind::kValue);
+  return columns;
+}
+
+}  // namespace
+
+JsonLines::JsonLines(std::vector<Column> columns, std::string worker)
+    : whole_(columns.empty()),
+      columns_(whole_ ? WholeRecord() : std::move(columns)),
+      worker_(std::move(worker)) {}
+
+void JsonLines::AppendHeaders(const Record& record) {
+  text_ += R"(,"headers":{)";
+  bool first = true;
+  for (auto header = record.headers.begin(); header != record.headers.end(); ++header) {
+    const bool again = std::any_of(header + 1, record.headers.end(), [&](const HeaderView& later) {
+      return later.name == header->name;
+    });
+    if (again) continue;
+    if (!first) text_ += ',';
+    first = false;
+    const std::string_view name = header->name;
+    if (simdjson::validate_utf8(name.data(), name.size())) {
+      AppendJsonString(name, text_);
+    } else {  // a name cannot be an object: its bytes in hex
+      text_ += "\"hex:";
+      for (const char c : name) text_ += fmt::format("{:02x}", static_cast<unsigned char>(c));
+      text_ += '"';
+    }
+    text_ += ':';
+    if (header->value) {
+      AppendJsonBytes(*header->value, text_);
+    } else {
+      text_ += "null";
+    }
+  }
+  text_ += '}';
+}
+
+tl::expected<void, std::string> JsonLines::AppendLine(const WriteItem& item,
+                                                      const ItemValue& value) {
+  evaluator_.Begin(ContextOf(item, worker_, value));
+  text_ += '{';
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    if (i > 0) text_ += ',';
+    AppendJsonString(column.name, text_);
+    text_ += ':';
+    if (auto done = evaluator_.AppendAsJson(column.selector, text_); !done) {
+      return tl::unexpected(
+          fmt::format("column {} from {}: {}", column.name, column.selector.Text(), done.error()));
+    }
+  }
+  if (whole_) AppendHeaders(*item.record);
+  text_ += "}\n";
+  return {};
+}
+
+tl::expected<void, std::string> JsonLines::Append(const WriteItem& item) {
+  return ForEachValue(item, [&](const ItemValue& value) { return AppendLine(item, value); });
+}
+
+const std::string& JsonLines::Fill(const std::vector<WriteItem>& items,
+                                   std::vector<WriteOutcome>& outcomes) {
+  FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
+  text_.clear();
+  std::set<std::uint64_t> held;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (held.contains(items[i].chain)) {
+      outcomes[i].result = WriteResult::kNotWritten;
+      continue;
+    }
+    const std::size_t begin = text_.size();
+    if (auto done = Append(items[i]); !done) {
+      text_.resize(begin);
+      outcomes[i] = {.result = WriteResult::kBadRecord,
+                     .detail = OneLine(done.error(), 1000),
+                     .shown = OneLine(done.error(), 1000)};
+      if (items[i].chain != 0) held.insert(items[i].chain);
+    }
+  }
+  return text_;
+}
+
+}  // namespace fencepost::consumer

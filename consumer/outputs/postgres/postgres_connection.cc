@@ -1,0 +1,384 @@
+#include "consumer/outputs/postgres/postgres_connection.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/outputs/failure_text.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kConnectLimit{15};
+// Above statement_timeout, so that the server's own, clearer error comes first where it can answer.
+constexpr seconds kCallLimit{30};
+
+// lock_timeout: another session that sits on our rows is reported, not waited for without end.
+// Limits of the role or the dsn that are stricter stay. synchronous_commit: what was acknowledged
+// must survive; remote_apply is stronger than `on` and stays.
+constexpr const char* kSessionSettings =
+    "SELECT set_config(name, ours, false) FROM pg_settings JOIN (VALUES"
+    " ('idle_in_transaction_session_timeout', '10000'), ('lock_timeout', '10000'),"
+    " ('statement_timeout', '25000')) AS limits(name, ours) USING (name)"
+    " WHERE setting::bigint = 0 OR setting::bigint > ours::bigint;"
+    "SELECT set_config('synchronous_commit', 'on', false)"
+    " WHERE current_setting('synchronous_commit') <> 'remote_apply'";
+
+void IgnoreNotice(void* /*unused*/, const PGresult* /*notice*/) {}
+
+// Parameters as libpq takes them.
+struct ParamArrays {
+  explicit ParamArrays(const std::vector<PgParam>& params) {
+    for (const PgParam& param : params) {
+      values.push_back(param.data);
+      lengths.push_back(param.size);
+      formats.push_back(param.binary ? 1 : 0);
+    }
+  }
+  [[nodiscard]] int size() const { return static_cast<int>(values.size()); }
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  std::vector<int> formats;
+};
+
+}  // namespace
+
+std::string_view PgText(const PgResult& result, int row, int column) {
+  return {PQgetvalue(result.get(), row, column),
+          static_cast<std::size_t>(PQgetlength(result.get(), row, column))};
+}
+
+PgConnection::PgConnection(std::string dsn, std::string application_name)
+    : dsn_(std::move(dsn)),
+      application_name_(std::move(application_name)),
+      where_("postgres"),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  FENCEPOST_CHECK(wake_fd_ >= 0, std::strerror(errno));
+}
+
+PgConnection::~PgConnection() {
+  Drop();
+  close(wake_fd_);
+}
+
+void PgConnection::Interrupt() {
+  interrupted_ = true;
+  const std::uint64_t one = 1;
+  // It can only fail when the counter is full, and then the descriptor is readable already.
+  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
+}
+
+// The server sees the closed socket within a second (client_connection_check_interval) and gives
+// the transaction up, or has committed it. PQcancel would hang here for as long as a server is
+// frozen.
+void PgConnection::Drop() {
+  if (connection_ != nullptr) PQfinish(connection_);
+  connection_ = nullptr;
+}
+
+int PgConnection::server_version() const {
+  return connection_ == nullptr ? 0 : PQserverVersion(connection_);
+}
+
+std::string PgConnection::Cleaned(std::string text) const {
+  for (const std::string& secret : secrets_) {
+    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3)) {
+      text.replace(at, secret.size(), "***");
+    }
+  }
+  return ErrorText(text);
+}
+
+// Shorter ones would be found inside of innocent words and tell more than they hide.
+void PgConnection::Conceal(const char* secret) {
+  if (secret == nullptr || std::strlen(secret) < 3) return;
+  if (std::ranges::find(secrets_, secret) != secrets_.end()) return;
+  secrets_.emplace_back(secret);
+  // One may be the beginning of another.
+  std::ranges::sort(secrets_, std::greater(), [](const std::string& one) { return one.size(); });
+}
+
+PgFailure PgConnection::Dropped(PgFailure failure) {
+  Drop();
+  return failure;
+}
+
+PgFailure PgConnection::Broken() {
+  std::string text = connection_ == nullptr ? "" : Cleaned(PQerrorMessage(connection_));
+  if (text.empty()) text = "the connection was lost";
+  return Dropped({PgFailure::Kind::kConnection, "", std::move(text)});
+}
+
+PgFailure PgConnection::ServerFailure(const PGresult* result, Sent sent) const {
+  const auto field = [&](int code) {
+    const char* text = PQresultErrorField(result, code);
+    return std::string(text == nullptr ? "" : text);
+  };
+  PgFailure failure{PgFailure::Kind::kServer, field(PG_DIAG_SQLSTATE),
+                    field(PG_DIAG_MESSAGE_PRIMARY)};
+  // Without a state libpq made the error up itself: the connection broke.
+  if (failure.sqlstate.empty()) {
+    failure.kind = PgFailure::Kind::kConnection;
+    failure.text = PQresultErrorMessage(result);
+  }
+  if (const std::string detail = field(PG_DIAG_MESSAGE_DETAIL); !detail.empty()) {
+    failure.text += ": " + detail;
+  }
+  if (!failure.sqlstate.empty()) failure.text += " (SQLSTATE " + failure.sqlstate + ")";
+  failure.text = Cleaned(std::move(failure.text));
+  if (sent == Sent::kRecords && !failure.sqlstate.empty()) {
+    failure.shown = Cleaned(WithoutRecord({.sqlstate = failure.sqlstate,
+                                           .message = field(PG_DIAG_MESSAGE_PRIMARY),
+                                           .context = field(PG_DIAG_CONTEXT),
+                                           .schema = field(PG_DIAG_SCHEMA_NAME),
+                                           .table = field(PG_DIAG_TABLE_NAME),
+                                           .column = field(PG_DIAG_COLUMN_NAME),
+                                           .constraint = field(PG_DIAG_CONSTRAINT_NAME),
+                                           .datatype = field(PG_DIAG_DATATYPE_NAME)}));
+  }
+  return failure;
+}
+
+tl::expected<void, PgFailure> PgConnection::WaitFor(short events, Clock::time_point deadline) {
+  for (;;) {
+    if (interrupted_) {
+      return tl::unexpected(
+          Dropped({PgFailure::Kind::kInterrupted, "", "interrupted for shutdown"}));
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) {
+      return tl::unexpected(
+          Dropped({PgFailure::Kind::kTimeout, "", "no answer from the server in time"}));
+    }
+    std::array<pollfd, 2> fds{
+        {{PQsocket(connection_), events, 0}, {wake_fd_, static_cast<short>(POLLIN), 0}}};
+    const int ready = poll(fds.data(), fds.size(), static_cast<int>(left) + 1);
+    if (ready < 0 && errno != EINTR) return tl::unexpected(Broken());
+    if (ready > 0 && fds[0].revents != 0) return {};
+  }
+}
+
+tl::expected<void, PgFailure> PgConnection::Connect() {
+  Drop();
+  if (interrupted_)
+    return tl::unexpected(PgFailure{PgFailure::Kind::kInterrupted, "", "interrupted"});
+  // What libpq says about a string that it cannot read quotes the string, password and all.
+  PQconninfoOption* parsed = PQconninfoParse(dsn_.c_str(), nullptr);
+  if (parsed == nullptr) {
+    return tl::unexpected(
+        PgFailure{PgFailure::Kind::kDsn, "", "the dsn is not a connection string"});
+  }
+  secrets_.clear();
+  for (const PQconninfoOption* option = parsed; option->keyword != nullptr; ++option) {
+    if (option->dispchar[0] == '*') Conceal(option->val);  // libpq's mark of a password
+  }
+  PQconninfoFree(parsed);
+  // What stands before dbname gives way to the dsn, what stands after it does not.
+  const std::array keywords{"fallback_application_name",
+                            "keepalives_idle",
+                            "keepalives_interval",
+                            "keepalives_count",
+                            "tcp_user_timeout",
+                            "target_session_attrs",
+                            "dbname",
+                            "client_encoding",
+                            static_cast<const char*>(nullptr)};
+  const std::array values{
+      application_name_.c_str(),        "10", "5", "3", "10000", "read-write", dsn_.c_str(), "UTF8",
+      static_cast<const char*>(nullptr)};
+  connection_ = PQconnectStartParams(keywords.data(), values.data(), /*expand_dbname=*/1);
+  FENCEPOST_CHECK(connection_ != nullptr, "out of memory");
+  PQsetNoticeReceiver(connection_, &IgnoreNotice, nullptr);
+  if (auto done = Handshake(Clock::now() + kConnectLimit); !done) return done;
+  return SetUpSession();
+}
+
+tl::expected<void, PgFailure> PgConnection::Handshake(Clock::time_point deadline) {
+  const auto name = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
+  for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
+    if (PQstatus(connection_) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) break;
+    Conceal(PQpass(connection_));  // of this host: a passfile, PGPASSWORD or a service may give it
+    where_ = fmt::format("{}:{}/{}", name(PQhost(connection_)), name(PQport(connection_)),
+                         name(PQdb(connection_)));
+    if (next == PGRES_POLLING_OK) {
+      if (PQsetnonblocking(connection_, 1) != 0) break;
+      return {};
+    }
+    const short events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+    if (auto ready = WaitFor(events, deadline); !ready) return ready;
+    next = PQconnectPoll(connection_);
+  }
+  return tl::unexpected(Broken());
+}
+
+tl::expected<void, PgFailure> PgConnection::SetUpSession() {
+  if (auto done = Query(kSessionSettings); !done) return tl::unexpected(Dropped(done.error()));
+  // Newer servers can do more about a client that is gone or frozen in the middle of sending.
+  std::vector<const char*> more;
+  if (server_version() >= 140000) more.push_back("SET client_connection_check_interval = '1s'");
+  if (server_version() >= 170000) more.push_back("SET transaction_timeout = '28s'");
+  for (const char* setting : more) {
+    const auto done = Query(setting);  // not every platform has it, and nothing depends on it
+    if (!done && done.error().kind != PgFailure::Kind::kServer) return tl::unexpected(done.error());
+  }
+  return {};
+}
+
+tl::expected<PgResult, PgFailure> PgConnection::Query(const char* sql,
+                                                      const std::vector<std::string>& params) {
+  if (!open()) return tl::unexpected(Broken());
+  std::vector<const char*> values;
+  for (const std::string& param : params) values.push_back(param.c_str());
+  const int sent = params.empty()
+                       ? PQsendQuery(connection_, sql)
+                       : PQsendQueryParams(connection_, sql, static_cast<int>(values.size()),
+                                           nullptr, values.data(), nullptr, nullptr, 0);
+  if (sent == 0) return tl::unexpected(Broken());
+  return LastAnswer();
+}
+
+tl::expected<PgResult, PgFailure> PgConnection::QueryOnce(const std::string& sql,
+                                                          const std::vector<PgParam>& params) {
+  if (!open()) return tl::unexpected(Broken());
+  const ParamArrays arrays(params);
+  if (PQsendQueryParams(connection_, sql.c_str(), arrays.size(), nullptr, arrays.values.data(),
+                        arrays.lengths.data(), arrays.formats.data(), 0) == 0) {
+    return tl::unexpected(Broken());
+  }
+  return LastAnswer(Sent::kRecords);
+}
+
+tl::expected<PgResult, PgFailure> PgConnection::LastAnswer(Sent sent) {
+  auto results = Answers(false, sent);
+  if (!results) return tl::unexpected(results.error());
+  if (results->empty()) return tl::unexpected(Broken());
+  return std::move(results->back());
+}
+
+tl::expected<std::vector<Oid>, PgFailure> PgConnection::ParameterTypes(const char* name) {
+  if (!open() || PQsendDescribePrepared(connection_, name) == 0) return tl::unexpected(Broken());
+  const auto described = LastAnswer();
+  if (!described) return tl::unexpected(described.error());
+  std::vector<Oid> types;
+  for (int i = 0; i < PQnparams(described->get()); ++i) {
+    types.push_back(PQparamtype(described->get(), i));
+  }
+  return types;
+}
+
+tl::expected<void, PgFailure> PgConnection::PrepareStatement(const char* name,
+                                                             const std::string& sql,
+                                                             const std::vector<Oid>& types) {
+  if (!open()) return tl::unexpected(Broken());
+  if (PQsendPrepare(connection_, name, sql.c_str(), static_cast<int>(types.size()), types.data()) ==
+      0) {
+    return tl::unexpected(Broken());
+  }
+  if (auto results = Answers(false, Sent::kNames); !results) {
+    return tl::unexpected(results.error());
+  }
+  return {};
+}
+
+// libpq keeps what is under 8 KiB until the flush, so all that follows the first statement's arrays
+// leaves in the same send as their tail: a client that freezes here has either sent COMMIT too, or
+// the server has not begun the first statement and holds no locks.
+bool PgConnection::SendSteps(const std::vector<Step>& steps) {
+  constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+  if (PQsendQueryParams(connection_, kBegin, 0, nullptr, nullptr, nullptr, nullptr, 0) == 0) {
+    return false;
+  }
+  for (const Step& step : steps) {
+    const ParamArrays arrays(step.params);
+    if (PQsendQueryPrepared(connection_, step.statement, arrays.size(), arrays.values.data(),
+                            arrays.lengths.data(), arrays.formats.data(), 0) == 0) {
+      return false;
+    }
+  }
+  return PQsendQueryParams(connection_, "COMMIT", 0, nullptr, nullptr, nullptr, nullptr, 0) != 0 &&
+         PQpipelineSync(connection_) != 0;
+}
+
+tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Transact(
+    const std::vector<Step>& steps) {
+  if (!open()) return tl::unexpected(Broken());
+  if (PQenterPipelineMode(connection_) == 0 || !SendSteps(steps)) return tl::unexpected(Broken());
+  auto answers = Answers(true, Sent::kRecords);
+  if (!open()) return answers;
+  if (PQexitPipelineMode(connection_) == 0) return tl::unexpected(Broken());
+  if (!answers) {
+    if (auto undone = RollBack(); !undone) return tl::unexpected(undone.error());
+    return answers;
+  }
+  // BEGIN, the steps, COMMIT. A COMMIT that rolled back is no error to the protocol.
+  if (answers->size() != steps.size() + 2 ||
+      std::string_view(PQcmdStatus(answers->back().get())) != "COMMIT") {
+    return tl::unexpected(
+        Dropped({PgFailure::Kind::kConnection, "", "COMMIT was not acknowledged"}));
+  }
+  answers->erase(answers->begin());
+  answers->pop_back();
+  return answers;
+}
+
+tl::expected<void, PgFailure> PgConnection::RollBack() {
+  if (PQtransactionStatus(connection_) == PQTRANS_IDLE) return {};
+  auto undone = Query("ROLLBACK");
+  if (!undone) return tl::unexpected(Dropped(undone.error()));
+  return {};
+}
+
+tl::expected<std::vector<PgResult>, PgFailure> PgConnection::Answers(bool pipeline, Sent sent) {
+  const auto deadline = Clock::now() + kCallLimit;
+  std::vector<PgResult> results;
+  std::optional<PgFailure> failure;
+  for (;;) {
+    const int unsent = PQflush(connection_);
+    if (unsent < 0) return tl::unexpected(Broken());
+    if (PQisBusy(connection_) != 0) {
+      const short events = static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
+      if (auto ready = WaitFor(events, deadline); !ready) return tl::unexpected(ready.error());
+      if (PQconsumeInput(connection_) == 0)
+        return tl::unexpected(failure ? Dropped(*failure) : Broken());
+      continue;
+    }
+    PgResult result(PQgetResult(connection_));
+    const bool bad = PQstatus(connection_) == CONNECTION_BAD;
+    if (!result) {
+      if (bad) return tl::unexpected(failure ? Dropped(*failure) : Broken());
+      if (!pipeline) break;  // in a pipeline: the end of one statement's answers
+      continue;
+    }
+    const ExecStatusType status = PQresultStatus(result.get());
+    if (status == PGRES_PIPELINE_SYNC) break;
+    if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {
+      if (!failure) {
+        failure = ServerFailure(result.get(), sent);
+        failure->answered = results.size();
+      }
+    } else if (status != PGRES_PIPELINE_ABORTED) {
+      results.push_back(std::move(result));
+    }
+    if (bad) return tl::unexpected(failure ? Dropped(*failure) : Broken());
+  }
+  if (failure) {
+    if (failure->kind != PgFailure::Kind::kServer) Drop();
+    return tl::unexpected(*failure);
+  }
+  return results;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,91 @@
+// What PostgreSQL's error codes mean for a batch, and what the operator can do.
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "consumer/outputs/postgres/postgres_connection.h"
+
+namespace fencepost::consumer {
+namespace {
+
+bool StartsWith(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
+}
+
+}  // namespace
+
+// The classes that speak of the server or the session, whatever is written: connection 08,
+// transaction state 25, authorization 28, database 3D, resources 53, object state 55 (a trigger
+// raises 55000 where the records shall wait), operator 57, system 58, corruption. Everything else
+// can be one record's doing, and whether it is, WritePlan finds out.
+WriteFailure FailureOf(const PgFailure& failure) {
+  if (failure.kind == PgFailure::Kind::kTimeout) return WriteFailure::kNoAnswer;
+  if (failure.kind != PgFailure::Kind::kServer) return WriteFailure::kUnavailable;
+  const std::string_view state = failure.sqlstate;
+  if (state == "55P03") return WriteFailure::kLocked;
+  if (state == "57014" || state == "25P04") return WriteFailure::kTooSlow;
+  const bool server =
+      StartsWith(state, {"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX001", "XX002"});
+  return server ? WriteFailure::kUnavailable : WriteFailure::kRefused;
+}
+
+bool WorthRetryingAtOnce(const PgFailure& failure) {
+  return failure.kind == PgFailure::Kind::kServer &&
+         StartsWith(failure.sqlstate, {"40001", "40P01"});
+}
+
+OutputError ToOutputError(const PgFailure& failure, std::string where) {
+  const std::string_view state = failure.sqlstate;
+  std::string code = "output_unavailable";
+  std::string hint;
+  if (failure.kind == PgFailure::Kind::kInterrupted) {
+    code = "interrupted";
+  } else if (failure.kind == PgFailure::Kind::kDsn) {
+    code = "bad_dsn";
+    hint =
+        "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters percent-encoded, "
+        "or host=… user=… dbname=…";
+  } else if (failure.kind == PgFailure::Kind::kTimeout) {
+    hint = "see whether the server is frozen or overloaded; the batch is written again";
+  } else if (WorthRetryingAtOnce(failure)) {
+    code = "output_retry";
+  } else if (StartsWith(state, {"28"})) {
+    code = "output_denied";
+    hint = "check user and password in the dsn, and pg_hba.conf";
+  } else if (state == "42501") {
+    code = "output_denied";
+    hint = "grant the role what deploy/postgres/ledger.sql shows";
+  } else if (StartsWith(state, {"42", "3D", "3F", "0A"})) {
+    code = "output_schema";
+    hint = "compare the table with output.postgres in the pipeline file";
+  } else if (state == "53300") {
+    hint = "raise max_connections or run fewer workers";
+  } else if (StartsWith(state, {"53"})) {
+    code = "output_full";
+    hint = "give the server room; the batch waits";
+  } else if (state == "25006") {
+    code = "output_read_only";
+    hint = "connect to the primary, not to a standby";
+  } else if (state == "55P03") {
+    code = "output_locked";
+    hint =
+        "another session holds a lock on these rows or the table: see pg_stat_activity and "
+        "pg_locks";
+  } else if (state == "57014" || state == "25P04") {
+    code = "output_slow";
+    hint = "it is written again in smaller parts; see what makes it slow: triggers, indexes, load";
+  } else if (FailureOf(failure) == WriteFailure::kRefused) {
+    code = "output_refused";
+    hint = "compare the table with output.postgres in the pipeline file";
+  } else if (failure.kind == PgFailure::Kind::kConnection) {
+    hint = "check that PostgreSQL runs and is reachable; the batch is written again";
+  }
+  return {.error = {.code = std::move(code),
+                    .what = failure.Shown(),
+                    .where = std::move(where),
+                    .hint = std::move(hint)},
+          .retry_at_once = WorthRetryingAtOnce(failure)};
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,80 @@
+// What stands in the database: the table of effects with its columns' types, or what the user's own
+// statement takes; and the ledger. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/outputs/postgres/postgres_connection.h"
+#include "consumer/outputs/row_rules.h"
+#include "consumer/pipeline/options.h"
+
+namespace fencepost::consumer {
+
+inline constexpr Oid kTextOid = 25;
+inline constexpr Oid kTextArrayOid = 1009;
+inline constexpr Oid kBytesOid = 17;
+inline constexpr Oid kBytesArrayOid = 1001;
+inline constexpr Oid kBoolOid = 16;
+inline constexpr Oid kInt8Oid = 20;
+inline constexpr Oid kInt8ArrayOid = 1016;
+
+struct PgColumn {
+  std::string name;
+  Oid base = 0;  // the type below any domains
+  std::string
+      cast;  // its name in SQL, without a length: the assignment checks lengths, a cast cuts
+  std::string collation;  // its name in SQL, where it is not the database's own
+  char category = 'U';    // pg_type.typcategory: N a number, S text, …
+  [[nodiscard]] bool bytes() const { return base == kBytesOid; }
+};
+
+struct PgTarget {
+  std::string table;              // qualified and quoted; empty: the user's own statement
+  std::string ledger;             // likewise
+  std::vector<PgColumn> columns;  // in the order of the shape's columns
+};
+
+struct PgTerms {
+  bool exactly_once = false;  // OutputTerms::exactly_once
+  // It was there at an earlier connect: to make it anew would let every effect happen again.
+  bool ledger_was_there = false;
+};
+
+// Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before
+// the first record: columns, rights, the ledger's shape, and that the database can do what the
+// rules ask.
+tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
+                                                const PostgresOptions& options,
+                                                const RowShape& shape, const PgTerms& terms);
+
+// What tells one database from another that took its place: while both stay the same, the server
+// has run all the time, and the ledger is the very table.
+struct PgIncarnation {
+  std::string started;   // of the postmaster
+  std::string ledger;    // oid and file of the table
+  std::string timeline;  // for people; empty where the role may not know
+  [[nodiscard]] bool IsSame(const PgIncarnation& other) const {
+    return started == other.started && ledger == other.ledger;
+  }
+};
+tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection,
+                                                        const PgTarget& target);
+
+// Parts of it, each in a file of its own.
+// A unique index on the key, rights, a fence that can be compared (postgres_rules.cc).
+tl::expected<void, OutputError> CheckRules(PgConnection& connection, const std::string& table_oid,
+                                           const PgTarget& target, const RowShape& shape);
+// The user's statement as a function of this session, kStatementFunction (postgres_statement.cc);
+// the types of its parameters.
+inline constexpr const char* kStatementFunction = "pg_temp.fencepost_statement";
+tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
+                                                                const std::string& statement,
+                                                                const RowShape& shape);
+
+OutputError SchemaError(const PgConnection& connection, std::string what, std::string hint);
+OutputError DeniedError(const PgConnection& connection, std::string what, std::string hint);
+
+}  // namespace fencepost::consumer

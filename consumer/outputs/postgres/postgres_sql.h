@@ -1,0 +1,38 @@
+// The statements that are made for a target. All of a batch's data goes with the first statement of
+// the transaction; which records it did not insert is handed to the next one within the session.
+// Pure; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "consumer/outputs/postgres/postgres_schema.h"
+
+namespace fencepost::consumer {
+
+// The plain case, one row inserted a record. $1 pipeline, $2 worker, $3 record ids, $4 tokens,
+// $5 sources, $6 checksums, $7… one array a column. Answers one row: how many ledger rows it
+// inserted.
+std::string WriteSql(const PgTarget& target, const RowShape& shape);
+std::vector<Oid> WriteTypes(const PgTarget& target);
+// Any number of rows a record, by the rules. The same, but $7 the rows' records (counted from 1),
+// $8 whether they delete, $9… one array a column; rows in the order in which they count.
+std::string RowsSql(const PgTarget& target, const RowShape& shape);
+std::vector<Oid> RowsTypes(const PgTarget& target);
+// $1 pipeline, $2 chained. In the same transaction, after the write: the record ids that it did not
+// insert, with the ledger's token, source and content_crc. Where there are any, the transaction
+// writes to the log, so that its COMMIT waits for the standbys that the found rows' own may still
+// wait for. Chained: a row with another checksum is the error kOtherContentState.
+std::string RestSql(const PgTarget& target);
+inline constexpr std::string_view kOtherContentState = "22P02";
+// $1 pipeline, $2 seconds to keep, $3 limit.
+std::string PruneSql(const PgTarget& target);
+// $1 pipeline, $2 record ids. A row an id, in their order: token, content_crc, worker, source,
+// completed_at; NULLs where there is no row.
+// $1: the pipeline, $2: the topic and a slash. A row, or none.
+std::string KnowsTopicSql(const PgTarget& target);
+std::string LookupSql(const PgTarget& target);
+std::string ForgetSql(const PgTarget& target);
+
+}  // namespace fencepost::consumer

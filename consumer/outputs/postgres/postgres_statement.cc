@@ -1,0 +1,87 @@
+// The user's own statement. It runs on the server for the records whose ledger row was inserted,
+// and which those are the client cannot know beforehand; asking would mean a turn of the client
+// inside the transaction. So the statement becomes the body of a function of this session, which
+// the write calls for the right rows. (A function in SQL is parsed and planned once a call of the
+// write.)
+#include <string>
+
+#include <fmt/format.h>
+
+#include "consumer/outputs/postgres/postgres_schema.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr const char* kProbe = "fencepost_probe";
+
+// $tag$…$tag$ with a tag that the text does not hold.
+std::string DollarQuoted(const std::string& text) {
+  std::string tag = "$fencepost$";
+  for (int i = 0; text.find(tag) != std::string::npos; ++i) tag = fmt::format("$fencepost{}$", i);
+  return tag + text + tag;
+}
+
+// What a parameter's type is called, and what it is below any domains.
+constexpr const char* kReadType =
+    "WITH RECURSIVE d AS (SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = $1::oid"
+    " UNION ALL SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
+    " AND p.oid = d.typbasetype)"
+    " SELECT oid, format_type($1::oid, -1) FROM d WHERE typtype <> 'd'";
+
+OutputError StatementError(const PgConnection& connection, const PgFailure& failure) {
+  OutputError error = ToOutputError(failure, connection.where());
+  if (failure.kind != PgFailure::Kind::kServer) return error;
+  error.error.what = "output.postgres.statement: " + error.error.what;
+  if (failure.sqlstate == "42P18" || failure.sqlstate == "42P08") {
+    error.error.hint = "say the parameter's type, as in $1::text";
+  } else if (error.error.code == "output_schema") {
+    error.error.hint = "it is one statement, with $1, $2, … for args; try it with PREPARE in psql";
+  }
+  return error;
+}
+
+}  // namespace
+
+tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
+                                                                const std::string& statement,
+                                                                const RowShape& shape) {
+  const auto failed = [&](const PgFailure& failure) {
+    return tl::unexpected(StatementError(connection, failure));
+  };
+  if (auto done = connection.PrepareStatement(kProbe, statement, {}); !done) {
+    return failed(done.error());
+  }
+  const auto types = connection.ParameterTypes(kProbe);
+  if (!types) return failed(types.error());
+  if (types->size() != shape.columns.size()) {
+    return tl::unexpected(SchemaError(
+        connection,
+        fmt::format("output.postgres.statement has {} parameters, and args has {} selectors",
+                    types->size(), shape.columns.size()),
+        "args are $1, $2, … in their order"));
+  }
+  std::vector<PgColumn> columns;
+  std::string list;
+  for (std::size_t i = 0; i < types->size(); ++i) {
+    const auto type = connection.Query(kReadType, {std::to_string((*types)[i])});
+    if (!type) return failed(type.error());
+    columns.push_back({.name = shape.columns[i].name,
+                       .base = static_cast<Oid>(std::stoul(std::string(PgText(*type, 0, 0)))),
+                       .cast = std::string(PgText(*type, 0, 1)),
+                       .collation = ""});
+    list += (i == 0 ? "" : ", ") + columns.back().cast;
+  }
+  const std::string function =
+      fmt::format("CREATE OR REPLACE FUNCTION {}({}) RETURNS integer LANGUAGE sql VOLATILE AS {}",
+                  kStatementFunction, list, DollarQuoted(statement + "\n;SELECT 1"));
+  if (auto done = connection.Query(function.c_str()); !done) {
+    if (done.error().sqlstate != "42501") return failed(done.error());
+    return tl::unexpected(DeniedError(
+        connection, "output.postgres.statement: " + done.error().text,
+        "the statement runs as a function of the session: GRANT TEMPORARY ON DATABASE … to this "
+        "role"));
+  }
+  return columns;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,392 @@
+// The SQLite output: for one host. Many processes may share the file; one writes at a time.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/flow/duplicate.h"
+#include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/commit_witness.h"
+#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/output.h"
+#include "consumer/outputs/sqlite/sqlite_connection.h"
+#include "consumer/outputs/sqlite/sqlite_ledger.h"
+#include "consumer/outputs/sqlite/sqlite_schema.h"
+#include "consumer/outputs/sqlite/sqlite_sql.h"
+
+namespace fencepost::consumer {
+namespace {
+
+class SqliteOutput final : public Output {
+ public:
+  SqliteOutput(const SqliteOptions& options, std::string pipeline, std::string worker,
+               OutputTerms terms)
+      : options_(options),
+        pipeline_(std::move(pipeline)),
+        worker_(std::move(worker)),
+        connection_(options.path),
+        ledger_(connection_, pipeline_),
+        terms_(std::move(terms)),
+        clock_(terms_.clock ? terms_.clock : locking::ReadClocks),
+        prune_clock_(clock_()),
+        witness_(terms_.keep),
+        shape_(ShapeOfRows(options.columns, options.rules)),
+        rows_(shape_.value_or(RowShape{}), worker_) {}
+  ~SqliteOutput() override { Drop(); }
+
+  tl::expected<void, OutputError> Prepare() override;
+  [[nodiscard]] std::size_t max_records() const override {
+    return static_cast<std::size_t>(options_.max_records);
+  }
+  tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
+  tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
+      const std::vector<std::string>& ids) override;
+  tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) override;
+  tl::expected<std::size_t, OutputError> Prune(const PruneScope& scope, std::size_t limit) override;
+  tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
+  void Interrupt() override { connection_.Interrupt(); }
+
+ private:
+  using Outcomes = std::vector<WriteOutcome>;
+  template <typename T>
+  using Maybe = tl::expected<T, SqliteFailure>;
+
+  Maybe<void> PrepareStatements();
+  // Opens the file that its path leads to now.
+  tl::expected<void, OutputError> PrepareIfNeedBe();
+  // Whether the file that was opened still has what was committed.
+  tl::expected<void, OutputError> CheckWitness();
+
+  // All of rows_, in the order of the request.
+  Maybe<void> Transaction(Outcomes& outcomes);
+  Maybe<WriteOutcome> WriteRecord(std::size_t record);
+  Maybe<void> WriteRow(std::size_t record, std::size_t row);
+  bool AllText(Outcomes& outcomes) const;
+  // A column that takes no bytes that are not text.
+  [[nodiscard]] std::optional<std::size_t> NotText(std::size_t record) const;
+  Maybe<WriteOutcome> WhatStands(std::size_t record);
+  void RollBack();
+  tl::expected<std::size_t, OutputError> Deleted(const Maybe<std::size_t>& gone);
+
+  OutputError Fail(const SqliteFailure& failure);
+  // Of a transaction: the file stays open where it only refused a record.
+  OutputError Refused(const SqliteFailure& failure);
+  void Drop();
+
+  const SqliteOptions options_;
+  const std::string pipeline_;
+  const std::string worker_;
+  SqliteConnection connection_;
+  SqliteLedger ledger_;
+  const OutputTerms terms_;
+  const std::function<locking::Now()> clock_;
+  const PruneClock prune_clock_;
+  CommitWitness witness_;
+  std::optional<HeldFile> file_;  // the one that was prepared last
+  const tl::expected<RowShape, RowProblem> shape_;
+  BatchRows rows_;
+  SqliteTarget target_;
+  std::string now_;
+  SqliteStatement insert_ledger_, insert_effect_, delete_effect_;
+};
+
+void SqliteOutput::Drop() {
+  insert_ledger_.reset();
+  insert_effect_.reset();
+  delete_effect_.reset();
+  ledger_.Reset();
+  connection_.Close();
+}
+
+OutputError SqliteOutput::Fail(const SqliteFailure& failure) {
+  OutputError error = ToOutputError(failure, options_.path);
+  if (connection_.interrupted()) {
+    error.error.code = "interrupted";
+    error.error.hint.clear();
+  }
+  const int code = failure.code & 0xff;
+  if (code != SQLITE_BUSY && code != SQLITE_LOCKED) Drop();
+  return error;
+}
+
+OutputError SqliteOutput::Refused(const SqliteFailure& failure) {
+  if (connection_.interrupted() || FailureOf(failure) != WriteFailure::kRefused) {
+    return Fail(failure);
+  }
+  OutputError error = ToOutputError(failure, options_.path);
+  error.failure = WriteFailure::kRefused;
+  error.detail = failure.text;
+  return error;
+}
+
+tl::expected<void, OutputError> SqliteOutput::Prepare() {
+  Drop();
+  if (!shape_) {
+    return tl::unexpected(OutputError{.error = {.code = "output_schema",
+                                                .what = "output.sqlite: " + shape_.error().what,
+                                                .where = options_.path,
+                                                .hint = shape_.error().hint}});
+  }
+  if (auto opened = connection_.Open(); !opened) return tl::unexpected(Fail(opened.error()));
+  auto target = LearnTarget(connection_, options_, *shape_, file_.has_value());
+  if (!target) {
+    Drop();
+    return tl::unexpected(target.error());
+  }
+  target_ = std::move(*target);
+  if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
+  return CheckWitness();
+}
+
+tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
+  const HeldFile& file = connection_.file();
+  auto search = witness_.Look(clock_().boot);
+  while (const std::vector<std::string>* ids = search.Ask()) {
+    bool there = false;
+    for (std::size_t i = 0; i < ids->size(); ++i) {
+      const auto found = ledger_.Find((*ids)[i]);
+      if (!found) return tl::unexpected(Fail(found.error()));
+      there = there || (found->has_value() && search.IsOurs(i, (*found)->token));
+    }
+    search.Answer(there);
+  }
+  const auto lost = search.Lost();
+  if (lost && !(file_ && file_->id() == file.id())) {
+    Drop();  // whoever asks next finds the same
+    return tl::unexpected(OutputError{
+        .error =
+            LostCommitsError(*lost, options_.path, "another file took its place", terms_.group),
+        .fatal = true});
+  }
+  // The same file lost nothing: somebody deleted these rows (`forget`).
+  if (lost) witness_.Forget();
+  file_ = file;
+  return {};
+}
+
+SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
+  struct Entry {
+    SqliteStatement& statement;
+    std::string sql;
+  };
+  const std::array<Entry, 3> entries{
+      {{insert_ledger_,
+        "INSERT INTO fencepost_ledger"
+        " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (pipeline, record_id) DO NOTHING"},
+       {insert_effect_, InsertSql(target_, *shape_)},
+       {delete_effect_, shape_->deletes() ? DeleteSql(target_, *shape_) : "SELECT 1"}}};
+  for (const Entry& entry : entries) {
+    auto statement = connection_.Prepare(entry.sql);
+    if (!statement) return tl::unexpected(statement.error());
+    entry.statement = std::move(*statement);
+  }
+  return ledger_.Prepare();
+}
+
+tl::expected<void, OutputError> SqliteOutput::PrepareIfNeedBe() {
+  if (connection_.interrupted()) {
+    return tl::unexpected(Fail({SQLITE_INTERRUPT, "interrupted for shutdown"}));
+  }
+  if (connection_.open() && !connection_.Moved()) return {};
+  return Prepare();
+}
+
+tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
+    const WriteRequest& request) {
+  const std::vector<WriteItem>& items = request.items;
+  Outcomes outcomes(items.size());
+  if (shape_) rows_.Fill(items, outcomes);
+  if (shape_ && rows_.size() == 0) return outcomes;
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  if (!AllText(outcomes)) return outcomes;
+  if (const auto done = Transaction(outcomes); !done) {
+    RollBack();
+    return tl::unexpected(Refused(done.error()));
+  }
+  // The file went away during the write: nobody will find in it what was committed. Written again,
+  // it is into the file that stands there now.
+  if (connection_.Moved()) {
+    return tl::unexpected(
+        OutputError{.error = {.code = "output_replaced",
+                              .what = "the file was moved or replaced while it was written to",
+                              .where = options_.path,
+                              .hint = "the batch is written again"},
+                    .retry_at_once = true});
+  }
+  witness_.Remember(clock_(), rows_, outcomes);
+  return outcomes;
+}
+
+// As a selector's refusal (BatchRows::Fill): known before anything is written, and then nothing is.
+bool SqliteOutput::AllText(Outcomes& outcomes) const {
+  bool fine = true;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const auto column = NotText(record);
+    if (!column) continue;
+    fine = false;
+    const Column& from = shape_->columns[*column];
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    outcome.result = WriteResult::kBadRecord;
+    outcome.detail = outcome.shown =
+        fmt::format("column {} from {}: not UTF-8 text; a BLOB column takes any bytes", from.name,
+                    from.selector.Text());
+  }
+  for (std::size_t record = 0; !fine && record < rows_.size(); ++record) {
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    if (outcome.result != WriteResult::kBadRecord) outcome.result = WriteResult::kNotWritten;
+  }
+  return fine;
+}
+
+std::optional<std::size_t> SqliteOutput::NotText(std::size_t record) const {
+  for (std::size_t row = 0; row < rows_.rows(record); ++row) {
+    for (std::size_t column = 0; column < rows_.columns(); ++column) {
+      const auto cell = rows_.cell(record, column, row);
+      if (cell && !target_.blobs[column] && !BatchRows::IsText(*cell)) return column;
+    }
+  }
+  return std::nullopt;
+}
+
+void SqliteOutput::RollBack() {
+  if (connection_.open() && sqlite3_get_autocommit(connection_.db()) == 0) {
+    (void)connection_.Exec("ROLLBACK");
+  }
+}
+
+// Behind an id conflict nothing of its chain is written.
+SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
+  now_ = SqliteTimestamp(std::chrono::system_clock::now());
+  std::vector<std::size_t> order(rows_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
+  if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) return begun;
+  std::set<std::uint64_t> held;
+  for (const std::size_t record : order) {
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    const std::uint64_t chain = rows_.item(record).chain;
+    if (held.contains(chain)) {
+      outcome.result = WriteResult::kNotWritten;
+      continue;
+    }
+    auto written = WriteRecord(record);
+    if (!written) return tl::unexpected(written.error());
+    outcome = std::move(*written);
+    if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
+  }
+  return connection_.Exec("COMMIT");
+}
+
+SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) {
+  const WriteItem& item = rows_.item(record);
+  sqlite3_stmt* statement = insert_ledger_.get();
+  BindText(statement, 1, pipeline_);
+  BindText(statement, 2, item.record_id);
+  sqlite3_bind_int64(statement, 3, static_cast<sqlite3_int64>(item.token.value()));
+  BindText(statement, 4, worker_);
+  BindText(statement, 5, rows_.source(record));
+  sqlite3_bind_int64(statement, 6, item.crc);
+  BindText(statement, 7, now_);
+  if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
+  if (sqlite3_changes64(connection_.db()) == 0) return WhatStands(record);
+  for (std::size_t row = 0; row < rows_.rows(record); ++row) {
+    if (auto done = WriteRow(record, row); !done) return tl::unexpected(done.error());
+  }
+  return WriteOutcome{.took_rows = rows_.takes_rows(record)};
+}
+
+// A deletion has the same parameters, and uses those of key and fence.
+SqliteOutput::Maybe<void> SqliteOutput::WriteRow(std::size_t record, std::size_t row) {
+  const bool deletes = rows_.deletes(record, row);
+  sqlite3_stmt* statement = deletes ? delete_effect_.get() : insert_effect_.get();
+  for (std::size_t column = 0; column < rows_.columns(); ++column) {
+    if (deletes && !shape_->IsKey(column) && shape_->fence != column) continue;
+    const int at = static_cast<int>(column) + 1;
+    const auto cell = rows_.cell(record, column, row);
+    if (!cell) {
+      sqlite3_bind_null(statement, at);
+    } else if (target_.blobs[column]) {
+      sqlite3_bind_blob64(statement, at, cell->data(), cell->size(), SQLITE_STATIC);
+    } else {
+      BindText(statement, at, *cell);  // the column's affinity makes it a number where it is one
+    }
+  }
+  if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
+  return {};
+}
+
+SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WhatStands(std::size_t record) {
+  const WriteItem& item = rows_.item(record);
+  const auto found = ledger_.Find(item.record_id);
+  if (!found) return tl::unexpected(found.error());
+  if (!*found) {
+    return tl::unexpected(
+        SqliteFailure{SQLITE_ERROR, "the ledger refused a row that it does not hold"});
+  }
+  const LedgerEntry& entry = **found;
+  return Classify({.token = entry.token.value(),
+                   .source = entry.source,
+                   .content_crc = static_cast<std::int64_t>(entry.crc)},
+                  item, rows_.source(record));
+}
+
+tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> SqliteOutput::Lookup(
+    const std::vector<std::string>& ids) {
+  std::vector<std::optional<LedgerEntry>> entries(ids.size());
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto found = ledger_.Find(ids[i]);
+    if (!found) return tl::unexpected(Fail(found.error()));
+    entries[i] = std::move(*found);
+  }
+  return entries;
+}
+
+tl::expected<bool, OutputError> SqliteOutput::KnowsTopic(const std::string& topic) {
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  const auto row = connection_.Prepare(
+      "SELECT 1 FROM fencepost_ledger WHERE pipeline = ?1 AND substr(source, 1, length(?2)) = ?2"
+      " LIMIT 1");
+  if (!row) return tl::unexpected(Fail(row.error()));
+  BindText(row->get(), 1, pipeline_);
+  const std::string beginning = topic + "/";
+  BindText(row->get(), 2, beginning);
+  const auto found = connection_.Step(row->get());
+  if (!found) return tl::unexpected(Fail(found.error()));
+  return *found;
+}
+
+tl::expected<std::size_t, OutputError> SqliteOutput::Forget(const std::vector<std::string>& ids) {
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  return Deleted(ledger_.Delete(ids));
+}
+
+tl::expected<std::size_t, OutputError> SqliteOutput::Deleted(const Maybe<std::size_t>& gone) {
+  if (gone) return *gone;
+  RollBack();
+  return tl::unexpected(Fail(gone.error()));
+}
+
+tl::expected<std::size_t, OutputError> SqliteOutput::Prune(const PruneScope& scope,
+                                                           std::size_t limit) {
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  const auto rows = ledger_.OldOnes(scope, prune_clock_.At(clock_()) - scope.keep, limit);
+  if (!rows) return tl::unexpected(Fail(rows.error()));
+  if (rows->empty()) return 0;
+  return Deleted(ledger_.DeleteOld(*rows));
+}
+
+}  // namespace
+
+std::unique_ptr<Output> MakeSqliteOutput(const SqliteOptions& options, std::string pipeline,
+                                         std::string worker, OutputTerms terms) {
+  return std::make_unique<SqliteOutput>(options, std::move(pipeline), std::move(worker),
+                                        std::move(terms));
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,75 @@
+// What the consumer tells whoever watches. Thread notes at each group; implementations must be
+// quick, must not block, and must not call back.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/record.h"
+#include "locking/core/observer.h"
+
+namespace fencepost::consumer {
+
+enum class ProcessedResult : std::uint8_t { kDone, kSkipped, kDeadLettered, kFailed };
+enum class DedupeSource : std::uint8_t { kLock, kLedger };
+enum class RetryStage : std::uint8_t { kLock, kHandler, kOutput, kDeadLetter };
+enum class RebalanceEvent : std::uint8_t { kAssigned, kRevoked, kLost };
+enum class CommitResult : std::uint8_t { kCommitted, kRejected, kFailed };
+
+// The record that an event is about, as far as it is known: fields of their own in the log.
+struct AboutRecord {
+  TopicPartition where;
+  Offset offset = -1;
+  std::string record_id;    // as stored; empty: it has none
+  std::uint64_t token = 0;  // 0: none
+  int attempt = 0;          // handler calls begun; 0: none
+  auto operator<=>(const AboutRecord&) const = default;
+};
+
+class ConsumerObserver {
+ public:
+  virtual ~ConsumerObserver() = default;
+
+  // Engine thread:
+  virtual void OnConsumed(std::size_t /*records*/) {}
+  virtual void OnProcessed(ProcessedResult, std::size_t /*count*/) {}
+  virtual void OnDedupeSkip(DedupeSource) {}
+  virtual void OnOutputFencing() {}
+  virtual void OnIdConflict() {}
+  virtual void OnInvariant(locking::Invariant) {}
+  virtual void OnInFlight(std::size_t /*records*/, std::size_t /*bytes*/) {}
+  virtual void OnBackpressure(Nanos /*time spent paused since the last call*/) {}
+  virtual void OnProgress(std::chrono::milliseconds /*unix time*/) {}
+  virtual void OnEndToEnd(Nanos /*record timestamp to effect*/) {}
+  virtual void OnRetry(RetryStage) {}
+  virtual void OnDeadLetter(DeadLetterReason) {}  // published, and acknowledged
+  // Lag counts from the watermark to the partition's end; removed where the partition was revoked.
+  virtual void OnLag(const TopicPartition&, std::int64_t /*records*/) {}
+  virtual void OnPartitionGone(const TopicPartition&) {}
+  // The oldest unfinished record of a partition, and since when it has been that; offset -1: none.
+  virtual void OnOldest(const TopicPartition&, Offset, Nanos /*for so long*/) {}
+  virtual void OnOldestUnprocessed(std::chrono::milliseconds /*unix time; 0: none*/) {}
+  virtual void OnCommitGap(std::int64_t /*finished records not committed yet*/) {}
+  virtual void OnPartitions(std::size_t /*assigned*/, std::size_t /*paused*/) {}
+  // Kafka thread:
+  virtual void OnCommit(CommitResult, Nanos /*took*/) {}
+  virtual void OnRebalance(RebalanceEvent) {}
+  virtual void OnRebalanceTook(Nanos) {}
+  // Output thread:
+  virtual void OnWrite(Nanos /*took*/, std::size_t /*batch*/) {}
+  // Any thread:
+  virtual void OnHandled(Nanos /*took*/) {}  // one handler call, however it ended
+  virtual void OnDeadLetterError() {}        // one that was not acknowledged; it is tried again
+  virtual void OnNote(locking::Severity, std::string_view /*event*/, std::string_view /*text*/) {}
+  // The same of one record. `text` does not name it, so that repeats can be told.
+  virtual void OnRecordNote(locking::Severity severity, std::string_view event,
+                            std::string_view text, const AboutRecord& record) {
+    OnNote(severity, event, SourceText(record.where, record.offset) + ": " + std::string(text));
+  }
+  virtual void OnReady(bool /*ready*/, std::string_view /*reason when not*/) {}
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,214 @@
+// Everything a pipeline file can say, as plain values; config/ fills them, consumer/ works by them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "consumer/pipeline/error_class.h"
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/selector.h"
+#include "locking/core/options.h"
+#include "locking/redis/options.h"
+
+namespace fencepost::consumer {
+
+class Handler;  // consumer/handlers/handler.h
+
+enum class Guarantee : std::uint8_t { kExactlyOnce, kAtLeastOnce };
+enum class StartFrom : std::uint8_t { kEarliest, kLatest };
+enum class Order : std::uint8_t { kPartition, kKey, kNone };
+enum class OnBad : std::uint8_t { kStop, kDeadLetter, kSkip };  // skip: on_id_conflict only
+enum class OnConflict : std::uint8_t { kError, kIgnore, kUpdate };
+enum class OnNull : std::uint8_t { kBad, kSkip, kDelete };
+enum class Jitter : std::uint8_t { kFull, kNone };
+
+struct KafkaOptions {
+  std::vector<std::string> brokers;
+  std::vector<std::string> topics;
+  std::string group;  // default: the pipeline's name
+  StartFrom start_from = StartFrom::kEarliest;
+  Millis commit_interval{1000};
+  bool accept_replay_ids = false;  // the header fencepost-record-id is the identity where it stands
+  std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
+  std::string sasl_mechanism, sasl_username, sasl_password;
+  std::map<std::string, std::string> librdkafka;  // passed through
+};
+
+struct LockSection {
+  locking::LockOptions lock;    // ttl, min_validity, max_skew, node_timeout, remember_done
+  locking::RedisOptions redis;  // nodes and how to reach them
+  Millis wait{30'000};          // then the record is parked and tried again
+};
+
+struct ProcessingOptions {
+  Order order = Order::kKey;
+  int concurrency = 64;                             // handler calls at a time
+  int max_in_flight = 4096;                         // unfinished records
+  std::uint64_t max_in_flight_bytes = 64ull << 20;  // that they hold: records, values, dead letters
+  Millis timeout{5000};                             // of one handler call
+  Millis revoke_drain{10'000};
+  Millis stall_after{300'000};  // the oldest record does not move for so long: a stall
+};
+
+struct HttpHandlerOptions {
+  std::string url;
+  std::string method = "POST";
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<ErrorClass> success{"2xx"};
+  std::vector<ErrorClass> retry_on{"429", "5xx"};  // and what is no answer: timeout, connection
+  std::string tls_ca;                              // empty: the system's
+};
+struct ExecHandlerOptions {
+  std::vector<std::string> command;
+  int processes = 4;
+};
+struct JqHandlerOptions {
+  std::string program;
+};
+// A handler in C++, for programs that link the library: each thread of the pool makes its own.
+struct CustomHandlerOptions {
+  std::function<std::unique_ptr<Handler>()> make;
+  int threads = 4;
+};
+struct HandlerOptions {
+  std::variant<std::monostate, HttpHandlerOptions, ExecHandlerOptions, JqHandlerOptions,
+               CustomHandlerOptions>
+      kind;
+  bool idempotent = false;  // the receiver honours the Idempotency-Key (the user's word)
+
+  [[nodiscard]] bool any() const { return kind.index() != 0; }
+  // It may have effects of its own: ids are looked up in the ledger before it runs, and calls of
+  // one order chain never overlap.
+  [[nodiscard]] bool outside() const {
+    return any() && !std::holds_alternative<JqHandlerOptions>(kind);
+  }
+};
+
+// How a handler's failure is tried again: after a wait drawn from [0, b] (jitter: full) or of b,
+// b = min(max, initial * multiplier^(attempt - 1)); a longer Retry-After counts instead.
+struct RetryOptions {
+  int attempts = 5;  // in all, the first one included
+  Millis initial{100};
+  Millis max{10'000};
+  double multiplier = 2;
+  Jitter jitter = Jitter::kFull;
+  std::vector<ErrorClass> never;  // not tried again; a class named exactly in retry_on beats "4xx"
+};
+
+struct DeadLetterOptions {
+  std::string topic;
+  // Records in a row that may be called bad while none takes effect; 0: without a limit.
+  std::size_t max_consecutive = kMostInARow;
+};
+
+struct Column {
+  std::string name;
+  Selector selector;
+};
+
+// What a row of effects does to one that stands in the table.
+struct RowRules {
+  OnConflict on_conflict = OnConflict::kError;
+  std::vector<std::string> key;  // columns that name a row; for update and delete
+  // update: only a higher value of fence_by overwrites what fence_column holds.
+  std::string fence_column;
+  std::optional<Selector> fence_by;
+  OnNull on_null_value = OnNull::kBad;  // a tombstone: the value (after the handler) is null
+};
+
+struct PostgresOptions {
+  std::string dsn;
+  std::string table;  // may be schema-qualified
+  std::vector<Column> columns;
+  RowRules rules;
+  // Instead of table, columns and rules: one statement a row with $1… = args, in the same
+  // transaction.
+  std::string statement;
+  std::vector<Selector> args;
+  int max_records = 500;  // of one transaction
+};
+
+struct SqliteOptions {
+  std::string path;
+  std::string table;
+  std::vector<Column> columns;
+  RowRules rules;
+  int max_records = 500;  // of one transaction
+};
+
+// Records into a topic of the same cluster, in transactions with the offsets.
+struct KafkaOutputOptions {
+  std::string topic;
+  Selector key{.kind = Selector::Kind::kKey, .argument = "", .optional = true};
+  Selector value{.kind = Selector::Kind::kValue, .argument = "", .optional = true};
+  std::vector<Column> headers;
+  Millis transaction_timeout{10'000};
+  Millis linger{100};  // a transaction is closed when its oldest record is this old, or when full
+  int max_records = 10'000;
+};
+
+// JSON lines. Without columns a line is the record with its position, key, headers and value.
+struct FileOptions {
+  std::string path;
+  std::vector<Column> columns;
+};
+struct StdoutOptions {
+  std::vector<Column> columns;
+};
+
+using OutputOptions = std::variant<std::monostate, PostgresOptions, SqliteOptions,
+                                   KafkaOutputOptions, FileOptions, StdoutOptions>;
+
+// What makes an effect final, and lets the offset move.
+enum class Finality : std::uint8_t {
+  kLedger,       // the transaction with the ledger row
+  kDoneMark,     // the write, then DONE on a majority of lock nodes: at least once
+  kTransaction,  // the Kafka transaction that holds outputs and offsets
+};
+inline Finality FinalityOf(const OutputOptions& output) {
+  if (std::holds_alternative<KafkaOutputOptions>(output)) return Finality::kTransaction;
+  if (std::holds_alternative<FileOptions>(output) || std::holds_alternative<StdoutOptions>(output))
+    return Finality::kDoneMark;
+  return Finality::kLedger;
+}
+
+struct ObserveOptions {
+  std::string http;  // HOST:PORT; empty: no server
+  std::string log_level = "info";
+  std::string log_format = "json";  // json | text
+};
+
+struct PipelineOptions {
+  std::string name;
+  Guarantee guarantee = Guarantee::kExactlyOnce;
+  KafkaOptions kafka;
+  Selector record_id;  // Selector::Kind::kPosition by default
+  OnBad on_id_conflict = OnBad::kStop;
+  OnBad on_bad_record = OnBad::kStop;
+  LockSection lock;
+  ProcessingOptions processing;
+  HandlerOptions handler;
+  RetryOptions retry;
+  std::optional<DeadLetterOptions> dead_letter;
+  OutputOptions output;
+  std::optional<std::chrono::seconds> ledger_keep;  // nullopt: for ever
+  ObserveOptions observe;
+  Millis shutdown_timeout{25'000};
+  std::string config_hash;  // hex, of the file's text
+  // The file's settings as people may see them: (path, text), without secrets.
+  std::vector<std::pair<std::string, std::string>> shown;
+
+  // Where bad records stop the pipeline, the output has to be as sure of one.
+  [[nodiscard]] std::size_t max_consecutive() const {
+    return dead_letter ? dead_letter->max_consecutive : kMostInARow;
+  }
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,361 @@
+#include "consumer/record/json_reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <simdjson.h>
+
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using simdjson::ondemand::json_type;
+
+constexpr int kMaxDepth = 1024;  // simdjson's own; the check of what is handed out is recursive
+
+// One reference token with ~1 and ~0 undone.
+std::string_view UnescapeToken(std::string_view token, std::string& scratch) {
+  if (token.find('~') == std::string_view::npos) return token;
+  scratch.clear();
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    if (token[i] != '~') {
+      scratch.push_back(token[i]);
+    } else {
+      scratch.push_back(token[++i] == '1' ? '/' : '~');
+    }
+  }
+  return scratch;
+}
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// number = [-] (0 | 1-9 digits) [. digits] [e [+-] digits], as RFC 8259 has it.
+bool IsJsonNumber(std::string_view text) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const std::size_t from = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    return at - from;
+  };
+  if (at < text.size() && text[at] == '-') ++at;
+  const bool leading_zero = at < text.size() && text[at] == '0';
+  const std::size_t whole = digits();
+  if (whole == 0 || (leading_zero && whole > 1)) return false;
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    if (digits() == 0) return false;
+  }
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    ++at;
+    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+    if (digits() == 0) return false;
+  }
+  return at == text.size();
+}
+
+// An object or array, valid.
+void AppendText(std::string_view text, bool minify, std::string& out) {
+  if (!minify) {
+    out.append(text);
+    return;
+  }
+  const std::size_t before = out.size();
+  out.resize(before + text.size() + simdjson::SIMDJSON_PADDING);
+  std::size_t length = 0;
+  const auto error = simdjson::minify(text.data(), text.size(), out.data() + before, length);
+  FENCEPOST_CHECK(!error, simdjson::error_message(error));
+  out.resize(before + length);
+}
+
+// An array index of RFC 6901: 0, or digits without a leading zero.
+std::optional<std::size_t> ArrayIndex(std::string_view token) {
+  if (token.empty() || token.size() > 9 || (token.size() > 1 && token.front() == '0')) return {};
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
+  if (error != std::errc() || end != token.data() + token.size()) return {};
+  return index;
+}
+
+simdjson::simdjson_result<std::string_view> RawJson(simdjson::ondemand::value value,
+                                                    json_type type) {
+  if (type == json_type::object) {
+    simdjson::ondemand::object object;
+    if (const auto error = value.get_object().get(object)) return error;
+    return object.raw_json();
+  }
+  simdjson::ondemand::array array;
+  if (const auto error = value.get_array().get(array)) return error;
+  return array.raw_json();
+}
+
+}  // namespace
+
+std::string JsonPointerProblem(std::string_view pointer) {
+  if (pointer.empty()) return "";
+  if (pointer.front() != '/') return "a JSON pointer starts with '/'";
+  for (std::size_t i = 0; i < pointer.size(); ++i) {
+    if (pointer[i] != '~') continue;
+    if (i + 1 == pointer.size() || (pointer[i + 1] != '0' && pointer[i + 1] != '1')) {
+      return "in a JSON pointer '~' is written ~0 and '/' inside a name ~1";
+    }
+  }
+  return "";
+}
+
+struct JsonReader::Impl {
+  using Value = simdjson::ondemand::value;
+  simdjson::ondemand::parser parser;
+  simdjson::ondemand::parser checker;  // for ValidText, while `document` stays where it is
+  simdjson::ondemand::document document;
+  std::vector<char> buffer;  // the value and SIMDJSON_PADDING bytes
+  std::size_t length = 0;
+  bool malformed = false;
+  std::string problem;
+  std::string scratch;
+
+  void Malformed(std::string_view why) {
+    malformed = true;
+    problem = why;
+  }
+  bool Check(simdjson::error_code error) {
+    if (error) Malformed(simdjson::error_message(error));
+    return !error;
+  }
+
+  void Parse(std::string_view value) {
+    malformed = false;
+    length = value.size();
+    if (buffer.size() < length + simdjson::SIMDJSON_PADDING) {
+      buffer.resize(length + simdjson::SIMDJSON_PADDING);
+    }
+    if (length > 0) std::memcpy(buffer.data(), value.data(), length);
+    std::memset(buffer.data() + length, ' ', simdjson::SIMDJSON_PADDING);
+    if (!Check(parser.iterate(buffer.data(), length, buffer.size()).get(document))) return;
+    // On-Demand would not see that a text was cut off behind the part that is asked for.
+    const std::string_view text = Trimmed(value);
+    const char open = text.front();
+    if ((open == '{' && text.back() != '}') || (open == '[' && text.back() != ']')) {
+      Malformed("it does not end as it begins");
+    }
+  }
+
+  std::optional<bool> KeyIs(simdjson::ondemand::field& field, std::string_view want);
+  JsonFound Step(Value& value, std::string_view token);
+  JsonFound Walk(std::string_view pointer, Value& value);
+  bool Valid(Value value, int depth);
+  bool ValidText(std::string_view text);
+  bool AppendWhole(bool raw, std::string& out, bool& null);
+  bool AppendValue(Value value, bool raw, std::string& out, bool& null);
+  bool AppendLiteral(std::string_view text, std::string& out, bool& null);
+};
+
+// nullopt: the key is malformed.
+std::optional<bool> JsonReader::Impl::KeyIs(simdjson::ondemand::field& field,
+                                            std::string_view want) {
+  const char* raw = field.key().raw();
+  const char* end = raw;
+  const char* limit = buffer.data() + length;
+  while (end < limit && *end != '"' && *end != '\\') ++end;
+  if (end < limit && *end == '"') return std::string_view(raw, end - raw) == want;
+  std::string_view key;
+  if (!Check(field.unescaped_key().get(key))) return std::nullopt;
+  return key == want;
+}
+
+// One step down. Kinds other than objects and arrays have no children.
+JsonFound JsonReader::Impl::Step(Value& value, std::string_view token) {
+  json_type type{};
+  if (!Check(value.type().get(type))) return JsonFound::kMalformed;
+  if (type == json_type::object) {
+    simdjson::ondemand::object object;
+    if (!Check(value.get_object().get(object))) return JsonFound::kMalformed;
+    for (auto result : object) {
+      simdjson::ondemand::field field;
+      if (!Check(std::move(result).get(field))) return JsonFound::kMalformed;
+      const std::optional<bool> same = KeyIs(field, token);
+      if (!same) return JsonFound::kMalformed;
+      if (!*same) continue;
+      value = field.value();
+      return JsonFound::kValue;
+    }
+    return JsonFound::kNothing;
+  }
+  if (type == json_type::array) {
+    const std::optional<std::size_t> index = ArrayIndex(token);
+    if (!index) return JsonFound::kNothing;
+    simdjson::ondemand::array array;
+    if (!Check(value.get_array().get(array))) return JsonFound::kMalformed;
+    std::size_t at = 0;
+    for (auto result : array) {
+      if (!Check(result.error())) return JsonFound::kMalformed;
+      if (at++ < *index) continue;
+      return Check(std::move(result).get(value)) ? JsonFound::kValue : JsonFound::kMalformed;
+    }
+  }
+  return JsonFound::kNothing;
+}
+
+JsonFound JsonReader::Impl::Walk(std::string_view pointer, Value& value) {
+  document.rewind();
+  json_type type{};
+  if (!Check(document.type().get(type))) return JsonFound::kMalformed;
+  if (type != json_type::object && type != json_type::array) return JsonFound::kNothing;
+  if (!Check(document.get_value().get(value))) return JsonFound::kMalformed;
+  while (!pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::size_t end = std::min(pointer.find('/'), pointer.size());
+    const JsonFound found = Step(value, UnescapeToken(pointer.substr(0, end), scratch));
+    if (found != JsonFound::kValue) return found;
+    pointer.remove_prefix(end);
+  }
+  return JsonFound::kValue;
+}
+
+bool JsonReader::Impl::Valid(Value value, int depth) {
+  if (depth > kMaxDepth) {
+    Malformed("it is nested deeper than 1024 levels");
+    return false;
+  }
+  json_type type{};
+  if (!Check(value.type().get(type))) return false;
+  std::string_view text;
+  if (type == json_type::object) {
+    simdjson::ondemand::object object;
+    if (!Check(value.get_object().get(object))) return false;
+    for (auto result : object) {
+      simdjson::ondemand::field field;
+      if (!Check(std::move(result).get(field))) return false;
+      if (!Check(field.unescaped_key().get(text)) || !Valid(field.value(), depth + 1)) return false;
+    }
+    return true;
+  }
+  if (type == json_type::array) {
+    simdjson::ondemand::array array;
+    if (!Check(value.get_array().get(array))) return false;
+    for (auto result : array) {
+      Value child;
+      if (!Check(std::move(result).get(child)) || !Valid(child, depth + 1)) return false;
+    }
+    return true;
+  }
+  if (type == json_type::string) return Check(value.get_string().get(text));
+  bool null = false;
+  std::string ignored;
+  return AppendLiteral(value.raw_json_token(), ignored, null);
+}
+
+// What is handed out as JSON is JSON: On-Demand alone only counts brackets on the way over it.
+// `text` lies within the padded buffer.
+bool JsonReader::Impl::ValidText(std::string_view text) {
+  simdjson::ondemand::document whole;
+  Value root;
+  const std::size_t capacity = buffer.data() + buffer.size() - text.data();
+  if (!Check(checker.iterate(text.data(), text.size(), capacity).get(whole))) return false;
+  if (!Check(whole.get_value().get(root)) || !Valid(root, 1)) return false;
+  const char* rest = nullptr;
+  if (whole.current_location().get(rest) != simdjson::SUCCESS) return true;
+  Malformed("something follows the end");
+  return false;
+}
+
+// false: malformed.
+bool JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bool& null) {
+  text = Trimmed(text);
+  null = text == "null";
+  if (null) return true;
+  if (text == "true" || text == "false" || IsJsonNumber(text)) {
+    out.append(text);
+    return true;
+  }
+  Malformed("a literal is neither a number nor true, false or null");
+  return false;
+}
+
+// false: malformed.
+bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool& null) {
+  json_type type{};
+  if (!Check(value.type().get(type))) return false;
+  std::string_view text;
+  if (type == json_type::string) {
+    const std::string_view token = Trimmed(value.raw_json_token());
+    if (!Check(value.get_string().get(text))) return false;
+    out.append(raw ? token : text);
+    return true;
+  }
+  if (type != json_type::object && type != json_type::array) {
+    return AppendLiteral(value.raw_json_token(), out, null);
+  }
+  if (!Check(RawJson(value, type).get(text))) return false;
+  text = Trimmed(text);
+  if (!ValidText(text)) return false;
+  AppendText(text, raw, out);
+  return true;
+}
+
+// The empty pointer. false: malformed.
+bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
+  const std::string_view text = Trimmed(std::string_view(buffer.data(), length));
+  if (text.front() == '{' || text.front() == '[') {
+    if (!ValidText(text)) return false;
+    AppendText(text, raw, out);
+    return true;
+  }
+  if (text.front() != '"') return AppendLiteral(text, out, null);
+  document.rewind();
+  std::string_view unescaped;
+  const char* rest = nullptr;
+  if (!Check(document.get_string().get(unescaped))) return false;
+  if (document.current_location().get(rest) == simdjson::SUCCESS) {
+    Malformed("something follows the end");
+    return false;
+  }
+  out.append(raw ? text : unescaped);
+  return true;
+}
+
+JsonReader::JsonReader() : impl_(std::make_unique<Impl>()) {}
+JsonReader::~JsonReader() = default;
+
+void JsonReader::Begin(std::string_view text) { impl_->Parse(text); }
+
+const std::string& JsonReader::problem() const { return impl_->problem; }
+
+JsonFound JsonReader::Append(std::string_view pointer, std::string& out) {
+  return Take(pointer, false, out);
+}
+
+JsonFound JsonReader::AppendRaw(std::string_view pointer, std::string& out) {
+  return Take(pointer, true, out);
+}
+
+JsonFound JsonReader::Take(std::string_view pointer, bool raw, std::string& out) {
+  if (impl_->malformed) return JsonFound::kMalformed;
+  const std::size_t before = out.size();
+  bool null = false;
+  bool good = false;
+  if (pointer.empty()) {
+    good = impl_->AppendWhole(raw, out, null);
+  } else {
+    Impl::Value at;
+    const JsonFound found = impl_->Walk(pointer, at);
+    if (found != JsonFound::kValue) return found;
+    good = impl_->AppendValue(at, raw, out, null);
+  }
+  if (!good) {
+    out.resize(before);
+    return JsonFound::kMalformed;
+  }
+  return null ? JsonFound::kNull : JsonFound::kValue;
+}
+
+}  // namespace fencepost::consumer

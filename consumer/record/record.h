@@ -1,0 +1,56 @@
+// A record as it came from Kafka, and where it is. Values; views stay good as long as the owner
+// lives.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fencepost::consumer {
+
+using Millis = std::chrono::milliseconds;
+using Nanos = std::chrono::nanoseconds;
+
+using Offset = std::int64_t;
+
+// A partition by the number that the source gave its (topic, partition) pair; stable in a process.
+using PartitionIndex = std::uint32_t;
+
+struct TopicPartition {
+  std::string topic;
+  std::int32_t partition = 0;
+  auto operator<=>(const TopicPartition&) const = default;
+};
+
+// One assignment of a partition to this worker. Records and commits of another epoch are stale.
+using AssignmentEpoch = std::uint64_t;
+
+struct HeaderView {
+  std::string_view name;
+  std::optional<std::string_view> value;
+};
+
+struct Record {
+  PartitionIndex partition = 0;
+  AssignmentEpoch epoch = 0;
+  Offset offset = 0;
+  std::optional<std::chrono::milliseconds> timestamp;  // since the Unix epoch
+  std::optional<std::string_view> key;
+  std::optional<std::string_view> value;  // nullopt: a tombstone
+  std::vector<HeaderView> headers;
+  std::shared_ptr<const void> owner;  // keeps the memory behind the views, and nothing else
+
+  // What it costs while it is kept: key, value, headers (names, values and their views), 64 bytes.
+  [[nodiscard]] std::size_t Bytes() const;
+};
+
+// "topic/partition/offset", as stored in the ledger's `source`.
+std::string SourceText(const TopicPartition& where, Offset offset);
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,228 @@
+#include "consumer/record/selector.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "consumer/record/json_reader.h"
+#include "consumer/record/json_text.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::string_view kForms =
+    "a selector is one of key, value, topic, partition, offset, timestamp, record_id, token, "
+    "worker, "
+    "header:NAME, json:/POINTER (each with ? at the end where null is fine), or \"=text\"";
+
+struct Word {
+  std::string_view text;
+  Selector::Kind kind;
+};
+constexpr std::array<Word, 10> kWords{{{"position", Selector::Kind::kPosition},
+                                       {"key", Selector::Kind::kKey},
+                                       {"value", Selector::Kind::kValue},
+                                       {"topic", Selector::Kind::kTopic},
+                                       {"partition", Selector::Kind::kPartition},
+                                       {"offset", Selector::Kind::kOffset},
+                                       {"timestamp", Selector::Kind::kTimestamp},
+                                       {"record_id", Selector::Kind::kRecordId},
+                                       {"token", Selector::Kind::kToken},
+                                       {"worker", Selector::Kind::kWorker}}};
+
+template <typename Int>
+void AppendInt(Int value, std::string& out) {
+  fmt::format_to(std::back_inserter(out), "{}", value);
+}
+
+}  // namespace
+
+tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
+  Selector selector;
+  if (!text.empty() && text.front() == '=') {
+    selector.kind = Kind::kConstant;
+    selector.argument = text.substr(1);
+    return selector;
+  }
+  if (!text.empty() && text.back() == '?') {
+    selector.optional = true;
+    text.remove_suffix(1);
+  }
+  if (text.starts_with("header:")) {
+    selector.kind = Kind::kHeader;
+    selector.argument = text.substr(7);
+    if (selector.argument.empty())
+      return tl::unexpected<std::string>("header: needs a name, as in header:id");
+    return selector;
+  }
+  if (text.starts_with("json:")) {
+    selector.kind = Kind::kJson;
+    selector.argument = text.substr(5);
+    if (std::string problem = JsonPointerProblem(selector.argument); !problem.empty()) {
+      return tl::unexpected(problem + ", as in json:/order/id");
+    }
+    return selector;
+  }
+  const auto word =
+      std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == text; });
+  if (word == kWords.end()) return tl::unexpected("not a selector; " + std::string(kForms));
+  selector.kind = word->kind;
+  if (selector.kind == Kind::kPosition && selector.optional) {
+    return tl::unexpected<std::string>("position is always there: leave the ? out");
+  }
+  return selector;
+}
+
+std::string Selector::Text() const {
+  const std::string_view tail = optional ? "?" : "";
+  switch (kind) {
+    case Kind::kConstant:
+      return "=" + argument;
+    case Kind::kHeader:
+      return fmt::format("header:{}{}", argument, tail);
+    case Kind::kJson:
+      return fmt::format("json:{}{}", argument, tail);
+    default:
+      break;
+  }
+  for (const Word& word : kWords) {
+    if (word.kind == kind) return fmt::format("{}{}", word.text, tail);
+  }
+  FENCEPOST_CHECK(false, "a selector of no known kind");
+}
+
+struct Evaluator::Impl {
+  RecordContext context;
+  JsonReader json;
+  bool json_begun = false;
+  std::string text;  // of AppendAsJson
+};
+
+Evaluator::Evaluator() : impl_(std::make_unique<Impl>()) {}
+Evaluator::~Evaluator() = default;
+
+void Evaluator::Begin(const RecordContext& context) {
+  FENCEPOST_CHECK(context.record != nullptr, "no record to evaluate");
+  impl_->context = context;
+  impl_->json_begun = false;
+}
+
+const std::optional<std::string_view>& Evaluator::Value() const {
+  const RecordContext& context = impl_->context;
+  return context.value != nullptr ? *context.value : context.record->value;
+}
+
+bool Evaluator::BeginJson() {
+  const std::optional<std::string_view>& value = Value();
+  if (!value) return false;
+  if (!impl_->json_begun) impl_->json.Begin(*value);
+  impl_->json_begun = true;
+  return true;
+}
+
+tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, Form form,
+                                                      std::string& out) {
+  if (!BeginJson()) {
+    if (selector.optional) return false;
+    return tl::unexpected(
+        fmt::format("{} finds nothing: the record has no value", selector.Text()));
+  }
+  const JsonFound found = form == Form::kJson ? impl_->json.AppendRaw(selector.argument, out)
+                                              : impl_->json.Append(selector.argument, out);
+  if (found == JsonFound::kMalformed) {
+    return tl::unexpected("the value is not valid JSON: " + impl_->json.problem());
+  }
+  if (found == JsonFound::kNothing && !selector.optional) {
+    return tl::unexpected(fmt::format("{} finds nothing in the value", selector.Text()));
+  }
+  return found == JsonFound::kValue;
+}
+
+tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector,
+                                                        std::string& out) {
+  const auto null_unless =
+      [&](const tl::expected<bool, std::string>& found) -> tl::expected<void, std::string> {
+    if (!found) return tl::unexpected(found.error());
+    if (!*found) out += "null";
+    return {};
+  };
+  switch (selector.kind) {
+    case Selector::Kind::kJson:
+      return null_unless(AppendJson(selector, Form::kJson, out));
+    case Selector::Kind::kPartition:
+    case Selector::Kind::kOffset:
+    case Selector::Kind::kToken:
+    case Selector::Kind::kTimestamp:
+      return null_unless(Append(selector, out));
+    default:
+      break;
+  }
+  if (selector.kind == Selector::Kind::kValue && BeginJson()) {
+    const JsonFound found = impl_->json.AppendRaw("", out);
+    if (found == JsonFound::kNull) out += "null";
+    if (found != JsonFound::kMalformed) return {};
+  }
+  impl_->text.clear();
+  const auto found = Append(selector, impl_->text);
+  if (found && *found) AppendJsonBytes(impl_->text, out);
+  return null_unless(found);
+}
+
+tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std::string& out) {
+  const RecordContext& context = impl_->context;
+  const Record& record = *context.record;
+  std::optional<std::string_view> bytes;
+  switch (selector.kind) {
+    case Selector::Kind::kPosition:
+      FENCEPOST_CHECK(false, "position is for record_id only, see Identifier");
+    case Selector::Kind::kJson:
+      return AppendJson(selector, Form::kText, out);
+    case Selector::Kind::kPartition:
+      AppendInt(context.where->partition, out);
+      return true;
+    case Selector::Kind::kOffset:
+      AppendInt(record.offset, out);
+      return true;
+    case Selector::Kind::kToken:
+      AppendInt(context.token, out);
+      return true;
+    case Selector::Kind::kTimestamp:
+      if (!record.timestamp) break;
+      AppendInt(record.timestamp->count(), out);
+      return true;
+    case Selector::Kind::kKey:
+      bytes = record.key;
+      break;
+    case Selector::Kind::kValue:
+      bytes = Value();
+      break;
+    case Selector::Kind::kTopic:
+      bytes = context.where->topic;
+      break;
+    case Selector::Kind::kRecordId:
+      bytes = context.record_id;
+      break;
+    case Selector::Kind::kWorker:
+      bytes = context.worker;
+      break;
+    case Selector::Kind::kConstant:
+      bytes = selector.argument;
+      break;
+    case Selector::Kind::kHeader:
+      for (const HeaderView& header : record.headers) {
+        if (header.name == selector.argument) bytes = header.value;
+      }
+      break;
+  }
+  if (bytes) {
+    out.append(*bytes);
+    return true;
+  }
+  if (selector.optional) return false;
+  return tl::unexpected(fmt::format("{} finds nothing in the record", selector.Text()));
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,93 @@
+// Selectors: the one way to name a part of a record (record_id, columns, keys). Parsed once from
+// the pipeline file, evaluated for each record. Values; Evaluate is const and may run on any thread
+// with an Evaluator of its own.
+//
+//   key value topic partition offset timestamp record_id token worker header:NAME json:/POINTER
+//   "=text"
+//
+// Of several headers of one name the last counts; of several equal names in a JSON object the
+// first. timestamp is in milliseconds since the Unix epoch. The pointer "" is the whole document.
+// A trailing '?' makes it optional: nothing found is null instead of a bad record. Numbers keep
+// their digits: what stands in the JSON text is what comes out (no doubles on the way). A JSON
+// string comes out unescaped, an object or array as its JSON text, true/false as such, JSON null as
+// null (RFC 8259, RFC 6901).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+#include "consumer/record/record.h"
+
+namespace fencepost::consumer {
+
+struct Selector {
+  enum class Kind : std::uint8_t {
+    kPosition,  // only for record_id: CLUSTERID/topic/partition/offset
+    kKey,
+    kValue,
+    kTopic,
+    kPartition,
+    kOffset,
+    kTimestamp,
+    kRecordId,
+    kToken,
+    kWorker,
+    kHeader,
+    kJson,
+    kConstant
+  };
+  Kind kind = Kind::kPosition;
+  std::string argument;  // header name, JSON pointer, constant text
+  bool optional = false;
+
+  // The error is one line for the user: what is wrong and which forms there are.
+  static tl::expected<Selector, std::string> Parse(std::string_view text);
+  [[nodiscard]] std::string Text() const;  // the text that Parse takes
+  bool operator==(const Selector&) const = default;
+};
+
+// What a selector may need besides the record.
+struct RecordContext {
+  const Record* record = nullptr;
+  const TopicPartition* where = nullptr;
+  std::string_view record_id;
+  std::uint64_t token = 0;
+  std::string_view worker;
+  // What `value` and `json:` read instead of the record's own value (a handler's); nullptr: its
+  // own.
+  const std::optional<std::string_view>* value = nullptr;
+};
+
+// Evaluates selectors; holds the JSON parser's buffers. One thread. Call Begin for each record; the
+// JSON is parsed once a record, and only when a json: selector asks.
+class Evaluator {
+ public:
+  Evaluator();
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  void Begin(const RecordContext& context);
+  // Appends the selected bytes to `out`. true: found; false: null (only where optional, or JSON
+  // null, or a null key/value/timestamp that is optional). Error: one line, the record is bad.
+  tl::expected<bool, std::string> Append(const Selector& selector, std::string& out);
+  // The same as one JSON value on one line (flow/json_text.h), `null` for null. What stands in JSON
+  // keeps its type and digits; so does `value`, where it is JSON. Numbers: partition, offset,
+  // timestamp, token. All else is a string.
+  tl::expected<void, std::string> AppendAsJson(const Selector& selector, std::string& out);
+
+ private:
+  enum class Form : std::uint8_t { kText, kJson };
+  tl::expected<bool, std::string> AppendJson(const Selector& selector, Form form, std::string& out);
+  [[nodiscard]] const std::optional<std::string_view>& Value() const;
+  bool BeginJson();  // false: there is no value
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,131 @@
+#include "locking/core/lock/acquire_round.h"
+
+#include <algorithm>
+
+namespace fencepost::locking {
+
+void AcquireRound::Begin(int nodes, NodeSet asked, Token token) {
+  *this = AcquireRound();
+  nodes_ = nodes;
+  token_ = token;
+  ballot_ = Ballot(nodes);
+  for (NodeIndex node = 0; node < nodes; ++node) {
+    if ((asked & Bit(node)) == 0) ballot_.No(node);
+  }
+  may_hold_ = asked;
+}
+
+Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
+  const auto at = static_cast<std::size_t>(node);
+  const NodeSet bit = Bit(node);
+  const auto refuse = [&](NodeSet& why) {
+    why |= bit;
+    ballot_.No(node);
+    if (NodeAnswered(reply.code)) may_hold_ &= static_cast<NodeSet>(~bit);
+  };
+  switch (reply.code) {
+    case ReplyCode::kGranted:
+    case ReplyCode::kGrantedTakeover:
+      if (reply.quarantined) {
+        quarantined_ |= bit;
+        ballot_.No(node);
+      } else {
+        ballot_.Yes(node);
+      }
+      break;
+    case ReplyCode::kContended:
+      rivals_[at] = reply.quarantined ? Token() : reply.token;
+      refuse(contended_);
+      break;
+    case ReplyCode::kStale:
+      floors_[at] = reply.token;
+      refuse(stale_);
+      break;
+    case ReplyCode::kRefusedAhead:
+    case ReplyCode::kRefusedBehind:
+      refuse(refused_clock_);
+      break;
+    case ReplyCode::kRefusedTtl:
+      refuse(refused_);
+      break;
+    case ReplyCode::kDone:
+      done_ = true;
+      done_token_ = reply.token;
+      done_crc_ = reply.crc;
+      done_rest_ = reply.rest;
+      refuse(contended_);
+      break;
+    case ReplyCode::kForeign:
+      refuse(foreign_);
+      break;
+    case ReplyCode::kTimeout:
+      refuse(timeout_);
+      break;
+    default:
+      refuse(error_);
+      break;
+  }
+  return Decide();
+}
+
+Verdict AcquireRound::Decide() const {
+  if (ballot_.Result() == Tally::kWon) return Verdict::kWon;
+  if (done_) return Verdict::kDone;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    const Token rival = rivals_[static_cast<std::size_t>(node)];
+    if (rival && std::count(rivals_.begin(), rivals_.begin() + nodes_, rival) >= Quorum(nodes_)) {
+      return Verdict::kLost;
+    }
+  }
+  return ballot_.pending() == 0 ? Verdict::kLost : Verdict::kPending;
+}
+
+bool AcquireRound::WorthAskingAgain() const {
+  if (contended_ == 0 || ballot_.yes() == 0) return false;
+  const auto end = rivals_.begin() + nodes_;
+  for (auto rival = rivals_.begin(); rival != end; ++rival) {
+    if (*rival > token_) return false;
+    if (*rival && std::count(rivals_.begin(), end, *rival) >= Quorum(nodes_)) return false;
+  }
+  return Count(static_cast<NodeSet>(ballot_.yes() | contended_)) >= Quorum(nodes_);
+}
+
+NodeSet AcquireRound::AskAgain() {
+  const NodeSet again = contended_;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((again & Bit(node)) == 0) continue;
+    ballot_.Reopen(node);
+    rivals_[static_cast<std::size_t>(node)] = Token();
+  }
+  may_hold_ |= again;
+  contended_ = 0;
+  return again;
+}
+
+Token AcquireRound::NeededFloor() const {
+  std::array<Token, kMaxNodes> sorted = floors_;
+  std::fill(sorted.begin() + nodes_, sorted.end(), Token(~std::uint64_t{0}));
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[static_cast<std::size_t>(Quorum(nodes_) - 1)];
+}
+
+RoundResult AcquireRound::Result(Verdict verdict) const {
+  if (verdict == Verdict::kWon) return RoundResult::kAcquired;
+  if (verdict == Verdict::kDone) return RoundResult::kDone;
+  if (Foreign()) return RoundResult::kError;
+  if (contended_ != 0) return RoundResult::kContended;
+  if (stale_ != 0) return RoundResult::kStale;
+  if ((refused_ | refused_clock_) != 0) return RoundResult::kRefused;
+  if (timeout_ != 0) return RoundResult::kTimeout;
+  if ((error_ | foreign_) != 0) return RoundResult::kError;
+  return RoundResult::kNoQuorum;
+}
+
+QuorumFailure AcquireRound::Failure() const {
+  if (refused_clock_ != 0) return QuorumFailure::kClock;
+  if (quarantined_ != 0) return QuorumFailure::kQuarantined;
+  if (timeout_ != 0) return QuorumFailure::kTimeout;
+  return QuorumFailure::kUnreachable;
+}
+
+}  // namespace fencepost::locking

@@ -1,0 +1,75 @@
+// One round of asking all nodes for one lock with one (token, nonce). A plain value: replies in, a
+// verdict out. It decides nothing about time: the caller checks the validity that is left of a win.
+#pragma once
+
+#include <array>
+
+#include "locking/core/lock/ballot.h"
+#include "locking/core/observer.h"
+#include "locking/core/ops.h"
+
+namespace fencepost::locking {
+
+enum class Verdict : std::uint8_t { kPending, kWon, kDone, kLost };
+
+class AcquireRound {
+ public:
+  // `asked` are the nodes that an acquire goes to; the others count as no from the start.
+  void Begin(int nodes, NodeSet asked, Token token);
+  // The node's reply to the acquire. Pending until a majority granted, one said DONE, a majority is
+  // held under one other token, or every asked node has answered or timed out (so that a DONE on a
+  // slow node is heard, and even splits are decided by the tokens rather than by the network).
+  Verdict OnReply(NodeIndex node, const Reply& reply);
+
+  // After kLost: nobody else has a majority, and no higher token than ours was seen: asking the
+  // nodes in the way again can still win, since the others will abort (an even split resolves).
+  [[nodiscard]] bool WorthAskingAgain() const;
+  // The contended nodes, asked again: their answers count anew.
+  NodeSet AskAgain();
+
+  [[nodiscard]] NodeSet granted() const { return ballot_.yes(); }
+  // Nodes where our HELD stands or may stand: granted (in quarantine too), or no answer came.
+  [[nodiscard]] NodeSet may_hold() const { return may_hold_; }
+  [[nodiscard]] Token done_token() const { return done_token_; }
+  [[nodiscard]] ContentCrc done_crc() const { return done_crc_; }
+  [[nodiscard]] Millis done_rest() const { return done_rest_; }
+  // The lowest floor that a majority's floors stay at or below: T must exceed it to be grantable.
+  [[nodiscard]] Token NeededFloor() const;
+  // Who holds the name, node by node; 0 where nobody does, or in quarantine.
+  [[nodiscard]] const std::array<Token, kMaxNodes>& rivals() const { return rivals_; }
+  [[nodiscard]] Token floor_at(NodeIndex node) const {
+    return floors_[static_cast<std::size_t>(node)];
+  }
+  // A majority refused the token for its distance from their clocks.
+  [[nodiscard]] bool RefusedForClock() const { return Count(refused_clock_) >= Quorum(nodes_); }
+  // At a majority the key holds something that is no lock.
+  [[nodiscard]] bool Foreign() const { return Count(foreign_) >= Quorum(nodes_); }
+  [[nodiscard]] RoundResult Result(Verdict verdict) const;
+  // Why there was no quorum to ask, for results other than acquired, contended, done, stale,
+  // refused, and where it is not Foreign().
+  [[nodiscard]] QuorumFailure Failure() const;
+
+ private:
+  Verdict Decide() const;
+
+  int nodes_ = 0;
+  Token token_;
+  Ballot ballot_;
+  NodeSet may_hold_ = 0;
+  NodeSet contended_ = 0;
+  NodeSet stale_ = 0;
+  NodeSet refused_ = 0;
+  NodeSet refused_clock_ = 0;
+  NodeSet timeout_ = 0;
+  NodeSet error_ = 0;
+  NodeSet foreign_ = 0;
+  NodeSet quarantined_ = 0;  // granted, but in quarantine
+  bool done_ = false;
+  Token done_token_;
+  ContentCrc done_crc_ = 0;
+  Millis done_rest_{0};
+  std::array<Token, kMaxNodes> rivals_{};
+  std::array<Token, kMaxNodes> floors_{};
+};
+
+}  // namespace fencepost::locking

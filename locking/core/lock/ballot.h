@@ -1,0 +1,52 @@
+// The count of one vote among N nodes, with three answers: pending, won, lost. A plain value.
+// Shaped after etcd raft's quorum package: the count is of the configured nodes, whoever is
+// reachable.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "locking/base/types.h"
+
+namespace fencepost::locking {
+
+// A set of nodes, one bit each.
+using NodeSet = std::uint8_t;
+constexpr NodeSet Bit(NodeIndex node) { return static_cast<NodeSet>(1u << node); }
+constexpr NodeSet AllNodes(int nodes) { return static_cast<NodeSet>((1u << nodes) - 1); }
+constexpr NodeSet Without(NodeSet set, NodeSet less) { return static_cast<NodeSet>(set & ~less); }
+constexpr int Count(NodeSet set) { return std::popcount(set); }
+
+enum class Tally : std::uint8_t { kPending, kWon, kLost };
+
+class Ballot {
+ public:
+  Ballot() = default;
+  explicit Ballot(int nodes) : nodes_(static_cast<std::uint8_t>(nodes)) {}
+
+  // A later answer of a node replaces its earlier one.
+  void Yes(NodeIndex node) { yes_ |= Bit(node), no_ &= static_cast<NodeSet>(~Bit(node)); }
+  void No(NodeIndex node) { no_ |= Bit(node), yes_ &= static_cast<NodeSet>(~Bit(node)); }
+  void Reopen(NodeIndex node) {
+    yes_ &= static_cast<NodeSet>(~Bit(node));
+    no_ &= static_cast<NodeSet>(~Bit(node));
+  }
+
+  [[nodiscard]] NodeSet yes() const { return yes_; }
+  [[nodiscard]] NodeSet no() const { return no_; }
+  [[nodiscard]] NodeSet pending() const {
+    return static_cast<NodeSet>(AllNodes(nodes_) & ~(yes_ | no_));
+  }
+  [[nodiscard]] Tally Result() const {
+    if (Count(yes_) >= Quorum(nodes_)) return Tally::kWon;
+    if (Count(yes_) + Count(pending()) < Quorum(nodes_)) return Tally::kLost;
+    return Tally::kPending;
+  }
+
+ private:
+  std::uint8_t nodes_ = 0;
+  NodeSet yes_ = 0;
+  NodeSet no_ = 0;
+};
+
+}  // namespace fencepost::locking

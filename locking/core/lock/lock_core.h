@@ -1,0 +1,367 @@
+// The client's half of fenced Redlock for any number of locks at once, sans-IO: values in,
+// operations and events out, clocks passed in. The same code runs in the service, the library and
+// the simulator.
+//
+// A host (locking/redis/engine/engine.h, tests/support/simulator) does this, on one thread:
+//   1. hand in what happened: Acquire/Done/Release/… from users, OnReplies and the On… of store()
+//      from nodes, OnTime when NextTime() is reached;
+//   2. for each node that is open and has no call out: TakeBatch, send it, later hand back one
+//   Reply
+//      for every Op of it, whatever happened;
+//   3. drain events() and act on them; go to 1.
+//
+// Life of a lock: Acquire → rounds, with jittered waits between them → Leased → (extended at a
+// third of its ttl) → Done or Release → ended. It may be Lost in between, once, and never comes
+// back. After the event that ends it (kDone, kGaveUp, kLost, kReleased, kCompleted) its LockId
+// means nothing any more; calls with it are ignored.
+//
+// Speed: no allocation a lock in the steady state (slots are reused, names keep their capacity).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "locking/core/lock/acquire_round.h"
+#include "locking/core/lock/ballot.h"
+#include "locking/core/lock/token_clock.h"
+#include "locking/core/observer.h"
+#include "locking/core/ops.h"
+#include "locking/core/options.h"
+#include "locking/core/store/store.h"
+
+namespace fencepost::locking {
+
+enum class WaitReason : std::uint8_t {
+  kContended,
+  kStale,
+  kRefused,
+  kUnavailable,
+  kTimeout,
+  kTooLate,  // a quorum granted it, but less than min_validity was left
+  kForeign   // at a quorum the key holds something that is no lock
+};
+
+using NodeReplies = std::array<Reply, kMaxNodes>;
+
+struct LockEvent {
+  enum class Kind : std::uint8_t {
+    kLeased,       // granted by a quorum; token
+    kDone,         // ended: the name is DONE; token and crc say by whom and of what
+    kRoundFailed,  // still trying; the wait before the next round began; reason. No lease is held
+    kGaveUp,       // ended: wait or tries ran out; reason. Its aborts are on their way
+    kLost,         // ended: the lease is gone; loss says why
+    kReleased,     // ended: release is settled; outcome
+    kCompleted,    // ended: done is settled; majority tells whether a quorum has the mark
+    kAnswered,     // ended: a question is answered; answers, one a node
+  };
+  Kind kind;
+  LockId lock;
+  std::uint64_t cookie = 0;  // as given to Acquire
+  Token token;
+  ContentCrc crc = 0;
+  WaitReason reason = WaitReason::kContended;
+  LossReason loss = LossReason::kExpired;
+  ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
+  bool majority = false;
+  Millis rest{0};  // kDone: until the mark is forgotten
+  // kLeased, kLost: this told that a promise was broken (the observer has counted it), and by which
+  // other's token.
+  std::optional<Invariant> broken;
+  Token rival;
+  Instant ended;  // kLost: when the lease ended, which may be before anybody looked
+  std::shared_ptr<const NodeReplies> answers;
+};
+
+struct AcquireSpec {
+  std::string_view name;     // the whole key; copied
+  std::uint64_t cookie = 0;  // comes back in events
+  Millis wait{0};            // how long to try: 0 is one round; Millis::max() is for ever
+  Millis ttl{0};             // 0: options.ttl
+  bool watchdog = true;      // extend at a third of the ttl until done or released
+  // How many rounds at most; 0: no limit of its own. With a wait of 0 it alone counts, and a time
+  // without a quorum to ask is a round that failed; otherwise that time is waited out.
+  int tries = 0;
+  DelayPolicy delay{};      // between rounds
+  Millis min_validity{-1};  // < 0: options.min_validity
+};
+
+// A name that somebody waits for (LockOptions::wake_up): the host subscribes to its channel (the
+// key itself) at every node, or gives that up.
+struct WatchChange {
+  std::string name;
+  bool on;
+};
+
+struct MarkSpec {
+  std::string_view name;  // the whole key; copied
+  std::uint64_t cookie = 0;
+  Token token;
+  ContentCrc crc = 0;
+  Millis remember{0};
+  bool after_loss = false;  // the lease under which the work was done is lost (counted)
+  bool fresh = false;       // of work just done: kept at least as long as Done keeps a mark
+};
+
+class LockCore {
+ public:
+  // `random` returns 64 uniformly random bits a call (a CSPRNG in the driver, seeded in tests).
+  using Random = std::function<std::uint64_t()>;
+
+  LockCore(int nodes, const LockOptions& options, StoreCreation creation, Random random,
+           LockObserver* observer);
+  ~LockCore();
+  LockCore(const LockCore&) = delete;
+  LockCore& operator=(const LockCore&) = delete;
+
+  // --- users ---------------------------------------------------------------------------------
+  LockId Acquire(const AcquireSpec& spec, Now now);
+  // Stops trying; aborts go to all nodes; no event follows. A lease that is held is released.
+  void Cancel(LockId lock, Now now);
+  // Gives a lease back. kReleased follows.
+  void Release(LockId lock, Now now);
+  // The work is complete: marks the name DONE on all nodes, for `remember`, at least max_ttl + 2 *
+  // max_skew (less would let a late mark end another's lease and then be forgotten itself).
+  // kCompleted follows.
+  void Done(LockId lock, ContentCrc crc, Millis remember, Now now);
+  // Marks a name DONE without a lease of it: to carry a mark that was heard (kDone) to a majority,
+  // with the rest of its time, and after an effect that stands although its lease was lost
+  // meanwhile. kCompleted follows, with `cookie`.
+  LockId MarkDone(const MarkSpec& spec, Now now);
+  // Asks every node the same of one name, outside any lock's life: kInspect (how does it stand?) or
+  // kForget (takes a DONE mark back). kAnswered follows, with `cookie`; a node that cannot be asked
+  // answers kConnection.
+  LockId Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now);
+  void ExtendNow(LockId lock, Now now);  // by hand; the outcome is seen in ValidUntil or kLost
+  void SetPhase(LockId lock, Phase phase);
+  // A fresh token without a lease, for a write that the ledger alone decides.
+  Token IssueToken(Now now);
+  // The lease is held and its own clock has not run out.
+  [[nodiscard]] bool Valid(LockId lock, Now now) const;
+  [[nodiscard]] Instant ValidUntil(LockId lock) const;  // Instant::min() when not held
+
+  // --- nodes ---------------------------------------------------------------------------------
+  [[nodiscard]] Store& store() { return store_; }
+  [[nodiscard]] const Store& store() const { return store_; }
+  // Moves at most kMaxBatch operations for this node into `out`, in the order in which they must
+  // reach it, extensions first. Send them in this order, one script call for each run of one kind.
+  std::size_t TakeBatch(NodeIndex node, std::vector<Op>& out);
+  [[nodiscard]] bool HasOps(NodeIndex node) const;
+  void OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now now);
+  // The node stopped answering (or answers again): while it is stalled, operations that must not
+  // come late (acquire, extend, fill) fail at once, the others wait in order, up to a limit.
+  void OnStalled(NodeIndex node, bool stalled, Now now);
+  // The node told by pub/sub that `name` was freed there. Late, repeated and unfounded news does no
+  // harm: it begins a round early, at most one a quorum of such nodes.
+  void OnFreed(NodeIndex node, std::string_view name, Now now);
+  void OnDisconnected(NodeIndex node,
+                      Now now);  // everything queued for it fails (also tells store())
+
+  // --- time and events -----------------------------------------------------------------------
+  void OnTime(Now now);
+  [[nodiscard]] Instant NextTime() const;
+  // Events since the last drain, oldest first. The caller empties it.
+  std::vector<LockEvent>& events() { return events_; }
+  // What is to be subscribed to, in order, since the last drain. The caller empties it. Always
+  // empty without LockOptions::wake_up.
+  std::vector<WatchChange>& watch_changes() { return watch_changes_; }
+
+  // A quorum can be asked, and the clock is not refused. While false, acquires wait.
+  [[nodiscard]] bool Available() const;
+  [[nodiscard]] std::size_t held() const { return held_; }
+
+ private:
+  static constexpr Millis kClockCheckInterval{1000};
+  static constexpr Millis kLongestDelay = std::chrono::hours(24);
+
+  enum class State : std::uint8_t {
+    kUnused,   // in the free list
+    kWaiting,  // no round is out: in back-off, or for a quorum to be available
+    kAsking,   // an acquire round is out
+    kHeld,     // leased
+    kMarking,  // done was sent
+    kFreeing,  // release was sent
+    kQuestion,
+    kEnded,  // the user was told; unanswered operations keep the slot
+  };
+
+  struct Slot {
+    std::string name;
+    std::uint64_t cookie = 0;
+    std::uint32_t generation = 0;
+    State state = State::kUnused;
+    Phase phase = Phase::kWaiting;
+    bool watchdog = true;
+    bool awaiting_quorum = false;
+    bool waits_for_quorum = true;  // else a time without one is a failed round
+    bool asking_again = false;     // an even split: asked again at `due`
+    bool wiped_seen = false;       // an extension found a node without our key
+    bool watched = false;          // its name's channel is subscribed to for it
+    bool last_round = false;       // the next round is the last that the wait has room for
+    std::uint16_t backoff = 0;     // k of the delay, first * multiplier^k
+    std::uint16_t round = 0;       // every reply names its round; older ones change nothing
+    std::uint16_t outstanding = 0;
+    NodeSet holds = 0;       // nodes whose HELD of ours is known
+    NodeSet may_hold = 0;    // … or possible
+    NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
+    NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
+    NodeSet extended = 0;    // by this round, and it counts
+    NodeSet forgot = 0;      // nodes found without it since the last extension that counted
+    NodeSet filled = 0;      // nodes that it was filled on since then
+    NodeSet left_out = 0;    // nodes whose floor is not believable
+    NodeSet told_free = 0;   // nodes that told, since the round began, that the name was freed
+    int rounds = 0;          // begun
+    int repeats = 0;         // of an even split, within this round
+    int tries = 0;           // of rounds at most; 0: no limit
+    DelayPolicy delay;
+    Millis min_validity{0};
+    WaitReason reason = WaitReason::kContended;  // of the round before
+    Token token;
+    Nonce nonce;
+    ContentCrc crc = 0;
+    Millis ttl{0};
+    Instant started;  // just before the token was drawn
+    Instant first_try;
+    Instant leased_at;
+    Instant give_up_at;
+    Instant valid_until;
+    Instant owed_until = Instant::max();  // of a free that is sent again
+    Instant due = Instant::max();         // the next thing that time does to this lock
+    Instant scheduled = Instant::max();   // its entry in the timer heap
+    AcquireRound ask;
+    Ballot ballot;  // of the extension, release or done that is out
+    NodeSet stolen = 0;
+    std::array<Token, kMaxNodes> rivals{};  // of this extension: who holds it there, and counts
+    Token rival_seen;  // the highest that held a quorum in a round that we lost
+    NodeSet gone = 0;
+    NodeSet late = 0;
+    std::shared_ptr<NodeReplies> answers;  // kQuestion
+    bool extending = false;
+    bool told = false;
+    Instant extension_sent;
+  };
+
+  struct NodeQueue {
+    std::vector<Op> urgent;  // extensions
+    std::vector<Op> ops;
+    std::size_t head = 0;  // ops before this were taken
+    bool stalled = false;
+    [[nodiscard]] bool Empty() const { return urgent.empty() && head == ops.size(); }
+  };
+
+  // A free that a node could not be told: it is told when it can be reached again.
+  struct OwedFree {
+    std::string name;
+    Token token;
+    Nonce nonce;
+    Millis ttl{0};
+    Instant until;  // by then what it would free has ended by itself
+  };
+
+  struct Timer {
+    Instant at;
+    std::uint32_t slot;
+    bool operator>(const Timer& other) const { return at > other.at; }
+  };
+
+  struct Failed {  // an operation that the core answers itself
+    NodeIndex node;
+    Reply reply;
+  };
+
+  Slot* Find(LockId lock);
+  std::uint32_t NewSlot();
+  LockId IdOf(const Slot& slot, std::uint32_t index) const { return {index, slot.generation}; }
+  void FreeIfQuiet(std::uint32_t index);
+  void Schedule(std::uint32_t index, Instant at);
+  void Send(std::uint32_t index, NodeIndex node, OpKind kind);
+  void FailQueued(NodeIndex node, ReplyCode code, bool only_creating, Now now);
+  void Settle(Now now);
+
+  void TryRound(std::uint32_t index, Now now);
+  void BeginRound(std::uint32_t index, Now now);
+  void OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
+  void OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
+  void OnVerdict(std::uint32_t index, Verdict verdict, Now now);
+  void OnWon(std::uint32_t index, Now now);
+  void OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now);
+  void LearnFromLostRound(const Slot& slot, Now now);
+  void TellNoQuorum();
+  void TellForeign(const std::string& name, Now now);
+  [[nodiscard]] Token QuorumOf(const std::array<Token, kMaxNodes>& rivals) const;
+  void ScheduleHeld(std::uint32_t index, Instant from);
+  void TellFreed(std::uint32_t index, Now now);
+  void LearnRoundTrip(const Slot& slot, Now now);
+  void AskAgain(std::uint32_t index, Now now);
+  void WaitForRound(std::uint32_t index, WaitReason reason, Now now);
+  void GiveUp(std::uint32_t index, WaitReason reason);
+  [[nodiscard]] Nanos DrawDelay(Slot& slot);
+
+  void Watch(std::uint32_t index);
+  void Unwatch(std::uint32_t index);
+  [[nodiscard]] bool ToldByQuorum(const Slot& slot) const;
+  [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
+  void FreeNodes(std::uint32_t index, OpKind kind, Now now);
+  void OweFree(Slot& slot, NodeIndex node, Now now);
+  void OweQueued(NodeIndex node, const Op& op, Now now);
+  void Owe(NodeIndex node, OwedFree free, Now now);
+  void TellDroppedFree(NodeIndex node);
+  void PayFrees(NodeIndex node, Now now);
+
+  void BeginExtension(std::uint32_t index, Now now);
+  void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
+  void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
+  void EndExtension(std::uint32_t index, Now now);
+  [[nodiscard]] bool QuorumForgot(const Slot& slot) const;
+  [[nodiscard]] bool ExtensionWon(const Slot& slot) const;
+  void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});
+  void DropForDone(std::uint32_t index, const Reply& reply, Now now);
+
+  void OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
+  void OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& reply);
+  void BeginMarking(std::uint32_t index);
+  void OnAnswer(std::uint32_t index, NodeIndex node, const Reply& reply);
+  void TellAnswered(std::uint32_t index);
+  void LeaveHeld(std::uint32_t index, Now now);
+  void End(std::uint32_t index);
+  LockEvent& Emit(std::uint32_t index, LockEvent::Kind kind);
+  Nonce DrawNonce();
+  void HandleReply(NodeIndex node, const Reply& reply, Now now);
+  void CheckClock(Now now);
+
+  const int nodes_;
+  const LockOptions options_;
+  LockObserver* const observer_;
+  Random random_;
+  Store store_;
+  TokenClock clock_;
+  std::deque<Slot> slots_;  // stable addresses: queued Ops view the names
+  std::vector<std::uint32_t> unused_;
+  std::array<NodeQueue, kMaxNodes> queues_;
+  std::array<std::deque<OwedFree>, kMaxNodes> owed_;
+  NodeSet told_dropped_ = 0;
+  std::vector<Failed> failed_;
+  std::vector<Failed> failing_;
+  std::vector<std::uint32_t> quorum_waiters_;
+  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+  std::vector<LockEvent> events_;
+  std::unordered_map<std::string, std::vector<std::uint32_t>> watchers_;  // by name: waiting slots
+  std::vector<WatchChange> watch_changes_;
+  std::size_t held_ = 0;
+  Nanos round_trip_{Millis(1)};
+  bool clock_refused_ = false;
+  std::string foreign_noted_;  // the key that the last note was about
+  Instant foreign_noted_at_ = Instant::min();
+  Instant clock_check_at_ = Instant::max();
+  Now last_now_{};
+};
+
+}  // namespace fencepost::locking

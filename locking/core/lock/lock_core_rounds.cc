@@ -1,0 +1,429 @@
+// LockCore: acquire rounds, from the first try to a lease or the end of the wait.
+#include "locking/core/lock/lock_core.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "locking/base/check.h"
+
+namespace fencepost::locking {
+namespace {
+
+constexpr Millis kMostBetweenRepeats{1000};  // of an even split
+constexpr Nanos kLeastRoundTrip{100'000};
+constexpr Nanos kMostRoundTrip{Millis(100)};
+constexpr int kBackoffRoundTrips = 10;
+constexpr int kLastRoundTrips = 2;  // before the end of the wait its last round begins
+constexpr int kMaxDoublings = 16;
+constexpr std::uint16_t kMaxBackoff = UINT16_MAX;
+constexpr std::size_t kMostOwed = 65'536;  // a node; the oldest is left to its ttl
+constexpr Nanos kBetweenForeignNotes = std::chrono::seconds(1);
+constexpr Nanos kBeforeForeignRepeat = std::chrono::seconds(60);  // of the same key
+
+WaitReason ReasonOf(const AcquireRound& round, RoundResult result) {
+  if (round.Foreign()) return WaitReason::kForeign;
+  switch (result) {
+    case RoundResult::kStale:
+      return WaitReason::kStale;
+    case RoundResult::kRefused:
+      return WaitReason::kRefused;
+    case RoundResult::kTimeout:
+      return WaitReason::kTimeout;
+    case RoundResult::kNoQuorum:
+    case RoundResult::kError:
+      return WaitReason::kUnavailable;
+    default:
+      return WaitReason::kContended;
+  }
+}
+
+}  // namespace
+
+// --- rounds ------------------------------------------------------------------------------------
+
+void LockCore::TryRound(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  const bool told = std::exchange(slot.awaiting_quorum, false);
+  if (Available()) {
+    BeginRound(index, now);
+    return;
+  }
+  slot.state = State::kWaiting;
+  if (!told) TellNoQuorum();
+  if (!slot.waits_for_quorum) {
+    ++slot.rounds;
+    WaitForRound(index, WaitReason::kUnavailable, now);
+    return;
+  }
+  if (now.boot >= slot.give_up_at) {
+    GiveUp(index, WaitReason::kUnavailable);
+    return;
+  }
+  slot.awaiting_quorum = true;
+  if (quorum_waiters_.size() > 2 * slots_.size()) {  // most have given up, or wait a second time
+    std::sort(quorum_waiters_.begin(), quorum_waiters_.end());
+    quorum_waiters_.erase(std::unique(quorum_waiters_.begin(), quorum_waiters_.end()),
+                          quorum_waiters_.end());
+  }
+  quorum_waiters_.push_back(index);
+  Schedule(index, slot.give_up_at);
+}
+
+// A round that could not even begin.
+void LockCore::TellNoQuorum() {
+  if (observer_ == nullptr) return;
+  observer_->OnRound(RoundResult::kNoQuorum, Nanos(0));
+  observer_->OnQuorumFailure(clock_refused_ ? QuorumFailure::kClock : store_.WhyUnavailable());
+}
+
+void LockCore::BeginRound(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  if (slot.creating != 0) {
+    // An acquire of the round before is unanswered: its nonce is still needed to free it.
+    slot.state = State::kWaiting;
+    Schedule(index, now.boot + round_trip_);
+    return;
+  }
+  slot.state = State::kAsking;
+  slot.asking_again = false;
+  slot.due = Instant::max();
+  slot.told_free = 0;
+  slot.repeats = 0;
+  ++slot.rounds;
+  slot.started = now.boot;
+  slot.token = IssueToken(now);
+  slot.nonce = DrawNonce();
+  ++slot.round;
+  slot.holds = slot.may_hold = slot.free_after = slot.creating = 0;
+  NodeSet asked = 0;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (store_.Open(node) && (slot.left_out & Bit(node)) == 0) asked |= Bit(node);
+  }
+  slot.left_out = 0;
+  slot.ask.Begin(nodes_, asked, slot.token);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((asked & Bit(node)) != 0) Send(index, node, OpKind::kAcquire);
+  }
+  if (asked == 0) OnVerdict(index, Verdict::kLost, now);
+}
+
+void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+  Slot& slot = slots_[index];
+  const bool granted =
+      reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
+  if (reply.code == ReplyCode::kGrantedTakeover && observer_ != nullptr && slot.holds == 0) {
+    observer_->OnTakeover();
+  }
+  if (granted) slot.holds |= Bit(node);
+  if (!granted && NodeAnswered(reply.code)) slot.may_hold = Without(slot.may_hold, Bit(node));
+  if (reply.code == ReplyCode::kStale && observer_ != nullptr) observer_->OnFencingRejection();
+  if (slot.state != State::kAsking) {
+    OnLateAcquireReply(index, node, reply, now);
+    return;
+  }
+  const Verdict verdict = slot.ask.OnReply(node, reply);
+  if (verdict != Verdict::kPending) OnVerdict(index, verdict, now);
+}
+
+// The round was decided before this node answered.
+void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply,
+                                  Now now) {
+  Slot& slot = slots_[index];
+  if ((slot.free_after & Bit(node)) != 0) {
+    slot.free_after = Without(slot.free_after, Bit(node));
+    if ((slot.may_hold & Bit(node)) != 0 && store_.Open(node)) {
+      const OpKind kind = slot.state == State::kFreeing ? OpKind::kRelease : OpKind::kAbort;
+      Send(index, node, kind);
+      return;
+    }
+    OweFree(slot, node, now);
+    if (slot.state == State::kFreeing) {
+      slot.ballot.No(node);
+      TellFreed(index, now);
+    }
+    return;
+  }
+  if (reply.code == ReplyCode::kDone && slot.state == State::kHeld) DropForDone(index, reply, now);
+}
+
+void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
+  Slot& slot = slots_[index];
+  if (verdict == Verdict::kWon) {
+    slot.valid_until = slot.started + slot.ttl - options_.Drift(slot.ttl);
+    if (slot.valid_until - now.boot >= slot.min_validity) {
+      OnWon(index, now);
+    } else {
+      OnRoundLost(index, RoundResult::kTimeout, WaitReason::kTooLate, now);
+    }
+    return;
+  }
+  if (verdict == Verdict::kDone) {
+    LearnRoundTrip(slot, now);
+    if (observer_ != nullptr) observer_->OnRound(RoundResult::kDone, now.boot - slot.started);
+    LockEvent& event = Emit(index, LockEvent::Kind::kDone);
+    event.token = slot.ask.done_token();
+    event.crc = slot.ask.done_crc();
+    event.rest = slot.ask.done_rest();
+    FreeNodes(index, OpKind::kAbort, now);
+    End(index);
+    return;
+  }
+  const Instant validity_end = slot.started + slot.ttl - options_.Drift(slot.ttl);
+  // The caller's wait ends this too, but a single round is given the time of a slow call.
+  const bool in_time = now.boot < std::max(slot.give_up_at, slot.started + options_.node_timeout) &&
+                       validity_end - now.boot > slot.min_validity;
+  if (slot.ask.WorthAskingAgain() && in_time) {
+    slot.asking_again = true;
+    const int doublings = std::min<int>(slot.backoff + slot.repeats++, kMaxDoublings);
+    Nanos wait = round_trip_;
+    for (int i = 0; i < doublings && wait < kMostBetweenRepeats; ++i) wait *= 2;
+    Schedule(index, now.boot + std::min<Nanos>(wait, kMostBetweenRepeats));
+    return;
+  }
+  const RoundResult result = slot.ask.Result(verdict);
+  OnRoundLost(index, result, ReasonOf(slot.ask, result), now);
+}
+
+void LockCore::LearnRoundTrip(const Slot& slot, Now now) {
+  const Nanos took = std::clamp<Nanos>(now.boot - slot.started, kLeastRoundTrip, kMostRoundTrip);
+  round_trip_ = (round_trip_ * 7 + took) / 8;
+}
+
+void LockCore::AskAgain(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  slot.asking_again = false;
+  slot.due = Instant::max();
+  bool sent = false;
+  const NodeSet again = slot.ask.AskAgain();
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((again & Bit(node)) == 0) continue;
+    sent = true;
+    if (store_.Open(node)) {
+      Send(index, node, OpKind::kAcquire);
+    } else {
+      ++slot.outstanding;
+      failed_.push_back({node, Reply{.lock = IdOf(slot, index),
+                                     .round = slot.round,
+                                     .kind = OpKind::kAcquire,
+                                     .code = ReplyCode::kConnection}});
+    }
+  }
+  if (!sent) OnRoundLost(index, RoundResult::kContended, WaitReason::kContended, now);
+}
+
+void LockCore::OnWon(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  LearnRoundTrip(slot, now);
+  slot.state = State::kHeld;
+  Unwatch(index);
+  slot.leased_at = now.boot;
+  slot.phase = Phase::kWaiting;
+  slot.extending = slot.wiped_seen = false;
+  slot.forgot = slot.filled = 0;
+  ++held_;
+  if (observer_ != nullptr) {
+    observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
+    observer_->OnLeased(now.boot - slot.first_try);
+    observer_->OnHeld(static_cast<std::int64_t>(held_));
+  }
+  LockEvent& event = Emit(index, LockEvent::Kind::kLeased);
+  if (slot.token <= slot.rival_seen) {  // 2: the nodes forgot a floor
+    event.broken = Invariant::kTokenRegressed;
+    event.rival = slot.rival_seen;
+    if (observer_ != nullptr) observer_->OnInvariant(Invariant::kTokenRegressed);
+  }
+  ScheduleHeld(index, slot.started);
+}
+
+// The next thing that time does to a lease granted or extended from `from` on.
+void LockCore::ScheduleHeld(std::uint32_t index, Instant from) {
+  const Slot& slot = slots_[index];
+  const Instant extend_at = from + slot.ttl / 3;
+  Schedule(index, slot.watchdog ? std::min(extend_at, slot.valid_until) : slot.valid_until);
+}
+
+void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now) {
+  Slot& slot = slots_[index];
+  if (observer_ != nullptr) {
+    observer_->OnRound(result, now.boot - slot.started);
+    if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
+      observer_->OnQuorumFailure(slot.ask.Failure());
+    }
+  }
+  if (reason == WaitReason::kForeign) TellForeign(slot.name, now);
+  if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
+  slot.rival_seen = std::max(slot.rival_seen, QuorumOf(slot.ask.rivals()));
+  LearnFromLostRound(slot, now);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (slot.ask.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
+      slot.left_out |= Bit(node);
+    }
+  }
+  FreeNodes(index, OpKind::kAbort, now);
+  WaitForRound(index, reason, now);
+}
+
+// Not once a round: a caller that waits asks again and again.
+void LockCore::TellForeign(const std::string& name, Now now) {
+  const Nanos quiet = name == foreign_noted_ ? kBeforeForeignRepeat : kBetweenForeignNotes;
+  const bool first = foreign_noted_.empty();
+  if (observer_ == nullptr || (!first && now.boot - foreign_noted_at_ < quiet)) return;
+  foreign_noted_ = name;
+  foreign_noted_at_ = now.boot;
+  observer_->OnNote(Severity::kWarn, "foreign_value",
+                    "the key " + name +
+                        " holds something that is no lock; DEL it on the lock nodes if nobody "
+                        "needs it; until then the name cannot be locked");
+}
+
+void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
+  if (const Token floor = slot.ask.NeededFloor()) {
+    clock_.Lift(floor, now.wall, options_.max_skew);
+  }
+  const bool own_clock_is_off =
+      slot.ask.RefusedForClock() && !TokenClock::Lifted(slot.token, now.wall);
+  if (!own_clock_is_off || clock_refused_) return;
+  clock_refused_ = true;
+  clock_check_at_ = now.boot + kClockCheckInterval;
+  if (observer_ == nullptr) return;
+  observer_->OnQuorumFailure(QuorumFailure::kClock);
+  observer_->OnNote(
+      Severity::kError, "clock_refused",
+      "a majority of the lock nodes refuses this worker's clock; mend the clock (NTP) "
+      "of this host or of the nodes; nothing is locked until then");
+}
+
+// The one token that holds the name at a quorum; 0 when none does.
+Token LockCore::QuorumOf(const std::array<Token, kMaxNodes>& rivals) const {
+  const auto end = rivals.begin() + nodes_;
+  for (auto rival = rivals.begin(); rival != end; ++rival) {
+    if (*rival && std::count(rivals.begin(), end, *rival) >= Quorum(nodes_)) return *rival;
+  }
+  return Token();
+}
+
+Nanos LockCore::DrawDelay(Slot& slot) {
+  const DelayPolicy& delay = slot.delay;
+  const Nanos first = delay.first > Millis(0) ? delay.first : round_trip_ * kBackoffRoundTrips;
+  const auto most = static_cast<double>(Nanos(delay.most).count());
+  const double grown =
+      static_cast<double>(first.count()) * std::pow(delay.multiplier, slot.backoff);
+  if (slot.backoff < kMaxBackoff) ++slot.backoff;
+  const auto longest = static_cast<std::uint64_t>(std::min(grown, most));
+  const std::uint64_t drawn = delay.jitter ? random_() % (longest + 1) : longest;
+  return Nanos(static_cast<std::int64_t>(drawn));
+}
+
+void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
+  Slot& slot = slots_[index];
+  // One round without an answer (the nodes or we stood still for a moment) is no outage yet: should
+  // it be the last one, what the nodes said in the round before it is told.
+  const bool said_before =
+      reason == WaitReason::kTimeout && slot.backoff > 0 && slot.reason == WaitReason::kContended;
+  const WaitReason told = said_before ? WaitReason::kContended : reason;
+  slot.reason = reason;
+  // After the first stale round the clock was lifted over the floor: no reason to wait, and the
+  // same try goes on.
+  const bool at_once = reason == WaitReason::kStale && slot.backoff == 0;
+  Nanos wait = DrawDelay(slot);
+  if (at_once) {
+    wait = Nanos(0);
+    --slot.rounds;
+  } else if (slot.tries > 0 && slot.rounds >= slot.tries) {
+    GiveUp(index, told);
+    return;
+  }
+  const bool wakes = options_.wake_up && reason == WaitReason::kContended;
+  if (wakes && ToldByQuorum(slot)) wait = std::min(wait, DrawWakeDelay(slot));
+  if (!at_once && wait >= slot.give_up_at - now.boot) {
+    // The rest of the wait is used, too: one more round, in time for its answer.
+    wait = slot.give_up_at - now.boot - kLastRoundTrips * round_trip_;
+    if (slot.last_round || wait <= Nanos(0)) {
+      GiveUp(index, told);
+      return;
+    }
+    slot.last_round = true;
+  }
+  slot.state = State::kWaiting;
+  Emit(index, LockEvent::Kind::kRoundFailed).reason = reason;
+  if (wakes) Watch(index);
+  Schedule(index, now.boot + wait);
+}
+
+void LockCore::GiveUp(std::uint32_t index, WaitReason reason) {
+  Emit(index, LockEvent::Kind::kGaveUp).reason = reason;
+  End(index);
+}
+
+// Frees our HELD wherever it stands or may stand. Where an acquire or a fill of ours is still on
+// the way, the free follows its answer, so that it cannot be overtaken.
+void LockCore::FreeNodes(std::uint32_t index, OpKind kind, Now now) {
+  Slot& slot = slots_[index];
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    const NodeSet bit = Bit(node);
+    if ((slot.creating & bit) != 0) {
+      slot.free_after |= bit;
+    } else if ((slot.may_hold & bit) == 0) {
+      continue;
+    } else if (store_.Open(node)) {
+      Send(index, node, kind);
+    } else {
+      OweFree(slot, node, now);
+    }
+  }
+}
+
+// An attempt's connection broke, or a node was away when it was to be freed: the next connection
+// tells it, unless the ttl is over by then.
+void LockCore::OweFree(Slot& slot, NodeIndex node, Now now) {
+  if ((slot.may_hold & Bit(node)) == 0) return;
+  slot.may_hold = Without(slot.may_hold, Bit(node));
+  const Instant until = std::min(slot.owed_until, now.boot + slot.ttl);
+  Owe(node, {slot.name, slot.token, slot.nonce, slot.ttl, until}, now);
+}
+
+void LockCore::Owe(NodeIndex node, OwedFree free, Now now) {
+  auto& owed = owed_[static_cast<std::size_t>(node)];
+  if (owed.size() >= kMostOwed) {
+    if (owed.front().until > now.boot) TellDroppedFree(node);
+    owed.pop_front();
+  }
+  owed.push_back(std::move(free));
+}
+
+// Once, until the node could be told what it is owed.
+void LockCore::TellDroppedFree(NodeIndex node) {
+  if ((told_dropped_ & Bit(node)) != 0) return;
+  told_dropped_ |= Bit(node);
+  if (observer_ == nullptr) return;
+  observer_->OnNote(
+      Severity::kWarn, "redis_frees_dropped",
+      fmt::format("lock node {} is owed more than {} frees: those beyond are not kept, and their "
+                  "names stay held on that node until their ttl is over; bring the node back",
+                  static_cast<char>('a' + node), kMostOwed));
+}
+
+void LockCore::PayFrees(NodeIndex node, Now now) {
+  auto& owed = owed_[static_cast<std::size_t>(node)];
+  for (; !owed.empty(); owed.pop_front()) {
+    const OwedFree& free = owed.front();
+    if (free.until <= now.boot) continue;
+    const std::uint32_t index = NewSlot();
+    Slot& slot = slots_[index];
+    slot.name = free.name;
+    slot.token = free.token;
+    slot.nonce = free.nonce;
+    slot.ttl = free.ttl;
+    slot.may_hold = Bit(node);
+    slot.owed_until = free.until;
+    slot.state = State::kEnded;
+    Send(index, node, OpKind::kAbort);
+  }
+  told_dropped_ = Without(told_dropped_, Bit(node));
+}
+
+}  // namespace fencepost::locking

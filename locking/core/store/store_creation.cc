@@ -1,0 +1,196 @@
+// Making a new store: all N nodes empty, then forming (epoch 0, may still be outbid), then locked
+// in (forming, epoch 1), then complete.
+//
+// A store id is 64 random bits and a hash of the run_ids of its N nodes, so a client takes up
+// another's beginnings only where both list the same nodes; then both also reckon the same index
+// for each node. The smallest id wins. A node is locked in only after all N were seen forming one
+// id, and completed only after all N were seen locked in; what is locked in is not outbid. So of
+// two stores over lists that share a node, that node lets at most one become complete.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "locking/core/store/store.h"
+
+namespace fencepost::locking {
+namespace {
+
+constexpr std::uint32_t kOpenEpoch = 0;
+constexpr std::uint32_t kFirstEpoch = 1;
+// Beginnings that no client goes on with: their maker is gone, or a node restarted meanwhile.
+constexpr Millis kAbandonedOpen{3'000};
+constexpr Millis kAbandonedLocked{10'000};
+
+}  // namespace
+
+bool Store::Abandoned(const Node& node) const {
+  const bool locked = node.sentinel && node.sentinel->epoch != kOpenEpoch;
+  return now_.boot - node.raw_since >= (locked ? kAbandonedLocked : kAbandonedOpen);
+}
+
+std::string Store::MemberHash() const {
+  std::set<std::string> run_ids;
+  for (const Node& node : nodes_) run_ids.insert(node.run_id);
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: nobody attacks it, run_ids are random
+  for (const std::string& run_id : run_ids) {
+    for (const char c : run_id) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+bool Store::MayCreate() {
+  if (creation_ == StoreCreation::kNever) return false;
+  if (creation_ == StoreCreation::kQuarantined || creating_) return true;
+  if (creation_ == StoreCreation::kBlessed) {
+    for (NodeIndex i = 0; i < count(); ++i) {
+      const Node& node = At(i);
+      if (!node.Readable() || !node.raw) continue;
+      const bool complete = node.Complete();
+      SetProblem(i, true, "store_exists",
+                 fmt::format("{} lock store {} stands there already",
+                             complete ? "the" : "the beginnings of the", node.sentinel->store_id),
+                 "use it as it is; or, with all clients stopped, `fencepost locks init --force` "
+                 "forgets every lock and DONE mark that it holds");
+      return false;
+    }
+  }
+  creating_ = AllReadable();
+  return creating_;
+}
+
+void Store::PlanCreation() {
+  if (!MayCreate() || !AllReadable()) return;
+  const bool overwrites = creation_ == StoreCreation::kForced && !overwritten_;
+  const bool complete =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.Complete(); });
+  if (complete && !overwrites) return;  // they disagree: FindStrangers told
+  if (AllFormingOneStore()) {
+    overwritten_ = creation_ == StoreCreation::kForced;
+    PlanAdvance();
+  } else {
+    PlanForming();
+  }
+}
+
+bool Store::AllFormingOneStore() const {
+  std::set<int> indexes;
+  for (const Node& node : nodes_) {
+    if (!node.Forming() || node.sentinel->nodes != count()) return false;
+    if (node.sentinel->store_id != nodes_.front().sentinel->store_id) return false;
+    indexes.insert(node.sentinel->index);
+  }
+  return static_cast<int>(indexes.size()) == count();
+}
+
+// The id that all nodes shall have: one that is locked in, else the smallest, else our own.
+std::string Store::FormingTarget(const std::string& hash) const {
+  std::set<std::string> open;
+  std::set<std::string> locked;
+  for (const Node& node : nodes_) {
+    if (!node.Forming() || node.sentinel->nodes != count()) continue;
+    if (!node.sentinel->store_id.ends_with(hash)) continue;
+    (node.sentinel->epoch == kOpenEpoch ? open : locked).insert(node.sentinel->store_id);
+  }
+  if (!locked.empty()) return *locked.begin();
+  if (open.empty() || creation_ == StoreCreation::kForced) {
+    open.insert(fmt::format("{:016x}{}", own_id_.bits[0], hash));
+  }
+  return *open.begin();
+}
+
+void Store::PlanForming() {
+  const std::string hash = MemberHash();
+  const std::string target = FormingTarget(hash);
+  Millis ttl = options_.max_ttl;
+  for (const Node& node : nodes_) {
+    if (node.Forming() && node.sentinel->store_id == target) ttl = node.sentinel->max_ttl;
+  }
+  for (NodeIndex i = 0; i < count(); ++i) {
+    Node& node = At(i);
+    if (node.Forming() && node.sentinel->store_id == target) continue;
+    const bool ours = node.Forming() && node.sentinel->nodes == count() &&
+                      node.sentinel->store_id.ends_with(hash);
+    const bool outbid =
+        ours && node.sentinel->epoch == kOpenEpoch && target < node.sentinel->store_id;
+    const bool forced = creation_ == StoreCreation::kForced && !ours;
+    if (node.raw && !outbid && !forced && !Abandoned(node)) {
+      if (!ours) {
+        SetProblem(
+            i, true, "store_forming",
+            "it holds the beginnings of a lock store over other nodes, or from before a restart",
+            "check that all clients list the same nodes; it is written over in 10 s");
+      }
+      continue;
+    }
+    Sentinel sentinel;
+    sentinel.store_id = target;
+    sentinel.nodes = count();
+    sentinel.epoch = kOpenEpoch;
+    sentinel.run_id = node.run_id;
+    sentinel.max_ttl = ttl;
+    sentinel.index =
+        static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [&node](const Node& other) {
+          return other.run_id < node.run_id;
+        }));
+    // The node's own time makes the text unlike any that stood there before a wipe.
+    Write(node, sentinel, QuarantineTime());
+    formed_ = true;
+  }
+}
+
+void Store::PlanAdvance() {
+  bool locked = true;
+  for (Node& node : nodes_) {
+    if (node.sentinel->epoch != kOpenEpoch) continue;
+    locked = false;
+    Sentinel sentinel = *node.sentinel;
+    sentinel.epoch = kFirstEpoch;
+    Write(node, sentinel, QuarantineTime());
+  }
+  if (!locked) return;
+  if (creation_ != StoreCreation::kQuarantined && !SnapshotConfirmed()) return;
+  for (Node& node : nodes_) Complete(node);
+}
+
+// Blessing a node is safe only if it forgot nothing since the store began to count. Two readings of
+// all N in a row with the same texts prove a moment at which none was complete; a text that still
+// stands after it was not wiped since.
+bool Store::SnapshotConfirmed() {
+  const bool same = std::all_of(nodes_.begin(), nodes_.end(),
+                                [](const Node& node) { return node.snapshot == node.raw; });
+  if (!same) {
+    for (Node& node : nodes_) {
+      node.snapshot = node.raw;
+      node.confirmed = node.probe_confirms = false;
+      node.want_probe = true;
+    }
+  }
+  snapshot_agreed_ = same && std::all_of(nodes_.begin(), nodes_.end(),
+                                         [](const Node& node) { return node.confirmed; });
+  return snapshot_agreed_;
+}
+
+void Store::Complete(Node& node) {
+  const bool blessed = creating_ && snapshot_agreed_ && node.snapshot == node.raw;
+  Sentinel sentinel = *node.sentinel;
+  sentinel.complete = true;
+  sentinel.epoch = kFirstEpoch;
+  sentinel.run_id = node.run_id;
+  sentinel.quarantine_until = WallTime{};
+  formed_ = true;
+  if (blessed) {
+    Write(node, sentinel, std::nullopt);
+  } else {
+    Write(node, sentinel, std::max(sentinel.max_ttl, max_ttl()) + 2 * options_.max_skew);
+  }
+}
+
+void Store::Write(Node& node, const Sentinel& sentinel, std::optional<Millis> quarantine_for) {
+  if (node.pending || node.hold_until > now_.boot) return;
+  node.pending = SentinelWrite{node.raw, sentinel.Encode(), quarantine_for};
+}
+
+}  // namespace fencepost::locking

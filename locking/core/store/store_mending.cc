@@ -1,0 +1,255 @@
+// Mending a store that stands: nodes that restarted, were wiped, were left half made, or whose
+// clock was stepped. Whatever a node may have forgotten, it is put in quarantine first.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "locking/core/store/store.h"
+
+namespace fencepost::locking {
+namespace {
+
+// An empty node is left that long to clients that have seen it in the store: they need no new
+// epoch.
+constexpr Millis kBeforeRaise{5'000};
+// A raise, by whomever, that nobody has gone on with.
+constexpr Millis kAbandonedRaise{10'000};
+// An even epoch says by which list the store was raised: a remainder of half the epoch.
+constexpr std::uint64_t kTags = 5'000;
+
+}  // namespace
+
+std::uint64_t Store::Tag() const { return std::stoull(MemberHash(), nullptr, 16) % kTags; }
+
+bool Store::OwnRaise(std::uint32_t epoch) const {
+  return epoch % 2 == 0 && epoch / 2 % kTags == Tag();
+}
+
+std::optional<std::uint32_t> Store::NextRaise(std::uint32_t highest) {
+  const std::uint64_t tag = Tag();
+  std::uint32_t half = highest / 2 + 1;
+  while (half % kTags != tag) ++half;
+  if (2 * half < kMaxEpoch) return 2 * half;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    if (!InStore(At(i)) || At(i).sentinel->epoch != highest) continue;
+    SetProblem(i, true, "bad_sentinel", fmt::format("its epoch {} is the last of all", highest),
+               "stop all clients, then `fencepost locks init --force`");
+  }
+  return std::nullopt;
+}
+
+// All N are members with places of their own, but a raise began and was not needed, or was given
+// up: all are lifted to one generation. Who was not of the majority's comes back in quarantine.
+void Store::PlanRejoin() {
+  std::set<int> places;
+  std::uint32_t lowest = UINT32_MAX;
+  std::uint32_t highest = 0;
+  bool begun = false;
+  bool stood = true;
+  for (const Node& node : nodes_) {
+    if (!InStore(node) || !places.insert(node.sentinel->index).second) return;
+    const std::uint32_t epoch = node.sentinel->epoch;
+    lowest = std::min(lowest, epoch);
+    highest = std::max(highest, epoch);
+    begun = begun || epoch % 2 == 0;
+    stood = stood && now_.boot - node.raw_since >= kAbandonedRaise;
+  }
+  if (!begun) return;
+  const bool own = OwnRaise(highest);
+  if (!own && !stood) return;
+  const std::optional<std::uint32_t> target =
+      own ? highest + (lowest == highest ? 1 : 0) : NextRaise(highest);
+  if (!target) return;
+  for (Node& node : nodes_) {
+    if (node.sentinel->epoch >= *target) continue;
+    Sentinel sentinel = *node.sentinel;
+    const bool counts = Generation(sentinel.epoch) == generation_;
+    sentinel.epoch = *target;
+    Write(node, sentinel, counts ? std::nullopt : std::optional(QuarantineTime()));
+  }
+}
+
+void Store::PlanMending() {
+  if (!MayCreate()) return;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    Node& node = At(i);
+    if (InStore(node)) MendMember(node);
+    if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
+    const bool taken = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+      return InStore(other) && other.sentinel->index == node.sentinel->index;
+    });
+    if (!taken) {
+      Complete(node);
+    } else {
+      SetProblem(i, true, "same_index", "its place in the lock store is taken by another node",
+                 fmt::format("DEL {} there", kSentinelKey));
+    }
+  }
+  PlanEmpty();
+  PlanRejoin();
+}
+
+void Store::MendMember(Node& node) {
+  const Sentinel& now = *node.sentinel;
+  Sentinel mended = now;
+  mended.run_id = node.run_id;
+  // The sentinel may have been written after TIME was read, within the same call.
+  const Nanos slack = node.raw_call.received_at - node.raw_call.sent_at;
+  const WallTime latest =
+      node.raw_call.node_time + QuarantineTime() + std::chrono::ceil<Millis>(slack);
+  if (now.run_id != node.run_id || node.stepped || now.quarantine_until > latest) {
+    Write(node, mended, QuarantineTime());
+  }
+}
+
+bool Store::Remembered(const Node& node) const {
+  return node.member && node.member->store_id == store_id_ &&
+         Generation(node.member->epoch) == generation_;
+}
+
+// Nothing of the store stands there, so that the node may be given a place.
+bool Store::Vacant(const Node& node) const {
+  if (store_id_.empty()) return false;
+  if (!node.raw) return true;
+  if (!node.Forming()) return false;
+  if (node.sentinel->store_id == store_id_) return generation_ > 1;
+  return Remembered(node) && Abandoned(node);
+}
+
+// The places that no node is known to have.
+std::vector<int> Store::MissingIndexes() const {
+  std::set<int> taken;
+  for (const Node& node : nodes_) {
+    if (InStore(node)) taken.insert(node.sentinel->index);
+    const bool away = !node.connected || !node.read;
+    if (away && node.member && node.member->store_id == store_id_) taken.insert(node.member->index);
+  }
+  std::vector<int> missing;
+  for (int index = 0; index < count(); ++index) {
+    if (!taken.contains(index)) missing.push_back(index);
+  }
+  return missing;
+}
+
+void Store::PlanEmpty() {
+  std::vector<NodeIndex> unknown;
+  std::uint32_t highest = 0;
+  for (const Node& node : nodes_) {
+    if (InStore(node)) highest = std::max(highest, node.sentinel->epoch);
+  }
+  const std::vector<int> missing = MissingIndexes();
+  int waiting = 0;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    Node& node = At(i);
+    if (!node.Readable() || !Vacant(node)) continue;
+    ++waiting;
+    const auto known = std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+      return &other != &node && other.member && other.member->store_id == store_id_;
+    });
+    const bool place = Remembered(node) && std::find(missing.begin(), missing.end(),
+                                                     node.member->index) != missing.end();
+    // max_ttl must have been read from a majority. A store of one has nobody to ask.
+    if (known < Quorum(count()) || highest % 2 == 0 || !place) {
+      unknown.push_back(i);
+      continue;
+    }
+    Sentinel sentinel = *node.member;
+    sentinel.epoch = highest;
+    sentinel.run_id = node.run_id;
+    sentinel.max_ttl = max_ttl();
+    Write(node, sentinel, QuarantineTime());
+  }
+  if (highest % 2 == 1) {  // finish what was raised
+    for (Node& node : nodes_) {
+      if (!InStore(node) || node.sentinel->epoch + 1 != highest) continue;
+      Sentinel sentinel = *node.sentinel;
+      sentinel.epoch = highest;
+      Write(node, sentinel, std::nullopt);
+    }
+  }
+  if (!unknown.empty() && static_cast<int>(unknown.size()) == waiting) PlanRaise();
+}
+
+// Nodes are empty that this client never saw in the store: they may be the lost ones, or new at the
+// place of ones that others still list. So the store moves to a new generation with them (store.h).
+void Store::PlanRaise() {
+  std::vector<NodeIndex> empty;
+  std::vector<NodeIndex> members;
+  for (NodeIndex i = 0; i < count(); ++i) {
+    const Node& node = At(i);
+    if (node.Readable() && Vacant(node)) empty.push_back(i);
+    if (InStore(node)) members.push_back(i);
+  }
+  const bool all_seen = static_cast<int>(empty.size() + members.size()) == count();
+  const bool majority = static_cast<int>(members.size()) >= Quorum(count());
+  for (const NodeIndex i : empty) {
+    if (all_seen && !majority) {
+      SetProblem(i, true, "majority_lost",
+                 fmt::format("it is empty, and only {} of {} nodes still know lock store {}",
+                             members.size(), count(), store_id_),
+                 "stop all clients, then `fencepost locks init --force`");
+    } else {
+      SetProblem(i, false, "empty", fmt::format("it knows nothing of lock store {}", store_id_),
+                 all_seen ? "it is taken in, in quarantine, in a few seconds"
+                          : "it is taken in once all other nodes can be reached");
+    }
+  }
+  if (!all_seen || !majority) return;
+  std::uint32_t lowest = UINT32_MAX;
+  std::uint32_t highest = 0;
+  for (const NodeIndex i : members) {
+    lowest = std::min(lowest, At(i).sentinel->epoch);
+    highest = std::max(highest, At(i).sentinel->epoch);
+  }
+  const bool raising = highest % 2 == 0;
+  const bool own = OwnRaise(highest);
+  if (raising && own && lowest == highest) return PlanAdmission(empty, highest + 1);
+  const bool stood = std::all_of(members.begin(), members.end(), [this](NodeIndex i) {
+    return now_.boot - At(i).raw_since >= kAbandonedRaise;
+  });
+  if (raising && !own && !stood) return;
+  if (raising && highest != raised_to_) raised_from_ = 0;  // not of this client's doing
+  const bool waited = std::all_of(empty.begin(), empty.end(), [this](NodeIndex i) {
+    return now_.boot - At(i).raw_since >= kBeforeRaise;
+  });
+  if (!raising && (lowest != highest || !waited)) return;
+  const std::optional<std::uint32_t> target =
+      raising && own ? std::optional(highest) : NextRaise(highest);
+  if (!target) return;
+  const bool mine = *target == raised_to_ || !raising || !own;  // else another client is at it
+  if (!raising) raised_from_ = lowest;
+  if (mine) raised_to_ = *target;
+  for (const NodeIndex i : members) {
+    if (At(i).sentinel->epoch >= *target) continue;
+    // One that another client left behind may be of a generation that has ended long ago.
+    const bool known = At(i).sentinel->epoch == raised_from_;
+    if (!mine && !stood) continue;
+    Sentinel sentinel = *At(i).sentinel;
+    sentinel.epoch = *target;
+    Write(At(i), sentinel, known ? std::nullopt : std::optional(QuarantineTime()));
+  }
+}
+
+// Of several missing places, the empty nodes get them by the rank of their run_ids.
+void Store::PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epoch) {
+  const std::vector<int> missing = MissingIndexes();
+  if (missing.size() != empty.size()) return;
+  std::vector<NodeIndex> ranked = empty;
+  std::sort(ranked.begin(), ranked.end(),
+            [this](NodeIndex a, NodeIndex b) { return At(a).run_id < At(b).run_id; });
+  for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
+    Node& node = At(ranked[rank]);
+    Sentinel sentinel;
+    sentinel.complete = true;
+    sentinel.store_id = store_id_;
+    sentinel.index = missing[rank];
+    sentinel.nodes = count();
+    sentinel.epoch = epoch;
+    sentinel.run_id = node.run_id;
+    sentinel.max_ttl = max_ttl();
+    Write(node, sentinel, QuarantineTime());
+  }
+}
+
+}  // namespace fencepost::locking

@@ -1,0 +1,177 @@
+// The thread behind a QuorumLock: LockCore and RedisEngine on one io_context. Commands come by the
+// mailbox; leases and answers go back. Private to the library (it shows Asio).
+//
+// Everything here runs on the loop's own thread; LeaseState is what is shared with the users.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "locking/core/lock/lock_core.h"
+#include "locking/quorum_lock/mailbox.h"
+#include "locking/quorum_lock/quorum_lock.h"
+#include "locking/redis/address.h"
+#include "locking/redis/engine/engine.h"
+
+namespace fencepost::locking {
+
+using Settled = tl::expected<void, Error>;
+
+inline constexpr Millis kMaxTtl{99'999'999};  // what a sentinel can say
+
+Error ClosedError(const std::string& name);
+Error CancelledError(const std::string& name);
+
+struct LeaseState {
+  // Set before it is shared.
+  std::shared_ptr<Mailbox> mailbox;
+  std::uint64_t cookie = 0;
+  std::string name;
+  Token token;
+  Millis node_timeout{0};
+
+  std::atomic<Instant::rep> valid_until{Instant::min().time_since_epoch().count()};
+  std::atomic<bool> ended{false};  // lost, or a user began to end it
+  std::stop_source lost;
+
+  // How it ended; written by the loop.
+  mutable std::mutex mutex;
+  Error why{"ended", "the lease was released or done before", "", ""};
+  ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
+
+  [[nodiscard]] Error Why() const {
+    const std::lock_guard guard(mutex);
+    return why;
+  }
+  [[nodiscard]] ReleaseOutcome Outcome() const {
+    const std::lock_guard guard(mutex);
+    return outcome;
+  }
+};
+
+// Names asked for together, and their results.
+struct AcquireGroup {
+  std::vector<std::string> names;
+  AcquireOptions options;
+  std::function<void(std::vector<QuorumLock::Result>)> on_all;
+
+  std::vector<QuorumLock::Result> results;  // an Error in place of what is not decided yet
+  std::vector<std::uint64_t> cookies;       // 0: decided without asking
+  std::size_t undecided = 0;
+  std::optional<std::stop_callback<std::function<void()>>> on_cancel;
+};
+
+// Passes on what the engine tells, and keeps for WaitReady why each node is away.
+class EngineObserver final : public LockObserver {
+ public:
+  EngineObserver(const std::vector<std::string>& nodes, LockObserver* next)
+      : nodes_(nodes), away_(nodes.size()), next_(next) {}
+
+  [[nodiscard]] std::string Node(std::size_t node) const { return ShownNode(nodes_.at(node)); }
+  [[nodiscard]] const std::string& Away(std::size_t node) const { return away_.at(node); }
+  void OnCall(NodeIndex node, OpKind kind, std::size_t keys, Nanos took) override {
+    if (next_ != nullptr) next_->OnCall(node, kind, keys, took);
+  }
+  void OnCommandError(NodeIndex node, CommandError error) override {
+    if (next_ != nullptr) next_->OnCommandError(node, error);
+  }
+  void OnReconnect(NodeIndex node) override {
+    if (next_ != nullptr) next_->OnReconnect(node);
+  }
+  void OnNote(Severity severity, std::string_view event, std::string_view text) override;
+
+ private:
+  const std::vector<std::string>& nodes_;
+  std::vector<std::string> away_;
+  LockObserver* const next_;
+};
+
+class LockLoop {
+ public:
+  LockLoop(std::shared_ptr<Mailbox> mailbox, const QuorumLock::Options& options);
+  ~LockLoop();
+  LockLoop(const LockLoop&) = delete;
+  LockLoop& operator=(const LockLoop&) = delete;
+
+  void Run();  // until Stop; then gives everything back
+
+  // Commands.
+  void Stop() { stopping_ = true; }
+  void Acquire(const std::shared_ptr<AcquireGroup>& group);
+  void Cancel(const std::shared_ptr<AcquireGroup>& group);
+  void Extend(const LeaseState& lease, std::shared_ptr<Waiter<Settled>> waiter);
+  void Done(const LeaseState& lease, ContentCrc crc, Millis remember,
+            std::shared_ptr<Waiter<Settled>> waiter);
+  void Release(const LeaseState& lease, const std::function<void(ReleaseOutcome)>& callback);
+  void AwaitReady(std::shared_ptr<Waiter<Settled>> waiter);
+  Error WhyNotReady() const;
+  [[nodiscard]] const std::string& StoreId();
+
+ private:
+  struct Entry {
+    LockId lock;
+    Millis ttl{0};
+    bool watchdog = true;
+    std::shared_ptr<AcquireGroup> group;  // until it is decided
+    std::size_t index = 0;                // in the group
+    std::shared_ptr<LeaseState> lease;    // from then on
+    Instant look_at = Instant::max();     // its place in looks_
+    std::function<void(const Error&)> on_lost;
+    std::vector<std::shared_ptr<Waiter<Settled>>> extending;
+    std::shared_ptr<Waiter<Settled>> marking;
+    std::vector<std::function<void(ReleaseOutcome)>> releasing;
+    bool ending = false;  // done or release is out
+  };
+  using Entries = std::unordered_map<std::uint64_t, Entry>;
+
+  void DrainMailbox();
+  void Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t index, Now now);
+  [[nodiscard]] std::optional<Error> ProblemOf(const std::string& name,
+                                               const AcquireOptions& options) const;
+  void OnStep();
+  void OnEvent(const LockEvent& event, Now now);
+  void OnLeased(Entries::iterator at, const LockEvent& event, Now now);
+  void OnRoundFailed(Entries::iterator at, const LockEvent& event, Now now);
+  void OnMarked(Entries::iterator at, const LockEvent& event);
+  void OnReleased(Entries::iterator at, const LockEvent& event);
+  void Lose(Entry& entry, const Error& why, ReleaseOutcome outcome);
+  void Decide(const std::shared_ptr<AcquireGroup>& group, std::size_t index,
+              QuorumLock::Result result);
+  [[nodiscard]] Entries::iterator Held(const LeaseState& lease);
+  void Erase(Entries::iterator at);
+  void LookAt(std::uint64_t cookie, Entry& entry, Instant at);
+  void LookAtExtensions(Now now);
+  [[nodiscard]] Instant NextExtension(const Entry& entry, Instant valid_until) const;
+  [[nodiscard]] Error GaveUp(const std::string& name, const Entry& entry, WaitReason reason) const;
+  [[nodiscard]] std::string Key(const std::string& name) const;
+  void Close();
+
+  const std::shared_ptr<Mailbox> mailbox_;
+  const QuorumLock::Options options_;
+  asio::io_context io_{1};
+  LockCore core_;
+  EngineObserver engine_observer_;
+  RedisEngine engine_;
+  bool stopping_ = false;
+  std::string store_id_;  // as it was when the store could last be used
+  std::uint64_t last_cookie_ = 0;
+  Entries entries_;
+  std::vector<LockEvent> events_;
+  // When the valid_until of a held lease may have changed: from the start of its extension on.
+  std::set<std::pair<Instant, std::uint64_t>> looks_;
+  std::vector<std::shared_ptr<Waiter<Settled>>> ready_;
+};
+
+}  // namespace fencepost::locking

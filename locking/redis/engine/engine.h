@@ -1,0 +1,53 @@
+// The driver of LockCore over real nodes: one connection a node on an Asio io_context, everything
+// on the thread that runs it. One pipelined call a batch is out at a node at a time; while it is
+// out, the next batch gathers in the core. A slow or dead node slows no other.
+//
+// On each (re)connect: AUTH, SCRIPT LOAD of all scripts, INFO, TIME, GET sentinel → Store; lock
+// operations follow only when the store says that the node is open. After NOSCRIPT: the same again
+// (run_id first) before anything is resent, and only what failed is resent. A call without an
+// answer after node_timeout: its ops are answered kTimeout and the node is stalled; the connection
+// is kept, so that later commands cannot overtake it, until ten timeouts have passed; then it is
+// closed. Reconnects with exponential backoff and jitter, 50 ms to 2 s.
+//
+// What the core wants to watch (LockOptions::wake_up) is listened to on a second connection a node,
+// made with the first such name (subscriber.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "locking/core/lock/lock_core.h"
+#include "locking/redis/options.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace fencepost::locking {
+
+class RedisEngine {
+ public:
+  // `on_step` is called soon after each input that the engine hands to the core (several inputs may
+  // share a call), and drains the core's events. It may call the core and Kick, but must not
+  // destroy the engine. All references must outlive the engine.
+  RedisEngine(asio::io_context& io, LockCore& core, const RedisOptions& redis,
+              const LockOptions& options, LockObserver* observer, std::function<void()> on_step);
+  ~RedisEngine();  // closes the connections; unanswered ops are not answered any more
+  RedisEngine(const RedisEngine&) = delete;
+  RedisEngine& operator=(const RedisEngine&) = delete;
+
+  void Start();
+  // Call after having called the core (Acquire, Done, …): schedules, once, a pass that sends what
+  // is queued and re-arms the timer. Cheap to call often.
+  void Kick();
+  // Nothing is queued or out at any node.
+  [[nodiscard]] bool Quiet() const;
+  // Why a node cannot be reached or logged in to, in one line; empty while it is connected.
+  [[nodiscard]] const std::string& Away(int node) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fencepost::locking

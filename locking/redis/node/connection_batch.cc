@@ -1,0 +1,107 @@
+// A batch at one connection: sent, answered, sent again where it must be, handed back.
+#include <hiredis/hiredis.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "locking/redis/node/connection.h"
+
+namespace fencepost::locking {
+namespace {
+
+std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
+
+}  // namespace
+
+void Connection::SendBatch() {
+  no_scripts_ = false;
+  const std::size_t answers = batch_.Write(options_.lock, transport_->out(), &plain_, now_);
+  Sent(Stage::kBatch, answers);
+}
+
+void Connection::OnBatchAnswer(const redisReply& reply) {
+  if (batch_.NextIsPlain()) {
+    if (plain_.OnAnswer(reply)) OnPlainAnswers();
+    return;
+  }
+  if (reply.type == REDIS_REPLY_ERROR) {
+    OnBatchError(TextOf(reply));
+    return;
+  }
+  const bool text = reply.type == REDIS_REPLY_STRING;
+  const Batch::Call call = batch_.Next();
+  const auto header = batch_.OnText(text ? TextOf(reply) : std::string_view());
+  if (!header) {
+    client_.OnCommandError(CommandError::kOther);
+    NoteRefusal(header.error(), {});
+    return;
+  }
+  const CallInfo info{sent_at_, now_.boot, header->node_time};
+  plain_.OnCall(info);
+  client_.OnCall(call.kind, call.keys, info, now_);
+}
+
+void Connection::OnPlainAnswers() {
+  const std::size_t keys = batch_.Next().keys;
+  const PlainAcquire::Judgement& judgement = batch_.OnPlain(plain_, options_.lock);
+  if (!judgement.error.empty()) {
+    const NodeError error = ReadNodeError(judgement.error);
+    client_.OnCommandError(error.reason);
+    NoteRefusal(error.text, error);
+    return;
+  }
+  if (judgement.no_sentinel) {
+    if (!std::exchange(wiped_, true)) client_.OnNoSentinel(now_);
+    return;
+  }
+  if (!judgement.refusal.empty()) {
+    client_.OnCommandError(CommandError::kOther);
+    NoteRefusal(judgement.refusal, {});
+  }
+  const CallInfo info{sent_at_, now_.boot, judgement.header.node_time};
+  plain_.OnCall(info);
+  const auto elsewhere =
+      static_cast<std::size_t>(std::ranges::count(judgement.fates, PlainAcquire::Fate::kAskScript));
+  if (keys > elsewhere) client_.OnCall(OpKind::kAcquire, keys - elsewhere, info, now_);
+}
+
+void Connection::OnBatchError(std::string_view text) {
+  const NodeError error = ReadNodeError(text);
+  if (error.kind == NodeErrorKind::kNoSentinel) {
+    plain_.OnSentinel(std::nullopt);
+    batch_.OnError(ReplyCode::kNoSentinel);
+    if (!std::exchange(wiped_, true)) client_.OnNoSentinel(now_);
+    return;
+  }
+  client_.OnCommandError(error.reason);
+  if (error.kind == NodeErrorKind::kNoScript) {
+    no_scripts_ = batch_.OnNoScript() || no_scripts_;
+    return;
+  }
+  batch_.OnError(ReplyCode::kError);
+  if (error.kind == NodeErrorKind::kReplica) replica_seen_ = true;
+  NoteRefusal(error.text, error);
+}
+
+void Connection::FinishBatch() {
+  if (batch_.Active() && no_scripts_ && batch_.PrepareResend()) {
+    Prepare(false);
+    return;
+  }
+  if (batch_.Active() && !no_scripts_ && batch_.CallsUnsettled() > 0) {  // the script's, by plain_
+    if (client_.Open()) {
+      SendBatch();
+      return;
+    }
+    batch_.SettleRest(ReplyCode::kConnection);
+  }
+  if (batch_.Active()) HandBack();
+  BecomeIdle();
+}
+
+void Connection::HandBack() {
+  client_.OnReplies(batch_.replies(), now_);
+  batch_.Clear();
+}
+
+}  // namespace fencepost::locking

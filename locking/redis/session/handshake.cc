@@ -1,0 +1,111 @@
+#include "locking/redis/session/handshake.h"
+
+#include <hiredis/hiredis.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "locking/base/check.h"
+#include "locking/redis/wire.h"
+
+namespace fencepost::locking {
+namespace {
+
+bool IsText(const redisReply& reply) {
+  return reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS;
+}
+
+std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
+
+std::optional<std::int64_t> Number(std::string_view digits) {
+  std::int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  return value;
+}
+
+// The value of "field:value\r\n" in an answer to INFO; empty when it is not there.
+std::string InfoField(std::string_view info, std::string_view field) {
+  std::size_t at = 0;
+  while (at < info.size()) {
+    const std::size_t end = std::min(info.find("\r\n", at), info.size());
+    const std::string_view line = info.substr(at, end - at);
+    if (line.size() > field.size() && line.starts_with(field) && line[field.size()] == ':') {
+      return std::string(line.substr(field.size() + 1));
+    }
+    at = end + 2;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<WallTime> TimeOf(const redisReply& reply) {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) return std::nullopt;
+  if (!IsText(*reply.element[0]) || !IsText(*reply.element[1])) return std::nullopt;
+  const auto seconds = Number(TextOf(*reply.element[0]));
+  const auto micros = Number(TextOf(*reply.element[1]));
+  if (!seconds || !micros) return std::nullopt;
+  return WallTime(Millis(*seconds * 1000 + *micros / 1000));
+}
+
+void AppendCommand(std::initializer_list<std::string_view> words, std::string& out) {
+  std::vector<const char*> texts;
+  std::vector<std::size_t> sizes;
+  for (const std::string_view word : words) {
+    texts.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  char* command = nullptr;
+  const int size =
+      redisFormatCommandArgv(&command, static_cast<int>(texts.size()), texts.data(), sizes.data());
+  FENCEPOST_CHECK(size > 0, "hiredis cannot format a command");
+  out.append(command, static_cast<std::size_t>(size));
+  redisFreeCommand(command);
+}
+
+std::size_t AppendScriptLoads(std::string& out) {
+  for (const Script* script : AllScripts()) AppendCommand({"SCRIPT", "LOAD", script->text}, out);
+  return AllScripts().size();
+}
+
+std::size_t Probe::Begin(std::string& out) {
+  answered_ = 0;
+  info_ = NodeInfo();
+  AppendCommand({"INFO", "server"}, out);
+  AppendCommand({"INFO", "memory"}, out);
+  AppendCommand({"INFO", "replication"}, out);
+  AppendCommand({"TIME"}, out);
+  AppendCommand({"GET", kSentinelKey}, out);
+  return 5;
+}
+
+bool Probe::OnAnswer(const redisReply& reply) {
+  const int question = answered_++;
+  if (question == 3) {
+    const auto time = TimeOf(reply);
+    if (time) info_.call.node_time = *time;
+    return time.has_value();
+  }
+  if (question == 4 && reply.type == REDIS_REPLY_NIL) return true;
+  if (!IsText(reply)) return false;
+  const std::string_view text = TextOf(reply);
+  if (question == 0) {
+    info_.run_id = InfoField(text, "run_id");
+    return !info_.run_id.empty();
+  }
+  if (question == 1) {
+    info_.maxmemory_policy = InfoField(text, "maxmemory_policy");
+  } else if (question == 2) {
+    info_.role = InfoField(text, "role");
+  } else {
+    info_.sentinel = text;
+  }
+  return true;
+}
+
+}  // namespace fencepost::locking

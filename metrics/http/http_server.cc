@@ -1,0 +1,284 @@
+#include "metrics/http/http_server.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <civetweb.h>
+#include <fmt/format.h>
+
+#include "metrics/http/event_stream.h"
+#include "metrics/page.h"
+#include "metrics/status/status_page.h"
+
+namespace fencepost::metrics {
+namespace {
+
+constexpr const char* kPlain = "text/plain; charset=utf-8";
+constexpr const char* kJson = "application/json";
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr std::chrono::milliseconds kRetryOfSurplus{3000};
+// Browsers open connections ahead of need and leave them silent; each holds a thread for a while.
+constexpr int kRequestThreads = 6;
+constexpr int kPatiences = 4;  // for a whole answer
+
+struct Response {
+  int status = 200;
+  const char* type = kPlain;
+  std::string body;
+  std::string_view policy = "default-src 'none'";  // Content-Security-Policy
+};
+
+struct Address {
+  std::string host;  // as written, with the brackets of IPv6; empty: all addresses
+  int port = 0;
+};
+
+std::optional<Address> ParseAddress(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  Address address{std::string(text.substr(0, colon)), 0};
+  const std::string_view port = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  const bool number = error == std::errc() && end == port.data() + port.size();
+  if (!number || address.port < 0 || address.port > 65535) return std::nullopt;
+  const bool bracketed =
+      address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']';
+  const std::string_view inside =
+      bracketed ? std::string_view(address.host).substr(1, address.host.size() - 2) : address.host;
+  // The server library reads `,`, `+`, and letters after the port as further ports and options.
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+  const bool fits = bracketed ? inside.find_first_not_of("0123456789abcdefABCDEF:.") == inside.npos
+                              : inside.find_first_not_of(kLetters) == inside.npos;
+  if (!fits) return std::nullopt;
+  return address;
+}
+
+Response State(const Readiness& state, std::string_view yes, std::string_view no) {
+  if (state.ready) {
+    return {200, kPlain,
+            fmt::format("{}{}{}\n", yes, state.reason.empty() ? "" : "; ", state.reason)};
+  }
+  return {503, kPlain, fmt::format("{}: {}\n", no, state.reason)};
+}
+
+Response Answer(const Endpoints& endpoints, std::string_view path) {
+  if (path == "/metrics") return {200, MetricsPage::kContentType, endpoints.metrics()};
+  if (path == "/live") return State(endpoints.live(), "live", "not live");
+  if (path == "/ready") return State(endpoints.ready(), "ready", "not ready");
+  if (path == "/status") return {200, kJson, endpoints.status()};
+  if (path == "/") return {200, kHtml, endpoints.page(), StatusPagePolicy()};
+  return {404, kPlain, "not found\n"};
+}
+
+Response AnswerOrError(const Endpoints& endpoints, std::string_view path) {
+  try {
+    return Answer(endpoints, path);
+  } catch (const std::exception& error) {
+    return {500, kPlain, fmt::format("internal error: {}\n", error.what())};
+  } catch (...) {
+    return {500, kPlain, "internal error\n"};
+  }
+}
+
+void Send(mg_connection* connection, const Response& response, bool with_body,
+          std::chrono::milliseconds limit, const StopSwitch& stop) {
+  const std::string head = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: {}\r\nConnection: close\r\n"
+      "{}\r\n",
+      response.status, mg_get_response_code_text(connection, response.status), response.type,
+      response.body.size(), response.policy, response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
+  if (!WriteWithin(connection, head, limit, stop) || !with_body) return;
+  (void)WriteWithin(connection, response.body, limit, stop);
+}
+
+// An IPv4 address at which this machine reaches what listens at host:port.
+sockaddr_in ReachedAt(const std::string& host, int port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  addrinfo* found = nullptr;
+  if (!host.empty() && getaddrinfo(host.c_str(), nullptr, &hints, &found) == 0) {
+    const in_addr resolved = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr;
+    if (resolved.s_addr != htonl(INADDR_ANY)) at.sin_addr = resolved;
+    freeaddrinfo(found);
+  }
+  at.sin_port = htons(static_cast<std::uint16_t>(port));
+  return at;
+}
+
+void Knock(const sockaddr_in& at) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  (void)connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at);
+  close(fd);
+}
+
+// One of those who have a stream, for as long as it lives.
+class Place {
+ public:
+  explicit Place(std::atomic<int>& taken) : taken_(taken), before_(taken.fetch_add(1)) {}
+  ~Place() { taken_.fetch_sub(1); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  [[nodiscard]] int before() const { return before_; }  // so many there were
+
+ private:
+  std::atomic<int>& taken_;
+  const int before_;
+};
+
+// The library counts its users, but not thread-safely.
+std::mutex& LibraryMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+Error CannotListen(const std::string& address, std::string_view why) {
+  return {"http_bind", fmt::format("the HTTP server cannot listen: {}", why), address,
+          "choose another address with --http or observe.http; port 0 takes a free one"};
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Endpoints endpoints;
+  mg_context* context = nullptr;
+  int port = 0;
+  std::string bound;
+  const std::thread::id starter = std::this_thread::get_id();
+  std::string problem;     // the library's first complaint while it starts
+  sockaddr_in knock_at{};  // where a connection reaches the server from this machine
+  std::atomic<int> streams{0};
+  StopSwitch stop;
+  HttpLimits limits;
+
+  // One listener too many is not sent away: it gets an event, and asks again by and by.
+  int OnEvents(mg_connection* connection) {
+    const Place place(streams);
+    StreamOptions options{
+        .between = limits.between_events, .patience = limits.patience, .life = limits.stream_life};
+    if (place.before() >= kMaxStreams) {
+      options.life = std::chrono::milliseconds(0);
+      options.retry = kRetryOfSurplus;
+    }
+    try {
+      SendEvents(connection, endpoints.event, options, stop);
+    } catch (...) {  // whatever it was: the listener asks again
+    }
+    return 200;
+  }
+
+  static int OnRequest(mg_connection* connection) {
+    const mg_request_info* const request = mg_get_request_info(connection);
+    auto* const impl = static_cast<Impl*>(request->user_data);
+    const std::string_view method = request->request_method;
+    const bool head = method == "HEAD";
+    if (std::string_view(request->local_uri) == "/events") {
+      if (method == "GET") return impl->OnEvents(connection);
+      if (head) {
+        SendEventsHead(connection, impl->limits.patience, impl->stop);
+        return 200;
+      }
+    }
+    Response response{405, kPlain, "method not allowed\n"};
+    if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
+    Send(connection, response, !head, kPatiences * impl->limits.patience, impl->stop);
+    return response.status;  // not 0: answered
+  }
+
+  // Nothing of it goes to stderr. Its threads complain of clients, which is of no interest.
+  static int OnComplaint(const mg_connection* connection, const char* text) {
+    auto* const impl = static_cast<Impl*>(mg_get_user_data(mg_get_context(connection)));
+    if (impl != nullptr && std::this_thread::get_id() == impl->starter && impl->problem.empty()) {
+      impl->problem = text;
+    }
+    return 1;
+  }
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::string& address,
+                                                                   Endpoints endpoints,
+                                                                   HttpLimits limits) {
+  const auto parsed = ParseAddress(address);
+  if (!parsed) return tl::unexpected(CannotListen(address, "this is not HOST:PORT"));
+  if (parsed->host.starts_with('[') && mg_check_feature(MG_FEATURES_IPV6) == 0) {
+    return tl::unexpected(Error{"http_no_ipv6", "this build's HTTP library knows no IPv6", address,
+                                "choose an IPv4 address with --http or observe.http"});
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->endpoints = std::move(endpoints);
+  impl->limits = limits;
+
+  const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
+  const std::string threads = std::to_string(kRequestThreads + kMaxStreams);
+  const std::string limit = std::to_string(limits.patience.count());
+  const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", threads.c_str(),
+                           "request_timeout_ms", limit.c_str(),  nullptr};
+  mg_callbacks callbacks{};
+  callbacks.begin_request = &Impl::OnRequest;
+  callbacks.log_message = &Impl::OnComplaint;
+  mg_init_data init{};
+  init.callbacks = &callbacks;
+  init.user_data = impl.get();
+  init.configuration_options = options;
+
+  const std::lock_guard lock(LibraryMutex());
+  mg_init_library(MG_FEATURES_DEFAULT);
+  impl->context = mg_start2(&init, nullptr);
+  if (impl->context == nullptr) {
+    mg_exit_library();
+    return tl::unexpected(
+        CannotListen(address, impl->problem.empty() ? "no reason was given" : impl->problem));
+  }
+  mg_server_port ports[1]{};
+  if (mg_get_server_ports(impl->context, 1, ports) == 1) impl->port = ports[0].port;
+  impl->knock_at = ReachedAt(parsed->host, impl->port);
+  impl->bound = fmt::format("{}:{}", parsed->host.empty() ? "0.0.0.0" : parsed->host, impl->port);
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+HttpServer::~HttpServer() {
+  impl_->stop.Stop();
+  // The library's accepting thread sees that it shall stop only every two seconds, or when somebody
+  // connects: so somebody does.
+  std::jthread knocker;
+  try {
+    knocker = std::jthread([at = impl_->knock_at](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        Knock(at);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    });
+  } catch (const std::system_error&) {  // no thread to be had: then it takes the two seconds
+  }
+  mg_stop(impl_->context);
+  knocker.request_stop();
+  const std::lock_guard lock(LibraryMutex());
+  mg_exit_library();
+}
+
+int HttpServer::port() const { return impl_->port; }
+
+const std::string& HttpServer::bound() const { return impl_->bound; }
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,64 @@
+// The HTTP server of a process: /metrics, /live, /ready, /status, the status page at /, and what
+// keeps it live, /events. GET and HEAD only. No TLS and no authentication: bind it to an address
+// that only Prometheus, the kubelet and the people on duty reach.
+//
+// Threads: civetweb's own, six for requests and one for each of at most kMaxStreams listeners to
+// /events (one more gets a single event and is told to ask again in three seconds), so listeners
+// never stand in the way of a probe or a scrape. The endpoints' functions are called on these and
+// must be thread-safe. An exception of theirs becomes a 500, or the end of the stream.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "locking/base/error.h"
+#include "metrics/pipeline_metrics.h"
+
+namespace fencepost::metrics {
+
+struct Endpoints {
+  std::function<std::string()> metrics;  // Prometheus text format
+  std::function<Readiness()> live;       // 200 or 503, with the reason
+  std::function<Readiness()> ready;      // 200 or 503, with the reason
+  std::function<std::string()> status;   // a JSON object
+  std::function<std::string()> page;     // the status page, HTML
+  std::function<std::string()> event;    // one server-sent event, asked for time and again
+};
+
+// Whoever stands still is dropped: amid a request after `patience`, without reading an answer after
+// four times that, without reading events after one to two.
+struct HttpLimits {
+  std::chrono::milliseconds patience{5000};
+  std::chrono::milliseconds between_events{1000};
+  // Then a stream ends, and a browser asks again by itself: what a proxy keeps open for a listener
+  // that has gone does not hold a place for ever.
+  std::chrono::milliseconds stream_life{std::chrono::minutes(10)};
+};
+
+class HttpServer {
+ public:
+  static constexpr int kMaxStreams = 8;
+
+  // `address` is HOST:PORT, [V6]:PORT or :PORT (all addresses); port 0 takes a free one. Returns
+  // when the server accepts connections. Error: the address is malformed or cannot be bound.
+  static tl::expected<std::unique_ptr<HttpServer>, Error> Start(const std::string& address,
+                                                                Endpoints endpoints,
+                                                                HttpLimits limits = {});
+  ~HttpServer();  // waits for requests under way, two seconds for silent clients
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  [[nodiscard]] int port() const;
+  [[nodiscard]] const std::string& bound() const;  // HOST:PORT, with the port that was taken
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,255 @@
+#include "metrics/log/log.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/async.h>
+#include <spdlog/async_logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <nlohmann/json.hpp>
+
+namespace fencepost::metrics {
+namespace {
+
+constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
+constexpr std::size_t kQueuedLines = 1024;
+
+spdlog::level::level_enum SpdlogLevel(Severity severity) {
+  switch (severity) {
+    case Severity::kDebug:
+      return spdlog::level::debug;
+    case Severity::kWarn:
+      return spdlog::level::warn;
+    case Severity::kError:
+      return spdlog::level::err;
+    case Severity::kInfo:
+      break;
+  }
+  return spdlog::level::info;
+}
+
+// Keeps an event on one line, whatever a broker or a server put into its error text.
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+void AddFields(const consumer::AboutRecord& record, nlohmann::ordered_json& json) {
+  json["topic"] = record.where.topic;
+  json["partition"] = record.where.partition;
+  json["offset"] = record.offset;
+  if (!record.record_id.empty()) json["record_id"] = record.record_id;
+  if (record.token != 0) json["token"] = record.token;
+  if (record.attempt > 0) json["attempt"] = record.attempt;
+}
+
+// " topic=orders partition=3 …"; a value with blanks, quotes or an equals sign is quoted.
+std::string FieldsText(const consumer::AboutRecord& record) {
+  nlohmann::ordered_json json;
+  AddFields(record, json);
+  std::string text;
+  for (const auto& [name, value] : json.items()) {
+    std::string shown =
+        value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    if (value.is_string()) {
+      const std::string raw = shown.substr(1, shown.size() - 2);
+      if (raw.find_first_of(" =\\") == std::string::npos) shown = raw;
+    }
+    text += fmt::format(" {}={}", name, shown);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Severity> SeverityFromName(std::string_view name) {
+  const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found == std::end(kNames)) return std::nullopt;
+  return static_cast<Severity>(found - std::begin(kNames));
+}
+
+std::string_view SeverityName(Severity severity) {
+  return kNames[static_cast<std::size_t>(severity)];
+}
+
+std::string Rfc3339(std::chrono::milliseconds unix_time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(unix_time);
+  const std::time_t when = seconds.count();
+  std::tm utc{};
+  gmtime_r(&when, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     (unix_time - seconds).count());
+}
+
+Log::Log(LogOptions options) : options_(std::move(options)) {
+  spdlog::sink_ptr sink = options_.sink;
+  if (!sink) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  pool_ = std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1);
+  logger_ = std::make_shared<spdlog::async_logger>("fencepost", std::move(sink), pool_,
+                                                   spdlog::async_overflow_policy::overrun_oldest);
+  logger_->set_pattern("%v");
+  logger_->set_level(SpdlogLevel(options_.level));
+  logger_->set_error_handler([](const std::string&) {});  // a log that cannot be written is lost
+}
+
+Log::~Log() {
+  try {
+    const std::lock_guard lock(mutex_);
+    TellRepeatsLocked(options_.clock ? options_.clock() : locking::ReadClocks(), true);
+  } catch (...) {  // destructors do not throw; the summary is lost
+  }
+}
+
+void Log::Write(Severity severity, std::string_view pipeline, std::string_view event,
+                std::string_view text) noexcept {
+  if (severity < std::min(options_.level, Severity::kWarn)) return;
+  try {
+    WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, {});
+  } catch (...) {  // out of memory: the line is lost, the work goes on
+  }
+}
+
+void Log::Write(Severity severity, std::string_view pipeline, std::string_view event,
+                std::string_view text, const consumer::AboutRecord& record) noexcept {
+  if (severity < std::min(options_.level, Severity::kWarn)) return;
+  try {
+    WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, record);
+  } catch (...) {
+  }
+}
+
+void Log::WriteLine(Line line, Record record) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    WriteLocked(std::move(line), std::move(record),
+                options_.clock ? options_.clock() : locking::ReadClocks());
+  } catch (...) {
+  }
+}
+
+void Log::WriteLocked(Line line, Record record, locking::Now now) {
+  if (line.severity >= Severity::kWarn) {
+    last_.Keep(line.severity, line.pipeline, line.event, line.text, TextOf(line, record),
+               now.wall.time_since_epoch());
+  }
+  if (line.severity < options_.level) return;
+  std::uint64_t suppressed = 0;
+  if (const auto seen = seen_.find(line); seen != seen_.end()) {
+    if (now.boot - seen->second.since < kRepeatAfter) {
+      ++seen->second.suppressed;
+      seen->second.last = now.wall;
+      seen->second.record = std::move(record);
+      return;
+    }
+    suppressed = seen->second.suppressed;
+    seen_.erase(seen);
+  }
+  TellRepeatsLocked(now, false);
+  if (HeldBackLocked(line, record, now)) {
+    // What was held back of this very text goes with the flood.
+    FloodOf(line).held_back.suppressed += suppressed;
+    return;
+  }
+  EmitLocked(line, record, suppressed, now.wall);
+  if (seen_.size() < kRemembered) {
+    seen_.emplace(std::move(line), Repeats{now.boot, now.wall, 0, std::move(record)});
+  }
+}
+
+Log::Flood& Log::FloodOf(const Line& line) {
+  return events_[Line{line.severity, line.pipeline, line.event, ""}];
+}
+
+// Ten lines a second of one event are enough.
+bool Log::HeldBackLocked(const Line& line, const Record& record, locking::Now now) {
+  Flood& flood = FloodOf(line);
+  if (flood.lines == 0) flood.since = now.boot;
+  if (flood.lines < kLinesPerEvent) {
+    ++flood.lines;
+    return false;
+  }
+  ++flood.held_back.suppressed;
+  flood.held_back.last = now.wall;
+  flood.held_back.record = record;
+  flood.text = line.text;
+  return true;
+}
+
+// Forgets texts whose ten seconds are over. What was held back and did not come again since is told
+// by one more line, at the time of the last one.
+void Log::TellRepeatsLocked(locking::Now now, bool all) {
+  if (!all && now.boot < next_look_) return;
+  const auto over = [&](locking::Instant since) { return all || now.boot - since >= kRepeatAfter; };
+  const auto tell = [this](const Line& line, const Repeats& held) {
+    if (held.suppressed > 0) EmitLocked(line, held.record, held.suppressed - 1, held.last);
+  };
+  for (auto it = seen_.begin(); it != seen_.end();) {
+    if (!over(it->second.since)) {
+      ++it;
+      continue;
+    }
+    tell(it->first, it->second);
+    it = seen_.erase(it);
+  }
+  for (auto it = events_.begin(); it != events_.end();) {
+    if (!over(it->second.since)) {
+      ++it;
+      continue;
+    }
+    Line line = it->first;
+    line.text = it->second.text;
+    tell(line, it->second.held_back);
+    it = events_.erase(it);
+  }
+  next_look_ = now.boot + std::chrono::seconds(1);
+}
+
+void Log::EmitLocked(const Line& line, const Record& record, std::uint64_t suppressed,
+                     locking::WallTime wall) {
+  logger_->log(SpdlogLevel(line.severity),
+               spdlog::string_view_t(Render(line, record, suppressed, wall)));
+}
+
+std::string Log::TextOf(const Line& line, const Record& record) {
+  if (!record) return line.text;
+  return consumer::SourceText(record->where, record->offset) + ": " + line.text;
+}
+
+std::string Log::Render(const Line& line, const Record& record, std::uint64_t suppressed,
+                        locking::WallTime wall) const {
+  const std::string time = Rfc3339(wall.time_since_epoch());
+  if (options_.format == LogFormat::kText) {
+    const std::string repeats =
+        suppressed > 0 ? fmt::format(" (and {} more like it before)", suppressed) : "";
+    return fmt::format("{} {:<5} {}{}{}: {}{}{}", time, SeverityName(line.severity), line.pipeline,
+                       line.pipeline.empty() ? "" : " ", line.event, OneLine(TextOf(line, record)),
+                       record ? FieldsText(*record) : "", repeats);
+  }
+  nlohmann::ordered_json json = {{"time", time},
+                                 {"level", SeverityName(line.severity)},
+                                 {"event", line.event},
+                                 {"pipeline", line.pipeline},
+                                 {"worker", options_.worker}};
+  if (record) AddFields(*record, json);
+  json["text"] = TextOf(line, record);
+  if (suppressed > 0) json["suppressed"] = suppressed;
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::vector<consumer::ErrorStatus> Log::LastErrors(std::string_view pipeline) const {
+  const std::lock_guard lock(mutex_);
+  return last_.Of(pipeline);
+}
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,223 @@
+#include "metrics/status/findings.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "metrics/status/html.h"
+
+namespace fencepost::metrics {
+namespace {
+
+using consumer::LockNodeStatus;
+using consumer::PartitionStatus;
+
+// Without a record finished for so long, though some wait, something holds them up.
+constexpr std::ptrdiff_t kStillSeconds = 30;
+// Of the leases, above which FencepostLocksExpiring would fire; never for a handful.
+constexpr double kExpiredShare = 0.001;
+constexpr std::uint64_t kExpiredLeast = 10;
+
+struct Advice {
+  std::string_view reason;  // how a reason why a pipeline is not ready begins
+  FindingLevel level;
+  std::string_view todo;
+};
+constexpr std::string_view kNoQuorum = "lock: no quorum";
+constexpr std::string_view kStalled = "stalled: ";
+constexpr std::array kAdvice = {
+    Advice{"lock: lock nodes are in quarantine", FindingLevel::kWarn,
+           "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` ends "
+           "it sooner where a majority counts."},
+    Advice{kNoQuorum, FindingLevel::kBad,
+           "Start the lock nodes that are down, as they were, or mend the network to them. Records "
+           "wait meanwhile; none is lost. Runbook FencepostQuorumLost."},
+    Advice{"lock: clock", FindingLevel::kBad,
+           "Mend the clock of this host, or of the nodes whose offset is large below. Runbook "
+           "FencepostQuorumLost."},
+    Advice{
+        "lock: lock.ttl of ", FindingLevel::kBad,
+        "The lock nodes are well: lower lock.ttl in the file and start the worker again. Records "
+        "wait meanwhile; none is lost."},
+    Advice{"lock: ", FindingLevel::kBad,
+           "Mend what the reason names; the nodes are looked at again every second. Runbook "
+           "FencepostQuorumLost."},
+    Advice{"dead letters: ", FindingLevel::kBad,
+           "Make the dead letter topic take them: publishing is tried again every few seconds. "
+           "Runbook FencepostDeadLettersFailing."},
+    Advice{"output: ", FindingLevel::kBad,
+           "Mend the output: it is tried again by itself, and what waits is written then."},
+    Advice{"every record is refused", FindingLevel::kBad,
+           "Records wait; none is lost. Mend what it names and start the worker again. Runbook "
+           "FencepostPipelineStalled."},
+    Advice{"kafka: ", FindingLevel::kBad,
+           "Mend the way to the brokers; the worker goes on by itself when they answer."},
+    Advice{"stopping: ", FindingLevel::kBad,
+           "The worker ends with exit code 1. Mend what the reason names, and start it again."},
+    Advice{"draining", FindingLevel::kWarn,
+           "It was told to stop, finishes what it began and gives its locks back."},
+    Advice{kStalled, FindingLevel::kWarn,
+           "A restart does not end it: mend what it waits for; `fencepost explain` says more. "
+           "Runbook FencepostRecordStuck."},
+};
+
+struct Quorum {
+  std::size_t counting, needed, all;
+};
+Quorum QuorumOf(const ShownPipeline& shown) {
+  const std::vector<LockNodeStatus>& nodes = shown.status.nodes;
+  const auto counting = std::count_if(nodes.begin(), nodes.end(), [](const LockNodeStatus& node) {
+    return node.open && !node.quarantined;
+  });
+  return {static_cast<std::size_t>(counting), nodes.size() / 2 + 1, nodes.size()};
+}
+
+Finding OfReason(const std::string& reason, const ShownPipeline& shown) {
+  if (reason == "starting") return {FindingLevel::kWarn, "It is starting.", ""};
+  const bool stalled = reason.starts_with(kStalled);
+  std::string what =
+      (stalled ? "Stalled: " : "Not ready: ") + reason.substr(stalled ? kStalled.size() : 0);
+  const auto* advice = std::find_if(kAdvice.begin(), kAdvice.end(), [&reason](const Advice& one) {
+    return reason.starts_with(one.reason);
+  });
+  if (advice == kAdvice.end()) return {FindingLevel::kBad, std::move(what), ""};
+  if (advice->reason == kNoQuorum) {
+    const Quorum quorum = QuorumOf(shown);
+    what +=
+        fmt::format(" ({} of {} count, {} are needed)", quorum.counting, quorum.all, quorum.needed);
+  }
+  return {advice->level, std::move(what), std::string(advice->todo)};
+}
+
+// By a part of a node's `problem` when it is away; the first that fits.
+struct NodeAdvice {
+  std::string_view problem;
+  std::string_view todo;
+  bool at_start = false;
+};
+constexpr std::array kNodeAdvice = {
+    NodeAdvice{"onnection refused", "Start its redis-server, as it was, or mend address and port"},
+    NodeAdvice{"LOADING", "Wait: it loads its data and comes back by itself; watch that it does"},
+    NodeAdvice{"login: ", "Mend the login, in the file or at the node"},
+    NodeAdvice{"WRONGPASS", "Mend the login, in the file or at the node"},
+    NodeAdvice{"NOAUTH", "Mend the login, in the file or at the node"},
+    NodeAdvice{"TLS: ", "Mend its certificate or lock.redis.tls", true},
+    NodeAdvice{"resolved", "Mend the name in lock.redis.nodes or in the DNS"},
+    NodeAdvice{"looking the name up",
+               "See why the DNS does not answer this host, or give the node's address in "
+               "lock.redis.nodes"},
+    NodeAdvice{"timeout",
+               "See whether its host runs, whether its redis-server answers PING, and what "
+               "the network between drops"},
+    NodeAdvice{"", "Bring it back"},
+};
+
+// What it costs that a node does not count. Without a quorum the pipeline is not ready: said there.
+std::string Stakes(const Quorum& quorum) {
+  if (quorum.counting < quorum.needed) return "";
+  return fmt::format("Nothing is lost: {} of {} nodes count, {} {} enough. ", quorum.counting,
+                     quorum.all, quorum.needed, quorum.needed == 1 ? "is" : "are");
+}
+
+void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPipeline& shown) {
+  const std::chrono::milliseconds ttl = shown.lock_ttl;
+  const Quorum quorum = QuorumOf(shown);
+  const std::string stakes = Stakes(quorum);
+  const std::string name = fmt::format("Lock node {} ({})", node.letter, node.address);
+  const std::string problem = node.problem.empty() ? "" : ": " + node.problem;
+  if (!node.up) {
+    const auto* advice =
+        std::find_if(kNodeAdvice.begin(), kNodeAdvice.end(), [&node](const NodeAdvice& one) {
+          return one.at_start ? node.problem.starts_with(one.problem)
+                              : node.problem.find(one.problem) != std::string::npos;
+        });
+    out.push_back(
+        {FindingLevel::kWarn, name + " is away" + problem,
+         fmt::format("{}{}{}. Runbook FencepostRedisNodeDown.", stakes, advice->todo,
+                     quorum.counting >= quorum.needed ? ", before another one goes" : "")});
+  } else if (node.quarantined) {
+    out.push_back({FindingLevel::kNote,
+                   fmt::format("{} was restarted or wiped and counts again in {}", name,
+                               ShowDuration(node.quarantine_left)),
+                   "Wait, and touch no other node meanwhile."});
+  } else if (!node.open) {
+    out.push_back({FindingLevel::kWarn, name + " takes no part" + problem,
+                   stakes + "Mend what the problem names. Runbook FencepostRedisNodeDown."});
+  }
+  if (node.clock_offset && ttl.count() > 0 && std::chrono::abs(*node.clock_offset) > ttl / 10) {
+    out.push_back({FindingLevel::kWarn,
+                   fmt::format("The clocks of {} and of this host are {:+.1f} s apart", name,
+                               static_cast<double>(node.clock_offset->count()) / 1e9),
+                   "Look which of them is wrong, and slew it. Runbook FencepostRedisClockOff."});
+  }
+}
+
+void StandsStill(std::vector<Finding>& out, const ShownPipeline& shown) {
+  const auto& rates = shown.per_second;
+  const auto count = static_cast<std::ptrdiff_t>(rates.size());
+  const std::int64_t lag = LagOf(shown);
+  if (!shown.status.ready || lag == 0 || count < kStillSeconds) return;
+  if (std::any_of(rates.end() - kStillSeconds, rates.end(), [](double rate) { return rate > 0; })) {
+    return;
+  }
+  std::string todo = "Runbook FencepostPipelineStalled.";
+  const PartitionStatus* oldest = nullptr;
+  for (const PartitionStatus& row : shown.status.partitions) {
+    if (!row.oldest_offset) continue;
+    if (oldest == nullptr || row.oldest_age > oldest->oldest_age) oldest = &row;
+  }
+  if (oldest != nullptr) {
+    todo = fmt::format("The oldest record is {}: `fencepost explain FILE {} {} {}`. {}",
+                       oldest->oldest_stage, oldest->topic, oldest->partition,
+                       *oldest->oldest_offset, todo);
+  }
+  out.push_back({FindingLevel::kBad,
+                 fmt::format("No record was finished in the last {} s, though {} wait",
+                             kStillSeconds, ShowNumber(lag)),
+                 std::move(todo)});
+}
+
+void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
+  if (counts.violations > 0) {
+    out.push_back({FindingLevel::kBad,
+                   fmt::format("Invariants were violated {} times since the start",
+                               ShowNumber(counts.violations)),
+                   "Stop rollouts and keep the logs of all workers. Runbook "
+                   "FencepostInvariantViolated."});
+  }
+  std::uint64_t expired = 0;
+  for (const std::uint64_t of_phase : counts.expired) expired += of_phase;
+  if (expired >= kExpiredLeast &&
+      static_cast<double>(expired) > kExpiredShare * static_cast<double>(counts.acquired)) {
+    out.push_back({FindingLevel::kNote,
+                   fmt::format("{} of {} leases ran out while their record was under way",
+                               ShowNumber(expired), ShowNumber(counts.acquired)),
+                   "This worker stood still, or lock.ttl is short. Runbook "
+                   "FencepostLocksExpiring."});
+  }
+  if (counts.dead_lettered > 0) {
+    out.push_back(
+        {FindingLevel::kNote,
+         fmt::format("{} became dead letters since the start",
+                     counts.dead_lettered == 1 ? "1 record"
+                                               : ShowNumber(counts.dead_lettered) + " records"),
+         "`fencepost dlq list FILE` says why."});
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
+  std::vector<Finding> out;
+  for (const std::string& one : shown.status.reasons) out.push_back(OfReason(one, shown));
+  StandsStill(out, shown);
+  for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown);
+  SinceTheStart(out, shown.counts);
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Finding& a, const Finding& b) { return a.level > b.level; });
+  return out;
+}
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,104 @@
+#include "metrics/status/html.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "metrics/log/log.h"
+
+namespace fencepost::metrics {
+
+std::string EscapeHtml(std::string_view text) {
+  // dump replaces what is not UTF-8; the quotes and escapes around it come off again.
+  const std::string clean =
+      nlohmann::json::parse(nlohmann::json(std::string(text))
+                                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
+          .get<std::string>();
+  std::string out;
+  out.reserve(clean.size());
+  for (const char c : clean) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string CodeInText(std::string_view text) {
+  std::string out;
+  bool open = false;
+  for (const char c : EscapeHtml(text)) {
+    if (c == '`') {
+      out += open ? "</code>" : "<code>";
+      open = !open;
+    } else {
+      out += c;
+    }
+  }
+  return open ? out + "</code>" : out;
+}
+
+std::string ShowNumber(std::int64_t value) {
+  std::string text = fmt::format("{}", value);
+  const std::size_t first = value < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, ",");
+  return text;
+}
+std::string ShowNumber(std::uint64_t value) { return ShowNumber(static_cast<std::int64_t>(value)); }
+
+std::string ShowRate(double value) {
+  return value < 100 ? fmt::format("{:.1f}", value) : ShowNumber(static_cast<std::int64_t>(value));
+}
+
+std::string ShowBytes(std::size_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+std::string ShowDuration(std::chrono::milliseconds time) {
+  const std::int64_t ms = time.count();
+  if (ms < 1000) return fmt::format("{} ms", ms);
+  if (ms < 60'000) return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
+  if (ms < 3'600'000) return fmt::format("{} min {} s", ms / 60'000, ms / 1000 % 60);
+  if (ms < 86'400'000) return fmt::format("{} h {} min", ms / 3'600'000, ms / 60'000 % 60);
+  return fmt::format("{} d {} h", ms / 86'400'000, ms / 3'600'000 % 24);
+}
+
+std::string ShowTime(std::chrono::milliseconds unix_time) {
+  const std::string full = Rfc3339(unix_time);  // 2026-11-22T00:04:12.345Z
+  return full.substr(0, 10) + " " + full.substr(11, 8);
+}
+
+std::string OldestText(const consumer::PartitionStatus& row) {
+  std::string text = row.oldest_stage;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(row.oldest_for).count();
+  if (seconds > 0) text += fmt::format(", for {} s", seconds);
+  if (row.finished_behind > 0) {
+    text += fmt::format("; {} finished record{} behind it",
+                        ShowNumber(static_cast<std::uint64_t>(row.finished_behind)),
+                        row.finished_behind == 1 ? "" : "s");
+  }
+  return text;
+}
+
+std::string Tag(std::string_view kind, std::string_view text) {
+  return fmt::format(R"(<span class="tag {}">{}</span>)", kind, EscapeHtml(text));
+}
+
+}  // namespace fencepost::metrics

@@ -1,0 +1,220 @@
+// The rooms of the house: each folder of shipped sources, and the folders that it may include. They
+// stand from the ground up, and a room includes only rooms above it in this table, so that there is
+// no circle. A new arrow is a decision: it is written here, or it is not made.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/tidy/source_tree.h"
+
+namespace fencepost::tidy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::size_t kMaxFiles = 20;  // sources of one folder
+
+struct Room {
+  std::string_view folder;
+  std::vector<std::string_view> includes;
+};
+
+const std::vector<Room>& Rooms() {
+  static const std::vector<Room> rooms = {
+      Room{"locking/base", {}},
+      Room{"locking/core", {"locking/base"}},
+      Room{"locking/core/store", {"locking/base", "locking/core"}},
+      Room{"locking/core/lock", {"locking/base", "locking/core", "locking/core/store"}},
+      Room{"locking/redis", {"locking/base", "locking/core", "locking/core/store"}},
+      Room{"locking/redis/session",
+           {"locking/base", "locking/core", "locking/core/store", "locking/redis"}},
+      Room{"locking/redis/node",
+           {"locking/base", "locking/core", "locking/core/store", "locking/redis",
+            "locking/redis/session"}},
+      Room{"locking/redis/wake",
+           {"locking/base", "locking/core", "locking/redis/session", "locking/redis/node"}},
+      Room{"locking/redis/engine",
+           {"locking/base", "locking/core", "locking/core/lock", "locking/redis",
+            "locking/redis/session", "locking/redis/node", "locking/redis/wake"}},
+      Room{"locking/redis/tools",
+           {"locking/base", "locking/core/store", "locking/redis", "locking/redis/session",
+            "locking/redis/node", "locking/redis/engine"}},
+      Room{"locking/quorum_lock",
+           {"locking/base", "locking/core", "locking/core/store", "locking/core/lock",
+            "locking/redis", "locking/redis/engine"}},
+      Room{"locking/recipes", {"locking/base", "locking/quorum_lock"}},
+      Room{"locking", {"locking/base", "locking/quorum_lock", "locking/recipes"}},
+      Room{"locking/model",
+           {"locking/base", "locking/core", "locking/core/store", "locking/redis"}},
+      Room{"consumer/record", {"locking/base"}},
+      Room{"consumer/pipeline", {"locking/core", "locking/redis", "consumer/record"}},
+      Room{"consumer/flow",
+           {"locking/base", "locking/core/lock", "consumer/record", "consumer/pipeline"}},
+      Room{"consumer/kafka/client", {"locking/base", "consumer/record", "consumer/pipeline"}},
+      Room{"consumer/kafka/source",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/flow",
+            "consumer/kafka/client"}},
+      Room{"consumer/handlers",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/flow"}},
+      Room{"consumer/handlers/http",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/handlers"}},
+      Room{"consumer/handlers/exec", {"locking/base", "consumer/record", "consumer/handlers"}},
+      Room{"consumer/handlers/jq", {"locking/base", "consumer/record", "consumer/handlers"}},
+      Room{"consumer/outputs",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/flow"}},
+      Room{"consumer/outputs/postgres",
+           {"locking/base", "consumer/pipeline", "consumer/flow", "consumer/outputs"}},
+      Room{"consumer/outputs/sqlite",
+           {"locking/base", "consumer/pipeline", "consumer/flow", "consumer/outputs"}},
+      Room{"consumer/outputs/file",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/outputs"}},
+      Room{"consumer/kafka/output",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/kafka/client",
+            "consumer/kafka/source", "consumer/outputs"}},
+      Room{"consumer/worker",
+           {"locking/base", "locking/core", "locking/redis", "locking/redis/engine",
+            "consumer/pipeline", "consumer/flow", "consumer/kafka/source", "consumer/handlers",
+            "consumer/handlers/http", "consumer/handlers/exec", "consumer/handlers/jq",
+            "consumer/outputs", "consumer/kafka/output"}},
+      Room{"consumer/testing",
+           {"locking/base", "locking/core/store", "locking/core/lock", "locking/model",
+            "consumer/record", "consumer/pipeline", "consumer/flow", "consumer/handlers",
+            "consumer/handlers/http", "consumer/outputs", "consumer/worker"}},
+      Room{"config/text", {"locking/base"}},
+      Room{"config/schema",
+           {"locking/base", "locking/redis", "consumer/kafka/client", "config/text"}},
+      Room{"config/read",
+           {"locking/base", "locking/core", "locking/redis", "consumer/record", "consumer/pipeline",
+            "config/text", "config/schema"}},
+      Room{"config/lint",
+           {"locking/core", "locking/redis", "consumer/kafka/client", "consumer/outputs/postgres",
+            "config/text", "config/read"}},
+      Room{"config",
+           {"locking/base", "consumer/pipeline", "config/text", "config/read", "config/lint"}},
+      Room{"metrics/log", {"locking/base", "locking/core", "consumer/pipeline"}},
+      Room{"metrics",
+           {"locking/base", "locking/core", "consumer/record", "consumer/pipeline", "metrics/log"}},
+      Room{"metrics/status", {"locking/base", "consumer/pipeline", "metrics/log", "metrics"}},
+      Room{"metrics/http", {"locking/base", "metrics", "metrics/status"}},
+      Room{"consumer/cli/shared",
+           {"locking/base", "locking/core", "locking/core/lock", "locking/redis",
+            "locking/redis/engine", "consumer/record", "consumer/pipeline", "consumer/outputs",
+            "consumer/worker", "config/text", "config"}},
+      Room{"consumer/cli/demo", {"locking/base", "consumer/kafka/client", "consumer/cli/shared"}},
+      Room{"consumer/cli/dlq",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/kafka/client",
+            "consumer/outputs", "consumer/cli/shared"}},
+      Room{"consumer/cli/explain",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/kafka/client",
+            "consumer/outputs", "consumer/cli/shared", "consumer/cli/dlq"}},
+      Room{"consumer/cli/lock_exec",
+           {"locking/base", "locking/quorum_lock", "consumer/cli/shared"}},
+      Room{"consumer/cli/locks",
+           {"locking/core", "locking/core/store", "locking/redis/tools", "consumer/record",
+            "consumer/cli/shared"}},
+      Room{"consumer/cli",
+           {"locking/base", "locking/core/lock", "locking/redis/engine", "consumer/record",
+            "consumer/kafka/client", "consumer/worker", "consumer/testing", "config/schema",
+            "config", "metrics/log", "metrics", "metrics/status", "metrics/http",
+            "consumer/cli/shared"}},
+  };
+  return rooms;
+}
+
+std::string_view FolderOf(std::string_view path) {
+  return path.substr(0, std::min(path.rfind('/'), path.size()));
+}
+
+bool IsShipped(const SourceFile& file) {
+  return IsSource(file) && !Under(file, "tests") && !Under(file, "locking/examples") &&
+         !Under(file, "consumer/examples");
+}
+
+Complaints RoomsIncludeWhatTheTableSays(const SourceFile& file) {
+  Complaints complaints;
+  if (!IsShipped(file)) return complaints;
+  const std::string_view folder = FolderOf(file.path);
+  const auto room = std::ranges::find(Rooms(), folder, &Room::folder);
+  if (room == Rooms().end()) {
+    return {Complaint(file, 1, fmt::format("{} is no room of rooms_test.cc", folder))};
+  }
+  for (const Include& include : Includes(file)) {
+    const std::string_view target = FolderOf(include.target);
+    if (!include.ours || target == folder || target == include.target) continue;
+    if (std::ranges::find(room->includes, target) == room->includes.end()) {
+      complaints.push_back(
+          Complaint(file, include.line, fmt::format("{} must not include {}", folder, target)));
+    }
+  }
+  return complaints;
+}
+
+TEST(Rooms, IncludeOnlyWhatTheirRowNames) {
+  EXPECT_THAT(Check(RoomsIncludeWhatTheTableSays), IsEmpty());
+}
+
+TEST(Rooms, StandOnRoomsBelowThemSoThatThereIsNoCircle) {
+  std::set<std::string_view> below;
+  for (const Room& room : Rooms()) {
+    for (const std::string_view included : room.includes) {
+      EXPECT_TRUE(below.contains(included)) << room.folder << " includes " << included;
+    }
+    EXPECT_TRUE(below.insert(room.folder).second) << room.folder << " stands here twice";
+  }
+}
+
+// Turned round, an arrow of the table is found wherever a file makes it.
+TEST(Rooms, AreMissedWhenAnyArrowOfTheTableIsTurnedRound) {
+  for (const Room& room : Rooms()) {
+    for (const std::string_view included : room.includes) {
+      const SourceFile turned{fmt::format("{}/a.h", included),
+                              fmt::format("#include \"{}/b.h\"\n", room.folder)};
+      EXPECT_THAT(RoomsIncludeWhatTheTableSays(turned),
+                  ElementsAre(fmt::format("{}/a.h:1: {} must not include {}", included, included,
+                                          room.folder)));
+    }
+  }
+}
+
+TEST(Rooms, AreMissedWhenAFolderIsNotInTheTable) {
+  EXPECT_THAT(RoomsIncludeWhatTheTableSays({"consumer/cellar/a.h", ""}),
+              ElementsAre("consumer/cellar/a.h:1: consumer/cellar is no room of rooms_test.cc"));
+}
+
+// Every row and every arrow of it is in use: the table shows the house as it is.
+TEST(Rooms, AreAllThere) {
+  std::map<std::string_view, std::set<std::string>> made;
+  const std::vector<SourceFile> files = AllFiles();
+  for (const SourceFile& file : files) {
+    if (!IsShipped(file)) continue;
+    auto& includes = made[FolderOf(file.path)];
+    for (const Include& include : Includes(file)) {
+      if (include.ours) includes.emplace(FolderOf(include.target));
+    }
+  }
+  for (const Room& room : Rooms()) {
+    ASSERT_TRUE(made.contains(room.folder)) << room.folder;
+    for (const std::string_view included : room.includes) {
+      EXPECT_TRUE(made[room.folder].contains(std::string(included)))
+          << room.folder << " does not include " << included;
+    }
+  }
+}
+
+TEST(Rooms, HoldWhatOneCanKeepInMind) {
+  std::map<std::string, std::size_t> sources;
+  for (const SourceFile& file : AllFiles()) {
+    if (IsShipped(file)) ++sources[std::string(FolderOf(file.path))];
+  }
+  for (const auto& [folder, count] : sources) {
+    EXPECT_LE(count, kMaxFiles) << folder << ": split it along a concept";
+  }
+}
+
+}  // namespace
+}  // namespace fencepost::tidy
