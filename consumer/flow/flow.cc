@@ -6,6 +6,7 @@
 
 #include "consumer/flow/partition.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
@@ -252,8 +253,9 @@ void Flow::AdvanceWatermark(Partition& partition, Now now) {
     partition.crowded = false;
     --crowded_;
   }
-  partition.watermark =
-      partition.slots.empty() ? partition.position : partition.slots.front().offset;
+  partition.watermark = partition.slots.empty() || Planted("commit_past_a_hole")
+                            ? partition.position
+                            : partition.slots.front().offset;
   const auto blocked = partition.blocked.find(partition.watermark);
   if (blocked == partition.blocked.end() || !taking_) return;
   taking_ = false;

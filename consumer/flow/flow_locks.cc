@@ -7,6 +7,7 @@
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
@@ -182,7 +183,7 @@ void Flow::GiveBackBehind(InFlight& in, Now now) {
   for (InFlight* next = in.chain_after; next != nullptr; next = next->chain_after) {
     if (Pinned(next->stage)) continue;
     if (next->stage < Stage::kLocking || next->stage > Stage::kReady) return;
-    BackToQueue(*next, now);
+    if (!Planted("leases_behind_a_parked_record")) BackToQueue(*next, now);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 FlowOptions FlowOptionsOf(const PipelineOptions& options) {
@@ -281,6 +282,11 @@ void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
 void Flow::OnTime(Now now) {
   if (now.boot >= commit_at_) Commit(now, false);
   if (now.boot >= report_at_) Report(now);
+  if (Planted("dead_letter_without_its_acknowledgement")) {
+    for (InFlight& in : pool_) {
+      if (in.stage == Stage::kDying) Buried(in, now);
+    }
+  }
   while (!timers_.empty() && timers_.top().at <= now.boot) {
     const Entry entry = timers_.top();
     timers_.pop();

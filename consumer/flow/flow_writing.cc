@@ -7,6 +7,7 @@
 #include "consumer/flow/flow.h"
 #include "consumer/flow/partition.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
@@ -75,6 +76,14 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     in.stage = Stage::kWriting;
     ++static_cast<Partition*>(in.partition)->writing;
     if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
+    if (Planted("done_before_the_transaction")) {
+      scratch_ = LockName(options_.pipeline, in.identity.id);
+      locks_->MarkDone({.name = scratch_,
+                        .token = in.token,
+                        .crc = in.identity.crc,
+                        .remember = options_.remember_done},
+                       now);
+    }
     batch.records.push_back(&in);
     batch.request.items.push_back({.record = &in.record,
                                    .where = in.where,
@@ -96,6 +105,9 @@ void Flow::FillOffsets(WriteBatch& batch) {
     Offset next = partition->position;
     for (const Partition::Slot& slot : partition->slots) {
       if (slot.record == nullptr || slot.record->stage == Stage::kWriting) continue;
+      if (Planted("transaction_moves_past_unfinished") && slot.record->stage == Stage::kReady) {
+        continue;
+      }
       next = slot.offset;
       break;
     }
@@ -324,7 +336,9 @@ void Flow::OnMarked(InFlight& in, bool majority, Now now) {
     in.hinted = true;
     return OnSkipped(in, DedupeSource::kLock, now);
   }
-  if (majority) return Finish(in, now);
+  const bool enough =
+      majority || (Planted("offset_past_a_mark_without_majority") && in.effect_done);
+  if (enough) return Finish(in, now);
   const auto wait = std::min(kMaxMarkBackoff, kMarkBackoff * (1 << std::min(in.marks++, 5)));
   timers_.push(EntryOf(in, now.boot + wait));
 }

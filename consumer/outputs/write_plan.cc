@@ -8,6 +8,7 @@
 
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -121,7 +122,7 @@ bool WritePlan::Writable(std::size_t place) {
   if (states_[place] == State::kAccused) return true;
   if (states_[place] != State::kOpen) return false;
   const auto chain = held_.find(item(place).chain);
-  if (chain == held_.end()) return true;
+  if (chain == held_.end() || Planted("effects_behind_a_refused_record")) return true;
   const Offset offset = item(place).record->offset;
   const bool held = std::ranges::any_of(chain->second,
                                         [&](const Held& before) { return before.offset < offset; });

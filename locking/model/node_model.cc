@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::locking {
 namespace {
@@ -61,7 +62,9 @@ Unit MakeFree(Token floor, WallTime expires) {
 
 // Only the holder's own lock; what is DONE or another's stays.
 void Free(const Op& op, WallTime now, Unit& unit, Reply& reply) {
-  if (HeldBy(unit, op)) {
+  const bool held = unit.state == State::kHeld;
+  if (HeldBy(unit, op) || (Planted("abort_frees_anothers") && op.kind == OpKind::kAbort && held) ||
+      (Planted("release_by_name") && op.kind == OpKind::kRelease && held)) {
     reply.code = HeldNow(unit, now) ? ReplyCode::kFreed : ReplyCode::kExpired;
     unit = MakeFree(unit.floor, unit.expires);
   } else if (unit.state == State::kHeld || unit.state == State::kDone) {
@@ -80,6 +83,9 @@ void Extend(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& repl
     reply.code = ReplyCode::kExtended;
     unit.deadline = now + op.ttl;
     unit.expires = std::max(unit.expires, unit.deadline + 2 * max_skew);
+  } else if (Planted("extend_creates_a_key") && unit.state == State::kAbsent) {
+    reply.code = ReplyCode::kExtended;
+    unit = MakeHeld(op, op.token, now, max_skew);
   } else {
     reply.code = ReplyCode::kExpired;
   }
@@ -288,7 +294,7 @@ Reply NodeModel::AcquirePlainly(const Op& op, const LockOptions& options, WallTi
 
 std::optional<std::string> NodeModel::ApplySentinelWrite(const SentinelWrite& write,
                                                          WallTime node_now) {
-  if (sentinel_ != write.expected) return sentinel_;
+  if (sentinel_ != write.expected && !Planted("sentinel_written_over_anything")) return sentinel_;
   std::string text = write.replacement;
   if (write.quarantine_for) {
     const WallTime until = node_now + *write.quarantine_for;

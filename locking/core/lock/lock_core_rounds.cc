@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::locking {
 namespace {
@@ -153,7 +154,8 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
 void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
   Slot& slot = slots_[index];
   if (verdict == Verdict::kWon) {
-    slot.valid_until = slot.started + slot.ttl - options_.Drift(slot.ttl);
+    const Instant from = Planted("validity_from_the_answer") ? now.boot : slot.started;
+    slot.valid_until = from + slot.ttl - options_.Drift(slot.ttl);
     if (slot.valid_until - now.boot >= slot.min_validity) {
       OnWon(index, now);
     } else {

@@ -3,54 +3,76 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/model/simulator/
 list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
 add_library(simulator_objects OBJECT ${sources})
 target_link_libraries(simulator_objects PRIVATE fencepost_consumer fencepost_support)
+target_precompile_headers(simulator_objects REUSE_FROM fencepost_support)
 
-function(model_test name test)
-  if(NOT TARGET tests_model)
-    add_custom_target(tests_model)
-  endif()
-  add_dependencies(tests_model ${name})
-  add_test(NAME ${test} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
-  set_tests_properties(${test} PROPERTIES LABELS model TIMEOUT 600)
-endfunction()
+if(NOT TARGET tests_model)
+  add_custom_target(tests_model)
+endif()
 
-function(simulator_program name test)
-  add_executable(${name} $<TARGET_OBJECTS:simulator_objects> ${ARGN})
-  target_link_libraries(${name} PRIVATE fencepost_consumer fencepost_support GTest::gtest_main)
-  model_test(${name} ${test})
-endfunction()
-
-simulator_program(model_simulator model/simulator
-  ${PROJECT_SOURCE_DIR}/tests/model/simulator/simulator_test.cc)
-
-# Every *.mutant.cmake here makes one program: the simulator with one file of the shipped source
-# changed, linked before the libraries so that it wins. It passes when a violation is reported.
-# What no simulated world shows is held by a test: where the mutant sets TESTS (TIER/AREA) and
-# CAUGHT_BY, the program is those tests with the file changed, and passes when that one fails.
-function(planted_tests name source)
-  string(REPLACE "/" "_" target ${TESTS})
-  add_executable(${name} $<TARGET_OBJECTS:${target}> ${source}
-    ${PROJECT_SOURCE_DIR}/tests/model/planted/planted_test_main.cc)
-  target_compile_definitions(${name} PRIVATE CAUGHT_BY="${CAUGHT_BY}")
+# model_program(NAME SOURCES...): a program of the tier "model", not yet a test.
+function(model_program name)
+  add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE fencepost_consumer fencepost_support GTest::gmock)
+  add_dependencies(tests_model ${name})
 endfunction()
 
-file(GLOB mutants CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.mutant.cmake)
-foreach(mutant ${mutants})
-  unset(TESTS)
-  include(${mutant})
-  get_filename_component(name ${mutant} NAME)
-  string(REPLACE ".mutant.cmake" "" name ${name})
-  set(source ${PROJECT_BINARY_DIR}/planted/${name}.cc)
-  add_custom_command(OUTPUT ${source}
-    COMMAND ${CMAKE_COMMAND} -DIN=${PROJECT_SOURCE_DIR}/${SOURCE} -DOUT=${source} -DMUTANT=${mutant}
-            -P ${CMAKE_CURRENT_LIST_DIR}/mutate.cmake
-    DEPENDS ${PROJECT_SOURCE_DIR}/${SOURCE} ${mutant} ${CMAKE_CURRENT_LIST_DIR}/mutate.cmake
-    VERBATIM)
-  if(TESTS)
-    planted_tests(planted_${name} ${source})
-    model_test(planted_${name} model/planted/${name})
-  else()
-    simulator_program(planted_${name} model/planted/${name}
-      ${source} ${CMAKE_CURRENT_LIST_DIR}/planted_main.cc)
+function(model_test test)
+  add_test(NAME model/${test} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+  set_tests_properties(model/${test} PROPERTIES LABELS model TIMEOUT 600)
+endfunction()
+
+model_program(model_simulator $<TARGET_OBJECTS:simulator_objects>
+  ${PROJECT_SOURCE_DIR}/tests/model/simulator/simulator_test.cc)
+target_link_libraries(model_simulator PRIVATE GTest::gtest_main)
+model_test(simulator model_simulator)
+
+# --- planted bugs: Planted("NAME") in shipped sources (locking/base/planted.h) ---
+# Those sources are compiled once more, with the points open, and linked before the libraries, so
+# that they win. Each bug is a run of its own: `model_planted NAME`.
+file(GLOB_RECURSE shipped CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/locking/*.cc
+  ${PROJECT_SOURCE_DIR}/consumer/*.cc)
+set(open_sources)
+set(points)
+foreach(source ${shipped})
+  file(STRINGS ${source} lines REGEX "Planted\\(\"")
+  if(lines)
+    list(APPEND open_sources ${source})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    string(REGEX MATCHALL "Planted\\(\"[a-z_]+\"" found "${lines}")
+    list(APPEND points ${found})
   endif()
+endforeach()
+list(TRANSFORM points REPLACE "Planted\\(\"([a-z_]+)\"" "\\1")
+list(REMOVE_DUPLICATES points)
+add_library(planted_objects OBJECT ${open_sources} ${CMAKE_CURRENT_LIST_DIR}/planted.cc)
+target_compile_definitions(planted_objects PRIVATE FENCEPOST_PLANTED_BUGS)
+target_link_libraries(planted_objects PRIVATE fencepost_consumer)
+
+model_program(model_planted $<TARGET_OBJECTS:simulator_objects> $<TARGET_OBJECTS:planted_objects>
+  ${CMAKE_CURRENT_LIST_DIR}/planted_main.cc)
+
+# What no simulated world shows is held by one test: caught_by(BUG TIER/AREA TEST).
+function(caught_by bug where test)
+  string(REPLACE "/" "_" tests ${where})
+  if(NOT TARGET planted_${tests})
+    model_program(planted_${tests} $<TARGET_OBJECTS:${tests}> $<TARGET_OBJECTS:planted_objects>
+      ${PROJECT_SOURCE_DIR}/tests/model/planted/planted_test_main.cc)
+  endif()
+  model_test(planted/${bug} planted_${tests} ${bug} ${test})
+  set(by_test ${by_test} ${bug} PARENT_SCOPE)
+endfunction()
+
+caught_by(ended_generation_counts unit/store
+  StoreLists.NeverCountDisjointQuorumsAndAreMendedInTheEnd)
+caught_by(filled_lease_comes_back model/core
+  Lease.IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt)
+
+foreach(bug ${by_test})
+  if(NOT bug IN_LIST points)
+    message(FATAL_ERROR "no shipped source has a point Planted(\"${bug}\")")
+  endif()
+endforeach()
+list(REMOVE_ITEM points ${by_test})
+foreach(bug ${points})
+  model_test(planted/${bug} model_planted ${bug})
 endforeach()

@@ -1,13 +1,17 @@
-// A simulator with a planted bug: passes only when it reports a broken invariant.
+// The simulator with a planted bug: `model_planted NAME` passes only when it reports a broken
+// invariant.
 #include <cstdint>
 #include <cstdio>
 
+#include "tests/model/planted/planted.h"
 #include "tests/model/simulator/run_seed.h"
 
-int main() {
+int main(int argc, char** argv) {
   constexpr std::uint64_t kMostSeeds = 1000;
   using fencepost::simulator::OnlySeed;
   using fencepost::simulator::RunSeed;
+  if (argc != 2) return std::fprintf(stderr, "usage: model_planted NAME\n"), 2;
+  fencepost::Plant(argv[1]);
   const std::uint64_t first = OnlySeed().value_or(1);
   const std::uint64_t last = OnlySeed().value_or(fencepost::simulator::SeedCount(kMostSeeds));
   for (std::uint64_t seed = first; seed <= last; ++seed) {
@@ -16,7 +20,7 @@ int main() {
       return 0;
     }
   }
-  std::printf("not found in seeds %ju to %ju\n", static_cast<std::uintmax_t>(first),
+  std::printf("%s: not found in seeds %ju to %ju\n", argv[1], static_cast<std::uintmax_t>(first),
               static_cast<std::uintmax_t>(last));
   return 1;
 }
