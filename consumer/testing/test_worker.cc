@@ -13,6 +13,13 @@ constexpr Millis kWriteTakes{2};
 constexpr Millis kLookupTakes{1};
 constexpr Millis kPublishTakes{2};
 
+WorkerCoreOptions CoreOptions(const TestWorld& world) {
+  WorkerCoreOptions options = WorkerCoreOptionsOf(world.options);
+  options.nodes = static_cast<int>(world.nodes.size());
+  options.creation = locking::StoreCreation::kNever;
+  return options;
+}
+
 }  // namespace
 
 TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch,
@@ -22,10 +29,7 @@ TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch
       epoch_(epoch),
       die_(std::move(die)),
       core_(
-          static_cast<int>(world.nodes.size()), world.options.lock.lock,
-          locking::StoreCreation::kNever, [&world] { return world.Random(); }, nullptr),
-      flow_(
-          FlowOptionsOf(world.options), &core_, [&world] { return world.Random(); }, &world),
+          CoreOptions(world), [&world] { return world.Random(); }, nullptr, &world),
       output_(world.output->Open(name_)),
       plan_(output_->max_records(), world.options.max_consecutive()) {}
 
@@ -33,7 +37,7 @@ TestWorker::~TestWorker() { *alive_ = false; }
 
 void TestWorker::Start() {
   for (int node = 0; node < static_cast<int>(world_.nodes.size()); ++node) {
-    if (world_.node_up[static_cast<std::size_t>(node)]) world_.Connect(node, core_);
+    if (world_.node_up[static_cast<std::size_t>(node)]) world_.Connect(node, core_.locks());
   }
   std::vector<AssignedPartition> assigned;
   for (std::size_t i = 0; i < world_.partitions.size(); ++i) {
@@ -46,18 +50,18 @@ void TestWorker::Start() {
                         .start = partition.committed});
   }
   Step([&] {
-    flow_.OnClusterId("test");
-    flow_.OnAssigned(assigned, world_.time.now());
+    core_.OnClusterId("test");
+    core_.OnAssigned(assigned, 0, core_.credit().SendAssignment(), world_.time.now());
   });
 }
 
 void TestWorker::OnNodeUp(int node) {
-  Step([&] { world_.Connect(node, core_); });
+  Step([&] { world_.Connect(node, core_.locks()); });
 }
 
 std::string TestWorker::Waiting() const {
-  std::string text = flow_.Refused();
-  flow_.ForEachRecord([&](const InFlight& in) {
+  std::string text = core_.flow().Refused();
+  core_.flow().ForEachRecord([&](const InFlight& in) {
     if (in.stage == Stage::kFinished || !text.empty()) return;
     text = fmt::format("{} is {}", SourceText(*in.where, in.record.offset), StageName(in.stage));
   });
@@ -87,12 +91,12 @@ void TestWorker::Settle() {
     more = false;
     for (int node = 0; node < static_cast<int>(world_.nodes.size()); ++node) {
       if (world_.node_up[static_cast<std::size_t>(node)]) {
-        more = world_.Exchange(node, core_) || more;
+        more = world_.Exchange(node, core_.locks()) || more;
       }
     }
-    if (!core_.events().empty()) {
-      const std::size_t held = core_.held();
-      flow_.OnLockEvents(world_.time.now());
+    if (!core_.locks().events().empty()) {
+      const std::size_t held = core_.locks().held();
+      core_.OnLockEvents(world_.time.now());
       if (held > 0 && Dies(LifeStage::kLock)) return;
       more = true;
     }
@@ -101,7 +105,7 @@ void TestWorker::Settle() {
 }
 
 void TestWorker::Act() {
-  FlowActions actions = std::exchange(flow_.actions(), FlowActions());
+  WorkerActions actions = core_.TakeActions();
   if (!actions.pause.empty()) paused_ = true;
   if (!actions.resume.empty()) paused_ = false;
   for (auto& lookup : actions.lookups) LookUp(std::move(lookup));
@@ -112,17 +116,14 @@ void TestWorker::Act() {
   if (!actions.commit.empty()) {
     Later(kCommitTakes, [this, offsets = std::move(actions.commit)] { Commit(offsets); });
   }
-  if (actions.stop) {
-    if (!world_.stopped) world_.stopped = std::move(actions.stop);
-    flow_.StopTaking();
-  }
+  if (actions.failure && !world_.stopped) world_.stopped = std::move(actions.failure);
 }
 
 void TestWorker::Deliver() {
   if (paused_) return;
   std::vector<Record> records;
   std::vector<PartitionEnd> ends;
-  std::size_t room = flow_.Room();
+  std::size_t room = core_.credit().Records();
   for (std::size_t i = 0; i < world_.partitions.size(); ++i) {
     const auto end = static_cast<Offset>(world_.partitions[i].log.size());
     const auto index = static_cast<PartitionIndex>(i);
@@ -134,24 +135,25 @@ void TestWorker::Deliver() {
     ends.push_back({index, epoch_, end});
   }
   if (records.empty() && ends.empty()) return;
+  const DeliveryCredit::Load load = core_.credit().Send(records);
   Later(locking::Nanos(0),
-        [this, records = std::make_shared<std::vector<Record>>(std::move(records)),
+        [this, records = std::make_shared<std::vector<Record>>(std::move(records)), load,
          ends = std::move(ends)] {
-          if (!records->empty()) flow_.OnRecords(std::move(*records), world_.time.now());
-          if (!ends.empty()) flow_.OnPartitionEnd(ends, world_.time.now());
+          if (!records->empty()) core_.OnRecords(std::move(*records), load, world_.time.now());
+          if (!ends.empty()) core_.OnPartitionEnd(ends, world_.time.now());
         });
 }
 
 void TestWorker::Arm() {
-  const locking::Instant next = std::min(core_.NextTime(), flow_.NextTime());
+  const locking::Instant next = std::min(core_.locks().NextTime(), core_.NextTime());
   if (next == locking::Instant::max() || next >= armed_) return;
   armed_ = next;
   const auto wait = std::max(locking::Nanos(0), next - world_.time.now().boot);
   Later(wait, [this] {
     armed_ = locking::Instant::max();
     const locking::Now now = world_.time.now();
+    core_.locks().OnTime(now);
     core_.OnTime(now);
-    flow_.OnTime(now);
   });
 }
 
@@ -166,7 +168,7 @@ void TestWorker::Call(HandlerCall call) {
     const bool cancelled = std::erase(cancelled_, id) > 0;
     if (!cancelled && result && Dies(LifeStage::kHandler)) return;
     const HandlerFailure failure{.error_class = "cancelled", .text = "cancelled"};
-    flow_.OnHandled({.id = id, .result = cancelled ? tl::unexpected(failure) : std::move(result)},
+    core_.OnHandled({.id = id, .result = cancelled ? tl::unexpected(failure) : std::move(result)},
                     world_.time.now());
   });
 }
@@ -178,7 +180,7 @@ void TestWorker::LookUp(std::unique_ptr<LookupBatch> batch) {
       world_.stopped = entries.error().error;
       return;
     }
-    flow_.OnLookedUp(*batch, *entries, world_.time.now());
+    core_.OnLookedUp(*batch, *entries, world_.time.now());
   });
 }
 
@@ -207,7 +209,7 @@ void TestWorker::Write(std::unique_ptr<WriteBatch> batch) {
     }
     if (!request.items.empty() && Dies(LifeStage::kOutput)) return;
     if (!(*shared)->moves.empty() && Dies(LifeStage::kCommit)) return;  // offsets and all
-    flow_.OnWritten(std::move(*shared), *outcomes, world_.time.now());
+    core_.OnWritten(std::move(*shared), *outcomes, world_.time.now());
   });
 }
 
@@ -221,7 +223,7 @@ void TestWorker::Publish(std::vector<DeadLetter> letters) {
     kept.letter = std::move(letter);
   }
   Later(kPublishTakes,
-        [this, ids = std::move(ids)] { flow_.OnDeadLettered(ids, world_.time.now()); });
+        [this, ids = std::move(ids)] { core_.OnDeadLettered(ids, {}, world_.time.now()); });
 }
 
 void TestWorker::Commit(const std::vector<PartitionOffset>& offsets) {
@@ -229,7 +231,7 @@ void TestWorker::Commit(const std::vector<PartitionOffset>& offsets) {
     world_.partitions[offset.partition].committed = offset.next;
   }
   if (Dies(LifeStage::kCommit)) return;
-  flow_.OnCommitted(offsets, true);
+  core_.OnCommitted(offsets, true);
 }
 
 // --- faults ------------------------------------------------------------------------------------

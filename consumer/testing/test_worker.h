@@ -1,15 +1,14 @@
-// One worker of a test: the shipped Flow and LockCore, and a host that does for them what
-// consumer/worker/worker.cc does, without threads: every answer comes by the timeline. Destroying
-// it is killing it: nothing of what it had under way happens any more.
+// One worker of a test: the shipped WorkerCore, pumped without threads: every answer comes by the
+// timeline. Destroying it is killing it: nothing of what it had under way happens any more.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "consumer/flow/flow.h"
 #include "consumer/outputs/write_plan.h"
 #include "consumer/testing/test_world.h"
+#include "consumer/worker/worker_core.h"
 
 namespace fencepost::consumer {
 
@@ -49,8 +48,7 @@ class TestWorker {
   const AssignmentEpoch epoch_;
   const std::function<void()> die_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  locking::LockCore core_;
-  Flow flow_;
+  WorkerCore core_;
   std::unique_ptr<Output> output_;
   WritePlan plan_;
   std::vector<Offset> delivered_;

@@ -18,7 +18,6 @@ Worker::~Worker() {
 
 tl::expected<void, Error> Worker::Start() {
   Impl& impl = *impl_;
-  impl.TellRoom();
   impl.last_tick.store(BootClock::now().time_since_epoch().count());
   if (impl.handler != nullptr) {
     if (auto started = impl.handler->Start(); !started) return started;
@@ -45,11 +44,7 @@ void Worker::RequestStop() {
     impl.shutdown_thread = std::thread([&impl] { impl.Shutdown(); });
     return;
   }
-  // At once: what is being drained is abandoned; its leases are released, its offsets do not move.
-  impl.Post([&impl] {
-    impl.flow.HurryDrain(ReadClocks());
-    impl.Act();
-  });
+  impl.Tell([&impl](locking::Now now) { impl.core.RequestStop(now); });
   impl.writer.Interrupt();
 }
 

@@ -16,12 +16,12 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "consumer/flow/flow.h"
 #include "consumer/handlers/runner.h"
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/writer.h"
 #include "consumer/worker/make_handler.h"
 #include "consumer/worker/worker.h"
+#include "consumer/worker/worker_core.h"
 #include "consumer/worker/worker_parts.h"
 #include "locking/base/random.h"
 #include "locking/redis/engine/engine.h"
@@ -45,10 +45,9 @@ struct Worker::Impl : SourceSink {
         lock_observer(lock_obs),
         observer(obs),
         timer(io),
-        core(static_cast<int>(options.lock.redis.nodes.size()), options.lock.lock,
-             locking::StoreCreation::kQuarantined, locking::RandomBits, lock_observer),
-        engine(io, core, options.lock.redis, options.lock.lock, lock_observer, [this] { Step(); }),
-        flow(FlowOptionsOf(options), &core, locking::RandomBits, observer),
+        core(WorkerCoreOptionsOf(options), locking::RandomBits, lock_observer, observer),
+        engine(io, core.locks(), options.lock.redis, options.lock.lock, lock_observer,
+               [this] { Step(); }),
         source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
         handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
                                   observer,
@@ -78,14 +77,14 @@ struct Worker::Impl : SourceSink {
 
   // --- engine thread -------------------------------------------------------------------------
 
-  // After every input: the lock's events into the flow, the flow's actions out.
+  // After every input: the lock's events into the core, the core's actions out.
   void Step() {
-    flow.OnLockEvents(ReadClocks());
+    core.OnLockEvents(ReadClocks());
     Act();
   }
 
   void Act() {
-    FlowActions actions = std::exchange(flow.actions(), FlowActions());
+    WorkerActions actions = core.TakeActions();
     if (!actions.pause.empty()) source.Pause(std::move(actions.pause));
     if (!actions.resume.empty()) source.Resume(std::move(actions.resume));
     if (!actions.commit.empty()) source.Commit(std::move(actions.commit));
@@ -99,20 +98,22 @@ struct Worker::Impl : SourceSink {
     if (actions.drained && drained) {
       std::exchange(drained, nullptr)->set_value(std::move(*actions.drained));
     }
-    if (actions.stop) Fail(std::move(*actions.stop));
-    TellRoom();
+    if (actions.failure) OnFailed(std::move(*actions.failure));
     engine.Kick();
     Arm();
   }
 
-  void TellRoom() {
-    room.store(static_cast<std::int64_t>(flow.Room()), std::memory_order_relaxed);
-    room_bytes.store(static_cast<std::int64_t>(flow.RoomBytes()), std::memory_order_relaxed);
+  void OnFailed(Error error) {
+    {
+      const std::lock_guard lock(mutex);
+      failure = std::move(error);
+    }
+    if (on_failure) on_failure();
   }
 
   void Arm() {
     const auto now = BootClock::now();
-    const auto next = std::clamp<locking::Instant>(flow.NextTime(), now, now + kWorkerTick);
+    const auto next = std::clamp<locking::Instant>(core.NextTime(), now, now + kWorkerTick);
     if (armed_for <= next && armed_for > now) return;
     armed_for = next;
     timer.expires_after(next - now);
@@ -120,160 +121,113 @@ struct Worker::Impl : SourceSink {
       if (error) return;
       armed_for = locking::Instant::min();
       last_tick.store(BootClock::now().time_since_epoch().count(), std::memory_order_relaxed);
-      flow.OnTime(ReadClocks());
+      core.OnTime(ReadClocks());
       UpdateReady();
       Act();
     });
   }
 
   void Post(std::function<void()> step) { asio::post(io, std::move(step)); }
+  // An input of the core, from any thread.
+  template <typename Input>
+  void Tell(Input input) {
+    Post([this, input = std::move(input)]() mutable {
+      input(ReadClocks());
+      Act();
+    });
+  }
 
   // --- Kafka thread --------------------------------------------------------------------------
 
   void OnClusterId(std::string cluster_id) override {
-    Post([this, cluster_id = std::move(cluster_id)] { flow.OnClusterId(cluster_id); });
+    Tell([this, id = std::move(cluster_id)](locking::Now) { core.OnClusterId(id); });
   }
-  // Until the flow knows of it there is no room: what is told was told to the partitions before.
   void OnAssigned(std::vector<AssignedPartition> partitions, std::size_t late) override {
-    in_transit.fetch_add(kAllRoom, std::memory_order_relaxed);
-    Post([this, partitions = std::move(partitions), late] {
-      flow.OnAssigned(partitions, ReadClocks(), late);
-      Act();
-      in_transit.fetch_sub(kAllRoom, std::memory_order_release);
+    const DeliveryCredit::Load load = core.credit().SendAssignment();
+    Tell([this, partitions = std::move(partitions), late, load](locking::Now now) {
+      core.OnAssigned(partitions, late, load, now);
     });
   }
   std::vector<PartitionOffset> OnRevoked(std::vector<PartitionIndex> partitions,
                                          bool lost) override {
     auto promise = std::make_shared<std::promise<std::vector<PartitionOffset>>>();
     auto answer = promise->get_future();
-    Post([this, promise, partitions = std::move(partitions), lost] {
+    Tell([this, promise, partitions = std::move(partitions), lost](locking::Now now) {
       drained = promise;
-      flow.OnRevoked(partitions, lost, BootClock::now() + DrainLimit(), ReadClocks());
-      Act();
+      core.OnRevoked(partitions, lost, now);
     });
     return answer.get();
   }
-  Millis DrainLimit() const {
-    const int stops = stop_requests.load();
-    if (output_ended || stops > 1) return Millis(0);
-    return stops > 0 ? options.shutdown_timeout : options.processing.revoke_drain;
-  }
   void OnRecords(std::vector<Record> records) override {
-    const auto count = static_cast<std::int64_t>(records.size());
-    std::int64_t bytes = 0;
-    for (const Record& record : records) bytes += static_cast<std::int64_t>(record.Bytes());
-    in_transit.fetch_add(count, std::memory_order_relaxed);
-    in_transit_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    const DeliveryCredit::Load load = core.credit().Send(records);
     auto shared = std::make_shared<std::vector<Record>>(std::move(records));
-    Post([this, shared, count, bytes] {
-      flow.OnRecords(std::move(*shared), ReadClocks());
-      Act();
-      in_transit.fetch_sub(count, std::memory_order_release);
-      in_transit_bytes.fetch_sub(bytes, std::memory_order_release);
-    });
+    Tell([this, shared, load](locking::Now now) { core.OnRecords(std::move(*shared), load, now); });
   }
-  std::size_t Room() override {
-    if (RoomBytes() == 0) return 0;
-    // First what is in transit: what has arrived since is taken off the room that is read then.
-    const std::int64_t out = in_transit.load(std::memory_order_acquire);
-    const std::int64_t left = room.load(std::memory_order_relaxed) - out;
-    return static_cast<std::size_t>(std::max<std::int64_t>(0, left));
-  }
-  std::uint64_t RoomBytes() override {
-    const std::int64_t out = in_transit_bytes.load(std::memory_order_acquire);
-    const std::int64_t left = room_bytes.load(std::memory_order_relaxed) - out;
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, left));
-  }
+  std::size_t Room() override { return core.credit().Records(); }
+  std::uint64_t RoomBytes() override { return core.credit().Bytes(); }
   void OnPartitionEnd(std::vector<PartitionEnd> ends) override {
-    Post([this, ends = std::move(ends)] {
-      flow.OnPartitionEnd(ends, ReadClocks());
-      Act();
-    });
+    Tell([this, ends = std::move(ends)](locking::Now now) { core.OnPartitionEnd(ends, now); });
   }
   void OnHighWatermark(std::vector<PartitionEnd> ends) override {
-    Post([this, ends = std::move(ends)] { flow.OnHighWatermark(ends); });
+    Post([this, ends = std::move(ends)] { core.OnHighWatermark(ends); });
   }
   void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) override {
-    Post([this, offsets = std::move(offsets), ok] { flow.OnCommitted(offsets, ok); });
+    Post([this, offsets = std::move(offsets), ok] { core.OnCommitted(offsets, ok); });
   }
   void OnKafkaState(bool up, std::string reason) override {
     SetPart(kafka_state, up, std::move(reason));
   }
   void OnFatal(Error error) override {
-    Post([this, error = std::move(error)]() mutable { Fail(std::move(error)); });
+    Tell([this, error = std::move(error)](locking::Now) mutable {
+      core.OnSourceFailed(std::move(error));
+    });
   }
 
   // --- output thread -------------------------------------------------------------------------
 
   void OnWritten(std::unique_ptr<WriteBatch> batch, std::vector<WriteOutcome> outcomes) {
     auto shared = std::make_shared<std::unique_ptr<WriteBatch>>(std::move(batch));
-    Post([this, shared, outcomes = std::move(outcomes)] {
-      flow.OnWritten(std::move(*shared), outcomes, ReadClocks());
-      Act();
+    Tell([this, shared, outcomes = std::move(outcomes)](locking::Now now) {
+      core.OnWritten(std::move(*shared), outcomes, now);
     });
   }
-
   void OnLookedUp(std::unique_ptr<LookupBatch> batch,
                   std::vector<std::optional<LedgerEntry>> entries) {
-    Post([this, shared = std::shared_ptr<LookupBatch>(std::move(batch)),
-          entries = std::move(entries)] {
-      flow.OnLookedUp(*shared, entries, ReadClocks());
-      Act();
+    Tell([this, shared = std::shared_ptr<LookupBatch>(std::move(batch)),
+          entries = std::move(entries)](locking::Now now) {
+      core.OnLookedUp(*shared, entries, now);
     });
   }
-
-  // Nothing that is in flight can be written any more: no drain waits for it.
   void OnOutputFatal(Error error) {
-    Post([this, error = std::move(error)]() mutable {
-      output_ended = true;
-      Fail(std::move(error));
-      flow.HurryDrain(ReadClocks());
-      Act();
+    Tell([this, error = std::move(error)](locking::Now now) mutable {
+      core.OnOutputFailed(std::move(error), now);
     });
   }
 
   // --- the handler's and the dead letters' threads ---------------------------------------------
 
   void OnHandled(HandlerAnswer answer) {
-    Post([this, answer = std::move(answer)]() mutable {
-      flow.OnHandled(std::move(answer), ReadClocks());
-      Act();
+    Tell([this, answer = std::move(answer)](locking::Now now) mutable {
+      core.OnHandled(std::move(answer), now);
     });
   }
   void OnDeadLettered(DeadLetters::Ids published, DeadLetters::Ids refused) {
-    Post([this, published = std::move(published), refused = std::move(refused)] {
-      flow.OnDeadLettersRefused(refused, ReadClocks());
-      flow.OnDeadLettered(published, ReadClocks());
-      Act();
+    Tell([this, published = std::move(published), refused = std::move(refused)](locking::Now now) {
+      core.OnDeadLettered(published, refused, now);
     });
   }
   void OnDeadLetterState(bool up, std::string reason) {
     SetPart(dead_letter_state, up, std::move(reason));
-    Post([this, up] {
-      flow.OnDeadLetterState(up, ReadClocks());
-      Act();
-    });
+    Tell([this, up](locking::Now now) { core.OnDeadLetterState(up, now); });
   }
 
   // --- the end -------------------------------------------------------------------------------
 
-  void Fail(Error error) {
-    {
-      const std::lock_guard lock(mutex);
-      if (failure) return;
-      failure = std::move(error);
-      observer->OnNote(Severity::kError, failure->code, failure->Line());
-    }
-    flow.StopTaking();
-    if (on_failure) on_failure();
-  }
-
   // Runs on its own thread, since each step waits for the one before.
   void Shutdown() {
-    Post([this] {
-      flow.StopTaking();
+    Tell([this](locking::Now now) {
+      core.RequestStop(now);
       UpdateReady();
-      Act();
     });
     ending = "its last records and their commit";
     source.Stop();  // the last revoke drains and commits
@@ -292,10 +246,7 @@ struct Worker::Impl : SourceSink {
   }
 
   void AwaitLastMarks() {
-    Post([this] {
-      flow.OnOutputEnded(ReadClocks());
-      Act();
-    });
+    Tell([this](locking::Now now) { core.OnOutputEnded(now); });
     const auto since = BootClock::now();
     const auto limit = [this] {
       return stop_requests.load() < 2 ? kLastMarksLimit : kLastMarksHurried;
@@ -340,21 +291,14 @@ struct Worker::Impl : SourceSink {
       asio::make_work_guard(io)};
   asio::steady_timer timer;
   locking::Instant armed_for = locking::Instant::min();
-  locking::LockCore core;
+  WorkerCore core;
   locking::RedisEngine engine;
-  Flow flow;
   std::shared_ptr<std::promise<std::vector<PartitionOffset>>> drained;
-  bool output_ended = false;
   bool was_ready = false;
   bool was_ready_ever = false;
   bool told_starting = false;
   std::string was_reason = "starting";
 
-  std::atomic<std::int64_t> room{0};
-  static constexpr std::int64_t kAllRoom = std::int64_t{1} << 40;
-  std::atomic<std::int64_t> in_transit{0};
-  std::atomic<std::int64_t> room_bytes{0};
-  std::atomic<std::int64_t> in_transit_bytes{0};
   std::atomic<std::int64_t> last_tick{0};
   std::atomic<int> stop_requests{0};
   std::atomic<const char*> ending{""};  // what Shutdown waits for

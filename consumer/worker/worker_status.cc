@@ -39,7 +39,7 @@ void Worker::Impl::SetPart(Part& part, bool up, std::string reason) {
 // The nodes refuse every lease that is longer than the store allows.
 std::string Worker::Impl::TtlReason() const {
   const Millis ttl = options.lock.lock.ttl;
-  const Millis longest = core.store().max_ttl();
+  const Millis longest = core.locks().store().max_ttl();
   if (ttl <= longest) return "";
   return fmt::format(
       "lock.ttl of {} ms is above the lock store's max_ttl of {} ms: lower lock.ttl, or stop all "
@@ -48,17 +48,17 @@ std::string Worker::Impl::TtlReason() const {
 }
 
 std::string Worker::Impl::LockReason(locking::Now now) {
-  if (core.Available()) return TtlReason();
-  if (core.store().Available()) return "clock";
-  if (const auto problem = core.store().Problem()) return problem->Line();
+  if (core.locks().Available()) return TtlReason();
+  if (core.locks().store().Available()) return "clock";
+  if (const auto problem = core.locks().store().Problem()) return problem->Line();
   for (int node = 0; node < static_cast<int>(options.lock.redis.nodes.size()); ++node) {
-    const auto seen = core.store().Status(node, now);
+    const auto seen = core.locks().store().Status(node, now);
     if (seen.quarantined) {
       return "lock nodes are in quarantine for another " +
              std::to_string(seen.quarantine_left.count() / 1000) + " s";
     }
   }
-  switch (core.store().WhyUnavailable()) {
+  switch (core.locks().store().WhyUnavailable()) {
     case locking::QuorumFailure::kQuarantined:
       return "lock nodes are in quarantine";
     case locking::QuorumFailure::kPolicy:
@@ -75,7 +75,8 @@ bool Worker::Impl::Connecting() {
   const auto nodes = static_cast<int>(options.lock.redis.nodes.size());
   int hoped_for = 0;
   for (int node = 0; node < nodes; ++node) {
-    if (core.store().Status(node, ReadClocks()).connected || engine.Away(node).empty()) ++hoped_for;
+    if (core.locks().store().Status(node, ReadClocks()).connected || engine.Away(node).empty())
+      ++hoped_for;
   }
   return !was_ready_ever && hoped_for >= locking::Quorum(nodes);
 }
@@ -92,14 +93,14 @@ std::vector<std::string> Worker::Impl::NotReadyReasons(const std::string& lock_r
   if (!dead_letter_state.up) reasons.push_back("dead letters: " + dead_letter_state.reason);
   // While nothing can be written, nothing shows whether all records are bad.
   const bool may_write = lock_reason.empty() && output_state.up && !stopping;
-  if (may_write && !flow.Refused().empty()) reasons.push_back(flow.Refused());
+  if (may_write && !core.flow().Refused().empty()) reasons.push_back(core.flow().Refused());
   if (!kafka_state.up && !stopping) reasons.push_back("kafka: " + kafka_state.reason);
   return reasons;
 }
 
 // With the mutex held. What is to be known of a worker that is ready all the same.
 void Worker::Impl::AddRemarks(std::vector<std::string>& reasons) const {
-  if (const std::string& stall = flow.Stalled(); !stall.empty()) {
+  if (const std::string& stall = core.flow().Stalled(); !stall.empty()) {
     reasons.push_back("stalled: " + stall);
   }
   const auto add = [&](std::string_view of, const Part& part) {
@@ -113,7 +114,7 @@ void Worker::Impl::UpdateReady() {
   const locking::Now now = ReadClocks();
   const std::string lock_reason = LockReason(now);
   WorkerStatus fresh;
-  flow.FillStatus(fresh, now);
+  core.flow().FillStatus(fresh, now);
   FillNodes(fresh, now);
   bool starting = false;
   {
@@ -146,7 +147,7 @@ void Worker::Impl::TellReadiness(bool ready, const std::string& reason, bool sta
 
 void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
   for (std::size_t i = 0; i < options.lock.redis.nodes.size(); ++i) {
-    const auto node = core.store().Status(static_cast<int>(i), now);
+    const auto node = core.locks().store().Status(static_cast<int>(i), now);
     LockNodeStatus& row = fresh.nodes.emplace_back();
     row.letter = static_cast<char>('a' + i);
     row.address = locking::ShownNode(options.lock.redis.nodes[i]);

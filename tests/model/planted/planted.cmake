@@ -66,6 +66,9 @@ caught_by(ended_generation_counts unit/store
   StoreLists.NeverCountDisjointQuorumsAndAreMendedInTheEnd)
 caught_by(filled_lease_comes_back model/core
   Lease.IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt)
+caught_by(second_stop_waits model/worker
+  Drain.WaitsForNothingWhenItBeginsAfterTheSecondRequestToStop)
+caught_by(output_failure_forgotten model/worker Drain.WaitsForNothingAfterTheOutputHasFailed)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)

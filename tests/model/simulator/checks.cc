@@ -93,12 +93,12 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
 
 bool Checks::Held(const Lease& lease) const {
   return world_.Lives(lease.worker, lease.life) &&
-         world_.worker(lease.worker)->core().ValidUntil(lease.lock) != locking::Instant::min();
+         world_.worker(lease.worker)->locks().ValidUntil(lease.lock) != locking::Instant::min();
 }
 
 void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_view name) {
   const Process& process = worker.process();
-  const bool held = worker.core().ValidUntil(event.lock) != locking::Instant::min();
+  const bool held = worker.locks().ValidUntil(event.lock) != locking::Instant::min();
   switch (event.kind) {
     case LockEvent::Kind::kRoundFailed:
     case LockEvent::Kind::kGaveUp:
@@ -131,10 +131,10 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
 
 void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name) {
   if (world_.NodeClocksStep() || overwritten_.contains(name)) return;
-  if (!worker.core().Valid(lease.lock, worker.process().now())) return;
+  if (!worker.locks().Valid(lease.lock, worker.process().now())) return;
   for (const Lease& other : leases_[name]) {
     const Process& process = world_.process(other.worker);
-    if (!world_.worker(other.worker)->core().Valid(other.lock, process.now())) continue;
+    if (!world_.worker(other.worker)->locks().Valid(other.lock, process.now())) continue;
     world_.Violate(
         "1", fmt::format("{} is leased by w{} (token {}) and by w{} (token {})", name, lease.worker,
                          lease.token.value(), other.worker, other.token.value()));
@@ -144,7 +144,7 @@ void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string
 // A quorum of nodes keeps others out for as long as the worker believes.
 void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::string& name) {
   const Nanos now = world_.time.now();
-  const Nanos until = worker.process().TrueTime(worker.core().ValidUntil(lease.lock));
+  const Nanos until = worker.process().TrueTime(worker.locks().ValidUntil(lease.lock));
   int keeping = 0;
   for (int i = 0; i < world_.plan.nodes; ++i) {
     const SimNode& node = world_.node(i);
@@ -164,7 +164,7 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
 }
 
 void Checks::OnExtended(SimWorker& worker, locking::LockId lock) {
-  if (!worker.core().Valid(lock, worker.process().now())) return;
+  if (!worker.locks().Valid(lock, worker.process().now())) return;
   const auto leases = leases_.find(worker.NameOf(lock));
   if (leases == leases_.end()) return;
   for (const Lease& lease : leases->second) {

@@ -22,13 +22,13 @@ void Checks::OnStep(SimWorker& worker) {
   const locking::Now now = worker.process().now();
   worker.flow().ForEachRecord([&](const InFlight& in) {
     const bool holds = in.leased && in.stage >= Stage::kGranted && in.stage <= Stage::kReady;
-    if (!holds || !worker.core().Valid(in.lock, now)) return;
+    if (!holds || !worker.locks().Valid(in.lock, now)) return;
     const InFlight* gap = nullptr;
     for (const InFlight* at = in.chain_before; at != nullptr; at = at->chain_before) {
       const bool secured = Secured(at->stage);
       const bool soon =
           at->stage == Stage::kGranted || (at->stage == Stage::kLocking && !at->round_failed);
-      if (at->leased && !worker.core().Valid(at->lock, now)) return;
+      if (at->leased && !worker.locks().Valid(at->lock, now)) return;
       if (!secured && !(soon && in.stage == Stage::kGranted)) gap = at;
     }
     if (gap == nullptr) return;
@@ -39,7 +39,7 @@ void Checks::OnStep(SimWorker& worker) {
 }
 
 bool Checks::LeaseStands(SimWorker& worker, const InFlight& in) const {
-  return in.hinted || (in.leased && worker.core().Valid(in.lock, worker.process().now()));
+  return in.hinted || (in.leased && worker.locks().Valid(in.lock, worker.process().now()));
 }
 
 // --- asked for ---------------------------------------------------------------------------------

@@ -180,12 +180,12 @@ void Faults::Operator() {
   for (int i = 0; i < world_.plan.workers; ++i) {
     SimWorker* const worker = world_.worker(i);
     if (worker == nullptr) continue;
-    const auto problem = worker->core().store().Problem();
+    const auto problem = worker->locks().store().Problem();
     if (!problem || problem->code != "replaced") continue;
     for (std::size_t place = 0; place < worker->links().size(); ++place) {
       SimNode& node = world_.node(worker->links()[place]->node().index);
       const auto status =
-          worker->core().store().Status(static_cast<int>(place), worker->process().now());
+          worker->locks().store().Status(static_cast<int>(place), worker->process().now());
       if (status.problem != problem->Line()) continue;
       world_.Note("the operator wipes node {}", node.index);
       world_.Count("wiped by the operator");

@@ -49,7 +49,7 @@ void Link::Connect() {
 
 void Link::Pump() {
   if (stage_ != Stage::kIdle) return;
-  auto& store = worker_.core().store();
+  auto& store = worker_.locks().store();
   if (auto command = store.TakeCommand(index_)) {
     auto exchange = std::make_shared<Exchange>();
     const bool probe = command->kind == StoreCommand::Kind::kProbe;
@@ -64,7 +64,7 @@ void Link::Pump() {
 
 void Link::SendBatch() {
   ops_.clear();
-  if (worker_.core().TakeBatch(index_, ops_) == 0) return;
+  if (worker_.locks().TakeBatch(index_, ops_) == 0) return;
   worker_.OnSending(ops_);
   auto exchange = std::make_shared<Exchange>();
   exchange->kind = Exchange::Kind::kBatch;
@@ -112,21 +112,21 @@ void Link::OnInfo(Exchange& exchange) {
   const locking::Now now = process_.now();
   exchange.info.call.sent_at = exchange.sent_at;
   exchange.info.call.received_at = now.boot;
-  auto& store = worker_.core().store();
+  auto& store = worker_.locks().store();
   if (exchange.kind == Exchange::Kind::kWrite) {
     store.OnSentinel(index_, exchange.info.sentinel, exchange.info.call, now);
   } else {
     up_ = true;
     store.OnConnected(index_, exchange.info, now);
   }
-  worker_.core().OnTime(now);
+  worker_.locks().OnTime(now);
   worker_.HandedIn();
 }
 
 void Link::OnCall(Exchange& exchange, std::size_t at) {
   Exchange::Call& call = exchange.calls[at];
   const locking::Now now = process_.now();
-  auto& store = worker_.core().store();
+  auto& store = worker_.locks().store();
   if (call.answered_by_script) {
     store.OnCall(index_, {exchange.sent_at, now.boot, call.header.node_time}, now);
   } else if (!std::exchange(wiped_, true)) {
@@ -145,7 +145,7 @@ void Link::HandBack(ReplyCode rest) {
       replies_.push_back({.lock = op.lock, .round = op.round, .kind = op.kind, .code = rest});
     }
   }
-  worker_.core().OnReplies(index_, replies_, process_.now());
+  worker_.locks().OnReplies(index_, replies_, process_.now());
   worker_.OnAnswered(replies_);
   worker_.HandedIn();
 }
@@ -154,7 +154,7 @@ void Link::BecomeIdle() {
   stage_ = Stage::kIdle;
   ++turn_;
   if (std::exchange(stalled_, false)) {
-    worker_.core().OnStalled(index_, false, process_.now());
+    worker_.locks().OnStalled(index_, false, process_.now());
     worker_.HandedIn();
   }
   worker_.Kick();
@@ -174,7 +174,7 @@ void Link::OnTimeout(int turn) {
   stalled_ = true;
   world_.Note("w{} node {} stalls", process_.index, node_.index);
   ArmTimeout((kTimeoutsUntilClosed - 1) * Nanos(world_.plan.lock.node_timeout));
-  worker_.core().OnStalled(index_, true, process_.now());
+  worker_.locks().OnStalled(index_, true, process_.now());
   if (batch_ != nullptr) HandBack(ReplyCode::kTimeout);
   worker_.HandedIn();
 }
@@ -191,7 +191,7 @@ void Link::Fail(const char* why) {
   const Nanos most = std::min<Nanos>(kMaxBackoff, kMinBackoff * (2 << std::min(attempts_, 5)));
   attempts_ = up_ ? 0 : attempts_ + 1;
   ArmTimeout(world_.random.Time(kMinBackoff, most));
-  if (std::exchange(up_, false)) worker_.core().OnDisconnected(index_, process_.now());
+  if (std::exchange(up_, false)) worker_.locks().OnDisconnected(index_, process_.now());
   if (batch_ != nullptr) HandBack(ReplyCode::kConnection);
   worker_.HandedIn();
 }

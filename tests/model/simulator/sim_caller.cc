@@ -47,14 +47,14 @@ void SimCaller::Ask() {
   spec.min_validity = random.Chance(500) ? Millis(-1) : world_.plan.lock.ttl / random.Between(2, 9);
   const std::uint64_t cookie = spec.cookie;
   locks_[cookie] = {};
-  locks_[cookie] = worker_.core().Acquire(spec, process_.now());
+  locks_[cookie] = worker_.locks().Acquire(spec, process_.now());
   worker_.HandedIn();
   if (random.Chance(400)) {
     const Nanos longest = random.Chance(500) ? world_.plan.delay * 8 : Nanos(Millis(3000));
     process_.Later(Process::kTimer, random.Time(Nanos(0), longest), [this, cookie] {
       const auto found = locks_.find(cookie);
       if (found == locks_.end()) return;
-      worker_.core().Cancel(found->second, process_.now());
+      worker_.locks().Cancel(found->second, process_.now());
       world_.Count("calls cancelled");
       locks_.erase(found);
       worker_.HandedIn();
@@ -86,11 +86,11 @@ void SimCaller::HoldOrRelease(std::uint64_t cookie) {
   const auto found = locks_.find(cookie);
   if (found == locks_.end()) return;
   if (world_.random.Chance(400)) {
-    worker_.core().ExtendNow(found->second, process_.now());
+    worker_.locks().ExtendNow(found->second, process_.now());
     process_.Later(Process::kTimer, world_.random.Time(Nanos(0), Millis(800)),
                    [this, cookie] { HoldOrRelease(cookie); });
   } else {
-    worker_.core().Release(found->second, process_.now());
+    worker_.locks().Release(found->second, process_.now());
   }
   worker_.HandedIn();
 }

@@ -69,8 +69,9 @@ void SimConsumer::OnAssigned(int generation,
                     static_cast<consumer::AssignmentEpoch>(generation), start});
   }
   if (told.empty()) return;
-  Post([this, told = std::move(told)] {
-    worker_.flow().OnAssigned(told, worker_.process().now());
+  const auto load = worker_.core().credit().SendAssignment();
+  Post([this, told = std::move(told), load] {
+    worker_.core().OnAssigned(told, 0, load, worker_.process().now());
     worker_.Act();
   });
 }
@@ -99,8 +100,7 @@ void SimConsumer::Drain(bool lost) {
   assigned_.clear();
   if (partitions.empty()) return OnDrained({});
   Post([this, partitions = std::move(partitions), lost] {
-    const locking::Now now = worker_.process().now();
-    worker_.flow().OnRevoked(partitions, lost, now.boot + world_.plan.revoke_drain, now);
+    worker_.core().OnRevoked(partitions, lost, worker_.process().now());
     worker_.Act();
   });
 }
@@ -143,8 +143,7 @@ void SimConsumer::Resume(const std::vector<PartitionIndex>& partitions) {
 }
 
 void SimConsumer::Poll() {
-  const std::size_t flow_room = worker_.flow().Room();
-  std::size_t room = flow_room - std::min(flow_room, in_transit_);
+  std::size_t room = worker_.core().credit().Records();
   std::size_t read = 0;
   for (auto& [index, assigned] : assigned_) {
     if (assigned.paused) continue;
@@ -154,16 +153,15 @@ void SimConsumer::Poll() {
     room -= count;
     read += count;
     if (count > 0) {
-      in_transit_ += count;
+      const auto load = worker_.core().credit().Send(records);
       auto shared = std::make_shared<std::vector<Record>>(std::move(records));
-      Post([this, shared, count] {
+      Post([this, shared, load] {
         for (const Record& record : *shared) {
           worker_.Delivered(consumer::SourceText(
               {kTopic, static_cast<std::int32_t>(record.partition)}, record.offset));
         }
-        worker_.flow().OnRecords(std::move(*shared), worker_.process().now());
+        worker_.core().OnRecords(std::move(*shared), load, worker_.process().now());
         worker_.Act();
-        in_transit_ -= count;
       });
     }
     TellEnd(index, assigned);
@@ -198,7 +196,7 @@ void SimConsumer::TellEnd(PartitionIndex index, Assigned& assigned) {
   assigned.told_end = end;
   const PartitionEnd told{index, static_cast<consumer::AssignmentEpoch>(generation_), end};
   Post([this, told] {
-    worker_.flow().OnPartitionEnd({told}, worker_.process().now());
+    worker_.core().OnPartitionEnd({told}, worker_.process().now());
     worker_.Act();
   });
 }
@@ -237,7 +235,7 @@ void SimConsumer::SendCommit() {
 void SimConsumer::OnCommitAnswer(int commit, std::vector<PartitionOffset> offsets, bool ok) {
   if (commit != commit_out_) return;
   commit_out_ = 0;
-  Post([this, offsets = std::move(offsets), ok] { worker_.flow().OnCommitted(offsets, ok); });
+  Post([this, offsets = std::move(offsets), ok] { worker_.core().OnCommitted(offsets, ok); });
   SendCommit();
 }
 

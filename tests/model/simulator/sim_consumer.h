@@ -67,7 +67,6 @@ class SimConsumer {
   std::map<consumer::PartitionIndex, consumer::PartitionOffset> to_commit_;
   int commit_out_ = 0;  // its number; 0: none
   int commits_ = 0;
-  std::size_t in_transit_ = 0;
   Nanos posted_at_{0};
   Nanos told_at_{0};
 };

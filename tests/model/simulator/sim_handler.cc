@@ -68,7 +68,7 @@ void SimHandler::Answer(std::uint64_t id, HandlerResult result) {
   if (out_.erase(id) == 0) return;
   world_.Note("w{} call {} answered: {}", worker_.process().index, id,
               result ? "made" : result.error().error_class);
-  worker_.flow().OnHandled({.id = id, .result = std::move(result)}, worker_.process().now());
+  worker_.core().OnHandled({.id = id, .result = std::move(result)}, worker_.process().now());
   worker_.Act();
 }
 

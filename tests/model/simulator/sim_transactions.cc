@@ -123,7 +123,7 @@ void SimTransactions::Fenced() {
 
 void SimTransactions::Answer(const std::vector<WriteOutcome>& outcomes) {
   ++attempt_;
-  worker_.flow().OnWritten(std::move(batch_), outcomes, worker_.process().now());
+  worker_.core().OnWritten(std::move(batch_), outcomes, worker_.process().now());
   worker_.Act();
 }
 

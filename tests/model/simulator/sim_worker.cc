@@ -9,16 +9,20 @@ namespace fencepost::simulator {
 namespace {
 
 using consumer::DeadLetterReason;
-using consumer::FlowActions;
+using consumer::WorkerActions;
 using locking::Instant;
 using locking::LockEvent;
 
 constexpr Millis kTick{1000};
 constexpr Millis kMarksLimit{1000};
 
-consumer::FlowOptions OptionsOf(const World& world) {
-  consumer::FlowOptions options = world.plan.flow;
-  options.max_consecutive = world.MostInARow();
+consumer::WorkerCoreOptions OptionsOf(const World& world) {
+  consumer::WorkerCoreOptions options{.flow = world.plan.flow,
+                                      .nodes = world.plan.nodes,
+                                      .lock = world.plan.lock,
+                                      .revoke_drain = world.plan.revoke_drain,
+                                      .shutdown_timeout = world.plan.revoke_drain};
+  options.flow.max_consecutive = world.MostInARow();
   return options;
 }
 
@@ -32,10 +36,7 @@ SimWorker::SimWorker(World& world, Process& process)
     : world_(world),
       process_(process),
       core_(
-          world.plan.nodes, world.plan.lock, locking::StoreCreation::kQuarantined,
-          [&world] { return world.random.Bits(); }, this),
-      flow_(
-          OptionsOf(world), &core_, [&world] { return world.random.Bits(); }, this),
+          OptionsOf(world), [&world] { return world.random.Bits(); }, this, this),
       consumer_(world, *this),
       writer_(world, *this),
       transactions_(world, *this),
@@ -60,7 +61,7 @@ SimWorker::~SimWorker() = default;
 
 void SimWorker::Start() {
   for (const auto& link : links_) link->Connect();
-  flow_.OnClusterId(kCluster);
+  core_.OnClusterId(kCluster);
   world_.broker.StartProducer(process_.index, process_.incarnation());
   consumer_.Start();
   caller_.Start();
@@ -68,7 +69,7 @@ void SimWorker::Start() {
 }
 
 void SimWorker::Leave() {
-  flow_.StopTaking();
+  core_.RequestStop(process_.now());
   Act();
   consumer_.Leave([this] { AwaitMarks(world_.time.now() + kMarksLimit); });
 }
@@ -85,7 +86,7 @@ void SimWorker::AwaitMarks(Nanos until) {
 
 bool SimWorker::Quiet() const {
   for (std::size_t i = 0; i < links_.size(); ++i) {
-    if (links_[i]->Busy() || core_.HasOps(static_cast<int>(i))) return false;
+    if (links_[i]->Busy() || core_.locks().HasOps(static_cast<int>(i))) return false;
   }
   return true;
 }
@@ -105,14 +106,14 @@ void SimWorker::Kick() {
 
 void SimWorker::Pass() {
   const locking::Now now = process_.now();
-  if (core_.NextTime() <= now.boot) {
-    core_.OnTime(now);
+  if (locks().NextTime() <= now.boot) {
+    locks().OnTime(now);
     Watch();
     handed_in_ = true;
   }
-  if (std::exchange(handed_in_, false) || !core_.events().empty()) {
+  if (std::exchange(handed_in_, false) || !locks().events().empty()) {
     watched_ = 0;
-    flow_.OnLockEvents(now);
+    core_.OnLockEvents(now);
     Act();
   }
   kicked_ = false;
@@ -123,7 +124,7 @@ void SimWorker::Pass() {
 
 // What a node is asked to tell of takes effect there a little later, even when this worker is gone.
 void SimWorker::Subscribe() {
-  for (const locking::WatchChange& change : std::exchange(core_.watch_changes(), {})) {
+  for (const locking::WatchChange& change : std::exchange(locks().watch_changes(), {})) {
     for (const auto& link : links_) {
       SimNode& node = world_.node(link->node().index);
       const std::pair<int, int> who(process_.index, process_.incarnation());
@@ -141,20 +142,20 @@ void SimWorker::Subscribe() {
 void SimWorker::OnFreed(const SimNode& node, const std::string& name) {
   for (std::size_t place = 0; place < links_.size(); ++place) {
     if (&links_[place]->node() != &node) continue;
-    core_.OnFreed(static_cast<int>(place), name, process_.now());
+    locks().OnFreed(static_cast<int>(place), name, process_.now());
   }
   HandedIn();
 }
 
 void SimWorker::Act() {
-  CarryOut(std::exchange(flow_.actions(), FlowActions()));
+  CarryOut(core_.TakeActions());
   Watch();
   world_.checks.OnStep(*this);
   Kick();
   Arm();
 }
 
-void SimWorker::CarryOut(FlowActions actions) {
+void SimWorker::CarryOut(WorkerActions actions) {
   if (!actions.pause.empty()) consumer_.Pause(actions.pause);
   if (!actions.resume.empty()) consumer_.Resume(actions.resume);
   if (!actions.commit.empty()) consumer_.Commit(std::move(actions.commit));
@@ -178,7 +179,7 @@ void SimWorker::CarryOut(FlowActions actions) {
   letters_.Publish(actions.dead_letters);
   letters_.Drop(actions.dropped_letters);
   if (actions.drained) consumer_.OnDrained(std::move(*actions.drained));
-  if (actions.stop) world_.Violate("progress", "a worker stopped: " + actions.stop->Line());
+  if (actions.failure) world_.Violate("progress", "a worker stopped: " + actions.failure->Line());
 }
 
 void SimWorker::LetterOut(const consumer::DeadLetter& letter) {
@@ -195,7 +196,7 @@ void SimWorker::Arm() {
   const auto in = [&](Instant at) {
     return std::max(Nanos(0), process_.TrueTime(at) - world_.time.now());
   };
-  const Instant core_next = core_.NextTime();
+  const Instant core_next = locks().NextTime();
   if (core_next < core_armed_) {
     core_armed_ = core_next;
     process_.Later(Process::kTimer, in(core_next), [this] {
@@ -203,12 +204,12 @@ void SimWorker::Arm() {
       Kick();
     });
   }
-  const Instant flow_next = std::min(flow_.NextTime(), now.boot + kTick);
+  const Instant flow_next = std::min(core_.NextTime(), now.boot + kTick);
   if (flow_next >= flow_armed_) return;
   flow_armed_ = flow_next;
   process_.Later(Process::kTimer, in(flow_next), [this] {
     flow_armed_ = Instant::max();
-    flow_.OnTime(process_.now());
+    core_.OnTime(process_.now());
     Act();
   });
 }
@@ -235,7 +236,7 @@ void SimWorker::OnAnswered(const std::vector<locking::Reply>& replies) {
 
 // Events that came since the last look; the flow drains them later.
 void SimWorker::Watch() {
-  const auto& events = core_.events();
+  const auto& events = core_.locks().events();
   for (; watched_ < events.size(); ++watched_) {
     const LockEvent& event = events[watched_];
     const std::string_view name = NameOf(event.lock);

@@ -1,6 +1,6 @@
-// One worker: the shipped LockCore and Flow, and a host that does for them what
-// consumer/worker/worker.cc and locking/redis/engine/engine.cc do: one step after the other on one
-// thread, everything else by messages.
+// One worker: the shipped WorkerCore, pumped as consumer/worker/worker_impl.h and
+// locking/redis/engine/engine.cc pump it: one step after the other on one thread, everything else
+// by messages.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "consumer/flow/flow.h"
-#include "locking/core/lock/lock_core.h"
+#include "consumer/worker/worker_core.h"
 #include "tests/model/simulator/letters_in_a_row.h"
 #include "tests/model/simulator/link.h"
 #include "tests/model/simulator/sim_caller.h"
@@ -29,8 +28,9 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Start();
   void Leave();  // in order: drain, commit, leave the group, die
 
-  locking::LockCore& core() { return core_; }
-  consumer::Flow& flow() { return flow_; }
+  consumer::WorkerCore& core() { return core_; }
+  locking::LockCore& locks() { return core_.locks(); }
+  [[nodiscard]] const consumer::Flow& flow() const { return core_.flow(); }
   Process& process() { return process_; }
   SimConsumer& consumer() { return consumer_; }
   [[nodiscard]] const SimWriter& writer() const { return writer_; }
@@ -59,7 +59,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Arm();
   void Watch();
   void Subscribe();
-  void CarryOut(consumer::FlowActions actions);
+  void CarryOut(consumer::WorkerActions actions);
 
   // As an observer: what the shipped code reports.
   void OnInvariant(locking::Invariant invariant) override;
@@ -79,8 +79,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
 
   World& world_;
   Process& process_;
-  locking::LockCore core_;
-  consumer::Flow flow_;
+  consumer::WorkerCore core_;
   SimConsumer consumer_;
   SimWriter writer_;
   SimTransactions transactions_;

@@ -97,7 +97,7 @@ void SimWriter::OnFound(int attempt, const std::vector<std::optional<LedgerEntry
   if (attempt != attempt_) return;
   const auto lookup = std::exchange(lookup_, nullptr);
   world_.Count("lookups", static_cast<int>(entries.size()));
-  worker_.flow().OnLookedUp(*lookup, entries, worker_.process().now());
+  worker_.core().OnLookedUp(*lookup, entries, worker_.process().now());
   worker_.Act();
   Next();
 }
@@ -134,7 +134,7 @@ void SimWriter::Go() {
         if (attempt == attempt_) Go();
       });
     case consumer::WritePlan::Step::Kind::kDone:
-      worker_.flow().OnWritten(std::move(batch_), plan_.Take(), worker_.process().now());
+      worker_.core().OnWritten(std::move(batch_), plan_.Take(), worker_.process().now());
       batch_ = nullptr;
       worker_.Act();
       return Next();

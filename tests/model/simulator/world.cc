@@ -112,15 +112,15 @@ void World::NoteWhatStands() {
     if (worker == nullptr) continue;
     const int index = worker->process().index;
     Note("w{}: {} in flight, room {}, available {}, held {}", index, worker->flow().in_flight(),
-         worker->flow().Room(), worker->core().Available(), worker->core().held());
-    if (const auto problem = worker->core().store().Problem()) {
+         worker->flow().Room(), worker->locks().Available(), worker->locks().held());
+    if (const auto problem = worker->locks().store().Problem()) {
       Note("w{}: {}", index, problem->Line());
     }
     for (const auto& node : nodes_) {
       for (std::size_t place = 0; place < worker->links().size(); ++place) {
         if (&worker->links()[place]->node() != node.get()) continue;
         const auto status =
-            worker->core().store().Status(static_cast<int>(place), worker->process().now());
+            worker->locks().store().Status(static_cast<int>(place), worker->process().now());
         Note("w{} node {}: connected {} open {} quarantined {} for {} ms {} {}", index, node->index,
              status.connected, status.open, status.quarantined, status.quarantine_left.count(),
              status.sentinel ? status.sentinel->Encode() : "-", status.problem);

@@ -1,0 +1,118 @@
+// One pipeline at work, sans-IO: its locks, the life of its records, the room for more of them, its
+// end. A host (worker_impl.h, `fencepost test`, the simulator) hands in what happened, one input
+// after the other on one thread, takes the actions after each and carries them out. It also drives
+// locks(): operations to the lock nodes and their replies back (locking/core/lock/lock_core.h),
+// then OnLockEvents.
+//
+// How it ends: RequestStop, or a failure (told once, in WorkerActions::failure), and from then on
+// nothing new is locked. The host makes the source leave its group, so that OnRevoked comes; after
+// its answer (`drained`) the output is stopped, then OnOutputEnded is called, and the last marks
+// and releases are sent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consumer/flow/flow.h"
+#include "consumer/pipeline/observer.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/worker/delivery_credit.h"
+#include "locking/base/error.h"
+#include "locking/core/lock/lock_core.h"
+
+namespace fencepost::consumer {
+
+struct WorkerCoreOptions {
+  FlowOptions flow;
+  int nodes = 3;  // of the lock
+  locking::LockOptions lock;
+  locking::StoreCreation creation = locking::StoreCreation::kQuarantined;
+  Nanos revoke_drain = Millis(10'000);      // a drain for a rebalance takes at most so long
+  Nanos shutdown_timeout = Millis(25'000);  // … for the end of the worker
+};
+WorkerCoreOptions WorkerCoreOptionsOf(const PipelineOptions& options);
+
+struct WorkerActions : FlowActions {
+  // The worker ends with this error: the first one only. `stop` is always empty.
+  std::optional<Error> failure;
+};
+
+class WorkerCore {
+ public:
+  // The observers outlive it; `lock_observer` may be nullptr.
+  WorkerCore(WorkerCoreOptions options, locking::LockCore::Random random,
+             locking::LockObserver* lock_observer, ConsumerObserver* observer);
+
+  // --- the source ------------------------------------------------------------------------------
+  void OnClusterId(std::string cluster_id) { flow_.OnClusterId(std::move(cluster_id)); }
+  // `load`: what credit().SendAssignment() gave. `late`: as Flow::OnAssigned.
+  void OnAssigned(const std::vector<AssignedPartition>& partitions, std::size_t late,
+                  DeliveryCredit::Load load, Now now);
+  // `drained` follows, at the latest when the limit of a drain has passed: revoke_drain, while it
+  // stops shutdown_timeout, at once after a second RequestStop or where nothing can be written.
+  void OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Now now);
+  // `load`: what credit().Send gave.
+  void OnRecords(std::vector<Record> records, DeliveryCredit::Load load, Now now);
+  void OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
+    flow_.OnPartitionEnd(ends, now);
+  }
+  void OnHighWatermark(const std::vector<PartitionEnd>& ends) { flow_.OnHighWatermark(ends); }
+  void OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
+    flow_.OnCommitted(offsets, ok);
+  }
+  void OnSourceFailed(Error error) { Fail(std::move(error)); }
+
+  // --- lock nodes, handler, output, dead letters -------------------------------------------------
+  void OnLockEvents(Now now) { flow_.OnLockEvents(now); }
+  void OnLookedUp(const LookupBatch& batch, const std::vector<std::optional<LedgerEntry>>& entries,
+                  Now now) {
+    flow_.OnLookedUp(batch, entries, now);
+  }
+  void OnHandled(HandlerAnswer answer, Now now) { flow_.OnHandled(std::move(answer), now); }
+  void OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
+                 Now now) {
+    flow_.OnWritten(std::move(batch), outcomes, now);
+  }
+  // It can never write again: no drain waits for what is in flight.
+  void OnOutputFailed(Error error, Now now);
+  void OnDeadLettered(const std::vector<std::uint64_t>& published,
+                      const std::vector<std::uint64_t>& refused, Now now);
+  void OnDeadLetterState(bool up, Now now) { flow_.OnDeadLetterState(up, now); }
+
+  // --- the end, time -----------------------------------------------------------------------------
+  // The first one: nothing new is taken. The second one: what is being drained is abandoned; its
+  // leases are released, its offsets do not move.
+  void RequestStop(Now now);
+  void OnOutputEnded(Now now) { flow_.OnOutputEnded(now); }
+  void OnTime(Now now) { flow_.OnTime(now); }
+  // When OnTime is due; locks() has a time of its own.
+  [[nodiscard]] Instant NextTime() const { return flow_.NextTime(); }
+
+  // To be carried out in the order of the fields, after every input. Offers the room anew.
+  [[nodiscard]] WorkerActions TakeActions();
+
+  locking::LockCore& locks() { return locks_; }
+  [[nodiscard]] const locking::LockCore& locks() const { return locks_; }
+  [[nodiscard]] const Flow& flow() const { return flow_; }
+  DeliveryCredit& credit() { return credit_; }
+
+ private:
+  void Fail(Error error);
+  [[nodiscard]] Nanos DrainLimit() const;
+
+  const Nanos revoke_drain_;
+  const Nanos shutdown_timeout_;
+  ConsumerObserver* const observer_;
+  locking::LockCore locks_;
+  Flow flow_;
+  DeliveryCredit credit_;
+  bool failed_ = false;         // the failure was told
+  bool output_failed_ = false;  // nothing can be written any more
+  int stops_ = 0;               // RequestStop so far
+  std::optional<Error> failure_;
+};
+
+}  // namespace fencepost::consumer
