@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace fencepost::testing {
 namespace {
@@ -145,11 +146,27 @@ std::string WorkerTeam::StopAll(Deadline limit) {
   return trouble;
 }
 
+std::string WorkerProcess::Unfinished() const {
+  if (!process_->Running() || Paused(process_->pid())) return "";
+  const auto page = Get("/status");
+  const auto status = nlohmann::json::parse(page.body, nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object()) return fmt::format("/status: {} {}\n", page.status, page.body);
+  std::string text;
+  for (const auto& pipeline : status["pipelines"]) {
+    if (pipeline["lag"] == 0 && pipeline["in_flight"]["records"] == 0) continue;
+    text += fmt::format("{}: {}, in flight {}, {}\n", pipeline["pipeline"].dump(),
+                        pipeline["reasons"].dump(), pipeline["in_flight"].dump(),
+                        pipeline["partitions"].dump());
+  }
+  return text;
+}
+
 std::string WorkerTeam::Tails() const {
   std::string text;
   for (const auto& worker : workers_) {
-    text += fmt::format("--- {} ({}), its last lines:\n{}", worker->name(),
-                        worker->Running() ? "runs" : "ended", LastLines(worker->Log(), 12));
+    text += fmt::format("--- {} ({}), what is unfinished, and its last lines:\n{}{}",
+                        worker->name(), worker->Running() ? "runs" : "ended", worker->Unfinished(),
+                        LastLines(worker->Log(), 12));
   }
   return text;
 }

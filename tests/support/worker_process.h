@@ -32,6 +32,9 @@ class WorkerProcess {
   [[nodiscard]] bool Ready() const { return Get("/ready").status == 200; }
   // The body of /ready: "ready", or "not ready: " and why.
   [[nodiscard]] std::string Readiness() const { return Get("/ready").body; }
+  // Pipelines with a lag or with records in flight, from /status: for the message of a test that
+  // waited in vain. Empty while it is paused, or has ended.
+  [[nodiscard]] std::string Unfinished() const;
 
   // Scrapes; false when there was no answer. The last page that came is kept, also past its death.
   bool Look();

@@ -194,14 +194,14 @@ void Scenario::FeedUntil(const std::function<bool()>& condition, int many,
                          const std::function<std::string()>& what) {
   using Clock = std::chrono::steady_clock;
   auto next_feed = Clock::now();
-  const bool came = WaitUntil(seconds(120), [&] {
+  const bool came = WaitUntil(seconds(240), [&] {
     if (Clock::now() >= next_feed) {
       Feed(many, many / 4);
       next_feed = Clock::now() + std::chrono::milliseconds(500);
     }
     return condition();
   });
-  if (!came) throw std::runtime_error(fmt::format("waited 120 s in vain for {}", what()));
+  if (!came) throw std::runtime_error(fmt::format("waited 240 s in vain for {}", what()));
 }
 
 // Every life that runs gets on in every pipeline.
@@ -264,7 +264,7 @@ void Scenario::FreezeOne() {
     const Held held(*this);
     Feed(600, 600);
     RequireWithin(
-        seconds(60), [&] { return (frozen_ = FindHolder()) >= 0; },
+        seconds(180), [&] { return (frozen_ = FindHolder()) >= 0; },
         "a worker that holds leases in every pipeline that is held");
     team_[static_cast<std::size_t>(frozen_)].Pause();
   }
@@ -284,18 +284,34 @@ void Scenario::FreezeOne() {
   WorkerProcess& frozen = team_[static_cast<std::size_t>(frozen_)];
   frozen.Resume();
   RequireWithin(
-      seconds(60), [&] { return frozen.Ready(); }, "the thawed worker to come back");
+      seconds(180), [&] { return frozen.Ready(); }, "the thawed worker to come back");
+}
+
+// However slow the machine is: it must get on.
+void Scenario::AwaitCommitted(const Combination& combination) {
+  using Clock = std::chrono::steady_clock;
+  auto committed =
+      Servers::Kafka().admin().CommittedOffsets(combination.Name(), combination.Topic());
+  auto moved = Clock::now();
+  RequireWithin(
+      seconds(600),
+      [&] {
+        if (CommittedToTheEnd(Servers::Kafka(), combination.Name(), combination.Topic()))
+          return true;
+        auto now =
+            Servers::Kafka().admin().CommittedOffsets(combination.Name(), combination.Topic());
+        if (now != committed) {
+          committed = std::move(now);
+          moved = Clock::now();
+        }
+        if (Clock::now() - moved < seconds(90)) return false;
+        throw std::runtime_error("no offset was committed for 90 s of " + combination.Name());
+      },
+      "all offsets to be committed of " + combination.Name());
 }
 
 void Scenario::Finish() {
-  for (const Combination& combination : AllCombinations()) {
-    RequireWithin(
-        seconds(180),
-        [&] {
-          return CommittedToTheEnd(Servers::Kafka(), combination.Name(), combination.Topic());
-        },
-        "all offsets to be committed of " + combination.Name());
-  }
+  for (const Combination& combination : AllCombinations()) AwaitCommitted(combination);
   RequireWithin(
       seconds(60),
       [&] {

@@ -67,6 +67,7 @@ class Scenario {
   void KillOne();
   void FreezeOne();
   int FindHolder();
+  void AwaitCommitted(const Combination& combination);
   void Finish();
   [[nodiscard]] std::string Database(const Combination& combination) const;
   [[nodiscard]] std::string LinesOf(const Combination& combination) const;
