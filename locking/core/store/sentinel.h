@@ -2,9 +2,19 @@
 // node that lost its memory is noticed (DESIGN: Amnesia). A fixed-width line, so that Lua can read
 // it by position:
 //
-//   state '|' store id '|' index '|' N '|' epoch '|' blessed run_id '|' quarantine_until '|'
-//   max_ttl F or C    32 hex       1 digit   1     8 digits  40 chars            13 digits (node
-//   ms)  8 digits (ms)
+// clang-format off
+//   | field            | at  | characters                 |
+//   |------------------|-----|----------------------------|
+//   | state            |   0 | F or C                     |
+//   | store id         |   2 | 32, hexadecimal            |
+//   | index            |  35 | 1 digit                    |
+//   | N                |  37 | 1 digit                    |
+//   | epoch            |  39 | 8 digits                   |
+//   | blessed run_id   |  48 | 40                         |
+//   | quarantine_until |  89 | 13 digits, ms of the node  |
+//   | max_ttl          | 103 | 8 digits, ms               |
+// clang-format on
+// with '|' between the fields.
 //
 // F is forming: the beginnings of a store, to be outbid at epoch 0, locked in at epoch 1. C is
 // complete; its epoch is odd, even only while a node is being replaced (store.h, generations).

@@ -278,8 +278,7 @@ TEST(Cancel, LeavesNothingBehindAndSaysNothing) {  // 7
   EXPECT_EQ(s.core.held(), 0u);
 }
 
-// --- nodes that cannot be told
-// --------------------------------------------------------------------
+// --- nodes that cannot be told -----------------------------------------------------------------
 
 TEST(OwedFree, IsToldByTheNextConnection) {  // 7
   Transcript s;

@@ -153,8 +153,7 @@ TEST(Lease, IsNotExtendedByHandOnceItsTimeIsOver) {  // 6
   EXPECT_EQ(s.Send(), "") << "the nodes must not keep others out for it";
 }
 
-// --- waking
-// ---------------------------------------------------------------------------------------
+// --- waking ------------------------------------------------------------------------------------
 
 LockOptions WakeUp() {
   LockOptions options;
