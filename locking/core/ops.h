@@ -24,6 +24,8 @@ enum class OpKind : std::uint8_t {
 inline constexpr int kOpKinds = 8;
 // May leave a HELD of ours behind.
 constexpr bool Creates(OpKind kind) { return kind == OpKind::kAcquire || kind == OpKind::kFill; }
+// Begins or keeps a HELD: where it cannot go out at once, it fails, since the caller's time runs.
+constexpr bool MustNotComeLate(OpKind kind) { return Creates(kind) || kind == OpKind::kExtend; }
 
 inline constexpr std::size_t kMaxBatch = 512;  // keys a script call (500 take a node 3 to 4 ms)
 

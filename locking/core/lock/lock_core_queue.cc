@@ -36,8 +36,6 @@ constexpr int SendRank(OpKind kind) {
   return 8;
 }
 
-constexpr bool MustNotComeLate(OpKind kind) { return Creates(kind) || kind == OpKind::kExtend; }
-
 }  // namespace
 
 // --- slots, timers, queues ---------------------------------------------------------------------

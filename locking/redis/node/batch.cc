@@ -10,10 +10,6 @@
 namespace fencepost::locking {
 namespace {
 
-constexpr bool MustNotComeLate(OpKind kind) {
-  return kind == OpKind::kAcquire || kind == OpKind::kExtend || kind == OpKind::kFill;
-}
-
 // Ends what such an operation would begin or keep.
 constexpr bool Ends(OpKind kind) { return !MustNotComeLate(kind) && kind != OpKind::kInspect; }
 
