@@ -71,23 +71,13 @@ Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
 Verdict AcquireRound::Decide() const {
   if (ballot_.Result() == Tally::kWon) return Verdict::kWon;
   if (done_) return Verdict::kDone;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    const Token rival = rivals_[static_cast<std::size_t>(node)];
-    if (rival && std::count(rivals_.begin(), rivals_.begin() + nodes_, rival) >= Quorum(nodes_)) {
-      return Verdict::kLost;
-    }
-  }
-  return ballot_.pending() == 0 ? Verdict::kLost : Verdict::kPending;
+  return MajorityRival() || ballot_.pending() == 0 ? Verdict::kLost : Verdict::kPending;
 }
 
 bool AcquireRound::WorthAskingAgain() const {
   if (contended_ == 0 || ballot_.yes() == 0) return false;
-  const auto end = rivals_.begin() + nodes_;
-  for (auto rival = rivals_.begin(); rival != end; ++rival) {
-    if (*rival > token_) return false;
-    if (*rival && std::count(rivals_.begin(), end, *rival) >= Quorum(nodes_)) return false;
-  }
-  return Count(static_cast<NodeSet>(ballot_.yes() | contended_)) >= Quorum(nodes_);
+  if (MajorityRival() || *std::max_element(rivals_.begin(), rivals_.end()) > token_) return false;
+  return IsMajority(ballot_.yes() | contended_, nodes_);
 }
 
 NodeSet AcquireRound::AskAgain() {
@@ -103,7 +93,7 @@ NodeSet AcquireRound::AskAgain() {
 }
 
 Token AcquireRound::NeededFloor() const {
-  std::array<Token, kMaxNodes> sorted = floors_;
+  NodeTokens sorted = floors_;
   std::fill(sorted.begin() + nodes_, sorted.end(), Token(~std::uint64_t{0}));
   std::sort(sorted.begin(), sorted.end());
   return sorted[static_cast<std::size_t>(Quorum(nodes_) - 1)];

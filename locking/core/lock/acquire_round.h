@@ -2,8 +2,6 @@
 // verdict out. It decides nothing about time: the caller checks the validity that is left of a win.
 #pragma once
 
-#include <array>
-
 #include "locking/core/lock/ballot.h"
 #include "locking/core/observer.h"
 #include "locking/core/ops.h"
@@ -35,15 +33,16 @@ class AcquireRound {
   [[nodiscard]] Millis done_rest() const { return done_rest_; }
   // The lowest floor that a majority's floors stay at or below: T must exceed it to be grantable.
   [[nodiscard]] Token NeededFloor() const;
-  // Who holds the name, node by node; 0 where nobody does, or in quarantine.
-  [[nodiscard]] const std::array<Token, kMaxNodes>& rivals() const { return rivals_; }
+  // The other token by which a majority holds the name, none of it in quarantine; 0 where none
+  // does.
+  [[nodiscard]] Token MajorityRival() const { return MajorityToken(rivals_, nodes_); }
   [[nodiscard]] Token floor_at(NodeIndex node) const {
     return floors_[static_cast<std::size_t>(node)];
   }
   // A majority refused the token for its distance from their clocks.
-  [[nodiscard]] bool RefusedForClock() const { return Count(refused_clock_) >= Quorum(nodes_); }
+  [[nodiscard]] bool RefusedForClock() const { return IsMajority(refused_clock_, nodes_); }
   // At a majority the key holds something that is no lock.
-  [[nodiscard]] bool Foreign() const { return Count(foreign_) >= Quorum(nodes_); }
+  [[nodiscard]] bool Foreign() const { return IsMajority(foreign_, nodes_); }
   [[nodiscard]] RoundResult Result(Verdict verdict) const;
   // Why there was no quorum to ask, for results other than acquired, contended, done, stale,
   // refused, and where it is not Foreign().
@@ -68,8 +67,8 @@ class AcquireRound {
   Token done_token_;
   ContentCrc done_crc_ = 0;
   Millis done_rest_{0};
-  std::array<Token, kMaxNodes> rivals_{};
-  std::array<Token, kMaxNodes> floors_{};
+  NodeTokens rivals_{};  // who holds the name there; 0 where nobody does, or in quarantine
+  NodeTokens floors_{};
 };
 
 }  // namespace fencepost::locking

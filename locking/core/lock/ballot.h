@@ -1,8 +1,10 @@
-// The count of one vote among N nodes, with three answers: pending, won, lost. A plain value.
-// Shaped after etcd raft's quorum package: the count is of the configured nodes, whoever is
-// reachable.
+// Counting among N nodes: votes with three answers (pending, won, lost), and who holds a majority.
+// Plain values. Shaped after etcd raft's quorum package: the count is of the configured nodes,
+// whoever is reachable.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -16,6 +18,21 @@ constexpr NodeSet Bit(NodeIndex node) { return static_cast<NodeSet>(1u << node);
 constexpr NodeSet AllNodes(int nodes) { return static_cast<NodeSet>((1u << nodes) - 1); }
 constexpr NodeSet Without(NodeSet set, NodeSet less) { return static_cast<NodeSet>(set & ~less); }
 constexpr int Count(NodeSet set) { return std::popcount(set); }
+
+// Whether `set` is a majority of the configured nodes.
+constexpr bool IsMajority(NodeSet set, int nodes) { return Count(set) >= Quorum(nodes); }
+
+// A token for each node; 0 where there is none.
+using NodeTokens = std::array<Token, kMaxNodes>;
+
+// The one token that stands at a majority of the nodes; 0 where none does.
+inline Token MajorityToken(const NodeTokens& tokens, int nodes) {
+  const auto end = tokens.begin() + nodes;
+  for (auto token = tokens.begin(); token != end; ++token) {
+    if (*token && std::count(token, end, *token) >= Quorum(nodes)) return *token;
+  }
+  return Token();
+}
 
 enum class Tally : std::uint8_t { kPending, kWon, kLost };
 
@@ -38,9 +55,8 @@ class Ballot {
     return static_cast<NodeSet>(AllNodes(nodes_) & ~(yes_ | no_));
   }
   [[nodiscard]] Tally Result() const {
-    if (Count(yes_) >= Quorum(nodes_)) return Tally::kWon;
-    if (Count(yes_) + Count(pending()) < Quorum(nodes_)) return Tally::kLost;
-    return Tally::kPending;
+    if (IsMajority(yes_, nodes_)) return Tally::kWon;
+    return IsMajority(yes_ | pending(), nodes_) ? Tally::kPending : Tally::kLost;
   }
 
  private:

@@ -3,12 +3,13 @@
 // the simulator.
 //
 // A host (locking/redis/engine/engine.h, tests/support/simulator) does this, on one thread:
-//   1. hand in what happened: Acquire/Done/Release/… from users, OnReplies and the On… of store()
-//      from nodes, OnTime when NextTime() is reached;
-//   2. for each node that is open and has no call out: TakeBatch, send it, later hand back one
-//   Reply
-//      for every Op of it, whatever happened;
+// clang-format off
+//   1. hand in what happened: Acquire, Done, Release, … from users; OnReplies and the On… of
+//      store() from nodes; OnTime when NextTime() is reached;
+//   2. for each node that is open and has no call out: TakeBatch, send it, and later hand back
+//      one Reply for every Op of it, whatever happened;
 //   3. drain events() and act on them; go to 1.
+// clang-format on
 //
 // Life of a lock: Acquire → rounds, with jittered waits between them → Leased → (extended at a
 // third of its ttl) → Done or Release → ended. It may be Lost in between, once, and never comes
@@ -239,8 +240,8 @@ class LockCore {
     AcquireRound ask;
     Ballot ballot;  // of the extension, release or done that is out
     NodeSet stolen = 0;
-    std::array<Token, kMaxNodes> rivals{};  // of this extension: who holds it there, and counts
-    Token rival_seen;  // the highest that held a quorum in a round that we lost
+    NodeTokens rivals{};  // of this extension: who holds it there, and counts
+    Token rival_seen;     // the highest that held a quorum in a round that we lost
     NodeSet gone = 0;
     NodeSet late = 0;
     std::shared_ptr<NodeReplies> answers;  // kQuestion
@@ -296,7 +297,6 @@ class LockCore {
   void LearnFromLostRound(const Slot& slot, Now now);
   void TellNoQuorum();
   void TellForeign(const std::string& name, Now now);
-  [[nodiscard]] Token QuorumOf(const std::array<Token, kMaxNodes>& rivals) const;
   void ScheduleHeld(std::uint32_t index, Instant from);
   void TellFreed(std::uint32_t index, Now now);
   void LearnRoundTrip(const Slot& slot, Now now);

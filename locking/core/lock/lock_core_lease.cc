@@ -107,7 +107,7 @@ void LockCore::EndExtension(std::uint32_t index, Now now) {
     observer_->OnExtension(lost ? ExtensionResult::kLost : ExtensionResult::kError);
   }
   if (others_have_it) {
-    Lose(index, LossReason::kStolen, now, QuorumOf(slot.rivals));
+    Lose(index, LossReason::kStolen, now, MajorityToken(slot.rivals, nodes_));
     return;
   }
   if (lost) {
@@ -122,14 +122,14 @@ void LockCore::EndExtension(std::uint32_t index, Now now) {
 // name meanwhile, and filling the nodes must not bring the lease back. Where a node was wiped, its
 // quarantine keeps others out, and the lease stands until its own end.
 bool LockCore::QuorumForgot(const Slot& slot) const {
-  return slot.forgot != 0 && Count(Without(slot.holds, slot.filled)) < Quorum(nodes_);
+  return slot.forgot != 0 && !IsMajority(Without(slot.holds, slot.filled), nodes_);
 }
 
 // By a quorum of nodes; where one has dropped it, by one that has kept it all along.
 bool LockCore::ExtensionWon(const Slot& slot) const {
   if (slot.ballot.Result() != Tally::kWon) return false;
   return slot.forgot == 0 || Planted("filled_lease_comes_back") ||
-         Count(Without(slot.extended, slot.filled)) >= Quorum(nodes_);
+         IsMajority(Without(slot.extended, slot.filled), nodes_);
 }
 
 void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
@@ -216,7 +216,7 @@ void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& r
   }
   if (slot.ballot.pending() != 0) return;
   const bool was_leased = slot.leased_at != Instant();
-  if (observer_ != nullptr && was_leased && Count(slot.late) >= Quorum(nodes_)) {
+  if (observer_ != nullptr && was_leased && IsMajority(slot.late, nodes_)) {
     observer_->OnCompletedAfterExpiry();
   }
   End(index);
@@ -239,9 +239,9 @@ void LockCore::TellFreed(std::uint32_t index, Now now) {
   ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
   if (slot.ballot.Result() == Tally::kWon) {
     outcome = ReleaseOutcome::kReleased;
-  } else if (slot.stolen != 0 && Count(slot.stolen | slot.gone) >= Quorum(nodes_)) {
+  } else if (slot.stolen != 0 && IsMajority(slot.stolen | slot.gone, nodes_)) {
     outcome = ReleaseOutcome::kStolen;
-  } else if (Count(slot.gone) >= Quorum(nodes_) || now.boot >= slot.valid_until) {
+  } else if (IsMajority(slot.gone, nodes_) || now.boot >= slot.valid_until) {
     outcome = ReleaseOutcome::kExpired;
   }
   if (observer_ != nullptr) observer_->OnReleased(outcome);

@@ -258,7 +258,7 @@ void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason r
   }
   if (reason == WaitReason::kForeign) TellForeign(slot.name, now);
   if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
-  slot.rival_seen = std::max(slot.rival_seen, QuorumOf(slot.ask.rivals()));
+  slot.rival_seen = std::max(slot.rival_seen, slot.ask.MajorityRival());
   LearnFromLostRound(slot, now);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if (slot.ask.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
@@ -297,15 +297,6 @@ void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
       Severity::kError, "clock_refused",
       "a majority of the lock nodes refuses this worker's clock; mend the clock (NTP) "
       "of this host or of the nodes; nothing is locked until then");
-}
-
-// The one token that holds the name at a quorum; 0 when none does.
-Token LockCore::QuorumOf(const std::array<Token, kMaxNodes>& rivals) const {
-  const auto end = rivals.begin() + nodes_;
-  for (auto rival = rivals.begin(); rival != end; ++rival) {
-    if (*rival && std::count(rivals.begin(), end, *rival) >= Quorum(nodes_)) return *rival;
-  }
-  return Token();
 }
 
 Nanos LockCore::DrawDelay(Slot& slot) {

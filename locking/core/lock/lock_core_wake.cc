@@ -32,9 +32,7 @@ void LockCore::Unwatch(std::uint32_t index) {
   watchers_.erase(found);
 }
 
-bool LockCore::ToldByQuorum(const Slot& slot) const {
-  return Count(slot.told_free) >= Quorum(nodes_);
-}
+bool LockCore::ToldByQuorum(const Slot& slot) const { return IsMajority(slot.told_free, nodes_); }
 
 // A few round trips for each that waits here, so that they come one after the other rather than
 // all at once; what other processes do is spread by their own draws.

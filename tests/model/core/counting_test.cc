@@ -52,6 +52,25 @@ TEST(Ballot, CountsOneVoteANodeOfTheConfiguredNodes) {
   }
 }
 
+TEST(MajorityToken, IsTheOneThatStandsAtMoreThanHalfOfTheConfiguredNodes) {
+  std::mt19937 random(2);
+  for (const int nodes : {1, 3, 5, 7}) {
+    for (int run = 0; run < 500; ++run) {
+      NodeTokens tokens{};
+      std::map<Token, int> counts;
+      for (int node = 0; node < nodes; ++node) {
+        tokens[static_cast<std::size_t>(node)] = Token(random() % 3);
+        ++counts[tokens[static_cast<std::size_t>(node)]];
+      }
+      Token expected;
+      for (const auto& [token, count] : counts) {
+        if (token && 2 * count > nodes) expected = token;
+      }
+      ASSERT_EQ(MajorityToken(tokens, nodes), expected) << "of " << nodes << ", run " << run;
+    }
+  }
+}
+
 TEST(TokenClock, RisesStrictlyWithinOneMillisecondAndWhenTheWallStepsBack) {
   TokenClock clock(7);
   Token last;
