@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
-namespace fencepost::locking {
+#include "locking/base/planted.h"
 
-void AcquireRound::Begin(int nodes, NodeSet asked, Token token) {
-  *this = AcquireRound();
-  nodes_ = nodes;
-  token_ = token;
-  ballot_ = Ballot(nodes);
-  for (NodeIndex node = 0; node < nodes; ++node) {
-    if ((asked & Bit(node)) == 0) ballot_.No(node);
-  }
-  may_hold_ = asked;
-}
+namespace fencepost::locking {
 
 Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
   const auto at = static_cast<std::size_t>(node);
@@ -31,6 +22,7 @@ Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
         ballot_.No(node);
       } else {
         ballot_.Yes(node);
+        if (Planted("one_node_votes_twice")) ballot_.Yes((node + 1) % nodes_);
       }
       break;
     case ReplyCode::kContended:

@@ -12,8 +12,11 @@ enum class Verdict : std::uint8_t { kPending, kWon, kDone, kLost };
 
 class AcquireRound {
  public:
-  // `asked` are the nodes that an acquire goes to; the others count as no from the start.
-  void Begin(int nodes, NodeSet asked, Token token);
+  AcquireRound() = default;
+  // `asked`: the nodes that an acquire goes to; the others count as no.
+  AcquireRound(int nodes, NodeSet asked, Token token)
+      : nodes_(nodes), token_(token), ballot_(nodes, asked), may_hold_(asked) {}
+
   // The node's reply to the acquire. Pending until a majority granted, one said DONE, a majority is
   // held under one other token, or every asked node has answered or timed out (so that a DONE on a
   // slow node is heard, and even splits are decided by the tokens rather than by the network).

@@ -40,10 +40,14 @@ class Ballot {
  public:
   Ballot() = default;
   explicit Ballot(int nodes) : nodes_(static_cast<std::uint8_t>(nodes)) {}
+  // The nodes that are not asked count as no.
+  Ballot(int nodes, NodeSet asked)
+      : nodes_(static_cast<std::uint8_t>(nodes)), no_(Without(AllNodes(nodes), asked)) {}
 
   // A later answer of a node replaces its earlier one.
   void Yes(NodeIndex node) { yes_ |= Bit(node), no_ &= static_cast<NodeSet>(~Bit(node)); }
   void No(NodeIndex node) { no_ |= Bit(node), yes_ &= static_cast<NodeSet>(~Bit(node)); }
+  void Vote(NodeIndex node, bool yes) { yes ? Yes(node) : No(node); }
   void Reopen(NodeIndex node) {
     yes_ &= static_cast<NodeSet>(~Bit(node));
     no_ &= static_cast<NodeSet>(~Bit(node));

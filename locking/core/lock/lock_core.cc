@@ -67,12 +67,8 @@ void LockCore::Release(LockId lock, Now now) {
   slot->phase = Phase::kReleasing;
   LeaveHeld(lock.slot, now);
   slot->state = State::kFreeing;
-  slot->ballot = Ballot(nodes_);
-  slot->stolen = slot->gone = 0;
+  slot->asked = ReleaseRound(nodes_, slot->may_hold & OpenNodes());
   ++slot->round;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    if ((slot->may_hold & Bit(node)) == 0 || !store_.Open(node)) slot->ballot.No(node);
-  }
   FreeNodes(lock.slot, OpKind::kRelease, now);
   TellFreed(lock.slot, now);
   Settle(now);
@@ -116,17 +112,12 @@ LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, N
   slot.cookie = cookie;
   slot.state = State::kQuestion;
   slot.ttl = options_.ttl;
-  slot.ballot = Ballot(nodes_);
-  slot.answers = std::make_shared<NodeReplies>();
+  const auto& question = slot.asked.emplace<Question>(std::make_shared<NodeReplies>(), OpenNodes());
   const LockId lock = IdOf(slot, index);
   for (NodeIndex node = 0; node < nodes_; ++node) {
-    Reply& reply = (*slot.answers)[static_cast<std::size_t>(node)];
+    Reply& reply = (*question.answers)[static_cast<std::size_t>(node)];
     reply = {.lock = lock, .kind = kind, .code = ReplyCode::kConnection};
-    if (store_.Open(node)) {
-      Send(index, node, kind);
-    } else {
-      slot.ballot.No(node);
-    }
+    if ((question.awaited & Bit(node)) != 0) Send(index, node, kind);
   }
   TellAnswered(index);
   Settle(now);
@@ -134,16 +125,16 @@ LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, N
 }
 
 void LockCore::OnAnswer(std::uint32_t index, NodeIndex node, const Reply& reply) {
-  Slot& slot = slots_[index];
-  (*slot.answers)[static_cast<std::size_t>(node)] = reply;
-  NodeAnswered(reply.code) ? slot.ballot.Yes(node) : slot.ballot.No(node);
+  auto& question = std::get<Question>(slots_[index].asked);
+  (*question.answers)[static_cast<std::size_t>(node)] = reply;
+  question.awaited = Without(question.awaited, Bit(node));
   TellAnswered(index);
 }
 
 void LockCore::TellAnswered(std::uint32_t index) {
-  Slot& slot = slots_[index];
-  if (slot.ballot.pending() != 0) return;
-  Emit(index, LockEvent::Kind::kAnswered).answers = std::move(slot.answers);
+  auto& question = std::get<Question>(slots_[index].asked);
+  if (question.awaited != 0) return;
+  Emit(index, LockEvent::Kind::kAnswered).answers = std::move(question.answers);
   End(index);
 }
 
@@ -152,8 +143,8 @@ void LockCore::ExtendNow(LockId lock, Now now) {
   if (slot == nullptr || slot->state != State::kHeld) return;
   if (now.boot >= slot->valid_until) {
     // Nobody had told the core yet that time had passed. Nothing may be extended any more.
-    Lose(lock.slot, slot->wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired, now);
-  } else if (!slot->extending) {
+    LoseAtEnd(lock.slot, now);
+  } else if (!std::get<ExtendRound>(slot->asked).open()) {
     BeginExtension(lock.slot, now);
   }
   Settle(now);
@@ -173,6 +164,14 @@ bool LockCore::Valid(LockId lock, Now now) const { return now.boot < ValidUntil(
 Instant LockCore::ValidUntil(LockId lock) const {
   const Slot* slot = const_cast<LockCore*>(this)->Find(lock);
   return slot != nullptr && slot->state == State::kHeld ? slot->valid_until : Instant::min();
+}
+
+NodeSet LockCore::OpenNodes() const {
+  NodeSet open = 0;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (store_.Open(node)) open |= Bit(node);
+  }
+  return open;
 }
 
 bool LockCore::Available() const { return store_.Available() && !clock_refused_; }
@@ -272,7 +271,7 @@ void LockCore::OnTime(Now now) {
     } else if (slot.state == State::kAsking && slot.asking_again) {
       AskAgain(index, now);
     } else if (slot.state == State::kHeld && now.boot >= slot.valid_until) {
-      Lose(index, slot.wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired, now);
+      LoseAtEnd(index, now);
     } else if (slot.state == State::kHeld) {
       BeginExtension(index, now);
     }

@@ -29,10 +29,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "locking/core/lock/acquire_round.h"
 #include "locking/core/lock/ballot.h"
+#include "locking/core/lock/end_rounds.h"
+#include "locking/core/lock/extend_round.h"
 #include "locking/core/lock/token_clock.h"
 #include "locking/core/observer.h"
 #include "locking/core/ops.h"
@@ -194,6 +197,11 @@ class LockCore {
     kEnded,  // the user was told; unanswered operations keep the slot
   };
 
+  struct Question {
+    std::shared_ptr<NodeReplies> answers;
+    NodeSet awaited = 0;  // nodes that have not answered yet
+  };
+
   struct Slot {
     std::string name;
     std::uint64_t cookie = 0;
@@ -204,19 +212,15 @@ class LockCore {
     bool awaiting_quorum = false;
     bool waits_for_quorum = true;  // else a time without one is a failed round
     bool asking_again = false;     // an even split: asked again at `due`
-    bool wiped_seen = false;       // an extension found a node without our key
     bool watched = false;          // its name's channel is subscribed to for it
     bool last_round = false;       // the next round is the last that the wait has room for
     std::uint16_t backoff = 0;     // k of the delay, first * multiplier^k
     std::uint16_t round = 0;       // every reply names its round; older ones change nothing
     std::uint16_t outstanding = 0;
-    NodeSet holds = 0;       // nodes whose HELD of ours is known
-    NodeSet may_hold = 0;    // … or possible
+    NodeSet granted = 0;     // nodes that granted this token, in quarantine too
+    NodeSet may_hold = 0;    // nodes where our HELD may stand
     NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
     NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
-    NodeSet extended = 0;    // by this round, and it counts
-    NodeSet forgot = 0;      // nodes found without it since the last extension that counted
-    NodeSet filled = 0;      // nodes that it was filled on since then
     NodeSet left_out = 0;    // nodes whose floor is not believable
     NodeSet told_free = 0;   // nodes that told, since the round began, that the name was freed
     int rounds = 0;          // begun
@@ -237,16 +241,11 @@ class LockCore {
     Instant owed_until = Instant::max();  // of a free that is sent again
     Instant due = Instant::max();         // the next thing that time does to this lock
     Instant scheduled = Instant::max();   // its entry in the timer heap
-    AcquireRound ask;
-    Ballot ballot;  // of the extension, release or done that is out
-    NodeSet stolen = 0;
-    NodeTokens rivals{};  // of this extension: who holds it there, and counts
-    Token rival_seen;     // the highest that held a quorum in a round that we lost
-    NodeSet gone = 0;
-    NodeSet late = 0;
-    std::shared_ptr<NodeReplies> answers;  // kQuestion
-    bool extending = false;
-    bool told = false;
+    // What is asked of the nodes. Invariant: while kAsking an AcquireRound, while kHeld an
+    // ExtendRound, while kFreeing a ReleaseRound, while kMarking a MarkRound, while kQuestion a
+    // Question. In the other states nobody looks at it.
+    std::variant<AcquireRound, ExtendRound, ReleaseRound, MarkRound, Question> asked;
+    Token rival_seen;  // the highest that held a majority in a round that we lost
     Instant extension_sent;
   };
 
@@ -319,9 +318,9 @@ class LockCore {
   void BeginExtension(std::uint32_t index, Now now);
   void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
-  void EndExtension(std::uint32_t index, Now now);
-  [[nodiscard]] bool QuorumForgot(const Slot& slot) const;
-  [[nodiscard]] bool ExtensionWon(const Slot& slot) const;
+  void EndExtension(std::uint32_t index, Tally tally, Now now);
+  [[nodiscard]] LossReason ReasonAtEnd(const Slot& slot) const;
+  void LoseAtEnd(std::uint32_t index, Now now);
   void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});
   void DropForDone(std::uint32_t index, const Reply& reply, Now now);
 
@@ -336,6 +335,7 @@ class LockCore {
   Nonce DrawNonce();
   void HandleReply(NodeIndex node, const Reply& reply, Now now);
   void CheckClock(Now now);
+  [[nodiscard]] NodeSet OpenNodes() const;  // those that can be asked
 
   const int nodes_;
   const LockOptions options_;

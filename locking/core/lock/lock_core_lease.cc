@@ -20,128 +20,97 @@ LossReason ReasonWith(const Store& store, LossReason reason) {
 
 // --- leases ------------------------------------------------------------------------------------
 
+// Why a lease is over whose time ran out.
+LossReason LockCore::ReasonAtEnd(const Slot& slot) const {
+  const bool wiped = std::get<ExtendRound>(slot.asked).SeenWiped();
+  return ReasonWith(store_, wiped ? LossReason::kNodeWiped : LossReason::kExpired);
+}
+
 // The user is done with the lease, or it is lost: it ends here, once.
 void LockCore::LeaveHeld(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
   --held_;
   slot.due = Instant::max();
-  slot.extending = false;
   if (observer_ == nullptr) return;
   observer_->OnHeld(static_cast<std::int64_t>(held_));
   observer_->OnLeaseEnded(now.boot - slot.leased_at, slot.valid_until - now.boot);
   if (now.boot >= slot.valid_until) {
     observer_->OnExpired(slot.phase);
-    const auto reason = slot.wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired;
-    observer_->OnLoss(ReasonWith(store_, reason));
+    observer_->OnLoss(ReasonAtEnd(slot));
   }
 }
 
 void LockCore::BeginExtension(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
-  slot.extending = true;
+  auto& round = std::get<ExtendRound>(slot.asked);
   slot.extension_sent = now.boot;
   ++slot.round;
-  slot.ballot = Ballot(nodes_);
-  slot.stolen = slot.gone = slot.extended = 0;
-  slot.rivals = {};
+  const NodeSet open = OpenNodes();
+  const NodeSet extended = round.Begin(open);
   for (NodeIndex node = 0; node < nodes_; ++node) {
-    const NodeSet bit = Bit(node);
-    if (!store_.Open(node)) {
-      slot.ballot.No(node);
-    } else if ((slot.holds & bit) != 0) {
+    if ((extended & Bit(node)) != 0) {
       Send(index, node, OpKind::kExtend);
-    } else {
-      slot.ballot.No(node);
-      if ((slot.creating & bit) == 0) Send(index, node, OpKind::kFill);
+    } else if ((open & Bit(node)) != 0 && (slot.creating & Bit(node)) == 0) {
+      Send(index, node, OpKind::kFill);
     }
   }
   Schedule(index, slot.valid_until);
-  if (slot.ballot.pending() == 0) EndExtension(index, now);
+  if (extended == 0) EndExtension(index, Tally::kLost, now);
 }
 
 void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
   Slot& slot = slots_[index];
   if (slot.state != State::kHeld || reply.round != slot.round) return;
-  const NodeSet bit = Bit(node);
   if (reply.code == ReplyCode::kDone && slot.phase < Phase::kWriting) {
     DropForDone(index, reply, now);
     return;
   }
-  if (reply.code == ReplyCode::kStolen || reply.code == ReplyCode::kDone) {
-    slot.stolen |= bit;
-    slot.holds = Without(slot.holds, bit);
-    const bool holds = reply.code == ReplyCode::kStolen && !reply.quarantined;
-    if (holds) slot.rivals[static_cast<std::size_t>(node)] = reply.token;
-  } else if (reply.code == ReplyCode::kExpired || reply.code == ReplyCode::kNoSentinel) {
-    slot.wiped_seen = true;
-    slot.holds = Without(slot.holds, bit);
-    if (reply.code == ReplyCode::kExpired && !reply.quarantined) slot.forgot |= bit;
-  }
-  if (!slot.extending) return;  // the majority had answered before
-  const bool counts = reply.code == ReplyCode::kExtended && !reply.quarantined;
-  counts ? slot.ballot.Yes(node) : slot.ballot.No(node);
-  if (counts) slot.extended |= bit;
-  if (ExtensionWon(slot) || slot.ballot.pending() == 0) EndExtension(index, now);
+  const Tally tally = std::get<ExtendRound>(slot.asked).OnReply(node, reply);
+  if (tally != Tally::kPending) EndExtension(index, tally, now);
 }
 
-void LockCore::EndExtension(std::uint32_t index, Now now) {
+void LockCore::EndExtension(std::uint32_t index, Tally tally, Now now) {
   Slot& slot = slots_[index];
-  slot.extending = false;
+  auto& round = std::get<ExtendRound>(slot.asked);
   if (now.boot >= slot.valid_until) {
     // The answers came after the lease's own end: they change nothing.
-    Lose(index, slot.wiped_seen ? LossReason::kNodeWiped : LossReason::kExpired, now);
+    LoseAtEnd(index, now);
     return;
   }
-  if (ExtensionWon(slot)) {
+  if (tally == Tally::kWon) {
     const Instant from = Planted("extension_from_the_answer") ? now.boot : slot.extension_sent;
     slot.valid_until = from + slot.ttl - options_.Drift(slot.ttl);
-    slot.wiped_seen = false;
-    slot.forgot = slot.filled = 0;
+    round.Accept();
     if (observer_ != nullptr) observer_->OnExtension(ExtensionResult::kExtended);
     ScheduleHeld(index, slot.extension_sent);
     return;
   }
-  const bool others_have_it = Count(slot.stolen) > nodes_ - Quorum(nodes_);
-  const bool lost = others_have_it || QuorumForgot(slot);
+  const std::optional<LossReason> loss = round.Loss();
   if (observer_ != nullptr) {
-    observer_->OnExtension(lost ? ExtensionResult::kLost : ExtensionResult::kError);
+    observer_->OnExtension(loss ? ExtensionResult::kLost : ExtensionResult::kError);
   }
-  if (others_have_it) {
-    Lose(index, LossReason::kStolen, now, MajorityToken(slot.rivals, nodes_));
-    return;
-  }
-  if (lost) {
-    Lose(index, LossReason::kNodeWiped, now);
+  if (loss) {
+    Lose(index, *loss, now, *loss == LossReason::kStolen ? round.MajorityRival() : Token());
     return;
   }
   const Nanos again = std::max<Nanos>(slot.ttl / 20, round_trip_);
   Schedule(index, slot.watchdog ? std::min(now.boot + again, slot.valid_until) : slot.valid_until);
 }
 
-// Nodes that count have dropped it, and no quorum has kept it all along: another may have had the
-// name meanwhile, and filling the nodes must not bring the lease back. Where a node was wiped, its
-// quarantine keeps others out, and the lease stands until its own end.
-bool LockCore::QuorumForgot(const Slot& slot) const {
-  return slot.forgot != 0 && !IsMajority(Without(slot.holds, slot.filled), nodes_);
-}
-
-// By a quorum of nodes; where one has dropped it, by one that has kept it all along.
-bool LockCore::ExtensionWon(const Slot& slot) const {
-  if (slot.ballot.Result() != Tally::kWon) return false;
-  return slot.forgot == 0 || Planted("filled_lease_comes_back") ||
-         IsMajority(Without(slot.extended, slot.filled), nodes_);
-}
-
 void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
   Slot& slot = slots_[index];
   const NodeSet bit = Bit(node);
   if (reply.code == ReplyCode::kFilled) {
-    slot.holds |= bit;
-    slot.filled |= bit;
+    if (slot.state == State::kHeld) std::get<ExtendRound>(slot.asked).OnFilled(node);
   } else if (NodeAnswered(reply.code)) {
     slot.may_hold = Without(slot.may_hold, bit);
   }
   OnLateAcquireReply(index, node, reply, now);
+}
+
+// Its time ran out.
+void LockCore::LoseAtEnd(std::uint32_t index, Now now) {
+  Lose(index, ReasonAtEnd(slots_[index]), now);
 }
 
 // `rival` has a quorum, if it is given: before this lease's own end, that breaks invariant 1.
@@ -184,20 +153,13 @@ void LockCore::DropForDone(std::uint32_t index, const Reply& reply, Now now) {
 void LockCore::BeginMarking(std::uint32_t index) {
   Slot& slot = slots_[index];
   slot.state = State::kMarking;
-  slot.ballot = Ballot(nodes_);
-  slot.late = 0;
-  slot.told = false;
   ++slot.round;
-  bool sent = false;
+  const NodeSet open = OpenNodes();
+  slot.asked = MarkRound(nodes_, open);
   for (NodeIndex node = 0; node < nodes_; ++node) {
-    if (store_.Open(node)) {
-      Send(index, node, OpKind::kDone);
-      sent = true;
-    } else {
-      slot.ballot.No(node);
-    }
+    if ((open & Bit(node)) != 0) Send(index, node, OpKind::kDone);
   }
-  if (sent) return;
+  if (open != 0) return;
   Emit(index, LockEvent::Kind::kCompleted).majority = false;
   End(index);
 }
@@ -205,18 +167,14 @@ void LockCore::BeginMarking(std::uint32_t index) {
 void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& reply) {
   Slot& slot = slots_[index];
   if (slot.state != State::kMarking || reply.round != slot.round) return;
-  if (reply.code == ReplyCode::kMarkedLate) slot.late |= Bit(node);
-  // A conflict is a mark too: the name is DONE there, by other content, and stays so.
-  const bool marked = NodeAnswered(reply.code);
-  marked ? slot.ballot.Yes(node) : slot.ballot.No(node);
-  const Tally tally = slot.ballot.Result();
-  if (!slot.told && tally != Tally::kPending) {
-    slot.told = true;
+  auto& round = std::get<MarkRound>(slot.asked);
+  const Tally tally = round.OnReply(node, reply);
+  if (tally != Tally::kPending) {
     Emit(index, LockEvent::Kind::kCompleted).majority = tally == Tally::kWon;
   }
-  if (slot.ballot.pending() != 0) return;
+  if (!round.Complete()) return;
   const bool was_leased = slot.leased_at != Instant();
-  if (observer_ != nullptr && was_leased && IsMajority(slot.late, nodes_)) {
+  if (observer_ != nullptr && was_leased && round.Late()) {
     observer_->OnCompletedAfterExpiry();
   }
   End(index);
@@ -225,25 +183,17 @@ void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& r
 void LockCore::OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
   Slot& slot = slots_[index];
   if (slot.state != State::kFreeing) return;
-  if (reply.code == ReplyCode::kStolen) slot.stolen |= Bit(node);
-  if (reply.code == ReplyCode::kExpired) slot.gone |= Bit(node);
-  reply.code == ReplyCode::kFreed ? slot.ballot.Yes(node) : slot.ballot.No(node);
+  std::get<ReleaseRound>(slot.asked).OnReply(node, reply);
   TellFreed(index, now);
 }
 
-// Once a quorum has freed it, or every node has answered or cannot: how the release went. A slow
-// node does not delay the answer; what is still on the way frees its node all the same.
+// Tells how the release went, once that is known; what is still on the way frees its node all the
+// same.
 void LockCore::TellFreed(std::uint32_t index, Now now) {
-  Slot& slot = slots_[index];
-  if (slot.ballot.pending() != 0 && slot.ballot.Result() != Tally::kWon) return;
-  ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
-  if (slot.ballot.Result() == Tally::kWon) {
-    outcome = ReleaseOutcome::kReleased;
-  } else if (slot.stolen != 0 && IsMajority(slot.stolen | slot.gone, nodes_)) {
-    outcome = ReleaseOutcome::kStolen;
-  } else if (IsMajority(slot.gone, nodes_) || now.boot >= slot.valid_until) {
-    outcome = ReleaseOutcome::kExpired;
-  }
+  const Slot& slot = slots_[index];
+  const auto& round = std::get<ReleaseRound>(slot.asked);
+  if (round.Result() == Tally::kPending) return;
+  const ReleaseOutcome outcome = round.Outcome(now.boot >= slot.valid_until);
   if (observer_ != nullptr) observer_->OnReleased(outcome);
   Emit(index, LockEvent::Kind::kReleased).outcome = outcome;
   End(index);

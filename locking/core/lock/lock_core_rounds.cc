@@ -99,13 +99,10 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
   slot.token = IssueToken(now);
   slot.nonce = DrawNonce();
   ++slot.round;
-  slot.holds = slot.may_hold = slot.free_after = slot.creating = 0;
-  NodeSet asked = 0;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    if (store_.Open(node) && (slot.left_out & Bit(node)) == 0) asked |= Bit(node);
-  }
+  slot.granted = slot.may_hold = slot.free_after = slot.creating = 0;
+  const NodeSet asked = Without(OpenNodes(), slot.left_out);
   slot.left_out = 0;
-  slot.ask.Begin(nodes_, asked, slot.token);
+  slot.asked.emplace<AcquireRound>(nodes_, asked, slot.token);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((asked & Bit(node)) != 0) Send(index, node, OpKind::kAcquire);
   }
@@ -116,17 +113,18 @@ void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& 
   Slot& slot = slots_[index];
   const bool granted =
       reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
-  if (reply.code == ReplyCode::kGrantedTakeover && observer_ != nullptr && slot.holds == 0) {
+  if (reply.code == ReplyCode::kGrantedTakeover && observer_ != nullptr && slot.granted == 0) {
     observer_->OnTakeover();
   }
-  if (granted) slot.holds |= Bit(node);
+  if (granted) slot.granted |= Bit(node);
   if (!granted && NodeAnswered(reply.code)) slot.may_hold = Without(slot.may_hold, Bit(node));
   if (reply.code == ReplyCode::kStale && observer_ != nullptr) observer_->OnFencingRejection();
   if (slot.state != State::kAsking) {
+    if (granted && slot.state == State::kHeld) std::get<ExtendRound>(slot.asked).OnGranted(node);
     OnLateAcquireReply(index, node, reply, now);
     return;
   }
-  const Verdict verdict = slot.ask.OnReply(node, reply);
+  const Verdict verdict = std::get<AcquireRound>(slot.asked).OnReply(node, reply);
   if (verdict != Verdict::kPending) OnVerdict(index, verdict, now);
 }
 
@@ -143,7 +141,7 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
     }
     OweFree(slot, node, now);
     if (slot.state == State::kFreeing) {
-      slot.ballot.No(node);
+      std::get<ReleaseRound>(slot.asked).OnUnreachable(node);
       TellFreed(index, now);
     }
     return;
@@ -163,13 +161,14 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     }
     return;
   }
+  const auto& round = std::get<AcquireRound>(slot.asked);
   if (verdict == Verdict::kDone) {
     LearnRoundTrip(slot, now);
     if (observer_ != nullptr) observer_->OnRound(RoundResult::kDone, now.boot - slot.started);
     LockEvent& event = Emit(index, LockEvent::Kind::kDone);
-    event.token = slot.ask.done_token();
-    event.crc = slot.ask.done_crc();
-    event.rest = slot.ask.done_rest();
+    event.token = round.done_token();
+    event.crc = round.done_crc();
+    event.rest = round.done_rest();
     FreeNodes(index, OpKind::kAbort, now);
     End(index);
     return;
@@ -178,7 +177,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
   // The caller's wait ends this too, but a single round is given the time of a slow call.
   const bool in_time = now.boot < std::max(slot.give_up_at, slot.started + options_.node_timeout) &&
                        validity_end - now.boot > slot.min_validity;
-  if (slot.ask.WorthAskingAgain() && in_time) {
+  if (round.WorthAskingAgain() && in_time) {
     slot.asking_again = true;
     const int doublings = std::min<int>(slot.backoff + slot.repeats++, kMaxDoublings);
     Nanos wait = round_trip_;
@@ -186,8 +185,8 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     Schedule(index, now.boot + std::min<Nanos>(wait, kMostBetweenRepeats));
     return;
   }
-  const RoundResult result = slot.ask.Result(verdict);
-  OnRoundLost(index, result, ReasonOf(slot.ask, result), now);
+  const RoundResult result = round.Result(verdict);
+  OnRoundLost(index, result, ReasonOf(round, result), now);
 }
 
 void LockCore::LearnRoundTrip(const Slot& slot, Now now) {
@@ -200,7 +199,7 @@ void LockCore::AskAgain(std::uint32_t index, Now now) {
   slot.asking_again = false;
   slot.due = Instant::max();
   bool sent = false;
-  const NodeSet again = slot.ask.AskAgain();
+  const NodeSet again = std::get<AcquireRound>(slot.asked).AskAgain();
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((again & Bit(node)) == 0) continue;
     sent = true;
@@ -224,8 +223,7 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
   Unwatch(index);
   slot.leased_at = now.boot;
   slot.phase = Phase::kWaiting;
-  slot.extending = slot.wiped_seen = false;
-  slot.forgot = slot.filled = 0;
+  slot.asked = ExtendRound(nodes_, slot.granted);
   ++held_;
   if (observer_ != nullptr) {
     observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
@@ -250,18 +248,19 @@ void LockCore::ScheduleHeld(std::uint32_t index, Instant from) {
 
 void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
+  const auto& round = std::get<AcquireRound>(slot.asked);
   if (observer_ != nullptr) {
     observer_->OnRound(result, now.boot - slot.started);
     if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
-      observer_->OnQuorumFailure(slot.ask.Failure());
+      observer_->OnQuorumFailure(round.Failure());
     }
   }
   if (reason == WaitReason::kForeign) TellForeign(slot.name, now);
   if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
-  slot.rival_seen = std::max(slot.rival_seen, slot.ask.MajorityRival());
+  slot.rival_seen = std::max(slot.rival_seen, round.MajorityRival());
   LearnFromLostRound(slot, now);
   for (NodeIndex node = 0; node < nodes_; ++node) {
-    if (slot.ask.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
+    if (round.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
       slot.left_out |= Bit(node);
     }
   }
@@ -283,11 +282,12 @@ void LockCore::TellForeign(const std::string& name, Now now) {
 }
 
 void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
-  if (const Token floor = slot.ask.NeededFloor()) {
+  const auto& round = std::get<AcquireRound>(slot.asked);
+  if (const Token floor = round.NeededFloor()) {
     clock_.Lift(floor, now.wall, options_.max_skew);
   }
   const bool own_clock_is_off =
-      slot.ask.RefusedForClock() && !TokenClock::Lifted(slot.token, now.wall);
+      round.RefusedForClock() && !TokenClock::Lifted(slot.token, now.wall);
   if (!own_clock_is_off || clock_refused_) return;
   clock_refused_ = true;
   clock_check_at_ = now.boot + kClockCheckInterval;

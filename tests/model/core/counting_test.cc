@@ -99,13 +99,12 @@ TEST(TokenClock, IsLiftedOnlyByWhatItsOwnWallMakesBelievable) {
 
 class Round : public ::testing::Test {
  protected:
-  explicit Round(int nodes = 3) { round.Begin(nodes, AllNodes(nodes), token); }
   Verdict Hear(NodeIndex node, Reply reply) { return round.OnReply(node, reply); }
 
   const Token token = Token::AtWall(kWall);
   const Token lower{token.value() - 1};
   const Token higher{token.value() + 1};
-  AcquireRound round;
+  AcquireRound round{3, AllNodes(3), token};
 };
 
 TEST_F(Round, IsWonByAMajorityAndNotBefore) {

@@ -69,6 +69,8 @@ caught_by(filled_lease_comes_back model/core
 caught_by(second_stop_waits model/worker
   Drain.WaitsForNothingWhenItBeginsAfterTheSecondRequestToStop)
 caught_by(output_failure_forgotten model/worker Drain.WaitsForNothingAfterTheOutputHasFailed)
+caught_by(release_counts_a_rivals_answer model/core
+  ReleaseRound.CountsNoAnswerOfANodeThatARivalHolds)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)
