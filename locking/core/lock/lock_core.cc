@@ -218,7 +218,7 @@ void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now 
     const bool frees = reply.kind == OpKind::kAbort || reply.kind == OpKind::kRelease;
     Slot& slot = slots_.at(reply.lock.slot);
     const bool unheard = reply.code == ReplyCode::kTimeout || reply.code == ReplyCode::kConnection;
-    if (frees && unheard && reply.round == slot.round) OweFree(slot, node, now);
+    if (frees && unheard && reply.round == slot.round) DeferAbort(slot, node, now);
     HandleReply(node, reply, now);
   }
   Settle(now);

@@ -238,9 +238,9 @@ class LockCore {
     Instant leased_at;
     Instant give_up_at;
     Instant valid_until;
-    Instant owed_until = Instant::max();  // of a free that is sent again
-    Instant due = Instant::max();         // the next thing that time does to this lock
-    Instant scheduled = Instant::max();   // its entry in the timer heap
+    Instant abort_until = Instant::max();  // of a pending abort: no longer than this
+    Instant due = Instant::max();          // the next thing that time does to this lock
+    Instant scheduled = Instant::max();    // its entry in the timer heap
     // What is asked of the nodes. Invariant: while kAsking an AcquireRound, while kHeld an
     // ExtendRound, while kFreeing a ReleaseRound, while kMarking a MarkRound, while kQuestion a
     // Question. In the other states nobody looks at it.
@@ -257,13 +257,13 @@ class LockCore {
     [[nodiscard]] bool Empty() const { return urgent.empty() && head == ops.size(); }
   };
 
-  // A free that a node could not be told: it is told when it can be reached again.
-  struct OwedFree {
+  // An abort that a node could not be sent: it is sent when the node can be reached again.
+  struct PendingAbort {
     std::string name;
     Token token;
     Nonce nonce;
     Millis ttl{0};
-    Instant until;  // by then what it would free has ended by itself
+    Instant until;  // by then the ttl has ended what it would free
   };
 
   struct Timer {
@@ -309,11 +309,11 @@ class LockCore {
   [[nodiscard]] bool ToldByQuorum(const Slot& slot) const;
   [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
   void FreeNodes(std::uint32_t index, OpKind kind, Now now);
-  void OweFree(Slot& slot, NodeIndex node, Now now);
-  void OweQueued(NodeIndex node, const Op& op, Now now);
-  void Owe(NodeIndex node, OwedFree free, Now now);
-  void TellDroppedFree(NodeIndex node);
-  void PayFrees(NodeIndex node, Now now);
+  void DeferAbort(Slot& slot, NodeIndex node, Now now);
+  void DeferQueuedAbort(NodeIndex node, const Op& op, Now now);
+  void KeepPendingAbort(NodeIndex node, PendingAbort abort, Now now);
+  void NoteDroppedAborts(NodeIndex node);
+  void FlushPendingAborts(NodeIndex node, Now now);
 
   void BeginExtension(std::uint32_t index, Now now);
   void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
@@ -346,8 +346,8 @@ class LockCore {
   std::deque<Slot> slots_;  // stable addresses: queued Ops view the names
   std::vector<std::uint32_t> unused_;
   std::array<NodeQueue, kMaxNodes> queues_;
-  std::array<std::deque<OwedFree>, kMaxNodes> owed_;
-  NodeSet told_dropped_ = 0;
+  std::array<std::deque<PendingAbort>, kMaxNodes> pending_aborts_;
+  NodeSet noted_dropped_ = 0;
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;
   std::vector<std::uint32_t> quorum_waiters_;

@@ -10,7 +10,7 @@ namespace fencepost::locking {
 namespace {
 
 // Operations kept for a node that stopped answering (releases and marks). Later ones fail, and the
-// frees among them are owed.
+// aborts and releases among them are sent again later.
 constexpr std::size_t kMaxQueuedAtStalled = 65536;
 
 // The order of a batch: what frees or completes a name goes before what takes it.
@@ -101,7 +101,7 @@ void LockCore::Send(std::uint32_t index, NodeIndex node, OpKind kind) {
   const bool refused = queue.stalled && (MustNotComeLate(kind) ||
                                          queue.ops.size() - queue.head >= kMaxQueuedAtStalled);
   if (refused) {
-    if (kind == OpKind::kAbort || kind == OpKind::kRelease) OweQueued(node, op, last_now_);
+    if (kind == OpKind::kAbort || kind == OpKind::kRelease) DeferQueuedAbort(node, op, last_now_);
     failed_.push_back(
         {node,
          Reply{.lock = op.lock, .round = op.round, .kind = kind, .code = ReplyCode::kTimeout}});
@@ -142,15 +142,15 @@ std::size_t LockCore::TakeBatch(NodeIndex node, std::vector<Op>& out) {
   return out.size() - before;
 }
 
-void LockCore::OweQueued(NodeIndex node, const Op& op, Now now) {
-  const Instant until = std::min(slots_[op.lock.slot].owed_until, now.boot + op.ttl);
-  Owe(node, {std::string(op.name), op.token, op.nonce, op.ttl, until}, now);
+void LockCore::DeferQueuedAbort(NodeIndex node, const Op& op, Now now) {
+  const Instant until = std::min(slots_[op.lock.slot].abort_until, now.boot + op.ttl);
+  KeepPendingAbort(node, {std::string(op.name), op.token, op.nonce, op.ttl, until}, now);
 }
 
 void LockCore::FailQueued(NodeIndex node, ReplyCode code, bool only_late_ones, Now now) {
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   const auto fail = [&](const Op& op) {
-    if (op.kind == OpKind::kAbort || op.kind == OpKind::kRelease) OweQueued(node, op, now);
+    if (op.kind == OpKind::kAbort || op.kind == OpKind::kRelease) DeferQueuedAbort(node, op, now);
     failed_.push_back(
         {node, Reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = code}});
   };
@@ -177,9 +177,9 @@ void LockCore::Settle(Now now) {
     if (!queues_[static_cast<std::size_t>(node)].Empty() && !store_.Open(node)) {
       FailQueued(node, ReplyCode::kConnection, false, now);
     }
-    const bool owes = !owed_[static_cast<std::size_t>(node)].empty();
-    if (owes && store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled) {
-      PayFrees(node, now);
+    const bool pending = !pending_aborts_[static_cast<std::size_t>(node)].empty();
+    if (pending && store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled) {
+      FlushPendingAborts(node, now);
     }
   }
   while (!failed_.empty()) {

@@ -21,7 +21,7 @@ constexpr int kBackoffRoundTrips = 10;
 constexpr int kLastRoundTrips = 2;  // before the end of the wait its last round begins
 constexpr int kMaxDoublings = 16;
 constexpr std::uint16_t kMaxBackoff = UINT16_MAX;
-constexpr std::size_t kMostOwed = 65'536;  // a node; the oldest is left to its ttl
+constexpr std::size_t kMaxPendingAborts = 65'536;  // a node; the oldest is left to its ttl
 constexpr Nanos kBetweenForeignNotes = std::chrono::seconds(1);
 constexpr Nanos kBeforeForeignRepeat = std::chrono::seconds(60);  // of the same key
 
@@ -139,7 +139,7 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
       Send(index, node, kind);
       return;
     }
-    OweFree(slot, node, now);
+    DeferAbort(slot, node, now);
     if (slot.state == State::kFreeing) {
       std::get<ReleaseRound>(slot.asked).OnUnreachable(node);
       TellFreed(index, now);
@@ -365,58 +365,58 @@ void LockCore::FreeNodes(std::uint32_t index, OpKind kind, Now now) {
     } else if (store_.Open(node)) {
       Send(index, node, kind);
     } else {
-      OweFree(slot, node, now);
+      DeferAbort(slot, node, now);
     }
   }
 }
 
 // An attempt's connection broke, or a node was away when it was to be freed: the next connection
 // tells it, unless the ttl is over by then.
-void LockCore::OweFree(Slot& slot, NodeIndex node, Now now) {
+void LockCore::DeferAbort(Slot& slot, NodeIndex node, Now now) {
   if ((slot.may_hold & Bit(node)) == 0) return;
   slot.may_hold = Without(slot.may_hold, Bit(node));
-  const Instant until = std::min(slot.owed_until, now.boot + slot.ttl);
-  Owe(node, {slot.name, slot.token, slot.nonce, slot.ttl, until}, now);
+  const Instant until = std::min(slot.abort_until, now.boot + slot.ttl);
+  KeepPendingAbort(node, {slot.name, slot.token, slot.nonce, slot.ttl, until}, now);
 }
 
-void LockCore::Owe(NodeIndex node, OwedFree free, Now now) {
-  auto& owed = owed_[static_cast<std::size_t>(node)];
-  if (owed.size() >= kMostOwed) {
-    if (owed.front().until > now.boot) TellDroppedFree(node);
-    owed.pop_front();
+void LockCore::KeepPendingAbort(NodeIndex node, PendingAbort abort, Now now) {
+  auto& pending = pending_aborts_[static_cast<std::size_t>(node)];
+  if (pending.size() >= kMaxPendingAborts) {
+    if (pending.front().until > now.boot) NoteDroppedAborts(node);
+    pending.pop_front();
   }
-  owed.push_back(std::move(free));
+  pending.push_back(std::move(abort));
 }
 
-// Once, until the node could be told what it is owed.
-void LockCore::TellDroppedFree(NodeIndex node) {
-  if ((told_dropped_ & Bit(node)) != 0) return;
-  told_dropped_ |= Bit(node);
+// Once, until the pending aborts could be sent.
+void LockCore::NoteDroppedAborts(NodeIndex node) {
+  if ((noted_dropped_ & Bit(node)) != 0) return;
+  noted_dropped_ |= Bit(node);
   if (observer_ == nullptr) return;
   observer_->OnNote(
       Severity::kWarn, "redis_frees_dropped",
       fmt::format("lock node {} is owed more than {} frees: those beyond are not kept, and their "
                   "names stay held on that node until their ttl is over; bring the node back",
-                  static_cast<char>('a' + node), kMostOwed));
+                  static_cast<char>('a' + node), kMaxPendingAborts));
 }
 
-void LockCore::PayFrees(NodeIndex node, Now now) {
-  auto& owed = owed_[static_cast<std::size_t>(node)];
-  for (; !owed.empty(); owed.pop_front()) {
-    const OwedFree& free = owed.front();
-    if (free.until <= now.boot) continue;
+void LockCore::FlushPendingAborts(NodeIndex node, Now now) {
+  auto& pending = pending_aborts_[static_cast<std::size_t>(node)];
+  for (; !pending.empty(); pending.pop_front()) {
+    const PendingAbort& abort = pending.front();
+    if (abort.until <= now.boot) continue;
     const std::uint32_t index = NewSlot();
     Slot& slot = slots_[index];
-    slot.name = free.name;
-    slot.token = free.token;
-    slot.nonce = free.nonce;
-    slot.ttl = free.ttl;
+    slot.name = abort.name;
+    slot.token = abort.token;
+    slot.nonce = abort.nonce;
+    slot.ttl = abort.ttl;
     slot.may_hold = Bit(node);
-    slot.owed_until = free.until;
+    slot.abort_until = abort.until;
     slot.state = State::kEnded;
     Send(index, node, OpKind::kAbort);
   }
-  told_dropped_ = Without(told_dropped_, Bit(node));
+  noted_dropped_ = Without(noted_dropped_, Bit(node));
 }
 
 }  // namespace fencepost::locking

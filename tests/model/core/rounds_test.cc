@@ -280,7 +280,7 @@ TEST(Cancel, LeavesNothingBehindAndSaysNothing) {  // 7
 
 // --- nodes that cannot be told -----------------------------------------------------------------
 
-TEST(OwedFree, IsToldByTheNextConnection) {  // 7
+TEST(PendingAbort, IsToldByTheNextConnection) {  // 7
   Transcript s;
   const LockId lock = s.Acquire("x", Millis::max());
   s.Send();
@@ -301,7 +301,7 @@ TEST(OwedFree, IsToldByTheNextConnection) {  // 7
   EXPECT_EQ(s.Send(), "") << "its ttl has ended it";
 }
 
-TEST(OwedFree, IsThatOfEveryRoundThatAStalledNodeHasNotHeardTheEndOf) {
+TEST(PendingAbort, IsThatOfEveryRoundThatAStalledNodeHasNotHeardTheEndOf) {
   Transcript s(1);
   s.Acquire("x", Millis::max());
   s.Send();
@@ -317,7 +317,7 @@ TEST(OwedFree, IsThatOfEveryRoundThatAStalledNodeHasNotHeardTheEndOf) {
   EXPECT_EQ(s.Out('a').nonce, first);
 }
 
-TEST(OwedFree, IsThatOfALeaseTooAndNeverThatOfALaterRound) {
+TEST(PendingAbort, IsThatOfALeaseTooAndNeverThatOfALaterRound) {
   Transcript s;
   const LockId lock = s.Lease();
   s.core.OnDisconnected(0, s.now);
