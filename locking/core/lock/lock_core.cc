@@ -1,4 +1,4 @@
-// What users ask for, events out, and time. Rounds, leases and queues have files of their own.
+// LockCore: acquires and replies in, events out, and time. What follows has files of its own.
 #include "locking/core/lock/lock_core.h"
 
 #include <algorithm>
@@ -46,108 +46,6 @@ LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
   TryRound(index, now);
   Settle(now);
   return lock;
-}
-
-void LockCore::Cancel(LockId lock, Now now) {
-  Slot* slot = Find(lock);
-  if (slot == nullptr) return;
-  const bool held = slot->state == State::kHeld;
-  if (held) LeaveHeld(lock.slot, now);
-  // A release, unlike an abort, is told to those who wait.
-  if (slot->state != State::kMarking) {
-    FreeNodes(lock.slot, held ? OpKind::kRelease : OpKind::kAbort, now);
-  }
-  End(lock.slot);
-  Settle(now);
-}
-
-void LockCore::Release(LockId lock, Now now) {
-  Slot* slot = Find(lock);
-  if (slot == nullptr || slot->state != State::kHeld) return;
-  slot->phase = Phase::kReleasing;
-  LeaveHeld(lock.slot, now);
-  slot->state = State::kFreeing;
-  slot->asked = ReleaseRound(nodes_, slot->may_hold & OpenNodes());
-  ++slot->round;
-  FreeNodes(lock.slot, OpKind::kRelease, now);
-  TellFreed(lock.slot, now);
-  Settle(now);
-}
-
-void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
-  Slot* slot = Find(lock);
-  if (slot == nullptr || slot->state != State::kHeld) return;
-  slot->phase = Phase::kReleasing;
-  LeaveHeld(lock.slot, now);
-  slot->crc = crc;
-  // A late mark replaces a later holder's HELD, so it must outlive that lease.
-  slot->ttl = std::max(remember, store_.max_ttl() + 2 * options_.max_skew);
-  BeginMarking(lock.slot);
-  Settle(now);
-}
-
-LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
-  const std::uint32_t index = NewSlot();
-  Slot& slot = slots_[index];
-  slot.name.assign(spec.name);
-  slot.cookie = spec.cookie;
-  slot.token = spec.token;
-  slot.crc = spec.crc;
-  slot.ttl = spec.remember;
-  if (spec.after_loss || spec.fresh) {
-    slot.ttl = std::max(slot.ttl, store_.max_ttl() + 2 * options_.max_skew);
-  }
-  if (spec.after_loss) slot.leased_at = now.boot;
-  const LockId lock = IdOf(slot, index);
-  BeginMarking(index);
-  Settle(now);
-  return lock;
-}
-
-LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now) {
-  FENCEPOST_CHECK(kind == OpKind::kForget || kind == OpKind::kInspect, "not a question");
-  const std::uint32_t index = NewSlot();
-  Slot& slot = slots_[index];
-  slot.name.assign(name);
-  slot.cookie = cookie;
-  slot.state = State::kQuestion;
-  slot.ttl = options_.ttl;
-  const auto& question = slot.asked.emplace<Question>(std::make_shared<NodeReplies>(), OpenNodes());
-  const LockId lock = IdOf(slot, index);
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    Reply& reply = (*question.answers)[static_cast<std::size_t>(node)];
-    reply = {.lock = lock, .kind = kind, .code = ReplyCode::kConnection};
-    if ((question.awaited & Bit(node)) != 0) Send(index, node, kind);
-  }
-  TellAnswered(index);
-  Settle(now);
-  return lock;
-}
-
-void LockCore::OnAnswer(std::uint32_t index, NodeIndex node, const Reply& reply) {
-  auto& question = std::get<Question>(slots_[index].asked);
-  (*question.answers)[static_cast<std::size_t>(node)] = reply;
-  question.awaited = Without(question.awaited, Bit(node));
-  TellAnswered(index);
-}
-
-void LockCore::TellAnswered(std::uint32_t index) {
-  auto& question = std::get<Question>(slots_[index].asked);
-  if (question.awaited != 0) return;
-  Emit(index, LockEvent::Kind::kAnswered).answers = std::move(question.answers);
-  End(index);
-}
-
-void LockCore::ExtendNow(LockId lock, Now now) {
-  Slot* slot = Find(lock);
-  if (slot == nullptr || slot->state != State::kHeld) return;
-  if (now.boot >= slot->valid_until) {
-    // Nobody had told the core yet that time had passed. Nothing may be extended any more.
-    LoseAtEnd(lock.slot, now);
-  } else if (!std::get<ExtendRound>(slot->asked).open()) {
-    BeginExtension(lock.slot, now);
-  }
-  Settle(now);
 }
 
 void LockCore::SetPhase(LockId lock, Phase phase) {

@@ -1,0 +1,229 @@
+// LockCore: how a lease ends: released, marked DONE, lost or cancelled; and questions, which end
+// with their answers.
+#include "locking/core/lock/lock_core.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "locking/base/check.h"
+
+namespace fencepost::locking {
+namespace {
+
+// A node whose clock stepped has ended the lease early, just as one that was wiped.
+LossReason ReasonWith(const Store& store, LossReason reason) {
+  const bool clock = store.WhyUnavailable() == QuorumFailure::kClock;
+  return reason == LossReason::kNodeWiped && clock ? LossReason::kClock : reason;
+}
+
+}  // namespace
+
+// --- lost -------------------------------------------------------------------------------------
+
+// Why a lease is over whose own end has come.
+LossReason LockCore::ReasonAtEnd(const Slot& slot) const {
+  const bool wiped = std::get<ExtendRound>(slot.asked).SeenWiped();
+  return ReasonWith(store_, wiped ? LossReason::kNodeWiped : LossReason::kExpired);
+}
+
+// The user is done with the lease, or it is lost: it ends here, once.
+void LockCore::LeaveHeld(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  --held_;
+  slot.due = Instant::max();
+  if (observer_ == nullptr) return;
+  observer_->OnHeld(static_cast<std::int64_t>(held_));
+  observer_->OnLeaseEnded(now.boot - slot.leased_at, slot.valid_until - now.boot);
+  if (now.boot >= slot.valid_until) {
+    observer_->OnExpired(slot.phase);
+    observer_->OnLoss(ReasonAtEnd(slot));
+  }
+}
+
+// Its own end has come.
+void LockCore::LoseAtEnd(std::uint32_t index, Now now) {
+  Lose(index, ReasonAtEnd(slots_[index]), now);
+}
+
+// `rival` has a quorum, if it is given: before this lease's own end, that breaks invariant 1.
+void LockCore::Lose(std::uint32_t index, LossReason reason, Now now, Token rival) {
+  Slot& slot = slots_[index];
+  LeaveHeld(index, now);
+  const bool in_time = now.boot < slot.valid_until;
+  reason = ReasonWith(store_, reason);
+  if (observer_ != nullptr && in_time) observer_->OnLoss(reason);
+  LockEvent& event = Emit(index, LockEvent::Kind::kLost);
+  event.loss = reason;
+  event.ended = std::min(now.boot, slot.valid_until);
+  if (rival && in_time) {
+    event.broken = Invariant::kDoubleGrant;
+    event.rival = rival;
+    if (observer_ != nullptr) observer_->OnInvariant(Invariant::kDoubleGrant);
+  }
+  // The work may still be running: nothing is freed, so that the nodes keep others out for as long
+  // as they promised. Only what is still on the way is, since it would outlive the lease.
+  slot.free_after |= slot.creating;
+  End(index);
+}
+
+// DONE was heard while the lease is held: somebody completed the work. Before the effect, the lease
+// is given up for it; from the write on, the write itself finds out (PROTOCOL.md, invariant 11).
+void LockCore::DropForDone(std::uint32_t index, const Reply& reply, Now now) {
+  Slot& slot = slots_[index];
+  if (slot.phase >= Phase::kWriting) return;
+  LeaveHeld(index, now);
+  LockEvent& event = Emit(index, LockEvent::Kind::kDone);
+  event.token = reply.token;
+  event.crc = reply.crc;
+  event.rest = reply.rest;
+  FreeNodes(index, OpKind::kAbort, now);
+  End(index);
+}
+
+// --- released ---------------------------------------------------------------------------------
+
+void LockCore::Release(LockId lock, Now now) {
+  Slot* slot = Find(lock);
+  if (slot == nullptr || slot->state != State::kHeld) return;
+  slot->phase = Phase::kReleasing;
+  LeaveHeld(lock.slot, now);
+  slot->state = State::kFreeing;
+  slot->asked = ReleaseRound(nodes_, slot->may_hold & OpenNodes());
+  ++slot->round;
+  FreeNodes(lock.slot, OpKind::kRelease, now);
+  TellFreed(lock.slot, now);
+  Settle(now);
+}
+
+void LockCore::OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+  Slot& slot = slots_[index];
+  if (slot.state != State::kFreeing) return;
+  std::get<ReleaseRound>(slot.asked).OnReply(node, reply);
+  TellFreed(index, now);
+}
+
+// Tells how the release went, once that is known; what is still on the way frees its node all the
+// same.
+void LockCore::TellFreed(std::uint32_t index, Now now) {
+  const Slot& slot = slots_[index];
+  const auto& round = std::get<ReleaseRound>(slot.asked);
+  if (round.Result() == Tally::kPending) return;
+  const ReleaseOutcome outcome = round.Outcome(now.boot >= slot.valid_until);
+  if (observer_ != nullptr) observer_->OnReleased(outcome);
+  Emit(index, LockEvent::Kind::kReleased).outcome = outcome;
+  End(index);
+}
+
+void LockCore::Cancel(LockId lock, Now now) {
+  Slot* slot = Find(lock);
+  if (slot == nullptr) return;
+  const bool held = slot->state == State::kHeld;
+  if (held) LeaveHeld(lock.slot, now);
+  // A release, unlike an abort, is told to those who wait.
+  if (slot->state != State::kMarking) {
+    FreeNodes(lock.slot, held ? OpKind::kRelease : OpKind::kAbort, now);
+  }
+  End(lock.slot);
+  Settle(now);
+}
+
+// --- marked DONE ------------------------------------------------------------------------------
+
+void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
+  Slot* slot = Find(lock);
+  if (slot == nullptr || slot->state != State::kHeld) return;
+  slot->phase = Phase::kReleasing;
+  LeaveHeld(lock.slot, now);
+  slot->crc = crc;
+  // A late mark replaces a later holder's HELD, so it must outlive that lease.
+  slot->ttl = std::max(remember, store_.max_ttl() + 2 * options_.max_skew);
+  BeginMarking(lock.slot);
+  Settle(now);
+}
+
+LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
+  const std::uint32_t index = NewSlot();
+  Slot& slot = slots_[index];
+  slot.name.assign(spec.name);
+  slot.cookie = spec.cookie;
+  slot.token = spec.token;
+  slot.crc = spec.crc;
+  slot.ttl = spec.remember;
+  if (spec.after_loss || spec.fresh) {
+    slot.ttl = std::max(slot.ttl, store_.max_ttl() + 2 * options_.max_skew);
+  }
+  if (spec.after_loss) slot.leased_at = now.boot;
+  const LockId lock = IdOf(slot, index);
+  BeginMarking(index);
+  Settle(now);
+  return lock;
+}
+
+void LockCore::BeginMarking(std::uint32_t index) {
+  Slot& slot = slots_[index];
+  slot.state = State::kMarking;
+  ++slot.round;
+  const NodeSet open = OpenNodes();
+  slot.asked = MarkRound(nodes_, open);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((open & Bit(node)) != 0) Send(index, node, OpKind::kDone);
+  }
+  if (open != 0) return;
+  Emit(index, LockEvent::Kind::kCompleted).majority = false;
+  End(index);
+}
+
+void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& reply) {
+  Slot& slot = slots_[index];
+  if (slot.state != State::kMarking || reply.round != slot.round) return;
+  auto& round = std::get<MarkRound>(slot.asked);
+  const Tally tally = round.OnReply(node, reply);
+  if (tally != Tally::kPending) {
+    Emit(index, LockEvent::Kind::kCompleted).majority = tally == Tally::kWon;
+  }
+  if (!round.Complete()) return;
+  const bool was_leased = slot.leased_at != Instant();
+  if (observer_ != nullptr && was_leased && round.Late()) {
+    observer_->OnCompletedAfterExpiry();
+  }
+  End(index);
+}
+
+// --- questions --------------------------------------------------------------------------------
+
+LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now) {
+  FENCEPOST_CHECK(kind == OpKind::kForget || kind == OpKind::kInspect, "not a question");
+  const std::uint32_t index = NewSlot();
+  Slot& slot = slots_[index];
+  slot.name.assign(name);
+  slot.cookie = cookie;
+  slot.state = State::kQuestion;
+  slot.ttl = options_.ttl;
+  const auto& question = slot.asked.emplace<Question>(std::make_shared<NodeReplies>(), OpenNodes());
+  const LockId lock = IdOf(slot, index);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    Reply& reply = (*question.answers)[static_cast<std::size_t>(node)];
+    reply = {.lock = lock, .kind = kind, .code = ReplyCode::kConnection};
+    if ((question.awaited & Bit(node)) != 0) Send(index, node, kind);
+  }
+  TellAnswered(index);
+  Settle(now);
+  return lock;
+}
+
+void LockCore::OnAnswer(std::uint32_t index, NodeIndex node, const Reply& reply) {
+  auto& question = std::get<Question>(slots_[index].asked);
+  (*question.answers)[static_cast<std::size_t>(node)] = reply;
+  question.awaited = Without(question.awaited, Bit(node));
+  TellAnswered(index);
+}
+
+void LockCore::TellAnswered(std::uint32_t index) {
+  auto& question = std::get<Question>(slots_[index].asked);
+  if (question.awaited != 0) return;
+  Emit(index, LockEvent::Kind::kAnswered).answers = std::move(question.answers);
+  End(index);
+}
+
+}  // namespace fencepost::locking

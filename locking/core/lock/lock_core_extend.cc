@@ -1,0 +1,91 @@
+// LockCore: extensions of leases, and filling nodes that lack them.
+#include "locking/core/lock/lock_core.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "locking/base/planted.h"
+
+namespace fencepost::locking {
+
+void LockCore::ExtendNow(LockId lock, Now now) {
+  Slot* slot = Find(lock);
+  if (slot == nullptr || slot->state != State::kHeld) return;
+  if (now.boot >= slot->valid_until) {
+    // Nobody had told the core yet that time had passed. Nothing may be extended any more.
+    LoseAtEnd(lock.slot, now);
+  } else if (!std::get<ExtendRound>(slot->asked).open()) {
+    BeginExtension(lock.slot, now);
+  }
+  Settle(now);
+}
+
+void LockCore::BeginExtension(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  auto& round = std::get<ExtendRound>(slot.asked);
+  slot.extension_sent = now.boot;
+  ++slot.round;
+  const NodeSet open = OpenNodes();
+  const NodeSet extended = round.Begin(open);
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((extended & Bit(node)) != 0) {
+      Send(index, node, OpKind::kExtend);
+    } else if ((open & Bit(node)) != 0 && (slot.creating & Bit(node)) == 0) {
+      Send(index, node, OpKind::kFill);
+    }
+  }
+  Schedule(index, slot.valid_until);
+  if (extended == 0) EndExtension(index, Tally::kLost, now);
+}
+
+void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+  Slot& slot = slots_[index];
+  if (slot.state != State::kHeld || reply.round != slot.round) return;
+  if (reply.code == ReplyCode::kDone && slot.phase < Phase::kWriting) {
+    DropForDone(index, reply, now);
+    return;
+  }
+  const Tally tally = std::get<ExtendRound>(slot.asked).OnReply(node, reply);
+  if (tally != Tally::kPending) EndExtension(index, tally, now);
+}
+
+void LockCore::EndExtension(std::uint32_t index, Tally tally, Now now) {
+  Slot& slot = slots_[index];
+  auto& round = std::get<ExtendRound>(slot.asked);
+  if (now.boot >= slot.valid_until) {
+    // The answers came after the lease's own end: they change nothing.
+    LoseAtEnd(index, now);
+    return;
+  }
+  if (tally == Tally::kWon) {
+    const Instant from = Planted("extension_from_the_answer") ? now.boot : slot.extension_sent;
+    slot.valid_until = from + slot.ttl - options_.Drift(slot.ttl);
+    round.Accept();
+    if (observer_ != nullptr) observer_->OnExtension(ExtensionResult::kExtended);
+    ScheduleHeld(index, slot.extension_sent);
+    return;
+  }
+  const std::optional<LossReason> loss = round.Loss();
+  if (observer_ != nullptr) {
+    observer_->OnExtension(loss ? ExtensionResult::kLost : ExtensionResult::kError);
+  }
+  if (loss) {
+    Lose(index, *loss, now, *loss == LossReason::kStolen ? round.MajorityRival() : Token());
+    return;
+  }
+  const Nanos again = std::max<Nanos>(slot.ttl / 20, round_trip_);
+  Schedule(index, slot.watchdog ? std::min(now.boot + again, slot.valid_until) : slot.valid_until);
+}
+
+void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+  Slot& slot = slots_[index];
+  const NodeSet bit = Bit(node);
+  if (reply.code == ReplyCode::kFilled) {
+    if (slot.state == State::kHeld) std::get<ExtendRound>(slot.asked).OnFilled(node);
+  } else if (NodeAnswered(reply.code)) {
+    slot.may_hold = Without(slot.may_hold, bit);
+  }
+  OnLateAcquireReply(index, node, reply, now);
+}
+
+}  // namespace fencepost::locking
