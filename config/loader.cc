@@ -1,9 +1,6 @@
 #include "config/loader.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -17,22 +14,12 @@
 #include "config/read/shown.h"
 #include "config/read/tests_reader.h"
 #include "config/read/tree.h"
-#include "locking/base/check.h"
+#include "locking/base/digest.h"
 
 namespace fencepost::config {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
-
-std::string Sha256Hex(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  const int ok = EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  FENCEPOST_CHECK(ok == 1, "SHA-256 is not to be had from OpenSSL");
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
-}
 
 // YAML forbids these, and its parser would take them for another encoding.
 bool IsPlainText(std::string_view text) {

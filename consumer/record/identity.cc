@@ -1,6 +1,5 @@
 #include "consumer/record/identity.h"
 
-#include <openssl/evp.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include <simdjson.h>
 
 #include "consumer/record/dead_letter.h"
-#include "locking/base/check.h"
+#include "locking/base/digest.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -76,13 +75,7 @@ bool StoredAsItIs(std::string_view id) {
 
 std::string StoredId(std::string_view id) {
   if (StoredAsItIs(id)) return std::string(id);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  const int ok = EVP_Digest(id.data(), id.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  FENCEPOST_CHECK(ok == 1, "SHA-256 is not to be had from OpenSSL");
-  std::string stored = "sha256:";
-  for (unsigned int i = 0; i < size; ++i) stored += fmt::format("{:02x}", digest[i]);
-  return stored;
+  return "sha256:" + Sha256Hex(id);
 }
 
 std::string LockName(std::string_view pipeline, std::string_view stored_id) {

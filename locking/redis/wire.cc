@@ -5,9 +5,9 @@
 #include <charconv>
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include "locking/base/check.h"
+#include "locking/base/digest.h"
 #include "locking/core/store/sentinel.h"
 #include "locking/core/store/store.h"
 
@@ -94,16 +94,6 @@ Format FormatOf(OpKind kind) {
       return {"inspect", 0, false, false, false, false, kInspectAnswers};
   }
   CheckFailed("a kind of operation", __FILE__, __LINE__, fmt::format("{}", static_cast<int>(kind)));
-}
-
-std::string Sha1Hex(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  const int ok = EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  FENCEPOST_CHECK(ok == 1 && size == 20, "OpenSSL has no SHA-1, which EVALSHA needs");
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
 }
 
 struct Scripts {

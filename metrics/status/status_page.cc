@@ -1,9 +1,6 @@
 #include "metrics/status/status_page.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -13,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "locking/base/check.h"
+#include "locking/base/digest.h"
 #include "metrics/status/findings.h"
 #include "metrics/status/html.h"
 #include "metrics/status/status_page_assets.h"
@@ -99,16 +96,6 @@ void AppendSummary(std::string& out, const ShownProcess& process) {
   if (!concerns.empty()) out += "<ul>";
   for (const Concern& concern : concerns) AppendConcern(out, concern, process.pipelines.size() > 1);
   out += concerns.empty() ? "</div>" : "</ul></div>";
-}
-
-std::string Sha256Base64(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  const int ok = EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  FENCEPOST_CHECK(ok == 1, "SHA-256 is not to be had from OpenSSL");
-  std::array<unsigned char, 2 * EVP_MAX_MD_SIZE> base64{};
-  const int length = EVP_EncodeBlock(base64.data(), digest.data(), static_cast<int>(size));
-  return {reinterpret_cast<const char*>(base64.data()), static_cast<std::size_t>(length)};
 }
 
 }  // namespace
