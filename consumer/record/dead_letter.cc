@@ -1,9 +1,7 @@
 #include "consumer/record/dead_letter.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include "consumer/record/text.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 
@@ -11,10 +9,6 @@ namespace header = dead_letter_header;
 
 std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view pipeline,
                                       std::size_t max_error) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(letter.failed_at);
-  const auto at = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                              fmt::gmtime(static_cast<std::time_t>(seconds.count())),
-                              (letter.failed_at - seconds).count());
   const auto own = [](std::string_view name, std::string value) {
     return OwnedHeader(name, std::move(value));
   };
@@ -28,7 +22,7 @@ std::vector<OwnedHeader> AddedHeaders(const DeadLetter& letter, std::string_view
   };
   if (!letter.record_id.empty()) added.push_back(own(header::kRecordId, letter.record_id));
   added.push_back(own(header::kAttempts, std::to_string(letter.attempts)));
-  added.push_back(own(header::kFailedAt, at));
+  added.push_back(own(header::kFailedAt, Rfc3339(letter.failed_at)));
   return added;
 }
 

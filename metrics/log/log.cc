@@ -1,7 +1,6 @@
 #include "metrics/log/log.h"
 
 #include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +8,8 @@
 #include <spdlog/async_logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <nlohmann/json.hpp>
+
+#include "locking/base/time_text.h"
 
 namespace fencepost::metrics {
 namespace {
@@ -80,16 +81,6 @@ std::optional<Severity> SeverityFromName(std::string_view name) {
 
 std::string_view SeverityName(Severity severity) {
   return kNames[static_cast<std::size_t>(severity)];
-}
-
-std::string Rfc3339(std::chrono::milliseconds unix_time) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(unix_time);
-  const std::time_t when = seconds.count();
-  std::tm utc{};
-  gmtime_r(&when, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                     (unix_time - seconds).count());
 }
 
 Log::Log(LogOptions options) : options_(std::move(options)) {

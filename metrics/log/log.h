@@ -46,9 +46,6 @@ using locking::Severity;
 std::optional<Severity> SeverityFromName(std::string_view name);
 std::string_view SeverityName(Severity severity);
 
-// "2026-11-21T03:21:00.123Z"
-std::string Rfc3339(std::chrono::milliseconds unix_time);
-
 enum class LogFormat : std::uint8_t { kJson, kText };
 
 struct LogOptions {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "metrics/log/log.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::metrics {
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "locking/base/time_text.h"
 #include "metrics/log/log.h"
 #include "metrics/status/html.h"
 

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "metrics/log/log.h"
+#include "locking/base/time_text.h"
 #include "metrics/status/html.h"
 
 namespace fencepost::metrics {

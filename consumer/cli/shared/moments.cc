@@ -2,12 +2,11 @@
 
 #include <array>
 #include <charconv>
-#include <ctime>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "config/text/scalar.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::cli {
 namespace {
@@ -94,12 +93,7 @@ tl::expected<WallTime, std::string> ParseMoment(std::string_view text, WallTime 
       "\"{}\" is neither a time (2026-11-03T10:00:00Z) nor an age (90s, 2h, 7d)", text));
 }
 
-std::string MomentText(WallTime moment) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(moment);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
-                     (moment - seconds).count());
-}
+std::string MomentText(WallTime moment) { return Rfc3339(moment.time_since_epoch()); }
 
 std::string SpanText(Millis span) {
   if (span < Millis(0)) return "-" + SpanText(-span);

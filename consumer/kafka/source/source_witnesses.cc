@@ -1,8 +1,8 @@
 // Whether the topics are still the ones that the group has read (witness.h).
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "consumer/kafka/source/source_impl.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -13,9 +13,7 @@ constexpr std::chrono::seconds kPatience{10};
 
 std::string TimeOf(const Witness& witness) {
   if (witness.timestamp < 0) return "without a timestamp";
-  return fmt::format("of {:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(static_cast<std::time_t>(witness.timestamp / 1000)),
-                     witness.timestamp % 1000);
+  return "of " + Rfc3339(std::chrono::milliseconds(witness.timestamp));
 }
 
 }  // namespace

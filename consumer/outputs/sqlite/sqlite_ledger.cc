@@ -2,13 +2,10 @@
 
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <utility>
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include "consumer/outputs/ledger.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 
@@ -17,10 +14,7 @@ void BindText(sqlite3_stmt* statement, int at, std::string_view text) {
 }
 
 std::string SqliteTimestamp(std::chrono::system_clock::time_point at) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(at);
-  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(at - whole).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(whole)), millis);
+  return Rfc3339(std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()));
 }
 
 SqliteLedger::Maybe<void> SqliteLedger::Prepare() {

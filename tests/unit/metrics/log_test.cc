@@ -319,10 +319,5 @@ TEST(Log, KnowsTheNamesOfItsLevels) {
   EXPECT_FALSE(SeverityFromName("verbose"));
 }
 
-TEST(Rfc3339, WritesMillisecondsInUtc) {
-  EXPECT_EQ(Rfc3339(0ms), "1970-01-01T00:00:00.000Z");
-  EXPECT_EQ(Rfc3339(951'827'696'007ms), "2000-02-29T12:34:56.007Z");
-}
-
 }  // namespace
 }  // namespace fencepost::metrics
