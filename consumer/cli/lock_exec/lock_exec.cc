@@ -19,8 +19,8 @@
 #include "consumer/cli/lock_exec/lock_exec_signals.h"
 #include "consumer/cli/lock_exec/lock_exec_watch.h"
 #include "consumer/cli/shared/command.h"
-#include "consumer/cli/shared/durations.h"
 #include "consumer/cli/shared/lock_nodes.h"
+#include "consumer/cli/shared/moments.h"
 #include "locking/quorum_lock/quorum_lock.h"
 
 namespace fencepost::cli {

@@ -5,8 +5,8 @@
 
 #include "consumer/cli/locks/locks.h"
 #include "consumer/cli/shared/command.h"
-#include "consumer/cli/shared/durations.h"
 #include "consumer/cli/shared/lock_nodes.h"
+#include "consumer/cli/shared/moments.h"
 
 namespace fencepost::cli {
 void AddLocks(CLI::App& app, Run& run) {

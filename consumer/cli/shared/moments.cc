@@ -4,12 +4,15 @@
 #include <charconv>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "config/text/scalar.h"
 #include "locking/base/time_text.h"
 
 namespace fencepost::cli {
 namespace {
+
+constexpr Millis kLongest{999'999'999'999};
 
 // Takes exactly `digits` digits off the front.
 std::optional<int> TakeNumber(std::string_view& text, std::size_t digits) {
@@ -91,6 +94,17 @@ tl::expected<WallTime, std::string> ParseMoment(std::string_view text, WallTime 
   if (age) return now - *age;
   return tl::unexpected(fmt::format(
       "\"{}\" is neither a time (2026-11-03T10:00:00Z) nor an age (90s, 2h, 7d)", text));
+}
+
+CLI::Option* AddDuration(CLI::App& command, const std::string& name, Millis& value,
+                         const std::string& help) {
+  const auto read = [&value, name](const std::string& text) {
+    const auto parsed = config::ParseDuration(text);
+    if (!parsed) throw CLI::ValidationError(name, text + " " + parsed.error());
+    if (*parsed > kLongest) throw CLI::ValidationError(name, text + " is too long");
+    value = *parsed;
+  };
+  return command.add_option_function<std::string>(name, read, help)->type_name("DURATION");
 }
 
 std::string MomentText(WallTime moment) { return Rfc3339(moment.time_since_epoch()); }

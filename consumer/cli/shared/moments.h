@@ -1,4 +1,5 @@
-// Moments and spans as people write and read them on the command line. Values; any thread.
+// Moments and spans as people write and read them on the command line, and options that are
+// durations. Values; any thread.
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,11 @@
 
 #include "locking/base/types.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace fencepost::cli {
 
 using locking::Millis;
@@ -20,6 +26,12 @@ using locking::WallTime;
 tl::expected<WallTime, std::string> ParseMoment(std::string_view text, WallTime now);
 // RFC 3339 alone.
 std::optional<WallTime> ParseRfc3339(std::string_view text);
+
+// An option that is a duration as pipeline files have them: 250ms, 10s, 5m, 24h, 7d; at most what a
+// lock node keeps a name for (31 years). `value` keeps what it has where the option is not given;
+// it must outlive the parsing. A wrong one ends the parsing with a CLI::ValidationError.
+CLI::Option* AddDuration(CLI::App& command, const std::string& name, Millis& value,
+                         const std::string& help);
 
 // "2026-11-03T10:00:00.000Z".
 std::string MomentText(WallTime moment);

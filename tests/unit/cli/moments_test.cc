@@ -1,6 +1,7 @@
 #include "consumer/cli/shared/moments.h"
 
 #include <gtest/gtest.h>
+#include <CLI/CLI.hpp>
 
 namespace fencepost::cli {
 namespace {
@@ -45,6 +46,33 @@ TEST(Span, IsToldInItsTwoLargestUnits) {
   EXPECT_EQ(SpanText(std::chrono::hours(76)), "3 d 4 h");
   EXPECT_EQ(AgeText(kNow - Millis(12'000), kNow), "12 s ago");
   EXPECT_EQ(AgeText(kNow + Millis(3'000), kNow), "in 3 s");
+}
+
+// What the option --wait has after the parsing of `text`; the error, where there is one.
+std::string DurationOf(const std::string& text) {
+  CLI::App app;
+  Millis value{7};
+  AddDuration(app, "--wait", value, "");
+  try {
+    app.parse("--wait=" + text);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  return SpanText(value);
+}
+
+TEST(DurationOption, TakesWhatPipelineFilesTake) {
+  EXPECT_EQ(DurationOf("250ms"), "250 ms");
+  EXPECT_EQ(DurationOf("5m"), "5 min");
+  EXPECT_EQ(DurationOf("7d"), "7 d");
+  EXPECT_EQ(DurationOf("ten"), "--wait: ten is not a duration; write 250ms, 10s, 5m, 24h or 7d");
+  EXPECT_EQ(DurationOf("10"), "--wait: 10 is not a duration; write 250ms, 10s, 5m, 24h or 7d");
+}
+
+// A node counts milliseconds in twelve digits.
+TEST(DurationOption, RefusesWhatALockNodeCannotCount) {
+  EXPECT_EQ(DurationOf("999999999999ms"), "11574 d 1 h");
+  EXPECT_EQ(DurationOf("1000000000000ms"), "--wait: 1000000000000ms is too long");
 }
 
 }  // namespace
