@@ -38,20 +38,12 @@ Error ClosedError(const std::string& name) {
   return {"closed", "the QuorumLock is closed", name, ""};
 }
 
-void EngineObserver::OnNote(Severity severity, std::string_view event, std::string_view text) {
-  for (std::size_t i = 0; i < nodes_.size() && event == "redis_node_away"; ++i) {
-    if (text.starts_with(Node(i) + ": ")) away_[i] = text.substr(Node(i).size() + 2);
-  }
-  if (next_ != nullptr) next_->OnNote(severity, event, text);
-}
-
 LockLoop::LockLoop(std::shared_ptr<Mailbox> mailbox, const QuorumLock::Options& options)
     : mailbox_(std::move(mailbox)),
       options_(options),
       core_(static_cast<int>(options_.redis.nodes.size()), options_.lock, options_.creation,
             RandomBits, options_.observer),
-      engine_observer_(options_.redis.nodes, options_.observer),
-      engine_(io_, core_, options_.redis, options_.lock, &engine_observer_, [this] { OnStep(); }) {
+      engine_(io_, core_, options_.redis, options_.lock, options_.observer, [this] { OnStep(); }) {
   mailbox_->Open([this] { asio::post(io_, [this] { DrainMailbox(); }); });
 }
 

@@ -73,31 +73,6 @@ struct AcquireGroup {
   std::optional<std::stop_callback<std::function<void()>>> on_cancel;
 };
 
-// Passes on what the engine tells, and keeps for WaitReady why each node is away.
-class EngineObserver final : public LockObserver {
- public:
-  EngineObserver(const std::vector<std::string>& nodes, LockObserver* next)
-      : nodes_(nodes), away_(nodes.size()), next_(next) {}
-
-  [[nodiscard]] std::string Node(std::size_t node) const { return ShownNode(nodes_.at(node)); }
-  [[nodiscard]] const std::string& Away(std::size_t node) const { return away_.at(node); }
-  void OnCall(NodeIndex node, OpKind kind, std::size_t keys, Nanos took) override {
-    if (next_ != nullptr) next_->OnCall(node, kind, keys, took);
-  }
-  void OnCommandError(NodeIndex node, CommandError error) override {
-    if (next_ != nullptr) next_->OnCommandError(node, error);
-  }
-  void OnReconnect(NodeIndex node) override {
-    if (next_ != nullptr) next_->OnReconnect(node);
-  }
-  void OnNote(Severity severity, std::string_view event, std::string_view text) override;
-
- private:
-  const std::vector<std::string>& nodes_;
-  std::vector<std::string> away_;
-  LockObserver* const next_;
-};
-
 class LockLoop {
  public:
   LockLoop(std::shared_ptr<Mailbox> mailbox, const QuorumLock::Options& options);
@@ -162,7 +137,6 @@ class LockLoop {
   const QuorumLock::Options options_;
   asio::io_context io_{1};
   LockCore core_;
-  EngineObserver engine_observer_;
   RedisEngine engine_;
   bool stopping_ = false;
   std::string store_id_;  // as it was when the store could last be used

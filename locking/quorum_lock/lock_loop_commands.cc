@@ -183,29 +183,28 @@ const std::string& LockLoop::StoreId() {
 }
 
 Error LockLoop::WhyNotReady() const {
-  if (auto problem = core_.store().Problem()) {
-    // The store knows its nodes by letter; whoever wrote the list knows them by address.
-    constexpr std::string_view kNode = "lock node ";
-    if (problem->where.size() == kNode.size() + 1 && problem->where.starts_with(kNode)) {
-      const auto node = static_cast<std::size_t>(problem->where.back() - 'a');
-      problem->where += fmt::format(" ({})", engine_observer_.Node(node));
-    }
-    return *problem;
-  }
+  const Now now = ReadClocks();
+  auto of_store = core_.store().Problem();
+  const std::string line = of_store ? of_store->Line() : "";
   bool quarantined = false;
   std::string nodes;
   for (std::size_t i = 0; i < options_.redis.nodes.size(); ++i) {
-    const NodeStatus status = core_.store().Status(static_cast<NodeIndex>(i), ReadClocks());
+    const std::string address = ShownNode(options_.redis.nodes[i]);
+    const NodeStatus status = core_.store().Status(static_cast<NodeIndex>(i), now);
+    // The store knows its nodes by letter; whoever wrote the list knows them by address.
+    if (of_store && status.problem == line) of_store->where += fmt::format(" ({})", address);
     std::string problem = status.problem;
     if (!status.connected) {
-      problem = engine_observer_.Away(i).empty() ? "not connected yet" : engine_observer_.Away(i);
+      const std::string& away = engine_.Away(static_cast<int>(i));
+      problem = away.empty() ? "not connected yet" : "the lock node is away: " + away;
     } else if (status.quarantined) {
       problem = fmt::format("in quarantine for {} ms more", status.quarantine_left.count());
       quarantined = true;
     }
     if (problem.empty()) continue;
-    nodes += fmt::format("{}{}: {}", nodes.empty() ? "" : ", ", engine_observer_.Node(i), problem);
+    nodes += fmt::format("{}{}: {}", nodes.empty() ? "" : ", ", address, problem);
   }
+  if (of_store) return *of_store;
   return {"no_quorum", "no quorum of lock nodes can be used: " + nodes, "",
           quarantined
               ? "a node that is new, restarted or wiped counts when its quarantine is over; "
