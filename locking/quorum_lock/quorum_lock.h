@@ -19,7 +19,7 @@
 //   too_late     a quorum granted it, but so late that less than min_validity was left
 //   foreign      at a quorum of nodes the key holds something that is no lock
 //   cancelled    `cancel` was stopped
-//   refused      this name, option or clock is not accepted; the hint says what to do
+//   refused      this name or option is not accepted. clock: nodes do not accept this host's clock
 //   lost, ended  of a lease: it was lost; it was released or done before
 //   closed       the QuorumLock is being destroyed, or is gone
 //   bad_options  Connect: the options are wrong. no_thread: the system gives no thread or file

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/lock_exec/lock_exec_child.h"
+#include "consumer/cli/lock_exec/lock_exec_exit.h"
 #include "consumer/cli/lock_exec/lock_exec_launch.h"
 #include "consumer/cli/lock_exec/lock_exec_signals.h"
 #include "consumer/cli/lock_exec/lock_exec_watch.h"
@@ -50,14 +51,6 @@ struct ExecArguments {
 
 // --- getting the lock
 // ------------------------------------------------------------------------------
-
-int ExitFor(const Error& error) {
-  if (error.code == "contended") return kContended;
-  if (error.code == "bad_options") return kUsage;
-  if (error.code == "no_thread") return kFailed;
-  const bool by_clock = error.what.find("clock") != std::string::npos;
-  return error.code == "refused" && !by_clock ? kUsage : kNoQuorum;
-}
 
 struct Failed {
   int code = 0;
