@@ -264,18 +264,18 @@ void Gatherer::AskLetters() {
 
 void Gatherer::FindPosition() {
   const auto& topics = options_.kafka.topics;
-  const auto take = [&](const std::optional<Position>& position, const char* from) {
+  const auto take = [&](const std::optional<Position>& position, PositionFrom from) {
     if (facts_.position || !position) return;
     if (std::find(topics.begin(), topics.end(), position->where.topic) == topics.end()) return;
     facts_.position = position;
     facts_.position_from = from;
   };
-  if (facts_.position_ids) take(ParsePosition(facts_.id), "its id");
+  if (facts_.position_ids) take(ParsePosition(facts_.id), PositionFrom::kId);
   if (facts_.row && *facts_.row && **facts_.row) {
-    take(ParsePosition((**facts_.row)->source), "its ledger row");
+    take(ParsePosition((**facts_.row)->source), PositionFrom::kLedgerRow);
   }
   if (facts_.letters && *facts_.letters && !(*facts_.letters)->empty()) {
-    take((*facts_.letters)->back().origin, "its dead letter");
+    take((*facts_.letters)->back().origin, PositionFrom::kDeadLetter);
   }
 }
 

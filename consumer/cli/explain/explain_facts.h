@@ -48,6 +48,9 @@ struct LetterFacts {
   std::string failed_at;
 };
 
+// Who knew where the record stands.
+enum class PositionFrom : std::uint8_t { kQuestion, kId, kLedgerRow, kDeadLetter };
+
 struct Facts {
   // The pipeline, as its file says.
   std::string pipeline;
@@ -64,7 +67,7 @@ struct Facts {
 
   locking::WallTime now;
   std::optional<Position> position;  // nothing: asked by id, and no part knows where it stands
-  std::string position_from;         // asked by id: who knew. Else empty
+  PositionFrom position_from = PositionFrom::kQuestion;
 
   // Kafka; nullopt: not asked, since the position is not known.
   std::optional<Told<consumer::PartitionRange>> range;

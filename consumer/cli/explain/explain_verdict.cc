@@ -162,7 +162,7 @@ Verdict Judgement::ByRow(const LedgerEntry& row) const {
     }
     return verdict;
   }
-  if (own || facts_.position_from == "its ledger row") {
+  if (own || facts_.position_from == PositionFrom::kLedgerRow) {
     return {"done",
             fmt::format("Done: its effect was committed at {} by worker {}.", row.completed_at,
                         Printable(row.worker)),

@@ -186,6 +186,20 @@ nlohmann::json LettersJson(const Facts& facts) {
   return letters;
 }
 
+std::string_view Source(PositionFrom from) {
+  switch (from) {
+    case PositionFrom::kId:
+      return " (as its id says)";
+    case PositionFrom::kLedgerRow:
+      return " (as its ledger row says)";
+    case PositionFrom::kDeadLetter:
+      return " (as its dead letter says)";
+    case PositionFrom::kQuestion:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> FactLines(const Facts& facts) {
@@ -194,9 +208,7 @@ std::vector<std::string> FactLines(const Facts& facts) {
     lines.push_back(fmt::format("  {:<11} {}", name, text));
   };
   if (facts.position) {
-    const std::string from =
-        facts.position_from.empty() ? "" : fmt::format(" (as {} says)", facts.position_from);
-    add("position", facts.position->Text() + from);
+    add("position", facts.position->Text().append(Source(facts.position_from)));
     add("record", RecordLine(facts));
     add("partition", RangeLine(facts));
     add("group", GroupLine(facts));

@@ -280,7 +280,7 @@ TEST(Explain, AnIdAloneIsFollowedAsFarAsItIsKnown) {
   facts.crc.reset();
   Expect(facts, "waiting", "No part knows this id", "give TOPIC PARTITION OFFSET");
   Facts found = WithRow("orders/3/1042", 0xabc, 1043);
-  found.position_from = "its ledger row";
+  found.position_from = PositionFrom::kLedgerRow;
   Expect(found, "done", "worker-2", "Nothing");
   EXPECT_THAT(FactLines(found), Contains(HasSubstr("orders/3/1042 (as its ledger row says)")));
 }
