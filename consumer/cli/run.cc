@@ -276,9 +276,9 @@ class Process {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       const auto [ready, reasons] = workers_[i]->Ready();
       all.ready = all.ready && ready;
-      for (const std::string& reason : reasons) {
+      for (const consumer::Reason& reason : reasons) {
         all.reason += fmt::format("{}{}: {}", all.reason.empty() ? "" : "; ",
-                                  watched_[i].metrics->info().name, reason);
+                                  watched_[i].metrics->info().name, Sentence(reason));
       }
     }
     return all;

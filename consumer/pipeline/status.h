@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "consumer/pipeline/readiness.h"
 #include "consumer/record/record.h"
 #include "locking/core/observer.h"
 
@@ -55,9 +56,7 @@ struct WorkerStatus {
   std::string version;
   bool ready = false;
   std::string reason;  // why not ready: those of `reasons` that say so, by "; "; empty when ready
-  // All that stands in the way now, the gravest first. A stall is the last of them, and the only
-  // one that a worker may be ready with.
-  std::vector<std::string> reasons;
+  std::vector<Reason> reasons;  // all that stands in the way now, and remarks; the gravest first
   std::chrono::milliseconds uptime{0};
   std::vector<PartitionStatus> partitions;
   std::size_t in_flight_records = 0;

@@ -53,8 +53,8 @@ class Worker {
   // does not mend (a service that is away, a record that waits) leaves a worker live.
   [[nodiscard]] std::pair<bool, std::string> Live() const;
   // Joined the group, a quorum of lock nodes, the output and the dead-letter topic take writes, not
-  // draining; and all reasons (WorkerStatus::reasons), of which a ready worker may have a stall.
-  [[nodiscard]] std::pair<bool, std::vector<std::string>> Ready() const;
+  // draining; and all reasons (WorkerStatus::reasons), of which a ready worker may have remarks.
+  [[nodiscard]] std::pair<bool, std::vector<Reason>> Ready() const;
 
  private:
   struct Impl;

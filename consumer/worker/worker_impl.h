@@ -72,7 +72,7 @@ struct Worker::Impl : SourceSink {
              .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }},
             options.max_consecutive()) {
     latest.reason = "starting";
-    latest.reasons = {latest.reason};
+    latest.reasons = {{.code = ReasonCode::kStarting}};
   }
 
   // --- engine thread -------------------------------------------------------------------------
@@ -266,17 +266,13 @@ struct Worker::Impl : SourceSink {
 
   // --- readiness and status: worker_status.cc --------------------------------------------------
 
-  struct Part {
-    bool up = false;
-    std::string reason;
-  };
+  using Part = PartState;
 
   void SetPart(Part& part, bool up, std::string reason);
-  [[nodiscard]] std::string TtlReason() const;
-  std::string LockReason(locking::Now now);
+  [[nodiscard]] std::optional<Reason> TtlReason() const;
+  std::optional<Reason> LockReason(locking::Now now);
   [[nodiscard]] bool Connecting();
-  [[nodiscard]] std::vector<std::string> NotReadyReasons(const std::string& lock_reason) const;
-  void AddRemarks(std::vector<std::string>& reasons) const;
+  [[nodiscard]] std::vector<Reason> Reasons(std::optional<Reason> lock_reason) const;
   void TellReadiness(bool ready, const std::string& reason, bool starting);
   void UpdateReady();
   void FillNodes(WorkerStatus& fresh, locking::Now now);
@@ -306,12 +302,12 @@ struct Worker::Impl : SourceSink {
 
   mutable std::mutex mutex;
   std::condition_variable stop_changed;
-  Part kafka_state{false, "connecting"};   // guarded by mutex
-  Part output_state{false, "connecting"};  // guarded by mutex
-  Part dead_letter_state{true, ""};        // guarded by mutex
-  std::optional<Error> failure;            // guarded by mutex
-  WorkerStatus latest;                     // guarded by mutex
-  std::string drained_last;                // guarded by mutex; oldest record seen in the drain
+  Part kafka_state{false, std::string(kConnecting)};   // guarded by mutex
+  Part output_state{false, std::string(kConnecting)};  // guarded by mutex
+  Part dead_letter_state{true, ""};                    // guarded by mutex
+  std::optional<Error> failure;                        // guarded by mutex
+  WorkerStatus latest;                                 // guarded by mutex
+  std::string drained_last;  // guarded by mutex; oldest record seen in the drain
   std::function<void()> on_failure;
 
   KafkaSource source;

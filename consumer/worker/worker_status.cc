@@ -1,9 +1,6 @@
 // How a worker stands: ready, live, and in numbers.
 #include <algorithm>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "consumer/worker/worker_impl.h"
 #include "locking/redis/address.h"
 
@@ -20,11 +17,6 @@ std::string Oldest(const WorkerStatus& status) {
   return "";
 }
 
-// To connect and to join at the start is no trouble.
-bool IsBegin(const std::string& reason) {
-  return reason.ends_with(": connecting") || reason == "kafka: joining the group";
-}
-
 }  // namespace
 
 void Worker::Impl::SetPart(Part& part, bool up, std::string reason) {
@@ -37,36 +29,35 @@ void Worker::Impl::SetPart(Part& part, bool up, std::string reason) {
 }
 
 // The nodes refuse every lease that is longer than the store allows.
-std::string Worker::Impl::TtlReason() const {
+std::optional<Reason> Worker::Impl::TtlReason() const {
   const Millis ttl = options.lock.lock.ttl;
   const Millis longest = core.locks().store().max_ttl();
-  if (ttl <= longest) return "";
-  return fmt::format(
-      "lock.ttl of {} ms is above the lock store's max_ttl of {} ms: lower lock.ttl, or stop all "
-      "workers and make the store anew with `fencepost locks init --force --max-ttl`",
-      ttl.count(), longest.count());
+  if (ttl <= longest) return std::nullopt;
+  return Reason{.code = ReasonCode::kLockTtl, .span = ttl, .limit = longest};
 }
 
-std::string Worker::Impl::LockReason(locking::Now now) {
+std::optional<Reason> Worker::Impl::LockReason(locking::Now now) {
   if (core.locks().Available()) return TtlReason();
-  if (core.locks().store().Available()) return "clock";
-  if (const auto problem = core.locks().store().Problem()) return problem->Line();
+  if (core.locks().store().Available()) return Reason{.code = ReasonCode::kLockClock};
+  if (const auto problem = core.locks().store().Problem()) {
+    return Reason{.code = ReasonCode::kLockStore, .detail = problem->Line()};
+  }
   for (int node = 0; node < static_cast<int>(options.lock.redis.nodes.size()); ++node) {
     const auto seen = core.locks().store().Status(node, now);
     if (seen.quarantined) {
-      return "lock nodes are in quarantine for another " +
-             std::to_string(seen.quarantine_left.count() / 1000) + " s";
+      return Reason{.code = ReasonCode::kLockQuarantine,
+                    .span = std::max(seen.quarantine_left, Millis(1))};
     }
   }
   switch (core.locks().store().WhyUnavailable()) {
     case locking::QuorumFailure::kQuarantined:
-      return "lock nodes are in quarantine";
+      return Reason{.code = ReasonCode::kLockQuarantine};
     case locking::QuorumFailure::kPolicy:
-      return "lock nodes have a problem";
+      return Reason{.code = ReasonCode::kLockNodes};
     case locking::QuorumFailure::kClock:
-      return "clock";
+      return Reason{.code = ReasonCode::kLockClock};
     default:
-      return Connecting() ? "connecting" : "no quorum of lock nodes";
+      return Reason{.code = Connecting() ? ReasonCode::kLockConnecting : ReasonCode::kNoQuorum};
   }
 }
 
@@ -81,49 +72,33 @@ bool Worker::Impl::Connecting() {
   return !was_ready_ever && hoped_for >= locking::Quorum(nodes);
 }
 
-// With the mutex held. What ends the worker comes first, then what no record can be finished
-// without, then Kafka: a rebalance, which passes, must not hide a quorum that is lost. Who drains
-// leaves the group, so nothing is said of that.
-std::vector<std::string> Worker::Impl::NotReadyReasons(const std::string& lock_reason) const {
-  std::vector<std::string> reasons;
-  const bool stopping = failure || stop_requests.load() > 0;
-  if (stopping) reasons.push_back(failure ? "stopping: " + failure->Line() : "draining");
-  if (!lock_reason.empty()) reasons.push_back("lock: " + lock_reason);
-  if (!output_state.up) reasons.push_back("output: " + output_state.reason);
-  if (!dead_letter_state.up) reasons.push_back("dead letters: " + dead_letter_state.reason);
-  // While nothing can be written, nothing shows whether all records are bad.
-  const bool may_write = lock_reason.empty() && output_state.up && !stopping;
-  if (may_write && !core.flow().Refused().empty()) reasons.push_back(core.flow().Refused());
-  if (!kafka_state.up && !stopping) reasons.push_back("kafka: " + kafka_state.reason);
-  return reasons;
-}
-
-// With the mutex held. What is to be known of a worker that is ready all the same.
-void Worker::Impl::AddRemarks(std::vector<std::string>& reasons) const {
-  if (const std::string& stall = core.flow().Stalled(); !stall.empty()) {
-    reasons.push_back("stalled: " + stall);
-  }
-  const auto add = [&](std::string_view of, const Part& part) {
-    if (part.up && !part.reason.empty()) reasons.push_back(fmt::format("{}: {}", of, part.reason));
-  };
-  add("dead letters", dead_letter_state);
-  add("kafka", kafka_state);
+// With the mutex held.
+std::vector<Reason> Worker::Impl::Reasons(std::optional<Reason> lock_reason) const {
+  return ReasonsOf({.failure = failure ? failure->Line() : "",
+                    .draining = stop_requests.load() > 0,
+                    .lock = std::move(lock_reason),
+                    .output = output_state,
+                    .dead_letters = dead_letter_state,
+                    .kafka = kafka_state,
+                    .refused = core.flow().Refused(),
+                    .stalled = core.flow().Stalled()});
 }
 
 void Worker::Impl::UpdateReady() {
   const locking::Now now = ReadClocks();
-  const std::string lock_reason = LockReason(now);
+  std::optional<Reason> lock_reason = LockReason(now);
   WorkerStatus fresh;
   core.flow().FillStatus(fresh, now);
   FillNodes(fresh, now);
   bool starting = false;
   {
     const std::lock_guard lock(mutex);
-    fresh.reasons = NotReadyReasons(lock_reason);
-    fresh.ready = fresh.reasons.empty();
-    fresh.reason = fmt::format("{}", fmt::join(fresh.reasons, "; "));
-    starting = !was_ready_ever && std::all_of(fresh.reasons.begin(), fresh.reasons.end(), IsBegin);
-    AddRemarks(fresh.reasons);
+    fresh.reasons = Reasons(std::move(lock_reason));
+    fresh.ready = std::ranges::all_of(fresh.reasons, IsRemark);
+    fresh.reason = WhyNotReady(fresh.reasons);
+    starting = !was_ready_ever && std::ranges::all_of(fresh.reasons, [](const Reason& reason) {
+      return IsRemark(reason) || IsBeginning(reason);
+    });
     if (stop_requests.load() > 0 && !fresh.partitions.empty()) drained_last = Oldest(fresh);
     latest = fresh;
   }
@@ -183,7 +158,7 @@ std::string Worker::Ending() const {
   return part + " (the oldest record was " + impl_->drained_last + ")";
 }
 
-std::pair<bool, std::vector<std::string>> Worker::Ready() const {
+std::pair<bool, std::vector<Reason>> Worker::Ready() const {
   const std::lock_guard lock(impl_->mutex);
   return {impl_->latest.ready, impl_->latest.reasons};
 }

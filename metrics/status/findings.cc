@@ -13,6 +13,8 @@ namespace {
 
 using consumer::LockNodeStatus;
 using consumer::PartitionStatus;
+using consumer::Reason;
+using consumer::ReasonCode;
 
 // Without a record finished for so long, though some wait, something holds them up.
 constexpr std::ptrdiff_t kStillSeconds = 30;
@@ -21,47 +23,68 @@ constexpr double kExpiredShare = 0.001;
 constexpr std::uint64_t kExpiredLeast = 10;
 
 struct Advice {
-  std::string_view reason;  // how a reason why a pipeline is not ready begins
-  FindingLevel level;
+  FindingLevel level = FindingLevel::kBad;
   std::string_view todo;
 };
-constexpr std::string_view kNoQuorum = "lock: no quorum";
-constexpr std::string_view kStalled = "stalled: ";
-constexpr std::array kAdvice = {
-    Advice{"lock: lock nodes are in quarantine", FindingLevel::kWarn,
-           "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` ends "
-           "it sooner where a majority counts."},
-    Advice{kNoQuorum, FindingLevel::kBad,
-           "Start the lock nodes that are down, as they were, or mend the network to them. Records "
-           "wait meanwhile; none is lost. Runbook FencepostQuorumLost."},
-    Advice{"lock: clock", FindingLevel::kBad,
-           "Mend the clock of this host, or of the nodes whose offset is large below. Runbook "
-           "FencepostQuorumLost."},
-    Advice{
-        "lock: lock.ttl of ", FindingLevel::kBad,
-        "The lock nodes are well: lower lock.ttl in the file and start the worker again. Records "
-        "wait meanwhile; none is lost."},
-    Advice{"lock: ", FindingLevel::kBad,
-           "Mend what the reason names; the nodes are looked at again every second. Runbook "
-           "FencepostQuorumLost."},
-    Advice{"dead letters: ", FindingLevel::kBad,
-           "Make the dead letter topic take them: publishing is tried again every few seconds. "
-           "Runbook FencepostDeadLettersFailing."},
-    Advice{"output: ", FindingLevel::kBad,
-           "Mend the output: it is tried again by itself, and what waits is written then."},
-    Advice{"every record is refused", FindingLevel::kBad,
-           "Records wait; none is lost. Mend what it names and start the worker again. Runbook "
-           "FencepostPipelineStalled."},
-    Advice{"kafka: ", FindingLevel::kBad,
-           "Mend the way to the brokers; the worker goes on by itself when they answer."},
-    Advice{"stopping: ", FindingLevel::kBad,
-           "The worker ends with exit code 1. Mend what the reason names, and start it again."},
-    Advice{"draining", FindingLevel::kWarn,
-           "It was told to stop, finishes what it began and gives its locks back."},
-    Advice{kStalled, FindingLevel::kWarn,
-           "A restart does not end it: mend what it waits for; `fencepost explain` says more. "
-           "Runbook FencepostRecordStuck."},
-};
+
+Advice AdviceFor(ReasonCode code) {
+  switch (code) {
+    case ReasonCode::kStarting:
+      return {FindingLevel::kWarn, ""};
+    case ReasonCode::kStopping:
+      return {FindingLevel::kBad,
+              "The worker ends with exit code 1. Mend what the reason names, and start it again."};
+    case ReasonCode::kDraining:
+      return {FindingLevel::kWarn,
+              "It was told to stop, finishes what it began and gives its locks back."};
+    case ReasonCode::kLockQuarantine:
+      return {FindingLevel::kWarn,
+              "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` "
+              "ends it sooner where a majority counts."};
+    case ReasonCode::kNoQuorum:
+      return {FindingLevel::kBad,
+              "Start the lock nodes that are down, as they were, or mend the network to them. "
+              "Records wait meanwhile; none is lost. Runbook FencepostQuorumLost."};
+    case ReasonCode::kLockClock:
+      return {FindingLevel::kBad,
+              "Mend the clock of this host, or of the nodes whose offset is large below. Runbook "
+              "FencepostQuorumLost."};
+    case ReasonCode::kLockTtl:
+      return {FindingLevel::kBad,
+              "The lock nodes are well: lower lock.ttl in the file and start the worker again. "
+              "Records wait meanwhile; none is lost."};
+    case ReasonCode::kLockStore:
+    case ReasonCode::kLockNodes:
+    case ReasonCode::kLockConnecting:
+      return {FindingLevel::kBad,
+              "Mend what the reason names; the nodes are looked at again every second. Runbook "
+              "FencepostQuorumLost."};
+    case ReasonCode::kOutput:
+    case ReasonCode::kOutputConnecting:
+      return {FindingLevel::kBad,
+              "Mend the output: it is tried again by itself, and what waits is written then."};
+    case ReasonCode::kDeadLetters:
+    case ReasonCode::kDeadLettersRemark:
+      return {FindingLevel::kBad,
+              "Make the dead letter topic take them: publishing is tried again every few seconds. "
+              "Runbook FencepostDeadLettersFailing."};
+    case ReasonCode::kAllRefused:
+      return {FindingLevel::kBad,
+              "Records wait; none is lost. Mend what it names and start the worker again. Runbook "
+              "FencepostPipelineStalled."};
+    case ReasonCode::kKafka:
+    case ReasonCode::kKafkaConnecting:
+    case ReasonCode::kKafkaJoining:
+    case ReasonCode::kKafkaRemark:
+      return {FindingLevel::kBad,
+              "Mend the way to the brokers; the worker goes on by itself when they answer."};
+    case ReasonCode::kStalled:
+      return {FindingLevel::kWarn,
+              "A restart does not end it: mend what it waits for; `fencepost explain` says more. "
+              "Runbook FencepostRecordStuck."};
+  }
+  return {};
+}
 
 struct Quorum {
   std::size_t counting, needed, all;
@@ -74,21 +97,22 @@ Quorum QuorumOf(const ShownPipeline& shown) {
   return {static_cast<std::size_t>(counting), nodes.size() / 2 + 1, nodes.size()};
 }
 
-Finding OfReason(const std::string& reason, const ShownPipeline& shown) {
-  if (reason == "starting") return {FindingLevel::kWarn, "It is starting.", ""};
-  const bool stalled = reason.starts_with(kStalled);
-  std::string what =
-      (stalled ? "Stalled: " : "Not ready: ") + reason.substr(stalled ? kStalled.size() : 0);
-  const auto* advice = std::find_if(kAdvice.begin(), kAdvice.end(), [&reason](const Advice& one) {
-    return reason.starts_with(one.reason);
-  });
-  if (advice == kAdvice.end()) return {FindingLevel::kBad, std::move(what), ""};
-  if (advice->reason == kNoQuorum) {
+Finding OfReason(const Reason& reason, const ShownPipeline& shown) {
+  const Advice advice = AdviceFor(reason.code);
+  std::string what;
+  if (reason.code == ReasonCode::kStarting) {
+    what = "It is starting.";
+  } else if (reason.code == ReasonCode::kStalled) {
+    what = "Stalled: " + reason.detail;
+  } else {
+    what = "Not ready: " + Sentence(reason);
+  }
+  if (reason.code == ReasonCode::kNoQuorum) {
     const Quorum quorum = QuorumOf(shown);
     what +=
         fmt::format(" ({} of {} count, {} are needed)", quorum.counting, quorum.all, quorum.needed);
   }
-  return {advice->level, std::move(what), std::string(advice->todo)};
+  return {advice.level, std::move(what), std::string(advice.todo)};
 }
 
 // By a part of a node's `problem` when it is away; the first that fits.
@@ -211,7 +235,7 @@ void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
 
 std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
   std::vector<Finding> out;
-  for (const std::string& one : shown.status.reasons) out.push_back(OfReason(one, shown));
+  for (const Reason& one : shown.status.reasons) out.push_back(OfReason(one, shown));
   StandsStill(out, shown);
   for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown);
   SinceTheStart(out, shown.counts);

@@ -41,7 +41,9 @@ inline std::vector<std::string> ReasonsOf(const ShownProcess& process) {
   if (process.pipelines.empty()) return {"starting"};
   std::vector<std::string> all;
   for (const ShownPipeline& shown : process.pipelines) {
-    for (const auto& one : shown.status.reasons) all.push_back(shown.status.pipeline + ": " + one);
+    for (const consumer::Reason& one : shown.status.reasons) {
+      all.push_back(shown.status.pipeline + ": " + Sentence(one));
+    }
   }
   return all;
 }

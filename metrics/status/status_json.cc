@@ -105,7 +105,7 @@ ordered_json PipelineJson(const ShownPipeline& shown) {
   return {{"pipeline", status.pipeline},
           {"ready", status.ready},
           {"reason", status.reason},
-          {"reasons", status.reasons},
+          {"reasons", ArrayOf(status.reasons, consumer::Sentence)},
           {"uptime_seconds", InSeconds(status.uptime)},
           {"lag", LagOf(shown)},
           {"leases_held", status.leases_held},

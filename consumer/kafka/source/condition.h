@@ -10,6 +10,7 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/source/source.h"
+#include "consumer/pipeline/readiness.h"
 
 namespace fencepost::consumer {
 
@@ -62,7 +63,7 @@ class Condition {
   SourceSink* sink_;
   ConsumerObserver* observer_;
   bool joined_ = false;
-  std::string waits_ = "joining the group";
+  std::string waits_{kJoiningTheGroup};
   std::map<Key, Reason> troubles_;
   std::uint64_t number_ = 0;
   std::pair<bool, std::string> told_{true, "nothing yet"};

@@ -104,7 +104,7 @@ void KafkaSource::Impl::EnqueueCommit(std::vector<PartitionOffset> offsets) {
 }
 
 void KafkaSource::Impl::Run() {
-  condition.SetJoined(false, "joining the group");
+  condition.SetJoined(false, std::string(kJoiningTheGroup));
   while (!stopping) {
     RunCommands();
     PollConsumer();

@@ -116,7 +116,8 @@ TEST(StatusJson, IsReadyOnlyIfAllPipelinesAre) {
   auto refunds = Worker("refunds");
   refunds.ready = false;
   refunds.reason = "lock: clock; kafka: joining the group";
-  refunds.reasons = {"lock: clock", "kafka: joining the group"};
+  refunds.reasons = {{.code = consumer::ReasonCode::kLockClock},
+                     {.code = consumer::ReasonCode::kKafkaJoining, .detail = "joining the group"}};
   const json page = json::parse(StatusJson(Process({Worker("orders"), refunds})));
   EXPECT_EQ(page["ready"], false);
   EXPECT_EQ(page["reason"], "refunds: lock: clock; kafka: joining the group");
@@ -128,7 +129,8 @@ TEST(StatusJson, IsReadyOnlyIfAllPipelinesAre) {
 
 TEST(StatusJson, NamesAStallThatLeavesThePipelineReady) {
   auto orders = Worker("orders");
-  orders.reasons = {"stalled: orders/0/11: handling for 301 s"};
+  orders.reasons = {
+      {.code = consumer::ReasonCode::kStalled, .detail = "orders/0/11: handling for 301 s"}};
   const json page = json::parse(StatusJson(Process({orders})));
   EXPECT_EQ(page["ready"], true);
   EXPECT_EQ(page["reason"], "");

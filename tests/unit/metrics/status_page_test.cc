@@ -12,6 +12,8 @@ namespace fencepost::metrics {
 namespace {
 
 using namespace std::chrono_literals;
+using consumer::Reason;
+using consumer::ReasonCode;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -19,7 +21,9 @@ ShownProcess Process() {
   ShownPipeline shown;
   shown.status.pipeline = "orders";
   shown.status.ready = false;
-  shown.status.reasons = {"lock: no quorum of lock nodes", "kafka: joining the group"};
+  shown.status.reasons = {
+      {.code = ReasonCode::kNoQuorum},
+      {.code = consumer::ReasonCode::kKafkaJoining, .detail = "joining the group"}};
   shown.status.uptime = 3'725'000ms;
   shown.status.partitions = {
       {"orders", 3, 1'234'567, 1'234'600, 33, 4, 1'234'567, true, "handling", 3400ms, 1, 5400ms}};
@@ -126,27 +130,29 @@ std::string WhatIsFound(const ShownPipeline& shown) {
 
 TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
   ShownPipeline shown;
-  for (const auto& [reason, todo] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"lock: no quorum of lock nodes", "FencepostQuorumLost"},
-           {"lock: lock nodes are in quarantine for another 12 s", "locks heal"},
-           {"lock: clock", "clock of this host"},
-           {"lock: lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms: lower …",
-            "The lock nodes are well: lower lock.ttl"},
-           {"lock: lock node c: its sentinel is nonsense: DEL it, and it is put in quarantine",
-            "Mend what the reason"},
-           {"lock: 127.0.0.1:1: its maxmemory-policy is 'allkeys-lru'", "Mend what the reason"},
-           {"kafka: brokers are away", "brokers"},
-           {"output: the database is away", "Mend the output"},
-           {"output: no quorum: relation \"quarantine\" does not exist", "Mend the output"},
-           {"stopping: output: kafka: the producer was fenced", "start it again"},
-           {"dead letters: orders.dead: no such topic", "FencepostDeadLettersFailing"},
-           {"every record is refused (10 in a row): json:/id: no such field; check record_id …",
-            "FencepostPipelineStalled"},
-           {"stopping: fatal", "start it again"},
-           {"draining", "told to stop"},
-           {"stalled: orders/0/17: handling for 312 s", "FencepostRecordStuck"}}) {
+  const std::initializer_list<std::pair<Reason, const char*>> cases = {
+      {{.code = ReasonCode::kNoQuorum}, "FencepostQuorumLost"},
+      {{.code = ReasonCode::kLockQuarantine, .span = 12s}, "locks heal"},
+      {{.code = ReasonCode::kLockClock}, "clock of this host"},
+      {{.code = ReasonCode::kLockTtl, .span = 3s, .limit = 2s},
+       "The lock nodes are well: lower lock.ttl"},
+      {{.code = ReasonCode::kLockStore, .detail = "lock node c: its sentinel is nonsense"},
+       "Mend what the reason"},
+      {{.code = ReasonCode::kLockNodes}, "Mend what the reason"},
+      {{.code = ReasonCode::kKafka, .detail = "brokers are away"}, "brokers"},
+      {{.code = ReasonCode::kOutput, .detail = "the database is away"}, "Mend the output"},
+      {{.code = ReasonCode::kOutput, .detail = "no quorum: no such relation"}, "Mend the output"},
+      {{.code = ReasonCode::kStopping, .detail = "output: kafka: fenced"}, "start it again"},
+      {{.code = ReasonCode::kDeadLetters, .detail = "orders.dead: no such topic"},
+       "FencepostDeadLettersFailing"},
+      {{.code = ReasonCode::kAllRefused, .detail = "every record is refused (10 in a row): …"},
+       "FencepostPipelineStalled"},
+      {{.code = ReasonCode::kDraining}, "told to stop"},
+      {{.code = ReasonCode::kStalled, .detail = "orders/0/17: handling for 312 s"},
+       "FencepostRecordStuck"}};
+  for (const auto& [reason, todo] : cases) {
     shown.status.reasons = {reason};
-    EXPECT_THAT(WhatIsFound(shown), HasSubstr(todo)) << reason;
+    EXPECT_THAT(WhatIsFound(shown), HasSubstr(todo)) << Sentence(reason);
   }
 }
 
