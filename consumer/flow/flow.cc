@@ -4,9 +4,7 @@
 
 #include <utility>
 
-#include "consumer/flow/partition.h"
 #include "locking/base/check.h"
-#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
@@ -66,7 +64,7 @@ std::uint64_t SizeOf(const HandlerValues& values) {
 void Flow::OnRecords(std::vector<Record> records, Now now) {
   std::size_t admitted = 0;
   for (Record& record : records) {
-    Partition* partition = Find(record.partition, record.epoch);
+    Assignment* partition = Find(record.partition, record.epoch);
     if (partition == nullptr || partition->revoking) continue;  // of an assignment that is over
     if (record.offset < partition->position) continue;          // delivered before
     Admit(*partition, std::move(record), now);
@@ -76,18 +74,14 @@ void Flow::OnRecords(std::vector<Record> records, Now now) {
   Step(now);
 }
 
-void Flow::Admit(Partition& partition, Record record, Now now) {
+void Flow::Admit(Assignment& partition, Record record, Now now) {
   FENCEPOST_CHECK(identifier_ != nullptr, "records before the cluster id");
   InFlight& in = *NewInFlight();
-  in.partition = &partition;
+  in.assignment = &partition;
   in.where = &partition.where;
   in.record = std::move(record);
   in.stage = Stage::kQueued;
-  partition.position = in.record.offset + 1;
-  if (partition.slots.empty()) partition.oldest_since = partition.stall_told = now.boot;
-  in.slot = partition.first_slot + partition.slots.size();
-  partition.slots.push_back({in.record.offset, &in});
-  ++partition.unfinished;
+  partition.Deliver(in, now.boot);
   ++in_flight_;
   Count(in);
   if (!partition.crowded && partition.finished_behind() >= options_.max_finished_behind) {
@@ -112,7 +106,7 @@ void Flow::Admit(Partition& partition, Record record, Now now) {
 
 void Flow::JoinChain(InFlight& in) {
   if (options_.order == Order::kNone) return;
-  Chain* chain = &static_cast<Partition*>(in.partition)->chain;
+  Chain* chain = &in.assignment->chain;
   if (options_.order == Order::kKey) {
     const auto& key = in.record.key;
     in.chain_key.assign(reinterpret_cast<const char*>(&in.record.partition),
@@ -184,15 +178,12 @@ void Flow::PassOn(InFlight& in, Now now) {
 
 // Behind an unfinished record it leaves its offset, and nothing that takes room.
 void Flow::Finish(InFlight& in, Now now) {
-  Partition& partition = *static_cast<Partition*>(in.partition);
+  Assignment& partition = *in.assignment;
   in.stage = Stage::kFinished;
   ++in.ticket;
   LeaveOwnership(in, now);
   LeaveChain(in, now);
-  if (!partition.gone) {
-    partition.slots[in.slot - partition.first_slot].record = nullptr;
-    --partition.unfinished;
-  }
+  if (!partition.gone) partition.Finish(in);
   Recycle(in);
   AdvanceWatermark(partition, now);
 }
@@ -202,7 +193,7 @@ void Flow::Finish(InFlight& in, Now now) {
 void Flow::Count(InFlight& in) {
   std::uint64_t bytes = in.record.Bytes() + SizeOf(in.values);
   if (in.letter != nullptr) bytes += in.letter->error.size() + sizeof(DeadLetter);
-  Partition& partition = *static_cast<Partition*>(in.partition);
+  Assignment& partition = *in.assignment;
   partition.bytes += bytes - in.bytes;
   in_flight_bytes_ += bytes - in.bytes;
   in.bytes = bytes;
@@ -227,7 +218,7 @@ void Flow::LeaveChain(InFlight& in, Now now) {
     return;
   }
   if (options_.order == Order::kPartition) {
-    InFlight*& tail = static_cast<Partition*>(in.partition)->chain.tail;
+    InFlight*& tail = in.assignment->chain.tail;
     if (tail == &in) tail = before;
   } else if (options_.order == Order::kKey) {
     const auto chain = chains_.find(in.chain_key);
@@ -240,22 +231,13 @@ void Flow::LeaveChain(InFlight& in, Now now) {
   }
 }
 
-void Flow::AdvanceWatermark(Partition& partition, Now now) {
+void Flow::AdvanceWatermark(Assignment& partition, Now now) {
   if (partition.gone) return;
-  bool moved = false;
-  while (!partition.slots.empty() && partition.slots.front().record == nullptr) {
-    partition.slots.pop_front();
-    ++partition.first_slot;
-    moved = true;
-  }
-  if (moved) partition.oldest_since = partition.stall_told = now.boot;
+  partition.AdvanceWatermark(now.boot);
   if (partition.crowded && partition.finished_behind() <= options_.max_finished_behind / 2) {
     partition.crowded = false;
     --crowded_;
   }
-  partition.watermark = partition.slots.empty() || Planted("commit_past_a_hole")
-                            ? partition.position
-                            : partition.slots.front().offset;
   const auto blocked = partition.blocked.find(partition.watermark);
   if (blocked == partition.blocked.end() || !taking_) return;
   taking_ = false;
@@ -274,7 +256,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   GiveBackBehind(in, now);
   observer_->OnProcessed(ProcessedResult::kFailed, 1);
   error.where = SourceText(*in.where, in.record.offset);
-  Partition& partition = *static_cast<Partition*>(in.partition);
+  Assignment& partition = *in.assignment;
   partition.blocked.emplace(in.record.offset, std::move(error));
   LeaveOwnership(in, now);  // those with the same id must not wait for it
   AdvanceWatermark(partition, now);
@@ -304,7 +286,7 @@ void Flow::Recycle(InFlight& in) {
                   "a record is recycled while others hang on it");
   --in_flight_;
   in_flight_bytes_ -= in.bytes;
-  static_cast<Partition*>(in.partition)->bytes -= in.bytes;
+  in.assignment->bytes -= in.bytes;
   in.bytes = 0;
   in.record = Record();
   in.stage = Stage::kUnused;
@@ -320,7 +302,7 @@ void Flow::Recycle(InFlight& in) {
   in.token = {};
   in.chain_before = nullptr;
   in.chain = 0;
-  in.partition = nullptr;
+  in.assignment = nullptr;
   unused_.push_back(in.index);
 }
 

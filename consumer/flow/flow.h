@@ -29,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "consumer/flow/assignment.h"
 #include "consumer/flow/in_flight.h"
 #include "consumer/flow/ports.h"
 #include "consumer/pipeline/observer.h"
@@ -154,7 +155,6 @@ class Flow {
   }
 
  private:
-  struct Partition;
   // A place in a queue or a timer; stale when the ticket differs from the record's.
   struct Entry {
     InFlight* record = nullptr;
@@ -165,13 +165,13 @@ class Flow {
   static Entry EntryOf(InFlight& record, Instant at) { return {&record, record.ticket, at}; }
 
   // flow.cc: delivered, identified, in its chain … finished.
-  void Admit(Partition& partition, Record record, Now now);
+  void Admit(Assignment& partition, Record record, Now now);
   void JoinChain(InFlight& record);
   void Secure(InFlight& record, Now now);
   void Proceed(InFlight& record, Now now);
   void Finish(InFlight& record, Now now);
   void LeaveChain(InFlight& record, Now now);
-  void AdvanceWatermark(Partition& partition, Now now);
+  void AdvanceWatermark(Assignment& partition, Now now);
   void Count(InFlight& record);  // what it holds in memory, after that has changed
   void Block(InFlight& record, Error error, Now now);
 
@@ -242,8 +242,8 @@ class Flow {
   void MarkAgain(InFlight& record, Now now);
 
   // flow_partitions.cc.
-  void LeavePartition(std::unique_ptr<Partition> partition, Now now);
-  void Abandon(Partition& partition, Now now);
+  void LeavePartition(std::unique_ptr<Assignment> partition, Now now);
+  void Abandon(Assignment& partition, Now now);
   void Drop(InFlight& record, Now now);
   void CheckDrained(Now now);
   void Commit(Now now, bool all);
@@ -253,16 +253,16 @@ class Flow {
   void TellPaused(Now now);
   [[nodiscard]] double NextShare() const;
   [[nodiscard]] double Used() const;
-  [[nodiscard]] double Share(const Partition& partition) const;
+  [[nodiscard]] double Share(const Assignment& partition) const;
   bool WeighShares(Now now);
   void CountPressure(bool pressed, Now now);
   void Report(Now now);
   void TellPrunable();
-  void LookForStall(Partition& partition, Now now);
+  void LookForStall(Assignment& partition, Now now);
   void LookForRefusal(Now now);
   [[nodiscard]] bool MayTakeEffect() const;
   void Step(Now now);  // after every input
-  Partition* Find(PartitionIndex index, AssignmentEpoch epoch);
+  Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
   InFlight* NewInFlight();
   InFlight* FindReference(std::uint64_t reference);
   void Recycle(InFlight& record);
@@ -275,9 +275,9 @@ class Flow {
   std::unique_ptr<Identifier> identifier_;
   FlowActions actions_;
 
-  std::map<PartitionIndex, std::unique_ptr<Partition>> partitions_;
-  std::vector<std::unique_ptr<Partition>> leaving_;  // revoked, with writes still out
-  std::deque<InFlight> pool_;                        // stable addresses; cookie = index + 1
+  std::map<PartitionIndex, std::unique_ptr<Assignment>> partitions_;
+  std::vector<std::unique_ptr<Assignment>> leaving_;  // revoked, with writes still out
+  std::deque<InFlight> pool_;                         // stable addresses; cookie = index + 1
   std::vector<std::uint32_t> unused_;
   std::unordered_map<std::string, Chain> chains_;           // order: key
   std::unordered_map<std::string_view, InFlight*> owners_;  // id → the record here that works on it

@@ -9,7 +9,6 @@
 
 #include "consumer/flow/duplicate.h"
 #include "consumer/flow/flow.h"
-#include "consumer/flow/partition.h"
 #include "consumer/flow/retry.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -219,7 +218,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
   }
   if (!failure.reached) --in.attempts;  // it says nothing about the record
   observer_->OnRetry(RetryStage::kHandler);
-  if (static_cast<Partition*>(in.partition)->revoking) {  // the next owner tries again
+  if (in.assignment->revoking) {  // the next owner tries again
     BackToQueue(in, now);
     return GiveBackBehind(in, now);
   }
@@ -382,7 +381,7 @@ void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) 
     InFlight* in = FindReference(id);
     if (in == nullptr || in->stage != Stage::kDying) continue;
     in->letter_refused = true;
-    if (static_cast<Partition*>(in->partition)->revoking) GiveBackBehind(*in, now);
+    if (in->assignment->revoking) GiveBackBehind(*in, now);
   }
 }
 

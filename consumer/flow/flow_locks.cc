@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
-#include "consumer/flow/partition.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -19,7 +18,7 @@ using locking::LockEvent;
 // stay secured without it.
 const InFlight* Flow::Gap(const InFlight& in) {
   const InFlight* at = in.chain_before;
-  const bool pinned_may_hide_it = static_cast<const Partition*>(in.partition)->fallen != 0;
+  const bool pinned_may_hide_it = in.assignment->fallen != 0;
   while (pinned_may_hide_it && at != nullptr && Pinned(at->stage)) at = at->chain_before;
   return at == nullptr || Secured(at->stage) ? nullptr : at;
 }
@@ -27,7 +26,7 @@ const InFlight* Flow::Gap(const InFlight& in) {
 void Flow::SetFallen(InFlight& in, bool fallen) {
   if (in.fell == fallen) return;
   in.fell = fallen;
-  std::size_t& count = static_cast<Partition*>(in.partition)->fallen;
+  std::size_t& count = in.assignment->fallen;
   fallen ? ++count : --count;
 }
 
@@ -40,7 +39,7 @@ void Flow::AwaitLoss(InFlight& in) {
 // Starts to lock a queued record, if everything before it in its chain is leased or about to be.
 bool Flow::TryLock(InFlight& in, Now now) {
   if (in.stage != Stage::kQueued || !taking_) return false;
-  if (static_cast<Partition*>(in.partition)->revoking) return false;
+  if (in.assignment->revoking) return false;
   const InFlight* gap = Gap(in);
   if (gap != nullptr && !Promising(*gap)) return false;
   if (in.nameless) {  // nothing to lock: it only waits for its place

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "consumer/flow/flow.h"
-#include "consumer/flow/partition.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -62,15 +61,9 @@ void Flow::OnClusterId(std::string cluster_id) {
 void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now, std::size_t late) {
   late_ = late;
   for (const AssignedPartition& assigned : partitions) {
-    auto partition = std::make_unique<Partition>();
-    partition->index = assigned.partition;
-    partition->where = assigned.where;
-    partition->epoch = assigned.epoch;
-    partition->position = partition->watermark = assigned.start;
-    partition->committing = partition->committed = assigned.start;
-    std::unique_ptr<Partition>& place = partitions_[assigned.partition];
+    std::unique_ptr<Assignment>& place = partitions_[assigned.partition];
     FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
-    place = std::move(partition);
+    place = std::make_unique<Assignment>(assigned);
   }
   if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
   uneven_ = true;
@@ -86,7 +79,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
   for (const PartitionIndex index : partitions) {
     const auto found = partitions_.find(index);
     if (found == partitions_.end()) continue;
-    Partition& partition = *found->second;
+    Assignment& partition = *found->second;
     partition.revoking = true;
     // Only the leased prefix of each chain is finished, as far as it was begun; the rest leaves no
     // trace for the next owner.
@@ -141,7 +134,7 @@ void Flow::CheckDrained(Now now) {
   for (const PartitionIndex index : drain_partitions_) {
     const auto found = partitions_.find(index);
     if (found == partitions_.end()) continue;
-    Partition& partition = *found->second;
+    Assignment& partition = *found->second;
     if (!drain_lost_ && !transaction && partition.watermark > partition.committed) {
       offsets.push_back({partition.index, partition.epoch, partition.watermark});
     }
@@ -155,7 +148,7 @@ void Flow::CheckDrained(Now now) {
   actions_.drained = std::move(offsets);
 }
 
-void Flow::LeavePartition(std::unique_ptr<Partition> partition, Now now) {
+void Flow::LeavePartition(std::unique_ptr<Assignment> partition, Now now) {
   Abandon(*partition, now);
   if (std::exchange(partition->crowded, false)) --crowded_;
   if (std::exchange(partition->greedy_since, std::nullopt)) --greedy_;
@@ -164,12 +157,12 @@ void Flow::LeavePartition(std::unique_ptr<Partition> partition, Now now) {
 }
 
 // The partition is no longer ours. Records that the output has in its hands stay until it answers.
-void Flow::Abandon(Partition& partition, Now now) {
+void Flow::Abandon(Assignment& partition, Now now) {
   partition.gone = true;
-  for (const Partition::Slot& slot : std::exchange(partition.slots, {})) {
+  for (const Assignment::Slot& slot : std::exchange(partition.slots, {})) {
     InFlight* in = slot.record;
     if (in == nullptr || in->stage == Stage::kWriting) continue;
-    if (in->partition == &partition) Drop(*in, now);  // else it was finished meanwhile
+    if (in->assignment == &partition) Drop(*in, now);  // else it was finished meanwhile
   }
 }
 
@@ -208,7 +201,7 @@ void Flow::OnOutputEnded(Now now) {
   }
 }
 
-Flow::Partition* Flow::Find(PartitionIndex index, AssignmentEpoch epoch) {
+Assignment* Flow::Find(PartitionIndex index, AssignmentEpoch epoch) {
   const auto found = partitions_.find(index);
   if (found == partitions_.end() || found->second->epoch != epoch) return nullptr;
   return found->second.get();
@@ -218,12 +211,10 @@ Flow::Partition* Flow::Find(PartitionIndex index, AssignmentEpoch epoch) {
 
 void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
   for (const PartitionEnd& end : ends) {
-    Partition* partition = Find(end.partition, end.epoch);
+    Assignment* partition = Find(end.partition, end.epoch);
     if (partition == nullptr) continue;
-    // Everything up to here was delivered or is a hole: the watermark may pass the holes.
-    partition->position = std::max(partition->position, end.end);
-    partition->end = std::max(partition->end, end.end);
-    if (!partition->goal) partition->goal = end.end;
+    partition->PassHoles(end.end);
+    partition->HearEnd(end.end);
     AdvanceWatermark(*partition, now);
   }
   observer_->OnProgress(now.wall.time_since_epoch());
@@ -231,9 +222,8 @@ void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
 
 void Flow::OnHighWatermark(const std::vector<PartitionEnd>& ends) {
   for (const PartitionEnd& end : ends) {
-    if (Partition* partition = Find(end.partition, end.epoch)) {
-      partition->end = std::max(partition->end, end.end);
-      if (!partition->goal) partition->goal = end.end;
+    if (Assignment* partition = Find(end.partition, end.epoch)) {
+      partition->HearEnd(end.end);
     }
   }
 }
@@ -250,9 +240,7 @@ void Flow::Commit(Now now, bool all) {
   for (const auto& [index, partition] : partitions_) {
     if (partition->revoking && !all) continue;  // its last commit comes with `drained`
     if (partition->watermark <= partition->committing) continue;
-    const bool past_hole =
-        !partition->slots.empty() && partition->watermark > partition->slots.front().offset;
-    if (past_hole) {
+    if (partition->WatermarkPastHole()) {
       observer_->OnInvariant(locking::Invariant::kCommitPastHole);
       Note(locking::Severity::kError, "invariant_violated",
            "commit_past_hole: an offset beyond this unfinished record was to be committed; it is "
@@ -267,7 +255,7 @@ void Flow::Commit(Now now, bool all) {
 
 void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
   for (const PartitionOffset& offset : offsets) {
-    Partition* partition = Find(offset.partition, offset.epoch);
+    Assignment* partition = Find(offset.partition, offset.epoch);
     if (partition == nullptr) continue;
     if (ok) {
       partition->committed = std::max(partition->committed, offset.next);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
-#include "consumer/flow/partition.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -53,7 +52,7 @@ void Flow::TellPrunable() {
 }
 
 // The oldest record has not moved for long: said with its position and what it waits for.
-void Flow::LookForStall(Partition& partition, Now now) {
+void Flow::LookForStall(Assignment& partition, Now now) {
   const InFlight* oldest = partition.Oldest();
   if (oldest == nullptr) return;
   const auto still = now.boot - partition.oldest_since;

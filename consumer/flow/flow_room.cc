@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "consumer/flow/flow.h"
-#include "consumer/flow/partition.h"
 
 namespace fencepost::consumer {
 
@@ -44,7 +43,7 @@ double Flow::Used() const {
       static_cast<double>(in_flight_bytes_) / static_cast<double>(options_.max_in_flight_bytes));
 }
 
-double Flow::Share(const Partition& partition) const {
+double Flow::Share(const Assignment& partition) const {
   return std::max(
       static_cast<double>(partition.unfinished) / static_cast<double>(options_.max_in_flight),
       static_cast<double>(partition.bytes) / static_cast<double>(options_.max_in_flight_bytes));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "consumer/flow/flow.h"
-#include "consumer/flow/partition.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -74,7 +73,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
       continue;
     }
     in.stage = Stage::kWriting;
-    ++static_cast<Partition*>(in.partition)->writing;
+    ++in.assignment->writing;
     if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
     if (Planted("done_before_the_transaction")) {
       scratch_ = LockName(options_.pipeline, in.identity.id);
@@ -102,15 +101,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
 void Flow::FillOffsets(WriteBatch& batch) {
   offsets_due_ = false;
   for (const auto& [index, partition] : partitions_) {
-    Offset next = partition->position;
-    for (const Partition::Slot& slot : partition->slots) {
-      if (slot.record == nullptr || slot.record->stage == Stage::kWriting) continue;
-      if (Planted("transaction_moves_past_unfinished") && slot.record->stage == Stage::kReady) {
-        continue;
-      }
-      next = slot.offset;
-      break;
-    }
+    const Offset next = partition->NextAfterWrites();
     if (next <= partition->committing) continue;
     partition->committing = next;
     batch.request.epoch = partition->epoch;
@@ -118,7 +109,7 @@ void Flow::FillOffsets(WriteBatch& batch) {
     batch.moves.push_back({index, partition->epoch, next});
   }
   for (const InFlight* in : batch.records) {
-    FENCEPOST_CHECK(in->record.offset < static_cast<Partition*>(in->partition)->committing,
+    FENCEPOST_CHECK(in->record.offset < in->assignment->committing,
                     "a transaction holds a record that its offsets do not pass");
   }
 }
@@ -137,7 +128,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
     InFlight& in = *batch->records[i];
     FENCEPOST_CHECK(in.stage == Stage::kWriting,
                     "an outcome of a record that is not being written");
-    Partition& partition = *static_cast<Partition*>(in.partition);
+    Assignment& partition = *in.assignment;
     --partition.writing;
     if (partition.gone && !EffectStands(outcomes[i].result)) {
       if (in.leased) locks_->Release(in.lock, now);
@@ -254,7 +245,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   const bool await = options_.finality == Finality::kDoneMark;
   MarkDone(in, now);
   // Of a partition that is gone nothing is awaited: its offset does not move any more.
-  if (!await || static_cast<Partition*>(in.partition)->gone) Finish(in, now);
+  if (!await || in.assignment->gone) Finish(in, now);
 }
 
 // The effect stands already, by another record with this id or an earlier try of this one.

@@ -48,6 +48,7 @@ constexpr bool Pinned(Stage s) {
   return s == Stage::kWriting || s == Stage::kMarking || s == Stage::kDying;
 }
 
+struct Assignment;
 struct InFlight;
 
 // The unfinished records that take effect one after the other: of a partition, or of a key in it.
@@ -64,7 +65,7 @@ struct InFlight {
   bool leased = false;
   bool lease_lost = false;      // while it was pinned; at `lost_at`
   bool round_failed = false;    // its first round is over, without a lease
-  bool fell = false;            // it was secured, and is not any more (Partition::fallen)
+  bool fell = false;            // it was secured, and is not any more (Assignment::fallen)
   bool owner = false;           // of its id, among the records here
   bool nameless = false;        // it has no id: it is not locked, and can only be a dead letter
   bool let_out = false;         // its dead letter has passed the LetterGate
@@ -75,7 +76,7 @@ struct InFlight {
   int failures = 0;             // handler calls that failed, for the back-off
   int marks = 0;                // DONE calls without a majority
   std::uint64_t call = 0;       // the handler call that has not been answered yet
-  std::uint64_t slot = 0;       // its place in the partition (Partition::slots)
+  std::uint64_t slot = 0;       // its place in Assignment::slots
   std::uint64_t bytes = 0;      // as counted against max_in_flight_bytes
   Record record;
   Identity identity;
@@ -83,7 +84,7 @@ struct InFlight {
   std::unique_ptr<DeadLetter> letter;  // it is to be dead-lettered
   std::optional<LetterCause> cause;    // the letter counts in a row (LetterGate)
   LetterGate::Turn turn = 0;           // when it was found bad
-  void* partition = nullptr;           // Flow::Partition
+  Assignment* assignment = nullptr;    // of its partition
   const TopicPartition* where = nullptr;
   locking::LockId lock;
   locking::Token token;

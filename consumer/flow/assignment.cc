@@ -1,0 +1,76 @@
+#include "consumer/flow/assignment.h"
+
+#include <algorithm>
+
+#include "locking/base/planted.h"
+
+namespace fencepost::consumer {
+
+Assignment::Assignment(const AssignedPartition& assigned)
+    : index(assigned.partition),
+      where(assigned.where),
+      epoch(assigned.epoch),
+      position(assigned.start),
+      watermark(assigned.start),
+      committing(assigned.start),
+      committed(assigned.start) {}
+
+void Assignment::Deliver(InFlight& record, Instant now) {
+  if (slots.empty()) oldest_since = stall_told = now;
+  position = record.record.offset + 1;
+  record.slot = first_slot + slots.size();
+  slots.push_back({record.record.offset, &record});
+  ++unfinished;
+}
+
+void Assignment::Finish(const InFlight& record) {
+  slots[record.slot - first_slot].record = nullptr;
+  --unfinished;
+}
+
+void Assignment::AdvanceWatermark(Instant now) {
+  bool moved = false;
+  while (!slots.empty() && slots.front().record == nullptr) {
+    slots.pop_front();
+    ++first_slot;
+    moved = true;
+  }
+  if (moved) oldest_since = stall_told = now;
+  watermark = slots.empty() || Planted("commit_past_a_hole") ? position : slots.front().offset;
+}
+
+void Assignment::PassHoles(Offset to) { position = std::max(position, to); }
+
+void Assignment::HearEnd(Offset high) {
+  end = std::max(end, high);
+  if (!goal) goal = high;
+}
+
+Offset Assignment::NextAfterWrites() const {
+  for (const Slot& slot : slots) {
+    if (slot.record == nullptr || slot.record->stage == Stage::kWriting) continue;
+    if (Planted("transaction_moves_past_unfinished") && slot.record->stage == Stage::kReady) {
+      continue;
+    }
+    return slot.offset;
+  }
+  return position;
+}
+
+const InFlight* Assignment::Oldest() const {
+  return slots.empty() ? nullptr : slots.front().record;
+}
+
+bool Assignment::WatermarkPastHole() const {
+  return !slots.empty() && watermark > slots.front().offset;
+}
+
+bool Assignment::Busy() const {
+  return std::ranges::any_of(slots, [](const Slot& slot) {
+    const InFlight* r = slot.record;
+    return r != nullptr && r->stage != Stage::kRetrying && Secured(r->stage) &&
+           !(r->stage == Stage::kDying && r->letter_refused);
+  });
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,78 @@
+// One assignment of one partition: which of its records are delivered and not finished, how far it
+// is finished (the watermark) and committed, and whether it may go when it is revoked. A value of
+// the flow; the engine thread's.
+//
+// Invariants: committed <= committing and watermark <= position; the watermark passes no delivered
+// record that is not finished (PROTOCOL.md, 16); slots.front() is unfinished, in offset order.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "consumer/flow/in_flight.h"
+#include "consumer/flow/ports.h"
+#include "consumer/record/record.h"
+#include "locking/base/error.h"
+#include "locking/base/types.h"
+
+namespace fencepost::consumer {
+
+struct Assignment {
+  // A delivered record, from the watermark on. A finished one leaves its offset and nothing else.
+  struct Slot {
+    Offset offset = 0;
+    InFlight* record = nullptr;  // nullptr: finished
+  };
+
+  explicit Assignment(const AssignedPartition& assigned);
+
+  // The record is delivered: it takes the next slot.
+  void Deliver(InFlight& record, Instant now);
+  // The record is finished: its slot keeps the offset. Not once the assignment is `gone`.
+  void Finish(const InFlight& record);
+  // Moves the watermark to the first unfinished record, or to `position` where there is none.
+  void AdvanceWatermark(Instant now);
+  // Everything up to here was delivered, or is not there: the watermark may pass the holes.
+  void PassHoles(Offset to);
+  void HearEnd(Offset high);  // the partition's end, as the broker tells it
+
+  // The offset to go on from once all that is being written is committed with it (Kafka output).
+  [[nodiscard]] Offset NextAfterWrites() const;
+  [[nodiscard]] const InFlight* Oldest() const;
+  [[nodiscard]] std::size_t finished_behind() const { return slots.size() - unfinished; }
+  // The watermark stands beyond a record that is not finished: never, but for a defect.
+  [[nodiscard]] bool WatermarkPastHole() const;
+  // The group has committed all that was there when the partition was assigned.
+  [[nodiscard]] bool CaughtUp() const { return goal && committed >= *goal; }
+  // Some record holds a lease (or a hint), and may be finished before the partition goes.
+  [[nodiscard]] bool Busy() const;
+
+  PartitionIndex index = 0;
+  TopicPartition where;
+  AssignmentEpoch epoch = 0;
+  bool revoking = false;
+  bool gone = false;  // no longer ours; only what the output has in its hands is still here
+  std::map<Offset, Error> blocked;  // what the pipeline cannot go past, and why
+  std::deque<Slot> slots;
+  std::uint64_t first_slot = 0;  // InFlight::slot of the first one
+  std::size_t unfinished = 0;    // of `slots`
+  std::uint64_t bytes = 0;       // held by the unfinished ones
+  Chain chain;                   // order: partition
+  std::size_t fallen = 0;        // records that were secured, and are not any more
+  Offset position = 0;           // everything before it was delivered, or is not there
+  Offset watermark = 0;          // everything before it is finished
+  Offset committing = 0;         // the highest offset handed to Kafka
+  Offset committed = 0;          // the highest offset that Kafka took
+  Offset end = 0;                // as last heard from the broker
+  std::optional<Offset> goal;    // the end as first heard in this assignment
+  std::size_t writing = 0;       // records that the output has in its hands
+  Instant oldest_since;          // since when the oldest unfinished record has been that
+  Instant stall_told;
+  std::optional<Instant> greedy_since;  // since when it has held more than its share
+  bool crowded = false;                 // too many finished records wait for the oldest one
+  bool paused = false;                  // as Kafka was told
+};
+
+}  // namespace fencepost::consumer
