@@ -90,9 +90,8 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   }
   JoinChain(in);
   const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
-  if (identified) {
-    TryLock(in, now);
-  } else {
+  work_.Push(&in);
+  if (!identified) {
     in.nameless = true;
     in.identity.id.clear();
     Refuse(in,
@@ -102,6 +101,7 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
             .cause = LetterCause::kIdentity},
            now);
   }
+  Advance(now);
 }
 
 void Flow::JoinChain(InFlight& in) {
@@ -122,55 +122,80 @@ void Flow::JoinChain(InFlight& in) {
   chain->tail = &in;
 }
 
-// --- secured -----------------------------------------------------------------------------------
+// --- on its way --------------------------------------------------------------------------------
 
-// A lease counts only as part of the leased prefix of its chain. Behind a record whose first round
-// is still out it waits for that round to end; behind any other it is given back at once.
-void Flow::Secure(InFlight& in, Now now) {
-  if (const InFlight* gap = Gap(in)) {
-    if (Promising(*gap)) {
+// Asks each record for which something has changed what it does next, and does it, until nothing
+// changes any more. Phases only do; what becomes possible by that they push on the work list.
+void Flow::Advance(Now now) {
+  while (InFlight* in = work_.Pop()) {
+    if (in->stage == Stage::kUnused) continue;  // finished meanwhile
+    ++advanced_;
+    Do(*in, Next(*in, PlaceOf(*in), way_), now);
+  }
+}
+
+Place Flow::PlaceOf(const InFlight& in) const {
+  const InFlight* const gap = WaitsForPrefix(in.stage) ? Gap(in) : nullptr;
+  return {.before = gap == nullptr    ? Before::kInPrefix
+                    : Promising(*gap) ? Before::kMaySoon
+                                      : Before::kNotSoon,
+          .before_handled = in.chain_before == nullptr || Handled(*in.chain_before),
+          .may_lock = taking_ && !in.assignment->revoking};
+}
+
+void Flow::Do(InFlight& in, Move move, Now now) {
+  switch (move) {
+    case Move::kStay:
+      break;
+    case Move::kLock:
+      if (Lock(in, now)) work_.Push(in.chain_after);
+      break;
+    case Move::kAwaitPrefix:
       in.stage = Stage::kGranted;
-    } else {
+      if (in.nameless) work_.Push(in.chain_after);
+      break;
+    case Move::kGiveBack:
       BackToQueue(in, now);
-    }
-    return;
+      break;
+    case Move::kTakeTurn:
+      waiting_.push_back(EntryOf(in, now.boot));
+      break;
+    case Move::kJoinWrites:
+      in.stage = Stage::kReady;
+      ready_.push_back(EntryOf(in, now.boot));
+      work_.Push(in.chain_after);
+      break;
+    default:
+      EnterLeasedPrefix(in, move, now);
+      break;
   }
-  InFlight* last = &in;
-  Proceed(in, now);
-  while (last->chain_after != nullptr && last->chain_after->stage == Stage::kGranted) {
-    last = last->chain_after;
-    Proceed(*last, now);
-  }
-  LockAhead(*last, now);
 }
 
-// What comes next for a record that is secured.
-void Flow::Proceed(InFlight& in, Now now) {
+// A lease counts only as part of the leased prefix of its chain. Those behind it may be locked, or
+// enter it too.
+void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
   SetFallen(in, false);
-  const bool ledger = options_.finality == Finality::kLedger;
-  if (in.call != 0) {  // a call that was called off is still out: OnHandled comes back here
-    in.stage = Stage::kWaiting;
-    return;
-  }
-  if (in.hinted && !ledger) return CompleteHinted(in, now);
-  if (in.letter != nullptr) return Bury(in, now);
-  if (ledger && options_.handler.outside()) return AskLedger(in);
-  if (options_.handler.any() && !in.handled) return WaitForTurn(in);
-  in.stage = Stage::kHandled;
-  PassOn(in, now);
-}
-
-// Handled: it may be written as soon as everything before it in its chain is handled, and so may
-// those behind it that waited for just that.
-void Flow::PassOn(InFlight& in, Now now) {
-  if (in.chain_before != nullptr && !Handled(*in.chain_before)) return;
-  InFlight* next = &in;
-  for (; next != nullptr && next->stage == Stage::kHandled; next = next->chain_after) {
-    next->stage = Stage::kReady;
-    ready_.push_back(EntryOf(*next, now.boot));
-  }
-  if (next != nullptr && next->stage == Stage::kWaiting) {
-    waiting_.push_back(EntryOf(*next, now.boot));
+  work_.Push(in.chain_after);
+  switch (move) {
+    case Move::kAwaitFormerCall:  // OnHandled puts it on the work list again
+      in.stage = Stage::kWaiting;
+      break;
+    case Move::kCompleteFromMark:
+      CompleteHinted(in, now);
+      break;
+    case Move::kStartDeadLetter:
+      Bury(in, now);
+      break;
+    case Move::kLookUp:
+      AskLedger(in);
+      break;
+    case Move::kAwaitTurn:
+      WaitForTurn(in);
+      break;
+    default:
+      in.stage = Stage::kHandled;
+      work_.Push(&in);
+      break;
   }
 }
 
@@ -182,7 +207,7 @@ void Flow::Finish(InFlight& in, Now now) {
   in.stage = Stage::kFinished;
   ++in.ticket;
   LeaveOwnership(in, now);
-  LeaveChain(in, now);
+  LeaveChain(in);
   if (!partition.gone) partition.Finish(in);
   Recycle(in);
   AdvanceWatermark(partition, now);
@@ -199,22 +224,14 @@ void Flow::Count(InFlight& in) {
   in.bytes = bytes;
 }
 
-void Flow::LeaveChain(InFlight& in, Now now) {
+void Flow::LeaveChain(InFlight& in) {
   SetFallen(in, false);
   InFlight* const after = std::exchange(in.chain_after, nullptr);
   InFlight* const before = std::exchange(in.chain_before, nullptr);
   if (before != nullptr) before->chain_after = after;
   if (after != nullptr) {
     after->chain_before = before;
-    if (after->stage == Stage::kGranted) {
-      if (Gap(*after) == nullptr) Secure(*after, now);
-    } else if (after->stage == Stage::kHandled) {
-      PassOn(*after, now);
-    } else if (after->stage == Stage::kWaiting) {
-      waiting_.push_back(EntryOf(*after, now.boot));
-    } else if (TryLock(*after, now)) {
-      LockAhead(*after, now);
-    }
+    work_.Push(after);
     return;
   }
   if (options_.order == Order::kPartition) {
@@ -272,6 +289,7 @@ InFlight* Flow::NewInFlight() {
   }
   InFlight& in = pool_[unused_.back()];
   unused_.pop_back();
+  FENCEPOST_CHECK(!in.to_advance, "a place is used again while it stands in the work list");
   return &in;
 }
 

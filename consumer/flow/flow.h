@@ -31,7 +31,9 @@
 
 #include "consumer/flow/assignment.h"
 #include "consumer/flow/in_flight.h"
+#include "consumer/flow/next.h"
 #include "consumer/flow/ports.h"
+#include "consumer/flow/work_list.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/status.h"
@@ -146,6 +148,8 @@ class Flow {
   // hope.
   [[nodiscard]] const std::string& Refused() const { return refused_; }
   void FillStatus(WorkerStatus& status, Now now) const;
+  // How often a record was asked what it does next: a measure of work, for tests.
+  [[nodiscard]] std::uint64_t advanced() const { return advanced_; }
   // Every record in flight, in no particular order.
   template <typename Visit>
   void ForEachRecord(Visit visit) const {
@@ -167,10 +171,12 @@ class Flow {
   // flow.cc: delivered, identified, in its chain … finished.
   void Admit(Assignment& partition, Record record, Now now);
   void JoinChain(InFlight& record);
-  void Secure(InFlight& record, Now now);
-  void Proceed(InFlight& record, Now now);
+  void Advance(Now now);
+  [[nodiscard]] Place PlaceOf(const InFlight& record) const;
+  void Do(InFlight& record, Move move, Now now);
+  void EnterLeasedPrefix(InFlight& record, Move move, Now now);
   void Finish(InFlight& record, Now now);
-  void LeaveChain(InFlight& record, Now now);
+  void LeaveChain(InFlight& record);
   void AdvanceWatermark(Assignment& partition, Now now);
   void Count(InFlight& record);  // what it holds in memory, after that has changed
   void Block(InFlight& record, Error error, Now now);
@@ -178,9 +184,10 @@ class Flow {
   // flow_locks.cc: locking, and one worker per id.
   static const InFlight* Gap(const InFlight& record);
   static void SetFallen(InFlight& record, bool fallen);
-  static void AwaitLoss(InFlight& record);
+  static void LeavePrefix(InFlight& record);
+  bool Lock(InFlight& record, Now now);
   bool TryLock(InFlight& record, Now now);
-  void LockAhead(InFlight& first, Now now);
+  void LockAlone(InFlight& record, Now now);
   void OnLockEvent(InFlight& record, const locking::LockEvent& event, Now now);
   void OnHinted(InFlight& record, const locking::LockEvent& event, Now now);
   void OnRoundFailed(InFlight& record, Now now);
@@ -207,7 +214,6 @@ class Flow {
   void CancelCall(InFlight& record);
   void OnFailed(InFlight& record, HandlerFailure failure, Now now);
   void WaitForTurn(InFlight& record);
-  void PassOn(InFlight& record, Now now);
   // `shown`: the same as `detail` and `text` without anything of the record (DeadLetter::shown).
   void OnConflict(InFlight& record, const std::string& detail, const std::string& shown, Now now);
   struct Refusal {
@@ -269,6 +275,7 @@ class Flow {
   void Sweep();
 
   const FlowOptions options_;
+  const Way way_;
   locking::LockCore* const locks_;
   const locking::LockCore::Random random_;
   ConsumerObserver* const observer_;
@@ -281,6 +288,8 @@ class Flow {
   std::vector<std::uint32_t> unused_;
   std::unordered_map<std::string, Chain> chains_;           // order: key
   std::unordered_map<std::string_view, InFlight*> owners_;  // id → the record here that works on it
+  WorkList work_;
+  std::uint64_t advanced_ = 0;
   std::deque<Entry> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
   std::deque<Entry> ready_;

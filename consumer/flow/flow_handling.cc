@@ -68,7 +68,9 @@ void Flow::OnLookedUp(const LookupBatch& batch,
   --lookups_out_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     InFlight* in = FindReference(batch.references[i]);
-    if (in != nullptr && in->stage == Stage::kLookup) OnLookup(*in, entries[i], now);
+    if (in == nullptr || in->stage != Stage::kLookup) continue;
+    OnLookup(*in, entries[i], now);
+    Advance(now);
   }
   Step(now);
 }
@@ -92,11 +94,9 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
     return OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
-  if (in.handled) {
-    in.stage = Stage::kHandled;
-    return PassOn(in, now);
-  }
-  WaitForTurn(in);
+  if (!in.handled) return WaitForTurn(in);
+  in.stage = Stage::kHandled;
+  work_.Push(&in);
 }
 
 // --- handled -----------------------------------------------------------------------------------
@@ -121,9 +121,9 @@ InFlight* Flow::NextToCall(Now now) {
   const bool full = in_flight_bytes_ >= options_.max_in_flight_bytes;
   for (auto at = waiting_.begin(); at != waiting_.end() && MayCall();) {
     InFlight& in = *at->record;
-    // `call`: its former call is still out (Proceed).
+    // `call`: its former call is still out.
     const bool stale = in.stage != Stage::kWaiting || in.ticket != at->ticket || in.call != 0;
-    // Calls of one chain never overlap where they may have effects. PassOn or LeaveChain queues it.
+    // Calls of one chain never overlap where they may have effects. Move::kTakeTurn queues it.
     const bool early = in.chain_before != nullptr && !Handled(*in.chain_before);
     if (!stale && early && full && !options_.handler.outside()) {
       ++at;
@@ -133,7 +133,7 @@ InFlight* Flow::NextToCall(Now now) {
     const bool overlaps = early && options_.handler.outside();
     if (stale || (overlaps && !Planted("calls_of_a_key_overlap"))) continue;
     if (LeaseStands(in, now)) return &in;
-    AwaitLoss(in);
+    LeavePrefix(in);
   }
   return nullptr;
 }
@@ -172,9 +172,10 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
   if (in.call == answer.id) {  // else the record has gone, and its place has another
     in.call = 0;
     if (in.stage == Stage::kWaiting) {
-      Proceed(in, now);
+      LeavePrefix(in);
+      work_.Push(&in);
     } else if (in.stage == Stage::kHandling && !LeaseStands(in, now)) {
-      AwaitLoss(in);  // what it answered does not count
+      LeavePrefix(in);  // what it answered does not count
       --in.attempts;
     } else if (in.stage == Stage::kHandling) {
       if (answer.result) {
@@ -185,7 +186,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
         expected_values_ = std::max(in.bytes - std::min(before, in.bytes),
                                     expected_values_ - expected_values_ / 16);
         in.stage = Stage::kHandled;
-        PassOn(in, now);
+        work_.Push(&in);
       } else {
         OnFailed(in, std::move(answer.result.error()), now);
       }
@@ -285,13 +286,13 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
   Count(in);
   const bool first = Gap(in) == nullptr;
   if (in.stage == Stage::kQueued) {  // it never was secured (no id)
-    TryLock(in, now);
+    work_.Push(&in);
   } else if (first && LeaseStands(in, now)) {
     Bury(in, now);
   } else {
     BackToQueue(in, now);
     GiveBackBehind(in, now);
-    if (TryLock(in, now)) LockAhead(in, now);
+    work_.Push(&in);
   }
 }
 
@@ -302,7 +303,7 @@ void Flow::Bury(InFlight& in, Now now) {
   if (options_.finality == Finality::kTransaction) {
     if (!MayGoOut(in)) return Withhold(in, now);
     in.stage = Stage::kHandled;
-    return PassOn(in, now);
+    return work_.Push(&in);
   }
   const bool ask = options_.finality == Finality::kLedger && !in.nameless &&
                    in.letter->reason != DeadLetterReason::kIdConflict;
@@ -312,7 +313,7 @@ void Flow::Bury(InFlight& in, Now now) {
 
 void Flow::Publish(InFlight& in, Now now) {
   if (!LeaseStands(in, now)) {
-    AwaitLoss(in);
+    LeavePrefix(in);
     return;
   }
   if (!MayGoOut(in)) return Withhold(in, now);
@@ -345,7 +346,6 @@ void Flow::Withhold(InFlight& in, Now now) {
 // Something took effect, or was a duplicate: those that waited for just that go on, from their lock
 // anew.
 void Flow::LetOut(Now now) {
-  std::vector<InFlight*> out;
   if (gate_.EndMoment()) {
     for (const Entry& entry : std::exchange(withheld_, {})) {
       InFlight& in = *entry.record;
@@ -355,13 +355,11 @@ void Flow::LetOut(Now now) {
         continue;
       }
       in.stage = Stage::kQueued;
-      out.push_back(&in);
+      work_.Push(&in);
     }
   }
   if (withheld_.empty()) refused_.clear();
-  for (InFlight* in : out) {
-    if (TryLock(*in, now)) LockAhead(*in, now);
-  }
+  Advance(now);
 }
 
 // --- published -----------------------------------------------------------------------------------
@@ -370,7 +368,9 @@ void Flow::LetOut(Now now) {
 void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
-    if (in != nullptr && in->stage == Stage::kDying) Buried(*in, now);
+    if (in == nullptr || in->stage != Stage::kDying) continue;
+    Buried(*in, now);
+    Advance(now);
   }
   if (!ids.empty()) observer_->OnProgress(now.wall.time_since_epoch());
   Step(now);
@@ -383,6 +383,7 @@ void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) 
     in->letter_refused = true;
     if (in->assignment->revoking) GiveBackBehind(*in, now);
   }
+  Advance(now);
 }
 
 void Flow::Buried(InFlight& in, Now now) {

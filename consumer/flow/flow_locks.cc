@@ -1,5 +1,5 @@
 // The way of a record through the lock: asked for, leased, heard to be DONE, lost; and one worker
-// per id among the records here. It goes on in flow.cc (Secure).
+// per id among the records here. It goes on in flow.cc (Do).
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,23 +30,15 @@ void Flow::SetFallen(InFlight& in, bool fallen) {
   fallen ? ++count : --count;
 }
 
-// Its own clock ended its lease: kLost is on its way, and queues it again with those behind it.
-void Flow::AwaitLoss(InFlight& in) {
+// It has to enter the prefix anew, from its lease on. Where its own clock ended that lease, kLost
+// is on its way, and queues it again with those behind it.
+void Flow::LeavePrefix(InFlight& in) {
   SetFallen(in, true);
   in.stage = Stage::kGranted;
 }
 
-// Starts to lock a queued record, if everything before it in its chain is leased or about to be.
-bool Flow::TryLock(InFlight& in, Now now) {
-  if (in.stage != Stage::kQueued || !taking_) return false;
-  if (in.assignment->revoking) return false;
-  const InFlight* gap = Gap(in);
-  if (gap != nullptr && !Promising(*gap)) return false;
-  if (in.nameless) {  // nothing to lock: it only waits for its place
-    in.stage = Stage::kGranted;
-    if (gap == nullptr) Proceed(in, now);
-    return true;
-  }
+// Asks for its lock. False: it waits for another record here with the same id.
+bool Flow::Lock(InFlight& in, Now now) {
   const auto owner = owners_.find(in.identity.id);
   if (owner != owners_.end()) {
     JoinTwins(*owner->second, in);
@@ -61,11 +53,14 @@ bool Flow::TryLock(InFlight& in, Now now) {
   return true;
 }
 
-// After `first` was locked or secured: those behind it, as far as they wait for just that.
-void Flow::LockAhead(InFlight& first, Now now) {
-  for (InFlight* next = first.chain_after; next != nullptr; next = next->chain_after) {
-    if (!TryLock(*next, now)) return;
-  }
+// … if everything before it in its chain is leased or about to be.
+bool Flow::TryLock(InFlight& in, Now now) {
+  return Next(in, PlaceOf(in), way_) == Move::kLock && Lock(in, now);
+}
+
+// Asks again after a failure: nothing behind it may be locked meanwhile.
+void Flow::LockAlone(InFlight& in, Now now) {
+  if (TryLock(in, now)) in.round_failed = true;
 }
 
 void Flow::OnLockEvents(Now now) {
@@ -78,6 +73,7 @@ void Flow::OnLockEvents(Now now) {
       InFlight& in = pool_[event.cookie - 1];
       if (in.stage == Stage::kUnused || in.lock != event.lock) continue;
       OnLockEvent(in, event, now);
+      Advance(now);
     }
   }
   Step(now);
@@ -92,7 +88,7 @@ void Flow::OnLockEvent(InFlight& in, const LockEvent& event, Now now) {
     case LockEvent::Kind::kLeased:
       in.leased = true;
       in.token = event.token;
-      Secure(in, now);
+      work_.Push(&in);
       break;
     case LockEvent::Kind::kDone:
       OnHinted(in, event, now);
@@ -128,10 +124,12 @@ void Flow::OnHinted(InFlight& in, const LockEvent& event, Now now) {
   in.done_crc = event.crc;
   in.done_rest = event.rest;
   if (Pinned(in.stage)) return;
-  if (!Secured(in.stage)) return Secure(in, now);
   if (ledger && (in.stage == Stage::kReady || in.stage == Stage::kLookup)) return;
-  ++in.ticket;
-  Proceed(in, now);
+  if (Secured(in.stage)) {
+    ++in.ticket;
+    LeavePrefix(in);
+  }
+  work_.Push(&in);
 }
 
 void Flow::OnRoundFailed(InFlight& in, Now now) {
@@ -145,7 +143,7 @@ void Flow::OnRoundFailed(InFlight& in, Now now) {
 void Flow::OnGaveUp(InFlight& in, Now now) {
   BackToQueue(in, now);
   GiveBackBehind(in, now);
-  if (TryLock(in, now)) in.round_failed = true;  // nothing behind it may be locked meanwhile
+  LockAlone(in, now);
 }
 
 void Flow::OnLost(InFlight& in, Now now) {
@@ -157,7 +155,7 @@ void Flow::OnLost(InFlight& in, Now now) {
   }
   BackToQueue(in, now);
   GiveBackBehind(in, now);
-  if (TryLock(in, now)) LockAhead(in, now);
+  work_.Push(&in);
 }
 
 // Not leased, not asking, not the owner of its id; its handler call, if one is out, is cancelled.
@@ -260,7 +258,7 @@ void Flow::LeaveOwnership(InFlight& in, Now now) {
       others->twin_before = twin;
       twin->twin_last = last;
     }
-    LockAhead(*twin, now);
+    work_.Push(twin->chain_after);
     return;
   }
 }

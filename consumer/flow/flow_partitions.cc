@@ -44,6 +44,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
 Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
            ConsumerObserver* observer)
     : options_(std::move(options)),
+      way_{options_.finality, options_.handler.any(), options_.handler.outside()},
       locks_(locks),
       random_(std::move(random)),
       observer_(observer),
@@ -102,6 +103,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
 // After every input: what has become possible is asked for; nothing of a partition whose time is
 // over.
 void Flow::Step(Now now) {
+  Advance(now);
   LetOut(now);
   CheckDrained(now);
   SendLookups();
@@ -141,6 +143,7 @@ void Flow::CheckDrained(Now now) {
     LeavePartition(std::move(found->second), now);
     partitions_.erase(found);
   }
+  Advance(now);
   Sweep();
   // A dead letter that nobody has taken yet is the next owner's.
   std::erase_if(actions_.dead_letters,
@@ -161,8 +164,7 @@ void Flow::Abandon(Assignment& partition, Now now) {
   partition.gone = true;
   for (const Assignment::Slot& slot : std::exchange(partition.slots, {})) {
     InFlight* in = slot.record;
-    if (in == nullptr || in->stage == Stage::kWriting) continue;
-    if (in->assignment == &partition) Drop(*in, now);  // else it was finished meanwhile
+    if (in != nullptr && in->stage != Stage::kWriting) Drop(*in, now);
   }
 }
 
@@ -174,7 +176,7 @@ void Flow::Drop(InFlight& in, Now now) {
     BackToQueue(in, now);
   }
   in.stage = Stage::kFinished;
-  LeaveChain(in, now);
+  LeaveChain(in);
   LeaveOwnership(in, now);
   Recycle(in);
 }

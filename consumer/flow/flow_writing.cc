@@ -63,7 +63,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     InFlight& in = *entry.record;
     if (in.stage != Stage::kReady || in.ticket != entry.ticket) continue;
     if (!LeaseStands(in, now)) {
-      AwaitLoss(in);
+      LeavePrefix(in);
       continue;
     }
     const bool follows = in.chain_before == nullptr ||
@@ -139,11 +139,11 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
     } else {
       OnOutcome(in, outcomes[i], batch->began, now);
     }
+    Advance(now);
   }
   for (InFlight* in : again) WriteAgain(*in, now);
-  for (InFlight* in : again) {
-    if (TryLock(*in, now)) LockAhead(*in, now);
-  }
+  for (InFlight* in : again) work_.Push(in);
+  Advance(now);
   observer_->OnProgress(now.wall.time_since_epoch());
   Sweep();
   Step(now);
@@ -173,7 +173,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
     ++in.ticket;
     in.stage = Stage::kHandled;
     if (in.leased) locks_->SetPhase(in.lock, Phase::kWaiting);
-    return PassOn(in, now);
+    return work_.Push(&in);
   }
   BackToQueue(in, now);
   GiveBackBehind(in, now);
@@ -320,8 +320,7 @@ void Flow::OnMarked(InFlight& in, bool majority, Now now) {
   if (!in.effect_done && !majority) {  // the lock tells anew how it stands
     BackToQueue(in, now);
     GiveBackBehind(in, now);
-    if (TryLock(in, now)) in.round_failed = true;
-    return;
+    return LockAlone(in, now);
   }
   if (!in.effect_done) {
     in.hinted = true;

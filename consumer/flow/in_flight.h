@@ -43,6 +43,10 @@ std::string_view StageName(Stage stage);
 constexpr bool Secured(Stage s) {
   return s == Stage::kFinished || (s >= Stage::kLookup && s <= Stage::kDying);
 }
+// What it does next hangs on whether everything before it in its chain is secured.
+constexpr bool WaitsForPrefix(Stage s) {
+  return s == Stage::kQueued || s == Stage::kLocking || s == Stage::kGranted;
+}
 // In others' hands: it goes on from there, whatever becomes of its lease.
 constexpr bool Pinned(Stage s) {
   return s == Stage::kWriting || s == Stage::kMarking || s == Stage::kDying;
@@ -71,6 +75,7 @@ struct InFlight {
   bool let_out = false;         // its dead letter has passed the LetterGate
   bool handled = false;         // `values` are what the handler made of it
   bool letter_refused = false;  // kDying: its topic did not take it, the last time
+  bool to_advance = false;      // it stands in the WorkList
   bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
   int attempts = 0;             // handler calls begun that reached the receiver
   int failures = 0;             // handler calls that failed, for the back-off
@@ -93,8 +98,9 @@ struct InFlight {
   std::chrono::milliseconds done_rest{0};  // hinted: until it is forgotten
   InFlight* chain_before = nullptr;        // the unfinished record before it in its order chain
   InFlight* chain_after = nullptr;
-  std::uint64_t chain = 0;  // Chain::id; 0: it has no order
-  std::string chain_key;    // order: key
+  InFlight* advance_after = nullptr;  // WorkList
+  std::uint64_t chain = 0;            // Chain::id; 0: it has no order
+  std::string chain_key;              // order: key
   // Those that wait for the owner of the id: a list that the owner is the head of, and knows the
   // end.
   InFlight* twin_before = nullptr;

@@ -1,0 +1,111 @@
+// The table that says what a record does next.
+#include "consumer/flow/next.h"
+
+#include <gtest/gtest.h>
+
+#include "consumer/flow/work_list.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr Way kPlain{};
+constexpr Way kMarks{.finality = Finality::kDoneMark};
+constexpr Way kPure{.finality = Finality::kLedger, .handler = true, .outside = false};
+constexpr Way kOutside{.finality = Finality::kLedger, .handler = true, .outside = true};
+constexpr Place kFirst{};
+constexpr Place kSoon{.before = Before::kMaySoon, .before_handled = false};
+constexpr Place kLate{.before = Before::kNotSoon, .before_handled = false};
+
+struct A : InFlight {
+  explicit A(Stage at) { stage = at; }
+};
+A Leased(Stage at = Stage::kLocking) {
+  A in(at);
+  in.leased = true;
+  return in;
+}
+
+TEST(Next, IsTheLockWhereEverythingBeforeIsLeasedOrMayBeSoon) {
+  EXPECT_EQ(Next(A(Stage::kQueued), kFirst, kPlain), Move::kLock);
+  EXPECT_EQ(Next(A(Stage::kQueued), kSoon, kPlain), Move::kLock);
+  EXPECT_EQ(Next(A(Stage::kQueued), kLate, kPlain), Move::kStay);
+  EXPECT_EQ(Next(A(Stage::kLocking), kFirst, kPlain), Move::kStay) << "no answer yet";
+}
+
+TEST(Next, IsNothingForAQueuedRecordOfAWorkerOrPartitionThatEnds) {
+  EXPECT_EQ(Next(A(Stage::kQueued), {.may_lock = false}, kPlain), Move::kStay);
+}
+
+TEST(Next, KeepsALeaseOnlyAsPartOfThePrefix) {  // 15
+  EXPECT_EQ(Next(Leased(), kFirst, kPlain), Move::kAwaitOrder);
+  EXPECT_EQ(Next(Leased(), kSoon, kPlain), Move::kAwaitPrefix);
+  EXPECT_EQ(Next(Leased(), kLate, kPlain), Move::kGiveBack);
+  EXPECT_EQ(Next(Leased(Stage::kGranted), kSoon, kPlain), Move::kStay);
+  EXPECT_EQ(Next(Leased(Stage::kGranted), kLate, kPlain), Move::kGiveBack);
+}
+
+TEST(Next, OfARecordWithoutAnIdIsItsDeadLetterWithoutALock) {
+  A in(Stage::kQueued);
+  in.nameless = true;
+  in.letter = std::make_unique<DeadLetter>();
+  EXPECT_EQ(Next(in, kFirst, kPlain), Move::kStartDeadLetter);
+  EXPECT_EQ(Next(in, kSoon, kPlain), Move::kAwaitPrefix);
+  EXPECT_EQ(Next(in, kLate, kPlain), Move::kStay);
+}
+
+TEST(Next, AsksTheLedgerBeforeAHandlerThatMayHaveEffects) {
+  EXPECT_EQ(Next(Leased(), kFirst, kOutside), Move::kLookUp);
+  EXPECT_EQ(Next(Leased(), kFirst, kPure), Move::kAwaitTurn);
+  A in = Leased();
+  in.handled = true;
+  EXPECT_EQ(Next(in, kFirst, kPure), Move::kAwaitOrder) << "its values are kept";
+}
+
+TEST(Next, BelievesAMarkOnlyWhereThereIsNoLedger) {  // 11
+  A in(Stage::kLocking);
+  in.hinted = true;
+  EXPECT_EQ(Next(in, kFirst, kMarks), Move::kCompleteFromMark);
+  EXPECT_EQ(Next(in, kFirst, kPlain), Move::kAwaitOrder);
+  EXPECT_EQ(Next(in, kFirst, kOutside), Move::kLookUp);
+}
+
+TEST(Next, WaitsForACallThatIsStillOut) {  // 18
+  A in = Leased();
+  in.call = 7;
+  EXPECT_EQ(Next(in, kFirst, kOutside), Move::kAwaitFormerCall);
+  in.stage = Stage::kWaiting;
+  EXPECT_EQ(Next(in, kFirst, kOutside), Move::kStay);
+}
+
+TEST(Next, IsTheHandlerOrTheOutputOnceEverythingBeforeIsHandled) {  // 18, 21
+  const Place early{.before_handled = false};
+  EXPECT_EQ(Next(Leased(Stage::kWaiting), kFirst, kOutside), Move::kTakeTurn);
+  EXPECT_EQ(Next(Leased(Stage::kWaiting), early, kOutside), Move::kStay);
+  EXPECT_EQ(Next(Leased(Stage::kHandled), kFirst, kOutside), Move::kJoinWrites);
+  EXPECT_EQ(Next(Leased(Stage::kHandled), early, kOutside), Move::kStay);
+}
+
+TEST(Next, IsLeftToOthersWhereTheyHaveTheRecord) {
+  for (const Stage stage :
+       {Stage::kWithheld, Stage::kTwin, Stage::kLookup, Stage::kHandling, Stage::kRetrying,
+        Stage::kReady, Stage::kWriting, Stage::kMarking, Stage::kDying, Stage::kBlocked}) {
+    EXPECT_EQ(Next(Leased(stage), kFirst, kOutside), Move::kStay) << StageName(stage);
+  }
+}
+
+TEST(WorkList, HoldsARecordOnceAndInTheOrderOfTheFirstPush) {
+  WorkList list;
+  InFlight a, b;
+  list.Push(&a);
+  list.Push(&b);
+  list.Push(&a);
+  list.Push(nullptr);
+  EXPECT_EQ(list.Pop(), &a);
+  list.Push(&a);
+  EXPECT_EQ(list.Pop(), &b);
+  EXPECT_EQ(list.Pop(), &a);
+  EXPECT_EQ(list.Pop(), nullptr);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
