@@ -68,8 +68,8 @@ bool Assignment::WatermarkPastHole() const {
 bool Assignment::Busy() const {
   return std::ranges::any_of(slots, [](const Slot& slot) {
     const InFlight* r = slot.record;
-    return r != nullptr && r->stage != Stage::kRetrying && Secured(r->stage) &&
-           !(r->stage == Stage::kDying && r->letter_refused);
+    return r != nullptr && r->stage != Stage::kRetrying && InLeasedPrefix(r->stage) &&
+           !(r->stage == Stage::kPublishingDeadLetter && r->letter_refused);
   });
 }
 

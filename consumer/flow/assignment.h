@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "consumer/flow/in_flight.h"
+#include "consumer/flow/order_chain.h"
 #include "consumer/flow/ports.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
@@ -59,8 +60,7 @@ struct Assignment {
   std::uint64_t first_slot = 0;  // InFlight::slot of the first one
   std::size_t unfinished = 0;    // of `slots`
   std::uint64_t bytes = 0;       // held by the unfinished ones
-  Chain chain;                   // order: partition
-  std::size_t fallen = 0;        // records that were secured, and are not any more
+  OrderChain chain;              // order: partition
   Offset position = 0;           // everything before it was delivered, or is not there
   Offset watermark = 0;          // everything before it is finished
   Offset committing = 0;         // the highest offset handed to Kafka

@@ -16,7 +16,7 @@ std::string_view StageName(Stage stage) {
       return "queued";
     case Stage::kWithheld:
       return "bad, waiting for any record to take effect";
-    case Stage::kTwin:
+    case Stage::kWaitingForSameId:
       return "waiting for a record with the same id";
     case Stage::kLocking:
       return "locking";
@@ -38,7 +38,7 @@ std::string_view StageName(Stage stage) {
       return "writing";
     case Stage::kMarking:
       return "marking as done";
-    case Stage::kDying:
+    case Stage::kPublishingDeadLetter:
       return "publishing as a dead letter";
     case Stage::kBlocked:
       return "blocked";
@@ -106,20 +106,19 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
 
 void Flow::JoinChain(InFlight& in) {
   if (options_.order == Order::kNone) return;
-  Chain* chain = &in.assignment->chain;
+  OrderChain* chain = &in.assignment->chain;
   if (options_.order == Order::kKey) {
     const auto& key = in.record.key;
-    in.chain_key.assign(reinterpret_cast<const char*>(&in.record.partition),
-                        sizeof in.record.partition);
-    in.chain_key.push_back(key ? '\1' : '\0');  // the null key is a chain of its own
-    if (key) in.chain_key.append(*key);
-    chain = &chains_[in.chain_key];
+    scratch_.assign(reinterpret_cast<const char*>(&in.record.partition),
+                    sizeof in.record.partition);
+    scratch_.push_back(key ? '\1' : '\0');  // the null key is a chain of its own
+    if (key) scratch_.append(*key);
+    const auto place = chains_.try_emplace(scratch_).first;
+    chain = &place->second;
+    chain->key = place->first;
   }
   if (chain->id == 0) chain->id = next_chain_++;
-  in.chain = chain->id;
-  in.chain_before = chain->tail;
-  if (chain->tail != nullptr) chain->tail->chain_after = &in;
-  chain->tail = &in;
+  chain->Join(in);
 }
 
 // --- on its way --------------------------------------------------------------------------------
@@ -135,10 +134,10 @@ void Flow::Advance(Now now) {
 }
 
 Place Flow::PlaceOf(const InFlight& in) const {
-  const InFlight* const gap = WaitsForPrefix(in.stage) ? Gap(in) : nullptr;
-  return {.before = gap == nullptr    ? Before::kInPrefix
-                    : Promising(*gap) ? Before::kMaySoon
-                                      : Before::kNotSoon,
+  const InFlight* const gap = WaitsForPrefix(in.stage) ? NotLeasedBefore(in) : nullptr;
+  return {.before = gap == nullptr             ? Before::kInPrefix
+                    : LeaseMayArriveSoon(*gap) ? Before::kMaySoon
+                                               : Before::kNotSoon,
           .before_handled = in.chain_before == nullptr || Handled(*in.chain_before),
           .may_lock = taking_ && !in.assignment->revoking};
 }
@@ -174,7 +173,7 @@ void Flow::Do(InFlight& in, Move move, Now now) {
 // A lease counts only as part of the leased prefix of its chain. Those behind it may be locked, or
 // enter it too.
 void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
-  SetFallen(in, false);
+  MarkOutOfPrefix(in, false);
   work_.Push(in.chain_after);
   switch (move) {
     case Move::kAwaitFormerCall:  // OnHandled puts it on the work list again
@@ -184,7 +183,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
       CompleteHinted(in, now);
       break;
     case Move::kStartDeadLetter:
-      Bury(in, now);
+      StartDeadLetter(in, now);
       break;
     case Move::kLookUp:
       AskLedger(in);
@@ -225,27 +224,12 @@ void Flow::Count(InFlight& in) {
 }
 
 void Flow::LeaveChain(InFlight& in) {
-  SetFallen(in, false);
-  InFlight* const after = std::exchange(in.chain_after, nullptr);
-  InFlight* const before = std::exchange(in.chain_before, nullptr);
-  if (before != nullptr) before->chain_after = after;
-  if (after != nullptr) {
-    after->chain_before = before;
-    work_.Push(after);
-    return;
-  }
-  if (options_.order == Order::kPartition) {
-    InFlight*& tail = in.assignment->chain.tail;
-    if (tail == &in) tail = before;
-  } else if (options_.order == Order::kKey) {
-    const auto chain = chains_.find(in.chain_key);
-    if (chain == chains_.end() || chain->second.tail != &in) return;
-    if (before == nullptr) {
-      chains_.erase(chain);
-    } else {
-      chain->second.tail = before;
-    }
-  }
+  OrderChain* const chain = in.chain;
+  if (chain == nullptr) return;
+  work_.Push(chain->Leave(in));
+  if (chain->tail != nullptr || options_.order != Order::kKey) return;
+  scratch_.assign(chain->key);
+  chains_.erase(scratch_);
 }
 
 void Flow::AdvanceWatermark(Assignment& partition, Now now) {
@@ -268,7 +252,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   in.leased = in.lease_lost = false;
   in.lock = {};
   ++in.ticket;
-  SetFallen(in, true);
+  MarkOutOfPrefix(in, true);
   in.stage = Stage::kBlocked;
   GiveBackBehind(in, now);
   observer_->OnProcessed(ProcessedResult::kFailed, 1);
@@ -300,7 +284,7 @@ InFlight* Flow::FindReference(std::uint64_t reference) {
 }
 
 void Flow::Recycle(InFlight& in) {
-  FENCEPOST_CHECK(!in.owner && in.twin_after == nullptr && in.chain_after == nullptr,
+  FENCEPOST_CHECK(!in.owner && in.same_id_after == nullptr && in.chain_after == nullptr,
                   "a record is recycled while others hang on it");
   --in_flight_;
   in_flight_bytes_ -= in.bytes;
@@ -318,8 +302,6 @@ void Flow::Recycle(InFlight& in) {
   ++in.ticket;
   in.lock = {};
   in.token = {};
-  in.chain_before = nullptr;
-  in.chain = 0;
   in.assignment = nullptr;
   unused_.push_back(in.index);
 }

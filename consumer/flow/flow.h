@@ -182,8 +182,6 @@ class Flow {
   void Block(InFlight& record, Error error, Now now);
 
   // flow_locks.cc: locking, and one worker per id.
-  static const InFlight* Gap(const InFlight& record);
-  static void SetFallen(InFlight& record, bool fallen);
   static void LeavePrefix(InFlight& record);
   bool Lock(InFlight& record, Now now);
   bool TryLock(InFlight& record, Now now);
@@ -197,8 +195,8 @@ class Flow {
   void GiveBackBehind(InFlight& record, Now now);
   void TakeOwnership(InFlight& record);
   void LeaveOwnership(InFlight& record, Now now);
-  static void JoinTwins(InFlight& owner, InFlight& twin);
-  void LeaveTwins(InFlight& twin);
+  static void WaitForSameId(InFlight& owner, InFlight& waiting);
+  void LeaveSameId(InFlight& waiting);
   void TellBroken(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
   [[nodiscard]] bool WriteDecides() const;
@@ -222,12 +220,12 @@ class Flow {
     std::optional<LetterCause> cause{};  // nullopt: it counts in no row
   };
   void Refuse(InFlight& record, Refusal refusal, Now now);
-  void Bury(InFlight& record, Now now);
+  void StartDeadLetter(InFlight& record, Now now);
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);
   void LetOut(Now now);
   void Publish(InFlight& record, Now now);
-  void Buried(InFlight& record, Now now);
+  void OnDeadLetterPublished(InFlight& record, Now now);
 
   // flow_writing.cc: written, marked.
   void SendWrites(Now now);
@@ -255,13 +253,13 @@ class Flow {
   void Commit(Now now, bool all);
   void Note(locking::Severity severity, std::string_view event, std::string_view text,
             const InFlight& record);
-  void Regulate(Now now);
+  void UpdateBackpressure(Now now);
   void TellPaused(Now now);
   [[nodiscard]] double NextShare() const;
   [[nodiscard]] double Used() const;
   [[nodiscard]] double Share(const Assignment& partition) const;
   bool WeighShares(Now now);
-  void CountPressure(bool pressed, Now now);
+  void CountBackpressure(bool pressed, Now now);
   void Report(Now now);
   void TellPrunable();
   void LookForStall(Assignment& partition, Now now);
@@ -286,7 +284,7 @@ class Flow {
   std::vector<std::unique_ptr<Assignment>> leaving_;  // revoked, with writes still out
   std::deque<InFlight> pool_;                         // stable addresses; cookie = index + 1
   std::vector<std::uint32_t> unused_;
-  std::unordered_map<std::string, Chain> chains_;           // order: key
+  std::unordered_map<std::string, OrderChain> chains_;      // order: key
   std::unordered_map<std::string_view, InFlight*> owners_;  // id → the record here that works on it
   WorkList work_;
   std::uint64_t advanced_ = 0;

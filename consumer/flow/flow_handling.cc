@@ -284,11 +284,11 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
   in.values = HandlerValues();  // it is published as it came
   in.handled = false;
   Count(in);
-  const bool first = Gap(in) == nullptr;
-  if (in.stage == Stage::kQueued) {  // it never was secured (no id)
+  const bool first = NotLeasedBefore(in) == nullptr;
+  if (in.stage == Stage::kQueued) {  // it never was in the leased prefix (no id)
     work_.Push(&in);
   } else if (first && LeaseStands(in, now)) {
-    Bury(in, now);
+    StartDeadLetter(in, now);
   } else {
     BackToQueue(in, now);
     GiveBackBehind(in, now);
@@ -298,7 +298,7 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
 
 // A Kafka output takes it into its transaction. Else the ledger is asked once more whether the
 // effect stands after all (a conflict knows what stands there), and then it is published.
-void Flow::Bury(InFlight& in, Now now) {
+void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
   if (options_.finality == Finality::kTransaction) {
     if (!MayGoOut(in)) return Withhold(in, now);
@@ -317,7 +317,7 @@ void Flow::Publish(InFlight& in, Now now) {
     return;
   }
   if (!MayGoOut(in)) return Withhold(in, now);
-  in.stage = Stage::kDying;
+  in.stage = Stage::kPublishingDeadLetter;
   in.letter_refused = false;
   if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
   DeadLetter letter = *in.letter;
@@ -368,8 +368,8 @@ void Flow::LetOut(Now now) {
 void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
-    if (in == nullptr || in->stage != Stage::kDying) continue;
-    Buried(*in, now);
+    if (in == nullptr || in->stage != Stage::kPublishingDeadLetter) continue;
+    OnDeadLetterPublished(*in, now);
     Advance(now);
   }
   if (!ids.empty()) observer_->OnProgress(now.wall.time_since_epoch());
@@ -379,14 +379,14 @@ void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
 void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) {
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
-    if (in == nullptr || in->stage != Stage::kDying) continue;
+    if (in == nullptr || in->stage != Stage::kPublishingDeadLetter) continue;
     in->letter_refused = true;
     if (in->assignment->revoking) GiveBackBehind(*in, now);
   }
   Advance(now);
 }
 
-void Flow::Buried(InFlight& in, Now now) {
+void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
   observer_->OnDeadLetter(in.letter->reason);
   Note(locking::Severity::kWarn, "dead_lettered",
        "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
@@ -399,7 +399,7 @@ void Flow::Buried(InFlight& in, Now now) {
 
 void Flow::OnDeadLetterState(bool up, Now now) {
   dead_letters_up_ = up;
-  Regulate(now);
+  UpdateBackpressure(now);
 }
 
 }  // namespace fencepost::consumer

@@ -13,27 +13,10 @@ namespace fencepost::consumer {
 using locking::AcquireSpec;
 using locking::LockEvent;
 
-// A record before it in its chain that is not secured; null: there is none. Mostly the one just
-// before it tells. Where a record has lost its lease, those behind it that are in others' hands
-// stay secured without it.
-const InFlight* Flow::Gap(const InFlight& in) {
-  const InFlight* at = in.chain_before;
-  const bool pinned_may_hide_it = in.assignment->fallen != 0;
-  while (pinned_may_hide_it && at != nullptr && Pinned(at->stage)) at = at->chain_before;
-  return at == nullptr || Secured(at->stage) ? nullptr : at;
-}
-
-void Flow::SetFallen(InFlight& in, bool fallen) {
-  if (in.fell == fallen) return;
-  in.fell = fallen;
-  std::size_t& count = in.assignment->fallen;
-  fallen ? ++count : --count;
-}
-
 // It has to enter the prefix anew, from its lease on. Where its own clock ended that lease, kLost
 // is on its way, and queues it again with those behind it.
 void Flow::LeavePrefix(InFlight& in) {
-  SetFallen(in, true);
+  MarkOutOfPrefix(in, true);
   in.stage = Stage::kGranted;
 }
 
@@ -41,7 +24,7 @@ void Flow::LeavePrefix(InFlight& in) {
 bool Flow::Lock(InFlight& in, Now now) {
   const auto owner = owners_.find(in.identity.id);
   if (owner != owners_.end()) {
-    JoinTwins(*owner->second, in);
+    WaitForSameId(*owner->second, in);
     return false;
   }
   TakeOwnership(in);
@@ -125,7 +108,7 @@ void Flow::OnHinted(InFlight& in, const LockEvent& event, Now now) {
   in.done_rest = event.rest;
   if (Pinned(in.stage)) return;
   if (ledger && (in.stage == Stage::kReady || in.stage == Stage::kLookup)) return;
-  if (Secured(in.stage)) {
+  if (InLeasedPrefix(in.stage)) {
     ++in.ticket;
     LeavePrefix(in);
   }
@@ -169,7 +152,7 @@ void Flow::BackToQueue(InFlight& in, Now now) {
   in.lock = {};
   in.leased = in.hinted = in.round_failed = in.lease_lost = false;
   ++in.ticket;
-  if (Secured(in.stage)) SetFallen(in, true);
+  if (InLeasedPrefix(in.stage)) MarkOutOfPrefix(in, true);
   in.stage = Stage::kQueued;
   LeaveOwnership(in, now);
 }
@@ -217,25 +200,25 @@ void Flow::TakeOwnership(InFlight& in) {
   owners_.emplace(in.identity.id, &in);
 }
 
-void Flow::JoinTwins(InFlight& owner, InFlight& twin) {
-  InFlight& last = owner.twin_last == nullptr ? owner : *owner.twin_last;
-  last.twin_after = &twin;
-  twin.twin_before = &last;
-  owner.twin_last = &twin;
-  twin.stage = Stage::kTwin;
+void Flow::WaitForSameId(InFlight& owner, InFlight& waiting) {
+  InFlight& last = owner.same_id_last == nullptr ? owner : *owner.same_id_last;
+  last.same_id_after = &waiting;
+  waiting.same_id_before = &last;
+  owner.same_id_last = &waiting;
+  waiting.stage = Stage::kWaitingForSameId;
 }
 
-void Flow::LeaveTwins(InFlight& twin) {
-  InFlight* const before = std::exchange(twin.twin_before, nullptr);
-  InFlight* const after = std::exchange(twin.twin_after, nullptr);
+void Flow::LeaveSameId(InFlight& waiting) {
+  InFlight* const before = std::exchange(waiting.same_id_before, nullptr);
+  InFlight* const after = std::exchange(waiting.same_id_after, nullptr);
   if (before == nullptr) return;
-  before->twin_after = after;
+  before->same_id_after = after;
   if (after != nullptr) {
-    after->twin_before = before;
+    after->same_id_before = before;
     return;
   }
-  const auto owner = owners_.find(twin.identity.id);
-  if (owner != owners_.end()) owner->second->twin_last = before->owner ? nullptr : before;
+  const auto owner = owners_.find(waiting.identity.id);
+  if (owner != owners_.end()) owner->second->same_id_last = before->owner ? nullptr : before;
 }
 
 // The next record here with the same id takes its turn.
@@ -243,22 +226,22 @@ void Flow::LeaveOwnership(InFlight& in, Now now) {
   if (!in.owner) return;
   in.owner = false;
   owners_.erase(in.identity.id);
-  InFlight* const last = std::exchange(in.twin_last, nullptr);
-  InFlight* twin = std::exchange(in.twin_after, nullptr);
-  while (twin != nullptr) {
-    InFlight* others = std::exchange(twin->twin_after, nullptr);
-    twin->twin_before = nullptr;
-    twin->stage = Stage::kQueued;
-    if (!TryLock(*twin, now)) {  // it may not be locked now: the others must not wait for it
-      twin = others;
+  InFlight* const last = std::exchange(in.same_id_last, nullptr);
+  InFlight* waiting = std::exchange(in.same_id_after, nullptr);
+  while (waiting != nullptr) {
+    InFlight* others = std::exchange(waiting->same_id_after, nullptr);
+    waiting->same_id_before = nullptr;
+    waiting->stage = Stage::kQueued;
+    if (!TryLock(*waiting, now)) {  // it may not be locked now: the others must not wait for it
+      waiting = others;
       continue;
     }
-    if (twin->owner && others != nullptr) {
-      twin->twin_after = others;
-      others->twin_before = twin;
-      twin->twin_last = last;
+    if (waiting->owner && others != nullptr) {
+      waiting->same_id_after = others;
+      others->same_id_before = waiting;
+      waiting->same_id_last = last;
     }
-    work_.Push(twin->chain_after);
+    work_.Push(waiting->chain_after);
     return;
   }
 }

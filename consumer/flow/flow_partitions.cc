@@ -68,7 +68,7 @@ void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now,
   }
   if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
   uneven_ = true;
-  Regulate(now);
+  UpdateBackpressure(now);
 }
 
 void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline,
@@ -87,11 +87,11 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     for (std::size_t at = 0; at < partition.slots.size(); ++at) {
       InFlight* in = partition.slots[at].record;
       if (in == nullptr) continue;
-      if (in->stage == Stage::kDying && in->letter_refused) GiveBackBehind(*in, now);
+      if (in->stage == Stage::kPublishingDeadLetter && in->letter_refused) GiveBackBehind(*in, now);
       const bool begun = in->stage == Stage::kHandling || in->stage >= Stage::kHandled ||
                          in->letter != nullptr || in->handled || !options_.handler.outside();
       const bool give_back = in->stage == Stage::kLocking || in->stage == Stage::kGranted ||
-                             in->stage == Stage::kRetrying || (!begun && Secured(in->stage));
+                             in->stage == Stage::kRetrying || (!begun && InLeasedPrefix(in->stage));
       if (!give_back) continue;
       BackToQueue(*in, now);
       GiveBackBehind(*in, now);
@@ -109,7 +109,7 @@ void Flow::Step(Now now) {
   SendLookups();
   StartCalls(now);
   SendWrites(now);
-  Regulate(now);
+  UpdateBackpressure(now);
 }
 
 void Flow::CheckDrained(Now now) {
@@ -169,9 +169,9 @@ void Flow::Abandon(Assignment& partition, Now now) {
 }
 
 void Flow::Drop(InFlight& in, Now now) {
-  if (in.stage == Stage::kDying) actions_.dropped_letters.push_back(in.Reference());
-  if (in.stage == Stage::kTwin) {
-    LeaveTwins(in);
+  if (in.stage == Stage::kPublishingDeadLetter) actions_.dropped_letters.push_back(in.Reference());
+  if (in.stage == Stage::kWaitingForSameId) {
+    LeaveSameId(in);
   } else if (in.stage != Stage::kFinished && in.stage != Stage::kBlocked) {
     BackToQueue(in, now);
   }
@@ -274,7 +274,7 @@ void Flow::OnTime(Now now) {
   if (now.boot >= report_at_) Report(now);
   if (Planted("dead_letter_without_its_acknowledgement")) {
     for (InFlight& in : pool_) {
-      if (in.stage == Stage::kDying) Buried(in, now);
+      if (in.stage == Stage::kPublishingDeadLetter) OnDeadLetterPublished(in, now);
     }
   }
   while (!timers_.empty() && timers_.top().at <= now.boot) {

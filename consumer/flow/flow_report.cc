@@ -32,7 +32,7 @@ void Flow::Report(Now now) {
     const auto& timestamp = first->record.timestamp;
     if (timestamp && (!oldest || *timestamp < *oldest)) oldest = timestamp;
   }
-  CountPressure(pressed_, now);
+  CountBackpressure(pressed_, now);
   observer_->OnCommitGap(gap);
   observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
   observer_->OnPartitions(partitions_.size(), paused);
@@ -85,7 +85,7 @@ void Flow::LookForRefusal(Now now) {
 bool Flow::MayTakeEffect() const {
   return std::ranges::any_of(pool_, [](const InFlight& in) {
     const bool busy = in.stage == Stage::kLocking || in.stage == Stage::kGranted;
-    return in.letter == nullptr && (busy || Secured(in.stage));
+    return in.letter == nullptr && (busy || InLeasedPrefix(in.stage));
   });
 }
 

@@ -52,7 +52,7 @@ double Flow::Share(const Assignment& partition) const {
 // Everything is paused while too much is in flight, or while nothing can be done with it. Apart
 // from that a partition is paused by itself when one of its records holds up so much behind it that
 // there would soon be no room for the other partitions.
-void Flow::Regulate(Now now) {
+void Flow::UpdateBackpressure(Now now) {
   const bool usable = locks_->Available() && dead_letters_up_ && taking_;
   const bool waits = WeighShares(now);
   const bool full = Room() == 0;
@@ -65,7 +65,7 @@ void Flow::Regulate(Now now) {
     paused_ = false;
   }
   if (paused_ != before || uneven_ || greedy_ + crowded_ > 0) TellPaused(now);
-  CountPressure(paused_ && usable, now);
+  CountBackpressure(paused_ && usable, now);
 }
 
 void Flow::TellPaused(Now now) {
@@ -112,7 +112,7 @@ bool Flow::WeighShares(Now now) {
 }
 
 // A pause for an outage is not counted: its own metrics tell it.
-void Flow::CountPressure(bool pressed, Now now) {
+void Flow::CountBackpressure(bool pressed, Now now) {
   if (pressed_) observer_->OnBackpressure(now.boot - pressed_since_);
   pressed_ = pressed;
   pressed_since_ = now.boot;

@@ -91,7 +91,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                                    .crc = in.identity.crc,
                                    .values = in.handled ? &in.values : nullptr,
                                    .dead_letter = in.letter.get(),
-                                   .chain = in.chain});
+                                   .chain = in.chain == nullptr ? 0 : in.chain->id});
   }
   batch.answered = answered_;
 }
@@ -169,7 +169,7 @@ void Flow::TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& o
 // leases must not be held while its records wait for others'), it is locked anew.
 void Flow::WriteAgain(InFlight& in, Now now) {
   const bool leased = in.leased || in.hinted || in.nameless;
-  if (options_.finality != Finality::kTransaction && leased && Gap(in) == nullptr) {
+  if (options_.finality != Finality::kTransaction && leased && NotLeasedBefore(in) == nullptr) {
     ++in.ticket;
     in.stage = Stage::kHandled;
     if (in.leased) locks_->SetPhase(in.lock, Phase::kWaiting);
@@ -183,7 +183,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
   JudgeBy(in, outcome);
   switch (outcome.result) {
     case WriteResult::kCommitted:
-      if (in.letter != nullptr) return Buried(in, now);
+      if (in.letter != nullptr) return OnDeadLetterPublished(in, now);
       return OnEffect(in, began, now);
     case WriteResult::kFenced:
       observer_->OnOutputFencing();

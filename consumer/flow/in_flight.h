@@ -19,12 +19,13 @@ namespace fencepost::consumer {
 
 enum class Stage : std::uint8_t {
   kUnused,
-  kQueued,    // waits for its place in the chain (or for Acquire to be worth it)
-  kWithheld,  // bad, and its dead letter waits for any record to take effect (LetterGate)
-  kTwin,      // waits for another record here with the same id
-  kLocking,   // the lock is being acquired
-  kGranted,   // leased, but a record before it in the chain is not secured yet
-  // From here on it is secured: leased or hinted, and everything before it in its chain too.
+  kQueued,            // waits for its place in the chain (or for Acquire to be worth it)
+  kWithheld,          // bad, and its dead letter waits for any record to take effect (LetterGate)
+  kWaitingForSameId,  // waits for another record here with the same id
+  kLocking,           // the lock is being acquired
+  kGranted,           // leased, but a record before it in its chain is not yet
+  // From here on it is in the leased prefix: leased or hinted, and so is all before it in its
+  // chain.
   kLookup,    // the ledger is asked for its id
   kWaiting,   // waits for its turn at the handler
   kHandling,  // a handler call is out
@@ -33,33 +34,27 @@ enum class Stage : std::uint8_t {
   kReady,     // may be written
   kWriting,   // handed to the output
   kMarking,   // no ledger: written, or heard to be DONE; a majority of DONE marks is awaited
-  kDying,     // handed to the dead letter publisher
-  kBlocked,   // the pipeline stops: it holds the watermark
+  kPublishingDeadLetter,  // handed to the dead letter publisher
+  kBlocked,               // the pipeline stops: it holds the watermark
   kFinished,
 };
 std::string_view StageName(Stage stage);
 
 // Leased or hinted, and everything before it in its chain too.
-constexpr bool Secured(Stage s) {
-  return s == Stage::kFinished || (s >= Stage::kLookup && s <= Stage::kDying);
+constexpr bool InLeasedPrefix(Stage s) {
+  return s == Stage::kFinished || (s >= Stage::kLookup && s <= Stage::kPublishingDeadLetter);
 }
-// What it does next hangs on whether everything before it in its chain is secured.
+// What it does next depends on the leases before it in its chain.
 constexpr bool WaitsForPrefix(Stage s) {
   return s == Stage::kQueued || s == Stage::kLocking || s == Stage::kGranted;
 }
 // In others' hands: it goes on from there, whatever becomes of its lease.
 constexpr bool Pinned(Stage s) {
-  return s == Stage::kWriting || s == Stage::kMarking || s == Stage::kDying;
+  return s == Stage::kWriting || s == Stage::kMarking || s == Stage::kPublishingDeadLetter;
 }
 
 struct Assignment;
-struct InFlight;
-
-// The unfinished records that take effect one after the other: of a partition, or of a key in it.
-struct Chain {
-  std::uint64_t id = 0;  // WriteItem::chain
-  InFlight* tail = nullptr;
-};
+struct OrderChain;
 
 struct InFlight {
   std::uint32_t index = 0;   // in the pool
@@ -69,12 +64,12 @@ struct InFlight {
   bool leased = false;
   bool lease_lost = false;      // while it was pinned; at `lost_at`
   bool round_failed = false;    // its first round is over, without a lease
-  bool fell = false;            // it was secured, and is not any more (Assignment::fallen)
+  bool out_of_prefix = false;   // it was in the leased prefix, and is not any more
   bool owner = false;           // of its id, among the records here
   bool nameless = false;        // it has no id: it is not locked, and can only be a dead letter
   bool let_out = false;         // its dead letter has passed the LetterGate
   bool handled = false;         // `values` are what the handler made of it
-  bool letter_refused = false;  // kDying: its topic did not take it, the last time
+  bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
   bool to_advance = false;      // it stands in the WorkList
   bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
   int attempts = 0;             // handler calls begun that reached the receiver
@@ -99,13 +94,12 @@ struct InFlight {
   InFlight* chain_before = nullptr;        // the unfinished record before it in its order chain
   InFlight* chain_after = nullptr;
   InFlight* advance_after = nullptr;  // WorkList
-  std::uint64_t chain = 0;            // Chain::id; 0: it has no order
-  std::string chain_key;              // order: key
+  OrderChain* chain = nullptr;        // null: it has no order
   // Those that wait for the owner of the id: a list that the owner is the head of, and knows the
   // end.
-  InFlight* twin_before = nullptr;
-  InFlight* twin_after = nullptr;
-  InFlight* twin_last = nullptr;  // owner: nullptr when nobody waits
+  InFlight* same_id_before = nullptr;
+  InFlight* same_id_after = nullptr;
+  InFlight* same_id_last = nullptr;  // owner: nullptr when nobody waits
 
   // A reference that goes stale with the ticket.
   [[nodiscard]] std::uint64_t Reference() const {
@@ -121,7 +115,7 @@ constexpr bool Handled(const InFlight& in) {
 }
 
 // Its lease may come within a round trip: those behind it may be locked along with it.
-inline bool Promising(const InFlight& record) {
+inline bool LeaseMayArriveSoon(const InFlight& record) {
   return record.stage == Stage::kGranted ||
          (record.stage == Stage::kLocking && !record.round_failed);
 }

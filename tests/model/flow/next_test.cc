@@ -86,9 +86,9 @@ TEST(Next, IsTheHandlerOrTheOutputOnceEverythingBeforeIsHandled) {  // 18, 21
 }
 
 TEST(Next, IsLeftToOthersWhereTheyHaveTheRecord) {
-  for (const Stage stage :
-       {Stage::kWithheld, Stage::kTwin, Stage::kLookup, Stage::kHandling, Stage::kRetrying,
-        Stage::kReady, Stage::kWriting, Stage::kMarking, Stage::kDying, Stage::kBlocked}) {
+  for (const Stage stage : {Stage::kWithheld, Stage::kWaitingForSameId, Stage::kLookup,
+                            Stage::kHandling, Stage::kRetrying, Stage::kReady, Stage::kWriting,
+                            Stage::kMarking, Stage::kPublishingDeadLetter, Stage::kBlocked}) {
     EXPECT_EQ(Next(Leased(stage), kFirst, kOutside), Move::kStay) << StageName(stage);
   }
 }

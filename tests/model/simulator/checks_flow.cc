@@ -25,7 +25,7 @@ void Checks::OnStep(SimWorker& worker) {
     if (!holds || !worker.locks().Valid(in.lock, now)) return;
     const InFlight* gap = nullptr;
     for (const InFlight* at = in.chain_before; at != nullptr; at = at->chain_before) {
-      const bool secured = Secured(at->stage);
+      const bool secured = InLeasedPrefix(at->stage);
       const bool soon =
           at->stage == Stage::kGranted || (at->stage == Stage::kLocking && !at->round_failed);
       if (at->leased && !worker.locks().Valid(at->lock, now)) return;
@@ -67,7 +67,7 @@ void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
 void Checks::OnLetter(SimWorker& worker, const consumer::DeadLetter& letter) {
   bool found = false;
   worker.flow().ForEachRecord([&](const InFlight& in) {
-    if (in.Reference() != letter.id || in.stage != Stage::kDying) return;
+    if (in.Reference() != letter.id || in.stage != Stage::kPublishingDeadLetter) return;
     found = in.nameless || LeaseStands(worker, in);
   });
   if (found) return;
