@@ -6,23 +6,25 @@
 #include <algorithm>
 #include <utility>
 
-#include "locking/base/check.h"
+#include "locking/redis/wire.h"
 
 namespace fencepost::locking {
 namespace {
 
-constexpr Millis kMinBackoff{50};
-constexpr Millis kMaxBackoff{2000};
 constexpr Millis kMinHandshakeTimeout{1000};
-constexpr int kTimeoutsUntilClosed = 10;
 constexpr Instant kNever = Instant::max();
 
-struct ReplyFree {
-  void operator()(redisReply* reply) const { freeReplyObject(reply); }
-};
-using ReplyPtr = std::unique_ptr<redisReply, ReplyFree>;
-
 std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
+
+SessionOptions SessionOf(const ConnectionOptions& options) {
+  return {.username = options.username,
+          .password = options.password,
+          .scripts = AllScripts(),
+          .handshake_timeout = std::max<Nanos>(kMinHandshakeTimeout, options.lock.node_timeout),
+          .request_timeout = options.lock.node_timeout,
+          .timeouts_until_closed = 10,
+          .seed = options.seed};
+}
 
 }  // namespace
 
@@ -30,17 +32,14 @@ std::shared_ptr<NameLookup> NamesOf(asio::io_context& io, const ConnectionOption
   return options.names ? options.names : std::make_shared<NameLookup>(io, options.look_up);
 }
 
-void Connection::ReaderFree::operator()(redisReader* reader) const { redisReaderFree(reader); }
-
 Connection::Connection(asio::io_context& io, ConnectionOptions options, NodeClient& client)
     : io_(io),
       options_(std::move(options)),
       client_(client),
-      jitter_(static_cast<std::minstd_rand::result_type>(options_.seed)),
       alive_(std::make_shared<char>()),
+      session_(SessionOf(options_)),
       names_(NamesOf(io, options_)),
       timer_(io),
-      deadline_(kNever),
       armed_for_(kNever) {}
 
 Connection::~Connection() {
@@ -49,60 +48,69 @@ Connection::~Connection() {
 
 // --- making the connection -----------------------------------------------------------------------
 
-void Connection::Start() { Connect(); }
+void Connection::Start() {
+  now_ = ReadClocks();
+  Do(session_.Start(now_.boot));
+  ArmTimer();
+}
+
+void Connection::Do(NodeSession::Step step) {
+  using Step = NodeSession::Step;
+  switch (step) {
+    case Step::kWait:
+      return;
+    case Step::kConnect:
+      Connect();
+      return;
+    case Step::kSend:
+      transport_->Flush();
+      return;
+    case Step::kPrepared:
+      BeginProbe();
+      return;
+    case Step::kReply:
+      OnAnswer(session_.reply());
+      return;
+    case Step::kAnswered:
+      OnAllAnswers();
+      return;
+    case Step::kStalled:
+      Stall();
+      return;
+    case Step::kClose:
+      Close();
+      return;
+  }
+}
 
 void Connection::Connect() {
-  stage_ = Stage::kConnecting;
-  now_ = ReadClocks();
-  BeginTurn(std::max<Nanos>(kMinHandshakeTimeout, options_.lock.node_timeout));
   if (!options_.problem.empty()) {
-    Fail({CommandError::kConnection, options_.problem, ""});
+    Do(session_.OnBroken(options_.problem, now_.boot));
     return;
   }
-  reader_.reset(redisReaderCreate());
-  reader_->maxbuf = 0;  // its buffer stays, however big a batch's answer was
   transport_ = std::make_shared<Transport>(io_, options_.tls,
                                            static_cast<Transport::Listener&>(*this), names_);
   transport_->Connect(options_.address);
 }
 
-void Connection::OnOpen() {
-  now_ = ReadClocks();
-  Prepare(true);
-}
+void Connection::OnOpen() { Do(session_.OnOpen(transport_->out())); }
 
 void Connection::OnBroken(std::string_view why) {
-  Fail({CommandError::kConnection, std::string(why), ""});
+  now_ = ReadClocks();
+  Do(session_.OnBroken(why, now_.boot));
+  ArmTimer();
 }
 
-// After NOSCRIPT the login stands, but the process behind the connection may be another one, or may
-// have lost everything: scripts and NodeInfo are asked anew before anything is sent again.
-void Connection::Prepare(bool login) {
-  std::string& out = transport_->out();
-  login_awaited_ = login && !options_.password.empty();
-  if (login_awaited_ && options_.username.empty()) {
-    AppendCommand({"AUTH", options_.password}, out);
-  } else if (login_awaited_) {
-    AppendCommand({"AUTH", options_.username, options_.password}, out);
-  }
-  const std::size_t scripts = AppendScriptLoads(out);
-  Sent(Stage::kPreparing, scripts + (login_awaited_ ? 1 : 0));
-}
-
-void Connection::BeginProbe() { Sent(Stage::kProbing, probe_.Begin(transport_->out())); }
+void Connection::BeginProbe() { Sent(Request::kProbe, probe_.Begin(transport_->out())); }
 
 void Connection::FinishProbe() {
   NodeInfo& info = probe_.info();
-  if (!up_) {
-    if (was_up_ever_) client_.OnReconnect();
-    up_ = was_up_ever_ = true;
-    up_since_ = now_.boot;
-    away_.clear();
-    if (!noted_away_.empty()) {
-      noted_away_.clear();
-      client_.OnNote(Severity::kInfo, "redis_node_back",
-                     fmt::format("{}: the lock node answers again", options_.address.text));
-    }
+  const NodeSession::Back back = session_.Up(now_.boot);
+  if (back.reconnect) client_.OnReconnect();
+  if (back.newly_up) away_.clear();
+  if (back.note) {
+    client_.OnNote(Severity::kInfo, "redis_node_back",
+                   fmt::format("{}: the lock node answers again", options_.address.text));
   }
   replica_seen_ = false;
   plain_.OnSentinel(info.sentinel);
@@ -121,13 +129,14 @@ void Connection::FinishProbe() {
 // --- sending -------------------------------------------------------------------------------------
 
 void Connection::Pump() {
-  if (stage_ != Stage::kIdle) return;
+  if (session_.stage() != NodeSession::Stage::kReady) return;
   const bool probe = replica_seen_;
   std::optional<StoreCommand> command;
   if (!probe) command = client_.TakeCommand();
   if (!probe && !command && (!client_.Open() || client_.TakeBatch(batch_.ops()) == 0)) return;
   now_ = ReadClocks();
-  BeginTurn(options_.lock.node_timeout);
+  session_.BeginTurn(now_.boot);
+  ArmTimer();
   if (probe || (command && command->kind == StoreCommand::Kind::kProbe)) {
     BeginProbe();
   } else if (command) {
@@ -142,12 +151,13 @@ void Connection::Pump() {
 void Connection::BeginWrite(const SentinelWrite& write) {
   write_refused_ = false;
   FormatSentinelWrite(write, transport_->out());
-  Sent(Stage::kWriting, 1);
+  Sent(Request::kWrite, 1);
 }
 
-void Connection::Sent(Stage stage, std::size_t answers) {
-  stage_ = stage;
-  awaited_ = answers;
+void Connection::Sent(Request request, std::size_t answers) {
+  using Late = NodeSession::Late;
+  request_ = request;
+  session_.Ask(answers, request == Request::kBatch ? Late::kDropped : Late::kDelivered);
   sent_at_ = BootClock::now();
   transport_->Flush();
 }
@@ -156,51 +166,36 @@ void Connection::Sent(Stage stage, std::size_t answers) {
 
 void Connection::OnBytes(std::string_view bytes) {
   now_ = ReadClocks();
-  redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
-  while (stage_ != Stage::kDown) {
-    void* raw = nullptr;
-    if (redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) {
-      Fail({CommandError::kOther, fmt::format("this is not Redis: {}", reader_->errstr),
-            "check host and port, and whether the node expects TLS"});
-      return;
-    }
-    if (raw == nullptr) return;
-    const ReplyPtr reply(static_cast<redisReply*>(raw));
-    if (awaited_ == 0) {  // as a server does that closes the connection: "max number of clients"
-      Fail({CommandError::kOther, fmt::format("an answer to nothing: {}", TextOf(*reply)), ""});
-      return;
-    }
-    --awaited_;
-    OnAnswer(*reply);
-    if (stage_ != Stage::kDown && awaited_ == 0) OnAllAnswers();
+  session_.OnBytes(bytes);
+  for (;;) {
+    const NodeSession::Step step = session_.Next(now_.boot);
+    if (step == NodeSession::Step::kWait) break;
+    Do(step);
   }
+  ArmTimer();
 }
 
 void Connection::OnAnswer(const redisReply& reply) {
   const bool error = reply.type == REDIS_REPLY_ERROR;
-  switch (stage_) {
-    case Stage::kPreparing:
-      if (error) FailBy(TextOf(reply));
-      login_awaited_ = false;
-      return;
-    case Stage::kProbing:
+  switch (request_) {
+    case Request::kProbe:
       if (error) {
-        FailBy(TextOf(reply));
+        Do(session_.FailBy(TextOf(reply), now_.boot));
       } else if (!probe_.OnAnswer(reply)) {
-        Fail({CommandError::kOther, "INFO, TIME or GET was not answered as Redis does", ""});
+        Do(session_.Fail(
+            {CommandError::kOther, "INFO, TIME or GET was not answered as Redis does", ""},
+            now_.boot));
       } else {
         probe_.info().call.sent_at = sent_at_;
         probe_.info().call.received_at = now_.boot;
       }
       return;
-    case Stage::kWriting:
+    case Request::kWrite:
       OnWriteAnswer(reply);
       return;
-    case Stage::kBatch:
-      if (batch_.Active()) OnBatchAnswer(reply);  // else it comes late: its ops were answered
+    case Request::kBatch:
+      OnBatchAnswer(reply);
       return;
-    default:
-      FENCEPOST_CHECK(false, fmt::format("an answer in stage {}", static_cast<int>(stage_)));
   }
 }
 
@@ -211,13 +206,13 @@ void Connection::OnWriteAnswer(const redisReply& reply) {
       client_.OnCommandError(error.reason);
       write_refused_ = true;
     } else {
-      FailBy(TextOf(reply));
+      Do(session_.FailBy(TextOf(reply), now_.boot));
     }
     return;
   }
   auto answer = ParseSentinelWrite(reply.type == REDIS_REPLY_STRING ? TextOf(reply) : "");
   if (!answer) {
-    Fail({CommandError::kOther, answer.error(), ""});
+    Do(session_.Fail({CommandError::kOther, answer.error(), ""}, now_.boot));
     return;
   }
   plain_.OnSentinel(answer->current);
@@ -225,46 +220,37 @@ void Connection::OnWriteAnswer(const redisReply& reply) {
 }
 
 void Connection::OnAllAnswers() {
-  switch (stage_) {
-    case Stage::kPreparing:
-      BeginProbe();
-      return;
-    case Stage::kProbing:
+  switch (request_) {
+    case Request::kProbe:
       FinishProbe();
       return;
-    case Stage::kWriting:
+    case Request::kWrite:
       if (std::exchange(write_refused_, false)) {
-        Prepare(false);
+        Do(session_.Prepare(transport_->out()));
       } else {
         BecomeIdle();
       }
       return;
-    default:
+    case Request::kBatch:
       FinishBatch();
+      return;
   }
 }
 
 void Connection::BecomeIdle() {
-  stage_ = Stage::kIdle;
-  deadline_ = kNever;
-  if (std::exchange(stalled_, false)) client_.OnStalled(false, now_);
+  if (session_.EndTurn()) client_.OnStalled(false, now_);
   client_.OnIdle();
 }
 
 // --- time and trouble ----------------------------------------------------------------------------
 
-void Connection::BeginTurn(Nanos limit) {
-  turn_began_ = now_.boot;
-  deadline_ = now_.boot + limit;
-  ArmTimer();
-}
-
 // Lazily: a timer that is armed for an earlier time is left alone, so that a busy connection
 // touches it once a timeout and not once a batch.
 void Connection::ArmTimer() {
-  if (deadline_ == kNever || armed_for_ <= deadline_) return;
-  armed_for_ = deadline_;
-  timer_.expires_after(std::max(deadline_ - now_.boot, Nanos(0)));
+  const Instant deadline = session_.deadline();
+  if (deadline == kNever || armed_for_ <= deadline) return;
+  armed_for_ = deadline;
+  timer_.expires_after(std::max(deadline - now_.boot, Nanos(0)));
   timer_.async_wait([this, alive = std::weak_ptr<char>(alive_)](std::error_code error) {
     if (error || alive.expired()) return;
     OnTimer();
@@ -274,28 +260,11 @@ void Connection::ArmTimer() {
 void Connection::OnTimer() {
   armed_for_ = kNever;
   now_ = ReadClocks();
-  if (now_.boot < deadline_) {
-    ArmTimer();
-  } else if (stage_ == Stage::kDown) {
-    Connect();
-  } else if (!up_) {
-    const std::string_view at = transport_ == nullptr ? "" : transport_->Doing();
-    Fail({CommandError::kTimeout,
-          fmt::format("no connection and login within the timeout{}{}",
-                      at.empty() ? "" : ", at: ", at),
-          ""});
-  } else if (!stalled_) {
-    Stall();
-  } else {
-    Fail({CommandError::kTimeout, "no answer for ten timeouts", ""});
-  }
+  Do(session_.OnTimer(now_.boot, transport_ == nullptr ? "" : transport_->Doing()));
+  ArmTimer();
 }
 
 void Connection::Stall() {
-  stalled_ = true;
-  deadline_ = std::max(turn_began_ + kTimeoutsUntilClosed * Nanos(options_.lock.node_timeout),
-                       now_.boot + Nanos(options_.lock.node_timeout));
-  ArmTimer();
   const std::size_t calls = std::max<std::size_t>(batch_.CallsUnsettled(), 1);
   for (std::size_t i = 0; i < calls; ++i) client_.OnCommandError(CommandError::kTimeout);
   client_.OnStalled(true, now_);
@@ -304,32 +273,21 @@ void Connection::Stall() {
   HandBack();
 }
 
-void Connection::FailBy(std::string_view error_text) {
-  const NodeError error = ReadNodeError(error_text);
-  const char* const during = stage_ == Stage::kPreparing && login_awaited_ ? "login: " : "";
-  Fail({error.reason, fmt::format("{}the node says: {}", during, error.text), error.hint});
-}
-
-void Connection::Fail(const Failure& failure) {
-  now_ = ReadClocks();
+void Connection::Close() {
   if (transport_ != nullptr) transport_->Close(true);
   transport_.reset();
-  stage_ = Stage::kDown;
-  awaited_ = 0;
-  stalled_ = false;
   plain_.Forget();
+  const SessionFailure& failure = session_.failure();
   client_.OnCommandError(failure.reason);
+  if (session_.note_failure()) {
+    client_.OnNote(
+        Severity::kWarn, "redis_node_away",
+        fmt::format("{}: the lock node is away: {}", options_.address.text, failure.Text()));
+  }
   away_ = failure.what;
   if (away_.ends_with('.')) away_.pop_back();
   if (!failure.hint.empty()) away_ += "; " + failure.hint;
-  NoteAway(failure);
-  if (up_ && now_.boot - up_since_ > kMaxBackoff) attempts_ = 0;
-  const Millis most = std::min(kMaxBackoff, kMinBackoff * (2 << std::min(attempts_, 10)));
-  ++attempts_;
-  std::uniform_int_distribution<std::int64_t> wait(kMinBackoff.count(), most.count());
-  deadline_ = now_.boot + Millis(wait(jitter_));
-  ArmTimer();
-  if (std::exchange(up_, false)) client_.OnDisconnected(now_);
+  if (session_.lost()) client_.OnDisconnected(now_);
   if (batch_.Active()) {
     batch_.SettleRest(ReplyCode::kConnection);
     HandBack();

@@ -1,19 +1,21 @@
 // The connection to one node: made, logged in, kept, lost and made again; one thing out at a time:
 // a batch, a probe, or a write of the sentinel. All on the thread that runs the io_context.
 //
-//   down ──backoff──▶ connecting ─▶ preparing (AUTH, SCRIPT LOAD) ─▶ probing ─▶ idle ─▶ batch ─▶
-//   idle
-//                                       ▲                            │  ▲  └──▶ writing ──▶ idle
-//                                       └──────── NOSCRIPT ──────────┼──┴────────┘
-//                                                                    └▶ batch: what failed, again
-// Anything that breaks leads to down. A batch or command without an answer after node_timeout: its
-// ops are answered kTimeout, the node is stalled; the late answers are waited for, and thrown away,
-// until ten timeouts have passed since it was sent; then down.
+// Handshake, replies, deadlines and back-off are NodeSession's (node_session.h, with the diagram);
+// here is what is asked, and what the answers mean:
+//
+// clang-format off
+//   prepared ─▶ probe ─▶ idle ─▶ batch, write or probe ─▶ idle
+//                 └▶ batch: what failed, again          └▶ NOSCRIPT: prepare, probe
+// clang-format on
+//
+// A turn without an answer after node_timeout: its ops are answered kTimeout, the node is stalled;
+// late answers to a batch are dropped, until ten timeouts have passed since the turn began; then
+// the connection is closed.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <string_view>
 
@@ -29,9 +31,9 @@
 #include "locking/redis/session/handshake.h"
 #include "locking/redis/session/name_lookup.h"
 #include "locking/redis/session/node_error.h"
+#include "locking/redis/session/node_session.h"
 #include "locking/redis/session/transport.h"
 
-struct redisReader;
 struct redisReply;
 
 namespace fencepost::locking {
@@ -69,35 +71,18 @@ class Connection final : private Transport::Listener {
   [[nodiscard]] const std::string& Away() const { return away_; }
 
  private:
-  enum class Stage : std::uint8_t {
-    kDown,
-    kConnecting,
-    kPreparing,
-    kProbing,
-    kIdle,
-    kBatch,
-    kWriting
-  };
-  struct Failure {
-    CommandError reason = CommandError::kConnection;
-    std::string what;
-    std::string hint;
-  };
-  struct ReaderFree {
-    void operator()(redisReader* reader) const;
-  };
+  enum class Request : std::uint8_t { kProbe, kWrite, kBatch };
 
   void OnOpen() override;
   void OnBytes(std::string_view bytes) override;
   void OnBroken(std::string_view why) override;
 
+  void Do(NodeSession::Step step);
   void Connect();
-  void Prepare(bool login);
   void BeginProbe();
   void BeginWrite(const SentinelWrite& write);
   void SendBatch();
-  void Sent(Stage stage, std::size_t answers);
-  void BeginTurn(Nanos limit);
+  void Sent(Request request, std::size_t answers);
 
   void OnAnswer(const redisReply& reply);
   void OnBatchAnswer(const redisReply& reply);
@@ -113,47 +98,32 @@ class Connection final : private Transport::Listener {
   void OnTimer();
   void ArmTimer();
   void Stall();
-  void Fail(const Failure& failure);
-  void FailBy(std::string_view error_text);
-  void NoteAway(const Failure& failure);
+  void Close();
   void NoteRefusal(std::string_view text, const NodeError& error);
 
   asio::io_context& io_;
   const ConnectionOptions options_;
   NodeClient& client_;
-  std::minstd_rand jitter_;
   std::shared_ptr<char> alive_;  // handlers look whether it still is
 
-  Stage stage_ = Stage::kDown;
+  NodeSession session_;
   std::shared_ptr<NameLookup> names_;
   std::shared_ptr<Transport> transport_;
-  std::unique_ptr<redisReader, ReaderFree> reader_;
-  Now now_{};                // read when bytes or a timer came
-  std::size_t awaited_ = 0;  // answers still to come
+  Now now_{};  // read when bytes or a timer came
+  Request request_ = Request::kProbe;
   Instant sent_at_{};
   Batch batch_;
   PlainAcquire plain_;
   Probe probe_;
-  bool login_awaited_ = false;
   bool write_refused_ = false;  // the node lacks the script: the store is asked again after a probe
   bool no_scripts_ = false;     // in this batch
   bool wiped_ = false;          // in this batch: told once
   bool replica_seen_ = false;   // probe before the next batch
 
-  bool up_ = false;  // the client was told OnConnected
-  bool was_up_ever_ = false;
-  Instant up_since_{};
-  bool stalled_ = false;
-  int attempts_ = 0;  // failed in a row
-
   asio::steady_timer timer_;
-  Instant turn_began_{};
-  Instant deadline_;   // of this stage; in kDown: when to connect
   Instant armed_for_;  // max(): not armed
 
   std::string away_;
-  std::string noted_away_;  // the last reason told; empty when told that it is back
-  Instant noted_at_{};
   CommandError noted_refusal_ = CommandError::kTimeout;
   Instant refusal_noted_at_{};
 };

@@ -1,4 +1,5 @@
 // A batch at one connection: sent, answered, sent again where it must be, handed back.
+#include <fmt/format.h>
 #include <hiredis/hiredis.h>
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 namespace fencepost::locking {
 namespace {
 
+constexpr Nanos kBetweenNotes = std::chrono::seconds(1);
+constexpr Nanos kBeforeRepeat = std::chrono::seconds(60);
+
 std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
 }  // namespace
@@ -16,7 +20,7 @@ std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}
 void Connection::SendBatch() {
   no_scripts_ = false;
   const std::size_t answers = batch_.Write(options_.lock, transport_->out(), &plain_, now_);
-  Sent(Stage::kBatch, answers);
+  Sent(Request::kBatch, answers);
 }
 
 void Connection::OnBatchAnswer(const redisReply& reply) {
@@ -85,7 +89,7 @@ void Connection::OnBatchError(std::string_view text) {
 
 void Connection::FinishBatch() {
   if (batch_.Active() && no_scripts_ && batch_.PrepareResend()) {
-    Prepare(false);
+    Do(session_.Prepare(transport_->out()));
     return;
   }
   if (batch_.Active() && !no_scripts_ && batch_.CallsUnsettled() > 0) {  // the script's, by plain_
@@ -102,6 +106,18 @@ void Connection::FinishBatch() {
 void Connection::HandBack() {
   client_.OnReplies(batch_.replies(), now_);
   batch_.Clear();
+}
+
+void Connection::NoteRefusal(std::string_view text, const NodeError& error) {
+  const Nanos since = now_.boot - refusal_noted_at_;
+  const bool first = refusal_noted_at_ == Instant();
+  const bool news = error.reason != noted_refusal_;
+  if (!first && since < (news ? kBetweenNotes : kBeforeRepeat)) return;
+  noted_refusal_ = error.reason;
+  refusal_noted_at_ = now_.boot;
+  client_.OnNote(Severity::kWarn, "redis_call_refused",
+                 fmt::format("{}: the lock node refuses calls: {}{}{}", options_.address.text, text,
+                             error.hint.empty() ? "" : "; ", error.hint));
 }
 
 }  // namespace fencepost::locking

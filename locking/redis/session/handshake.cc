@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "locking/base/check.h"
-#include "locking/redis/wire.h"
 
 namespace fencepost::locking {
 namespace {
@@ -66,11 +65,6 @@ void AppendCommand(std::initializer_list<std::string_view> words, std::string& o
   FENCEPOST_CHECK(size > 0, "hiredis cannot format a command");
   out.append(command, static_cast<std::size_t>(size));
   redisFreeCommand(command);
-}
-
-std::size_t AppendScriptLoads(std::string& out) {
-  for (const Script* script : AllScripts()) AppendCommand({"SCRIPT", "LOAD", script->text}, out);
-  return AllScripts().size();
 }
 
 std::size_t Probe::Begin(std::string& out) {

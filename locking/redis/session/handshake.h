@@ -1,4 +1,4 @@
-// What a connection asks outside of script calls: login and scripts, and what the store wants to
+// What a connection asks outside of script calls: commands as text, and what the store wants to
 // know of a node. Requests as RESP text, answers taken apart. No sockets; any thread.
 #pragma once
 
@@ -15,8 +15,6 @@ namespace fencepost::locking {
 
 // Appends one command.
 void AppendCommand(std::initializer_list<std::string_view> words, std::string& out);
-// Appends SCRIPT LOAD of all scripts; returns how many answers will come.
-std::size_t AppendScriptLoads(std::string& out);
 
 // The answer to TIME; nothing when it is not one.
 std::optional<WallTime> TimeOf(const redisReply& reply);

@@ -71,6 +71,12 @@ caught_by(second_stop_waits model/worker
 caught_by(output_failure_forgotten model/worker Drain.WaitsForNothingAfterTheOutputHasFailed)
 caught_by(release_counts_a_rivals_answer model/core
   ReleaseRound.CountsNoAnswerOfANodeThatARivalHolds)
+caught_by(backoff_never_grows unit/node_session
+  SessionTest.PausesLongerAfterEachFailureUpToTwoSeconds)
+caught_by(half_reply_survives_the_connection unit/node_session
+  SessionTest.ForgetsHalfAReplyWithItsConnection)
+caught_by(late_reply_is_delivered unit/node_session
+  SessionTest.StallsWhenARequestIsNotAnsweredAndDropsItsLateReplies)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)

@@ -1,0 +1,153 @@
+// The session with one lock node, as a machine without a socket and without a clock: what happened
+// goes in, the next step comes out. A host (connection.h) owns the transport and the timer, tells
+// the machine what they bring, and carries out the step.
+//
+// clang-format off
+//   down ──deadline──▶ connecting ──OnOpen──▶ preparing ──kPrepared──▶ asking ◀──▶ ready
+//    ▲                     │              (AUTH, SCRIPT LOAD)  ▲          │
+//    │                     │                   └── Prepare ────┼──────────┤ NOSCRIPT
+//    └──── kClose ◀────────┴───────────────────────────────────┴──────────┘ broken, late, garbage
+// clang-format on
+//
+// One request is out at a time: the host appends it to the transport's buffer, says how many
+// replies it expects (Ask), and gets them one by one in order. A turn is a chain of requests under
+// one deadline: the handshake (ended by Up and EndTurn), or BeginTurn to EndTurn. A turn that
+// exceeds its deadline before the session was up closes it; later it stalls it: the replies are
+// still expected, until timeouts_until_closed have passed since the turn began. Replies to a
+// request that is Late::kDropped are then discarded.
+//
+// After OnBytes, OnOpen, OnBroken and OnTimer the host looks at deadline(): OnTimer wants to be
+// called then. After OnBytes it calls Next until it says kWait.
+// Invariant: a reply that is delivered belongs to the request that Ask announced last.
+// All errors are kClose with failure(); every instant comes from the caller. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "locking/base/types.h"
+#include "locking/core/observer.h"
+#include "locking/redis/wire.h"
+
+struct redisReader;
+struct redisReply;
+
+namespace fencepost::locking {
+
+struct SessionOptions {
+  std::string username;  // empty: AUTH with the password alone
+  std::string password;  // empty: no AUTH
+  std::span<const Script* const> scripts;
+  Nanos handshake_timeout{};  // from connecting to Up
+  Nanos request_timeout{};    // of every other turn
+  int timeouts_until_closed = 10;
+  std::uint64_t seed = 0;  // of the jitter
+};
+
+struct SessionFailure {
+  CommandError reason = CommandError::kConnection;
+  std::string what;
+  std::string hint;  // what to do; may be empty
+  [[nodiscard]] std::string Text() const { return hint.empty() ? what : what + "; " + hint; }
+};
+
+class NodeSession {
+ public:
+  enum class Stage : std::uint8_t { kDown, kConnecting, kPreparing, kAsking, kReady };
+  enum class Step : std::uint8_t {
+    kWait,      // nothing to do before the next event
+    kConnect,   // connect anew: OnOpen or OnBroken follows
+    kSend,      // what was appended to the buffer is to be sent
+    kPrepared,  // logged in, scripts loaded: ask, or end the turn
+    kReply,     // reply() is the next one; good until Next is called again
+    kAnswered,  // all replies to the request are there: ask, or end the turn
+    kStalled,   // the turn exceeded its deadline
+    kClose,     // failure() says why: discard the connection; deadline() says when to try again
+  };
+  enum class Late : std::uint8_t { kDelivered, kDropped };
+  struct Back {
+    bool newly_up = false;   // it was not up before
+    bool reconnect = false;  // and it had been up earlier
+    bool note = false;       // a failure was noted since
+  };
+
+  explicit NodeSession(SessionOptions options);
+  ~NodeSession();
+  NodeSession(const NodeSession&) = delete;
+  NodeSession& operator=(const NodeSession&) = delete;
+
+  // --- events ----------------------------------------------------------------------------------
+  Step Start(Instant now);  // kConnect
+  Step OnOpen(std::string& out);
+  void OnBytes(std::string_view bytes);
+  Step Next(Instant now);
+  Step OnBroken(std::string_view why, Instant now);
+  // `doing`: what the transport is at, for the message; may be empty.
+  Step OnTimer(Instant now, std::string_view doing);
+  // The host found the node of no use: a bad option, or a reply that is not what was asked for.
+  Step Fail(SessionFailure failure, Instant now);
+  // The same, by the text of an error reply.
+  Step FailBy(std::string_view error, Instant now);
+
+  // --- requests --------------------------------------------------------------------------------
+  void BeginTurn(Instant now);  // in ready
+  void Ask(std::size_t replies, Late late);
+  // Loads the scripts again, within the turn.
+  Step Prepare(std::string& out);
+  Back Up(Instant now);
+  bool EndTurn();  // whether it was stalled
+
+  [[nodiscard]] Stage stage() const { return stage_; }
+  [[nodiscard]] bool up() const { return up_; }
+  [[nodiscard]] bool stalled() const { return stalled_; }
+  [[nodiscard]] Instant deadline() const { return deadline_; }  // max(): none
+  [[nodiscard]] const redisReply& reply() const { return *reply_; }
+  [[nodiscard]] const SessionFailure& failure() const { return failure_; }
+  [[nodiscard]] bool lost() const { return lost_; }  // by the failure: it had been up
+  // Whether the failure is worth a line in the log: a new reason after a second, the same again
+  // after a minute.
+  [[nodiscard]] bool note_failure() const { return note_failure_; }
+
+ private:
+  struct ReaderFree {
+    void operator()(redisReader* reader) const;
+  };
+  struct ReplyFree {
+    void operator()(redisReply* reply) const;
+  };
+
+  void LoadScripts(bool login, std::string& out);
+  Step TakeReply(Instant now);
+  Step OnPrepareReply(Instant now);
+  [[nodiscard]] Nanos DrawPause();
+
+  const SessionOptions options_;
+  std::uint64_t jitter_;
+  std::unique_ptr<redisReader, ReaderFree> reader_;
+  std::unique_ptr<redisReply, ReplyFree> reply_;
+
+  Stage stage_ = Stage::kDown;
+  std::size_t expected_ = 0;  // replies; 0 unless preparing or asking
+  bool answered_ = false;     // the last reply was delivered, kAnswered was not
+  Late late_ = Late::kDelivered;
+  bool login_expected_ = false;
+  bool stalled_ = false;
+  bool up_ = false;
+  bool was_up_ = false;
+  int attempts_ = 0;  // failed in a row
+  Instant up_since_{};
+  Instant turn_began_{};
+  Instant deadline_ = Instant::max();
+
+  SessionFailure failure_;
+  bool lost_ = false;
+  bool note_failure_ = false;
+  std::string noted_;  // what was noted last; empty once the node was up again
+  Instant noted_at_{};
+};
+
+}  // namespace fencepost::locking
