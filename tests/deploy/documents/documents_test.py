@@ -12,7 +12,8 @@ from support.processes import FENCEPOST, SOURCE, run
 from support.rules import ALERTS, rules
 
 OPERATIONS = SOURCE / "deploy" / "OPERATIONS.md"
-TEXT = OPERATIONS.read_text()
+PAGES = {path.stem: path.read_text() for path in (SOURCE / "deploy/operations").glob("*.md")}
+TEXT = "\n".join([OPERATIONS.read_text(), *PAGES.values()])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -67,10 +68,20 @@ def tests_in(folder: pathlib.Path) -> set[str]:
     return {*names, *re.findall(r"(?m)^    def (test_\w+)", text)}
 
 
+def faults() -> list[str]:
+    """The rows of the fault tables."""
+    rows = [line for line in PAGES["faults"].splitlines() if line.startswith("| ")]
+    return [row for row in rows if not row.startswith("| fault | what you see |")]
+
+
 class Documents(unittest.TestCase):
     def test_every_relative_link_and_anchor_exists(self):
         dead = [line for path in documents() for line in dead_links(path, path.read_text())]
         self.assertEqual(dead, [])
+
+    def test_the_index_links_every_page_of_operations(self):
+        for name in PAGES:
+            self.assertIn(f"(operations/{name}.md)", OPERATIONS.read_text())
 
     def test_the_check_itself_sees_a_dead_link_and_a_dead_anchor(self):
         text = "## There\n[a](README.md) [b](#there) [c](gone.md) [d](#gone) `[e](x)`"
@@ -116,19 +127,18 @@ class Promises(unittest.TestCase):
 
 class Operations(unittest.TestCase):
     def test_every_fault_names_tests_that_exist(self):
-        table = TEXT[TEXT.index("| fault | what you see") :].splitlines()[2:]
+        table = faults()
         self.assertGreater(len(table), 20)
         for row in table:
             shown_by = row.rstrip("| ").rpartition(" | ")[2]
-            named = re.findall(r"\[(tests/[\w/]+)\]\(\.\./\1\)((?:,? `\w+`)+)", shown_by)
+            named = re.findall(r"\[(tests/[\w/]+)\]\(\.\./\.\./\1\)((?:,? `\w+`)+)", shown_by)
             self.assertTrue(named, f"no test in: {row[:60]}")
             for folder, names in named:
                 for name in re.findall(r"`(\w+)`", names):
                     self.assertIn(name, tests_in(SOURCE / folder), row[:60])
 
     def test_every_row_says_what_is_lost_and_what_to_do(self):
-        table = TEXT[TEXT.index("| fault | what you see") :].splitlines()[2:]
-        for row in table:
+        for row in faults():
             cells = [cell.strip() for cell in row.strip("|").split(" | ")]
             self.assertEqual(len(cells), 5, row[:60])
             self.assertTrue(all(cells), row[:60])
@@ -202,7 +212,7 @@ class Operations(unittest.TestCase):
         self.assertEqual(set(re.findall(r"\b(?:lib|zlib)[\w.+-]+", step)), packages)
 
     def test_every_file_that_a_step_takes_was_brought_or_is_shown(self):
-        install = TEXT[TEXT.index("### With systemd") : TEXT.index("### With Helm")]
+        install = PAGES["systemd"]
         brought = re.search(r"(?m)^scp (.*) HOST:$", install).group(1).split()
         names = {path.name for word in brought for path in SOURCE.glob(word)} | {"fencepost"}
         shown = set(re.findall(r"(?m)^```\w+\n# ([\w.]+)$", install))

@@ -232,7 +232,7 @@ class Notes(unittest.TestCase):
         loops = [
             Helm.notes(CHARTS / "fencepost-locks", FIVE, name="locks"),
             (CHARTS / "fencepost-locks" / "README.md").read_text(),
-            (SOURCE / "deploy" / "OPERATIONS.md").read_text(),
+            (SOURCE / "deploy" / "operations" / "lock-nodes.md").read_text(),
         ]
         loops = [re.search(r"(?ms)^ *for node in a b c d e.*?^ *done\n", text)[0] for text in loops]
         for loop in loops:

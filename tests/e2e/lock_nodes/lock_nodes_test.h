@@ -1,4 +1,4 @@
-// Lock nodes as deploy/OPERATIONS.md has them, with an append-only file and the ACL file of
+// Lock nodes as deploy/operations/systemd.md has them, with an append-only file and the ACL file of
 // make-acl, and workers under load over them, for what that document says of changing them.
 #pragma once
 

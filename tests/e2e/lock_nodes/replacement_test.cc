@@ -1,4 +1,4 @@
-// "Another host for a node" (deploy/OPERATIONS.md, Upgrade).
+// "Another host for a node" (deploy/operations/lock-nodes.md).
 #include "tests/e2e/lock_nodes/lock_nodes_test.h"
 
 namespace fencepost::testing {

@@ -1,5 +1,5 @@
 // The password of the lock nodes changed, and a store that stands changed to TLS
-// (deploy/OPERATIONS.md, Secure).
+// (deploy/operations/security.md).
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 

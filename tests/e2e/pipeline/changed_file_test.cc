@@ -1,4 +1,4 @@
-// A pipeline file that is changed while there are records (deploy/OPERATIONS.md, Upgrade).
+// A pipeline file that is changed while there are records (deploy/operations/upgrade.md).
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {

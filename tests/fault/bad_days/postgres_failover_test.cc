@@ -41,9 +41,10 @@ class PostgresFailover : public PipelineTest {
     Kafka().admin().CommitOffsets(name_, name_, offsets);
   }
 
-  // The block of deploy/OPERATIONS.md, for this pipeline.
+  // The block of deploy/operations/failover.md, for this pipeline.
   [[nodiscard]] std::string GapsSql() const {
-    const std::string text = ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/OPERATIONS.md");
+    const std::string text =
+        ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/operations/failover.md");
     const std::size_t at = text.find("\n-- gaps.sql\n");
     const std::string sql = text.substr(at, text.find("```", at) - at);
     return std::regex_replace(sql, std::regex("'orders'"), "'" + name_ + "'");
@@ -104,7 +105,7 @@ TEST_F(PostgresFailover, ToAStandbyThatLacksCommitsStopsTheWorkerWhichNamesTheOf
   EXPECT_EQ(at_standby_.Audit(name_, orders.unique()), "");
 }
 
-// What OPERATIONS.md tells to do then.
+// What failover.md tells to do then.
 TEST_F(PostgresFailover, AWorkerThatWasStartedSinceNoticesNothingAndTheLedgersGapsTell) {
   const PipelineText text = TextOfBoth(4);
   Orders orders(Kafka().bootstrap(), name_, 4, 3);

@@ -1,4 +1,4 @@
-// The commands of deploy/OPERATIONS.md, "Back up and restore", as they stand there.
+// The commands of deploy/operations/restore.md as they stand there.
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -14,14 +14,13 @@ namespace {
 
 using std::chrono::seconds;
 
-// The n-th block of commands of that section.
+// The n-th block of commands of that page.
 std::string Block(std::size_t number) {
-  const std::string text = ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/OPERATIONS.md");
-  std::size_t at = text.find("\n## Back up and restore\n");
-  const std::size_t end = text.find("\n## ", at + 1);
-  for (;; --number) {
+  const std::string text =
+      ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/operations/restore.md");
+  for (std::size_t at = 0;; --number) {
     at = text.find("\n```sh\n", at);
-    if (at >= end) throw std::runtime_error("OPERATIONS.md lacks a block of commands");
+    if (at == std::string::npos) throw std::runtime_error("restore.md lacks a block of commands");
     at += 7;
     const std::size_t close = text.find("```\n", at);
     if (number == 0) return text.substr(at, close - at);
@@ -46,7 +45,7 @@ std::string Without(const std::string& text, const std::string& word) {
     line.find(word) == std::string::npos ? kept += line : (++left_out, kept);
     at = next;
   }
-  if (left_out == 0) throw std::runtime_error("OPERATIONS.md: no '" + word + "' in " + text);
+  if (left_out == 0) throw std::runtime_error("restore.md: no '" + word + "' in " + text);
   return kept;
 }
 
