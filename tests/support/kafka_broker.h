@@ -1,5 +1,6 @@
 // Kafka for tests: a real broker (Apache Kafka on the JVM, KRaft, one node), and librdkafka's mock
-// cluster, which starts at once but knows no real transactions (see consumer/kafka/README.md).
+// cluster, which starts at once but knows no real transactions (see
+// consumer/kafka/client/README.md).
 #pragma once
 
 #include <map>

@@ -366,7 +366,7 @@ TEST_F(ExecHandler, RefusesToStartWithWhatCannotRun) {
 
 TEST_F(ExecHandler, RunsTheExampleOfTheReadme) {
   const std::string readme =
-      ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/consumer/handlers/README.md");
+      ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/consumer/handlers/exec/README.md");
   const std::string fence = "```python\n";
   const std::size_t from = readme.find(fence) + fence.size();
   ASSERT_GT(from, fence.size());

@@ -111,6 +111,63 @@ class Documents(unittest.TestCase):
                 self.assertIn(option, known, line)
 
 
+def sources() -> dict[pathlib.Path, list[str]]:
+    """The sources of each folder outside tests/."""
+    found: dict[pathlib.Path, list[str]] = {}
+    for top in ("config", "consumer", "locking", "metrics"):
+        for path in sorted((SOURCE / top).rglob("*.*")):
+            if path.suffix in (".h", ".cc"):
+                found.setdefault(path.parent, []).append(path.name)
+    return found
+
+
+def missing_files(readme: pathlib.Path, text: str) -> list[str]:
+    """Files that a README names in backquotes and that are neither in its folder nor at the top."""
+    names = re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:h|cc|md|lua|py|sql))`", text)
+    return [name for name in names
+            if not (readme.parent / name).exists() and not (SOURCE / name).exists()]  # fmt: skip
+
+
+def arrows() -> dict[str, list[str]]:
+    """What each room may include (tests/unit/tidy/rooms_test.cc)."""
+    text = (SOURCE / "tests/unit/tidy/rooms_test.cc").read_text()
+    rooms = re.findall(r'Room\{"([^"]+)",\s*\{([^}]*)\}\}', text)
+    return {folder: re.findall(r'"([^"]+)"', included) for folder, included in rooms}
+
+
+class Rooms(unittest.TestCase):
+    def test_each_folder_of_sources_has_a_readme_with_its_name_in_the_title(self):
+        self.assertGreater(len(sources()), 40)
+        for folder in sources():
+            readme = folder / "README.md"
+            self.assertTrue(readme.exists(), f"{folder.relative_to(SOURCE)} has no README.md")
+            title = f"# {folder.relative_to(SOURCE)}: "
+            self.assertTrue(readme.read_text().startswith(title), readme)
+
+    def test_each_file_that_a_readme_names_exists(self):
+        missing = []
+        for readme in (folder / "README.md" for folder in sources()):
+            for name in missing_files(readme, readme.read_text()):
+                missing.append(f"{readme.relative_to(SOURCE)}: {name}")
+        self.assertEqual(missing, [])
+        made_up = "`dev.py`, `config/gone.h`, `README.md`"
+        self.assertEqual(missing_files(SOURCE / "README.md", made_up), ["dev.py", "config/gone.h"])
+
+    def test_what_a_readme_says_of_includes_is_the_row_of_its_room(self):
+        rooms = arrows()
+        self.assertGreater(len(rooms), 40)
+        said = 0
+        for folder in sources():
+            name = str(folder.relative_to(SOURCE))
+            text = " ".join((folder / "README.md").read_text().split())
+            listed = re.search(r"May include: ((?:`[a-z_/]+`,? ?)+)\.", text)
+            if listed and name in rooms:
+                said += 1
+                names = re.findall(r"`([^`]+)`", listed[1])
+                self.assertEqual(sorted(names), sorted(rooms[name]), name)
+        self.assertGreater(said, 25)
+
+
 class Promises(unittest.TestCase):
     def test_every_promise_names_tests_that_exist(self):
         text = (SOURCE / "tests" / "PROMISES.md").read_text()
