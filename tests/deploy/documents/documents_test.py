@@ -207,7 +207,7 @@ class Operations(unittest.TestCase):
             self.assertTrue(name == "ledger" or f'"{name}"' in table or
                             f'"fencepost_{name}"' in table, name)  # fmt: skip
         sources = [p for top in ("consumer", "locking", "metrics")
-                   for p in (SOURCE / top).rglob("*.cc")]  # fmt: skip
+                   for p in (SOURCE / top).rglob("*.[ch]*")]  # fmt: skip
         code = "\n".join(p.read_text() for p in sources)
         for event in ("redis_node_away", "redis_call_refused", "node_problem", "producer_fenced",
                       "handler_exited", "handler_killed", "handler_stderr",
