@@ -6,8 +6,8 @@ namespace fencepost::bench {
 
 void ResetStore(testing::RedisServers& servers) {
   for (std::size_t node = 0; node < servers.size(); ++node) servers[node].Command({"FLUSHALL"});
-  const auto init =
-      testing::RunToEnd({.argv = {FENCEPOST_BINARY, "locks", "init", "--redis", servers.list()}});
+  const auto init = testing::RunToEnd(
+      {.argv = {FENCEPOST_BINARY, "locks", "init", "--force", "--redis", servers.list()}});
   if (init.exit_code != 0) throw std::runtime_error("fencepost locks init: " + init.output);
 }
 
