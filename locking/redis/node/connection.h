@@ -32,6 +32,7 @@
 #include "locking/redis/session/name_lookup.h"
 #include "locking/redis/session/node_error.h"
 #include "locking/redis/session/node_session.h"
+#include "locking/redis/session/note_limit.h"
 #include "locking/redis/session/transport.h"
 
 struct redisReply;
@@ -124,8 +125,7 @@ class Connection final : private Transport::Listener {
   Instant armed_for_;  // max(): not armed
 
   std::string away_;
-  CommandError noted_refusal_ = CommandError::kTimeout;
-  Instant refusal_noted_at_{};
+  NoteLimit<CommandError> refusal_notes_;  // of calls, by the kind of refusal
 };
 
 }  // namespace fencepost::locking

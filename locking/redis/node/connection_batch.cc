@@ -10,9 +10,6 @@
 namespace fencepost::locking {
 namespace {
 
-constexpr Nanos kBetweenNotes = std::chrono::seconds(1);
-constexpr Nanos kBeforeRepeat = std::chrono::seconds(60);
-
 std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
 }  // namespace
@@ -109,12 +106,7 @@ void Connection::HandBack() {
 }
 
 void Connection::NoteRefusal(std::string_view text, const NodeError& error) {
-  const Nanos since = now_.boot - refusal_noted_at_;
-  const bool first = refusal_noted_at_ == Instant();
-  const bool news = error.reason != noted_refusal_;
-  if (!first && since < (news ? kBetweenNotes : kBeforeRepeat)) return;
-  noted_refusal_ = error.reason;
-  refusal_noted_at_ = now_.boot;
+  if (!refusal_notes_.Allows(error.reason, now_.boot)) return;
   client_.OnNote(Severity::kWarn, "redis_call_refused",
                  fmt::format("{}: the lock node refuses calls: {}{}{}", options_.address.text, text,
                              error.hint.empty() ? "" : "; ", error.hint));

@@ -16,8 +16,6 @@ namespace {
 
 constexpr Millis kMinBackoff{50};
 constexpr Millis kMaxBackoff{2000};
-constexpr Nanos kBetweenNotes = std::chrono::seconds(1);
-constexpr Nanos kBeforeRepeat = std::chrono::seconds(60);
 constexpr Instant kNever = Instant::max();
 
 std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
@@ -75,10 +73,8 @@ void NodeSession::LoadScripts(bool login, std::string& out) {
 NodeSession::Back NodeSession::Up(Instant now) {
   if (up_) return {};
   up_since_ = now;
-  const bool noted = !noted_.empty();
-  noted_.clear();
   up_ = true;
-  return {true, std::exchange(was_up_, true), noted};
+  return {true, std::exchange(was_up_, true), notes_.End()};
 }
 
 // --- requests and replies ------------------------------------------------------------------------
@@ -178,13 +174,7 @@ NodeSession::Step NodeSession::FailBy(std::string_view text, Instant now) {
 
 NodeSession::Step NodeSession::Fail(SessionFailure failure, Instant now) {
   failure_ = std::move(failure);
-  const Nanos since = now - noted_at_;
-  const bool first = noted_at_ == Instant();
-  note_failure_ = first || since >= (failure_.what != noted_ ? kBetweenNotes : kBeforeRepeat);
-  if (note_failure_) {
-    noted_ = failure_.what;
-    noted_at_ = now;
-  }
+  note_failure_ = notes_.Allows(failure_.what, now);
   if (up_ && now - up_since_ > kMaxBackoff) attempts_ = 0;
   deadline_ = now + DrawPause();
   ++attempts_;

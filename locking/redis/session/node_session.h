@@ -31,6 +31,7 @@
 
 #include "locking/base/types.h"
 #include "locking/core/observer.h"
+#include "locking/redis/session/note_limit.h"
 #include "locking/redis/wire.h"
 
 struct redisReader;
@@ -146,8 +147,7 @@ class NodeSession {
   SessionFailure failure_;
   bool lost_ = false;
   bool note_failure_ = false;
-  std::string noted_;  // what was noted last; empty once the node was up again
-  Instant noted_at_{};
+  NoteLimit<std::string> notes_;  // of failures, by what failed; over once the node was up again
 };
 
 }  // namespace fencepost::locking
