@@ -10,6 +10,7 @@
 #include "tests/bench/lock_floor.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/store.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::bench {
 namespace {
@@ -47,7 +48,7 @@ void RunPeersBench(const PeersBench& bench) {
   fmt::print(stderr, "peers: acquire + release over {} nodes; medians of {} rounds of {} s\n",
              kNodes, bench.rounds, bench.seconds);
   for (const int in_flight : bench.in_flight) {
-    std::vector<Side> sides = {{"ours", {FENCEPOST_BINARY, "bench", "locks", "--json"}},
+    std::vector<Side> sides = {{"ours", {testing::FencepostBinary(), "bench", "locks", "--json"}},
                                {"floor", {}}};
     for (const std::string& program : bench.programs) {
       sides.push_back({std::filesystem::path(program).filename(), {program}});

@@ -13,6 +13,7 @@
 #include "tests/bench/pipeline_floor.h"
 #include "tests/bench/store.h"
 #include "tests/bench/workers.h"
+#include "tests/support/paths.h"
 #include "tests/support/servers.h"
 
 namespace fencepost::bench {
@@ -172,7 +173,7 @@ class Race {
  private:
   std::unique_ptr<Stream> Prepare() {
     postgres_.Exec(kDropTables);
-    postgres_.Exec(testing::ReadFile(FENCEPOST_SOURCE_DIR "/deploy/postgres/ledger.sql"));
+    postgres_.Exec(testing::ReadFile(testing::SourcePath("deploy/postgres/ledger.sql")));
     postgres_.Exec(kEffects);
     postgres_.Exec("CHECKPOINT");
     return std::make_unique<Stream>(kafka_, fmt::format("orders-{}", ++runs_), bench_.records);

@@ -1,4 +1,5 @@
 #include "tests/bench/store.h"
+#include "tests/support/paths.h"
 
 #include <stdexcept>
 
@@ -6,8 +7,8 @@ namespace fencepost::bench {
 
 void ResetStore(testing::RedisServers& servers) {
   for (std::size_t node = 0; node < servers.size(); ++node) servers[node].Command({"FLUSHALL"});
-  const auto init = testing::RunToEnd(
-      {.argv = {FENCEPOST_BINARY, "locks", "init", "--force", "--redis", servers.list()}});
+  const auto init = testing::RunToEnd({.argv = {testing::FencepostBinary(), "locks", "init",
+                                                "--force", "--redis", servers.list()}});
   if (init.exit_code != 0) throw std::runtime_error("fencepost locks init: " + init.output);
 }
 

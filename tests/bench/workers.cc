@@ -6,6 +6,7 @@
 
 #include "tests/bench/measure.h"
 #include "tests/support/http.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::bench {
 namespace {
@@ -45,8 +46,8 @@ Workers::Workers(const WorkersOptions& options, int count) : share_(options.part
                           : fmt::format(kToTopic, fmt::arg("topic", options.output_topic))));
   for (int i = 0; i < count; ++i) {
     workers_.push_back({std::make_unique<testing::Process>(
-        testing::ProcessOptions{.argv = {FENCEPOST_BINARY, "run", file, "--http", "127.0.0.1:0",
-                                         "--worker", fmt::format("w{}", i)}})});
+        testing::ProcessOptions{.argv = {testing::FencepostBinary(), "run", file, "--http",
+                                         "127.0.0.1:0", "--worker", fmt::format("w{}", i)}})});
   }
 }
 

@@ -1,4 +1,5 @@
 #include "tests/support/kafka_broker.h"
+#include "tests/support/paths.h"
 
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
@@ -20,7 +21,7 @@ std::string Jars(const std::string& version) {
   if (std::filesystem::exists(libs / fmt::format("kafka_2.13-{}.jar", version)))
     return libs.string();
   ProcessOptions fetch;
-  fetch.argv = {FENCEPOST_SOURCE_DIR "/tests/support/fetch-kafka", version};
+  fetch.argv = {SourcePath("tests/support/fetch-kafka"), version};
   const Finished done = RunToEnd(std::move(fetch), kFetchLimit);
   if (done.exit_code != 0) throw std::runtime_error("fetch-kafka " + version + ": " + done.output);
   return libs.string();

@@ -147,9 +147,9 @@ std::string PipelineText::Yaml() const {
   return text;
 }
 
-void InitLocks(const std::string& binary, const RedisServers& nodes, const std::string& max_ttl) {
+void InitLocks(const RedisServers& nodes, const std::string& max_ttl) {
   const Finished done =
-      RunFencepost(binary, {"locks", "init", "--redis", nodes.list(), "--max-ttl", max_ttl});
+      RunFencepost({"locks", "init", "--redis", nodes.list(), "--max-ttl", max_ttl});
   if (done.exit_code == 0) return;
   throw std::runtime_error("locks init: " + done.output + done.error_output);
 }

@@ -112,8 +112,7 @@ struct PipelineText {
 
 // Creates the store at once with a max_ttl of 3 s; with a max_skew of 2 s a quarantine is 7 s.
 // Throws when that fails.
-void InitLocks(const std::string& binary, const RedisServers& nodes,
-               const std::string& max_ttl = "3s");
+void InitLocks(const RedisServers& nodes, const std::string& max_ttl = "3s");
 
 // All of the group's committed offsets are the ends of the topic's partitions; false while the
 // broker does not answer.

@@ -1,5 +1,5 @@
 // The servers of a test program, started once, and a topic, a table and a pipeline file for each
-// test. For programs that know FENCEPOST_BINARY.
+// test.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class PipelineTest : public ::testing::Test {
   static RedisServers& Nodes() {
     static const auto nodes = [] {
       auto servers = std::make_unique<RedisServers>(5);
-      InitLocks(FENCEPOST_BINARY, *servers);
+      InitLocks(*servers);
       return servers;
     }();
     return *nodes;
@@ -51,9 +51,7 @@ class PipelineTest : public ::testing::Test {
     return text;
   }
   WorkerOptions Worker(const PipelineText& text) const {
-    return {.binary = FENCEPOST_BINARY,
-            .files = {folder_.Write(text.name + ".yaml", text.Yaml())},
-            .name = "worker-1"};
+    return {.files = {folder_.Write(text.name + ".yaml", text.Yaml())}, .name = "worker-1"};
   }
   void Send(int partition, const std::string& value) const {
     TestProducer producer(Kafka().bootstrap());

@@ -1,4 +1,5 @@
 #include "tests/support/redis_server.h"
+#include "tests/support/paths.h"
 
 #include <hiredis/hiredis.h>
 
@@ -51,7 +52,7 @@ RedisServer::RedisServer(RedisServerOptions options) : options_(std::move(option
   if (options_.own_clock) {
     const std::string none(sizeof(std::int64_t), '\0');
     options_.env["FENCEPOST_CLOCK_FILE"] = dir_.Write("clock", none);
-    options_.env["LD_PRELOAD"] = FENCEPOST_CLOCK_SHIM;
+    options_.env["LD_PRELOAD"] = ClockShim();
   }
   // A port may be lost to a program that is not ours between the look and the start.
   for (int tries = 1;; ++tries) {

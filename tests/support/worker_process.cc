@@ -1,4 +1,5 @@
 #include "tests/support/worker_process.h"
+#include "tests/support/paths.h"
 
 #include <algorithm>
 #include <sstream>
@@ -40,7 +41,7 @@ std::string LastLines(const std::string& text, int lines) {
 
 WorkerProcess::WorkerProcess(const WorkerOptions& options) : name_(options.name) {
   ProcessOptions process;
-  process.argv = {options.binary, "run"};
+  process.argv = {FencepostBinary(), "run"};
   process.argv.insert(process.argv.end(), options.files.begin(), options.files.end());
   for (const auto& [flag, value] :
        {std::pair<std::string, std::string>{"--http", options.http}, {"--worker", options.name}}) {
@@ -171,10 +172,10 @@ std::string WorkerTeam::Tails() const {
   return text;
 }
 
-Finished RunFencepost(const std::string& binary, std::vector<std::string> words,
-                      std::map<std::string, std::string> env, Deadline limit) {
+Finished RunFencepost(std::vector<std::string> words, std::map<std::string, std::string> env,
+                      Deadline limit) {
   ProcessOptions options;
-  options.argv = {binary};
+  options.argv = {FencepostBinary()};
   options.argv.insert(options.argv.end(), words.begin(), words.end());
   options.env = std::move(env);
   options.separate_stderr = true;

@@ -12,7 +12,6 @@
 namespace fencepost::testing {
 
 struct WorkerOptions {
-  std::string binary;  // FENCEPOST_BINARY
   std::vector<std::string> files;
   std::string name{};  // --worker
   std::string http = "127.0.0.1:0";
@@ -94,8 +93,7 @@ class WorkerTeam {
 };
 
 // `fencepost …` to its end, stderr apart.
-Finished RunFencepost(const std::string& binary, std::vector<std::string> words,
-                      std::map<std::string, std::string> env = {},
+Finished RunFencepost(std::vector<std::string> words, std::map<std::string, std::string> env = {},
                       Deadline limit = std::chrono::seconds(30));
 
 }  // namespace fencepost::testing

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/lock_store.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::locking {
 namespace {
@@ -25,8 +26,8 @@ using testing::WaitUntil;
 class Example : public ::testing::Test {
  protected:
   std::unique_ptr<Process> Run(const std::string& name, std::vector<std::string> arguments) {
-    std::vector<std::string> argv = {std::string(FENCEPOST_BINARY_DIR) + "/example_" + name,
-                                     "--redis", store_.list(), "--ttl-ms", "1500"};
+    std::vector<std::string> argv = {testing::BuildPath("example_") + name, "--redis",
+                                     store_.list(), "--ttl-ms", "1500"};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     return std::make_unique<Process>(testing::ProcessOptions{.argv = argv});
   }
@@ -152,8 +153,7 @@ TEST_F(Example, FailoverElectsAnotherWhenItsLeaderEnds) {
 }
 
 TEST_F(Example, SaysWhatIsMissing) {
-  const auto finished =
-      testing::RunToEnd({.argv = {std::string(FENCEPOST_BINARY_DIR) + "/example_wait_lock"}});
+  const auto finished = testing::RunToEnd({.argv = {testing::BuildPath("example_wait_lock")}});
   EXPECT_EQ(finished.exit_code, 2);
   EXPECT_EQ(finished.output, "--file is missing; give it a value\n");
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/component/fences/holder.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::fences {
 namespace {
@@ -18,7 +19,7 @@ class Service {
     testing::ProcessOptions options;
     options.argv = {"python3",
                     "-u",
-                    FENCEPOST_SOURCE_DIR "/deploy/fencing/http_server.py",
+                    testing::SourcePath("deploy/fencing/http_server.py"),
                     "--port",
                     "0",
                     "--database",

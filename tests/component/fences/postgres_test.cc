@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/component/fences/holder.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::fences {
 namespace {
@@ -17,7 +18,7 @@ using ::testing::HasSubstr;
 using testing::PostgresServer;
 
 std::string FenceSql() {
-  return testing::ReadFile(FENCEPOST_SOURCE_DIR "/deploy/postgres/fence.sql");
+  return testing::ReadFile(testing::SourcePath("deploy/postgres/fence.sql"));
 }
 
 // One connection, so that a transaction can stay open between two statements of a test.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/component/fences/holder.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::fences {
 namespace {
@@ -11,7 +12,7 @@ using ::testing::HasSubstr;
 using testing::RedisServer;
 using ::testing::StartsWith;
 
-constexpr const char* kScript = FENCEPOST_SOURCE_DIR "/deploy/redis/fence.lua";
+const std::string kScript = testing::SourcePath("deploy/redis/fence.lua");
 
 class FrozenRedisHolder : public HolderTest {};
 

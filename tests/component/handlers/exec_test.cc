@@ -16,6 +16,7 @@
 
 #include "consumer/handlers/exec/exec_process.h"
 #include "tests/component/handlers/runner_fixture.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -365,8 +366,7 @@ TEST_F(ExecHandler, RefusesToStartWithWhatCannotRun) {
 }
 
 TEST_F(ExecHandler, RunsTheExampleOfTheReadme) {
-  const std::string readme =
-      ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/consumer/handlers/exec/README.md");
+  const std::string readme = ReadFile(testing::SourcePath("consumer/handlers/exec/README.md"));
   const std::string fence = "```python\n";
   const std::size_t from = readme.find(fence) + fence.size();
   ASSERT_GT(from, fence.size());

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/support/lock_store.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::locking {
 namespace {
@@ -69,11 +70,11 @@ std::string Must(const std::vector<std::string>& argv,
 class Install : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string sanitize = FENCEPOST_SANITIZE_FLAGS;
+    const std::string sanitize = testing::SanitizeFlags();
     if (!sanitize.empty()) GTEST_SKIP() << "a sanitized library is for our own tests";
   }
   TempDir folder_;
-  const std::string build_ = FENCEPOST_BINARY_DIR;
+  const std::string build_ = testing::BuildPath();
 };
 
 TEST_F(Install, OfTheLockAloneServesUsersOfCMakeAndOfPkgConfig) {
@@ -130,7 +131,7 @@ TEST_F(Install, IsNotNeededWhereFencepostIsASubdirectoryOfItsUsersBuild) {
   const std::string build = folder_.File("b");
   const std::string inner = build + "/fencepost";
   const std::string said = Must({"cmake", "-S", folder_.path(), "-B", build, "-G", "Unix Makefiles",
-                                 std::string("-DFENCEPOST=") + FENCEPOST_SOURCE_DIR});
+                                 std::string("-DFENCEPOST=") + testing::SourcePath()});
   EXPECT_THAT(said, Not(HasSubstr("rdkafka")));
   const std::string targets = Must({"cmake", "--build", inner, "--target", "help"});
   EXPECT_THAT(targets, HasSubstr("fencepost_locking"));
@@ -156,7 +157,7 @@ TEST_F(Install, OfEverythingBringsTheProgram) {
 // Configured only: what it would compile is compiled by the tests above.
 TEST_F(Install, OfTheLockNeedsNoneOfTheServicesLibrariesToBeConfigured) {
   std::vector<std::string> argv = {
-      "cmake", "-S", FENCEPOST_SOURCE_DIR, "-B", folder_.File("b"), "-DFENCEPOST_LOCKING_ONLY=ON"};
+      "cmake", "-S", testing::SourcePath(), "-B", folder_.File("b"), "-DFENCEPOST_LOCKING_ONLY=ON"};
   for (const char* package : {"yaml-cpp", "prometheus-cpp", "SQLite3", "CURL", "simdjson", "spdlog",
                               "nlohmann_json", "ZLIB", "GTest"}) {
     argv.push_back(std::string("-DCMAKE_DISABLE_FIND_PACKAGE_") + package + "=ON");

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/component/outputs/postgres_fixture.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -15,7 +16,7 @@ using ::testing::Not;
 using enum WriteResult;
 
 std::string DeployedLedger() {
-  std::ifstream file(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/postgres/ledger.sql");
+  std::ifstream file(testing::SourcePath("deploy/postgres/ledger.sql"));
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/component/quorum_lock/lock_fixture.h"
+#include "tests/support/paths.h"
 
 int ChargeOnce(const std::vector<std::string>& nodes, const std::string& invoice);
 
@@ -21,7 +22,7 @@ TEST_F(Readme, ShowsAnExampleThatWorks) {
 }
 
 TEST(ReadmeText, HoldsTheExampleToTheLetter) {
-  const std::string root = FENCEPOST_SOURCE_DIR;
+  const std::string root = testing::SourcePath();
   const std::string example = testing::ReadFile(root + "/tests/component/quorum_lock/example.cc");
   ASSERT_FALSE(example.empty());
   EXPECT_THAT(testing::ReadFile(root + "/locking/README.md"), ::testing::HasSubstr(example));

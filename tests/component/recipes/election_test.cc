@@ -13,6 +13,7 @@
 
 #include "locking/recipes/election.h"
 #include "tests/support/lock_store.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::locking {
 namespace {
@@ -183,7 +184,7 @@ class Candidates {
     for (int i = 0; i < count; ++i) Start(nodes);
   }
   void Start(const std::string& nodes) {
-    const std::string binary = std::string(FENCEPOST_BINARY_DIR) + "/example_failover";
+    const std::string binary = testing::BuildPath("example_failover");
     processes_.push_back(std::make_unique<Process>(testing::ProcessOptions{
         .argv = {binary, "--redis", nodes, "--journal", journal(), "--ttl-ms", "1200", "--worker",
                  std::to_string(processes_.size())}}));

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/component/redis/scripted_client.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::locking {
 namespace {
@@ -17,7 +18,7 @@ using ::testing::HasSubstr;
 // The words of a line of the README, behind "ACL SETUSER fencepost …": the first is without
 // wake-up, the second with it.
 std::vector<std::string> Rights(int line) {
-  std::ifstream readme(std::string(FENCEPOST_SOURCE_DIR) + "/locking/README.md");
+  std::ifstream readme(testing::SourcePath("locking/README.md"));
   const std::string kBefore = "ACL SETUSER fencepost ";
   std::string text;
   while (line >= 0 && std::getline(readme, text)) {

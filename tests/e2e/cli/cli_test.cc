@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/pipeline_servers.h"
 #include "tests/support/worker_process.h"
 
@@ -17,9 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-Finished Fencepost(std::vector<std::string> words) {
-  return RunFencepost(FENCEPOST_BINARY, std::move(words));
-}
+Finished Fencepost(std::vector<std::string> words) { return RunFencepost(std::move(words)); }
 
 std::string GoodText(const std::string& name = "orders") {
   PipelineText text;
@@ -34,7 +33,7 @@ std::string GoodText(const std::string& name = "orders") {
 constexpr const char* kBadText = "version: 1\nname: orders\nguarante: exactly-once\n";
 
 TEST(Lint, IsSilentOnTheExample) {
-  const Finished lint = Fencepost({"lint", FENCEPOST_SOURCE_DIR "/config/examples/orders.yaml"});
+  const Finished lint = Fencepost({"lint", testing::SourcePath("config/examples/orders.yaml")});
   EXPECT_EQ(lint.exit_code, 0);
   EXPECT_EQ(lint.output + lint.error_output, "");
 }
@@ -122,8 +121,7 @@ TEST(RunCommand, RefusesAWorkersNameThatNoLedgerTakes) {
     const Finished by_option = Fencepost({"run", file, "--worker", name});
     EXPECT_EQ(by_option.exit_code, 2);
     EXPECT_EQ(by_option.error_output, line("--worker"));
-    const Finished by_environment =
-        RunFencepost(FENCEPOST_BINARY, {"run", file}, {{"FENCEPOST_WORKER", name}});
+    const Finished by_environment = RunFencepost({"run", file}, {{"FENCEPOST_WORKER", name}});
     EXPECT_EQ(by_environment.exit_code, 2);
     EXPECT_EQ(by_environment.error_output, line("FENCEPOST_WORKER"));
   }
@@ -184,7 +182,7 @@ TEST(Locks, InitCreatesAStoreOnceAndSaysHowToInsist) {
 
 TEST(Locks, InitWithForceWritesANewStoreAndSaysWhatItBreaks) {
   RedisServers nodes(3);
-  InitLocks(FENCEPOST_BINARY, nodes);
+  InitLocks(nodes);
   const Finished forced = Fencepost({"locks", "init", "--force", "--redis", nodes.list()});
   EXPECT_EQ(forced.exit_code, 0) << forced.error_output;
   EXPECT_THAT(forced.error_output, HasSubstr("granted again"));
@@ -192,7 +190,7 @@ TEST(Locks, InitWithForceWritesANewStoreAndSaysWhatItBreaks) {
 
 TEST(Locks, StatusFailsWithoutAQuorum) {
   RedisServers nodes(3);
-  InitLocks(FENCEPOST_BINARY, nodes);
+  InitLocks(nodes);
   nodes[0].Kill();
   EXPECT_EQ(Fencepost({"locks", "status", "--redis", nodes.list()}).exit_code, 0);
   nodes[1].Kill();
@@ -210,7 +208,7 @@ TEST(Locks, InitCreatesNothingWhileANodeIsDown) {
 
 TEST(BenchLocks, TellsItsNumbersAsJson) {
   RedisServers nodes(3);
-  InitLocks(FENCEPOST_BINARY, nodes, "30s");
+  InitLocks(nodes, "30s");
   for (const bool done : {false, true}) {
     std::vector<std::string> words = {"bench", "locks",     "--redis", nodes.list(), "--in-flight",
                                       "64",    "--seconds", "0.5",     "--json"};

@@ -2,20 +2,19 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/worker_process.h"
 
 namespace fencepost::testing {
 namespace {
 
-Finished Fencepost(std::vector<std::string> words) {
-  return RunFencepost(FENCEPOST_BINARY, std::move(words));
-}
+Finished Fencepost(std::vector<std::string> words) { return RunFencepost(std::move(words)); }
 
 TEST(Create, PrintsTheSmallestPipelineByDefault) {
   const Finished created = Fencepost({"create"});
   EXPECT_EQ(created.exit_code, 0);
-  EXPECT_EQ(created.output, ReadFile(FENCEPOST_SOURCE_DIR "/config/examples/orders.yaml"));
+  EXPECT_EQ(created.output, ReadFile(testing::SourcePath("config/examples/orders.yaml")));
 }
 
 TEST(Create, PrintsPipelinesThatLintHasNothingAgainst) {

@@ -38,7 +38,7 @@ Finished RunText(const std::string& text, std::vector<std::string> more = {}) {
   const TempDir folder;
   std::vector<std::string> words{"test", folder.Write("orders.yaml", text)};
   words.insert(words.end(), more.begin(), more.end());
-  return RunFencepost(FENCEPOST_BINARY, std::move(words));
+  return RunFencepost(std::move(words));
 }
 
 // At least once: JSON lines have no ledger.
@@ -186,7 +186,7 @@ TEST(PipelineTestsDetail, AFileWithoutTestsIsNamed) {
   const std::string one = folder.Write(
       "one.yaml", std::string(kStart) + kById + kTable +
                       "tests: [{name: one, given: [{value: {id: a}}], expect: {skips: 0}}]\n");
-  const Finished run = RunFencepost(FENCEPOST_BINARY, {"test", one, none});
+  const Finished run = RunFencepost({"test", one, none});
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
   EXPECT_THAT(run.error_output, HasSubstr(none + ": there is nothing to run: no tests: section"));
   EXPECT_THAT(run.error_output, Not(HasSubstr(one)));

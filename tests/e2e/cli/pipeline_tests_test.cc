@@ -1,6 +1,7 @@
 // fencepost test: the tests: of a pipeline file, as a user runs them.
 #include <gmock/gmock.h>
 
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/worker_process.h"
 
@@ -13,7 +14,7 @@ using ::testing::Not;
 
 Finished RunFile(std::vector<std::string> words) {
   words.insert(words.begin(), "test");
-  return RunFencepost(FENCEPOST_BINARY, std::move(words));
+  return RunFencepost(std::move(words));
 }
 
 constexpr const char* kPipeline = R"(version: 1
@@ -41,8 +42,8 @@ Finished RunText(const std::string& tests) {
 
 TEST(PipelineTests, PassOnEveryExample) {
   std::vector<std::string> argv{"/bin/sh", "-c",
-                                "cd " FENCEPOST_SOURCE_DIR " && exec " FENCEPOST_BINARY
-                                " test config/examples/*.yaml"};
+                                "cd " + testing::SourcePath() + " && exec " +
+                                    testing::FencepostBinary() + " test config/examples/*.yaml"};
   const Finished run = RunToEnd({.argv = std::move(argv)}, std::chrono::seconds(60));
   EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
   EXPECT_THAT(run.output, AllOf(HasSubstr(" 0 failed\n"), Not(HasSubstr("FAIL"))));

@@ -225,8 +225,8 @@ TEST_F(Dlq, AReplayThatTheBrokerRefusesFailsAndSaysWhich) {
   ToolsText();
   Bury({{.id = "o-1"}});
   Kafka().admin().DeleteTopic(name_);
-  const Finished replay = RunFencepost(FENCEPOST_BINARY, {"dlq", "replay", file_, "--execute"}, {},
-                                       std::chrono::seconds(60));
+  const Finished replay =
+      RunFencepost({"dlq", "replay", file_, "--execute"}, {}, std::chrono::seconds(60));
   EXPECT_EQ(replay.exit_code, 1);
   EXPECT_THAT(replay.error_output, HasSubstr(dead_ + "/0/0 was not replayed: "));
   EXPECT_THAT(replay.output, HasSubstr("0 replayed, 0 refused, 1 failed"));

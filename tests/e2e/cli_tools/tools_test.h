@@ -33,12 +33,12 @@ class ToolsTest : public PipelineTest {
   Finished Tool(std::vector<std::string> words, const std::vector<std::string>& more = {}) const {
     words.push_back(file_);
     words.insert(words.end(), more.begin(), more.end());
-    return RunFencepost(FENCEPOST_BINARY, std::move(words));
+    return RunFencepost(std::move(words));
   }
 
   // Until every record is committed; then the worker ends.
   void RunWorker() {
-    WorkerProcess worker({.binary = FENCEPOST_BINARY, .files = {file_}, .name = "worker-1"});
+    WorkerProcess worker({.files = {file_}, .name = "worker-1"});
     ASSERT_TRUE(AllCommitted()) << worker.Log();
     ASSERT_EQ(worker.Stop(), 0) << worker.Log();
   }

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/support/servers.h"
 
 namespace fencepost::testing {
@@ -16,7 +17,7 @@ std::string LastLine(const std::string& text) {
 
 TEST(Demo, EndsWithEveryUniqueIdInEffectOnceAfterAKillAndAFreeze) {
   ProcessOptions options;
-  options.argv = {FENCEPOST_BINARY, "demo", "--records", "8000", "--seed", "7"};
+  options.argv = {testing::FencepostBinary(), "demo", "--records", "8000", "--seed", "7"};
   const Finished demo = RunToEnd(std::move(options), std::chrono::seconds(200));
   ASSERT_EQ(demo.exit_code, 0) << demo.output << demo.error_output;
   const auto told = nlohmann::json::parse(LastLine(demo.output));
@@ -35,7 +36,7 @@ TEST(Demo, EndsWithEveryUniqueIdInEffectOnceAfterAKillAndAFreeze) {
 
 TEST(Demo, RefusesTooFewWorkersAsAUsageError) {
   ProcessOptions options;
-  options.argv = {FENCEPOST_BINARY, "demo", "--workers", "2"};
+  options.argv = {testing::FencepostBinary(), "demo", "--workers", "2"};
   EXPECT_EQ(RunToEnd(std::move(options)).exit_code, 2);
 }
 

@@ -61,7 +61,7 @@ class KafkaToKafka : public PipelineTest {
         "output:\n  kafka:\n    topic: {0}-out\n    transaction_timeout: {3}\n"
         "    headers: {{source_partition: partition, source_offset: offset}}\n",
         name_, Kafka().bootstrap(), Nodes().list(), transaction_timeout);
-    return {.binary = FENCEPOST_BINARY, .files = {folder_.Write("kafka.yaml", yaml)}};
+    return {.files = {folder_.Write("kafka.yaml", yaml)}};
   }
 };
 

@@ -136,7 +136,7 @@ Scenario::Scenario()
       many_orders_(Servers::Kafka().bootstrap(), "many", kPartitions, Seed(), kRepeats, kCustomers),
       few_orders_(Servers::Kafka().bootstrap(), "few", kPartitions, Seed() + 1, kRepeats,
                   kCustomers),
-      team_({.binary = FENCEPOST_BINARY, .files = WriteFiles()}) {
+      team_({.files = WriteFiles()}) {
   for (const char* topic : {"many", "few"}) Servers::Kafka().CreateTopic(topic, kPartitions);
   table_.Exec(
       "ALTER TABLE effects ADD source_partition int, ADD source_offset bigint, ADD life text,"

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/worker_process.h"
@@ -28,7 +29,7 @@ class LockCliTest : public ::testing::Test {
   // The words, then --redis and the nodes, then `more`.
   [[nodiscard]] std::vector<std::string> Words(std::vector<std::string> words,
                                                const std::vector<std::string>& more) const {
-    words.insert(words.begin(), FENCEPOST_BINARY);
+    words.insert(words.begin(), testing::FencepostBinary());
     words.insert(words.end(), {"--redis", nodes_.list()});
     words.insert(words.end(), more.begin(), more.end());
     return words;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/e2e/lock_cli/lock_cli_test.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::testing {
 namespace {
@@ -109,7 +110,7 @@ TEST_F(LockExecLimits, RunsNothingWhereItHasTooFewProcesses) {
             "--clear-groups"};
   };
   std::vector<std::string> probe = as_somebody(9);
-  probe.insert(probe.end(), {FENCEPOST_BINARY, "version"});
+  probe.insert(probe.end(), {testing::FencepostBinary(), "version"});
   if (RunToEnd({.argv = probe}).exit_code != 0) GTEST_SKIP() << "needs to change its user (root)";
   std::vector<int> codes;
   for (const int limit : {1, 2, 3, 4}) {  // its threads, the command, the guard

@@ -8,6 +8,7 @@
 #include "locking/core/unit_value.h"
 #include "locking/quorum_lock/quorum_lock.h"
 #include "tests/e2e/lock_cli/lock_cli_test.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::testing {
 namespace {
@@ -110,7 +111,8 @@ TEST_F(Locks, InitOfNodesThatWereOnlyReadCountsAtOnce) {
     fresh[node].Command({"GET", "x"});
     fresh[node].Command({"FLUSHALL"});
   }
-  const std::vector<std::string> words{FENCEPOST_BINARY, "locks", "init", "--redis", fresh.list()};
+  const std::vector<std::string> words{testing::FencepostBinary(), "locks", "init", "--redis",
+                                       fresh.list()};
   const Finished init = RunToEnd({.argv = words, .separate_stderr = true}, kLong);
   EXPECT_EQ(init.exit_code, 0) << init.error_output;
   EXPECT_THAT(init.output, HasSubstr("it counts at once"));
@@ -119,7 +121,8 @@ TEST_F(Locks, InitOfNodesThatWereOnlyReadCountsAtOnce) {
 TEST_F(Locks, InitDoubtsOneNodeThatWasWrittenToAmongFreshOnes) {
   RedisServers fresh(3);
   fresh[2].Command({"SET", "x", "1"});
-  const std::vector<std::string> words{FENCEPOST_BINARY, "locks", "init", "--redis", fresh.list()};
+  const std::vector<std::string> words{testing::FencepostBinary(), "locks", "init", "--redis",
+                                       fresh.list()};
   const Finished init = RunToEnd({.argv = words, .separate_stderr = true}, kLong);
   EXPECT_EQ(init.exit_code, 0) << init.error_output;
   EXPECT_THAT(init.output, HasSubstr("it counts in 40 s: node c (" + fresh[2].address()));
@@ -148,8 +151,8 @@ TEST_F(Locks, InitIfMissingDoesNotTakeAStoreOfOtherNodesForItsOwn) {
   RedisServers strangers(2);
   const std::string list =
       nodes_[0].address() + "," + strangers[0].address() + "," + strangers[1].address();
-  const Finished init = RunToEnd({.argv = {FENCEPOST_BINARY, "locks", "init", "--if-missing",
-                                           "--timeout", "2", "--redis", list},
+  const Finished init = RunToEnd({.argv = {testing::FencepostBinary(), "locks", "init",
+                                           "--if-missing", "--timeout", "2", "--redis", list},
                                   .separate_stderr = true},
                                  kLong);
   EXPECT_EQ(init.exit_code, 1);

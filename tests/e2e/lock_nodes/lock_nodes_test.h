@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -57,10 +58,9 @@ class LockNodesTest : public PipelineTest {
 
   // What make-acl prints for these passwords goes into the ACL file that all nodes read at start.
   void SetPasswords(const std::vector<std::string>& passwords) const {
-    const Finished made =
-        RunToEnd({.argv = {std::string(FENCEPOST_SOURCE_DIR) + "/deploy/redis/make-acl"},
-                  .stdin_text = fmt::format("{}\n", fmt::join(passwords, "\n")),
-                  .separate_stderr = true});
+    const Finished made = RunToEnd({.argv = {testing::SourcePath("deploy/redis/make-acl")},
+                                    .stdin_text = fmt::format("{}\n", fmt::join(passwords, "\n")),
+                                    .separate_stderr = true});
     ASSERT_EQ(made.exit_code, 0) << made.error_output;
     folder_.Write("users.acl", made.output);
   }
@@ -80,7 +80,7 @@ class LockNodesTest : public PipelineTest {
   }
   [[nodiscard]] std::string file() const { return folder_.File(name_ + ".yaml"); }
   [[nodiscard]] Finished Tool(std::vector<std::string> words) const {
-    return RunFencepost(FENCEPOST_BINARY, std::move(words), {}, kLong);
+    return RunFencepost(std::move(words), {}, kLong);
   }
   void Start(int workers = 2) {
     team_.emplace(Write());

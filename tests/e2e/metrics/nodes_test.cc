@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 class NodeMetrics : public MetricsTest {
  protected:
-  NodeMetrics() : nodes_(5, {.own_clock = true}) { InitLocks(FENCEPOST_BINARY, nodes_); }
+  NodeMetrics() : nodes_(5, {.own_clock = true}) { InitLocks(nodes_); }
 
   PipelineText Text() {
     PipelineText text = MetricsTest::Text(1);

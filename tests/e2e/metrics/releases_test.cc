@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 class ReleaseMetrics : public MetricsTest {
  protected:
-  ReleaseMetrics() : nodes_(5) { InitLocks(FENCEPOST_BINARY, nodes_, "30s"); }
+  ReleaseMetrics() : nodes_(5) { InitLocks(nodes_, "30s"); }
 
   PipelineText Text() {
     PipelineText text = MetricsTest::Text(1);

@@ -35,7 +35,7 @@ class Secrets : public MetricsTest {
   }
 
   Secrets() : nodes_(3, {.config = {"user shown on >s3cret-redis ~* &* +@all"}}) {
-    InitLocks(FENCEPOST_BINARY, nodes_, "30s");
+    InitLocks(nodes_, "30s");
     for (std::size_t node = 0; node < 3; ++node) {
       nodes_[node].Command({"ACL", "SETUSER", "u", "on", ">s3cret-url", "~*", "+@all"});
     }
@@ -60,9 +60,7 @@ class Secrets : public MetricsTest {
         name_, Broker().sasl_bootstrap(), nodes_[0].address(), nodes_[1].address(),
         nodes_[2].address(), places.redis_password, places.sasl_password, places.url, DeadTopic(),
         places.dsn, places.log, places.redis_url_password);
-    return {.binary = FENCEPOST_BINARY,
-            .files = {folder_.Write(worker + ".yaml", yaml)},
-            .name = worker};
+    return {.files = {folder_.Write(worker + ".yaml", yaml)}, .name = worker};
   }
   // Its pages now, and after its end all that it has printed.
   static void ExpectNoSecretsOf(WorkerProcess& worker) {

@@ -60,8 +60,7 @@ TEST_F(Observe, LiveReadyAndStatusAnswer) {
 
 TEST_F(Observe, ATakenPortIsSaidAndNothingRuns) {
   const std::string taken = fmt::format("127.0.0.1:{}", worker_.port());
-  const Finished second =
-      RunFencepost(FENCEPOST_BINARY, {"run", options_.files[0], "--http", taken});
+  const Finished second = RunFencepost({"run", options_.files[0], "--http", taken});
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_EQ(second.output, "");
   EXPECT_THAT(second.error_output,

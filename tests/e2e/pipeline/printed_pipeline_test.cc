@@ -1,5 +1,6 @@
 // The smallest pipeline, as it is printed for users, with nothing but the ports replaced and the
 // largest clock error (which is a part of the quarantine) made smaller.
+#include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -27,11 +28,11 @@ TEST(PrintedPipeline, WaitsOutTheQuarantineOfRestartedNodesThenRunsOnAnOlderKafk
   const EffectsTable shop(postgres, "shop");
   CreateApp(shop);
   RedisServers nodes(3);
-  InitLocks(FENCEPOST_BINARY, nodes, "10s");
+  InitLocks(nodes, "10s");
   for (std::size_t node = 0; node < 3; ++node) nodes[node].Restart(RedisServer::Data::kKeep);
   kafka.CreateTopic("orders", 12);
 
-  std::string text = ReadFile(FENCEPOST_SOURCE_DIR "/config/examples/orders.yaml");
+  std::string text = ReadFile(testing::SourcePath("config/examples/orders.yaml"));
   Replace(text, "127.0.0.1:9092", kafka.bootstrap());
   for (std::size_t node = 0; node < 3; ++node) {
     Replace(text, fmt::format("127.0.0.1:700{}", node + 1), nodes[node].address());
@@ -42,7 +43,7 @@ TEST(PrintedPipeline, WaitsOutTheQuarantineOfRestartedNodesThenRunsOnAnOlderKafk
 
   Orders orders(kafka.bootstrap(), "orders", 12, 1, 0.05);
   orders.Produce(kRecords);
-  WorkerTeam team({.binary = FENCEPOST_BINARY, .files = {folder.Write("orders.yaml", text)}});
+  WorkerTeam team({.files = {folder.Write("orders.yaml", text)}});
   team.Start(3);
   EXPECT_TRUE(WaitUntil(
       seconds(20), [&] { return team[0].Readiness().find("quarantine") != std::string::npos; },

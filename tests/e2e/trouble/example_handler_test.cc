@@ -1,6 +1,7 @@
 // consumer/examples/handler.cc: a handler in C++ in a program of one's own.
 #include <gmock/gmock.h>
 
+#include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -13,15 +14,15 @@ class ExampleHandler : public PipelineTest {};
 TEST_F(ExampleHandler, GreetsEachNameOnceAndStopsOnSigterm) {
   Kafka().CreateTopic("names", 2);
   RedisServers nodes(3);
-  InitLocks(FENCEPOST_BINARY, nodes, "30s");  // it works with the library's own ttl
+  InitLocks(nodes, "30s");  // it works with the library's own ttl
   table_->Exec("CREATE TABLE greetings (name text, greeting text)");
   TestProducer producer(Kafka().bootstrap());
   for (int i = 0; i < 100; ++i) {
     producer.Send("names", i % 2, std::nullopt, fmt::format("Ada {}", i % 80));
   }
   producer.Flush();
-  Process example({.argv = {FENCEPOST_BINARY "_example_handler", Kafka().bootstrap(), "names",
-                            nodes.list(), table_->dsn()}});
+  Process example({.argv = {testing::FencepostBinary() + "_example_handler", Kafka().bootstrap(),
+                            "names", nodes.list(), table_->dsn()}});
   EXPECT_TRUE(WaitUntil(
       seconds(30), [&] { return CommittedToTheEnd(Kafka(), "greetings", "names"); },
       "all names to be greeted"))

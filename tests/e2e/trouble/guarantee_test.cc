@@ -22,19 +22,18 @@ class Guarantee : public ::testing::Test {
   }
   void ExpectRefused(const std::string& yaml, const std::string& what, const std::string& why) {
     const std::string file = folder_.Write("pipeline.yaml", yaml);
-    const Finished lint = RunFencepost(FENCEPOST_BINARY, {"lint", file});
+    const Finished lint = RunFencepost({"lint", file});
     EXPECT_EQ(lint.exit_code, 2) << yaml;
     EXPECT_THAT(lint.output + lint.error_output,
                 AllOf(HasSubstr(file + ":"), HasSubstr(" error: "), HasSubstr(what), HasSubstr(why),
                       HasSubstr("otherwise write guarantee: at-least-once [guarantee]")));
-    const Finished run = RunFencepost(FENCEPOST_BINARY, {"run", file, "--http", "127.0.0.1:0"});
+    const Finished run = RunFencepost({"run", file, "--http", "127.0.0.1:0"});
     EXPECT_EQ(run.exit_code, 2) << yaml;
     EXPECT_EQ(run.output, "") << "nothing was started";
     EXPECT_THAT(run.error_output, AllOf(HasSubstr(what), HasSubstr(why)));
     std::string modest = yaml;
     modest.replace(modest.find("exactly-once"), 12, "at-least-once");
-    const Finished accepted =
-        RunFencepost(FENCEPOST_BINARY, {"lint", folder_.Write("modest.yaml", modest)});
+    const Finished accepted = RunFencepost({"lint", folder_.Write("modest.yaml", modest)});
     EXPECT_EQ(accepted.exit_code, 0) << accepted.output << accepted.error_output;
   }
 

@@ -25,9 +25,8 @@ class RefusesAll : public TroubleTest {
     std::string mistaken = text.Yaml();
     mistaken.replace(mistaken.find(right), right.size(), wrong);
     {
-      WorkerProcess worker({.binary = FENCEPOST_BINARY,
-                            .files = {folder_.Write("mistaken.yaml", mistaken)},
-                            .name = "worker-1"});
+      WorkerProcess worker(
+          {.files = {folder_.Write("mistaken.yaml", mistaken)}, .name = "worker-1"});
       EXPECT_TRUE(WaitUntil(
           seconds(40),
           [&] { return worker.Readiness().find("every record is refused") != std::string::npos; },
@@ -48,7 +47,7 @@ class RefusesAll : public TroubleTest {
     std::vector<std::string> words{"dlq", "replay", "--execute",
                                    folder_.Write("right.yaml", text.Yaml())};
     words.insert(words.end(), replay.begin(), replay.end());
-    const Finished replayed = RunFencepost(FENCEPOST_BINARY, words);
+    const Finished replayed = RunFencepost(words);
     EXPECT_EQ(replayed.exit_code, 0) << replayed.output << replayed.error_output;
     EXPECT_TRUE(Effects(1000)) << worker.Log();
     EXPECT_EQ(worker.Stop(), 0) << worker.Log();

@@ -52,7 +52,7 @@ TEST_F(KafkaBadDay, ABrokerThatIsRestartedOrKilledCostsNothing) {
 // are older than `ledger.keep`, and no mark of them is left.
 TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted) {
   RedisServers nodes(3);
-  InitLocks(FENCEPOST_BINARY, nodes);
+  InitLocks(nodes);
   PipelineText text = Text(4);
   text.nodes = nodes.list();
   text.more = "ledger: {keep: 6m}\n";

@@ -16,7 +16,7 @@ class LockNodesBadDay : public PipelineTest {
 
   // A worker over these nodes that has processed its first records.
   void Start(RedisServers& nodes, int workers = 1) {
-    InitLocks(FENCEPOST_BINARY, nodes);
+    InitLocks(nodes);
     PipelineText text = Text(4);
     text.nodes = nodes.list();
     team_.emplace(Worker(text));
@@ -156,7 +156,7 @@ TEST_F(LockNodesBadDay, NodesThatMayEvictLocksAreNamedAndWaitedFor) {
 
 TEST_F(LockNodesBadDay, AStoreThatAllowsOnlyShorterLeasesIsNamedAndWaitedFor) {
   RedisServers nodes(5);
-  InitLocks(FENCEPOST_BINARY, nodes, "2s");
+  InitLocks(nodes, "2s");
   PipelineText text = Text(4);
   text.nodes = nodes.list();
   orders_.Produce(300);
@@ -164,8 +164,8 @@ TEST_F(LockNodesBadDay, AStoreThatAllowsOnlyShorterLeasesIsNamedAndWaitedFor) {
   team_->Start(1);
   ExpectItSays("lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms");
   EXPECT_EQ(table_->Count(), 0);
-  const Finished anew = RunFencepost(
-      FENCEPOST_BINARY, {"locks", "init", "--force", "--redis", nodes.list(), "--max-ttl", "3s"});
+  const Finished anew =
+      RunFencepost({"locks", "init", "--force", "--redis", nodes.list(), "--max-ttl", "3s"});
   EXPECT_EQ(anew.exit_code, 0) << anew.error_output;
   ExpectItProcesses(300);
   ExpectTheTruth();

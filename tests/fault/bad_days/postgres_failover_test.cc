@@ -3,6 +3,7 @@
 
 #include <regex>
 
+#include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
 #include "tests/support/tcp_proxy.h"
 
@@ -43,8 +44,7 @@ class PostgresFailover : public PipelineTest {
 
   // The block of deploy/operations/failover.md, for this pipeline.
   [[nodiscard]] std::string GapsSql() const {
-    const std::string text =
-        ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/operations/failover.md");
+    const std::string text = ReadFile(testing::SourcePath("deploy/operations/failover.md"));
     const std::size_t at = text.find("\n-- gaps.sql\n");
     const std::string sql = text.substr(at, text.find("```", at) - at);
     return std::regex_replace(sql, std::regex("'orders'"), "'" + name_ + "'");
@@ -141,8 +141,8 @@ TEST_F(PostgresFailover, AWorkerThatWasStartedSinceNoticesNothingAndTheLedgersGa
     if (!gap.at(3)) continue;
     records += std::stoll(*gap[3]) - std::stoll(*gap[2]) + 1;
     lost += fmt::format("{},{},{}\n", *gap[0], *gap[1], *gap[2]);
-    const Finished told = RunFencepost(
-        FENCEPOST_BINARY, {"explain", Worker(text).files[0], *gap[0], *gap[1], *gap[2]});
+    const Finished told =
+        RunFencepost({"explain", Worker(text).files[0], *gap[0], *gap[1], *gap[2]});
     EXPECT_THAT(told.output, HasSubstr("the ledger has no row of it"));
   }
   EXPECT_EQ(records, 1000);

@@ -1,4 +1,5 @@
 // Bad days of PostgreSQL.
+#include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -58,7 +59,7 @@ TEST_F(PostgresBadDay, TheQueryOfTheRunbookFindsWhoHoldsTheTableAndEndingThatIsE
   WorkerProcess worker(Worker(text));
   orders.Produce(20);
   ExpectItSays(worker, "another session holds a lock");
-  const std::string runbooks = ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/RUNBOOKS.md");
+  const std::string runbooks = ReadFile(testing::SourcePath("deploy/RUNBOOKS.md"));
   const std::size_t query = runbooks.find("\n```sql\n") + 8;
   const auto holders = table_->Exec(runbooks.substr(query, runbooks.find("```", query) - query));
   ASSERT_EQ(holders.size(), 1U);

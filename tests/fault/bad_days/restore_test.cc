@@ -7,6 +7,7 @@
 
 #include <fmt/chrono.h>
 
+#include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -16,8 +17,7 @@ using std::chrono::seconds;
 
 // The n-th block of commands of that page.
 std::string Block(std::size_t number) {
-  const std::string text =
-      ReadFile(std::string(FENCEPOST_SOURCE_DIR) + "/deploy/operations/restore.md");
+  const std::string text = ReadFile(testing::SourcePath("deploy/operations/restore.md"));
   for (std::size_t at = 0;; --number) {
     at = text.find("\n```sh\n", at);
     if (at == std::string::npos) throw std::runtime_error("restore.md lacks a block of commands");
@@ -58,11 +58,10 @@ struct Case {
 class Restore : public PipelineTest, public ::testing::WithParamInterface<Case> {
  protected:
   Restore() {
-    const Finished jars =
-        RunToEnd({.argv = {std::string(FENCEPOST_SOURCE_DIR) + "/tests/support/fetch-kafka",
-                           "4.2.0", "kafka-tools"},
-                  .separate_stderr = true},
-                 std::chrono::minutes(5));
+    const Finished jars = RunToEnd(
+        {.argv = {testing::SourcePath("tests/support/fetch-kafka"), "4.2.0", "kafka-tools"},
+         .separate_stderr = true},
+        std::chrono::minutes(5));
     if (jars.exit_code != 0) throw std::runtime_error(jars.error_output);
     const std::string libs = jars.output.substr(0, jars.output.find('\n'));
     const std::string groups = folder_.Write(

@@ -7,6 +7,7 @@
 
 #include "config/schema/json_schema.h"
 #include "config/schema/schema.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/unit/config/pipeline_text.h"
 
@@ -19,7 +20,7 @@ using ::testing::SizeIs;
 
 std::string PathOf(const Example& example) {
   const bool whole = example.name.find('.') != std::string_view::npos;
-  return FENCEPOST_SOURCE_DIR "/config/examples/" + std::string(example.name) +
+  return testing::SourcePath("config/examples/" + std::string(example.name)) +
          (whole ? "" : ".yaml");
 }
 
@@ -101,7 +102,7 @@ TEST(JsonSchema, HoldsEveryKeyWithItsMeaningAndNoOthers) {
 // Runs the validator of tests/unit/config/validate.py: what it complains of, a line each.
 std::string Validate(const testing::TempDir& folder, const std::vector<std::string>& files) {
   std::vector<std::string> argv = {"/usr/bin/python3",
-                                   FENCEPOST_SOURCE_DIR "/tests/unit/config/validate.py",
+                                   testing::SourcePath("tests/unit/config/validate.py"),
                                    folder.Write("schema.json", JsonSchemaText())};
   argv.insert(argv.end(), files.begin(), files.end());
   const auto done = testing::RunToEnd({.argv = argv});

@@ -6,22 +6,21 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/paths.h"
 #include "tests/unit/config/pipeline_text.h"
 
 namespace fencepost::config {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
-std::string ExamplePath() {
-  return std::string(FENCEPOST_SOURCE_DIR) + "/config/examples/orders.yaml";
-}
+std::string ExamplePath() { return testing::SourcePath("config/examples/orders.yaml"); }
 
 consumer::PipelineOptions Loaded(std::string_view text) {
   LoadResult result = LoadText(text, "p.yaml", FakeEnvironment());
-  EXPECT_TRUE(result.options) << testing::PrintToString(Lines(result.findings));
+  EXPECT_TRUE(result.options) << ::testing::PrintToString(Lines(result.findings));
   return result.options.value_or(consumer::PipelineOptions{});
 }
 
@@ -243,7 +242,7 @@ TEST(Secrets, AreInNoFinding) {
                "librdkafka: {isolation.level: hunter2, sasl.password: [hunter2]}");
   const std::vector<std::string> lines =
       Lines(LoadText(text, "p.yaml", FakeEnvironment()).findings);
-  EXPECT_EQ(lines.size(), 10u) << testing::PrintToString(lines);
+  EXPECT_EQ(lines.size(), 10u) << ::testing::PrintToString(lines);
   for (const std::string& line : lines) EXPECT_EQ(line.find("hunter2"), std::string::npos) << line;
 }
 

@@ -8,12 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "config/schema/schema.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::config {
 namespace {
 
 TEST(Reference, IsWhatTheSchemaSays) {
-  const std::string path = std::string(FENCEPOST_SOURCE_DIR) + "/config/REFERENCE.md";
+  const std::string path = testing::SourcePath("config/REFERENCE.md");
   if (std::getenv("FENCEPOST_WRITE_REFERENCE") != nullptr) {
     std::ofstream(path) << ReferenceMarkdown();
   }

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "metrics/page.h"
+#include "tests/support/paths.h"
 #include "tests/unit/metrics/page_text.h"
 
 namespace fencepost::metrics {
@@ -211,7 +212,7 @@ TEST_F(Contract, ProcessNumbersAreThoseOfThisProcess) {
 // Rows of the README's table: series, values, the test that moves them.
 std::map<std::string, std::map<std::string, std::string>> TestsBySeries() {
   std::map<std::string, std::map<std::string, std::string>> tests;
-  std::ifstream readme(FENCEPOST_SOURCE_DIR "/metrics/README.md");
+  std::ifstream readme(testing::SourcePath("metrics/README.md"));
   std::string line;
   while (std::getline(readme, line) && !line.starts_with("## Which test moves")) {
   }
@@ -248,7 +249,7 @@ TEST(Provoked, EverySeriesHasATestThatMovesItInTheReadmesTable) {
   }
   for (const auto& [name, values] : tests) ADD_FAILURE() << "not a series: " << name;
   for (const std::string& file : files) {
-    EXPECT_TRUE(std::filesystem::exists(std::string(FENCEPOST_SOURCE_DIR "/") + file)) << file;
+    EXPECT_TRUE(std::filesystem::exists(testing::SourcePath(file))) << file;
   }
 }
 

@@ -9,13 +9,15 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/paths.h"
+
 namespace fencepost::metrics {
 namespace {
 
 using ::testing::ContainerEq;
 using ::testing::IsSupersetOf;
 
-const std::filesystem::path kSource = FENCEPOST_SOURCE_DIR;
+const std::filesystem::path kSource = testing::SourcePath();
 
 std::string Read(const std::filesystem::path& path) {
   std::ostringstream text;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace fencepost::tidy {
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 
 std::vector<SourceFile> AllFiles() {
   std::vector<SourceFile> files;
-  const fs::path top(FENCEPOST_SOURCE_DIR);
+  const fs::path top(testing::SourcePath());
   for (auto it = fs::recursive_directory_iterator(top); it != fs::recursive_directory_iterator();
        ++it) {
     const std::string name = it->path().filename().string();

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/paths.h"
 #include "tests/unit/tidy/source_tree.h"
 
 namespace fencepost::tidy {
@@ -159,7 +160,7 @@ TEST(Style, LetsTestsWaitForConditionsInsteadOfSleeping) {
 TEST(Style, KeepsTheTopLevelToSixFoldersAndAFewFiles) {
   std::vector<std::string> folders;
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(FENCEPOST_SOURCE_DIR)) {
+  for (const auto& entry : std::filesystem::directory_iterator(testing::SourcePath())) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with('.') || name == "build") continue;
     (entry.is_directory() ? folders : files).push_back(name);
