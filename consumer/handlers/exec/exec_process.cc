@@ -1,6 +1,7 @@
 #include "consumer/handlers/exec/exec_process.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -190,6 +191,8 @@ tl::expected<std::unique_ptr<ExecProcess>, Error> ExecProcess::Start(const Comma
 }
 
 void ExecProcess::Send(const std::string& line) {
+  last_line_ = line.size();
+  if (!in_.open()) unconsumed_ += line.size();
   unsent_.erase(0, std::exchange(sent_, 0));  // of a record that it answered unread
   unsent_.append(line);
   Write();
@@ -203,12 +206,20 @@ void ExecProcess::Write() {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return;
     } else if (errno != EINTR) {
+      unconsumed_ = Unconsumed();
       in_.Close();  // it reads no more; its end will be seen
     }
   }
   unsent_.clear();
   if (unsent_.capacity() > kChunk) unsent_.shrink_to_fit();
   sent_ = 0;
+}
+
+std::size_t ExecProcess::Unconsumed() const {
+  if (!in_.open()) return unconsumed_;
+  int in_pipe = 0;
+  if (ioctl(in_.get(), FIONREAD, &in_pipe) != 0) in_pipe = 0;
+  return static_cast<std::size_t>(in_pipe) + unsent_.size() - sent_;
 }
 
 void ExecProcess::Kill() {

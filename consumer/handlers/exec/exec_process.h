@@ -59,6 +59,8 @@ class ExecProcess {
   void Send(const std::string& line);  // as much as goes; Write sends the rest
   void Write();                        // as much as goes; a closed pipe drops it
   [[nodiscard]] bool unsent() const { return in_.open() && sent_ < unsent_.size(); }
+  // No byte of the line that was sent last has been read. Asked once it has ended.
+  [[nodiscard]] bool Unread() const { return Unconsumed() >= last_line_; }
   void CloseInput() { in_.Close(); }
   void Kill();  // the group, with SIGKILL
 
@@ -72,6 +74,8 @@ class ExecProcess {
 
  private:
   ExecProcess(pid_t pid, Fd end, Fd in, Fd out, Fd err);
+  // Bytes that were sent and not read: in the pipe, and those that did not go into it.
+  [[nodiscard]] std::size_t Unconsumed() const;
 
   pid_t pid_;
   Fd end_;
@@ -80,6 +84,8 @@ class ExecProcess {
   PipeLines err_;
   std::string unsent_;
   std::size_t sent_ = 0;
+  std::size_t last_line_ = 0;   // bytes
+  std::size_t unconsumed_ = 0;  // counted when the pipe was closed; what was sent since added
   std::optional<std::string> ended_;
 };
 

@@ -312,9 +312,13 @@ void ExecRunner::Answer(Slot& slot, HandlerResult result) {
 
 void ExecRunner::Died(Slot& slot, const std::string& how) {
   const pid_t pid = slot.process->pid();
+  const bool unread = slot.process->Ended() && slot.process->Unread();
   Discard(slot);
   Later(slot, fmt::format("process {} ended {}", pid, how));
-  if (slot.record) {
+  if (slot.record && unread) {
+    waiting_.push_front(std::move(slot.record->call));
+    slot.record.reset();
+  } else if (slot.record) {
     const std::string text = fmt::format("the process ended {} before it replied", how);
     Answer(slot, Failed("exec", text, text, true));
   }

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
@@ -228,6 +229,21 @@ TEST_F(ExecHandler, CountsAReplyThatWasGivenBeforeTheEnd) {
   EXPECT_THAT(recorder_.notes("handler_exited")[0], HasSubstr("by signal 9 (Killed)"));
 }
 
+TEST_F(ExecHandler, GivesARecordThatNoProcessHasReadToAnother) {
+  // Each process ends while the record after its own is in its pipe.
+  Start({.kind = ExecHandlerOptions{
+             .command = {Script(std::string(kPrelude) + "import select\n"
+                                                        "line = b''\n"
+                                                        "while not line.endswith(b'\\n'):\n"
+                                                        "    line += os.read(0, 1)\n"
+                                                        "reply('{\"value\": %d}' % os.getpid())\n"
+                                                        "select.select([0], [], [])\n"
+                                                        "os.kill(os.getpid(), 9)\n")},
+             .processes = 1}});
+  const auto first = ValueOf("1");
+  EXPECT_NE(ValueOf("1"), first);
+}
+
 TEST_F(ExecHandler, WaitsLongerEachTimeAProcessDies) {
   Start({.kind = ExecHandlerOptions{.command = {"sh", "-c", "exit 1"}, .processes = 1}});
   ASSERT_TRUE(Noted(4, "handler_exited"));
@@ -387,6 +403,42 @@ TEST(ExecProcess, DiesWithTheThreadThatStartedIt) {
   std::optional<std::string> ended;
   EXPECT_TRUE(WaitUntil(10s, [&] { return (ended = process->Ended()).has_value(); }));
   EXPECT_EQ(ended, "by signal 9 (Killed)");
+}
+
+// Without the signal of a pipe that nobody reads; the runner's thread blocks it.
+class ExecInput : public ::testing::Test {
+ protected:
+  void SetUp() override { signal(SIGPIPE, SIG_IGN); }
+  void TearDown() override { signal(SIGPIPE, SIG_DFL); }
+};
+
+// Runs `script` in a shell, sends it the lines, and waits for its end.
+bool EndsUnread(const std::string& script, const std::vector<std::string>& lines) {
+  const auto process = std::move(
+      *ExecProcess::Start({.words = {*FindProgram("sh"), "-c", script}, .environment = {}}));
+  for (const std::string& line : lines) process->Send(line);
+  EXPECT_TRUE(WaitUntil(10s, [&] { return process->Ended().has_value(); }));
+  return process->Unread();
+}
+
+TEST_F(ExecInput, KnowsWhetherAnyOfTheLastLineWasReadWhenItEnded) {
+  EXPECT_FALSE(EndsUnread("read line", {"one\n"}));
+  EXPECT_FALSE(EndsUnread("head -c 1 > /dev/null", {"one\n"}));
+  EXPECT_TRUE(EndsUnread("read line", {"one\n", "two\n"}));
+  EXPECT_TRUE(EndsUnread(":", {std::string(1'000'000, 'x') + "\n"}));  // more than a pipe holds
+}
+
+TEST_F(ExecInput, KnowsThatALineWasNotReadAfterItsInputWasClosed) {
+  const auto process = std::move(*ExecProcess::Start(
+      {.words = {*FindProgram("sh"), "-c", "exec 0<&-; echo closed; exec sleep 1000"},
+       .environment = {"PATH=/usr/bin:/bin"}}));
+  EXPECT_TRUE(
+      WaitUntil(10s, [&] { return process->out().Read(), process->out().Next().has_value(); }));
+  process->Send("one\n");
+  process->Send("two\n");
+  process->Kill();
+  EXPECT_TRUE(WaitUntil(10s, [&] { return process->Ended().has_value(); }));
+  EXPECT_TRUE(process->Unread());
 }
 
 }  // namespace
