@@ -55,7 +55,13 @@ void Intake::Release(const TopicPartition& where) {
   rd_kafka_queue_forward(own->second.get(), queue_.get());
 }
 
+// librdkafka keeps a partition paused that is assigned anew, and this knows nothing of it then.
 void Intake::Close() {
+  std::vector<Assigned*> paused;
+  for (auto& [index, assigned] : assigned_) {
+    if (assigned.paused_there) paused.push_back(&assigned);
+  }
+  PauseThere(false, paused);
   by_topic_.clear();
   assigned_.clear();
   paused_ = 0;

@@ -519,5 +519,30 @@ TEST_F(KafkaSourceOnMock, GivesAPartitionTheSameNumberInEveryAssignment) {
   }
 }
 
+// librdkafka keeps what was paused paused, also in the next assignment.
+TEST_F(KafkaSourceOnMock, ReadsAPartitionAgainThatWasPausedAloneWhenItWasRevoked) {
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
+  const auto all = sink.AssignedIndices();
+  source.Pause({all[0], all[1], all[2]});
+  Produce(10);
+  ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 10; })) << sink.Count();
+  {
+    RecordingSink other;
+    KafkaSource two(Options(), "w2", &other, &other);
+    ASSERT_TRUE(two.Start());
+    ASSERT_TRUE(WaitUntil(30s, [&] { return sink.AssignedCount() == 2; })) << sink.Trace();
+  }
+  EXPECT_TRUE(WaitUntil(30s, [&] {
+    for (int p = 0; p < 4; ++p) {
+      const auto offsets = sink.Offsets({"orders", p});
+      if (std::set<Offset>(offsets.begin(), offsets.end()).size() != 10) return false;
+    }
+    return true;
+  })) << sink.Trace();
+}
+
 }  // namespace
 }  // namespace fencepost::consumer::testing
