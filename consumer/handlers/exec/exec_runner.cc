@@ -275,6 +275,7 @@ bool ExecRunner::TakeReplies(Slot& slot) {
       return false;
     }
     slot.backoff = Millis(0);
+    slot.answered = true;
     Answer(slot, std::move(*result));
   }
   if (!lines.too_long()) return true;
@@ -312,7 +313,7 @@ void ExecRunner::Answer(Slot& slot, HandlerResult result) {
 
 void ExecRunner::Died(Slot& slot, const std::string& how) {
   const pid_t pid = slot.process->pid();
-  const bool unread = slot.process->Ended() && slot.process->Unread();
+  const bool unread = slot.answered && slot.process->Ended() && slot.process->Unread();
   Discard(slot);
   Later(slot, fmt::format("process {} ended {}", pid, how));
   if (slot.record && unread) {
@@ -335,6 +336,7 @@ void ExecRunner::Discard(Slot& slot) {
   dying_.push_back(std::move(slot.process));
   slot.start_at = {};
   slot.gone_at.reset();
+  slot.answered = false;
 }
 
 void ExecRunner::Later(Slot& slot, std::string_view what) {

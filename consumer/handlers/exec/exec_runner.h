@@ -51,6 +51,7 @@ class ExecRunner : public HandlerRunner {
     std::optional<InHand> record;
     Millis backoff{0};
     Clock::time_point start_at{};
+    bool answered = false;  // this process has answered a record
     // Its stdout is closed: it is about to end, or is taken for dead then.
     std::optional<Clock::time_point> gone_at;
 
