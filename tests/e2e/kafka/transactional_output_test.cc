@@ -462,6 +462,8 @@ TEST_F(KafkaOutputOnBroker, GoesOnAskingForTheCommitThatTheBrokersDidNotAnswer) 
               HasSubstr("have not answered the commit of a transaction"));
   ASSERT_THAT(Results(WriteUntilKnown(*output, input.request)),
               ElementsAre(WriteResult::kCommitted));
+  // The broker shows what is committed a moment after it has said so.
+  EXPECT_TRUE(WaitUntil(30s, [&] { return !Committed().empty(); }));
   EXPECT_THAT(Values(Committed()), ElementsAre("v"));
 }
 

@@ -13,12 +13,24 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What a dead worker held stands on the nodes for ttl + 2 * max_skew = 7 s. Who is quicker than
-// this did not wait for it.
-constexpr seconds kWithoutWaiting{6};
+// What a dead worker held stays on the nodes for ttl + 2 * max_skew = 34 s. Who is quicker than
+// this did not wait for it. No lease ends because the machine is busy.
+constexpr const char* kLongTtl = "30s";
+constexpr seconds kWithoutWaiting{30};
 
 class Shutdown : public TroubleTest {
  protected:
+  PipelineText Text(int partitions) {
+    static const auto nodes = [] {
+      auto servers = std::make_unique<RedisServers>(5);
+      InitLocks(*servers, kLongTtl);
+      return servers;
+    }();
+    PipelineText text = TroubleTest::Text(partitions);
+    text.nodes = nodes->list();
+    text.ttl = kLongTtl;
+    return text;
+  }
   ::testing::AssertionResult Draining(WorkerProcess& worker) {
     return WaitUntil(
         seconds(10),
