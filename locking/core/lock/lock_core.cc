@@ -28,20 +28,21 @@ Nonce LockCore::DrawNonce() { return Nonce{{random_(), random_()}}; }
 LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
   const std::uint32_t index = NewSlot();
   Slot& slot = slots_[index];
+  auto& attempt = std::get<LockAttempt>(slot.stage);
   slot.name.assign(spec.name);
   slot.cookie = spec.cookie;
   slot.ttl = spec.ttl.count() > 0 ? spec.ttl : options_.ttl;
   slot.watchdog = spec.watchdog;
-  slot.first_try = now.boot;
-  slot.tries = spec.tries;
-  slot.delay = spec.delay;
-  slot.delay.first = std::min(spec.delay.first, kLongestDelay);
-  slot.delay.most = std::min(spec.delay.most, kLongestDelay);
-  slot.min_validity = spec.min_validity < Millis(0) ? options_.min_validity : spec.min_validity;
+  attempt.first_try = now.boot;
+  attempt.tries = spec.tries;
+  attempt.delay = spec.delay;
+  attempt.delay.first = std::min(spec.delay.first, kLongestDelay);
+  attempt.delay.most = std::min(spec.delay.most, kLongestDelay);
+  attempt.min_validity = spec.min_validity < Millis(0) ? options_.min_validity : spec.min_validity;
   const bool only_tries_count = spec.tries > 0 && spec.wait == Millis(0);
   const bool no_end = only_tries_count || spec.wait == Millis::max();
-  slot.give_up_at = no_end ? Instant::max() : now.boot + spec.wait;
-  slot.waits_for_quorum = !only_tries_count;
+  attempt.give_up_at = no_end ? Instant::max() : now.boot + spec.wait;
+  attempt.waits_for_quorum = !only_tries_count;
   const LockId lock = IdOf(slot, index);
   TryRound(index, now);
   Settle(now);
@@ -166,7 +167,7 @@ void LockCore::OnTime(Now now) {
     slot.due = Instant::max();
     if (slot.state == State::kWaiting) {
       TryRound(index, now);
-    } else if (slot.state == State::kAsking && slot.asking_again) {
+    } else if (slot.state == State::kAsking && std::get<LockAttempt>(slot.stage).asking_again) {
       AskAgain(index, now);
     } else if (slot.state == State::kHeld && now.boot >= slot.valid_until) {
       LoseAtEnd(index, now);

@@ -29,13 +29,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
-#include "locking/core/lock/acquire_round.h"
-#include "locking/core/lock/ballot.h"
-#include "locking/core/lock/end_rounds.h"
-#include "locking/core/lock/extend_round.h"
+#include "locking/core/lock/slot.h"
 #include "locking/core/lock/token_clock.h"
 #include "locking/core/observer.h"
 #include "locking/core/ops.h"
@@ -43,18 +39,6 @@
 #include "locking/core/store/store.h"
 
 namespace fencepost::locking {
-
-enum class WaitReason : std::uint8_t {
-  kContended,
-  kStale,
-  kRefused,
-  kUnavailable,
-  kTimeout,
-  kTooLate,  // a quorum granted it, but less than min_validity was left
-  kForeign   // at a quorum the key holds something that is no lock
-};
-
-using NodeReplies = std::array<Reply, kMaxNodes>;
 
 struct LockEvent {
   enum class Kind : std::uint8_t {
@@ -186,68 +170,8 @@ class LockCore {
   static constexpr Millis kClockCheckInterval{1000};
   static constexpr Millis kLongestDelay = std::chrono::hours(24);
 
-  enum class State : std::uint8_t {
-    kUnused,   // in the free list
-    kWaiting,  // no round is out: in back-off, or for a quorum to be available
-    kAsking,   // an acquire round is out
-    kHeld,     // leased
-    kMarking,  // done was sent
-    kFreeing,  // release was sent
-    kQuestion,
-    kEnded,  // the user was told; unanswered operations keep the slot
-  };
-
-  struct Question {
-    std::shared_ptr<NodeReplies> answers;
-    NodeSet awaited = 0;  // nodes that have not answered yet
-  };
-
-  struct Slot {
-    std::string name;
-    std::uint64_t cookie = 0;
-    std::uint32_t generation = 0;
-    State state = State::kUnused;
-    Phase phase = Phase::kWaiting;
-    bool watchdog = true;
-    bool awaiting_quorum = false;
-    bool waits_for_quorum = true;  // else a time without one is a failed round
-    bool asking_again = false;     // an even split: asked again at `due`
-    bool watched = false;          // its name's channel is subscribed to for it
-    bool last_round = false;       // the next round is the last that the wait has room for
-    std::uint16_t backoff = 0;     // k of the delay, first * multiplier^k
-    std::uint16_t round = 0;       // every reply names its round; older ones change nothing
-    std::uint16_t outstanding = 0;
-    NodeSet granted = 0;     // nodes that granted this token, in quarantine too
-    NodeSet may_hold = 0;    // nodes where our HELD may stand
-    NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
-    NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
-    NodeSet left_out = 0;    // nodes whose floor is not believable
-    NodeSet told_free = 0;   // nodes that told, since the round began, that the name was freed
-    int rounds = 0;          // begun
-    int repeats = 0;         // of an even split, within this round
-    int tries = 0;           // of rounds at most; 0: no limit
-    DelayPolicy delay;
-    Millis min_validity{0};
-    WaitReason reason = WaitReason::kContended;  // of the round before
-    Token token;
-    Nonce nonce;
-    ContentCrc crc = 0;
-    Millis ttl{0};
-    Instant started;  // just before the token was drawn
-    Instant first_try;
-    Instant leased_at;
-    Instant give_up_at;
-    Instant valid_until;
-    Instant abort_until = Instant::max();  // of a pending abort: no longer than this
-    Instant due = Instant::max();          // the next thing that time does to this lock
-    Instant scheduled = Instant::max();    // its entry in the timer heap
-    // What is asked of the nodes. Invariant: while kAsking an AcquireRound, while kHeld an
-    // ExtendRound, while kFreeing a ReleaseRound, while kMarking a MarkRound, while kQuestion a
-    // Question. In the other states nobody looks at it.
-    std::variant<AcquireRound, ExtendRound, ReleaseRound, MarkRound, Question> asked;
-    Token rival_seen;  // the highest that held a majority in a round that we lost
-    Instant extension_sent;
-  };
+  using Slot = LockSlot;
+  using State = LockState;
 
   struct NodeQueue {
     std::vector<Op> urgent;  // extensions
@@ -302,7 +226,7 @@ class LockCore {
   void AskAgain(std::uint32_t index, Now now);
   void WaitForRound(std::uint32_t index, WaitReason reason, Now now);
   void GiveUp(std::uint32_t index, WaitReason reason);
-  [[nodiscard]] Nanos DrawDelay(Slot& slot);
+  [[nodiscard]] Nanos DrawDelay(LockAttempt& attempt);
 
   void Watch(std::uint32_t index);
   void Unwatch(std::uint32_t index);

@@ -42,30 +42,31 @@ WaitReason ReasonOf(const AcquireRound& round, RoundResult result) {
 
 void LockCore::TryRound(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
-  const bool told = std::exchange(slot.awaiting_quorum, false);
+  auto& attempt = std::get<LockAttempt>(slot.stage);
+  const bool told = std::exchange(attempt.awaiting_quorum, false);
   if (Available()) {
     BeginRound(index, now);
     return;
   }
   slot.state = State::kWaiting;
   if (!told) TellNoQuorum();
-  if (!slot.waits_for_quorum) {
-    ++slot.rounds;
+  if (!attempt.waits_for_quorum) {
+    ++attempt.rounds;
     WaitForRound(index, WaitReason::kUnavailable, now);
     return;
   }
-  if (now.boot >= slot.give_up_at) {
+  if (now.boot >= attempt.give_up_at) {
     GiveUp(index, WaitReason::kUnavailable);
     return;
   }
-  slot.awaiting_quorum = true;
+  attempt.awaiting_quorum = true;
   if (quorum_waiters_.size() > 2 * slots_.size()) {  // most have given up, or wait a second time
     std::sort(quorum_waiters_.begin(), quorum_waiters_.end());
     quorum_waiters_.erase(std::unique(quorum_waiters_.begin(), quorum_waiters_.end()),
                           quorum_waiters_.end());
   }
   quorum_waiters_.push_back(index);
-  Schedule(index, slot.give_up_at);
+  Schedule(index, attempt.give_up_at);
 }
 
 // A round that could not even begin.
@@ -77,6 +78,7 @@ void LockCore::TellNoQuorum() {
 
 void LockCore::BeginRound(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
+  auto& attempt = std::get<LockAttempt>(slot.stage);
   if (slot.creating != 0) {
     // An acquire of the round before is unanswered: its nonce is still needed to free it.
     slot.state = State::kWaiting;
@@ -84,19 +86,19 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
     return;
   }
   slot.state = State::kAsking;
-  slot.asking_again = false;
+  attempt.asking_again = false;
   slot.due = Instant::max();
-  slot.told_free = 0;
-  slot.repeats = 0;
-  ++slot.rounds;
+  attempt.told_free = 0;
+  attempt.repeats = 0;
+  ++attempt.rounds;
   slot.started = now.boot;
   slot.token = IssueToken(now);
   slot.nonce = DrawNonce();
   ++slot.round;
   slot.granted = slot.may_hold = slot.free_after = slot.creating = 0;
-  const NodeSet asked = Without(OpenNodes(), slot.left_out);
-  slot.left_out = 0;
-  slot.asked.emplace<AcquireRound>(nodes_, asked, slot.token);
+  const NodeSet asked = Without(OpenNodes(), attempt.left_out);
+  attempt.left_out = 0;
+  attempt.round = AcquireRound(nodes_, asked, slot.token);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((asked & Bit(node)) != 0) Send(index, node, OpKind::kAcquire);
   }
@@ -114,11 +116,12 @@ void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& 
   if (!granted && NodeAnswered(reply.code)) slot.may_hold = Without(slot.may_hold, Bit(node));
   if (reply.code == ReplyCode::kStale && observer_ != nullptr) observer_->OnFencingRejection();
   if (slot.state != State::kAsking) {
-    if (granted && slot.state == State::kHeld) std::get<ExtendRound>(slot.asked).OnGranted(node);
+    if (granted && slot.state == State::kHeld)
+      std::get<HeldLease>(slot.stage).round.OnGranted(node);
     OnLateAcquireReply(index, node, reply, now);
     return;
   }
-  const Verdict verdict = std::get<AcquireRound>(slot.asked).OnReply(node, reply);
+  const Verdict verdict = std::get<LockAttempt>(slot.stage).round.OnReply(node, reply);
   if (verdict != Verdict::kPending) OnVerdict(index, verdict, now);
 }
 
@@ -135,7 +138,7 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
     }
     DeferAbort(slot, node, now);
     if (slot.state == State::kFreeing) {
-      std::get<ReleaseRound>(slot.asked).OnUnreachable(node);
+      std::get<ReleaseRound>(slot.stage).OnUnreachable(node);
       TellFreed(index, now);
     }
     return;
@@ -145,42 +148,43 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
 
 void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
   Slot& slot = slots_[index];
+  auto& attempt = std::get<LockAttempt>(slot.stage);
   if (verdict == Verdict::kWon) {
     const Instant from = Planted("validity_from_the_answer") ? now.boot : slot.started;
     slot.valid_until = from + slot.ttl - options_.Drift(slot.ttl);
-    if (slot.valid_until - now.boot >= slot.min_validity) {
+    if (slot.valid_until - now.boot >= attempt.min_validity) {
       OnWon(index, now);
     } else {
       OnRoundLost(index, RoundResult::kTimeout, WaitReason::kTooLate, now);
     }
     return;
   }
-  const auto& round = std::get<AcquireRound>(slot.asked);
   if (verdict == Verdict::kDone) {
     LearnRoundTrip(slot, now);
     if (observer_ != nullptr) observer_->OnRound(RoundResult::kDone, now.boot - slot.started);
     LockEvent& event = Emit(index, LockEvent::Kind::kDone);
-    event.token = round.done_token();
-    event.crc = round.done_crc();
-    event.rest = round.done_rest();
+    event.token = attempt.round.done_token();
+    event.crc = attempt.round.done_crc();
+    event.rest = attempt.round.done_rest();
     FreeNodes(index, OpKind::kAbort, now);
     End(index);
     return;
   }
   const Instant validity_end = slot.started + slot.ttl - options_.Drift(slot.ttl);
   // The caller's wait ends this too, but a single round is given the time of a slow call.
-  const bool in_time = now.boot < std::max(slot.give_up_at, slot.started + options_.node_timeout) &&
-                       validity_end - now.boot > slot.min_validity;
-  if (round.WorthAskingAgain() && in_time) {
-    slot.asking_again = true;
-    const int doublings = std::min<int>(slot.backoff + slot.repeats++, kMaxDoublings);
+  const bool in_time =
+      now.boot < std::max(attempt.give_up_at, slot.started + options_.node_timeout) &&
+      validity_end - now.boot > attempt.min_validity;
+  if (attempt.round.WorthAskingAgain() && in_time) {
+    attempt.asking_again = true;
+    const int doublings = std::min<int>(attempt.backoff + attempt.repeats++, kMaxDoublings);
     Nanos wait = round_trip_;
     for (int i = 0; i < doublings && wait < kMostBetweenRepeats; ++i) wait *= 2;
     Schedule(index, now.boot + std::min<Nanos>(wait, kMostBetweenRepeats));
     return;
   }
-  const RoundResult result = round.Result(verdict);
-  OnRoundLost(index, result, ReasonOf(round, result), now);
+  const RoundResult result = attempt.round.Result(verdict);
+  OnRoundLost(index, result, ReasonOf(attempt.round, result), now);
 }
 
 void LockCore::LearnRoundTrip(const Slot& slot, Now now) {
@@ -190,10 +194,11 @@ void LockCore::LearnRoundTrip(const Slot& slot, Now now) {
 
 void LockCore::AskAgain(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
-  slot.asking_again = false;
+  auto& attempt = std::get<LockAttempt>(slot.stage);
+  attempt.asking_again = false;
   slot.due = Instant::max();
   bool sent = false;
-  const NodeSet again = std::get<AcquireRound>(slot.asked).AskAgain();
+  const NodeSet again = attempt.round.AskAgain();
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((again & Bit(node)) == 0) continue;
     sent = true;
@@ -212,24 +217,25 @@ void LockCore::AskAgain(std::uint32_t index, Now now) {
 
 void LockCore::OnWon(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
+  auto& attempt = std::get<LockAttempt>(slot.stage);
   LearnRoundTrip(slot, now);
   slot.state = State::kHeld;
   Unwatch(index);
   slot.leased_at = now.boot;
   slot.phase = Phase::kWaiting;
-  slot.asked = ExtendRound(nodes_, slot.granted);
   ++held_;
   if (observer_ != nullptr) {
     observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
-    observer_->OnLeased(now.boot - slot.first_try);
+    observer_->OnLeased(now.boot - attempt.first_try);
     observer_->OnHeld(static_cast<std::int64_t>(held_));
   }
   LockEvent& event = Emit(index, LockEvent::Kind::kLeased);
-  if (slot.token <= slot.rival_seen) {  // 2: the nodes forgot a floor
+  if (slot.token <= attempt.rival_seen) {  // 2: the nodes forgot a floor
     event.broken = Invariant::kTokenRegressed;
-    event.rival = slot.rival_seen;
+    event.rival = attempt.rival_seen;
     if (observer_ != nullptr) observer_->OnInvariant(Invariant::kTokenRegressed);
   }
+  slot.stage = HeldLease{.round = ExtendRound(nodes_, slot.granted)};  // the attempt is over
   ScheduleHeld(index, slot.started);
 }
 
@@ -242,20 +248,20 @@ void LockCore::ScheduleHeld(std::uint32_t index, Instant from) {
 
 void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
-  const auto& round = std::get<AcquireRound>(slot.asked);
+  auto& attempt = std::get<LockAttempt>(slot.stage);
   if (observer_ != nullptr) {
     observer_->OnRound(result, now.boot - slot.started);
     if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
-      observer_->OnQuorumFailure(round.Failure());
+      observer_->OnQuorumFailure(attempt.round.Failure());
     }
   }
   if (reason == WaitReason::kForeign) TellForeign(slot.name, now);
   if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
-  slot.rival_seen = std::max(slot.rival_seen, round.MajorityRival());
+  attempt.rival_seen = std::max(attempt.rival_seen, attempt.round.MajorityRival());
   LearnFromLostRound(slot, now);
   for (NodeIndex node = 0; node < nodes_; ++node) {
-    if (round.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
-      slot.left_out |= Bit(node);
+    if (attempt.round.floor_at(node) > Token::AtWall(now.wall + options_.max_skew)) {
+      attempt.left_out |= Bit(node);
     }
   }
   FreeNodes(index, OpKind::kAbort, now);
@@ -276,12 +282,12 @@ void LockCore::TellForeign(const std::string& name, Now now) {
 }
 
 void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
-  const auto& round = std::get<AcquireRound>(slot.asked);
-  if (const Token floor = round.NeededFloor()) {
+  const auto& attempt = std::get<LockAttempt>(slot.stage);
+  if (const Token floor = attempt.round.NeededFloor()) {
     clock_.Lift(floor, now.wall, options_.max_skew);
   }
   const bool own_clock_is_off =
-      round.RefusedForClock() && !TokenClock::Lifted(slot.token, now.wall);
+      attempt.round.RefusedForClock() && !TokenClock::Lifted(slot.token, now.wall);
   if (!own_clock_is_off || clock_refused_) return;
   clock_refused_ = true;
   clock_check_at_ = now.boot + kClockCheckInterval;
@@ -293,13 +299,13 @@ void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
       "of this host or of the nodes; nothing is locked until then");
 }
 
-Nanos LockCore::DrawDelay(Slot& slot) {
-  const DelayPolicy& delay = slot.delay;
+Nanos LockCore::DrawDelay(LockAttempt& attempt) {
+  const DelayPolicy& delay = attempt.delay;
   const Nanos first = delay.first > Millis(0) ? delay.first : round_trip_ * kBackoffRoundTrips;
   const auto most = static_cast<double>(Nanos(delay.most).count());
   const double grown =
-      static_cast<double>(first.count()) * std::pow(delay.multiplier, slot.backoff);
-  if (slot.backoff < kMaxBackoff) ++slot.backoff;
+      static_cast<double>(first.count()) * std::pow(delay.multiplier, attempt.backoff);
+  if (attempt.backoff < kMaxBackoff) ++attempt.backoff;
   const auto longest = static_cast<std::uint64_t>(std::min(grown, most));
   const std::uint64_t drawn = delay.jitter ? random_() % (longest + 1) : longest;
   return Nanos(static_cast<std::int64_t>(drawn));
@@ -307,33 +313,34 @@ Nanos LockCore::DrawDelay(Slot& slot) {
 
 void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
+  auto& attempt = std::get<LockAttempt>(slot.stage);
   // One round without an answer (the nodes or we stood still for a moment) is no outage yet: should
   // it be the last one, what the nodes said in the round before it is told.
-  const bool said_before =
-      reason == WaitReason::kTimeout && slot.backoff > 0 && slot.reason == WaitReason::kContended;
+  const bool said_before = reason == WaitReason::kTimeout && attempt.backoff > 0 &&
+                           attempt.reason == WaitReason::kContended;
   const WaitReason told = said_before ? WaitReason::kContended : reason;
-  slot.reason = reason;
+  attempt.reason = reason;
   // After the first stale round the clock was lifted over the floor: no reason to wait, and the
   // same try goes on.
-  const bool at_once = reason == WaitReason::kStale && slot.backoff == 0;
-  Nanos wait = DrawDelay(slot);
+  const bool at_once = reason == WaitReason::kStale && attempt.backoff == 0;
+  Nanos wait = DrawDelay(attempt);
   if (at_once) {
     wait = Nanos(0);
-    --slot.rounds;
-  } else if (slot.tries > 0 && slot.rounds >= slot.tries) {
+    --attempt.rounds;
+  } else if (attempt.tries > 0 && attempt.rounds >= attempt.tries) {
     GiveUp(index, told);
     return;
   }
   const bool wakes = options_.wake_up && reason == WaitReason::kContended;
   if (wakes && ToldByQuorum(slot)) wait = std::min(wait, DrawWakeDelay(slot));
-  if (!at_once && wait >= slot.give_up_at - now.boot) {
+  if (!at_once && wait >= attempt.give_up_at - now.boot) {
     // The rest of the wait is used, too: one more round, in time for its answer.
-    wait = slot.give_up_at - now.boot - kLastRoundTrips * round_trip_;
-    if (slot.last_round || wait <= Nanos(0)) {
+    wait = attempt.give_up_at - now.boot - kLastRoundTrips * round_trip_;
+    if (attempt.last_round || wait <= Nanos(0)) {
       GiveUp(index, told);
       return;
     }
-    slot.last_round = true;
+    attempt.last_round = true;
   }
   slot.state = State::kWaiting;
   Emit(index, LockEvent::Kind::kRoundFailed).reason = reason;

@@ -23,7 +23,7 @@ LossReason ReasonWith(const Store& store, LossReason reason) {
 
 // Why a lease is over whose own end has come.
 LossReason LockCore::ReasonAtEnd(const Slot& slot) const {
-  const bool wiped = std::get<ExtendRound>(slot.asked).SeenWiped();
+  const bool wiped = std::get<HeldLease>(slot.stage).round.SeenWiped();
   return ReasonWith(store_, wiped ? LossReason::kNodeWiped : LossReason::kExpired);
 }
 
@@ -89,7 +89,7 @@ void LockCore::Release(LockId lock, Now now) {
   slot->phase = Phase::kReleasing;
   LeaveHeld(lock.slot, now);
   slot->state = State::kFreeing;
-  slot->asked = ReleaseRound(nodes_, slot->may_hold & OpenNodes());
+  slot->stage = ReleaseRound(nodes_, slot->may_hold & OpenNodes());
   ++slot->round;
   FreeNodes(lock.slot, OpKind::kRelease, now);
   TellFreed(lock.slot, now);
@@ -99,7 +99,7 @@ void LockCore::Release(LockId lock, Now now) {
 void LockCore::OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
   Slot& slot = slots_[index];
   if (slot.state != State::kFreeing) return;
-  std::get<ReleaseRound>(slot.asked).OnReply(node, reply);
+  std::get<ReleaseRound>(slot.stage).OnReply(node, reply);
   TellFreed(index, now);
 }
 
@@ -107,7 +107,7 @@ void LockCore::OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& re
 // same.
 void LockCore::TellFreed(std::uint32_t index, Now now) {
   const Slot& slot = slots_[index];
-  const auto& round = std::get<ReleaseRound>(slot.asked);
+  const auto& round = std::get<ReleaseRound>(slot.stage);
   if (round.Result() == Tally::kPending) return;
   const ReleaseOutcome outcome = round.Outcome(now.boot >= slot.valid_until);
   if (observer_ != nullptr) observer_->OnReleased(outcome);
@@ -165,7 +165,7 @@ void LockCore::BeginMarking(std::uint32_t index) {
   slot.state = State::kMarking;
   ++slot.round;
   const NodeSet open = OpenNodes();
-  slot.asked = MarkRound(nodes_, open);
+  slot.stage = MarkRound(nodes_, open);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((open & Bit(node)) != 0) Send(index, node, OpKind::kDone);
   }
@@ -177,7 +177,7 @@ void LockCore::BeginMarking(std::uint32_t index) {
 void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& reply) {
   Slot& slot = slots_[index];
   if (slot.state != State::kMarking || reply.round != slot.round) return;
-  auto& round = std::get<MarkRound>(slot.asked);
+  auto& round = std::get<MarkRound>(slot.stage);
   const Tally tally = round.OnReply(node, reply);
   if (tally != Tally::kPending) {
     Emit(index, LockEvent::Kind::kCompleted).majority = tally == Tally::kWon;
@@ -200,7 +200,8 @@ LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, N
   slot.cookie = cookie;
   slot.state = State::kQuestion;
   slot.ttl = options_.ttl;
-  const auto& question = slot.asked.emplace<Question>(std::make_shared<NodeReplies>(), OpenNodes());
+  const auto& question =
+      slot.stage.emplace<NodeQuestion>(std::make_shared<NodeReplies>(), OpenNodes());
   const LockId lock = IdOf(slot, index);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     Reply& reply = (*question.answers)[static_cast<std::size_t>(node)];
@@ -213,14 +214,14 @@ LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, N
 }
 
 void LockCore::OnAnswer(std::uint32_t index, NodeIndex node, const Reply& reply) {
-  auto& question = std::get<Question>(slots_[index].asked);
+  auto& question = std::get<NodeQuestion>(slots_[index].stage);
   (*question.answers)[static_cast<std::size_t>(node)] = reply;
   question.awaited = Without(question.awaited, Bit(node));
   TellAnswered(index);
 }
 
 void LockCore::TellAnswered(std::uint32_t index) {
-  auto& question = std::get<Question>(slots_[index].asked);
+  auto& question = std::get<NodeQuestion>(slots_[index].stage);
   if (question.awaited != 0) return;
   Emit(index, LockEvent::Kind::kAnswered).answers = std::move(question.answers);
   End(index);

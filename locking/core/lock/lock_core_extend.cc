@@ -14,7 +14,7 @@ void LockCore::ExtendNow(LockId lock, Now now) {
   if (now.boot >= slot->valid_until) {
     // Nobody had told the core yet that time had passed. Nothing may be extended any more.
     LoseAtEnd(lock.slot, now);
-  } else if (!std::get<ExtendRound>(slot->asked).open()) {
+  } else if (!std::get<HeldLease>(slot->stage).round.open()) {
     BeginExtension(lock.slot, now);
   }
   Settle(now);
@@ -22,11 +22,11 @@ void LockCore::ExtendNow(LockId lock, Now now) {
 
 void LockCore::BeginExtension(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
-  auto& round = std::get<ExtendRound>(slot.asked);
-  slot.extension_sent = now.boot;
+  auto& lease = std::get<HeldLease>(slot.stage);
+  lease.extension_sent = now.boot;
   ++slot.round;
   const NodeSet open = OpenNodes();
-  const NodeSet extended = round.Begin(open);
+  const NodeSet extended = lease.round.Begin(open);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((extended & Bit(node)) != 0) {
       Send(index, node, OpKind::kExtend);
@@ -45,32 +45,32 @@ void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& r
     DropForDone(index, reply, now);
     return;
   }
-  const Tally tally = std::get<ExtendRound>(slot.asked).OnReply(node, reply);
+  const Tally tally = std::get<HeldLease>(slot.stage).round.OnReply(node, reply);
   if (tally != Tally::kPending) EndExtension(index, tally, now);
 }
 
 void LockCore::EndExtension(std::uint32_t index, Tally tally, Now now) {
   Slot& slot = slots_[index];
-  auto& round = std::get<ExtendRound>(slot.asked);
+  auto& lease = std::get<HeldLease>(slot.stage);
   if (now.boot >= slot.valid_until) {
     // The answers came after the lease's own end: they change nothing.
     LoseAtEnd(index, now);
     return;
   }
   if (tally == Tally::kWon) {
-    const Instant from = Planted("extension_from_the_answer") ? now.boot : slot.extension_sent;
+    const Instant from = Planted("extension_from_the_answer") ? now.boot : lease.extension_sent;
     slot.valid_until = from + slot.ttl - options_.Drift(slot.ttl);
-    round.Accept();
+    lease.round.Accept();
     if (observer_ != nullptr) observer_->OnExtension(ExtensionResult::kExtended);
-    ScheduleHeld(index, slot.extension_sent);
+    ScheduleHeld(index, lease.extension_sent);
     return;
   }
-  const std::optional<LossReason> loss = round.Loss();
+  const std::optional<LossReason> loss = lease.round.Loss();
   if (observer_ != nullptr) {
     observer_->OnExtension(loss ? ExtensionResult::kLost : ExtensionResult::kError);
   }
   if (loss) {
-    Lose(index, *loss, now, *loss == LossReason::kStolen ? round.MajorityRival() : Token());
+    Lose(index, *loss, now, *loss == LossReason::kStolen ? lease.round.MajorityRival() : Token());
     return;
   }
   const Nanos again = std::max<Nanos>(slot.ttl / 20, round_trip_);
@@ -81,7 +81,7 @@ void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& rep
   Slot& slot = slots_[index];
   const NodeSet bit = Bit(node);
   if (reply.code == ReplyCode::kFilled) {
-    if (slot.state == State::kHeld) std::get<ExtendRound>(slot.asked).OnFilled(node);
+    if (slot.state == State::kHeld) std::get<HeldLease>(slot.stage).round.OnFilled(node);
   } else if (NodeAnswered(reply.code)) {
     slot.may_hold = Without(slot.may_hold, bit);
   }

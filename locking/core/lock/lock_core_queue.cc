@@ -40,7 +40,7 @@ constexpr int SendRank(OpKind kind) {
 
 // --- slots, timers, queues ---------------------------------------------------------------------
 
-LockCore::Slot* LockCore::Find(LockId lock) {
+LockSlot* LockCore::Find(LockId lock) {
   if (lock.slot >= slots_.size()) return nullptr;
   Slot& slot = slots_[lock.slot];
   const bool live = slot.generation == lock.generation && slot.state != State::kEnded &&
@@ -192,9 +192,9 @@ void LockCore::Settle(Now now) {
   waiters.swap(quorum_waiters_);
   for (const std::uint32_t index : waiters) {
     Slot& slot = slots_[index];
-    if (slot.state != State::kWaiting || !slot.awaiting_quorum) continue;
-    slot.awaiting_quorum = false;
-    BeginRound(index, now);
+    if (slot.state != State::kWaiting) continue;
+    const bool waits = std::exchange(std::get<LockAttempt>(slot.stage).awaiting_quorum, false);
+    if (waits) BeginRound(index, now);
   }
 }
 

@@ -13,8 +13,9 @@ constexpr int kWakeRoundTrips = 4;
 
 void LockCore::Watch(std::uint32_t index) {
   Slot& slot = slots_[index];
-  if (slot.watched) return;
-  slot.watched = true;
+  auto& attempt = std::get<LockAttempt>(slot.stage);
+  if (attempt.watched) return;
+  attempt.watched = true;
   std::vector<std::uint32_t>& watching = watchers_[slot.name];
   if (watching.empty()) watch_changes_.push_back({slot.name, true});
   watching.push_back(index);
@@ -22,8 +23,9 @@ void LockCore::Watch(std::uint32_t index) {
 
 void LockCore::Unwatch(std::uint32_t index) {
   Slot& slot = slots_[index];
-  if (!slot.watched) return;
-  slot.watched = false;
+  auto* attempt = std::get_if<LockAttempt>(&slot.stage);
+  if (attempt == nullptr || !attempt->watched) return;
+  attempt->watched = false;
   const auto found = watchers_.find(slot.name);
   FENCEPOST_CHECK(found != watchers_.end(), slot.name);
   std::erase(found->second, index);
@@ -32,7 +34,9 @@ void LockCore::Unwatch(std::uint32_t index) {
   watchers_.erase(found);
 }
 
-bool LockCore::ToldByQuorum(const Slot& slot) const { return IsMajority(slot.told_free, nodes_); }
+bool LockCore::ToldByQuorum(const Slot& slot) const {
+  return IsMajority(std::get<LockAttempt>(slot.stage).told_free, nodes_);
+}
 
 // A few round trips for each that waits here, so that they come one after the other rather than
 // all at once; what other processes do is spread by their own draws.
@@ -48,13 +52,14 @@ void LockCore::OnFreed(NodeIndex node, std::string_view name, Now now) {
   if (found == watchers_.end()) return;
   for (const std::uint32_t index : found->second) {
     Slot& slot = slots_[index];
+    auto& attempt = std::get<LockAttempt>(slot.stage);
     const bool told_before = ToldByQuorum(slot);
-    slot.told_free |= Bit(node);
-    const bool waits = slot.state == State::kWaiting && !slot.awaiting_quorum;
+    attempt.told_free |= Bit(node);
+    const bool waits = slot.state == State::kWaiting && !attempt.awaiting_quorum;
     if (!waits || told_before || !ToldByQuorum(slot)) continue;
     const Instant soon = now.boot + DrawWakeDelay(slot);
     if (soon >= slot.due) continue;
-    slot.last_round = false;
+    attempt.last_round = false;
     Schedule(index, soon);
   }
   Settle(now);
