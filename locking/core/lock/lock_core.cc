@@ -115,24 +115,29 @@ void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now 
   last_now_ = now;
   for (const Reply& reply : replies) {
     const bool frees = reply.kind == OpKind::kAbort || reply.kind == OpKind::kRelease;
-    Slot& slot = slots_.at(reply.lock.slot);
+    const std::uint32_t index = reply.lock.slot;
     const bool unheard = reply.code == ReplyCode::kTimeout || reply.code == ReplyCode::kConnection;
-    if (frees && unheard && reply.round == slot.round) DeferAbort(slot, node, now);
+    if (frees && unheard && reply.round == slots_.at(index).round) DeferAbort(index, node, now);
     HandleReply(node, reply, now);
   }
   Settle(now);
 }
 
 void LockCore::OnStalled(NodeIndex node, bool stalled, Now now) {
-  queues_[static_cast<std::size_t>(node)].stalled = stalled;
-  if (stalled) FailQueued(node, ReplyCode::kTimeout, true, now);
+  NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
+  if (stalled) {
+    FailAll(node, queue.Stall(), ReplyCode::kTimeout, now);
+  } else {
+    queue.Resume();
+  }
   Settle(now);
 }
 
 void LockCore::OnDisconnected(NodeIndex node, Now now) {
-  queues_[static_cast<std::size_t>(node)].stalled = false;
+  NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
+  queue.Resume();
   store_.OnDisconnected(node, now);
-  FailQueued(node, ReplyCode::kConnection, false, now);
+  FailAll(node, queue.Clear(), ReplyCode::kConnection, now);
   Settle(now);
 }
 

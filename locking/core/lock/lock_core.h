@@ -31,6 +31,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "locking/core/lock/node_queue.h"
+#include "locking/core/lock/pending_aborts.h"
 #include "locking/core/lock/slot.h"
 #include "locking/core/lock/token_clock.h"
 #include "locking/core/observer.h"
@@ -173,23 +175,6 @@ class LockCore {
   using Slot = LockSlot;
   using State = LockState;
 
-  struct NodeQueue {
-    std::vector<Op> urgent;  // extensions
-    std::vector<Op> ops;
-    std::size_t head = 0;  // ops before this were taken
-    bool stalled = false;
-    [[nodiscard]] bool Empty() const { return urgent.empty() && head == ops.size(); }
-  };
-
-  // An abort that a node could not be sent: it is sent when the node can be reached again.
-  struct PendingAbort {
-    std::string name;
-    Token token;
-    Nonce nonce;
-    Millis ttl{0};
-    Instant until;  // by then the ttl has ended what it would free
-  };
-
   struct Timer {
     Instant at;
     std::uint32_t slot;
@@ -206,8 +191,10 @@ class LockCore {
   LockId IdOf(const Slot& slot, std::uint32_t index) const { return {index, slot.generation}; }
   void FreeIfQuiet(std::uint32_t index);
   void Schedule(std::uint32_t index, Instant at);
+  [[nodiscard]] Op OpOf(std::uint32_t index, OpKind kind) const;
   void Send(std::uint32_t index, NodeIndex node, OpKind kind);
-  void FailQueued(NodeIndex node, ReplyCode code, bool only_creating, Now now);
+  void Fail(NodeIndex node, const Op& op, ReplyCode code, Now now);
+  void FailAll(NodeIndex node, const std::vector<Op>& ops, ReplyCode code, Now now);
   void Settle(Now now);
 
   void TryRound(std::uint32_t index, Now now);
@@ -233,11 +220,9 @@ class LockCore {
   [[nodiscard]] bool ToldByQuorum(const Slot& slot) const;
   [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
   void FreeNodes(std::uint32_t index, OpKind kind, Now now);
-  void DeferAbort(Slot& slot, NodeIndex node, Now now);
-  void DeferQueuedAbort(NodeIndex node, const Op& op, Now now);
-  void KeepPendingAbort(NodeIndex node, PendingAbort abort, Now now);
-  void NoteDroppedAborts(NodeIndex node);
-  void FlushPendingAborts(NodeIndex node, Now now);
+  void DeferAbort(std::uint32_t index, NodeIndex node, Now now);
+  void KeepAbort(NodeIndex node, const Op& op, Now now);
+  void SendPendingAborts(NodeIndex node, Now now);
 
   void BeginExtension(std::uint32_t index, Now now);
   void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
@@ -270,8 +255,7 @@ class LockCore {
   std::deque<Slot> slots_;  // stable addresses: queued Ops view the names
   std::vector<std::uint32_t> unused_;
   std::array<NodeQueue, kMaxNodes> queues_;
-  std::array<std::deque<PendingAbort>, kMaxNodes> pending_aborts_;
-  NodeSet noted_dropped_ = 0;
+  std::array<PendingAborts, kMaxNodes> pending_aborts_;
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;
   std::vector<std::uint32_t> quorum_waiters_;

@@ -136,7 +136,7 @@ void LockCore::OnLateAcquireReply(std::uint32_t index, NodeIndex node, const Rep
       Send(index, node, kind);
       return;
     }
-    DeferAbort(slot, node, now);
+    DeferAbort(index, node, now);
     if (slot.state == State::kFreeing) {
       std::get<ReleaseRound>(slot.stage).OnUnreachable(node);
       TellFreed(index, now);
@@ -206,10 +206,7 @@ void LockCore::AskAgain(std::uint32_t index, Now now) {
       Send(index, node, OpKind::kAcquire);
     } else {
       ++slot.outstanding;
-      failed_.push_back({node, Reply{.lock = IdOf(slot, index),
-                                     .round = slot.round,
-                                     .kind = OpKind::kAcquire,
-                                     .code = ReplyCode::kConnection}});
+      Fail(node, OpOf(index, OpKind::kAcquire), ReplyCode::kConnection, now);
     }
   }
   if (!sent) OnRoundLost(index, RoundResult::kContended, WaitReason::kContended, now);
