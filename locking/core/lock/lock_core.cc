@@ -1,4 +1,5 @@
-// LockCore: acquires and replies in, events out, and time. What follows has files of its own.
+// LockCore: what users, nodes and time bring in, and what goes out to them. What follows from it
+// has files of its own.
 #include "locking/core/lock/lock_core.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ Nonce LockCore::DrawNonce() { return Nonce{{random_(), random_()}}; }
 // --- users -------------------------------------------------------------------------------------
 
 LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
-  const std::uint32_t index = NewSlot();
+  const std::uint32_t index = slots_.New();
   Slot& slot = slots_[index];
   auto& attempt = std::get<LockAttempt>(slot.stage);
   slot.name.assign(spec.name);
@@ -43,7 +44,7 @@ LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
   const bool no_end = only_tries_count || spec.wait == Millis::max();
   attempt.give_up_at = no_end ? Instant::max() : now.boot + spec.wait;
   attempt.waits_for_quorum = !only_tries_count;
-  const LockId lock = IdOf(slot, index);
+  const LockId lock = slots_.IdOf(index);
   TryRound(index, now);
   Settle(now);
   return lock;
@@ -61,8 +62,8 @@ Token LockCore::IssueToken(Now now) {
 bool LockCore::Valid(LockId lock, Now now) const { return now.boot < ValidUntil(lock); }
 
 Instant LockCore::ValidUntil(LockId lock) const {
-  const Slot* slot = const_cast<LockCore*>(this)->Find(lock);
-  return slot != nullptr && slot->state == State::kHeld ? slot->valid_until : Instant::min();
+  const bool held = slots_.Has(lock) && slots_[lock.slot].state == State::kHeld;
+  return held ? slots_[lock.slot].valid_until : Instant::min();
 }
 
 NodeSet LockCore::OpenNodes() const {
@@ -75,12 +76,19 @@ NodeSet LockCore::OpenNodes() const {
 
 bool LockCore::Available() const { return store_.Available() && !clock_refused_; }
 
-// --- nodes and time ----------------------------------------------------------------------------
+// --- nodes ------------------------------------------------------------------------------------
+
+bool LockCore::HasOps(NodeIndex node) const {
+  return !queues_[static_cast<std::size_t>(node)].Empty() && store_.Open(node);
+}
+
+std::size_t LockCore::TakeBatch(NodeIndex node, std::vector<Op>& out) {
+  return store_.Open(node) ? queues_[static_cast<std::size_t>(node)].Take(out) : 0;
+}
 
 void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
   const std::uint32_t index = reply.lock.slot;
-  FENCEPOST_CHECK(index < slots_.size() && slots_[index].generation == reply.lock.generation &&
-                      slots_[index].outstanding > 0,
+  FENCEPOST_CHECK(slots_.Has(reply.lock) && slots_[index].outstanding > 0,
                   "a reply without its operation");
   Slot& slot = slots_[index];
   --slot.outstanding;
@@ -108,7 +116,7 @@ void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
     case OpKind::kAbort:
       break;
   }
-  FreeIfQuiet(index);
+  slots_.Reclaim(index);
 }
 
 void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now now) {
@@ -117,7 +125,8 @@ void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now 
     const bool frees = reply.kind == OpKind::kAbort || reply.kind == OpKind::kRelease;
     const std::uint32_t index = reply.lock.slot;
     const bool unheard = reply.code == ReplyCode::kTimeout || reply.code == ReplyCode::kConnection;
-    if (frees && unheard && reply.round == slots_.at(index).round) DeferAbort(index, node, now);
+    const bool current = slots_.Has(reply.lock) && reply.round == slots_[index].round;
+    if (frees && unheard && current) DeferAbort(index, node, now);
     HandleReply(node, reply, now);
   }
   Settle(now);
@@ -126,7 +135,7 @@ void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now 
 void LockCore::OnStalled(NodeIndex node, bool stalled, Now now) {
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   if (stalled) {
-    FailAll(node, queue.Stall(), ReplyCode::kTimeout, now);
+    Fail(node, queue.Stall(), ReplyCode::kTimeout, now);
   } else {
     queue.Resume();
   }
@@ -137,9 +146,67 @@ void LockCore::OnDisconnected(NodeIndex node, Now now) {
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   queue.Resume();
   store_.OnDisconnected(node, now);
-  FailAll(node, queue.Clear(), ReplyCode::kConnection, now);
+  Fail(node, queue.Clear(), ReplyCode::kConnection, now);
   Settle(now);
 }
+
+Op LockCore::OpOf(std::uint32_t index, OpKind kind) const {
+  const Slot& slot = slots_[index];
+  return {kind,       slots_.IdOf(index), slot.round, slot.name,
+          slot.token, slot.nonce,         slot.ttl,   slot.crc};
+}
+
+void LockCore::Send(std::uint32_t index, NodeIndex node, OpKind kind) {
+  Slot& slot = slots_[index];
+  ++slot.outstanding;
+  if (Creates(kind)) {
+    slot.creating |= Bit(node);
+    slot.may_hold |= Bit(node);
+  }
+  const Op op = OpOf(index, kind);
+  if (!queues_[static_cast<std::size_t>(node)].Push(op)) {
+    Fail(node, {&op, 1}, ReplyCode::kTimeout, last_now_);
+  }
+}
+
+// The node is not asked: the core answers itself, at the next Settle.
+void LockCore::Fail(NodeIndex node, std::span<const Op> ops, ReplyCode code, Now now) {
+  for (const Op& op : ops) {
+    if (op.kind == OpKind::kAbort || op.kind == OpKind::kRelease) KeepAbort(node, op, now);
+    failed_.push_back(
+        {node, Reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = code}});
+  }
+}
+
+// Ends every public step: answers what the core answers itself, and wakes those who waited for a
+// quorum. Work done here may fail more operations; it ends because those wait for time.
+void LockCore::Settle(Now now) {
+  last_now_ = now;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
+    if (!store_.Open(node)) {
+      Fail(node, queue.Clear(), ReplyCode::kConnection, now);
+    } else if (!queue.stalled()) {
+      SendPendingAborts(node, now);
+    }
+  }
+  while (!failed_.empty()) {
+    failing_.swap(failed_);
+    for (const Failed& f : failing_) HandleReply(f.node, f.reply, now);
+    failing_.clear();
+  }
+  if (quorum_waiters_.empty() || !Available()) return;
+  std::vector<std::uint32_t> waiters;
+  waiters.swap(quorum_waiters_);
+  for (const std::uint32_t index : waiters) {
+    Slot& slot = slots_[index];
+    if (slot.state != State::kWaiting) continue;
+    const bool waits = std::exchange(std::get<LockAttempt>(slot.stage).awaiting_quorum, false);
+    if (waits) BeginRound(index, now);
+  }
+}
+
+// --- time -------------------------------------------------------------------------------------
 
 void LockCore::CheckClock(Now now) {
   if (!clock_refused_ || now.boot < clock_check_at_) return;
@@ -153,6 +220,14 @@ void LockCore::CheckClock(Now now) {
   if (!clock_refused_ && observer_ != nullptr) {
     observer_->OnNote(Severity::kInfo, "clock_accepted", "the clocks agree again; locking goes on");
   }
+}
+
+void LockCore::Schedule(std::uint32_t index, Instant at) {
+  Slot& slot = slots_[index];
+  slot.due = at;
+  if (at >= slot.scheduled || at == Instant::max()) return;
+  slot.scheduled = at;
+  timers_.push({at, index});
 }
 
 void LockCore::OnTime(Now now) {
@@ -189,11 +264,20 @@ Instant LockCore::NextTime() const {
   return next;
 }
 
+// --- events -----------------------------------------------------------------------------------
+
+void LockCore::End(std::uint32_t index) {
+  Unwatch(index);
+  slots_[index].state = State::kEnded;
+  slots_[index].due = Instant::max();
+  slots_.Reclaim(index);
+}
+
 LockEvent& LockCore::Emit(std::uint32_t index, LockEvent::Kind kind) {
   const Slot& slot = slots_[index];
   LockEvent& event = events_.emplace_back();
   event.kind = kind;
-  event.lock = IdOf(slot, index);
+  event.lock = slots_.IdOf(index);
   event.cookie = slot.cookie;
   event.token = slot.token;
   return event;

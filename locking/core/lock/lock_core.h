@@ -21,11 +21,11 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <queue>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,7 +33,7 @@
 
 #include "locking/core/lock/node_queue.h"
 #include "locking/core/lock/pending_aborts.h"
-#include "locking/core/lock/slot.h"
+#include "locking/core/lock/slot_pool.h"
 #include "locking/core/lock/token_clock.h"
 #include "locking/core/observer.h"
 #include "locking/core/ops.h"
@@ -186,15 +186,11 @@ class LockCore {
     Reply reply;
   };
 
-  Slot* Find(LockId lock);
-  std::uint32_t NewSlot();
-  LockId IdOf(const Slot& slot, std::uint32_t index) const { return {index, slot.generation}; }
-  void FreeIfQuiet(std::uint32_t index);
+  Slot* Find(LockId lock) { return slots_.Live(lock) ? &slots_[lock.slot] : nullptr; }
   void Schedule(std::uint32_t index, Instant at);
   [[nodiscard]] Op OpOf(std::uint32_t index, OpKind kind) const;
   void Send(std::uint32_t index, NodeIndex node, OpKind kind);
-  void Fail(NodeIndex node, const Op& op, ReplyCode code, Now now);
-  void FailAll(NodeIndex node, const std::vector<Op>& ops, ReplyCode code, Now now);
+  void Fail(NodeIndex node, std::span<const Op> ops, ReplyCode code, Now now);
   void Settle(Now now);
 
   void TryRound(std::uint32_t index, Now now);
@@ -252,8 +248,7 @@ class LockCore {
   Random random_;
   Store store_;
   TokenClock clock_;
-  std::deque<Slot> slots_;  // stable addresses: queued Ops view the names
-  std::vector<std::uint32_t> unused_;
+  SlotPool slots_;
   std::array<NodeQueue, kMaxNodes> queues_;
   std::array<PendingAborts, kMaxNodes> pending_aborts_;
   std::vector<Failed> failed_;

@@ -50,7 +50,7 @@ void LockCore::SendPendingAborts(NodeIndex node, Now now) {
   PendingAborts& pending = pending_aborts_[static_cast<std::size_t>(node)];
   if (pending.Empty()) return;
   for (const PendingAbort& abort : pending.Take(now.boot)) {
-    const std::uint32_t index = NewSlot();
+    const std::uint32_t index = slots_.New();
     Slot& slot = slots_[index];
     slot.name = abort.name;
     slot.token = abort.token;

@@ -197,19 +197,18 @@ void LockCore::AskAgain(std::uint32_t index, Now now) {
   auto& attempt = std::get<LockAttempt>(slot.stage);
   attempt.asking_again = false;
   slot.due = Instant::max();
-  bool sent = false;
   const NodeSet again = attempt.round.AskAgain();
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((again & Bit(node)) == 0) continue;
-    sent = true;
     if (store_.Open(node)) {
       Send(index, node, OpKind::kAcquire);
     } else {
       ++slot.outstanding;
-      Fail(node, OpOf(index, OpKind::kAcquire), ReplyCode::kConnection, now);
+      const Op op = OpOf(index, OpKind::kAcquire);
+      Fail(node, {&op, 1}, ReplyCode::kConnection, now);
     }
   }
-  if (!sent) OnRoundLost(index, RoundResult::kContended, WaitReason::kContended, now);
+  if (again == 0) OnRoundLost(index, RoundResult::kContended, WaitReason::kContended, now);
 }
 
 void LockCore::OnWon(std::uint32_t index, Now now) {

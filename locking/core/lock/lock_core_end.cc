@@ -143,7 +143,7 @@ void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
 }
 
 LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
-  const std::uint32_t index = NewSlot();
+  const std::uint32_t index = slots_.New();
   Slot& slot = slots_[index];
   slot.name.assign(spec.name);
   slot.cookie = spec.cookie;
@@ -154,7 +154,7 @@ LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
     slot.ttl = std::max(slot.ttl, store_.max_ttl() + 2 * options_.max_skew);
   }
   if (spec.after_loss) slot.leased_at = now.boot;
-  const LockId lock = IdOf(slot, index);
+  const LockId lock = slots_.IdOf(index);
   BeginMarking(index);
   Settle(now);
   return lock;
@@ -194,7 +194,7 @@ void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& r
 
 LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now) {
   FENCEPOST_CHECK(kind == OpKind::kForget || kind == OpKind::kInspect, "not a question");
-  const std::uint32_t index = NewSlot();
+  const std::uint32_t index = slots_.New();
   Slot& slot = slots_[index];
   slot.name.assign(name);
   slot.cookie = cookie;
@@ -202,7 +202,7 @@ LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, N
   slot.ttl = options_.ttl;
   const auto& question =
       slot.stage.emplace<NodeQuestion>(std::make_shared<NodeReplies>(), OpenNodes());
-  const LockId lock = IdOf(slot, index);
+  const LockId lock = slots_.IdOf(index);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     Reply& reply = (*question.answers)[static_cast<std::size_t>(node)];
     reply = {.lock = lock, .kind = kind, .code = ReplyCode::kConnection};
