@@ -12,7 +12,6 @@ Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
   const auto refuse = [&](NodeSet& why) {
     why |= bit;
     ballot_.No(node);
-    if (NodeAnswered(reply.code)) may_hold_ &= static_cast<NodeSet>(~bit);
   };
   switch (reply.code) {
     case ReplyCode::kGranted:
@@ -79,7 +78,6 @@ NodeSet AcquireRound::AskAgain() {
     ballot_.Reopen(node);
     rivals_[static_cast<std::size_t>(node)] = Token();
   }
-  may_hold_ |= again;
   contended_ = 0;
   return again;
 }

@@ -15,7 +15,7 @@ class AcquireRound {
   AcquireRound() = default;
   // `asked`: the nodes that an acquire goes to; the others count as no.
   AcquireRound(int nodes, NodeSet asked, Token token)
-      : nodes_(nodes), token_(token), ballot_(nodes, asked), may_hold_(asked) {}
+      : nodes_(nodes), token_(token), ballot_(nodes, asked) {}
 
   // The node's reply to the acquire. Pending until a majority granted, one said DONE, a majority is
   // held under one other token, or every asked node has answered or timed out (so that a DONE on a
@@ -28,9 +28,6 @@ class AcquireRound {
   // The contended nodes, asked again: their answers count anew.
   NodeSet AskAgain();
 
-  [[nodiscard]] NodeSet granted() const { return ballot_.yes(); }
-  // Nodes where our HELD stands or may stand: granted (in quarantine too), or no answer came.
-  [[nodiscard]] NodeSet may_hold() const { return may_hold_; }
   [[nodiscard]] Token done_token() const { return done_token_; }
   [[nodiscard]] ContentCrc done_crc() const { return done_crc_; }
   [[nodiscard]] Millis done_rest() const { return done_rest_; }
@@ -57,7 +54,6 @@ class AcquireRound {
   int nodes_ = 0;
   Token token_;
   Ballot ballot_;
-  NodeSet may_hold_ = 0;
   NodeSet contended_ = 0;
   NodeSet stale_ = 0;
   NodeSet refused_ = 0;
