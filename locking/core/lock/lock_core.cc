@@ -169,6 +169,12 @@ void LockCore::Send(std::uint32_t index, NodeIndex node, OpKind kind) {
   }
 }
 
+void LockCore::SendToAll(std::uint32_t index, NodeSet nodes, OpKind kind) {
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((nodes & Bit(node)) != 0) Send(index, node, kind);
+  }
+}
+
 // The node is not asked: the core answers itself, at the next Settle.
 void LockCore::Fail(NodeIndex node, std::span<const Op> ops, ReplyCode code, Now now) {
   for (const Op& op : ops) {

@@ -190,6 +190,7 @@ class LockCore {
   void Schedule(std::uint32_t index, Instant at);
   [[nodiscard]] Op OpOf(std::uint32_t index, OpKind kind) const;
   void Send(std::uint32_t index, NodeIndex node, OpKind kind);
+  void SendToAll(std::uint32_t index, NodeSet nodes, OpKind kind);
   void Fail(NodeIndex node, std::span<const Op> ops, ReplyCode code, Now now);
   void Settle(Now now);
 

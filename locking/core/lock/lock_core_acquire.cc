@@ -99,9 +99,7 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
   const NodeSet asked = Without(OpenNodes(), attempt.left_out);
   attempt.left_out = 0;
   attempt.round = AcquireRound(nodes_, asked, slot.token);
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    if ((asked & Bit(node)) != 0) Send(index, node, OpKind::kAcquire);
-  }
+  SendToAll(index, asked, OpKind::kAcquire);
   if (asked == 0) OnVerdict(index, Verdict::kLost, now);
 }
 

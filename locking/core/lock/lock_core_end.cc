@@ -166,9 +166,7 @@ void LockCore::BeginMarking(std::uint32_t index) {
   ++slot.round;
   const NodeSet open = OpenNodes();
   slot.stage = MarkRound(nodes_, open);
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    if ((open & Bit(node)) != 0) Send(index, node, OpKind::kDone);
-  }
+  SendToAll(index, open, OpKind::kDone);
   if (open != 0) return;
   Emit(index, LockEvent::Kind::kCompleted).majority = false;
   End(index);

@@ -27,13 +27,8 @@ void LockCore::BeginExtension(std::uint32_t index, Now now) {
   ++slot.round;
   const NodeSet open = OpenNodes();
   const NodeSet extended = lease.round.Begin(open);
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    if ((extended & Bit(node)) != 0) {
-      Send(index, node, OpKind::kExtend);
-    } else if ((open & Bit(node)) != 0 && (slot.creating & Bit(node)) == 0) {
-      Send(index, node, OpKind::kFill);
-    }
-  }
+  SendToAll(index, extended, OpKind::kExtend);
+  SendToAll(index, Without(open, extended | slot.creating), OpKind::kFill);
   Schedule(index, slot.valid_until);
   if (extended == 0) EndExtension(index, Tally::kLost, now);
 }
