@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "locking/core/ops.h"
-#include "locking/redis/node/connection.h"
+#include "locking/redis/session/session_pump.h"
 #include "locking/redis/session/tls.h"
 
 namespace fencepost::locking {

@@ -11,60 +11,26 @@
 namespace fencepost::locking {
 namespace {
 
-constexpr Millis kMinHandshakeTimeout{1000};
-constexpr Instant kNever = Instant::max();
-
 std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
 SessionOptions SessionOf(const ConnectionOptions& options) {
-  return {.username = options.username,
-          .password = options.password,
-          .scripts = AllScripts(),
-          .handshake_timeout = std::max<Nanos>(kMinHandshakeTimeout, options.lock.node_timeout),
-          .request_timeout = options.lock.node_timeout,
-          .timeouts_until_closed = 10,
-          .seed = options.seed};
+  SessionOptions session = options.Session();
+  session.scripts = AllScripts();
+  return session;
 }
 
 }  // namespace
 
-std::shared_ptr<NameLookup> NamesOf(asio::io_context& io, const ConnectionOptions& options) {
-  return options.names ? options.names : std::make_shared<NameLookup>(io, options.look_up);
-}
-
 Connection::Connection(asio::io_context& io, ConnectionOptions options, NodeClient& client)
-    : io_(io),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       client_(client),
-      alive_(std::make_shared<char>()),
-      session_(SessionOf(options_)),
-      names_(NamesOf(io, options_)),
-      timer_(io),
-      armed_for_(kNever) {}
+      pump_(io, options_, SessionOf(options_), *this),
+      session_(pump_.session()),
+      now_(pump_.now()) {}
 
-Connection::~Connection() {
-  if (transport_ != nullptr) transport_->Close(false);
-}
-
-// --- making the connection -----------------------------------------------------------------------
-
-void Connection::Start() {
-  now_ = ReadClocks();
-  Do(session_.Start(now_.boot));
-  ArmTimer();
-}
-
-void Connection::Do(NodeSession::Step step) {
+void Connection::OnStep(NodeSession::Step step) {
   using Step = NodeSession::Step;
   switch (step) {
-    case Step::kWait:
-      return;
-    case Step::kConnect:
-      Connect();
-      return;
-    case Step::kSend:
-      transport_->Flush();
-      return;
     case Step::kPrepared:
       BeginProbe();
       return;
@@ -80,28 +46,12 @@ void Connection::Do(NodeSession::Step step) {
     case Step::kClose:
       Close();
       return;
+    default:  // the pump's own
+      return;
   }
 }
 
-void Connection::Connect() {
-  if (!options_.problem.empty()) {
-    Do(session_.OnBroken(options_.problem, now_.boot));
-    return;
-  }
-  transport_ = std::make_shared<Transport>(io_, options_.tls,
-                                           static_cast<Transport::Listener&>(*this), names_);
-  transport_->Connect(options_.address);
-}
-
-void Connection::OnOpen() { Do(session_.OnOpen(transport_->out())); }
-
-void Connection::OnBroken(std::string_view why) {
-  now_ = ReadClocks();
-  Do(session_.OnBroken(why, now_.boot));
-  ArmTimer();
-}
-
-void Connection::BeginProbe() { Sent(Request::kProbe, probe_.Begin(transport_->out())); }
+void Connection::BeginProbe() { Sent(Request::kProbe, probe_.Begin(pump_.out())); }
 
 void Connection::FinishProbe() {
   NodeInfo& info = probe_.info();
@@ -134,9 +84,7 @@ void Connection::Pump() {
   std::optional<StoreCommand> command;
   if (!probe) command = client_.TakeCommand();
   if (!probe && !command && (!client_.Open() || client_.TakeBatch(batch_.ops()) == 0)) return;
-  now_ = ReadClocks();
-  session_.BeginTurn(now_.boot);
-  ArmTimer();
+  pump_.BeginTurn(options_.lock.node_timeout);
   if (probe || (command && command->kind == StoreCommand::Kind::kProbe)) {
     BeginProbe();
   } else if (command) {
@@ -150,7 +98,7 @@ void Connection::Pump() {
 
 void Connection::BeginWrite(const SentinelWrite& write) {
   write_refused_ = false;
-  FormatSentinelWrite(write, transport_->out());
+  FormatSentinelWrite(write, pump_.out());
   Sent(Request::kWrite, 1);
 }
 
@@ -159,30 +107,19 @@ void Connection::Sent(Request request, std::size_t answers) {
   request_ = request;
   session_.Ask(answers, request == Request::kBatch ? Late::kDropped : Late::kDelivered);
   sent_at_ = BootClock::now();
-  transport_->Flush();
+  pump_.Flush();
 }
 
 // --- answers -------------------------------------------------------------------------------------
-
-void Connection::OnBytes(std::string_view bytes) {
-  now_ = ReadClocks();
-  session_.OnBytes(bytes);
-  for (;;) {
-    const NodeSession::Step step = session_.Next(now_.boot);
-    if (step == NodeSession::Step::kWait) break;
-    Do(step);
-  }
-  ArmTimer();
-}
 
 void Connection::OnAnswer(const redisReply& reply) {
   const bool error = reply.type == REDIS_REPLY_ERROR;
   switch (request_) {
     case Request::kProbe:
       if (error) {
-        Do(session_.FailBy(TextOf(reply), now_.boot));
+        pump_.Do(session_.FailBy(TextOf(reply), now_.boot));
       } else if (!probe_.OnAnswer(reply)) {
-        Do(session_.Fail(
+        pump_.Do(session_.Fail(
             {CommandError::kOther, "INFO, TIME or GET was not answered as Redis does", ""},
             now_.boot));
       } else {
@@ -206,13 +143,13 @@ void Connection::OnWriteAnswer(const redisReply& reply) {
       client_.OnCommandError(error.reason);
       write_refused_ = true;
     } else {
-      Do(session_.FailBy(TextOf(reply), now_.boot));
+      pump_.Do(session_.FailBy(TextOf(reply), now_.boot));
     }
     return;
   }
   auto answer = ParseSentinelWrite(reply.type == REDIS_REPLY_STRING ? TextOf(reply) : "");
   if (!answer) {
-    Do(session_.Fail({CommandError::kOther, answer.error(), ""}, now_.boot));
+    pump_.Do(session_.Fail({CommandError::kOther, answer.error(), ""}, now_.boot));
     return;
   }
   plain_.OnSentinel(answer->current);
@@ -226,7 +163,7 @@ void Connection::OnAllAnswers() {
       return;
     case Request::kWrite:
       if (std::exchange(write_refused_, false)) {
-        Do(session_.Prepare(transport_->out()));
+        pump_.Do(session_.Prepare(pump_.out()));
       } else {
         BecomeIdle();
       }
@@ -244,26 +181,6 @@ void Connection::BecomeIdle() {
 
 // --- time and trouble ----------------------------------------------------------------------------
 
-// Lazily: a timer that is armed for an earlier time is left alone, so that a busy connection
-// touches it once a timeout and not once a batch.
-void Connection::ArmTimer() {
-  const Instant deadline = session_.deadline();
-  if (deadline == kNever || armed_for_ <= deadline) return;
-  armed_for_ = deadline;
-  timer_.expires_after(std::max(deadline - now_.boot, Nanos(0)));
-  timer_.async_wait([this, alive = std::weak_ptr<char>(alive_)](std::error_code error) {
-    if (error || alive.expired()) return;
-    OnTimer();
-  });
-}
-
-void Connection::OnTimer() {
-  armed_for_ = kNever;
-  now_ = ReadClocks();
-  Do(session_.OnTimer(now_.boot, transport_ == nullptr ? "" : transport_->Doing()));
-  ArmTimer();
-}
-
 void Connection::Stall() {
   const std::size_t calls = std::max<std::size_t>(batch_.CallsUnsettled(), 1);
   for (std::size_t i = 0; i < calls; ++i) client_.OnCommandError(CommandError::kTimeout);
@@ -274,19 +191,14 @@ void Connection::Stall() {
 }
 
 void Connection::Close() {
-  if (transport_ != nullptr) transport_->Close(true);
-  transport_.reset();
   plain_.Forget();
   const SessionFailure& failure = session_.failure();
   client_.OnCommandError(failure.reason);
+  away_ = failure.Text();
   if (session_.note_failure()) {
-    client_.OnNote(
-        Severity::kWarn, "redis_node_away",
-        fmt::format("{}: the lock node is away: {}", options_.address.text, failure.Text()));
+    client_.OnNote(Severity::kWarn, "redis_node_away",
+                   fmt::format("{}: the lock node is away: {}", options_.address.text, away_));
   }
-  away_ = failure.what;
-  if (away_.ends_with('.')) away_.pop_back();
-  if (!failure.hint.empty()) away_ += "; " + failure.hint;
   if (session_.lost()) client_.OnDisconnected(now_);
   if (batch_.Active()) {
     batch_.SettleRest(ReplyCode::kConnection);

@@ -16,7 +16,7 @@ std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}
 
 void Connection::SendBatch() {
   no_scripts_ = false;
-  const std::size_t answers = batch_.Write(options_.lock, transport_->out(), &plain_, now_);
+  const std::size_t answers = batch_.Write(options_.lock, pump_.out(), &plain_, now_);
   Sent(Request::kBatch, answers);
 }
 
@@ -86,7 +86,7 @@ void Connection::OnBatchError(std::string_view text) {
 
 void Connection::FinishBatch() {
   if (batch_.Active() && no_scripts_ && batch_.PrepareResend()) {
-    Do(session_.Prepare(transport_->out()));
+    pump_.Do(session_.Prepare(pump_.out()));
     return;
   }
   if (batch_.Active() && !no_scripts_ && batch_.CallsUnsettled() > 0) {  // the script's, by plain_

@@ -23,7 +23,7 @@ std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}
 }  // namespace
 
 void NodeSession::ReaderFree::operator()(redisReader* reader) const { redisReaderFree(reader); }
-void NodeSession::ReplyFree::operator()(redisReply* reply) const { freeReplyObject(reply); }
+void ReplyFree::operator()(redisReply* reply) const { freeReplyObject(reply); }
 
 NodeSession::NodeSession(SessionOptions options)
     : options_(std::move(options)), jitter_(options_.seed) {}
@@ -36,7 +36,8 @@ NodeSession::Step NodeSession::Start(Instant now) {
   FENCEPOST_CHECK(stage_ == Stage::kDown, "a session is started twice");
   stage_ = Stage::kConnecting;
   turn_began_ = now;
-  deadline_ = now + options_.handshake_timeout;
+  turn_timeout_ = options_.handshake_timeout;
+  deadline_ = now + turn_timeout_;
   if (reader_ == nullptr || !Planted("half_reply_survives_the_connection")) {
     reader_.reset(redisReaderCreate());
   }
@@ -46,7 +47,7 @@ NodeSession::Step NodeSession::Start(Instant now) {
 
 NodeSession::Step NodeSession::OnOpen(std::string& out) {
   LoadScripts(true, out);
-  return Step::kSend;
+  return expected_ == 0 ? Step::kPrepared : Step::kSend;
 }
 
 // The login is still valid, but the process behind the connection may be another one, or may have
@@ -79,11 +80,12 @@ NodeSession::Back NodeSession::Up(Instant now) {
 
 // --- requests and replies ------------------------------------------------------------------------
 
-void NodeSession::BeginTurn(Instant now) {
+void NodeSession::BeginTurn(Instant now, Nanos timeout) {
   FENCEPOST_CHECK(stage_ == Stage::kReady, "a turn begins within another");
   stage_ = Stage::kAsking;
   turn_began_ = now;
-  deadline_ = now + options_.request_timeout;
+  turn_timeout_ = timeout;
+  deadline_ = now + timeout;
 }
 
 void NodeSession::Ask(std::size_t replies, Late late) {
@@ -99,7 +101,14 @@ bool NodeSession::EndTurn() {
   return std::exchange(stalled_, false);
 }
 
+void NodeSession::Listen(Instant now) {
+  stage_ = Stage::kListening;
+  check_out_ = false;
+  deadline_ = now + options_.check_every;
+}
+
 void NodeSession::OnBytes(std::string_view bytes) {
+  check_out_ = false;
   redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
 }
 
@@ -122,6 +131,7 @@ NodeSession::Step NodeSession::Next(Instant now) {
 }
 
 NodeSession::Step NodeSession::TakeReply(Instant now) {
+  if (stage_ == Stage::kListening) return Step::kReply;
   if (expected_ == 0) {  // as a server does that closes the connection: "max number of clients"
     return Fail(
         {CommandError::kOther, fmt::format("an answer to nothing: {}", TextOf(*reply_)), ""}, now);
@@ -147,6 +157,7 @@ NodeSession::Step NodeSession::OnPrepareReply(Instant now) {
 NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing) {
   if (now < deadline_) return Step::kWait;
   if (stage_ == Stage::kDown) return Start(now);
+  if (stage_ == Stage::kListening) return OnCheckDue(now);
   if (!up_) {
     return Fail({CommandError::kTimeout,
                  fmt::format("no connection and login within the timeout{}{}",
@@ -156,9 +167,16 @@ NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing) {
   }
   if (stalled_) return Fail({CommandError::kTimeout, "no answer for ten timeouts", ""}, now);
   stalled_ = true;
-  deadline_ = std::max(turn_began_ + options_.timeouts_until_closed * options_.request_timeout,
-                       now + options_.request_timeout);
+  deadline_ =
+      std::max(turn_began_ + options_.timeouts_until_closed * turn_timeout_, now + turn_timeout_);
   return Step::kStalled;
+}
+
+NodeSession::Step NodeSession::OnCheckDue(Instant now) {
+  const bool silent = std::exchange(check_out_, true) && !Planted("silent_node_is_kept");
+  if (silent) return Fail({CommandError::kTimeout, "no answer", ""}, now);
+  deadline_ = now + options_.check_every;
+  return Step::kCheck;
 }
 
 NodeSession::Step NodeSession::OnBroken(std::string_view why, Instant now) {
@@ -167,31 +185,43 @@ NodeSession::Step NodeSession::OnBroken(std::string_view why, Instant now) {
 
 NodeSession::Step NodeSession::FailBy(std::string_view text, Instant now) {
   const NodeError error = ReadNodeError(text);
-  const char* const during = stage_ == Stage::kPreparing && login_expected_ ? "login: " : "";
-  return Fail({error.reason, fmt::format("{}the node says: {}", during, error.text), error.hint},
+  return Fail({error.reason, fmt::format("the node says: {}", error.text), error.hint,
+               stage_ == Stage::kPreparing && login_expected_},
               now);
 }
 
 NodeSession::Step NodeSession::Fail(SessionFailure failure, Instant now) {
   failure_ = std::move(failure);
+  if (failure_.what.ends_with('.')) failure_.what.pop_back();
   note_failure_ = notes_.Allows(failure_.what, now);
   if (up_ && now - up_since_ > kMaxBackoff) attempts_ = 0;
+  lost_ = up_;
+  Stop();
   deadline_ = now + DrawPause();
   ++attempts_;
-  stage_ = Stage::kDown;
-  expected_ = 0;
-  lost_ = std::exchange(up_, false);
-  answered_ = stalled_ = false;
   return Step::kClose;
 }
 
-// Between the shortest pause and one that doubles with each attempt, evenly.
+void NodeSession::Stop() {
+  stage_ = Stage::kDown;
+  deadline_ = kNever;
+  expected_ = 0;
+  up_ = answered_ = stalled_ = false;
+}
+
+// Evenly between the shortest pause and one that doubles with each attempt; after a refusal, which
+// only a person ends, between half of its pause and all of it.
 Nanos NodeSession::DrawPause() {
   const int doubled = Planted("backoff_never_grows") ? 0 : std::min(attempts_, 10);
-  const Millis most = std::min(kMaxBackoff, kMinBackoff * (2 << doubled));
+  Nanos least = kMinBackoff;
+  Nanos most = std::min(kMaxBackoff, kMinBackoff * (2 << doubled));
+  if (failure_.reason == CommandError::kAuth && options_.refusal_pause > Nanos(0)) {
+    most = options_.refusal_pause;
+    least = most / 2;
+  }
   jitter_ = jitter_ * 6364136223846793005U + 1442695040888963407U;
-  const auto span = static_cast<std::uint64_t>((most - kMinBackoff).count()) + 1;
-  return kMinBackoff + Millis(static_cast<Millis::rep>((jitter_ >> 33) % span));
+  const auto span = static_cast<std::uint64_t>((most - least) / Millis(1)) + 1;
+  return least + Millis(static_cast<Millis::rep>((jitter_ >> 33) % span));
 }
 
 }  // namespace fencepost::locking

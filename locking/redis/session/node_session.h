@@ -1,5 +1,5 @@
 // The session with one lock node, as a machine without a socket and without a clock: what happened
-// goes in, the next step comes out. A host (connection.h) owns the transport and the timer, tells
+// goes in, the next step comes out. A host (session_pump.h) owns the transport and the timer, tells
 // the machine what they bring, and carries out the step.
 //
 // clang-format off
@@ -16,6 +16,10 @@
 // still expected, until timeouts_until_closed have passed since the turn began. Replies to a
 // request that is Late::kDropped are then discarded.
 //
+// A host that subscribes calls Listen once prepared: from then on every reply is delivered as it
+// comes, and kCheck asks for a sign of life after each check_every. A node that sent nothing from
+// one check to the next closes the session.
+//
 // After OnBytes, OnOpen, OnBroken and OnTimer the host looks at deadline(): OnTimer wants to be
 // called then. After OnBytes it calls Next until it says kWait.
 // Invariant: a reply that is delivered belongs to the request that Ask announced last.
@@ -28,6 +32,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "locking/base/types.h"
 #include "locking/core/observer.h"
@@ -43,30 +48,40 @@ struct SessionOptions {
   std::string username;  // empty: AUTH with the password alone
   std::string password;  // empty: no AUTH
   std::span<const Script* const> scripts;
-  Nanos handshake_timeout{};  // from connecting to Up
-  Nanos request_timeout{};    // of every other turn
+  Nanos handshake_timeout{};  // from connecting to Up or Listen
   int timeouts_until_closed = 10;
+  Nanos check_every{};     // while listening
+  Nanos refusal_pause{};   // at most, after a login or a right was refused; 0: as after any failure
   std::uint64_t seed = 0;  // of the jitter
 };
 
 struct SessionFailure {
   CommandError reason = CommandError::kConnection;
   std::string what;
-  std::string hint;  // what to do; may be empty
-  [[nodiscard]] std::string Text() const { return hint.empty() ? what : what + "; " + hint; }
+  std::string hint;       // what to do; may be empty
+  bool at_login = false;  // AUTH was refused
+  [[nodiscard]] std::string Text() const {
+    return (at_login ? "login: " : "") + what + (hint.empty() ? "" : "; " + hint);
+  }
 };
+
+struct ReplyFree {
+  void operator()(redisReply* reply) const;
+};
+using ReplyPtr = std::unique_ptr<redisReply, ReplyFree>;
 
 class NodeSession {
  public:
-  enum class Stage : std::uint8_t { kDown, kConnecting, kPreparing, kAsking, kReady };
+  enum class Stage : std::uint8_t { kDown, kConnecting, kPreparing, kAsking, kReady, kListening };
   enum class Step : std::uint8_t {
     kWait,      // nothing to do before the next event
     kConnect,   // connect anew: OnOpen or OnBroken follows
     kSend,      // what was appended to the buffer is to be sent
-    kPrepared,  // logged in, scripts loaded: ask, or end the turn
+    kPrepared,  // logged in, scripts loaded: ask, end the turn, or listen
     kReply,     // reply() is the next one; good until Next is called again
     kAnswered,  // all replies to the request are there: ask, or end the turn
     kStalled,   // the turn exceeded its deadline
+    kCheck,     // listening: send something that the node answers
     kClose,     // failure() says why: discard the connection; deadline() says when to try again
   };
   enum class Late : std::uint8_t { kDelivered, kDropped };
@@ -93,20 +108,24 @@ class NodeSession {
   Step Fail(SessionFailure failure, Instant now);
   // The same, by the text of an error reply.
   Step FailBy(std::string_view error, Instant now);
+  // The host discards the connection and wants no other before it calls Start.
+  void Stop();
 
   // --- requests --------------------------------------------------------------------------------
-  void BeginTurn(Instant now);  // in ready
+  void BeginTurn(Instant now, Nanos timeout);  // in ready
   void Ask(std::size_t replies, Late late);
   // Loads the scripts again, within the turn.
   Step Prepare(std::string& out);
   Back Up(Instant now);
   bool EndTurn();  // whether it was stalled
+  void Listen(Instant now);
 
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] bool up() const { return up_; }
   [[nodiscard]] bool stalled() const { return stalled_; }
   [[nodiscard]] Instant deadline() const { return deadline_; }  // max(): none
   [[nodiscard]] const redisReply& reply() const { return *reply_; }
+  ReplyPtr KeepReply() { return std::move(reply_); }  // beyond Next
   [[nodiscard]] const SessionFailure& failure() const { return failure_; }
   [[nodiscard]] bool lost() const { return lost_; }  // by the failure: it had been up
   // Whether the failure is worth a line in the log: a new reason after a second, the same again
@@ -117,19 +136,17 @@ class NodeSession {
   struct ReaderFree {
     void operator()(redisReader* reader) const;
   };
-  struct ReplyFree {
-    void operator()(redisReply* reply) const;
-  };
 
   void LoadScripts(bool login, std::string& out);
   Step TakeReply(Instant now);
   Step OnPrepareReply(Instant now);
+  Step OnCheckDue(Instant now);
   [[nodiscard]] Nanos DrawPause();
 
   const SessionOptions options_;
   std::uint64_t jitter_;
   std::unique_ptr<redisReader, ReaderFree> reader_;
-  std::unique_ptr<redisReply, ReplyFree> reply_;
+  ReplyPtr reply_;
 
   Stage stage_ = Stage::kDown;
   std::size_t expected_ = 0;  // replies; 0 unless preparing or asking
@@ -137,11 +154,13 @@ class NodeSession {
   Late late_ = Late::kDelivered;
   bool login_expected_ = false;
   bool stalled_ = false;
+  bool check_out_ = false;  // and nothing came since
   bool up_ = false;
   bool was_up_ = false;
   int attempts_ = 0;  // failed in a row
   Instant up_since_{};
   Instant turn_began_{};
+  Nanos turn_timeout_{};
   Instant deadline_ = Instant::max();
 
   SessionFailure failure_;

@@ -38,7 +38,7 @@ void RawNode::ReaderFree::operator()(redisReader* reader) const { redisReaderFre
 RawNode::RawNode(asio::io_context& io, const RedisOptions& redis, std::size_t index)
     : io_(io),
       options_(MakeConnections(redis, LockOptions()).at(index)),
-      names_(NamesOf(io, options_)),
+      names_(std::make_shared<NameLookup>(io, options_.look_up)),
       reader_(redisReaderCreate()) {}
 
 RawNode::~RawNode() {

@@ -19,7 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using fencepost::testing::RedisServer;
-using fencepost::testing::TcpProxy;
 
 class Heard final : public SubscriberClient {
  public:
@@ -135,18 +134,6 @@ TEST_F(SubscriberTest, SaysOnceThatTheNodeIsAwayAndFindsItAgain) {
   EXPECT_EQ(heard_.notes.size(), 2U) << "and that it is back";
 }
 
-TEST_F(SubscriberTest, NoticesThatNothingComesThroughAnyMore) {
-  TcpProxy proxy(server_.port());
-  Start(proxy.address());
-  subscriber_->Watch("a");
-  ASSERT_TRUE(Listens());
-  proxy.BlackHole();
-  EXPECT_TRUE(RunUntil([&] { return !subscriber_->Connected(); }, "the end of patience"));
-  proxy.Restore();
-  ASSERT_TRUE(Listens());
-  EXPECT_TRUE(Hears("a"));
-}
-
 TEST_F(SubscriberTest, LogsInAndNeedsNoMoreRightsThanToSubscribe) {
   ASSERT_EQ(server_.Command({"ACL", "SETUSER", "lean", "reset", "on", ">secret", "&fencepost:*",
                              "-@all", "+subscribe"}),
@@ -169,7 +156,7 @@ TEST_F(SubscriberTest, LeavesANodeThatRefusesItInPeace) {
   subscriber_->Watch("a");
   ASSERT_TRUE(RunUntil([&] { return !heard_.notes.empty(); }, "the note"));
   EXPECT_NE(heard_.notes[0].find("NOPERM"), std::string::npos) << heard_.notes[0];
-  EXPECT_NE(heard_.notes[0].find("+subscribe"), std::string::npos) << heard_.notes[0];
+  EXPECT_NE(heard_.notes[0].find("&fencepost:*"), std::string::npos) << heard_.notes[0];
   const auto later = std::chrono::steady_clock::now() + 500ms;
   ASSERT_TRUE(RunUntil([&] { return std::chrono::steady_clock::now() > later; }, "nothing more"));
   subscriber_->Watch("b");

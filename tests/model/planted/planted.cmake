@@ -77,6 +77,8 @@ caught_by(half_reply_survives_the_connection unit/node_session
   SessionTest.ForgetsHalfAReplyWithItsConnection)
 caught_by(late_reply_is_delivered unit/node_session
   SessionTest.StallsWhenARequestIsNotAnsweredAndDropsItsLateReplies)
+caught_by(silent_node_is_kept unit/node_session
+  All/Liveness.IsCheckedAtIntervalsAndEndsWithANodeThatIsSilent/Silent)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)

@@ -30,8 +30,6 @@ class SessionTest : public ::testing::Test {
                  .password = std::move(password),
                  .scripts = AllScripts(),
                  .handshake_timeout = kHandshake,
-                 .request_timeout = kTimeout,
-                 .timeouts_until_closed = 10,
                  .seed = seed}) {}
 
   // All steps that the bytes lead to, but for the last kWait; texts of delivered replies.
@@ -70,7 +68,7 @@ class SessionTest : public ::testing::Test {
     EXPECT_EQ(session.deadline(), Instant::max());
   }
   void Request(std::size_t replies, Late late = Late::kDropped) {
-    session.BeginTurn(now);
+    session.BeginTurn(now, kTimeout);
     session.Ask(replies, late);
   }
   std::string Why() const { return session.failure().Text(); }
@@ -119,8 +117,6 @@ TEST_P(Handshake, ThatFailsClosesTheSessionAndSaysWhy) {
                        .password = std::string(row.password),
                        .scripts = AllScripts(),
                        .handshake_timeout = kHandshake,
-                       .request_timeout = kTimeout,
-                       .timeouts_until_closed = 10,
                        .seed = 1});
   const Instant now{1h};
   std::string out;
@@ -340,12 +336,164 @@ TEST_F(LoginSessionTest, LogsInFirstAndBlamesTheLoginForItsOwnErrorsOnly) {
   EXPECT_THAT(Why(), ::testing::StartsWith("the node says: NOPERM"));
 }
 
+TEST_F(LoginSessionTest, LeavesOutOfWhatFailedThatItWasTheLogin) {
+  session.Start(now);
+  session.OnOpen(out);
+  Feed("-WRONGPASS invalid username-password pair.\r\n");
+  EXPECT_TRUE(session.failure().at_login);
+  EXPECT_EQ(session.failure().what, "the node says: WRONGPASS invalid username-password pair");
+}
+
 TEST_F(LoginSessionTest, NeverRepeatsThePasswordThatTheNodeQuotes) {
   session.Start(now);
   session.OnOpen(out);
   Feed("-ERR unknown command 'AUTH', with args beginning with: 'hunter2'\r\n");
   EXPECT_THAT(Why(), HasSubstr("unknown command 'AUTH'"));
   EXPECT_THAT(Why(), ::testing::Not(HasSubstr("hunter2")));
+}
+
+// --- listening -----------------------------------------------------------------------------------
+
+constexpr Nanos kCheck = 5s;
+constexpr Nanos kRefusal = 60s;
+
+// A session as the subscriber's: no scripts, and replies that no request asked for.
+struct Listener {
+  explicit Listener(std::string password = "", std::uint64_t seed = 1)
+      : session({.username = "",
+                 .password = std::move(password),
+                 .scripts = {},
+                 .handshake_timeout = kHandshake,
+                 .check_every = kCheck,
+                 .refusal_pause = kRefusal,
+                 .seed = seed}) {
+    session.Start(now);
+  }
+  Step OnBytes(std::string_view bytes) {
+    session.OnBytes(bytes);
+    return session.Next(now);
+  }
+  Step OnTimer() { return session.OnTimer(now, ""); }
+
+  Instant now{1h};
+  std::string out;
+  NodeSession session;
+};
+
+TEST(Listening, NeedsNoReplyToBePreparedWithoutALogin) {
+  Listener listener;
+  EXPECT_EQ(listener.session.OnOpen(listener.out), Step::kPrepared);
+  EXPECT_EQ(listener.out, "");
+}
+
+TEST(Listening, WaitsForTheLoginAndForNoScripts) {
+  Listener listener("hunter2");
+  EXPECT_EQ(listener.session.OnOpen(listener.out), Step::kSend);
+  EXPECT_EQ(listener.OnBytes("+OK\r\n"), Step::kPrepared);
+}
+
+TEST(Listening, DeliversWhatNobodyAskedForAsItComes) {
+  Listener listener;
+  listener.session.OnOpen(listener.out);
+  listener.session.Listen(listener.now);
+  listener.session.OnBytes("$1\r\na\r\n-ERR b\r\n$1\r\n");
+  EXPECT_EQ(listener.session.Next(listener.now), Step::kReply);
+  const ReplyPtr kept = listener.session.KeepReply();
+  EXPECT_EQ(listener.session.Next(listener.now), Step::kReply);
+  EXPECT_STREQ(kept->str, "a");
+  EXPECT_STREQ(listener.session.reply().str, "ERR b");
+  EXPECT_EQ(listener.session.Next(listener.now), Step::kWait);
+}
+
+// Each row: what happens so long after the row before.
+struct LivenessRow {
+  Nanos after;
+  std::string_view bytes;  // empty: the timer
+  Step step;
+};
+struct LivenessCase {
+  std::string_view name;
+  std::vector<LivenessRow> rows;
+};
+
+class Liveness : public ::testing::TestWithParam<LivenessCase> {};
+
+TEST_P(Liveness, IsCheckedAtIntervalsAndEndsWithANodeThatIsSilent) {
+  Listener listener;
+  listener.session.OnOpen(listener.out);
+  listener.session.Listen(listener.now);
+  int at = 0;
+  for (const LivenessRow& row : GetParam().rows) {
+    listener.now += row.after;
+    EXPECT_EQ(row.bytes.empty() ? listener.OnTimer() : listener.OnBytes(row.bytes), row.step)
+        << "row " << at++;
+  }
+  if (GetParam().rows.back().step != Step::kClose) return;
+  EXPECT_EQ(listener.session.failure().Text(), "no answer");
+  EXPECT_EQ(listener.session.failure().reason, CommandError::kTimeout);
+}
+
+const LivenessCase kLiveness[] = {
+    {"Early", {{kCheck - 1ns, "", Step::kWait}, {1ns, "", Step::kCheck}}},
+    {"Silent", {{kCheck, "", Step::kCheck}, {kCheck, "", Step::kClose}}},
+    {"SilentAfterSigns",
+     {{kCheck, "", Step::kCheck},
+      {1ms, "+OK\r\n", Step::kReply},
+      {kCheck - 1ms, "", Step::kCheck},
+      {kCheck, "", Step::kClose}}},
+    {"HalfAReplyIsASign",
+     {{kCheck, "", Step::kCheck}, {4s, "$40\r\nhal", Step::kWait}, {1s, "", Step::kCheck}}},
+    {"Busy", {{1s, "+OK\r\n", Step::kReply}, {4s, "", Step::kCheck}, {1s, "", Step::kWait}}},
+    {"ATimerThatCameLateGivesTheNodeItsTime",
+     {{1h, "", Step::kCheck}, {kCheck - 1ns, "", Step::kWait}, {1ns, "", Step::kClose}}},
+};
+INSTANTIATE_TEST_SUITE_P(All, Liveness, ::testing::ValuesIn(kLiveness),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+struct PauseRow {
+  std::string_view name;
+  std::string_view error;  // of a reply; empty: the connection broke
+  Nanos least;
+  Nanos most;
+};
+
+class Pause : public ::testing::TestWithParam<PauseRow> {};
+
+TEST_P(Pause, IsLongAfterARefusalAlone) {
+  const PauseRow& row = GetParam();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Listener listener("", seed);
+    listener.session.OnOpen(listener.out);
+    listener.session.Listen(listener.now);
+    const Step step = row.error.empty()
+                          ? listener.session.OnBroken("the node closed it", listener.now)
+                          : listener.session.FailBy(row.error, listener.now);
+    EXPECT_EQ(step, Step::kClose);
+    EXPECT_GE(listener.session.deadline() - listener.now, row.least);
+    EXPECT_LE(listener.session.deadline() - listener.now, row.most);
+    EXPECT_FALSE(listener.session.failure().at_login);
+  }
+}
+
+const PauseRow kPauses[] = {
+    {"Broken", "", 50ms, 100ms},
+    {"Loading", "LOADING Redis is loading", 50ms, 100ms},
+    {"Denied", "NOPERM No permissions to access a channel", kRefusal / 2, kRefusal},
+    {"LoggedOut", "NOAUTH Authentication required.", kRefusal / 2, kRefusal},
+};
+INSTANTIATE_TEST_SUITE_P(All, Pause, ::testing::ValuesIn(kPauses),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Listening, StopsWithoutAFailureUntilItIsStartedAgain) {
+  Listener listener;
+  listener.session.OnOpen(listener.out);
+  listener.session.Listen(listener.now);
+  listener.session.Up(listener.now);
+  listener.session.Stop();
+  EXPECT_EQ(listener.session.deadline(), Instant::max());
+  EXPECT_EQ(listener.OnBytes("+OK\r\n"), Step::kWait) << "nothing is delivered any more";
+  EXPECT_EQ(listener.session.Start(listener.now), Step::kConnect);
+  EXPECT_FALSE(listener.session.up());
 }
 
 }  // namespace

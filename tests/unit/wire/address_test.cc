@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "locking/redis/engine/access.h"
-#include "locking/redis/node/connection.h"
+#include "locking/redis/session/session_pump.h"
 
 namespace fencepost::locking {
 namespace {
