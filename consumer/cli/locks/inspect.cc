@@ -152,8 +152,8 @@ int LocksInspect(const LocksArguments& given) {
   for (std::size_t node = 0; node < raw.nodes.size(); ++node) {
     std::optional<NodeSight> sight;
     if (raw.why[node].empty()) {
-      raw.nodes[node]->AskLook(keys);
-      auto look = raw.nodes[node]->AwaitLook(keys.size(), kAnswer);
+      raw.nodes[node]->AskLook(keys, kAnswer);
+      auto look = raw.nodes[node]->AwaitLook(keys.size());
       if (look) {
         sight = std::move(*look);
         ++told;

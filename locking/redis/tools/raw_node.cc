@@ -2,13 +2,14 @@
 
 #include <hiredis/hiredis.h>
 
-#include <charconv>
-#include <functional>
-#include <system_error>
+#include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "locking/base/check.h"
 #include "locking/core/store/sentinel.h"
 #include "locking/redis/engine/access.h"
 #include "locking/redis/session/handshake.h"
@@ -24,110 +25,96 @@ constexpr std::string_view kScanSize = "512";
 
 std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
-std::int64_t Number(std::string_view digits) {
-  std::int64_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
+std::string Command(std::initializer_list<std::string_view> words) {
+  std::string command;
+  AppendCommand(words, command);
+  return command;
 }
 
 }  // namespace
 
-void RawReplyFree::operator()(redisReply* reply) const { freeReplyObject(reply); }
-void RawNode::ReaderFree::operator()(redisReader* reader) const { redisReaderFree(reader); }
-
 RawNode::RawNode(asio::io_context& io, const RedisOptions& redis, std::size_t index)
-    : io_(io),
-      options_(MakeConnections(redis, LockOptions()).at(index)),
-      names_(std::make_shared<NameLookup>(io, options_.look_up)),
-      reader_(redisReaderCreate()) {}
+    : io_(io), options_(MakeConnections(redis, LockOptions()).at(index)) {}
 
-RawNode::~RawNode() {
-  if (transport_ != nullptr) transport_->Close(false);
+Error RawNode::Trouble(std::string what, std::string hint) const {
+  return {"node", std::move(what), options_.address.text, std::move(hint)};
 }
 
-Error RawNode::Trouble(std::string what, std::string_view hint) const {
-  return {"node", std::move(what), options_.address.text, std::string(hint)};
-}
+// --- one call ------------------------------------------------------------------------------------
 
-// --- bytes
-// -----------------------------------------------------------------------------------------
-
-void RawNode::OnOpen() { open_ = true; }
-
-void RawNode::OnBytes(std::string_view bytes) {
-  redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
-  for (;;) {
-    void* raw = nullptr;
-    if (redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) {
-      broken_ = fmt::format("this is not Redis: {}", reader_->errstr);
+void RawNode::OnStep(NodeSession::Step step) {
+  using Step = NodeSession::Step;
+  NodeSession& session = pump_->session();
+  const Instant now = pump_->now().boot;
+  switch (step) {
+    case Step::kReply:
+      reply_ = session.KeepReply();
       return;
-    }
-    if (raw == nullptr) return;
-    answers_.emplace_back(static_cast<redisReply*>(raw));
+    case Step::kPrepared:
+      session.Up(now);
+      [[fallthrough]];
+    case Step::kAnswered:
+      session.EndTurn();
+      answered_ = true;
+      return;
+    case Step::kStalled:
+      pump_->Do(session.Fail(
+          {CommandError::kTimeout, fmt::format("no answer in {} ms", limit_.count()), ""}, now));
+      return;
+    case Step::kClose:
+      lost_ = Trouble(session.failure().what, session.failure().hint);
+      return;
+    default:  // the pump's own
+      return;
   }
 }
 
-void RawNode::OnBroken(std::string_view why) { broken_ = why; }
+void RawNode::Ask(std::string_view request, Millis limit) {
+  answered_ = false;
+  if (lost_) return;
+  FENCEPOST_CHECK(pump_->session().stage() == NodeSession::Stage::kReady,
+                  "a call while another one is out");
+  limit_ = limit;
+  pump_->out().append(request);
+  pump_->BeginTurn(limit);
+  pump_->session().Ask(1, NodeSession::Late::kDropped);
+  pump_->Flush();
+}
 
-bool RawNode::RunUntil(Millis limit, const std::function<bool()>& there) {
-  const Instant end = BootClock::now() + limit;
-  while (!there() && broken_.empty()) {
-    const Nanos left = end - BootClock::now();
-    if (left <= Nanos(0)) return false;
+tl::expected<void, Error> RawNode::Await() {
+  while (!answered_ && !lost_) {
     io_.restart();
-    io_.run_one_for(left);
+    io_.run_one();
   }
-  return there();
+  if (!answered_) return tl::unexpected(*lost_);
+  return {};
 }
 
-void RawNode::Ask(std::initializer_list<std::string_view> words) {
-  if (transport_ == nullptr) return;
-  AppendCommand(words, transport_->out());
-  transport_->Flush();
+tl::expected<ReplyPtr, Error> RawNode::AwaitReply() {
+  if (auto answered = Await(); !answered) return tl::unexpected(answered.error());
+  if (reply_->type != REDIS_REPLY_ERROR) return std::move(reply_);
+  NodeError error = ReadNodeError(TextOf(*reply_));
+  return tl::unexpected(
+      Trouble(fmt::format("the node says: {}", error.text), std::move(error.hint)));
 }
 
-tl::expected<RawReply, Error> RawNode::Await(Millis limit) {
-  if (!RunUntil(limit, [this] { return !answers_.empty(); })) {
-    return tl::unexpected(
-        Trouble(broken_.empty() ? fmt::format("no answer in {} ms", limit.count()) : broken_, ""));
-  }
-  RawReply reply = std::move(answers_.front());
-  answers_.erase(answers_.begin());
-  if (reply->type != REDIS_REPLY_ERROR) return reply;
-  const NodeError error = ReadNodeError(TextOf(*reply));
-  return tl::unexpected(Trouble(fmt::format("the node says: {}", error.text), error.hint));
-}
-
-tl::expected<std::string, Error> RawNode::AwaitText(Millis limit) {
-  auto reply = Await(limit);
+tl::expected<std::string, Error> RawNode::AwaitText() {
+  const auto reply = AwaitReply();
   if (!reply) return tl::unexpected(reply.error());
   return (*reply)->type == REDIS_REPLY_NIL ? std::string() : std::string(TextOf(**reply));
 }
 
-// --- what is asked
-// -----------------------------------------------------------------------------------
+// --- what is asked -------------------------------------------------------------------------------
 
 tl::expected<void, Error> RawNode::Connect(Millis limit) {
-  if (!options_.problem.empty()) return tl::unexpected(Trouble(options_.problem, ""));
-  transport_ = std::make_shared<Transport>(io_, options_.tls,
-                                           static_cast<Transport::Listener&>(*this), names_);
-  transport_->Connect(options_.address);
-  if (!RunUntil(limit, [this] { return open_; })) {
-    return tl::unexpected(Trouble(broken_.empty() ? "no connection in time" : broken_, ""));
-  }
-  if (!options_.password.empty()) {
-    if (options_.username.empty()) {
-      Ask({"AUTH", options_.password});
-    } else {
-      Ask({"AUTH", options_.username, options_.password});
-    }
-    if (auto login = Await(limit); !login) return tl::unexpected(login.error());
-  }
-  for (const Script* script : {&LookScript(), &HealScript(), &SentinelWriteScript()}) {
-    Ask({"SCRIPT", "LOAD", script->text});
-    if (auto loaded = Await(limit); !loaded) return tl::unexpected(loaded.error());
-  }
-  return {};
+  static const std::array<const Script*, 3> scripts = {&LookScript(), &HealScript(),
+                                                       &SentinelWriteScript()};
+  SessionOptions session = options_.Session();
+  session.scripts = scripts;
+  session.handshake_timeout = limit;
+  pump_.emplace(io_, options_, std::move(session), static_cast<SessionPump::User&>(*this));
+  pump_->Start();
+  return Await();
 }
 
 tl::expected<RawNode::Info, Error> RawNode::ReadInfo(Millis limit) {
@@ -141,8 +128,8 @@ tl::expected<RawNode::Info, Error> RawNode::ReadInfo(Millis limit) {
 }
 
 tl::expected<RawNode::Info, Error> RawNode::ReadInfo(std::string_view section, Millis limit) {
-  Ask({"INFO", section});
-  const auto text = AwaitText(limit);
+  Ask(Command({"INFO", section}), limit);
+  const auto text = AwaitText();
   if (!text) return tl::unexpected(text.error());
   Info fields;
   for (std::size_t at = 0; at < text->size();) {
@@ -156,31 +143,29 @@ tl::expected<RawNode::Info, Error> RawNode::ReadInfo(std::string_view section, M
 }
 
 tl::expected<WallTime, Error> RawNode::ReadTime(Millis limit) {
-  Ask({"TIME"});
-  auto reply = Await(limit);
+  Ask(Command({"TIME"}), limit);
+  const auto reply = AwaitReply();
   if (!reply) return tl::unexpected(reply.error());
-  if ((*reply)->type != REDIS_REPLY_ARRAY || (*reply)->elements != 2) {
-    return tl::unexpected(Trouble("TIME was not answered as Redis does", ""));
-  }
-  return WallTime(Millis(Number(TextOf(*(*reply)->element[0])) * 1000 +
-                         Number(TextOf(*(*reply)->element[1])) / 1000));
+  const auto time = TimeOf(**reply);
+  if (!time) return tl::unexpected(Trouble("TIME was not answered as Redis does", ""));
+  return *time;
 }
 
 tl::expected<std::optional<std::string>, Error> RawNode::ReadSentinel(Millis limit) {
-  Ask({"GET", kSentinelKey});
-  auto text = AwaitText(limit);
+  Ask(Command({"GET", kSentinelKey}), limit);
+  auto text = AwaitText();
   if (!text) return tl::unexpected(text.error());
   return text->empty() ? std::nullopt : std::optional(std::move(*text));
 }
 
-void RawNode::AskLook(std::span<const std::string> names) {
-  if (transport_ == nullptr) return;
-  FormatLook(names, transport_->out());
-  transport_->Flush();
+void RawNode::AskLook(std::span<const std::string> names, Millis limit) {
+  std::string request;
+  FormatLook(names, request);
+  Ask(request, limit);
 }
 
-tl::expected<NodeSight, Error> RawNode::AwaitLook(std::size_t names, Millis limit) {
-  const auto text = AwaitText(limit);
+tl::expected<NodeSight, Error> RawNode::AwaitLook(std::size_t names) {
+  const auto text = AwaitText();
   if (!text) return tl::unexpected(text.error());
   auto sight = ParseLook(*text, names);
   if (!sight) return tl::unexpected(Trouble(sight.error(), ""));
@@ -188,8 +173,8 @@ tl::expected<NodeSight, Error> RawNode::AwaitLook(std::size_t names, Millis limi
 }
 
 tl::expected<HealPage, Error> RawNode::Scan(const std::string& cursor, Millis limit) {
-  Ask({"SCAN", cursor, "MATCH", kScanned, "COUNT", kScanSize});
-  auto reply = Await(limit);
+  Ask(Command({"SCAN", cursor, "MATCH", kScanned, "COUNT", kScanSize}), limit);
+  const auto reply = AwaitReply();
   if (!reply) return tl::unexpected(reply.error());
   const redisReply& answer = **reply;
   if (answer.type != REDIS_REPLY_ARRAY || answer.elements != 2 ||
@@ -206,11 +191,10 @@ tl::expected<HealPage, Error> RawNode::Scan(const std::string& cursor, Millis li
 tl::expected<std::vector<bool>, Error> RawNode::Heal(std::string_view sentinel,
                                                      std::span<const HealWrite> writes,
                                                      Millis limit) {
-  if (transport_ != nullptr) {
-    FormatHeal(sentinel, writes, transport_->out());
-    transport_->Flush();
-  }
-  const auto text = AwaitText(limit);
+  std::string request;
+  FormatHeal(sentinel, writes, request);
+  Ask(request, limit);
+  const auto text = AwaitText();
   if (!text) return tl::unexpected(text.error());
   auto written = ParseHeal(*text, writes.size());
   if (!written) return tl::unexpected(Trouble(written.error(), ""));
@@ -219,11 +203,10 @@ tl::expected<std::vector<bool>, Error> RawNode::Heal(std::string_view sentinel,
 
 tl::expected<std::optional<std::string>, Error> RawNode::Write(const SentinelWrite& write,
                                                                Millis limit) {
-  if (transport_ != nullptr) {
-    FormatSentinelWrite(write, transport_->out());
-    transport_->Flush();
-  }
-  const auto text = AwaitText(limit);
+  std::string request;
+  FormatSentinelWrite(write, request);
+  Ask(request, limit);
+  const auto text = AwaitText();
   if (!text) return tl::unexpected(text.error());
   auto answer = ParseSentinelWrite(*text);
   if (!answer) return tl::unexpected(Trouble(answer.error(), ""));

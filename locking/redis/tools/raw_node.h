@@ -1,12 +1,14 @@
 // One node for a command that works on the store: asked and waited for, one connection, which is
-// not made again once it broke. Not for clients of the lock (connection.h). One thread, which must
+// not made again once it failed. Not for clients of the lock (connection.h). One thread, which must
 // be the one that runs the io_context, and runs it only through these calls.
+//
+// A call fails with what the node answered, or with why it is unavailable: not connected, no answer
+// within the call's limit, a reply that is not Redis's. After the latter every call fails so. One
+// call is out at a time.
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,24 +21,14 @@
 #include "locking/base/error.h"
 #include "locking/base/types.h"
 #include "locking/core/store/heal.h"
-#include "locking/redis/node/connection.h"
 #include "locking/redis/options.h"
-#include "locking/redis/session/transport.h"
-
-struct redisReader;
-struct redisReply;
+#include "locking/redis/session/session_pump.h"
 
 namespace fencepost::locking {
 
-struct RawReplyFree {
-  void operator()(redisReply* reply) const;
-};
-using RawReply = std::unique_ptr<redisReply, RawReplyFree>;
-
-class RawNode final : private Transport::Listener {
+class RawNode final : private SessionPump::User {
  public:
   RawNode(asio::io_context& io, const RedisOptions& redis, std::size_t index);
-  ~RawNode();
   RawNode(const RawNode&) = delete;
   RawNode& operator=(const RawNode&) = delete;
 
@@ -50,8 +42,8 @@ class RawNode final : private Transport::Listener {
   tl::expected<WallTime, Error> ReadTime(Millis limit);
   tl::expected<std::optional<std::string>, Error> ReadSentinel(Millis limit);
   // Ask, then wait: so that several nodes can be asked at the same time.
-  void AskLook(std::span<const std::string> names);
-  tl::expected<NodeSight, Error> AwaitLook(std::size_t names, Millis limit);
+  void AskLook(std::span<const std::string> names, Millis limit);
+  tl::expected<NodeSight, Error> AwaitLook(std::size_t names);
   tl::expected<HealPage, Error> Scan(const std::string& cursor, Millis limit);
   tl::expected<std::vector<bool>, Error> Heal(std::string_view sentinel,
                                               std::span<const HealWrite> writes, Millis limit);
@@ -61,28 +53,24 @@ class RawNode final : private Transport::Listener {
   [[nodiscard]] const std::string& address() const { return options_.address.text; }
 
  private:
-  struct ReaderFree {
-    void operator()(redisReader* reader) const;
-  };
+  void OnStep(NodeSession::Step step) override;
+  [[nodiscard]] bool Wanted() const override { return false; }  // no second connection
 
-  void OnOpen() override;
-  void OnBytes(std::string_view bytes) override;
-  void OnBroken(std::string_view why) override;
-  void Ask(std::initializer_list<std::string_view> words);
-  // The next answer that is no error.
-  tl::expected<RawReply, Error> Await(Millis limit);
-  tl::expected<std::string, Error> AwaitText(Millis limit);
-  [[nodiscard]] Error Trouble(std::string what, std::string_view hint) const;
-  bool RunUntil(Millis limit, const std::function<bool()>& there);
+  void Ask(std::string_view request, Millis limit);
+  // Until the node is prepared or has answered.
+  tl::expected<void, Error> Await();
+  // The answer, which is no error.
+  tl::expected<ReplyPtr, Error> AwaitReply();
+  tl::expected<std::string, Error> AwaitText();
+  [[nodiscard]] Error Trouble(std::string what, std::string hint) const;
 
   asio::io_context& io_;
   const ConnectionOptions options_;
-  const std::shared_ptr<NameLookup> names_;
-  std::shared_ptr<Transport> transport_;
-  std::unique_ptr<redisReader, ReaderFree> reader_;
-  std::vector<RawReply> answers_;
-  bool open_ = false;
-  std::string broken_;
+  bool answered_ = false;
+  ReplyPtr reply_;
+  std::optional<Error> lost_;  // why the connection is no more
+  Millis limit_{};             // of the call that is out
+  std::optional<SessionPump> pump_;
 };
 
 }  // namespace fencepost::locking

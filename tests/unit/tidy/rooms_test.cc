@@ -42,7 +42,7 @@ const std::vector<Room>& Rooms() {
             "locking/redis/session", "locking/redis/node", "locking/redis/wake"}},
       Room{"locking/redis/tools",
            {"locking/base", "locking/core/store", "locking/redis", "locking/redis/session",
-            "locking/redis/node", "locking/redis/engine"}},
+            "locking/redis/engine"}},
       Room{"locking/quorum_lock",
            {"locking/base", "locking/core", "locking/core/store", "locking/core/lock",
             "locking/redis", "locking/redis/engine"}},
