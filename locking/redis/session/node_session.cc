@@ -85,7 +85,7 @@ void NodeSession::BeginTurn(Instant now, Nanos timeout) {
   stage_ = Stage::kAsking;
   turn_began_ = now;
   turn_timeout_ = timeout;
-  deadline_ = now + timeout;
+  deadline_ = Planted("request_has_no_deadline") ? kNever : now + timeout;
 }
 
 void NodeSession::Ask(std::size_t replies, Late late) {

@@ -73,10 +73,6 @@ caught_by(release_counts_a_rivals_answer model/core
   ReleaseRound.CountsNoAnswerOfANodeThatARivalHolds)
 caught_by(backoff_never_grows unit/node_session
   SessionTest.PausesLongerAfterEachFailureUpToTwoSeconds)
-caught_by(half_reply_survives_the_connection unit/node_session
-  SessionTest.ForgetsHalfAReplyWithItsConnection)
-caught_by(late_reply_is_delivered unit/node_session
-  SessionTest.StallsWhenARequestIsNotAnsweredAndDropsItsLateReplies)
 caught_by(silent_node_is_kept unit/node_session
   All/Liveness.IsCheckedAtIntervalsAndEndsWithANodeThatIsSilent/Silent)
 

@@ -1,7 +1,9 @@
 #include "tests/model/simulator/exchange.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "tests/model/simulator/link.h"
 #include "tests/model/simulator/world.h"
@@ -11,19 +13,51 @@ namespace {
 
 using Shared = std::shared_ptr<Exchange>;
 
-// From here on nothing of the worker may be touched: it may be dead.
-void Answer(World& world, const Shared& exchange, std::size_t call) {
+// One in so many replies comes in two pieces.
+constexpr int kInPieces = 50;  // of a thousand
+
+// Later, to the link, unless its worker is dead by now: nothing of it may be touched here. One
+// after the other, as a connection brings them.
+void Tell(World& world, const Shared& exchange, std::function<void(Link&)> what) {
   Process& process = *exchange->process;
-  if (exchange->fate == Exchange::Fate::kAnswerVanishes) {
-    if (exchange->breaks) BreakConnection(world, *exchange);
-    return;
-  }
   if (process.incarnation() != exchange->incarnation) return;
-  // One after the other, as a connection brings them.
   exchange->answered_at = std::max(exchange->answered_at, world.time.now() + world.NetDelay());
-  const Link& link = *exchange->link;
-  process.Later(link.channel(), exchange->answered_at - world.time.now(),
-                [exchange, call] { exchange->link->OnAnswer(exchange, call); });
+  process.Later(exchange->link->channel(), exchange->answered_at - world.time.now(),
+                [exchange, what = std::move(what)] { what(*exchange->link); });
+}
+
+void Break(World& world, const Shared& exchange, const char* why) {
+  Tell(world, exchange,
+       [why, connection = exchange->connection](Link& link) { link.OnBroken(connection, why); });
+}
+
+void Deliver(World& world, const Shared& exchange, std::string bytes) {
+  Tell(world, exchange, [bytes = std::move(bytes), connection = exchange->connection](Link& link) {
+    link.OnBytes(connection, bytes);
+  });
+}
+
+// A reply may be lost, whole or but for its beginning, or come in pieces.
+void Answer(World& world, const Shared& exchange, std::size_t reply) {
+  using Kind = Exchange::Kind;
+  const bool vanishes = exchange->fate == Exchange::Fate::kAnswerVanishes;
+  if (vanishes && !exchange->breaks) return;
+  if (exchange->kind == Kind::kConnect) {
+    if (vanishes) return Break(world, exchange, "Connection reset by peer");
+    return Tell(world, exchange,
+                [connection = exchange->connection](Link& link) { link.OnOpen(connection); });
+  }
+  std::string bytes = exchange->kind == Kind::kPrepare
+                          ? "+OK\r\n$1\r\ns\r\n"
+                          : fmt::format(":{}\r\n", exchange->Name(reply));
+  if (vanishes || (world.FaultsOn() && world.random.Chance(kInPieces))) {
+    const auto half = static_cast<std::size_t>(world.random.Below(static_cast<int>(bytes.size())));
+    Deliver(world, exchange, bytes.substr(0, half));
+    if (vanishes) return Break(world, exchange, "the node closed the connection");
+    bytes.erase(0, half);
+    world.Count("replies in pieces");
+  }
+  Deliver(world, exchange, std::move(bytes));
 }
 
 // A message may come late, twice or not at all; it comes to whoever listens at this moment.
@@ -82,7 +116,7 @@ void Execute(World& world, const Shared& exchange, std::size_t at) {
   const locking::WallTime wall = node.Wall(world.time.now());
   if (exchange->kind == Exchange::Kind::kBatch) {
     ExecuteCall(world, *exchange, exchange->calls[at]);
-  } else {
+  } else if (exchange->kind != Exchange::Kind::kConnect) {
     if (exchange->kind == Exchange::Kind::kWrite) {
       node.model.ApplySentinelWrite(exchange->write, wall);
     }
@@ -101,13 +135,14 @@ void Execute(World& world, const Shared& exchange, std::size_t at) {
 
 void Arrive(World& world, const Shared& exchange) {
   if (exchange->fate == Exchange::Fate::kRequestVanishes) {
-    if (exchange->breaks) BreakConnection(world, *exchange);
+    if (exchange->breaks) Break(world, exchange, "Broken pipe");
     return;
   }
+  const bool connecting = exchange->kind == Exchange::Kind::kConnect;
   SimNode& node = *exchange->node;
   if (!node.up || node.incarnation != exchange->node_incarnation) {
-    BreakConnection(world, *exchange);
-  } else if (node.frozen) {
+    Break(world, exchange, connecting ? "Connection refused" : "Connection reset by peer");
+  } else if (node.frozen && !connecting) {  // its kernel still accepts connections
     node.backlog.push_back([&world, exchange] { Arrive(world, exchange); });
   } else {
     Execute(world, exchange, 0);
@@ -118,14 +153,6 @@ void Arrive(World& world, const Shared& exchange) {
 
 void Transmit(World& world, const Shared& exchange) {
   world.time.In(world.NetDelay(), [&world, exchange] { Arrive(world, exchange); });
-}
-
-void BreakConnection(World& world, const Exchange& exchange) {
-  Process& process = *exchange.process;
-  if (process.incarnation() != exchange.incarnation) return;
-  Link* const link = exchange.link;
-  process.Later(link->channel(), world.NetDelay(),
-                [link, connection = exchange.connection] { link->OnBroken(connection); });
 }
 
 }  // namespace fencepost::simulator

@@ -1,5 +1,6 @@
-// What is on its way between one worker and one node: a call, its execution there, its answer. It
-// lives on when the worker dies: what was sent arrives.
+// What is on its way between one worker and one node: a request, its execution there, its replies.
+// It outlives its worker: what was sent arrives. A reply travels as bytes that only name it, for
+// the worker's NodeSession to deliver or not; what it says is looked up here.
 #pragma once
 
 #include <deque>
@@ -19,7 +20,7 @@ class Link;
 class World;
 
 struct Exchange {
-  enum class Kind : std::uint8_t { kHello, kProbe, kWrite, kBatch };
+  enum class Kind : std::uint8_t { kConnect, kPrepare, kProbe, kWrite, kBatch };
   enum class Fate : std::uint8_t { kArrives, kRequestVanishes, kAnswerVanishes };
   struct Call {                    // one script call
     std::vector<locking::Op> ops;  // of one kind; their names view into `names`
@@ -28,7 +29,14 @@ struct Exchange {
     bool answered_by_script = false;  // else the sentinel is missing
   };
 
-  Kind kind = Kind::kHello;
+  explicit Exchange(Kind what) : kind(what) {}
+  [[nodiscard]] std::size_t Replies() const { return kind == Kind::kBatch ? calls.size() : 1; }
+  [[nodiscard]] long long Name(std::size_t reply) const {
+    return static_cast<long long>(number * 1000 + reply);
+  }
+
+  const Kind kind;
+  std::size_t number = 0;  // of the link's
   Fate fate = Fate::kArrives;
   bool breaks = false;  // what vanishes takes the connection with it
   Process* process = nullptr;
@@ -45,9 +53,7 @@ struct Exchange {
   locking::NodeInfo info;
 };
 
-// Sends it over the network to its node; the link hears of the answers, if there are any.
+// Sends it over the network to its node; the link receives the replies, if there are any.
 void Transmit(World& world, const std::shared_ptr<Exchange>& exchange);
-// The worker learns that the connection is no more, a little later.
-void BreakConnection(World& world, const Exchange& exchange);
 
 }  // namespace fencepost::simulator

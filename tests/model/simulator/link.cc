@@ -1,6 +1,9 @@
 #include "tests/model/simulator/link.h"
 
+#include <hiredis/hiredis.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tests/model/simulator/sim_worker.h"
@@ -10,14 +13,22 @@ namespace fencepost::simulator {
 namespace {
 
 using locking::NodeIndex;
+using locking::NodeSession;
 using locking::Op;
 using locking::ReplyCode;
 using locking::StoreCommand;
 
 constexpr Millis kHandshakeTimeout{1000};
-constexpr int kTimeoutsUntilClosed = 10;
-constexpr Millis kMinBackoff{50};
-constexpr Millis kMaxBackoff{2000};
+
+locking::SessionOptions SessionOf(World& world) {
+  static const locking::Script script{"any", "return 1", "s"};
+  static const std::array<const locking::Script*, 1> scripts = {&script};
+  return {.username = "",
+          .password = "secret",
+          .scripts = scripts,
+          .handshake_timeout = std::max<Nanos>(kHandshakeTimeout, world.plan.lock.node_timeout),
+          .seed = world.random.Bits()};
+}
 
 // One script call for each run of one kind.
 void Cut(Exchange& exchange, const std::vector<Op>& ops) {
@@ -34,101 +45,200 @@ void Cut(Exchange& exchange, const std::vector<Op>& ops) {
 }  // namespace
 
 Link::Link(World& world, SimWorker& worker, NodeIndex index, SimNode& node)
-    : world_(world), worker_(worker), process_(worker.process()), index_(index), node_(node) {}
+    : world_(world),
+      worker_(worker),
+      process_(worker.process()),
+      index_(index),
+      node_(node),
+      session_(SessionOf(world)) {}
 
-// --- sending -----------------------------------------------------------------------------------
+// --- steps of the session ----------------------------------------------------------------------
 
-void Link::Connect() {
-  stage_ = Stage::kHello;
-  ++connection_;
-  node_incarnation_ = node_.incarnation;
-  auto hello = std::make_shared<Exchange>();
-  hello->kind = Exchange::Kind::kHello;
-  Send(hello, std::max<Nanos>(kHandshakeTimeout, world_.plan.lock.node_timeout));
+void Link::Start() {
+  Do(session_.Start(Boot()));
+  ArmTimer();
 }
 
-void Link::Pump() {
-  if (stage_ != Stage::kIdle) return;
-  auto& store = worker_.locks().store();
-  if (auto command = store.TakeCommand(index_)) {
-    auto exchange = std::make_shared<Exchange>();
-    const bool probe = command->kind == StoreCommand::Kind::kProbe;
-    exchange->kind = probe ? Exchange::Kind::kProbe : Exchange::Kind::kWrite;
-    exchange->write = std::move(command->write);
-    stage_ = Stage::kOut;
-    Send(exchange, world_.plan.lock.node_timeout);
-  } else if (store.Open(index_)) {
-    SendBatch();
+void Link::Do(NodeSession::Step step) {
+  using Step = NodeSession::Step;
+  switch (step) {
+    case Step::kConnect:
+      return Connect();
+    case Step::kSend:
+      return Send(std::make_shared<Exchange>(Exchange::Kind::kPrepare));
+    case Step::kPrepared:
+      return Ask(std::make_shared<Exchange>(Exchange::Kind::kProbe));
+    case Step::kReply:
+      return OnReply();
+    case Step::kAnswered:
+      return OnAllReplies();
+    case Step::kStalled:
+      return Stall();
+    case Step::kClose:
+      return Close();
+    case Step::kWait:
+    case Step::kCheck:
+      return;
   }
 }
 
-void Link::SendBatch() {
+void Link::Connect() {
+  ++connection_;
+  node_incarnation_ = node_.incarnation;
+  Send(std::make_shared<Exchange>(Exchange::Kind::kConnect));
+}
+
+bool Link::IsCurrent(int connection) const {
+  return connection == connection_ && session_.stage() != NodeSession::Stage::kDown;
+}
+
+void Link::OnOpen(int connection) {
+  if (!IsCurrent(connection)) return;
+  sent_.clear();
+  Do(session_.OnOpen(sent_));
+}
+
+void Link::OnBytes(int connection, std::string_view bytes) {
+  if (!IsCurrent(connection)) return;
+  session_.OnBytes(bytes);
+  for (;;) {
+    const NodeSession::Step step = session_.Next(Boot());
+    if (step == NodeSession::Step::kWait) break;
+    Do(step);
+  }
+  ArmTimer();
+}
+
+void Link::OnBroken(int connection, const char* why) {
+  if (!IsCurrent(connection)) return;
+  Do(session_.OnBroken(why, Boot()));
+  ArmTimer();
+}
+
+// As SessionPump does: a timer that is armed for an earlier time is left alone.
+void Link::ArmTimer() {
+  const locking::Instant deadline = session_.deadline();
+  if (armed_for_ <= deadline) return;
+  armed_for_ = deadline;
+  process_.Later(Process::kTimer, process_.TrueTime(deadline) - world_.time.now(),
+                 [this, deadline] {
+                   if (armed_for_ != deadline) return;
+                   armed_for_ = locking::Instant::max();
+                   Do(session_.OnTimer(Boot(), ""));
+                   ArmTimer();
+                 });
+}
+
+// --- sending -----------------------------------------------------------------------------------
+
+void Link::Pump() {
+  if (session_.stage() != NodeSession::Stage::kReady) return;
+  auto& store = worker_.locks().store();
+  Shared exchange;
+  if (auto command = store.TakeCommand(index_)) {
+    const bool probe = command->kind == StoreCommand::Kind::kProbe;
+    exchange = std::make_shared<Exchange>(probe ? Exchange::Kind::kProbe : Exchange::Kind::kWrite);
+    exchange->write = std::move(command->write);
+  } else if (store.Open(index_)) {
+    exchange = TakeBatch();
+  }
+  if (exchange == nullptr) return;
+  session_.BeginTurn(Boot(), world_.plan.lock.node_timeout);
+  Ask(exchange);
+  ArmTimer();
+}
+
+Link::Shared Link::TakeBatch() {
   ops_.clear();
-  if (worker_.locks().TakeBatch(index_, ops_) == 0) return;
+  if (worker_.locks().TakeBatch(index_, ops_) == 0) return nullptr;
   worker_.OnSending(ops_);
-  auto exchange = std::make_shared<Exchange>();
-  exchange->kind = Exchange::Kind::kBatch;
-  Cut(*exchange, ops_);
+  batch_ = std::make_shared<Exchange>(Exchange::Kind::kBatch);
+  Cut(*batch_, ops_);
   replies_.clear();
   wiped_ = false;
   called_ = 0;
-  stage_ = Stage::kOut;
-  batch_ = exchange;
-  Send(exchange, world_.plan.lock.node_timeout);
+  return batch_;
 }
 
-void Link::Send(const std::shared_ptr<Exchange>& exchange, Nanos limit) {
+void Link::Ask(const Shared& exchange) {
+  using Late = NodeSession::Late;
+  const bool batch = exchange->kind == Exchange::Kind::kBatch;
+  session_.Ask(exchange->Replies(), batch ? Late::kDropped : Late::kDelivered);
+  exchange->number = ++requests_;
+  out_ = exchange;
+  next_reply_ = 0;
+  Send(exchange);
+}
+
+void Link::Send(const Shared& exchange) {
   exchange->process = &process_;
   exchange->incarnation = process_.incarnation();
   exchange->link = this;
   exchange->connection = connection_;
   exchange->node = &node_;
   exchange->node_incarnation = node_incarnation_;
-  exchange->sent_at = process_.now().boot;
+  exchange->sent_at = Boot();
   world_.DrawFate(*exchange);
-  ArmTimeout(limit);
   // The process may stand still between the decision and the sending.
   process_.Later(channel(), world_.HostDelay(), [this, exchange] {
-    if (exchange->connection == connection_ && stage_ != Stage::kDown) Transmit(world_, exchange);
+    if (IsCurrent(exchange->connection)) Transmit(world_, exchange);
   });
 }
 
-// --- answers -----------------------------------------------------------------------------------
+// --- replies -----------------------------------------------------------------------------------
 
-void Link::OnAnswer(const std::shared_ptr<Exchange>& exchange, std::size_t call) {
-  if (exchange->connection != connection_ || stage_ == Stage::kDown) return;
-  if (exchange->kind != Exchange::Kind::kBatch) {
-    OnInfo(*exchange);
-    BecomeIdle();
-    return;
+// NodeSession's invariant: a reply that is delivered belongs to the request that was announced
+// last, and not to one whose operations were answered already.
+void Link::OnReply() {
+  const std::size_t at = next_reply_++;
+  const auto reply = session_.reply().integer;
+  const bool batch = out_->kind == Exchange::Kind::kBatch;
+  if (reply != out_->Name(at)) {
+    world_.Violate("session", fmt::format("w{} node {}: reply {} is delivered in place of {}",
+                                          process_.index, node_.index, reply, out_->Name(at)));
+  } else if (batch && batch_ == nullptr) {
+    world_.Violate("session", fmt::format("w{} node {}: reply {} is delivered although it is late",
+                                          process_.index, node_.index, reply));
+  } else if (batch) {
+    OnCall(at);
   }
-  if (batch_ == exchange) OnCall(*exchange, call);  // else it comes late: its ops were answered
-  if (call + 1 < exchange->calls.size()) return;
-  if (batch_ == exchange) HandBack(ReplyCode::kTimeout);
-  BecomeIdle();
 }
 
-void Link::OnInfo(Exchange& exchange) {
+void Link::OnAllReplies() {
+  if (out_->kind != Exchange::Kind::kBatch) {
+    OnInfo();
+  } else if (batch_ != nullptr) {  // else late: its operations were answered
+    HandBack(ReplyCode::kTimeout);
+  }
+  if (session_.EndTurn()) {
+    worker_.locks().OnStalled(index_, false, process_.now());
+    worker_.HandedIn();
+  }
+  worker_.Kick();
+}
+
+void Link::OnInfo() {
   const locking::Now now = process_.now();
-  exchange.info.call.sent_at = exchange.sent_at;
-  exchange.info.call.received_at = now.boot;
+  locking::NodeInfo& info = out_->info;
+  info.call.sent_at = out_->sent_at;
+  info.call.received_at = now.boot;
   auto& store = worker_.locks().store();
-  if (exchange.kind == Exchange::Kind::kWrite) {
-    store.OnSentinel(index_, exchange.info.sentinel, exchange.info.call, now);
+  if (out_->kind == Exchange::Kind::kWrite) {
+    store.OnSentinel(index_, info.sentinel, info.call, now);
   } else {
-    up_ = true;
-    store.OnConnected(index_, exchange.info, now);
+    session_.Up(now.boot);
+    store.OnConnected(index_, info, now);
   }
   worker_.locks().OnTime(now);
   worker_.HandedIn();
 }
 
-void Link::OnCall(Exchange& exchange, std::size_t at) {
-  Exchange::Call& call = exchange.calls[at];
+void Link::OnCall(std::size_t at) {
+  Exchange::Call& call = batch_->calls[at];
   const locking::Now now = process_.now();
   auto& store = worker_.locks().store();
   if (call.answered_by_script) {
-    store.OnCall(index_, {exchange.sent_at, now.boot, call.header.node_time}, now);
+    store.OnCall(index_, {batch_->sent_at, now.boot, call.header.node_time}, now);
   } else if (!std::exchange(wiped_, true)) {
     store.OnNoSentinel(index_, now);
     worker_.HandedIn();
@@ -150,48 +260,27 @@ void Link::HandBack(ReplyCode rest) {
   worker_.HandedIn();
 }
 
-void Link::BecomeIdle() {
-  stage_ = Stage::kIdle;
-  ++turn_;
-  if (std::exchange(stalled_, false)) {
-    worker_.locks().OnStalled(index_, false, process_.now());
-    worker_.HandedIn();
-  }
-  worker_.Kick();
-}
+// --- trouble -----------------------------------------------------------------------------------
 
-// --- time and trouble --------------------------------------------------------------------------
-
-void Link::ArmTimeout(Nanos after) {
-  process_.Later(Process::kTimer, after, [this, turn = ++turn_] { OnTimeout(turn); });
-}
-
-void Link::OnTimeout(int turn) {
-  if (turn != turn_) return;
-  if (stage_ == Stage::kDown) return Connect();
-  if (!up_) return Fail("no connection within the timeout");
-  if (stalled_) return Fail("no answer for ten timeouts");
-  stalled_ = true;
+void Link::Stall() {
   world_.Note("w{} node {} stalls", process_.index, node_.index);
-  ArmTimeout((kTimeoutsUntilClosed - 1) * Nanos(world_.plan.lock.node_timeout));
+  world_.Count("stalls");
   worker_.locks().OnStalled(index_, true, process_.now());
   if (batch_ != nullptr) HandBack(ReplyCode::kTimeout);
   worker_.HandedIn();
 }
 
-void Link::OnBroken(int connection) {
-  if (connection == connection_ && stage_ != Stage::kDown) Fail("broken");
-}
-
-void Link::Fail(const char* why) {
-  world_.Note("w{} node {} away: {}", process_.index, node_.index, why);
-  stage_ = Stage::kDown;
-  stalled_ = false;
+void Link::Close() {
+  const locking::SessionFailure& failure = session_.failure();
+  world_.Note("w{} node {} away: {}", process_.index, node_.index, failure.Text());
+  world_.Count("closed: " + failure.what);
+  // The nodes are good: what is not understood was mangled on this side.
+  if (failure.reason == locking::CommandError::kOther) {
+    world_.Violate("session",
+                   fmt::format("w{} node {}: {}", process_.index, node_.index, failure.Text()));
+  }
   broke_at_ = world_.time.now();
-  const Nanos most = std::min<Nanos>(kMaxBackoff, kMinBackoff * (2 << std::min(attempts_, 5)));
-  attempts_ = up_ ? 0 : attempts_ + 1;
-  ArmTimeout(world_.random.Time(kMinBackoff, most));
-  if (std::exchange(up_, false)) worker_.locks().OnDisconnected(index_, process_.now());
+  if (session_.lost()) worker_.locks().OnDisconnected(index_, process_.now());
   if (batch_ != nullptr) HandBack(ReplyCode::kConnection);
   worker_.HandedIn();
 }

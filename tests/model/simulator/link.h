@@ -1,10 +1,14 @@
-// The connection of one worker to one node, as locking/redis/node/connection.h keeps it: one thing
-// out at a time, ten timeouts until it is given up, reconnects with a back-off.
+// The connection of one worker to one node: the shipped NodeSession, driven as
+// locking/redis/node/connection.h and session_pump.h drive it, over a network that loses, cuts and
+// delays. Instead of sockets there are exchanges.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "locking/redis/session/node_session.h"
 #include "tests/model/simulator/exchange.h"
 
 namespace fencepost::simulator {
@@ -15,14 +19,16 @@ class Link {
  public:
   Link(World& world, SimWorker& worker, locking::NodeIndex index, SimNode& node);
 
-  void Connect();
+  void Start();
   // Sends the next thing if nothing is out.
   void Pump();
-  void OnAnswer(const std::shared_ptr<Exchange>& exchange, std::size_t call);
-  void OnBroken(int connection);
+
+  // --- from the network; what belongs to an older connection is ignored -------------------------
+  void OnOpen(int connection);
+  void OnBytes(int connection, std::string_view bytes);
+  void OnBroken(int connection, const char* why);
 
   [[nodiscard]] bool Busy() const { return batch_ != nullptr; }
-  [[nodiscard]] int connection() const { return connection_; }
   [[nodiscard]] const SimNode& node() const { return node_; }
   // When a connection last ended, and with it what was to be freed.
   [[nodiscard]] Nanos broke_at() const { return broke_at_; }
@@ -31,16 +37,22 @@ class Link {
   }
 
  private:
-  enum class Stage : std::uint8_t { kDown, kHello, kIdle, kOut };
+  using Shared = std::shared_ptr<Exchange>;
 
-  void Send(const std::shared_ptr<Exchange>& exchange, Nanos limit);
-  void SendBatch();
-  void OnInfo(Exchange& exchange);
-  void OnCall(Exchange& exchange, std::size_t call);
-  void BecomeIdle();
-  void ArmTimeout(Nanos after);
-  void OnTimeout(int turn);
-  void Fail(const char* why);
+  [[nodiscard]] locking::Instant Boot() const { return process_.now().boot; }
+  [[nodiscard]] bool IsCurrent(int connection) const;
+  void Do(locking::NodeSession::Step step);
+  void Connect();
+  void Ask(const Shared& exchange);
+  void Send(const Shared& exchange);
+  Shared TakeBatch();
+  void OnReply();
+  void OnCall(std::size_t call);
+  void OnAllReplies();
+  void OnInfo();
+  void ArmTimer();
+  void Stall();
+  void Close();
   void HandBack(locking::ReplyCode rest);
 
   World& world_;
@@ -48,17 +60,18 @@ class Link {
   Process& process_;
   const locking::NodeIndex index_;
   SimNode& node_;
-  Stage stage_ = Stage::kDown;
-  bool up_ = false;
-  bool stalled_ = false;
+  locking::NodeSession session_;
+  std::string sent_;  // what the session writes: the exchange stands for it
+  locking::Instant armed_for_ = locking::Instant::max();
   bool wiped_ = false;
   int connection_ = 0;
   int node_incarnation_ = 0;
-  int turn_ = 0;
-  int attempts_ = 0;
+  std::size_t requests_ = 0;
   Nanos broke_at_{-1};
-  std::shared_ptr<Exchange> batch_;  // out, and its operations are not answered
-  std::size_t called_ = 0;           // of its calls, those answered
+  Shared out_;                  // the request that was announced last
+  std::size_t next_reply_ = 0;  // to it
+  Shared batch_;                // out, and its operations are not answered
+  std::size_t called_ = 0;      // of its calls, those answered
   std::vector<locking::Op> ops_;
   std::vector<locking::Reply> replies_;
 };

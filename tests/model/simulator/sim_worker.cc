@@ -60,7 +60,7 @@ SimWorker::SimWorker(World& world, Process& process)
 SimWorker::~SimWorker() = default;
 
 void SimWorker::Start() {
-  for (const auto& link : links_) link->Connect();
+  for (const auto& link : links_) link->Start();
   core_.OnClusterId(kCluster);
   world_.broker.StartProducer(process_.index, process_.incarnation());
   consumer_.Start();

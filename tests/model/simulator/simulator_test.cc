@@ -66,7 +66,15 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "nodes healed",
                                     "leases given back by healing",
                                     "names kept for anyone by healing",
-                                    "marks given back by healing"}) {
+                                    "marks given back by healing",
+                                    "stalls",
+                                    "replies in pieces",
+                                    "closed: Connection refused",
+                                    "closed: Connection reset by peer",
+                                    "closed: Broken pipe",
+                                    "closed: the node closed the connection",
+                                    "closed: no connection and login within the timeout",
+                                    "closed: no answer for ten timeouts"}) {
     EXPECT_TRUE(counted || counts[trouble] > 0) << trouble;
   }
   GTEST_LOG_(INFO) << seed - 1 << " seeds, " << kKinds << " kinds of pipelines, " << kMixes
