@@ -196,7 +196,7 @@ Error LockLoop::WhyNotReady() const {
     std::string problem = status.problem;
     if (!status.connected) {
       const std::string& away = engine_.Away(static_cast<int>(i));
-      problem = away.empty() ? "not connected yet" : "the lock node is away: " + away;
+      problem = away.empty() ? "not connected yet" : "the lock node is unavailable: " + away;
     } else if (status.quarantined) {
       problem = fmt::format("in quarantine for {} ms more", status.quarantine_left.count());
       quarantined = true;

@@ -174,7 +174,7 @@ std::string ShownNode(std::string_view text) {
   const bool has_login = at != std::string_view::npos && at >= begin;
   const std::string_view rest = text.substr(has_login ? at + 1 : begin);
   std::string_view shown = rest.substr(0, rest.find_first_of("?#"));
-  // Without an @, what stands for the port may be a password whose host was forgotten.
+  // Without an @, the text in the place of the port may be a password whose host is missing.
   const std::size_t slash = std::min(shown.find('/'), shown.size());
   const std::size_t colon = shown.substr(0, slash).rfind(':');
   const bool odd = !has_login && colon != std::string_view::npos && colon + 1 < slash &&

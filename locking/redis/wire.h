@@ -42,7 +42,7 @@
 // A held value has 44 bytes, the most that Redis keeps in one piece with its header. Physical
 // expiry: held at deadline + 2 * max_skew; free when the lock it came from would have expired, or
 // ttl + 2 * max_skew after a forget; done after remember_done. Extend and fill, and done for at
-// least max_ttl + 2 * max_skew, keep the expiry that is there where it is later.
+// least max_ttl + 2 * max_skew, keep the existing expiry where it is later.
 //
 // Pure functions; any thread.
 #pragma once
@@ -67,7 +67,7 @@ struct Script {
   std::string_view text;
   std::string sha;
 };
-// The texts as they stand in their files; defined by the build (scripts/embed.cmake).
+// The texts of the script files; defined by the build (scripts/embed.cmake).
 struct EmbeddedScript {
   std::string_view name;
   std::string_view text;
@@ -76,7 +76,7 @@ std::span<const EmbeddedScript> EmbeddedScripts();
 
 const Script& ScriptFor(OpKind kind);
 const Script& SentinelWriteScript();
-// For commands that look at raw values and mend a node (heal_wire.h); no client needs them.
+// For commands that read raw values and heal a node (heal_wire.h); no client needs them.
 const Script& LookScript();
 const Script& HealScript();
 std::span<const Script* const> AllScripts();  // that every client needs
@@ -85,7 +85,7 @@ std::span<const Script* const> AllScripts();  // that every client needs
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options, std::string& out);
 
 // The same for one acquire as a plain command (plain_acquire.h): SET NAME 'H' E T N, NX GET PXAT
-// deadline + 2 * max_skew. Answer: nil where it was written, else what stands there.
+// deadline + 2 * max_skew. Answer: nil where it was written, else the existing value.
 void FormatPlainAcquire(const Op& op, WallTime deadline, const LockOptions& options,
                         std::string& out);
 // What follows the last of them: GET of the sentinel, TIME.
@@ -102,8 +102,8 @@ tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op>
                                                 std::vector<Reply>& replies);
 
 // The compare-and-set of the sentinel (store.h): EVALSHA of sentinel_write. Answer: "TIME(13)"
-// followed by the sentinel that stands there afterwards; nothing follows where none stands there
-// (one was expected, and the node was wiped).
+// followed by the node's sentinel afterwards; nothing follows where the node has none (one was
+// expected, and the node was wiped).
 struct SentinelWrite;
 void FormatSentinelWrite(const SentinelWrite& write, std::string& out);
 struct SentinelAnswer {

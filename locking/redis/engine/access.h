@@ -21,7 +21,7 @@ std::optional<Error> ProblemOf(const RedisOptions& redis);
 // pairs. Nothing when no node is reached by TLS.
 std::optional<Error> TlsProblemOf(const RedisOptions& redis);
 
-// In the order of the nodes, at least one. What is wrong with a node stands in its `problem`.
+// In the order of the nodes, at least one. `problem` says what is wrong with a node.
 std::vector<ConnectionOptions> MakeConnections(const RedisOptions& redis, const LockOptions& lock);
 
 }  // namespace fencepost::locking

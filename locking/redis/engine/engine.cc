@@ -128,7 +128,7 @@ RedisEngine::Impl::Impl(asio::io_context& context, LockCore& lock_core, const Re
   }
 }
 
-// The store alone was told: OnTime lets the core look at it.
+// Only the store received an input: OnTime lets the core look at it.
 void RedisEngine::Impl::StoreChanged(Now now) {
   core.OnTime(now);
   HandedIn();
@@ -166,8 +166,8 @@ void RedisEngine::Impl::Pass() {
   ArmTimer(core.NextTime());
 }
 
-// A timer that is armed for an earlier time is left alone: it finds nothing due, and is armed anew.
-// Asio's timers stand still while the machine is suspended, leases do not: so no long sleeps.
+// A timer that is armed for an earlier time is left alone: it finds nothing due and is armed again.
+// Asio's timers stop while the machine is suspended, leases do not: so no long sleeps.
 void RedisEngine::Impl::ArmTimer(Instant next) {
   if (next >= armed_for || next == Instant::max()) return;
   armed_for = next;

@@ -1,6 +1,6 @@
-// The driver of LockCore over real nodes: one connection a node on an Asio io_context, everything
-// on the thread that runs it. One pipelined call a batch is out at a node at a time; while it is
-// out, the next batch gathers in the core. A slow or dead node slows no other.
+// The driver of LockCore over real nodes: one connection per node on an Asio io_context, everything
+// on the thread that runs it. One pipelined batch is outstanding at a node at a time; meanwhile the
+// core gathers the next one. A slow or dead node does not delay the others.
 //
 // On each (re)connect: AUTH, SCRIPT LOAD of all scripts, INFO, TIME, GET sentinel → Store; lock
 // operations follow only when the store says that the node is open. After NOSCRIPT: the same again
@@ -9,8 +9,8 @@
 // is kept, so that later commands cannot overtake it, until ten timeouts have passed; then it is
 // closed. Reconnects with exponential backoff and jitter, 50 ms to 2 s.
 //
-// What the core wants to watch (LockOptions::wake_up) is listened to on a second connection a node,
-// made with the first such name (subscriber.h).
+// Names that the core wants to watch (LockOptions::wake_up) are subscribed to on a second
+// connection per node, made with the first such name (subscriber.h).
 #pragma once
 
 #include <functional>

@@ -48,7 +48,7 @@ std::span<const Op> Batch::OpsForLengthening(const Run& run) {
   return scratch_;
 }
 
-// What is asked again after it must not come behind the end of the same attempt.
+// What is resent after it must not follow the end of the same attempt.
 bool Batch::MayGoPlain(std::size_t run) const {
   const Run& plain = runs_[run];
   return plain.kind == OpKind::kAcquire && plain.may_go_plain && !plain.again &&
@@ -135,8 +135,8 @@ const PlainAcquire::Judgement& Batch::OnPlain(PlainAcquire& plain, const LockOpt
   return judgement;
 }
 
-// Its ops are put in the order of their fates; those that go again become runs of their own. `run`
-// stands in runs_, and is no good afterwards.
+// Sorts its operations by their fates; those that are sent again become runs of their own. `run` is
+// an element of runs_, and invalid afterwards.
 void Batch::Split(Run& run, const std::vector<PlainAcquire::Fate>& fates) {
   using Fate = PlainAcquire::Fate;
   const std::span<const Op> ops = OpsOf(run);

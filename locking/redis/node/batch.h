@@ -1,6 +1,6 @@
-// One batch of operations that is out at one node: cut into script calls, answered call by call,
-// with exactly one reply an operation whatever happens. Sans-IO; buffers are reused from batch to
-// batch.
+// One batch of operations that is outstanding at one node: split into script calls, answered call
+// by call, with exactly one reply per operation whatever happens. Sans-IO; buffers are reused from
+// batch to batch.
 #pragma once
 
 #include <cstddef>

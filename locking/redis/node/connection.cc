@@ -196,8 +196,9 @@ void Connection::Close() {
   client_.OnCommandError(failure.reason);
   away_ = failure.Text();
   if (session_.note_failure()) {
-    client_.OnNote(Severity::kWarn, "redis_node_away",
-                   fmt::format("{}: the lock node is away: {}", options_.address.text, away_));
+    client_.OnNote(
+        Severity::kWarn, "redis_node_away",
+        fmt::format("{}: the lock node is unavailable: {}", options_.address.text, away_));
   }
   if (session_.lost()) client_.OnDisconnected(now_);
   if (batch_.Active()) {

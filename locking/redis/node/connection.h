@@ -1,17 +1,17 @@
-// The connection to one node: made, logged in, kept, lost and made again; one thing out at a time:
-// a batch, a probe, or a write of the sentinel. All on the thread that runs the io_context.
+// The connection to one node, which reconnects when it is lost. One request is outstanding at a
+// time: a batch, a probe, or a write of the sentinel. All on the thread that runs the io_context.
 //
-// Handshake, replies, deadlines and back-off are NodeSession's (node_session.h, with the diagram),
-// driven by SessionPump; here is what is asked, and what the answers mean:
+// Handshake, replies, deadlines and back-off belong to NodeSession (node_session.h, with the
+// diagram), driven by SessionPump. This class decides what is asked and what the replies mean:
 //
 // clang-format off
 //   prepared ─▶ probe ─▶ idle ─▶ batch, write or probe ─▶ idle
 //                 └▶ batch: what failed, again          └▶ NOSCRIPT: prepare, probe
 // clang-format on
 //
-// A turn without an answer after node_timeout: its ops are answered kTimeout, the node is stalled;
-// late answers to a batch are dropped, until ten timeouts have passed since the turn began; then
-// the connection is closed.
+// When a turn is not answered within node_timeout, its operations are answered kTimeout and the
+// node is stalled; late replies to a batch are dropped. When ten timeouts have passed since the
+// turn began, the connection is closed.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,12 @@ class Connection final : private SessionPump::User {
   Connection& operator=(const Connection&) = delete;
 
   void Start() { pump_.Start(); }
-  // Sends the next thing if nothing is out. Cheap when there is nothing to do.
+  // Sends the next request if none is outstanding. Cheap when there is nothing to do.
   void Pump();
-  // A batch is out whose ops are not answered.
+  // A batch is outstanding and its operations are not answered.
   [[nodiscard]] bool Busy() const { return batch_.Active(); }
-  // Why the node is away, in one line, with what to do where that is known; empty while it is up,
-  // and before the first attempt has failed.
+  // Why the node is unavailable, in one line, with what to do where that is known; empty while it
+  // is up, and before the first attempt has failed.
   [[nodiscard]] const std::string& Away() const { return away_; }
 
  private:
@@ -84,7 +84,7 @@ class Connection final : private SessionPump::User {
   Probe probe_;
   bool write_refused_ = false;  // the node lacks the script: the store is asked again after a probe
   bool no_scripts_ = false;     // in this batch
-  bool wiped_ = false;          // in this batch: told once
+  bool wiped_ = false;          // in this batch: reported once
   bool replica_seen_ = false;   // probe before the next batch
 
   std::string away_;

@@ -1,4 +1,4 @@
-// A batch at one connection: sent, answered, sent again where it must be, handed back.
+// A batch at one connection: sent, answered, resent where necessary, handed back.
 #include <fmt/format.h>
 #include <hiredis/hiredis.h>
 

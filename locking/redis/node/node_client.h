@@ -1,5 +1,5 @@
-// Whom a connection serves: the place that the operations come from and the answers go to. The
-// engine implements it over LockCore; tests script it. All on the thread of the io_context; a
+// The client of a connection: supplies the operations and receives the replies. The engine
+// implements it over LockCore; tests script it. All on the thread of the io_context; a
 // method must not call back into the connection.
 #pragma once
 
@@ -24,7 +24,7 @@ class NodeClient {
   virtual std::size_t TakeBatch(std::vector<Op>& out) = 0;
   virtual std::optional<StoreCommand> TakeCommand() = 0;
 
-  // --- what came of it -------------------------------------------------------------------------
+  // --- results ---------------------------------------------------------------------------------
   virtual void OnConnected(const NodeInfo& info,
                            Now now) = 0;     // also: probed, scripts loaded again
   virtual void OnReconnect() = 0;            // just before OnConnected

@@ -14,7 +14,7 @@ namespace {
 // What is added to the deadline, so that it is seldom sooner than the script's would be. A call
 // that took longer than this says too little of the node's clock.
 constexpr Millis kMargin{5};
-constexpr Millis kEstimateStands{10'000};  // in which a slewed clock moves by kMargin (500 ppm)
+constexpr Millis kEstimateValid{10'000};  // in which a slewed clock moves by kMargin (500 ppm)
 constexpr Millis kMostTooLate{1'000};
 // Above it the client pays more for the answers than the node saves.
 constexpr std::size_t kMostNames = 4;
@@ -42,7 +42,7 @@ WallTime PlainAcquire::NodeTime(Instant at) const {
 bool PlainAcquire::Suits(std::span<const Op> ops, const LockOptions& options, Now now) {
   if (ops.empty() || ops.size() > kMostNames || !sentinel_ || !last_) return false;
   if (last_->received_at - last_->sent_at > kMargin) return false;
-  if (now.boot - last_->received_at > kEstimateStands) return false;
+  if (now.boot - last_->received_at > kEstimateValid) return false;
   const WallTime node = NodeTime(now.boot);
   const bool comfortable = std::ranges::all_of(ops, [&](const Op& op) {
     return op.ttl > Millis(0) && op.ttl <= sentinel_->max_ttl &&
@@ -71,7 +71,7 @@ std::size_t PlainAcquire::Write(std::span<const Op> ops, const LockOptions& opti
 
 bool PlainAcquire::OnAnswer(const redisReply& reply) {
   const std::size_t question = answered_++;
-  FENCEPOST_CHECK(question < asked_ + 2, "an answer to nothing");
+  FENCEPOST_CHECK(question < asked_ + 2, "unexpected reply: no request is outstanding");
   if (question < asked_) {
     written_.push_back(reply.type == REDIS_REPLY_NIL);
     return false;

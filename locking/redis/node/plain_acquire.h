@@ -44,7 +44,7 @@ class PlainAcquire {
     kGranted,
     kAskScript,  // the name is not absent, or the node refused SET: nothing was written
     kLengthen,   // written, but its deadline is sooner than the script's would be
-    kRefused,    // written, and must not count; it may stand there
+    kRefused,    // written, and must not count; the value may still exist
   };
   struct Judgement {
     std::string error;  // GET or TIME was not answered as Redis does; then nothing below

@@ -1,5 +1,5 @@
-// What a connection asks outside of script calls: commands as text, and what the store wants to
-// know of a node. Requests as RESP text, answers taken apart. No sockets; any thread.
+// What a connection sends besides script calls: single commands, and the questions by which the
+// store knows a node. Formats RESP requests and parses the replies. No sockets; any thread.
 #pragma once
 
 #include <initializer_list>

@@ -1,7 +1,7 @@
-// Looks a node's name up, each time it is asked, on a thread of its own: getaddrinfo can take half
-// a minute and cannot be cancelled. Neither the caller nor the end of this object waits for it; at
-// most one such thread runs for an object, whoever asks: all connections to a node share one.
-// Everything else on the thread of the io_context.
+// Looks up a node's name, each time it is asked, on a thread of its own: getaddrinfo can take half
+// a minute and cannot be cancelled. Neither the caller nor the end of this object waits for it; an
+// object runs at most one such thread, which all connections to a node share. Everything else on
+// the thread of the io_context.
 #pragma once
 
 #include <functional>
@@ -37,9 +37,9 @@ class NameLookup {
              std::function<void(LookedUp)> done);
   void Cancel(const void* asker);
 
-  // The address that a user of the name is at (who may ask anew, as another asker, every time): as
-  // long as it has not Worked for that user (the node spoke), InTurn puts those behind it first, so
-  // that one that swallows everything does not keep the others from being tried.
+  // The address that a user of the name tries (who may ask as another asker every time): as long as
+  // it has not Worked for that user (the node sent something), InTurn puts the later addresses
+  // first, so that one that never answers does not keep the others from being tried.
   void Trying(const void* user, const asio::ip::tcp::endpoint& endpoint) {
     tried_[user] = endpoint;
   }

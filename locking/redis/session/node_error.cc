@@ -20,14 +20,14 @@ constexpr std::string_view kGrant = "+";  // HintOfGrant says what
 constexpr std::string_view kUsePrimary =
     "the node is a replica; list independent primaries in lock.redis.nodes";
 
-// Redis words the same trouble differently by where it notices it (inside a script, at AUTH, …).
+// Redis words the same error differently depending on where it occurs (in a script, at AUTH, …).
 constexpr Known kKnown[] = {
     {"NOSENTINEL", true, NodeErrorKind::kNoSentinel, CommandError::kOther, ""},
     {"NOSCRIPT", true, NodeErrorKind::kNoScript, CommandError::kNoscript, ""},
     {"WRONGPASS", true, kOther, CommandError::kAuth, kCheckLogin},
     {"NOAUTH", true, kOther, CommandError::kAuth, kCheckLogin},
     {"ERR AUTH ", true, kOther, CommandError::kAuth,
-     "the node has no password: take lock.redis.password away, or set one there"},
+     "the node has no password: remove lock.redis.password, or set a password at the node"},
     {"NOPERM", true, kOther, CommandError::kAuth, kGrant},
     {"The user executing the script can't", false, kOther, CommandError::kAuth, kGrant},
     {"ACL failure in script", false, kOther, CommandError::kAuth, kGrant},
@@ -35,10 +35,10 @@ constexpr Known kKnown[] = {
     {"OOM", true, kOther, CommandError::kOom,
      "raise the node's maxmemory, or lower lock.remember_done"},
     {"ERR unknown command", true, kOther, CommandError::kOther,
-     "take Redis from version 7.0 on, without renamed commands, and no proxy in front of it"},
+     "use Redis 7.0 or later, without renamed commands and without a proxy in front of it"},
     {"READONLY", true, NodeErrorKind::kReplica, CommandError::kReadonly, kUsePrimary},
     {"MASTERDOWN", true, NodeErrorKind::kReplica, CommandError::kOther, kUsePrimary},
-    {"LOADING", true, kOther, CommandError::kOther, "the node loads its data; it is tried again"},
+    {"LOADING", true, kOther, CommandError::kOther, "the node loads its data; it is retried"},
     {"MISCONF", true, kOther, CommandError::kOther, "the node cannot save to disk; see its log"},
 };
 
@@ -69,7 +69,7 @@ std::string HintOfGrant(std::string_view text) {
     lacks = "the commands of the scripts, +get +set +pttl +time";
   }
   return fmt::format(
-      "the node's ACL user lacks a right: give it {} (locking/README.md, Access "
+      "the node's ACL user lacks a right: grant it {} (locking/README.md, Access "
       "control)",
       lacks);
 }

@@ -1,4 +1,4 @@
-// What a node's error answers mean, and what a person can do about them. Pure functions; any
+// What a node's error replies mean, and how a person can correct the cause. Pure functions; any
 // thread.
 #pragma once
 

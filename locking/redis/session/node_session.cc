@@ -134,7 +134,9 @@ NodeSession::Step NodeSession::TakeReply(Instant now) {
   if (stage_ == Stage::kListening) return Step::kReply;
   if (expected_ == 0) {  // as a server does that closes the connection: "max number of clients"
     return Fail(
-        {CommandError::kOther, fmt::format("an answer to nothing: {}", TextOf(*reply_)), ""}, now);
+        {CommandError::kOther,
+         fmt::format("unexpected reply: no request is outstanding: {}", TextOf(*reply_)), ""},
+        now);
   }
   --expected_;
   if (stage_ == Stage::kPreparing) return OnPrepareReply(now);

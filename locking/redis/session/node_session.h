@@ -1,6 +1,6 @@
 // The session with one lock node, as a machine without a socket and without a clock: what happened
-// goes in, the next step comes out. A host (session_pump.h) owns the transport and the timer, tells
-// the machine what they bring, and carries out the step.
+// goes in, the next step comes out. A host (session_pump.h) owns the transport and the timer,
+// passes on their events, and carries out the step.
 //
 // clang-format off
 //   down ──deadline──▶ connecting ──OnOpen──▶ preparing ──kPrepared──▶ asking ◀──▶ ready
@@ -9,9 +9,9 @@
 //    └──── kClose ◀────────┴───────────────────────────────────┴──────────┘ broken, late, garbage
 // clang-format on
 //
-// One request is out at a time: the host appends it to the transport's buffer, says how many
-// replies it expects (Ask), and gets them one by one in order. A turn is a chain of requests under
-// one deadline: the handshake (ended by Up and EndTurn), or BeginTurn to EndTurn. A turn that
+// One request is outstanding at a time: the host appends it to the transport's buffer, says how
+// many replies it expects (Ask), and gets them one by one in order. A turn is a chain of requests
+// under one deadline: the handshake (ended by Up and EndTurn), or BeginTurn to EndTurn. A turn that
 // exceeds its deadline before the session was up closes it; later it stalls it: the replies are
 // still expected, until timeouts_until_closed have passed since the turn began. Replies to a
 // request that is Late::kDropped are then discarded.
@@ -20,10 +20,10 @@
 // comes, and kCheck asks for a sign of life after each check_every. A node that sent nothing from
 // one check to the next closes the session.
 //
-// After OnBytes, OnOpen, OnBroken and OnTimer the host looks at deadline(): OnTimer wants to be
-// called then. After OnBytes it calls Next until it says kWait.
-// Invariant: a reply that is delivered belongs to the request that Ask announced last.
-// All errors are kClose with failure(); every instant comes from the caller. One thread.
+// After OnBytes, OnOpen, OnBroken and OnTimer the host reads deadline() and calls OnTimer then.
+// After OnBytes it calls Next until it says kWait. Invariant: a reply that is delivered belongs to
+// the request that Ask announced last. All errors are kClose with failure(); every instant comes
+// from the caller. One thread.
 #pragma once
 
 #include <cstddef>
@@ -104,7 +104,7 @@ class NodeSession {
   Step OnBroken(std::string_view why, Instant now);
   // `doing`: what the transport is at, for the message; may be empty.
   Step OnTimer(Instant now, std::string_view doing);
-  // The host found the node of no use: a bad option, or a reply that is not what was asked for.
+  // The host cannot use the node: a bad option, or a reply of the wrong form.
   Step Fail(SessionFailure failure, Instant now);
   // The same, by the text of an error reply.
   Step FailBy(std::string_view error, Instant now);

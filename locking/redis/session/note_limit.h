@@ -1,5 +1,5 @@
-// How often a node's trouble is noted in the log: what is new after a second at the earliest, the
-// same again after a minute. A value; one thread.
+// How often a node's failures are noted in the log: a new reason after a second at the earliest,
+// the same reason again after a minute. A value; one thread.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class NoteLimit {
     noted_at_ = now;
     return true;
   }
-  // The trouble is over: its reason is news when it comes again. Whether it was noted.
+  // The failure is over: the same reason counts as new next time. Returns whether it was noted.
   bool End() { return std::exchange(noted_, std::nullopt).has_value(); }
 
  private:

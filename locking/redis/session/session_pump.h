@@ -1,6 +1,6 @@
 // Drives a NodeSession over Asio: makes its transport, feeds it bytes, and keeps its timer. What
 // the steps mean is the user's: a connection (node/), the subscriber (wake/), a raw node (tools/).
-// All on the thread that runs the io_context. After the end of this object nobody is told any more;
+// All on the thread that runs the io_context. The end of this object ends all calls to the user;
 // what was sent is still delivered.
 #pragma once
 
@@ -26,9 +26,9 @@ struct ConnectionOptions {
   std::string username;
   std::string password;
   std::shared_ptr<asio::ssl::context> tls;  // null: none
-  // Why it is no use to connect (a bad address or TLS file); empty when there is none.
+  // Why connecting would be useless (a bad address or TLS file); empty: nothing is wrong.
   std::string problem;
-  // Of names, shared by all that connect to this node; null: one of its own, by `look_up`.
+  // Shared by all connections to this node; null: a lookup of its own, by `look_up`.
   std::shared_ptr<NameLookup> names;
   LookUp look_up;  // empty: the system's
   LockOptions lock;

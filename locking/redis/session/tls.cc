@@ -93,7 +93,7 @@ std::string WhyNotTrusted(long result, std::string_view name) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return fmt::format(
-          "the node's certificate is not for {}; reach the node by a name that stands in it, or "
+          "the node's certificate is not for {}; reach the node by a name that it contains, or "
           "set lock.redis.tls.server_name (--tls-server-name) to one",
           name);
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:

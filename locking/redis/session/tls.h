@@ -22,7 +22,7 @@ using TlsContext = std::shared_ptr<asio::ssl::context>;
 tl::expected<TlsContext, Error> MakeTls(const RedisOptions& redis);
 
 // Before the handshake: the certificate must be for `name` (a DNS name or an IP address), and a DNS
-// name is told to the node (SNI). False: OpenSSL takes no such name.
+// name is sent to the node (SNI). False: OpenSSL takes no such name.
 bool ExpectName(SSL* ssl, const std::string& name);
 
 // What the error of a handshake, of a read or of a write means, and what to do, in one line; empty

@@ -75,7 +75,7 @@ void Transport::TryNext() {
     tcp.resize(endpoint.size());
     names_->Trying(user_, tcp);
   }
-  socket_.open(endpoint.protocol(), ignored);  // by itself asio opens it to be inherited
+  socket_.open(endpoint.protocol(), ignored);  // asio opens it inheritable
   if (socket_.is_open()) fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   socket_.async_connect(endpoint, [self = shared_from_this()](std::error_code error) {
     if (self->listener_ == nullptr) return;

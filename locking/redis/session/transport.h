@@ -1,5 +1,5 @@
-// One byte stream to one node, over TCP, TCP with TLS, or a Unix socket: made once, broken once.
-// All on the thread that runs the io_context.
+// One byte stream to one node, over TCP, TCP with TLS, or a Unix socket; it connects and fails
+// once. All on the thread that runs the io_context.
 #pragma once
 
 #include <array>
@@ -32,8 +32,8 @@ class Transport : public std::enable_shared_from_this<Transport> {
     ~Listener() = default;
   };
 
-  // `tls` may be null; it does not apply to Unix sockets. `names` may serve
-  // several transports to one node. The listener is told nothing after Close.
+  // `tls` may be null; it does not apply to Unix sockets. `names` may serve several transports to
+  // one node. The listener is not called after Close.
   Transport(asio::io_context& io, std::shared_ptr<asio::ssl::context> tls, Listener& listener,
             std::shared_ptr<NameLookup> names);
 

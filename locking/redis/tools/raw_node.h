@@ -3,8 +3,8 @@
 // be the one that runs the io_context, and runs it only through these calls.
 //
 // A call fails with what the node answered, or with why it is unavailable: not connected, no answer
-// within the call's limit, a reply that is not Redis's. After the latter every call fails so. One
-// call is out at a time.
+// within the call's limit, a reply that is not Redis's. Once unavailable, every call fails with the
+// same error. One call is outstanding at a time.
 #pragma once
 
 #include <functional>
@@ -34,9 +34,9 @@ class RawNode final : private SessionPump::User {
 
   using Info = std::map<std::string, std::string, std::less<>>;
 
-  // Connects, logs in, loads the scripts. Errors: why the node is of no use.
+  // Connects, logs in, loads the scripts. Errors: why the node is unavailable.
   tl::expected<void, Error> Connect(Millis limit);
-  // INFO's fields by name, of the sections that tell how a node stands, or of one section.
+  // INFO's fields by name: of the sections that describe a node's state, or of one section.
   tl::expected<Info, Error> ReadInfo(Millis limit);
   tl::expected<Info, Error> ReadInfo(std::string_view section, Millis limit);
   tl::expected<WallTime, Error> ReadTime(Millis limit);
@@ -47,7 +47,7 @@ class RawNode final : private SessionPump::User {
   tl::expected<HealPage, Error> Scan(const std::string& cursor, Millis limit);
   tl::expected<std::vector<bool>, Error> Heal(std::string_view sentinel,
                                               std::span<const HealWrite> writes, Millis limit);
-  // What stands there afterwards.
+  // The node's sentinel afterwards.
   tl::expected<std::optional<std::string>, Error> Write(const SentinelWrite& write, Millis limit);
 
   [[nodiscard]] const std::string& address() const { return options_.address.text; }
@@ -68,7 +68,7 @@ class RawNode final : private SessionPump::User {
   const ConnectionOptions options_;
   bool answered_ = false;
   ReplyPtr reply_;
-  std::optional<Error> lost_;  // why the connection is no more
+  std::optional<Error> lost_;  // why the connection ended
   Millis limit_{};             // of the call that is out
   std::optional<SessionPump> pump_;
 };

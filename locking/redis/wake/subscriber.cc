@@ -105,7 +105,8 @@ void Subscriber::OnReply(const redisReply& reply) {
     if (--unconfirmed_ == 0) OnConfirmed();
   } else {
     const Instant now = pump_.now().boot;
-    pump_.Do(pump_.session().Fail({CommandError::kOther, "an answer to nothing", ""}, now));
+    pump_.Do(pump_.session().Fail(
+        {CommandError::kOther, "unexpected reply: no request is outstanding", ""}, now));
   }
 }
 
@@ -113,7 +114,7 @@ void Subscriber::OnRefusal(std::string_view text) {
   const NodeError error = ReadNodeError(text);
   const bool denied = error.reason == CommandError::kAuth;
   if (denied && text.find("'unsubscribe'") != std::string_view::npos && unconfirmed_ > 0) {
-    --unconfirmed_;  // it can be done without
+    --unconfirmed_;  // optional: the channels are left subscribed
     ++unwanted_;
     may_unsubscribe_ = false;
     return;
@@ -126,14 +127,15 @@ void Subscriber::OnConfirmed() {
   if (!std::exchange(noted_, false)) return;
   client_.OnNote(
       Severity::kInfo, "redis_wake_up_back",
-      fmt::format("{}: the lock node tells again of freed locks", options_.address.text));
+      fmt::format("{}: pub/sub wake-up works again on this node", options_.address.text));
 }
 
 void Subscriber::Note() {
   if (std::exchange(noted_, true)) return;
-  client_.OnNote(Severity::kWarn, "redis_wake_up_away",
-                 fmt::format("{}: the lock node does not tell of freed locks, waiters poll it: {}",
-                             options_.address.text, pump_.session().failure().Text()));
+  client_.OnNote(
+      Severity::kWarn, "redis_wake_up_away",
+      fmt::format("{}: pub/sub wake-up unavailable on this node, falling back to polling: {}",
+                  options_.address.text, pump_.session().failure().Text()));
 }
 
 }  // namespace fencepost::locking

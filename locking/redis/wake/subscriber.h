@@ -66,7 +66,7 @@ class Subscriber final : private SessionPump::User {
   std::set<std::string> watched_;
   std::size_t unconfirmed_ = 0;  // SUBSCRIBE and UNSUBSCRIBE that are not answered
   bool may_unsubscribe_ = true;
-  std::size_t unwanted_ = 0;  // channels still subscribed to, for want of that right
+  std::size_t unwanted_ = 0;  // channels left subscribed, without the right to unsubscribe
   bool noted_ = false;        // that it is unavailable; until it is subscribed again
   SessionPump pump_;          // last: its handlers use the members above
 };

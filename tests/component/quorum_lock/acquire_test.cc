@@ -247,7 +247,7 @@ TEST_F(NodesTest, SaysWhatIsWrongWithTheNodes) {
   ASSERT_FALSE(ready);
   EXPECT_EQ(ready.error().code, "no_quorum");
   EXPECT_THAT(ready.error().what,
-              HasSubstr(options.redis.nodes[1] + ": the lock node is away: Connection"));
+              HasSubstr(options.redis.nodes[1] + ": the lock node is unavailable: Connection"));
 }
 
 TEST_F(NodesTest, IsReadyOnlyWhereThereIsAStore) {

@@ -114,7 +114,7 @@ TEST_F(WhereNodesAre, AreShownWithoutUserAndPassword) {
   ASSERT_FALSE(ready);
   EXPECT_THAT(ready.error().Line(), HasSubstr("redis://" + nodes_[0].address() +
                                               ": the lock node "
-                                              "is away: login: the node says: WRONGPASS"));
+                                              "is unavailable: login: the node says: WRONGPASS"));
   for (const std::string& text : {ready.error().Line(), notes.All()}) {
     EXPECT_THAT(text, HasSubstr(nodes_[0].address()));
     EXPECT_THAT(text, Not(HasSubstr("hunter")));

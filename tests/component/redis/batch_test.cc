@@ -119,12 +119,12 @@ TEST(NodeError, IsToldApartByWhatItSaysFirst) {
   EXPECT_EQ(ReadNodeError("NOPERM this user").reason, CommandError::kAuth);
   const auto hint = [](std::string_view text) { return ReadNodeError(text).hint; };
   EXPECT_THAT(hint("NOPERM this user has no permissions to run the 'script|load' command"),
-              HasSubstr("give it +script|load "));
+              HasSubstr("grant it +script|load "));
   EXPECT_THAT(hint("ERR ACL failure in script: User x has no permissions to run the 'get' command"),
-              HasSubstr("give it +get "));
+              HasSubstr("grant it +get "));
   EXPECT_THAT(
       hint("NOPERM this user has no permissions to access one of the keys used as arguments"),
-      HasSubstr("give it ~fencepost:* "));
+      HasSubstr("grant it ~fencepost:* "));
   EXPECT_EQ(ReadNodeError("ERR something else").reason, CommandError::kOther);
 }
 

@@ -140,7 +140,7 @@ TEST_F(ConnectionTest, ClosesTheConnectionAfterTenTimeoutsAndComesBack) {
   ASSERT_TRUE(harness.RunUntil([&] { return client.disconnects == 1; }, "the end"));
   EXPECT_EQ(client.stalls, 1);
   EXPECT_EQ(client.replies.size(), 1u);
-  EXPECT_TRUE(client.Noted(server.address() + ": the lock node is away: no answer"));
+  EXPECT_TRUE(client.Noted(server.address() + ": the lock node is unavailable: no answer"));
   server.Resume();
   ASSERT_TRUE(harness.RunUntilConnected());
   EXPECT_EQ(client.reconnects, 1);
@@ -315,7 +315,7 @@ TEST(Login, NeverPrintsThePasswordThatTheNodeRepeats) {
   harness.options.password = "hunter2";
   harness.Start();
   ASSERT_TRUE(harness.RunUntil([&] { return !harness.client.notes.empty(); }, "the note"));
-  EXPECT_TRUE(harness.client.Noted("unknown command 'AUTH'; take Redis"));
+  EXPECT_TRUE(harness.client.Noted("unknown command 'AUTH'; use Redis"));
   EXPECT_FALSE(harness.client.Noted("hunter2"));
 }
 
@@ -325,7 +325,7 @@ TEST_F(LoginTest, SaysWhatAUserWithoutTheRightToRunScriptsLacks) {
   Connect();
   EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kError);
   EXPECT_EQ(client.Count(CommandError::kAuth), 1);
-  EXPECT_TRUE(client.Noted("give it +evalsha "));
+  EXPECT_TRUE(client.Noted("grant it +evalsha "));
 }
 
 TEST_F(LoginTest, SaysWhatAUserWithoutTheKeysLacks) {

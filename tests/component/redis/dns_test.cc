@@ -119,11 +119,11 @@ TEST_F(NameTest, ThatCannotBeResolvedIsSaid) {
   });
   harness.Start();
   ASSERT_TRUE(harness.RunUntil([&] { return !client.notes.empty(); }, "the note"));
-  EXPECT_THAT(
-      client.notes[0],
-      HasSubstr(fmt::format("redis-a:{}: the lock node is away: the name cannot be resolved: "
-                            "Name or service not known",
-                            first.port())));
+  EXPECT_THAT(client.notes[0],
+              HasSubstr(fmt::format(
+                  "redis-a:{}: the lock node is unavailable: the name cannot be resolved: "
+                  "Name or service not known",
+                  first.port())));
   known = true;
   ASSERT_TRUE(harness.RunUntilConnected());
 }

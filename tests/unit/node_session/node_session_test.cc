@@ -155,7 +155,7 @@ const BrokenRow kBroken[] = {
     {"Loading", "", "-LOADING Redis is loading\r\n", "", kOther, "the node loads its data"},
     {"ReplicaCutOff", "", "-MASTERDOWN Link is down\r\n", "", kOther, "list independent primaries"},
     {"NoRightToLoad", "", "-NOPERM no permissions to run the 'script|load' command\r\n", "", kAuth,
-     "give it +script|load"},
+     "grant it +script|load"},
     {"Garbage", "", "HTTP/1.1 400 Bad Request\r\n", "", kOther, "this is not Redis"},
     {"GarbageAfterAReply", "x", "+OK\r\n\x15\x03\x03\r\n", "", kOther, "this is not Redis"},
 };
