@@ -129,8 +129,7 @@ const Scripts& TheScripts() {
   return scripts;
 }
 
-// --- writing
-// --------------------------------------------------------------------------------------
+// --- writing -----------------------------------------------------------------------------------
 
 void AppendPadded(std::uint64_t value, std::size_t digits, std::string& out) {
   std::array<char, 20> text{};
@@ -170,21 +169,7 @@ void AppendLength(char type, std::size_t length, std::string& out) {
   out.append(text.data(), static_cast<std::size_t>(end - text.data()));
 }
 
-void AppendBulk(std::string_view text, std::string& out) {
-  AppendLength('$', text.size(), out);
-  out.append(text).append("\r\n");
-}
-
-void AppendCallHead(const Script& script, std::size_t keys, std::size_t args, std::string& out) {
-  AppendLength('*', 3 + keys + args, out);
-  AppendBulk("EVALSHA", out);
-  AppendBulk(script.sha, out);
-  AppendBulk(fmt::format_int(keys).c_str(), out);
-  AppendBulk(kSentinelKey, out);
-}
-
-// --- reading
-// --------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------
 
 // Takes fixed-width fields off the front of a text. Once one is wrong, `good` stays false.
 class Fields {
@@ -244,6 +229,24 @@ const Script& SentinelWriteScript() { return *TheScripts().sentinel_write; }
 const Script& LookScript() { return *TheScripts().look; }
 const Script& HealScript() { return *TheScripts().heal; }
 std::span<const Script* const> AllScripts() { return TheScripts().pointers; }
+
+void AppendCommand(std::initializer_list<std::string_view> words, std::string& out) {
+  AppendLength('*', words.size(), out);
+  for (const std::string_view word : words) AppendBulk(word, out);
+}
+
+void AppendBulk(std::string_view text, std::string& out) {
+  AppendLength('$', text.size(), out);
+  out.append(text).append("\r\n");
+}
+
+void AppendCallHead(const Script& script, std::size_t keys, std::size_t args, std::string& out) {
+  AppendLength('*', 3 + keys + args, out);
+  AppendBulk("EVALSHA", out);
+  AppendBulk(script.sha, out);
+  AppendBulk(fmt::format_int(keys).c_str(), out);
+  AppendBulk(kSentinelKey, out);
+}
 
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options,
                 std::string& out) {

@@ -47,6 +47,7 @@
 // Pure functions; any thread.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,6 +81,12 @@ const Script& SentinelWriteScript();
 const Script& LookScript();
 const Script& HealScript();
 std::span<const Script* const> AllScripts();  // that every client needs
+
+// Each of these appends to `out`, as RESP: a command; the beginning of a call, up to and with the
+// sentinel's key, which counts as one of `keys`; one more key or argument of it.
+void AppendCommand(std::initializer_list<std::string_view> words, std::string& out);
+void AppendCallHead(const Script& script, std::size_t keys, std::size_t args, std::string& out);
+void AppendBulk(std::string_view text, std::string& out);
 
 // Appends to `out` the RESP command that applies `ops` (all of one kind, at most kMaxBatch).
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options, std::string& out);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Millis kAnswer{2'000};
 
-std::string Field(const locking::RawNode::Info& info, const char* name) {
+std::string Field(const locking::InfoFields& info, const char* name) {
   const auto found = info.find(name);
   return found == info.end() ? "" : found->second;
 }
@@ -25,7 +25,7 @@ std::string Field(const locking::RawNode::Info& info, const char* name) {
 double Seconds(Millis span) { return static_cast<double>(span.count()) / 1000; }
 
 nlohmann::json NodeJson(char letter, const std::string& address, const NodeStatus& status,
-                        const locking::RawNode::Info& info, const std::string& away) {
+                        const locking::InfoFields& info, const std::string& away) {
   nlohmann::json node{{"node", std::string(1, letter)},
                       {"address", address},
                       {"state", StateOf(status)},
@@ -114,7 +114,7 @@ int LocksStatus(const LocksArguments& arguments) {
   nlohmann::json all = nlohmann::json::array();
   for (int node = 0; node < view.size(); ++node) {
     const auto at = static_cast<std::size_t>(node);
-    locking::RawNode::Info info;
+    locking::InfoFields info;
     if (raw.why[at].empty()) {
       if (auto read = raw.nodes[at]->ReadInfo(kAnswer)) info = std::move(*read);
     }

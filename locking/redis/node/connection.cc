@@ -11,8 +11,6 @@
 namespace fencepost::locking {
 namespace {
 
-std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
-
 SessionOptions SessionOf(const ConnectionOptions& options) {
   SessionOptions session = options.Session();
   session.scripts = AllScripts();

@@ -8,12 +8,6 @@
 #include "locking/redis/node/connection.h"
 
 namespace fencepost::locking {
-namespace {
-
-std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
-
-}  // namespace
-
 void Connection::SendBatch() {
   no_scripts_ = false;
   const std::size_t answers = batch_.Write(options_.lock, pump_.out(), &plain_, now_);

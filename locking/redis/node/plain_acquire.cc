@@ -77,10 +77,10 @@ bool PlainAcquire::OnAnswer(const redisReply& reply) {
     return false;
   }
   if (reply.type == REDIS_REPLY_ERROR) {
-    if (trouble_.empty()) trouble_.assign(reply.str, reply.len);
+    if (trouble_.empty()) trouble_ = TextOf(reply);
   } else if (question == asked_) {
     const bool text = reply.type == REDIS_REPLY_STRING;
-    OnSentinel(text ? std::optional(std::string_view(reply.str, reply.len)) : std::nullopt);
+    OnSentinel(text ? std::optional(TextOf(reply)) : std::nullopt);
   } else if (const auto time = TimeOf(reply)) {
     read_time_ = *time;
   } else if (trouble_.empty()) {

@@ -6,9 +6,8 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
-#include "locking/base/check.h"
+#include "locking/redis/wire.h"
 
 namespace fencepost::locking {
 namespace {
@@ -16,8 +15,6 @@ namespace {
 bool IsText(const redisReply& reply) {
   return reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS;
 }
-
-std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
 std::optional<std::int64_t> Number(std::string_view digits) {
   std::int64_t value = 0;
@@ -27,21 +24,9 @@ std::optional<std::int64_t> Number(std::string_view digits) {
   return value;
 }
 
-// The value of "field:value\r\n" in an answer to INFO; empty when it is not there.
-std::string InfoField(std::string_view info, std::string_view field) {
-  std::size_t at = 0;
-  while (at < info.size()) {
-    const std::size_t end = std::min(info.find("\r\n", at), info.size());
-    const std::string_view line = info.substr(at, end - at);
-    if (line.size() > field.size() && line.starts_with(field) && line[field.size()] == ':') {
-      return std::string(line.substr(field.size() + 1));
-    }
-    at = end + 2;
-  }
-  return {};
-}
-
 }  // namespace
+
+std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
 std::optional<WallTime> TimeOf(const redisReply& reply) {
   if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) return std::nullopt;
@@ -52,19 +37,16 @@ std::optional<WallTime> TimeOf(const redisReply& reply) {
   return WallTime(Millis(*seconds * 1000 + *micros / 1000));
 }
 
-void AppendCommand(std::initializer_list<std::string_view> words, std::string& out) {
-  std::vector<const char*> texts;
-  std::vector<std::size_t> sizes;
-  for (const std::string_view word : words) {
-    texts.push_back(word.data());
-    sizes.push_back(word.size());
+InfoFields FieldsOf(std::string_view info) {
+  InfoFields fields;
+  for (std::size_t at = 0; at < info.size();) {
+    const std::size_t end = std::min(info.find("\r\n", at), info.size());
+    const std::string_view line = info.substr(at, end - at);
+    const std::size_t colon = line.find(':');
+    if (colon != line.npos) fields.emplace(line.substr(0, colon), line.substr(colon + 1));
+    at = end + 2;
   }
-  char* command = nullptr;
-  const int size =
-      redisFormatCommandArgv(&command, static_cast<int>(texts.size()), texts.data(), sizes.data());
-  FENCEPOST_CHECK(size > 0, "hiredis cannot format a command");
-  out.append(command, static_cast<std::size_t>(size));
-  redisFreeCommand(command);
+  return fields;
 }
 
 std::size_t Probe::Begin(std::string& out) {
@@ -89,13 +71,13 @@ bool Probe::OnAnswer(const redisReply& reply) {
   if (!IsText(reply)) return false;
   const std::string_view text = TextOf(reply);
   if (question == 0) {
-    info_.run_id = InfoField(text, "run_id");
+    info_.run_id = FieldsOf(text)["run_id"];
     return !info_.run_id.empty();
   }
   if (question == 1) {
-    info_.maxmemory_policy = InfoField(text, "maxmemory_policy");
+    info_.maxmemory_policy = FieldsOf(text)["maxmemory_policy"];
   } else if (question == 2) {
-    info_.role = InfoField(text, "role");
+    info_.role = FieldsOf(text)["role"];
   } else {
     info_.sentinel = text;
   }

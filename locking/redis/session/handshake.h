@@ -1,8 +1,8 @@
-// What a connection sends besides script calls: single commands, and the questions by which the
-// store knows a node. Formats RESP requests and parses the replies. No sockets; any thread.
+// Reads replies, and asks the questions by which the store knows a node. No sockets; any thread.
 #pragma once
 
-#include <initializer_list>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,8 +13,12 @@ struct redisReply;
 
 namespace fencepost::locking {
 
-// Appends one command.
-void AppendCommand(std::initializer_list<std::string_view> words, std::string& out);
+// The text of a string, a status or an error; empty for other replies.
+std::string_view TextOf(const redisReply& reply);
+
+// By name, of the reply to INFO.
+using InfoFields = std::map<std::string, std::string, std::less<>>;
+InfoFields FieldsOf(std::string_view info);
 
 // The answer to TIME; nothing when it is not one.
 std::optional<WallTime> TimeOf(const redisReply& reply);

@@ -18,8 +18,6 @@ constexpr Millis kMinBackoff{50};
 constexpr Millis kMaxBackoff{2000};
 constexpr Instant kNever = Instant::max();
 
-std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
-
 }  // namespace
 
 void NodeSession::ReaderFree::operator()(redisReader* reader) const { redisReaderFree(reader); }

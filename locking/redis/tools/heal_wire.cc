@@ -15,19 +15,6 @@ constexpr std::size_t kMillisDigits = 13;
 constexpr std::size_t kLengthDigits = 3;
 constexpr Millis kLongest{999'999'999'999};
 
-void AppendBulk(std::string_view text, std::string& out) {
-  out += fmt::format("${}\r\n", text.size());
-  out.append(text).append("\r\n");
-}
-
-void AppendHead(const Script& script, std::size_t keys, std::size_t words, std::string& out) {
-  out += fmt::format("*{}\r\n", words);
-  AppendBulk("EVALSHA", out);
-  AppendBulk(script.sha, out);
-  AppendBulk(fmt::format("{}", keys), out);
-  AppendBulk(kSentinelKey, out);
-}
-
 // Takes `size` characters off the front; nothing when there are fewer.
 std::optional<std::string_view> Take(std::string_view& text, std::size_t size) {
   if (text.size() < size) return std::nullopt;
@@ -48,7 +35,7 @@ std::optional<std::int64_t> TakeNumber(std::string_view& text, std::size_t digit
 }  // namespace
 
 void FormatLook(std::span<const std::string> names, std::string& out) {
-  AppendHead(LookScript(), 1 + names.size(), 4 + names.size(), out);
+  AppendCallHead(LookScript(), 1 + names.size(), 0, out);
   for (const std::string& name : names) AppendBulk(name, out);
 }
 
@@ -72,7 +59,7 @@ tl::expected<NodeSight, std::string> ParseLook(std::string_view payload, std::si
 }
 
 void FormatHeal(std::string_view sentinel, std::span<const HealWrite> writes, std::string& out) {
-  AppendHead(HealScript(), 1 + writes.size(), 5 + 3 * writes.size(), out);
+  AppendCallHead(HealScript(), 1 + writes.size(), 1 + 2 * writes.size(), out);
   for (const HealWrite& write : writes) AppendBulk(write.name, out);
   AppendBulk(sentinel, out);
   for (const HealWrite& write : writes) {

@@ -2,7 +2,6 @@
 
 #include <hiredis/hiredis.h>
 
-#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "locking/base/check.h"
 #include "locking/core/store/sentinel.h"
 #include "locking/redis/engine/access.h"
-#include "locking/redis/session/handshake.h"
 #include "locking/redis/session/node_error.h"
 #include "locking/redis/tools/heal_wire.h"
 #include "locking/redis/wire.h"
@@ -22,8 +20,6 @@ namespace {
 
 constexpr std::string_view kScanned = "fencepost:*";
 constexpr std::string_view kScanSize = "512";
-
-std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
 std::string Command(std::initializer_list<std::string_view> words) {
   std::string command;
@@ -99,9 +95,13 @@ tl::expected<ReplyPtr, Error> RawNode::AwaitReply() {
 }
 
 tl::expected<std::string, Error> RawNode::AwaitText() {
-  const auto reply = AwaitReply();
-  if (!reply) return tl::unexpected(reply.error());
-  return (*reply)->type == REDIS_REPLY_NIL ? std::string() : std::string(TextOf(**reply));
+  return AwaitReply().map([](const ReplyPtr& reply) { return std::string(TextOf(*reply)); });
+}
+
+template <typename Parsed>
+tl::expected<Parsed, Error> RawNode::Checked(tl::expected<Parsed, std::string> parsed) const {
+  return std::move(parsed).map_error(
+      [this](std::string why) { return Trouble(std::move(why), ""); });
 }
 
 // --- what is asked -------------------------------------------------------------------------------
@@ -117,8 +117,8 @@ tl::expected<void, Error> RawNode::Connect(Millis limit) {
   return Await();
 }
 
-tl::expected<RawNode::Info, Error> RawNode::ReadInfo(Millis limit) {
-  Info all;
+tl::expected<InfoFields, Error> RawNode::ReadInfo(Millis limit) {
+  InfoFields all;
   for (const char* section : {"server", "memory", "replication", "persistence", "keyspace"}) {
     auto fields = ReadInfo(section, limit);
     if (!fields) return fields;
@@ -127,19 +127,9 @@ tl::expected<RawNode::Info, Error> RawNode::ReadInfo(Millis limit) {
   return all;
 }
 
-tl::expected<RawNode::Info, Error> RawNode::ReadInfo(std::string_view section, Millis limit) {
+tl::expected<InfoFields, Error> RawNode::ReadInfo(std::string_view section, Millis limit) {
   Ask(Command({"INFO", section}), limit);
-  const auto text = AwaitText();
-  if (!text) return tl::unexpected(text.error());
-  Info fields;
-  for (std::size_t at = 0; at < text->size();) {
-    const std::size_t end = std::min(text->find("\r\n", at), text->size());
-    const std::string line = text->substr(at, end - at);
-    const std::size_t colon = line.find(':');
-    if (colon != std::string::npos) fields[line.substr(0, colon)] = line.substr(colon + 1);
-    at = end + 2;
-  }
-  return fields;
+  return AwaitText().map(FieldsOf);
 }
 
 tl::expected<WallTime, Error> RawNode::ReadTime(Millis limit) {
@@ -153,9 +143,9 @@ tl::expected<WallTime, Error> RawNode::ReadTime(Millis limit) {
 
 tl::expected<std::optional<std::string>, Error> RawNode::ReadSentinel(Millis limit) {
   Ask(Command({"GET", kSentinelKey}), limit);
-  auto text = AwaitText();
-  if (!text) return tl::unexpected(text.error());
-  return text->empty() ? std::nullopt : std::optional(std::move(*text));
+  return AwaitText().map([](std::string text) {
+    return text.empty() ? std::nullopt : std::optional(std::move(text));
+  });
 }
 
 void RawNode::AskLook(std::span<const std::string> names, Millis limit) {
@@ -165,11 +155,8 @@ void RawNode::AskLook(std::span<const std::string> names, Millis limit) {
 }
 
 tl::expected<NodeSight, Error> RawNode::AwaitLook(std::size_t names) {
-  const auto text = AwaitText();
-  if (!text) return tl::unexpected(text.error());
-  auto sight = ParseLook(*text, names);
-  if (!sight) return tl::unexpected(Trouble(sight.error(), ""));
-  return std::move(*sight);
+  return AwaitText().and_then(
+      [&](const std::string& text) { return Checked(ParseLook(text, names)); });
 }
 
 tl::expected<HealPage, Error> RawNode::Scan(const std::string& cursor, Millis limit) {
@@ -194,11 +181,8 @@ tl::expected<std::vector<bool>, Error> RawNode::Heal(std::string_view sentinel,
   std::string request;
   FormatHeal(sentinel, writes, request);
   Ask(request, limit);
-  const auto text = AwaitText();
-  if (!text) return tl::unexpected(text.error());
-  auto written = ParseHeal(*text, writes.size());
-  if (!written) return tl::unexpected(Trouble(written.error(), ""));
-  return std::move(*written);
+  return AwaitText().and_then(
+      [&](const std::string& text) { return Checked(ParseHeal(text, writes.size())); });
 }
 
 tl::expected<std::optional<std::string>, Error> RawNode::Write(const SentinelWrite& write,
@@ -206,11 +190,9 @@ tl::expected<std::optional<std::string>, Error> RawNode::Write(const SentinelWri
   std::string request;
   FormatSentinelWrite(write, request);
   Ask(request, limit);
-  const auto text = AwaitText();
-  if (!text) return tl::unexpected(text.error());
-  auto answer = ParseSentinelWrite(*text);
-  if (!answer) return tl::unexpected(Trouble(answer.error(), ""));
-  return std::move(answer->current);
+  return AwaitText()
+      .and_then([&](const std::string& text) { return Checked(ParseSentinelWrite(text)); })
+      .map([](SentinelAnswer answer) { return std::move(answer.current); });
 }
 
 }  // namespace fencepost::locking

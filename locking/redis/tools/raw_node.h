@@ -7,8 +7,6 @@
 // same error. One call is outstanding at a time.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +20,7 @@
 #include "locking/base/types.h"
 #include "locking/core/store/heal.h"
 #include "locking/redis/options.h"
+#include "locking/redis/session/handshake.h"
 #include "locking/redis/session/session_pump.h"
 
 namespace fencepost::locking {
@@ -32,13 +31,11 @@ class RawNode final : private SessionPump::User {
   RawNode(const RawNode&) = delete;
   RawNode& operator=(const RawNode&) = delete;
 
-  using Info = std::map<std::string, std::string, std::less<>>;
-
   // Connects, logs in, loads the scripts. Errors: why the node is unavailable.
   tl::expected<void, Error> Connect(Millis limit);
   // INFO's fields by name: of the sections that describe a node's state, or of one section.
-  tl::expected<Info, Error> ReadInfo(Millis limit);
-  tl::expected<Info, Error> ReadInfo(std::string_view section, Millis limit);
+  tl::expected<InfoFields, Error> ReadInfo(Millis limit);
+  tl::expected<InfoFields, Error> ReadInfo(std::string_view section, Millis limit);
   tl::expected<WallTime, Error> ReadTime(Millis limit);
   tl::expected<std::optional<std::string>, Error> ReadSentinel(Millis limit);
   // Ask, then wait: so that several nodes can be asked at the same time.
@@ -62,6 +59,8 @@ class RawNode final : private SessionPump::User {
   // The answer, which is no error.
   tl::expected<ReplyPtr, Error> AwaitReply();
   tl::expected<std::string, Error> AwaitText();
+  template <typename Parsed>
+  tl::expected<Parsed, Error> Checked(tl::expected<Parsed, std::string> parsed) const;
   [[nodiscard]] Error Trouble(std::string what, std::string hint) const;
 
   asio::io_context& io_;

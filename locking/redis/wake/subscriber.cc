@@ -7,6 +7,7 @@
 
 #include "locking/redis/session/handshake.h"
 #include "locking/redis/session/node_error.h"
+#include "locking/redis/wire.h"
 
 namespace fencepost::locking {
 namespace {
@@ -17,8 +18,6 @@ using Stage = NodeSession::Stage;
 constexpr Millis kBetweenChecks{5000};
 constexpr Millis kAfterRefusal{60'000};
 constexpr std::size_t kMostUnwanted = 1000;
-
-std::string_view TextOf(const redisReply& reply) { return {reply.str, reply.len}; }
 
 SessionOptions SessionOf(const ConnectionOptions& options) {
   SessionOptions session = options.Session();

@@ -36,7 +36,7 @@ const std::vector<Room>& Rooms() {
       Room{"locking/redis/node",
            {"locking/base", "locking/core", "locking/core/store", "locking/redis",
             "locking/redis/session"}},
-      Room{"locking/redis/wake", {"locking/core", "locking/redis/session"}},
+      Room{"locking/redis/wake", {"locking/core", "locking/redis", "locking/redis/session"}},
       Room{"locking/redis/engine",
            {"locking/base", "locking/core", "locking/core/lock", "locking/redis",
             "locking/redis/session", "locking/redis/node", "locking/redis/wake"}},
