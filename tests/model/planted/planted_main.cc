@@ -7,7 +7,7 @@
 #include "tests/model/simulator/run_seed.h"
 
 int main(int argc, char** argv) {
-  constexpr std::uint64_t kMostSeeds = 1000;
+  constexpr std::uint64_t kMostSeeds = 3000;
   using fencepost::simulator::OnlySeed;
   using fencepost::simulator::RunSeed;
   if (argc != 2) return std::fprintf(stderr, "usage: model_planted NAME\n"), 2;
