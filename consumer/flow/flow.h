@@ -29,11 +29,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "consumer/flow/assignment.h"
-#include "consumer/flow/in_flight.h"
-#include "consumer/flow/next.h"
-#include "consumer/flow/ports.h"
-#include "consumer/flow/work_list.h"
+#include "consumer/flow/ports/ports.h"
+#include "consumer/flow/state/assignment.h"
+#include "consumer/flow/state/in_flight.h"
+#include "consumer/flow/state/next.h"
+#include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/status.h"

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "consumer/flow/duplicate.h"
 #include "consumer/flow/flow.h"
-#include "consumer/flow/retry.h"
+#include "consumer/flow/ports/duplicate.h"
+#include "consumer/flow/ports/retry.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 

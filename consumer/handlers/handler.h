@@ -13,7 +13,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
 #include "consumer/record/record.h"
 
 namespace fencepost::consumer {

@@ -8,7 +8,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
 #include "locking/base/error.h"

@@ -19,7 +19,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
 #include "locking/base/types.h"

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/write_plan.h"
 #include "consumer/pipeline/observer.h"

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/flow/duplicate.h"
+#include "consumer/flow/ports/duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/commit_witness.h"
 #include "consumer/outputs/ledger.h"

@@ -1,5 +1,5 @@
 // Which failures are tried again, and the texts that failures are made of.
-#include "consumer/flow/retry.h"
+#include "consumer/flow/ports/retry.h"
 #include "consumer/pipeline/error_class.h"
 #include "consumer/record/json_text.h"
 #include "consumer/record/text.h"

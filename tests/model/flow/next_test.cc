@@ -1,9 +1,9 @@
 // The table that says what a record does next.
-#include "consumer/flow/next.h"
+#include "consumer/flow/state/next.h"
 
 #include <gtest/gtest.h>
 
-#include "consumer/flow/work_list.h"
+#include "consumer/flow/state/work_list.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -1,5 +1,5 @@
 // The prefix rule of order chains, by themselves. Numbers are PROTOCOL.md's.
-#include "consumer/flow/order_chain.h"
+#include "consumer/flow/state/order_chain.h"
 
 #include <array>
 

@@ -1,5 +1,5 @@
 // How many dead letters go out while nothing takes effect.
-#include "consumer/flow/letter_gate.h"
+#include "consumer/flow/state/letter_gate.h"
 
 #include <gtest/gtest.h>
 

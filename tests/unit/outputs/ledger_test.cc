@@ -1,5 +1,5 @@
 #include "consumer/outputs/ledger.h"
-#include "consumer/flow/duplicate.h"
+#include "consumer/flow/ports/duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 
 #include <random>

@@ -1,4 +1,4 @@
-#include "consumer/flow/next.h"
+#include "consumer/flow/state/next.h"
 
 namespace fencepost::consumer {
 

@@ -1,7 +1,7 @@
 // Which failure of a handler is tried again. Pure; any thread.
 #pragma once
 
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {

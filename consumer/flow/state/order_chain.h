@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "consumer/flow/in_flight.h"
+#include "consumer/flow/state/in_flight.h"
 
 namespace fencepost::consumer {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "consumer/flow/letter_gate.h"
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
+#include "consumer/flow/state/letter_gate.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/record.h"

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "consumer/flow/in_flight.h"
+#include "consumer/flow/state/in_flight.h"
 
 namespace fencepost::consumer {
 

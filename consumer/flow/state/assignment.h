@@ -11,9 +11,9 @@
 #include <map>
 #include <optional>
 
-#include "consumer/flow/in_flight.h"
-#include "consumer/flow/order_chain.h"
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
+#include "consumer/flow/state/in_flight.h"
+#include "consumer/flow/state/order_chain.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
 #include "locking/base/types.h"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "consumer/flow/in_flight.h"
+#include "consumer/flow/state/in_flight.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {

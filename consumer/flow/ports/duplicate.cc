@@ -1,4 +1,4 @@
-#include "consumer/flow/duplicate.h"
+#include "consumer/flow/ports/duplicate.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "consumer/flow/ports.h"
+#include "consumer/flow/ports/ports.h"
 
 namespace fencepost::consumer {
 

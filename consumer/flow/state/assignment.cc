@@ -1,4 +1,4 @@
-#include "consumer/flow/assignment.h"
+#include "consumer/flow/state/assignment.h"
 
 #include <algorithm>
 
