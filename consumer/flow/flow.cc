@@ -205,7 +205,7 @@ void Flow::Finish(InFlight& in, Now now) {
   Assignment& partition = *in.assignment;
   in.stage = Stage::kFinished;
   ++in.ticket;
-  LeaveOwnership(in, now);
+  LeaveUnit(in, now);
   LeaveChain(in);
   if (!partition.gone) partition.Finish(in);
   Recycle(in);
@@ -248,9 +248,6 @@ void Flow::AdvanceWatermark(Assignment& partition, Now now) {
 // The pipeline cannot go past this record: it keeps the watermark. The worker drains and stops,
 // once all that was delivered before it in its partition is finished.
 void Flow::Block(InFlight& in, Error error, Now now) {
-  if (in.leased) locks_->Release(in.lock, now);
-  in.leased = in.lease_lost = false;
-  in.lock = {};
   ++in.ticket;
   MarkOutOfPrefix(in, true);
   in.stage = Stage::kBlocked;
@@ -259,7 +256,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
   error.where = SourceText(*in.where, in.record.offset);
   Assignment& partition = *in.assignment;
   partition.blocked.emplace(in.record.offset, std::move(error));
-  LeaveOwnership(in, now);  // those with the same id must not wait for it
+  LeaveUnit(in, now);  // those with the same id must not wait for it
   AdvanceWatermark(partition, now);
 }
 
@@ -284,7 +281,7 @@ InFlight* Flow::FindReference(std::uint64_t reference) {
 }
 
 void Flow::Recycle(InFlight& in) {
-  FENCEPOST_CHECK(!in.owner && in.same_id_after == nullptr && in.chain_after == nullptr,
+  FENCEPOST_CHECK(in.unit == nullptr && in.chain_after == nullptr,
                   "a record is recycled while others hang on it");
   --in_flight_;
   in_flight_bytes_ -= in.bytes;
@@ -292,7 +289,6 @@ void Flow::Recycle(InFlight& in) {
   in.bytes = 0;
   in.record = Record();
   in.stage = Stage::kUnused;
-  in.hinted = in.leased = in.lease_lost = in.round_failed = false;
   in.nameless = in.handled = in.effect_done = in.let_out = false;
   in.attempts = in.failures = in.marks = 0;
   in.call = 0;
@@ -300,8 +296,6 @@ void Flow::Recycle(InFlight& in) {
   in.letter.reset();
   in.cause.reset();
   ++in.ticket;
-  in.lock = {};
-  in.token = {};
   in.assignment = nullptr;
   unused_.push_back(in.index);
 }

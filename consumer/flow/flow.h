@@ -32,6 +32,7 @@
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/assignment.h"
 #include "consumer/flow/state/in_flight.h"
+#include "consumer/flow/state/lock_unit.h"
 #include "consumer/flow/state/next.h"
 #include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
@@ -181,26 +182,25 @@ class Flow {
   void Count(InFlight& record);  // what it holds in memory, after that has changed
   void Block(InFlight& record, Error error, Now now);
 
-  // flow_locks.cc: locking, and one worker per id.
+  // flow_locks.cc: locking, by lock units.
   static void LeavePrefix(InFlight& record);
   bool Lock(InFlight& record, Now now);
   bool TryLock(InFlight& record, Now now);
   void LockAlone(InFlight& record, Now now);
-  void OnLockEvent(InFlight& record, const locking::LockEvent& event, Now now);
-  void OnHinted(InFlight& record, const locking::LockEvent& event, Now now);
-  void OnRoundFailed(InFlight& record, Now now);
-  void OnGaveUp(InFlight& record, Now now);
-  void OnLost(InFlight& record, Now now);
+  void Acquire(LockUnit& unit, Now now);
+  void EndLease(LockUnit& unit, Now now);
+  void LeaveUnit(InFlight& record, Now now);
+  void OnLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
+  bool HearLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
+  void GoOnAfter(const locking::LockEvent& event, InFlight& record, Now now);
+  void OnHinted(InFlight& record);
   void BackToQueue(InFlight& record, Now now);
   void GiveBackBehind(InFlight& record, Now now);
-  void TakeOwnership(InFlight& record);
-  void LeaveOwnership(InFlight& record, Now now);
-  static void WaitForSameId(InFlight& owner, InFlight& waiting);
-  void LeaveSameId(InFlight& waiting);
   void TellBroken(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
   [[nodiscard]] bool WriteDecides() const;
   [[nodiscard]] bool LeaseStands(const InFlight& record, Now now) const;
+  void SetPhase(const InFlight& record, locking::Phase phase);
 
   // flow_handling.cc: looked up, handled, tried again; dead letters.
   void AskLedger(InFlight& record);
@@ -282,10 +282,11 @@ class Flow {
 
   std::map<PartitionIndex, std::unique_ptr<Assignment>> partitions_;
   std::vector<std::unique_ptr<Assignment>> leaving_;  // revoked, with writes still out
-  std::deque<InFlight> pool_;                         // stable addresses; cookie = index + 1
+  std::deque<InFlight> pool_;                         // stable addresses
   std::vector<std::uint32_t> unused_;
-  std::unordered_map<std::string, OrderChain> chains_;      // order: key
-  std::unordered_map<std::string_view, InFlight*> owners_;  // id → the record here that works on it
+  std::unordered_map<std::string, OrderChain> chains_;  // order: key
+  LockUnits units_;
+  std::vector<InFlight*> told_;  // OnLockEvent
   WorkList work_;
   std::uint64_t advanced_ = 0;
   std::deque<Entry> lookups_;

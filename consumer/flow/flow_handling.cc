@@ -81,7 +81,7 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
     const WriteItem item{.record = &in.record,
                          .where = in.where,
                          .record_id = in.identity.id,
-                         .token = in.token,
+                         .token = TokenOf(in),
                          .crc = in.identity.crc};
     const WriteOutcome stands = Classify({.token = entry->token.value(),
                                           .source = entry->source,
@@ -91,7 +91,7 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
       return OnConflict(in, stands.detail, stands.shown, now);
     in.letter.reset();
     Count(in);
-    return OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
+    return OnSkipped(in, Hinted(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
   if (!in.handled) return WaitForTurn(in);
@@ -145,12 +145,12 @@ void Flow::StartCalls(Now now) {
     in.call = next_call_++;
     ++in.attempts;
     calls_.emplace(in.call, in.index);
-    if (in.leased) locks_->SetPhase(in.lock, Phase::kHandling);
+    SetPhase(in, Phase::kHandling);
     actions_.calls.push_back({.id = in.call,
                               .record = in.record,
                               .where = *in.where,
                               .record_id = in.identity.id,
-                              .token = in.token.value(),
+                              .token = TokenOf(in).value(),
                               .attempt = in.attempts,
                               .timeout = options_.handler_timeout});
   }
@@ -237,7 +237,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   const bool position = options_.record_id.kind == Selector::Kind::kPosition;
   if (options_.on_id_conflict == OnBad::kSkip && !position) {
     // Without a DONE mark: it would say that the id is done with this record's content.
-    return Skip(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
+    return Skip(in, Hinted(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   const std::string what = "the id was processed with other content: ";
   if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
@@ -319,10 +319,10 @@ void Flow::Publish(InFlight& in, Now now) {
   if (!MayGoOut(in)) return Withhold(in, now);
   in.stage = Stage::kPublishingDeadLetter;
   in.letter_refused = false;
-  if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
+  SetPhase(in, Phase::kWriting);
   DeadLetter letter = *in.letter;
   letter.id = in.Reference();
-  letter.token = in.token.value();
+  letter.token = TokenOf(in).value();
   actions_.dead_letters.push_back(std::move(letter));
 }
 
@@ -391,9 +391,6 @@ void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
   Note(locking::Severity::kWarn, "dead_lettered",
        "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
   observer_->OnProcessed(ProcessedResult::kDeadLettered, 1);
-  if (in.leased) locks_->Release(in.lock, now);
-  in.leased = in.lease_lost = false;
-  in.lock = {};
   Finish(in, now);
 }
 

@@ -1,16 +1,12 @@
-// The way of a record through the lock: asked for, leased, heard to be DONE, lost; and one worker
-// per id among the records here. It goes on in flow.cc (Do).
-#include <utility>
-
+// The way of a record through the lock: asked for, leased, heard to be DONE, lost, given back. It
+// goes on in flow.cc (Do).
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
-#include "locking/base/check.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
-using locking::AcquireSpec;
 using locking::LockEvent;
 
 // It has to enter the prefix anew, from its lease on. Where its own clock ended that lease, kLost
@@ -22,18 +18,20 @@ void Flow::LeavePrefix(InFlight& in) {
 
 // Asks for its lock. False: it waits for another record here with the same id.
 bool Flow::Lock(InFlight& in, Now now) {
-  const auto owner = owners_.find(in.identity.id);
-  if (owner != owners_.end()) {
-    WaitForSameId(*owner->second, in);
+  LockUnit& unit =
+      units_.Join(in, LockName(options_.pipeline, in.identity.id), Sharing::kExclusive);
+  if (!unit.Works(in)) {
+    in.stage = Stage::kWaitingForSameId;
     return false;
   }
-  TakeOwnership(in);
   in.stage = Stage::kLocking;
-  in.round_failed = false;
-  scratch_ = LockName(options_.pipeline, in.identity.id);
-  in.lock = locks_->Acquire(
-      AcquireSpec{.name = scratch_, .cookie = in.index + 1, .wait = options_.lock_wait}, now);
+  unit.lease() == Lease::kNone ? Acquire(unit, now) : work_.Push(&in);
   return true;
+}
+
+void Flow::Acquire(LockUnit& unit, Now now) {
+  unit.BecomeAcquiring(locks_->Acquire(
+      {.name = unit.name(), .cookie = unit.cookie(), .wait = options_.lock_wait}, now));
 }
 
 // … if everything before it in its chain is leased or about to be.
@@ -43,7 +41,7 @@ bool Flow::TryLock(InFlight& in, Now now) {
 
 // Asks again after a failure: nothing behind it may be locked meanwhile.
 void Flow::LockAlone(InFlight& in, Now now) {
-  if (TryLock(in, now)) in.round_failed = true;
+  if (TryLock(in, now)) in.unit->FailRound();
 }
 
 void Flow::OnLockEvents(Now now) {
@@ -52,61 +50,86 @@ void Flow::OnLockEvents(Now now) {
     events.clear();
     events.swap(locks_->events());
     for (const LockEvent& event : events) {
-      if (event.cookie == 0 || event.cookie > pool_.size()) continue;
-      InFlight& in = pool_[event.cookie - 1];
-      if (in.stage == Stage::kUnused || in.lock != event.lock) continue;
-      OnLockEvent(in, event, now);
+      LockUnit* const unit = units_.Find(event.cookie, event.lock);
+      if (unit == nullptr) continue;
+      OnLockEvent(*unit, event, now);
       Advance(now);
     }
   }
   Step(now);
 }
 
-void Flow::OnLockEvent(InFlight& in, const LockEvent& event, Now now) {
-  if (event.broken) {
-    in.token = event.token;
-    TellBroken(in, event);
+// First the unit hears it, then each of its records that goes ahead.
+void Flow::OnLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
+  if (!HearLockEvent(unit, event, now)) return;
+  if (event.broken) TellBroken(*unit.first(), event);
+  told_.clear();
+  for (InFlight* in = unit.first(); in != nullptr && unit.Works(*in); in = in->unit_after) {
+    told_.push_back(in);
   }
+  for (InFlight* in : told_) {  // one may take others along that are behind it in its chain
+    if (in->unit == &unit) GoOnAfter(event, *in, now);
+  }
+  if (event.kind != LockEvent::Kind::kGaveUp) return;
+  for (InFlight* in : told_) LockAlone(*in, now);
+}
+
+// False: nothing has changed for its records.
+bool Flow::HearLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
-      in.leased = true;
-      in.token = event.token;
+      unit.BecomeLeased(event.token);
+      return true;
+    case LockEvent::Kind::kDone:
+      unit.BecomeDone(
+          options_.finality == Finality::kLedger ? locks_->IssueToken(now) : event.token, event.crc,
+          event.rest);
+      return true;
+    case LockEvent::Kind::kRoundFailed: {
+      observer_->OnRetry(RetryStage::kLock);
+      const bool first = !unit.round_failed();
+      unit.FailRound();
+      return first;
+    }
+    case LockEvent::Kind::kLost:
+      unit.BecomeLost(event.ended);
+      return true;
+    case LockEvent::Kind::kCompleted:
+      return unit.lease() == Lease::kMarking;
+    case LockEvent::Kind::kGaveUp:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Flow::GoOnAfter(const LockEvent& event, InFlight& in, Now now) {
+  switch (event.kind) {
+    case LockEvent::Kind::kLeased:
+      return work_.Push(&in);
+    case LockEvent::Kind::kDone:
+      return OnHinted(in);
+    case LockEvent::Kind::kRoundFailed:
+      return GiveBackBehind(in, now);
+    case LockEvent::Kind::kCompleted:
+      return OnMarked(in, event.majority, now);
+    case LockEvent::Kind::kLost:
+      if (Pinned(in.stage)) return;  // the ledger, or the marks, decide
       work_.Push(&in);
       break;
-    case LockEvent::Kind::kDone:
-      OnHinted(in, event, now);
-      break;
-    case LockEvent::Kind::kRoundFailed:
-      OnRoundFailed(in, now);
-      break;
-    case LockEvent::Kind::kGaveUp:
-      OnGaveUp(in, now);
-      break;
-    case LockEvent::Kind::kLost:
-      in.lost_at = event.ended;
-      OnLost(in, now);
-      break;
-    case LockEvent::Kind::kCompleted:
-      if (in.stage == Stage::kMarking) OnMarked(in, event.majority, now);
-      break;
-    case LockEvent::Kind::kReleased:
-    case LockEvent::Kind::kAnswered:
+    default:  // gave up: the wait ran out. It is tried again for as long as the partition is ours
       break;
   }
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
 }
 
 // The name is DONE. With a ledger that is only a hint: the record goes on without a lease, under a
 // fresh token, and the ledger decides whether it had been. Without one it is the truth.
-void Flow::OnHinted(InFlight& in, const LockEvent& event, Now now) {
-  const bool ledger = options_.finality == Finality::kLedger;
+void Flow::OnHinted(InFlight& in) {
   CancelCall(in);
-  in.leased = false;
-  in.hinted = true;
-  in.lock = {};
-  in.token = ledger ? locks_->IssueToken(now) : event.token;
-  in.done_crc = event.crc;
-  in.done_rest = event.rest;
   if (Pinned(in.stage)) return;
+  const bool ledger = options_.finality == Finality::kLedger;
   if (ledger && (in.stage == Stage::kReady || in.stage == Stage::kLookup)) return;
   if (InLeasedPrefix(in.stage)) {
     ++in.ticket;
@@ -115,46 +138,13 @@ void Flow::OnHinted(InFlight& in, const LockEvent& event, Now now) {
   work_.Push(&in);
 }
 
-void Flow::OnRoundFailed(InFlight& in, Now now) {
-  observer_->OnRetry(RetryStage::kLock);
-  if (in.round_failed) return;
-  in.round_failed = true;
-  GiveBackBehind(in, now);
-}
-
-// Parked: the wait ran out. It is tried again, and again, for as long as the partition is ours.
-void Flow::OnGaveUp(InFlight& in, Now now) {
-  BackToQueue(in, now);
-  GiveBackBehind(in, now);
-  LockAlone(in, now);
-}
-
-void Flow::OnLost(InFlight& in, Now now) {
-  in.leased = false;
-  in.lock = {};
-  if (Pinned(in.stage)) {
-    in.lease_lost = true;  // the ledger, or the marks, decide
-    return;
-  }
-  BackToQueue(in, now);
-  GiveBackBehind(in, now);
-  work_.Push(&in);
-}
-
-// Not leased, not asking, not the owner of its id; its handler call, if one is out, is cancelled.
+// Not leased, not asking, in no unit; its handler call, if one is out, is cancelled.
 void Flow::BackToQueue(InFlight& in, Now now) {
   CancelCall(in);
-  if (in.leased) {
-    locks_->Release(in.lock, now);
-  } else if (in.stage == Stage::kLocking) {
-    locks_->Cancel(in.lock, now);
-  }
-  in.lock = {};
-  in.leased = in.hinted = in.round_failed = in.lease_lost = false;
   ++in.ticket;
   if (InLeasedPrefix(in.stage)) MarkOutOfPrefix(in, true);
   in.stage = Stage::kQueued;
-  LeaveOwnership(in, now);
+  LeaveUnit(in, now);
 }
 
 // Everything behind `in` that holds or asks for a lease gives it back (invariant: prefix). What is
@@ -183,66 +173,44 @@ void Flow::TellBroken(const InFlight& in, const LockEvent& event) {
 
 // What was done under its lease began only after the lease had ended.
 bool Flow::EndedBefore(const InFlight& in, Instant began) const {
-  if (in.lease_lost) return in.lost_at <= began;
-  if (!in.leased) return false;
-  const Instant end = locks_->ValidUntil(in.lock);
+  if (Has(in, Lease::kLost)) return in.unit->lost_at() <= began;
+  if (!Leased(in)) return false;
+  const Instant end = locks_->ValidUntil(in.unit->lock());
   return end != Instant::min() && end <= began;  // min: lost meanwhile, and when is not heard yet
 }
 
 bool Flow::LeaseStands(const InFlight& in, Now now) const {
-  return in.hinted || in.nameless || (in.leased && locks_->Valid(in.lock, now));
+  return Hinted(in) || in.nameless || (Leased(in) && locks_->Valid(in.unit->lock(), now));
 }
 
-// --- one worker per id ------------------------------------------------------------------------
-
-void Flow::TakeOwnership(InFlight& in) {
-  in.owner = true;
-  owners_.emplace(in.identity.id, &in);
+void Flow::SetPhase(const InFlight& in, locking::Phase phase) {
+  if (Leased(in)) locks_->SetPhase(in.unit->lock(), phase);
 }
 
-void Flow::WaitForSameId(InFlight& owner, InFlight& waiting) {
-  InFlight& last = owner.same_id_last == nullptr ? owner : *owner.same_id_last;
-  last.same_id_after = &waiting;
-  waiting.same_id_before = &last;
-  owner.same_id_last = &waiting;
-  waiting.stage = Stage::kWaitingForSameId;
+// Nothing is held or asked for any more.
+void Flow::EndLease(LockUnit& unit, Now now) {
+  if (unit.lease() == Lease::kLeased) locks_->Release(unit.lock(), now);
+  if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
+  unit.BecomeNone();
 }
 
-void Flow::LeaveSameId(InFlight& waiting) {
-  InFlight* const before = std::exchange(waiting.same_id_before, nullptr);
-  InFlight* const after = std::exchange(waiting.same_id_after, nullptr);
-  if (before == nullptr) return;
-  before->same_id_after = after;
-  if (after != nullptr) {
-    after->same_id_before = before;
-    return;
-  }
-  const auto owner = owners_.find(waiting.identity.id);
-  if (owner != owners_.end()) owner->second->same_id_last = before->owner ? nullptr : before;
-}
-
-// The next record here with the same id takes its turn.
-void Flow::LeaveOwnership(InFlight& in, Now now) {
-  if (!in.owner) return;
-  in.owner = false;
-  owners_.erase(in.identity.id);
-  InFlight* const last = std::exchange(in.same_id_last, nullptr);
-  InFlight* waiting = std::exchange(in.same_id_after, nullptr);
-  while (waiting != nullptr) {
-    InFlight* others = std::exchange(waiting->same_id_after, nullptr);
-    waiting->same_id_before = nullptr;
-    waiting->stage = Stage::kQueued;
-    if (!TryLock(*waiting, now)) {  // it may not be locked now: the others must not wait for it
-      waiting = others;
-      continue;
+// Where it was the one that went ahead, the next record of the unit takes its turn. One that may
+// not be locked now leaves too: the others must not wait for it.
+void Flow::LeaveUnit(InFlight& in, Now now) {
+  LockUnit* unit = in.unit;
+  if (unit == nullptr) return;
+  const bool ends = unit->EndsWith(in);
+  if (ends) EndLease(*unit, now);
+  unit = units_.Leave(in);
+  while (ends && unit != nullptr) {
+    InFlight& next = *unit->first();
+    next.stage = Stage::kQueued;
+    if (Next(next, PlaceOf(next), way_) == Move::kLock) {
+      next.stage = Stage::kLocking;
+      Acquire(*unit, now);
+      return work_.Push(next.chain_after);
     }
-    if (waiting->owner && others != nullptr) {
-      waiting->same_id_after = others;
-      others->same_id_before = waiting;
-      waiting->same_id_last = last;
-    }
-    work_.Push(waiting->chain_after);
-    return;
+    unit = units_.Leave(next);
   }
 }
 

@@ -171,13 +171,12 @@ void Flow::Abandon(Assignment& partition, Now now) {
 void Flow::Drop(InFlight& in, Now now) {
   if (in.stage == Stage::kPublishingDeadLetter) actions_.dropped_letters.push_back(in.Reference());
   if (in.stage == Stage::kWaitingForSameId) {
-    LeaveSameId(in);
+    LeaveUnit(in, now);
   } else if (in.stage != Stage::kFinished && in.stage != Stage::kBlocked) {
     BackToQueue(in, now);
   }
   in.stage = Stage::kFinished;
   LeaveChain(in);
-  LeaveOwnership(in, now);
   Recycle(in);
 }
 
@@ -196,10 +195,7 @@ void Flow::HurryDrain(Now now) {
 
 void Flow::OnOutputEnded(Now now) {
   for (InFlight& in : pool_) {
-    if (in.stage != Stage::kWriting || !in.leased) continue;
-    locks_->Release(in.lock, now);
-    in.leased = false;
-    in.lock = {};
+    if (in.stage == Stage::kWriting && Leased(in)) EndLease(*in.unit, now);
   }
 }
 
@@ -283,7 +279,7 @@ void Flow::OnTime(Now now) {
     InFlight& in = *entry.record;
     if (in.ticket != entry.ticket) continue;
     if (in.stage == Stage::kRetrying) WaitForTurn(in);
-    if (in.stage == Stage::kMarking && !in.lock) MarkAgain(in, now);
+    if (in.stage == Stage::kMarking && !in.unit->lock()) MarkAgain(in, now);
   }
   Step(now);
 }

@@ -95,7 +95,7 @@ void Flow::Note(locking::Severity severity, std::string_view event, std::string_
                           {.where = *in.where,
                            .offset = in.record.offset,
                            .record_id = in.identity.id,
-                           .token = in.token.value(),
+                           .token = TokenOf(in).value(),
                            .attempt = in.attempts});
 }
 

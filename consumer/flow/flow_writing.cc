@@ -74,11 +74,10 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     }
     in.stage = Stage::kWriting;
     ++in.assignment->writing;
-    if (in.leased) locks_->SetPhase(in.lock, Phase::kWriting);
-    if (Planted("done_before_the_transaction")) {
-      scratch_ = LockName(options_.pipeline, in.identity.id);
-      locks_->MarkDone({.name = scratch_,
-                        .token = in.token,
+    SetPhase(in, Phase::kWriting);
+    if (Planted("done_before_the_transaction") && in.unit != nullptr) {
+      locks_->MarkDone({.name = in.unit->name(),
+                        .token = TokenOf(in),
                         .crc = in.identity.crc,
                         .remember = options_.remember_done},
                        now);
@@ -87,7 +86,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     batch.request.items.push_back({.record = &in.record,
                                    .where = in.where,
                                    .record_id = in.identity.id,
-                                   .token = in.token,
+                                   .token = TokenOf(in),
                                    .crc = in.identity.crc,
                                    .values = in.handled ? &in.values : nullptr,
                                    .dead_letter = in.letter.get(),
@@ -131,8 +130,6 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
     Assignment& partition = *in.assignment;
     --partition.writing;
     if (partition.gone && !EffectStands(outcomes[i].result)) {
-      if (in.leased) locks_->Release(in.lock, now);
-      in.leased = false;
       Finish(in, now);  // the next owner's
     } else if (outcomes[i].result == WriteResult::kNotWritten) {
       again.push_back(&in);
@@ -168,11 +165,11 @@ void Flow::TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& o
 // for what becomes of that one. Without a lease, or when a Kafka transaction was aborted (its
 // leases must not be held while its records wait for others'), it is locked anew.
 void Flow::WriteAgain(InFlight& in, Now now) {
-  const bool leased = in.leased || in.hinted || in.nameless;
+  const bool leased = Leased(in) || Hinted(in) || in.nameless;
   if (options_.finality != Finality::kTransaction && leased && NotLeasedBefore(in) == nullptr) {
     ++in.ticket;
     in.stage = Stage::kHandled;
-    if (in.leased) locks_->SetPhase(in.lock, Phase::kWaiting);
+    SetPhase(in, Phase::kWaiting);
     return work_.Push(&in);
   }
   BackToQueue(in, now);
@@ -203,7 +200,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     default:
       break;
   }
-  OnSkipped(in, in.hinted ? DedupeSource::kLock : DedupeSource::kLedger, now);
+  OnSkipped(in, Hinted(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
 }
 
 // With a ledger the write itself finds out whether another has done the record; so does a Kafka
@@ -225,7 +222,7 @@ void Flow::JudgeBy(const InFlight& in, const WriteOutcome& outcome) {
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
-  if (in.hinted) {
+  if (Hinted(in)) {
     observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
     Note(locking::Severity::kError, "invariant_violated",
          "done_without_ledger: its lock is marked done, but the ledger had no row of it", in);
@@ -258,8 +255,6 @@ void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
   gate_.Disprove(LetterCause::kIdentity);
   observer_->OnDedupeSkip(source);
   observer_->OnProcessed(ProcessedResult::kSkipped, 1);
-  if (in.leased) locks_->Release(in.lock, now);
-  in.leased = false;
   Finish(in, now);
 }
 
@@ -269,66 +264,59 @@ void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
 // ledger, the transaction); without that the offset waits for a majority of marks.
 void Flow::MarkDone(InFlight& in, Now now) {
   const bool await = options_.finality == Finality::kDoneMark;
-  const locking::LockId lock = in.lock;
-  in.lock = {};
+  LockUnit& unit = *in.unit;
   // The lease may have ended although its kLost is still to be heard: then it carries no mark.
-  if (in.leased && locks_->ValidUntil(lock) == Instant::min()) {
-    in.leased = false;
-    in.lease_lost = true;
+  if (Leased(in) && locks_->ValidUntil(unit.lock()) == Instant::min()) {
+    unit.BecomeLost(Instant::min());
   }
-  if (in.leased) {
-    locks_->Done(lock, in.identity.crc, options_.remember_done, now);
-    if (await) AwaitMark(in, lock);
-  } else if (in.lease_lost || await) {
-    scratch_ = LockName(options_.pipeline, in.identity.id);
-    const auto mark = locks_->MarkDone({.name = scratch_,
-                                        .cookie = await ? in.index + 1 : 0,
-                                        .token = in.token,
-                                        .crc = in.identity.crc,
-                                        .remember = options_.remember_done,
-                                        .after_loss = in.lease_lost},
-                                       now);
-    if (await) AwaitMark(in, mark);
+  locking::LockId mark = unit.lock();
+  if (Leased(in)) {
+    locks_->Done(mark, in.identity.crc, options_.remember_done, now);
+  } else if (unit.lease() == Lease::kLost || await) {
+    mark = locks_->MarkDone({.name = unit.name(),
+                             .cookie = await ? unit.cookie() : 0,
+                             .token = unit.token(),
+                             .crc = in.identity.crc,
+                             .remember = options_.remember_done,
+                             .after_loss = unit.lease() == Lease::kLost},
+                            now);
   }
-  in.leased = in.lease_lost = false;
+  await ? AwaitMark(in, mark) : unit.BecomeNone();
 }
 
 void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
   in.stage = Stage::kMarking;
-  in.lock = mark;
+  in.unit->BecomeMarking(mark);
 }
 
 // Without a ledger the mark is the truth: carried to a majority, with the rest of its time, it
 // completes the record.
 void Flow::CompleteHinted(InFlight& in, Now now) {
-  if (in.done_crc != in.identity.crc) {
+  const LockUnit& unit = *in.unit;
+  if (unit.done_crc() != in.identity.crc) {
     const std::string what = "its DONE mark has another checksum";
     return OnConflict(in, what, what, now);
   }
   ++in.ticket;
-  scratch_ = LockName(options_.pipeline, in.identity.id);
-  AwaitMark(in, locks_->MarkDone({.name = scratch_,
-                                  .cookie = in.index + 1,
-                                  .token = in.token,
-                                  .crc = in.done_crc,
-                                  .remember = in.done_rest},
+  AwaitMark(in, locks_->MarkDone({.name = unit.name(),
+                                  .cookie = unit.cookie(),
+                                  .token = unit.token(),
+                                  .crc = unit.done_crc(),
+                                  .remember = unit.done_rest()},
                                  now));
 }
 
 void Flow::OnMarked(InFlight& in, bool majority, Now now) {
-  in.lock = {};
   if (!in.effect_done && !majority) {  // the lock tells anew how it stands
     BackToQueue(in, now);
     GiveBackBehind(in, now);
     return LockAlone(in, now);
   }
-  if (!in.effect_done) {
-    in.hinted = true;
-    return OnSkipped(in, DedupeSource::kLock, now);
-  }
+  if (!in.effect_done) return OnSkipped(in, DedupeSource::kLock, now);
   const bool enough =
       majority || (Planted("offset_past_a_mark_without_majority") && in.effect_done);
   if (enough) return Finish(in, now);
+  in.unit->BecomeMarking({});
   const auto wait = std::min(kMaxMarkBackoff, kMarkBackoff * (1 << std::min(in.marks++, 5)));
   timers_.push(EntryOf(in, now.boot + wait));
 }
@@ -336,14 +324,14 @@ void Flow::OnMarked(InFlight& in, bool majority, Now now) {
 // The effect stands, but no majority knows it yet.
 void Flow::MarkAgain(InFlight& in, Now now) {
   observer_->OnRetry(RetryStage::kLock);
-  scratch_ = LockName(options_.pipeline, in.identity.id);
-  in.lock = locks_->MarkDone({.name = scratch_,
-                              .cookie = in.index + 1,
-                              .token = in.token,
-                              .crc = in.identity.crc,
-                              .remember = options_.remember_done,
-                              .fresh = true},
-                             now);
+  LockUnit& unit = *in.unit;
+  unit.BecomeMarking(locks_->MarkDone({.name = unit.name(),
+                                       .cookie = unit.cookie(),
+                                       .token = unit.token(),
+                                       .crc = in.identity.crc,
+                                       .remember = options_.remember_done,
+                                       .fresh = true},
+                                      now));
 }
 
 }  // namespace fencepost::consumer

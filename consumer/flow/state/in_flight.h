@@ -40,7 +40,7 @@ enum class Stage : std::uint8_t {
 };
 std::string_view StageName(Stage stage);
 
-// Leased or hinted, and everything before it in its chain too.
+// Leased or hinted (LockUnit), and everything before it in its chain too.
 constexpr bool InLeasedPrefix(Stage s) {
   return s == Stage::kFinished || (s >= Stage::kLookup && s <= Stage::kPublishingDeadLetter);
 }
@@ -54,18 +54,14 @@ constexpr bool Pinned(Stage s) {
 }
 
 struct Assignment;
+class LockUnit;
 struct OrderChain;
 
 struct InFlight {
   std::uint32_t index = 0;   // in the pool
   std::uint32_t ticket = 0;  // changes when it leaves a queue; what carries another one is stale
   Stage stage = Stage::kUnused;
-  bool hinted = false;  // the name is DONE: no lease; the ledger decides, where there is one
-  bool leased = false;
-  bool lease_lost = false;      // while it was pinned; at `lost_at`
-  bool round_failed = false;    // its first round is over, without a lease
   bool out_of_prefix = false;   // it was in the leased prefix, and is not any more
-  bool owner = false;           // of its id, among the records here
   bool nameless = false;        // it has no id: it is not locked, and can only be a dead letter
   bool let_out = false;         // its dead letter has passed the LetterGate
   bool handled = false;         // `values` are what the handler made of it
@@ -86,20 +82,13 @@ struct InFlight {
   LetterGate::Turn turn = 0;           // when it was found bad
   Assignment* assignment = nullptr;    // of its partition
   const TopicPartition* where = nullptr;
-  locking::LockId lock;
-  locking::Token token;
-  locking::Instant lost_at;
-  locking::ContentCrc done_crc = 0;        // hinted: what the mark says
-  std::chrono::milliseconds done_rest{0};  // hinted: until it is forgotten
-  InFlight* chain_before = nullptr;        // the unfinished record before it in its order chain
+  InFlight* chain_before = nullptr;  // the unfinished record before it in its order chain
   InFlight* chain_after = nullptr;
   InFlight* advance_after = nullptr;  // WorkList
   OrderChain* chain = nullptr;        // null: it has no order
-  // Those that wait for the owner of the id: a list that the owner is the head of, and knows the
-  // end.
-  InFlight* same_id_before = nullptr;
-  InFlight* same_id_after = nullptr;
-  InFlight* same_id_last = nullptr;  // owner: nullptr when nobody waits
+  LockUnit* unit = nullptr;           // null: it is neither locked nor to be
+  InFlight* unit_before = nullptr;    // the records of the unit, as they joined it
+  InFlight* unit_after = nullptr;
 
   // A reference that goes stale with the ticket.
   [[nodiscard]] std::uint64_t Reference() const {
@@ -112,12 +101,6 @@ struct InFlight {
 constexpr bool Handled(const InFlight& in) {
   return in.stage == Stage::kReady || in.stage == Stage::kWriting ||
          (in.stage == Stage::kMarking && in.effect_done) || in.stage == Stage::kFinished;
-}
-
-// Its lease may come within a round trip: those behind it may be locked along with it.
-inline bool LeaseMayArriveSoon(const InFlight& record) {
-  return record.stage == Stage::kGranted ||
-         (record.stage == Stage::kLocking && !record.round_failed);
 }
 
 }  // namespace fencepost::consumer

@@ -1,5 +1,7 @@
 #include "consumer/flow/state/next.h"
 
+#include "consumer/flow/state/lock_unit.h"
+
 namespace fencepost::consumer {
 
 namespace {
@@ -8,7 +10,7 @@ namespace {
 Move Enter(const InFlight& in, const Way& way) {
   const bool ledger = way.finality == Finality::kLedger;
   if (in.call != 0) return Move::kAwaitFormerCall;
-  if (in.hinted && !ledger) return Move::kCompleteFromMark;
+  if (Hinted(in) && !ledger) return Move::kCompleteFromMark;
   if (in.letter != nullptr) return Move::kStartDeadLetter;
   if (ledger && way.outside) return Move::kLookUp;
   if (way.handler && !in.handled) return Move::kAwaitTurn;
@@ -22,7 +24,7 @@ Move Queued(const InFlight& in, const Place& place, const Way& way) {
   return place.before == Before::kInPrefix ? Enter(in, way) : Move::kAwaitPrefix;
 }
 
-Move Leased(const InFlight& in, const Place& place, const Way& way) {
+Move Granted(const InFlight& in, const Place& place, const Way& way) {
   switch (place.before) {
     case Before::kInPrefix:
       return Enter(in, way);
@@ -41,9 +43,9 @@ Move Next(const InFlight& in, const Place& place, const Way& way) {
     case Stage::kQueued:
       return Queued(in, place, way);
     case Stage::kLocking:
-      return in.leased || in.hinted ? Leased(in, place, way) : Move::kStay;
+      return Leased(in) || Hinted(in) ? Granted(in, place, way) : Move::kStay;
     case Stage::kGranted:
-      return Leased(in, place, way);
+      return Granted(in, place, way);
     case Stage::kWaiting:
       return in.call == 0 && place.before_handled ? Move::kTakeTurn : Move::kStay;
     case Stage::kHandled:

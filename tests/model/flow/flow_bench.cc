@@ -322,7 +322,7 @@ void FlowBench::Wait(Millis time) {
 std::string FlowBench::Leased() const {
   std::map<std::pair<PartitionIndex, Offset>, std::string> leased;
   flow.ForEachRecord([&](const InFlight& in) {
-    if (!in.leased || !core.Valid(in.lock, world.now)) return;
+    if (!consumer::Leased(in) || !core.Valid(in.unit->lock(), world.now)) return;
     leased[{in.record.partition, in.record.offset}] = in.identity.id;
   });
   std::string text;

@@ -38,8 +38,8 @@ std::uint64_t MovesWhenToldFirstLast(FlowBench& worker, const LockEvent& told) {
   std::vector<LockEvent> events;
   worker.flow.ForEachRecord([&](const InFlight& in) {
     events.push_back(told);
-    events.back().lock = in.lock;
-    events.back().cookie = in.index + 1;
+    events.back().lock = in.unit->lock();
+    events.back().cookie = in.unit->cookie();
   });
   std::rotate(events.begin(), events.begin() + 1, events.end());
   worker.core.events() = std::move(events);

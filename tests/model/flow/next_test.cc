@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "consumer/flow/state/lock_unit.h"
 #include "consumer/flow/state/work_list.h"
 
 namespace fencepost::consumer {
@@ -19,11 +20,19 @@ constexpr Place kLate{.before = Before::kNotSoon, .before_handled = false};
 struct A : InFlight {
   explicit A(Stage at) { stage = at; }
 };
-A Leased(Stage at = Stage::kLocking) {
-  A in(at);
-  in.leased = true;
-  return in;
-}
+// In a unit of its own.
+struct Locked : A {
+  explicit Locked(Stage at = Stage::kLocking) : A(at) {
+    units.Join(*this, "id", Sharing::kExclusive);
+    unit->BecomeAcquiring({.slot = 0, .generation = 1});
+  }
+  LockUnits units;
+};
+struct WithLease : Locked {
+  explicit WithLease(Stage at = Stage::kLocking) : Locked(at) {
+    unit->BecomeLeased(locking::Token(1));
+  }
+};
 
 TEST(Next, IsTheLockWhereEverythingBeforeIsLeasedOrMayBeSoon) {
   EXPECT_EQ(Next(A(Stage::kQueued), kFirst, kPlain), Move::kLock);
@@ -37,11 +46,11 @@ TEST(Next, IsNothingForAQueuedRecordOfAWorkerOrPartitionThatEnds) {
 }
 
 TEST(Next, KeepsALeaseOnlyAsPartOfThePrefix) {  // 15
-  EXPECT_EQ(Next(Leased(), kFirst, kPlain), Move::kAwaitOrder);
-  EXPECT_EQ(Next(Leased(), kSoon, kPlain), Move::kAwaitPrefix);
-  EXPECT_EQ(Next(Leased(), kLate, kPlain), Move::kGiveBack);
-  EXPECT_EQ(Next(Leased(Stage::kGranted), kSoon, kPlain), Move::kStay);
-  EXPECT_EQ(Next(Leased(Stage::kGranted), kLate, kPlain), Move::kGiveBack);
+  EXPECT_EQ(Next(WithLease(), kFirst, kPlain), Move::kAwaitOrder);
+  EXPECT_EQ(Next(WithLease(), kSoon, kPlain), Move::kAwaitPrefix);
+  EXPECT_EQ(Next(WithLease(), kLate, kPlain), Move::kGiveBack);
+  EXPECT_EQ(Next(WithLease(Stage::kGranted), kSoon, kPlain), Move::kStay);
+  EXPECT_EQ(Next(WithLease(Stage::kGranted), kLate, kPlain), Move::kGiveBack);
 }
 
 TEST(Next, OfARecordWithoutAnIdIsItsDeadLetterWithoutALock) {
@@ -54,23 +63,23 @@ TEST(Next, OfARecordWithoutAnIdIsItsDeadLetterWithoutALock) {
 }
 
 TEST(Next, AsksTheLedgerBeforeAHandlerThatMayHaveEffects) {
-  EXPECT_EQ(Next(Leased(), kFirst, kOutside), Move::kLookUp);
-  EXPECT_EQ(Next(Leased(), kFirst, kPure), Move::kAwaitTurn);
-  A in = Leased();
+  EXPECT_EQ(Next(WithLease(), kFirst, kOutside), Move::kLookUp);
+  EXPECT_EQ(Next(WithLease(), kFirst, kPure), Move::kAwaitTurn);
+  WithLease in;
   in.handled = true;
   EXPECT_EQ(Next(in, kFirst, kPure), Move::kAwaitOrder) << "its values are kept";
 }
 
 TEST(Next, BelievesAMarkOnlyWhereThereIsNoLedger) {  // 11
-  A in(Stage::kLocking);
-  in.hinted = true;
+  Locked in;
+  in.unit->BecomeDone(locking::Token(1), 0, Millis(0));
   EXPECT_EQ(Next(in, kFirst, kMarks), Move::kCompleteFromMark);
   EXPECT_EQ(Next(in, kFirst, kPlain), Move::kAwaitOrder);
   EXPECT_EQ(Next(in, kFirst, kOutside), Move::kLookUp);
 }
 
 TEST(Next, WaitsForACallThatIsStillOut) {  // 18
-  A in = Leased();
+  WithLease in;
   in.call = 7;
   EXPECT_EQ(Next(in, kFirst, kOutside), Move::kAwaitFormerCall);
   in.stage = Stage::kWaiting;
@@ -79,17 +88,17 @@ TEST(Next, WaitsForACallThatIsStillOut) {  // 18
 
 TEST(Next, IsTheHandlerOrTheOutputOnceEverythingBeforeIsHandled) {  // 18, 21
   const Place early{.before_handled = false};
-  EXPECT_EQ(Next(Leased(Stage::kWaiting), kFirst, kOutside), Move::kTakeTurn);
-  EXPECT_EQ(Next(Leased(Stage::kWaiting), early, kOutside), Move::kStay);
-  EXPECT_EQ(Next(Leased(Stage::kHandled), kFirst, kOutside), Move::kJoinWrites);
-  EXPECT_EQ(Next(Leased(Stage::kHandled), early, kOutside), Move::kStay);
+  EXPECT_EQ(Next(WithLease(Stage::kWaiting), kFirst, kOutside), Move::kTakeTurn);
+  EXPECT_EQ(Next(WithLease(Stage::kWaiting), early, kOutside), Move::kStay);
+  EXPECT_EQ(Next(WithLease(Stage::kHandled), kFirst, kOutside), Move::kJoinWrites);
+  EXPECT_EQ(Next(WithLease(Stage::kHandled), early, kOutside), Move::kStay);
 }
 
 TEST(Next, IsLeftToOthersWhereTheyHaveTheRecord) {
   for (const Stage stage : {Stage::kWithheld, Stage::kWaitingForSameId, Stage::kLookup,
                             Stage::kHandling, Stage::kRetrying, Stage::kReady, Stage::kWriting,
                             Stage::kMarking, Stage::kPublishingDeadLetter, Stage::kBlocked}) {
-    EXPECT_EQ(Next(Leased(stage), kFirst, kOutside), Move::kStay) << StageName(stage);
+    EXPECT_EQ(Next(WithLease(stage), kFirst, kOutside), Move::kStay) << StageName(stage);
   }
 }
 

@@ -75,6 +75,7 @@ caught_by(backoff_never_grows unit/node_session
   SessionTest.PausesLongerAfterEachFailureUpToTwoSeconds)
 caught_by(silent_node_is_kept unit/node_session
   All/Liveness.IsCheckedAtIntervalsAndEndsWithANodeThatIsSilent/Silent)
+caught_by(lost_lease_is_kept unit/flow LockUnit.IsLeasedNoMoreOnceItIsLost)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)

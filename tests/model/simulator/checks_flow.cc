@@ -21,14 +21,13 @@ using consumer::Stage;
 void Checks::OnStep(SimWorker& worker) {
   const locking::Now now = worker.process().now();
   worker.flow().ForEachRecord([&](const InFlight& in) {
-    const bool holds = in.leased && in.stage >= Stage::kGranted && in.stage <= Stage::kReady;
-    if (!holds || !worker.locks().Valid(in.lock, now)) return;
+    const bool holds = Leased(in) && in.stage >= Stage::kGranted && in.stage <= Stage::kReady;
+    if (!holds || !worker.locks().Valid(in.unit->lock(), now)) return;
     const InFlight* gap = nullptr;
     for (const InFlight* at = in.chain_before; at != nullptr; at = at->chain_before) {
       const bool secured = InLeasedPrefix(at->stage);
-      const bool soon =
-          at->stage == Stage::kGranted || (at->stage == Stage::kLocking && !at->round_failed);
-      if (at->leased && !worker.locks().Valid(at->lock, now)) return;
+      const bool soon = LeaseMayArriveSoon(*at);
+      if (Leased(*at) && !worker.locks().Valid(at->unit->lock(), now)) return;
       if (!secured && !(soon && in.stage == Stage::kGranted)) gap = at;
     }
     if (gap == nullptr) return;
@@ -39,7 +38,8 @@ void Checks::OnStep(SimWorker& worker) {
 }
 
 bool Checks::LeaseStands(SimWorker& worker, const InFlight& in) const {
-  return in.hinted || (in.leased && worker.locks().Valid(in.lock, worker.process().now()));
+  return Hinted(in) ||
+         (Leased(in) && worker.locks().Valid(in.unit->lock(), worker.process().now()));
 }
 
 // --- asked for ---------------------------------------------------------------------------------

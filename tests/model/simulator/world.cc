@@ -127,9 +127,9 @@ void World::NoteWhatStands() {
       }
     }
     worker->flow().ForEachRecord([&](const consumer::InFlight& in) {
-      Note("w{}: {}/{} {} {}; leased {} hinted {} failed {} owner {} before {}", index,
-           in.where->partition, in.record.offset, in.identity.id, StageName(in.stage), in.leased,
-           in.hinted, in.round_failed, in.owner,
+      Note("w{}: {}/{} {} {}; leased {} hinted {} failed {} before {}", index, in.where->partition,
+           in.record.offset, in.identity.id, StageName(in.stage), Leased(in), Hinted(in),
+           in.unit != nullptr && in.unit->round_failed(),
            in.chain_before == nullptr ? "-" : in.chain_before->identity.id);
     });
   }

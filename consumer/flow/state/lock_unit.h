@@ -1,0 +1,130 @@
+// A lock unit: one lock of the LockCore, its lease, and the records here that share it. A record
+// asks its unit how it is locked. Sans-IO: the flow asks the core, and tells the unit what it did
+// and heard; the engine thread's.
+//
+// clang-format off
+//   none → acquiring → leased → lost (a record of it is in others' hands)
+//              ↘         ↓        ↓
+//                done (heard)  → marking        from each of them back to none
+// clang-format on
+//
+// Which of its records go ahead is decided here alone, by `Sharing` (`Works`). The records of one
+// id are an exclusive unit: one works, and the others wait for it in the order in which they came.
+// The next one acquires the lock anew. In a shared unit all go ahead under one lease, which is kept
+// until the last of them has left; its loss concerns them all.
+//
+// Invariants: `lock` is set while acquiring, leased, and while a mark is out; a token is there from
+// `leased` or `done` on until `none`; a unit has at least one record, and is gone without; whoever
+// works in an exclusive unit stands first in it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "consumer/flow/state/in_flight.h"
+#include "locking/base/types.h"
+
+namespace fencepost::consumer {
+
+enum class Sharing : std::uint8_t {
+  kExclusive,  // one record at a time
+  kShared,     // all of them
+};
+
+enum class Lease : std::uint8_t {
+  kNone,       // nothing is asked for
+  kAcquiring,  // the lock is being acquired
+  kLeased,
+  kDone,     // none: the name is DONE. The ledger decides, where there is one
+  kLost,     // at lost_at(), while a record had its effect in others' hands
+  kMarking,  // a DONE mark is out, or is to be sent again
+};
+
+class LockUnit {
+ public:
+  [[nodiscard]] const std::string& name() const { return name_; }  // the whole key
+  [[nodiscard]] std::uint64_t cookie() const { return index_ + 1; }
+  [[nodiscard]] Lease lease() const { return lease_; }
+  [[nodiscard]] locking::LockId lock() const { return lock_; }  // of the lease or the mark
+  [[nodiscard]] locking::Token token() const { return token_; }
+  // The first round is over, without a lease: those behind in the chain are not locked meanwhile.
+  [[nodiscard]] bool round_failed() const { return round_failed_; }
+  [[nodiscard]] locking::Instant lost_at() const { return lost_at_; }
+  [[nodiscard]] locking::ContentCrc done_crc() const { return done_crc_; }  // as the mark says
+  // Until the mark is forgotten.
+  [[nodiscard]] std::chrono::milliseconds done_rest() const { return done_rest_; }
+
+  // This record, which is in the unit, goes ahead. Else it waits for another one.
+  [[nodiscard]] bool Works(const InFlight& record) const {
+    return sharing_ == Sharing::kShared || first_ == &record;
+  }
+  // No lease is left when this record leaves: those that stay need one of their own.
+  [[nodiscard]] bool EndsWith(const InFlight& record) const {
+    return Works(record) && (sharing_ == Sharing::kExclusive || first_ == last_);
+  }
+  [[nodiscard]] InFlight* first() const { return first_; }  // never null
+
+  // Each names the state that follows, and checks the ones before it.
+  void BecomeAcquiring(locking::LockId lock);
+  void FailRound();
+  void BecomeLeased(locking::Token token);
+  void BecomeDone(locking::Token token, locking::ContentCrc crc, std::chrono::milliseconds rest);
+  void BecomeLost(locking::Instant at);
+  void BecomeMarking(locking::LockId mark);  // null: it is to be sent again
+  void BecomeNone();
+
+ private:
+  friend class LockUnits;
+  std::string name_;
+  std::uint32_t index_ = 0;  // in the pool
+  Sharing sharing_ = Sharing::kExclusive;
+  Lease lease_ = Lease::kNone;
+  bool round_failed_ = false;
+  locking::LockId lock_;
+  locking::Token token_;
+  locking::Instant lost_at_;
+  locking::ContentCrc done_crc_ = 0;
+  std::chrono::milliseconds done_rest_{0};
+  InFlight* first_ = nullptr;  // InFlight::unit_before, unit_after
+  InFlight* last_ = nullptr;
+};
+
+// All units, by name.
+class LockUnits {
+ public:
+  // The record joins the unit of this name, as the last one. All that join it say the same sharing.
+  LockUnit& Join(InFlight& record, std::string name, Sharing sharing);
+  // The record leaves its unit. Null: the unit is gone with it; its lease had become kNone.
+  LockUnit* Leave(InFlight& record);
+  // To which the core's event belongs. Null: it is over here.
+  [[nodiscard]] LockUnit* Find(std::uint64_t cookie, locking::LockId lock);
+
+ private:
+  std::deque<LockUnit> pool_;  // stable addresses
+  std::vector<std::uint32_t> unused_;
+  std::unordered_map<std::string_view, LockUnit*> by_name_;  // LockUnit::name_
+};
+
+// Of a record that goes ahead in its unit.
+inline bool Has(const InFlight& record, Lease lease) {
+  return record.unit != nullptr && record.unit->lease() == lease && record.unit->Works(record);
+}
+inline bool Leased(const InFlight& record) { return Has(record, Lease::kLeased); }
+// The name is DONE: no lease; the ledger decides, where there is one.
+inline bool Hinted(const InFlight& record) { return Has(record, Lease::kDone); }
+inline locking::Token TokenOf(const InFlight& record) {
+  return record.unit != nullptr && record.unit->Works(record) ? record.unit->token()
+                                                              : locking::Token();
+}
+// Its lease may come within a round trip: those behind it may be locked along with it.
+inline bool LeaseMayArriveSoon(const InFlight& record) {
+  return record.stage == Stage::kGranted ||
+         (record.stage == Stage::kLocking && !record.unit->round_failed());
+}
+
+}  // namespace fencepost::consumer
