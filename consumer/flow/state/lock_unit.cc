@@ -58,20 +58,18 @@ void LockUnit::BecomeNone() {
 
 LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing) {
   FENCEPOST_CHECK(record.unit == nullptr, "a record is in one unit at most");
-  const auto found = by_name_.find(name);
-  LockUnit* unit = found == by_name_.end() ? nullptr : found->second;
-  if (unit == nullptr && unused_.empty()) {
-    unit = &pool_.emplace_back();
-    unit->index_ = static_cast<std::uint32_t>(pool_.size() - 1);
-  } else if (unit == nullptr) {
-    unit = &pool_[unused_.back()];
+  if (unused_.empty()) {
+    unused_.push_back(static_cast<std::uint32_t>(pool_.size()));
+    pool_.emplace_back().index_ = unused_.back();
+  }
+  LockUnit* unit = &pool_[unused_.back()];
+  unit->name_ = std::move(name);  // in an unused place, so that the name is looked up only once
+  const auto [place, made] = by_name_.try_emplace(unit->name_, unit);
+  if (made) {
     unused_.pop_back();
-  }
-  if (unit->first_ == nullptr) {
-    unit->name_ = std::move(name);
     unit->sharing_ = Planted("same_id_side_by_side") ? Sharing::kShared : sharing;
-    by_name_.emplace(unit->name_, unit);
   }
+  unit = place->second;
   record.unit = unit;
   record.unit_before = unit->last_;
   (unit->last_ == nullptr ? unit->first_ : unit->last_->unit_after) = &record;
