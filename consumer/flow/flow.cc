@@ -8,46 +8,6 @@
 
 namespace fencepost::consumer {
 
-std::string_view StageName(Stage stage) {
-  switch (stage) {
-    case Stage::kUnused:
-      return "unused";
-    case Stage::kQueued:
-      return "queued";
-    case Stage::kWithheld:
-      return "bad, waiting for any record to take effect";
-    case Stage::kWaitingForSameId:
-      return "waiting for a record with the same id";
-    case Stage::kLocking:
-      return "locking";
-    case Stage::kGranted:
-      return "leased, waiting for its order";
-    case Stage::kLookup:
-      return "looked up in the ledger";
-    case Stage::kWaiting:
-      return "waiting for the handler";
-    case Stage::kHandling:
-      return "handling";
-    case Stage::kRetrying:
-      return "waiting for the next attempt";
-    case Stage::kHandled:
-      return "handled, waiting for its order";
-    case Stage::kReady:
-      return "ready to be written";
-    case Stage::kWriting:
-      return "writing";
-    case Stage::kMarking:
-      return "marking as done";
-    case Stage::kPublishingDeadLetter:
-      return "publishing as a dead letter";
-    case Stage::kBlocked:
-      return "blocked";
-    case Stage::kFinished:
-      return "finished";
-  }
-  return "unknown";
-}
-
 namespace {
 
 // Bytes that the values hold, with what their places cost.
@@ -80,7 +40,7 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   in.assignment = &partition;
   in.where = &partition.where;
   in.record = std::move(record);
-  in.stage = Stage::kQueued;
+  in.BecomeQueued();
   partition.Deliver(in, now.boot);
   ++in_flight_;
   Count(in);
@@ -127,14 +87,14 @@ void Flow::JoinChain(InFlight& in) {
 // changes any more. Phases only do; what becomes possible by that they push on the work list.
 void Flow::Advance(Now now) {
   while (InFlight* in = work_.Pop()) {
-    if (in->stage == Stage::kUnused) continue;  // finished meanwhile
+    if (in->stage() == Stage::kUnused) continue;  // finished meanwhile
     ++advanced_;
     Do(*in, Next(*in, PlaceOf(*in), way_), now);
   }
 }
 
 Place Flow::PlaceOf(const InFlight& in) const {
-  const InFlight* const gap = WaitsForPrefix(in.stage) ? NotLeasedBefore(in) : nullptr;
+  const InFlight* const gap = WaitsForPrefix(in.stage()) ? NotLeasedBefore(in) : nullptr;
   return {.before = gap == nullptr             ? Before::kInPrefix
                     : LeaseMayArriveSoon(*gap) ? Before::kMaySoon
                                                : Before::kNotSoon,
@@ -150,7 +110,7 @@ void Flow::Do(InFlight& in, Move move, Now now) {
       if (Lock(in, now)) work_.Push(in.chain_after);
       break;
     case Move::kAwaitPrefix:
-      in.stage = Stage::kGranted;
+      in.BecomeGranted();
       if (in.nameless) work_.Push(in.chain_after);
       break;
     case Move::kGiveBack:
@@ -160,7 +120,7 @@ void Flow::Do(InFlight& in, Move move, Now now) {
       waiting_.push_back(EntryOf(in, now.boot));
       break;
     case Move::kJoinWrites:
-      in.stage = Stage::kReady;
+      in.BecomeReady();
       ready_.push_back(EntryOf(in, now.boot));
       work_.Push(in.chain_after);
       break;
@@ -177,7 +137,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
   work_.Push(in.chain_after);
   switch (move) {
     case Move::kAwaitFormerCall:  // OnHandled puts it on the work list again
-      in.stage = Stage::kWaiting;
+      in.BecomeWaiting();
       break;
     case Move::kCompleteFromMark:
       CompleteHinted(in, now);
@@ -192,7 +152,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
       WaitForTurn(in);
       break;
     default:
-      in.stage = Stage::kHandled;
+      in.BecomeHandled();
       work_.Push(&in);
       break;
   }
@@ -203,8 +163,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
 // Behind an unfinished record it leaves its offset, and nothing that takes room.
 void Flow::Finish(InFlight& in, Now now) {
   Assignment& partition = *in.assignment;
-  in.stage = Stage::kFinished;
-  ++in.ticket;
+  in.BecomeFinished();
   LeaveUnit(in, now);
   LeaveChain(in);
   if (!partition.gone) partition.Finish(in);
@@ -248,9 +207,8 @@ void Flow::AdvanceWatermark(Assignment& partition, Now now) {
 // The pipeline cannot go past this record: it keeps the watermark. The worker drains and stops,
 // once all that was delivered before it in its partition is finished.
 void Flow::Block(InFlight& in, Error error, Now now) {
-  ++in.ticket;
   MarkOutOfPrefix(in, true);
-  in.stage = Stage::kBlocked;
+  in.BecomeBlocked();
   GiveBackBehind(in, now);
   observer_->OnProcessed(ProcessedResult::kFailed, 1);
   error.where = SourceText(*in.where, in.record.offset);
@@ -281,22 +239,10 @@ InFlight* Flow::FindReference(std::uint64_t reference) {
 }
 
 void Flow::Recycle(InFlight& in) {
-  FENCEPOST_CHECK(in.unit == nullptr && in.chain_after == nullptr,
-                  "a record is recycled while others hang on it");
   --in_flight_;
   in_flight_bytes_ -= in.bytes;
   in.assignment->bytes -= in.bytes;
-  in.bytes = 0;
-  in.record = Record();
-  in.stage = Stage::kUnused;
-  in.nameless = in.handled = in.effect_done = in.let_out = false;
-  in.attempts = in.failures = in.marks = 0;
-  in.call = 0;
-  in.values = HandlerValues();
-  in.letter.reset();
-  in.cause.reset();
-  ++in.ticket;
-  in.assignment = nullptr;
+  in.BecomeUnused();
   unused_.push_back(in.index);
 }
 

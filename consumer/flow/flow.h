@@ -155,7 +155,7 @@ class Flow {
   template <typename Visit>
   void ForEachRecord(Visit visit) const {
     for (const InFlight& in : pool_) {
-      if (in.stage != Stage::kUnused) visit(in);
+      if (in.stage() != Stage::kUnused) visit(in);
     }
   }
 

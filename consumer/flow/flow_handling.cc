@@ -41,7 +41,7 @@ std::string ClassAndText(const std::string& error_class, const std::string& show
 // --- looked up ---------------------------------------------------------------------------------
 
 void Flow::AskLedger(InFlight& in) {
-  in.stage = Stage::kLookup;
+  in.BecomeLookup();
   lookups_.push_back(EntryOf(in, Instant()));
 }
 
@@ -52,7 +52,7 @@ void Flow::SendLookups() {
       const Entry entry = lookups_.front();
       lookups_.pop_front();
       InFlight& in = *entry.record;
-      if (in.stage != Stage::kLookup || in.ticket != entry.ticket) continue;
+      if (in.stage() != Stage::kLookup || in.ticket != entry.ticket) continue;
       batch->references.push_back(in.Reference());
       batch->ids.push_back(in.identity.id);
     }
@@ -68,7 +68,7 @@ void Flow::OnLookedUp(const LookupBatch& batch,
   --lookups_out_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     InFlight* in = FindReference(batch.references[i]);
-    if (in == nullptr || in->stage != Stage::kLookup) continue;
+    if (in == nullptr || in->stage() != Stage::kLookup) continue;
     OnLookup(*in, entries[i], now);
     Advance(now);
   }
@@ -95,14 +95,14 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
   }
   if (in.letter != nullptr) return Publish(in, now);
   if (!in.handled) return WaitForTurn(in);
-  in.stage = Stage::kHandled;
+  in.BecomeHandled();
   work_.Push(&in);
 }
 
 // --- handled -----------------------------------------------------------------------------------
 
 void Flow::WaitForTurn(InFlight& in) {
-  in.stage = Stage::kWaiting;
+  in.BecomeWaiting();
   waiting_.push_back(EntryOf(in, Instant()));
 }
 
@@ -122,7 +122,7 @@ InFlight* Flow::NextToCall(Now now) {
   for (auto at = waiting_.begin(); at != waiting_.end() && MayCall();) {
     InFlight& in = *at->record;
     // `call`: its former call is still out.
-    const bool stale = in.stage != Stage::kWaiting || in.ticket != at->ticket || in.call != 0;
+    const bool stale = in.stage() != Stage::kWaiting || in.ticket != at->ticket || in.call != 0;
     // Calls of one chain never overlap where they may have effects. Move::kTakeTurn queues it.
     const bool early = in.chain_before != nullptr && !Handled(*in.chain_before);
     if (!stale && early && full && !options_.handler.outside()) {
@@ -141,9 +141,7 @@ InFlight* Flow::NextToCall(Now now) {
 void Flow::StartCalls(Now now) {
   while (InFlight* next = NextToCall(now)) {
     InFlight& in = *next;
-    in.stage = Stage::kHandling;
-    in.call = next_call_++;
-    ++in.attempts;
+    in.BecomeHandling(next_call_++);
     calls_.emplace(in.call, in.index);
     SetPhase(in, Phase::kHandling);
     actions_.calls.push_back({.id = in.call,
@@ -159,7 +157,7 @@ void Flow::StartCalls(Now now) {
 // It is still answered, and until then the record has no other call, nor has its order chain. As
 // an attempt it does not count: the record is not to blame.
 void Flow::CancelCall(InFlight& in) {
-  if (in.stage != Stage::kHandling || in.call == 0) return;
+  if (in.stage() != Stage::kHandling || in.call == 0) return;
   actions_.cancels.push_back(in.call);
   --in.attempts;
 }
@@ -171,13 +169,13 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
   calls_.erase(call);
   if (in.call == answer.id) {  // else the record has gone, and its place has another
     in.call = 0;
-    if (in.stage == Stage::kWaiting) {
+    if (in.stage() == Stage::kWaiting) {
       LeavePrefix(in);
       work_.Push(&in);
-    } else if (in.stage == Stage::kHandling && !LeaseStands(in, now)) {
+    } else if (in.stage() == Stage::kHandling && !LeaseStands(in, now)) {
       LeavePrefix(in);  // what it answered does not count
       --in.attempts;
-    } else if (in.stage == Stage::kHandling) {
+    } else if (in.stage() == Stage::kHandling) {
       if (answer.result) {
         in.values = std::move(*answer.result);
         in.handled = true;
@@ -185,7 +183,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
         Count(in);
         expected_values_ = std::max(in.bytes - std::min(before, in.bytes),
                                     expected_values_ - expected_values_ / 16);
-        in.stage = Stage::kHandled;
+        in.BecomeHandled();
         work_.Push(&in);
       } else {
         OnFailed(in, std::move(answer.result.error()), now);
@@ -223,7 +221,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
     BackToQueue(in, now);
     return GiveBackBehind(in, now);
   }
-  in.stage = Stage::kRetrying;
+  in.BecomeRetrying();
   const Millis drawn = Backoff(options_.retry, in.failures, random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
   timers_.push(EntryOf(in, now.boot + wait));
@@ -285,7 +283,7 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
   in.handled = false;
   Count(in);
   const bool first = NotLeasedBefore(in) == nullptr;
-  if (in.stage == Stage::kQueued) {  // it never was in the leased prefix (no id)
+  if (in.stage() == Stage::kQueued) {  // it never was in the leased prefix (no id)
     work_.Push(&in);
   } else if (first && LeaseStands(in, now)) {
     StartDeadLetter(in, now);
@@ -302,7 +300,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
   if (options_.finality == Finality::kTransaction) {
     if (!MayGoOut(in)) return Withhold(in, now);
-    in.stage = Stage::kHandled;
+    in.BecomeHandled();
     return work_.Push(&in);
   }
   const bool ask = options_.finality == Finality::kLedger && !in.nameless &&
@@ -317,8 +315,7 @@ void Flow::Publish(InFlight& in, Now now) {
     return;
   }
   if (!MayGoOut(in)) return Withhold(in, now);
-  in.stage = Stage::kPublishingDeadLetter;
-  in.letter_refused = false;
+  in.BecomePublishing();
   SetPhase(in, Phase::kWriting);
   DeadLetter letter = *in.letter;
   letter.id = in.Reference();
@@ -339,7 +336,7 @@ bool Flow::MayGoOut(InFlight& in) {
 void Flow::Withhold(InFlight& in, Now now) {
   BackToQueue(in, now);
   GiveBackBehind(in, now);
-  in.stage = Stage::kWithheld;
+  in.BecomeWithheld();
   withheld_.push_back(EntryOf(in, now.boot));
 }
 
@@ -349,12 +346,12 @@ void Flow::LetOut(Now now) {
   if (gate_.EndMoment()) {
     for (const Entry& entry : std::exchange(withheld_, {})) {
       InFlight& in = *entry.record;
-      if (in.stage != Stage::kWithheld || in.ticket != entry.ticket) continue;
+      if (in.stage() != Stage::kWithheld || in.ticket != entry.ticket) continue;
       if (!MayGoOut(in)) {
         withheld_.push_back(entry);
         continue;
       }
-      in.stage = Stage::kQueued;
+      in.BecomeQueued();
       work_.Push(&in);
     }
   }
@@ -368,7 +365,7 @@ void Flow::LetOut(Now now) {
 void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
-    if (in == nullptr || in->stage != Stage::kPublishingDeadLetter) continue;
+    if (in == nullptr || in->stage() != Stage::kPublishingDeadLetter) continue;
     OnDeadLetterPublished(*in, now);
     Advance(now);
   }
@@ -379,7 +376,7 @@ void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
 void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) {
   for (const std::uint64_t id : ids) {
     InFlight* in = FindReference(id);
-    if (in == nullptr || in->stage != Stage::kPublishingDeadLetter) continue;
+    if (in == nullptr || in->stage() != Stage::kPublishingDeadLetter) continue;
     in->letter_refused = true;
     if (in->assignment->revoking) GiveBackBehind(*in, now);
   }

@@ -13,7 +13,7 @@ using locking::LockEvent;
 // is on its way, and queues it again with those behind it.
 void Flow::LeavePrefix(InFlight& in) {
   MarkOutOfPrefix(in, true);
-  in.stage = Stage::kGranted;
+  in.BecomeGranted();
 }
 
 // Asks for its lock. False: it waits for another record here with the same id.
@@ -21,10 +21,10 @@ bool Flow::Lock(InFlight& in, Now now) {
   LockUnit& unit =
       units_.Join(in, LockName(options_.pipeline, in.identity.id), Sharing::kExclusive);
   if (!unit.Works(in)) {
-    in.stage = Stage::kWaitingForSameId;
+    in.BecomeWaitingForSameId();
     return false;
   }
-  in.stage = Stage::kLocking;
+  in.BecomeLocking();
   unit.lease() == Lease::kNone ? Acquire(unit, now) : work_.Push(&in);
   return true;
 }
@@ -114,7 +114,7 @@ void Flow::GoOnAfter(const LockEvent& event, InFlight& in, Now now) {
     case LockEvent::Kind::kCompleted:
       return OnMarked(in, event.majority, now);
     case LockEvent::Kind::kLost:
-      if (Pinned(in.stage)) return;  // the ledger, or the marks, decide
+      if (Pinned(in.stage())) return;  // the ledger, or the marks, decide
       work_.Push(&in);
       break;
     default:  // gave up: the wait ran out. It is tried again for as long as the partition is ours
@@ -128,10 +128,10 @@ void Flow::GoOnAfter(const LockEvent& event, InFlight& in, Now now) {
 // fresh token, and the ledger decides whether it had been. Without one it is the truth.
 void Flow::OnHinted(InFlight& in) {
   CancelCall(in);
-  if (Pinned(in.stage)) return;
+  if (Pinned(in.stage())) return;
   const bool ledger = options_.finality == Finality::kLedger;
-  if (ledger && (in.stage == Stage::kReady || in.stage == Stage::kLookup)) return;
-  if (InLeasedPrefix(in.stage)) {
+  if (ledger && (in.stage() == Stage::kReady || in.stage() == Stage::kLookup)) return;
+  if (InLeasedPrefix(in.stage())) {
     ++in.ticket;
     LeavePrefix(in);
   }
@@ -141,9 +141,8 @@ void Flow::OnHinted(InFlight& in) {
 // Not leased, not asking, in no unit; its handler call, if one is out, is cancelled.
 void Flow::BackToQueue(InFlight& in, Now now) {
   CancelCall(in);
-  ++in.ticket;
-  if (InLeasedPrefix(in.stage)) MarkOutOfPrefix(in, true);
-  in.stage = Stage::kQueued;
+  if (InLeasedPrefix(in.stage())) MarkOutOfPrefix(in, true);
+  in.BecomeQueued();
   LeaveUnit(in, now);
 }
 
@@ -151,8 +150,8 @@ void Flow::BackToQueue(InFlight& in, Now now) {
 // in others' hands ends without waiting for any lock.
 void Flow::GiveBackBehind(InFlight& in, Now now) {
   for (InFlight* next = in.chain_after; next != nullptr; next = next->chain_after) {
-    if (Pinned(next->stage)) continue;
-    if (next->stage < Stage::kLocking || next->stage > Stage::kReady) return;
+    if (Pinned(next->stage())) continue;
+    if (!MayGiveBack(next->stage())) return;
     if (!Planted("leases_behind_a_parked_record")) BackToQueue(*next, now);
   }
 }
@@ -204,9 +203,9 @@ void Flow::LeaveUnit(InFlight& in, Now now) {
   unit = units_.Leave(in);
   while (ends && unit != nullptr) {
     InFlight& next = *unit->first();
-    next.stage = Stage::kQueued;
+    next.BecomeQueued();
     if (Next(next, PlaceOf(next), way_) == Move::kLock) {
-      next.stage = Stage::kLocking;
+      next.BecomeLocking();
       Acquire(*unit, now);
       return work_.Push(next.chain_after);
     }

@@ -87,11 +87,13 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     for (std::size_t at = 0; at < partition.slots.size(); ++at) {
       InFlight* in = partition.slots[at].record;
       if (in == nullptr) continue;
-      if (in->stage == Stage::kPublishingDeadLetter && in->letter_refused) GiveBackBehind(*in, now);
-      const bool begun = in->stage == Stage::kHandling || in->stage >= Stage::kHandled ||
-                         in->letter != nullptr || in->handled || !options_.handler.outside();
-      const bool give_back = in->stage == Stage::kLocking || in->stage == Stage::kGranted ||
-                             in->stage == Stage::kRetrying || (!begun && InLeasedPrefix(in->stage));
+      if (in->stage() == Stage::kPublishingDeadLetter && in->letter_refused)
+        GiveBackBehind(*in, now);
+      const bool begun =
+          Begun(in->stage()) || in->letter != nullptr || in->handled || !options_.handler.outside();
+      const bool give_back = in->stage() == Stage::kLocking || in->stage() == Stage::kGranted ||
+                             in->stage() == Stage::kRetrying ||
+                             (!begun && InLeasedPrefix(in->stage()));
       if (!give_back) continue;
       BackToQueue(*in, now);
       GiveBackBehind(*in, now);
@@ -164,18 +166,19 @@ void Flow::Abandon(Assignment& partition, Now now) {
   partition.gone = true;
   for (const Assignment::Slot& slot : std::exchange(partition.slots, {})) {
     InFlight* in = slot.record;
-    if (in != nullptr && in->stage != Stage::kWriting) Drop(*in, now);
+    if (in != nullptr && in->stage() != Stage::kWriting) Drop(*in, now);
   }
 }
 
 void Flow::Drop(InFlight& in, Now now) {
-  if (in.stage == Stage::kPublishingDeadLetter) actions_.dropped_letters.push_back(in.Reference());
-  if (in.stage == Stage::kWaitingForSameId) {
+  if (in.stage() == Stage::kPublishingDeadLetter)
+    actions_.dropped_letters.push_back(in.Reference());
+  if (in.stage() == Stage::kWaitingForSameId) {
     LeaveUnit(in, now);
-  } else if (in.stage != Stage::kFinished && in.stage != Stage::kBlocked) {
+  } else if (in.stage() != Stage::kFinished && in.stage() != Stage::kBlocked) {
     BackToQueue(in, now);
   }
-  in.stage = Stage::kFinished;
+  in.BecomeFinished();
   LeaveChain(in);
   Recycle(in);
 }
@@ -195,7 +198,7 @@ void Flow::HurryDrain(Now now) {
 
 void Flow::OnOutputEnded(Now now) {
   for (InFlight& in : pool_) {
-    if (in.stage == Stage::kWriting && Leased(in)) EndLease(*in.unit, now);
+    if (in.stage() == Stage::kWriting && Leased(in)) EndLease(*in.unit, now);
   }
 }
 
@@ -270,7 +273,7 @@ void Flow::OnTime(Now now) {
   if (now.boot >= report_at_) Report(now);
   if (Planted("dead_letter_without_its_acknowledgement")) {
     for (InFlight& in : pool_) {
-      if (in.stage == Stage::kPublishingDeadLetter) OnDeadLetterPublished(in, now);
+      if (in.stage() == Stage::kPublishingDeadLetter) OnDeadLetterPublished(in, now);
     }
   }
   while (!timers_.empty() && timers_.top().at <= now.boot) {
@@ -278,8 +281,8 @@ void Flow::OnTime(Now now) {
     timers_.pop();
     InFlight& in = *entry.record;
     if (in.ticket != entry.ticket) continue;
-    if (in.stage == Stage::kRetrying) WaitForTurn(in);
-    if (in.stage == Stage::kMarking && !in.unit->lock()) MarkAgain(in, now);
+    if (in.stage() == Stage::kRetrying) WaitForTurn(in);
+    if (in.stage() == Stage::kMarking && !in.unit->lock()) MarkAgain(in, now);
   }
   Step(now);
 }

@@ -58,7 +58,7 @@ void Flow::LookForStall(Assignment& partition, Now now) {
   const auto still = now.boot - partition.oldest_since;
   if (still < options_.stall_after) return;
   const std::string what =
-      fmt::format("{} for {} s", StageName(oldest->stage),
+      fmt::format("{} for {} s", StageName(oldest->stage()),
                   std::chrono::duration_cast<std::chrono::seconds>(still).count());
   stalled_ = fmt::format("{}: {}", SourceText(partition.where, oldest->record.offset), what);
   if (now.boot - partition.stall_told < options_.stall_after) return;
@@ -84,8 +84,8 @@ void Flow::LookForRefusal(Now now) {
 // Some record that is here may still show that not all are bad.
 bool Flow::MayTakeEffect() const {
   return std::ranges::any_of(pool_, [](const InFlight& in) {
-    const bool busy = in.stage == Stage::kLocking || in.stage == Stage::kGranted;
-    return in.letter == nullptr && (busy || InLeasedPrefix(in.stage));
+    const bool busy = in.stage() == Stage::kLocking || in.stage() == Stage::kGranted;
+    return in.letter == nullptr && (busy || InLeasedPrefix(in.stage()));
   });
 }
 
@@ -116,7 +116,7 @@ void Flow::FillStatus(WorkerStatus& status, Now now) const {
     const InFlight* oldest = partition->Oldest();
     if (oldest == nullptr) continue;
     row.oldest_offset = oldest->record.offset;
-    row.oldest_stage = StageName(oldest->stage);
+    row.oldest_stage = StageName(oldest->stage());
     row.oldest_for = std::chrono::duration_cast<Millis>(now.boot - partition->oldest_since);
     if (oldest->record.timestamp) {
       row.oldest_age = std::max(now.wall.time_since_epoch() - *oldest->record.timestamp, Millis(0));

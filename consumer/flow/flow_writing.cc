@@ -61,18 +61,18 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     const Entry entry = ready_.front();
     ready_.pop_front();
     InFlight& in = *entry.record;
-    if (in.stage != Stage::kReady || in.ticket != entry.ticket) continue;
+    if (in.stage() != Stage::kReady || in.ticket != entry.ticket) continue;
     if (!LeaseStands(in, now)) {
       LeavePrefix(in);
       continue;
     }
     const bool follows = in.chain_before == nullptr ||
-                         (Handled(*in.chain_before) && in.chain_before->stage != Stage::kReady);
+                         (Handled(*in.chain_before) && in.chain_before->stage() != Stage::kReady);
     if (!follows) {  // the one before it was, and is not any more
-      in.stage = Stage::kHandled;
+      in.BecomeHandled();
       continue;
     }
-    in.stage = Stage::kWriting;
+    in.BecomeWriting();
     ++in.assignment->writing;
     SetPhase(in, Phase::kWriting);
     if (Planted("done_before_the_transaction") && in.unit != nullptr) {
@@ -125,7 +125,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
   std::vector<InFlight*> again;
   for (std::size_t i = 0; i < batch->records.size(); ++i) {
     InFlight& in = *batch->records[i];
-    FENCEPOST_CHECK(in.stage == Stage::kWriting,
+    FENCEPOST_CHECK(in.stage() == Stage::kWriting,
                     "an outcome of a record that is not being written");
     Assignment& partition = *in.assignment;
     --partition.writing;
@@ -168,7 +168,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
   const bool leased = Leased(in) || Hinted(in) || in.nameless;
   if (options_.finality != Finality::kTransaction && leased && NotLeasedBefore(in) == nullptr) {
     ++in.ticket;
-    in.stage = Stage::kHandled;
+    in.BecomeHandled();
     SetPhase(in, Phase::kWaiting);
     return work_.Push(&in);
   }
@@ -285,7 +285,7 @@ void Flow::MarkDone(InFlight& in, Now now) {
 }
 
 void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
-  in.stage = Stage::kMarking;
+  in.BecomeMarking();
   in.unit->BecomeMarking(mark);
 }
 

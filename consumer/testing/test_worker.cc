@@ -62,8 +62,8 @@ void TestWorker::OnNodeUp(int node) {
 std::string TestWorker::Waiting() const {
   std::string text = core_.flow().Refused();
   core_.flow().ForEachRecord([&](const InFlight& in) {
-    if (in.stage == Stage::kFinished || !text.empty()) return;
-    text = fmt::format("{} is {}", SourceText(*in.where, in.record.offset), StageName(in.stage));
+    if (in.stage() == Stage::kFinished || !text.empty()) return;
+    text = fmt::format("{} is {}", SourceText(*in.where, in.record.offset), StageName(in.stage()));
   });
   return text.empty() ? "nothing is in flight" : text;
 }

@@ -48,8 +48,8 @@ void Assignment::HearEnd(Offset high) {
 
 Offset Assignment::NextAfterWrites() const {
   for (const Slot& slot : slots) {
-    if (slot.record == nullptr || slot.record->stage == Stage::kWriting) continue;
-    if (Planted("transaction_moves_past_unfinished") && slot.record->stage == Stage::kReady) {
+    if (slot.record == nullptr || slot.record->stage() == Stage::kWriting) continue;
+    if (Planted("transaction_moves_past_unfinished") && slot.record->stage() == Stage::kReady) {
       continue;
     }
     return slot.offset;
@@ -68,8 +68,8 @@ bool Assignment::WatermarkPastHole() const {
 bool Assignment::Busy() const {
   return std::ranges::any_of(slots, [](const Slot& slot) {
     const InFlight* r = slot.record;
-    return r != nullptr && r->stage != Stage::kRetrying && InLeasedPrefix(r->stage) &&
-           !(r->stage == Stage::kPublishingDeadLetter && r->letter_refused);
+    return r != nullptr && r->stage() != Stage::kRetrying && InLeasedPrefix(r->stage()) &&
+           !(r->stage() == Stage::kPublishingDeadLetter && r->letter_refused);
   });
 }
 

@@ -1,5 +1,10 @@
-// One delivered record on its way, as the flow keeps it. Plain data; the engine thread's, but for
-// what the output reads while it is being written.
+// One delivered record on its way, as the flow keeps it. Its stage changes by named transitions
+// alone: each checks the stage before it (stage.h) and the fields that belong to it. The rest is
+// plain data. The engine thread's, but for what the output reads while it is being written.
+//
+// Invariants: `unit` is set from kLocking or kWaitingForSameId on until the record is queued again
+// or at its end, but for one without an id; `call` is 0 unless a handler call is out; `letter` is
+// set where it is withheld or published.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +15,7 @@
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/letter_gate.h"
+#include "consumer/flow/state/stage.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/record.h"
@@ -17,50 +23,13 @@
 
 namespace fencepost::consumer {
 
-enum class Stage : std::uint8_t {
-  kUnused,
-  kQueued,            // waits for its place in the chain (or for Acquire to be worth it)
-  kWithheld,          // bad, and its dead letter waits for any record to take effect (LetterGate)
-  kWaitingForSameId,  // waits for another record here with the same id
-  kLocking,           // the lock is being acquired
-  kGranted,           // leased, but a record before it in its chain is not yet
-  // From here on it is in the leased prefix: leased or hinted, and so is all before it in its
-  // chain.
-  kLookup,    // the ledger is asked for its id
-  kWaiting,   // waits for its turn at the handler
-  kHandling,  // a handler call is out
-  kRetrying,  // the handler failed; waits for the next attempt
-  kHandled,   // handled, but a record before it is not
-  kReady,     // may be written
-  kWriting,   // handed to the output
-  kMarking,   // no ledger: written, or heard to be DONE; a majority of DONE marks is awaited
-  kPublishingDeadLetter,  // handed to the dead letter publisher
-  kBlocked,               // the pipeline stops: it holds the watermark
-  kFinished,
-};
-std::string_view StageName(Stage stage);
-
-// Leased or hinted (LockUnit), and everything before it in its chain too.
-constexpr bool InLeasedPrefix(Stage s) {
-  return s == Stage::kFinished || (s >= Stage::kLookup && s <= Stage::kPublishingDeadLetter);
-}
-// What it does next depends on the leases before it in its chain.
-constexpr bool WaitsForPrefix(Stage s) {
-  return s == Stage::kQueued || s == Stage::kLocking || s == Stage::kGranted;
-}
-// In others' hands: it goes on from there, whatever becomes of its lease.
-constexpr bool Pinned(Stage s) {
-  return s == Stage::kWriting || s == Stage::kMarking || s == Stage::kPublishingDeadLetter;
-}
-
 struct Assignment;
 class LockUnit;
 struct OrderChain;
 
 struct InFlight {
-  std::uint32_t index = 0;   // in the pool
-  std::uint32_t ticket = 0;  // changes when it leaves a queue; what carries another one is stale
-  Stage stage = Stage::kUnused;
+  std::uint32_t index = 0;      // in the pool
+  std::uint32_t ticket = 0;     // changes when it leaves a queue; what carries another one is stale
   bool out_of_prefix = false;   // it was in the leased prefix, and is not any more
   bool nameless = false;        // it has no id: it is not locked, and can only be a dead letter
   bool let_out = false;         // its dead letter has passed the LetterGate
@@ -94,13 +63,36 @@ struct InFlight {
   [[nodiscard]] std::uint64_t Reference() const {
     return (static_cast<std::uint64_t>(ticket) << 32) | index;
   }
+  [[nodiscard]] Stage stage() const { return stage_; }
+
+  void BecomeQueued();  // what was on its way is stale
+  void BecomeWithheld();
+  void BecomeWaitingForSameId();
+  void BecomeLocking();
+  void BecomeGranted();
+  void BecomeLookup() { Become(Stage::kLookup); }
+  void BecomeWaiting() { Become(Stage::kWaiting); }
+  void BecomeHandling(std::uint64_t new_call);
+  void BecomeRetrying();
+  void BecomeHandled() { Become(Stage::kHandled); }
+  void BecomeReady() { Become(Stage::kReady); }
+  void BecomeWriting();
+  void BecomeMarking();
+  void BecomePublishing();
+  void BecomeBlocked();
+  void BecomeFinished();
+  void BecomeUnused();  // its place in the pool may have another record
+
+ protected:
+  void Become(Stage stage);
+  Stage stage_ = Stage::kUnused;
 };
 
 // It and everything before it in its chain is handled: those behind it may be handled and written.
 // (A mark that was heard says nothing of those before it.)
-constexpr bool Handled(const InFlight& in) {
-  return in.stage == Stage::kReady || in.stage == Stage::kWriting ||
-         (in.stage == Stage::kMarking && in.effect_done) || in.stage == Stage::kFinished;
+inline bool Handled(const InFlight& in) {
+  return in.stage() == Stage::kReady || in.stage() == Stage::kWriting ||
+         (in.stage() == Stage::kMarking && in.effect_done) || in.stage() == Stage::kFinished;
 }
 
 }  // namespace fencepost::consumer

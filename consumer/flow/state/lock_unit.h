@@ -123,8 +123,8 @@ inline locking::Token TokenOf(const InFlight& record) {
 }
 // Its lease may come within a round trip: those behind it may be locked along with it.
 inline bool LeaseMayArriveSoon(const InFlight& record) {
-  return record.stage == Stage::kGranted ||
-         (record.stage == Stage::kLocking && !record.unit->round_failed());
+  return record.stage() == Stage::kGranted ||
+         (record.stage() == Stage::kLocking && !record.unit->round_failed());
 }
 
 }  // namespace fencepost::consumer

@@ -29,7 +29,7 @@ Move Granted(const InFlight& in, const Place& place, const Way& way) {
     case Before::kInPrefix:
       return Enter(in, way);
     case Before::kMaySoon:
-      return in.stage == Stage::kGranted ? Move::kStay : Move::kAwaitPrefix;
+      return in.stage() == Stage::kGranted ? Move::kStay : Move::kAwaitPrefix;
     case Before::kNotSoon:
       return Move::kGiveBack;
   }
@@ -39,7 +39,7 @@ Move Granted(const InFlight& in, const Place& place, const Way& way) {
 }  // namespace
 
 Move Next(const InFlight& in, const Place& place, const Way& way) {
-  switch (in.stage) {
+  switch (in.stage()) {
     case Stage::kQueued:
       return Queued(in, place, way);
     case Stage::kLocking:

@@ -61,8 +61,8 @@ inline void MarkOutOfPrefix(InFlight& record, bool out) {
 inline const InFlight* NotLeasedBefore(const InFlight& record) {
   const InFlight* at = record.chain_before;
   const bool pinned_may_hide_it = at != nullptr && record.chain->out_of_prefix != 0;
-  while (pinned_may_hide_it && at != nullptr && Pinned(at->stage)) at = at->chain_before;
-  return at == nullptr || InLeasedPrefix(at->stage) ? nullptr : at;
+  while (pinned_may_hide_it && at != nullptr && Pinned(at->stage())) at = at->chain_before;
+  return at == nullptr || InLeasedPrefix(at->stage()) ? nullptr : at;
 }
 
 }  // namespace fencepost::consumer

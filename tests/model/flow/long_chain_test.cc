@@ -50,7 +50,7 @@ std::uint64_t MovesWhenToldFirstLast(FlowBench& worker, const LockEvent& told) {
 
 int InStage(const FlowBench& worker, Stage stage) {
   int count = 0;
-  worker.flow.ForEachRecord([&](const InFlight& in) { count += in.stage == stage; });
+  worker.flow.ForEachRecord([&](const InFlight& in) { count += in.stage() == stage; });
   return count;
 }
 

@@ -18,7 +18,7 @@ constexpr Place kSoon{.before = Before::kMaySoon, .before_handled = false};
 constexpr Place kLate{.before = Before::kNotSoon, .before_handled = false};
 
 struct A : InFlight {
-  explicit A(Stage at) { stage = at; }
+  explicit A(Stage at) { stage_ = at; }
 };
 // In a unit of its own.
 struct Locked : A {
@@ -82,7 +82,7 @@ TEST(Next, WaitsForACallThatIsStillOut) {  // 18
   WithLease in;
   in.call = 7;
   EXPECT_EQ(Next(in, kFirst, kOutside), Move::kAwaitFormerCall);
-  in.stage = Stage::kWaiting;
+  in.BecomeWaiting();
   EXPECT_EQ(Next(in, kFirst, kOutside), Move::kStay);
 }
 

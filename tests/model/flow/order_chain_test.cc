@@ -8,20 +8,24 @@
 namespace fencepost::consumer {
 namespace {
 
+struct AtStage : InFlight {
+  void Be(Stage stage) { stage_ = stage; }
+};
+
 // a → b → c → d
 struct Four {
   Four() {
     for (InFlight& in : records) chain.Join(in);
   }
-  InFlight& a() { return records[0]; }
-  InFlight& b() { return records[1]; }
-  InFlight& c() { return records[2]; }
-  InFlight& d() { return records[3]; }
+  AtStage& a() { return records[0]; }
+  AtStage& b() { return records[1]; }
+  AtStage& c() { return records[2]; }
+  AtStage& d() { return records[3]; }
   void AllIn(Stage stage) {
-    for (InFlight& in : records) in.stage = stage;
+    for (AtStage& in : records) in.Be(stage);
   }
   OrderChain chain;
-  std::array<InFlight, 4> records;
+  std::array<AtStage, 4> records;
 };
 
 TEST(OrderChain, KeepsTheOrderOfDeliveryWhoeverLeaves) {
@@ -48,7 +52,7 @@ TEST(OrderChain, LetsNoLeaseCountBehindARecordThatHasNone) {  // 15
   Four four;
   four.AllIn(Stage::kGranted);
   EXPECT_EQ(NotLeasedBefore(four.b()), &four.a());
-  four.a().stage = Stage::kReady;
+  four.a().Be(Stage::kReady);
   EXPECT_EQ(NotLeasedBefore(four.b()), nullptr);
   EXPECT_EQ(NotLeasedBefore(four.c()), &four.b());
 }
@@ -56,11 +60,11 @@ TEST(OrderChain, LetsNoLeaseCountBehindARecordThatHasNone) {  // 15
 TEST(OrderChain, LooksPastWhatIsInOthersHandsForARecordThatFellOutOfThePrefix) {  // 15
   Four four;
   four.AllIn(Stage::kWriting);
-  four.a().stage = Stage::kQueued;
+  four.a().Be(Stage::kQueued);
   MarkOutOfPrefix(four.a(), true);
-  four.d().stage = Stage::kQueued;
+  four.d().Be(Stage::kQueued);
   EXPECT_EQ(NotLeasedBefore(four.d()), &four.a());
-  four.a().stage = Stage::kReady;
+  four.a().Be(Stage::kReady);
   MarkOutOfPrefix(four.a(), false);
   EXPECT_EQ(NotLeasedBefore(four.d()), nullptr);
 }

@@ -53,7 +53,7 @@ class Withheld : public ::testing::Test {
   }
   int Stages(Stage stage) const {
     int count = 0;
-    worker.flow.ForEachRecord([&](const InFlight& in) { count += in.stage == stage ? 1 : 0; });
+    worker.flow.ForEachRecord([&](const InFlight& in) { count += in.stage() == stage ? 1 : 0; });
     return count;
   }
   const std::string& Refused() {

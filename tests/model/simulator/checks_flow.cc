@@ -21,19 +21,19 @@ using consumer::Stage;
 void Checks::OnStep(SimWorker& worker) {
   const locking::Now now = worker.process().now();
   worker.flow().ForEachRecord([&](const InFlight& in) {
-    const bool holds = Leased(in) && in.stage >= Stage::kGranted && in.stage <= Stage::kReady;
+    const bool holds = Leased(in) && MayGiveBack(in.stage());
     if (!holds || !worker.locks().Valid(in.unit->lock(), now)) return;
     const InFlight* gap = nullptr;
     for (const InFlight* at = in.chain_before; at != nullptr; at = at->chain_before) {
-      const bool secured = InLeasedPrefix(at->stage);
+      const bool secured = InLeasedPrefix(at->stage());
       const bool soon = LeaseMayArriveSoon(*at);
       if (Leased(*at) && !worker.locks().Valid(at->unit->lock(), now)) return;
-      if (!secured && !(soon && in.stage == Stage::kGranted)) gap = at;
+      if (!secured && !(soon && in.stage() == Stage::kGranted)) gap = at;
     }
     if (gap == nullptr) return;
     world_.Violate("15",
                    fmt::format("w{} holds {} behind {} in stage {}", worker.process().index,
-                               in.identity.id, gap->identity.id, static_cast<int>(gap->stage)));
+                               in.identity.id, gap->identity.id, static_cast<int>(gap->stage())));
   });
 }
 
@@ -48,7 +48,7 @@ void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
   const int index = worker.process().index;
   bool found = false;
   worker.flow().ForEachRecord([&](const InFlight& in) {
-    if (in.call != call.id || in.stage != Stage::kHandling) return;
+    if (in.call != call.id || in.stage() != Stage::kHandling) return;
     found = true;
     if (LeaseStands(worker, in)) return;
     world_.Violate("18", fmt::format("w{} handles {} without a lease", index, call.record_id));
@@ -67,7 +67,7 @@ void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
 void Checks::OnLetter(SimWorker& worker, const consumer::DeadLetter& letter) {
   bool found = false;
   worker.flow().ForEachRecord([&](const InFlight& in) {
-    if (in.Reference() != letter.id || in.stage != Stage::kPublishingDeadLetter) return;
+    if (in.Reference() != letter.id || in.stage() != Stage::kPublishingDeadLetter) return;
     found = in.nameless || LeaseStands(worker, in);
   });
   if (found) return;

@@ -109,7 +109,8 @@ TEST(LockUnit, KnowsOfAMarkWhoseAndForHowLong) {
 TEST(LockUnit, ForgetsAFailedRoundWithItsLock) {
   Unit id;
   id.unit().BecomeAcquiring(kLock);
-  id.records[0].stage = Stage::kLocking;
+  id.records[0].BecomeQueued();
+  id.records[0].BecomeLocking();
   EXPECT_TRUE(LeaseMayArriveSoon(id.records[0]));
   id.unit().FailRound();
   EXPECT_FALSE(LeaseMayArriveSoon(id.records[0]));
