@@ -123,7 +123,7 @@ void Flow::CheckDrained(Now now) {
       const auto found = partitions_.find(index);
       if (found == partitions_.end()) continue;
       if (found->second->Busy()) return;
-      unsent = unsent || found->second->watermark > found->second->committing;
+      unsent = unsent || found->second->CommitDue();
     }
     if (transaction && writes_out_ > 0) return;
     if (transaction && unsent && !std::exchange(drain_offsets_sent_, true)) {
@@ -233,14 +233,13 @@ void Flow::Commit(Now now, bool all) {
   commit_at_ = now.boot + options_.commit_interval;
   if (options_.finality == Finality::kTransaction) {
     // Offsets move in transactions only: of what was skipped, and of holes, in one of their own.
-    offsets_due_ = std::any_of(partitions_.begin(), partitions_.end(), [](const auto& entry) {
-      return entry.second->watermark > entry.second->committing;
-    });
+    offsets_due_ = std::ranges::any_of(partitions_,
+                                       [](const auto& entry) { return entry.second->CommitDue(); });
     return;
   }
   for (const auto& [index, partition] : partitions_) {
     if (partition->revoking && !all) continue;  // its last commit comes with `drained`
-    if (partition->watermark <= partition->committing) continue;
+    if (!partition->CommitDue()) continue;
     if (partition->WatermarkPastHole()) {
       observer_->OnInvariant(locking::Invariant::kCommitPastHole);
       Note(locking::Severity::kError, "invariant_violated",
@@ -256,12 +255,8 @@ void Flow::Commit(Now now, bool all) {
 
 void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
   for (const PartitionOffset& offset : offsets) {
-    Assignment* partition = Find(offset.partition, offset.epoch);
-    if (partition == nullptr) continue;
-    if (ok) {
-      partition->committed = std::max(partition->committed, offset.next);
-    } else {
-      partition->committing = partition->committed;  // again at the next interval
+    if (Assignment* partition = Find(offset.partition, offset.epoch)) {
+      partition->OnCommitted(offset.next, ok);
     }
   }
 }

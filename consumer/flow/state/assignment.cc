@@ -41,6 +41,14 @@ void Assignment::AdvanceWatermark(Instant now) {
 
 void Assignment::PassHoles(Offset to) { position = std::max(position, to); }
 
+void Assignment::OnCommitted(Offset next, bool ok) {
+  if (ok || Planted("failed_commit_counts")) {
+    committed = std::max(committed, next);
+  } else {
+    committing = committed;
+  }
+}
+
 void Assignment::HearEnd(Offset high) {
   end = std::max(end, high);
   if (!goal) goal = high;

@@ -37,6 +37,8 @@ struct Assignment {
   void AdvanceWatermark(Instant now);
   // Everything up to here was delivered, or is not there: the watermark may pass the holes.
   void PassHoles(Offset to);
+  // Kafka took the commit of everything before `next`; or not, and it is due again.
+  void OnCommitted(Offset next, bool ok);
   void HearEnd(Offset high);  // the partition's end, as the broker tells it
 
   // The offset to go on from once all that is being written is committed with it (Kafka output).
@@ -45,6 +47,7 @@ struct Assignment {
   [[nodiscard]] std::size_t finished_behind() const { return slots.size() - unfinished; }
   // The watermark stands beyond a record that is not finished: never, but for a defect.
   [[nodiscard]] bool WatermarkPastHole() const;
+  [[nodiscard]] bool CommitDue() const { return watermark > committing; }
   // The group has committed all that was there when the partition was assigned.
   [[nodiscard]] bool CaughtUp() const { return goal && committed >= *goal; }
   // Some record holds a lease (or a hint), and may be finished before the partition goes.

@@ -75,6 +75,8 @@ caught_by(backoff_never_grows unit/node_session
   SessionTest.PausesLongerAfterEachFailureUpToTwoSeconds)
 caught_by(silent_node_is_kept unit/node_session
   All/Liveness.IsCheckedAtIntervalsAndEndsWithANodeThatIsSilent/Silent)
+caught_by(failed_commit_counts unit/flow
+  AssignmentTest.IsToBeCommittedAgainAfterACommitThatFailed)
 caught_by(lost_lease_is_kept unit/flow LockUnit.IsLeasedNoMoreOnceItIsLost)
 
 foreach(bug ${by_test})
