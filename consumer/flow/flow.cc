@@ -1,87 +1,75 @@
-// The way of a record: delivered, identified, queued in its order chain, and at the end finished.
-// Between those: flow_locks.cc (locking), flow_handling.cc (the handler), flow_writing.cc.
-#include "consumer/flow/flow.h"
-
+// The flow's heart: after each input every record for which something has changed does what is next
+// for it, until nothing changes any more; and time. The phases are in files of their own.
+#include <algorithm>
 #include <utility>
 
+#include "consumer/flow/flow.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
-namespace {
-
-// Bytes that the values hold, with what their places cost.
-std::uint64_t SizeOf(const HandlerValues& values) {
-  std::uint64_t bytes = values.capacity() * sizeof(HandlerValues::value_type);
-  for (const auto& value : values) bytes += value ? value->size() : 0;
-  return bytes;
+FlowOptions FlowOptionsOf(const PipelineOptions& options) {
+  FlowOptions flow;
+  flow.pipeline = options.name;
+  flow.record_id = options.record_id;
+  flow.accept_replay_ids = options.kafka.accept_replay_ids;
+  flow.order = options.processing.order;
+  flow.on_id_conflict = options.on_id_conflict;
+  flow.on_bad_record = options.on_bad_record;
+  flow.finality = FinalityOf(options.output);
+  flow.handler = options.handler;
+  flow.retry = options.retry;
+  flow.concurrency = static_cast<std::size_t>(options.processing.concurrency);
+  flow.handler_timeout = options.processing.timeout;
+  flow.dead_letters = options.dead_letter.has_value();
+  flow.max_consecutive = options.max_consecutive();
+  flow.stall_after = options.processing.stall_after;
+  flow.max_in_flight = static_cast<std::size_t>(options.processing.max_in_flight);
+  flow.max_in_flight_bytes = options.processing.max_in_flight_bytes;
+  flow.lock_wait = options.lock.wait;
+  flow.remember_done = options.lock.lock.remember_done;
+  flow.commit_interval = options.kafka.commit_interval;
+  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
+    flow.order = Order::kPartition;  // a transaction holds a prefix of each partition
+    flow.write_batch = static_cast<std::size_t>(kafka->max_records);
+    flow.writes_out = 1;
+    flow.linger = kafka->linger;
+  } else if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
+    flow.write_batch = static_cast<std::size_t>(postgres->max_records);
+  } else if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) {
+    flow.write_batch = static_cast<std::size_t>(sqlite->max_records);
+  }
+  return flow;
 }
 
-}  // namespace
+Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
+           ConsumerObserver* observer)
+    : options_(std::move(options)),
+      way_{options_.finality, options_.handler.any(), options_.handler.outside()},
+      locks_(locks),
+      random_(std::move(random)),
+      observer_(observer),
+      gate_(options_.max_consecutive) {}
 
-// --- delivered ---------------------------------------------------------------------------------
+Flow::~Flow() = default;
 
-void Flow::OnRecords(std::vector<Record> records, Now now) {
-  std::size_t admitted = 0;
-  for (Record& record : records) {
-    Assignment* partition = Find(record.partition, record.epoch);
-    if (partition == nullptr || partition->revoking) continue;  // of an assignment that is over
-    if (record.offset < partition->position) continue;          // delivered before
-    Admit(*partition, std::move(record), now);
-    ++admitted;
-  }
-  observer_->OnConsumed(admitted);
-  Step(now);
+void Flow::OnClusterId(std::string cluster_id) {
+  identifier_ = std::make_unique<Identifier>(options_.record_id, std::move(cluster_id),
+                                             options_.accept_replay_ids);
 }
 
-void Flow::Admit(Assignment& partition, Record record, Now now) {
-  FENCEPOST_CHECK(identifier_ != nullptr, "records before the cluster id");
-  InFlight& in = *NewInFlight();
-  in.assignment = &partition;
-  in.where = &partition.where;
-  in.record = std::move(record);
-  in.BecomeQueued();
-  partition.Deliver(in, now.boot);
-  ++in_flight_;
-  Count(in);
-  if (!partition.crowded && partition.finished_behind() >= options_.max_finished_behind) {
-    partition.crowded = true;
-    ++crowded_;
-  }
-  JoinChain(in);
-  const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
-  work_.Push(&in);
-  if (!identified) {
-    in.nameless = true;
-    in.identity.id.clear();
-    Refuse(in,
-           {.error_class = "bad_record",
-            .text = identified.error(),
-            .shown = identified.error(),
-            .cause = LetterCause::kIdentity},
-           now);
-  }
+// After every input: what has become possible is asked for; nothing of a partition whose time is
+// over.
+void Flow::Step(Now now) {
   Advance(now);
+  LetOut(now);
+  CheckDrained(now);
+  SendLookups();
+  StartCalls(now);
+  SendWrites(now);
+  UpdateBackpressure(now);
 }
-
-void Flow::JoinChain(InFlight& in) {
-  if (options_.order == Order::kNone) return;
-  OrderChain* chain = &in.assignment->chain;
-  if (options_.order == Order::kKey) {
-    const auto& key = in.record.key;
-    scratch_.assign(reinterpret_cast<const char*>(&in.record.partition),
-                    sizeof in.record.partition);
-    scratch_.push_back(key ? '\1' : '\0');  // the null key is a chain of its own
-    if (key) scratch_.append(*key);
-    const auto place = chains_.try_emplace(scratch_).first;
-    chain = &place->second;
-    chain->key = place->first;
-  }
-  if (chain->id == 0) chain->id = next_chain_++;
-  chain->Join(in);
-}
-
-// --- on its way --------------------------------------------------------------------------------
 
 // Asks each record for which something has changed what it does next, and does it, until nothing
 // changes any more. Phases only do; what becomes possible by that they push on the work list.
@@ -158,67 +146,35 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
   }
 }
 
-// --- finished ----------------------------------------------------------------------------------
-
-// Behind an unfinished record it leaves its offset, and nothing that takes room.
-void Flow::Finish(InFlight& in, Now now) {
-  Assignment& partition = *in.assignment;
-  in.BecomeFinished();
-  LeaveUnit(in, now);
-  LeaveChain(in);
-  if (!partition.gone) partition.Finish(in);
-  Recycle(in);
-  AdvanceWatermark(partition, now);
-}
-
-// What it holds counts against max_in_flight_bytes: the record, what a handler made of it, and its
-// dead letter.
-void Flow::Count(InFlight& in) {
-  std::uint64_t bytes = in.record.Bytes() + SizeOf(in.values);
-  if (in.letter != nullptr) bytes += in.letter->error.size() + sizeof(DeadLetter);
-  Assignment& partition = *in.assignment;
-  partition.bytes += bytes - in.bytes;
-  in_flight_bytes_ += bytes - in.bytes;
-  in.bytes = bytes;
-}
-
-void Flow::LeaveChain(InFlight& in) {
-  OrderChain* const chain = in.chain;
-  if (chain == nullptr) return;
-  work_.Push(chain->Leave(in));
-  if (chain->tail != nullptr || options_.order != Order::kKey) return;
-  scratch_.assign(chain->key);
-  chains_.erase(scratch_);
-}
-
-void Flow::AdvanceWatermark(Assignment& partition, Now now) {
-  if (partition.gone) return;
-  partition.AdvanceWatermark(now.boot);
-  if (partition.crowded && partition.finished_behind() <= options_.max_finished_behind / 2) {
-    partition.crowded = false;
-    --crowded_;
+void Flow::OnTime(Now now) {
+  if (now.boot >= commit_at_) Commit(now);
+  if (now.boot >= report_at_) Report(now);
+  if (Planted("dead_letter_without_its_acknowledgement")) {
+    for (InFlight& in : pool_) {
+      if (in.stage() == Stage::kPublishingDeadLetter) OnDeadLetterPublished(in, now);
+    }
   }
-  const auto blocked = partition.blocked.find(partition.watermark);
-  if (blocked == partition.blocked.end() || !taking_) return;
-  taking_ = false;
-  actions_.stop = blocked->second;
+  while (!timers_.empty() && timers_.top().at <= now.boot) {
+    const Entry entry = timers_.top();
+    timers_.pop();
+    InFlight& in = *entry.record;
+    if (in.ticket != entry.ticket) continue;
+    if (in.stage() == Stage::kRetrying) WaitForTurn(in);
+    if (in.stage() == Stage::kMarking && !in.unit->lock()) MarkAgain(in, now);
+  }
+  Step(now);
 }
 
-// The pipeline cannot go past this record: it keeps the watermark. The worker drains and stops,
-// once all that was delivered before it in its partition is finished.
-void Flow::Block(InFlight& in, Error error, Now now) {
-  MarkOutOfPrefix(in, true);
-  in.BecomeBlocked();
-  GiveBackBehind(in, now);
-  observer_->OnProcessed(ProcessedResult::kFailed, 1);
-  error.where = SourceText(*in.where, in.record.offset);
-  Assignment& partition = *in.assignment;
-  partition.blocked.emplace(in.record.offset, std::move(error));
-  LeaveUnit(in, now);  // those with the same id must not wait for it
-  AdvanceWatermark(partition, now);
+Instant Flow::NextTime() const {
+  Instant next = std::min({commit_at_, report_at_, drain_deadline_, hold_at_});
+  if (!timers_.empty()) next = std::min(next, timers_.top().at);
+  if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {
+    next = std::min(next, ready_.front().at + options_.linger);
+  }
+  return next;
 }
 
-// --- the pool ----------------------------------------------------------------------------------
+void Flow::StopTaking() { taking_ = false; }
 
 InFlight* Flow::NewInFlight() {
   if (unused_.empty()) {

@@ -1,7 +1,7 @@
 // The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the
-// offset. The way of a record, file by file: flow.cc (delivered, identified, queued in its order
-// chain … finished), flow_locks.cc, flow_handling.cc, flow_writing.cc; what concerns whole
-// partitions: flow_partitions.cc, flow_room.cc, flow_report.cc.
+// offset. flow.cc is the loop; the way of a record is in admit.cc, locks.cc, handling.cc,
+// dead_letters.cc, writing.cc, marks.cc and finish.cc; what concerns whole partitions in
+// partitions.cc, commits.cc, backpressure.cc and report.cc. What it knows: state/.
 //
 //   delivered → identified → queued → locking → leased (or hinted: the name is DONE)
 //     → [looked up in the ledger → handled, tried again] → ready → writing → [marking] → finished
@@ -169,49 +169,50 @@ class Flow {
   };
   static Entry EntryOf(InFlight& record, Instant at) { return {&record, record.ticket, at}; }
 
-  // flow.cc: delivered, identified, in its chain … finished.
-  void Admit(Assignment& partition, Record record, Now now);
-  void JoinChain(InFlight& record);
+  // flow.cc: what is next for each record.
+  void Step(Now now);  // after every input
   void Advance(Now now);
   [[nodiscard]] Place PlaceOf(const InFlight& record) const;
   void Do(InFlight& record, Move move, Now now);
   void EnterLeasedPrefix(InFlight& record, Move move, Now now);
-  void Finish(InFlight& record, Now now);
-  void LeaveChain(InFlight& record);
-  void AdvanceWatermark(Assignment& partition, Now now);
-  void Count(InFlight& record);  // what it holds in memory, after that has changed
-  void Block(InFlight& record, Error error, Now now);
+  InFlight* NewInFlight();
+  InFlight* FindReference(std::uint64_t reference);
+  void Recycle(InFlight& record);
 
-  // flow_locks.cc: locking, by lock units.
-  static void LeavePrefix(InFlight& record);
+  // admit.cc: delivered, identified, in its chain.
+  void Admit(Assignment& partition, Record record, Now now);
+  void JoinChain(InFlight& record);
+
+  // locks.cc: locking, by lock units.
   bool Lock(InFlight& record, Now now);
-  bool TryLock(InFlight& record, Now now);
   void LockAlone(InFlight& record, Now now);
   void Acquire(LockUnit& unit, Now now);
-  void EndLease(LockUnit& unit, Now now);
-  void LeaveUnit(InFlight& record, Now now);
   void OnLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
   bool HearLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
   void GoOnAfter(const locking::LockEvent& event, InFlight& record, Now now);
   void OnHinted(InFlight& record);
+  static void LeavePrefix(InFlight& record);
   void BackToQueue(InFlight& record, Now now);
   void GiveBackBehind(InFlight& record, Now now);
+  void LeaveUnit(InFlight& record, Now now);
+  void EndLease(LockUnit& unit, Now now);
+  void SetPhase(const InFlight& record, locking::Phase phase);
   void TellBroken(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
-  [[nodiscard]] bool WriteDecides() const;
   [[nodiscard]] bool LeaseStands(const InFlight& record, Now now) const;
-  void SetPhase(const InFlight& record, locking::Phase phase);
 
-  // flow_handling.cc: looked up, handled, tried again; dead letters.
+  // handling.cc: looked up, handled, tried again.
   void AskLedger(InFlight& record);
   void SendLookups();
   void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);
+  void WaitForTurn(InFlight& record);
   void StartCalls(Now now);
   [[nodiscard]] bool MayCall() const;
   InFlight* NextToCall(Now now);
   void CancelCall(InFlight& record);
   void OnFailed(InFlight& record, HandlerFailure failure, Now now);
-  void WaitForTurn(InFlight& record);
+
+  // dead_letters.cc: what cannot be processed.
   // `shown`: the same as `detail` and `text` without anything of the record (DeadLetter::shown).
   void OnConflict(InFlight& record, const std::string& detail, const std::string& shown, Now now);
   struct Refusal {
@@ -226,8 +227,9 @@ class Flow {
   void LetOut(Now now);
   void Publish(InFlight& record, Now now);
   void OnDeadLetterPublished(InFlight& record, Now now);
+  static std::string ClassAndText(const std::string& error_class, const std::string& shown);
 
-  // flow_writing.cc: written, marked.
+  // writing.cc: written.
   void SendWrites(Now now);
   [[nodiscard]] bool WriteDue(Now now) const;
   void FillBatch(WriteBatch& batch, Now now);
@@ -239,20 +241,32 @@ class Flow {
   void WriteAgain(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void Skip(InFlight& record, DedupeSource source, Now now);
+  [[nodiscard]] bool WriteDecides() const;
+
+  // marks.cc: marked DONE.
   void MarkDone(InFlight& record, Now now);
   void AwaitMark(InFlight& record, locking::LockId mark);
   void CompleteHinted(InFlight& record, Now now);
   void OnMarked(InFlight& record, bool majority, Now now);
   void MarkAgain(InFlight& record, Now now);
 
-  // flow_partitions.cc.
+  // finish.cc.
+  void Finish(InFlight& record, Now now);
+  void Block(InFlight& record, Error error, Now now);
+  void LeaveChain(InFlight& record);
+  void AdvanceWatermark(Assignment& partition, Now now);
+  void Count(InFlight& record);  // what it holds in memory, after that has changed
+
+  // partitions.cc, commits.cc.
+  void CheckDrained(Now now);
   void LeavePartition(std::unique_ptr<Assignment> partition, Now now);
   void Abandon(Assignment& partition, Now now);
   void Drop(InFlight& record, Now now);
-  void CheckDrained(Now now);
-  void Commit(Now now, bool all);
-  void Note(locking::Severity severity, std::string_view event, std::string_view text,
-            const InFlight& record);
+  void Sweep();
+  Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
+  void Commit(Now now);
+
+  // backpressure.cc, report.cc.
   void UpdateBackpressure(Now now);
   void TellPaused(Now now);
   [[nodiscard]] double NextShare() const;
@@ -265,12 +279,8 @@ class Flow {
   void LookForStall(Assignment& partition, Now now);
   void LookForRefusal(Now now);
   [[nodiscard]] bool MayTakeEffect() const;
-  void Step(Now now);  // after every input
-  Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
-  InFlight* NewInFlight();
-  InFlight* FindReference(std::uint64_t reference);
-  void Recycle(InFlight& record);
-  void Sweep();
+  void Note(locking::Severity severity, std::string_view event, std::string_view text,
+            const InFlight& record);
 
   const FlowOptions options_;
   const Way way_;

@@ -1,5 +1,5 @@
-// The way of a record through the output: gathered into a transaction, written, and marked DONE.
-// It ends in flow.cc (Finish).
+// The way of a record through the output: gathered into a transaction, and written. It goes on in
+// marks.cc, or ends in finish.cc.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -14,9 +14,6 @@ using locking::Phase;
 
 namespace {
 
-constexpr Millis kMarkBackoff{50};
-constexpr Millis kMaxMarkBackoff{1000};
-
 std::string_view RefusalClass(DeadLetterReason reason) {
   switch (reason) {
     case DeadLetterReason::kOutput:
@@ -29,8 +26,6 @@ std::string_view RefusalClass(DeadLetterReason reason) {
 }
 
 }  // namespace
-
-// --- gathered ----------------------------------------------------------------------------------
 
 // Group commit: the first transaction takes what waits; a further one goes out only when it is
 // full. A Kafka transaction is alone, and waits for more until it is full, or its oldest record has
@@ -112,8 +107,6 @@ void Flow::FillOffsets(WriteBatch& batch) {
                     "a transaction holds a record that its offsets do not pass");
   }
 }
-
-// --- written -----------------------------------------------------------------------------------
 
 void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
                      Now now) {
@@ -256,82 +249,6 @@ void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
   observer_->OnDedupeSkip(source);
   observer_->OnProcessed(ProcessedResult::kSkipped, 1);
   Finish(in, now);
-}
-
-// --- marked ------------------------------------------------------------------------------------
-
-// Only after the effect is known. Sent, not awaited, where something better holds what counts (the
-// ledger, the transaction); without that the offset waits for a majority of marks.
-void Flow::MarkDone(InFlight& in, Now now) {
-  const bool await = options_.finality == Finality::kDoneMark;
-  LockUnit& unit = *in.unit;
-  // The lease may have ended although its kLost is still to be heard: then it carries no mark.
-  if (Leased(in) && locks_->ValidUntil(unit.lock()) == Instant::min()) {
-    unit.BecomeLost(Instant::min());
-  }
-  locking::LockId mark = unit.lock();
-  if (Leased(in)) {
-    locks_->Done(mark, in.identity.crc, options_.remember_done, now);
-  } else if (unit.lease() == Lease::kLost || await) {
-    mark = locks_->MarkDone({.name = unit.name(),
-                             .cookie = await ? unit.cookie() : 0,
-                             .token = unit.token(),
-                             .crc = in.identity.crc,
-                             .remember = options_.remember_done,
-                             .after_loss = unit.lease() == Lease::kLost},
-                            now);
-  }
-  await ? AwaitMark(in, mark) : unit.BecomeNone();
-}
-
-void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
-  in.BecomeMarking();
-  in.unit->BecomeMarking(mark);
-}
-
-// Without a ledger the mark is the truth: carried to a majority, with the rest of its time, it
-// completes the record.
-void Flow::CompleteHinted(InFlight& in, Now now) {
-  const LockUnit& unit = *in.unit;
-  if (unit.done_crc() != in.identity.crc) {
-    const std::string what = "its DONE mark has another checksum";
-    return OnConflict(in, what, what, now);
-  }
-  ++in.ticket;
-  AwaitMark(in, locks_->MarkDone({.name = unit.name(),
-                                  .cookie = unit.cookie(),
-                                  .token = unit.token(),
-                                  .crc = unit.done_crc(),
-                                  .remember = unit.done_rest()},
-                                 now));
-}
-
-void Flow::OnMarked(InFlight& in, bool majority, Now now) {
-  if (!in.effect_done && !majority) {  // the lock tells anew how it stands
-    BackToQueue(in, now);
-    GiveBackBehind(in, now);
-    return LockAlone(in, now);
-  }
-  if (!in.effect_done) return OnSkipped(in, DedupeSource::kLock, now);
-  const bool enough =
-      majority || (Planted("offset_past_a_mark_without_majority") && in.effect_done);
-  if (enough) return Finish(in, now);
-  in.unit->BecomeMarking({});
-  const auto wait = std::min(kMaxMarkBackoff, kMarkBackoff * (1 << std::min(in.marks++, 5)));
-  timers_.push(EntryOf(in, now.boot + wait));
-}
-
-// The effect stands, but no majority knows it yet.
-void Flow::MarkAgain(InFlight& in, Now now) {
-  observer_->OnRetry(RetryStage::kLock);
-  LockUnit& unit = *in.unit;
-  unit.BecomeMarking(locks_->MarkDone({.name = unit.name(),
-                                       .cookie = unit.cookie(),
-                                       .token = unit.token(),
-                                       .crc = in.identity.crc,
-                                       .remember = options_.remember_done,
-                                       .fresh = true},
-                                      now));
 }
 
 }  // namespace fencepost::consumer

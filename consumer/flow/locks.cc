@@ -34,14 +34,9 @@ void Flow::Acquire(LockUnit& unit, Now now) {
       {.name = unit.name(), .cookie = unit.cookie(), .wait = options_.lock_wait}, now));
 }
 
-// … if everything before it in its chain is leased or about to be.
-bool Flow::TryLock(InFlight& in, Now now) {
-  return Next(in, PlaceOf(in), way_) == Move::kLock && Lock(in, now);
-}
-
 // Asks again after a failure: nothing behind it may be locked meanwhile.
 void Flow::LockAlone(InFlight& in, Now now) {
-  if (TryLock(in, now)) in.unit->FailRound();
+  if (Next(in, PlaceOf(in), way_) == Move::kLock && Lock(in, now)) in.unit->FailRound();
 }
 
 void Flow::OnLockEvents(Now now) {

@@ -1,0 +1,70 @@
+// The way of a record begins: delivered, identified, queued in its order chain. It goes on in
+// flow.cc (Do).
+#include <utility>
+
+#include "consumer/flow/flow.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+
+void Flow::OnRecords(std::vector<Record> records, Now now) {
+  std::size_t admitted = 0;
+  for (Record& record : records) {
+    Assignment* partition = Find(record.partition, record.epoch);
+    if (partition == nullptr || partition->revoking) continue;  // of an assignment that is over
+    if (record.offset < partition->position) continue;          // delivered before
+    Admit(*partition, std::move(record), now);
+    ++admitted;
+  }
+  observer_->OnConsumed(admitted);
+  Step(now);
+}
+
+void Flow::Admit(Assignment& partition, Record record, Now now) {
+  FENCEPOST_CHECK(identifier_ != nullptr, "records before the cluster id");
+  InFlight& in = *NewInFlight();
+  in.assignment = &partition;
+  in.where = &partition.where;
+  in.record = std::move(record);
+  in.BecomeQueued();
+  partition.Deliver(in, now.boot);
+  ++in_flight_;
+  Count(in);
+  if (!partition.crowded && partition.finished_behind() >= options_.max_finished_behind) {
+    partition.crowded = true;
+    ++crowded_;
+  }
+  JoinChain(in);
+  const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
+  work_.Push(&in);
+  if (!identified) {
+    in.nameless = true;
+    in.identity.id.clear();
+    Refuse(in,
+           {.error_class = "bad_record",
+            .text = identified.error(),
+            .shown = identified.error(),
+            .cause = LetterCause::kIdentity},
+           now);
+  }
+  Advance(now);
+}
+
+void Flow::JoinChain(InFlight& in) {
+  if (options_.order == Order::kNone) return;
+  OrderChain* chain = &in.assignment->chain;
+  if (options_.order == Order::kKey) {
+    const auto& key = in.record.key;
+    scratch_.assign(reinterpret_cast<const char*>(&in.record.partition),
+                    sizeof in.record.partition);
+    scratch_.push_back(key ? '\1' : '\0');  // the null key is a chain of its own
+    if (key) scratch_.append(*key);
+    const auto place = chains_.try_emplace(scratch_).first;
+    chain = &place->second;
+    chain->key = place->first;
+  }
+  if (chain->id == 0) chain->id = next_chain_++;
+  chain->Join(in);
+}
+
+}  // namespace fencepost::consumer

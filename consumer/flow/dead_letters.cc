@@ -1,0 +1,177 @@
+// The way of a record that cannot be processed: refused, withheld or published as a dead letter,
+// acknowledged. It ends in finish.cc.
+#include <utility>
+
+#include "consumer/flow/flow.h"
+#include "locking/base/planted.h"
+
+namespace fencepost::consumer {
+
+std::string Flow::ClassAndText(const std::string& error_class, const std::string& shown) {
+  return shown.empty() || shown == error_class ? error_class : error_class + ": " + shown;
+}
+
+void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string& shown, Now now) {
+  observer_->OnIdConflict();
+  Note(locking::Severity::kWarn, "id_conflict", "the id was processed with other content", in);
+  const bool position = options_.record_id.kind == Selector::Kind::kPosition;
+  if (options_.on_id_conflict == OnBad::kSkip && !position) {
+    // Without a DONE mark: it would say that the id is done with this record's content.
+    return Skip(in, Hinted(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
+  }
+  const std::string what = "the id was processed with other content: ";
+  if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
+    return Refuse(in,
+                  {.reason = DeadLetterReason::kIdConflict,
+                   .error_class = "id_conflict",
+                   .text = what + detail,
+                   .shown = what + shown},
+                  now);
+  }
+  Block(in,
+        {"id_conflict", what + shown, "",
+         position ? "was the topic recreated? then use another pipeline name"
+                  : "mend the producer, or set on_id_conflict"},
+        now);
+}
+
+// The record cannot be processed: a dead letter, where there is a topic for them; else the end.
+void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
+  if (refusal.shown.empty()) refusal.shown = refusal.error_class;
+  const bool bad =
+      refusal.reason == DeadLetterReason::kBadRecord || refusal.reason == DeadLetterReason::kOutput;
+  if (!options_.dead_letters || (bad && options_.on_bad_record != OnBad::kDeadLetter)) {
+    const char* hint = bad ? "mend the producer, the columns or the table, give dead_letter, or "
+                             "move the group's offset past it"
+                           : "mend what the handler calls, give dead_letter, or move the group's "
+                             "offset past it";
+    return Block(in, {bad ? "bad_record" : "handler_failed", std::move(refusal.shown), "", hint},
+                 now);
+  }
+  in.letter = std::make_unique<DeadLetter>();
+  *in.letter = {.id = 0,
+                .record = in.record,
+                .where = *in.where,
+                .record_id = in.identity.id,
+                .reason = refusal.reason,
+                .error = std::move(refusal.text),
+                .shown = std::move(refusal.shown),
+                .error_class = std::move(refusal.error_class),
+                .attempts = in.attempts,
+                .failed_at = now.wall.time_since_epoch()};
+  in.cause = refusal.cause;
+  if (in.cause) in.turn = gate_.Now(*in.cause);
+  in.values = HandlerValues();  // it is published as it came
+  in.handled = false;
+  Count(in);
+  const bool first = NotLeasedBefore(in) == nullptr;
+  if (in.stage() == Stage::kQueued) {  // it never was in the leased prefix (no id)
+    work_.Push(&in);
+  } else if (first && LeaseStands(in, now)) {
+    StartDeadLetter(in, now);
+  } else {
+    BackToQueue(in, now);
+    GiveBackBehind(in, now);
+    work_.Push(&in);
+  }
+}
+
+// A Kafka output takes it into its transaction. Else the ledger is asked once more whether the
+// effect stands after all (a conflict knows what stands there), and then it is published.
+void Flow::StartDeadLetter(InFlight& in, Now now) {
+  ++in.ticket;
+  if (options_.finality == Finality::kTransaction) {
+    if (!MayGoOut(in)) return Withhold(in, now);
+    in.BecomeHandled();
+    return work_.Push(&in);
+  }
+  const bool ask = options_.finality == Finality::kLedger && !in.nameless &&
+                   in.letter->reason != DeadLetterReason::kIdConflict;
+  if (ask) return AskLedger(in);
+  Publish(in, now);
+}
+
+void Flow::Publish(InFlight& in, Now now) {
+  if (!LeaseStands(in, now)) {
+    LeavePrefix(in);
+    return;
+  }
+  if (!MayGoOut(in)) return Withhold(in, now);
+  in.BecomePublishing();
+  SetPhase(in, locking::Phase::kWriting);
+  DeadLetter letter = *in.letter;
+  letter.id = in.Reference();
+  letter.token = TokenOf(in).value();
+  actions_.dead_letters.push_back(std::move(letter));
+}
+
+// Asked when nothing else is in its way: of a record that the ledger knows after all there is no
+// dead letter to count.
+bool Flow::MayGoOut(InFlight& in) {
+  if (in.cause && !in.let_out) in.let_out = gate_.Pass(*in.cause, in.turn);
+  return !in.cause || in.let_out || Planted("dead_letters_without_a_limit");
+}
+
+// Without a lease, so that nobody waits for it but what stands behind it in its chain.
+void Flow::Withhold(InFlight& in, Now now) {
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
+  in.BecomeWithheld();
+  withheld_.push_back(EntryOf(in, now.boot));
+}
+
+// Something took effect, or was a duplicate: those that waited for just that go on, from their lock
+// anew.
+void Flow::LetOut(Now now) {
+  if (gate_.EndMoment()) {
+    for (const Entry& entry : std::exchange(withheld_, {})) {
+      InFlight& in = *entry.record;
+      if (in.stage() != Stage::kWithheld || in.ticket != entry.ticket) continue;
+      if (!MayGoOut(in)) {
+        withheld_.push_back(entry);
+        continue;
+      }
+      in.BecomeQueued();
+      work_.Push(&in);
+    }
+  }
+  if (withheld_.empty()) refused_.clear();
+  Advance(now);
+}
+
+// Acknowledged: the lock is released, without a DONE mark and without a ledger row.
+void Flow::OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now) {
+  for (const std::uint64_t id : ids) {
+    InFlight* in = FindReference(id);
+    if (in == nullptr || in->stage() != Stage::kPublishingDeadLetter) continue;
+    OnDeadLetterPublished(*in, now);
+    Advance(now);
+  }
+  if (!ids.empty()) observer_->OnProgress(now.wall.time_since_epoch());
+  Step(now);
+}
+
+void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) {
+  for (const std::uint64_t id : ids) {
+    InFlight* in = FindReference(id);
+    if (in == nullptr || in->stage() != Stage::kPublishingDeadLetter) continue;
+    in->letter_refused = true;
+    if (in->assignment->revoking) GiveBackBehind(*in, now);
+  }
+  Advance(now);
+}
+
+void Flow::OnDeadLetterPublished(InFlight& in, Now now) {
+  observer_->OnDeadLetter(in.letter->reason);
+  Note(locking::Severity::kWarn, "dead_lettered",
+       "published as a dead letter: " + ClassAndText(in.letter->error_class, in.letter->shown), in);
+  observer_->OnProcessed(ProcessedResult::kDeadLettered, 1);
+  Finish(in, now);
+}
+
+void Flow::OnDeadLetterState(bool up, Now now) {
+  dead_letters_up_ = up;
+  UpdateBackpressure(now);
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,77 @@
+// The way of a record ends: finished or blocked, and the watermark advances; what it holds.
+#include <utility>
+
+#include "consumer/flow/flow.h"
+
+namespace fencepost::consumer {
+
+namespace {
+
+// Bytes that the values hold, with what their places cost.
+std::uint64_t SizeOf(const HandlerValues& values) {
+  std::uint64_t bytes = values.capacity() * sizeof(HandlerValues::value_type);
+  for (const auto& value : values) bytes += value ? value->size() : 0;
+  return bytes;
+}
+
+}  // namespace
+
+// Behind an unfinished record it leaves its offset, and nothing that takes room.
+void Flow::Finish(InFlight& in, Now now) {
+  Assignment& partition = *in.assignment;
+  in.BecomeFinished();
+  LeaveUnit(in, now);
+  LeaveChain(in);
+  if (!partition.gone) partition.Finish(in);
+  Recycle(in);
+  AdvanceWatermark(partition, now);
+}
+
+void Flow::LeaveChain(InFlight& in) {
+  OrderChain* const chain = in.chain;
+  if (chain == nullptr) return;
+  work_.Push(chain->Leave(in));
+  if (chain->tail != nullptr || options_.order != Order::kKey) return;
+  scratch_.assign(chain->key);
+  chains_.erase(scratch_);
+}
+
+void Flow::AdvanceWatermark(Assignment& partition, Now now) {
+  if (partition.gone) return;
+  partition.AdvanceWatermark(now.boot);
+  if (partition.crowded && partition.finished_behind() <= options_.max_finished_behind / 2) {
+    partition.crowded = false;
+    --crowded_;
+  }
+  const auto blocked = partition.blocked.find(partition.watermark);
+  if (blocked == partition.blocked.end() || !taking_) return;
+  taking_ = false;
+  actions_.stop = blocked->second;
+}
+
+// The pipeline cannot go past this record: it keeps the watermark. The worker drains and stops,
+// once all that was delivered before it in its partition is finished.
+void Flow::Block(InFlight& in, Error error, Now now) {
+  MarkOutOfPrefix(in, true);
+  in.BecomeBlocked();
+  GiveBackBehind(in, now);
+  observer_->OnProcessed(ProcessedResult::kFailed, 1);
+  error.where = SourceText(*in.where, in.record.offset);
+  Assignment& partition = *in.assignment;
+  partition.blocked.emplace(in.record.offset, std::move(error));
+  LeaveUnit(in, now);  // those with the same id must not wait for it
+  AdvanceWatermark(partition, now);
+}
+
+// What it holds counts against max_in_flight_bytes: the record, what a handler made of it, and its
+// dead letter.
+void Flow::Count(InFlight& in) {
+  std::uint64_t bytes = in.record.Bytes() + SizeOf(in.values);
+  if (in.letter != nullptr) bytes += in.letter->error.size() + sizeof(DeadLetter);
+  Assignment& partition = *in.assignment;
+  partition.bytes += bytes - in.bytes;
+  in_flight_bytes_ += bytes - in.bytes;
+  in.bytes = bytes;
+}
+
+}  // namespace fencepost::consumer

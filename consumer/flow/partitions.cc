@@ -1,0 +1,145 @@
+// The flow's partitions: assigned, revoked and drained.
+#include <algorithm>
+#include <utility>
+
+#include "consumer/flow/flow.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+
+void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now, std::size_t late) {
+  late_ = late;
+  for (const AssignedPartition& assigned : partitions) {
+    std::unique_ptr<Assignment>& place = partitions_[assigned.partition];
+    FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
+    place = std::make_unique<Assignment>(assigned);
+  }
+  if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
+  uneven_ = true;
+  UpdateBackpressure(now);
+}
+
+void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline,
+                     Now now) {
+  draining_ = true;
+  drain_lost_ = lost;
+  drain_deadline_ = lost ? now.boot : deadline;
+  drain_partitions_ = partitions;
+  for (const PartitionIndex index : partitions) {
+    const auto found = partitions_.find(index);
+    if (found == partitions_.end()) continue;
+    Assignment& partition = *found->second;
+    partition.revoking = true;
+    // Only the leased prefix of each chain is finished, as far as it was begun; the rest leaves no
+    // trace for the next owner.
+    for (std::size_t at = 0; at < partition.slots.size(); ++at) {
+      InFlight* in = partition.slots[at].record;
+      if (in == nullptr) continue;
+      if (in->stage() == Stage::kPublishingDeadLetter && in->letter_refused)
+        GiveBackBehind(*in, now);
+      const bool begun =
+          Begun(in->stage()) || in->letter != nullptr || in->handled || !options_.handler.outside();
+      const bool give_back = in->stage() == Stage::kLocking || in->stage() == Stage::kGranted ||
+                             in->stage() == Stage::kRetrying ||
+                             (!begun && InLeasedPrefix(in->stage()));
+      if (!give_back) continue;
+      BackToQueue(*in, now);
+      GiveBackBehind(*in, now);
+    }
+  }
+  Step(now);
+}
+
+void Flow::CheckDrained(Now now) {
+  if (!draining_) return;
+  const bool transaction = options_.finality == Finality::kTransaction;
+  if (now.boot < drain_deadline_) {
+    bool unsent = false;  // offsets that moved without a record to write
+    for (const PartitionIndex index : drain_partitions_) {
+      const auto found = partitions_.find(index);
+      if (found == partitions_.end()) continue;
+      if (found->second->Busy()) return;
+      unsent = unsent || found->second->CommitDue();
+    }
+    if (transaction && writes_out_ > 0) return;
+    if (transaction && unsent && !std::exchange(drain_offsets_sent_, true)) {
+      offsets_due_ = true;
+      SendWrites(now);
+      return;
+    }
+  }
+  draining_ = drain_offsets_sent_ = false;
+  drain_deadline_ = Instant::max();
+  std::vector<PartitionOffset> offsets;
+  for (const PartitionIndex index : drain_partitions_) {
+    const auto found = partitions_.find(index);
+    if (found == partitions_.end()) continue;
+    Assignment& partition = *found->second;
+    if (!drain_lost_ && !transaction && partition.watermark > partition.committed) {
+      offsets.push_back({partition.index, partition.epoch, partition.watermark});
+    }
+    LeavePartition(std::move(found->second), now);
+    partitions_.erase(found);
+  }
+  Advance(now);
+  Sweep();
+  // A dead letter that nobody has taken yet is the next owner's.
+  std::erase_if(actions_.dead_letters,
+                [this](const DeadLetter& letter) { return FindReference(letter.id) == nullptr; });
+  actions_.drained = std::move(offsets);
+}
+
+void Flow::LeavePartition(std::unique_ptr<Assignment> partition, Now now) {
+  Abandon(*partition, now);
+  if (std::exchange(partition->crowded, false)) --crowded_;
+  if (std::exchange(partition->greedy_since, std::nullopt)) --greedy_;
+  observer_->OnPartitionGone(partition->where);
+  leaving_.push_back(std::move(partition));
+}
+
+// The partition is no longer ours. Records that the output has in its hands stay until it answers.
+void Flow::Abandon(Assignment& partition, Now now) {
+  partition.gone = true;
+  for (const Assignment::Slot& slot : std::exchange(partition.slots, {})) {
+    InFlight* in = slot.record;
+    if (in != nullptr && in->stage() != Stage::kWriting) Drop(*in, now);
+  }
+}
+
+void Flow::Drop(InFlight& in, Now now) {
+  if (in.stage() == Stage::kPublishingDeadLetter)
+    actions_.dropped_letters.push_back(in.Reference());
+  if (in.stage() == Stage::kWaitingForSameId) {
+    LeaveUnit(in, now);
+  } else if (in.stage() != Stage::kFinished && in.stage() != Stage::kBlocked) {
+    BackToQueue(in, now);
+  }
+  in.BecomeFinished();
+  LeaveChain(in);
+  Recycle(in);
+}
+
+void Flow::Sweep() {
+  std::erase_if(leaving_, [](const auto& partition) { return partition->writing == 0; });
+  std::erase_if(withheld_, [](const Entry& entry) { return entry.record->ticket != entry.ticket; });
+}
+
+void Flow::HurryDrain(Now now) {
+  if (!draining_) return;
+  drain_deadline_ = std::min(drain_deadline_, now.boot);
+  CheckDrained(now);
+}
+
+void Flow::OnOutputEnded(Now now) {
+  for (InFlight& in : pool_) {
+    if (in.stage() == Stage::kWriting && Leased(in)) EndLease(*in.unit, now);
+  }
+}
+
+Assignment* Flow::Find(PartitionIndex index, AssignmentEpoch epoch) {
+  const auto found = partitions_.find(index);
+  if (found == partitions_.end() || found->second->epoch != epoch) return nullptr;
+  return found->second.get();
+}
+
+}  // namespace fencepost::consumer
