@@ -5,29 +5,16 @@
 
 #include <fmt/format.h>
 
-#include "locking/core/store/sentinel.h"
-
 namespace fencepost::consumer {
 
-using locking::NodeModel;
 using locking::Op;
-using locking::OpKind;
 using locking::Reply;
 
 TestWorld::TestWorld(const PipelineOptions& pipeline, const PipelineTest& the_test)
     : options(pipeline), test(the_test), faults_(the_test.faults) {
   const int count = static_cast<int>(options.lock.redis.nodes.size());
   for (int i = 0; i < count; ++i) {
-    nodes.emplace_back(std::string(locking::kRunIdSize, static_cast<char>('a' + i)));
-    locking::Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(locking::kStoreIdSize, '1');
-    sentinel.index = i;
-    sentinel.nodes = count;
-    sentinel.run_id = nodes.back().run_id();
-    sentinel.max_ttl = options.lock.lock.max_ttl;
-    nodes.back().ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt},
-                                    time.now().wall);
+    nodes.emplace_back(i, count, options.lock.lock);
     node_up.push_back(i >= faults_.redis_nodes_down);
   }
   Produce();
@@ -70,15 +57,8 @@ Record TestWorld::RecordAt(PartitionIndex partition, Offset offset, AssignmentEp
 }
 
 void TestWorld::Connect(int node, locking::LockCore& core) const {
-  const NodeModel& model = nodes[static_cast<std::size_t>(node)];
   const locking::Now now = time.now();
-  locking::NodeInfo info;
-  info.run_id = model.run_id();
-  info.maxmemory_policy = "noeviction";
-  info.role = "master";
-  info.sentinel = model.sentinel();
-  info.call = {now.boot, now.boot, now.wall};
-  core.store().OnConnected(node, info, now);
+  core.store().OnConnected(node, nodes[static_cast<std::size_t>(node)].Info(now), now);
   core.OnTime(now);
 }
 
@@ -89,27 +69,15 @@ bool TestWorld::Exchange(int node, locking::LockCore& core) {
   std::vector<Op> ops;
   if (core.TakeBatch(node, ops) == 0) return probed;
   std::vector<Reply> replies;
-  const auto wall = time.now().wall;
   for (const Op& op : ops) {
-    nodes[static_cast<std::size_t>(node)].Apply(op.kind, std::span(&op, 1), options.lock.lock, wall,
-                                                wall, nullptr, replies);
+    replies.push_back(nodes[static_cast<std::size_t>(node)].Answer(op, time.now().wall));
   }
   core.OnReplies(node, replies, time.now());
   return true;
 }
 
 void TestWorld::Steal(const std::string& name) {
-  const auto wall = time.now().wall;
-  for (NodeModel& node : nodes) {
-    Op op{.kind = OpKind::kAbort, .name = name, .nonce = node.Look(name, wall).nonce};
-    node.Apply(op.kind, std::span(&op, 1), options.lock.lock, wall, nullptr);
-    op = {.kind = OpKind::kAcquire,
-          .name = name,
-          .token = locking::Token::AtWall(wall + Millis(1)),
-          .nonce = {{1, 2}},
-          .ttl = options.lock.lock.ttl};
-    node.Apply(op.kind, std::span(&op, 1), options.lock.lock, wall, nullptr);
-  }
+  for (TestNode& node : nodes) node.Steal(name, time.now().wall);
 }
 
 bool TestWorld::KillAfter(LifeStage stage) {

@@ -14,10 +14,10 @@
 #include "consumer/pipeline/pipeline_test.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/testing/test_handler.h"
+#include "consumer/testing/test_node.h"
 #include "consumer/testing/test_output.h"
 #include "consumer/testing/timeline.h"
 #include "locking/core/lock/lock_core.h"
-#include "locking/model/node_model.h"
 
 namespace fencepost::consumer {
 
@@ -50,7 +50,7 @@ struct TestWorld : ConsumerObserver {
                                 AssignmentEpoch epoch) const;
 
   // Lock nodes.
-  std::vector<locking::NodeModel> nodes;
+  std::vector<TestNode> nodes;
   std::vector<bool> node_up;
   void Connect(int node, locking::LockCore& core) const;
   // Operations go to the nodes and back; true if there were any.

@@ -11,8 +11,8 @@
 #include <set>
 #include <sstream>
 
-#include "locking/model/node_model.h"
 #include "tests/component/scripts/script_client.h"
+#include "tests/support/node_model.h"
 
 namespace fencepost::testing {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "consumer/flow/flow.h"
-#include "locking/model/node_model.h"
 #include "tests/model/simulator/ledger.h"
+#include "tests/support/node_model.h"
 
 namespace fencepost::consumer {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "locking/core/store/heal.h"
-#include "locking/model/node_model.h"
+#include "tests/support/node_model.h"
 
 namespace fencepost::heal_model {
 

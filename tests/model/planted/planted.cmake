@@ -26,11 +26,11 @@ model_program(model_simulator $<TARGET_OBJECTS:simulator_objects>
 target_link_libraries(model_simulator PRIVATE GTest::gtest_main)
 model_test(simulator model_simulator)
 
-# --- planted bugs: Planted("NAME") in shipped sources (locking/base/planted.h) ---
+# --- planted bugs: Planted("NAME") in shipped sources and the node model (locking/base/planted.h)
 # Those sources are compiled once more, with the points open, and linked before the libraries, so
 # that they win. Each bug is a run of its own: `model_planted NAME`.
 file(GLOB_RECURSE shipped CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/locking/*.cc
-  ${PROJECT_SOURCE_DIR}/consumer/*.cc)
+  ${PROJECT_SOURCE_DIR}/consumer/*.cc ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
 set(open_sources)
 set(points)
 foreach(source ${shipped})
@@ -46,7 +46,7 @@ list(TRANSFORM points REPLACE "Planted\\(\"([a-z_]+)\"" "\\1")
 list(REMOVE_DUPLICATES points)
 add_library(planted_objects OBJECT ${open_sources} ${CMAKE_CURRENT_LIST_DIR}/planted.cc)
 target_compile_definitions(planted_objects PRIVATE FENCEPOST_PLANTED_BUGS)
-target_link_libraries(planted_objects PRIVATE fencepost_consumer)
+target_link_libraries(planted_objects PRIVATE fencepost_consumer fencepost_support)
 
 model_program(model_planted $<TARGET_OBJECTS:simulator_objects> $<TARGET_OBJECTS:planted_objects>
   ${CMAKE_CURRENT_LIST_DIR}/planted_main.cc)

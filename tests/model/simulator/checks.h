@@ -13,8 +13,8 @@
 #include "consumer/flow/flow.h"
 #include "consumer/record/record.h"
 #include "locking/core/lock/lock_core.h"
-#include "locking/model/node_model.h"
 #include "tests/model/simulator/effects.h"
+#include "tests/support/node_model.h"
 
 namespace fencepost::simulator {
 

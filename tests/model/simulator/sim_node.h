@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "locking/model/node_model.h"
 #include "tests/model/simulator/timeline.h"
+#include "tests/support/node_model.h"
 
 namespace fencepost::simulator {
 

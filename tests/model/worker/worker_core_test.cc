@@ -4,7 +4,7 @@
 
 #include "consumer/worker/worker_core.h"
 #include "locking/core/store/sentinel.h"
-#include "locking/model/node_model.h"
+#include "tests/support/node_model.h"
 
 namespace fencepost::consumer {
 namespace {

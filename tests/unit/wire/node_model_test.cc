@@ -1,6 +1,6 @@
 // What the simulator relies on in NodeModel beyond the replies, which tests/component/scripts
 // compares with a real node.
-#include "locking/model/node_model.h"
+#include "tests/support/node_model.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

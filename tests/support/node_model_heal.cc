@@ -3,7 +3,7 @@
 
 #include "locking/base/check.h"
 #include "locking/core/unit_value.h"
-#include "locking/model/node_model.h"
+#include "tests/support/node_model.h"
 
 namespace fencepost::locking {
 

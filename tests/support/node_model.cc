@@ -1,4 +1,4 @@
-#include "locking/model/node_model.h"
+#include "tests/support/node_model.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,0 +1,41 @@
+// A lock node of a test: holds, marks and fencing floors in memory, in virtual time. It is never
+// wiped, has no quarantine, and trusts its clients' clocks, which are its own; the protocol's whole
+// rules are those of the scripts (locking/PROTOCOL.md, On a node). One thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "locking/core/ops.h"
+#include "locking/core/options.h"
+#include "locking/core/store/store.h"
+
+namespace fencepost::consumer {
+
+class TestNode {
+ public:
+  // Node `index` of `count` of one store, which is ready for use.
+  TestNode(int index, int count, const locking::LockOptions& options);
+
+  [[nodiscard]] locking::NodeInfo Info(const locking::Now& now) const;
+  locking::Reply Answer(const locking::Op& op, locking::WallTime now);
+  // From now on the name is another's, for a lease's time.
+  void Steal(std::string_view name, locking::WallTime now);
+
+ private:
+  struct Name {
+    bool done = false;
+    locking::Token token;  // of the holder or the mark; afterwards the floor of the next one's
+    locking::Nonce nonce;
+    locking::WallTime until{};  // held or marked until then
+    locking::ContentCrc crc = 0;
+  };
+
+  locking::LockOptions options_;
+  std::string run_id_;
+  std::string sentinel_;
+  std::unordered_map<std::string, Name> names_;
+};
+
+}  // namespace fencepost::consumer
