@@ -8,16 +8,22 @@
 namespace fencepost::consumer {
 namespace {
 
-ReasonCode OutputCode(std::string_view reason) {
-  return reason == kConnecting ? ReasonCode::kOutputConnecting : ReasonCode::kOutput;
+ReasonCode KafkaCode(PartPhase phase) {
+  switch (phase) {
+    case PartPhase::kConnecting:
+      return ReasonCode::kKafkaConnecting;
+    case PartPhase::kJoining:
+      return ReasonCode::kKafkaJoining;
+    case PartPhase::kRebalancing:
+      return ReasonCode::kKafkaRebalancing;
+    case PartPhase::kDown:
+    case PartPhase::kUp:
+      break;
+  }
+  return ReasonCode::kKafka;
 }
 
-ReasonCode KafkaCode(std::string_view reason) {
-  if (reason == kConnecting) return ReasonCode::kKafkaConnecting;
-  return reason == kJoiningTheGroup ? ReasonCode::kKafkaJoining : ReasonCode::kKafka;
-}
-
-// What stands before the detail.
+// The sentence without the detail, which follows it.
 std::string_view Prefix(ReasonCode code) {
   switch (code) {
     case ReasonCode::kStarting:
@@ -39,16 +45,21 @@ std::string_view Prefix(ReasonCode code) {
     case ReasonCode::kLockQuarantine:
       return "lock: ";
     case ReasonCode::kOutput:
-    case ReasonCode::kOutputConnecting:
       return "output: ";
+    case ReasonCode::kOutputConnecting:
+      return "output: connecting";
     case ReasonCode::kDeadLetters:
     case ReasonCode::kDeadLettersRemark:
       return "dead letters: ";
     case ReasonCode::kAllRefused:
       return "";
-    case ReasonCode::kKafka:
     case ReasonCode::kKafkaConnecting:
+      return "kafka: connecting";
     case ReasonCode::kKafkaJoining:
+      return "kafka: joining the group";
+    case ReasonCode::kKafkaRebalancing:
+      return "kafka: the group is rebalancing";
+    case ReasonCode::kKafka:
     case ReasonCode::kKafkaRemark:
       return "kafka: ";
     case ReasonCode::kStalled:
@@ -77,26 +88,26 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
     reasons.push_back({.code = code, .detail = std::move(detail)});
   };
   const bool stopping = !state.failure.empty() || state.draining;
-  const bool may_write = !state.lock && state.output.up && !stopping;
+  const bool may_write = !state.lock && state.output.up() && !stopping;
   if (!state.failure.empty()) {
     add(ReasonCode::kStopping, std::move(state.failure));
   } else if (state.draining) {
     add(ReasonCode::kDraining, "");
   }
   if (state.lock) reasons.push_back(std::move(*state.lock));
-  if (!state.output.up) {
-    const ReasonCode code = OutputCode(state.output.reason);
-    add(code, std::move(state.output.reason));
+  if (!state.output.up()) {
+    const bool connecting = state.output.phase == PartPhase::kConnecting;
+    add(connecting ? ReasonCode::kOutputConnecting : ReasonCode::kOutput,
+        std::move(state.output.reason));
   }
-  if (!state.dead_letters.up || !state.dead_letters.reason.empty()) {
-    add(state.dead_letters.up ? ReasonCode::kDeadLettersRemark : ReasonCode::kDeadLetters,
+  if (!state.dead_letters.up() || !state.dead_letters.reason.empty()) {
+    add(state.dead_letters.up() ? ReasonCode::kDeadLettersRemark : ReasonCode::kDeadLetters,
         std::move(state.dead_letters.reason));
   }
   if (may_write && !state.refused.empty()) add(ReasonCode::kAllRefused, std::move(state.refused));
-  if (!state.kafka.up && !stopping) {
-    const ReasonCode code = KafkaCode(state.kafka.reason);
-    add(code, std::move(state.kafka.reason));
-  } else if (state.kafka.up && !state.kafka.reason.empty()) {
+  if (!state.kafka.up() && !stopping) {
+    add(KafkaCode(state.kafka.phase), std::move(state.kafka.reason));
+  } else if (state.kafka.up() && !state.kafka.reason.empty()) {
     add(ReasonCode::kKafkaRemark, std::move(state.kafka.reason));
   }
   if (!state.stalled.empty()) add(ReasonCode::kStalled, std::move(state.stalled));

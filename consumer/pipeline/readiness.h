@@ -32,6 +32,7 @@ enum class ReasonCode : std::uint8_t {
   kKafka,        // detail: what it waits for
   kKafkaConnecting,
   kKafkaJoining,
+  kKafkaRebalancing,
   // Remarks: the pipeline may be ready with them.
   kStalled,            // detail: the oldest record, and what it waits for
   kDeadLettersRemark,  // detail
@@ -46,22 +47,21 @@ struct Reason {
   bool operator==(const Reason&) const = default;
 };
 
-// What a part says of itself before it was connected for the first time, and the Kafka part while
-// it waits for its place in the group. These are no trouble at the start of a worker.
-inline constexpr std::string_view kConnecting = "connecting";
-inline constexpr std::string_view kJoiningTheGroup = "joining the group";
-
-// The output, the dead letters or Kafka, in its own words.
+// The output, the dead letters or Kafka. Connecting and joining (Kafka's part, until it has a place
+// in the group) are to be expected at the start of a worker; only Kafka's part rebalances.
+enum class PartPhase : std::uint8_t { kConnecting, kJoining, kRebalancing, kDown, kUp };
 struct PartState {
-  bool up = false;
-  std::string reason;  // why it is not; of one that is up: what is to be known all the same
+  PartPhase phase = PartPhase::kConnecting;
+  std::string reason;  // why it is down; of one that is up: what is to be known all the same
+  [[nodiscard]] bool up() const { return phase == PartPhase::kUp; }
+  bool operator==(const PartState&) const = default;
 };
 
 // What a worker is made of, as far as its readiness hangs on it.
 struct PipelineState {
   std::string failure;         // what ends the worker; empty: nothing does
   bool draining = false;       // it was told to stop
-  std::optional<Reason> lock;  // nullopt: locks are to be had
+  std::optional<Reason> lock;  // nullopt: leases can be acquired
   PartState output;
   PartState dead_letters;
   PartState kafka;

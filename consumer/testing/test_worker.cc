@@ -51,6 +51,8 @@ void TestWorker::Start() {
   }
   Step([&] {
     core_.OnClusterId("test");
+    core_.OnOutputState({PartPhase::kUp, ""}, world_.time.now());
+    core_.OnKafkaState({PartPhase::kUp, ""}, world_.time.now());
     core_.OnAssigned(assigned, 0, core_.credit().SendAssignment(), world_.time.now());
   });
 }

@@ -1,5 +1,6 @@
 #include "consumer/worker/worker_core.h"
 
+#include <chrono>
 #include <utility>
 
 #include "locking/base/planted.h"
@@ -18,9 +19,11 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, locking::LockCore::Random rand
                        locking::LockObserver* lock_observer, ConsumerObserver* observer)
     : revoke_drain_(options.revoke_drain),
       shutdown_timeout_(options.shutdown_timeout),
+      lock_ttl_(options.lock.ttl),
       observer_(observer),
       locks_(options.nodes, options.lock, options.creation, random, lock_observer),
-      flow_(std::move(options.flow), &locks_, random, observer) {}
+      flow_(std::move(options.flow), &locks_, random, observer),
+      refused_(static_cast<std::size_t>(options.nodes)) {}
 
 void WorkerCore::OnAssigned(const std::vector<AssignedPartition>& partitions, std::size_t late,
                             DeliveryCredit::Load load, Now now) {
@@ -60,10 +63,16 @@ void WorkerCore::OnDeadLettered(const std::vector<std::uint64_t>& published,
 void WorkerCore::RequestStop(Now now) {
   ++stops_;
   stops_ == 1 ? flow_.StopTaking() : flow_.HurryDrain(now);
+  UpdateReadiness(now);
+}
+
+void WorkerCore::OnTime(Now now) {
+  flow_.OnTime(now);
+  UpdateReadiness(now);
 }
 
 void WorkerCore::Fail(Error error) {
-  if (std::exchange(failed_, true)) return;
+  if (failure_) return;
   observer_->OnNote(locking::Severity::kError, error.code, error.Line());
   failure_ = std::move(error);
   flow_.StopTaking();
@@ -72,9 +81,99 @@ void WorkerCore::Fail(Error error) {
 WorkerActions WorkerCore::TakeActions() {
   WorkerActions actions{std::exchange(flow_.actions(), FlowActions()), std::nullopt};
   if (actions.stop) Fail(*std::exchange(actions.stop, std::nullopt));
-  actions.failure = std::exchange(failure_, std::nullopt);
+  if (failure_ && !std::exchange(failure_told_, true)) actions.failure = failure_;
   credit_.Offer(flow_.Room(), flow_.RoomBytes());
   return actions;
+}
+
+// --- readiness -----------------------------------------------------------------------------------
+
+void WorkerCore::OnKafkaState(PartState state, Now now) {
+  kafka_ = std::move(state);
+  UpdateReadiness(now);
+}
+
+void WorkerCore::OnOutputState(PartState state, Now now) {
+  output_ = std::move(state);
+  UpdateReadiness(now);
+}
+
+void WorkerCore::OnDeadLetterState(PartState state, Now now) {
+  dead_letters_ = std::move(state);
+  flow_.OnDeadLetterState(dead_letters_.up(), now);
+  UpdateReadiness(now);
+}
+
+std::optional<Reason> WorkerCore::LockReason(Now now) const {
+  const locking::Store& store = locks_.store();
+  if (locks_.Available()) {  // the nodes refuse every lease that is longer than the store allows
+    if (lock_ttl_ <= store.max_ttl()) return std::nullopt;
+    return Reason{.code = ReasonCode::kLockTtl, .span = lock_ttl_, .limit = store.max_ttl()};
+  }
+  if (store.Available()) return Reason{.code = ReasonCode::kLockClock};
+  if (const auto problem = store.Problem()) {
+    return Reason{.code = ReasonCode::kLockStore, .detail = problem->Line()};
+  }
+  for (int node = 0; node < static_cast<int>(refused_.size()); ++node) {
+    const locking::NodeStatus seen = store.Status(node, now);
+    if (!seen.quarantined) continue;
+    const Millis left = std::chrono::floor<std::chrono::seconds>(seen.quarantine_left);
+    return Reason{.code = ReasonCode::kLockQuarantine, .span = std::max(left, Millis(1))};
+  }
+  switch (store.WhyUnavailable()) {
+    case locking::QuorumFailure::kQuarantined:
+      return Reason{.code = ReasonCode::kLockQuarantine};
+    case locking::QuorumFailure::kPolicy:
+      return Reason{.code = ReasonCode::kLockNodes};
+    case locking::QuorumFailure::kClock:
+      return Reason{.code = ReasonCode::kLockClock};
+    default:
+      return Reason{.code =
+                        LockConnecting(now) ? ReasonCode::kLockConnecting : ReasonCode::kNoQuorum};
+  }
+}
+
+// At the start: a quorum of nodes is connected or was not refused so far.
+bool WorkerCore::LockConnecting(Now now) const {
+  const auto nodes = static_cast<int>(refused_.size());
+  int hoped_for = 0;
+  for (int node = 0; node < nodes; ++node) {
+    const bool refused = refused_[static_cast<std::size_t>(node)];
+    if (!refused || locks_.store().Status(node, now).connected) ++hoped_for;
+  }
+  return !was_ready_ && hoped_for >= locking::Quorum(nodes);
+}
+
+void WorkerCore::UpdateReadiness(Now now) {
+  const bool rebalance_hides = Planted("rebalance_hides_a_lost_quorum") && !kafka_.up();
+  std::vector<Reason> before =
+      std::exchange(reasons_, ReasonsOf({.failure = failure_ ? failure_->Line() : "",
+                                         .draining = stops_ > 0,
+                                         .lock = rebalance_hides ? std::nullopt : LockReason(now),
+                                         .output = output_,
+                                         .dead_letters = dead_letters_,
+                                         .kafka = kafka_,
+                                         .refused = flow_.Refused(),
+                                         .stalled = flow_.Stalled()}));
+  std::erase_if(before, IsRemark);
+  TellReadiness(before);
+}
+
+// Only a change of the reasons why it is not ready is told.
+void WorkerCore::TellReadiness(const std::vector<Reason>& before) {
+  const auto end = std::ranges::find_if(reasons_, IsRemark);
+  if (std::ranges::equal(before, std::ranges::subrange(reasons_.begin(), end))) return;
+  const std::string why = WhyNotReady(reasons_);
+  const bool starting = !was_ready_ && std::all_of(reasons_.begin(), end, IsBeginning);
+  observer_->OnReady(ready(), why);
+  if (ready()) {
+    was_ready_ = true;
+    observer_->OnNote(locking::Severity::kInfo, "ready", "the worker is ready");
+  } else if (stops_ == 0 && !(starting && told_starting_)) {
+    observer_->OnNote(starting ? locking::Severity::kInfo : locking::Severity::kWarn, "not_ready",
+                      "the worker is not ready: " + why);
+  }
+  told_starting_ = told_starting_ || starting;
 }
 
 }  // namespace fencepost::consumer

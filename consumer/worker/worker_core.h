@@ -4,12 +4,18 @@
 // locks(): operations to the lock nodes and their replies back (locking/core/lock/lock_core.h),
 // then OnLockEvents.
 //
+// Readiness: what the parts say of themselves comes in as it changes (On…State, OnNodeAway), the
+// rest the core knows; it is reckoned anew at each of these, at RequestStop and at OnTime, which a
+// host that shows it calls at least once a second. What has changed is told to the observer
+// (OnReady, the notes `ready` and `not_ready`).
+//
 // How it ends: RequestStop, or a failure (told once, in WorkerActions::failure), and from then on
 // nothing new is locked. The host makes the source leave its group, so that OnRevoked comes; after
 // its answer (`drained`) the output is stopped, then OnOutputEnded is called, and the last marks
 // and releases are sent.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,6 +25,7 @@
 #include "consumer/flow/flow.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/readiness.h"
 #include "consumer/worker/delivery_credit.h"
 #include "locking/base/error.h"
 #include "locking/core/lock/lock_core.h"
@@ -64,9 +71,13 @@ class WorkerCore {
     flow_.OnCommitted(offsets, ok);
   }
   void OnSourceFailed(Error error) { Fail(std::move(error)); }
+  void OnKafkaState(PartState state, Now now);
 
   // --- lock nodes, handler, output, dead letters -------------------------------------------------
   void OnLockEvents(Now now) { flow_.OnLockEvents(now); }
+  void OnNodeAway(int node) {
+    refused_[static_cast<std::size_t>(node)] = true;
+  }  // an attempt failed
   void OnLookedUp(const LookupBatch& batch, const std::vector<std::optional<LedgerEntry>>& entries,
                   Now now) {
     flow_.OnLookedUp(batch, entries, now);
@@ -76,18 +87,19 @@ class WorkerCore {
                  Now now) {
     flow_.OnWritten(std::move(batch), outcomes, now);
   }
+  void OnOutputState(PartState state, Now now);
   // It can never write again: no drain waits for what is in flight.
   void OnOutputFailed(Error error, Now now);
   void OnDeadLettered(const std::vector<std::uint64_t>& published,
                       const std::vector<std::uint64_t>& refused, Now now);
-  void OnDeadLetterState(bool up, Now now) { flow_.OnDeadLetterState(up, now); }
+  void OnDeadLetterState(PartState state, Now now);
 
   // --- the end, time -----------------------------------------------------------------------------
   // The first one: nothing new is taken. The second one: what is being drained is abandoned; its
   // leases are released, its offsets do not move.
   void RequestStop(Now now);
   void OnOutputEnded(Now now) { flow_.OnOutputEnded(now); }
-  void OnTime(Now now) { flow_.OnTime(now); }
+  void OnTime(Now now);
   // When OnTime is due; locks() has a time of its own.
   [[nodiscard]] Instant NextTime() const { return flow_.NextTime(); }
 
@@ -98,21 +110,37 @@ class WorkerCore {
   [[nodiscard]] const locking::LockCore& locks() const { return locks_; }
   [[nodiscard]] const Flow& flow() const { return flow_; }
   DeliveryCredit& credit() { return credit_; }
+  // All that stands in the way now, and remarks, the gravest first; ready: nothing but remarks.
+  [[nodiscard]] const std::vector<Reason>& reasons() const { return reasons_; }
+  [[nodiscard]] bool ready() const { return std::ranges::all_of(reasons_, IsRemark); }
 
  private:
   void Fail(Error error);
+  void UpdateReadiness(Now now);
+  void TellReadiness(const std::vector<Reason>& before);
+  [[nodiscard]] std::optional<Reason> LockReason(Now now) const;
+  [[nodiscard]] bool LockConnecting(Now now) const;
   [[nodiscard]] Nanos DrainLimit() const;
 
   const Nanos revoke_drain_;
   const Nanos shutdown_timeout_;
+  const Millis lock_ttl_;
   ConsumerObserver* const observer_;
   locking::LockCore locks_;
   Flow flow_;
   DeliveryCredit credit_;
-  bool failed_ = false;         // the failure was told
   bool output_failed_ = false;  // nothing can be written any more
   int stops_ = 0;               // RequestStop so far
   std::optional<Error> failure_;
+  bool failure_told_ = false;  // in WorkerActions
+
+  PartState kafka_;
+  PartState output_;
+  PartState dead_letters_{PartPhase::kUp, ""};
+  std::vector<bool> refused_;  // by node: an attempt to connect failed so far
+  std::vector<Reason> reasons_{{.code = ReasonCode::kStarting}};
+  bool was_ready_ = false;      // at any time
+  bool told_starting_ = false;  // that it is not ready yet
 };
 
 }  // namespace fencepost::consumer

@@ -57,7 +57,9 @@ struct Worker::Impl : SourceSink {
             [this](DeadLetters::Ids published, DeadLetters::Ids refused) {
               OnDeadLettered(std::move(published), std::move(refused));
             },
-            [this](bool up, std::string reason) { OnDeadLetterState(up, std::move(reason)); })),
+            [this](bool up, std::string reason) {
+              SetPart(&WorkerCore::OnDeadLetterState, StateOf(up, std::move(reason)));
+            })),
         writer(
             MakeOutput(options, name,
                        [this](AssignmentEpoch epoch) { return source.MetadataOf(epoch); }),
@@ -67,12 +69,14 @@ struct Worker::Impl : SourceSink {
              .looked_up = [this](
                               auto batch,
                               auto entries) { OnLookedUp(std::move(batch), std::move(entries)); },
-             .state = [this](bool up,
-                             std::string reason) { SetPart(output_state, up, std::move(reason)); },
+             .state =
+                 [this](bool up, std::string reason) {
+                   SetPart(&WorkerCore::OnOutputState, StateOf(up, std::move(reason)));
+                 },
              .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }},
             options.max_consecutive()) {
     latest.reason = "starting";
-    latest.reasons = {{.code = ReasonCode::kStarting}};
+    latest.reasons = core.reasons();
   }
 
   // --- engine thread -------------------------------------------------------------------------
@@ -121,8 +125,9 @@ struct Worker::Impl : SourceSink {
       if (error) return;
       armed_for = locking::Instant::min();
       last_tick.store(BootClock::now().time_since_epoch().count(), std::memory_order_relaxed);
+      TellNodesAway();
       core.OnTime(ReadClocks());
-      UpdateReady();
+      UpdateStatus();
       Act();
     });
   }
@@ -174,8 +179,8 @@ struct Worker::Impl : SourceSink {
   void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) override {
     Post([this, offsets = std::move(offsets), ok] { core.OnCommitted(offsets, ok); });
   }
-  void OnKafkaState(bool up, std::string reason) override {
-    SetPart(kafka_state, up, std::move(reason));
+  void OnKafkaState(PartState state) override {
+    SetPart(&WorkerCore::OnKafkaState, std::move(state));
   }
   void OnFatal(Error error) override {
     Tell([this, error = std::move(error)](locking::Now) mutable {
@@ -216,10 +221,6 @@ struct Worker::Impl : SourceSink {
       core.OnDeadLettered(published, refused, now);
     });
   }
-  void OnDeadLetterState(bool up, std::string reason) {
-    SetPart(dead_letter_state, up, std::move(reason));
-    Tell([this, up](locking::Now now) { core.OnDeadLetterState(up, now); });
-  }
 
   // --- the end -------------------------------------------------------------------------------
 
@@ -227,7 +228,7 @@ struct Worker::Impl : SourceSink {
   void Shutdown() {
     Tell([this](locking::Now now) {
       core.RequestStop(now);
-      UpdateReady();
+      UpdateStatus();
     });
     ending = "its last records and their commit";
     source.Stop();  // the last revoke drains and commits
@@ -264,17 +265,15 @@ struct Worker::Impl : SourceSink {
     return answer.get();
   }
 
-  // --- readiness and status: worker_status.cc --------------------------------------------------
+  // --- status: worker_status.cc ------------------------------------------------------------------
 
-  using Part = PartState;
-
-  void SetPart(Part& part, bool up, std::string reason);
-  [[nodiscard]] std::optional<Reason> TtlReason() const;
-  std::optional<Reason> LockReason(locking::Now now);
-  [[nodiscard]] bool Connecting();
-  [[nodiscard]] std::vector<Reason> Reasons(std::optional<Reason> lock_reason) const;
-  void TellReadiness(bool ready, const std::string& reason, bool starting);
-  void UpdateReady();
+  static PartState StateOf(bool up, std::string reason) {
+    return {up ? PartPhase::kUp : PartPhase::kDown, std::move(reason)};
+  }
+  // `input`: of the core, what a part says of itself. Any thread.
+  void SetPart(void (WorkerCore::*input)(PartState, locking::Now), PartState state);
+  void TellNodesAway();
+  void UpdateStatus();
   void FillNodes(WorkerStatus& fresh, locking::Now now);
 
   const PipelineOptions options;
@@ -290,10 +289,6 @@ struct Worker::Impl : SourceSink {
   WorkerCore core;
   locking::RedisEngine engine;
   std::shared_ptr<std::promise<std::vector<PartitionOffset>>> drained;
-  bool was_ready = false;
-  bool was_ready_ever = false;
-  bool told_starting = false;
-  std::string was_reason = "starting";
 
   std::atomic<std::int64_t> last_tick{0};
   std::atomic<int> stop_requests{0};
@@ -302,12 +297,9 @@ struct Worker::Impl : SourceSink {
 
   mutable std::mutex mutex;
   std::condition_variable stop_changed;
-  Part kafka_state{false, std::string(kConnecting)};   // guarded by mutex
-  Part output_state{false, std::string(kConnecting)};  // guarded by mutex
-  Part dead_letter_state{true, ""};                    // guarded by mutex
-  std::optional<Error> failure;                        // guarded by mutex
-  WorkerStatus latest;                                 // guarded by mutex
-  std::string drained_last;  // guarded by mutex; oldest record seen in the drain
+  std::optional<Error> failure;  // guarded by mutex
+  WorkerStatus latest;           // guarded by mutex
+  std::string drained_last;      // guarded by mutex; oldest record seen in the drain
   std::function<void()> on_failure;
 
   KafkaSource source;

@@ -72,6 +72,8 @@ Advice AdviceFor(ReasonCode code) {
       return {FindingLevel::kBad,
               "Records wait; none is lost. Mend what it names and start the worker again. Runbook "
               "FencepostPipelineStalled."};
+    case ReasonCode::kKafkaRebalancing:
+      return {FindingLevel::kWarn, "Wait: it passes when every worker has finished what it began."};
     case ReasonCode::kKafka:
     case ReasonCode::kKafkaConnecting:
     case ReasonCode::kKafkaJoining:

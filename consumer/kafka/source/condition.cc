@@ -57,9 +57,8 @@ std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, i
 Condition::Condition(SourceSink* sink, ConsumerObserver* observer)
     : sink_(sink), observer_(observer) {}
 
-void Condition::SetJoined(bool joined, std::string waits) {
-  joined_ = joined;
-  waits_ = std::move(waits);
+void Condition::SetGroup(PartState group) {
+  group_ = std::move(group);
   Tell();
 }
 
@@ -112,10 +111,10 @@ const std::string* Condition::Worst() const {
 
 void Condition::Tell() {
   const std::string* worst = Worst();
-  std::pair<bool, std::string> now(worst == nullptr && joined_, worst == nullptr ? waits_ : *worst);
+  PartState now = worst == nullptr ? group_ : PartState{PartPhase::kDown, *worst};
   if (now == told_) return;
-  told_ = std::move(now);
-  sink_->OnKafkaState(told_.first, told_.second);
+  told_ = now;
+  sink_->OnKafkaState(std::move(now));
 }
 
 void Condition::Note(locking::Severity severity, std::string_view event, std::string_view text) {

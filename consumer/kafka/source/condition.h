@@ -4,13 +4,13 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/source/source.h"
-#include "consumer/pipeline/readiness.h"
 
 namespace fencepost::consumer {
 
@@ -31,8 +31,8 @@ class Condition {
  public:
   Condition(SourceSink* sink, ConsumerObserver* observer);
 
-  // `waits`: why it has not; or, where it has, what of it is still waited for.
-  void SetJoined(bool joined, std::string waits);
+  // Its place in the group; the reason of one that is up: what of it is still waited for.
+  void SetGroup(PartState group);
   // Of kBrokersAway, kTopicMissing, kForbidden. What is told is the newest trouble there is, but
   // that brokers are away comes first: the others can only be looked at once they are back.
   // `subject`: what the trouble is with ("orders", "orders/3"; empty: not known). Of one subject
@@ -62,11 +62,10 @@ class Condition {
 
   SourceSink* sink_;
   ConsumerObserver* observer_;
-  bool joined_ = false;
-  std::string waits_{kJoiningTheGroup};
+  PartState group_{PartPhase::kJoining, ""};
   std::map<Key, Reason> troubles_;
   std::uint64_t number_ = 0;
-  std::pair<bool, std::string> told_{true, "nothing yet"};
+  std::optional<PartState> told_;
   std::map<std::string, Clock::time_point, std::less<>> noted_;
 };
 

@@ -127,7 +127,8 @@ void KafkaSource::Impl::TellJoined() {
                        ": a worker ended within it; it ends by its own timeout "
                        "(output.kafka.transaction_timeout), or when that worker is back");
   }
-  condition.SetJoined(late.empty() || !assigned.empty(), std::move(waits));
+  const bool joined = late.empty() || !assigned.empty();
+  condition.SetGroup({joined ? PartPhase::kUp : PartPhase::kDown, std::move(waits)});
 }
 
 // Asks for the offsets that transactions held back; a partition whose offset is known starts.
@@ -160,7 +161,7 @@ void KafkaSource::Impl::AdmitLate() {
 // the commit would be taken under the generation of then, in which another may have gone on.
 void KafkaSource::Impl::OnRevoke(bool lost) {
   rebalance_began = Clock::now();
-  condition.SetJoined(false, "the group is rebalancing");
+  condition.SetGroup({PartPhase::kRebalancing, ""});
   if (!assigned.empty()) {
     std::vector<PartitionIndex> indices;
     for (const AssignedPartition& p : assigned) indices.push_back(p.partition);
@@ -246,7 +247,7 @@ AssignedPartition KafkaSource::Impl::Number(TopicPartition where, Offset start) 
 
 void KafkaSource::Impl::AskToRejoin(const std::string& why) {
   rejoin = true;
-  condition.SetJoined(false, why);
+  condition.SetGroup({PartPhase::kDown, why});
   condition.Note(locking::Severity::kWarn, "rejoining",
                  fmt::format("leaving the group and joining again: {}", why));
 }

@@ -104,7 +104,7 @@ void KafkaSource::Impl::EnqueueCommit(std::vector<PartitionOffset> offsets) {
 }
 
 void KafkaSource::Impl::Run() {
-  condition.SetJoined(false, std::string(kJoiningTheGroup));
+  condition.SetGroup({PartPhase::kJoining, ""});
   while (!stopping) {
     RunCommands();
     PollConsumer();
@@ -233,7 +233,7 @@ void KafkaSource::Impl::Close() {
   intake.reset();
   starts.reset();
   commits.reset();
-  condition.SetJoined(false, "stopped");
+  condition.SetGroup({PartPhase::kDown, "stopped"});
 }
 
 KafkaSource::KafkaSource(const KafkaOptions& options, std::string client_id, SourceSink* sink,

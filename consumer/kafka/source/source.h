@@ -24,6 +24,7 @@
 #include "consumer/flow/ports/ports.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
+#include "consumer/pipeline/readiness.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
 
@@ -54,7 +55,7 @@ class SourceSink {
   virtual void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) = 0;
   // Joined and consuming, or not (with why): brokers away, not in the group yet. Up with a reason:
   // a part is waited for.
-  virtual void OnKafkaState(bool up, std::string reason) = 0;
+  virtual void OnKafkaState(PartState state) = 0;
   // The consumer cannot go on (fatal error, out of range, topic refused): the worker drains and
   // exits 1. Told once; no record comes after it, commits still go out.
   virtual void OnFatal(Error error) = 0;

@@ -69,6 +69,8 @@ caught_by(filled_lease_comes_back model/core
 caught_by(second_stop_waits model/worker
   Drain.WaitsForNothingWhenItBeginsAfterTheSecondRequestToStop)
 caught_by(output_failure_forgotten model/worker Drain.WaitsForNothingAfterTheOutputHasFailed)
+caught_by(rebalance_hides_a_lost_quorum model/worker
+  Rows/Readiness.IsAllReasonsThatThereAreTheGravestFirst/the_quorum_is_lost_in_a_rebalance)
 caught_by(release_counts_a_rivals_answer model/core
   ReleaseRound.CountsNoAnswerOfANodeThatARivalHolds)
 caught_by(backoff_never_grows unit/node_session

@@ -71,6 +71,7 @@ void SimConsumer::OnAssigned(int generation,
   if (told.empty()) return;
   const auto load = worker_.core().credit().SendAssignment();
   Post([this, told = std::move(told), load] {
+    worker_.core().OnKafkaState({consumer::PartPhase::kUp, ""}, worker_.process().now());
     worker_.core().OnAssigned(told, 0, load, worker_.process().now());
     worker_.Act();
   });
@@ -100,6 +101,7 @@ void SimConsumer::Drain(bool lost) {
   assigned_.clear();
   if (partitions.empty()) return OnDrained({});
   Post([this, partitions = std::move(partitions), lost] {
+    worker_.core().OnKafkaState({consumer::PartPhase::kRebalancing, ""}, worker_.process().now());
     worker_.core().OnRevoked(partitions, lost, worker_.process().now());
     worker_.Act();
   });

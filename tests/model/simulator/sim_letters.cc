@@ -32,7 +32,7 @@ void SimLetters::Drop(const std::vector<std::uint64_t>& ids) {
     failing_.erase(id);
   }
   if (failing && failing_.empty()) {
-    worker_.core().OnDeadLetterState(true, worker_.process().now());
+    worker_.core().OnDeadLetterState({consumer::PartPhase::kUp, ""}, worker_.process().now());
   }
 }
 
@@ -61,7 +61,8 @@ void SimLetters::Attempt(const Letter& letter) {
 void SimLetters::OnAcknowledged(std::uint64_t id) {
   const locking::Now now = worker_.process().now();
   worker_.core().OnDeadLettered({id}, {}, now);
-  if (failing_.erase(id) > 0 && failing_.empty()) worker_.core().OnDeadLetterState(true, now);
+  if (failing_.erase(id) > 0 && failing_.empty())
+    worker_.core().OnDeadLetterState({consumer::PartPhase::kUp, ""}, now);
   worker_.Act();
 }
 
@@ -72,7 +73,7 @@ void SimLetters::OnFailed(Letter letter, bool refused) {
   if (refused) {
     worker_.core().OnDeadLettered({}, {letter.id}, worker_.process().now());
   }
-  worker_.core().OnDeadLetterState(false, worker_.process().now());
+  worker_.core().OnDeadLetterState({consumer::PartPhase::kDown, "fails"}, worker_.process().now());
   worker_.Act();
   const Nanos wait = letter.backoff;
   letter.backoff = std::min<Nanos>(wait * 2, kMaxBackoff);

@@ -62,6 +62,7 @@ SimWorker::~SimWorker() = default;
 void SimWorker::Start() {
   for (const auto& link : links_) link->Start();
   core_.OnClusterId(kCluster);
+  core_.OnOutputState({consumer::PartPhase::kUp, ""}, process_.now());
   world_.broker.StartProducer(process_.index, process_.incarnation());
   consumer_.Start();
   caller_.Start();

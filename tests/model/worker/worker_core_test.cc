@@ -1,5 +1,6 @@
 // WorkerCore on its own: what it takes in, and how it ends. One lock node, which answers at once;
 // the output answers when the test says so.
+#include <algorithm>
 #include <utility>
 
 #include "consumer/worker/worker_core.h"
@@ -15,17 +16,24 @@ using ::testing::IsEmpty;
 
 struct Notes : ConsumerObserver {
   std::vector<std::string> notes;  // "EVENT: TEXT"
+  std::vector<bool> ready;         // as told
   void OnNote(locking::Severity, std::string_view event, std::string_view text) override {
     notes.push_back(std::string(event) + ": " + std::string(text));
   }
+  void OnReady(bool is_ready, std::string_view) override { ready.push_back(is_ready); }
 };
 
 class WorkerAtWork : public ::testing::Test {
  protected:
-  WorkerAtWork()
+  explicit WorkerAtWork(const WorkerCoreOptions& options = Options())
       : node_(std::string(locking::kRunIdSize, 'a')),
         core_(
-            Options(), [this] { return random_ += 0x9e3779b97f4a7c15ULL; }, nullptr, &told_) {
+            options, [this] { return random_ += 0x9e3779b97f4a7c15ULL; }, nullptr, &told_) {
+    ConnectNode("noeviction");
+    core_.OnClusterId("cluster");
+  }
+
+  void ConnectNode(const std::string& maxmemory_policy) {
     locking::Sentinel sentinel;
     sentinel.complete = true;
     sentinel.store_id = std::string(locking::kStoreIdSize, '1');
@@ -35,13 +43,17 @@ class WorkerAtWork : public ::testing::Test {
     node_.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, now_.wall);
     locking::NodeInfo info;
     info.run_id = node_.run_id();
-    info.maxmemory_policy = "noeviction";
+    info.maxmemory_policy = maxmemory_policy;
     info.role = "master";
     info.sentinel = node_.sentinel();
     info.call = {now_.boot, now_.boot, now_.wall};
     core_.locks().store().OnConnected(0, info, now_);
     core_.locks().OnTime(now_);
-    core_.OnClusterId("cluster");
+  }
+  void LoseNode() {
+    core_.locks().store().OnDisconnected(0, now_);
+    core_.OnNodeAway(0);
+    core_.locks().OnTime(now_);
   }
 
   static WorkerCoreOptions Options() {
@@ -229,6 +241,140 @@ TEST_F(Credit, IsNoneFromTheMomentThatAnAssignmentIsSentUntilTheFlowHasIt) {
   core_.OnAssigned({{1, {"t", 1}, 2, 0}}, 0, load, now_);
   EXPECT_EQ(core_.credit().Records(), core_.flow().Room());
   EXPECT_GT(core_.flow().Room(), 0);
+}
+
+// --- readiness -----------------------------------------------------------------------------------
+
+enum class LockNode : std::uint8_t { kThere, kNotYet, kLost };
+enum class End : std::uint8_t { kNone, kAsked, kFailed };
+
+struct ReadinessRow {
+  const char* name;
+  LockNode node = LockNode::kThere;
+  PartState kafka{PartPhase::kUp, ""};
+  PartState output{PartPhase::kUp, ""};
+  PartState dead_letters{PartPhase::kUp, ""};
+  End end = End::kNone;
+  std::vector<ReasonCode> reasons;
+};
+
+using enum ReasonCode;
+const ReadinessRow kReadiness[] = {
+    {.name = "all is well"},
+    {.name = "it begins",
+     .node = LockNode::kNotYet,
+     .kafka = {PartPhase::kConnecting, ""},
+     .output = {PartPhase::kConnecting, ""},
+     .reasons = {kLockConnecting, kOutputConnecting, kKafkaConnecting}},
+    {.name = "it joins the group", .kafka = {PartPhase::kJoining, ""}, .reasons = {kKafkaJoining}},
+    {.name = "the group is rebalancing",
+     .kafka = {PartPhase::kRebalancing, ""},
+     .reasons = {kKafkaRebalancing}},
+    {.name = "the quorum is lost", .node = LockNode::kLost, .reasons = {kNoQuorum}},
+    {.name = "the quorum is lost in a rebalance",
+     .node = LockNode::kLost,
+     .kafka = {PartPhase::kRebalancing, ""},
+     .reasons = {kNoQuorum, kKafkaRebalancing}},
+    {.name = "nothing is there",
+     .node = LockNode::kLost,
+     .kafka = {PartPhase::kDown, "no broker answers"},
+     .output = {PartPhase::kDown, "the database is away"},
+     .dead_letters = {PartPhase::kDown, "no such topic"},
+     .reasons = {kNoQuorum, kOutput, kDeadLetters, kKafka}},
+    {.name = "remarks",
+     .kafka = {PartPhase::kUp, "waiting for a transaction on t/3"},
+     .dead_letters = {PartPhase::kUp, "the last one was tried twice"},
+     .reasons = {kDeadLettersRemark, kKafkaRemark}},
+    {.name = "it was asked to stop, and leaves the group",
+     .kafka = {PartPhase::kDown, "stopped"},
+     .end = End::kAsked,
+     .reasons = {kDraining}},
+    {.name = "it has failed, and the quorum is lost",
+     .node = LockNode::kLost,
+     .end = End::kFailed,
+     .reasons = {kStopping, kNoQuorum}},
+};
+
+class Readiness : public WorkerAtWork, public ::testing::WithParamInterface<ReadinessRow> {
+ protected:
+  void Enter(const ReadinessRow& row) {
+    if (row.node != LockNode::kThere) core_.locks().store().OnDisconnected(0, now_);
+    if (row.node == LockNode::kLost) core_.OnNodeAway(0);
+    if (row.end == End::kAsked) core_.RequestStop(now_);
+    if (row.end == End::kFailed) core_.OnSourceFailed({.code = "fatal", .what = "fatal"});
+    core_.OnOutputState(row.output, now_);
+    core_.OnDeadLetterState(row.dead_letters, now_);
+    core_.OnKafkaState(row.kafka, now_);
+  }
+  [[nodiscard]] std::vector<ReasonCode> Codes() const {
+    std::vector<ReasonCode> codes;
+    for (const Reason& reason : core_.reasons()) codes.push_back(reason.code);
+    return codes;
+  }
+};
+
+TEST_P(Readiness, IsAllReasonsThatThereAreTheGravestFirst) {
+  Enter(GetParam());
+  EXPECT_EQ(Codes(), GetParam().reasons);
+  EXPECT_EQ(core_.ready(), std::ranges::all_of(core_.reasons(), IsRemark));
+}
+INSTANTIATE_TEST_SUITE_P(Rows, Readiness, ::testing::ValuesIn(kReadiness), [](const auto& row) {
+  std::string name = row.param.name;
+  std::erase(name, ',');
+  std::ranges::replace(name, ' ', '_');
+  return name;
+});
+
+class ReadinessOverTime : public Readiness {};
+TEST_F(ReadinessOverTime, IsStartingBeforeAnythingCameIn) {
+  EXPECT_THAT(Codes(), ElementsAre(kStarting));
+  EXPECT_FALSE(core_.ready());
+}
+
+// An empty row: all is well.
+TEST_F(ReadinessOverTime, IsToldWhenItChangesAndNotAgain) {
+  Enter({});
+  Pass(1s);
+  Pass(1s);
+  EXPECT_THAT(told_.ready, ::testing::Not(IsEmpty()));
+  EXPECT_TRUE(told_.ready.back());
+  EXPECT_EQ(told_.notes.back(), "ready: the worker is ready");
+  const std::size_t told = told_.notes.size();
+  core_.OnKafkaState({PartPhase::kUp, "a remark"}, now_);
+  EXPECT_EQ(told_.notes.size(), told);
+  LoseNode();
+  Pass(1s);
+  Pass(1s);
+  EXPECT_EQ(told_.notes.size(), told + 1);
+  EXPECT_EQ(told_.notes.back(),
+            "not_ready: the worker is not ready: lock: no quorum of lock nodes");
+  EXPECT_FALSE(told_.ready.back());
+}
+
+// A node that is lost later was there before: nothing of the start is left to wait for.
+TEST_F(ReadinessOverTime, LacksAQuorumAndDoesNotConnectOnceItWasReady) {
+  Enter({});
+  core_.locks().store().OnDisconnected(0, now_);
+  Pass(1s);
+  EXPECT_THAT(Codes(), ElementsAre(kNoQuorum));
+}
+
+class LongTtl : public WorkerAtWork {
+ protected:
+  LongTtl() : WorkerAtWork(Long()) {}
+  static WorkerCoreOptions Long() {
+    WorkerCoreOptions options = Options();
+    options.lock.ttl = options.lock.max_ttl + 1ms;
+    return options;
+  }
+};
+
+TEST_F(LongTtl, IsAReasonWithBothTimes) {
+  core_.OnOutputState({PartPhase::kUp, ""}, now_);
+  core_.OnKafkaState({PartPhase::kUp, ""}, now_);
+  EXPECT_THAT(
+      core_.reasons(),
+      ElementsAre(Reason{.code = kLockTtl, .span = lock_.max_ttl + 1ms, .limit = lock_.max_ttl}));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 class KafkaCondition : public ::testing::Test {
  protected:
-  void SetUp() override { condition.SetJoined(true, ""); }
+  void SetUp() override { condition.SetGroup({PartPhase::kUp, ""}); }
   // What the sink was told last; empty: up.
   std::string Told() const { return sink.reasons.empty() ? "nothing" : sink.reasons.back(); }
 
@@ -32,12 +32,12 @@ TEST_F(KafkaCondition, TellsTheNewestReasonAndAgainTheOneBeforeItWhenItEnds) {
 }
 
 TEST_F(KafkaCondition, IsUpAndTellsWhatIsWaitedForWhereItHasJoined) {
-  condition.SetJoined(true, "waiting for a transaction on orders/3");
+  condition.SetGroup({PartPhase::kUp, "waiting for a transaction on orders/3"});
   EXPECT_TRUE(sink.up);
   EXPECT_EQ(Told(), "waiting for a transaction on orders/3");
-  condition.SetJoined(true, "");
+  condition.SetGroup({PartPhase::kUp, ""});
   EXPECT_EQ(Told(), "");
-  condition.SetJoined(false, "the group is rebalancing");
+  condition.SetGroup({PartPhase::kRebalancing, ""});
   EXPECT_FALSE(sink.up);
 }
 

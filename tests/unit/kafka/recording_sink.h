@@ -108,10 +108,10 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
       }
     });
   }
-  void OnKafkaState(bool is_up, std::string reason) override {
+  void OnKafkaState(PartState state) override {
     Locked([&] {
-      up = is_up;
-      reasons.push_back(std::move(reason));
+      up = state.up();
+      reasons.push_back(std::move(state.reason));
     });
   }
   void OnFatal(Error error) override {

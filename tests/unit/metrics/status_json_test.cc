@@ -117,7 +117,7 @@ TEST(StatusJson, IsReadyOnlyIfAllPipelinesAre) {
   refunds.ready = false;
   refunds.reason = "lock: clock; kafka: joining the group";
   refunds.reasons = {{.code = consumer::ReasonCode::kLockClock},
-                     {.code = consumer::ReasonCode::kKafkaJoining, .detail = "joining the group"}};
+                     {.code = consumer::ReasonCode::kKafkaJoining}};
   const json page = json::parse(StatusJson(Process({Worker("orders"), refunds})));
   EXPECT_EQ(page["ready"], false);
   EXPECT_EQ(page["reason"], "refunds: lock: clock; kafka: joining the group");

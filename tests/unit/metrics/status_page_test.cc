@@ -21,9 +21,8 @@ ShownProcess Process() {
   ShownPipeline shown;
   shown.status.pipeline = "orders";
   shown.status.ready = false;
-  shown.status.reasons = {
-      {.code = ReasonCode::kNoQuorum},
-      {.code = consumer::ReasonCode::kKafkaJoining, .detail = "joining the group"}};
+  shown.status.reasons = {{.code = ReasonCode::kNoQuorum},
+                          {.code = consumer::ReasonCode::kKafkaJoining}};
   shown.status.uptime = 3'725'000ms;
   shown.status.partitions = {
       {"orders", 3, 1'234'567, 1'234'600, 33, 4, 1'234'567, true, "handling", 3400ms, 1, 5400ms}};

@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 PipelineState Well() {
-  return {.output = {.up = true}, .dead_letters = {.up = true}, .kafka = {.up = true}};
+  return {.output = {PartPhase::kUp}, .dead_letters = {PartPhase::kUp}, .kafka = {PartPhase::kUp}};
 }
 
 std::vector<std::string> Sentences(const PipelineState& state) {
@@ -25,20 +25,20 @@ TEST(Readiness, HasNoReasonWhereAllIsWell) { EXPECT_THAT(Sentences(Well()), IsEm
 // It passes, and a lost quorum may not: hidden, the one that someone must end would show too late.
 TEST(Readiness, StillShowsALostQuorumWhileTheGroupIsRebalancing) {
   PipelineState state = Well();
-  state.kafka = {.up = false, .reason = std::string(kJoiningTheGroup)};
+  state.kafka = {PartPhase::kRebalancing};
   state.lock = Reason{.code = ReasonCode::kNoQuorum};
   EXPECT_THAT(Sentences(state),
-              ElementsAre("lock: no quorum of lock nodes", "kafka: joining the group"));
+              ElementsAre("lock: no quorum of lock nodes", "kafka: the group is rebalancing"));
   EXPECT_EQ(WhyNotReady(ReasonsOf(state)),
-            "lock: no quorum of lock nodes; kafka: joining the group");
+            "lock: no quorum of lock nodes; kafka: the group is rebalancing");
 }
 
 TEST(Readiness, TellsEveryReasonTheGravestFirst) {
   const PipelineState state{.failure = "the output is of another store",
                             .lock = Reason{.code = ReasonCode::kLockClock},
-                            .output = {.reason = "the database is away"},
-                            .dead_letters = {.reason = "no such topic"},
-                            .kafka = {.up = true, .reason = "one broker is away"},
+                            .output = {PartPhase::kDown, "the database is away"},
+                            .dead_letters = {PartPhase::kDown, "no such topic"},
+                            .kafka = {PartPhase::kUp, "one broker is away"},
                             .stalled = "orders/0/17: handling for 312 s"};
   EXPECT_THAT(Sentences(state),
               ElementsAre("stopping: the output is of another store", "lock: clock",
@@ -60,7 +60,7 @@ TEST(Readiness, IsNotEndedByRemarks) {
 TEST(Readiness, SaysNothingOfTheGroupThatADrainingWorkerLeaves) {
   PipelineState state = Well();
   state.draining = true;
-  state.kafka = {.up = false, .reason = "left the group"};
+  state.kafka = {PartPhase::kDown, "left the group"};
   EXPECT_THAT(Sentences(state), ElementsAre("draining"));
 }
 
@@ -68,20 +68,20 @@ TEST(Readiness, SaysThatAllIsRefusedOnlyWhileSomethingCouldBeWritten) {
   PipelineState state = Well();
   state.refused = "every record is refused (10 in a row): no such field";
   EXPECT_THAT(Sentences(state), ElementsAre(state.refused));
-  state.output = {.up = false, .reason = "the database is away"};
+  state.output = {PartPhase::kDown, "the database is away"};
   EXPECT_THAT(Sentences(state), ElementsAre("output: the database is away"));
 }
 
 TEST(Readiness, KnowsWhatAWorkerThatHasJustBegunWaitsFor) {
   const PipelineState state{.lock = Reason{.code = ReasonCode::kLockConnecting},
-                            .output = {.reason = std::string(kConnecting)},
-                            .dead_letters = {.up = true},
-                            .kafka = {.reason = std::string(kConnecting)}};
+                            .output = {PartPhase::kConnecting},
+                            .dead_letters = {PartPhase::kUp},
+                            .kafka = {PartPhase::kConnecting}};
   EXPECT_TRUE(std::ranges::all_of(ReasonsOf(state), IsBeginning));
   EXPECT_THAT(Sentences(state),
               ElementsAre("lock: connecting", "output: connecting", "kafka: connecting"));
   PipelineState later = state;
-  later.output.reason = "the password is wrong";
+  later.output = {PartPhase::kDown, "the password is wrong"};
   EXPECT_FALSE(std::ranges::all_of(ReasonsOf(later), IsBeginning));
 }
 
