@@ -29,7 +29,7 @@ void Worker::Impl::SetPart(void (WorkerCore::*input)(PartState, locking::Now), P
 
 void Worker::Impl::TellNodesAway() {
   for (int node = 0; node < static_cast<int>(options.lock.redis.nodes.size()); ++node) {
-    if (!engine.Away(node).empty()) core.OnNodeAway(node);
+    if (engine.Away(node).code != locking::AwayCode::kNotYet) core.OnNodeAway(node);
   }
 }
 
@@ -57,8 +57,11 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     row.quarantined = node.quarantined;
     row.quarantine_left = node.quarantine_left;
     row.clock_offset = node.clock_offset;
-    row.problem = node.connected ? node.problem : engine.Away(static_cast<int>(i));
-    if (!node.connected && row.problem.empty()) row.problem = "connecting";
+    row.problem = node.problem;
+    if (node.connected) continue;
+    const locking::NodeAway& away = engine.Away(static_cast<int>(i));
+    row.away = away.code;
+    row.problem = away.code == locking::AwayCode::kNotYet ? "connecting" : away.detail;
   }
 }
 

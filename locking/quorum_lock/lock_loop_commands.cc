@@ -195,7 +195,7 @@ Error LockLoop::WhyNotReady() const {
     if (of_store && status.problem == line) of_store->where += fmt::format(" ({})", address);
     std::string problem = status.problem;
     if (!status.connected) {
-      const std::string& away = engine_.Away(static_cast<int>(i));
+      const std::string& away = engine_.Away(static_cast<int>(i)).detail;
       problem = away.empty() ? "not connected yet" : "the lock node is unavailable: " + away;
     } else if (status.quarantined) {
       problem = fmt::format("in quarantine for {} ms more", status.quarantine_left.count());

@@ -1,7 +1,6 @@
 #include "metrics/status/findings.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@ using consumer::LockNodeStatus;
 using consumer::PartitionStatus;
 using consumer::Reason;
 using consumer::ReasonCode;
+using locking::AwayCode;
 
 // Without a record finished for so long, though some wait, something holds them up.
 constexpr std::ptrdiff_t kStillSeconds = 30;
@@ -117,28 +117,35 @@ Finding OfReason(const Reason& reason, const ShownPipeline& shown) {
   return {advice.level, std::move(what), std::string(advice.todo)};
 }
 
-// By a part of a node's `problem` when it is away; the first that fits.
-struct NodeAdvice {
-  std::string_view problem;
-  std::string_view todo;
-  bool at_start = false;
-};
-constexpr std::array kNodeAdvice = {
-    NodeAdvice{"onnection refused", "Start its redis-server, as it was, or mend address and port"},
-    NodeAdvice{"LOADING", "Wait: it loads its data and comes back by itself; watch that it does"},
-    NodeAdvice{"login: ", "Mend the login, in the file or at the node"},
-    NodeAdvice{"WRONGPASS", "Mend the login, in the file or at the node"},
-    NodeAdvice{"NOAUTH", "Mend the login, in the file or at the node"},
-    NodeAdvice{"TLS: ", "Mend its certificate or lock.redis.tls", true},
-    NodeAdvice{"resolved", "Mend the name in lock.redis.nodes or in the DNS"},
-    NodeAdvice{"looking the name up",
-               "See why the DNS does not answer this host, or give the node's address in "
-               "lock.redis.nodes"},
-    NodeAdvice{"timeout",
-               "See whether its host runs, whether its redis-server answers PING, and what "
-               "the network between drops"},
-    NodeAdvice{"", "Bring it back"},
-};
+// What to do about a node that is away.
+std::string_view AdviceFor(AwayCode away) {
+  switch (away) {
+    case AwayCode::kRefused:
+      return "Start its redis-server, as it was, or correct address and port";
+    case AwayCode::kLoading:
+      return "Wait: it loads its data and comes back by itself; watch that it does";
+    case AwayCode::kLogin:
+      return "Correct the login, in the file or at the node";
+    case AwayCode::kNoRight:
+      return "Give its ACL user the right that the problem names";
+    case AwayCode::kReplica:
+      return "List an independent primary in lock.redis.nodes";
+    case AwayCode::kTls:
+      return "Correct its certificate or lock.redis.tls";
+    case AwayCode::kNameUnknown:
+      return "Correct the name in lock.redis.nodes or in the DNS";
+    case AwayCode::kNameTimeout:
+      return "See why the DNS does not answer this host, or give the node's address in "
+             "lock.redis.nodes";
+    case AwayCode::kTimeout:
+      return "See whether its host runs, whether its redis-server answers PING, and what the "
+             "network between drops";
+    case AwayCode::kNotYet:
+    case AwayCode::kOther:
+      break;
+  }
+  return "Bring it back";
+}
 
 // What it costs that a node does not count. Without a quorum the pipeline is not ready: said there.
 std::string Stakes(const Quorum& quorum) {
@@ -154,14 +161,9 @@ void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPi
   const std::string name = fmt::format("Lock node {} ({})", node.letter, node.address);
   const std::string problem = node.problem.empty() ? "" : ": " + node.problem;
   if (!node.up) {
-    const auto* advice =
-        std::find_if(kNodeAdvice.begin(), kNodeAdvice.end(), [&node](const NodeAdvice& one) {
-          return one.at_start ? node.problem.starts_with(one.problem)
-                              : node.problem.find(one.problem) != std::string::npos;
-        });
     out.push_back(
         {FindingLevel::kWarn, name + " is away" + problem,
-         fmt::format("{}{}{}. Runbook FencepostRedisNodeDown.", stakes, advice->todo,
+         fmt::format("{}{}{}. Runbook FencepostRedisNodeDown.", stakes, AdviceFor(node.away),
                      quorum.counting >= quorum.needed ? ", before another one goes" : "")});
   } else if (node.quarantined) {
     out.push_back({FindingLevel::kNote,

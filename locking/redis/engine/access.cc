@@ -97,6 +97,7 @@ std::vector<ConnectionOptions> MakeConnections(const RedisOptions& redis, const 
       if (UsesTls(redis, *address)) {
         if (tls) connection.tls = *tls;
         if (!tls) connection.problem = tls.error().Line();
+        connection.problem_code = AwayCode::kTls;
       }
     } else {
       connection.address.text = ShownNode(text);

@@ -193,7 +193,7 @@ void RedisEngine::Start() {
 
 void RedisEngine::Kick() { impl_->Kick(); }
 
-const std::string& RedisEngine::Away(int node) const {
+const NodeAway& RedisEngine::Away(int node) const {
   return impl_->nodes.at(static_cast<std::size_t>(node))->connection.Away();
 }
 

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "locking/core/lock/lock_core.h"
+#include "locking/redis/away.h"
 #include "locking/redis/options.h"
 
 namespace asio {
@@ -42,8 +43,8 @@ class RedisEngine {
   void Kick();
   // Nothing is queued or out at any node.
   [[nodiscard]] bool Quiet() const;
-  // Why a node cannot be reached or logged in to, in one line; empty while it is connected.
-  [[nodiscard]] const std::string& Away(int node) const;
+  // Why a node cannot be reached or logged in to; kNotYet while it is connected.
+  [[nodiscard]] const NodeAway& Away(int node) const;
 
  private:
   struct Impl;

@@ -55,7 +55,7 @@ void Connection::FinishProbe() {
   NodeInfo& info = probe_.info();
   const NodeSession::Back back = session_.Up(now_.boot);
   if (back.reconnect) client_.OnReconnect();
-  if (back.newly_up) away_.clear();
+  if (back.newly_up) away_ = {};
   if (back.note) {
     client_.OnNote(Severity::kInfo, "redis_node_back",
                    fmt::format("{}: the lock node answers again", options_.address.text));
@@ -192,11 +192,11 @@ void Connection::Close() {
   plain_.Forget();
   const SessionFailure& failure = session_.failure();
   client_.OnCommandError(failure.reason);
-  away_ = failure.Text();
+  away_ = {failure.away, failure.Text()};
   if (session_.note_failure()) {
     client_.OnNote(
         Severity::kWarn, "redis_node_away",
-        fmt::format("{}: the lock node is unavailable: {}", options_.address.text, away_));
+        fmt::format("{}: the lock node is unavailable: {}", options_.address.text, away_.detail));
   }
   if (session_.lost()) client_.OnDisconnected(now_);
   if (batch_.Active()) {

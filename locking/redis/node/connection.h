@@ -20,6 +20,7 @@
 
 #include <asio/io_context.hpp>
 
+#include "locking/redis/away.h"
 #include "locking/redis/node/batch.h"
 #include "locking/redis/node/node_client.h"
 #include "locking/redis/node/plain_acquire.h"
@@ -45,7 +46,7 @@ class Connection final : private SessionPump::User {
   [[nodiscard]] bool Busy() const { return batch_.Active(); }
   // Why the node is unavailable, in one line, with what to do where that is known; empty while it
   // is up, and before the first attempt has failed.
-  [[nodiscard]] const std::string& Away() const { return away_; }
+  [[nodiscard]] const NodeAway& Away() const { return away_; }
 
  private:
   enum class Request : std::uint8_t { kProbe, kWrite, kBatch };
@@ -87,7 +88,7 @@ class Connection final : private SessionPump::User {
   bool wiped_ = false;          // in this batch: reported once
   bool replica_seen_ = false;   // probe before the next batch
 
-  std::string away_;
+  NodeAway away_;
   NoteLimit<CommandError> refusal_notes_;  // of calls, by the kind of refusal
 };
 

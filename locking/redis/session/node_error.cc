@@ -11,6 +11,7 @@ struct Known {
   NodeErrorKind kind;
   CommandError reason;
   std::string_view hint;
+  AwayCode away = AwayCode::kOther;
 };
 
 constexpr auto kOther = NodeErrorKind::kOther;
@@ -24,21 +25,26 @@ constexpr std::string_view kUsePrimary =
 constexpr Known kKnown[] = {
     {"NOSENTINEL", true, NodeErrorKind::kNoSentinel, CommandError::kOther, ""},
     {"NOSCRIPT", true, NodeErrorKind::kNoScript, CommandError::kNoscript, ""},
-    {"WRONGPASS", true, kOther, CommandError::kAuth, kCheckLogin},
-    {"NOAUTH", true, kOther, CommandError::kAuth, kCheckLogin},
+    {"WRONGPASS", true, kOther, CommandError::kAuth, kCheckLogin, AwayCode::kLogin},
+    {"NOAUTH", true, kOther, CommandError::kAuth, kCheckLogin, AwayCode::kLogin},
     {"ERR AUTH ", true, kOther, CommandError::kAuth,
-     "the node has no password: remove lock.redis.password, or set a password at the node"},
-    {"NOPERM", true, kOther, CommandError::kAuth, kGrant},
-    {"The user executing the script can't", false, kOther, CommandError::kAuth, kGrant},
-    {"ACL failure in script", false, kOther, CommandError::kAuth, kGrant},
-    {"No permissions to access", false, kOther, CommandError::kAuth, kGrant},
+     "the node has no password: remove lock.redis.password, or set a password at the node",
+     AwayCode::kLogin},
+    {"NOPERM", true, kOther, CommandError::kAuth, kGrant, AwayCode::kNoRight},
+    {"The user executing the script can't", false, kOther, CommandError::kAuth, kGrant,
+     AwayCode::kNoRight},
+    {"ACL failure in script", false, kOther, CommandError::kAuth, kGrant, AwayCode::kNoRight},
+    {"No permissions to access", false, kOther, CommandError::kAuth, kGrant, AwayCode::kNoRight},
     {"OOM", true, kOther, CommandError::kOom,
      "raise the node's maxmemory, or lower lock.remember_done"},
     {"ERR unknown command", true, kOther, CommandError::kOther,
      "use Redis 7.0 or later, without renamed commands and without a proxy in front of it"},
-    {"READONLY", true, NodeErrorKind::kReplica, CommandError::kReadonly, kUsePrimary},
-    {"MASTERDOWN", true, NodeErrorKind::kReplica, CommandError::kOther, kUsePrimary},
-    {"LOADING", true, kOther, CommandError::kOther, "the node loads its data; it is retried"},
+    {"READONLY", true, NodeErrorKind::kReplica, CommandError::kReadonly, kUsePrimary,
+     AwayCode::kReplica},
+    {"MASTERDOWN", true, NodeErrorKind::kReplica, CommandError::kOther, kUsePrimary,
+     AwayCode::kReplica},
+    {"LOADING", true, kOther, CommandError::kOther, "the node loads its data; it is retried",
+     AwayCode::kLoading},
     {"MISCONF", true, kOther, CommandError::kOther, "the node cannot save to disk; see its log"},
 };
 
@@ -82,7 +88,7 @@ NodeError ReadNodeError(std::string_view whole) {
     if (!(known.at_start ? text.starts_with(known.text) : Has(text, known.text))) continue;
     const bool grant = known.hint == kGrant;
     return {known.kind, known.reason, grant ? HintOfGrant(text) : std::string(known.hint),
-            std::string(text)};
+            std::string(text), known.away};
   }
   return {.text = std::string(text)};
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "locking/core/observer.h"
+#include "locking/redis/away.h"
 
 namespace fencepost::locking {
 
@@ -17,6 +18,7 @@ struct NodeError {
   CommandError reason = CommandError::kOther;
   std::string hint;  // what to do; may be empty
   std::string text;  // as the node worded it, without what it repeats of the call: passwords, too
+  AwayCode away = AwayCode::kOther;  // of a node that answers so while a connection is made
 };
 
 // `text` as the node worded it, without the leading '-'.

@@ -154,7 +154,7 @@ NodeSession::Step NodeSession::OnPrepareReply(Instant now) {
 
 // --- time and trouble ----------------------------------------------------------------------------
 
-NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing) {
+NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing, AwayCode late) {
   if (now < deadline_) return Step::kWait;
   if (stage_ == Stage::kDown) return Start(now);
   if (stage_ == Stage::kListening) return OnCheckDue(now);
@@ -162,10 +162,12 @@ NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing) {
     return Fail({CommandError::kTimeout,
                  fmt::format("no connection and login within the timeout{}{}",
                              doing.empty() ? "" : ", at: ", doing),
-                 ""},
+                 "", late},
                 now);
   }
-  if (stalled_) return Fail({CommandError::kTimeout, "no answer for ten timeouts", ""}, now);
+  if (stalled_)
+    return Fail({CommandError::kTimeout, "no answer for ten timeouts", "", AwayCode::kTimeout},
+                now);
   stalled_ = true;
   deadline_ =
       std::max(turn_began_ + options_.timeouts_until_closed * turn_timeout_, now + turn_timeout_);
@@ -174,19 +176,20 @@ NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing) {
 
 NodeSession::Step NodeSession::OnCheckDue(Instant now) {
   const bool silent = std::exchange(check_out_, true) && !Planted("silent_node_is_kept");
-  if (silent) return Fail({CommandError::kTimeout, "no answer", ""}, now);
+  if (silent) return Fail({CommandError::kTimeout, "no answer", "", AwayCode::kTimeout}, now);
   deadline_ = now + options_.check_every;
   return Step::kCheck;
 }
 
-NodeSession::Step NodeSession::OnBroken(std::string_view why, Instant now) {
-  return Fail({CommandError::kConnection, std::string(why), ""}, now);
+NodeSession::Step NodeSession::OnBroken(std::string_view why, Instant now, AwayCode away) {
+  return Fail({CommandError::kConnection, std::string(why), "", away}, now);
 }
 
 NodeSession::Step NodeSession::FailBy(std::string_view text, Instant now) {
   const NodeError error = ReadNodeError(text);
-  return Fail({error.reason, fmt::format("the node says: {}", error.text), error.hint,
-               stage_ == Stage::kPreparing && login_expected_},
+  const bool login = stage_ == Stage::kPreparing && login_expected_;
+  const AwayCode away = login && error.away == AwayCode::kOther ? AwayCode::kLogin : error.away;
+  return Fail({error.reason, fmt::format("the node says: {}", error.text), error.hint, away, login},
               now);
 }
 

@@ -36,6 +36,7 @@
 
 #include "locking/base/types.h"
 #include "locking/core/observer.h"
+#include "locking/redis/away.h"
 #include "locking/redis/session/note_limit.h"
 #include "locking/redis/wire.h"
 
@@ -58,7 +59,8 @@ struct SessionOptions {
 struct SessionFailure {
   CommandError reason = CommandError::kConnection;
   std::string what;
-  std::string hint;       // what to do; may be empty
+  std::string hint;  // what to do; may be empty
+  AwayCode away = AwayCode::kOther;
   bool at_login = false;  // AUTH was refused
   [[nodiscard]] std::string Text() const {
     return (at_login ? "login: " : "") + what + (hint.empty() ? "" : "; " + hint);
@@ -101,9 +103,10 @@ class NodeSession {
   Step OnOpen(std::string& out);
   void OnBytes(std::string_view bytes);
   Step Next(Instant now);
-  Step OnBroken(std::string_view why, Instant now);
-  // `doing`: what the transport is at, for the message; may be empty.
-  Step OnTimer(Instant now, std::string_view doing);
+  Step OnBroken(std::string_view why, Instant now, AwayCode away = AwayCode::kOther);
+  // `doing`: what the transport is at, for the message; may be empty. `late`: what it means that
+  // this takes too long.
+  Step OnTimer(Instant now, std::string_view doing, AwayCode late = AwayCode::kTimeout);
   // The host cannot use the node: a bad option, or a reply of the wrong form.
   Step Fail(SessionFailure failure, Instant now);
   // The same, by the text of an error reply.

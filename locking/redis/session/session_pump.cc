@@ -68,7 +68,7 @@ void SessionPump::Do(NodeSession::Step step) {
 
 void SessionPump::Connect() {
   if (!options_.problem.empty()) {
-    Do(session_.OnBroken(options_.problem, now_.boot));
+    Do(session_.OnBroken(options_.problem, now_.boot, options_.problem_code));
     return;
   }
   transport_ = std::make_shared<Transport>(io_, options_.tls,
@@ -99,7 +99,7 @@ void SessionPump::OnBytes(std::string_view bytes) {
 
 void SessionPump::OnBroken(std::string_view why) {
   now_ = ReadClocks();
-  Do(session_.OnBroken(why, now_.boot));
+  Do(session_.OnBroken(why, now_.boot, transport_->away()));
   ArmTimer();
 }
 
@@ -123,8 +123,10 @@ void SessionPump::OnTimer() {
       session_.stage() == NodeSession::Stage::kDown && now_.boot >= session_.deadline();
   if (pause_is_over && !user_.Wanted()) {
     session_.Stop();
+  } else if (transport_ == nullptr) {
+    Do(session_.OnTimer(now_.boot, ""));
   } else {
-    Do(session_.OnTimer(now_.boot, transport_ == nullptr ? "" : transport_->Doing()));
+    Do(session_.OnTimer(now_.boot, transport_->Doing(), transport_->away()));
   }
   ArmTimer();
 }

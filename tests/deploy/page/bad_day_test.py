@@ -62,7 +62,7 @@ class BadDay(unittest.TestCase):
         page = re.sub(r"<[^>]*>", "", self.worker.get("/")[1])
         for text in ("(2 of 5 count, 3 are needed)",
                      "Start its redis-server, as it was", "whether its redis-server answers PING",
-                     "Mend the login", "FencepostQuorumLost", "1 of 1 pipeline needs attention",
+                     "Correct the login", "FencepostQuorumLost", "1 of 1 pipeline needs attention",
                      f"{PARTITIONS} of {PARTITIONS} paused",
                      f"The 24 with the most lag, of {PARTITIONS}"):  # fmt: skip
             self.assertIn(text, page)

@@ -194,23 +194,25 @@ TEST(Findings, SayOfANodeThatIsAwayWhatIsLostAndWhatToDo) {
   shown.status.nodes = {{'a', "r:1", true, true, false, 0ms, std::nullopt, ""},
                         {'b', "r:2", true, true, false, 0ms, std::nullopt, ""},
                         {'c', "r:3", false, false, false, 0ms, std::nullopt, ""}};
-  for (const auto& [problem, todo] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"Connection refused", "Start its redis-server"},
-           {"login: the node says: WRONGPASS invalid username-password pair; …", "Mend the login"},
-           {"the node says: LOADING Redis is loading the dataset in memory", "Wait: it loads"},
-           {"the node says: NOAUTH Authentication required.", "Mend the login"},
-           {"no connection and login within the timeout, at: connecting", "answers PING"},
-           {"no connection and login within the timeout, at: TLS handshake", "answers PING"},
-           {"no connection and login within the timeout, at: looking the name up", "the DNS does"},
-           {"no answer for ten timeouts", "answers PING"},
-           {"the name cannot be resolved: …", "Mend the name"},
-           {"TLS: …", "certificate"},
-           {"connecting", "Bring it back"}}) {
-    shown.status.nodes[2].problem = problem;
+  using locking::AwayCode;
+  for (const auto& [away, todo] : std::initializer_list<std::pair<AwayCode, const char*>>{
+           {AwayCode::kRefused, "Start its redis-server"},
+           {AwayCode::kLogin, "Correct the login"},
+           {AwayCode::kNoRight, "ACL user"},
+           {AwayCode::kLoading, "Wait: it loads"},
+           {AwayCode::kReplica, "independent primary"},
+           {AwayCode::kTimeout, "answers PING"},
+           {AwayCode::kNameTimeout, "the DNS does"},
+           {AwayCode::kNameUnknown, "Correct the name"},
+           {AwayCode::kTls, "certificate"},
+           {AwayCode::kNotYet, "Bring it back"},
+           {AwayCode::kOther, "Bring it back"}}) {
+    shown.status.nodes[2].away = away;
+    shown.status.nodes[2].problem = "the problem";
     const std::string found = WhatIsFound(shown);
-    EXPECT_THAT(found, HasSubstr(std::string("is away: ") + problem +
-                                 ": Nothing is lost: 2 of 3 nodes count, 2 are enough. "));
-    EXPECT_THAT(found, HasSubstr(todo)) << problem;
+    EXPECT_THAT(found, HasSubstr("is away: the problem: Nothing is lost: 2 of 3 nodes count, 2 "
+                                 "are enough. "));
+    EXPECT_THAT(found, HasSubstr(todo));
   }
 }
 

@@ -107,6 +107,7 @@ struct BrokenRow {
   std::string_view broken;  // what the transport says, instead
   CommandError reason;
   std::string_view text;
+  AwayCode away = AwayCode::kOther;
 };
 
 class Handshake : public ::testing::TestWithParam<BrokenRow> {};
@@ -123,7 +124,7 @@ TEST_P(Handshake, ThatFailsClosesTheSessionAndSaysWhy) {
   session.Start(now);
   Step step = Step::kWait;
   if (!row.broken.empty()) {
-    step = session.OnBroken(row.broken, now);
+    step = session.OnBroken(row.broken, now, row.away);
   } else {
     session.OnOpen(out);
     session.OnBytes(row.bytes);
@@ -132,6 +133,7 @@ TEST_P(Handshake, ThatFailsClosesTheSessionAndSaysWhy) {
   EXPECT_EQ(step, Step::kClose);
   EXPECT_EQ(session.Next(now), Step::kWait) << "nothing follows";
   EXPECT_EQ(session.failure().reason, row.reason);
+  EXPECT_EQ(session.failure().away, row.away);
   EXPECT_THAT(session.failure().Text(), HasSubstr(std::string(row.text)));
   EXPECT_TRUE(session.note_failure());
   EXPECT_GE(session.deadline(), now + 50ms);
@@ -143,19 +145,25 @@ constexpr auto kOther = CommandError::kOther;
 constexpr auto kAuth = CommandError::kAuth;
 constexpr auto kConnection = CommandError::kConnection;
 const BrokenRow kBroken[] = {
-    {"Refused", "", "", "Connection refused", kConnection, "Connection refused"},
+    {"Refused", "", "", "Connection refused", kConnection, "Connection refused",
+     AwayCode::kRefused},
     {"NoRoute", "", "", "No route to host", kConnection, "No route to host"},
     {"Dns", "", "", "the name cannot be resolved: unknown", kConnection, "cannot be resolved"},
     {"Tls", "", "", "TLS: certificate has expired", kConnection, "certificate has expired"},
-    {"WrongPassword", "x", "-WRONGPASS invalid\r\n", "", kAuth, "login: the node says: WRONGPASS"},
+    {"WrongPassword", "x", "-WRONGPASS invalid\r\n", "", kAuth, "login: the node says: WRONGPASS",
+     AwayCode::kLogin},
     {"NoPasswordSet", "x", "-ERR AUTH <password> called without any\r\n", "", kAuth,
-     "the node has no password"},
+     "the node has no password", AwayCode::kLogin},
     {"PasswordWanted", "", "-NOAUTH Authentication required.\r\n", "", kAuth,
-     "check lock.redis.username"},
-    {"Loading", "", "-LOADING Redis is loading\r\n", "", kOther, "the node loads its data"},
-    {"ReplicaCutOff", "", "-MASTERDOWN Link is down\r\n", "", kOther, "list independent primaries"},
+     "check lock.redis.username", AwayCode::kLogin},
+    {"Loading", "", "-LOADING Redis is loading\r\n", "", kOther, "the node loads its data",
+     AwayCode::kLoading},
+    {"ReplicaCutOff", "", "-MASTERDOWN Link is down\r\n", "", kOther, "list independent primaries",
+     AwayCode::kReplica},
     {"NoRightToLoad", "", "-NOPERM no permissions to run the 'script|load' command\r\n", "", kAuth,
-     "grant it +script|load"},
+     "grant it +script|load", AwayCode::kNoRight},
+    {"LoginRefusedInOtherWords", "x", "-ERR no\r\n", "", kOther, "login: the node says: ERR no",
+     AwayCode::kLogin},
     {"Garbage", "", "HTTP/1.1 400 Bad Request\r\n", "", kOther, "this is not Redis"},
     {"GarbageAfterAReply", "x", "+OK\r\n\x15\x03\x03\r\n", "", kOther, "this is not Redis"},
 };
@@ -168,6 +176,7 @@ TEST_F(SessionTest, GivesUpAHandshakeThatIsNotAnsweredAndSaysWhatItWasAt) {
   EXPECT_EQ(TimerAtDeadline("TLS handshake"), Step::kClose);
   EXPECT_EQ(session.failure().reason, CommandError::kTimeout);
   EXPECT_THAT(Why(), HasSubstr("within the timeout, at: TLS handshake"));
+  EXPECT_EQ(session.failure().away, AwayCode::kTimeout);
 }
 
 TEST_F(SessionTest, CountsTheTimeOfTheHandshakeFromItsBeginningAcrossAllRequests) {

@@ -20,7 +20,6 @@ const std::set<std::string_view>& Readers() {
   static const std::set<std::string_view> readers = {
       "consumer/outputs/failure_text.cc",     // PostgreSQL: the context of an error
       "locking/redis/session/node_error.cc",  // Redis: its error answers
-      "metrics/status/findings.cc",           // our own problems of nodes, which have no code yet
   };
   return readers;
 }

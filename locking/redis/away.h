@@ -1,0 +1,30 @@
+// Why a lock node cannot be reached or logged in to: a code to decide by, and the detail to show.
+// Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fencepost::locking {
+
+enum class AwayCode : std::uint8_t {
+  kNotYet,       // no attempt has failed so far
+  kRefused,      // nothing listens there
+  kTimeout,      // no connection, login or answer in time
+  kNameTimeout,  // the DNS does not answer in time
+  kNameUnknown,
+  kTls,
+  kLogin,    // name or password
+  kNoRight,  // an ACL
+  kLoading,
+  kReplica,
+  kOther  // the detail says more
+};
+
+struct NodeAway {
+  AwayCode code = AwayCode::kNotYet;
+  std::string detail;  // one line, with what to do where that is known; never a password
+  bool operator==(const NodeAway&) const = default;
+};
+
+}  // namespace fencepost::locking
