@@ -1,6 +1,7 @@
 #include "metrics/status/findings.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -101,13 +102,13 @@ Quorum QuorumOf(const ShownPipeline& shown) {
 
 Finding OfReason(const Reason& reason, const ShownPipeline& shown) {
   const Advice advice = AdviceFor(reason.code);
-  std::string what;
+  std::string what = Sentence(reason);
   if (reason.code == ReasonCode::kStarting) {
     what = "It is starting.";
-  } else if (reason.code == ReasonCode::kStalled) {
-    what = "Stalled: " + reason.detail;
+  } else if (IsRemark(reason)) {
+    what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
   } else {
-    what = "Not ready: " + Sentence(reason);
+    what = "Not ready: " + what;
   }
   if (reason.code == ReasonCode::kNoQuorum) {
     const Quorum quorum = QuorumOf(shown);

@@ -14,6 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using consumer::Reason;
 using consumer::ReasonCode;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -152,6 +153,15 @@ TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
   for (const auto& [reason, todo] : cases) {
     shown.status.reasons = {reason};
     EXPECT_THAT(WhatIsFound(shown), HasSubstr(todo)) << Sentence(reason);
+  }
+}
+
+TEST(Findings, DoNotCallAPipelineNotReadyForARemark) {
+  ShownPipeline shown;
+  for (const ReasonCode code :
+       {ReasonCode::kStalled, ReasonCode::kDeadLettersRemark, ReasonCode::kKafkaRemark}) {
+    shown.status.reasons = {{.code = code, .detail = "the remark"}};
+    EXPECT_THAT(WhatIsFound(shown), AllOf(HasSubstr(": the remark"), Not(HasSubstr("Not ready"))));
   }
 }
 
