@@ -10,7 +10,7 @@ namespace {
 
 using Values = std::string_view;
 
-// The values stand in the order of the enums that the observers carry.
+// The values are in the order of the enums that the observers carry.
 constexpr Values kRoundResults[] = {"acquired", "contended", "done",    "stale",
                                     "refused",  "no_quorum", "timeout", "error"};
 constexpr Values kExtensionResults[] = {"extended", "lost", "error"};

@@ -269,7 +269,7 @@ HttpServer::~HttpServer() {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
     });
-  } catch (const std::system_error&) {  // no thread to be had: then it takes the two seconds
+  } catch (const std::system_error&) {  // no thread is available: then it takes the two seconds
   }
   mg_stop(impl_->context);
   knocker.request_stop();

@@ -33,23 +33,25 @@ Advice AdviceFor(ReasonCode code) {
     case ReasonCode::kStarting:
       return {FindingLevel::kWarn, ""};
     case ReasonCode::kStopping:
-      return {FindingLevel::kBad,
-              "The worker ends with exit code 1. Mend what the reason names, and start it again."};
+      return {
+          FindingLevel::kBad,
+          "The worker ends with exit code 1. Correct what the reason names, and start it again."};
     case ReasonCode::kDraining:
       return {FindingLevel::kWarn,
-              "It was told to stop, finishes what it began and gives its locks back."};
+              "It was told to stop, finishes what it began and releases its locks."};
     case ReasonCode::kLockQuarantine:
       return {FindingLevel::kWarn,
               "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` "
               "ends it sooner where a majority counts."};
     case ReasonCode::kNoQuorum:
       return {FindingLevel::kBad,
-              "Start the lock nodes that are down, as they were, or mend the network to them. "
+              "Start the lock nodes that are down, as they were, or restore the network to them. "
               "Records wait meanwhile; none is lost. Runbook FencepostQuorumLost."};
     case ReasonCode::kLockClock:
-      return {FindingLevel::kBad,
-              "Mend the clock of this host, or of the nodes whose offset is large below. Runbook "
-              "FencepostQuorumLost."};
+      return {
+          FindingLevel::kBad,
+          "Correct the clock of this host, or of the nodes whose offset is large below. Runbook "
+          "FencepostQuorumLost."};
     case ReasonCode::kLockTtl:
       return {FindingLevel::kBad,
               "The lock nodes are well: lower lock.ttl in the file and start the worker again. "
@@ -58,21 +60,22 @@ Advice AdviceFor(ReasonCode code) {
     case ReasonCode::kLockNodes:
     case ReasonCode::kLockConnecting:
       return {FindingLevel::kBad,
-              "Mend what the reason names; the nodes are looked at again every second. Runbook "
+              "Correct what the reason names; the nodes are looked at again every second. Runbook "
               "FencepostQuorumLost."};
     case ReasonCode::kOutput:
     case ReasonCode::kOutputConnecting:
       return {FindingLevel::kBad,
-              "Mend the output: it is tried again by itself, and what waits is written then."};
+              "Restore the output: the worker retries by itself, and what waits is written then."};
     case ReasonCode::kDeadLetters:
     case ReasonCode::kDeadLettersRemark:
       return {FindingLevel::kBad,
               "Make the dead letter topic take them: publishing is tried again every few seconds. "
               "Runbook FencepostDeadLettersFailing."};
     case ReasonCode::kAllRefused:
-      return {FindingLevel::kBad,
-              "Records wait; none is lost. Mend what it names and start the worker again. Runbook "
-              "FencepostPipelineStalled."};
+      return {
+          FindingLevel::kBad,
+          "Records wait; none is lost. Correct what it names and start the worker again. Runbook "
+          "FencepostPipelineStalled."};
     case ReasonCode::kKafkaRebalancing:
       return {FindingLevel::kWarn, "Wait: it passes when every worker has finished what it began."};
     case ReasonCode::kKafka:
@@ -80,11 +83,13 @@ Advice AdviceFor(ReasonCode code) {
     case ReasonCode::kKafkaJoining:
     case ReasonCode::kKafkaRemark:
       return {FindingLevel::kBad,
-              "Mend the way to the brokers; the worker goes on by itself when they answer."};
+              "Restore the connection to the brokers; the worker continues by itself when they "
+              "answer."};
     case ReasonCode::kStalled:
-      return {FindingLevel::kWarn,
-              "A restart does not end it: mend what it waits for; `fencepost explain` says more. "
-              "Runbook FencepostRecordStuck."};
+      return {
+          FindingLevel::kWarn,
+          "A restart does not end it: correct what it waits for; `fencepost explain` says more. "
+          "Runbook FencepostRecordStuck."};
   }
   return {};
 }
@@ -173,7 +178,7 @@ void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPi
                    "Wait, and touch no other node meanwhile."});
   } else if (!node.open) {
     out.push_back({FindingLevel::kWarn, name + " takes no part" + problem,
-                   stakes + "Mend what the problem names. Runbook FencepostRedisNodeDown."});
+                   stakes + "Correct what the problem names. Runbook FencepostRedisNodeDown."});
   }
   if (node.clock_offset && ttl.count() > 0 && std::chrono::abs(*node.clock_offset) > ttl / 10) {
     out.push_back({FindingLevel::kWarn,
@@ -183,7 +188,7 @@ void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPi
   }
 }
 
-void StandsStill(std::vector<Finding>& out, const ShownPipeline& shown) {
+void NothingMoves(std::vector<Finding>& out, const ShownPipeline& shown) {
   const auto& rates = shown.per_second;
   const auto count = static_cast<std::ptrdiff_t>(rates.size());
   const std::int64_t lag = LagOf(shown);
@@ -241,7 +246,7 @@ void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
 std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
   std::vector<Finding> out;
   for (const Reason& one : shown.status.reasons) out.push_back(OfReason(one, shown));
-  StandsStill(out, shown);
+  NothingMoves(out, shown);
   for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown);
   SinceTheStart(out, shown.counts);
   std::stable_sort(out.begin(), out.end(),

@@ -11,7 +11,7 @@ namespace fencepost::metrics {
 enum class FindingLevel { kNote, kWarn, kBad };  // in the order of their weight
 
 struct Finding {
-  FindingLevel level = FindingLevel::kNote;  // note: it happened; warn: soon; bad: it stands still
+  FindingLevel level = FindingLevel::kNote;  // note: it happened; warn: soon; bad: nothing moves
   std::string what;
   std::string todo;
 };

@@ -36,7 +36,7 @@ inline std::int64_t LagOf(const ShownPipeline& shown) {
   return lag;
 }
 
-// All that stands in the way of some pipeline, each with its name.
+// All reasons why some pipeline is not ready, each with its name.
 inline std::vector<std::string> ReasonsOf(const ShownProcess& process) {
   if (process.pipelines.empty()) return {"starting"};
   std::vector<std::string> all;

@@ -1,4 +1,4 @@
-// /status: how the process's pipelines stand, as one JSON object. Pure.
+// /status: the state of the process's pipelines, as one JSON object. Pure.
 #pragma once
 
 #include <string>

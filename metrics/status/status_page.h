@@ -10,7 +10,7 @@
 namespace fencepost::metrics {
 
 std::string StatusPage(const ShownProcess& process);
-// What stands inside <main>: rendered in one place, for the page and for the events.
+// The content of <main>: rendered in one place, for the page and for the events.
 std::string StatusFragment(const ShownProcess& process);
 // One server-sent event of it.
 std::string StatusEvent(const ShownProcess& process);

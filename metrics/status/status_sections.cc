@@ -135,7 +135,7 @@ std::string PausedTag(const WorkerStatus& status) {
   return " " + Tag("warn", fmt::format("{} of {} paused", paused, status.partitions.size()));
 }
 
-// On a narrow screen the oldest record stands below the partition's name.
+// On a narrow screen the oldest record is below the partition's name.
 void AppendPartition(std::string& out, const PartitionStatus& row, bool tell_paused) {
   const std::string oldest =
       row.oldest_offset ? EscapeHtml(fmt::format("{}: {}", *row.oldest_offset, OldestText(row)))
