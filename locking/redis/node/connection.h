@@ -44,8 +44,7 @@ class Connection final : private SessionPump::User {
   void Pump();
   // A batch is outstanding and its operations are not answered.
   [[nodiscard]] bool Busy() const { return batch_.Active(); }
-  // Why the node is unavailable, in one line, with what to do where that is known; empty while it
-  // is up, and before the first attempt has failed.
+  // Why the node is unavailable; kNotYet while it is up, and before the first attempt has failed.
   [[nodiscard]] const NodeAway& Away() const { return away_; }
 
  private:
