@@ -1,4 +1,6 @@
 // Stops and rebalances while handlers run.
+#include <regex>
+
 #include <gmock/gmock.h>
 
 #include "tests/e2e/trouble/trouble_test.h"
@@ -153,6 +155,32 @@ TEST_F(Shutdown, ARevokeFinishesWhatRunsAndReleasesTheRestAtOnce) {
   EXPECT_EQ(AllCalls(), 60) << "each id was handled once";
   EXPECT_EQ(team.StopAll(), "");
   EXPECT_EQ(table_->Audit(name_, 60), "");
+}
+
+TEST_F(Shutdown, ReadySaysThatAQuorumIsLostAlsoWhileTheGroupRebalances) {
+  RedisServers nodes(3);
+  InitLocks(nodes);
+  PipelineText text = TroubleTest::Text(2);
+  text.nodes = nodes.list();
+  text.more = Http() + "processing: {concurrency: 1}\n";
+  HangOn(0);
+  Produce(10, 2);
+  WorkerTeam team(Worker(text));
+  team.Start(1);
+  ASSERT_TRUE(WaitUntil(
+      seconds(20), [&] { return AllCalls() == 1; }, "a call that hangs"))
+      << team.Tails();
+  team.Add();  // the first worker is asked for its partitions, and waits for the call
+  for (const std::size_t node : {0U, 1U}) nodes[node].Kill();
+  EXPECT_TRUE(WaitUntil(
+      seconds(20),
+      [&] {
+        return std::regex_search(team[0].Readiness(),
+                                 std::regex("no quorum of lock nodes.*the group is rebalancing"));
+      },
+      "both reasons, the graver one first"))
+      << team[0].Readiness();
+  service_.Release();
 }
 
 TEST_F(Shutdown, ARollingRestartUnderLoadRepeatsNoCallButTheCountedRetries) {
