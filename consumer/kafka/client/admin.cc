@@ -100,9 +100,9 @@ tl::expected<rdkafka::PartitionList, Error> KafkaAdmin::Partitions(const std::st
   return list;
 }
 
-tl::expected<std::vector<Offset>, Error> KafkaAdmin::AskOffsets(const std::string& topic,
-                                                                Offset which, Millis limit) {
-  auto list = Partitions(topic, which, limit);
+tl::expected<std::vector<Offset>, Error> KafkaAdmin::EndOffsets(const std::string& topic,
+                                                                Millis limit) {
+  auto list = Partitions(topic, RD_KAFKA_OFFSET_END, limit);
   if (!list) return tl::unexpected(list.error());
   const auto error = rd_kafka_offsets_for_times(handle_.get(), list->get(), Ms(limit));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
@@ -113,16 +113,6 @@ tl::expected<std::vector<Offset>, Error> KafkaAdmin::AskOffsets(const std::strin
     result.push_back(one.offset);
   }
   return result;
-}
-
-tl::expected<std::vector<Offset>, Error> KafkaAdmin::EndOffsets(const std::string& topic,
-                                                                Millis limit) {
-  return AskOffsets(topic, RD_KAFKA_OFFSET_END, limit);
-}
-
-tl::expected<std::vector<Offset>, Error> KafkaAdmin::StartOffsets(const std::string& topic,
-                                                                  Millis limit) {
-  return AskOffsets(topic, RD_KAFKA_OFFSET_BEGINNING, limit);
 }
 
 tl::expected<std::vector<Offset>, Error> KafkaAdmin::CommittedOffsets(const std::string& topic,

@@ -28,7 +28,6 @@ class KafkaAdmin {
                                         Millis limit);
   // By partition. Error: "topic_missing", "kafka_admin".
   tl::expected<std::vector<Offset>, Error> EndOffsets(const std::string& topic, Millis limit);
-  tl::expected<std::vector<Offset>, Error> StartOffsets(const std::string& topic, Millis limit);
   // By partition: what the group has committed, -1 for nothing.
   tl::expected<std::vector<Offset>, Error> CommittedOffsets(const std::string& topic, Millis limit);
   tl::expected<int, Error> PartitionCount(const std::string& topic, Millis limit);
@@ -37,8 +36,6 @@ class KafkaAdmin {
   explicit KafkaAdmin(rd_kafka_t* handle) : handle_(handle) {}
   tl::expected<rdkafka::PartitionList, Error> Partitions(const std::string& topic, Offset offset,
                                                          Millis limit);
-  tl::expected<std::vector<Offset>, Error> AskOffsets(const std::string& topic, Offset which,
-                                                      Millis limit);
 
   rdkafka::Handle handle_;
 };

@@ -20,12 +20,6 @@ Error NotDelivered(std::string_view topic, rd_kafka_resp_err_t error, std::strin
                std::string(WhatToDoAbout(error))};
 }
 
-tl::expected<void, Error> Outcome(std::string_view doing, rd_kafka_error_t* error) {
-  if (error == nullptr) return {};
-  const rdkafka::Failure held(error);
-  return tl::unexpected(Failed(doing, rd_kafka_error_string(error)));
-}
-
 int Ms(Millis limit) { return static_cast<int>(limit.count()); }
 
 rd_kafka_vu_t Bytes(rd_kafka_vtype_t type, const std::optional<std::string_view>& bytes) {
@@ -183,24 +177,6 @@ tl::expected<void, Error> Producer::Flush(Millis limit) {
   }
   if (failure) return tl::unexpected(*failure);
   return {};
-}
-
-tl::expected<void, Error> Producer::InitTransactions(Millis limit) {
-  return Outcome("init_transactions", rd_kafka_init_transactions(handle_.get(), Ms(limit)));
-}
-
-tl::expected<void, Error> Producer::Begin() {
-  return Outcome("begin_transaction", rd_kafka_begin_transaction(handle_.get()));
-}
-
-tl::expected<void, Error> Producer::Commit(Millis limit) {
-  if (auto flushed = Flush(limit); !flushed) return flushed;
-  return Outcome("commit_transaction", rd_kafka_commit_transaction(handle_.get(), Ms(limit)));
-}
-
-tl::expected<void, Error> Producer::Abort(Millis limit) {
-  (void)Flush(limit);  // refused records do not matter to an abort
-  return Outcome("abort_transaction", rd_kafka_abort_transaction(handle_.get(), Ms(limit)));
 }
 
 }  // namespace fencepost::consumer

@@ -1,5 +1,4 @@
-// Records into Kafka: for the demo, the bench and dead letters. Thread-safe, but for the
-// transactions, which belong to one thread.
+// Records into Kafka: for the demo, the bench and dead letters. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -53,7 +52,7 @@ class Producer {
   // How one record ended; called once, inside Poll, Send or Flush, on the thread that calls them.
   using OnDelivery = std::function<void(tl::expected<Offset, Error>)>;
 
-  // Brokers, TLS and SASL as in `options`; `settings` come on top (linger.ms, transactional.id, …).
+  // Brokers, TLS and SASL as in `options`; `settings` come on top (linger.ms, …).
   // Idempotent, acknowledged by all replicas, unless the settings say otherwise.
   static tl::expected<std::unique_ptr<Producer>, Error> Make(const KafkaOptions& options,
                                                              const KafkaSettings& settings = {});
@@ -77,13 +76,6 @@ class Producer {
 
   [[nodiscard]] std::uint64_t delivered() const { return delivered_.load(); }
   [[nodiscard]] std::uint64_t failed() const { return failed_.load(); }
-
-  // With transactional.id. Each of them flushes what it must (an abort with records in flight can
-  // end in a fatal error in this librdkafka).
-  tl::expected<void, Error> InitTransactions(Millis limit);
-  tl::expected<void, Error> Begin();
-  tl::expected<void, Error> Commit(Millis limit);
-  tl::expected<void, Error> Abort(Millis limit);
 
  private:
   Producer() = default;
