@@ -357,7 +357,7 @@ void PipelineMetrics::OnWrite(Nanos took, std::size_t batch) {
   cells_.Observe(Metric::kOutputBatchSize, static_cast<std::int64_t>(batch));
 }
 
-void PipelineMetrics::OnReady(bool ready, std::string_view /*reason*/) {
+void PipelineMetrics::OnReady(bool ready) {
   cells_.Set(Metric::kReady, ready ? 1 : 0);
 }
 

@@ -114,7 +114,7 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnWrite(Nanos took, std::size_t batch) override;
   void OnRecordNote(locking::Severity severity, std::string_view event, std::string_view text,
                     const consumer::AboutRecord& record) override;
-  void OnReady(bool ready, std::string_view reason) override;
+  void OnReady(bool ready) override;
 
  private:
   struct PartitionNumbers {

@@ -69,7 +69,7 @@ class ConsumerObserver {
                             std::string_view text, const AboutRecord& record) {
     OnNote(severity, event, SourceText(record.where, record.offset) + ": " + std::string(text));
   }
-  virtual void OnReady(bool /*ready*/, std::string_view /*reason when not*/) {}
+  virtual void OnReady(bool /*ready*/) {}
 };
 
 }  // namespace fencepost::consumer

@@ -165,7 +165,7 @@ void WorkerCore::TellReadiness(const std::vector<Reason>& before) {
   if (std::ranges::equal(before, std::ranges::subrange(reasons_.begin(), end))) return;
   const std::string why = WhyNotReady(reasons_);
   const bool starting = !was_ready_ && std::all_of(reasons_.begin(), end, IsBeginning);
-  observer_->OnReady(ready(), why);
+  observer_->OnReady(ready());
   if (ready()) {
     was_ready_ = true;
     observer_->OnNote(locking::Severity::kInfo, "ready", "the worker is ready");

@@ -20,7 +20,7 @@ struct Notes : ConsumerObserver {
   void OnNote(locking::Severity, std::string_view event, std::string_view text) override {
     notes.push_back(std::string(event) + ": " + std::string(text));
   }
-  void OnReady(bool is_ready, std::string_view) override { ready.push_back(is_ready); }
+  void OnReady(bool is_ready) override { ready.push_back(is_ready); }
 };
 
 class WorkerAtWork : public ::testing::Test {

@@ -68,7 +68,7 @@ TEST(Cells, LoseNothingWhenThreadsCountTogetherUnderAScrape) {
         metrics->OnConsumed(1);
         metrics->OnLag({"t", t}, i);
         if (i % 100 == 0) metrics->OnPartitionGone({"t", t});
-        if (i % 100 == 0) metrics->OnReady(i % 200 == 0, "draining");
+        if (i % 100 == 0) metrics->OnReady(i % 200 == 0);
       }
     });
   }

@@ -209,7 +209,7 @@ std::vector<Case> ConsumerCases() {
         {"output_write_duration_seconds_sum", .025},
         {"output_batch_size_count", 1},
         {"output_batch_size_sum", 500}}},
-      {"ready", [](M& m) { m.OnReady(true, ""); }, {{"ready", 1}}},
+      {"ready", [](M& m) { m.OnReady(true); }, {{"ready", 1}}},
       {"note", [](M& m) { m.OnNote(Severity::kError, "event", "text"); }, {}},
   };
   const std::vector<std::string> results = {"done", "skipped", "dead_lettered", "failed"};
@@ -280,8 +280,8 @@ TEST_F(Observer, GaugesGoBackAndCountersAddUp) {
   metrics_->OnQuorum(false);
   metrics_->OnNode(0, true, true);
   metrics_->OnNode(0, false, false);
-  metrics_->OnReady(true, "");
-  metrics_->OnReady(false, "clock");
+  metrics_->OnReady(true);
+  metrics_->OnReady(false);
   metrics_->OnTakeover();
   metrics_->OnTakeover();
   PageText page = Read();
