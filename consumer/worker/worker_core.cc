@@ -27,6 +27,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, locking::LockCore::Random rand
 
 void WorkerCore::OnAssigned(const std::vector<AssignedPartition>& partitions, std::size_t late,
                             DeliveryCredit::Load load, Now now) {
+  for (const AssignedPartition& p : partitions) epoch_ = p.epoch;
   flow_.OnAssigned(partitions, now, late);
   credit_.Offer(flow_.Room(), flow_.RoomBytes());
   credit_.Arrived(load);
@@ -79,7 +80,7 @@ void WorkerCore::Fail(Error error) {
 }
 
 WorkerActions WorkerCore::TakeActions() {
-  WorkerActions actions{std::exchange(flow_.actions(), FlowActions()), std::nullopt};
+  WorkerActions actions{std::exchange(flow_.actions(), FlowActions()), std::nullopt, epoch_};
   if (actions.stop) Fail(*std::exchange(actions.stop, std::nullopt));
   if (failure_ && !std::exchange(failure_told_, true)) actions.failure = failure_;
   credit_.Offer(flow_.Room(), flow_.RoomBytes());

@@ -45,6 +45,7 @@ WorkerCoreOptions WorkerCoreOptionsOf(const PipelineOptions& options);
 struct WorkerActions : FlowActions {
   // The worker ends with this error: the first one only. `stop` is always empty.
   std::optional<Error> failure;
+  AssignmentEpoch epoch = 0;  // the assignment of what is to be paused and resumed
 };
 
 class WorkerCore {
@@ -129,6 +130,7 @@ class WorkerCore {
   locking::LockCore locks_;
   Flow flow_;
   DeliveryCredit credit_;
+  AssignmentEpoch epoch_ = 0;   // the newest assignment that the flow has heard of
   bool output_failed_ = false;  // nothing can be written any more
   int stops_ = 0;               // RequestStop so far
   std::optional<Error> failure_;

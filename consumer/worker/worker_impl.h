@@ -89,8 +89,8 @@ struct Worker::Impl : SourceSink {
 
   void Act() {
     WorkerActions actions = core.TakeActions();
-    if (!actions.pause.empty()) source.Pause(std::move(actions.pause));
-    if (!actions.resume.empty()) source.Resume(std::move(actions.resume));
+    if (!actions.pause.empty()) source.Pause(std::move(actions.pause), actions.epoch);
+    if (!actions.resume.empty()) source.Resume(std::move(actions.resume), actions.epoch);
     if (!actions.commit.empty()) source.Commit(std::move(actions.commit));
     for (auto& lookup : actions.lookups) writer.LookUp(std::move(lookup));
     for (auto& call : actions.calls) handler->Call(std::move(call));

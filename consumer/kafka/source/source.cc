@@ -87,7 +87,6 @@ void KafkaSource::Impl::Join() {
 }
 
 void KafkaSource::Impl::Enqueue(Command command) {
-  if (command.epoch == 0) command.epoch = epoch.load();
   {
     const std::lock_guard lock(mutex);
     commands.push_back(std::move(command));

@@ -89,11 +89,10 @@ class KafkaSource {
   tl::expected<void, Error> Start();
 
   // Any thread; only enqueue. Takes effect within about 10 ms; records that were on their way still
-  // come. `epoch` is the assignment that is meant (0: the one that was told last); for another one
-  // nothing happens.
-  void Pause(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch = 0);
+  // come. `epoch` is the assignment that is meant: once it is over nothing happens.
+  void Pause(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch);
   // Only what was paused is resumed. A new assignment starts unpaused.
-  void Resume(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch = 0);
+  void Resume(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch);
   // Asynchronous; OnCommitted answers with what was sent. One request is out at a time, and the
   // newest offset of a partition wins, so an offset that a newer one replaced gets no answer of its
   // own; nor do offsets of another epoch. What is refused is not sent again by itself.

@@ -97,6 +97,7 @@ class WorkerAtWork : public ::testing::Test {
     for (bool more = true; more;) {
       WorkerActions actions = core_.TakeActions();
       for (auto& batch : actions.writes) writes_.push_back(std::move(batch));
+      if (!actions.pause.empty()) paused_in_.push_back(actions.epoch);
       if (actions.drained) drained_ = std::move(actions.drained);
       if (actions.failure) failures_.push_back(actions.failure->code);
       EXPECT_FALSE(actions.stop);
@@ -127,6 +128,7 @@ class WorkerAtWork : public ::testing::Test {
   std::vector<std::unique_ptr<WriteBatch>> writes_;  // out
   std::optional<std::vector<PartitionOffset>> drained_;
   std::vector<std::string> failures_;
+  std::vector<AssignmentEpoch> paused_in_;
 };
 
 class Drain : public WorkerAtWork {
@@ -204,6 +206,12 @@ TEST_F(WorkerAtWork, TellsTheFirstFailureOnlyAndTakesNothingNewFromThenOn) {
   EXPECT_THAT(failures_, ElementsAre("topic_replaced"));
   EXPECT_THAT(told_.notes, ElementsAre("topic_replaced: another topic"));
   EXPECT_THAT(writes_, IsEmpty());
+}
+
+TEST_F(WorkerAtWork, NamesTheAssignmentOfWhatIsPaused) {
+  Assign();
+  Deliver(100);
+  EXPECT_THAT(paused_in_, ElementsAre(1));
 }
 
 TEST_F(WorkerAtWork, TakesNothingNewOnceItWasAskedToStop) {
