@@ -7,7 +7,7 @@
 
 #include "consumer/flow/ports/duplicate.h"
 #include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/commit_witness.h"
+#include "consumer/outputs/lost_commits.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/postgres/postgres_array.h"
@@ -96,7 +96,7 @@ class PostgresOutput final : public Output {
   PgConnection connection_;
   const OutputTerms terms_;
   const std::function<locking::Now()> clock_;
-  CommitWitness witness_;
+  LostCommitDetector witness_;
   std::optional<PgIncarnation> incarnation_;  // of the last connection that was prepared
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;

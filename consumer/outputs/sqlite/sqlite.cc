@@ -10,7 +10,7 @@
 
 #include "consumer/flow/ports/duplicate.h"
 #include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/commit_witness.h"
+#include "consumer/outputs/lost_commits.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
@@ -85,7 +85,7 @@ class SqliteOutput final : public Output {
   const OutputTerms terms_;
   const std::function<locking::Now()> clock_;
   const PruneClock prune_clock_;
-  CommitWitness witness_;
+  LostCommitDetector witness_;
   std::optional<HeldFile> file_;  // the one that was prepared last
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;

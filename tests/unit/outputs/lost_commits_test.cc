@@ -1,4 +1,4 @@
-#include "consumer/outputs/commit_witness.h"
+#include "consumer/outputs/lost_commits.h"
 
 #include <set>
 
@@ -48,7 +48,7 @@ class CommitWitnessTest : public ::testing::Test {
   }
 
   locking::Now now_ = locking::ReadClocks();
-  CommitWitness witness_{std::chrono::hours(1), 8};
+  LostCommitDetector witness_{std::chrono::hours(1), 8};
   std::set<std::string> there_;
   int next_ = 0;
   int looks_ = 0;

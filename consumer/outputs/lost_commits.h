@@ -27,13 +27,13 @@ struct LostCommits {
   std::vector<SourceOffset> back_to;  // for each partition in them, the lowest offset
 };
 
-class CommitWitness {
+class LostCommitDetector {
  public:
   static constexpr std::size_t kCommits = 4096;  // about 1 MiB
   static constexpr std::size_t kIds = 3;
 
   // `keep`: what is older than half of it is not asked for, since it may have been pruned.
-  explicit CommitWitness(std::optional<std::chrono::seconds> keep, std::size_t most = kCommits)
+  explicit LostCommitDetector(std::optional<std::chrono::seconds> keep, std::size_t most = kCommits)
       : keep_(keep), most_(most) {}
 
   // The transaction of these rows was acknowledged, with these outcomes of its request.
@@ -58,9 +58,9 @@ class CommitWitness {
     [[nodiscard]] std::optional<LostCommits> Lost() const;
 
    private:
-    friend class CommitWitness;
+    friend class LostCommitDetector;
     [[nodiscard]] std::size_t Asked() const;
-    const CommitWitness* witness_ = nullptr;
+    const LostCommitDetector* witness_ = nullptr;
     std::vector<std::size_t> asked_;  // places of the commits that can be asked for, oldest first
     // All of asked_ before known_ are there, all from missing_ on are gone.
     std::size_t known_ = 0;

@@ -1,4 +1,4 @@
-#include "consumer/outputs/commit_witness.h"
+#include "consumer/outputs/lost_commits.h"
 
 #include <algorithm>
 #include <ctime>
@@ -12,7 +12,7 @@
 
 namespace fencepost::consumer {
 
-void CommitWitness::Remember(locking::Now now, const BatchRows& rows,
+void LostCommitDetector::Remember(locking::Now now, const BatchRows& rows,
                              const std::vector<WriteOutcome>& outcomes) {
   Begin(now);
   for (std::size_t record = 0; record < rows.size(); ++record) {
@@ -24,7 +24,7 @@ void CommitWitness::Remember(locking::Now now, const BatchRows& rows,
   }
 }
 
-void CommitWitness::Begin(locking::Now now) {
+void LostCommitDetector::Begin(locking::Now now) {
   if (commits_.size() == most_) {
     commits_.pop_front();
     dropped_ = true;
@@ -32,7 +32,7 @@ void CommitWitness::Begin(locking::Now now) {
   commits_.push_back({.at = now, .ids = {}, .tokens = {}, .lowest = {}});
 }
 
-std::uint32_t CommitWitness::PlaceOf(const TopicPartition& where) {
+std::uint32_t LostCommitDetector::PlaceOf(const TopicPartition& where) {
   for (std::uint32_t place = 0; place < partitions_.size(); ++place) {
     if (partitions_[place].partition == where.partition &&
         partitions_[place].topic == where.topic) {
@@ -43,7 +43,7 @@ std::uint32_t CommitWitness::PlaceOf(const TopicPartition& where) {
   return static_cast<std::uint32_t>(partitions_.size() - 1);
 }
 
-void CommitWitness::Add(const TopicPartition& where, Offset offset, std::string_view id,
+void LostCommitDetector::Add(const TopicPartition& where, Offset offset, std::string_view id,
                         bool inserted, locking::Token token) {
   FENCEPOST_CHECK(!commits_.empty(), "a record of no commit");
   Commit& commit = commits_.back();
@@ -60,13 +60,13 @@ void CommitWitness::Add(const TopicPartition& where, Offset offset, std::string_
   commit.lowest.push_back({PlaceOf(where), offset});
 }
 
-void CommitWitness::Forget() {
+void LostCommitDetector::Forget() {
   commits_.clear();
   partitions_.clear();
   dropped_ = true;
 }
 
-CommitWitness::Search CommitWitness::Look(locking::Instant now) const {
+LostCommitDetector::Search LostCommitDetector::Look(locking::Instant now) const {
   Search search;
   search.witness_ = this;
   for (std::size_t at = 0; at < commits_.size(); ++at) {
@@ -79,25 +79,25 @@ CommitWitness::Search CommitWitness::Look(locking::Instant now) const {
 }
 
 // The newest one first: mostly it is there, and that is all.
-std::size_t CommitWitness::Search::Asked() const {
+std::size_t LostCommitDetector::Search::Asked() const {
   return missing_ == asked_.size() ? asked_.size() - 1 : known_ + (missing_ - known_) / 2;
 }
 
-const std::vector<std::string>* CommitWitness::Search::Ask() const {
+const std::vector<std::string>* LostCommitDetector::Search::Ask() const {
   return done_ ? nullptr : &witness_->commits_[asked_[Asked()]].ids;
 }
 
-bool CommitWitness::Search::IsOurs(std::size_t id, locking::Token token) const {
+bool LostCommitDetector::Search::IsOurs(std::size_t id, locking::Token token) const {
   return witness_->commits_[asked_[Asked()]].tokens[id] == token;
 }
 
-void CommitWitness::Search::Answer(bool one_is_there) {
+void LostCommitDetector::Search::Answer(bool one_is_there) {
   const std::size_t asked = Asked();
   (one_is_there ? known_ : missing_) = one_is_there ? asked + 1 : asked;
   done_ = known_ >= missing_;
 }
 
-std::optional<LostCommits> CommitWitness::Search::Lost() const {
+std::optional<LostCommits> LostCommitDetector::Search::Lost() const {
   if (missing_ == asked_.size()) return std::nullopt;
   const auto& commits = witness_->commits_;
   // Commits without a row of their own that lie between the last one there and the first one gone
