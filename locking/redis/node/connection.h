@@ -24,7 +24,7 @@
 #include "locking/redis/node/batch.h"
 #include "locking/redis/node/node_client.h"
 #include "locking/redis/node/plain_acquire.h"
-#include "locking/redis/session/handshake.h"
+#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/node_error.h"
 #include "locking/redis/session/note_limit.h"
 #include "locking/redis/session/session_pump.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "locking/base/check.h"
-#include "locking/redis/session/handshake.h"
+#include "locking/redis/session/node_probe.h"
 
 namespace fencepost::locking {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
-#include "locking/redis/session/handshake.h"
+#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/node_error.h"
 
 namespace fencepost::locking {

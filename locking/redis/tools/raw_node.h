@@ -20,7 +20,7 @@
 #include "locking/base/types.h"
 #include "locking/core/store/heal.h"
 #include "locking/redis/options.h"
-#include "locking/redis/session/handshake.h"
+#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/session_pump.h"
 
 namespace fencepost::locking {

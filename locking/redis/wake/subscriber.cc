@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "locking/redis/session/handshake.h"
+#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/node_error.h"
 #include "locking/redis/wire.h"
 

@@ -1,4 +1,4 @@
-#include "locking/redis/session/handshake.h"
+#include "locking/redis/session/node_probe.h"
 
 #include <hiredis/hiredis.h>
 
