@@ -50,7 +50,7 @@ void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
 // an assignment that the group has left behind while its offsets were asked for is not taken: its
 // transactions would speak for the generation of the next one.
 void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
-  using Outcome = StartResolver::Outcome;
+  using Outcome = InitialOffsets::Outcome;
   if (!assigned.empty() || !late.empty()) OnRevoke(true);
   member = Membership();
   const auto began = rebalance_began.value_or(Clock::now());
@@ -97,7 +97,7 @@ bool KafkaSource::Impl::Assign(const rd_kafka_topic_partition_list_t* partitions
   for (int i = 0; i < partitions->cnt; ++i) {
     const rd_kafka_topic_partition_t& one = partitions->elems[i];
     TopicPartition where{one.topic, one.partition};
-    if (one.offset == StartResolver::kInTransaction) {
+    if (one.offset == InitialOffsets::kInTransaction) {
       late.push_back(std::move(where));
     } else {
       assigned.push_back(Number(std::move(where), one.offset));

@@ -18,7 +18,7 @@
 #include "consumer/kafka/source/condition.h"
 #include "consumer/kafka/source/intake.h"
 #include "consumer/kafka/source/source.h"
-#include "consumer/kafka/source/starts.h"
+#include "consumer/kafka/source/initial_offsets.h"
 #include "consumer/kafka/source/witness.h"
 #include "consumer/kafka/source/witness_reader.h"
 
@@ -109,7 +109,7 @@ struct KafkaSource::Impl {
   rdkafka::SharedConsumer consumer;
   std::optional<Commits> commits;
   std::optional<Intake> intake;
-  std::optional<StartResolver> starts;
+  std::optional<InitialOffsets> starts;
   std::optional<WitnessReader> reader;
   Condition condition;
   std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is

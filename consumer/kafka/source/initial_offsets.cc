@@ -1,4 +1,4 @@
-#include "consumer/kafka/source/starts.h"
+#include "consumer/kafka/source/initial_offsets.h"
 
 #include <algorithm>
 #include <set>
@@ -11,9 +11,9 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr int kCallMs = 1000;  // one question to the cluster; Stop waits at most this long
-constexpr int kOneMs = 300;    // the same of one partition, which may be in a transaction
-constexpr int kLookMs = 100;
-constexpr std::chrono::milliseconds kBetween{50};
+constexpr int kOnePartitionMs = 300;    // the same of one partition, which may be in a transaction
+constexpr int kAfterTransactionMs = 100;
+constexpr std::chrono::milliseconds kRetryPause{50};
 // A request that was given up could be sent after all, when other workers have gone on from where
 // it starts: it is waited for as long as this member can stay in its group.
 constexpr std::chrono::milliseconds kCommitLimit{240'000};
@@ -37,7 +37,7 @@ StartStep DecideStart(const std::vector<KnownPartition>& partitions) {
   return ready ? StartStep::kReady : StartStep::kCommitNew;
 }
 
-StartResolver::StartResolver(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
+InitialOffsets::InitialOffsets(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
                              const SourceExtras& extras, std::function<bool()> cancelled, Note note)
     : consumer_(consumer),
       commits_(commits),
@@ -46,7 +46,7 @@ StartResolver::StartResolver(rd_kafka_t* consumer, Commits* commits, const Kafka
       cancelled_(std::move(cancelled)),
       note_(std::move(note)) {}
 
-StartResolver::Outcome StartResolver::Resolve(rd_kafka_topic_partition_list_t* assigned,
+InitialOffsets::Outcome InitialOffsets::Resolve(rd_kafka_topic_partition_list_t* assigned,
                                               std::chrono::milliseconds limit) {
   auto end = Clock::now() + limit;
   std::set<std::string> topics;
@@ -59,7 +59,7 @@ StartResolver::Outcome StartResolver::Resolve(rd_kafka_topic_partition_list_t* a
       if (turn == Turn::kCommitted) end = Clock::now() + limit;
       if (turn != Turn::kAgain) continue;
       if (Clock::now() >= end) return Outcome::kRejoin;
-      std::this_thread::sleep_for(kBetween);
+      std::this_thread::sleep_for(kRetryPause);
     }
     if (turn == Turn::kRejoin) return Outcome::kRejoin;
     if (turn == Turn::kRefused) return Outcome::kRefused;
@@ -68,7 +68,7 @@ StartResolver::Outcome StartResolver::Resolve(rd_kafka_topic_partition_list_t* a
 }
 
 // What the group has committed of one partition, once no transaction holds it back.
-tl::expected<Offset, rd_kafka_resp_err_t> StartResolver::AskOne(const TopicPartition& where,
+tl::expected<Offset, rd_kafka_resp_err_t> InitialOffsets::AskOne(const TopicPartition& where,
                                                                 int limit_ms) {
   const rdkafka::PartitionList list = rdkafka::MakeList(1);
   const auto* one =
@@ -80,7 +80,7 @@ tl::expected<Offset, rd_kafka_resp_err_t> StartResolver::AskOne(const TopicParti
   return one->offset;
 }
 
-void StartResolver::NoteWitness(const rd_kafka_topic_partition_t& committed) {
+void InitialOffsets::NoteWitness(const rd_kafka_topic_partition_t& committed) {
   const TopicPartition where{committed.topic, committed.partition};
   witnesses_.erase(where);
   if (committed.metadata == nullptr) return;
@@ -89,17 +89,17 @@ void StartResolver::NoteWitness(const rd_kafka_topic_partition_t& committed) {
   if (const auto witness = ReadWitness(text, committed.offset)) witnesses_[where] = *witness;
 }
 
-std::optional<Witness> StartResolver::WitnessOf(const TopicPartition& where) const {
+std::optional<Witness> InitialOffsets::WitnessOf(const TopicPartition& where) const {
   const auto found = witnesses_.find(where);
   return found == witnesses_.end() ? std::nullopt : std::optional(found->second);
 }
 
-StartResolver::Turn StartResolver::Again(std::string why) {
+InitialOffsets::Turn InitialOffsets::Again(std::string why) {
   why_ = std::move(why);
   return Turn::kAgain;
 }
 
-StartResolver::Turn StartResolver::ResolveOnce(const std::string& topic,
+InitialOffsets::Turn InitialOffsets::ResolveOnce(const std::string& topic,
                                                rd_kafka_topic_partition_list_t* assigned) {
   const auto count = PartitionCount(topic);
   if (!count) return Again(count.error());
@@ -124,7 +124,7 @@ StartResolver::Turn StartResolver::ResolveOnce(const std::string& topic,
   return Turn::kDone;
 }
 
-tl::expected<int, std::string> StartResolver::PartitionCount(const std::string& topic) {
+tl::expected<int, std::string> InitialOffsets::PartitionCount(const std::string& topic) {
   const rdkafka::Topic handle(rd_kafka_topic_new(consumer_, topic.c_str(), nullptr));
   const rd_kafka_metadata_t* raw = nullptr;
   const auto error = rd_kafka_metadata(consumer_, 0, handle.get(), &raw, kCallMs);
@@ -140,7 +140,7 @@ tl::expected<int, std::string> StartResolver::PartitionCount(const std::string& 
   return metadata->topics[0].partition_cnt;
 }
 
-tl::expected<std::vector<KnownPartition>, std::string> StartResolver::Committed(
+tl::expected<std::vector<KnownPartition>, std::string> InitialOffsets::Committed(
     const std::string& topic, int count, const rd_kafka_topic_partition_list_t* assigned) {
   std::vector<KnownPartition> partitions(static_cast<std::size_t>(count));
   for (int i = 0; i < assigned->cnt; ++i) {
@@ -164,7 +164,7 @@ tl::expected<std::vector<KnownPartition>, std::string> StartResolver::Committed(
 
 // In one question; where that is not answered, one by one: a transaction that is open on one
 // partition must not keep the others. False: some were not answered (in_transaction, it seems).
-tl::expected<bool, std::string> StartResolver::AskOwned(const std::string& topic,
+tl::expected<bool, std::string> InitialOffsets::AskOwned(const std::string& topic,
                                                         std::vector<KnownPartition>& partitions) {
   const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
   for (std::size_t p = 0; p < partitions.size(); ++p) {
@@ -178,7 +178,7 @@ tl::expected<bool, std::string> StartResolver::AskOwned(const std::string& topic
     KnownPartition& known = partitions[static_cast<std::size_t>(one.partition)];
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR || one.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       if (cancelled_()) return tl::unexpected(std::string(kStopping));
-      const auto alone = AskOne({topic, one.partition}, kOneMs);
+      const auto alone = AskOne({topic, one.partition}, kOnePartitionMs);
       if (!alone && !Waits(alone.error())) {
         return tl::unexpected(fmt::format("committed offset of {}/{}: {}", topic, one.partition,
                                           rd_kafka_err2str(alone.error())));
@@ -196,14 +196,14 @@ tl::expected<bool, std::string> StartResolver::AskOwned(const std::string& topic
 
 // Whether or not a transaction is open. An answer also says that the coordinator is there: what it
 // did not tell before is in a transaction.
-tl::expected<void, std::string> StartResolver::AskOthers(const std::string& topic,
+tl::expected<void, std::string> InitialOffsets::AskOthers(const std::string& topic,
                                                          std::vector<KnownPartition>& partitions) {
-  if (any_ == nullptr) {
+  if (admin_ == nullptr) {
     auto made = KafkaAdmin::Make(options_);
     if (!made) return tl::unexpected(made.error().Line());
-    any_ = std::move(*made);
+    admin_ = std::move(*made);
   }
-  const auto offsets = any_->CommittedOffsets(topic, std::chrono::milliseconds(kCallMs));
+  const auto offsets = admin_->CommittedOffsets(topic, std::chrono::milliseconds(kCallMs));
   if (!offsets) {
     return tl::unexpected(fmt::format("committed offsets of {}: {}", topic, offsets.error().what));
   }
@@ -224,14 +224,14 @@ tl::expected<void, std::string> StartResolver::AskOthers(const std::string& topi
   return {};
 }
 
-std::optional<Offset> StartResolver::AfterTransaction(const TopicPartition& where) {
-  const auto found = AskOne(where, kLookMs);
+std::optional<Offset> InitialOffsets::AfterTransaction(const TopicPartition& where) {
+  const auto found = AskOne(where, kAfterTransactionMs);
   if (!found) return std::nullopt;
   return *found;
 }
 
 // The group has no offset on any partition: is it new, or did its offsets expire?
-StartResolver::Turn StartResolver::MayCommitStarts(const std::string& topic) {
+InitialOffsets::Turn InitialOffsets::MayCommitStarts(const std::string& topic) {
   const bool asks = extras_.knows_earlier_work != nullptr;
   // From the earliest on, the ledger knows what is done.
   if (!asks || options_.start_from != StartFrom::kLatest) return Turn::kDone;
@@ -251,7 +251,7 @@ StartResolver::Turn StartResolver::MayCommitStarts(const std::string& topic) {
   return Turn::kRefused;
 }
 
-StartResolver::Turn StartResolver::CommitStarts(const std::string& topic,
+InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
                                                 const std::vector<KnownPartition>& partitions,
                                                 StartStep step) {
   const bool all = step == StartStep::kCommitAll;

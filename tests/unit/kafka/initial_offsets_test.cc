@@ -1,4 +1,4 @@
-#include "consumer/kafka/source/starts.h"
+#include "consumer/kafka/source/initial_offsets.h"
 
 #include <gtest/gtest.h>
 

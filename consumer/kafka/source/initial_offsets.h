@@ -39,7 +39,7 @@ enum class StartStep : std::uint8_t {
 };
 StartStep DecideStart(const std::vector<KnownPartition>& partitions);
 
-class StartResolver {
+class InitialOffsets {
  public:
   enum class Outcome : std::uint8_t { kResolved, kRejoin, kCancelled, kRefused };
   using Note =
@@ -48,7 +48,7 @@ class StartResolver {
   // An offset that a transaction holds back: librdkafka waits for it by itself.
   static constexpr Offset kInTransaction = RD_KAFKA_OFFSET_STORED;
 
-  StartResolver(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
+  InitialOffsets(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
                 const SourceExtras& extras, std::function<bool()> cancelled, Note note);
 
   // Sets the offset of each partition in `assigned`; all of them are committed then, but for those
@@ -88,7 +88,7 @@ class StartResolver {
   Commits* commits_;
   const KafkaOptions& options_;
   const SourceExtras& extras_;
-  std::unique_ptr<KafkaAdmin> any_;  // sees offsets whether or not a transaction is open
+  std::unique_ptr<KafkaAdmin> admin_;  // sees offsets whether or not a transaction is open
   std::function<bool()> cancelled_;
   Note note_;
   std::string why_;
