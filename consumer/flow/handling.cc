@@ -1,7 +1,6 @@
 // The way of a record through the handler: looked up in the ledger, its turn, handled, tried again.
 // A successful one goes on in writing.cc, one that cannot be processed in dead_letters.cc.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,16 +19,6 @@ namespace {
 
 constexpr std::size_t kLookupBatch = 500;
 constexpr std::size_t kLookupsOut = 2;
-
-// Draws the wait after this many failures.
-Millis Backoff(const RetryOptions& retry, int failures, std::uint64_t random) {
-  const double grown =
-      static_cast<double>(retry.initial.count()) * std::pow(retry.multiplier, failures - 1);
-  const double most = std::min(static_cast<double>(retry.max.count()), grown);
-  const double share =
-      retry.jitter == Jitter::kFull ? static_cast<double>(random >> 11) * 0x1p-53 : 1.0;
-  return Millis(static_cast<std::int64_t>(most * share));
-}
 
 }  // namespace
 
@@ -213,7 +202,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
     return GiveBackBehind(in, now);
   }
   in.BecomeRetrying();
-  const Millis drawn = Backoff(options_.retry, in.failures, random_());
+  const Millis drawn = RetryPause(options_.retry, in.failures, random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
   timers_.push(EntryOf(in, now.boot + wait));
 }

@@ -20,7 +20,7 @@ void Flow::LeavePrefix(InFlight& in) {
 bool Flow::Lock(InFlight& in, Now now) {
   LockUnit& unit =
       units_.Join(in, LockName(options_.pipeline, in.identity.id), Sharing::kExclusive);
-  if (!unit.Works(in)) {
+  if (!unit.MayProceed(in)) {
     in.BecomeWaitingForSameId();
     return false;
   }
@@ -59,7 +59,7 @@ void Flow::OnLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
   if (!HearLockEvent(unit, event, now)) return;
   if (event.broken) TellBroken(*unit.first(), event);
   told_.clear();
-  for (InFlight* in = unit.first(); in != nullptr && unit.Works(*in); in = in->unit_after) {
+  for (InFlight* in = unit.first(); in != nullptr && unit.MayProceed(*in); in = in->unit_after) {
     told_.push_back(in);
   }
   for (InFlight* in : told_) {  // one may take others along that are behind it in its chain
@@ -193,7 +193,7 @@ void Flow::EndLease(LockUnit& unit, Now now) {
 void Flow::LeaveUnit(InFlight& in, Now now) {
   LockUnit* unit = in.unit;
   if (unit == nullptr) return;
-  const bool ends = unit->EndsWith(in);
+  const bool ends = unit->LeaseEndsWith(in);
   if (ends) EndLease(*unit, now);
   unit = units_.Leave(in);
   while (ends && unit != nullptr) {

@@ -92,7 +92,7 @@ tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_v
   return parts;
 }
 
-bool MayForget(const PruneScope& scope, std::string_view source) {
+bool MayPrune(const PruneScope& scope, std::string_view source) {
   const auto last = source.rfind('/');
   const auto first = last == std::string_view::npos || last == 0 ? std::string_view::npos
                                                                  : source.rfind('/', last - 1);

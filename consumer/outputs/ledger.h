@@ -34,7 +34,7 @@ inline constexpr std::size_t kPruneWindow = 10'000;
 
 // Whether `scope` lets go of a row of this source (topic/partition/offset), its age apart. A source
 // of any other form stays.
-bool MayForget(const PruneScope& scope, std::string_view source);
+bool MayPrune(const PruneScope& scope, std::string_view source);
 
 // The wall clock, but a step forward does not move it: what has become old since the start has
 // become so by CLOCK_BOOTTIME, too. Else a host whose clock jumps a month ahead would forget all.

@@ -202,7 +202,7 @@ void WritePlan::OnFailed(const OutputError& error) {
   if (whole()) return WaitForService();
   if (conflict) return OnLocked(error);
   switch (error.failure) {
-    case WriteFailure::kUnavailable:
+    case WriteFailure::kUnavailable:  // also an unanswered COMMIT: the same part is written again
       return WaitForService();
     case WriteFailure::kLocked:
       return OnLocked(error);

@@ -88,7 +88,6 @@ class WritePlan {
   void Decide(std::size_t place, WriteOutcome outcome);
   void HoldBehind(std::size_t place);
   void HandBack(std::size_t place);
-  void HandBackOpen();
   void OnAlone(const OutputError& error, DeadLetterReason reason);
   void OnEvidence();
   void Split();

@@ -21,7 +21,7 @@ ClassMatch MatchClass(const std::vector<ErrorClass>& patterns, std::string_view 
   };
   if (names(error_class)) return ClassMatch::kExact;
   const std::string hundred = HundredOf(error_class);
-  return !hundred.empty() && names(hundred) ? ClassMatch::kHundred : ClassMatch::kNone;
+  return !hundred.empty() && names(hundred) ? ClassMatch::kStatusClass : ClassMatch::kNone;
 }
 
 }  // namespace fencepost::consumer

@@ -12,7 +12,7 @@ namespace fencepost::consumer {
 using ErrorClass = std::string;
 
 // Whether `patterns` name this class, and how: exactly, by a hundred ("4xx"), or not.
-enum class ClassMatch : std::uint8_t { kNone, kHundred, kExact };
+enum class ClassMatch : std::uint8_t { kNone, kStatusClass, kExact };
 ClassMatch MatchClass(const std::vector<ErrorClass>& patterns, std::string_view error_class);
 
 }  // namespace fencepost::consumer

@@ -1,20 +1,33 @@
-// Which failure of a handler is tried again. Pure; any thread.
+// Which failure of a handler is retried, and after which pause. Pure; any thread.
 #pragma once
+
+#include <algorithm>
+#include <cmath>
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
 
-// Whether a failure may be tried again at all. A class that `retry_on` names exactly beats a
-// hundred in `never`; otherwise `never` wins.
+// Whether a failure may be retried at all. An exact code in `retry_on` overrides a class such as
+// 4xx in `never`; otherwise `never` wins.
 inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
                      const HandlerFailure& failure) {
   if (!failure.retry) return false;
   const ClassMatch never = MatchClass(retry.never, failure.error_class);
-  if (never != ClassMatch::kHundred) return never == ClassMatch::kNone;
+  if (never != ClassMatch::kStatusClass) return never == ClassMatch::kNone;
   const auto* http = std::get_if<HttpHandlerOptions>(&handler.kind);
   return http != nullptr && MatchClass(http->retry_on, failure.error_class) == ClassMatch::kExact;
+}
+
+// The pause after this many failures: exponential, with full jitter or none.
+inline Millis RetryPause(const RetryOptions& retry, int failures, std::uint64_t random) {
+  const double grown =
+      static_cast<double>(retry.initial.count()) * std::pow(retry.multiplier, failures - 1);
+  const double most = std::min(static_cast<double>(retry.max.count()), grown);
+  const double share =
+      retry.jitter == Jitter::kFull ? static_cast<double>(random >> 11) * 0x1p-53 : 1.0;
+  return Millis(static_cast<std::int64_t>(most * share));
 }
 
 }  // namespace fencepost::consumer

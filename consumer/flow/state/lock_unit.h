@@ -8,10 +8,10 @@
 //                done (heard)  → marking        from each of them back to none
 // clang-format on
 //
-// Which of its records go ahead is decided here alone, by `Sharing` (`Works`). The records of one
-// id are an exclusive unit: one works, and the others wait for it in the order in which they came.
-// The next one acquires the lock anew. In a shared unit all go ahead under one lease, which is kept
-// until the last of them has left; its loss concerns them all.
+// Which of its records go ahead is decided here alone, by `Sharing` (`MayProceed`). The records of
+// one id are an exclusive unit: one works, and the others wait for it in the order in which they
+// came. The next one acquires the lock anew. In a shared unit all go ahead under one lease, which
+// is kept until the last of them has left; its loss concerns them all.
 //
 // Invariants: `lock` is set while acquiring, leased, and while a mark is out; a token is there from
 // `leased` or `done` on until `none`; a unit has at least one record, and is gone without; whoever
@@ -60,12 +60,12 @@ class LockUnit {
   [[nodiscard]] std::chrono::milliseconds done_rest() const { return done_rest_; }
 
   // This record, which is in the unit, goes ahead. Else it waits for another one.
-  [[nodiscard]] bool Works(const InFlight& record) const {
+  [[nodiscard]] bool MayProceed(const InFlight& record) const {
     return sharing_ == Sharing::kShared || first_ == &record;
   }
   // No lease is left when this record leaves: those that stay need one of their own.
-  [[nodiscard]] bool EndsWith(const InFlight& record) const {
-    return Works(record) && (sharing_ == Sharing::kExclusive || first_ == last_);
+  [[nodiscard]] bool LeaseEndsWith(const InFlight& record) const {
+    return MayProceed(record) && (sharing_ == Sharing::kExclusive || first_ == last_);
   }
   [[nodiscard]] InFlight* first() const { return first_; }  // never null
 
@@ -112,14 +112,14 @@ class LockUnits {
 
 // Of a record that goes ahead in its unit.
 inline bool Has(const InFlight& record, Lease lease) {
-  return record.unit != nullptr && record.unit->lease() == lease && record.unit->Works(record);
+  return record.unit != nullptr && record.unit->lease() == lease && record.unit->MayProceed(record);
 }
 inline bool Leased(const InFlight& record) { return Has(record, Lease::kLeased); }
 // The name is DONE: no lease; the ledger decides, where there is one.
 inline bool Hinted(const InFlight& record) { return Has(record, Lease::kDone); }
 inline locking::Token TokenOf(const InFlight& record) {
-  return record.unit != nullptr && record.unit->Works(record) ? record.unit->token()
-                                                              : locking::Token();
+  return record.unit != nullptr && record.unit->MayProceed(record) ? record.unit->token()
+                                                                   : locking::Token();
 }
 // Its lease may come within a round trip: those behind it may be locked along with it.
 inline bool LeaseMayArriveSoon(const InFlight& record) {

@@ -39,7 +39,7 @@ Meaning MeaningOf(rd_kafka_resp_err_t error) {
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
       return Meaning::kUnreadable;
     default:
-      return Meaning::kWeather;
+      return Meaning::kTransient;
   }
 }
 

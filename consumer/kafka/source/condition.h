@@ -16,10 +16,10 @@ namespace fencepost::consumer {
 
 // What one librdkafka error means for a consumer.
 enum class Meaning : std::uint8_t {
-  kBrokersAway,   // none can be reached, or they do not let us in: patience
-  kTopicMissing,  // the topic does not exist (yet): patience
-  kForbidden,     // an ACL is missing: patience, the operator mends it
-  kWeather,       // passes by itself; worth a line in the log
+  kBrokersAway,   // none can be reached, or they refuse the login: retried until it works
+  kTopicMissing,  // the topic does not exist (yet): retried until it does
+  kForbidden,     // an ACL is missing: retried until the operator grants it
+  kTransient,     // ends without our doing; worth a line in the log
   kOutOfRange,    // the offset to go on from is not there any more
   kUnreadable,    // librdkafka would skip records: the pipeline must stop
 };

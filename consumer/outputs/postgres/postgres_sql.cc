@@ -320,7 +320,7 @@ std::string RestSql(const PgTarget& target) {
 std::string PruneSql(const PgTarget& target) {
   constexpr std::string_view kOld =
       "pipeline = $1 AND completed_at < now() - make_interval(secs => $2::float8)";
-  // MayForget (ledger.h) in SQL.
+  // MayPrune (ledger.h) in SQL.
   constexpr std::string_view kAllowed =
       "CASE WHEN source !~ '^[^/]+/[0-9]{1,9}/[0-9]{1,18}$' THEN false"
       " WHEN split_part(source, '/', 1) <> ALL ($9::text[]) THEN true"

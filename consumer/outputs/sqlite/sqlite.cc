@@ -10,8 +10,8 @@
 
 #include "consumer/flow/ports/duplicate.h"
 #include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/lost_commits.h"
 #include "consumer/outputs/ledger.h"
+#include "consumer/outputs/lost_commits.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/outputs/sqlite/sqlite_ledger.h"
@@ -375,7 +375,7 @@ tl::expected<std::size_t, OutputError> SqliteOutput::Deleted(const Maybe<std::si
 tl::expected<std::size_t, OutputError> SqliteOutput::Prune(const PruneScope& scope,
                                                            std::size_t limit) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  const auto rows = ledger_.OldOnes(scope, prune_clock_.At(clock_()) - scope.keep, limit);
+  const auto rows = ledger_.PrunableRows(scope, prune_clock_.At(clock_()) - scope.keep, limit);
   if (!rows) return tl::unexpected(Fail(rows.error()));
   if (rows->empty()) return 0;
   return Deleted(ledger_.DeleteOld(*rows));

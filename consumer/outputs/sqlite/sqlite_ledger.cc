@@ -96,7 +96,7 @@ SqliteLedger::Maybe<std::size_t> SqliteLedger::DeleteOld(const std::vector<OldRo
   });
 }
 
-SqliteLedger::Maybe<std::vector<SqliteLedger::OldRow>> SqliteLedger::OldOnes(
+SqliteLedger::Maybe<std::vector<SqliteLedger::OldRow>> SqliteLedger::PrunableRows(
     const PruneScope& scope, locking::WallTime before, std::size_t limit) {
   const std::string end = SqliteTimestamp(before);
   sqlite3_stmt* row = old_.get();
@@ -114,7 +114,7 @@ SqliteLedger::Maybe<std::vector<SqliteLedger::OldRow>> SqliteLedger::OldOnes(
     ++seen;
     last = SqliteText(row, 2);
     const std::string source(SqliteText(row, 1));
-    if (MayForget(scope, source)) rows.push_back({std::string(SqliteText(row, 0)), source, last});
+    if (MayPrune(scope, source)) rows.push_back({std::string(SqliteText(row, 0)), source, last});
   }
   sqlite3_reset(row);
   if (rows.size() == limit) {

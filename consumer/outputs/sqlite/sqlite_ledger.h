@@ -39,8 +39,8 @@ class SqliteLedger {
     std::string source;
     std::string completed_at;
   };
-  Maybe<std::vector<OldRow>> OldOnes(const PruneScope& scope, locking::WallTime before,
-                                     std::size_t limit);
+  Maybe<std::vector<OldRow>> PrunableRows(const PruneScope& scope, locking::WallTime before,
+                                          std::size_t limit);
   // Those of them that are still the same rows: one that was forgotten and written again since is
   // young. As Delete.
   Maybe<std::size_t> DeleteOld(const std::vector<OldRow>& rows);

@@ -17,8 +17,8 @@ class TokenClock {
 
   explicit TokenClock(std::uint64_t worker_bits) : worker_(worker_bits & kWorkerMask) {}
 
-  // Begins at the wall anew where it had run ahead by more than max_skew: the wall was wrong then,
-  // or is now, and nodes refuse such tokens. That the order holds is their floors' work.
+  // Restarts from the wall clock if it ran ahead by more than max_skew: the wall clock was wrong
+  // then, or is now, and nodes refuse such tokens. The nodes' floors keep tokens monotonic.
   Token Next(WallTime wall, Millis max_skew) {
     if (last_ > Token::AtWall(wall + max_skew).value()) last_ = 0;
     const std::uint64_t from_wall = Token::AtWall(wall).value();

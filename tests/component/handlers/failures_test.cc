@@ -18,7 +18,7 @@ bool Again(const std::string& error_class, std::vector<ErrorClass> never,
 TEST(ErrorClasses, MatchByWordByStatusAndByHundred) {
   EXPECT_EQ(MatchClass({"404"}, "404"), ClassMatch::kExact);
   EXPECT_EQ(MatchClass({"4xx", "404"}, "404"), ClassMatch::kExact);
-  EXPECT_EQ(MatchClass({"4xx"}, "404"), ClassMatch::kHundred);
+  EXPECT_EQ(MatchClass({"4xx"}, "404"), ClassMatch::kStatusClass);
   EXPECT_EQ(MatchClass({"5xx"}, "404"), ClassMatch::kNone);
   EXPECT_EQ(MatchClass({"timeout"}, "timeout"), ClassMatch::kExact);
   EXPECT_EQ(MatchClass({"4xx"}, "4ab"), ClassMatch::kNone);

@@ -50,10 +50,10 @@ TEST(LockUnit, LetsAllItsRecordsGoAheadWhereItIsShared) {
 
 TEST(LockUnit, GivesTheTurnInTheOrderInWhichTheRecordsCame) {
   Unit id;
-  EXPECT_TRUE(id.unit().EndsWith(id.records[0]));
-  EXPECT_FALSE(id.unit().EndsWith(id.records[1])) << "it has nothing that could end";
+  EXPECT_TRUE(id.unit().LeaseEndsWith(id.records[0]));
+  EXPECT_FALSE(id.unit().LeaseEndsWith(id.records[1])) << "it has nothing that could end";
   EXPECT_EQ(id.units.Leave(id.records[0]), &id.unit());
-  EXPECT_TRUE(id.unit().Works(id.records[1]));
+  EXPECT_TRUE(id.unit().MayProceed(id.records[1]));
   EXPECT_EQ(id.records[0].unit, nullptr);
   EXPECT_NE(id.units.Leave(id.records[2]), nullptr);
   EXPECT_EQ(id.units.Leave(id.records[1]), nullptr);
@@ -63,11 +63,11 @@ TEST(LockUnit, KeepsASharedLeaseUntilTheLastRecordLeaves) {
   Unit block(Sharing::kShared);
   block.Lease();
   for (const int first : {0, 2}) {
-    EXPECT_FALSE(block.unit().EndsWith(block.records[first]));
+    EXPECT_FALSE(block.unit().LeaseEndsWith(block.records[first]));
     block.units.Leave(block.records[first]);
   }
   EXPECT_TRUE(Leased(block.records[1]));
-  EXPECT_TRUE(block.unit().EndsWith(block.records[1]));
+  EXPECT_TRUE(block.unit().LeaseEndsWith(block.records[1]));
 }
 
 TEST(LockUnit, HearsOfTheLockThatItHasAndOfNoFormerOne) {

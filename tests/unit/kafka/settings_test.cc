@@ -120,7 +120,7 @@ TEST(KafkaSettings, NeverPrintAPassword) {
 TEST(KafkaErrors, MeanTheEndOnlyWhereRecordsWouldBePassedOver) {
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET), Meaning::kOutOfRange);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__BAD_COMPRESSION), Meaning::kUnreadable);
-  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__TRANSPORT), Meaning::kWeather);
+  EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__TRANSPORT), Meaning::kTransient);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN), Meaning::kBrokersAway);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART), Meaning::kTopicMissing);
   EXPECT_EQ(MeaningOf(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED), Meaning::kForbidden);

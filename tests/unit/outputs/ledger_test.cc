@@ -50,11 +50,11 @@ TEST(Ledger, ForgetsOnlyRowsBelowWhatIsCommittedOrOfOtherTopics) {
                          .committed = {{{"orders", 3}, 10}, {{"a/b", 0}, 10}},
                          .topics = {"orders", "a/b"}};
   for (const char* source : {"orders/3/0", "orders/3/9", "a/b/0/9", "former/3/10"}) {
-    EXPECT_TRUE(MayForget(scope, source)) << source;
+    EXPECT_TRUE(MayPrune(scope, source)) << source;
   }
   for (const char* source : {"orders/3/10", "orders/33/1", "orders/4/1", "orders/3/-1", "orders/3/",
                              "orders/3/1x", "/3/1", "3/1", "orders", "", "former/x/1"}) {
-    EXPECT_FALSE(MayForget(scope, source)) << source;
+    EXPECT_FALSE(MayPrune(scope, source)) << source;
   }
 }
 
