@@ -162,7 +162,7 @@ constexpr MetricInfo kTable[] = {
           kByNode),
     Gauge(Metric::kRedisNodeClockOffset, "fencepost_redis_node_clock_offset_seconds",
           "Seconds that the node's wall clock is ahead of this worker's. Beyond a tenth of the "
-          "ttl, mend time synchronization.",
+          "ttl, fix time synchronization.",
           kByNode, CellUnit::kNanos),
     Counter(Metric::kRedisNodeRestarts, "fencepost_redis_node_restarts_detected_total",
             "Restarts and wipes of the node that were noticed. Each one costs a quarantine: find "
@@ -242,7 +242,7 @@ constexpr MetricInfo kTable[] = {
             "fails: the log says how.",
             kByRetryStage),
     Counter(Metric::kDeadLetters, "fencepost_dead_letters_total",
-            "Records published to the dead-letter topic, by reason. Look with dlq show, mend the "
+            "Records published to the dead-letter topic, by reason. Look with dlq show, fix the "
             "cause, then dlq replay.",
             kByDeadLetterReason),
     Counter(Metric::kDeadLetterErrors, "fencepost_dead_letter_errors_total",

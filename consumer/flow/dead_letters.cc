@@ -31,7 +31,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   Block(in,
         {"id_conflict", what + shown, "",
          position ? "was the topic recreated? then use another pipeline name"
-                  : "mend the producer, or set on_id_conflict"},
+                  : "fix the producer, or set on_id_conflict"},
         now);
 }
 
@@ -41,9 +41,9 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
   const bool bad =
       refusal.reason == DeadLetterReason::kBadRecord || refusal.reason == DeadLetterReason::kOutput;
   if (!options_.dead_letters || (bad && options_.on_bad_record != OnBad::kDeadLetter)) {
-    const char* hint = bad ? "mend the producer, the columns or the table, give dead_letter, or "
+    const char* hint = bad ? "fix the producer, the columns or the table, give dead_letter, or "
                              "move the group's offset past it"
-                           : "mend what the handler calls, give dead_letter, or move the group's "
+                           : "fix what the handler calls, give dead_letter, or move the group's "
                              "offset past it";
     return Block(in, {bad ? "bad_record" : "handler_failed", std::move(refusal.shown), "", hint},
                  now);

@@ -74,7 +74,7 @@ void Flow::LookForRefusal(Now now) {
   if (!long_ago && MayTakeEffect()) return;
   const InFlight& first = *withheld_.front().record;
   refused_ = fmt::format(
-      "every record is refused ({} in a row): {}; check {}, mend the file and start again; if they "
+      "every record is refused ({} in a row): {}; check {}, fix the file and start again; if they "
       "are bad, raise dead_letter.max_consecutive",
       gate_.in_a_row(), first.letter->shown,
       first.cause == LetterCause::kIdentity ? "record_id and the producer"

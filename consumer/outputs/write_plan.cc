@@ -180,7 +180,7 @@ void WritePlan::OnWritten(std::vector<WriteOutcome> outcomes) {
 
 // The table takes records: so what was refused before is to blame for it itself. It counts at once
 // where it would count without; of a larger number, each is tried once more, since the table may
-// just have been mended.
+// just have been fixed.
 void WritePlan::OnEvidence() {
   const bool sure = Believed();
   for (const std::size_t place : suspects_) {

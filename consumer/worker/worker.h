@@ -50,7 +50,7 @@ class Worker {
 
   [[nodiscard]] WorkerStatus Status() const;
   // The engine has ticked within the last ten seconds, else why not. Nothing else: what a restart
-  // does not mend (a service that is away, a record that waits) leaves a worker live.
+  // does not fix (a service that is away, a record that waits) leaves a worker live.
   [[nodiscard]] std::pair<bool, std::string> Live() const;
   // Joined the group, a quorum of lock nodes, the output and the dead-letter topic take writes, not
   // draining; and all reasons (WorkerStatus::reasons), of which a ready worker may have remarks.

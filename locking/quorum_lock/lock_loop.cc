@@ -298,7 +298,7 @@ Error LockLoop::GaveUp(const std::string& name, const Entry& entry, WaitReason r
                 name, "ask for less; the watchdog extends"};
       }
       return {"clock", "a majority of the lock nodes refuses this host's clock", name,
-              "mend the clock (NTP) of this host or of the nodes"};
+              "fix the clock (NTP) of this host or of the nodes"};
     case WaitReason::kTooLate:
       return {"too_late", "a quorum of lock nodes granted it, but with less than min_validity left",
               name, "see why the nodes answer slowly, or lower min_validity"};

@@ -92,7 +92,7 @@ class QuorumLock {
 
   // Until a quorum can be asked. The error is the store's problem (foreign_store, same_node_twice,
   // eviction_policy, no_store, store_exists, …), or no_quorum with what is wrong with each node.
-  // Either comes when `timeout` is over, not before: a node may come back, and a store be mended.
+  // Either comes when `timeout` is over, not before: a node may come back, and a store be fixed.
   tl::expected<void, Error> WaitReady(Millis timeout);
 
   // `name`: 1 to 512 bytes of any kind. Waits for the outcome, at most about `wait` and a node

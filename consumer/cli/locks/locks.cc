@@ -1,4 +1,4 @@
-// fencepost locks init|status|inspect|heal: the lock store, created, looked at and mended.
+// fencepost locks init|status|inspect|heal: the lock store, created, looked at and fixed.
 #include <memory>
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
 // Publishes dead letters on a thread of its own: each until the brokers have acknowledged it. While
 // that fails it is tried again and again, with back-off (100 ms to 5 s, for each letter), counted
 // and noted ("dead_letter_failed"); the pipeline pauses meanwhile (the flow sees to that). Whatever
-// the reason is (brokers away, no such topic, not authorised): a person can mend it, so it is
+// the reason is (brokers away, no such topic, not authorised): a person can fix it, so it is
 // waited for.
 //
 // A batch that is refused for what is in it (too large, above all) does not say which letter is to

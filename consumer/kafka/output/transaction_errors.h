@@ -32,7 +32,7 @@ OutputError ErrorOfBatch(const std::string& why, const std::string& topic);
 // that the topic must allow; 0: it is not too large. The rest goes again at once.
 OutputError ErrorOfLetter(const std::string& record, const std::string& why,
                           const std::string& topic, std::uint64_t needed);
-// Transactions could not be started: patience, the operator mends it.
+// Transactions could not be started: retried until the operator fixes it.
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step);
 // No answer to a commit or an abort yet.
 Error ErrorOfSilence(const TransactionOwner& who, std::string_view doing);

@@ -46,10 +46,10 @@ Meaning MeaningOf(rd_kafka_resp_err_t error) {
 // Brokers of Kafka 4 see a mistake in the SCRAM messages of librdkafka before 2.6.1, and call it
 // wrong credentials (confluentinc/librdkafka#4895).
 std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, int librdkafka) {
-  constexpr int kMended = 0x020601ff;
+  constexpr int kFixed = 0x020601ff;
   const bool login = error == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
                      error == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED;
-  if (!login || !mechanism.starts_with("SCRAM") || librdkafka >= kMended) return "";
+  if (!login || !mechanism.starts_with("SCRAM") || librdkafka >= kFixed) return "";
   return " (librdkafka before 2.6.1 cannot log in by " + mechanism +
          " at brokers of Kafka 4: use PLAIN over TLS or a client certificate there)";
 }

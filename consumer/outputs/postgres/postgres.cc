@@ -7,8 +7,8 @@
 
 #include "consumer/flow/ports/duplicate.h"
 #include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/lost_commits.h"
 #include "consumer/outputs/ledger.h"
+#include "consumer/outputs/lost_commits.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/postgres/postgres_array.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
@@ -86,7 +86,7 @@ class PostgresOutput final : public Output {
   OutputError Refused(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
   tl::expected<void, OutputError> CheckWitness();
-  // The next call connects anew and reads the catalog again: the operator may have mended the
+  // The next call connects anew and reads the catalog again: the operator may have fixed the
   // schema.
   OutputError Fail(const PgFailure& failure);
 

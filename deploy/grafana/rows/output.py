@@ -32,7 +32,7 @@ PANELS = [
     ),
     Panel(
         "Dead letters by reason",
-        "Records given up. fencepost dlq show tells the error; mend the cause, then dlq replay.",
+        "Records given up. fencepost dlq show tells the error; fix the cause, then dlq replay.",
         [(rate("dead_letters_total", "pipeline, reason"), "{{pipeline}} {{reason}}")],
         "FencepostDeadLettersFailing",
         "ops",

@@ -75,7 +75,7 @@ PANELS = [
     ),
     stat(
         "Dead letters",
-        "Records given up in the time shown. Not 0: fencepost dlq list and show, mend the cause,"
+        "Records given up in the time shown. Not 0: fencepost dlq list and show, fix the cause,"
         " then dlq replay.",
         f"round(sum(increase(fencepost_dead_letters_total{{{P}}}[$__range])))",
         "FencepostDeadLettersFailing",

@@ -64,7 +64,7 @@ PANELS = [
     ),
     Panel(
         "Clock offset",
-        "How far the node's wall clock is ahead of the pods'. Beyond a tenth of the ttl: mend time"
+        "How far the node's wall clock is ahead of the pods'. Beyond a tenth of the ttl: fix time"
         " synchronization, slewing, not by a step.",
         [
             (

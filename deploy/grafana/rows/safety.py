@@ -14,7 +14,7 @@ PANELS = [
     Panel(
         "Duplicates skipped",
         "Records whose id was done, by what knew it. A jump: a producer repeats itself or a topic"
-        " is replayed. Nothing to mend here.",
+        " is replayed. Nothing to fix here.",
         [(rate("dedupe_skips_total", "pipeline, source"), "{{pipeline}} {{source}}")],
         "FencepostFencingRejections",
         "ops",

@@ -287,10 +287,9 @@ void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
   clock_check_at_ = now.boot + kClockCheckInterval;
   if (observer_ == nullptr) return;
   observer_->OnQuorumFailure(QuorumFailure::kClock);
-  observer_->OnNote(
-      Severity::kError, "clock_refused",
-      "a majority of the lock nodes refuses this worker's clock; mend the clock (NTP) "
-      "of this host or of the nodes; nothing is locked until then");
+  observer_->OnNote(Severity::kError, "clock_refused",
+                    "a majority of the lock nodes refuses this worker's clock; fix the clock (NTP) "
+                    "of this host or of the nodes; nothing is locked until then");
 }
 
 Nanos LockCore::DrawDelay(LockAttempt& attempt) {

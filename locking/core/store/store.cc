@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Millis kProbeWell{2'000};     // CONFIG SET can change a policy while connected
-constexpr Millis kProbeProblem{1'000};  // what a person must mend
+constexpr Millis kProbeProblem{1'000};  // what a person must fix
 constexpr Millis kProbeCreation{250};   // other clients are at it
 constexpr Millis kHold{1'000};          // after a write without effect
 constexpr Millis kTellOffset{1'000};

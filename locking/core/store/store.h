@@ -6,7 +6,7 @@
 // A host does this: hand in what happened; after it take commands, of every node, until there are
 // none (what one node said may call for a write to another); wake the store by OnTime at
 // NextTime(), and after a pause of its own before anything is sent. Nothing is asked twice in a row
-// without a pause: what a person must mend is looked at again every second.
+// without a pause: what a person must fix is looked at again every second.
 //
 // Generations: sentinels of one store agree on store id, N and epoch. Epochs are odd, 1 at
 // creation. A client that cannot know whether an empty node is the one that was lost (it has not
@@ -201,9 +201,9 @@ class Store {
   [[nodiscard]] bool MayCreate();
   void Complete(Node& node);
 
-  // store_mending.cc
-  void PlanMending();
-  void MendMember(Node& node);
+  // store_repair.cc
+  void PlanRepairs();
+  void RepairMember(Node& node);
   void PlanEmpty();
   void PlanRaise();
   void PlanRejoin();

@@ -35,7 +35,7 @@ void Store::Evaluate(Now now) {
     if (store_id_.empty()) {
       PlanCreation();
     } else {
-      PlanMending();
+      PlanRepairs();
     }
   }
   Conclude();
@@ -72,7 +72,7 @@ void Store::FindRefusals() {
     } else if (node.raw && !node.sentinel && creation_ != StoreCreation::kForced) {
       SetProblem(i, true, "bad_sentinel",
                  fmt::format("the value of {} is no sentinel", kSentinelKey),
-                 "find who wrote it; DEL it, and the node is put in quarantine and mended");
+                 "find who wrote it; DEL it, and the node is put in quarantine and repaired");
     }
     node.unfit = node.blocks;
     for (NodeIndex j = 0; j < count(); ++j) {
@@ -225,7 +225,7 @@ void Store::ConcludeProblem(bool quorum) {
   }
   for (const Node& node : nodes_) {
     // One that is unfit is as one that is away, as long as the others are enough. Faults of the
-    // list are a person's to mend.
+    // list are a person's to fix.
     if (node.blocks && !(node.unfit && quorum)) {
       problem_ = node.problem;
       return;

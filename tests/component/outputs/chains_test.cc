@@ -35,7 +35,7 @@ TEST_P(ChainsTest, ALaterChangeOfTheSameKeyWaitsBehindARefusedOne) {
   EXPECT_EQ(Ledger(), "b1 b2");
 }
 
-TEST_P(ChainsTest, OnceTheTableIsMendedTheChangesTakeEffectInTheirOrder) {
+TEST_P(ChainsTest, OnceTheTableIsFixedTheChangesTakeEffectInTheirOrder) {
   const auto output = OpenAccounts();
   Exec("INSERT INTO effects (id, amount) VALUES ('limits', 1)");
   Exec("CREATE UNIQUE INDEX amounts ON effects (amount)");

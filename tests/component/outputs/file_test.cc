@@ -210,7 +210,7 @@ TEST_F(FileTest, SaysWhatIsWrongWithThePath) {
   EXPECT_THAT(Refusal(pipe), HasSubstr("Illegal seek")) << "and it does not hang";
 }
 
-TEST_F(FileTest, AFileThatWasMendedIsTakenAtTheNextWrite) {
+TEST_F(FileTest, AFileThatWasFixedIsTakenAtTheNextWrite) {
   path_ = folder_.File("later/out.jsonl");
   const auto output = Open();
   const Batch batch{{.id = "1"}};

@@ -20,7 +20,7 @@ class KeepsTest : public PostgresTest {
         options, "orders", "w", {.exactly_once = exactly_once, .group = "", .clock = {}});
     const auto prepared = output->Prepare();
     if (prepared) return "";
-    EXPECT_FALSE(prepared.error().fatal) << "the operator mends it, and the worker goes on";
+    EXPECT_FALSE(prepared.error().fatal) << "the operator fixes it, and the worker goes on";
     return prepared.error().error.Line();
   }
 };

@@ -144,7 +144,7 @@ TEST_F(PostgresRefusalsTest, AWorkersNameThatTheDatabaseCannotTakeMakesNoRecordB
   EXPECT_EQ(Results(*output, batch), All(100, kNotWritten));
 }
 
-TEST_F(PostgresRefusalsTest, ATableThatWasMendedTakesTheRecordWithoutARestart) {
+TEST_F(PostgresRefusalsTest, ATableThatWasFixedTakesTheRecordWithoutARestart) {
   Exec("CREATE TABLE numbers (v integer)");
   PostgresOptions options = Options();
   options.table = "numbers";

@@ -124,7 +124,7 @@ TEST_F(PostgresSchemaTest, SaysWhatIsWrongWithTheLedger) {
       HasSubstr("is not a table"));
 }
 
-TEST_F(PostgresSchemaTest, NoticesThatTheTableWasMendedOrChanged) {
+TEST_F(PostgresSchemaTest, NoticesThatTheTableWasFixedOrChanged) {
   const auto output = Open();
   const Batch first{{.id = "a"}};
   ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));

@@ -1,4 +1,4 @@
-"""Debian's Prometheus watches real workers while the faults of pages and tickets are made and mended:
+"""Debian's Prometheus watches real workers while the faults of pages and tickets are made and fixed:
 each alert waits as pending, fires for its pipeline, and clears.
 
 The rules are those of deploy/prometheus with a minute made two seconds (support/rules.py: faster).

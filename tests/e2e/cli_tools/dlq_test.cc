@@ -120,7 +120,7 @@ TEST_F(Dlq, ReplaysTheRecordAsItWasWithItsId) {
               ElementsAre(Pair("source", "shop"), Pair("fencepost-record-id", "o-1")));
 }
 
-TEST_F(Dlq, ARecordThatDiedIsMendedReplayedAndTakesEffectOnce) {
+TEST_F(Dlq, ARecordThatDiedIsFixedReplayedAndTakesEffectOnce) {
   ToolsText();
   Send(0, R"({"order_id":"o-1","amount":-5})");  // the table's rule refuses it
   Send(0, Orders::Value(2));

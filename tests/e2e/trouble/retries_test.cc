@@ -147,7 +147,7 @@ TEST_F(Retries, WithoutADeadLetterTopicTheWorkerStopsAndSaysWhatToDo) {
   EXPECT_EQ(worker.Wait(seconds(30)), 1) << worker.Log();
   EXPECT_THAT(worker.ErrorLines(),
               ElementsAre(AllOf(StartsWith("fencepost: " + name_ + "/0/1: "), HasSubstr("404"),
-                                HasSubstr("mend what the handler calls, give dead_letter, or move "
+                                HasSubstr("fix what the handler calls, give dead_letter, or move "
                                           "the group's offset past it"))));
   EXPECT_THAT(Committed(), ElementsAre(1));
   EXPECT_EQ(table_->Value("SELECT string_agg(order_id, ',') FROM effects"), "o-good");

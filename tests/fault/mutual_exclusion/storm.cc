@@ -16,7 +16,7 @@ using std::chrono::seconds;
 using testing::RedisServer;
 
 constexpr milliseconds kMinute{60'000};
-constexpr milliseconds kMendingLimit{20'000};
+constexpr milliseconds kRepairLimit{20'000};
 constexpr milliseconds kPatience{10'000};  // beyond the length
 constexpr std::size_t kFrozenAtOnce = 3;
 
@@ -181,20 +181,20 @@ void Storm::TickNode(Time now) {
       return;
     case NodePhase::kPaused:
       ResumeAll();
-      node_phase_ = NodePhase::kMending;
+      node_phase_ = NodePhase::kRepair;
       return;
     case NodePhase::kThinned:
       WipeSick();
       ResumeAll();
-      node_phase_ = NodePhase::kMending;
+      node_phase_ = NodePhase::kRepair;
       return;
     case NodePhase::kJumped:
-      if (!NodeIsMended()) return;
+      if (!NodeIsRepaired()) return;
       ShiftClock(milliseconds(0));
-      node_phase_ = NodePhase::kMending;
+      node_phase_ = NodePhase::kRepair;
       return;
-    case NodePhase::kMending:
-      if (!NodeIsMended()) return;
+    case NodePhase::kRepair:
+      if (!NodeIsRepaired()) return;
       node_phase_ = NodePhase::kWell;
       // A lone node in quarantine stops everything: it works at least as long as it rests.
       node_at_ = now + (options_.nodes == 1 ? Draw(faults_, 1500, 3000) : Draw(faults_, 100, 500));
@@ -220,7 +220,7 @@ void Storm::BeginFault(Time now) {
   const milliseconds span = Draw(faults_, 300, 1200);
   sentinel_before_ = SentinelOf(Sick());
   must_be_noticed_ = fault != Fault::kPause;
-  node_phase_ = NodePhase::kMending;
+  node_phase_ = NodePhase::kRepair;
   switch (fault) {
     case Fault::kRestart:
       Sick().Restart(RedisServer::Data::kKeep);
@@ -274,7 +274,7 @@ void Storm::ShiftClock(milliseconds shift) {
 }
 
 // Somebody has noticed, and the quarantine is over by the node's own clock.
-bool Storm::NodeIsMended() const {
+bool Storm::NodeIsRepaired() const {
   const std::string text = SentinelOf(Sick());
   const auto sentinel = locking::Sentinel::Decode(text);
   if (!sentinel || !sentinel->complete) return false;
@@ -307,7 +307,7 @@ void Storm::TakeEachName() {
   const auto lock = locking::QuorumLock::Connect(LockOptionsFor(Addresses()));
   if (!lock) throw std::runtime_error(lock.error().Line());
   for (int name = 0; name < options_.names; ++name) {
-    const auto lease = (*lock)->Acquire(NameOf(name), {.wait = kMendingLimit});
+    const auto lease = (*lock)->Acquire(NameOf(name), {.wait = kRepairLimit});
     if (lease) continue;
     report_.troubles.push_back(NameOf(name) + " afterwards: " + lease.error().Line());
   }

@@ -58,7 +58,7 @@ class Storm {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
   enum class Fault { kRestart, kWipe, kThinWipe, kJump, kPause };
-  enum class NodePhase { kWell, kJumped, kPaused, kThinned, kMending };
+  enum class NodePhase { kWell, kJumped, kPaused, kThinned, kRepair };
 
   struct Worker {
     std::unique_ptr<testing::Process> process;
@@ -79,7 +79,7 @@ class Storm {
   void WipeSick();
   void ResumeAll();
   void ShiftClock(std::chrono::milliseconds shift);
-  [[nodiscard]] bool NodeIsMended() const;
+  [[nodiscard]] bool NodeIsRepaired() const;
   void EndAll();
   void TakeEachName();
   void Judge();
@@ -107,7 +107,7 @@ class Storm {
   std::vector<Fault> deck_;  // the next faults, so that each kind comes
   std::size_t sick_ = 0;     // the one node with a fault
   std::string sentinel_before_;
-  bool must_be_noticed_ = false;  // its sentinel must change before it is mended
+  bool must_be_noticed_ = false;  // its sentinel must change before it is repaired
   StormReport report_;
 };
 

@@ -179,7 +179,7 @@ QuorumLock::Options LockOptionsFor(const std::vector<std::string>& nodes) {
   options.lock.min_validity = Millis(100);
   options.lock.node_timeout = Millis(150);
   options.name_space = kNameSpace;
-  options.creation = locking::StoreCreation::kQuarantined;  // kNever would mend nothing
+  options.creation = locking::StoreCreation::kQuarantined;  // kNever would fix nothing
   return options;
 }
 

@@ -81,7 +81,7 @@ TEST(TokenClock, RisesStrictlyWithinOneMillisecondAndWhenTheWallStepsBack) {
   }
 }
 
-TEST(TokenClock, GoesByTheWallAgainWhenThatWasMendedByMoreThanMaxSkew) {
+TEST(TokenClock, GoesByTheWallAgainWhenThatWasFixedByMoreThanMaxSkew) {
   TokenClock clock(7);
   clock.Next(kWall + 10 * kSkew, kSkew);
   EXPECT_EQ(clock.Next(kWall, kSkew).wall(), kWall);

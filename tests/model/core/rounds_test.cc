@@ -212,7 +212,7 @@ TEST(Acquire, StopsAskingWhenAMajorityRefusesItsClock) {
   EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
 }
 
-TEST(Acquire, GoesOnOnceItsOwnClockThatWasAheadIsMended) {
+TEST(Acquire, GoesOnOnceItsOwnClockThatWasAheadIsFixed) {
   Transcript s;
   const Millis ahead(3'600'000);
   s.now.wall += ahead;

@@ -63,7 +63,7 @@ function(caught_by bug where test)
 endfunction()
 
 caught_by(ended_generation_counts unit/store
-  StoreLists.NeverCountDisjointQuorumsAndAreMendedInTheEnd)
+  StoreLists.NeverCountDisjointQuorumsAndAreRepairedInTheEnd)
 caught_by(filled_lease_comes_back model/core
   Lease.IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt)
 caught_by(second_stop_waits model/worker

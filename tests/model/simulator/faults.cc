@@ -68,12 +68,11 @@ void Faults::Thaw(SimNode& node) {
 // until their quarantine is over and their place in the store is found.
 bool Faults::MayForget() const {
   int forgetful = 0;
-  const Nanos mending =
-      Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + seconds(9);
+  const Nanos repair = Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + seconds(9);
   for (int i = 0; i < world_.plan.nodes; ++i) {
     const SimNode& node = world_.node(i);
     const bool recent =
-        node.forgot_at.count() >= 0 && !node.healed && world_.time.now() - node.forgot_at < mending;
+        node.forgot_at.count() >= 0 && !node.healed && world_.time.now() - node.forgot_at < repair;
     if (recent || !node.model.Complete()) ++forgetful;
   }
   return forgetful + 1 <= (world_.plan.nodes - 1) / 2;

@@ -31,7 +31,7 @@ TEST_F(WritePlanTest, AHealthyRequestIsOneTransaction) {
 
 // --- refused -----------------------------------------------------------------------------------
 
-TEST_F(WritePlanTest, ARefusalThatANewLookAtTheCatalogMendsIsNobodysFault) {
+TEST_F(WritePlanTest, ARefusalThatANewLookAtTheCatalogFixesIsNobodysFault) {
   table_.failures = {ScriptedTable::Failed(WriteFailure::kRefused)};
   EXPECT_THAT(run_.Results({1, 2, 3}), Each(kCommitted));
   EXPECT_EQ(table_.prepared, 1);
@@ -153,9 +153,9 @@ TEST_F(WritePlanTest, ManyBadRecordsInARowAreBadWhereTheTableTakesOthers) {
 }
 
 // Refuses everything until the count-th transaction.
-class MendedTable final : public Output {
+class FixedTable final : public Output {
  public:
-  explicit MendedTable(ScriptedTable& table, int at) : table_(table), at_(at) {}
+  explicit FixedTable(ScriptedTable& table, int at) : table_(table), at_(at) {}
   [[nodiscard]] std::size_t max_records() const override { return table_.max_records(); }
   tl::expected<void, OutputError> Prepare() override { return {}; }
   void Interrupt() override {}
@@ -169,18 +169,18 @@ class MendedTable final : public Output {
   const int at_;
 };
 
-TEST_F(WritePlanTest, WhatATableRefusedThatIsMendedDuringTheSearchIsNotBad) {
+TEST_F(WritePlanTest, WhatATableRefusedThatIsFixedDuringTheSearchIsNotBad) {
   for (int at = 2; at < 50; at += 3) {
     ScriptedTable table;
-    MendedTable mended(table, at);
+    FixedTable fixed(table, at);
     WritePlan plan(500);
     Items items;
     for (int i = 0; i < 500; ++i) items.Add(i);
-    const auto outcomes = WriteAtOnce(mended, plan, {.items = items.items(), .offsets = {}});
+    const auto outcomes = WriteAtOnce(fixed, plan, {.items = items.items(), .offsets = {}});
     ASSERT_TRUE(outcomes);
     const auto bad = std::ranges::count(*outcomes, kBadRecord, &WriteOutcome::result);
     // Up to ten are believed without a second look.
-    EXPECT_LE(bad, 10) << "mended at transaction " << at;
+    EXPECT_LE(bad, 10) << "fixed at transaction " << at;
   }
 }
 

@@ -209,7 +209,7 @@ TEST(StoreLooking, ChangesNothing) {
 
 // --- refusals -----------------------------------------------------------------------------------
 
-TEST(StoreRefusal, OfAnEvictionPolicyEndsWhenItIsMended) {
+TEST(StoreRefusal, OfAnEvictionPolicyEndsWhenItIsFixed) {
   World world(3);
   world.nodes[1].policy = "allkeys-lru";
   const int client = world.AddClient(kThree);

@@ -100,7 +100,7 @@ TEST(StoreLists, PutAMemberOfAnEndedGenerationInQuarantine) {  // 12, 14
   EXPECT_TRUE(world.store(client).Available());
 }
 
-TEST(StoreLists, NeverCountDisjointQuorumsAndAreMendedInTheEnd) {  // 14
+TEST(StoreLists, NeverCountDisjointQuorumsAndAreRepairedInTheEnd) {  // 14
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     World world = After(seed);
     world.AddClient(kOld);

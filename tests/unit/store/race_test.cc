@@ -112,7 +112,7 @@ TEST(StoreRace, NoNodeCountsBeforeWhatItForgotHasEnded) {
   }
 }
 
-TEST(StoreRace, EveryWipeAndRestartIsMendedInTheEnd) {
+TEST(StoreRace, EveryWipeAndRestartIsRepairedInTheEnd) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     World world(3, seed);
     for (int i = 0; i < 3; ++i) world.AddClient(FirstNodes(3));

@@ -1,4 +1,4 @@
-// Mending a store that stands: nodes that restarted, were wiped, were left half made, or whose
+// Repairs a store that exists: nodes that restarted, were wiped, were left half made, or whose
 // clock was stepped. Whatever a node may have forgotten, it is put in quarantine first.
 #include <algorithm>
 #include <set>
@@ -71,11 +71,11 @@ void Store::PlanRejoin() {
   }
 }
 
-void Store::PlanMending() {
+void Store::PlanRepairs() {
   if (!MayCreate()) return;
   for (NodeIndex i = 0; i < count(); ++i) {
     Node& node = At(i);
-    if (InStore(node)) MendMember(node);
+    if (InStore(node)) RepairMember(node);
     if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
     const bool taken = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
       return InStore(other) && other.sentinel->index == node.sentinel->index;
@@ -91,16 +91,16 @@ void Store::PlanMending() {
   PlanRejoin();
 }
 
-void Store::MendMember(Node& node) {
+void Store::RepairMember(Node& node) {
   const Sentinel& now = *node.sentinel;
-  Sentinel mended = now;
-  mended.run_id = node.run_id;
+  Sentinel repaired = now;
+  repaired.run_id = node.run_id;
   // The sentinel may have been written after TIME was read, within the same call.
   const Nanos slack = node.raw_call.received_at - node.raw_call.sent_at;
   const WallTime latest =
       node.raw_call.node_time + QuarantineTime() + std::chrono::ceil<Millis>(slack);
   if (now.run_id != node.run_id || node.stepped || now.quarantine_until > latest) {
-    Write(node, mended, QuarantineTime());
+    Write(node, repaired, QuarantineTime());
   }
 }
 

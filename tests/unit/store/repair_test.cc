@@ -31,7 +31,7 @@ void ExpectQuarantinedFor(World& world, int client, int node, Millis least, Mill
   EXPECT_LE(status.quarantine_left, most);
 }
 
-TEST(StoreMending, PutsARestartedNodeInQuarantineThoughItsDataIsThere) {
+TEST(StoreRepair, PutsARestartedNodeInQuarantineThoughItsDataIsThere) {
   Standing s;
   s.world.Restart(1, true);
   s.world.Run(Millis(100));
@@ -44,7 +44,7 @@ TEST(StoreMending, PutsARestartedNodeInQuarantineThoughItsDataIsThere) {
   EXPECT_EQ(s.world.told(s.client).restarts, 1);
 }
 
-TEST(StoreMending, PutsAWipedNodeInQuarantineWithItsOldPlace) {
+TEST(StoreRepair, PutsAWipedNodeInQuarantineWithItsOldPlace) {
   Standing s;
   const Sentinel before = *s.world.SentinelOf(2);
   s.world.Restart(2, false);
@@ -57,7 +57,7 @@ TEST(StoreMending, PutsAWipedNodeInQuarantineWithItsOldPlace) {
   ExpectQuarantinedFor(s.world, s.client, 2, Millis(39'000), kQuarantine);
 }
 
-TEST(StoreMending, ClosesANodeThatWasFlushedUntilItIsMended) {
+TEST(StoreRepair, ClosesANodeThatWasFlushedUntilItIsRepaired) {
   Standing s;
   s.world.Wipe(0);
   s.store().OnNoSentinel(0, s.world.now());
@@ -66,14 +66,14 @@ TEST(StoreMending, ClosesANodeThatWasFlushedUntilItIsMended) {
   ExpectQuarantinedFor(s.world, s.client, 0, Millis(39'000), kQuarantine);
 }
 
-TEST(StoreMending, FindsAFlushByItselfWithinSeconds) {
+TEST(StoreRepair, FindsAFlushByItselfWithinSeconds) {
   Standing s;
   s.world.Wipe(0);
   s.world.Run(Millis(2'500));
   ExpectQuarantinedFor(s.world, s.client, 0, Millis(37'000), kQuarantine);
 }
 
-TEST(StoreMending, ProbesOnceForManyAnswersOfOneWipe) {
+TEST(StoreRepair, ProbesOnceForManyAnswersOfOneWipe) {
   Standing s;
   s.world.Wipe(0);
   const int before = s.world.commands();
@@ -82,7 +82,7 @@ TEST(StoreMending, ProbesOnceForManyAnswersOfOneWipe) {
   EXPECT_LE(s.world.commands() - before, 4);
 }
 
-TEST(StoreMending, LetsOnlyTheFirstClientsQuarantineCount) {
+TEST(StoreRepair, LetsOnlyTheFirstClientsQuarantineCount) {
   Standing s;
   s.world.AddClient(kThree);
   s.world.AddClient(kThree);
@@ -93,7 +93,7 @@ TEST(StoreMending, LetsOnlyTheFirstClientsQuarantineCount) {
   EXPECT_EQ(s.world.writes(), writes + 1);
 }
 
-TEST(StoreMending, GoesOnFromWhatStandsAfterALostCompareAndSet) {
+TEST(StoreRepair, GoesOnFromWhatStandsAfterALostCompareAndSet) {
   World world(1);
   Told told;
   Store store(1, world.options, StoreCreation::kQuarantined, Nonce{{1, 2}}, &told);
@@ -125,7 +125,7 @@ TEST(StoreMending, GoesOnFromWhatStandsAfterALostCompareAndSet) {
   EXPECT_FALSE(store.Quarantined(0));
 }
 
-TEST(StoreMending, HoldsBackAfterAWriteWithoutEffect) {
+TEST(StoreRepair, HoldsBackAfterAWriteWithoutEffect) {
   Standing s;
   s.world.Restart(1, true);
   s.world.Run(Millis(0));
@@ -143,7 +143,7 @@ TEST(StoreMending, HoldsBackAfterAWriteWithoutEffect) {
   EXPECT_TRUE(store.TakeCommand(0));
 }
 
-TEST(StoreMending, CutsAQuarantineThatIsTooLong) {
+TEST(StoreRepair, CutsAQuarantineThatIsTooLong) {
   Standing s;
   Sentinel far = *s.world.SentinelOf(1);
   far.quarantine_until = s.world.NodeTime(1) + Millis(3'600'000);
@@ -156,7 +156,7 @@ TEST(StoreMending, CutsAQuarantineThatIsTooLong) {
   EXPECT_FALSE(s.store().Quarantined(1));
 }
 
-TEST(StoreMending, LivesWithAQuarantineFurtherAheadThanNanosecondsReach) {
+TEST(StoreRepair, LivesWithAQuarantineFurtherAheadThanNanosecondsReach) {
   Standing s;
   Sentinel far = *s.world.SentinelOf(1);
   far.quarantine_until = WallTime(Millis(9'999'999'999'999));
@@ -165,7 +165,7 @@ TEST(StoreMending, LivesWithAQuarantineFurtherAheadThanNanosecondsReach) {
   ExpectQuarantinedFor(s.world, s.client, 1, Millis(37'000), kQuarantine);
 }
 
-TEST(StoreMending, LeavesAloneWhatIsNotFurtherAheadThanTheCallLeavesOpen) {
+TEST(StoreRepair, LeavesAloneWhatIsNotFurtherAheadThanTheCallLeavesOpen) {
   World world(1);
   Store store(1, world.options, StoreCreation::kQuarantined, Nonce{{1, 2}}, nullptr);
   Sentinel sentinel;
@@ -181,7 +181,7 @@ TEST(StoreMending, LeavesAloneWhatIsNotFurtherAheadThanTheCallLeavesOpen) {
   EXPECT_FALSE(store.TakeCommand(0));
 }
 
-TEST(StoreMending, ReliesOnNothingReadBeforeALongPause) {
+TEST(StoreRepair, ReliesOnNothingReadBeforeALongPause) {
   Standing s;
   s.world.Pass(kQuarantine + Millis(3'000));  // this process was stopped
   s.store().OnTime(s.world.now());
@@ -191,7 +191,7 @@ TEST(StoreMending, ReliesOnNothingReadBeforeALongPause) {
   EXPECT_TRUE(s.store().Available());
 }
 
-TEST(StoreMending, TakesMaxTtlAfterAWipeFromTheOtherNodes) {
+TEST(StoreRepair, TakesMaxTtlAfterAWipeFromTheOtherNodes) {
   World world(3);
   world.options.max_ttl = Millis(60'000);
   world.AddClient(kThree, StoreCreation::kBlessed);
@@ -303,7 +303,7 @@ TEST(StoreMembers, AreKnownByTheirPlaceInTheStoreAndNotInTheList) {
   EXPECT_TRUE(s.world.store(client).Available());
 }
 
-TEST(StoreMembers, AreNotMendedWhenAMajorityIsLostToAClientThatNeverSawThem) {
+TEST(StoreMembers, AreNotRepairedWhenAMajorityIsLostToAClientThatNeverSawThem) {
   World world(5);
   world.AddClient({0, 1, 2}, StoreCreation::kBlessed);
   world.Run(Millis(100));
@@ -358,7 +358,7 @@ TEST(StoreReplacement, CountsNoQuorumAcrossGenerations) {
   }
 }
 
-TEST(StoreReplacement, MendsAWipedNodeForAClientThatIsNew) {
+TEST(StoreReplacement, RepairsAWipedNodeForAClientThatIsNew) {
   Standing s;
   World next(3, 5);
   next.nodes = s.world.nodes;
