@@ -21,8 +21,8 @@ struct LoadResult {
   std::vector<consumer::PipelineTest> tests;         // the file's, where there are options
   std::vector<Finding> findings;                     // sorted by place; all that could be found
   Place name_at;                                     // of the pipeline's name, for CheckTogether
-  Place jq_at;                                       // of handler.jq: whoever has jq compiles it
-  Place lock_tls_at;                                 // of lock.redis.tls: whoever connects reads it
+  Place jq_at;                                       // of handler.jq: compiled where jq is linked
+  Place lock_tls_at;  // of lock.redis.tls: read when a node is connected to
 };
 
 // A file that cannot be read is the finding FILE:1:1: error: cannot be read: … [file].

@@ -32,7 +32,7 @@ struct Entry {
   std::vector<Text> texts;  // one, or several for lists and maps
   // kInteger; kDuration in milliseconds; kSize in bytes; kDecimal in thousandths; kBoolean
   std::int64_t number = 0;
-  // kSections, kAny, kRows: for whoever reads them (tests_reader.h). Lives as long as the tree.
+  // kSections, kAny, kRows: read elsewhere (tests_reader.h). Lives as long as the tree.
   const Node* node = nullptr;
   bool complete = true;
 };

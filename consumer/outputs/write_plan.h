@@ -1,5 +1,5 @@
 // How a request becomes transactions, and which of its records a failure is about: by experiment,
-// not by a list of error codes. Sans-IO: whoever has the output carries out one step after the
+// not by a list of error codes. Sans-IO: the owner of the output carries out one step after the
 // other and tells what came of it; waits are told, not waited. One thread.
 //
 //   plan.Begin(batch, answered, items);

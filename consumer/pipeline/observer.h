@@ -1,4 +1,4 @@
-// What the consumer tells whoever watches. Thread notes at each group; implementations must be
+// What the consumer reports to metrics and log. Thread notes at each group; implementations must be
 // quick, must not block, and must not call back.
 #pragma once
 

@@ -57,7 +57,7 @@ class Matching {
   Matching(const std::vector<Wanted>& expected, const std::vector<TestRow>& rows)
       : expected_(expected), rows_(rows), taker_(rows.size()) {}
 
-  // False: this one cannot be had together with those that were placed before.
+  // False: this one cannot be satisfied together with those that were placed before.
   bool Place(std::size_t wanted) {
     asked_.assign(rows_.size(), false);
     return Take(wanted);

@@ -22,7 +22,7 @@ using TestRow = std::vector<std::pair<std::string, std::optional<std::string>>>;
 
 class TestOutput {
  public:
-  // Error: why this output cannot be had in a test.
+  // Error: why a test cannot have this output.
   static tl::expected<std::unique_ptr<TestOutput>, std::string> Make(
       const PipelineOptions& options);
   virtual ~TestOutput() = default;

@@ -1,4 +1,4 @@
-// An always-on check for programming errors. Never for input, peers or the weather: those are Error
+// An always-on check for programming errors. Never for input, peers or outages: those are Error
 // values.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the lock tells whoever watches. Called on the thread that drives the core, between steps;
-// implementations must not call back into the core. Every method has an empty default.
+// What the lock reports to metrics and log. Called on the thread that drives the core, between
+// steps; implementations must not call back into the core. Every method has an empty default.
 #pragma once
 
 #include <cstdint>

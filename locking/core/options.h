@@ -19,7 +19,7 @@ struct DelayPolicy {
 struct LockOptions {
   Millis ttl{10'000};          // at most the store's max_ttl; the watchdog extends at a third of it
   Millis min_validity{2'000};  // a lease with less left is given back
-  Millis max_skew{5'000};      // largest clock error between clients and nodes that is lived with
+  Millis max_skew{5'000};      // largest tolerated clock difference between clients and nodes
   Millis node_timeout{200};    // a call to one node
   Millis remember_done{300'000};  // how long a name stays done; at least max_ttl + 2 × max_skew
   Millis max_ttl{30'000};  // only for a store that is created; afterwards the store's own counts

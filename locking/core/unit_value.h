@@ -1,5 +1,6 @@
 // The value that a node stores at a lock's key, taken apart: the one place besides the scripts that
-// knows its format (locking/redis/wire.h). For whoever reads raw values: locks inspect, locks heal.
+// knows its format (locking/redis/wire.h). For `locks inspect` and `locks heal`, which read raw
+// values.
 //
 // Pure values; any thread.
 #pragma once

@@ -56,7 +56,7 @@ inline std::unique_ptr<QuorumLock> ConnectOrExit(const Arguments& arguments,
   return std::move(*lock);
 }
 
-// One line, appended in one piece, whoever else appends.
+// One line, appended atomically, whatever other processes append.
 inline bool AppendLine(const std::string& path, const std::string& line) {
   std::FILE* file = std::fopen(path.c_str(), "ae");
   if (file == nullptr) return false;

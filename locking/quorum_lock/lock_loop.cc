@@ -246,7 +246,7 @@ LockLoop::Entries::iterator LockLoop::Held(const LeaseState& lease) {
   return at == entries_.end() || at->second.ending ? entries_.end() : at;
 }
 
-// Whoever still waits for something of it hears how it ended.
+// Every pending call is answered with how it ended.
 void LockLoop::Erase(Entries::iterator at) {
   LookAt(at->first, at->second, Instant::max());
   const Entry entry = std::move(at->second);

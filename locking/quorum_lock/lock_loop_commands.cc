@@ -62,7 +62,7 @@ std::optional<Error> LockLoop::ProblemOf(const std::string& name,
   const Millis ttl = options.ttl == Millis(0) ? lock.ttl : options.ttl;
   const Millis least = options.min_validity < Millis(0) ? lock.min_validity : options.min_validity;
   if (ttl <= Millis(0) || ttl > kMaxTtl || ttl - lock.Drift(ttl) <= least) {
-    return Refused(name, fmt::format("a ttl of {} ms cannot be had", ttl.count()),
+    return Refused(name, fmt::format("ttl of {} ms is out of range", ttl.count()),
                    fmt::format("more than min_validity ({} ms) and the drift, at most the store's "
                                "max_ttl",
                                least.count()));
@@ -191,7 +191,7 @@ Error LockLoop::WhyNotReady() const {
   for (std::size_t i = 0; i < options_.redis.nodes.size(); ++i) {
     const std::string address = ShownNode(options_.redis.nodes[i]);
     const NodeStatus status = core_.store().Status(static_cast<NodeIndex>(i), now);
-    // The store knows its nodes by letter; whoever wrote the list knows them by address.
+    // The store knows its nodes by letter; the user's list names them by address.
     if (of_store && status.problem == line) of_store->where += fmt::format(" ({})", address);
     std::string problem = status.problem;
     if (!status.connected) {

@@ -63,7 +63,7 @@ std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
   const LockOptions& lock = options.lock;
   if (auto problem = ProblemOfTimes(lock)) return problem;
   if (!(lock.drift_factor >= 0.0 && lock.drift_factor < kMostDrift)) {
-    return Bad(fmt::format("a drift_factor of {} cannot be lived with", lock.drift_factor),
+    return Bad(fmt::format("drift_factor {} is out of range", lock.drift_factor),
                "at least 0 and below 0.5; 0.01 is usual");
   }
   if (lock.ttl > kMaxTtl || lock.ttl - lock.Drift(lock.ttl) <= lock.min_validity) {

@@ -21,7 +21,7 @@ namespace fencepost::locking {
 
 struct BatchOptions {
   std::size_t most = SIZE_MAX;  // stop asking when so many are held
-  // wait, tries and delay are not used: a name that is not free now is left to whoever has it.
+  // wait, tries and delay are not used: a name that is not free now is left to its holder.
   AcquireOptions acquire{};
 };
 

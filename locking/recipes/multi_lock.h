@@ -7,8 +7,8 @@
 // How (Dijkstra's total order, Havender 1968): the names have one order that is the same in every
 // process: by store id, namespace, name. One batch asks for all of them; what was granted behind
 // the first that was not is given back, the first one is waited for, then the rest is asked for in
-// a batch again. So whoever waits holds only names before the one it waits for, and nobody waits in
-// a circle. A name listed twice (same store, namespace and name) is locked once and answers for
+// a batch again. So a waiting client holds only names before the one it waits for, and nobody waits
+// in a circle. A name listed twice (same store, namespace and name) is locked once and answers for
 // both places.
 //
 // Threads: as QuorumLock and Lease.
@@ -65,9 +65,9 @@ class MultiLease {
 // and the waits for one name between them, each of at most what is left of `tries`. All leases have
 // at least min_validity left when this returns. on_lost is called once, for the first that is lost
 // after this has returned a MultiLease (before it returns, at the earliest). Errors: as
-// QuorumLock::Acquire, `where` names the name that was not to be had; then nothing is held. `names`
-// must not be empty (bad_options). With several QuorumLocks each must have seen its store once
-// (no_quorum when that does not happen within `wait`).
+// QuorumLock::Acquire, `where` is the name that could not be acquired; then nothing is held.
+// `names` must not be empty (bad_options). With several QuorumLocks each must have seen its store
+// once (no_quorum when that does not happen within `wait`).
 tl::expected<MultiLease, Error> AcquireMulti(const std::vector<LockName>& names,
                                              const AcquireOptions& options = {});
 

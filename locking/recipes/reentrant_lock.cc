@@ -40,7 +40,7 @@ struct ReentrantLock::Impl {
     shared.stage = Stage::kEnding;
     return true;
   }
-  // The owner holds nothing more; whoever waited for that may ask the nodes.
+  // The owner holds nothing more; waiters in this process may ask the nodes.
   void End(Shared& shared) {
     {
       const std::lock_guard guard(mutex);

@@ -29,8 +29,8 @@ struct Endpoints {
   std::function<std::string()> event;    // one server-sent event, asked for time and again
 };
 
-// Whoever stands still is dropped: amid a request after `patience`, without reading an answer after
-// four times that, without reading events after one to two.
+// Stalled clients are disconnected: `patience` while sending a request, 4 × `patience` while
+// receiving a response, one to two × `patience` while receiving events.
 struct HttpLimits {
   std::chrono::milliseconds patience{5000};
   std::chrono::milliseconds between_events{1000};

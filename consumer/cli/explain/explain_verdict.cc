@@ -192,7 +192,7 @@ Verdict Judgement::ByLetter(const LetterFacts& letter) const {
   if (facts_.position && CommittedKnown() && !Past()) {
     verdict.next =
         "The offset is not past it: the worker may have ended between the publish and "
-        "the commit. Whoever reads it next processes it again, so there may be a dead "
+        "the commit. The next worker that reads it processes it again, so there may be a dead "
         "letter and an effect.";
   } else {
     verdict.next = fmt::format(

@@ -58,7 +58,7 @@ struct Failed {
 };
 
 // What tells us that something happened.
-struct Ears {
+struct EventSources {
   Signals signals;
   std::shared_ptr<const Bell> bell = std::make_shared<const Bell>();
 
@@ -70,7 +70,8 @@ struct Attempt {
   int stopped_by = 0;  // this signal
 };
 
-Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until, const Ears& ears) {
+Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
+                const EventSources& sources) {
   const auto result = std::make_shared<std::optional<QuorumLock::Result>>();
   std::stop_source cancel;
   locking::AcquireOptions options;
@@ -78,18 +79,18 @@ Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
   options.wait = std::max(left, Millis(0));
   options.ttl = arguments.ttl;
   options.cancel = cancel.get_token();
-  lock.AcquireAsync(arguments.name, options, [bell = ears.bell, result](QuorumLock::Result got) {
+  lock.AcquireAsync(arguments.name, options, [bell = sources.bell, result](QuorumLock::Result got) {
     result->emplace(std::move(got));
     bell->Ring();  // what was written before is seen by who hears it
   });
   int stopped_by = 0;
   do {
-    Poll(ears.signals, *ears.bell, Millis(60'000));
-    if (const int end = ears.signals.HearWhileWaiting().end; end != 0) {
+    Poll(sources.signals, *sources.bell, Millis(60'000));
+    if (const int end = sources.signals.DrainSignals().end; end != 0) {
       stopped_by = end;
       cancel.request_stop();
     }
-  } while (!ears.bell->Rang());
+  } while (!sources.bell->Rang());
   return {std::move(**result), stopped_by};
 }
 
@@ -105,7 +106,7 @@ Failed WhyNot(const Error& error, const ExecArguments& arguments) {
 
 // The lease, or how to end without one.
 tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& arguments,
-                                     const Ears& ears) {
+                                     const EventSources& sources) {
   const auto fail = [&](int code, std::string line) {
     return tl::unexpected(Failed{code, std::move(line)});
   };
@@ -120,16 +121,16 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
     if (ready) break;
     // SIGSTOP and a suspended machine tell us nothing.
     const bool stood_still = BootClock::now() - asked > kSlice + kStoodStill;
-    const Signals::Heard heard = ears.signals.HearWhileWaiting();
-    if (heard.end != 0) return stopped(heard.end);
+    const Signals::Received received = sources.signals.DrainSignals();
+    if (received.end != 0) return stopped(received.end);
     // Nodes that were not there yet when we stood still get their time anew.
-    if (heard.stopped || stood_still) {
+    if (received.stopped || stood_still) {
       connected_by = std::max(connected_by, BootClock::now() + kLeastConnect);
     }
     if (BootClock::now() >= connected_by) return fail(kNoQuorum, ready.error().Line());
   }
   for (;;) {
-    auto attempt = TryLock(lock, arguments, begun + arguments.wait, ears);
+    auto attempt = TryLock(lock, arguments, begun + arguments.wait, sources);
     if (attempt.stopped_by != 0) return stopped(attempt.stopped_by);
     if (!attempt.got) return tl::unexpected(WhyNot(attempt.got.error(), arguments));
     // Else it ran out while we stood still: asked for again, in what is left of the wait.
@@ -203,10 +204,10 @@ int LockExec(const ExecArguments& arguments) {
   // A lease must be worth more than the time that the command gets to end.
   nodes->lock.min_validity = std::max(std::min(nodes->lock.min_validity, arguments.ttl / 5),
                                       kill_after + arguments.ttl / 10);
-  const Ears ears;
-  if (ears.error() != 0) {
-    PrintError(
-        fmt::format("lock exec: {}; raise the limit on open files", std::strerror(ears.error())));
+  const EventSources sources;
+  if (sources.error() != 0) {
+    PrintError(fmt::format("lock exec: {}; raise the limit on open files",
+                           std::strerror(sources.error())));
     return kFailed;
   }
   auto lock = QuorumLock::Connect(
@@ -215,7 +216,7 @@ int LockExec(const ExecArguments& arguments) {
     PrintError(lock.error().Line());
     return ExitFor(lock.error());
   }
-  auto lease = TakeLock(**lock, arguments, ears);
+  auto lease = TakeLock(**lock, arguments, sources);
   if (!lease) {
     PrintError(lease.error().line);
     return lease.error().code;
@@ -225,15 +226,15 @@ int LockExec(const ExecArguments& arguments) {
                         .environment = {fmt::format("FENCEPOST_TOKEN={}", lease->token().value()),
                                         "FENCEPOST_LOCK=" + arguments.name},
                         .descriptors = inherited,
-                        .signal_mask = ears.signals.before()});
+                        .signal_mask = sources.signals.before()});
   if (!child) {
     lease->Release();
     return NotRun(arguments.command.front(), child.error());
   }
   Watch watch({.child = *child,
                .lease = *lease,
-               .signals = ears.signals,
-               .bell = *ears.bell,
+               .signals = sources.signals,
+               .bell = *sources.bell,
                .name = arguments.name,
                .kill_after = kill_after});
   watch.UntilItEnds();

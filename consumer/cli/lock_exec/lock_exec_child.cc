@@ -16,7 +16,6 @@
 namespace fencepost::cli {
 namespace {
 
-
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -32,7 +31,7 @@ std::vector<std::string> Environment(const std::vector<std::string>& added) {
     const bool replaced = std::any_of(added.begin(), added.end(), [&](const std::string& other) {
       return other.starts_with(name);
     });
-    // Whoever runs under the lock need not be able to rewrite it.
+    // The command under the lock need not be able to rewrite it.
     if (!replaced && name != "FENCEPOST_REDIS_PASSWORD=") all.push_back(text);
   }
   return all;
@@ -68,7 +67,7 @@ tl::expected<ExecChild, ExecChild::NotStarted> ExecChild::Start(const Options& o
   const pid_t pid = fork();
   if (pid == 0) BecomeCommand(launch);
   if (pid < 0) return fail(errno);
-  setpgid(pid, pid);  // whoever is first; the other finds it done
+  setpgid(pid, pid);  // parent and child both call it: one of them is first
   const pid_t guard = fork();
   if (guard == 0) BecomeGuard({guard_end.get(), {tie.get(), launch.tie, guard_pipe.get()}, pid});
   if (guard < 0) {

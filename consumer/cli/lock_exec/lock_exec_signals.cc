@@ -73,13 +73,13 @@ int Signals::Take() const {
                                                               : 0;
 }
 
-Signals::Heard Signals::HearWhileWaiting() const {
-  Heard heard;
+Signals::Received Signals::DrainSignals() const {
+  Received received;
   for (int signal = Take(); signal != 0; signal = Take()) {
-    if (signal == SIGTSTP && heard.end == 0 && StopAs(SIGTSTP, false)) heard.stopped = true;
-    if (Ends(signal)) heard.end = signal;
+    if (signal == SIGTSTP && received.end == 0 && StopAs(SIGTSTP, false)) received.stopped = true;
+    if (Ends(signal)) received.end = signal;
   }
-  return heard;
+  return received;
 }
 
 Bell::Bell() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

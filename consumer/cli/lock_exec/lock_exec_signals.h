@@ -25,7 +25,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  [[nodiscard]] int error() const { return error_; }  // errno; not 0: no signal is heard
+  [[nodiscard]] int error() const { return error_; }  // errno; not 0: no signal is received
   [[nodiscard]] int descriptor() const { return descriptor_; }
   // The mask that we were started with.
   [[nodiscard]] const sigset_t& before() const { return before_; }
@@ -33,11 +33,11 @@ class Signals {
   [[nodiscard]] int Take() const;
 
   // What came while there is no command yet. Ctrl-Z stops us here, as it does any program.
-  struct Heard {
+  struct Received {
     int end = 0;  // the signal that ends us; 0: none
     bool stopped = false;
   };
-  [[nodiscard]] Heard HearWhileWaiting() const;
+  [[nodiscard]] Received DrainSignals() const;
 
  private:
   sigset_t before_{};

@@ -37,7 +37,7 @@ void Watch::UntilItEnds() {
       case ExecChild::Change::kNothing:
         break;
     }
-    LookWhetherItHears();
+    WarnIfUnsignalable();
     Enforce();
     Poll(of_.signals, of_.bell, NextLook());
     [[maybe_unused]] const bool rang = of_.bell.Rang();
@@ -76,9 +76,9 @@ void Watch::WantsTerminal() {
                   of_.name));
 }
 
-void Watch::LookWhetherItHears() {
-  if (said_deaf_ || of_.child.Signal(0)) return;
-  said_deaf_ = true;
+void Watch::WarnIfUnsignalable() {
+  if (warned_unsignalable_ || of_.child.Signal(0)) return;
+  warned_unsignalable_ = true;
   PrintError(
       fmt::format("{}: the command runs as another user and cannot be signalled, so it will not be "
                   "stopped when the lock is lost; run `sudo fencepost lock exec ...` instead",

@@ -39,13 +39,13 @@ class Watch {
   void Forward();
   void Enforce();
   void Kill();
-  void LookWhetherItHears();
+  void WarnIfUnsignalable();
   [[nodiscard]] locking::Millis NextLook() const;
 
   const Of of_;
   bool lost_ = false;
   bool refused_ = false;
-  bool said_deaf_ = false;
+  bool warned_unsignalable_ = false;
   bool said_waits_ = false;
   bool said_runs_on_ = false;
   bool asked_to_stop_ = false;

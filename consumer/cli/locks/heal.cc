@@ -213,8 +213,8 @@ int LocksHeal(const LocksArguments& arguments) {
   }
   if (!counts) return refuse(counts.error());
   fmt::print(
-      "lock node {} is healed and counts again: {} marks, {} leases ({} kept for whoever has "
-      "them), {} floors written\n",
+      "lock node {} is healed and counts again: {} marks, {} leases ({} kept for their "
+      "holders), {} floors written\n",
       Letter(*patient), counts->done, counts->held, counts->kept_for_anyone, counts->floors);
   return kOk;
 }

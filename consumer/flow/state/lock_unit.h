@@ -14,8 +14,8 @@
 // is kept until the last of them has left; its loss concerns them all.
 //
 // Invariants: `lock` is set while acquiring, leased, and while a mark is out; a token is there from
-// `leased` or `done` on until `none`; a unit has at least one record, and is gone without; whoever
-// works in an exclusive unit stands first in it.
+// `leased` or `done` on until `none`; a unit has at least one record, and is gone without; the
+// record that works in an exclusive unit is its first.
 #pragma once
 
 #include <chrono>

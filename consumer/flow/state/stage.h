@@ -1,5 +1,5 @@
 // The stages of a record on its way, as one table: what holds in each of them, and which of them it
-// may follow. The order of the enum means nothing; whoever needs a property of a stage asks the
+// may follow. The order of the enum means nothing; a property of a stage is asked of the
 // table. Pure; any thread.
 #pragma once
 

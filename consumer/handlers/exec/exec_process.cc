@@ -170,7 +170,7 @@ tl::expected<std::unique_ptr<ExecProcess>, Error> ExecProcess::Start(const Comma
   const pid_t pid = fork();
   if (pid == 0) BecomeChild(plan);
   if (pid < 0) return tl::unexpected(CannotRun(command.words[0], errno));
-  setpgid(pid, pid);  // whoever comes first: Kill needs the group
+  setpgid(pid, pid);  // parent and child both call it: Kill needs the group
   report->write.Close();
   int number = 0;
   ssize_t size = 0;

@@ -26,7 +26,7 @@ void Destroy(rd_kafka_t* rk) {
       DestroyNow(rk);
       destroyed.set_value();
     }).detach();
-  } catch (const std::system_error&) {  // no thread to be had
+  } catch (const std::system_error&) {  // no thread could be started
     DestroyNow(rk);
     return;
   }

@@ -70,7 +70,7 @@ struct TopicReader::Impl {
 
   KafkaOptions options;
   rdkafka::SharedConsumer consumer;
-  std::string weather;  // what librdkafka last said of the connection
+  std::string last_connection_error;
 };
 
 Error TopicReader::Impl::Failed(rd_kafka_resp_err_t error, const std::string& where) const {
@@ -133,7 +133,7 @@ tl::expected<rdkafka::Message, Error> TopicReader::Impl::Poll() {
                       error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ||
                       error == RD_KAFKA_RESP_ERR__RESOLVE || !ours;
   if (!passes) return tl::unexpected(Failed(error, where));
-  weather = rd_kafka_message_errstr(message.get());
+  last_connection_error = rd_kafka_message_errstr(message.get());
   return nullptr;
 }
 
@@ -194,7 +194,8 @@ tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& r
     }
     if (*polled == nullptr) {
       if (!until.Over()) continue;
-      result = tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, impl_->weather));
+      result =
+          tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, impl_->last_connection_error));
       break;
     }
     until = Until(limit);

@@ -6,7 +6,8 @@
 // So a record that was read, the witness, is read again now and then, apart from the group
 // (WitnessReader). Another record in its place: another log. The chain: a newer record becomes the
 // witness only after the one before it was found unchanged, and was itself read before that. And
-// each offset is committed with a witness in its metadata, for whoever goes on from there.
+// each offset is committed with a witness in its metadata, for the member that continues from
+// there.
 #pragma once
 
 #include <chrono>

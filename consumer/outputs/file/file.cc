@@ -177,7 +177,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> StdoutOutput::Write(
   OutputError error = ToOutputError(written.error(), "lines could not be written", "stdout");
   if (written.error() == EPIPE) {
     error.fatal = true;
-    error.error.hint = "whoever read it has gone, and will not come back";
+    error.error.hint = "the reader of the pipe is gone, and will not come back";
   }
   return tl::unexpected(std::move(error));
 }

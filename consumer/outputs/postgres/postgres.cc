@@ -162,7 +162,7 @@ tl::expected<void, OutputError> PostgresOutput::CheckWitness() {
         switched ? fmt::format("timeline {} -> {}", before, incarnation->timeline) : "";
     OutputError error{.error = LostCommitsError(*lost, connection_.where(), how, terms_.group),
                       .fatal = true};
-    connection_.Drop();  // whoever asks next finds the same
+    connection_.Drop();  // the next call fails the same way
     return tl::unexpected(std::move(error));
   }
   // The server has run all the time, so it lost nothing: somebody deleted these rows (`forget`).

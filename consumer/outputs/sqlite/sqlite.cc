@@ -156,7 +156,7 @@ tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
   }
   const auto lost = search.Lost();
   if (lost && !(file_ && file_->id() == file.id())) {
-    Drop();  // whoever asks next finds the same
+    Drop();  // the next call fails the same way
     return tl::unexpected(OutputError{
         .error =
             LostCommitsError(*lost, options_.path, "another file took its place", terms_.group),

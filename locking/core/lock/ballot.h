@@ -1,6 +1,6 @@
 // Counting among N nodes: votes with three answers (pending, won, lost), and who holds a majority.
 // Plain values. Shaped after etcd raft's quorum package: the count is of the configured nodes,
-// whoever is reachable.
+// however many are reachable.
 #pragma once
 
 #include <algorithm>

@@ -317,7 +317,8 @@ TEST(StdoutOutput, AReaderThatHasGoneIsTheEndOfThisWorker) {
   }
   ASSERT_FALSE(written);
   EXPECT_TRUE(written.error().fatal);
-  EXPECT_THAT(written.error().error.Line(), HasSubstr("Broken pipe; whoever read it has gone"));
+  EXPECT_THAT(written.error().error.Line(),
+              HasSubstr("Broken pipe; the reader of the pipe is gone"));
 }
 
 TEST(StdoutOutput, AFileThatIsFullIsPatience) {

@@ -212,8 +212,7 @@ TEST_F(Locks, HealKeepsANameOfTwoRivalsForEither) {
   }
   nodes_[2].Command({"FLUSHALL"});
   const Finished heal = Heal();
-  EXPECT_THAT(heal.output, HasSubstr("1 leases (1 kept for whoever has them)"))
-      << heal.error_output;
+  EXPECT_THAT(heal.output, HasSubstr("1 leases (1 kept for their holders)")) << heal.error_output;
   EXPECT_EQ(Inspect("split")["nodes"][2]["state"], "held");
 }
 
