@@ -254,11 +254,11 @@ constexpr MetricInfo kTable[] = {
           kByPartition),
     Gauge(Metric::kOldestUnprocessed, "fencepost_oldest_unprocessed_record_timestamp_seconds",
           "Unix time in seconds of the oldest record taken and not finished; 0 for none. When it "
-          "stands still, explain that record.",
+          "is stalled, explain that record.",
           {}, CellUnit::kMillis),
     Gauge(Metric::kOldestUnfinishedOffset, "fencepost_oldest_unfinished_offset",
           "Offset of the oldest record taken and not finished, which the partition's commits wait "
-          "for; -1 for none. When it stands still, explain that record.",
+          "for; -1 for none. When it is stalled, explain that record.",
           kByPartition),
     Gauge(Metric::kOldestUnfinishedSeconds, "fencepost_oldest_unfinished_seconds",
           "Seconds for which that record has been the partition's oldest; 0 for none. Growing: see "

@@ -47,7 +47,7 @@ void LintRecordId(const Values& values, Findings& findings) {
 void LintNodes(const Values& values, Findings& findings) {
   const Entry* entry = values.Find("lock.redis.nodes");
   if (entry == nullptr) return;
-  std::map<std::string, std::string> seen;  // what is reached → as it stands in the file
+  std::map<std::string, std::string> seen;  // what is reached → as written in the file
   for (const Text& node : entry->texts) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address) continue;

@@ -122,7 +122,7 @@ void LintStatement(const Values& values, Findings& findings) {
   if (look.several) {
     findings.Error(
         at, "statement",
-        "output.postgres.statement: something stands after a ;, and it is one statement; "
+        "output.postgres.statement: there is something after a ;, and it is one statement; "
         "WITH joins several into one");
   }
   const int args = static_cast<int>(values.Strings("output.postgres.args").size());

@@ -9,7 +9,7 @@ namespace fencepost::config {
 
 struct StatementLook {
   std::set<int> parameters;  // the numbers that are used
-  bool several = false;      // something stands after a ;
+  bool several = false;      // there is something after a ;
 };
 
 StatementLook LookAtStatement(std::string_view sql);

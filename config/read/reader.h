@@ -20,7 +20,7 @@ namespace fencepost::config {
 struct Text {
   std::string name;  // in maps of the user's own names
   std::string value;
-  std::string shown;  // how messages may print it: as it stands in the file, or nothing for secrets
+  std::string shown;  // how messages may print it: as written in the file, or nothing for secrets
   Place at;           // of the value
   Place name_at;
   consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap
@@ -78,7 +78,7 @@ Values ReadSectionOf(std::string_view list, const Node& map, const Environment& 
 
 std::string_view KindText(Node::Kind kind);  // "a map"
 
-// A value that is right, as it stands in the file: what ${…} became is not printed.
+// A value that is right, as written in the file: the value of ${…} is not printed.
 inline std::string Shown(const Values& values, std::string_view path) {
   const Entry* entry = values.Find(path);
   return entry == nullptr ? "" : entry->texts.front().shown;

@@ -92,7 +92,7 @@ std::string DescriptionText(const Key& key) {
 }
 
 std::string Keys() {
-  std::string out = "\n## Keys\nA required key is needed where its section stands.\n";
+  std::string out = "\n## Keys\nA required key is needed where its section is given.\n";
   std::string_view heading = "-";
   for (const Key& key : Schema()) {
     const std::string_view dot = key.path.substr(0, key.path.find('.'));

@@ -43,7 +43,7 @@ struct Key {
   std::string (*check)(std::string_view text) = nullptr;
   // Of a section: its keys that have to be given, in one of these ways.
   std::vector<std::vector<std::string_view>> ways = {};
-  bool required = false;      // where its section stands
+  bool required = false;      // where its section is given
   bool one_child = false;     // of a section: exactly one of its keys is given
   bool may_be_empty = false;  // lists and maps that otherwise may not
   bool secret = false;        // its value is never printed

@@ -77,7 +77,7 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
 }
 
 // A Kafka output takes it into its transaction. Else the ledger is asked once more whether the
-// effect stands after all (a conflict knows what stands there), and then it is published.
+// effect stands after all (a conflict knows what is there), and then it is published.
 void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
   if (options_.finality == Finality::kTransaction) {
@@ -112,7 +112,7 @@ bool Flow::MayGoOut(InFlight& in) {
   return !in.cause || in.let_out || Planted("dead_letters_without_a_limit");
 }
 
-// Without a lease, so that nobody waits for it but what stands behind it in its chain.
+// Without a lease, so that nobody waits for it but what is behind it in its chain.
 void Flow::Withhold(InFlight& in, Now now) {
   BackToQueue(in, now);
   GiveBackBehind(in, now);

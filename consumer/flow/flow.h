@@ -121,7 +121,7 @@ class Flow {
   void OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteOutcome>& outcomes,
                  Now now);
   void OnDeadLettered(const std::vector<std::uint64_t>& ids, Now now);
-  // Their topic refuses them as they are; they wait. No drain waits for them, nor for what stands
+  // Their topic refuses them as they are; they wait. No drain waits for them, nor for what is
   // behind them in its chain.
   void OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now);
   void OnDeadLetterState(bool up, Now now);  // while they cannot be published, the pipeline pauses

@@ -68,7 +68,7 @@ std::string_view FunctionIn(std::string_view context) {
 }
 
 // In the words of the server itself: without a context no function or extension had a part in it.
-// Those that follow speak of places in tables, not of what stands there.
+// Those that follow speak of places in tables, not of what is there.
 bool OwnWords(std::string_view context) { return context.empty() || context.starts_with("while "); }
 
 std::string What(const PgErrorFields& fields) {

@@ -38,8 +38,8 @@ class LostCommitDetector {
 
   // The transaction of these rows was acknowledged, with these outcomes of its request.
   void Remember(locking::Now now, const BatchRows& rows, const std::vector<WriteOutcome>& outcomes);
-  // The same by hand: a transaction was acknowledged; then each record whose effect stands by it.
-  // `inserted`: its ledger row is of this transaction.
+  // The same by hand: a transaction was acknowledged; then each record whose effect was written by
+  // it. `inserted`: its ledger row is of this transaction.
   void Begin(locking::Now now);
   void Add(const TopicPartition& where, Offset offset, std::string_view id, bool inserted,
            locking::Token token = {});

@@ -74,7 +74,7 @@ class WritePlan {
   enum class State : std::uint8_t { kOpen, kSuspect, kAccused, kDecided };
   using Places = std::vector<std::size_t>;
   // Of a chain: the first that was not written in a batch. Nothing behind it is, in no batch that
-  // was filled before this one was answered; what stands before it may well be.
+  // was filled before this one was answered; what is before it may well be.
   struct Held {
     std::uint64_t batch = 0;
     Offset offset = 0;

@@ -35,7 +35,7 @@ struct KafkaOptions {
   std::string group;  // default: the pipeline's name
   StartFrom start_from = StartFrom::kEarliest;
   Millis commit_interval{1000};
-  bool accept_replay_ids = false;  // the header fencepost-record-id is the identity where it stands
+  bool accept_replay_ids = false;  // the header fencepost-record-id is the identity where it is
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   std::map<std::string, std::string> librdkafka;  // passed through

@@ -58,7 +58,7 @@ struct WorkerStatus {
   std::string version;
   bool ready = false;
   std::string reason;  // why not ready: those of `reasons` that say so, by "; "; empty when ready
-  std::vector<Reason> reasons;  // all that stands in the way now, and remarks; the gravest first
+  std::vector<Reason> reasons;  // all that is in the way now, and remarks; the gravest first
   std::chrono::milliseconds uptime{0};
   std::vector<PartitionStatus> partitions;
   std::size_t in_flight_records = 0;

@@ -1,5 +1,5 @@
 // Answers handler calls in a test: HTTP by the test's stubs, exec and jq by the real program, which
-// runs in real time while virtual time stands still. One thread calls; the real runner has its own.
+// runs in real time while virtual time is stalled. One thread calls; the real runner has its own.
 // A program that cannot be stopped (a jq program that loops for ever) leaves the handler stuck:
 // then it must not be destroyed, since that would wait for the program.
 #pragma once

@@ -21,7 +21,7 @@ struct TestReport {
   std::vector<TestFailure> failures;  // none: passed
   Millis virtual_time{0};
   std::size_t records = 0;  // that were in the topics
-  // The last of what the handler wrote to stderr, how it failed and what stood still; to be shown
+  // The last of what the handler wrote to stderr, how it failed and what was stalled; to be shown
   // with the failures.
   std::vector<std::string> notes;
   bool stuck = false;

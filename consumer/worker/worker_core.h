@@ -111,7 +111,7 @@ class WorkerCore {
   [[nodiscard]] const locking::LockCore& locks() const { return locks_; }
   [[nodiscard]] const Flow& flow() const { return flow_; }
   DeliveryCredit& credit() { return credit_; }
-  // All that stands in the way now, and remarks, the gravest first; ready: nothing but remarks.
+  // All that is in the way now, and remarks, the gravest first; ready: nothing but remarks.
   [[nodiscard]] const std::vector<Reason>& reasons() const { return reasons_; }
   [[nodiscard]] bool ready() const { return std::ranges::all_of(reasons_, IsRemark); }
 

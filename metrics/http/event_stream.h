@@ -46,7 +46,7 @@ struct StreamOptions {
   std::chrono::milliseconds life{0};        // 0: one event, and the end
 };
 
-// Server-sent events (WHATWG HTML, 9.2) to one listener, until it leaves, stands still for
+// Server-sent events (WHATWG HTML, 9.2) to one listener, until it leaves, is stalled for
 // `patience`, has been served for `life`, or `stop`. While a listener has not taken an event yet,
 // none is made. Exceptions of `event` go on to the caller.
 void SendEvents(mg_connection* connection, const std::function<std::string()>& event,

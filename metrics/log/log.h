@@ -9,7 +9,7 @@
 // lines and their `suppressed` add up to what happened.
 //
 // Thread-safe. Write does not block on stderr: lines go through a bounded queue to a thread that
-// the Log owns; when stderr stands still, the oldest lines in the queue are dropped. It never
+// the Log owns; when stderr is stalled, the oldest lines in the queue are dropped. It never
 // throws.
 #pragma once
 

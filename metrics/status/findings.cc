@@ -228,7 +228,7 @@ void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
     out.push_back({FindingLevel::kNote,
                    fmt::format("{} of {} leases ran out while their record was under way",
                                ShowNumber(expired), ShowNumber(counts.acquired)),
-                   "This worker stood still, or lock.ttl is short. Runbook "
+                   "This worker was stalled, or lock.ttl is short. Runbook "
                    "FencepostLocksExpiring."});
   }
   if (counts.dead_lettered > 0) {

@@ -26,7 +26,7 @@ class NodeModel {
  public:
   enum class State { kAbsent, kHeld, kFree, kDone, kForeign };  // foreign: not a lock
 
-  // What stands at one name. Only the fields of its state mean something.
+  // What is stored at one name. Only the fields of its state mean something.
   struct Unit {
     State state = State::kAbsent;
     Token token;         // held, done
@@ -56,7 +56,7 @@ class NodeModel {
   Reply AcquirePlainly(const Op& op, const LockOptions& options, WallTime deadline,
                        WallTime node_now, CallHeader* header);
 
-  // Compare-and-set of the sentinel. Returns what stands there afterwards.
+  // Compare-and-set of the sentinel. Returns what is there afterwards.
   std::optional<std::string> ApplySentinelWrite(const SentinelWrite& write, WallTime node_now);
 
   // The scripts `look` and `heal` (locking/core/store/heal.h). Nothing: NOSENTINEL.
@@ -84,7 +84,7 @@ class NodeModel {
   [[nodiscard]] bool Complete() const { return complete_; }
   [[nodiscard]] bool Quarantined(WallTime node_now) const { return node_now < quarantine_until_; }
 
-  // For invariants: what stands at a name at this time; kAbsent where nothing does.
+  // For invariants: what is stored at a name at this time; kAbsent where nothing does.
   [[nodiscard]] Unit Look(std::string_view name, WallTime node_now) const;
   // The holder, if the name is held and its deadline has not passed.
   [[nodiscard]] std::optional<Unit> Holder(std::string_view name, WallTime node_now) const;

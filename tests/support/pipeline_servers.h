@@ -94,7 +94,7 @@ struct PipelineText {
   std::string dsn{};          // PostgreSQL, or
   std::string sqlite_path{};  // SQLite
   // Short enough for tests that wait for the end of a lease, a session or a quarantine. What a
-  // dead worker held stands on the nodes for ttl + 2 * max_skew: longer than its session, so that a
+  // dead worker held stays on the nodes for ttl + 2 * max_skew: longer than its session, so that a
   // takeover is seen.
   std::string ttl = "3s";
   std::string min_validity = "1s";

@@ -38,7 +38,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   void Signal(int signal) const;
-  // SIGSTOP, and waits until every thread stands still: until then one may still take a lock.
+  // SIGSTOP, and waits until every thread is stopped: until then one may still take a lock.
   void Freeze() const;
   [[nodiscard]] bool Running();
   // The exit status as the shell tells it (128 + n for a signal); nothing when it still runs then.

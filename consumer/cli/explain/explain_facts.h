@@ -66,7 +66,7 @@ struct Facts {
   std::string dead_letter_topic;  // empty: none
 
   locking::WallTime now;
-  std::optional<Position> position;  // nothing: asked by id, and no part knows where it stands
+  std::optional<Position> position;  // nothing: asked by id, and no part knows where it is
   PositionFrom position_from = PositionFrom::kQuestion;
 
   // Kafka; nullopt: not asked, since the position is not known.

@@ -2,7 +2,7 @@
 //
 // The command is stopped before the lease can be another's: when the lease was not extended and
 // only --kill-after is left of it, SIGTERM; when it ends, by our own clock, SIGKILL. No node gives
-// the name to another before that, unless this process stands still meanwhile (SIGSTOP, a suspended
+// the name to another before that, unless this process is stalled meanwhile (SIGSTOP, a suspended
 // machine) or the command cannot be killed (uninterruptible sleep, another user's): there the token
 // helps.
 #include <algorithm>
@@ -123,7 +123,7 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
     const bool stood_still = BootClock::now() - asked > kSlice + kStoodStill;
     const Signals::Received received = sources.signals.DrainSignals();
     if (received.end != 0) return stopped(received.end);
-    // Nodes that were not there yet when we stood still get their time anew.
+    // Nodes that were not there yet while we were stopped get their time anew.
     if (received.stopped || stood_still) {
       connected_by = std::max(connected_by, BootClock::now() + kLeastConnect);
     }
@@ -133,7 +133,7 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
     auto attempt = TryLock(lock, arguments, begun + arguments.wait, sources);
     if (attempt.stopped_by != 0) return stopped(attempt.stopped_by);
     if (!attempt.got) return tl::unexpected(WhyNot(attempt.got.error(), arguments));
-    // Else it ran out while we stood still: asked for again, in what is left of the wait.
+    // Else it ran out while we were stalled: asked for again, in what is left of the wait.
     if (attempt.got->valid()) return std::move(*attempt.got);
   }
 }
@@ -258,7 +258,7 @@ void AddLock(CLI::App& app, Run& run, const std::vector<std::string>& command_wo
       "1 too few processes or open files are allowed.");
   AddLockServerOptions(*exec, arguments->nodes);
   exec->add_option("NAME", arguments->name, "the lock's name")->required();
-  exec->add_option("--namespace", arguments->name_space, "where the name stands; default");
+  exec->add_option("--namespace", arguments->name_space, "where the name is stored; default");
   AddDuration(*exec, "--ttl", arguments->ttl, "how long it lasts unless extended; 10s");
   AddDuration(*exec, "--wait", arguments->wait, "how long to wait for the lock; 0s");
   AddDuration(

@@ -49,7 +49,7 @@ void Watch::Forward() {
   for (int signal = of_.signals.Take(); signal != 0; signal = of_.signals.Take()) {
     asked_to_stop_ = asked_to_stop_ || signal == SIGTSTP;
     if (signal != SIGCHLD) of_.child.Signal(signal);
-    if (Ends(signal)) of_.child.Signal(SIGCONT);  // one that stands still hears it, too
+    if (Ends(signal)) of_.child.Signal(SIGCONT);  // one that is stopped receives it, too
   }
 }
 

@@ -33,7 +33,7 @@ class Watch {
   [[nodiscard]] bool refused() const { return refused_; }
 
  private:
-  // Nothing is extended while we stand still. The command does, too. Whether we stood.
+  // Nothing is extended while this process is suspended. So is the command. Whether it was.
   bool StandStill();
   void WantsTerminal();
   void Forward();

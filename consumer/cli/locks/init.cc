@@ -119,7 +119,7 @@ bool IsFinal(const Error& problem) {
 }
 
 // Why these nodes, none of which has a sentinel, may be those of a store that was emptied
-// (FLUSHALL, the sentinel deleted): then a worker that stood still meanwhile may rely on a lease
+// (FLUSHALL, the sentinel deleted): then a worker that was stalled meanwhile may rely on a lease
 // that they have forgotten. Empty: nothing was ever written to any of them since it started, so
 // they forgot none. Every lease, mark and sentinel is written by SET, which the node counts for as
 // long as it runs.
@@ -153,7 +153,7 @@ tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds lim
                        : "not all lock nodes answered; nothing is created before all do");
     return tl::unexpected(kFailed);
   }
-  if (AnySentinel(view)) return Plan{};  // the creation says what stands there
+  if (AnySentinel(view)) return Plan{};  // the creation says what is there
   std::string doubt = MayHaveForgotten(nodes);
   if (doubt.empty()) return Plan{};
   return Plan{StoreCreation::kQuarantined, std::move(doubt)};
@@ -180,7 +180,7 @@ void SayThatItIsMade(const StoreView& view, const Plan& plan) {
     left = std::max(left, view.Status(node).quarantine_left);
   }
   std::printf(
-      "it counts in %.0f s: %s, so a worker that stands still may rely on a lease that was "
+      "it counts in %.0f s: %s, so a worker that is stalled may rely on a lease that was "
       "forgotten. Wait, or, with all workers stopped, `fencepost locks init --force` makes one "
       "that "
       "counts at once\n",
@@ -198,7 +198,7 @@ int LocksInit(const LocksArguments& arguments) {
   }
   if (arguments.force) {
     std::fprintf(stderr,
-                 "fencepost: --force writes a new store over what stands there: leases that "
+                 "fencepost: --force writes a new store over what is there: leases that "
                  "are held now may be granted again before they end\n");
   }
   const std::chrono::seconds limit(arguments.timeout_s);

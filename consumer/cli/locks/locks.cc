@@ -16,7 +16,7 @@ void AddLocks(CLI::App& app, Run& run) {
 
   CLI::App* init = locks->add_subcommand("init", "create the lock store; it counts at once");
   AddLockNodeOptions(*init, arguments->nodes);
-  init->add_flag("--force", arguments->force, "write over a store that stands there");
+  init->add_flag("--force", arguments->force, "write over a store that is there");
   init->add_flag("--if-missing", arguments->if_missing,
                  "also good where a store of these nodes stands: it is left as it is")
       ->excludes("--force");

@@ -28,7 +28,7 @@ using Run = std::function<int()>;
 void AddRun(CLI::App& app, Run& run);
 void AddLint(CLI::App& app, Run& run);
 void AddLocks(CLI::App& app, Run& run);
-// `command_words`: what stands behind -- on the command line; read when the command is chosen.
+// `command_words`: what is behind -- on the command line; read when the command is chosen.
 void AddLock(CLI::App& app, Run& run, const std::vector<std::string>& command_words);
 void AddDemo(CLI::App& app, Run& run);
 void AddBench(CLI::App& app, Run& run);

@@ -16,7 +16,7 @@ struct Position {
   [[nodiscard]] std::string Text() const { return SourceText(where, offset); }
 };
 
-// "topic/partition/offset", as in a ledger row's source; what stands before it ("CLUSTER/…", in an
+// "topic/partition/offset", as in a ledger row's source; what is before it ("CLUSTER/…", in an
 // id by position) is left out. Nothing where it is not of that form.
 std::optional<Position> ParsePosition(std::string_view text);
 

@@ -114,9 +114,11 @@ struct WriteRequest {
 
 enum class WriteResult : std::uint8_t {
   kCommitted,   // this call inserted the ledger row and the effect
-  kOwnEarlier,  // the ledger row has this source: our own earlier commit; the effect stands
-  kFenced,  // the ledger row has a higher token: another, later holder wrote it; the effect stands
-  kDuplicate,  // the ledger row is another record's with the same id and content; the effect stands
+  kOwnEarlier,  // the ledger row has this source: our own earlier commit; the effect is committed
+  kFenced,      // the ledger row has a higher token: another, later holder wrote it; the effect is
+                // committed
+  kDuplicate,   // the ledger row is another record's with the same id and content; the effect is
+                // committed
   kIdConflict,  // the ledger row has another content_crc: same id, other content. Nothing was
                 // written
   kBadRecord,   // the database or a selector refused this record alone. Nothing was written
@@ -127,7 +129,7 @@ constexpr bool EffectStands(WriteResult r) { return r <= WriteResult::kDuplicate
 
 struct WriteOutcome {
   WriteResult result = WriteResult::kCommitted;
-  // kBadRecord, kIdConflict: what, and what stands there, in one line of at most 1000 bytes. It may
+  // kBadRecord, kIdConflict: what, and what is there, in one line of at most 1000 bytes. It may
   // hold parts of the record, so it goes into the record's dead letter and nowhere else.
   std::string detail;
   // kBadRecord: refused by a selector or a rule (kBadRecord), by the database or the broker

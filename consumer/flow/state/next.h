@@ -1,4 +1,4 @@
-// What a record does next: one table, by the record's own state, by what stands before it in its
+// What a record does next: one table, by the record's own state, by what is before it in its
 // order chain, and by what the pipeline consists of. Pure; any thread. Flow::Advance asks it for
 // each record on the work list, and does it.
 #pragma once

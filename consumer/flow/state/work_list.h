@@ -1,5 +1,5 @@
 // The records that are to be asked what they do next (next.h), in the order in which something
-// changed for them. Intrusive: a record stands in it at most once, and it needs no memory of its
+// changed for them. Intrusive: a record is in it at most once, and it needs no memory of its
 // own. The engine thread's.
 //
 // Invariant: between the flow's inputs it is empty, so that no place of the pool is used again

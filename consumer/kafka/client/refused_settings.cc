@@ -4,11 +4,11 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr RefusedSetting kRefused[] = {
-    {"enable.auto.commit", "offsets are committed only once the effect stands"},
-    {"auto.commit.enable", "offsets are committed only once the effect stands"},
+    {"enable.auto.commit", "offsets are committed only once the effect is committed"},
+    {"auto.commit.enable", "offsets are committed only once the effect is committed"},
     {"auto.commit.interval.ms",
-     "offsets are committed only once the effect stands; see kafka.commit_interval"},
-    {"enable.auto.offset.store", "offsets are stored only once the effect stands"},
+     "offsets are committed only once the effect is committed; see kafka.commit_interval"},
+    {"enable.auto.offset.store", "offsets are stored only once the effect is committed"},
     {"offset.store.method", "offsets are kept by the broker"},
     {"offset.store.path", "offsets are kept by the broker"},
     {"log.queue", "fencepost reads the client's log itself"},

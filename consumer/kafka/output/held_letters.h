@@ -23,7 +23,7 @@ class HeldLetters {
   bool Shorten(const WriteItem& item);
   // No form of it is taken: it is held for a while (100 ms, doubling up to 30 s), then sent again.
   void Hold(const WriteItem& item, Clock::time_point now);
-  // It stands in a transaction that was committed.
+  // It is in a transaction that was committed.
   void Published(const WriteItem& item);
 
   // A transaction was committed.

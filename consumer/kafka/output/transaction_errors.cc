@@ -73,7 +73,7 @@ Error ErrorOfTheEnd(const TransactionOwner& who, const TransactionStep& step, bo
   if (outlived) {
     return {"transaction_timed_out",
             fmt::format("a transaction of transactional.id {} outlived its timeout of {} ms, so "
-                        "the brokers aborted it (the worker stood still, or they were away)",
+                        "the brokers aborted it (the worker was stalled, or they were away)",
                         who.transactional_id, who.timeout.count()),
             "output.kafka", "start the worker again"};
   }

@@ -1,5 +1,5 @@
 // Reads witnesses again: single records, apart from the group, by a consumer of its own, so that
-// what is assigned starts where it stands and nothing of it is disturbed. Belongs to the Kafka
+// what is assigned starts where it is and nothing of it is disturbed. Belongs to the Kafka
 // thread; no call waits for a broker.
 #pragma once
 
@@ -24,7 +24,7 @@ class WitnessReader {
     TopicPartition where;
     Witness asked;
     WitnessAnswer answer = WitnessAnswer::kNothing;
-    std::optional<Witness> found;  // kOther: what stands there
+    std::optional<Witness> found;  // kOther: what is there
   };
 
   explicit WitnessReader(const KafkaOptions& options) : options_(options) {}

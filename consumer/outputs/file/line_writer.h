@@ -24,7 +24,7 @@ class LineWriter {
   LineWriter& operator=(const LineWriter&) = delete;
 
   // Where the next lines go. The descriptor stays the caller's. Own: opened by the caller alone,
-  // for appending and reading, so that what stands before its lines can be looked at.
+  // for appending and reading, so that what is before its lines can be looked at.
   void Use(int fd, bool own);
   // Writes all lines, with one write() where the system takes them at once. The error is an errno
   // (EINTR: interrupted); some of the lines may have been written then.

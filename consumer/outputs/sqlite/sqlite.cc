@@ -209,7 +209,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
     return tl::unexpected(Refused(done.error()));
   }
   // The file went away during the write: nobody will find in it what was committed. Written again,
-  // it is into the file that stands there now.
+  // it is into the file that is there now.
   if (connection_.Moved()) {
     return tl::unexpected(
         OutputError{.error = {.code = "output_replaced",

@@ -108,7 +108,7 @@ PANELS = [
     ),
     Panel(
         "Oldest unfinished offset",
-        "The offset that the commits of those partitions wait for. Where it stands still, fencepost"
+        "The offset that the commits of those partitions wait for. Where it is stalled, fencepost"
         " explain that record; -1: none.",
         [
             (

@@ -307,8 +307,8 @@ Nanos LockCore::DrawDelay(LockAttempt& attempt) {
 void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
   auto& attempt = std::get<LockAttempt>(slot.stage);
-  // One round without an answer (the nodes or we stood still for a moment) is no outage yet: should
-  // it be the last one, what the nodes said in the round before it is told.
+  // One round without an answer (the nodes or this process stalled for a moment) is no outage yet:
+  // should it be the last one, what the nodes said in the round before it is told.
   const bool said_before = reason == WaitReason::kTimeout && attempt.backoff > 0 &&
                            attempt.reason == WaitReason::kContended;
   const WaitReason told = said_before ? WaitReason::kContended : reason;

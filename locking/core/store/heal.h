@@ -71,7 +71,7 @@ class Healing {
       kLook,      // at `names` on every node; OnLook with one sight a node
       kScan,      // `node` for names, from `cursor` on; OnScan
       kWrite,     // `writes` to the healed node; OnWritten with one answer a write
-      kLift,      // compare-and-set of its sentinel; OnLifted with what stands there now
+      kLift,      // compare-and-set of its sentinel; OnLifted with what is there now
       kFinished,  // the quarantine is lifted
       kFailed,    // `error`; nothing was lifted
     };

@@ -155,7 +155,7 @@ void Store::ObserveClock(NodeIndex index, const CallInfo& call) {
                       std::string("the clock of node ") + static_cast<char>('a' + index) +
                           " was stepped; it is put in quarantine");
   }
-  // A call over which this process or the node stood still says nothing about the offset.
+  // A call over which this process or the node was stalled says nothing about the offset.
   if (call.received_at - call.sent_at > options_.node_timeout) return;
   const Instant middle = call.sent_at + (call.received_at - call.sent_at) / 2;
   const Nanos client = Nanos(now_.wall.time_since_epoch()) - (now_.boot - middle);

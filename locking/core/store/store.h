@@ -45,7 +45,7 @@ struct NodeInfo {
 
 // Compare-and-set of the sentinel. The node writes `replacement` only if its value equals
 // `expected` (absent where nullopt); with quarantine_for, it puts TIME + quarantine_for in place of
-// the replacement's quarantine_until. Answered by OnSentinel with what stands there afterwards.
+// the replacement's quarantine_until. Answered by OnSentinel with what is there afterwards.
 struct SentinelWrite {
   std::optional<std::string> expected;
   std::string replacement;
@@ -100,7 +100,7 @@ class Store {
 
   [[nodiscard]] bool Open(NodeIndex node) const;         // may be sent lock operations
   [[nodiscard]] bool Quarantined(NodeIndex node) const;  // by what this client knows
-  // A majority of the configured N is open, out of quarantine, and no problem stands in the way.
+  // A majority of the configured N is open, out of quarantine, and no problem is in the way.
   [[nodiscard]] bool Available() const;
   [[nodiscard]] QuorumFailure WhyUnavailable() const;  // the main reason, when not Available()
   // What keeps the whole store from use, in one line with what to do; nothing while it can be used.

@@ -1,4 +1,4 @@
-// What stands on the nodes, and what follows from it: which store this is, who belongs to it, who
+// What stays on the nodes, and what follows from it: which store this is, who belongs to it, who
 // is open or quarantined, and what keeps the whole from use.
 #include <algorithm>
 #include <map>
@@ -101,7 +101,7 @@ bool Store::AllReadable() const {
   return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return n.Readable(); });
 }
 
-// The store is the one that most nodes name: the connected ones by what stands there, the others by
+// The store is the one that most nodes name: the connected ones by what is there, the others by
 // what they said last. Where two are named, only a majority of N decides.
 void Store::FindStore() {
   store_id_.clear();

@@ -1,4 +1,4 @@
-// JSON lines into files and to stdout: what stands there after good days and bad ones.
+// JSON lines into files and to stdout: what is there after good days and bad ones.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mount.h>

@@ -359,7 +359,7 @@ TEST_P(RulesTest, TellsWhatTheLedgerHoldsAndForgetsIt) {
   EXPECT_EQ(output->Forget({"a"}).value(), 0u);
   EXPECT_EQ(output->Forget({}).value(), 0u);
   EXPECT_EQ(Ledger(), "b {\"},\\ c");
-  EXPECT_EQ(Effects(), "j|2|NULL k|1|NULL") << "the effect stands";
+  EXPECT_EQ(Effects(), "j|2|NULL k|1|NULL") << "the effect is committed";
   Exec("DELETE FROM effects");
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kOwnEarlier)) << "on purpose";
 }

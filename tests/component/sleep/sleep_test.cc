@@ -1,4 +1,4 @@
-// A machine that sleeps: CLOCK_BOOTTIME and the wall clock go on, CLOCK_MONOTONIC stands still.
+// A machine that sleeps: CLOCK_BOOTTIME and the wall clock go on, CLOCK_MONOTONIC does not.
 // This program's own clock_gettime stands in front of the C library's, so that its clocks can be
 // put forward; the nodes, which did not sleep, get the same wall clock by the shim.
 #include <sys/syscall.h>

@@ -238,7 +238,7 @@ class AlertsOfRealWorkers(unittest.TestCase):
         self.expect_clear("FencepostRedisClockOff", "frail")
 
     def freeze(self, until, what):
-        """The freezer stands still while it holds leases, until that is so; then it joins again."""
+        """The freezer is stalled while it holds leases, until that is so; then it joins again."""
 
         def partitions():
             return total(self.survivor, "fencepost_partitions_assigned")

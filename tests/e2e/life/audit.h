@@ -63,7 +63,7 @@ int Overtaken(const std::vector<Effect>& effects);
 std::string Genuine(const std::vector<Call>& calls, const Stream& stream, bool by_position);
 std::string EachCalled(const std::vector<Call>& calls, const Stream& stream, bool by_position);
 // Each call of an id after its first follows one that was refused, or one of a life in `lost`
-// (it died, or stood still past its leases), or is such a life's late one.
+// (it died, or was stalled past its leases), or is such a life's late one.
 std::string Explained(const std::vector<Call>& calls, const std::set<int>& lost);
 // No two calls of one chain at a time. A life in `lost` may have sent a call that is carried out
 // after it lost the lease: that one does not count.

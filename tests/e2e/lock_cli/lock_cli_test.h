@@ -51,7 +51,7 @@ class LockCliTest : public ::testing::Test {
     words.insert(words.end(), ours.begin(), ours.end());
     return std::make_unique<Process>(ProcessOptions{.argv = words, .separate_stderr = true});
   }
-  // A pipe that a command reads to stand still, until GoOn writes a line into it.
+  // A pipe that a command reads from to stall, until GoOn writes a line into it.
   std::string Fifo(const std::string& name) const {
     std::string path = folder_.File(name);
     EXPECT_EQ(mkfifo(path.c_str(), 0600), 0);

@@ -82,7 +82,7 @@ TEST_F(Locks, InitIfMissingLeavesAStoreThatStandsAndCreatesOneThatDoesNot) {
   EXPECT_THAT(anew.output, HasSubstr("created over 3 nodes; it counts in "));
 }
 
-// Whoever stood still while the nodes were flushed has its lease until its own end.
+// Whoever was stalled while the nodes were flushed has its lease until its own end.
 TEST_F(Locks, InitOfNodesThatWereFlushedGivesNoLockBeforeALeaseThatTheyForgotHasEnded) {
   const std::string go = Fifo("go");
   const auto holder = Begin({"x", "--", "cat", go});

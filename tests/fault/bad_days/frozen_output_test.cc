@@ -1,4 +1,4 @@
-// A worker with a Kafka output that stands still while its transaction is open.
+// A worker with a Kafka output that is stalled while its transaction is open.
 #include <map>
 
 #include <gmock/gmock.h>

@@ -75,7 +75,7 @@ TEST_F(DeadLettering, IsPublishedOnlyUnderAStandingLease) {
   worker.Deliver(0, {"a"});
   worker.LookUpAll();
   worker.Fail("a", kRefused);
-  worker.Pass(world.lock.ttl * 2);  // it stands still while it is looked up
+  worker.Pass(world.lock.ttl * 2);  // it is stalled while it is looked up
   worker.LookUp();
   EXPECT_EQ(worker.Letters(), "");
   worker.Wait(Millis(100));  // leased again

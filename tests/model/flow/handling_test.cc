@@ -214,7 +214,7 @@ TEST_F(Handling, BeginsAgainOnlyAfterTheCalledOffCallWasAnswered) {
 TEST_F(Handling, CountsNoAnswerThatComesAfterTheLeasesOwnEnd) {
   worker.Deliver(0, {"a"});
   worker.LookUpAll();
-  worker.Pass(world.lock.ttl * 2);  // it stands still; nobody has told it that the lease is over
+  worker.Pass(world.lock.ttl * 2);  // it is stalled; nobody has told it that the lease is over
   worker.Handle("a");
   EXPECT_EQ(worker.Writes(), "");
   worker.Wait(Millis(100));

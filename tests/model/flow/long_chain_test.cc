@@ -1,4 +1,4 @@
-// Chains as long as max_in_flight may be, whose first lock comes last: all that stands behind it
+// Chains as long as max_in_flight may be, whose first lock comes last: all that is behind it
 // goes on within one input, in linear time and on a constant stack. (At seven frames a record, a
 // recursion overruns a stack of 8 MB between 30,000 and 100,000 records.)
 #include <algorithm>

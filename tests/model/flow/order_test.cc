@@ -161,7 +161,7 @@ TEST(Hint, HeardOfALeaseThatRanOutInTheQueueIsNotForgotten) {
   FlowBench other(world, FlowBench::Options(), 2);
   other.core.MarkDone({.name = LockName("p", "b"), .remember = Millis(60'000)}, world.now);
   other.Settle();
-  worker.Pass(world.lock.ttl);  // the worker stands still, past the end of its leases
+  worker.Pass(world.lock.ttl);  // the worker is stalled, past the end of its leases
   worker.Write();               // "b" is found without a valid lease; then DONE of it is heard
   worker.Wait(Millis(500));
   worker.WriteAll();

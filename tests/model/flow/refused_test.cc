@@ -55,7 +55,7 @@ TEST_F(Refused, HoldsBackItsKeyUntilItsDeadLetterIsAcknowledged) {
   EXPECT_EQ(worker.Writes(), "b d");
 }
 
-// Without a handler what stands behind it is handled as soon as it is leased.
+// Without a handler what is behind it is handled as soon as it is leased.
 TEST_F(Refused, HoldsUpNoRevokeOnceItsDeadLetterIsRefusedTooNorDoesWhatIsBehindIt) {
   worker.Deliver(0, {"a@k", "b@k"});
   worker.Settle();

@@ -295,7 +295,7 @@ class World {
   void LookAt(State next, std::size_t node) {
     const std::vector<std::string>& names = next.healing->Next().names;
     next.sights[node] = next.nodes[node].Sight(names, Wall(next.now));
-    // What is written is compared with what stands there, so when it was looked at does not matter.
+    // What is written is compared with what is there, so when it was looked at does not matter.
     const auto seen = std::count_if(next.sights.begin(), next.sights.end(),
                                     [](const auto& sight) { return sight.has_value(); });
     if (seen == last()) {

@@ -113,7 +113,7 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
     case LockEvent::Kind::kLeased:
       break;
     case LockEvent::Kind::kCompleted:
-      // It could be told to too few nodes: where it stands held, its time ends it.
+      // It could be told to too few nodes: where it is held, its time ends it.
       if (!event.majority) unmarked_.insert({process.index, event.token});
       return;
     case LockEvent::Kind::kReleased:

@@ -112,7 +112,7 @@ void Faults::PauseWorker() {
   const bool past_ttl = world_.random.Chance(500);
   const Nanos length =
       past_ttl ? world_.random.Time(ttl, ttl * 2 + seconds(2)) : world_.random.Time(Millis(1), ttl);
-  world_.Note("w{} stands still for {} ms", index, length.count() / 1'000'000);
+  world_.Note("w{} is stalled for {} ms", index, length.count() / 1'000'000);
   world_.NoticeSilence(index);
   process.Pause();
   world_.time.In(length, [this, &process, life = process.incarnation()] {

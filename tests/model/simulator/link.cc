@@ -179,7 +179,7 @@ void Link::Send(const Shared& exchange) {
   exchange->node_incarnation = node_incarnation_;
   exchange->sent_at = Boot();
   world_.DrawFate(*exchange);
-  // The process may stand still between the decision and the sending.
+  // The process may stall between the decision and the sending.
   process_.Later(channel(), world_.HostDelay(), [this, exchange] {
     if (IsCurrent(exchange->connection)) Transmit(world_, exchange);
   });

@@ -58,7 +58,7 @@ struct Plan {
   // The trouble; each 0 for never, else the mean time between two.
   Nanos faults_end{0};
   Nanos node_stops{0};  // a node is down, or frozen, for a while
-  Nanos pauses{0};      // a worker stands still, often past its ttl
+  Nanos pauses{0};      // a worker is stalled, often past its ttl
   Nanos crashes{0};     // a worker dies, or leaves in order
   Nanos wipes{0};       // a node forgets
   Nanos jumps{0};       // a clock steps

@@ -1,5 +1,5 @@
-// The life of one worker process, and its machine's clocks: it runs, stands still, dies, is started
-// again. What is to happen inside it is put off while it stands still, and never happens once it
+// The life of one worker process, and its machine's clocks: it runs, is stalled, dies, is started
+// again. What is to happen inside it is put off while it is stalled, and never happens once it
 // died.
 #pragma once
 

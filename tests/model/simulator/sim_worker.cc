@@ -255,7 +255,7 @@ void SimWorker::OnInvariant(locking::Invariant invariant) {
       return world_.Violate("16", "the flow would commit past a hole");
     case locking::Invariant::kDoneWithoutLedger:
       return world_.Violate("10", "DONE, but no row in the ledger");
-    case locking::Invariant::kLeaseAfterLoss:  // a window (PROTOCOL.md): its worker stood still
+    case locking::Invariant::kLeaseAfterLoss:  // a window (PROTOCOL.md): its worker was stalled
       return world_.Count("effects after the lease");
     default:
       return world_.Violate("shipped", "the shipped code reports a broken invariant");

@@ -153,7 +153,7 @@ Ledger::Mood SimWriter::Mood(World& world) {
   return kMoods[hash / 1000 % kMoods.size()];
 }
 
-// Lines: what is refused has none, and what stands behind it in its chain waits.
+// Lines: what is refused has none, and what is behind it in its chain waits.
 std::vector<WriteOutcome> SimWriter::Append(const std::vector<Item>& items) {
   std::vector<WriteOutcome> outcomes;
   std::set<std::uint64_t> held;
@@ -189,7 +189,7 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
   return outcomes;
 }
 
-// The worker may stand still before it sends; once sent, the transaction goes on without it.
+// The worker may stall before it sends; once sent, the transaction goes on without it.
 void SimWriter::Attempt(const std::vector<std::size_t>& places) {
   const int attempt = ++attempt_;
   std::vector<Item> part;

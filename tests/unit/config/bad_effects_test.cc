@@ -270,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(
             kOutput,
             "  postgres: {dsn: a=b, statement: \"SELECT $1, $3; SELECT 2\", args: [key, "
             "position]}\n",
-            {"13:35: error: output.postgres.statement: something stands after a ;, and it is one "
+            {"13:35: error: output.postgres.statement: there is something after a ;, and it is one "
              "statement; WITH joins several into one [statement]",
              "13:35: error: output.postgres.statement: $3 is none of the 2 args [statement]",
              "13:69: error: output.postgres.args: the statement does not use $2, so it has no type "

@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(
              "topics:",
              {"7:5: error: kafka.librdkafka: enable.auto.commit is refused: offsets are committed "
               "only "
-              "once the effect stands [librdkafka]",
+              "once the effect is committed [librdkafka]",
               "8:5: error: kafka.librdkafka: group.id is refused: write it as kafka.group "
               "[librdkafka]",
               "9:5: error: kafka.librdkafka: sasl.password is refused: write it as "

@@ -67,9 +67,7 @@ class Http : public ::testing::Test {
   void SetUp() override {
     Endpoints endpoints;
     endpoints.metrics = [] { return std::string("# HELP a b\na 1\n"); };
-    endpoints.live = [this] {
-      return Readiness{live_.load(), live_ ? "" : "the loop stands still"};
-    };
+    endpoints.live = [this] { return Readiness{live_.load(), live_ ? "" : "the loop is stalled"}; };
     endpoints.ready = [this] { return Readiness{ready_.load(), reason_}; };
     endpoints.status = [this]() -> std::string {
       if (throws_) throw std::runtime_error("boom");
