@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "metrics/table.h"
+#include "metrics/metric_definitions.h"
 
 namespace fencepost::metrics {
 

@@ -357,8 +357,6 @@ void PipelineMetrics::OnWrite(Nanos took, std::size_t batch) {
   cells_.Observe(Metric::kOutputBatchSize, static_cast<std::int64_t>(batch));
 }
 
-void PipelineMetrics::OnReady(bool ready) {
-  cells_.Set(Metric::kReady, ready ? 1 : 0);
-}
+void PipelineMetrics::OnReady(bool ready) { cells_.Set(Metric::kReady, ready ? 1 : 0); }
 
 }  // namespace fencepost::metrics

@@ -19,7 +19,7 @@
 #include "locking/core/observer.h"
 #include "metrics/cells.h"
 #include "metrics/log/log.h"
-#include "metrics/table.h"
+#include "metrics/metric_definitions.h"
 
 namespace prometheus {
 struct ClientMetric;

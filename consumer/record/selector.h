@@ -76,7 +76,7 @@ class Evaluator {
   // Appends the selected bytes to `out`. true: found; false: null (only where optional, or JSON
   // null, or a null key/value/timestamp that is optional). Error: one line, the record is bad.
   tl::expected<bool, std::string> Append(const Selector& selector, std::string& out);
-  // The same as one JSON value on one line (flow/json_text.h), `null` for null. What stands in JSON
+  // The same as one JSON value on one line (json_text.h), `null` for null. What stands in JSON
   // keeps its type and digits; so does `value`, where it is JSON. Numbers: partition, offset,
   // timestamp, token. All else is a string.
   tl::expected<void, std::string> AppendAsJson(const Selector& selector, std::string& out);

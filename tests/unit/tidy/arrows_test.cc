@@ -113,8 +113,8 @@ TEST(Arrows, OnlyPointFromConfigToConsumerToLocking) {
 TEST(Arrows, AreMissedWhenALowerLayerIncludesAHigherOne) {
   EXPECT_THAT(LayersPointDownwards({"locking/a.h", "#include \"consumer/record/record.h\"\n"}),
               ElementsAre("locking/a.h:1: must not include consumer/record/record.h"));
-  EXPECT_THAT(LayersPointDownwards({"consumer/flow/a.cc", "\n# include \"metrics/table.h\"\n"}),
-              ElementsAre("consumer/flow/a.cc:2: must not include metrics/table.h"));
+  EXPECT_THAT(LayersPointDownwards({"consumer/flow/a.cc", "\n# include \"metrics/cells.h\"\n"}),
+              ElementsAre("consumer/flow/a.cc:2: must not include metrics/cells.h"));
   EXPECT_THAT(LayersPointDownwards({"config/a.cc", "#include \"consumer/cli/run.h\"\n"}),
               ElementsAre("config/a.cc:1: must not include consumer/cli/run.h"));
   EXPECT_THAT(LayersPointDownwards({"metrics/a.cc", "#include \"config/load.h\"\n"}),

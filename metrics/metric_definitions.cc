@@ -1,4 +1,4 @@
-#include "metrics/table.h"
+#include "metrics/metric_definitions.h"
 
 #include <array>
 #include <string>
@@ -93,7 +93,7 @@ constexpr MetricInfo Process(Metric id, MetricKind kind, std::string_view name,
   return {id, name, kind, Scope::kProcess, CellUnit::kOne, help, labels, {}};
 }
 
-constexpr MetricInfo kTable[] = {
+constexpr MetricInfo kMetricDefinitions[] = {
     Counter(Metric::kLockAcquisitions, "fencepost_lock_acquisitions_total",
             "Acquire rounds of a lock, by how they ended. contended: others work on the same ids; "
             "no_quorum, timeout or error: look at the redis_ series; refused: compare the clocks.",
@@ -317,22 +317,23 @@ constexpr MetricInfo kTable[] = {
 
 constexpr bool InOrder() {
   for (int i = 0; i < kMetrics; ++i) {
-    if (static_cast<int>(kTable[i].id) != i || kTable[i].buckets.size() >= kMaxBuckets) {
+    if (static_cast<int>(kMetricDefinitions[i].id) != i ||
+        kMetricDefinitions[i].buckets.size() >= kMaxBuckets) {
       return false;
     }
   }
-  return std::size(kTable) == kMetrics;
+  return std::size(kMetricDefinitions) == kMetrics;
 }
 static_assert(InOrder(), "the table follows the enum, and histograms have few buckets");
 
 }  // namespace
 
-std::span<const MetricInfo> AllMetrics() { return kTable; }
+std::span<const MetricInfo> AllMetrics() { return kMetricDefinitions; }
 
 const MetricInfo& Info(Metric metric) {
   const auto index = static_cast<std::size_t>(metric);
-  FENCEPOST_CHECK(index < std::size(kTable), std::to_string(index));
-  return kTable[index];
+  FENCEPOST_CHECK(index < std::size(kMetricDefinitions), std::to_string(index));
+  return kMetricDefinitions[index];
 }
 
 std::string_view NodeLetter(int node) {
