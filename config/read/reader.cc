@@ -92,12 +92,7 @@ class Reader {
         continue;
       }
       values_.places_[path] = key_node.at;
-      if (key->supported) {
-        ReadKey(*key, key_node, value);
-      } else {
-        findings_.Error(key_node.at, "unsupported",
-                        fmt::format("{} is not supported by this build yet", path));
-      }
+      ReadKey(*key, key_node, value);
     }
     for (const Key& key : Schema()) {
       if (!key.required || ParentOf(key.path) != section || values_.Given(key.path)) continue;

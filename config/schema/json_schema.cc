@@ -130,7 +130,6 @@ std::string Description(const Key& key) {
   if (key.type == Type::kDuration || key.type == Type::kSize) {
     text += " From " + std::string(key.min) + " to " + std::string(key.max) + ".";
   }
-  if (!key.supported) text += " Not supported by this build yet.";
   return text;
 }
 

@@ -87,7 +87,6 @@ std::string DescriptionText(const Key& key) {
   std::string text(key.help);
   if (!key.min.empty()) text += fmt::format(" From `{}` to `{}`.", key.min, key.max);
   if (key.secret) text += " *Secret.*";
-  if (!key.supported) text += " **Not supported by this build yet.**";
   return text;
 }
 
@@ -96,8 +95,7 @@ std::string Keys() {
   std::string_view heading = "-";
   for (const Key& key : Schema()) {
     const std::string_view dot = key.path.substr(0, key.path.find('.'));
-    const bool section_of_its_own =
-        (key.type == Type::kSection || key.type == Type::kSections) && key.supported;
+    const bool section_of_its_own = key.type == Type::kSection || key.type == Type::kSections;
     const bool top = dot == key.path && !section_of_its_own;
     const std::string_view section = top ? std::string_view() : dot;
     if (section != heading) {

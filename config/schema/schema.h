@@ -47,7 +47,6 @@ struct Key {
   bool one_child = false;     // of a section: exactly one of its keys is given
   bool may_be_empty = false;  // lists and maps that otherwise may not
   bool secret = false;        // its value is never printed
-  bool supported = true;      // false: known, but not in this build
 };
 
 std::span<const Key> Schema();

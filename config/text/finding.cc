@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 44> kRules{{
+constexpr std::array<Rule, 43> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -22,7 +22,6 @@ constexpr std::array<Rule, 44> kRules{{
     {"tag", "Tags are not allowed."},
     {"duplicate-key", "A key stands once in its map."},
     {"unknown-key", "Every key is one of this reference."},
-    {"unsupported", "The key or value is known, but this build cannot do it yet."},
     {"missing", "What has no default must be given."},
     {"type", "A map, a list or a single value, as the key needs it."},
     {"variable", "Every ${VAR} is set, every ${file:PATH} can be read."},
