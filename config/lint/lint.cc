@@ -43,6 +43,27 @@ void LintRecordId(const Values& values, Findings& findings) {
   }
 }
 
+// A section that holds one of its keys (one_child in the schema) holds not none, and not several.
+void LintOneChild(const Values& values, const Key& section, Findings& findings) {
+  if (!section.one_child || !values.Given(section.path)) return;
+  const auto names = ChildrenOf(section.path);
+  std::vector<std::string> given;
+  for (const std::string_view name : names) {
+    std::string path = fmt::format("{}.{}", section.path, name);
+    if (values.Given(path)) given.push_back(std::move(path));
+  }
+  if (given.size() == 1) return;
+  const std::string empty =
+      fmt::format("{} is empty; give one of {}{}", section.path, fmt::join(names, ", "),
+                  section.required ? "" : ", or leave it out");
+  const std::string several =
+      fmt::format("{}: {}, here are {}", section.path,
+                  section.required ? "exactly one is needed" : "at most one is possible",
+                  fmt::join(given, ", "));
+  findings.Error(values.KeyPlace(section.path), fmt::format("one-{}", section.path),
+                 given.empty() ? empty : several);
+}
+
 // Two spellings of one node are one node.
 void LintNodes(const Values& values, Findings& findings) {
   const Entry* entry = values.Find("lock.redis.nodes");
@@ -226,6 +247,7 @@ void LintLedger(const Values& values, Findings& findings) {
 }  // namespace
 
 void Lint(const Values& values, Findings& findings) {
+  for (const Key& key : Schema()) LintOneChild(values, key, findings);
   LintRecordId(values, findings);
   LintKafka(values, findings);
   LintLock(values, findings);

@@ -8,22 +8,6 @@
 namespace fencepost::config {
 namespace {
 
-void LintOneHandler(const Values& values, Findings& findings) {
-  if (!values.Given("handler")) return;
-  std::vector<std::string_view> given;
-  for (const std::string_view path : {"handler.http", "handler.exec", "handler.jq"}) {
-    if (values.Given(path)) given.push_back(path);
-  }
-  if (given.empty()) {
-    findings.Error(values.KeyPlace("handler"), "one-handler",
-                   "handler is empty; give one of http, exec, jq, or leave it out");
-  } else if (given.size() > 1) {
-    findings.Error(
-        values.KeyPlace("handler"), "one-handler",
-        fmt::format("handler: at most one is possible, here are {}", fmt::join(given, ", ")));
-  }
-}
-
 void LintIdempotent(const Values& values, Findings& findings) {
   if (!ExactlyOnce(values)) return;
   for (const std::string_view handler : {"handler.http", "handler.exec"}) {
@@ -97,7 +81,6 @@ void LintRetry(const Values& values, Findings& findings) {
 }  // namespace
 
 void LintHandler(const Values& values, Findings& findings) {
-  LintOneHandler(values, findings);
   LintIdempotent(values, findings);
   LintHeaders(values, findings);
   LintTimes(values, findings);

@@ -1,4 +1,4 @@
-// output: exactly one, what it can keep, and what its keys mean together.
+// output: what it can keep, and what its keys mean together.
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
@@ -10,29 +10,6 @@ namespace fencepost::config {
 namespace {
 
 using consumer::Selector;
-
-std::vector<std::string> GivenOutputs(const Values& values) {
-  std::vector<std::string> outputs;
-  for (const std::string_view name : ChildrenOf("output")) {
-    std::string path = fmt::format("output.{}", name);
-    if (values.Given(path)) outputs.push_back(std::move(path));
-  }
-  return outputs;
-}
-
-void LintOneOutput(const Values& values, Findings& findings) {
-  const std::vector<std::string> outputs = GivenOutputs(values);
-  const Place at = values.KeyPlace("output");
-  if (outputs.empty() && values.Given("output")) {
-    findings.Error(
-        at, "one-output",
-        fmt::format("output is empty; give one of {}", fmt::join(ChildrenOf("output"), ", ")));
-  } else if (outputs.size() > 1) {
-    findings.Error(
-        at, "one-output",
-        fmt::format("output: exactly one is needed, here are {}", fmt::join(outputs, ", ")));
-  }
-}
 
 void LintGuarantee(const Values& values, Findings& findings) {
   if (!ExactlyOnce(values)) return;
@@ -187,7 +164,6 @@ void LintKafkaOutput(const Values& values, Findings& findings) {
 }  // namespace
 
 void LintOutput(const Values& values, Findings& findings) {
-  LintOneOutput(values, findings);
   LintGuarantee(values, findings);
   for (const std::string_view path :
        {"output.postgres.columns", "output.postgres.args", "output.postgres.fence_by",
