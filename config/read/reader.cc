@@ -140,7 +140,7 @@ class Reader {
   void Keep(const Key& key, const Node& value) {
     Entry entry;
     entry.node = &value;
-    values_.entries_[std::string(key.path)] = std::move(entry);
+    values_.entries_[key.path] = std::move(entry);
   }
 
   void ReadScalar(const Key& key, const Node& value) {
@@ -159,7 +159,7 @@ class Reader {
     if (key.type == Type::kChoice && !ChoiceIsGood(key, *text)) return;
     if (key.type == Type::kSelector && !ReadSelector(key, *text)) return;
     entry.texts.push_back(std::move(*text));
-    values_.entries_[std::string(key.path)] = std::move(entry);
+    values_.entries_[key.path] = std::move(entry);
   }
 
   void ReadList(const Key& key, const Node& key_node, const Node& list) {
@@ -180,7 +180,7 @@ class Reader {
       if (text) entry.texts.push_back(std::move(*text));
     }
     if (good) {
-      values_.entries_[std::string(key.path)] = std::move(entry);
+      values_.entries_[key.path] = std::move(entry);
     }
   }
 
@@ -204,7 +204,7 @@ class Reader {
       findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
     } else {
       entry.complete = good;
-      values_.entries_[std::string(key.path)] = std::move(entry);
+      values_.entries_[key.path] = std::move(entry);
     }
   }
 
@@ -271,12 +271,14 @@ class Reader {
   }
 
   bool InRange(const Key& key, const Text& text, std::int64_t number) {
-    if (!key.min.empty() && number < KnownNumber(key, key.min)) {
-      Tell(key, text, "range", fmt::format("is less than the least, {}", key.min));
+    if (!key.limits) return true;
+    const auto [min, max] = *key.limits;
+    if (number < KnownNumber(key, min)) {
+      Tell(key, text, "range", fmt::format("is less than the least, {}", min));
       return false;
     }
-    if (!key.max.empty() && number > KnownNumber(key, key.max)) {
-      Tell(key, text, "range", fmt::format("is more than the most, {}", key.max));
+    if (number > KnownNumber(key, max)) {
+      Tell(key, text, "range", fmt::format("is more than the most, {}", max));
       return false;
     }
     return true;

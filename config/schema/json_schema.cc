@@ -47,8 +47,10 @@ Json Number(const Key& key) {
     return *number;
   };
   Json schema{{"type", key.type == Type::kInteger ? "integer" : "number"}};
-  if (!key.min.empty()) schema["minimum"] = limit(key.min);
-  if (!key.max.empty()) schema["maximum"] = limit(key.max);
+  if (key.limits) {
+    schema["minimum"] = limit(key.limits->min);
+    schema["maximum"] = limit(key.limits->max);
+  }
   return OrVariable(std::move(schema));
 }
 
@@ -128,7 +130,7 @@ std::string Description(const Key& key) {
   std::string text(key.help);
   if (!key.default_words.empty()) text += " Default: " + std::string(key.default_words) + ".";
   if (key.type == Type::kDuration || key.type == Type::kSize) {
-    text += " From " + std::string(key.min) + " to " + std::string(key.max) + ".";
+    text += " From " + std::string(key.limits->min) + " to " + std::string(key.limits->max) + ".";
   }
   return text;
 }

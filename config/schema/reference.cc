@@ -85,7 +85,7 @@ std::string DefaultText(const Key& key) {
 
 std::string DescriptionText(const Key& key) {
   std::string text(key.help);
-  if (!key.min.empty()) text += fmt::format(" From `{}` to `{}`.", key.min, key.max);
+  if (key.limits) text += fmt::format(" From `{}` to `{}`.", key.limits->min, key.limits->max);
   if (key.secret) text += " *Secret.*";
   return text;
 }
@@ -94,7 +94,7 @@ std::string Keys() {
   std::string out = "\n## Keys\nA required key is needed where its section is given.\n";
   std::string_view heading = "-";
   for (const Key& key : Schema()) {
-    const std::string_view dot = key.path.substr(0, key.path.find('.'));
+    const std::string_view dot = std::string_view(key.path).substr(0, key.path.find('.'));
     const bool section_of_its_own = key.type == Type::kSection || key.type == Type::kSections;
     const bool top = dot == key.path && !section_of_its_own;
     const std::string_view section = top ? std::string_view() : dot;

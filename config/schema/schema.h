@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,15 +31,19 @@ enum class Type : std::uint8_t {
   kRows,         // a list of maps: names of the user's own → kAny
 };
 
+// The least and the most that may be given, as they would be written.
+struct Limits {
+  std::string_view min, max;
+};
+
 struct Key {
-  std::string_view path;  // dotted, as in lock.redis.nodes
+  std::string path;  // dotted, as in lock.redis.nodes
   Type type = Type::kText;
   std::string_view help = "";           // for people; one line of Markdown
   std::string_view default_value = "";  // as it would be written; empty: none
   std::string_view default_words = "";  // where the default is not a value
   std::vector<std::string_view> choices = {};
-  std::string_view min = "";  // as it would be written; numbers, durations, sizes
-  std::string_view max = "";
+  std::optional<Limits> limits = {};  // of numbers, durations, sizes
   // Of a text, or each text of a list, or each name of a map: empty, or a predicate ("is not …").
   std::string (*check)(std::string_view text) = nullptr;
   // Of a section: its keys that have to be given, in one of these ways.

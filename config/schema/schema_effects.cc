@@ -67,27 +67,23 @@ std::vector<Key> RetryKeys() {
                "pipeline stops where there is no `dead_letter` section. A call that did not reach "
                "the service at all does not count: it is tried again until the service is back.",
        .default_value = "5",
-       .min = "1",
-       .max = "1000"},
+       .limits = {{"1", "1000"}}},
       {.path = "retry.backoff", .type = T::kSection, .help = "The wait between two calls."},
       {.path = "retry.backoff.initial",
        .type = T::kDuration,
        .help = "The first wait.",
        .default_value = "100ms",
-       .min = "1ms",
-       .max = "1h"},
+       .limits = {{"1ms", "1h"}}},
       {.path = "retry.backoff.max",
        .type = T::kDuration,
        .help = "The longest wait.",
        .default_value = "10s",
-       .min = "1ms",
-       .max = "1d"},
+       .limits = {{"1ms", "1d"}}},
       {.path = "retry.backoff.multiplier",
        .type = T::kDecimal,
        .help = "Each wait is so many times the one before.",
        .default_value = "2",
-       .min = "1",
-       .max = "100"},
+       .limits = {{"1", "100"}}},
       {.path = "retry.backoff.jitter",
        .type = T::kChoice,
        .help = "`full`: drawn from 0 to b; `none`: b itself.",
@@ -115,8 +111,7 @@ std::vector<Key> RetryKeys() {
                "is a mistake in the file or the table. `0`: no limit, for topics that really have "
                "long runs of bad records.",
        .default_value = "10",
-       .min = "0",
-       .max = "1000000"},
+       .limits = {{"0", "1000000"}}},
       {.path = "dead_letter.on_publish_failure",
        .type = T::kChoice,
        .help = "Partitions pause until the topic takes records again; nothing is dropped.",
@@ -125,32 +120,28 @@ std::vector<Key> RetryKeys() {
   };
 }
 
-// The paths of what a row does to one that stands in the table.
-struct RowPaths {
-  std::string_view on_conflict, key, fence_column, fence_by, on_null_value;
-};
-
-std::vector<Key> RowKeys(const RowPaths& paths) {
+// What a row of an output does to one that stands in the table.
+std::vector<Key> RowKeys(const std::string& output) {
   return {
-      {.path = paths.on_conflict,
+      {.path = output + ".on_conflict",
        .type = T::kChoice,
        .help = "What a row does that is there already: it is a bad record, it is left out, or it "
                "overwrites (by `key`).",
        .default_value = "error",
        .choices = {"error", "ignore", "update"}},
-      {.path = paths.key,
+      {.path = output + ".key",
        .type = T::kTexts,
        .help = "Columns that name a row, under a unique index; for `update` and `delete`.",
        .check = CheckColumn},
-      {.path = paths.fence_column,
+      {.path = output + ".fence_column",
        .help = "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
                "column holds. Written with `fence_by`, in `columns` or not.",
        .check = CheckColumn},
-      {.path = paths.fence_by,
+      {.path = output + ".fence_by",
        .type = T::kSelector,
        .help = "What is compared: a number that grows with each change of the row, such as "
                "`offset` or `json:/version`."},
-      {.path = paths.on_null_value,
+      {.path = output + ".on_null_value",
        .type = T::kChoice,
        .help = "What a tombstone does: it is a bad record, it writes no row, or it deletes the row "
                "that `key` names.",
@@ -191,8 +182,7 @@ std::vector<Key> PostgresKeys() {
        .help = "Records of one transaction, at most. Where they take too long, fewer are written "
                "at a time by themselves.",
        .default_value = "500",
-       .min = "1",
-       .max = "10000"},
+       .limits = {{"1", "10000"}}},
   };
 }
 
@@ -215,8 +205,7 @@ std::vector<Key> SqliteKeys() {
        .type = T::kInteger,
        .help = "Records of one transaction, at most.",
        .default_value = "500",
-       .min = "1",
-       .max = "10000"},
+       .limits = {{"1", "10000"}}},
   };
 }
 
@@ -247,20 +236,17 @@ std::vector<Key> KafkaOutputKeys() {
        .type = T::kDuration,
        .help = "A worker that dies holds back `read_committed` readers for as long.",
        .default_value = "10s",
-       .min = "1s",
-       .max = "15m"},
+       .limits = {{"1s", "15m"}}},
       {.path = "output.kafka.linger",
        .type = T::kDuration,
        .help = "A transaction ends when its oldest record is this old, or when it is full.",
        .default_value = "100ms",
-       .min = "1ms",
-       .max = "1m"},
+       .limits = {{"1ms", "1m"}}},
       {.path = "output.kafka.max_records",
        .type = T::kInteger,
        .help = "Records of one transaction; then it is full.",
        .default_value = "10000",
-       .min = "1",
-       .max = "500000"},
+       .limits = {{"1", "500000"}}},
   };
 }
 
@@ -317,8 +303,7 @@ std::vector<Key> HandlerKeys() {
         .type = T::kInteger,
         .help = "How many run at a time.",
         .default_value = "4",
-        .min = "1",
-        .max = "1024"},
+        .limits = {{"1", "1024"}}},
        {.path = "handler.exec.idempotent",
         .type = T::kBoolean,
         .help = "Your word that a second run for the same `record_id` has no second effect. "
@@ -341,17 +326,9 @@ std::vector<Key> OutputKeys() {
        .one_child = true},
   };
   Append(keys, PostgresKeys());
-  Append(keys, RowKeys({.on_conflict = "output.postgres.on_conflict",
-                        .key = "output.postgres.key",
-                        .fence_column = "output.postgres.fence_column",
-                        .fence_by = "output.postgres.fence_by",
-                        .on_null_value = "output.postgres.on_null_value"}));
+  Append(keys, RowKeys("output.postgres"));
   Append(keys, SqliteKeys());
-  Append(keys, RowKeys({.on_conflict = "output.sqlite.on_conflict",
-                        .key = "output.sqlite.key",
-                        .fence_column = "output.sqlite.fence_column",
-                        .fence_by = "output.sqlite.fence_by",
-                        .on_null_value = "output.sqlite.on_null_value"}));
+  Append(keys, RowKeys("output.sqlite"));
   Append(keys, KafkaOutputKeys());
   Append(keys, LineKeys());
   return keys;

@@ -21,8 +21,7 @@ std::vector<Key> GivenKeys() {
        .type = T::kInteger,
        .help = "Partition.",
        .default_value = "0",
-       .min = "0",
-       .max = "10000"},
+       .limits = {{"0", "10000"}}},
       {.path = "tests.given.key", .type = T::kAny, .help = "Key.", .default_words = "null"},
       {.path = "tests.given.value",
        .type = T::kAny,
@@ -35,8 +34,7 @@ std::vector<Key> GivenKeys() {
       {.path = "tests.given.timestamp",
        .type = T::kInteger,
        .help = "Milliseconds since 1970.",
-       .min = "0",
-       .max = "253402300799999"},
+       .limits = {{"0", "253402300799999"}}},
   };
 }
 
@@ -55,8 +53,7 @@ std::vector<Key> StubKeys() {
        .type = T::kInteger,
        .help = "Status.",
        .default_value = "200",
-       .min = "100",
-       .max = "599"},
+       .limits = {{"100", "599"}}},
       {.path = "tests.http.body", .type = T::kAny, .help = "Body.", .default_words = "empty"},
       {.path = "tests.http.headers",
        .type = T::kTextMap,
@@ -71,8 +68,7 @@ std::vector<Key> StubKeys() {
        .type = T::kInteger,
        .help = "Calls that it answers; then the next one counts.",
        .default_words = "1; the last stub for ever",
-       .min = "1",
-       .max = "1000000"},
+       .limits = {{"1", "1000000"}}},
   };
 }
 
@@ -91,14 +87,12 @@ std::vector<Key> FaultKeys() {
        .type = T::kInteger,
        .help = "Lock nodes that are down from the start; a majority is back after a minute.",
        .default_value = "0",
-       .min = "0",
-       .max = "7"},
+       .limits = {{"0", "7"}}},
       {.path = "tests.faults.duplicate",
        .type = T::kInteger,
        .help = "Each given record is produced so many times more.",
        .default_value = "0",
-       .min = "0",
-       .max = "1000"},
+       .limits = {{"0", "1000"}}},
   };
 }
 
@@ -125,13 +119,11 @@ std::vector<Key> ExpectKeys() {
       {.path = "tests.expect.skips",
        .type = T::kInteger,
        .help = "Records that were complete already.",
-       .min = "0",
-       .max = "1000000"},
+       .limits = {{"0", "1000000"}}},
       {.path = "tests.expect.handler_calls",
        .type = T::kInteger,
        .help = "Calls of the handler.",
-       .min = "0",
-       .max = "1000000"},
+       .limits = {{"0", "1000000"}}},
       {.path = "tests.expect.stops_with",
        .help = "The pipeline stops with this error, such as `id_conflict`.",
        .check = CheckWord},

@@ -30,10 +30,10 @@ TEST(Schema, HasEachKeyOnceWithItsSectionBeforeIt) {
     EXPECT_TRUE(seen.contains(ParentOf(key.path))) << key.path;
     EXPECT_TRUE(seen.insert(key.path).second) << key.path;
     EXPECT_FALSE(key.help.empty()) << key.path;
-    EXPECT_EQ(key.min.empty(), key.max.empty()) << key.path;
+    EXPECT_TRUE(!key.limits || !(key.limits->min.empty() || key.limits->max.empty())) << key.path;
     EXPECT_TRUE(key.type != Type::kChoice || !key.choices.empty()) << key.path;
-    EXPECT_TRUE(key.type != Type::kDuration || !key.min.empty()) << key.path;
-    EXPECT_TRUE(key.type != Type::kSize || !key.min.empty()) << key.path;
+    EXPECT_TRUE(key.type != Type::kDuration || key.limits) << key.path;
+    EXPECT_TRUE(key.type != Type::kSize || key.limits) << key.path;
     const bool names = key.type == Type::kTextMap || key.type == Type::kSelectorMap;
     EXPECT_TRUE(!names || key.check != nullptr) << key.path;
   }
