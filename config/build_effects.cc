@@ -5,19 +5,15 @@ namespace {
 
 std::vector<consumer::Column> BuildColumns(const Values& values, std::string_view path) {
   std::vector<consumer::Column> columns;
-  if (const Entry* entry = values.Find(path)) {
-    for (const Text& text : entry->texts) {
-      columns.push_back({.name = text.name, .selector = text.selector});
-    }
+  for (const Text& text : values.Texts(path)) {
+    columns.push_back({.name = text.name, .selector = text.selector});
   }
   return columns;
 }
 
 std::vector<consumer::Selector> BuildSelectors(const Values& values, std::string_view path) {
   std::vector<consumer::Selector> selectors;
-  if (const Entry* entry = values.Find(path)) {
-    for (const Text& text : entry->texts) selectors.push_back(text.selector);
-  }
+  for (const Text& text : values.Texts(path)) selectors.push_back(text.selector);
   return selectors;
 }
 
@@ -26,8 +22,7 @@ consumer::RowRules BuildRules(const Values& values, const std::string& output) {
   rules.on_conflict = static_cast<consumer::OnConflict>(values.Choice(output + ".on_conflict"));
   rules.key = values.Strings(output + ".key");
   rules.fence_column = values.String(output + ".fence_column");
-  const auto by = BuildSelectors(values, output + ".fence_by");
-  if (!by.empty()) rules.fence_by = by.front();
+  if (const auto* by = values.FindSelector(output + ".fence_by")) rules.fence_by = *by;
   rules.on_null_value = static_cast<consumer::OnNull>(values.Choice(output + ".on_null_value"));
   return rules;
 }
@@ -35,12 +30,8 @@ consumer::RowRules BuildRules(const Values& values, const std::string& output) {
 consumer::KafkaOutputOptions BuildKafkaOutput(const Values& values) {
   consumer::KafkaOutputOptions kafka;
   kafka.topic = values.String("output.kafka.topic");
-  if (const auto key = BuildSelectors(values, "output.kafka.key"); !key.empty()) {
-    kafka.key = key.front();
-  }
-  if (const auto value = BuildSelectors(values, "output.kafka.value"); !value.empty()) {
-    kafka.value = value.front();
-  }
+  if (const auto* key = values.FindSelector("output.kafka.key")) kafka.key = *key;
+  if (const auto* value = values.FindSelector("output.kafka.value")) kafka.value = *value;
   kafka.headers = BuildColumns(values, "output.kafka.headers");
   kafka.transaction_timeout = values.Duration("output.kafka.transaction_timeout");
   kafka.linger = values.Duration("output.kafka.linger");
@@ -52,9 +43,7 @@ consumer::HttpHandlerOptions BuildHttp(const Values& values) {
   consumer::HttpHandlerOptions http;
   http.url = values.String("handler.http.url");
   http.method = values.String("handler.http.method");
-  if (const Entry* headers = values.Find("handler.http.headers")) {
-    for (const Text& header : headers->texts) http.headers.emplace_back(header.name, header.value);
-  }
+  http.headers = values.Pairs("handler.http.headers");
   if (values.Given("handler.http.success")) http.success = values.Strings("handler.http.success");
   if (values.Given("handler.http.retry_on")) {
     http.retry_on = values.Strings("handler.http.retry_on");

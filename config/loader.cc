@@ -45,8 +45,8 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   kafka.sasl_mechanism = values.String("kafka.sasl.mechanism");
   kafka.sasl_username = values.String("kafka.sasl.username");
   kafka.sasl_password = values.String("kafka.sasl.password");
-  if (const Entry* settings = values.Find("kafka.librdkafka")) {
-    for (const Text& setting : settings->texts) kafka.librdkafka[setting.name] = setting.value;
+  for (const Text& setting : values.Texts("kafka.librdkafka")) {
+    kafka.librdkafka[setting.name] = setting.value;
   }
   return kafka;
 }
@@ -107,7 +107,7 @@ consumer::PipelineOptions Build(const Values& values) {
   options.name = values.String("name");
   options.guarantee = static_cast<consumer::Guarantee>(values.Choice("guarantee"));
   options.kafka = BuildKafka(values);
-  if (const Entry* id = values.Find("record_id")) options.record_id = id->texts.front().selector;
+  if (const auto* id = values.FindSelector("record_id")) options.record_id = *id;
   options.on_id_conflict = BuildOnBad(values, "on_id_conflict");
   options.on_bad_record = BuildOnBad(values, "on_bad_record");
   options.lock = BuildLock(values);
@@ -134,13 +134,10 @@ consumer::PipelineOptions Build(const Values& values) {
 LoadResult Unreadable(const std::string& file, const std::string& why) {
   Findings findings(file);
   findings.Error({}, "file", why);
-  return LoadResult{.file = file,
-                    .options = {},
-                    .tests = {},
-                    .findings = findings.Take(),
-                    .name_at = {},
-                    .jq_at = {},
-                    .lock_tls_at = {}};
+  LoadResult result;
+  result.file = file;
+  result.findings = findings.Take();
+  return result;
 }
 
 }  // namespace

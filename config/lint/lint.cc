@@ -66,10 +66,10 @@ void LintOneChild(const Values& values, const Key& section, Findings& findings) 
 
 // Two spellings of one node are one node.
 void LintNodes(const Values& values, Findings& findings) {
-  const Entry* entry = values.Find("lock.redis.nodes");
-  if (entry == nullptr) return;
+  const auto nodes = values.Texts("lock.redis.nodes");
+  if (nodes.empty()) return;
   std::map<std::string, std::string> seen;  // what is reached → as written in the file
-  for (const Text& node : entry->texts) {
+  for (const Text& node : nodes) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address) continue;
     const auto [first, is_new] = seen.emplace(locking::ReachedBy(*address), node.shown);
@@ -80,7 +80,7 @@ void LintNodes(const Values& values, Findings& findings) {
                     "independent primary",
                     node.shown, first->second == node.shown ? "" : ", as " + first->second));
   }
-  const std::size_t count = entry->texts.size();
+  const std::size_t count = nodes.size();
   if (count % 2 == 1 && count <= locking::kMaxNodes) return;
   findings.Error(values.KeyPlace("lock.redis.nodes"), "nodes",
                  fmt::format("lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count));
@@ -114,11 +114,10 @@ void LintRememberDone(const Values& values, Findings& findings) {
 }
 
 void LintLogin(const Values& values, Findings& findings) {
-  const Entry* nodes = values.Find("lock.redis.nodes");
-  if (nodes == nullptr || values.Wrong("lock.redis.password")) return;
+  if (values.Wrong("lock.redis.password")) return;
   if (!values.String("lock.redis.password").empty()) return;
   bool needed = false;
-  for (const Text& node : nodes->texts) {
+  for (const Text& node : values.Texts("lock.redis.nodes")) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address || address->password) continue;
     needed = true;
@@ -145,9 +144,8 @@ void LintPair(const Values& values, std::string_view first, std::string_view sec
 
 void LintTls(const Values& values, Findings& findings) {
   LintPair(values, "lock.redis.tls.certificate", "lock.redis.tls.key", findings);
-  const Entry* nodes = values.Find("lock.redis.nodes");
-  if (nodes == nullptr || !values.Given("lock.redis.tls")) return;
-  for (const Text& node : nodes->texts) {
+  if (!values.Given("lock.redis.tls")) return;
+  for (const Text& node : values.Texts("lock.redis.nodes")) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address || address->tls.value_or(true)) continue;
     findings.Warning(node.at, "tls",
@@ -182,9 +180,7 @@ void LintLock(const Values& values, Findings& findings) {
 
 void LintKafka(const Values& values, Findings& findings) {
   LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
-  const Entry* settings = values.FindPart("kafka.librdkafka");
-  if (settings == nullptr) return;
-  for (const Text& setting : settings->texts) {
+  for (const Text& setting : values.Texts("kafka.librdkafka")) {
     const auto refuses = [&](const consumer::RefusedSetting& refused) {
       return refused.name == setting.name &&
              (refused.only_with.empty() || values.Given(refused.only_with));

@@ -33,9 +33,7 @@ void LintHeaders(const Values& values, Findings& findings) {
   constexpr std::array<std::string_view, 5> kOwn{"idempotency-key", "fencing-token",
                                                  "x-fencepost-source", "content-length",
                                                  "transfer-encoding"};
-  const Entry* headers = values.FindPart("handler.http.headers");
-  if (headers == nullptr) return;
-  for (const Text& header : headers->texts) {
+  for (const Text& header : values.Texts("handler.http.headers")) {
     if (std::find(kOwn.begin(), kOwn.end(), Lower(header.name)) != kOwn.end()) {
       findings.Error(
           header.name_at, "handler",

@@ -21,7 +21,7 @@ void LintGuarantee(const Values& values, Findings& findings) {
                                "do; otherwise write guarantee: at-least-once",
                                output));
   }
-  const Selector* id = SelectorAt(values, "record_id");
+  const Selector* id = values.FindSelector("record_id");
   if (values.Given("output.kafka") && id != nullptr && id->kind != Selector::Kind::kPosition) {
     findings.Warning(values.ValuePlace("record_id"), "guarantee",
                      "guarantee: output.kafka keeps exactly-once for each input position; "
@@ -31,9 +31,7 @@ void LintGuarantee(const Values& values, Findings& findings) {
 }
 
 void LintNoPosition(const Values& values, std::string_view path, Findings& findings) {
-  const Entry* entry = values.FindPart(path);
-  if (entry == nullptr) return;
-  for (const Text& text : entry->texts) {
+  for (const Text& text : values.Texts(path)) {
     if (text.selector.kind != Selector::Kind::kPosition) continue;
     findings.Error(text.at, "selector",
                    fmt::format("{}{}{}: position is for record_id only; here it is record_id, or "

@@ -27,12 +27,6 @@ inline Place PlaceOfEither(const Values& values, std::string_view first, std::st
                                                       : values.ValuePlace(second);
 }
 
-// The selector at a key that is right, or nullptr.
-inline const consumer::Selector* SelectorAt(const Values& values, std::string_view path) {
-  const Entry* entry = values.Find(path);
-  return entry == nullptr ? nullptr : &entry->texts.front().selector;
-}
-
 inline bool ExactlyOnce(const Values& values) {
   return !values.Wrong("guarantee") && values.String("guarantee") == "exactly-once";
 }

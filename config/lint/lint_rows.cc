@@ -39,9 +39,7 @@ class Rows {
   }
 
   [[nodiscard]] const Text* Column(std::string_view name) const {
-    const Entry* columns = values_.FindPart(Path("columns"));
-    if (columns == nullptr) return nullptr;
-    for (const Text& column : columns->texts) {
+    for (const Text& column : values_.Texts(Path("columns"))) {
       if (column.name == name) return &column;
     }
     return nullptr;
@@ -84,7 +82,7 @@ class Rows {
     if (Given("fence_column") && !updates_ && !values_.Wrong(Path("on_conflict"))) {
       Error("fence_column", "nothing is overwritten without on_conflict: update");
     }
-    const Selector* by = SelectorAt(values_, Path("fence_by"));
+    const Selector* by = values_.FindSelector(Path("fence_by"));
     if (by == nullptr) return;
     if (by->optional) Error("fence_by", "a null cannot be compared: leave the ? out");
     const std::string column = values_.String(Path("fence_column"));
@@ -112,7 +110,7 @@ class Rows {
     const auto keys = values_.Strings(Path("key"));
     const Text* column = keys.size() == 1 ? Column(keys.front()) : nullptr;
     if (column == nullptr) return false;
-    const Selector* id = SelectorAt(values_, "record_id");
+    const Selector* id = values_.FindSelector("record_id");
     return column->selector.Text() == "record_id" ||
            (id != nullptr && id->Text() == column->selector.Text());
   }
@@ -123,7 +121,7 @@ class Rows {
 
   void LintTombstones() {
     const std::string word = Word("on_null_value");
-    const Selector* id = SelectorAt(values_, "record_id");
+    const Selector* id = values_.FindSelector("record_id");
     if (word != "bad" && word != "" && id != nullptr && ReadsValue(*id) &&
         !values_.Given("handler")) {
       findings_.Warning(values_.ValuePlace(Path("on_null_value")), "rows",
@@ -132,7 +130,7 @@ class Rows {
                                     Path("on_null_value"), word, Shown(values_, "record_id")));
     }
     if (!deletes_) return;
-    const Selector* by = SelectorAt(values_, Path("fence_by"));
+    const Selector* by = values_.FindSelector(Path("fence_by"));
     if (by != nullptr && ReadsValue(*by)) {
       Error("fence_by", fmt::format("a tombstone has no {}, and on_null_value: delete is fenced "
                                     "too; take offset, timestamp or header:NAME",

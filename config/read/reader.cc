@@ -318,6 +318,22 @@ const Entry* Values::FindPart(std::string_view path) const {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
+std::span<const Text> Values::Texts(std::string_view path) const {
+  const Entry* entry = FindPart(path);
+  return entry == nullptr ? std::span<const Text>() : entry->texts;
+}
+
+std::vector<std::pair<std::string, std::string>> Values::Pairs(std::string_view path) const {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const Text& text : Texts(path)) pairs.emplace_back(text.name, text.value);
+  return pairs;
+}
+
+const consumer::Selector* Values::FindSelector(std::string_view path) const {
+  const Entry* entry = Find(path);
+  return entry == nullptr ? nullptr : &entry->texts.front().selector;
+}
+
 std::string Values::String(std::string_view path) const {
   if (const Entry* entry = Find(path)) return entry->texts.front().value;
   const Key* key = FindKey(path);
@@ -334,9 +350,7 @@ std::int64_t Values::Number(std::string_view path) const {
 
 std::vector<std::string> Values::Strings(std::string_view path) const {
   std::vector<std::string> strings;
-  if (const Entry* entry = Find(path)) {
-    for (const Text& text : entry->texts) strings.push_back(text.value);
-  }
+  for (const Text& text : Texts(path)) strings.push_back(text.value);
   return strings;
 }
 

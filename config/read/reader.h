@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/read/tree.h"
@@ -51,7 +53,12 @@ class Values {
   [[nodiscard]] Place ValuePlace(std::string_view path) const;
   // nullptr where the key is not given or wrong.
   [[nodiscard]] const Entry* Find(std::string_view path) const;
-  [[nodiscard]] const Entry* FindPart(std::string_view path) const;  // incomplete ones too
+  // What is good of its texts, also where a map has wrong ones; none where the key is not given.
+  [[nodiscard]] std::span<const Text> Texts(std::string_view path) const;
+  // The same as name and value.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> Pairs(std::string_view path) const;
+  // The selector at a key, or nullptr as Find.
+  [[nodiscard]] const consumer::Selector* FindSelector(std::string_view path) const;
 
   // These fall back to the schema's default; without one to "", 0 or an empty list.
   [[nodiscard]] std::string String(std::string_view path) const;
@@ -65,6 +72,7 @@ class Values {
 
  private:
   friend class Reader;
+  [[nodiscard]] const Entry* FindPart(std::string_view path) const;  // incomplete ones too
   std::map<std::string, Place, std::less<>> places_;
   std::map<std::string, Entry, std::less<>> entries_;
 };

@@ -28,15 +28,6 @@ constexpr std::array<std::string_view, 9> kDeadLetterFields{"error",    "error_c
 
 bool Flag(const Values& values, std::string_view path) { return values.Number(path) != 0; }
 
-std::vector<std::pair<std::string, std::string>> Pairs(const Values& values,
-                                                       std::string_view path) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  if (const Entry* entry = values.FindPart(path)) {
-    for (const Text& text : entry->texts) pairs.emplace_back(text.name, text.value);
-  }
-  return pairs;
-}
-
 std::optional<int> Count(const Values& values, std::string_view path) {
   if (values.Find(path) == nullptr) return std::nullopt;
   return static_cast<int>(values.Number(path));
@@ -52,22 +43,19 @@ std::vector<std::string> CellNames(const Values& pipeline) {
   std::vector<std::string> names;
   for (const std::string_view path : {"output.postgres.columns", "output.sqlite.columns",
                                       "output.file.columns", "output.stdout.columns"}) {
-    if (const Entry* columns = pipeline.FindPart(path)) {
-      for (const Text& column : columns->texts) names.push_back(column.name);
-    }
+    for (const Text& column : pipeline.Texts(path)) names.push_back(column.name);
   }
   for (const std::string_view path :
        {"output.postgres.fence_column", "output.sqlite.fence_column"}) {
     const std::string name = pipeline.String(path);
     if (!name.empty()) names.push_back(name);
   }
-  if (const Entry* args = pipeline.Find("output.postgres.args")) {
-    for (std::size_t i = 1; i <= args->texts.size(); ++i) names.push_back(fmt::format("${}", i));
-  }
+  const std::size_t args = pipeline.Texts("output.postgres.args").size();
+  for (std::size_t i = 1; i <= args; ++i) names.push_back(fmt::format("${}", i));
   if (pipeline.Given("output.kafka")) {
     names.insert(names.end(), {"key", "value"});
-    if (const Entry* headers = pipeline.FindPart("output.kafka.headers")) {
-      for (const Text& header : headers->texts) names.push_back("header:" + header.name);
+    for (const Text& header : pipeline.Texts("output.kafka.headers")) {
+      names.push_back("header:" + header.name);
     }
   }
   return names;
@@ -140,7 +128,7 @@ class TestsReader {
     record.partition = static_cast<std::int32_t>(values.Number("tests.given.partition"));
     record.key = Any(values, "tests.given.key");
     record.value = Any(values, "tests.given.value");
-    record.headers = Pairs(values, "tests.given.headers");
+    record.headers = values.Pairs("tests.given.headers");
     if (values.Find("tests.given.timestamp") != nullptr) {
       record.timestamp = Milliseconds(values.Number("tests.given.timestamp"));
     }
@@ -156,7 +144,7 @@ class TestsReader {
     }
     stub.status = static_cast<int>(values.Number("tests.http.status"));
     stub.body = Any(values, "tests.http.body").value_or("");
-    stub.headers = Pairs(values, "tests.http.headers");
+    stub.headers = values.Pairs("tests.http.headers");
     stub.timeout = Flag(values, "tests.http.timeout");
     stub.times = Count(values, "tests.http.times");
     for (const std::string_view answer :
