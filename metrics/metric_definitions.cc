@@ -336,11 +336,6 @@ const MetricInfo& Info(Metric metric) {
   return kMetricDefinitions[index];
 }
 
-std::string_view NodeLetter(int node) {
-  FENCEPOST_CHECK(node >= 0 && node < static_cast<int>(std::size(kNodes)), std::to_string(node));
-  return kNodes[node];
-}
-
 bool IsNodeLabel(const LabelInfo& label) { return label.values.data() == kNodes; }
 
 }  // namespace fencepost::metrics

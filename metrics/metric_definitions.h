@@ -114,8 +114,6 @@ struct MetricInfo {
 std::span<const MetricInfo> AllMetrics();
 const MetricInfo& Info(Metric metric);
 
-// The label of a lock node: a to g by its place in the list.
-std::string_view NodeLetter(int node);
 // The label `node` has as many series as the pipeline has nodes.
 bool IsNodeLabel(const LabelInfo& label);
 

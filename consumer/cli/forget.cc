@@ -143,7 +143,7 @@ class Marks {
   tl::unexpected<Error> NoAnswer(int node, const std::string& why) const {
     return Fail(fmt::format("lock node {} does not answer ({}); a mark is taken back only where "
                             "all {} nodes do",
-                            static_cast<char>('a' + node), why, view_.size()),
+                            locking::NodeLetter(node), why, view_.size()),
                 "no ledger row was deleted; run it again when the node is back",
                 view_.Address(node));
   }

@@ -50,7 +50,7 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
   for (std::size_t i = 0; i < options.lock.redis.nodes.size(); ++i) {
     const auto node = core.locks().store().Status(static_cast<int>(i), now);
     LockNodeStatus& row = fresh.nodes.emplace_back();
-    row.letter = static_cast<char>('a' + i);
+    row.letter = locking::NodeLetter(static_cast<int>(i));
     row.address = locking::ShownNode(options.lock.redis.nodes[i]);
     row.up = node.connected;
     row.open = node.open;

@@ -35,7 +35,9 @@ struct Now {
 Now ReadClocks() noexcept;  // driver side only
 
 inline constexpr int kMaxNodes = 7;
-using NodeIndex = int;  // the place in the configured list, 0-based; metrics call them a to g
+using NodeIndex = int;  // the place in the configured list, 0-based
+// What people read instead: a to g, in metrics, logs and commands.
+constexpr char NodeLetter(NodeIndex node) { return static_cast<char>('a' + node); }
 
 // A quorum of n nodes, counted from the configured number, never from the reachable ones.
 constexpr int Quorum(int nodes) { return nodes / 2 + 1; }

@@ -210,7 +210,7 @@ void Gatherer::AskNodes() {
                                 {consumer::LockName(options_.name, facts_.id)}, kNodesLimit);
   for (int i = 0; i < view.size(); ++i) {
     NodeFacts node = NodeFactsOf(answers.front()[static_cast<std::size_t>(i)], view.Status(i));
-    node.letter = static_cast<char>('a' + i);
+    node.letter = locking::NodeLetter(i);
     node.address = view.Address(i);
     facts_.nodes.push_back(std::move(node));
   }

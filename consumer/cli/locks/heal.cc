@@ -18,14 +18,13 @@ using locking::BootClock;
 using locking::Healing;
 using locking::Millis;
 using locking::NodeIndex;
+using locking::NodeLetter;
 using locking::Sentinel;
 using Kind = Healing::Step::Kind;
 
 constexpr Millis kAnswer{5'000};
 constexpr Millis kAdmission{15'000};  // clients are given 5 s to take an empty node back
 constexpr Millis kTellEvery{1'000};
-
-char Letter(NodeIndex node) { return static_cast<char>('a' + node); }
 
 // How it goes, on stderr: once a second a line, on a terminal the same line again.
 class Teller {
@@ -98,19 +97,19 @@ tl::expected<NodeIndex, Error> Patient(const Standing& standing, const LockNodes
       return tl::unexpected(
           Error{"too_many",
                 fmt::format("lock nodes {} and {} have both lost their memory, or may have",
-                            Letter(patient), Letter(node)),
+                            NodeLetter(patient), NodeLetter(node)),
                 "", "healing copies from all other nodes; wait for the quarantine of one"});
     }
     patient = node;
   }
   if (patient < 0 || wanted.empty()) return patient;
-  const bool same = wanted == std::string(1, Letter(patient)) ||
+  const bool same = wanted == std::string(1, NodeLetter(patient)) ||
                     wanted == nodes.redis.nodes[static_cast<std::size_t>(patient)];
   if (same) return patient;
   return tl::unexpected(Error{
       "other_node",
-      fmt::format("it is lock node {} that is in quarantine, not {}", Letter(patient), wanted), "",
-      "leave --node out"});
+      fmt::format("it is lock node {} that is in quarantine, not {}", NodeLetter(patient), wanted),
+      "", "leave --node out"});
 }
 
 // A node that no client has seen since it was wiped gets its place, and its quarantine, from us.
@@ -162,7 +161,7 @@ tl::expected<Healing::Counts, Error> Carry(RawNodes& raw, const Standing& standi
     if (step.kind == Kind::kWait) {
       fmt::print(stderr,
                  "waiting {:.1f} s: what was under way when node {} forgot must have ended\n",
-                 static_cast<double>(step.wait.count()) / 1000, Letter(patient));
+                 static_cast<double>(step.wait.count()) / 1000, NodeLetter(patient));
       std::this_thread::sleep_for(step.wait);
       healing.OnWaited();
       teller.Begin();
@@ -215,7 +214,7 @@ int LocksHeal(const LocksArguments& arguments) {
   fmt::print(
       "lock node {} is healed and counts again: {} marks, {} leases ({} kept for their "
       "holders), {} floors written\n",
-      Letter(*patient), counts->done, counts->held, counts->kept_for_anyone, counts->floors);
+      NodeLetter(*patient), counts->done, counts->held, counts->kept_for_anyone, counts->floors);
   return kOk;
 }
 

@@ -45,7 +45,7 @@ std::string Describe(const NodeStatus& status) {
 
 void Print(const StoreView& view) {
   for (int node = 0; node < view.size(); ++node) {
-    std::printf("%c  %-24s %s\n", 'a' + node, view.Address(node).c_str(),
+    std::printf("%c  %-24s %s\n", locking::NodeLetter(node), view.Address(node).c_str(),
                 Describe(view.Status(node)).c_str());
   }
 }
@@ -126,7 +126,7 @@ bool IsFinal(const Error& problem) {
 std::string MayHaveForgotten(const LockNodes& nodes) {
   RawNodes raw(nodes);
   for (std::size_t i = 0; i < raw.nodes.size(); ++i) {
-    const std::string name = fmt::format("node {} ({})", static_cast<char>('a' + i),
+    const std::string name = fmt::format("node {} ({})", locking::NodeLetter(static_cast<int>(i)),
                                          locking::ShownNode(nodes.redis.nodes[i]));
     if (!raw.why[i].empty()) return name + " cannot be asked what was written to it";
     const auto counts = raw.nodes[i]->ReadInfo("commandstats", kLook);

@@ -177,11 +177,11 @@ int LocksInspect(const LocksArguments& given) {
     if (!arguments.json) fmt::print("{}: {}\n", name, verdict.text);
     for (std::size_t node = 0; node < seen[i].size(); ++node) {
       auto entry = Json(seen[i][node]);
-      entry["node"] = std::string(1, static_cast<char>('a' + node));
+      const char letter = locking::NodeLetter(static_cast<int>(node));
+      entry["node"] = std::string(1, letter);
       entry["address"] = raw.nodes[node]->address();
       if (!arguments.json) {
-        fmt::print("  {}  {:<24} {}\n", static_cast<char>('a' + node), raw.nodes[node]->address(),
-                   Text(entry));
+        fmt::print("  {}  {:<24} {}\n", letter, raw.nodes[node]->address(), Text(entry));
       }
       one["nodes"].push_back(std::move(entry));
     }

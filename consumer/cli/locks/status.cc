@@ -118,8 +118,8 @@ int LocksStatus(const LocksArguments& arguments) {
     if (raw.why[at].empty()) {
       if (auto read = raw.nodes[at]->ReadInfo(kAnswer)) info = std::move(*read);
     }
-    all.push_back(NodeJson(static_cast<char>('a' + node), view.Address(node), view.Status(node),
-                           info, raw.why[at]));
+    all.push_back(NodeJson(locking::NodeLetter(node), view.Address(node), view.Status(node), info,
+                           raw.why[at]));
   }
   const bool available = view.store().Available();
   const auto problem = view.store().Problem();

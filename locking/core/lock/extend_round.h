@@ -36,7 +36,6 @@ class ExtendRound {
 
   // A round is out.
   [[nodiscard]] bool open() const { return open_; }
-  [[nodiscard]] bool Holds(NodeIndex node) const { return (holds_ & Bit(node)) != 0; }
   // An extension since the last win found a node without the lease.
   [[nodiscard]] bool SeenWiped() const { return seen_wiped_; }
   // After kLost: why the lease is over; nothing where it goes on to its own end, and may be

@@ -12,8 +12,6 @@
 namespace fencepost::locking {
 namespace {
 
-char Letter(NodeIndex node) { return static_cast<char>('a' + node); }
-
 constexpr const char* kAgain = "nothing was lifted; run it again when it is well";
 
 }  // namespace
@@ -55,7 +53,7 @@ std::optional<Error> Healing::Refusal(const std::vector<NodeSight>& sights) {
     const NodeSight& sight = sights[static_cast<std::size_t>(node)];
     const auto sentinel = Sentinel::Decode(sight.sentinel);
     const auto refuse = [node](std::string what) {
-      return Error{"not_ready", fmt::format("lock node {} {}", Letter(node), what), "", kAgain};
+      return Error{"not_ready", fmt::format("lock node {} {}", NodeLetter(node), what), "", kAgain};
     };
     if (!sentinel || !sentinel->complete) return refuse("is not a member of a lock store");
     if (sentinel->nodes != count() || sentinel->store_id != own->store_id ||
@@ -83,13 +81,13 @@ std::optional<Error> Healing::Changed(const std::vector<NodeSight>& sights) cons
     return Error{"changed",
                  fmt::format("lock node {} forgot what it knew, or was changed by a client, while "
                              "lock node {} was being healed",
-                             Letter(node), Letter(healed_)),
+                             NodeLetter(node), NodeLetter(healed_)),
                  "", kAgain};
   }
   if (sights[static_cast<std::size_t>(healed_)].time >= rules_.quarantine_until) {
     return Error{"over",
-                 fmt::format("the quarantine of lock node {} ended by itself", Letter(healed_)), "",
-                 "nothing is left to be done"};
+                 fmt::format("the quarantine of lock node {} ended by itself", NodeLetter(healed_)),
+                 "", "nothing is left to be done"};
   }
   return std::nullopt;
 }
@@ -220,7 +218,8 @@ void Healing::OnLifted(const std::optional<std::string>& current) {
   FENCEPOST_CHECK(step_.kind == Step::Kind::kLift, "no lift is out");
   if (current == step_.lift.replacement) return Go(Step::Kind::kFinished);
   Fail("changed",
-       fmt::format("lock node {} forgot again while it was being healed", Letter(healed_)), kAgain);
+       fmt::format("lock node {} forgot again while it was being healed", NodeLetter(healed_)),
+       kAgain);
 }
 
 }  // namespace fencepost::locking

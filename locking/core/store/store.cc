@@ -152,7 +152,7 @@ void Store::ObserveClock(NodeIndex index, const CallInfo& call) {
     node.stepped = call.node_time;
     node.by_clock = true;
     observer_->OnNote(Severity::kWarn, "node_clock_stepped",
-                      std::string("the clock of node ") + static_cast<char>('a' + index) +
+                      std::string("the clock of node ") + NodeLetter(index) +
                           " was stepped; it is put in quarantine");
   }
   // A call over which this process or the node was stalled says nothing about the offset.

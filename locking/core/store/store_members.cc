@@ -20,8 +20,6 @@ bool GoodRunId(const std::string& run_id) {
          });
 }
 
-char Letter(NodeIndex node) { return static_cast<char>('a' + node); }
-
 }  // namespace
 
 void Store::Evaluate(Now now) {
@@ -46,8 +44,8 @@ void Store::SetProblem(NodeIndex index, bool blocks, std::string code, std::stri
                        std::string hint) {
   Node& node = At(index);
   if (node.problem && (node.blocks || !blocks)) return;  // the first of the graver kind stays
-  node.problem = Error{std::move(code), std::move(what), fmt::format("lock node {}", Letter(index)),
-                       std::move(hint)};
+  node.problem = Error{std::move(code), std::move(what),
+                       fmt::format("lock node {}", NodeLetter(index)), std::move(hint)};
   node.blocks = blocks;
 }
 
@@ -79,7 +77,7 @@ void Store::FindRefusals() {
       const Node& other = At(j);
       if (j == i || !other.connected || !other.read || other.run_id != node.run_id) continue;
       SetProblem(i, true, "same_node_twice",
-                 fmt::format("it is the same server as node {} (run_id {})", Letter(j),
+                 fmt::format("it is the same server as node {} (run_id {})", NodeLetter(j),
                              node.run_id.substr(0, 8)),
                  "list each node once");
     }
@@ -182,8 +180,8 @@ void Store::FindSameIndex() {
       if (Generation(At(i).sentinel->epoch) != Generation(At(j).sentinel->epoch)) continue;
       for (const auto& [one, other] : {std::pair(i, j), std::pair(j, i)}) {
         SetProblem(one, true, "same_index",
-                   fmt::format("it and node {} have the same place in lock store {}", Letter(other),
-                               store_id_),
+                   fmt::format("it and node {} have the same place in lock store {}",
+                               NodeLetter(other), store_id_),
                    fmt::format("one of the two replaced the other: list only one, or DEL {} on one",
                                kSentinelKey));
       }
@@ -237,7 +235,8 @@ void Store::ConcludeProblem(bool quorum) {
   if (!store_id_.empty() || empty == 0) return;
   std::string missing;
   for (NodeIndex i = 0; i < count(); ++i) {
-    if (!At(i).connected) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", Letter(i));
+    if (!At(i).connected)
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", NodeLetter(i));
   }
   if (!missing.empty()) {
     problem_ = Error{"store_incomplete",
