@@ -20,10 +20,6 @@ void CheckMayBlock(const LeaseState& state) {
                   "a blocking call on a lease from a callback: " + state.name);
 }
 
-Settled Unconfirmed(const LeaseState& state, const char* what) {
-  return tl::unexpected(Error{"no_quorum", what, state.name, "see the lock nodes"});
-}
-
 // What is asked of several leases together: one command a QuorumLock, so that it travels together.
 template <typename T>
 class Round {
@@ -87,13 +83,19 @@ bool AnswerEnded(Round<Settled>& round, std::size_t i, const std::shared_ptr<Lea
   return true;
 }
 
+std::vector<Settled> WaitSettled(Round<Settled>& round, int timeouts, const char* late) {
+  return round.Wait(
+      timeouts, [](const LeaseState& lease) { return tl::unexpected(lease.Why()); },
+      [late](const LeaseState& lease) {
+        return tl::unexpected(Error{"no_quorum", late, lease.name, "see the lock nodes"});
+      });
+}
+
 }  // namespace
 
 Lease::Lease(std::shared_ptr<LeaseState> state) : state_(std::move(state)) {}
 
 Lease::~Lease() { ReleaseAsync(); }
-
-Lease::Lease(Lease&& other) noexcept : state_(std::move(other.state_)) {}
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   if (this != &other) {
@@ -141,11 +143,7 @@ std::vector<Settled> Lease::ExtendAll(std::span<Lease> leases) {
       loop.Extend(lease, waiter);
     });
   }
-  return round.Wait(
-      kExtendTimeouts, [](const LeaseState& lease) { return tl::unexpected(lease.Why()); },
-      [](const LeaseState& lease) {
-        return Unconfirmed(lease, "no quorum of nodes has extended the lease in time");
-      });
+  return WaitSettled(round, kExtendTimeouts, "no quorum of nodes has extended the lease in time");
 }
 
 std::vector<Settled> Lease::DoneAll(std::span<Lease> leases, ContentCrc crc, Millis remember) {
@@ -157,11 +155,7 @@ std::vector<Settled> Lease::DoneAll(std::span<Lease> leases, ContentCrc crc, Mil
       loop.Done(lease, crc, remember, waiter);
     });
   }
-  return round.Wait(
-      kEndTimeouts, [](const LeaseState& lease) { return tl::unexpected(lease.Why()); },
-      [](const LeaseState& lease) {
-        return Unconfirmed(lease, "no quorum of nodes has confirmed the mark in time");
-      });
+  return WaitSettled(round, kEndTimeouts, "no quorum of nodes has confirmed the mark in time");
 }
 
 std::vector<ReleaseOutcome> Lease::ReleaseAll(std::span<Lease> leases) {

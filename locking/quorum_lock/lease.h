@@ -37,7 +37,7 @@ class Lease {
   Lease() = default;  // empty: token 0, not valid
   // Releases what is still held, without waiting for any node. Never throws.
   ~Lease();
-  Lease(Lease&& other) noexcept;
+  Lease(Lease&& other) noexcept = default;
   Lease& operator=(Lease&& other) noexcept;  // releases what this one held
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;

@@ -116,8 +116,7 @@ void LockLoop::OnStep() {
 void LockLoop::OnEvent(const LockEvent& event, Now now) {
   const auto at = entries_.find(event.cookie);
   if (at == entries_.end()) return;  // cancelled
-  const std::shared_ptr<AcquireGroup> group = at->second.group;
-  const std::size_t index = at->second.index;
+  Entry& entry = at->second;
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
       OnLeased(at, event, now);
@@ -132,22 +131,15 @@ void LockLoop::OnEvent(const LockEvent& event, Now now) {
       OnReleased(at, event);
       return;
     case LockEvent::Kind::kDone:
-      if (at->second.lease) {
-        Lose(at->second, DoneError(at->second.lease->name, event), ReleaseOutcome::kExpired);
-        Erase(at);
-      } else {
-        Erase(at);
-        Decide(group, index, tl::unexpected(DoneError(group->names[index], event)));
-      }
-      return;
-    case LockEvent::Kind::kGaveUp: {
-      Error error = GaveUp(group->names[index], at->second, event.reason);
+      if (entry.group) return Fail(at, DoneError(entry.Name(), event));
+      Lose(entry, DoneError(entry.Name(), event), ReleaseOutcome::kExpired);
       Erase(at);
-      Decide(group, index, tl::unexpected(std::move(error)));
       return;
-    }
+    case LockEvent::Kind::kGaveUp:
+      Fail(at, GaveUp(entry, event.reason));
+      return;
     case LockEvent::Kind::kLost:
-      Lose(at->second, LostError(at->second.lease->name, event.loss),
+      Lose(entry, LostError(entry.Name(), event.loss),
            event.loss == LossReason::kStolen ? ReleaseOutcome::kStolen : ReleaseOutcome::kExpired);
       Erase(at);
       return;
@@ -160,17 +152,13 @@ void LockLoop::OnLeased(Entries::iterator at, const LockEvent& event, Now now) {
   Entry& entry = at->second;
   if (entry.group->options.cancel.stop_requested()) {
     // Between the grant and its being told: the caller has turned away from it.
-    const auto group = entry.group;
-    const std::size_t index = entry.index;
     core_.Cancel(event.lock, now);
-    Erase(at);
-    Decide(group, index, tl::unexpected(CancelledError(group->names[index])));
-    return;
+    return Fail(at, CancelledError(entry.Name()));
   }
   auto state = std::make_shared<LeaseState>();
   state->mailbox = mailbox_;
   state->cookie = event.cookie;
-  state->name = entry.group->names[entry.index];
+  state->name = entry.Name();
   state->token = event.token;
   state->node_timeout = options_.lock.node_timeout;
   state->why.where = state->name;
@@ -187,12 +175,8 @@ void LockLoop::OnLeased(Entries::iterator at, const LockEvent& event, Now now) {
 void LockLoop::OnRoundFailed(Entries::iterator at, const LockEvent& event, Now now) {
   const Entry& entry = at->second;
   if (event.reason != WaitReason::kRefused || entry.ttl <= core_.store().max_ttl()) return;
-  const auto group = entry.group;
-  const std::size_t index = entry.index;
-  Error error = GaveUp(group->names[index], entry, event.reason);
   core_.Cancel(event.lock, now);
-  Erase(at);
-  Decide(group, index, tl::unexpected(std::move(error)));
+  Fail(at, GaveUp(entry, event.reason));
 }
 
 void LockLoop::OnMarked(Entries::iterator at, const LockEvent& event) {
@@ -241,9 +225,18 @@ void LockLoop::Decide(const std::shared_ptr<AcquireGroup>& group, std::size_t in
   group->on_all(std::move(group->results));
 }
 
-LockLoop::Entries::iterator LockLoop::Held(const LeaseState& lease) {
+void LockLoop::Fail(Entries::iterator at, Error error) {
+  const auto group = at->second.group;
+  const std::size_t index = at->second.index;
+  Erase(at);
+  Decide(group, index, tl::unexpected(std::move(error)));
+}
+
+LockLoop::Entries::iterator LockLoop::Held(const LeaseState& lease, Waiter<Settled>& waiter) {
   const auto at = entries_.find(lease.cookie);
-  return at == entries_.end() || at->second.ending ? entries_.end() : at;
+  if (at != entries_.end() && !at->second.ending) return at;
+  waiter.Set(tl::unexpected(lease.Why()));
+  return entries_.end();
 }
 
 // Every pending call is answered with how it ended.
@@ -285,7 +278,8 @@ Instant LockLoop::NextExtension(const Entry& entry, Instant valid_until) const {
   return asked + entry.ttl / 3;
 }
 
-Error LockLoop::GaveUp(const std::string& name, const Entry& entry, WaitReason reason) const {
+Error LockLoop::GaveUp(const Entry& entry, WaitReason reason) const {
+  const std::string& name = entry.Name();
   switch (reason) {
     case WaitReason::kContended:
     case WaitReason::kStale:

@@ -108,6 +108,10 @@ class LockLoop {
     std::shared_ptr<Waiter<Settled>> marking;
     std::vector<std::function<void(ReleaseOutcome)>> releasing;
     bool ending = false;  // done or release is out
+
+    [[nodiscard]] const std::string& Name() const {
+      return group ? group->names[index] : lease->name;
+    }
   };
   using Entries = std::unordered_map<std::uint64_t, Entry>;
 
@@ -124,12 +128,15 @@ class LockLoop {
   void Lose(Entry& entry, const Error& why, ReleaseOutcome outcome);
   void Decide(const std::shared_ptr<AcquireGroup>& group, std::size_t index,
               QuorumLock::Result result);
-  [[nodiscard]] Entries::iterator Held(const LeaseState& lease);
+  // The acquire has ended without a lease.
+  void Fail(Entries::iterator at, Error error);
+  // Where it is not held, tells `waiter` why and returns entries_.end().
+  Entries::iterator Held(const LeaseState& lease, Waiter<Settled>& waiter);
   void Erase(Entries::iterator at);
   void LookAt(std::uint64_t cookie, Entry& entry, Instant at);
   void LookAtExtensions(Now now);
   [[nodiscard]] Instant NextExtension(const Entry& entry, Instant valid_until) const;
-  [[nodiscard]] Error GaveUp(const std::string& name, const Entry& entry, WaitReason reason) const;
+  [[nodiscard]] Error GaveUp(const Entry& entry, WaitReason reason) const;
   [[nodiscard]] std::string Key(const std::string& name) const;
   void Close();
 

@@ -12,7 +12,6 @@ namespace fencepost::locking {
 namespace {
 
 constexpr std::size_t kMaxName = 512;
-constexpr Millis kLongestWait = std::chrono::hours(24 * 365);  // beyond: for ever
 
 Error Refused(const std::string& name, std::string what, std::string hint) {
   return {"refused", std::move(what), name.substr(0, 64), std::move(hint)};
@@ -121,18 +120,13 @@ void LockLoop::Cancel(const std::shared_ptr<AcquireGroup>& group) {
     const auto at = entries_.find(group->cookies[i]);
     if (at == entries_.end() || !at->second.group) continue;
     core_.Cancel(at->second.lock, now);
-    Erase(at);
-    const std::string& name = group->names[i];
-    Decide(group, i, tl::unexpected(CancelledError(name)));
+    Fail(at, CancelledError(group->names[i]));
   }
 }
 
 void LockLoop::Extend(const LeaseState& lease, std::shared_ptr<Waiter<Settled>> waiter) {
-  const auto at = Held(lease);
-  if (at == entries_.end()) {
-    waiter->Set(tl::unexpected(lease.Why()));
-    return;
-  }
+  const auto at = Held(lease, *waiter);
+  if (at == entries_.end()) return;
   const Now now = ReadClocks();
   at->second.extending.push_back(std::move(waiter));
   LookAt(at->first, at->second, std::min(now.boot, at->second.look_at));
@@ -141,11 +135,8 @@ void LockLoop::Extend(const LeaseState& lease, std::shared_ptr<Waiter<Settled>> 
 
 void LockLoop::Done(const LeaseState& lease, ContentCrc crc, Millis remember,
                     std::shared_ptr<Waiter<Settled>> waiter) {
-  const auto at = Held(lease);
-  if (at == entries_.end()) {
-    waiter->Set(tl::unexpected(lease.Why()));
-    return;
-  }
+  const auto at = Held(lease, *waiter);
+  if (at == entries_.end()) return;
   at->second.ending = true;
   at->second.marking = std::move(waiter);
   LookAt(at->first, at->second, Instant::max());

@@ -1,5 +1,5 @@
 // How other threads talk to the one that drives the locks: commands in, answers back. Private to
-// quorum_lock.cc, lease.cc and lock_loop.cc. Any thread.
+// quorum_lock/ and recipes/. Any thread.
 #pragma once
 
 #include <chrono>

@@ -142,8 +142,7 @@ tl::expected<void, Error> QuorumLock::WaitReady(Millis timeout) {
   if (!impl_->mailbox->Post([ready](LockLoop& loop) { loop.AwaitReady(ready); })) {
     return tl::unexpected(ClosedError(""));
   }
-  const Millis longest = std::chrono::hours(24 * 365);
-  if (auto result = ready->WaitFor(std::clamp(timeout, Millis(0), longest))) return *result;
+  if (auto result = ready->WaitFor(std::clamp(timeout, Millis(0), kLongestWait))) return *result;
   const auto late = std::make_shared<Waiter<Settled>>();
   const bool posted = impl_->mailbox->Post(
       [late](LockLoop& loop) { late->Set(tl::unexpected(loop.WhyNotReady())); });

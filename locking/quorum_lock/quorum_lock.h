@@ -46,6 +46,8 @@
 
 namespace fencepost::locking {
 
+inline constexpr Millis kLongestWait = std::chrono::hours(24 * 365);  // beyond: for ever
+
 // Tries for a lock while `wait` and `tries` allow it, whichever ends first: with neither, one round
 // of questions; with only one of them, that one counts. A time in which no quorum can be asked is
 // waited out as far as `wait` goes; where `tries` alone counts, it is a round that failed.

@@ -12,15 +12,14 @@ namespace fencepost::locking {
 class Budget {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr Millis kLongest = std::chrono::hours(24 * 365);  // beyond: for ever
   static constexpr Clock::time_point kNever = Clock::time_point::max();
 
   explicit Budget(const AcquireOptions& options)
       : wait_(std::max(options.wait, Millis(0))),
         waits_(options.wait > Millis(0) || options.tries > 1),
-        end_(wait_ > kLongest || (wait_ == Millis(0) && options.tries > 1) ? kNever
-                                                                           : Clock::now() + wait_) {
-  }
+        end_(wait_ > kLongestWait || (wait_ == Millis(0) && options.tries > 1)
+                 ? kNever
+                 : Clock::now() + wait_) {}
 
   [[nodiscard]] bool waits() const { return waits_; }  // more than one round of questions
   [[nodiscard]] Clock::time_point End() const { return end_; }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "locking/base/check.h"
-#include "locking/recipes/budget.h"
 
 namespace fencepost::locking {
 namespace {
@@ -120,7 +119,7 @@ struct Election::Impl {
 
   void Pause(Millis length) {
     std::unique_lock guard(mutex);
-    const Millis most = std::min(length, Budget::kLongest);
+    const Millis most = std::min(length, kLongestWait);
     changed.wait_for(guard, stopping.get_token(), most, [] { return false; });
   }
 
@@ -130,8 +129,7 @@ struct Election::Impl {
     if (options.on_waiting) options.on_waiting(error);
   }
 
-  // --- the watcher's thread
-  // ------------------------------------------------------------------------
+  // --- the watcher's thread ----------------------------------------------------------------------
   void Watch() {
     std::unique_lock guard(mutex);
     while (true) {

@@ -1,7 +1,6 @@
 #include "locking/recipes/multi_lock.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "locking/quorum_lock/mailbox.h"
 #include "locking/recipes/budget.h"
 
 namespace fencepost::locking {
@@ -60,29 +60,22 @@ std::vector<Result> AskTogether(const std::vector<Item>& items, std::size_t from
   for (std::size_t i = from; i < items.size(); ++i) {
     if (!leases[i].valid()) places[items[i].lock].push_back(i);
   }
-  struct Answers {
-    std::mutex mutex;
-    std::condition_variable complete;
-    std::size_t missing = 0;
-    std::vector<Result> results;
-  };
-  const auto answers = std::make_shared<Answers>();
-  answers->missing = places.size();
-  for (std::size_t i = 0; i < items.size(); ++i) answers->results.emplace_back(Lease());
+  using Answer = Waiter<std::vector<Result>>;
+  std::map<QuorumLock*, std::shared_ptr<Answer>> answers;
   for (const auto& [lock, indexes] : places) {
     std::vector<std::string> names;
     for (const std::size_t i : indexes) names.push_back(items[i].name);
-    lock->AcquireAllAsync(names, options, [answers, indexes = indexes](std::vector<Result> got) {
-      const std::lock_guard guard(answers->mutex);
-      for (std::size_t k = 0; k < got.size(); ++k) {
-        answers->results[indexes[k]] = std::move(got[k]);
-      }
-      if (--answers->missing == 0) answers->complete.notify_one();
-    });
+    const auto answer = answers[lock] = std::make_shared<Answer>();
+    lock->AcquireAllAsync(names, options,
+                          [answer](std::vector<Result> got) { answer->Set(std::move(got)); });
   }
-  std::unique_lock guard(answers->mutex);
-  answers->complete.wait(guard, [&] { return answers->missing == 0; });
-  return std::move(answers->results);
+  std::vector<Result> results;
+  for (std::size_t i = 0; i < items.size(); ++i) results.emplace_back(Lease());
+  for (const auto& [lock, answer] : answers) {
+    std::vector<Result> got = answer->Wait();
+    for (std::size_t k = 0; k < got.size(); ++k) results[places[lock][k]] = std::move(got[k]);
+  }
+  return results;
 }
 
 // Waiting may help; of "done", "refused", "cancelled" and "closed" it does not.

@@ -70,9 +70,6 @@ Error Cancelled(const std::string& name) {
 
 ReentrantHold::ReentrantHold(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
-ReentrantHold::ReentrantHold(ReentrantHold&& other) noexcept
-    : shared_(std::move(other.shared_)), ended_(other.ended_), outcome_(other.outcome_) {}
-
 ReentrantHold& ReentrantHold::operator=(ReentrantHold&& other) noexcept {
   if (this == &other) return *this;
   ReentrantHold old(std::move(*this));

@@ -30,7 +30,7 @@ class ReentrantHold {
  public:
   ReentrantHold() = default;  // empty: token 0, not valid
   ~ReentrantHold();
-  ReentrantHold(ReentrantHold&& other) noexcept;
+  ReentrantHold(ReentrantHold&& other) noexcept = default;
   ReentrantHold& operator=(ReentrantHold&& other) noexcept;
   ReentrantHold(const ReentrantHold&) = delete;
   ReentrantHold& operator=(const ReentrantHold&) = delete;

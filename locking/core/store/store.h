@@ -10,8 +10,8 @@
 //
 // Generations: sentinels of one store agree on store id, N and epoch. Epochs are odd, 1 at
 // creation. A client that cannot know whether an empty node is the one that was lost (it has not
-// seen it in the store itself) first lifts all other nodes to the next even epoch, then admits the
-// empty one with the odd epoch above, then lifts the others to it. Only nodes of one generation
+// seen it in the store itself) first raises all other nodes to the next even epoch, then admits the
+// empty one with the odd epoch above, then raises the others to it. Only nodes of one generation
 // (epoch | 1) make a quorum, so that clients whose list still has the node that was replaced stop,
 // and say why.
 //
