@@ -191,16 +191,19 @@ Millis Store::ProbeInterval() const {
   return std::min(well ? kProbeWell : kProbeProblem, QuarantineTime() / 4);
 }
 
+// Asked after every step of every lock: what costs a look at all nodes is looked at once.
 Instant Store::NextTime() const {
+  const Millis probe_interval = ProbeInterval();
+  const Millis quarantine_time = QuarantineTime();
   Instant next = Instant::max();
   for (const Node& node : nodes_) {
     if (!node.connected) continue;
     if (node.out == Out::kNothing && !node.want_probe) {
-      next = std::min(next, node.probed_at + ProbeInterval());
+      next = std::min(next, node.probed_at + probe_interval);
     }
     if (node.hold_until > now_.boot) next = std::min(next, node.hold_until);
     if (!node.open) continue;
-    next = std::min(next, node.raw_call.sent_at + QuarantineTime() + milliseconds(1));
+    next = std::min(next, node.raw_call.sent_at + quarantine_time + milliseconds(1));
     const std::optional<Instant> end = QuarantineEnd(node);
     if (end && *end > now_.boot) next = std::min(next, *end);
   }
