@@ -10,7 +10,7 @@ void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
     Assignment* partition = Find(end.partition, end.epoch);
     if (partition == nullptr) continue;
     partition->PassHoles(end.end);
-    partition->HearEnd(end.end);
+    partition->UpdateEnd(end.end);
     AdvanceWatermark(*partition, now);
   }
   observer_->OnProgress(now.wall.time_since_epoch());
@@ -19,7 +19,7 @@ void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
 void Flow::OnHighWatermark(const std::vector<PartitionEnd>& ends) {
   for (const PartitionEnd& end : ends) {
     if (Assignment* partition = Find(end.partition, end.epoch)) {
-      partition->HearEnd(end.end);
+      partition->UpdateEnd(end.end);
     }
   }
 }

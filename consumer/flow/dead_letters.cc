@@ -17,7 +17,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   const bool position = options_.record_id.kind == Selector::Kind::kPosition;
   if (options_.on_id_conflict == OnBad::kSkip && !position) {
     // Without a DONE mark: it would say that the id is done with this record's content.
-    return Skip(in, Hinted(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
+    return Skip(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   const std::string what = "the id was processed with other content: ";
   if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
@@ -67,7 +67,7 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
   const bool first = NotLeasedBefore(in) == nullptr;
   if (in.stage() == Stage::kQueued) {  // it never was in the leased prefix (no id)
     work_.Push(&in);
-  } else if (first && LeaseStands(in, now)) {
+  } else if (first && LeaseIsValid(in, now)) {
     StartDeadLetter(in, now);
   } else {
     BackToQueue(in, now);
@@ -92,7 +92,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
 }
 
 void Flow::Publish(InFlight& in, Now now) {
-  if (!LeaseStands(in, now)) {
+  if (!LeaseIsValid(in, now)) {
     LeavePrefix(in);
     return;
   }
@@ -108,8 +108,8 @@ void Flow::Publish(InFlight& in, Now now) {
 // Asked when nothing else is in its way: of a record that the ledger knows after all there is no
 // dead letter to count.
 bool Flow::MayGoOut(InFlight& in) {
-  if (in.cause && !in.let_out) in.let_out = gate_.Pass(*in.cause, in.turn);
-  return !in.cause || in.let_out || Planted("dead_letters_without_a_limit");
+  if (in.cause && !in.passed_gate) in.passed_gate = gate_.Pass(*in.cause, in.turn);
+  return !in.cause || in.passed_gate || Planted("dead_letters_without_a_limit");
 }
 
 // Without a lease, so that nobody waits for it but what is behind it in its chain.
@@ -122,7 +122,7 @@ void Flow::Withhold(InFlight& in, Now now) {
 
 // Something took effect, or was a duplicate: those that waited for just that go on, from their lock
 // anew.
-void Flow::LetOut(Now now) {
+void Flow::ReleaseWithheld(Now now) {
   if (gate_.EndMoment()) {
     for (const Entry& entry : std::exchange(withheld_, {})) {
       InFlight& in = *entry.record;

@@ -63,7 +63,7 @@ void Flow::OnClusterId(std::string cluster_id) {
 // over.
 void Flow::Step(Now now) {
   Advance(now);
-  LetOut(now);
+  ReleaseWithheld(now);
   CheckDrained(now);
   SendLookups();
   StartCalls(now);
@@ -128,7 +128,7 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
       in.BecomeWaiting();
       break;
     case Move::kCompleteFromMark:
-      CompleteHinted(in, now);
+      CompleteFoundDone(in, now);
       break;
     case Move::kStartDeadLetter:
       StartDeadLetter(in, now);

@@ -188,18 +188,18 @@ class Flow {
   void LockAlone(InFlight& record, Now now);
   void Acquire(LockUnit& unit, Now now);
   void OnLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
-  bool HearLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
-  void GoOnAfter(const locking::LockEvent& event, InFlight& record, Now now);
-  void OnHinted(InFlight& record);
+  bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
+  void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
+  void OnFoundDone(InFlight& record);
   static void LeavePrefix(InFlight& record);
   void BackToQueue(InFlight& record, Now now);
   void GiveBackBehind(InFlight& record, Now now);
   void LeaveUnit(InFlight& record, Now now);
   void EndLease(LockUnit& unit, Now now);
   void SetPhase(const InFlight& record, locking::Phase phase);
-  void TellBroken(const InFlight& record, const locking::LockEvent& event);
+  void NoteViolation(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
-  [[nodiscard]] bool LeaseStands(const InFlight& record, Now now) const;
+  [[nodiscard]] bool LeaseIsValid(const InFlight& record, Now now) const;
 
   // handling.cc: looked up, handled, tried again.
   void AskLedger(InFlight& record);
@@ -224,7 +224,7 @@ class Flow {
   void StartDeadLetter(InFlight& record, Now now);
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);
-  void LetOut(Now now);
+  void ReleaseWithheld(Now now);
   void Publish(InFlight& record, Now now);
   void OnDeadLetterPublished(InFlight& record, Now now);
   static std::string ClassAndText(const std::string& error_class, const std::string& shown);
@@ -235,9 +235,9 @@ class Flow {
   void FillBatch(WriteBatch& batch, Now now);
   void FillOffsets(WriteBatch& batch);
   void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
-  void JudgeBy(const InFlight& record, const WriteOutcome& outcome);
+  void UpdateGate(const InFlight& record, const WriteOutcome& outcome);
   void OnEffect(InFlight& record, Instant began, Now now);
-  void TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
+  void ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
   void WriteAgain(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void Skip(InFlight& record, DedupeSource source, Now now);
@@ -246,7 +246,7 @@ class Flow {
   // marks.cc: marked DONE.
   void MarkDone(InFlight& record, Now now);
   void AwaitMark(InFlight& record, locking::LockId mark);
-  void CompleteHinted(InFlight& record, Now now);
+  void CompleteFoundDone(InFlight& record, Now now);
   void OnMarked(InFlight& record, bool majority, Now now);
   void MarkAgain(InFlight& record, Now now);
 
@@ -296,7 +296,7 @@ class Flow {
   std::vector<std::uint32_t> unused_;
   std::unordered_map<std::string, OrderChain> chains_;  // order: key
   LockUnits units_;
-  std::vector<InFlight*> told_;  // OnLockEvent
+  std::vector<InFlight*> affected_;  // OnLockEvent
   WorkList work_;
   std::uint64_t advanced_ = 0;
   std::deque<Entry> lookups_;

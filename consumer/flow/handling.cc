@@ -73,7 +73,7 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
       return OnConflict(in, stands.detail, stands.shown, now);
     in.letter.reset();
     Count(in);
-    return OnSkipped(in, Hinted(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
+    return OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
   if (!in.handled) return WaitForTurn(in);
@@ -112,7 +112,7 @@ InFlight* Flow::NextToCall(Now now) {
     at = waiting_.erase(at);
     const bool overlaps = early && options_.handler.outside();
     if (stale || (overlaps && !Planted("calls_of_a_key_overlap"))) continue;
-    if (LeaseStands(in, now)) return &in;
+    if (LeaseIsValid(in, now)) return &in;
     LeavePrefix(in);
   }
   return nullptr;
@@ -152,7 +152,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
     if (in.stage() == Stage::kWaiting) {
       LeavePrefix(in);
       work_.Push(&in);
-    } else if (in.stage() == Stage::kHandling && !LeaseStands(in, now)) {
+    } else if (in.stage() == Stage::kHandling && !LeaseIsValid(in, now)) {
       LeavePrefix(in);  // what it answered does not count
       --in.attempts;
     } else if (in.stage() == Stage::kHandling) {

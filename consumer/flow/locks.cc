@@ -56,21 +56,21 @@ void Flow::OnLockEvents(Now now) {
 
 // First the unit hears it, then each of its records that goes ahead.
 void Flow::OnLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
-  if (!HearLockEvent(unit, event, now)) return;
-  if (event.broken) TellBroken(*unit.first(), event);
-  told_.clear();
+  if (!UpdateUnit(unit, event, now)) return;
+  if (event.broken) NoteViolation(*unit.first(), event);
+  affected_.clear();
   for (InFlight* in = unit.first(); in != nullptr && unit.MayProceed(*in); in = in->unit_after) {
-    told_.push_back(in);
+    affected_.push_back(in);
   }
-  for (InFlight* in : told_) {  // one may take others along that are behind it in its chain
-    if (in->unit == &unit) GoOnAfter(event, *in, now);
+  for (InFlight* in : affected_) {  // one may take others along that are behind it in its chain
+    if (in->unit == &unit) ContinueAfter(event, *in, now);
   }
   if (event.kind != LockEvent::Kind::kGaveUp) return;
-  for (InFlight* in : told_) LockAlone(*in, now);
+  for (InFlight* in : affected_) LockAlone(*in, now);
 }
 
 // False: nothing has changed for its records.
-bool Flow::HearLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
+bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
       unit.BecomeLeased(event.token);
@@ -98,12 +98,12 @@ bool Flow::HearLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
   }
 }
 
-void Flow::GoOnAfter(const LockEvent& event, InFlight& in, Now now) {
+void Flow::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
       return work_.Push(&in);
     case LockEvent::Kind::kDone:
-      return OnHinted(in);
+      return OnFoundDone(in);
     case LockEvent::Kind::kRoundFailed:
       return GiveBackBehind(in, now);
     case LockEvent::Kind::kCompleted:
@@ -121,7 +121,7 @@ void Flow::GoOnAfter(const LockEvent& event, InFlight& in, Now now) {
 
 // The name is DONE. With a ledger that is only a hint: the record goes on without a lease, under a
 // fresh token, and the ledger decides whether it had been. Without one it is the truth.
-void Flow::OnHinted(InFlight& in) {
+void Flow::OnFoundDone(InFlight& in) {
   CancelCall(in);
   if (Pinned(in.stage())) return;
   const bool ledger = options_.finality == Finality::kLedger;
@@ -152,7 +152,7 @@ void Flow::GiveBackBehind(InFlight& in, Now now) {
 }
 
 // The core has counted it; only here it is known which record it was.
-void Flow::TellBroken(const InFlight& in, const LockEvent& event) {
+void Flow::NoteViolation(const InFlight& in, const LockEvent& event) {
   const bool regressed = *event.broken == locking::Invariant::kTokenRegressed;
   Note(
       locking::Severity::kError, "invariant_violated",
@@ -173,8 +173,8 @@ bool Flow::EndedBefore(const InFlight& in, Instant began) const {
   return end != Instant::min() && end <= began;  // min: lost meanwhile, and when is not heard yet
 }
 
-bool Flow::LeaseStands(const InFlight& in, Now now) const {
-  return Hinted(in) || in.nameless || (Leased(in) && locks_->Valid(in.unit->lock(), now));
+bool Flow::LeaseIsValid(const InFlight& in, Now now) const {
+  return FoundDone(in) || in.nameless || (Leased(in) && locks_->Valid(in.unit->lock(), now));
 }
 
 void Flow::SetPhase(const InFlight& in, locking::Phase phase) {

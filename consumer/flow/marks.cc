@@ -44,7 +44,7 @@ void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
 
 // Without a ledger the mark is the truth: carried to a majority, with the rest of its time, it
 // completes the record.
-void Flow::CompleteHinted(InFlight& in, Now now) {
+void Flow::CompleteFoundDone(InFlight& in, Now now) {
   const LockUnit& unit = *in.unit;
   if (unit.done_crc() != in.identity.crc) {
     const std::string what = "its DONE mark has another checksum";

@@ -57,7 +57,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     ready_.pop_front();
     InFlight& in = *entry.record;
     if (in.stage() != Stage::kReady || in.ticket != entry.ticket) continue;
-    if (!LeaseStands(in, now)) {
+    if (!LeaseIsValid(in, now)) {
       LeavePrefix(in);
       continue;
     }
@@ -114,7 +114,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
                   "one outcome a record, and one of offsets alone");
   --writes_out_;
   answered_ = batch->id;
-  TellMoved(*batch, outcomes);
+  ReportMoved(*batch, outcomes);
   std::vector<InFlight*> again;
   for (std::size_t i = 0; i < batch->records.size(); ++i) {
     InFlight& in = *batch->records[i];
@@ -122,7 +122,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
                     "an outcome of a record that is not being written");
     Assignment& partition = *in.assignment;
     --partition.writing;
-    if (partition.gone && !EffectStands(outcomes[i].result)) {
+    if (partition.gone && !EffectIsWritten(outcomes[i].result)) {
       Finish(in, now);  // the next owner's
     } else if (outcomes[i].result == WriteResult::kNotWritten) {
       again.push_back(&in);
@@ -141,13 +141,13 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
 
 // The offsets that a transaction moved: of the partitions of which nothing was left out. An aborted
 // one has no record that stands.
-void Flow::TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes) {
+void Flow::ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes) {
   if (batch.moves.empty()) return;
   const bool committed = std::ranges::any_of(
-      outcomes, [](const WriteOutcome& outcome) { return EffectStands(outcome.result); });
+      outcomes, [](const WriteOutcome& outcome) { return EffectIsWritten(outcome.result); });
   std::set<PartitionIndex> behind;
   for (std::size_t i = 0; i < batch.records.size(); ++i) {
-    if (!EffectStands(outcomes[i].result)) behind.insert(batch.records[i]->record.partition);
+    if (!EffectIsWritten(outcomes[i].result)) behind.insert(batch.records[i]->record.partition);
   }
   for (const PartitionOffset& move : batch.moves) {
     OnCommitted({move}, committed && !behind.contains(move.partition));
@@ -158,7 +158,7 @@ void Flow::TellMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& o
 // for what becomes of that one. Without a lease, or when a Kafka transaction was aborted (its
 // leases must not be held while its records wait for others'), it is locked anew.
 void Flow::WriteAgain(InFlight& in, Now now) {
-  const bool leased = Leased(in) || Hinted(in) || in.nameless;
+  const bool leased = Leased(in) || FoundDone(in) || in.nameless;
   if (options_.finality != Finality::kTransaction && leased && NotLeasedBefore(in) == nullptr) {
     ++in.ticket;
     in.BecomeHandled();
@@ -170,7 +170,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
-  JudgeBy(in, outcome);
+  UpdateGate(in, outcome);
   switch (outcome.result) {
     case WriteResult::kCommitted:
       if (in.letter != nullptr) return OnDeadLetterPublished(in, now);
@@ -193,7 +193,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     default:
       break;
   }
-  OnSkipped(in, Hinted(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
+  OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
 }
 
 // With a ledger the write itself finds out whether another has done the record; so does a Kafka
@@ -206,8 +206,8 @@ bool Flow::WriteDecides() const {
 
 // What it shows of records that are bad (LetterGate). What is deleted, or becomes no row, says
 // nothing of those that become one.
-void Flow::JudgeBy(const InFlight& in, const WriteOutcome& outcome) {
-  if (!EffectStands(outcome.result) || in.letter != nullptr) return;
+void Flow::UpdateGate(const InFlight& in, const WriteOutcome& outcome) {
+  if (!EffectIsWritten(outcome.result) || in.letter != nullptr) return;
   gate_.Disprove(LetterCause::kIdentity);
   const bool written = outcome.result == WriteResult::kCommitted;
   const bool rows = in.handled ? !in.values.empty() : written || in.record.value.has_value();
@@ -215,7 +215,7 @@ void Flow::JudgeBy(const InFlight& in, const WriteOutcome& outcome) {
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
-  if (Hinted(in)) {
+  if (FoundDone(in)) {
     observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
     Note(locking::Severity::kError, "invariant_violated",
          "done_without_ledger: its lock is marked done, but the ledger had no row of it", in);

@@ -133,7 +133,7 @@ bool WritePlan::Writable(std::size_t place) {
 
 void WritePlan::Decide(std::size_t place, WriteOutcome outcome) {
   states_[place] = State::kDecided;
-  if (EffectStands(outcome.result)) {
+  if (EffectIsWritten(outcome.result)) {
     stands_ = true;
     if (!alone_.empty()) alone_.erase(std::string(item(place).record_id));
   } else if (item(place).chain != 0) {

@@ -125,7 +125,7 @@ enum class WriteResult : std::uint8_t {
   kNotWritten,  // nothing was written, for no fault of this record (an aborted transaction, or it
                 // is behind a refused record of its chain): again
 };
-constexpr bool EffectStands(WriteResult r) { return r <= WriteResult::kDuplicate; }
+constexpr bool EffectIsWritten(WriteResult r) { return r <= WriteResult::kDuplicate; }
 
 struct WriteOutcome {
   WriteResult result = WriteResult::kCommitted;

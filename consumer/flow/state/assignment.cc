@@ -49,7 +49,7 @@ void Assignment::OnCommitted(Offset next, bool ok) {
   }
 }
 
-void Assignment::HearEnd(Offset high) {
+void Assignment::UpdateEnd(Offset high) {
   end = std::max(end, high);
   if (!goal) goal = high;
 }

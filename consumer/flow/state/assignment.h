@@ -39,7 +39,7 @@ struct Assignment {
   void PassHoles(Offset to);
   // Kafka took the commit of everything before `next`; or not, and it is due again.
   void OnCommitted(Offset next, bool ok);
-  void HearEnd(Offset high);  // the partition's end, as the broker tells it
+  void UpdateEnd(Offset high);  // the partition's end, as the broker tells it
 
   // The offset to go on from once all that is being written is committed with it (Kafka output).
   [[nodiscard]] Offset NextAfterWrites() const;

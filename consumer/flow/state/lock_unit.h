@@ -116,7 +116,7 @@ inline bool Has(const InFlight& record, Lease lease) {
 }
 inline bool Leased(const InFlight& record) { return Has(record, Lease::kLeased); }
 // The name is DONE: no lease; the ledger decides, where there is one.
-inline bool Hinted(const InFlight& record) { return Has(record, Lease::kDone); }
+inline bool FoundDone(const InFlight& record) { return Has(record, Lease::kDone); }
 inline locking::Token TokenOf(const InFlight& record) {
   return record.unit != nullptr && record.unit->MayProceed(record) ? record.unit->token()
                                                                    : locking::Token();

@@ -10,7 +10,7 @@ namespace {
 Move Enter(const InFlight& in, const Way& way) {
   const bool ledger = way.finality == Finality::kLedger;
   if (in.call != 0) return Move::kAwaitFormerCall;
-  if (Hinted(in) && !ledger) return Move::kCompleteFromMark;
+  if (FoundDone(in) && !ledger) return Move::kCompleteFromMark;
   if (in.letter != nullptr) return Move::kStartDeadLetter;
   if (ledger && way.outside) return Move::kLookUp;
   if (way.handler && !in.handled) return Move::kAwaitTurn;
@@ -43,7 +43,7 @@ Move Next(const InFlight& in, const Place& place, const Way& way) {
     case Stage::kQueued:
       return Queued(in, place, way);
     case Stage::kLocking:
-      return Leased(in) || Hinted(in) ? Granted(in, place, way) : Move::kStay;
+      return Leased(in) || FoundDone(in) ? Granted(in, place, way) : Move::kStay;
     case Stage::kGranted:
       return Granted(in, place, way);
     case Stage::kWaiting:

@@ -73,7 +73,7 @@ TEST_F(PostgresTroubleTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
         ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
         for (const WriteOutcome& outcome : *outcomes) {
           committed[w] += outcome.result == kCommitted;
-          standing[w] += EffectStands(outcome.result);
+          standing[w] += EffectIsWritten(outcome.result);
           EXPECT_NE(outcome.result, kOwnEarlier);
         }
       }

@@ -64,7 +64,7 @@ class Checks {
   void CheckRepeats(const std::string& id, const std::vector<By>& effects);
   void CheckOrder(const std::string& source);
   [[nodiscard]] bool Complete(const LogRecord& record) const;
-  [[nodiscard]] bool LeaseStands(SimWorker& worker, const consumer::InFlight& in) const;
+  [[nodiscard]] bool LeaseIsValid(SimWorker& worker, const consumer::InFlight& in) const;
   [[nodiscard]] bool Completed(std::string_view name, locking::Token token) const;
   [[nodiscard]] bool Held(const Lease& lease) const;
 

@@ -37,8 +37,8 @@ void Checks::OnStep(SimWorker& worker) {
   });
 }
 
-bool Checks::LeaseStands(SimWorker& worker, const InFlight& in) const {
-  return Hinted(in) ||
+bool Checks::LeaseIsValid(SimWorker& worker, const InFlight& in) const {
+  return FoundDone(in) ||
          (Leased(in) && worker.locks().Valid(in.unit->lock(), worker.process().now()));
 }
 
@@ -50,7 +50,7 @@ void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
   worker.flow().ForEachRecord([&](const InFlight& in) {
     if (in.call != call.id || in.stage() != Stage::kHandling) return;
     found = true;
-    if (LeaseStands(worker, in)) return;
+    if (LeaseIsValid(worker, in)) return;
     world_.Violate("18", fmt::format("w{} handles {} without a lease", index, call.record_id));
   });
   if (!found) world_.Violate("18", fmt::format("w{} handles nothing it has", index));
@@ -68,7 +68,7 @@ void Checks::OnLetter(SimWorker& worker, const consumer::DeadLetter& letter) {
   bool found = false;
   worker.flow().ForEachRecord([&](const InFlight& in) {
     if (in.Reference() != letter.id || in.stage() != Stage::kPublishingDeadLetter) return;
-    found = in.nameless || LeaseStands(worker, in);
+    found = in.nameless || LeaseIsValid(worker, in);
   });
   if (found) return;
   world_.Violate(

@@ -128,7 +128,7 @@ void World::NoteWhatStands() {
     }
     worker->flow().ForEachRecord([&](const consumer::InFlight& in) {
       Note("w{}: {}/{} {} {}; leased {} hinted {} failed {} before {}", index, in.where->partition,
-           in.record.offset, in.identity.id, StageName(in.stage()), Leased(in), Hinted(in),
+           in.record.offset, in.identity.id, StageName(in.stage()), Leased(in), FoundDone(in),
            in.unit != nullptr && in.unit->round_failed(),
            in.chain_before == nullptr ? "-" : in.chain_before->identity.id);
     });

@@ -130,8 +130,8 @@ TEST_F(AssignmentTest, WaitsForADeadLetterUnlessItsTopicRefusesIt) {
 
 TEST_F(AssignmentTest, HasCaughtUpOnceTheGroupHasCommittedTheFirstEndThatItHeard) {
   EXPECT_FALSE(partition.CaughtUp()) << "no end is known";
-  partition.HearEnd(12);
-  partition.HearEnd(30);
+  partition.UpdateEnd(12);
+  partition.UpdateEnd(30);
   EXPECT_EQ(partition.end, 30);
   partition.OnCommitted(11, true);
   EXPECT_FALSE(partition.CaughtUp());

@@ -99,8 +99,8 @@ TEST(LockUnit, KnowsOfAMarkWhoseAndForHowLong) {
   Unit id;
   id.unit().BecomeAcquiring(kLock);
   id.unit().BecomeDone(Token(9), 0xabc, std::chrono::milliseconds(50));
-  EXPECT_TRUE(Hinted(id.records[0]));
-  EXPECT_FALSE(Hinted(id.records[1]));
+  EXPECT_TRUE(FoundDone(id.records[0]));
+  EXPECT_FALSE(FoundDone(id.records[1]));
   EXPECT_EQ(id.unit().done_crc(), 0xabcu);
   EXPECT_EQ(id.unit().done_rest(), std::chrono::milliseconds(50));
   EXPECT_EQ(TokenOf(id.records[0]), Token(9));

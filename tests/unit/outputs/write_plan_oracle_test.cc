@@ -93,12 +93,12 @@ class Drawn {
       const WriteResult result = outcomes[i].result;
       if (result == WriteResult::kNotWritten) {
         again.push_back(id);
-      } else if (!EffectStands(result)) {
+      } else if (!EffectIsWritten(result)) {
         dead_.insert(id);
       } else {
         EXPECT_FALSE(held.contains(chain_[id])) << id << " took effect behind one that did not";
       }
-      if (!EffectStands(result) && chain_[id] != 0) held.insert(chain_[id]);
+      if (!EffectIsWritten(result) && chain_[id] != 0) held.insert(chain_[id]);
     }
     return again;
   }
