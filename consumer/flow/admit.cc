@@ -28,12 +28,8 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   in.record = std::move(record);
   in.BecomeQueued();
   partition.Deliver(in, now.boot);
-  ++in_flight_;
+  backpressure_.OnDelivered(partition);
   Count(in);
-  if (!partition.crowded && partition.finished_behind() >= options_.max_finished_behind) {
-    partition.crowded = true;
-    ++crowded_;
-  }
   JoinChain(in);
   const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
   work_.Push(&in);

@@ -76,8 +76,8 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
   }
 }
 
-// A Kafka output takes it into its transaction. Else the ledger is asked once more whether the
-// effect stands after all (a conflict knows what is there), and then it is published.
+// A Kafka output takes it into its transaction. Otherwise the ledger is asked once more whether the
+// effect is there after all (not after a conflict: its row was read), and then it is published.
 void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
   if (options_.finality == Finality::kTransaction) {
@@ -120,8 +120,7 @@ void Flow::Withhold(InFlight& in, Now now) {
   withheld_.push_back(EntryOf(in, now.boot));
 }
 
-// Something took effect, or was a duplicate: those that waited for just that go on, from their lock
-// anew.
+// Something took effect, or was a duplicate: the records that waited for that are locked again.
 void Flow::ReleaseWithheld(Now now) {
   if (gate_.EndMoment()) {
     for (const Entry& entry : std::exchange(withheld_, {})) {

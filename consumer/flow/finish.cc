@@ -39,10 +39,6 @@ void Flow::LeaveChain(InFlight& in) {
 void Flow::AdvanceWatermark(Assignment& partition, Now now) {
   if (partition.gone) return;
   partition.AdvanceWatermark(now.boot);
-  if (partition.crowded && partition.finished_behind() <= options_.max_finished_behind / 2) {
-    partition.crowded = false;
-    --crowded_;
-  }
   const auto blocked = partition.blocked.find(partition.watermark);
   if (blocked == partition.blocked.end() || !taking_) return;
   taking_ = false;
@@ -68,10 +64,7 @@ void Flow::Block(InFlight& in, Error error, Now now) {
 void Flow::Count(InFlight& in) {
   std::uint64_t bytes = in.record.Bytes() + SizeOf(in.values);
   if (in.letter != nullptr) bytes += in.letter->error.size() + sizeof(DeadLetter);
-  Assignment& partition = *in.assignment;
-  partition.bytes += bytes - in.bytes;
-  in_flight_bytes_ += bytes - in.bytes;
-  in.bytes = bytes;
+  backpressure_.OnBytes(*in.assignment, std::exchange(in.bytes, bytes), bytes);
 }
 
 }  // namespace fencepost::consumer

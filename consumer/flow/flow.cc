@@ -1,5 +1,5 @@
-// The flow's heart: after each input every record for which something has changed does what is next
-// for it, until nothing changes any more; and time. The phases are in files of their own.
+// The loop of the flow: after each input every record for which something has changed does what is
+// next for it, until nothing changes any more; and time. The phases are in files of their own.
 #include <algorithm>
 #include <utility>
 
@@ -50,7 +50,11 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
       locks_(locks),
       random_(std::move(random)),
       observer_(observer),
-      gate_(options_.max_consecutive) {}
+      gate_(options_.max_consecutive),
+      backpressure_({.records = options_.max_in_flight,
+                     .bytes = options_.max_in_flight_bytes,
+                     .finished_behind = options_.max_finished_behind,
+                     .hold_after = options_.hold_after}) {}
 
 Flow::~Flow() = default;
 
@@ -59,8 +63,8 @@ void Flow::OnClusterId(std::string cluster_id) {
                                              options_.accept_replay_ids);
 }
 
-// After every input: what has become possible is asked for; nothing of a partition whose time is
-// over.
+// After every input: what has become possible is asked for, except for partitions that were given
+// back.
 void Flow::Step(Now now) {
   Advance(now);
   ReleaseWithheld(now);
@@ -166,12 +170,20 @@ void Flow::OnTime(Now now) {
 }
 
 Instant Flow::NextTime() const {
-  Instant next = std::min({commit_at_, report_at_, drain_deadline_, hold_at_});
+  Instant next = std::min({commit_at_, report_at_, backpressure_.NextTime()});
+  if (drain_) next = std::min(next, drain_->deadline);
   if (!timers_.empty()) next = std::min(next, timers_.top().at);
   if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {
     next = std::min(next, ready_.front().at + options_.linger);
   }
   return next;
+}
+
+void Flow::UpdateBackpressure(Now now) {
+  const bool usable = locks_->Available() && dead_letters_up_ && taking_;
+  const Nanos pressed =
+      backpressure_.Update(partitions_, usable, now.boot, {actions_.pause, actions_.resume});
+  if (pressed > Nanos(0)) observer_->OnBackpressure(pressed);
 }
 
 void Flow::StopTaking() { taking_ = false; }
@@ -184,7 +196,7 @@ InFlight* Flow::NewInFlight() {
   }
   InFlight& in = pool_[unused_.back()];
   unused_.pop_back();
-  FENCEPOST_CHECK(!in.to_advance, "a place is used again while it stands in the work list");
+  FENCEPOST_CHECK(!in.to_advance, "a place is used again while it is in the work list");
   return &in;
 }
 
@@ -195,9 +207,8 @@ InFlight* Flow::FindReference(std::uint64_t reference) {
 }
 
 void Flow::Recycle(InFlight& in) {
-  --in_flight_;
-  in_flight_bytes_ -= in.bytes;
-  in.assignment->bytes -= in.bytes;
+  backpressure_.OnFinished();
+  backpressure_.OnBytes(*in.assignment, in.bytes, 0);
   in.BecomeUnused();
   unused_.push_back(in.index);
 }

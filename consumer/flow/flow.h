@@ -1,9 +1,9 @@
 // The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the
 // offset. flow.cc is the loop; the way of a record is in admit.cc, locks.cc, handling.cc,
 // dead_letters.cc, writing.cc, marks.cc and finish.cc; what concerns whole partitions in
-// partitions.cc, commits.cc, backpressure.cc and report.cc. What it knows: state/.
+// partitions.cc, commits.cc and report.cc. What it knows: state/.
 //
-//   delivered → identified → queued → locking → leased (or hinted: the name is DONE)
+//   delivered → identified → queued → locking → leased (or found DONE)
 //     → [looked up in the ledger → handled, tried again] → ready → writing → [marking] → finished
 //     ↘ dead letter: looked up → published ↗
 //
@@ -31,6 +31,7 @@
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/assignment.h"
+#include "consumer/flow/state/backpressure.h"
 #include "consumer/flow/state/in_flight.h"
 #include "consumer/flow/state/lock_unit.h"
 #include "consumer/flow/state/next.h"
@@ -138,9 +139,9 @@ class Flow {
   FlowActions& actions() { return actions_; }
 
   // --- looking -------------------------------------------------------------------------------
-  [[nodiscard]] std::size_t in_flight() const { return in_flight_; }  // unfinished records
-  [[nodiscard]] std::size_t Room() const;         // how many more records may be delivered now
-  [[nodiscard]] std::uint64_t RoomBytes() const;  // and how many bytes
+  [[nodiscard]] std::size_t in_flight() const { return backpressure_.records(); }
+  // How much room there is for more.
+  [[nodiscard]] const Backpressure& backpressure() const { return backpressure_; }
   // The oldest record of some partition has not moved for stall_after: which one, and what it waits
   // for. Empty when none.
   [[nodiscard]] const std::string& Stalled() const { return stalled_; }
@@ -172,6 +173,7 @@ class Flow {
   // flow.cc: what is next for each record.
   void Step(Now now);  // after every input
   void Advance(Now now);
+  void UpdateBackpressure(Now now);
   [[nodiscard]] Place PlaceOf(const InFlight& record) const;
   void Do(InFlight& record, Move move, Now now);
   void EnterLeasedPrefix(InFlight& record, Move move, Now now);
@@ -258,6 +260,12 @@ class Flow {
   void Count(InFlight& record);  // what it holds in memory, after that has changed
 
   // partitions.cc, commits.cc.
+  struct Drain {
+    std::vector<PartitionIndex> partitions;
+    bool lost = false;
+    Instant deadline;
+    bool offsets_sent = false;  // Kafka transactions: those that moved without a record to write
+  };
   void CheckDrained(Now now);
   void LeavePartition(std::unique_ptr<Assignment> partition, Now now);
   void Abandon(Assignment& partition, Now now);
@@ -266,14 +274,7 @@ class Flow {
   Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
   void Commit(Now now);
 
-  // backpressure.cc, report.cc.
-  void UpdateBackpressure(Now now);
-  void TellPaused(Now now);
-  [[nodiscard]] double NextShare() const;
-  [[nodiscard]] double Used() const;
-  [[nodiscard]] double Share(const Assignment& partition) const;
-  bool WeighShares(Now now);
-  void CountBackpressure(bool pressed, Now now);
+  // report.cc.
   void Report(Now now);
   void TellPrunable();
   void LookForStall(Assignment& partition, Now now);
@@ -303,13 +304,12 @@ class Flow {
   std::deque<Entry> waiting_;  // for a handler call
   std::deque<Entry> ready_;
   LetterGate gate_;
+  Backpressure backpressure_;
   std::deque<Entry> withheld_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks
   std::unordered_map<std::uint64_t, std::uint32_t> calls_;                 // out: id → pool index
   std::string scratch_;
 
-  std::size_t in_flight_ = 0;
-  std::uint64_t in_flight_bytes_ = 0;
   std::size_t lookups_out_ = 0;
   std::size_t writes_out_ = 0;
   std::uint64_t next_write_ = 1;
@@ -317,24 +317,10 @@ class Flow {
   std::uint64_t next_chain_ = 1;
   std::uint64_t answered_ = 0;         // the newest batch that the output has answered
   std::uint64_t expected_values_ = 0;  // bytes that a handler call is expected to make
-  std::size_t crowded_ = 0;            // partitions
-  std::size_t greedy_ = 0;             // partitions
-  bool uneven_ = false;                // some partitions are paused, and others not; or new
-  Instant hold_at_ = Instant::max();   // when the next greedy one is to be paused
-  double held_ = 0;                    // shares of those that are paused by themselves
-  std::size_t late_ = 0;               // partitions of this assignment that are still to come
-  double largest_ = 0;                 // share of any other, at most
   bool offsets_due_ = false;  // Kafka transactions: offsets moved without a record to write
   bool dead_letters_up_ = true;
-  bool paused_ = false;
   bool taking_ = true;
-  bool pressed_ = false;  // paused, and for nothing but too much in flight
-  Instant pressed_since_;
-  bool draining_ = false;
-  bool drain_lost_ = false;
-  bool drain_offsets_sent_ = false;
-  Instant drain_deadline_ = Instant::max();
-  std::vector<PartitionIndex> drain_partitions_;
+  std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once
   std::string stalled_;

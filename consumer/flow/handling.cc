@@ -91,14 +91,14 @@ void Flow::WaitForTurn(InFlight& in) {
 // only when no write is under way or possible that would give room.
 bool Flow::MayCall() const {
   if (calls_.size() >= options_.concurrency) return false;
-  const std::uint64_t expected = in_flight_bytes_ + (calls_.size() + 1) * expected_values_;
+  const std::uint64_t expected = backpressure_.bytes() + (calls_.size() + 1) * expected_values_;
   if (expected <= options_.max_in_flight_bytes) return true;
   return calls_.empty() && ready_.empty() && writes_out_ == 0;
 }
 
 // The next record that may be handled, taken from the queue; nullptr: none may now.
 InFlight* Flow::NextToCall(Now now) {
-  const bool full = in_flight_bytes_ >= options_.max_in_flight_bytes;
+  const bool full = backpressure_.bytes() >= options_.max_in_flight_bytes;
   for (auto at = waiting_.begin(); at != waiting_.end() && MayCall();) {
     InFlight& in = *at->record;
     // `call`: its former call is still out.

@@ -54,7 +54,7 @@ void Flow::OnLockEvents(Now now) {
   Step(now);
 }
 
-// First the unit hears it, then each of its records that goes ahead.
+// First the state of the unit changes, then each of its records that may proceed continues.
 void Flow::OnLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
   if (!UpdateUnit(unit, event, now)) return;
   if (event.broken) NoteViolation(*unit.first(), event);
@@ -119,8 +119,8 @@ void Flow::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
   GiveBackBehind(in, now);
 }
 
-// The name is DONE. With a ledger that is only a hint: the record goes on without a lease, under a
-// fresh token, and the ledger decides whether it had been. Without one it is the truth.
+// The name is marked DONE. With a ledger that is only a hint: the record goes on without a lease,
+// under a fresh token, and the ledger decides. Without a ledger the mark decides.
 void Flow::OnFoundDone(InFlight& in) {
   CancelCall(in);
   if (Pinned(in.stage())) return;
@@ -142,7 +142,7 @@ void Flow::BackToQueue(InFlight& in, Now now) {
 }
 
 // Everything behind `in` that holds or asks for a lease gives it back (invariant: prefix). What is
-// in others' hands ends without waiting for any lock.
+// pinned (stage.h) ends without waiting for any lock.
 void Flow::GiveBackBehind(InFlight& in, Now now) {
   for (InFlight* next = in.chain_after; next != nullptr; next = next->chain_after) {
     if (Pinned(next->stage())) continue;
@@ -151,7 +151,7 @@ void Flow::GiveBackBehind(InFlight& in, Now now) {
   }
 }
 
-// The core has counted it; only here it is known which record it was.
+// The lock core has counted it; which record it was is known only here.
 void Flow::NoteViolation(const InFlight& in, const LockEvent& event) {
   const bool regressed = *event.broken == locking::Invariant::kTokenRegressed;
   Note(

@@ -13,12 +13,12 @@ constexpr Millis kMaxMarkBackoff{1000};
 
 }  // namespace
 
-// Only after the effect is known. Sent, not awaited, where something better holds what counts (the
-// ledger, the transaction); without that the offset waits for a majority of marks.
+// Only after the effect is known to be written. Sent, not awaited, where the ledger or the Kafka
+// transaction decides; otherwise the offset waits for a majority of marks.
 void Flow::MarkDone(InFlight& in, Now now) {
   const bool await = options_.finality == Finality::kDoneMark;
   LockUnit& unit = *in.unit;
-  // The lease may have ended although its kLost is still to be heard: then it carries no mark.
+  // The lease may have ended although its kLost is still to be heard: then it cannot be marked.
   if (Leased(in) && locks_->ValidUntil(unit.lock()) == Instant::min()) {
     unit.BecomeLost(Instant::min());
   }
@@ -42,8 +42,8 @@ void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
   in.unit->BecomeMarking(mark);
 }
 
-// Without a ledger the mark is the truth: carried to a majority, with the rest of its time, it
-// completes the record.
+// Without a ledger the mark decides: once a majority of the nodes has it, for the rest of its time,
+// the record is complete.
 void Flow::CompleteFoundDone(InFlight& in, Now now) {
   const LockUnit& unit = *in.unit;
   if (unit.done_crc() != in.identity.crc) {
@@ -60,7 +60,7 @@ void Flow::CompleteFoundDone(InFlight& in, Now now) {
 }
 
 void Flow::OnMarked(InFlight& in, bool majority, Now now) {
-  if (!in.effect_done && !majority) {  // the lock tells anew how it stands
+  if (!in.effect_done && !majority) {  // the lock nodes are asked again
     BackToQueue(in, now);
     GiveBackBehind(in, now);
     return LockAlone(in, now);
@@ -74,7 +74,7 @@ void Flow::OnMarked(InFlight& in, bool majority, Now now) {
   timers_.push(EntryOf(in, now.boot + wait));
 }
 
-// The effect stands, but no majority knows it yet.
+// The effect is written, but no majority of the nodes has the mark yet.
 void Flow::MarkAgain(InFlight& in, Now now) {
   observer_->OnRetry(RetryStage::kLock);
   LockUnit& unit = *in.unit;

@@ -8,23 +8,19 @@
 namespace fencepost::consumer {
 
 void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now, std::size_t late) {
-  late_ = late;
   for (const AssignedPartition& assigned : partitions) {
     std::unique_ptr<Assignment>& place = partitions_[assigned.partition];
     FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
     place = std::make_unique<Assignment>(assigned);
   }
   if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
-  uneven_ = true;
+  backpressure_.OnAssigned(late);
   UpdateBackpressure(now);
 }
 
 void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, Instant deadline,
                      Now now) {
-  draining_ = true;
-  drain_lost_ = lost;
-  drain_deadline_ = lost ? now.boot : deadline;
-  drain_partitions_ = partitions;
+  drain_ = Drain{.partitions = partitions, .lost = lost, .deadline = lost ? now.boot : deadline};
   for (const PartitionIndex index : partitions) {
     const auto found = partitions_.find(index);
     if (found == partitions_.end()) continue;
@@ -51,31 +47,30 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
 }
 
 void Flow::CheckDrained(Now now) {
-  if (!draining_) return;
+  if (!drain_) return;
   const bool transaction = options_.finality == Finality::kTransaction;
-  if (now.boot < drain_deadline_) {
+  if (now.boot < drain_->deadline) {
     bool unsent = false;  // offsets that moved without a record to write
-    for (const PartitionIndex index : drain_partitions_) {
+    for (const PartitionIndex index : drain_->partitions) {
       const auto found = partitions_.find(index);
       if (found == partitions_.end()) continue;
       if (found->second->Busy()) return;
       unsent = unsent || found->second->CommitDue();
     }
     if (transaction && writes_out_ > 0) return;
-    if (transaction && unsent && !std::exchange(drain_offsets_sent_, true)) {
+    if (transaction && unsent && !std::exchange(drain_->offsets_sent, true)) {
       offsets_due_ = true;
       SendWrites(now);
       return;
     }
   }
-  draining_ = drain_offsets_sent_ = false;
-  drain_deadline_ = Instant::max();
+  const Drain drain = *std::exchange(drain_, std::nullopt);
   std::vector<PartitionOffset> offsets;
-  for (const PartitionIndex index : drain_partitions_) {
+  for (const PartitionIndex index : drain.partitions) {
     const auto found = partitions_.find(index);
     if (found == partitions_.end()) continue;
     Assignment& partition = *found->second;
-    if (!drain_lost_ && !transaction && partition.watermark > partition.committed) {
+    if (!drain.lost && !transaction && partition.watermark > partition.committed) {
       offsets.push_back({partition.index, partition.epoch, partition.watermark});
     }
     LeavePartition(std::move(found->second), now);
@@ -91,8 +86,6 @@ void Flow::CheckDrained(Now now) {
 
 void Flow::LeavePartition(std::unique_ptr<Assignment> partition, Now now) {
   Abandon(*partition, now);
-  if (std::exchange(partition->crowded, false)) --crowded_;
-  if (std::exchange(partition->greedy_since, std::nullopt)) --greedy_;
   observer_->OnPartitionGone(partition->where);
   leaving_.push_back(std::move(partition));
 }
@@ -125,8 +118,8 @@ void Flow::Sweep() {
 }
 
 void Flow::HurryDrain(Now now) {
-  if (!draining_) return;
-  drain_deadline_ = std::min(drain_deadline_, now.boot);
+  if (!drain_) return;
+  drain_->deadline = std::min(drain_->deadline, now.boot);
   CheckDrained(now);
 }
 

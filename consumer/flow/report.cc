@@ -32,11 +32,10 @@ void Flow::Report(Now now) {
     const auto& timestamp = first->record.timestamp;
     if (timestamp && (!oldest || *timestamp < *oldest)) oldest = timestamp;
   }
-  CountBackpressure(pressed_, now);
   observer_->OnCommitGap(gap);
   observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
   observer_->OnPartitions(partitions_.size(), paused);
-  observer_->OnInFlight(in_flight_, in_flight_bytes_);
+  observer_->OnInFlight(backpressure_.records(), backpressure_.bytes());
   TellPrunable();
 }
 
@@ -100,8 +99,8 @@ void Flow::Note(locking::Severity severity, std::string_view event, std::string_
 }
 
 void Flow::FillStatus(WorkerStatus& status, Now now) const {
-  status.in_flight_records = in_flight_;
-  status.in_flight_bytes = in_flight_bytes_;
+  status.in_flight_records = backpressure_.records();
+  status.in_flight_bytes = backpressure_.bytes();
   status.leases_held = locks_->held();
   for (const auto& [index, partition] : partitions_) {
     PartitionStatus& row = status.partitions.emplace_back();

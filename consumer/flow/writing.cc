@@ -35,7 +35,7 @@ bool Flow::WriteDue(Now now) const {
   if (ready_.empty()) return transaction && offsets_due_ && writes_out_ == 0;
   if (ready_.size() >= options_.write_batch) return writes_out_ < options_.writes_out;
   if (writes_out_ > 0) return false;
-  return !transaction || draining_ || !taking_ || Room() == 0 ||
+  return !transaction || drain_ || !taking_ || backpressure_.Room() == 0 ||
          now.boot - ready_.front().at >= options_.linger;
 }
 
@@ -139,8 +139,8 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
   Step(now);
 }
 
-// The offsets that a transaction moved: of the partitions of which nothing was left out. An aborted
-// one has no record that stands.
+// The offsets that a transaction moved: of the partitions of which nothing was left out. Of an
+// aborted one no record is written.
 void Flow::ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes) {
   if (batch.moves.empty()) return;
   const bool committed = std::ranges::any_of(
@@ -156,7 +156,7 @@ void Flow::ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>&
 
 // It keeps its lease and its place in the chain: behind a record that the output refused it waits
 // for what becomes of that one. Without a lease, or when a Kafka transaction was aborted (its
-// leases must not be held while its records wait for others'), it is locked anew.
+// leases must not be held while its records wait for others'), it is locked again.
 void Flow::WriteAgain(InFlight& in, Now now) {
   const bool leased = Leased(in) || FoundDone(in) || in.nameless;
   if (options_.finality != Finality::kTransaction && leased && NotLeasedBefore(in) == nullptr) {
@@ -204,8 +204,8 @@ bool Flow::WriteDecides() const {
           options_.record_id.kind == Selector::Kind::kPosition && !options_.accept_replay_ids);
 }
 
-// What it shows of records that are bad (LetterGate). What is deleted, or becomes no row, says
-// nothing of those that become one.
+// What the outcome tells about bad records (LetterGate). What is deleted, or becomes no row, tells
+// nothing about those that become one.
 void Flow::UpdateGate(const InFlight& in, const WriteOutcome& outcome) {
   if (!EffectIsWritten(outcome.result) || in.letter != nullptr) return;
   gate_.Disprove(LetterCause::kIdentity);
@@ -238,7 +238,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   if (!await || in.assignment->gone) Finish(in, now);
 }
 
-// The effect stands already, by another record with this id or an earlier try of this one.
+// The effect was written before, by another record with this id or an earlier try of this one.
 void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
   if (options_.finality == Finality::kLedger) MarkDone(in, now);
   Skip(in, source, now);

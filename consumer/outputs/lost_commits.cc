@@ -13,7 +13,7 @@
 namespace fencepost::consumer {
 
 void LostCommitDetector::Remember(locking::Now now, const BatchRows& rows,
-                                  const std::vector<WriteOutcome>& outcomes) {
+                             const std::vector<WriteOutcome>& outcomes) {
   Begin(now);
   for (std::size_t record = 0; record < rows.size(); ++record) {
     const WriteResult result = outcomes[rows.index(record)].result;
@@ -44,7 +44,7 @@ std::uint32_t LostCommitDetector::PlaceOf(const TopicPartition& where) {
 }
 
 void LostCommitDetector::Add(const TopicPartition& where, Offset offset, std::string_view id,
-                             bool inserted, locking::Token token) {
+                        bool inserted, locking::Token token) {
   FENCEPOST_CHECK(!commits_.empty(), "a record of no commit");
   Commit& commit = commits_.back();
   if (inserted && commit.ids.size() < kIds) {

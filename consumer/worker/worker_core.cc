@@ -29,7 +29,7 @@ void WorkerCore::OnAssigned(const std::vector<AssignedPartition>& partitions, st
                             DeliveryCredit::Load load, Now now) {
   for (const AssignedPartition& p : partitions) epoch_ = p.epoch;
   flow_.OnAssigned(partitions, now, late);
-  credit_.Offer(flow_.Room(), flow_.RoomBytes());
+  credit_.Offer(flow_.backpressure().Room(), flow_.backpressure().RoomBytes());
   credit_.Arrived(load);
 }
 
@@ -45,7 +45,7 @@ Nanos WorkerCore::DrainLimit() const {
 
 void WorkerCore::OnRecords(std::vector<Record> records, DeliveryCredit::Load load, Now now) {
   flow_.OnRecords(std::move(records), now);
-  credit_.Offer(flow_.Room(), flow_.RoomBytes());
+  credit_.Offer(flow_.backpressure().Room(), flow_.backpressure().RoomBytes());
   credit_.Arrived(load);
 }
 
@@ -83,7 +83,7 @@ WorkerActions WorkerCore::TakeActions() {
   WorkerActions actions{std::exchange(flow_.actions(), FlowActions()), std::nullopt, epoch_};
   if (actions.stop) Fail(*std::exchange(actions.stop, std::nullopt));
   if (failure_ && !std::exchange(failure_told_, true)) actions.failure = failure_;
-  credit_.Offer(flow_.Room(), flow_.RoomBytes());
+  credit_.Offer(flow_.backpressure().Room(), flow_.backpressure().RoomBytes());
   return actions;
 }
 

@@ -73,9 +73,10 @@ struct Assignment {
   std::size_t writing = 0;       // records that the output has in its hands
   Instant oldest_since;          // since when the oldest unfinished record has been that
   Instant stall_told;
-  std::optional<Instant> greedy_since;  // since when it has held more than its share
-  bool crowded = false;                 // too many finished records wait for the oldest one
-  bool paused = false;                  // as Kafka was told
+  // Backpressure's:
+  std::optional<Instant> over_share_since;
+  bool too_many_behind = false;  // finished records wait for the oldest one
+  bool paused = false;           // as Kafka was told
 };
 
 }  // namespace fencepost::consumer

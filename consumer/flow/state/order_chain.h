@@ -1,6 +1,6 @@
 // An order chain: the unfinished records of a partition, or of a key in it, that take effect one
 // after the other; and the prefix rule (PROTOCOL.md, 15): leases are held only by records before
-// which every record of the chain is leased, DONE, or has its effect in others' hands. Sans-IO; the
+// which every record of the chain is leased, found DONE, or pinned (stage.h). Sans-IO; the
 // engine thread's.
 //
 // Invariants: the records are in the order of delivery; out_of_prefix counts those that were in the
@@ -56,8 +56,8 @@ inline void MarkOutOfPrefix(InFlight& record, bool out) {
   out ? ++record.chain->out_of_prefix : --record.chain->out_of_prefix;
 }
 
-// Mostly the one just before it tells. Where a record has lost its lease, those behind it that are
-// in others' hands stay in the prefix without it.
+// Usually the one just before it decides. Where a record has lost its lease, those behind it that
+// are pinned stay in the prefix.
 inline const InFlight* NotLeasedBefore(const InFlight& record) {
   const InFlight* at = record.chain_before;
   const bool pinned_may_hide_it = at != nullptr && record.chain->out_of_prefix != 0;

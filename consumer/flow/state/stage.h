@@ -24,7 +24,7 @@ enum class Stage : std::uint8_t {
   kHandled,           // handled, but a record before it is not
   kReady,             // may be written
   kWriting,           // handed to the output
-  kMarking,  // no ledger: written, or heard to be DONE; a majority of DONE marks is awaited
+  kMarking,           // no ledger: written, or found DONE; a majority of DONE marks is awaited
   kPublishingDeadLetter,  // handed to the dead letter publisher
   kBlocked,               // the pipeline stops: it holds the watermark
   kFinished,
@@ -32,12 +32,14 @@ enum class Stage : std::uint8_t {
 
 // What holds in a stage.
 enum class Fact : std::uint8_t {
-  // Leased or hinted (LockUnit), and everything before it in its chain too.
+  // Leased or found DONE (LockUnit), and everything before it in its chain too.
   kInLeasedPrefix = 1,
   kWaitsForPrefix = 2,  // what it does next depends on the leases before it in its chain
   kMayGiveBack = 4,     // it holds or asks for a lease, and can do without
   kBegun = 8,           // the handler or the output has it, or had it under this lease
-  kPinned = 16,         // in others' hands: it goes on from there, whatever becomes of its lease
+  // Handed to the output, to the lock nodes (a mark) or to the dead letter publisher: it goes on
+  // from there, whatever becomes of its lease.
+  kPinned = 16,
 };
 constexpr unsigned operator|(Fact a, Fact b) {
   return static_cast<unsigned>(a) | static_cast<unsigned>(b);

@@ -100,7 +100,7 @@ class Backpressure : public Flowing {
 TEST_F(Backpressure, PausesWhenFullAndResumesWhenThereIsRoom) {
   worker.Deliver(0, {"a", "b", "c", "d"});
   EXPECT_EQ(worker.paused, std::vector<PartitionIndex>{0});
-  EXPECT_EQ(worker.flow.Room(), 0u);
+  EXPECT_EQ(worker.flow.backpressure().Room(), 0u);
   EXPECT_TRUE(worker.resumed.empty());
   worker.WriteAll();
   EXPECT_EQ(worker.resumed, std::vector<PartitionIndex>{0});

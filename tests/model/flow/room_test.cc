@@ -80,9 +80,9 @@ TEST_F(RoomInFlight, OfAPartitionThatIsStuckLeavesRoomForTheOthers) {
 
 TEST_F(RoomInFlight, IsOfferedOnlyAsFarAsOnePartitionMayTakeIt) {
   FlowBench& w = Worker(Handling(Order::kPartition, 100), 2);
-  EXPECT_EQ(w.flow.Room(), 75u);
+  EXPECT_EQ(w.flow.backpressure().Room(), 75u);
   w.Deliver(0, Names("a", 50));
-  EXPECT_EQ(w.flow.Room(), 25u) << "three quarters in all";
+  EXPECT_EQ(w.flow.backpressure().Room(), 25u) << "three quarters in all";
 }
 
 TEST_F(RoomInFlight, IsLeftToTheOthersWhenAStuckPartitionHoldsNearlyAll) {
@@ -92,7 +92,7 @@ TEST_F(RoomInFlight, IsLeftToTheOthersWhenAStuckPartitionHoldsNearlyAll) {
   w.Fail("a0", kBusy);
   w.Wait(Millis(600));
   EXPECT_THAT(w.resumed, ElementsAre(1));
-  EXPECT_EQ(w.flow.Room(), 1u);
+  EXPECT_EQ(w.flow.backpressure().Room(), 1u);
 }
 
 TEST_F(RoomInFlight, IsGivenBackToAPartitionThatWasStuckWhenItGoesOn) {
@@ -134,7 +134,7 @@ TEST_F(RoomInFlight, MayBeTakenByOnePartitionAsAWholeWhereItIsTheOnlyOne) {
 TEST_F(RoomInFlight, IsKeptForAPartitionOfTheAssignmentThatIsStillToCome) {
   FlowBench& w = Worker(Handling(Order::kPartition, 8), 0);
   w.Assign(0, 0, 1, 1);
-  EXPECT_EQ(w.flow.Room(), 6u);
+  EXPECT_EQ(w.flow.backpressure().Room(), 6u);
 }
 
 TEST_F(RoomInFlight, EndsForAPartitionBehindTooManyFinishedRecords) {

@@ -307,7 +307,7 @@ TEST_F(Withheld, TakeOnlyTheRoomThatThereIs) {
   while (small.Acknowledge()) {
   }
   EXPECT_EQ(small.flow.in_flight(), 8u);
-  EXPECT_EQ(small.flow.Room(), 0u);
+  EXPECT_EQ(small.flow.backpressure().Room(), 0u);
   EXPECT_EQ(small.paused, std::vector<PartitionIndex>{1});
 }
 

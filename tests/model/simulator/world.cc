@@ -112,7 +112,7 @@ void World::NoteWhatStands() {
     if (worker == nullptr) continue;
     const int index = worker->process().index;
     Note("w{}: {} in flight, room {}, available {}, held {}", index, worker->flow().in_flight(),
-         worker->flow().Room(), worker->locks().Available(), worker->locks().held());
+         worker->flow().backpressure().Room(), worker->locks().Available(), worker->locks().held());
     if (const auto problem = worker->locks().store().Problem()) {
       Note("w{}: {}", index, problem->Line());
     }

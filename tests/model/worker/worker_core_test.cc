@@ -247,8 +247,8 @@ TEST_F(Credit, IsNoneFromTheMomentThatAnAssignmentIsSentUntilTheFlowHasIt) {
   const auto load = core_.credit().SendAssignment();
   EXPECT_EQ(core_.credit().Records(), 0);
   core_.OnAssigned({{1, {"t", 1}, 2, 0}}, 0, load, now_);
-  EXPECT_EQ(core_.credit().Records(), core_.flow().Room());
-  EXPECT_GT(core_.flow().Room(), 0);
+  EXPECT_EQ(core_.credit().Records(), core_.flow().backpressure().Room());
+  EXPECT_GT(core_.flow().backpressure().Room(), 0);
 }
 
 // --- readiness -----------------------------------------------------------------------------------
