@@ -33,9 +33,6 @@ using locking::ReadClocks;
 using locking::Severity;
 
 inline constexpr Millis kWorkerTick{1000};
-// How long the last DONE and release calls may take at the end.
-inline constexpr Millis kLastMarksLimit{1000};
-inline constexpr Millis kLastMarksHurried{200};
 
 struct Worker::Impl : SourceSink {
   Impl(PipelineOptions opts, std::string worker_name, locking::LockObserver* lock_obs,
@@ -222,48 +219,12 @@ struct Worker::Impl : SourceSink {
     });
   }
 
-  // --- the end -------------------------------------------------------------------------------
+  // --- the end: worker_shutdown.cc -------------------------------------------------------------
 
-  // Runs on its own thread, since each step waits for the one before.
-  void Shutdown() {
-    Tell([this](locking::Now now) {
-      core.RequestStop(now);
-      UpdateStatus();
-    });
-    ending = "its last records and their commit";
-    source.Stop();  // the last revoke drains and commits
-    source.Join();
-    ending = "its output";
-    writer.Stop();
-    ending = "its dead letters";
-    if (dead_letters != nullptr) dead_letters->Stop();
-    ending = "its lock nodes";
-    AwaitLastMarks();
-    ending = "its handler";
-    if (handler != nullptr) handler->Stop();
-    ending = "";
-    work.reset();
-    io.stop();
-  }
-
-  void AwaitLastMarks() {
-    Tell([this](locking::Now now) { core.OnOutputEnded(now); });
-    const auto since = BootClock::now();
-    const auto limit = [this] {
-      return stop_requests.load() < 2 ? kLastMarksLimit : kLastMarksHurried;
-    };
-    while (!QuietNow() && BootClock::now() - since < limit()) {
-      std::unique_lock lock(mutex);
-      stop_changed.wait_for(lock, Millis(10));
-    }
-  }
-
-  bool QuietNow() {
-    std::promise<bool> quiet;
-    auto answer = quiet.get_future();
-    Post([this, &quiet] { quiet.set_value(engine.Quiet()); });
-    return answer.get();
-  }
+  // On a thread of its own, since each step waits for the one before.
+  void Shutdown();
+  void AwaitLastMarks();
+  bool QuietNow();
 
   // --- status: worker_status.cc ------------------------------------------------------------------
 

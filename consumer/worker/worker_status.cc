@@ -1,4 +1,4 @@
-// The status of a worker: live, and in numbers.
+// The status of a worker in numbers: of its partitions, its lock nodes, and why it is not ready.
 #include <algorithm>
 
 #include "consumer/worker/worker_impl.h"
@@ -6,8 +6,6 @@
 
 namespace fencepost::consumer {
 namespace {
-
-constexpr Millis kLiveLimit{10'000};
 
 // "topic/partition/offset" of an oldest unfinished record; empty when there is none.
 std::string Oldest(const WorkerStatus& status) {
@@ -72,24 +70,6 @@ WorkerStatus Worker::Status() const {
   status.worker = impl_->name;
   status.uptime = std::chrono::duration_cast<Millis>(BootClock::now() - impl_->started_at);
   return status;
-}
-
-std::pair<bool, std::string> Worker::Live() const {
-  const locking::Instant tick{locking::Nanos(impl_->last_tick.load(std::memory_order_relaxed))};
-  if (BootClock::now() - tick >= kLiveLimit) return {false, "the engine does not tick"};
-  return {true, ""};
-}
-
-std::string Worker::Ending() const {
-  const std::lock_guard lock(impl_->mutex);
-  const std::string part = impl_->ending.load();
-  if (part.empty() || impl_->drained_last.empty()) return part;
-  return part + " (the oldest record was " + impl_->drained_last + ")";
-}
-
-std::pair<bool, std::vector<Reason>> Worker::Ready() const {
-  const std::lock_guard lock(impl_->mutex);
-  return {impl_->latest.ready, impl_->latest.reasons};
 }
 
 }  // namespace fencepost::consumer
