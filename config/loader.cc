@@ -11,7 +11,7 @@
 #include "config/lint/lint.h"
 #include "config/read/defaults.h"
 #include "config/read/reader.h"
-#include "config/read/shown.h"
+#include "config/read/redacted_settings.h"
 #include "config/read/tests_reader.h"
 #include "config/read/tree.h"
 #include "locking/base/digest.h"
@@ -163,7 +163,7 @@ LoadResult LoadText(std::string_view text, const std::string& file,
   if (values && !HasErrors(result.findings)) {
     result.options = Build(*values);
     result.options->config_hash = Sha256Hex(text);
-    result.options->shown = ShownSettings(*values);
+    result.options->shown = RedactedSettings(*values);
   } else {
     result.tests.clear();
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/text/finding.h"
-#include "config/text/scalar.h"
+#include "config/text/variables.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/pipeline_test.h"
 

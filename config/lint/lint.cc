@@ -8,6 +8,7 @@
 
 #include "config/lint/lint_parts.h"
 #include "config/read/defaults.h"
+#include "config/text/scalar.h"
 #include "consumer/kafka/client/refused_settings.h"
 #include "locking/core/options.h"
 #include "locking/redis/address.h"

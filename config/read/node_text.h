@@ -10,7 +10,7 @@
 
 #include "config/read/tree.h"
 #include "config/text/finding.h"
-#include "config/text/scalar.h"
+#include "config/text/variables.h"
 
 namespace fencepost::config {
 

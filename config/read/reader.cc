@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "config/schema/checks.h"
+#include "config/text/suggestion.h"
 #include "locking/base/check.h"
 #include "locking/redis/address.h"
 

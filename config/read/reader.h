@@ -14,6 +14,7 @@
 #include "config/schema/schema.h"
 #include "config/text/finding.h"
 #include "config/text/scalar.h"
+#include "config/text/variables.h"
 #include "consumer/record/selector.h"
 
 namespace fencepost::config {

@@ -1,4 +1,4 @@
-#include "config/read/shown.h"
+#include "config/read/redacted_settings.h"
 
 namespace fencepost::config {
 namespace {
@@ -12,7 +12,7 @@ std::string Bare(const Text& text) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> ShownSettings(const Values& values) {
+std::vector<std::pair<std::string, std::string>> RedactedSettings(const Values& values) {
   std::vector<std::pair<std::string, std::string>> settings;
   for (const Key& key : Schema()) {
     const Entry* entry =

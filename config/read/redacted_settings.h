@@ -1,5 +1,5 @@
-// The settings of a pipeline file as people may see them (/status, the status page): what the file
-// gives, before ${…} is replaced, without secrets.
+// The settings of a pipeline file as /status and the status page show them: what the file gives,
+// before ${…} is replaced, with secrets redacted.
 #pragma once
 
 #include <string>
@@ -11,6 +11,6 @@
 namespace fencepost::config {
 
 // (path, text) in the schema's order; "(not shown)" for what the schema calls secret.
-std::vector<std::pair<std::string, std::string>> ShownSettings(const Values& values);
+std::vector<std::pair<std::string, std::string>> RedactedSettings(const Values& values);
 
 }  // namespace fencepost::config

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "config/read/node_text.h"
+#include "config/text/suggestion.h"
 
 namespace fencepost::config {
 namespace {

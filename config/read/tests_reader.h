@@ -6,7 +6,7 @@
 
 #include "config/read/reader.h"
 #include "config/text/finding.h"
-#include "config/text/scalar.h"
+#include "config/text/variables.h"
 #include "consumer/pipeline/pipeline_test.h"
 
 namespace fencepost::config {

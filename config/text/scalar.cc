@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <limits>
-#include <numeric>
-#include <vector>
+#include <optional>
 
 #include <fmt/format.h>
 
 namespace fencepost::config {
 namespace {
-
-constexpr std::size_t kMaxFileBytes = 1 << 20;
 
 struct Unit {
   std::string_view name;
@@ -53,91 +46,7 @@ std::optional<std::uint64_t> WithUnit(std::string_view text,
   return *number * unit->factor;
 }
 
-bool IsVariableName(std::string_view name) {
-  const auto letter = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-  };
-  return !name.empty() && letter(name.front()) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || IsDigit(c); });
-}
-
-// What stands between ${ and }.
-tl::expected<std::string, std::string> Resolve(std::string_view inside, const Environment& env) {
-  if (inside.starts_with("file:")) {
-    const std::string path(inside.substr(5));
-    auto text = env.read_file(path);
-    if (!text) return tl::unexpected(fmt::format("${{file:{}}}: {}", path, text.error()));
-    while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
-    return text;
-  }
-  const std::size_t dash = inside.find(":-");
-  const std::string name(inside.substr(0, dash));
-  if (!IsVariableName(name)) {
-    return tl::unexpected<std::string>(
-        "what stands in ${…} is no variable name; a literal ${ is written $${");
-  }
-  std::optional<std::string> value = env.variable(name);
-  if (dash != std::string_view::npos && (!value || value->empty())) {
-    return std::string(inside.substr(dash + 2));
-  }
-  if (!value) {
-    return tl::unexpected(
-        fmt::format("the variable {} is not set; ${{{}:-default}} gives a default", name, name));
-  }
-  return *value;
-}
-
-tl::expected<std::string, std::string> ReadSmallFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return tl::unexpected(fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.gcount() == 0 && !file.eof())) {
-    return tl::unexpected(fmt::format("cannot be read: {}", std::strerror(errno)));
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) return tl::unexpected<std::string>("is larger than 1 MiB");
-  return text;
-}
-
 }  // namespace
-
-Environment Environment::Process() {
-  Environment environment;
-  environment.variable = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr) return std::nullopt;
-    return value;
-  };
-  environment.read_file = ReadSmallFile;
-  return environment;
-}
-
-tl::expected<std::string, std::string> Expand(std::string_view text, const Environment& env) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t dollar = std::min(text.find('$'), text.size());
-    out.append(text.substr(0, dollar));
-    text.remove_prefix(dollar);
-    if (text.starts_with("$${")) {
-      out.append("${");
-      text.remove_prefix(3);
-    } else if (text.starts_with("${")) {
-      const std::size_t end = text.find('}');
-      if (end == std::string_view::npos) {
-        return tl::unexpected<std::string>("a ${ has no }; a literal ${ is written $${");
-      }
-      const auto value = Resolve(text.substr(2, end - 2), env);
-      if (!value) return tl::unexpected(value.error());
-      out.append(*value);
-      text.remove_prefix(end + 1);
-    } else if (!text.empty()) {
-      out.push_back('$');
-      text.remove_prefix(1);
-    }
-  }
-  return out;
-}
 
 tl::expected<Milliseconds, std::string> ParseDuration(std::string_view text) {
   if (const auto millis = WithUnit(text, kDurationUnits)) {
@@ -188,25 +97,6 @@ std::string DurationText(Milliseconds duration) {
     }
   }
   return fmt::format("{}ms", millis);
-}
-
-// Damerau-Levenshtein (optimal string alignment): a swap of neighbours is one slip.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  constexpr std::size_t kLongest = 64;
-  if (a.size() > kLongest || b.size() > kLongest) return std::max(a.size(), b.size());
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
-  std::iota(cost[0].begin(), cost[0].end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return cost[a.size()][b.size()];
 }
 
 }  // namespace fencepost::config

@@ -1,4 +1,6 @@
 #include "config/text/scalar.h"
+#include "config/text/suggestion.h"
+#include "config/text/variables.h"
 
 #include <map>
 
