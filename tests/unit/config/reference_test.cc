@@ -1,5 +1,4 @@
-#include "config/schema/reference.h"
-
+// REFERENCE.md says what the schema says, and each row of the schema is complete.
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -9,6 +8,7 @@
 
 #include "config/schema/schema.h"
 #include "tests/support/paths.h"
+#include "tests/unit/config/reference_markdown.h"
 
 namespace fencepost::config {
 namespace {
@@ -21,7 +21,7 @@ TEST(Reference, IsWhatTheSchemaSays) {
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
   EXPECT_TRUE(text.str() == ReferenceMarkdown())
-      << "run this test with FENCEPOST_WRITE_REFERENCE=1 to write " << path << " anew";
+      << "run this test with FENCEPOST_WRITE_REFERENCE=1 to write " << path << " again";
 }
 
 TEST(Schema, HasEachKeyOnceWithItsSectionBeforeIt) {

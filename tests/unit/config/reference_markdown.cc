@@ -1,4 +1,4 @@
-#include "config/schema/reference.h"
+#include "tests/unit/config/reference_markdown.h"
 
 #include <vector>
 
