@@ -12,13 +12,12 @@ namespace fencepost::consumer {
 struct MockCluster::Handles {
   rdkafka::Handle owner;  // only keeps the cluster
   rdkafka::Holder<rd_kafka_mock_cluster_t, &rd_kafka_mock_cluster_destroy> cluster;
-  int brokers = 0;
 };
 
 MockCluster::MockCluster(std::unique_ptr<Handles> handles) : handles_(std::move(handles)) {}
 MockCluster::~MockCluster() = default;
 
-tl::expected<std::unique_ptr<MockCluster>, Error> MockCluster::Make(int brokers) {
+tl::expected<std::unique_ptr<MockCluster>, Error> MockCluster::Make() {
   char why[512];
   rdkafka::Conf conf(rd_kafka_conf_new());
   rd_kafka_conf_set(conf.get(), "log_level", "3", nullptr, 0);
@@ -26,8 +25,7 @@ tl::expected<std::unique_ptr<MockCluster>, Error> MockCluster::Make(int brokers)
   handles->owner.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), why, sizeof(why)));
   if (!handles->owner) return tl::unexpected(Error{"mock_cluster", why, "", ""});
   (void)conf.release();
-  handles->cluster.reset(rd_kafka_mock_cluster_new(handles->owner.get(), brokers));
-  handles->brokers = brokers;
+  handles->cluster.reset(rd_kafka_mock_cluster_new(handles->owner.get(), 1));
   if (!handles->cluster) {
     return tl::unexpected(Error{"mock_cluster", "the mock cluster did not start", "", ""});
   }
@@ -48,27 +46,6 @@ tl::expected<void, Error> MockCluster::CreateTopic(const std::string& topic, int
   return tl::unexpected(Error{"create_topic", rd_kafka_err2str(error), topic, ""});
 }
 
-void MockCluster::FailRequests(std::int16_t api_key, int error_code, int count) {
-  const std::vector<rd_kafka_resp_err_t> errors(static_cast<std::size_t>(count),
-                                                static_cast<rd_kafka_resp_err_t>(error_code));
-  rd_kafka_mock_push_request_errors_array(handles_->cluster.get(), api_key, errors.size(),
-                                          errors.data());
-}
-
-void MockCluster::DelayRequest(std::int16_t api_key, std::chrono::milliseconds by) {
-  rd_kafka_mock_broker_push_request_error_rtts(handles_->cluster.get(), 1, api_key, 1,
-                                               RD_KAFKA_RESP_ERR_NO_ERROR,
-                                               static_cast<int>(by.count()));
-}
-
-void MockCluster::SetUp(bool up) {
-  for (int broker = 1; broker <= handles_->brokers; ++broker) {
-    if (up) {
-      rd_kafka_mock_broker_set_up(handles_->cluster.get(), broker);
-    } else {
-      rd_kafka_mock_broker_set_down(handles_->cluster.get(), broker);
-    }
-  }
-}
+rd_kafka_mock_cluster_s* MockCluster::cluster() const { return handles_->cluster.get(); }
 
 }  // namespace fencepost::consumer

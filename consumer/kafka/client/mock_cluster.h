@@ -4,8 +4,6 @@
 // for tests.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,11 +12,13 @@
 
 #include "locking/base/error.h"
 
+struct rd_kafka_mock_cluster_s;
+
 namespace fencepost::consumer {
 
 class MockCluster {
  public:
-  static tl::expected<std::unique_ptr<MockCluster>, Error> Make(int brokers = 1);
+  static tl::expected<std::unique_ptr<MockCluster>, Error> Make();
   ~MockCluster();
   MockCluster(const MockCluster&) = delete;
   MockCluster& operator=(const MockCluster&) = delete;
@@ -26,13 +26,8 @@ class MockCluster {
   // HOST:PORT of each broker, for other clients and processes.
   [[nodiscard]] std::vector<std::string> brokers() const;
   tl::expected<void, Error> CreateTopic(const std::string& topic, int partitions);
-  // The next `count` requests of that kind (Kafka protocol ApiKey) are answered with the error
-  // code.
-  void FailRequests(std::int16_t api_key, int error_code, int count);
-  // The next request of that kind is answered after so long, by the first broker.
-  void DelayRequest(std::int16_t api_key, std::chrono::milliseconds by);
-  // All brokers vanish, and come back at the same addresses.
-  void SetUp(bool up);
+  // For what only tests need (librdkafka/rdkafka_mock.h).
+  [[nodiscard]] rd_kafka_mock_cluster_s* cluster() const;
 
  private:
   struct Handles;

@@ -6,6 +6,7 @@
 
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/mock_cluster.h"
+#include "tests/unit/kafka/mock_faults.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -60,7 +61,7 @@ TEST_F(ProducerOnMock, TellsWhereEachRecordWent) {
 }
 
 TEST_F(ProducerOnMock, GivesUpOnAFullQueueAfterItsLimit) {
-  cluster->SetUp(false);
+  SetBrokerUp(*cluster, false);
   auto producer = Producer::Make(options, {{"queue.buffering.max.messages", "2"}});
   ASSERT_TRUE(producer);
   tl::expected<void, Error> sent;

@@ -11,6 +11,7 @@
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/mock_cluster.h"
 #include "consumer/kafka/client/producer.h"
+#include "tests/unit/kafka/mock_faults.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
@@ -155,7 +156,7 @@ TEST_F(KafkaSourceOnMock, StartsAtTheLatestOffsetsThatItCommittedForAllPartition
 
 // Given up, it could be sent when others have gone on from it.
 TEST_F(KafkaSourceOnMock, WaitsForItsFirstOffsetsToBeAnsweredHoweverLongThatTakes) {
-  cluster->DelayRequest(kOffsetCommitRequest, 11s);
+  DelayRequest(*cluster, kOffsetCommitRequest, 11s);
   RecordingSink sink;
   KafkaOptions options = Options();
   options.librdkafka["session.timeout.ms"] = "30000";  // heartbeats wait behind it
@@ -274,7 +275,7 @@ TEST_F(KafkaSourceOnMock, TellsARejectedCommitAndTakesTheNextOne) {
   KafkaSource source(Options(), "w1", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
-  cluster->FailRequests(kOffsetCommitRequest, kRebalanceInProgress, 1);
+  FailRequests(*cluster, kOffsetCommitRequest, kRebalanceInProgress, 1);
   source.Commit(sink.Positions());
   ASSERT_TRUE(WaitUntil(10s, [&] {
     return sink.Locked([&] { return sink.results[CommitResult::kRejected] == 1; });
@@ -412,10 +413,10 @@ TEST_F(KafkaSourceOnMock, WaitsForBrokersThatAreAway) {
   KafkaSource source(Options(), "w1", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
-  cluster->SetUp(false);
+  SetBrokerUp(*cluster, false);
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return !sink.up; }); }))
       << sink.Trace();
-  cluster->SetUp(true);
+  SetBrokerUp(*cluster, true);
   ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return sink.up; }); })) << sink.Trace();
   Produce(10, 4, 10);
   ASSERT_TRUE(WaitUntil(20s, [&] {
@@ -431,7 +432,7 @@ TEST_F(KafkaSourceOnMock, IsReadyAgainOnceAForbiddenTopicGivesRecords) {
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 10; })) << sink.Trace();
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.up; }); }));
-  cluster->FailRequests(kFetchRequest, kTopicAuthorizationFailed, 1);
+  FailRequests(*cluster, kFetchRequest, kTopicAuthorizationFailed, 1);
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return !sink.up; }); }));
   EXPECT_NE(sink.Trace().find("[not authorised: orders/"), std::string::npos) << sink.Trace();
   Produce(10, 4);
@@ -445,7 +446,7 @@ TEST_F(KafkaSourceOnMock, IsReadyAgainOnceAForbiddenTopicMayBeReadThoughNothingC
   KafkaSource source(Options(), "w1", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.ends.size() == 4; }); }));
-  cluster->FailRequests(kFetchRequest, kTopicAuthorizationFailed, 1);
+  FailRequests(*cluster, kFetchRequest, kTopicAuthorizationFailed, 1);
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return !sink.up; }); }));
   EXPECT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.up; }); })) << sink.Trace();
   EXPECT_EQ(sink.Count(), 40u) << "nothing came twice";
@@ -469,7 +470,7 @@ TEST_F(KafkaSourceOnMock, StopsSoonWhileNoBrokerAnswers) {
 // librdkafka 2.0.2 aborts the process when a subscription that waits for the end of a rebalance is
 // taken up after the close.
 TEST_F(KafkaSourceOnMock, StopsCleanlyWhenItIsToldToWhileItLeavesToJoinAgain) {
-  cluster->FailRequests(kOffsetCommitRequest, kRebalanceInProgress, 1);
+  FailRequests(*cluster, kOffsetCommitRequest, kRebalanceInProgress, 1);
   RecordingSink sink;
   KafkaSource source(Options(), "w1", &sink, &sink);
   bool rejoining = false;

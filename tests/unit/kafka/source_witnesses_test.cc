@@ -6,6 +6,7 @@
 #include "consumer/kafka/source/source.h"
 #include "consumer/kafka/source/witness.h"
 #include "tests/support/kafka_client.h"
+#include "tests/unit/kafka/mock_faults.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
@@ -75,7 +76,7 @@ TEST_F(SourceWitnesses, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
 // nevertheless.
 TEST_F(SourceWitnesses, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
   admin->CommitOffsets("g", "orders", {10, 10}, {"", WitnessText({4, 1'700'000'000'000, 1}, 10)});
-  for (int i = 0; i < 2; ++i) cluster->DelayRequest(kFetchRequest, 12s);
+  for (int i = 0; i < 2; ++i) DelayRequest(*cluster, kFetchRequest, 12s);
   KafkaSource source(options, "w", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(Fatal()) << sink.Trace();
