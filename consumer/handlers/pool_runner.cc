@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "consumer/handlers/failures.h"
+#include "consumer/handlers/common_failures.h"
 #include "consumer/handlers/thread_signals.h"
 
 namespace fencepost::consumer {

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/handlers/common_failures.h"
 #include "consumer/handlers/exec/exec_protocol.h"
-#include "consumer/handlers/failures.h"
 #include "consumer/handlers/thread_signals.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
@@ -23,7 +23,7 @@ using locking::Severity;
 constexpr Millis kFirstBackoff{100};
 constexpr Millis kMaxBackoff{10'000};
 constexpr Millis kGrace{1000};
-constexpr Millis kLastBreath{200};
+constexpr Millis kExitGrace{200};
 constexpr std::size_t kMaxNote = 1000;
 constexpr int kLastRounds = 64;  // MiB that are read of what a process left behind
 
@@ -38,10 +38,9 @@ HandlerResult Failed(std::string error_class, std::string text, std::string show
 
 ExecRunner::ExecRunner(ExecHandlerOptions options, std::string pipeline, int concurrency,
                        ConsumerObserver* observer, Answered answered)
-    : options_(std::move(options)),
+    : PollingRunner(observer, std::move(answered)),
+      options_(std::move(options)),
       pipeline_(std::move(pipeline)),
-      observer_(observer),
-      answered_(std::move(answered)),
       slots_(static_cast<std::size_t>(
           std::max(std::min(options_.processes, std::max(concurrency, 1)), 1))) {}
 
@@ -77,33 +76,15 @@ tl::expected<void, Error> ExecRunner::Start() {
   return outcome;
 }
 
-void ExecRunner::Call(HandlerCall call) {
-  if (inbox_.Put(std::move(call))) Wake();
-}
-
-void ExecRunner::Cancel(std::uint64_t id) {
-  if (inbox_.Put(Inbox::Cancel{id})) Wake();
-}
-
-void ExecRunner::Stop() {
-  inbox_.Close();
-  if (!thread_.joinable()) return;
-  Wake();
-  thread_.join();
-}
-
-void ExecRunner::Wake() {
-  const std::uint64_t one = 1;
-  // It fails only when the counter is full: then the thread wakes anyway.
-  (void)!write(wake_.get(), &one, sizeof(one));
-}
+// It fails only when the counter is full: then the thread wakes anyway.
+void ExecRunner::Wake() { (void)eventfd_write(wake_.get(), 1); }
 
 void ExecRunner::Run(std::promise<tl::expected<void, Error>> started) {
   BlockSignals();
   auto outcome = StartAll();
   const bool good = outcome.has_value();
   started.set_value(std::move(outcome));
-  while (good && !inbox_.closed()) {
+  while (good && !stopping()) {
     TakeCommands();
     StartDue(Clock::now());
     HandOut();
@@ -123,27 +104,14 @@ tl::expected<void, Error> ExecRunner::StartAll() {
   return {};
 }
 
-void ExecRunner::TakeCommands() {
-  for (Inbox::Command& command : inbox_.Take()) {
-    if (auto* call = std::get_if<HandlerCall>(&command)) {
-      waiting_.push_back(std::move(*call));
-    } else {
-      CancelCall(std::get<Inbox::Cancel>(command).id);
-    }
-  }
-}
-
-void ExecRunner::CancelCall(std::uint64_t id) {
+bool ExecRunner::CancelRunning(std::uint64_t id) {
   for (Slot& slot : slots_) {
     if (!slot.record || slot.record->call.id != id) continue;
     Discard(slot);
-    return Answer(slot, Cancelled());
+    Answer(slot, Cancelled());
+    return true;
   }
-  const auto at = std::find_if(waiting_.begin(), waiting_.end(),
-                               [id](const HandlerCall& call) { return call.id == id; });
-  if (at == waiting_.end()) return;
-  waiting_.erase(at);
-  answered_({.id = id, .result = Cancelled()});
+  return false;
 }
 
 void ExecRunner::StartDue(Clock::time_point now) {
@@ -153,14 +121,14 @@ void ExecRunner::StartDue(Clock::time_point now) {
     if (process) {
       slot.process = std::move(*process);
     } else {
-      Later(slot, process.error().Line());
+      ScheduleRestart(slot, process.error().Line());
     }
   }
 }
 
 void ExecRunner::HandOut() {
   for (Slot& slot : slots_) {
-    while (slot.free() && !waiting_.empty() && Silent(slot)) {
+    while (slot.free() && !waiting_.empty() && ReadyForRecord(slot)) {
       HandlerCall call = std::move(waiting_.front());
       waiting_.pop_front();
       GiveTo(slot, std::move(call));
@@ -169,7 +137,7 @@ void ExecRunner::HandOut() {
 }
 
 // What a process says before it has its record is no reply to it.
-bool ExecRunner::Silent(Slot& slot) {
+bool ExecRunner::ReadyForRecord(Slot& slot) {
   PipeLines& lines = slot.process->out();
   lines.Read();
   if (!TakeReplies(slot)) return false;
@@ -177,7 +145,7 @@ bool ExecRunner::Silent(Slot& slot) {
     Broke(slot, "it wrote a line that nobody had asked for: " + OneLine(lines.TakePart()));
     return false;
   }
-  if (!lines.open()) slot.gone_at = Clock::now() + kLastBreath;
+  if (!lines.open()) slot.gone_at = Clock::now() + kExitGrace;
   return slot.free();
 }
 
@@ -205,8 +173,8 @@ void ExecRunner::Poll() {
   FENCEPOST_CHECK(ready >= 0 || errno == EINTR, "poll");
   if (ready <= 0) return;
   if (polled_[0].revents != 0) {
-    std::uint64_t count = 0;
-    (void)!read(wake_.get(), &count, sizeof(count));
+    eventfd_t count = 0;
+    (void)eventfd_read(wake_.get(), &count);
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const auto first = polled_.begin() + static_cast<std::ptrdiff_t>(1 + i * 4);
@@ -242,7 +210,7 @@ void ExecRunner::Serve(Slot& slot) {
     if (!TakeReplies(slot)) return;
   }
   if (ended) return Died(slot, *ended);
-  if (!process.out().open() && !slot.gone_at) slot.gone_at = Clock::now() + kLastBreath;
+  if (!process.out().open() && !slot.gone_at) slot.gone_at = Clock::now() + kExitGrace;
 }
 
 void ExecRunner::TakeStderr(ExecProcess& process) {
@@ -315,7 +283,7 @@ void ExecRunner::Died(Slot& slot, const std::string& how) {
   const pid_t pid = slot.process->pid();
   const bool unread = slot.answered && slot.process->Ended() && slot.process->Unread();
   Discard(slot);
-  Later(slot, fmt::format("process {} ended {}", pid, how));
+  ScheduleRestart(slot, fmt::format("process {} ended {}", pid, how));
   if (slot.record && unread) {
     waiting_.push_front(std::move(slot.record->call));
     slot.record.reset();
@@ -328,7 +296,7 @@ void ExecRunner::Died(Slot& slot, const std::string& how) {
 void ExecRunner::Broke(Slot& slot, const std::string& why) {
   const pid_t pid = slot.process->pid();
   Discard(slot);
-  Later(slot, fmt::format("process {} was killed: {}", pid, why));
+  ScheduleRestart(slot, fmt::format("process {} was killed: {}", pid, why));
 }
 
 void ExecRunner::Discard(Slot& slot) {
@@ -339,7 +307,7 @@ void ExecRunner::Discard(Slot& slot) {
   slot.answered = false;
 }
 
-void ExecRunner::Later(Slot& slot, std::string_view what) {
+void ExecRunner::ScheduleRestart(Slot& slot, std::string_view what) {
   slot.backoff =
       slot.backoff == Millis(0) ? kFirstBackoff : std::min(slot.backoff * 2, kMaxBackoff);
   slot.start_at = Clock::now() + slot.backoff;

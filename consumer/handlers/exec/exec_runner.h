@@ -8,35 +8,27 @@
 
 #include <poll.h>
 
-#include <deque>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "consumer/handlers/exec/exec_process.h"
-#include "consumer/handlers/inbox.h"
-#include "consumer/handlers/runner.h"
+#include "consumer/handlers/polling_runner.h"
 #include "consumer/record/json_reader.h"
 
 namespace fencepost::consumer {
 
-class ExecRunner : public HandlerRunner {
+class ExecRunner final : public PollingRunner {
  public:
   ExecRunner(ExecHandlerOptions options, std::string pipeline, int concurrency,
              ConsumerObserver* observer, Answered answered);
   ~ExecRunner() override;
-  ExecRunner(const ExecRunner&) = delete;
-  ExecRunner& operator=(const ExecRunner&) = delete;
 
   // Waits until every process has been started once; an error ends them again.
   tl::expected<void, Error> Start() override;
-  void Call(HandlerCall call) override;
-  void Cancel(std::uint64_t id) override;
-  void Stop() override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -58,15 +50,14 @@ class ExecRunner : public HandlerRunner {
     [[nodiscard]] bool free() const { return process && !record && !gone_at; }
   };
 
-  void Wake();
+  void Wake() override;
   // The thread's own:
+  bool CancelRunning(std::uint64_t id) override;
   void Run(std::promise<tl::expected<void, Error>> started);
   tl::expected<void, Error> StartAll();
-  void TakeCommands();
-  void CancelCall(std::uint64_t id);
   void StartDue(Clock::time_point now);
   void HandOut();
-  bool Silent(Slot& slot);  // false: it has said something, and is no longer free
+  bool ReadyForRecord(Slot& slot);  // false: it has said something, and is no longer free
   void GiveTo(Slot& slot, HandlerCall call);
   void Poll();
   [[nodiscard]] int PollMillis(Clock::time_point now) const;
@@ -78,25 +69,19 @@ class ExecRunner : public HandlerRunner {
   void Died(Slot& slot, const std::string& how);
   void Broke(Slot& slot, const std::string& why);
   void Discard(Slot& slot);  // kills its process and makes room for the next at once
-  void Later(Slot& slot, std::string_view what);
+  void ScheduleRestart(Slot& slot, std::string_view what);
   void EndAll();
 
   const ExecHandlerOptions options_;
   const std::string pipeline_;
-  ConsumerObserver* const observer_;
-  const Answered answered_;
 
   Fd wake_;
-  Inbox inbox_;
   ExecProcess::Command command_;
   // The thread's own:
   std::vector<Slot> slots_;
   std::vector<std::unique_ptr<ExecProcess>> dying_;  // killed, not reaped yet
-  std::deque<HandlerCall> waiting_;
   JsonReader json_;
   std::vector<pollfd> polled_;
-
-  std::thread thread_;
 };
 
 }  // namespace fencepost::consumer

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "consumer/handlers/failures.h"
+#include "consumer/handlers/common_failures.h"
 #include "consumer/handlers/thread_signals.h"
 #include "locking/base/check.h"
 
@@ -19,11 +19,10 @@ void Checked(CURLMcode code) { FENCEPOST_CHECK(code == CURLM_OK, curl_multi_stre
 
 HttpRunner::HttpRunner(HttpHandlerOptions options, std::string pipeline, int concurrency,
                        ConsumerObserver* observer, Answered answered)
-    : options_(std::move(options)),
+    : PollingRunner(observer, std::move(answered)),
+      options_(std::move(options)),
       pipeline_(std::move(pipeline)),
-      concurrency_(static_cast<std::size_t>(std::max(concurrency, 1))),
-      observer_(observer),
-      answered_(std::move(answered)) {}
+      concurrency_(static_cast<std::size_t>(std::max(concurrency, 1))) {}
 
 HttpRunner::~HttpRunner() { HttpRunner::Stop(); }
 
@@ -41,33 +40,12 @@ tl::expected<void, Error> HttpRunner::Start() {
   return {};
 }
 
-void HttpRunner::Call(HandlerCall call) {
-  if (inbox_.Put(std::move(call))) Wake();
-}
-
-void HttpRunner::Cancel(std::uint64_t id) {
-  if (inbox_.Put(Inbox::Cancel{id})) Wake();
-}
-
-void HttpRunner::Stop() {
-  inbox_.Close();
-  if (!thread_.joinable()) return;
-  Wake();
-  thread_.join();
-}
-
 void HttpRunner::Wake() { Checked(curl_multi_wakeup(multi_.get())); }
 
 void HttpRunner::Run() {
   BlockSignals();  // a peer that went away is an answer, not a SIGPIPE
-  while (!inbox_.closed()) {
-    for (Inbox::Command& command : inbox_.Take()) {
-      if (auto* call = std::get_if<HandlerCall>(&command)) {
-        waiting_.push_back(std::move(*call));
-      } else {
-        CancelCall(std::get<Inbox::Cancel>(command).id);
-      }
-    }
+  while (!stopping()) {
+    TakeCommands();
     StartWaiting();
     int running = 0;
     Checked(curl_multi_perform(multi_.get(), &running));
@@ -98,17 +76,12 @@ void HttpRunner::StartWaiting() {
   }
 }
 
-void HttpRunner::CancelCall(std::uint64_t id) {
-  if (const auto at = running_.find(id); at != running_.end()) {
-    const Nanos took = Release(at);
-    answered_({.id = id, .result = Cancelled(), .took = took});
-    return;
-  }
-  const auto at = std::find_if(waiting_.begin(), waiting_.end(),
-                               [id](const HandlerCall& call) { return call.id == id; });
-  if (at == waiting_.end()) return;
-  waiting_.erase(at);
-  answered_({.id = id, .result = Cancelled()});
+bool HttpRunner::CancelRunning(std::uint64_t id) {
+  const auto at = running_.find(id);
+  if (at == running_.end()) return false;
+  const Nanos took = Release(at);
+  answered_({.id = id, .result = Cancelled(), .took = took});
+  return true;
 }
 
 void HttpRunner::FinishEnded() {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/handlers/failures.h"
+#include "consumer/handlers/common_failures.h"
 #include "consumer/handlers/jq/jq_numbers.h"
 #include "consumer/handlers/jq/jq_prelude.h"
 #include "consumer/record/text.h"
