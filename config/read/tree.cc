@@ -55,6 +55,17 @@ class Lines {
     }
     return false;
   }
+  // Where the plain value inside {} or [] starts that the parser refused at this place for a ?, {
+  // or } in it; nullopt: it refused something else.
+  [[nodiscard]] std::optional<Place> UnquotedValue(Place refused) const {
+    constexpr std::string_view kMustBeQuoted = "?{}";
+    constexpr std::string_view kEndsAValue = " \t\n,[]{}";
+    if (kMustBeQuoted.find(At(refused)) == kMustBeQuoted.npos) return std::nullopt;
+    Place start = refused;
+    while (start.col > 1 && kEndsAValue.find(At({start.line, start.col - 1})) == kEndsAValue.npos)
+      --start.col;
+    return start.col < refused.col ? std::optional(start) : std::nullopt;
+  }
   // Whether a tab stands between the start of the line and its text.
   [[nodiscard]] bool IndentedByTab(int line) const {
     for (Place at{line, 1};; ++at.col) {
@@ -180,11 +191,9 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-void TellParserError(const YAML::Exception& error, std::string_view text, const Lines& lines,
-                     Findings& findings) {
+void TellParserError(const YAML::Exception& error, const Lines& lines, Findings& findings) {
   const Place at = PlaceOf(error.mark);
-  const std::optional<Place> unquoted = FindUnquotedFlowValue(text);
-  if (unquoted && unquoted->line <= at.line) {
+  if (const auto unquoted = lines.UnquotedValue(at)) {
     findings.Error(*unquoted, "quoting",
                    "inside {} and [] YAML needs values with ?, { or } quoted, as in \"${VAR}\" or "
                    "\"json:/note?\"");
@@ -208,7 +217,7 @@ std::optional<Node> ParseTree(std::string_view text, Findings& findings) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    TellParserError(error, text, lines, findings);
+    TellParserError(error, lines, findings);
     return std::nullopt;
   } catch (const Stop&) {
     return std::nullopt;

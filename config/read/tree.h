@@ -28,7 +28,4 @@ struct Node {
 // and duplicate keys are errors, but leave a tree to go on with.
 std::optional<Node> ParseTree(std::string_view text, Findings& findings);
 
-// The first plain value inside {} or [] that YAML would need quoted for a ?, { or } in it.
-std::optional<Place> FindUnquotedFlowValue(std::string_view text);
-
 }  // namespace fencepost::config
