@@ -1,7 +1,5 @@
 // fencepost health: asks the worker on this machine for /live or /ready. What a container's health
 // check and a script call, so that neither needs another HTTP client.
-#include <curl/curl.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/shared/command.h"
+#include "consumer/cli/shared/http_get.h"
 
 namespace fencepost::cli {
 namespace {
@@ -30,11 +29,6 @@ std::string ReachedAt(const std::string& address) {
   return address;
 }
 
-std::size_t Collect(char* data, std::size_t size, std::size_t count, void* text) {
-  static_cast<std::string*>(text)->append(data, size * count);
-  return size * count;
-}
-
 int Health(HealthArguments arguments) {
   if (arguments.http.empty()) {
     const char* address = std::getenv("FENCEPOST_HTTP");
@@ -49,25 +43,15 @@ int Health(HealthArguments arguments) {
     return kUsage;
   }
   const std::string url = fmt::format("http://{}/{}", at, arguments.ready ? "ready" : "live");
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
-                                                                 &curl_easy_cleanup);
-  std::string text;
-  long status = 0;
-  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, arguments.timeout_s);
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Collect);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &text);
-  const CURLcode code = curl_easy_perform(curl.get());
-  if (code != CURLE_OK) {
-    PrintError(fmt::format("{}: no answer: {}", url, curl_easy_strerror(code)));
+  auto reply = HttpGet(url, std::chrono::seconds(arguments.timeout_s));
+  if (!reply) {
+    PrintError(fmt::format("{}: no answer: {}", url, reply.error()));
     return kFailed;
   }
-  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+  std::string& text = reply->body;
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (status != 200) {
-    PrintError(fmt::format("{}: {} {}", url, status, text));
+  if (reply->status != 200) {
+    PrintError(fmt::format("{}: {} {}", url, reply->status, text));
     return kFailed;
   }
   std::printf("%s\n", text.c_str());

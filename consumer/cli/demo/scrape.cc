@@ -1,12 +1,11 @@
 #include "consumer/cli/demo/scrape.h"
 
-#include <curl/curl.h>
-
 #include <cmath>
 #include <cstdlib>
-#include <memory>
 #include <sstream>
 #include <string_view>
+
+#include "consumer/cli/shared/http_get.h"
 
 namespace fencepost::cli {
 namespace {
@@ -32,11 +31,6 @@ constexpr Series kSeries[] = {
     {"fencepost_invariant_violations_total", "", &Totals::violations},
 };
 
-std::size_t Collect(char* data, std::size_t size, std::size_t count, void* text) {
-  static_cast<std::string*>(text)->append(data, size * count);
-  return size * count;
-}
-
 void AddLine(const std::string& line, Totals& totals) {
   for (const Series& series : kSeries) {
     const std::size_t end = series.prefix.size();
@@ -60,18 +54,10 @@ Totals& Totals::operator+=(const Totals& other) {
 }
 
 std::optional<Totals> Scrape(const std::string& url) {
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
-                                                                 &curl_easy_cleanup);
-  std::string text;
-  curl_easy_setopt(curl.get(), CURLOPT_URL, (url + "/metrics").c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, 300L);
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "*");
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Collect);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &text);
-  if (curl_easy_perform(curl.get()) != CURLE_OK) return std::nullopt;
+  const auto reply = HttpGet(url + "/metrics", std::chrono::milliseconds(300));
+  if (!reply) return std::nullopt;
   Totals totals;
-  std::istringstream lines(text);
+  std::istringstream lines(reply->body);
   for (std::string line; std::getline(lines, line);) AddLine(line, totals);
   return totals;
 }

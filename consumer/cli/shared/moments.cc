@@ -1,7 +1,7 @@
 #include "consumer/cli/shared/moments.h"
 
 #include <array>
-#include <charconv>
+#include <regex>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -14,78 +14,27 @@ namespace {
 
 constexpr Millis kLongest{999'999'999'999};
 
-// Takes exactly `digits` digits off the front.
-std::optional<int> TakeNumber(std::string_view& text, std::size_t digits) {
-  if (text.size() < digits) return std::nullopt;
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, value);
-  if (error != std::errc() || end != text.data() + digits || text[0] == '-') return std::nullopt;
-  text.remove_prefix(digits);
-  return value;
-}
-
-bool TakeOne(std::string_view& text, std::string_view any_of) {
-  if (text.empty() || any_of.find(text[0]) == std::string_view::npos) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
-// ".5" is 500; digits past the third are dropped.
-std::optional<Millis> TakeFraction(std::string_view& text) {
-  if (!TakeOne(text, ".")) return Millis(0);
-  int millis = 0;
-  int unit = 100;
-  std::size_t digits = 0;
-  for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
-    millis += (text[digits] - '0') * unit;
-    unit /= 10;
-  }
-  text.remove_prefix(digits);
-  if (digits == 0) return std::nullopt;
-  return Millis(millis);
-}
-
-// "Z", "+01:00": how far local time is ahead of UTC.
-std::optional<std::chrono::minutes> TakeZone(std::string_view& text) {
-  if (TakeOne(text, "Zz")) return std::chrono::minutes(0);
-  const bool behind = text.starts_with('-');
-  if (!TakeOne(text, "+-")) return std::nullopt;
-  const auto hours = TakeNumber(text, 2);
-  if (!hours || !TakeOne(text, ":")) return std::nullopt;
-  const auto minutes = TakeNumber(text, 2);
-  if (!minutes || *hours > 23 || *minutes > 59) return std::nullopt;
-  const std::chrono::minutes ahead{*hours * 60 + *minutes};
-  return behind ? -ahead : ahead;
-}
-
 }  // namespace
 
 std::optional<WallTime> ParseRfc3339(std::string_view text) {
-  const auto year = TakeNumber(text, 4);
-  if (!year || !TakeOne(text, "-")) return std::nullopt;
-  const auto month = TakeNumber(text, 2);
-  if (!month || !TakeOne(text, "-")) return std::nullopt;
-  const auto day = TakeNumber(text, 2);
-  if (!day) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(*year),
-                                         std::chrono::month(static_cast<unsigned>(*month)),
-                                         std::chrono::day(static_cast<unsigned>(*day))};
-  if (!date.ok()) return std::nullopt;
-  const WallTime midnight = std::chrono::sys_days(date);
-  if (text.empty()) return midnight;
-  if (!TakeOne(text, "Tt ")) return std::nullopt;
-  const auto hour = TakeNumber(text, 2);
-  if (!hour || !TakeOne(text, ":")) return std::nullopt;
-  const auto minute = TakeNumber(text, 2);
-  if (!minute || !TakeOne(text, ":")) return std::nullopt;
-  const auto second = TakeNumber(text, 2);
-  if (!second || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  const auto fraction = TakeFraction(text);
-  if (!fraction) return std::nullopt;
-  const auto zone = TakeZone(text);
-  if (!zone || !text.empty()) return std::nullopt;
-  return midnight + std::chrono::hours(*hour) + std::chrono::minutes(*minute) +
-         std::chrono::seconds(*second) + *fraction - *zone;
+  static const std::regex form(
+      R"((\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,30}))?)"
+      R"((?:[Zz]|([+-])(\d\d):(\d\d)))?)");
+  std::match_results<std::string_view::const_iterator> found;
+  if (!std::regex_match(text.begin(), text.end(), found, form)) return std::nullopt;
+  const auto number = [&found](int group) {  // 0 where it is not there
+    return found[group].matched ? std::stoi(found[group].str()) : 0;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(number(1)),
+                                         std::chrono::month(static_cast<unsigned>(number(2))),
+                                         std::chrono::day(static_cast<unsigned>(number(3)))};
+  const bool is_time = number(4) <= 23 && number(5) <= 59 && number(6) <= 60;
+  if (!date.ok() || !is_time || number(9) > 23 || number(10) > 59) return std::nullopt;
+  const Millis fraction(std::stoi((found[7].str() + "000").substr(0, 3)));
+  const std::chrono::minutes ahead{number(9) * 60 + number(10)};  // of UTC
+  return std::chrono::sys_days(date) + std::chrono::hours(number(4)) +
+         std::chrono::minutes(number(5)) + std::chrono::seconds(number(6)) + fraction -
+         (found[8].str() == "-" ? -ahead : ahead);
 }
 
 tl::expected<WallTime, std::string> ParseMoment(std::string_view text, WallTime now) {
