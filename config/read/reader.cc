@@ -242,8 +242,8 @@ class Reader {
   }
 
   static std::string WithoutLogin(const Key& key, const std::string& text) {
-    if (key.check == CheckHttpUrl) return WithoutUserinfo(text);
-    return key.check == CheckLockNode ? locking::ShownNode(text) : text;
+    if (key.check == CheckHttpUrl) return RedactUserinfo(text);
+    return key.check == CheckLockNode ? locking::RedactedNode(text) : text;
   }
 
   bool ReadSelector(const Key& key, Text& text) {

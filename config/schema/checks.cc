@@ -116,7 +116,7 @@ std::string CheckHttpUrl(std::string_view text) {
   return good ? "" : "is not http://HOST… or https://HOST…";
 }
 
-std::string WithoutUserinfo(std::string_view url) {
+std::string RedactUserinfo(std::string_view url) {
   // The last one: a password may hold others, and a wrong URL may hold it anywhere.
   const std::size_t end = url.rfind('@');
   if (end == std::string_view::npos) return std::string(url);

@@ -18,7 +18,7 @@ std::string CheckQualifiedTable(std::string_view text);
 std::string CheckColumn(std::string_view text);
 std::string CheckHttpUrl(std::string_view text);
 // The text, good or bad, as messages may print it: what can be user:password is "***".
-std::string WithoutUserinfo(std::string_view url);
+std::string RedactUserinfo(std::string_view url);
 std::string CheckHttpHeader(std::string_view text);  // the name of one (RFC 9110)
 std::string CheckStatus(std::string_view text);      // 404 or 4xx
 std::string CheckErrorClass(std::string_view text);  // a status, or a word

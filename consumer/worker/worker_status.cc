@@ -49,7 +49,7 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     const auto node = core.locks().store().Status(static_cast<int>(i), now);
     LockNodeStatus& row = fresh.nodes.emplace_back();
     row.letter = locking::NodeLetter(static_cast<int>(i));
-    row.address = locking::ShownNode(options.lock.redis.nodes[i]);
+    row.address = locking::RedactedNode(options.lock.redis.nodes[i]);
     row.up = node.connected;
     row.open = node.open;
     row.quarantined = node.quarantined;

@@ -102,7 +102,7 @@ std::string PgConnection::Cleaned(std::string text) const {
 }
 
 // Shorter ones would be found inside of innocent words and tell more than they hide.
-void PgConnection::Conceal(const char* secret) {
+void PgConnection::Redact(const char* secret) {
   if (secret == nullptr || std::strlen(secret) < 3) return;
   if (std::ranges::find(secrets_, secret) != secrets_.end()) return;
   secrets_.emplace_back(secret);
@@ -183,7 +183,7 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
   }
   secrets_.clear();
   for (const PQconninfoOption* option = parsed; option->keyword != nullptr; ++option) {
-    if (option->dispchar[0] == '*') Conceal(option->val);  // libpq's mark of a password
+    if (option->dispchar[0] == '*') Redact(option->val);  // libpq's mark of a password
   }
   PQconninfoFree(parsed);
   // What stands before dbname gives way to the dsn, what follows it does not.
@@ -210,7 +210,7 @@ tl::expected<void, PgFailure> PgConnection::Handshake(Clock::time_point deadline
   const auto name = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
   for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
     if (PQstatus(connection_) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) break;
-    Conceal(PQpass(connection_));  // of this host: a passfile, PGPASSWORD or a service may give it
+    Redact(PQpass(connection_));  // of this host: a passfile, PGPASSWORD or a service may give it
     where_ = fmt::format("{}:{}/{}", name(PQhost(connection_)), name(PQport(connection_)),
                          name(PQdb(connection_)));
     if (next == PGRES_POLLING_OK) {

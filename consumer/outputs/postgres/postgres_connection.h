@@ -101,7 +101,7 @@ class PgConnection {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Conceal(const char* secret);
+  void Redact(const char* secret);
   tl::expected<void, PgFailure> Handshake(Clock::time_point deadline);
   tl::expected<void, PgFailure> SetUpSession();
   bool SendSteps(const std::vector<Step>& steps);

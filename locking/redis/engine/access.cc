@@ -100,7 +100,7 @@ std::vector<ConnectionOptions> MakeConnections(const RedisOptions& redis, const 
         connection.problem_code = AwayCode::kTls;
       }
     } else {
-      connection.address.text = ShownNode(text);
+      connection.address.text = RedactedNode(text);
       connection.problem = fmt::format("{}; {}", address.error().what, address.error().hint);
     }
     connection.lock = lock;
