@@ -39,12 +39,12 @@ inline PartitionList MakeList(std::size_t capacity) {
 
 namespace fencepost::consumer {
 
-class WitnessBook;
+class LogFingerprints;
 
 struct GroupMetadata {
   rdkafka::Holder<rd_kafka_consumer_group_metadata_t, &rd_kafka_consumer_group_metadata_destroy>
       held;
-  std::shared_ptr<WitnessBook> witnesses;  // of its assignment, for offsets; may be null
+  std::shared_ptr<LogFingerprints> fingerprints;  // of its assignment, for offsets; may be null
 };
 
 }  // namespace fencepost::consumer

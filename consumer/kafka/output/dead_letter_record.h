@@ -1,5 +1,5 @@
 // A dead letter as it goes to Kafka: key, value and timestamp as they were, its own headers without
-// those of an earlier dead letter, then the added ones (DESIGN 2.4). A value for one thread.
+// those of an earlier dead letter, then the added ones. A value for one thread.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,7 @@ struct DeadLetters::Impl {
   std::vector<Entry> TakeDue();
   bool Send(std::vector<Entry>& batch);
   void SendOne(Producer& by, Entry& entry, std::size_t& out);
-  void Sort(std::vector<Entry> batch);
+  void HandleOutcomes(std::vector<Entry> batch);
   bool OnceMore(Entry& entry) const;
   void Refused(Entry entry);
   void TellState(const std::string& why_down);
@@ -115,7 +115,7 @@ void DeadLetters::Impl::Run() {
     });
     if (again) producer->LookFor(options.topic, kLookFor);
     if (!Send(batch)) return;
-    Sort(std::move(batch));
+    HandleOutcomes(std::move(batch));
   }
 }
 
@@ -196,7 +196,7 @@ void DeadLetters::Impl::SendOne(Producer& by, Entry& entry, std::size_t& out) {
   --out;
 }
 
-void DeadLetters::Impl::Sort(std::vector<Entry> batch) {
+void DeadLetters::Impl::HandleOutcomes(std::vector<Entry> batch) {
   Ids done;
   Ids refused;
   std::string why_down;

@@ -1,6 +1,7 @@
 // Dead letters of the Kafka output that the topic for them refuses as they are. A letter that is
-// too large goes again with less of its error's text; one that no form of helps is held back: what
-// is behind it in its partition waits with it, other partitions do not. One thread.
+// too large goes again with less of its error's text. One that is refused even in its shortest form
+// is held back: what is behind it in its partition waits with it, other partitions do not. One
+// thread.
 #pragma once
 
 #include <chrono>

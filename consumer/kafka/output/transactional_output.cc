@@ -314,7 +314,7 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   for (const SourceOffset& one : request.offsets) {
     const auto stop = stop_at_.find(one.where);
     const Offset next = stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
-    AddOffset(list.get(), one.where, next, metadata.witnesses.get());
+    AddOffset(list.get(), one.where, next, metadata.fingerprints.get());
   }
   const auto since = Clock::now();
   // This call cannot be resumed: its limit ends the transaction.
@@ -325,7 +325,7 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   }
   if (step.done()) return {};
   if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
-  TooLargeForWitnesses(step.code, metadata.witnesses.get());
+  TooLargeForFingerprints(step.code, metadata.fingerprints.get());
   return Trouble{OfTheGroup(step.code) ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
 }
 

@@ -35,19 +35,19 @@ CommitResult ClassifyCommit(rd_kafka_resp_err_t error) {
 }
 
 void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
-               WitnessBook* book) {
+               LogFingerprints* fingerprints) {
   auto* one = rd_kafka_topic_partition_list_add(list, where.topic.c_str(), where.partition);
   one->offset = next;
-  const std::string text = book == nullptr ? "" : book->TextFor(where, next);
+  const std::string text = fingerprints == nullptr ? "" : fingerprints->TextFor(where, next);
   if (text.empty()) return;
   one->metadata = std::malloc(text.size());  // librdkafka frees it
   std::memcpy(one->metadata, text.data(), text.size());
   one->metadata_size = text.size();
 }
 
-bool TooLargeForWitnesses(rd_kafka_resp_err_t error, WitnessBook* book) {
-  if (error != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE || book == nullptr) return false;
-  book->Silence();
+bool TooLargeForFingerprints(rd_kafka_resp_err_t error, LogFingerprints* fingerprints) {
+  if (error != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE || fingerprints == nullptr) return false;
+  fingerprints->Silence();
   return true;
 }
 
@@ -55,9 +55,9 @@ Commits::Commits(rd_kafka_t* consumer, Report report)
     : consumer_(consumer), report_(std::move(report)), answers_(rd_kafka_queue_new(consumer)) {}
 
 void Commits::Begin(const std::vector<AssignedPartition>& partitions,
-                    std::shared_ptr<WitnessBook> witnesses) {
+                    std::shared_ptr<LogFingerprints> fingerprints) {
   End();
-  witnesses_ = std::move(witnesses);
+  fingerprints_ = std::move(fingerprints);
   for (const AssignedPartition& p : partitions) Add(p);
 }
 
@@ -94,7 +94,7 @@ void Commits::Send() {
   out_.clear();
   for (const auto& [index, offset] : waiting_) {
     const TopicPartition& where = assigned_.at(index).where;
-    AddOffset(list.get(), where, offset.next, witnesses_.get());
+    AddOffset(list.get(), where, offset.next, fingerprints_.get());
     out_.emplace_back(where, offset);
   }
   waiting_.clear();
@@ -146,7 +146,7 @@ void Commits::Settle(rd_kafka_resp_err_t error, const rd_kafka_topic_partition_l
       good.offsets.push_back(offset);
       continue;
     }
-    TooLargeForWitnesses(own, witnesses_.get());
+    TooLargeForFingerprints(own, fingerprints_.get());
     bad.offsets.push_back(offset);
     bad.result = ClassifyCommit(own);
     bad.why = rd_kafka_err2str(own);

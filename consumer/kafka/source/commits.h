@@ -13,20 +13,21 @@
 #include <tl/expected.hpp>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
-#include "consumer/kafka/source/witness.h"
 
 namespace fencepost::consumer {
 
 // Rejected: the group has moved on and this member may not commit. Failed: anything else.
 CommitResult ClassifyCommit(rd_kafka_resp_err_t error);
 
-// To a list of offsets to commit, with its witness where there is one. `book` may be null.
+// To a list of offsets to commit, with its fingerprint where there is one. `fingerprints` may be
+// null.
 void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
-               WitnessBook* book);
-// The brokers' limit (offset.metadata.max.bytes) is below the length of a witness: commits go on
-// without. True: that was the error.
-bool TooLargeForWitnesses(rd_kafka_resp_err_t error, WitnessBook* book);
+               LogFingerprints* fingerprints);
+// The brokers' limit (offset.metadata.max.bytes) is below the length of a fingerprint: commits go
+// on without. True: that was the error.
+bool TooLargeForFingerprints(rd_kafka_resp_err_t error, LogFingerprints* fingerprints);
 
 struct CommitReport {
   std::vector<PartitionOffset> offsets;
@@ -41,9 +42,9 @@ class Commits {
 
   Commits(rd_kafka_t* consumer, Report report);
 
-  // A new assignment: what was asked for the former one is dropped. `witnesses`: of it.
+  // A new assignment: what was asked for the former one is dropped. `fingerprints`: of it.
   void Begin(const std::vector<AssignedPartition>& partitions,
-             std::shared_ptr<WitnessBook> witnesses);
+             std::shared_ptr<LogFingerprints> fingerprints);
   void Add(const AssignedPartition& partition);  // to the assignment that has begun
   void End();  // nothing is assigned; the answer to a request that is out is still reported
 
@@ -78,7 +79,7 @@ class Commits {
   rd_kafka_t* consumer_;
   Report report_;
   rdkafka::Queue answers_;
-  std::shared_ptr<WitnessBook> witnesses_;
+  std::shared_ptr<LogFingerprints> fingerprints_;
   std::map<PartitionIndex, Assigned> assigned_;
   std::map<PartitionIndex, PartitionOffset> waiting_;
   // The request that is out; 0: none. An answer with another id belongs to one that was given up.

@@ -38,30 +38,28 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
   switch (const Meaning meaning = MeaningOf(error)) {
     case Meaning::kBrokersAway:
       // "All brokers are down" also follows a login that was refused, and must not hide it.
-      if (error != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || !condition.Trouble(meaning)) {
-        condition.SetTrouble(
+      if (error != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || !health.Trouble(meaning)) {
+        health.SetTrouble(
             meaning, "",
             fmt::format("no broker of {} serves us: {}", fmt::join(options.brokers, ","), all));
       }
-      condition.Note(locking::Severity::kWarn, "brokers_away", all);
+      health.Note(locking::Severity::kWarn, "brokers_away", all);
       return;
     case Meaning::kTopicMissing:
-      if (witnesses != nullptr) witnesses->Hurry();
-      condition.SetTrouble(meaning, topic,
-                           fmt::format("{} does not exist (yet)", Named(topic, text)));
-      condition.Note(locking::Severity::kWarn, "topic_missing",
-                     fmt::format("{} does not exist (yet): create it, it is looked for again by "
-                                 "itself",
-                                 Named(topic, text)));
+      if (fingerprints != nullptr) fingerprints->Hurry();
+      health.SetTrouble(meaning, topic, fmt::format("{} does not exist (yet)", Named(topic, text)));
+      health.Note(locking::Severity::kWarn, "topic_missing",
+                  fmt::format("{} does not exist (yet): create it, it is looked for again by "
+                              "itself",
+                              Named(topic, text)));
       return;
     case Meaning::kForbidden:
-      condition.SetTrouble(meaning, topic, fmt::format("not authorised: {}", all));
-      condition.Note(
-          locking::Severity::kWarn, "not_authorised",
-          fmt::format("{}; grant READ on the topic and on group '{}'", all, options.group));
+      health.SetTrouble(meaning, topic, fmt::format("not authorised: {}", all));
+      health.Note(locking::Severity::kWarn, "not_authorised",
+                  fmt::format("{}; grant READ on the topic and on group '{}'", all, options.group));
       return;
     default:
-      condition.Note(locking::Severity::kWarn, "kafka_" + name, all);
+      health.Note(locking::Severity::kWarn, "kafka_" + name, all);
       return;
   }
 }
@@ -91,7 +89,7 @@ void KafkaSource::Impl::OnProblem(const PartitionProblem& problem) {
           fmt::format("the record cannot be read and would be passed over: {}", problem.text),
           Place(problem),
           "raise fetch.message.max.bytes if it is too large; otherwise set the group's offset "
-          "behind it once it is dealt with"});
+          "to the one after it once it is dealt with"});
       return;
     default:
       OnError(problem.error, problem.text,
@@ -113,8 +111,8 @@ Error KafkaSource::Impl::OutOfRange(const PartitionProblem& problem) {
         problem.offset, low - 1);
   } else if (asked == RD_KAFKA_RESP_ERR_NO_ERROR && problem.offset > high) {
     what = fmt::format(
-        "the group's offset {} is behind the partition's end {}: the topic was created anew or cut "
-        "short",
+        "the group's offset {} is past the partition's end {}: the topic was deleted and created "
+        "again, or truncated",
         problem.offset, high);
   }
   return Error{"offset_out_of_range", std::move(what), Place(problem),
@@ -137,7 +135,7 @@ void KafkaSource::Impl::ProbeBrokers() {
     return;
   }
   rd_kafka_metadata_destroy(raw);
-  condition.ClearTrouble(Meaning::kBrokersAway);
+  health.ClearTrouble(Meaning::kBrokersAway);
 }
 
 }  // namespace fencepost::consumer

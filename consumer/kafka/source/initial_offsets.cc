@@ -10,8 +10,8 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr int kCallMs = 1000;  // one question to the cluster; Stop waits at most this long
-constexpr int kOnePartitionMs = 300;    // the same of one partition, which may be in a transaction
+constexpr int kCallMs = 1000;         // one question to the cluster; Stop waits at most this long
+constexpr int kOnePartitionMs = 300;  // the same of one partition, which may be in a transaction
 constexpr int kAfterTransactionMs = 100;
 constexpr std::chrono::milliseconds kRetryPause{50};
 // A request that was given up could be sent after all, when other workers have gone on from where
@@ -38,7 +38,8 @@ StartStep DecideStart(const std::vector<KnownPartition>& partitions) {
 }
 
 InitialOffsets::InitialOffsets(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
-                             const SourceExtras& extras, std::function<bool()> cancelled, Note note)
+                               const SourceExtras& extras, std::function<bool()> cancelled,
+                               Note note)
     : consumer_(consumer),
       commits_(commits),
       options_(options),
@@ -47,7 +48,7 @@ InitialOffsets::InitialOffsets(rd_kafka_t* consumer, Commits* commits, const Kaf
       note_(std::move(note)) {}
 
 InitialOffsets::Outcome InitialOffsets::Resolve(rd_kafka_topic_partition_list_t* assigned,
-                                              std::chrono::milliseconds limit) {
+                                                std::chrono::milliseconds limit) {
   auto end = Clock::now() + limit;
   std::set<std::string> topics;
   for (int i = 0; i < assigned->cnt; ++i) topics.insert(assigned->elems[i].topic);
@@ -69,29 +70,30 @@ InitialOffsets::Outcome InitialOffsets::Resolve(rd_kafka_topic_partition_list_t*
 
 // What the group has committed of one partition, once no transaction holds it back.
 tl::expected<Offset, rd_kafka_resp_err_t> InitialOffsets::AskOne(const TopicPartition& where,
-                                                                int limit_ms) {
+                                                                 int limit_ms) {
   const rdkafka::PartitionList list = rdkafka::MakeList(1);
   const auto* one =
       rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition);
   auto error = rd_kafka_committed(consumer_, list.get(), limit_ms);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
-  NoteWitness(*one);
+  NoteFingerprint(*one);
   return one->offset;
 }
 
-void InitialOffsets::NoteWitness(const rd_kafka_topic_partition_t& committed) {
+void InitialOffsets::NoteFingerprint(const rd_kafka_topic_partition_t& committed) {
   const TopicPartition where{committed.topic, committed.partition};
-  witnesses_.erase(where);
+  fingerprints_.erase(where);
   if (committed.metadata == nullptr) return;
   const std::string_view text(static_cast<const char*>(committed.metadata),
                               committed.metadata_size);
-  if (const auto witness = ReadWitness(text, committed.offset)) witnesses_[where] = *witness;
+  if (const auto fingerprint = ParseFingerprint(text, committed.offset))
+    fingerprints_[where] = *fingerprint;
 }
 
-std::optional<Witness> InitialOffsets::WitnessOf(const TopicPartition& where) const {
-  const auto found = witnesses_.find(where);
-  return found == witnesses_.end() ? std::nullopt : std::optional(found->second);
+std::optional<Fingerprint> InitialOffsets::FingerprintOf(const TopicPartition& where) const {
+  const auto found = fingerprints_.find(where);
+  return found == fingerprints_.end() ? std::nullopt : std::optional(found->second);
 }
 
 InitialOffsets::Turn InitialOffsets::Again(std::string why) {
@@ -100,7 +102,7 @@ InitialOffsets::Turn InitialOffsets::Again(std::string why) {
 }
 
 InitialOffsets::Turn InitialOffsets::ResolveOnce(const std::string& topic,
-                                               rd_kafka_topic_partition_list_t* assigned) {
+                                                 rd_kafka_topic_partition_list_t* assigned) {
   const auto count = PartitionCount(topic);
   if (!count) return Again(count.error());
   const auto partitions = Committed(topic, *count, assigned);
@@ -165,7 +167,7 @@ tl::expected<std::vector<KnownPartition>, std::string> InitialOffsets::Committed
 // In one question; where that is not answered, one by one: a transaction that is open on one
 // partition must not keep the others. False: some were not answered (in_transaction, it seems).
 tl::expected<bool, std::string> InitialOffsets::AskOwned(const std::string& topic,
-                                                        std::vector<KnownPartition>& partitions) {
+                                                         std::vector<KnownPartition>& partitions) {
   const rdkafka::PartitionList list = rdkafka::MakeList(partitions.size());
   for (std::size_t p = 0; p < partitions.size(); ++p) {
     if (!partitions[p].owned) continue;
@@ -186,7 +188,7 @@ tl::expected<bool, std::string> InitialOffsets::AskOwned(const std::string& topi
       known.in_transaction = !alone;
       one.offset = alone.value_or(RD_KAFKA_OFFSET_INVALID);
     } else {
-      NoteWitness(one);
+      NoteFingerprint(one);
     }
     if (one.offset >= 0) known.committed = one.offset;
     answered = answered && !known.in_transaction;
@@ -197,7 +199,7 @@ tl::expected<bool, std::string> InitialOffsets::AskOwned(const std::string& topi
 // Whether or not a transaction is open. An answer also says that the coordinator is there: what it
 // did not tell before is in a transaction.
 tl::expected<void, std::string> InitialOffsets::AskOthers(const std::string& topic,
-                                                         std::vector<KnownPartition>& partitions) {
+                                                          std::vector<KnownPartition>& partitions) {
   if (admin_ == nullptr) {
     auto made = KafkaAdmin::Make(options_);
     if (!made) return tl::unexpected(made.error().Line());
@@ -252,8 +254,8 @@ InitialOffsets::Turn InitialOffsets::MayCommitStarts(const std::string& topic) {
 }
 
 InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
-                                                const std::vector<KnownPartition>& partitions,
-                                                StartStep step) {
+                                                  const std::vector<KnownPartition>& partitions,
+                                                  StartStep step) {
   const bool all = step == StartStep::kCommitAll;
   const bool latest = all && options_.start_from == StartFrom::kLatest;
   if (const Turn may = all ? MayCommitStarts(topic) : Turn::kDone; may != Turn::kDone) return may;

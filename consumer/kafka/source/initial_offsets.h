@@ -16,7 +16,7 @@
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/source/commits.h"
-#include "consumer/kafka/source/witness.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
@@ -49,7 +49,7 @@ class InitialOffsets {
   static constexpr Offset kInTransaction = RD_KAFKA_OFFSET_STORED;
 
   InitialOffsets(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
-                const SourceExtras& extras, std::function<bool()> cancelled, Note note);
+                 const SourceExtras& extras, std::function<bool()> cancelled, Note note);
 
   // Sets the offset of each partition in `assigned`; all of them are committed then, but for those
   // that a transaction holds back (kInTransaction). Blocks until that is so, nothing has come of it
@@ -62,8 +62,8 @@ class InitialOffsets {
   // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
   // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
   std::optional<Offset> AfterTransaction(const TopicPartition& where);
-  // The witness that came with the offset of this partition, as far as one did.
-  [[nodiscard]] std::optional<Witness> WitnessOf(const TopicPartition& where) const;
+  // The fingerprint that came with the offset of this partition, as far as one did.
+  [[nodiscard]] std::optional<Fingerprint> FingerprintOf(const TopicPartition& where) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -81,7 +81,7 @@ class InitialOffsets {
   tl::expected<void, std::string> AskOthers(const std::string& topic,
                                             std::vector<KnownPartition>& partitions);
   tl::expected<Offset, rd_kafka_resp_err_t> AskOne(const TopicPartition& where, int limit_ms);
-  void NoteWitness(const rd_kafka_topic_partition_t& committed);
+  void NoteFingerprint(const rd_kafka_topic_partition_t& committed);
   Turn Again(std::string why);
 
   rd_kafka_t* consumer_;
@@ -93,7 +93,7 @@ class InitialOffsets {
   Note note_;
   std::string why_;
   Error error_;
-  std::map<TopicPartition, Witness> witnesses_;
+  std::map<TopicPartition, Fingerprint> fingerprints_;
 };
 
 }  // namespace fencepost::consumer

@@ -176,7 +176,7 @@ void Intake::TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, I
   record.epoch = assigned.partition.epoch;
   ReadMessage(message, record);
   if (!std::exchange(assigned.sample, false)) return;
-  batch.samples.push_back(SampledWitness{assigned.partition.where, WitnessOf(record)});
+  batch.samples.push_back(SampledFingerprint{assigned.partition.where, FingerprintOf(record)});
 }
 
 void Intake::TakeError(const rd_kafka_message_t* message, const Assigned& assigned,

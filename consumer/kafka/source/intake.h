@@ -22,8 +22,8 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
-#include "consumer/kafka/source/witness.h"
 
 namespace fencepost::consumer {
 
@@ -35,10 +35,10 @@ struct PartitionProblem {
   std::string text;
 };
 
-// A record that was wanted as a witness.
-struct SampledWitness {
+// A record that was wanted as a fingerprint.
+struct SampledFingerprint {
   TopicPartition where;
-  Witness witness;
+  Fingerprint fingerprint;
 };
 
 // To be told in this order: an end is behind all records of its partition that came before it.
@@ -46,7 +46,7 @@ struct IntakeBatch {
   std::vector<Record> records;
   std::vector<PartitionEnd> ends;
   std::vector<PartitionProblem> problems;
-  std::vector<SampledWitness> samples;  // of `records`
+  std::vector<SampledFingerprint> samples;  // of `records`
   [[nodiscard]] bool empty() const { return records.empty() && ends.empty() && problems.empty(); }
 };
 

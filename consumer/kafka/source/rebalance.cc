@@ -38,7 +38,7 @@ void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
       OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
       return;
     default:
-      condition.Note(locking::Severity::kWarn, "rebalance_failed", rd_kafka_err2str(what));
+      health.Note(locking::Severity::kWarn, "rebalance_failed", rd_kafka_err2str(what));
       OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
       return;
   }
@@ -63,8 +63,8 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   }
   const bool outdated = !stopping && !StillMember();
   if (outdated) {
-    condition.Note(locking::Severity::kInfo, "assignment_outdated",
-                   "the group has assigned its partitions anew meanwhile");
+    health.Note(locking::Severity::kInfo, "assignment_outdated",
+                "the group has assigned its partitions anew meanwhile");
   } else if (!rejoin_why.empty()) {
     AskToRejoin(rejoin_why);
   }
@@ -74,16 +74,16 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   }
   if (!Assign(partitions)) return;
   rejoin = false;
-  member->witnesses = witnesses;
+  member->fingerprints = fingerprints;
   KeepMetadata(member);
-  commits->Begin(assigned, witnesses);
+  commits->Begin(assigned, fingerprints);
   AskForSamples();
   sink->OnAssigned(assigned, late.size());
   observer->OnRebalance(RebalanceEvent::kAssigned);
   observer->OnRebalanceTook(std::chrono::duration_cast<Nanos>(Clock::now() - began));
   rebalance_began.reset();
   for (const Meaning kind : {Meaning::kTopicMissing, Meaning::kForbidden, Meaning::kBrokersAway}) {
-    condition.ClearTrouble(kind);
+    health.ClearTrouble(kind);
   }
   TellJoined();
   resubscribed = false;
@@ -103,16 +103,16 @@ bool KafkaSource::Impl::Assign(const rd_kafka_topic_partition_list_t* partitions
       assigned.push_back(Number(std::move(where), one.offset));
     }
   }
-  auto apart = BeginWitnesses();
+  auto apart = BeginFingerprints();
   apart.insert(apart.end(), late.begin(), late.end());
   intake->Open(assigned, apart);
   const auto error = rd_kafka_assign(consumer.get(), partitions);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
   assigned.clear();
   late.clear();
-  ForgetWitnesses();
+  ForgetFingerprints();
   intake->Close();
-  condition.Note(locking::Severity::kError, "assign_failed", rd_kafka_err2str(error));
+  health.Note(locking::Severity::kError, "assign_failed", rd_kafka_err2str(error));
   AskToRejoin(rd_kafka_err2str(error));
   return false;
 }
@@ -122,13 +122,13 @@ void KafkaSource::Impl::TellJoined() {
   if (!late.empty()) {
     waits = fmt::format("waiting for a transaction on {}/{}", late[0].topic, late[0].partition);
     if (late.size() > 1) waits += fmt::format(" and {} more", late.size() - 1);
-    condition.Note(locking::Severity::kWarn, "waiting_for_transaction",
-                   waits +
-                       ": a worker ended within it; it ends by its own timeout "
-                       "(output.kafka.transaction_timeout), or when that worker is back");
+    health.Note(locking::Severity::kWarn, "waiting_for_transaction",
+                waits +
+                    ": a worker ended within it; it ends by its own timeout "
+                    "(output.kafka.transaction_timeout), or when that worker is back");
   }
   const bool joined = late.empty() || !assigned.empty();
-  condition.SetGroup({joined ? PartPhase::kUp : PartPhase::kDown, std::move(waits)});
+  health.SetGroup({joined ? PartPhase::kUp : PartPhase::kDown, std::move(waits)});
 }
 
 // Asks for the offsets that transactions held back; a partition whose offset is known starts.
@@ -149,7 +149,7 @@ void KafkaSource::Impl::AdmitLate() {
     const AssignedPartition one = Number(std::move(where), *start);
     assigned.push_back(one);
     intake->Admit(one);
-    BeginWitness(one.where);
+    BeginFingerprint(one.where);
     if (!waiting.contains(one.where)) intake->Release(one.where);
     commits->Add(one);
     sink->OnAssigned({one}, late.size());
@@ -161,7 +161,7 @@ void KafkaSource::Impl::AdmitLate() {
 // the commit would be taken under the generation of then, in which another may have gone on.
 void KafkaSource::Impl::OnRevoke(bool lost) {
   rebalance_began = Clock::now();
-  condition.SetGroup({PartPhase::kRebalancing, ""});
+  health.SetGroup({PartPhase::kRebalancing, ""});
   if (!assigned.empty()) {
     std::vector<PartitionIndex> indices;
     for (const AssignedPartition& p : assigned) indices.push_back(p.partition);
@@ -170,13 +170,13 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
     DropMetadata();  // only now: inside OnRevoked the flow ends its last transaction with it
     observer->OnRebalance(lost ? RebalanceEvent::kLost : RebalanceEvent::kRevoked);
     if (lost || !still_member || rd_kafka_assignment_lost(consumer.get()) != 0) {
-      condition.Note(locking::Severity::kWarn, "assignment_lost",
-                     "the group gave these partitions away (session or poll interval exceeded, or "
-                     "assigned anew); nothing is committed");
+      health.Note(locking::Severity::kWarn, "assignment_lost",
+                  "the group gave these partitions away (session or poll interval exceeded, or "
+                  "assigned anew); nothing is committed");
     } else if (!CommitLast(last)) {
-      condition.Note(locking::Severity::kWarn, "revoke_commit_failed",
-                     "the last offsets were not committed; their records come again and are "
-                     "recognised");
+      health.Note(locking::Severity::kWarn, "revoke_commit_failed",
+                  "the last offsets were not committed; their records come again and are "
+                  "recognised");
     }
     // What the flow said of this assignment while it drained means nothing to the next one.
     const std::lock_guard lock(mutex);
@@ -185,7 +185,7 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
   }
   assigned.clear();
   late.clear();
-  ForgetWitnesses();
+  ForgetFingerprints();
   commits->End();
   rd_kafka_assign(consumer.get(), nullptr);
   intake->Close();
@@ -247,9 +247,9 @@ AssignedPartition KafkaSource::Impl::Number(TopicPartition where, Offset start) 
 
 void KafkaSource::Impl::AskToRejoin(const std::string& why) {
   rejoin = true;
-  condition.SetGroup({PartPhase::kDown, why});
-  condition.Note(locking::Severity::kWarn, "rejoining",
-                 fmt::format("leaving the group and joining again: {}", why));
+  health.SetGroup({PartPhase::kDown, why});
+  health.Note(locking::Severity::kWarn, "rejoining",
+              fmt::format("leaving the group and joining again: {}", why));
 }
 
 void KafkaSource::Impl::Rejoin() {
@@ -257,7 +257,7 @@ void KafkaSource::Impl::Rejoin() {
   resubscribed = true;
   rd_kafka_unsubscribe(consumer.get());
   if (const auto error = Subscribe(); error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    condition.Note(locking::Severity::kWarn, "subscribe_failed", rd_kafka_err2str(error));
+    health.Note(locking::Severity::kWarn, "subscribe_failed", rd_kafka_err2str(error));
     rejoin = true;
   }
 }

@@ -31,7 +31,7 @@ KafkaSource::Impl::Impl(const KafkaOptions& kafka_options, std::string client, S
       extras(std::move(more)),
       sink(to),
       observer(watcher),
-      condition(to, watcher) {}
+      health(to, watcher) {}
 
 tl::expected<void, Error> KafkaSource::Impl::Start() {
   if (const auto checked = CheckKafkaOptions(options); !checked) return checked;
@@ -49,7 +49,7 @@ tl::expected<void, Error> KafkaSource::Impl::Start() {
       raw, [](const rd_kafka_t* rk, int level, const char* facility, const char* text) {
         auto* self = rk == nullptr ? nullptr : static_cast<Impl*>(rd_kafka_opaque(rk));
         if (self == nullptr) return;
-        self->condition.Note(SeverityOf(level), fmt::format("librdkafka_{}", facility), text);
+        self->health.Note(SeverityOf(level), fmt::format("librdkafka_{}", facility), text);
       });
   auto made = MakeHandle(RD_KAFKA_CONSUMER, *conf);
   if (!made) return tl::unexpected(made.error());
@@ -103,7 +103,7 @@ void KafkaSource::Impl::EnqueueCommit(std::vector<PartitionOffset> offsets) {
 }
 
 void KafkaSource::Impl::Run() {
-  condition.SetGroup({PartPhase::kJoining, ""});
+  health.SetGroup({PartPhase::kJoining, ""});
   while (!stopping) {
     RunCommands();
     PollConsumer();
@@ -114,7 +114,7 @@ void KafkaSource::Impl::Run() {
     } else {
       WaitForCommand();
     }
-    CheckWitnesses();
+    CheckFingerprints();
     EverySecond();
   }
   RunCommands();
@@ -164,7 +164,7 @@ void KafkaSource::Impl::PollConsumer() {
 void KafkaSource::Impl::Deliver(IntakeBatch batch) {
   if (batch.empty()) return;
   if (!batch.samples.empty()) OnSamples(batch.samples);
-  if (condition.TopicTrouble()) EndTroubles(batch);
+  if (health.TopicTrouble()) EndTroubles(batch);
   if (!batch.records.empty()) sink->OnRecords(std::move(batch.records));
   if (!batch.ends.empty()) sink->OnPartitionEnd(std::move(batch.ends));
   for (const PartitionProblem& problem : batch.problems) OnProblem(problem);
@@ -176,7 +176,7 @@ void KafkaSource::Impl::EndTroubles(const IntakeBatch& batch) {
   for (const Record& record : batch.records) seen.insert(record.partition);
   for (const PartitionEnd& end : batch.ends) seen.insert(end.partition);
   for (const AssignedPartition& p : assigned) {
-    if (seen.contains(p.partition)) condition.Seen(p.where);
+    if (seen.contains(p.partition)) health.Seen(p.where);
   }
 }
 
@@ -184,10 +184,10 @@ void KafkaSource::Impl::EverySecond() {
   const auto now = Clock::now();
   if (now < next_second) return;
   next_second = now + std::chrono::seconds(1);
-  if (condition.Trouble(Meaning::kBrokersAway)) ProbeBrokers();
-  if (condition.TopicTrouble() && now >= next_question) {
+  if (health.Trouble(Meaning::kBrokersAway)) ProbeBrokers();
+  if (health.TopicTrouble() && now >= next_question) {
     next_question = now + kQuestions;
-    intake->AskForEnds([this](const TopicPartition& p) { return condition.TroubleWith(p); });
+    intake->AskForEnds([this](const TopicPartition& p) { return health.TroubleWith(p); });
   }
   if (!late.empty()) AdmitLate();
   AskForSamples();
@@ -198,10 +198,10 @@ void KafkaSource::Impl::EverySecond() {
 void KafkaSource::Impl::OnCommitReport(CommitReport report) {
   const bool ok = report.result == CommitResult::kCommitted;
   if (!ok) {
-    condition.Note(locking::Severity::kWarn,
-                   report.result == CommitResult::kRejected ? "commit_rejected" : "commit_failed",
-                   fmt::format("offsets of {} partition(s) were not committed: {}",
-                               report.offsets.size(), report.why));
+    health.Note(locking::Severity::kWarn,
+                report.result == CommitResult::kRejected ? "commit_rejected" : "commit_failed",
+                fmt::format("offsets of {} partition(s) were not committed: {}",
+                            report.offsets.size(), report.why));
   }
   if (report.took > Nanos::zero()) observer->OnCommit(report.result, report.took);
   sink->OnCommitted(std::move(report.offsets), ok);
@@ -232,7 +232,7 @@ void KafkaSource::Impl::Close() {
   intake.reset();
   starts.reset();
   commits.reset();
-  condition.SetGroup({PartPhase::kDown, "stopped"});
+  health.SetGroup({PartPhase::kDown, "stopped"});
 }
 
 KafkaSource::KafkaSource(const KafkaOptions& options, std::string client_id, SourceSink* sink,

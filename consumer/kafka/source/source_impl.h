@@ -15,12 +15,12 @@
 #include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/client/shared_consumer.h"
 #include "consumer/kafka/source/commits.h"
-#include "consumer/kafka/source/condition.h"
-#include "consumer/kafka/source/intake.h"
-#include "consumer/kafka/source/source.h"
+#include "consumer/kafka/source/fingerprint_reader.h"
 #include "consumer/kafka/source/initial_offsets.h"
-#include "consumer/kafka/source/witness.h"
-#include "consumer/kafka/source/witness_reader.h"
+#include "consumer/kafka/source/intake.h"
+#include "consumer/kafka/source/kafka_health.h"
+#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/source/source.h"
 
 namespace fencepost::consumer {
 
@@ -72,16 +72,16 @@ struct KafkaSource::Impl {
   void Rejoin();
   rd_kafka_resp_err_t Subscribe();
 
-  // --- whether the topics are still the same: source_witnesses.cc ------------------------------
-  std::vector<TopicPartition> BeginWitnesses();  // those whose records wait for an answer
-  void BeginWitness(const TopicPartition& where);
+  // --- whether the topics are still the same: recreated_topic.cc ------------------------------
+  std::vector<TopicPartition> BeginFingerprints();  // those whose records wait for an answer
+  void BeginFingerprint(const TopicPartition& where);
   void AskForSamples();
-  void OnSamples(const std::vector<SampledWitness>& samples);
-  void CheckWitnesses();
-  void OnWitness(const WitnessReader::Finding& finding);
+  void OnSamples(const std::vector<SampledFingerprint>& samples);
+  void CheckFingerprints();
+  void OnFingerprint(const FingerprintReader::Finding& finding);
   void ReleaseUnanswered();
-  void ForgetWitnesses();
-  Error Replaced(const WitnessReader::Finding& finding) const;
+  void ForgetFingerprints();
+  Error TopicReplaced(const FingerprintReader::Finding& finding) const;
 
   // --- errors: errors.cc -----------------------------------------------------------------------
   void OnError(rd_kafka_resp_err_t error, const std::string& text, const std::string& topic);
@@ -110,14 +110,14 @@ struct KafkaSource::Impl {
   std::optional<Commits> commits;
   std::optional<Intake> intake;
   std::optional<InitialOffsets> starts;
-  std::optional<WitnessReader> reader;
-  Condition condition;
+  std::optional<FingerprintReader> reader;
+  KafkaHealth health;
   std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is
   std::shared_ptr<GroupMetadata> member;             // as of the last assignment
   std::vector<AssignedPartition> assigned;           // as told
   std::vector<TopicPartition> late;  // assigned too, and not told: in a transaction of the group
-  std::shared_ptr<WitnessBook> witnesses;  // of this assignment
-  // Assigned, and their records are kept apart until their witness is answered for, since when.
+  std::shared_ptr<LogFingerprints> fingerprints;  // of this assignment
+  // Assigned, and their records are kept apart until their fingerprint is answered for, since when.
   std::map<TopicPartition, Clock::time_point> waiting;
   std::optional<Clock::time_point> rebalance_began;
   Clock::time_point next_second;

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/output/transactional_producer.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
-#include "consumer/kafka/source/witness.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/recording_sink.h"
@@ -108,7 +108,7 @@ TEST_F(ReplacedTopic, StopsAWorkerBeforeItsFirstRecordThoughItIsLongerThanTheOff
   ASSERT_TRUE(Fatal(sink)) << sink.Trace();
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
   EXPECT_THAT(sink.fatal->Line(),
-              HasSubstr(topic + "/0/0: the topic was created anew or cut short"));
+              HasSubstr(topic + "/0/0: the topic was deleted and created again, or truncated"));
   EXPECT_THAT(sink.fatal->Line(),
               HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets",
                                     group, topic)));
@@ -126,7 +126,7 @@ TEST_F(ReplacedTopic, IsNotSeenInOneThatHasOnlyGrown) {
   GoesOn(20, 50);
 }
 
-TEST_F(ReplacedTopic, IsNotSeenWhereRetentionHasDeletedTheWitnessAlone) {
+TEST_F(ReplacedTopic, IsNotSeenWhereRetentionHasDeletedTheFingerprintAlone) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
   Work(20);
@@ -135,7 +135,7 @@ TEST_F(ReplacedTopic, IsNotSeenWhereRetentionHasDeletedTheWitnessAlone) {
   GoesOn(20, 50);
 }
 
-TEST_F(ReplacedTopic, IsNotSeenWhereOtherThanARecordStandsAtTheWitness) {
+TEST_F(ReplacedTopic, IsNotSeenWhereOtherThanARecordStandsAtTheFingerprint) {
   broker->CreateTopic(topic, 1);
   {
     TestProducer producer(broker->bootstrap(), topic);
@@ -145,7 +145,7 @@ TEST_F(ReplacedTopic, IsNotSeenWhereOtherThanARecordStandsAtTheWitness) {
   }
   ASSERT_TRUE(WaitUntil(30s, [&] { return broker->admin().EndOffsets(topic)[0] == 6; }));
   Produce(4, "more");
-  Commit(6, WitnessText({5, 1'700'000'000'000, 1}, 6));
+  Commit(6, FingerprintText({5, 1'700'000'000'000, 1}, 6));
   GoesOn(6, 10);
 }
 
@@ -153,7 +153,7 @@ TEST_F(ReplacedTopic, IsNotSeenInMetadataOfOthersOrOfAnotherOffset) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
   for (const std::string& metadata :
-       {std::string("anything"), WitnessText({3, 1'700'000'000'000, 1}, 11), std::string()}) {
+       {std::string("anything"), FingerprintText({3, 1'700'000'000'000, 1}, 11), std::string()}) {
     Commit(10, metadata);
     GoesOn(10, 20);
   }
@@ -174,11 +174,11 @@ TEST_F(ReplacedTopic, ThatIsShorterThanTheOffsetIsOutOfRangeAsEver) {
   EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
 }
 
-// A witness that lies tells that it is looked at.
+// A fingerprint that lies tells that it is looked at.
 TEST_F(ReplacedTopic, IsSeenInAPartitionThatATransactionHeldBack) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
-  Commit(10, WitnessText({3, 1'700'000'000'000, 1}, 10));
+  Commit(10, FingerprintText({3, 1'700'000'000'000, 1}, 10));
   auto made = TransactionalProducer::Make({{"bootstrap.servers", broker->bootstrap()},
                                            {"transactional.id", topic},
                                            {"transaction.timeout.ms", "60000"}});

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
-#include "consumer/kafka/source/witness.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "tests/support/kafka_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/recording_sink.h"
@@ -145,16 +145,16 @@ TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
   EXPECT_EQ(GroupOffset(), 17);
 }
 
-TEST_F(KafkaOutputOnBroker, CommitsAWitnessOfTheInputWithItsOffsets) {
+TEST_F(KafkaOutputOnBroker, CommitsAFingerprintOfTheInputWithItsOffsets) {
   MakeTopics();
-  const auto book = std::make_shared<WitnessBook>();
-  book->Begin(input.where, Witness{11, 1'700'000'000'000, 0xabc});
+  const auto fingerprints = std::make_shared<LogFingerprints>();
+  fingerprints->Begin(input.where, Fingerprint{11, 1'700'000'000'000, 0xabc});
   input.Add("a", "b");
   input.MoveTo(17);
   const auto output = MakeOutput([&](AssignmentEpoch) {
     auto metadata = std::make_shared<GroupMetadata>();
     metadata->held.reset(rd_kafka_consumer_group_metadata_new(kafka.group.c_str()));
-    metadata->witnesses = book;
+    metadata->fingerprints = fingerprints;
     return metadata;
   });
   ASSERT_TRUE(WriteUntilKnown(*output, input.request));

@@ -1,4 +1,4 @@
-// A topic that is deleted and created anew under a worker, and is longer at once than what the
+// A topic that is deleted and created again under a worker, and is longer at once than what the
 // worker has read.
 #include <gmock/gmock.h>
 
@@ -46,7 +46,7 @@ TEST_F(ReplacedTopic, EndsTheWorkerAndEachAfterItUntilTheOffsetsAreSet) {
       "the worker to end"))
       << worker.Log();
   const auto says = Contains(
-      AllOf(HasSubstr("the topic was created anew or cut short"),
+      AllOf(HasSubstr("the topic was deleted and created again, or truncated"),
             HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets "
                                   "--to-earliest --execute",
                                   name_, name_))));

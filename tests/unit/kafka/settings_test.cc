@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/source/condition.h"
+#include "consumer/kafka/source/kafka_health.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -402,7 +402,7 @@ TEST_F(KafkaSourceOnMock, StopsWithAnExplanationWhenTheOffsetIsOutOfRange) {
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
       << sink.Trace();
   EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
-  EXPECT_NE(sink.fatal->Line().find("behind the partition's end 10"), std::string::npos)
+  EXPECT_NE(sink.fatal->Line().find("past the partition's end 10"), std::string::npos)
       << sink.fatal->Line();
   EXPECT_EQ(sink.Count(), 0u);
 }

@@ -27,9 +27,9 @@ Meaning MeaningOf(rd_kafka_resp_err_t error);
 // What to add to a refused login; empty where nothing is known. `librdkafka`: rd_kafka_version().
 std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, int librdkafka);
 
-class Condition {
+class KafkaHealth {
  public:
-  Condition(SourceSink* sink, ConsumerObserver* observer);
+  KafkaHealth(SourceSink* sink, ConsumerObserver* observer);
 
   // Its place in the group; the reason of one that is up: what of it is still waited for.
   void SetGroup(PartState group);

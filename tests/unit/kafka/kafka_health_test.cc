@@ -1,4 +1,4 @@
-#include "consumer/kafka/source/condition.h"
+#include "consumer/kafka/source/kafka_health.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ class KafkaCondition : public ::testing::Test {
   std::string Told() const { return sink.reasons.empty() ? "nothing" : sink.reasons.back(); }
 
   RecordingSink sink;
-  Condition condition{&sink, &sink};
+  KafkaHealth condition{&sink, &sink};
 };
 
 TEST_F(KafkaCondition, TellsTheNewestReasonAndAgainTheOneBeforeItWhenItEnds) {

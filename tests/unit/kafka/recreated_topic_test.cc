@@ -1,10 +1,10 @@
-// What a KafkaSource does with witnesses, against the mock cluster.
+// What a KafkaSource does with fingerprints, against the mock cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "consumer/kafka/client/mock_cluster.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
-#include "consumer/kafka/source/witness.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/mock_faults.h"
 #include "tests/unit/kafka/recording_sink.h"
@@ -19,7 +19,7 @@ using ::testing::StartsWith;
 
 constexpr std::int16_t kFetchRequest = 1;
 
-class SourceWitnesses : public ::testing::Test {
+class RecreatedTopic : public ::testing::Test {
  protected:
   void SetUp() override {
     auto made = MockCluster::Make();
@@ -49,7 +49,7 @@ class SourceWitnesses : public ::testing::Test {
   RecordingSink sink;
 };
 
-TEST_F(SourceWitnesses, ComeWithTheOffsetsThatAreCommitted) {
+TEST_F(RecreatedTopic, ComeWithTheOffsetsThatAreCommitted) {
   KafkaSource source(options, "w", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 40; })) << sink.Trace();
@@ -61,8 +61,9 @@ TEST_F(SourceWitnesses, ComeWithTheOffsetsThatAreCommitted) {
   }
 }
 
-TEST_F(SourceWitnesses, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
-  admin->CommitOffsets("g", "orders", {10, 10}, {"", WitnessText({4, 1'700'000'000'000, 1}, 10)});
+TEST_F(RecreatedTopic, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
+  admin->CommitOffsets("g", "orders", {10, 10},
+                       {"", FingerprintText({4, 1'700'000'000'000, 1}, 10)});
   KafkaSource source(options, "w", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(Fatal()) << sink.Trace();
@@ -72,10 +73,11 @@ TEST_F(SourceWitnesses, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
   EXPECT_TRUE(sink.Offsets({"orders", 1}).empty());
 }
 
-// Both the records and the witness are late: no partition waits for ever, and the answer counts
+// Both the records and the fingerprint are late: no partition waits for ever, and the answer counts
 // nevertheless.
-TEST_F(SourceWitnesses, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
-  admin->CommitOffsets("g", "orders", {10, 10}, {"", WitnessText({4, 1'700'000'000'000, 1}, 10)});
+TEST_F(RecreatedTopic, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
+  admin->CommitOffsets("g", "orders", {10, 10},
+                       {"", FingerprintText({4, 1'700'000'000'000, 1}, 10)});
   for (int i = 0; i < 2; ++i) DelayRequest(*cluster, kFetchRequest, 12s);
   KafkaSource source(options, "w", &sink, &sink);
   ASSERT_TRUE(source.Start());

@@ -1,4 +1,4 @@
-#include "consumer/kafka/source/condition.h"
+#include "consumer/kafka/source/kafka_health.h"
 
 #include <algorithm>
 #include <utility>
@@ -54,50 +54,50 @@ std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, i
          " at brokers of Kafka 4: use PLAIN over TLS or a client certificate there)";
 }
 
-Condition::Condition(SourceSink* sink, ConsumerObserver* observer)
+KafkaHealth::KafkaHealth(SourceSink* sink, ConsumerObserver* observer)
     : sink_(sink), observer_(observer) {}
 
-void Condition::SetGroup(PartState group) {
+void KafkaHealth::SetGroup(PartState group) {
   group_ = std::move(group);
   Tell();
 }
 
-void Condition::SetTrouble(Meaning kind, const std::string& subject, std::string reason) {
+void KafkaHealth::SetTrouble(Meaning kind, const std::string& subject, std::string reason) {
   troubles_[{kind, subject}] = Reason{std::move(reason), ++number_};
   Tell();
 }
 
-void Condition::ClearTrouble(Meaning kind) {
+void KafkaHealth::ClearTrouble(Meaning kind) {
   std::erase_if(troubles_, [kind](const auto& trouble) { return trouble.first.first == kind; });
   Tell();
 }
 
-bool Condition::IsWith(const Key& trouble, const TopicPartition& where) {
+bool KafkaHealth::IsWith(const Key& trouble, const TopicPartition& where) {
   const auto& [kind, subject] = trouble;
   return kind != Meaning::kBrokersAway &&
          (subject == where.topic || subject == fmt::format("{}/{}", where.topic, where.partition));
 }
 
-void Condition::Seen(const TopicPartition& where) {
+void KafkaHealth::Seen(const TopicPartition& where) {
   std::erase_if(troubles_, [&](const auto& trouble) { return IsWith(trouble.first, where); });
   Tell();
 }
 
-bool Condition::TroubleWith(const TopicPartition& where) const {
+bool KafkaHealth::TroubleWith(const TopicPartition& where) const {
   return std::any_of(troubles_.begin(), troubles_.end(),
                      [&](const auto& trouble) { return IsWith(trouble.first, where); });
 }
 
-bool Condition::Trouble(Meaning kind) const {
+bool KafkaHealth::Trouble(Meaning kind) const {
   const auto first = troubles_.lower_bound({kind, ""});
   return first != troubles_.end() && first->first.first == kind;
 }
 
-bool Condition::TopicTrouble() const {
+bool KafkaHealth::TopicTrouble() const {
   return Trouble(Meaning::kTopicMissing) || Trouble(Meaning::kForbidden);
 }
 
-const std::string* Condition::Worst() const {
+const std::string* KafkaHealth::Worst() const {
   const Reason* worst = nullptr;
   bool away = false;
   for (const auto& [key, reason] : troubles_) {
@@ -109,7 +109,7 @@ const std::string* Condition::Worst() const {
   return worst == nullptr ? nullptr : &worst->text;
 }
 
-void Condition::Tell() {
+void KafkaHealth::Tell() {
   const std::string* worst = Worst();
   PartState now = worst == nullptr ? group_ : PartState{PartPhase::kDown, *worst};
   if (now == told_) return;
@@ -117,7 +117,7 @@ void Condition::Tell() {
   sink_->OnKafkaState(std::move(now));
 }
 
-void Condition::Note(locking::Severity severity, std::string_view event, std::string_view text) {
+void KafkaHealth::Note(locking::Severity severity, std::string_view event, std::string_view text) {
   const auto now = Clock::now();
   const auto found = noted_.find(event);
   if (found != noted_.end() && now - found->second < kQuiet) return;

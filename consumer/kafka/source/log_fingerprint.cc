@@ -1,4 +1,4 @@
-#include "consumer/kafka/source/witness.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 
 #include <zlib.h>
 
@@ -36,30 +36,32 @@ bool Take(std::string_view& text, T& number, int base = 10) {
 
 }  // namespace
 
-Witness WitnessOf(const Record& record) {
+Fingerprint FingerprintOf(const Record& record) {
   const uLong crc = Add(Add(crc32_z(0, nullptr, 0), record.key), record.value);
-  return Witness{record.offset, record.timestamp ? record.timestamp->count() : -1,
-                 static_cast<std::uint32_t>(crc)};
+  return Fingerprint{record.offset, record.timestamp ? record.timestamp->count() : -1,
+                     static_cast<std::uint32_t>(crc)};
 }
 
-std::string WitnessText(const Witness& witness, Offset next) {
-  return fmt::format("{}{} {} {} {:08x}", kVersion, next, witness.offset, witness.timestamp,
-                     witness.crc);
+std::string FingerprintText(const Fingerprint& fingerprint, Offset next) {
+  return fmt::format("{}{} {} {} {:08x}", kVersion, next, fingerprint.offset, fingerprint.timestamp,
+                     fingerprint.crc);
 }
 
-std::optional<Witness> ReadWitness(std::string_view metadata, Offset next) {
+std::optional<Fingerprint> ParseFingerprint(std::string_view metadata, Offset next) {
   if (!metadata.starts_with(kVersion)) return std::nullopt;
   metadata.remove_prefix(kVersion.size());
   Offset of = -1;
-  Witness witness;
-  const bool read = Take(metadata, of) && Take(metadata, witness.offset) &&
-                    Take(metadata, witness.timestamp) && Take(metadata, witness.crc, 16) &&
+  Fingerprint fingerprint;
+  const bool read = Take(metadata, of) && Take(metadata, fingerprint.offset) &&
+                    Take(metadata, fingerprint.timestamp) && Take(metadata, fingerprint.crc, 16) &&
                     metadata.empty();
-  if (!read || of != next || witness.offset < 0 || witness.offset >= next) return std::nullopt;
-  return witness;
+  if (!read || of != next || fingerprint.offset < 0 || fingerprint.offset >= next)
+    return std::nullopt;
+  return fingerprint;
 }
 
-void WitnessBook::Begin(const TopicPartition& where, const std::optional<Witness>& committed) {
+void LogFingerprints::Begin(const TopicPartition& where,
+                            const std::optional<Fingerprint>& committed) {
   const std::lock_guard lock(mutex_);
   Chain& chain = chains_[where];
   chain = Chain{};
@@ -68,15 +70,16 @@ void WitnessBook::Begin(const TopicPartition& where, const std::optional<Witness
   chain.asking = true;
 }
 
-bool WitnessBook::Wants(const TopicPartition& where, Clock::time_point now) const {
+bool LogFingerprints::Wants(const TopicPartition& where, Clock::time_point now) const {
   const std::lock_guard lock(mutex_);
   const auto found = chains_.find(where);
   return found != chains_.end() && !found->second.asking && now >= found->second.due;
 }
 
 // The first record ever: nothing says that the log was another one before, and it is known at once.
-std::optional<Witness> WitnessBook::Sampled(const TopicPartition& where, const Witness& read,
-                                            Clock::time_point now) {
+std::optional<Fingerprint> LogFingerprints::Sampled(const TopicPartition& where,
+                                                    const Fingerprint& read,
+                                                    Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const auto found = chains_.find(where);
   if (found == chains_.end() || found->second.asking) return std::nullopt;
@@ -91,13 +94,14 @@ std::optional<Witness> WitnessBook::Sampled(const TopicPartition& where, const W
   return chain.known.back();
 }
 
-std::optional<Witness> WitnessBook::Answered(const TopicPartition& where, WitnessAnswer answer,
-                                             Clock::time_point now) {
+std::optional<Fingerprint> LogFingerprints::Answered(const TopicPartition& where,
+                                                     FingerprintAnswer answer,
+                                                     Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   const auto found = chains_.find(where);
   if (found == chains_.end() || !found->second.asking) return std::nullopt;
   Chain& chain = found->second;
-  if (answer == WitnessAnswer::kNothing) {
+  if (answer == FingerprintAnswer::kNothing) {
     chain.known.pop_back();
     if (!chain.known.empty()) return chain.known.back();
   }
@@ -111,31 +115,31 @@ std::optional<Witness> WitnessBook::Answered(const TopicPartition& where, Witnes
 }
 
 // The oldest stay for offsets that have not moved for long.
-void WitnessBook::Push(Chain& chain, const Witness& witness) {
+void LogFingerprints::Push(Chain& chain, const Fingerprint& fingerprint) {
   if (chain.known.size() == kKept) chain.known.pop_back();
-  chain.known.push_back(witness);
+  chain.known.push_back(fingerprint);
 }
 
-void WitnessBook::Hurry() {
+void LogFingerprints::Hurry() {
   const std::lock_guard lock(mutex_);
   for (auto& [where, chain] : chains_) chain.due = {};
 }
 
-std::string WitnessBook::TextFor(const TopicPartition& where, Offset next) {
+std::string LogFingerprints::TextFor(const TopicPartition& where, Offset next) {
   const std::lock_guard lock(mutex_);
   const auto found = chains_.find(where);
   if (found == chains_.end() || silent_) return "";
-  std::vector<Witness>& known = found->second.known;
+  std::vector<Fingerprint>& known = found->second.known;
   const auto behind = std::partition_point(
-      known.begin(), known.end(), [next](const Witness& one) { return one.offset < next; });
+      known.begin(), known.end(), [next](const Fingerprint& one) { return one.offset < next; });
   if (behind == known.begin()) return "";
-  const std::string text = WitnessText(*std::prev(behind), next);
+  const std::string text = FingerprintText(*std::prev(behind), next);
   // The one before it stays: a transaction that is aborted may come again with a lower offset.
   if (behind - known.begin() > 2) known.erase(known.begin(), behind - 2);
   return text;
 }
 
-void WitnessBook::Silence() {
+void LogFingerprints::Silence() {
   const std::lock_guard lock(mutex_);
   silent_ = true;
 }

@@ -1,4 +1,4 @@
-// Reads witnesses again: single records, apart from the group, by a consumer of its own, so that
+// Reads the records of fingerprints again, by a consumer of its own apart from the group, so that
 // what is assigned starts where it is and nothing of it is disturbed. Belongs to the Kafka
 // thread; no call waits for a broker.
 #pragma once
@@ -12,26 +12,26 @@
 #include <tl/expected.hpp>
 
 #include "consumer/kafka/client/shared_consumer.h"
-#include "consumer/kafka/source/witness.h"
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/pipeline/options.h"
 #include "locking/base/error.h"
 
 namespace fencepost::consumer {
 
-class WitnessReader {
+class FingerprintReader {
  public:
   struct Finding {
     TopicPartition where;
-    Witness asked;
-    WitnessAnswer answer = WitnessAnswer::kNothing;
-    std::optional<Witness> found;  // kOther: what is there
+    Fingerprint asked;
+    FingerprintAnswer answer = FingerprintAnswer::kNothing;
+    std::optional<Fingerprint> found;  // kOther: what is there
   };
 
-  explicit WitnessReader(const KafkaOptions& options) : options_(options) {}
+  explicit FingerprintReader(const KafkaOptions& options) : options_(options) {}
 
   // One question a partition; a later one takes the place of the one before it. Each is asked until
   // it is answered.
-  void Ask(const TopicPartition& where, const Witness& witness);
+  void Ask(const TopicPartition& where, const Fingerprint& fingerprint);
   std::vector<Finding> Poll();
   void Forget();  // all that was asked
   [[nodiscard]] bool Asking() const { return !questions_.empty(); }
@@ -39,7 +39,7 @@ class WitnessReader {
  private:
   using Clock = std::chrono::steady_clock;
   struct Question {
-    Witness witness;
+    Fingerprint fingerprint;
     bool sent = false;
   };
   [[nodiscard]] bool ToBeSent(Clock::time_point now) const;

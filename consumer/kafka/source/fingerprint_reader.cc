@@ -1,11 +1,11 @@
-#include "consumer/kafka/source/witness_reader.h"
+#include "consumer/kafka/source/fingerprint_reader.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "consumer/kafka/client/message.h"
 #include "consumer/kafka/client/settings.h"
-#include "consumer/kafka/source/condition.h"
+#include "consumer/kafka/source/kafka_health.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -36,11 +36,11 @@ rdkafka::SharedConsumer NewConsumer(const KafkaOptions& options) {
 
 }  // namespace
 
-void WitnessReader::Ask(const TopicPartition& where, const Witness& witness) {
-  questions_.insert_or_assign(where, Question{witness});
+void FingerprintReader::Ask(const TopicPartition& where, const Fingerprint& fingerprint) {
+  questions_.insert_or_assign(where, Question{fingerprint});
 }
 
-void WitnessReader::Forget() {
+void FingerprintReader::Forget() {
   if (questions_.empty()) return;
   questions_.clear();
   if (consumer_ != nullptr) rd_kafka_assign(consumer_.get(), nullptr);
@@ -48,23 +48,23 @@ void WitnessReader::Forget() {
 
 // With rd_kafka_assign all that are open are asked anew: not before those that were are answered,
 // or had some time.
-bool WitnessReader::ToBeSent(Clock::time_point now) const {
+bool FingerprintReader::ToBeSent(Clock::time_point now) const {
   const auto sent = [](const auto& one) { return one.second.sent; };
   if (std::all_of(questions_.begin(), questions_.end(), sent)) return false;
   return now >= sent_ + kTime || std::none_of(questions_.begin(), questions_.end(), sent);
 }
 
-void WitnessReader::Assign() {
+void FingerprintReader::Assign() {
   const rdkafka::PartitionList list = rdkafka::MakeList(questions_.size());
   for (auto& [where, question] : questions_) {
     rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition)->offset =
-        question.witness.offset;
+        question.fingerprint.offset;
     question.sent = true;
   }
   rd_kafka_assign(consumer_.get(), list.get());
 }
 
-std::vector<WitnessReader::Finding> WitnessReader::Poll() {
+std::vector<FingerprintReader::Finding> FingerprintReader::Poll() {
   std::vector<Finding> findings;
   if (questions_.empty()) return findings;
   if (consumer_ == nullptr) consumer_ = NewConsumer(options_);
@@ -83,19 +83,20 @@ std::vector<WitnessReader::Finding> WitnessReader::Poll() {
 }
 
 // The first that comes from its offset on is the answer. An error that may pass is none.
-void WitnessReader::Take(const rd_kafka_message_t* message, std::vector<Finding>& findings) {
+void FingerprintReader::Take(const rd_kafka_message_t* message, std::vector<Finding>& findings) {
   const auto question =
       questions_.find(TopicPartition{rd_kafka_topic_name(message->rkt), message->partition});
   if (question == questions_.end() || !question->second.sent) return;
-  Finding finding{question->first, question->second.witness, WitnessAnswer::kNothing, std::nullopt};
+  Finding finding{question->first, question->second.fingerprint, FingerprintAnswer::kNothing,
+                  std::nullopt};
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (message->offset < finding.asked.offset) return;
     if (message->offset == finding.asked.offset) {
       Record record;
       ReadMessage(message, record);
-      finding.found = WitnessOf(record);
+      finding.found = FingerprintOf(record);
       finding.answer =
-          *finding.found == finding.asked ? WitnessAnswer::kSame : WitnessAnswer::kOther;
+          *finding.found == finding.asked ? FingerprintAnswer::kSame : FingerprintAnswer::kOther;
     }
   } else if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
     const Meaning meaning = MeaningOf(message->err);

@@ -1,0 +1,112 @@
+// Whether the topics are still the ones that the group has read (log_fingerprint.h).
+#include <fmt/format.h>
+
+#include "consumer/kafka/source/source_impl.h"
+#include "locking/base/time_text.h"
+
+namespace fencepost::consumer {
+namespace {
+
+// Records wait for the answer at the start of an assignment, but not for ever. The question stays,
+// and ends the worker whenever the answer comes.
+constexpr std::chrono::seconds kPatience{10};
+
+std::string TimeOf(const Fingerprint& fingerprint) {
+  if (fingerprint.timestamp < 0) return "without a timestamp";
+  return "of " + Rfc3339(std::chrono::milliseconds(fingerprint.timestamp));
+}
+
+}  // namespace
+
+std::vector<TopicPartition> KafkaSource::Impl::BeginFingerprints() {
+  ForgetFingerprints();
+  fingerprints = std::make_shared<LogFingerprints>();
+  for (const AssignedPartition& one : assigned) BeginFingerprint(one.where);
+  std::vector<TopicPartition> apart;
+  for (const auto& [where, since] : waiting) apart.push_back(where);
+  return apart;
+}
+
+void KafkaSource::Impl::BeginFingerprint(const TopicPartition& where) {
+  const auto committed = starts->FingerprintOf(where);
+  fingerprints->Begin(where, committed);
+  if (!committed) return;
+  reader->Ask(where, *committed);
+  waiting[where] = Clock::now();
+}
+
+void KafkaSource::Impl::AskForSamples() {
+  if (fingerprints == nullptr) return;
+  const auto now = Clock::now();
+  for (const AssignedPartition& one : assigned) {
+    if (fingerprints->Wants(one.where, now)) intake->Sample(one.partition);
+  }
+}
+
+void KafkaSource::Impl::OnSamples(const std::vector<SampledFingerprint>& samples) {
+  if (fingerprints == nullptr) return;
+  for (const SampledFingerprint& one : samples) {
+    if (const auto question = fingerprints->Sampled(one.where, one.fingerprint, Clock::now())) {
+      reader->Ask(one.where, *question);
+    }
+  }
+}
+
+void KafkaSource::Impl::CheckFingerprints() {
+  if (failed || !reader->Asking()) return;
+  for (const FingerprintReader::Finding& finding : reader->Poll()) OnFingerprint(finding);
+  if (!waiting.empty()) ReleaseUnanswered();
+}
+
+void KafkaSource::Impl::OnFingerprint(const FingerprintReader::Finding& finding) {
+  if (finding.answer == FingerprintAnswer::kOther) {
+    Fail(TopicReplaced(finding));
+    return;
+  }
+  if (failed) return;
+  if (const auto next = fingerprints->Answered(finding.where, finding.answer, Clock::now())) {
+    reader->Ask(finding.where, *next);
+    return;
+  }
+  if (waiting.erase(finding.where) > 0) intake->Release(finding.where);
+  AskForSamples();
+}
+
+void KafkaSource::Impl::ReleaseUnanswered() {
+  const auto now = Clock::now();
+  for (auto one = waiting.begin(); one != waiting.end();) {
+    if (failed || now < one->second + kPatience) {
+      ++one;
+      continue;
+    }
+    health.Note(locking::Severity::kWarn, "topic_not_compared",
+                fmt::format("{}/{} goes on before it is known whether it is still the log that "
+                            "the group has read: no broker answers yet",
+                            one->first.topic, one->first.partition));
+    intake->Release(one->first);
+    one = waiting.erase(one);
+  }
+}
+
+void KafkaSource::Impl::ForgetFingerprints() {
+  fingerprints.reset();
+  waiting.clear();
+  reader->Forget();
+}
+
+Error KafkaSource::Impl::TopicReplaced(const FingerprintReader::Finding& finding) const {
+  const TopicPartition& where = finding.where;
+  return Error{
+      "topic_replaced",
+      fmt::format("the topic was deleted and created again, or truncated: the group has read a "
+                  "record {} here, and now there is another one, {}; what is below the group's "
+                  "offset may never have been read",
+                  TimeOf(finding.asked), TimeOf(*finding.found)),
+      SourceText(where, finding.asked.offset),
+      fmt::format("stop the workers and set the offsets to where the group is to go on: "
+                  "kafka-consumer-groups --group {} --topic {} --reset-offsets "
+                  "--to-earliest --execute",
+                  options.group, where.topic)};
+}
+
+}  // namespace fencepost::consumer
