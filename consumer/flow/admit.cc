@@ -29,19 +29,19 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   in.BecomeQueued();
   partition.Deliver(in, now.boot);
   backpressure_.OnDelivered(partition);
-  Count(in);
+  UpdateBytes(in);
   JoinChain(in);
   const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
   work_.Push(&in);
   if (!identified) {
     in.nameless = true;
     in.identity.id.clear();
-    Refuse(in,
-           {.error_class = "bad_record",
-            .text = identified.error(),
-            .shown = identified.error(),
-            .cause = LetterCause::kIdentity},
-           now);
+    DeadLetterOrStop(in,
+                     {.error_class = "bad_record",
+                      .text = identified.error(),
+                      .shown = identified.error(),
+                      .cause = LetterCause::kIdentity},
+                     now);
   }
   Advance(now);
 }

@@ -21,12 +21,12 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   }
   const std::string what = "the id was processed with other content: ";
   if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
-    return Refuse(in,
-                  {.reason = DeadLetterReason::kIdConflict,
-                   .error_class = "id_conflict",
-                   .text = what + detail,
-                   .shown = what + shown},
-                  now);
+    return DeadLetterOrStop(in,
+                            {.reason = DeadLetterReason::kIdConflict,
+                             .error_class = "id_conflict",
+                             .text = what + detail,
+                             .shown = what + shown},
+                            now);
   }
   Block(in,
         {"id_conflict", what + shown, "",
@@ -36,7 +36,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
 }
 
 // The record cannot be processed: a dead letter, where there is a topic for them; else the end.
-void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
+void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
   if (refusal.shown.empty()) refusal.shown = refusal.error_class;
   const bool bad =
       refusal.reason == DeadLetterReason::kBadRecord || refusal.reason == DeadLetterReason::kOutput;
@@ -63,7 +63,7 @@ void Flow::Refuse(InFlight& in, Refusal refusal, Now now) {
   if (in.cause) in.turn = gate_.Now(*in.cause);
   in.values = HandlerValues();  // it is published as it came
   in.handled = false;
-  Count(in);
+  UpdateBytes(in);
   const bool first = NotLeasedBefore(in) == nullptr;
   if (in.stage() == Stage::kQueued) {  // it never was in the leased prefix (no id)
     work_.Push(&in);

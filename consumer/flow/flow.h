@@ -222,7 +222,7 @@ class Flow {
     std::string error_class, text, shown;
     std::optional<LetterCause> cause{};  // nullopt: it counts in no row
   };
-  void Refuse(InFlight& record, Refusal refusal, Now now);
+  void DeadLetterOrStop(InFlight& record, Refusal refusal, Now now);
   void StartDeadLetter(InFlight& record, Now now);
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);
@@ -257,7 +257,7 @@ class Flow {
   void Block(InFlight& record, Error error, Now now);
   void LeaveChain(InFlight& record);
   void AdvanceWatermark(Assignment& partition, Now now);
-  void Count(InFlight& record);  // what it holds in memory, after that has changed
+  void UpdateBytes(InFlight& record);  // what it holds in memory, after that has changed
 
   // partitions.cc, commits.cc.
   struct Drain {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
-#include "consumer/flow/ports/duplicate.h"
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/flow/ports/retry.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -65,14 +65,15 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
                          .record_id = in.identity.id,
                          .token = TokenOf(in),
                          .crc = in.identity.crc};
-    const WriteOutcome stands = Classify({.token = entry->token.value(),
-                                          .source = entry->source,
-                                          .content_crc = static_cast<std::int64_t>(entry->crc)},
-                                         item, source);
+    const WriteOutcome stands =
+        DuplicateOrConflict({.token = entry->token.value(),
+                             .source = entry->source,
+                             .content_crc = static_cast<std::int64_t>(entry->crc)},
+                            item, source);
     if (stands.result == WriteResult::kIdConflict)
       return OnConflict(in, stands.detail, stands.shown, now);
     in.letter.reset();
-    Count(in);
+    UpdateBytes(in);
     return OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
@@ -160,7 +161,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
         in.values = std::move(*answer.result);
         in.handled = true;
         const std::uint64_t before = in.bytes;
-        Count(in);
+        UpdateBytes(in);
         expected_values_ = std::max(in.bytes - std::min(before, in.bytes),
                                     expected_values_ - expected_values_ / 16);
         in.BecomeHandled();
@@ -188,12 +189,12 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
     const auto reason = failure.error_class == "timeout"      ? DeadLetterReason::kTimeout
                         : failure.error_class == "bad_record" ? DeadLetterReason::kBadRecord
                                                               : DeadLetterReason::kHandler;
-    return Refuse(in,
-                  {.reason = reason,
-                   .error_class = std::move(failure.error_class),
-                   .text = std::move(failure.text),
-                   .shown = std::move(failure.shown)},
-                  now);
+    return DeadLetterOrStop(in,
+                            {.reason = reason,
+                             .error_class = std::move(failure.error_class),
+                             .text = std::move(failure.text),
+                             .shown = std::move(failure.shown)},
+                            now);
   }
   if (!failure.reached) --in.attempts;  // it says nothing about the record
   observer_->OnRetry(RetryStage::kHandler);

@@ -183,13 +183,13 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     case WriteResult::kIdConflict:
       return OnConflict(in, outcome.detail, outcome.shown, now);
     case WriteResult::kBadRecord:
-      return Refuse(in,
-                    {.reason = outcome.reason,
-                     .error_class = std::string(RefusalClass(outcome.reason)),
-                     .text = outcome.detail,
-                     .shown = outcome.shown,
-                     .cause = LetterCause::kOutput},
-                    now);
+      return DeadLetterOrStop(in,
+                              {.reason = outcome.reason,
+                               .error_class = std::string(RefusalClass(outcome.reason)),
+                               .text = outcome.detail,
+                               .shown = outcome.shown,
+                               .cause = LetterCause::kOutput},
+                              now);
     default:
       break;
   }

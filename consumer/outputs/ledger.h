@@ -2,7 +2,7 @@
 // database here; any thread.
 //
 // The ledger holds one row for each record id whose effect stands, written in the transaction of
-// the effect (DESIGN 2.4). Its primary key is what makes the effect happen once.
+// the effect. Its primary key is what makes the effect happen once.
 #pragma once
 
 #include <string>

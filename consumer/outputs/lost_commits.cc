@@ -13,7 +13,7 @@
 namespace fencepost::consumer {
 
 void LostCommitDetector::Remember(locking::Now now, const BatchRows& rows,
-                             const std::vector<WriteOutcome>& outcomes) {
+                                  const std::vector<WriteOutcome>& outcomes) {
   Begin(now);
   for (std::size_t record = 0; record < rows.size(); ++record) {
     const WriteResult result = outcomes[rows.index(record)].result;
@@ -44,7 +44,7 @@ std::uint32_t LostCommitDetector::PlaceOf(const TopicPartition& where) {
 }
 
 void LostCommitDetector::Add(const TopicPartition& where, Offset offset, std::string_view id,
-                        bool inserted, locking::Token token) {
+                             bool inserted, locking::Token token) {
   FENCEPOST_CHECK(!commits_.empty(), "a record of no commit");
   Commit& commit = commits_.back();
   if (inserted && commit.ids.size() < kIds) {
@@ -68,7 +68,7 @@ void LostCommitDetector::Forget() {
 
 LostCommitDetector::Search LostCommitDetector::Look(locking::Instant now) const {
   Search search;
-  search.witness_ = this;
+  search.detector_ = this;
   for (std::size_t at = 0; at < commits_.size(); ++at) {
     const bool young = !keep_ || now - commits_[at].at.boot < *keep_ / 2;
     if (young && !commits_[at].ids.empty()) search.asked_.push_back(at);
@@ -84,11 +84,11 @@ std::size_t LostCommitDetector::Search::Asked() const {
 }
 
 const std::vector<std::string>* LostCommitDetector::Search::Ask() const {
-  return done_ ? nullptr : &witness_->commits_[asked_[Asked()]].ids;
+  return done_ ? nullptr : &detector_->commits_[asked_[Asked()]].ids;
 }
 
 bool LostCommitDetector::Search::IsOurs(std::size_t id, locking::Token token) const {
-  return witness_->commits_[asked_[Asked()]].tokens[id] == token;
+  return detector_->commits_[asked_[Asked()]].tokens[id] == token;
 }
 
 void LostCommitDetector::Search::Answer(bool one_is_there) {
@@ -99,13 +99,13 @@ void LostCommitDetector::Search::Answer(bool one_is_there) {
 
 std::optional<LostCommits> LostCommitDetector::Search::Lost() const {
   if (missing_ == asked_.size()) return std::nullopt;
-  const auto& commits = witness_->commits_;
+  const auto& commits = detector_->commits_;
   // Commits without a row of their own that lie between the last one there and the first one gone
   // are of either side: they count for the offsets.
   const std::size_t doubtful = missing_ == 0 ? 0 : asked_[missing_ - 1] + 1;
   const std::size_t first = asked_[missing_];
   LostCommits lost{.commits = commits.size() - first,
-                   .at_least = missing_ == 0 && (first > 0 || witness_->dropped_),
+                   .at_least = missing_ == 0 && (first > 0 || detector_->dropped_),
                    .since = commits[first].at.wall,
                    .back_to = {}};
   std::map<std::uint32_t, Offset> lowest;
@@ -116,7 +116,7 @@ std::optional<LostCommits> LostCommitDetector::Search::Lost() const {
     }
   }
   for (const auto& [place, offset] : lowest) {
-    lost.back_to.push_back({witness_->partitions_[place], offset});
+    lost.back_to.push_back({detector_->partitions_[place], offset});
   }
   std::ranges::sort(lost.back_to, {}, [](const SourceOffset& one) {
     return std::pair(one.where.topic, one.where.partition);

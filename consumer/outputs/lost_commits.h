@@ -60,7 +60,7 @@ class LostCommitDetector {
    private:
     friend class LostCommitDetector;
     [[nodiscard]] std::size_t Asked() const;
-    const LostCommitDetector* witness_ = nullptr;
+    const LostCommitDetector* detector_ = nullptr;
     std::vector<std::size_t> asked_;  // places of the commits that can be asked for, oldest first
     // All of asked_ before known_ are there, all from missing_ on are gone.
     std::size_t known_ = 0;

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/flow/ports/duplicate.h"
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/lost_commits.h"
@@ -51,7 +51,7 @@ class PostgresOutput final : public Output {
         connection_(options.dsn, fmt::format("fencepost/{}/{}", pipeline_, worker_)),
         terms_(std::move(terms)),
         clock_(terms_.clock ? terms_.clock : locking::ReadClocks),
-        witness_(terms_.keep),
+        lost_commits_(terms_.keep),
         shape_(ShapeOf(options)),
         rows_(shape_.value_or(RowShape{}), worker_) {}
 
@@ -85,7 +85,7 @@ class PostgresOutput final : public Output {
   // Of a transaction, or of pruning: the connection stays where the server only refused it.
   OutputError Refused(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
-  tl::expected<void, OutputError> CheckWitness();
+  tl::expected<void, OutputError> CheckLostCommits();
   // The next call connects anew and reads the catalog again: the operator may have fixed the
   // schema.
   OutputError Fail(const PgFailure& failure);
@@ -96,7 +96,7 @@ class PostgresOutput final : public Output {
   PgConnection connection_;
   const OutputTerms terms_;
   const std::function<locking::Now()> clock_;
-  LostCommitDetector witness_;
+  LostCommitDetector lost_commits_;
   std::optional<PgIncarnation> incarnation_;  // of the last connection that was prepared
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
@@ -136,13 +136,13 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
   }
   target_ = std::move(*target);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
-  return CheckWitness();
+  return CheckLostCommits();
 }
 
-tl::expected<void, OutputError> PostgresOutput::CheckWitness() {
+tl::expected<void, OutputError> PostgresOutput::CheckLostCommits() {
   auto incarnation = LearnIncarnation(connection_, target_);
   if (!incarnation) return tl::unexpected(Fail(incarnation.error()));
-  auto search = witness_.Look(clock_().boot);
+  auto search = lost_commits_.Look(clock_().boot);
   while (const std::vector<std::string>* ids = search.Ask()) {
     const auto found = OfIds(LookupSql(target_), 0, ids->size(), *ids);
     if (!found) return tl::unexpected(Fail(found.error()));
@@ -166,7 +166,7 @@ tl::expected<void, OutputError> PostgresOutput::CheckWitness() {
     return tl::unexpected(std::move(error));
   }
   // The server has run all the time, so it lost nothing: somebody deleted these rows (`forget`).
-  if (lost) witness_.Forget();
+  if (lost) lost_commits_.Forget();
   incarnation_ = std::move(*incarnation);
   return {};
 }
@@ -292,12 +292,12 @@ tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult
       return unclear(fmt::format("a ledger row of the batch went away meanwhile"), "");
     }
     outcomes[rows_.index(*row)] =
-        Classify({.token = Number<std::uint64_t>(PgText(rest, r, 1)),
-                  .source = PgText(rest, r, 2),
-                  .content_crc = Number<std::int64_t>(PgText(rest, r, 3))},
-                 rows_.item(*row), rows_.source(*row));
+        DuplicateOrConflict({.token = Number<std::uint64_t>(PgText(rest, r, 1)),
+                             .source = PgText(rest, r, 2),
+                             .content_crc = Number<std::int64_t>(PgText(rest, r, 3))},
+                            rows_.item(*row), rows_.source(*row));
   }
-  witness_.Remember(clock_(), rows_, outcomes);
+  lost_commits_.Remember(clock_(), rows_, outcomes);
   return {};
 }
 
@@ -317,10 +317,10 @@ tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::Conflicts(Ou
     const auto& entry = (*entries)[record];
     outcome.result = WriteResult::kNotWritten;
     if (!entry || entry->crc == rows_.item(record).crc) continue;
-    outcome = Classify({.token = entry->token.value(),
-                        .source = entry->source,
-                        .content_crc = std::int64_t{entry->crc}},
-                       rows_.item(record), rows_.source(record));
+    outcome = DuplicateOrConflict({.token = entry->token.value(),
+                                   .source = entry->source,
+                                   .content_crc = std::int64_t{entry->crc}},
+                                  rows_.item(record), rows_.source(record));
     found = true;
   }
   if (found) return outcomes;

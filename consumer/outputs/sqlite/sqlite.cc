@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/flow/ports/duplicate.h"
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/lost_commits.h"
@@ -33,7 +33,7 @@ class SqliteOutput final : public Output {
         terms_(std::move(terms)),
         clock_(terms_.clock ? terms_.clock : locking::ReadClocks),
         prune_clock_(clock_()),
-        witness_(terms_.keep),
+        lost_commits_(terms_.keep),
         shape_(ShapeOfRows(options.columns, options.rules)),
         rows_(shape_.value_or(RowShape{}), worker_) {}
   ~SqliteOutput() override { Drop(); }
@@ -59,7 +59,7 @@ class SqliteOutput final : public Output {
   // Opens the file that its path leads to now.
   tl::expected<void, OutputError> PrepareIfNeedBe();
   // Whether the file that was opened still has what was committed.
-  tl::expected<void, OutputError> CheckWitness();
+  tl::expected<void, OutputError> CheckLostCommits();
 
   // All of rows_, in the order of the request.
   Maybe<void> Transaction(Outcomes& outcomes);
@@ -85,7 +85,7 @@ class SqliteOutput final : public Output {
   const OutputTerms terms_;
   const std::function<locking::Now()> clock_;
   const PruneClock prune_clock_;
-  LostCommitDetector witness_;
+  LostCommitDetector lost_commits_;
   std::optional<HeldFile> file_;  // the one that was prepared last
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
@@ -139,12 +139,12 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
   }
   target_ = std::move(*target);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
-  return CheckWitness();
+  return CheckLostCommits();
 }
 
-tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
+tl::expected<void, OutputError> SqliteOutput::CheckLostCommits() {
   const HeldFile& file = connection_.file();
-  auto search = witness_.Look(clock_().boot);
+  auto search = lost_commits_.Look(clock_().boot);
   while (const std::vector<std::string>* ids = search.Ask()) {
     bool there = false;
     for (std::size_t i = 0; i < ids->size(); ++i) {
@@ -163,7 +163,7 @@ tl::expected<void, OutputError> SqliteOutput::CheckWitness() {
         .fatal = true});
   }
   // The same file lost nothing: somebody deleted these rows (`forget`).
-  if (lost) witness_.Forget();
+  if (lost) lost_commits_.Forget();
   file_ = file;
   return {};
 }
@@ -218,7 +218,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
                               .hint = "the batch is written again"},
                     .retry_at_once = true});
   }
-  witness_.Remember(clock_(), rows_, outcomes);
+  lost_commits_.Remember(clock_(), rows_, outcomes);
   return outcomes;
 }
 
@@ -329,10 +329,10 @@ SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WhatStands(std::size_t record) {
         SqliteFailure{SQLITE_ERROR, "the ledger refused a row that it does not hold"});
   }
   const LedgerEntry& entry = **found;
-  return Classify({.token = entry.token.value(),
-                   .source = entry.source,
-                   .content_crc = static_cast<std::int64_t>(entry.crc)},
-                  item, rows_.source(record));
+  return DuplicateOrConflict({.token = entry.token.value(),
+                              .source = entry.source,
+                              .content_crc = static_cast<std::int64_t>(entry.crc)},
+                             item, rows_.source(record));
 }
 
 tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> SqliteOutput::Lookup(

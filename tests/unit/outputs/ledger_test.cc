@@ -1,5 +1,5 @@
 #include "consumer/outputs/ledger.h"
-#include "consumer/flow/ports/duplicate.h"
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 
 #include <random>
@@ -33,8 +33,8 @@ TEST(Ledger, SplitsATableNameAtDotsOutsideOfQuotes) {
 TEST(Ledger, AsksForContentFirstThenSourceThenToken) {
   const Batch batch{{.id = "a", .token = 50, .crc = 7}};
   const auto judged = [&](std::uint64_t token, const char* source, std::int64_t crc) {
-    return Classify({.token = token, .source = source, .content_crc = crc}, batch.items()[0],
-                    "t/0/1")
+    return DuplicateOrConflict({.token = token, .source = source, .content_crc = crc},
+                               batch.items()[0], "t/0/1")
         .result;
   };
   EXPECT_EQ(judged(60, "t/0/1", 8), kIdConflict);

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A worker that commits, and a database that may forget.
-class CommitWitnessTest : public ::testing::Test {
+class LostCommitDetectorTest : public ::testing::Test {
  protected:
   // One record a commit: order-N from orders/PARTITION/OFFSET.
   void Commit(std::int32_t partition, Offset offset, bool inserted = true) {
@@ -54,7 +54,7 @@ class CommitWitnessTest : public ::testing::Test {
   int looks_ = 0;
 };
 
-TEST_F(CommitWitnessTest, LooksOnceWhereNothingIsMissing) {
+TEST_F(LostCommitDetectorTest, LooksOnceWhereNothingIsMissing) {
   EXPECT_EQ(BackTo(Look()), "nothing lost");
   EXPECT_EQ(looks_, 0);
   for (int n = 0; n < 6; ++n) Commit(0, n);
@@ -62,7 +62,7 @@ TEST_F(CommitWitnessTest, LooksOnceWhereNothingIsMissing) {
   EXPECT_EQ(looks_, 1);
 }
 
-TEST_F(CommitWitnessTest, KnowsARowThatAnotherWroteAnewFromItsOwn) {
+TEST_F(LostCommitDetectorTest, KnowsARowThatAnotherWroteAnewFromItsOwn) {
   witness_.Begin(now_);
   witness_.Add({"orders", 0}, 5, "order-5", true, locking::Token(7));
   const auto search = witness_.Look(now_.boot);
@@ -71,7 +71,7 @@ TEST_F(CommitWitnessTest, KnowsARowThatAnotherWroteAnewFromItsOwn) {
   EXPECT_FALSE(search.IsOurs(0, locking::Token(8)));
 }
 
-TEST_F(CommitWitnessTest, RemembersOfATransactionTheRecordsWhoseEffectStands) {
+TEST_F(LostCommitDetectorTest, RemembersOfATransactionTheRecordsWhoseEffectStands) {
   const Batch batch{{.id = "a", .offset = 9, .token = 7},
                     {.id = "b", .offset = 4},
                     {.id = "c", .offset = 2},
@@ -90,7 +90,7 @@ TEST_F(CommitWitnessTest, RemembersOfATransactionTheRecordsWhoseEffectStands) {
   EXPECT_EQ(BackTo(Look()), "1: orders/3/4");
 }
 
-TEST_F(CommitWitnessTest, NamesTheLowestLostOffsetOfEachPartition) {
+TEST_F(LostCommitDetectorTest, NamesTheLowestLostOffsetOfEachPartition) {
   for (int n = 0; n < 6; ++n) Commit(n % 2, 10 + n);
   for (int lost = 1; lost <= 5; ++lost) {
     Lose(6 - lost, 5);
@@ -100,20 +100,20 @@ TEST_F(CommitWitnessTest, NamesTheLowestLostOffsetOfEachPartition) {
   }
 }
 
-TEST_F(CommitWitnessTest, SaysAtLeastWhereOlderOnesAreNotRemembered) {
+TEST_F(LostCommitDetectorTest, SaysAtLeastWhereOlderOnesAreNotRemembered) {
   for (int n = 0; n < 20; ++n) Commit(0, n);
   Lose(5, 19);
   EXPECT_EQ(BackTo(Look()), "at least 8: orders/0/12");
 }
 
-TEST_F(CommitWitnessTest, TakesOneRowOfACommitForAllOfThem) {
+TEST_F(LostCommitDetectorTest, TakesOneRowOfACommitForAllOfThem) {
   Commit(0, 1);
   witness_.Add({"orders", 0}, 2, "forgotten-1", true);
   witness_.Add({"orders", 0}, 3, "forgotten-2", true);
   EXPECT_EQ(BackTo(Look()), "nothing lost");
 }
 
-TEST_F(CommitWitnessTest, DoesNotAskForWhatMayHaveBeenPruned) {
+TEST_F(LostCommitDetectorTest, DoesNotAskForWhatMayHaveBeenPruned) {
   Commit(0, 1);
   Lose(0, 0);
   now_.boot += minutes(29);
@@ -125,7 +125,7 @@ TEST_F(CommitWitnessTest, DoesNotAskForWhatMayHaveBeenPruned) {
   EXPECT_EQ(BackTo(Look()), "at least 1: orders/0/1") << "the first one may be lost, too";
 }
 
-TEST_F(CommitWitnessTest, CountsCommitsWithoutRowsOfTheirOwnWithTheLostOnesBesideThem) {
+TEST_F(LostCommitDetectorTest, CountsCommitsWithoutRowsOfTheirOwnWithTheLostOnesBesideThem) {
   Commit(0, 1);
   Commit(1, 7, /*inserted=*/false);
   Commit(0, 2);
@@ -134,7 +134,7 @@ TEST_F(CommitWitnessTest, CountsCommitsWithoutRowsOfTheirOwnWithTheLostOnesBesid
   EXPECT_EQ(BackTo(Look()), "2: orders/0/2 orders/1/7");
 }
 
-TEST_F(CommitWitnessTest, SaysInOneLineWhatWasLostAndHowToGoBack) {
+TEST_F(LostCommitDetectorTest, SaysInOneLineWhatWasLostAndHowToGoBack) {
   Commit(0, 1);
   Commit(3, 17);
   Lose(1, 1);

@@ -16,6 +16,7 @@ struct LedgerRow {
   std::int64_t content_crc = 0;
 };
 // The order of the questions is the contract: content, then source, then token.
-WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::string_view source);
+WriteOutcome DuplicateOrConflict(const LedgerRow& stands, const WriteItem& item,
+                                 std::string_view source);
 
 }  // namespace fencepost::consumer

@@ -1,10 +1,11 @@
-#include "consumer/flow/ports/duplicate.h"
+#include "consumer/flow/ports/ledger_duplicate.h"
 
 #include <fmt/format.h>
 
 namespace fencepost::consumer {
 
-WriteOutcome Classify(const LedgerRow& stands, const WriteItem& item, std::string_view source) {
+WriteOutcome DuplicateOrConflict(const LedgerRow& stands, const WriteItem& item,
+                                 std::string_view source) {
   if (stands.content_crc != static_cast<std::int64_t>(item.crc)) {
     return {
         .result = WriteResult::kIdConflict,
