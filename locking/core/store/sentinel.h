@@ -1,6 +1,6 @@
 // The sentinel: what each node remembers of the lock store, at key fencepost::sentinel, so that a
-// node that lost its memory is noticed (DESIGN: Amnesia). A fixed-width line, so that Lua can read
-// it by position:
+// node that lost its memory is noticed (PROTOCOL.md, invariant 12). A fixed-width line, so that
+// Lua can read it by position:
 //
 // clang-format off
 //   | field            | at  | characters                 |
