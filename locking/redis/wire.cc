@@ -8,21 +8,17 @@
 
 #include "locking/base/check.h"
 #include "locking/base/digest.h"
+#include "locking/base/fixed_fields.h"
 #include "locking/core/store/sentinel.h"
 #include "locking/core/store/store.h"
 
 namespace fencepost::locking {
 namespace {
 
-constexpr std::size_t kMillisDigits = 13;
-constexpr std::size_t kTokenDigits = 16;
-constexpr std::size_t kInstantDigits = 11;
 constexpr std::size_t kSecondsDigits = 10;
 constexpr std::size_t kMicrosDigits = 6;  // at most
 constexpr std::string_view kTtlsDiffer = "-------------";
 static_assert(kTtlsDiffer.size() == kMillisDigits);
-constexpr std::size_t kCrcDigits = 8;
-constexpr Millis kLongest{999'999'999'999};
 
 // What a script answers for a name: its letter, and which fields follow it.
 struct Answer {
@@ -131,34 +127,6 @@ const Scripts& TheScripts() {
 
 // --- writing -----------------------------------------------------------------------------------
 
-void AppendPadded(std::uint64_t value, std::size_t digits, std::string& out) {
-  std::array<char, 20> text{};
-  FENCEPOST_CHECK(digits <= text.size(), "digits");
-  for (std::size_t i = digits; i-- > 0; value /= 10) text[i] = static_cast<char>('0' + value % 10);
-  FENCEPOST_CHECK(value == 0, "a number does not fit its field");
-  out.append(text.data(), digits);
-}
-
-void AppendMillis(Millis value, std::string& out) {
-  const Millis cut = std::clamp(value, Millis(0), kLongest);
-  AppendPadded(static_cast<std::uint64_t>(cut.count()), kMillisDigits, out);
-}
-
-void AppendHex(std::uint64_t value, std::size_t digits, std::string& out) {
-  std::array<char, 16> text{};
-  for (std::size_t i = digits; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
-  out.append(text.data(), digits);
-}
-
-void AppendBytes(const Nonce& nonce, std::string& out) {
-  std::array<char, Nonce::kBytes> bytes{};
-  std::size_t at = 0;
-  for (const std::uint64_t half : nonce.bits) {
-    for (int shift = 56; shift >= 0; shift -= 8) bytes[at++] = static_cast<char>(half >> shift);
-  }
-  out.append(bytes.data(), bytes.size());
-}
-
 // A RESP length line: "*3\r\n" or "$40\r\n".
 void AppendLength(char type, std::size_t length, std::string& out) {
   std::array<char, 24> text{};
@@ -171,48 +139,17 @@ void AppendLength(char type, std::size_t length, std::string& out) {
 
 // --- reading -----------------------------------------------------------------------------------
 
-// Takes fixed-width fields off the front of a text. Once one is wrong, `good` stays false.
-class Fields {
- public:
-  explicit Fields(std::string_view text) : rest_(text) {}
-  [[nodiscard]] bool good() const { return good_; }
-  [[nodiscard]] bool AtEnd() const { return rest_.empty(); }
+// Seconds, then one to six digits of microseconds, up to what is not a digit.
+std::optional<WallTime> TakeTime(FixedFields& fields) {
+  const std::uint64_t seconds = fields.Number(kSecondsDigits);
+  const std::size_t digits =
+      std::min(fields.rest().find_first_not_of("0123456789"), fields.rest().size());
+  if (digits == 0 || digits > kMicrosDigits) return std::nullopt;
+  const std::uint64_t micros = fields.Number(digits);
+  return WallTime(Millis(static_cast<std::int64_t>(seconds * 1000 + micros / 1000)));
+}
 
-  char Letter() {
-    const std::string_view text = Take(1);
-    return text.empty() ? '\0' : text[0];
-  }
-  std::uint64_t Number(std::size_t digits, int base = 10) {
-    const std::string_view text = Take(digits);
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.begin(), text.end(), value, base);
-    if (error != std::errc() || end != text.end()) good_ = false;
-    return good_ ? value : 0;
-  }
-  Millis Duration() { return Millis(static_cast<std::int64_t>(Number(kMillisDigits))); }
-  // Seconds, then one to six digits of microseconds, up to what is not a digit.
-  WallTime Time() {
-    const std::uint64_t seconds = Number(kSecondsDigits);
-    std::size_t digits = 0;
-    while (digits < rest_.size() && rest_[digits] >= '0' && rest_[digits] <= '9') ++digits;
-    if (digits == 0 || digits > kMicrosDigits) good_ = false;
-    const std::uint64_t micros = good_ ? Number(digits) : 0;
-    return WallTime(Millis(static_cast<std::int64_t>(seconds * 1000 + micros / 1000)));
-  }
-
- private:
-  std::string_view Take(std::size_t size) {
-    if (rest_.size() < size) good_ = false;
-    const std::string_view text = rest_.substr(0, size);
-    rest_.remove_prefix(text.size());
-    return text;
-  }
-
-  std::string_view rest_;
-  bool good_ = true;
-};
-
-bool ParseReply(std::span<const Answer> answers, Fields& fields, Reply& reply) {
+bool ParseReply(std::span<const Answer> answers, FixedFields& fields, Reply& reply) {
   const auto answer = std::ranges::find(answers, fields.Letter(), &Answer::letter);
   if (answer == answers.end()) return false;
   reply.code = answer->code;
@@ -303,14 +240,15 @@ tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op>
                                                 std::string_view payload,
                                                 std::vector<Reply>& replies) {
   const Format format = FormatOf(kind);
-  Fields fields(payload);
+  FixedFields fields(payload);
   CallHeader header;
-  header.node_time = fields.Time();
+  const auto time = TakeTime(fields);
   const char state = fields.Letter();
-  if (!fields.good() || (state != 'A' && state != 'Q')) {
+  if (!time || !fields.good() || (state != 'A' && state != 'Q')) {
     return tl::unexpected(
         fmt::format("{}: no header in an answer of {} bytes", format.script, payload.size()));
   }
+  header.node_time = *time;
   header.quarantined = state == 'Q';
   const std::size_t before = replies.size();
   for (const Op& op : ops) {
@@ -327,7 +265,7 @@ tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op>
     }
     replies.push_back(reply);
   }
-  if (!fields.AtEnd()) {
+  if (!fields.Complete()) {
     replies.resize(before);
     return tl::unexpected(fmt::format("{}: more than {} answers", format.script, ops.size()));
   }
@@ -344,7 +282,7 @@ void FormatSentinelWrite(const SentinelWrite& write, std::string& out) {
 }
 
 tl::expected<SentinelAnswer, std::string> ParseSentinelWrite(std::string_view payload) {
-  Fields fields(payload);
+  FixedFields fields(payload);
   SentinelAnswer answer{.node_time = WallTime(fields.Duration()), .current = {}};
   if (!fields.good()) return tl::unexpected(std::string("sentinel_write: the answer has no time"));
   const std::string_view current = payload.substr(kMillisDigits);

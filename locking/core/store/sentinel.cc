@@ -1,10 +1,12 @@
 #include "locking/core/store/sentinel.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
+#include "locking/base/fixed_fields.h"
 
 namespace fencepost::locking {
 namespace {
@@ -12,42 +14,16 @@ namespace {
 constexpr std::int64_t kMaxQuarantineUntil = 9'999'999'999'999;
 constexpr std::int64_t kMaxTtl = 99'999'999;
 
-// Takes a sentinel apart from the left; `ok` turns false at the first thing that does not fit.
-struct Reader {
-  std::string_view rest;
-  bool ok = true;
-
-  std::string_view Take(std::size_t size) {
-    ok = ok && rest.size() >= size;
-    if (!ok) return {};
-    const std::string_view taken = rest.substr(0, size);
-    rest.remove_prefix(size);
-    return taken;
-  }
-  void Bar() { ok = ok && Take(1) == "|"; }
-  std::int64_t Digits(std::size_t size) {
-    std::int64_t value = 0;
-    for (const char c : Take(size)) {
-      ok = ok && c >= '0' && c <= '9';
-      value = value * 10 + (c - '0');
-    }
-    return value;
-  }
-  std::string Hex(std::size_t size) {
-    const std::string_view text = Take(size);
-    ok = ok && std::all_of(text.begin(), text.end(),
-                           [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-    return std::string(text);
-  }
-  std::string Word(std::size_t size) {
-    const std::string_view text = Take(size);
-    ok = ok && std::all_of(text.begin(), text.end(),
-                           [](char c) { return c > ' ' && c <= '~' && c != '|'; });
-    return std::string(text);
-  }
-};
+bool IsLowerHex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 }  // namespace
+
+bool IsRunId(std::string_view text) {
+  return text.size() == kRunIdSize &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~' && c != '|'; });
+}
 
 std::string Sentinel::Encode() const {
   const std::int64_t until = quarantine_until.time_since_epoch().count();
@@ -61,27 +37,20 @@ std::string Sentinel::Encode() const {
 }
 
 std::optional<Sentinel> Sentinel::Decode(std::string_view text) {
-  Reader in{text};
+  FixedFields in(text);
   Sentinel out;
-  const std::string_view state = in.Take(1);
-  in.ok = in.ok && (state == "C" || state == "F");
-  out.complete = state == "C";
-  in.Bar();
-  out.store_id = in.Hex(kStoreIdSize);
-  in.Bar();
-  out.index = static_cast<int>(in.Digits(1));
-  in.Bar();
-  out.nodes = static_cast<int>(in.Digits(1));
-  in.Bar();
-  out.epoch = static_cast<std::uint32_t>(in.Digits(8));
-  in.Bar();
-  out.run_id = in.Word(kRunIdSize);
-  in.Bar();
-  out.quarantine_until = WallTime(Millis(in.Digits(13)));
-  in.Bar();
-  out.max_ttl = Millis(in.Digits(8));
-  if (!in.ok || !in.rest.empty()) return std::nullopt;
-  return out;
+  out.complete = in.Letter() == 'C';
+  const auto next = [&in](std::size_t size) { return in.Take(1), in.Take(size); };
+  const auto number = [&in](std::size_t digits) { return in.Take(1), in.Number(digits); };
+  out.store_id = next(kStoreIdSize);
+  out.index = static_cast<int>(number(1));
+  out.nodes = static_cast<int>(number(1));
+  out.epoch = static_cast<std::uint32_t>(number(8));
+  out.run_id = next(kRunIdSize);
+  out.quarantine_until = WallTime(Millis(static_cast<std::int64_t>(number(13))));
+  out.max_ttl = Millis(static_cast<std::int64_t>(number(8)));
+  const bool good = in.Complete() && IsLowerHex(out.store_id) && IsRunId(out.run_id);
+  return good && out.Encode() == text ? std::optional(std::move(out)) : std::nullopt;
 }
 
 }  // namespace fencepost::locking

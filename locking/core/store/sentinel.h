@@ -38,6 +38,8 @@ inline constexpr int kSentinelSize = kSentinelQuarantineAt + 13 + 1 + 8;
 inline constexpr std::size_t kStoreIdSize = 32;
 inline constexpr std::size_t kRunIdSize = 40;
 
+bool IsRunId(std::string_view text);  // as INFO shows one
+
 inline constexpr std::uint32_t kMaxEpoch = 99'999'999;
 
 // Of the nodes that make a quorum together (store.h).

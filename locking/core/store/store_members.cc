@@ -14,12 +14,6 @@ namespace {
 
 bool GoodNumber(int nodes) { return nodes % 2 == 1 && nodes <= kMaxNodes; }
 
-bool GoodRunId(const std::string& run_id) {
-  return run_id.size() == kRunIdSize && std::all_of(run_id.begin(), run_id.end(), [](char c) {
-           return c > ' ' && c <= '~' && c != '|';
-         });
-}
-
 }  // namespace
 
 void Store::Evaluate(Now now) {
@@ -57,7 +51,7 @@ void Store::FindRefusals() {
     node.blocks = node.refused = node.unfit = false;
     node.pending.reset();
     if (!node.connected || !node.read) continue;
-    if (!GoodRunId(node.run_id)) {
+    if (!IsRunId(node.run_id)) {
       SetProblem(i, true, "bad_run_id", "INFO shows no run_id of 40 characters",
                  "use a Redis server from version 7 on");
     } else if (node.role != "master") {
