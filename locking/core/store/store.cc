@@ -187,7 +187,7 @@ Millis Store::ProbeInterval() const {
   const bool well = !problem_ && std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
     return !node.connected || node.open;
   });
-  // What was read is no longer relied on after QuarantineTime (Conclude).
+  // What was read is no longer relied on after QuarantineTime (DecideWhichCount).
   return std::min(well ? kProbeWell : kProbeProblem, QuarantineTime() / 4);
 }
 

@@ -148,7 +148,7 @@ class Store {
     std::optional<std::string> snapshot;
     bool probe_confirms = false;
     bool confirmed = false;
-    // Concluded by Evaluate.
+    // Decided by Evaluate.
     std::optional<Error> problem;
     bool blocks = false;   // the problem keeps the whole store from use
     bool refused = false;  // nothing may be written here
@@ -185,8 +185,8 @@ class Store {
   [[nodiscard]] bool InStore(const Node& node) const;
   [[nodiscard]] bool Belongs(const Node& node) const;
   [[nodiscard]] bool AllReadable() const;
-  void Conclude();
-  void ConcludeProblem(bool quorum);
+  void DecideWhichCount();
+  void DecideProblem(bool quorum);
   void Tell();
 
   // store_creation.cc

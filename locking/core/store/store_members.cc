@@ -30,7 +30,7 @@ void Store::Evaluate(Now now) {
       PlanRepairs();
     }
   }
-  Conclude();
+  DecideWhichCount();
   Tell();
 }
 
@@ -183,7 +183,7 @@ void Store::FindSameIndex() {
   }
 }
 
-void Store::Conclude() {
+void Store::DecideWhichCount() {
   int open = 0;
   int counting = 0;
   bool by_clock = false;
@@ -199,7 +199,7 @@ void Store::Conclude() {
     open += node.open ? 1 : 0;
     counting += node.open && !node.quarantined ? 1 : 0;
   }
-  ConcludeProblem(counting >= Quorum(count()));
+  DecideProblem(counting >= Quorum(count()));
   available_ = !problem_ && counting >= Quorum(count());
   why_ = QuorumFailure::kUnreachable;
   if (open >= Quorum(count())) {
@@ -208,7 +208,7 @@ void Store::Conclude() {
   if (problem_ && problem_->code != "store_incomplete") why_ = QuorumFailure::kPolicy;
 }
 
-void Store::ConcludeProblem(bool quorum) {
+void Store::DecideProblem(bool quorum) {
   problem_.reset();
   if (!GoodNumber(count())) {
     problem_ = Error{"bad_nodes", fmt::format("{} lock nodes are listed", count()), "",
