@@ -203,7 +203,7 @@ class Store {
 
   // store_repair.cc
   void PlanRepairs();
-  void RepairMember(Node& node);
+  void QuarantineIfForgotten(Node& node);
   void PlanEmpty();
   void PlanRaise();
   void PlanRejoin();

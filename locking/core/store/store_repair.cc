@@ -75,7 +75,7 @@ void Store::PlanRepairs() {
   if (!MayCreate()) return;
   for (NodeIndex i = 0; i < count(); ++i) {
     Node& node = At(i);
-    if (InStore(node)) RepairMember(node);
+    if (InStore(node)) QuarantineIfForgotten(node);
     if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
     const bool taken = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
       return InStore(other) && other.sentinel->index == node.sentinel->index;
@@ -91,7 +91,9 @@ void Store::PlanRepairs() {
   PlanRejoin();
 }
 
-void Store::RepairMember(Node& node) {
+// The node restarted, its clock was stepped, or it is to be in quarantine for longer than one
+// lasts.
+void Store::QuarantineIfForgotten(Node& node) {
   const Sentinel& now = *node.sentinel;
   Sentinel repaired = now;
   repaired.run_id = node.run_id;
