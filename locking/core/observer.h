@@ -72,5 +72,10 @@ class LockObserver {
   // One event for the log: a stable event name and one line of text.
   virtual void OnNote(Severity, std::string_view /*event*/, std::string_view /*text*/) {}
 };
+// `observer`, or one that does nothing where there is none.
+inline LockObserver* ObserverOrNone(LockObserver* observer) {
+  static LockObserver none;
+  return observer != nullptr ? observer : &none;
+}
 
 }  // namespace fencepost::locking

@@ -13,7 +13,7 @@ LockCore::LockCore(int nodes, const LockOptions& options, StoreCreation creation
                    LockObserver* observer)
     : nodes_(nodes),
       options_(options),
-      observer_(observer),
+      observer_(ObserverOrNone(observer)),
       random_(std::move(random)),
       store_(nodes, options, creation, DrawNonce(), observer),
       clock_(random_()) {
@@ -55,7 +55,7 @@ void LockCore::SetPhase(LockId lock, Phase phase) {
 }
 
 Token LockCore::IssueToken(Now now) {
-  if (observer_ != nullptr) observer_->OnTokenIssued();
+  observer_->OnTokenIssued();
   return clock_.Next(now.wall, options_.max_skew);
 }
 
@@ -223,9 +223,8 @@ void LockCore::CheckClock(Now now) {
   }
   clock_refused_ = good < Quorum(nodes_);
   clock_check_at_ = clock_refused_ ? now.boot + kClockCheckInterval : Instant::max();
-  if (!clock_refused_ && observer_ != nullptr) {
-    observer_->OnNote(Severity::kInfo, "clock_accepted", "the clocks agree again; locking goes on");
-  }
+  if (clock_refused_) return;
+  observer_->OnNote(Severity::kInfo, "clock_accepted", "the clocks agree again; locking goes on");
 }
 
 void LockCore::Schedule(std::uint32_t index, Instant at) {

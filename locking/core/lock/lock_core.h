@@ -226,6 +226,10 @@ class LockCore {
   void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void EndExtension(std::uint32_t index, Tally tally, Now now);
   [[nodiscard]] LossReason ReasonAtEnd(const Slot& slot) const;
+  // When what was asked for at `sent` is no longer surely valid.
+  [[nodiscard]] Instant EndOfValidity(const Slot& slot, Instant sent) const {
+    return sent + slot.ttl - options_.Drift(slot.ttl);
+  }
   void LoseAtEnd(std::uint32_t index, Now now);
   void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});
   void DropForDone(std::uint32_t index, const Reply& reply, Now now);

@@ -38,7 +38,7 @@ void LockCore::KeepAbort(NodeIndex node, const Op& op, Now now) {
   PendingAborts& pending = pending_aborts_[static_cast<std::size_t>(node)];
   const bool note =
       pending.Keep({std::string(op.name), op.token, op.nonce, op.ttl, until}, now.boot);
-  if (!note || observer_ == nullptr) return;
+  if (!note) return;
   observer_->OnNote(
       Severity::kWarn, "redis_frees_dropped",
       fmt::format("lock node {} is owed more than {} frees: those beyond are not kept, and their "

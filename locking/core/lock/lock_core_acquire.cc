@@ -71,7 +71,6 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
 
 // A round that could not even begin.
 void LockCore::TellNoQuorum() {
-  if (observer_ == nullptr) return;
   observer_->OnRound(RoundResult::kNoQuorum, Nanos(0));
   observer_->OnQuorumFailure(clock_refused_ ? QuorumFailure::kClock : store_.WhyUnavailable());
 }
@@ -107,12 +106,10 @@ void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& 
   Slot& slot = slots_[index];
   const bool granted =
       reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
-  if (reply.code == ReplyCode::kGrantedTakeover && observer_ != nullptr && slot.granted == 0) {
-    observer_->OnTakeover();
-  }
+  if (reply.code == ReplyCode::kGrantedTakeover && slot.granted == 0) observer_->OnTakeover();
   if (granted) slot.granted |= Bit(node);
   if (!granted && NodeAnswered(reply.code)) slot.may_hold = Without(slot.may_hold, Bit(node));
-  if (reply.code == ReplyCode::kStale && observer_ != nullptr) observer_->OnFencingRejection();
+  if (reply.code == ReplyCode::kStale) observer_->OnFencingRejection();
   if (slot.state != State::kAsking) {
     if (granted && slot.state == State::kHeld)
       std::get<HeldLease>(slot.stage).round.OnGranted(node);
@@ -149,7 +146,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
   auto& attempt = std::get<LockAttempt>(slot.stage);
   if (verdict == Verdict::kWon) {
     const Instant from = Planted("validity_from_the_answer") ? now.boot : slot.started;
-    slot.valid_until = from + slot.ttl - options_.Drift(slot.ttl);
+    slot.valid_until = EndOfValidity(slot, from);
     if (slot.valid_until - now.boot >= attempt.min_validity) {
       OnWon(index, now);
     } else {
@@ -159,7 +156,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
   }
   if (verdict == Verdict::kDone) {
     LearnRoundTrip(slot, now);
-    if (observer_ != nullptr) observer_->OnRound(RoundResult::kDone, now.boot - slot.started);
+    observer_->OnRound(RoundResult::kDone, now.boot - slot.started);
     LockEvent& event = Emit(index, LockEvent::Kind::kDone);
     event.token = attempt.round.done_token();
     event.crc = attempt.round.done_crc();
@@ -168,7 +165,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
     End(index);
     return;
   }
-  const Instant validity_end = slot.started + slot.ttl - options_.Drift(slot.ttl);
+  const Instant validity_end = EndOfValidity(slot, slot.started);
   // The caller's wait ends this too, but a single round is given the time of a slow call.
   const bool in_time =
       now.boot < std::max(attempt.give_up_at, slot.started + options_.node_timeout) &&
@@ -218,16 +215,14 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
   slot.leased_at = now.boot;
   slot.phase = Phase::kWaiting;
   ++held_;
-  if (observer_ != nullptr) {
-    observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
-    observer_->OnLeased(now.boot - attempt.first_try);
-    observer_->OnHeld(static_cast<std::int64_t>(held_));
-  }
+  observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
+  observer_->OnLeased(now.boot - attempt.first_try);
+  observer_->OnHeld(static_cast<std::int64_t>(held_));
   LockEvent& event = Emit(index, LockEvent::Kind::kLeased);
   if (slot.token <= attempt.rival_seen) {  // 2: the nodes forgot a floor
     event.broken = Invariant::kTokenRegressed;
     event.rival = attempt.rival_seen;
-    if (observer_ != nullptr) observer_->OnInvariant(Invariant::kTokenRegressed);
+    observer_->OnInvariant(Invariant::kTokenRegressed);
   }
   slot.stage = HeldLease{.round = ExtendRound(nodes_, slot.granted)};  // the attempt is over
   ScheduleHeld(index, slot.started);
@@ -243,11 +238,9 @@ void LockCore::ScheduleHeld(std::uint32_t index, Instant from) {
 void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
   auto& attempt = std::get<LockAttempt>(slot.stage);
-  if (observer_ != nullptr) {
-    observer_->OnRound(result, now.boot - slot.started);
-    if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
-      observer_->OnQuorumFailure(attempt.round.Failure());
-    }
+  observer_->OnRound(result, now.boot - slot.started);
+  if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
+    observer_->OnQuorumFailure(attempt.round.Failure());
   }
   if (reason == WaitReason::kForeign) TellForeign(slot.name, now);
   if (result == RoundResult::kContended) LearnRoundTrip(slot, now);
@@ -266,7 +259,7 @@ void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason r
 void LockCore::TellForeign(const std::string& name, Now now) {
   const Nanos quiet = name == foreign_noted_ ? kBeforeForeignRepeat : kBetweenForeignNotes;
   const bool first = foreign_noted_.empty();
-  if (observer_ == nullptr || (!first && now.boot - foreign_noted_at_ < quiet)) return;
+  if (!first && now.boot - foreign_noted_at_ < quiet) return;
   foreign_noted_ = name;
   foreign_noted_at_ = now.boot;
   observer_->OnNote(Severity::kWarn, "foreign_value",
@@ -285,7 +278,6 @@ void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
   if (!own_clock_is_off || clock_refused_) return;
   clock_refused_ = true;
   clock_check_at_ = now.boot + kClockCheckInterval;
-  if (observer_ == nullptr) return;
   observer_->OnQuorumFailure(QuorumFailure::kClock);
   observer_->OnNote(Severity::kError, "clock_refused",
                     "a majority of the lock nodes refuses this worker's clock; fix the clock (NTP) "

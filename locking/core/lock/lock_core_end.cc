@@ -32,7 +32,6 @@ void LockCore::LeaveHeld(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
   --held_;
   slot.due = Instant::max();
-  if (observer_ == nullptr) return;
   observer_->OnHeld(static_cast<std::int64_t>(held_));
   observer_->OnLeaseEnded(now.boot - slot.leased_at, slot.valid_until - now.boot);
   if (now.boot >= slot.valid_until) {
@@ -52,14 +51,14 @@ void LockCore::Lose(std::uint32_t index, LossReason reason, Now now, Token rival
   LeaveHeld(index, now);
   const bool in_time = now.boot < slot.valid_until;
   reason = ReasonWith(store_, reason);
-  if (observer_ != nullptr && in_time) observer_->OnLoss(reason);
+  if (in_time) observer_->OnLoss(reason);
   LockEvent& event = Emit(index, LockEvent::Kind::kLost);
   event.loss = reason;
   event.ended = std::min(now.boot, slot.valid_until);
   if (rival && in_time) {
     event.broken = Invariant::kDoubleGrant;
     event.rival = rival;
-    if (observer_ != nullptr) observer_->OnInvariant(Invariant::kDoubleGrant);
+    observer_->OnInvariant(Invariant::kDoubleGrant);
   }
   // The work may still be running: nothing is freed, so that the nodes keep others out for as long
   // as they promised. Only what is still on the way is, since it would outlive the lease.
@@ -110,7 +109,7 @@ void LockCore::TellFreed(std::uint32_t index, Now now) {
   const auto& round = std::get<ReleaseRound>(slot.stage);
   if (round.Result() == Tally::kPending) return;
   const ReleaseOutcome outcome = round.Outcome(now.boot >= slot.valid_until);
-  if (observer_ != nullptr) observer_->OnReleased(outcome);
+  observer_->OnReleased(outcome);
   Emit(index, LockEvent::Kind::kReleased).outcome = outcome;
   End(index);
 }
@@ -182,9 +181,7 @@ void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& r
   }
   if (!round.Complete()) return;
   const bool was_leased = slot.leased_at != Instant();
-  if (observer_ != nullptr && was_leased && round.Late()) {
-    observer_->OnCompletedAfterExpiry();
-  }
+  if (was_leased && round.Late()) observer_->OnCompletedAfterExpiry();
   End(index);
 }
 

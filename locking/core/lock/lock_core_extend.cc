@@ -54,16 +54,14 @@ void LockCore::EndExtension(std::uint32_t index, Tally tally, Now now) {
   }
   if (tally == Tally::kWon) {
     const Instant from = Planted("extension_from_the_answer") ? now.boot : lease.extension_sent;
-    slot.valid_until = from + slot.ttl - options_.Drift(slot.ttl);
+    slot.valid_until = EndOfValidity(slot, from);
     lease.round.Accept();
-    if (observer_ != nullptr) observer_->OnExtension(ExtensionResult::kExtended);
+    observer_->OnExtension(ExtensionResult::kExtended);
     ScheduleHeld(index, lease.extension_sent);
     return;
   }
   const std::optional<LossReason> loss = lease.round.Loss();
-  if (observer_ != nullptr) {
-    observer_->OnExtension(loss ? ExtensionResult::kLost : ExtensionResult::kError);
-  }
+  observer_->OnExtension(loss ? ExtensionResult::kLost : ExtensionResult::kError);
   if (loss) {
     Lose(index, *loss, now, *loss == LossReason::kStolen ? lease.round.MajorityRival() : Token());
     return;

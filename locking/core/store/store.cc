@@ -16,11 +16,6 @@ constexpr Millis kProbeCreation{250};   // other clients are at it
 constexpr Millis kHold{1'000};          // after a write without effect
 constexpr Millis kTellOffset{1'000};
 
-LockObserver& Nobody() {
-  static LockObserver nobody;
-  return nobody;
-}
-
 }  // namespace
 
 Store::Store(int nodes, const LockOptions& options, StoreCreation creation, Nonce own_id,
@@ -28,7 +23,7 @@ Store::Store(int nodes, const LockOptions& options, StoreCreation creation, Nonc
     : options_(options),
       creation_(creation),
       own_id_(own_id),
-      observer_(observer != nullptr ? observer : &Nobody()),
+      observer_(ObserverOrNone(observer)),
       nodes_(static_cast<std::size_t>(nodes), Node(options.ttl)) {
   FENCEPOST_CHECK(nodes >= 1 && nodes <= kMaxNodes, "number of lock nodes");
   Evaluate(Now{Instant::min(), WallTime{}});
