@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include "locking/base/check.h"
@@ -25,15 +26,7 @@ Bytes Sha256(std::string_view text) {
   return DigestOf(text, EVP_sha256(), "OpenSSL provides no SHA-256");
 }
 
-std::string Hex(const Bytes& bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const unsigned char byte : bytes) {
-    hex += kDigits[byte >> 4U];
-    hex += kDigits[byte & 0xfU];
-  }
-  return hex;
-}
+std::string Hex(const Bytes& bytes) { return fmt::format("{:02x}", fmt::join(bytes, "")); }
 
 }  // namespace
 

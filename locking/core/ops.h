@@ -82,6 +82,15 @@ struct Reply {
   Millis rest{0};  // kContended: until the holder's deadline; kDone: until it is forgotten
 };
 
+inline Reply ReplyTo(const Op& op, ReplyCode code) {
+  Reply reply;
+  reply.lock = op.lock;
+  reply.round = op.round;
+  reply.kind = op.kind;
+  reply.code = code;
+  return reply;
+}
+
 // What every script call tells about the node itself.
 struct CallInfo {
   Instant sent_at;

@@ -30,6 +30,10 @@ struct LockOptions {
   bool wake_up = false;
   double drift_factor = 0.01;  // how much a node's clock may run faster than ours, within one ttl
 
+  // Of one acquire, which may ask for another (not below 0).
+  [[nodiscard]] Millis MinValidity(Millis asked) const {
+    return asked < Millis(0) ? min_validity : asked;
+  }
   // Clock drift allowed for within one ttl: drift_factor + 2 ms (Redlock).
   [[nodiscard]] Nanos Drift(Millis span) const {
     return Nanos(static_cast<Nanos::rep>(static_cast<double>(Nanos(span).count()) * drift_factor)) +

@@ -40,9 +40,8 @@ struct Election::Impl {
     options.acquire.tries = 0;
     options.acquire.watchdog = true;
     options.acquire.cancel = stopping.get_token();
-    const Millis own = lock.lock_options().min_validity;
     Millis& least = options.acquire.min_validity;
-    least = std::max(least < Millis(0) ? own : least, options.depose_before);
+    least = std::max(lock.lock_options().MinValidity(least), options.depose_before);
   }
 
   QuorumLock& lock;

@@ -166,8 +166,7 @@ class Attempt {
     std::vector<std::size_t> places;
     std::vector<Lease> old;
     for (std::size_t i = 0; i < leases_.size(); ++i) {
-      const Millis own = items_[i].lock->lock_options().min_validity;
-      const Millis least = options_.min_validity < Millis(0) ? own : options_.min_validity;
+      const Millis least = items_[i].lock->lock_options().MinValidity(options_.min_validity);
       if (leases_[i].valid_until() >= BootClock::now() + least) continue;
       places.push_back(i);
       old.push_back(std::move(leases_[i]));

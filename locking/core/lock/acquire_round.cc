@@ -40,10 +40,7 @@ Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
       refuse(refused_);
       break;
     case ReplyCode::kDone:
-      done_ = true;
-      done_token_ = reply.token;
-      done_crc_ = reply.crc;
-      done_rest_ = reply.rest;
+      done_ = reply;
       refuse(contended_);
       break;
     case ReplyCode::kForeign:

@@ -2,6 +2,8 @@
 // verdict out. It decides nothing about time: the caller checks the validity that is left of a win.
 #pragma once
 
+#include <optional>
+
 #include "locking/core/lock/ballot.h"
 #include "locking/core/observer.h"
 #include "locking/core/ops.h"
@@ -28,9 +30,8 @@ class AcquireRound {
   // The contended nodes, asked again: their answers count anew.
   NodeSet AskAgain();
 
-  [[nodiscard]] Token done_token() const { return done_token_; }
-  [[nodiscard]] ContentCrc done_crc() const { return done_crc_; }
-  [[nodiscard]] Millis done_rest() const { return done_rest_; }
+  // After kDone: the reply that said so.
+  [[nodiscard]] const Reply& done() const { return *done_; }
   // The lowest floor that a majority's floors stay at or below: T must exceed it to be grantable.
   [[nodiscard]] Token NeededFloor() const;
   // The other token by which a majority holds the name, none of it in quarantine; 0 where none
@@ -62,10 +63,7 @@ class AcquireRound {
   NodeSet error_ = 0;
   NodeSet foreign_ = 0;
   NodeSet quarantined_ = 0;  // granted, but in quarantine
-  bool done_ = false;
-  Token done_token_;
-  ContentCrc done_crc_ = 0;
-  Millis done_rest_{0};
+  std::optional<Reply> done_;
   NodeTokens rivals_{};  // who holds the name there; 0 where nobody does, or in quarantine
   NodeTokens floors_{};
 };

@@ -39,7 +39,7 @@ LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
   attempt.delay = spec.delay;
   attempt.delay.first = std::min(spec.delay.first, kLongestDelay);
   attempt.delay.most = std::min(spec.delay.most, kLongestDelay);
-  attempt.min_validity = spec.min_validity < Millis(0) ? options_.min_validity : spec.min_validity;
+  attempt.min_validity = options_.MinValidity(spec.min_validity);
   const bool only_tries_count = spec.tries > 0 && spec.wait == Millis(0);
   const bool no_end = only_tries_count || spec.wait == Millis::max();
   attempt.give_up_at = no_end ? Instant::max() : now.boot + spec.wait;
@@ -179,8 +179,7 @@ void LockCore::SendToAll(std::uint32_t index, NodeSet nodes, OpKind kind) {
 void LockCore::Fail(NodeIndex node, std::span<const Op> ops, ReplyCode code, Now now) {
   for (const Op& op : ops) {
     if (op.kind == OpKind::kAbort || op.kind == OpKind::kRelease) KeepAbort(node, op, now);
-    failed_.push_back(
-        {node, Reply{.lock = op.lock, .round = op.round, .kind = op.kind, .code = code}});
+    failed_.push_back({node, ReplyTo(op, code)});
   }
 }
 

@@ -233,6 +233,7 @@ class LockCore {
   void LoseAtEnd(std::uint32_t index, Now now);
   void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});
   void DropForDone(std::uint32_t index, const Reply& reply, Now now);
+  void EndAsDone(std::uint32_t index, const Reply& reply, Now now);
 
   void OnFreedReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& reply);

@@ -157,12 +157,7 @@ void LockCore::OnVerdict(std::uint32_t index, Verdict verdict, Now now) {
   if (verdict == Verdict::kDone) {
     LearnRoundTrip(slot, now);
     observer_->OnRound(RoundResult::kDone, now.boot - slot.started);
-    LockEvent& event = Emit(index, LockEvent::Kind::kDone);
-    event.token = attempt.round.done_token();
-    event.crc = attempt.round.done_crc();
-    event.rest = attempt.round.done_rest();
-    FreeNodes(index, OpKind::kAbort, now);
-    End(index);
+    EndAsDone(index, attempt.round.done(), now);
     return;
   }
   const Instant validity_end = EndOfValidity(slot, slot.started);

@@ -72,6 +72,10 @@ void LockCore::DropForDone(std::uint32_t index, const Reply& reply, Now now) {
   Slot& slot = slots_[index];
   if (slot.phase >= Phase::kWriting) return;
   LeaveHeld(index, now);
+  EndAsDone(index, reply, now);
+}
+
+void LockCore::EndAsDone(std::uint32_t index, const Reply& reply, Now now) {
   LockEvent& event = Emit(index, LockEvent::Kind::kDone);
   event.token = reply.token;
   event.crc = reply.crc;

@@ -157,8 +157,7 @@ void Batch::Split(Run& run, const std::vector<PlainAcquire::Fate>& fates) {
   const auto settle = [&](Fate fate, ReplyCode code) {
     const Run settled = gather(fate);
     for (std::size_t i = scratch_.size() - settled.count; i < scratch_.size(); ++i) {
-      const Op& op = scratch_[i];
-      replies_.push_back({.lock = op.lock, .round = op.round, .kind = op.kind, .code = code});
+      replies_.push_back(ReplyTo(scratch_[i], code));
     }
   };
   settle(Fate::kGranted, ReplyCode::kGranted);
@@ -200,9 +199,8 @@ bool Batch::PrepareResend() {
 }
 
 std::size_t Batch::CallsUnsettled() const {
-  std::size_t count = 0;
-  for (const Run& run : runs_) count += run.state == State::kSettled ? 0 : 1;
-  return count;
+  return runs_.size() -
+         static_cast<std::size_t>(std::ranges::count(runs_, State::kSettled, &Run::state));
 }
 
 void Batch::SettleRest(ReplyCode code) {
@@ -212,9 +210,7 @@ void Batch::SettleRest(ReplyCode code) {
 }
 
 void Batch::Settle(Run& run, ReplyCode code) {
-  for (const Op& op : OpsOf(run)) {
-    replies_.push_back({.lock = op.lock, .round = op.round, .kind = op.kind, .code = code});
-  }
+  for (const Op& op : OpsOf(run)) replies_.push_back(ReplyTo(op, code));
   run.state = State::kSettled;
 }
 

@@ -122,7 +122,7 @@ TEST_F(Round, DoesNotCountAGrantInQuarantine) {
 TEST_F(Round, BelievesADoneInQuarantine) {
   EXPECT_EQ(Hear(0, {.code = ReplyCode::kDone, .quarantined = true, .token = lower, .crc = 9}),
             Verdict::kDone);
-  EXPECT_EQ(round.done_crc(), 9u);
+  EXPECT_EQ(round.done().crc, 9u);
 }
 
 TEST_F(Round, IsLostAsSoonAsOneRivalHasAMajority) {
