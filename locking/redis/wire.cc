@@ -96,9 +96,6 @@ struct Scripts {
   std::vector<Script> all;
   std::vector<const Script*> pointers;
   std::array<const Script*, kOpKinds> by_kind{};
-  const Script* sentinel_write = nullptr;
-  const Script* look = nullptr;
-  const Script* heal = nullptr;
 
   Scripts() {
     for (const EmbeddedScript& script : EmbeddedScripts()) {
@@ -110,9 +107,6 @@ struct Scripts {
     for (int kind = 0; kind < kOpKinds; ++kind) {
       by_kind[kind] = Find(FormatOf(static_cast<OpKind>(kind)).script);
     }
-    sentinel_write = Find("sentinel_write");
-    look = Find("look");
-    heal = Find("heal");
   }
   [[nodiscard]] const Script* Find(std::string_view name) const {
     const auto found = std::ranges::find(all, name, &Script::name);
@@ -162,9 +156,7 @@ bool ParseReply(std::span<const Answer> answers, FixedFields& fields, Reply& rep
 }  // namespace
 
 const Script& ScriptFor(OpKind kind) { return *TheScripts().by_kind[static_cast<int>(kind)]; }
-const Script& SentinelWriteScript() { return *TheScripts().sentinel_write; }
-const Script& LookScript() { return *TheScripts().look; }
-const Script& HealScript() { return *TheScripts().heal; }
+const Script& ScriptNamed(std::string_view name) { return *TheScripts().Find(name); }
 std::span<const Script* const> AllScripts() { return TheScripts().pointers; }
 
 void AppendCommand(std::initializer_list<std::string_view> words, std::string& out) {
@@ -252,9 +244,7 @@ tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op>
   header.quarantined = state == 'Q';
   const std::size_t before = replies.size();
   for (const Op& op : ops) {
-    Reply reply;
-    reply.lock = op.lock;
-    reply.round = op.round;
+    Reply reply = ReplyTo(op, ReplyCode::kError);
     reply.kind = kind;
     reply.quarantined = header.quarantined;
     if (!ParseReply(format.answers, fields, reply)) {
@@ -273,7 +263,7 @@ tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op>
 }
 
 void FormatSentinelWrite(const SentinelWrite& write, std::string& out) {
-  AppendCallHead(SentinelWriteScript(), 1, 3, out);
+  AppendCallHead(ScriptNamed("sentinel_write"), 1, 3, out);
   AppendBulk(write.expected.value_or(""), out);
   AppendBulk(write.replacement, out);
   std::string quarantine;

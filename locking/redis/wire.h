@@ -76,10 +76,9 @@ struct EmbeddedScript {
 std::span<const EmbeddedScript> EmbeddedScripts();
 
 const Script& ScriptFor(OpKind kind);
-const Script& SentinelWriteScript();
-// For commands that read raw values and heal a node (heal_wire.h); no client needs them.
-const Script& LookScript();
-const Script& HealScript();
+// Also `look` and `heal`, for commands that read raw values and heal a node (heal_wire.h); no
+// client needs these.
+const Script& ScriptNamed(std::string_view name);
 std::span<const Script* const> AllScripts();  // that every client needs
 
 // Each of these appends to `out`, as RESP: a command; the beginning of a call, up to and with the

@@ -15,7 +15,7 @@ constexpr std::size_t kLengthDigits = 3;
 }  // namespace
 
 void FormatLook(std::span<const std::string> names, std::string& out) {
-  AppendCallHead(LookScript(), 1 + names.size(), 0, out);
+  AppendCallHead(ScriptNamed("look"), 1 + names.size(), 0, out);
   for (const std::string& name : names) AppendBulk(name, out);
 }
 
@@ -41,7 +41,7 @@ tl::expected<NodeSight, std::string> ParseLook(std::string_view payload, std::si
 }
 
 void FormatHeal(std::string_view sentinel, std::span<const HealWrite> writes, std::string& out) {
-  AppendCallHead(HealScript(), 1 + writes.size(), 1 + 2 * writes.size(), out);
+  AppendCallHead(ScriptNamed("heal"), 1 + writes.size(), 1 + 2 * writes.size(), out);
   for (const HealWrite& write : writes) AppendBulk(write.name, out);
   AppendBulk(sentinel, out);
   for (const HealWrite& write : writes) {

@@ -107,8 +107,8 @@ tl::expected<Parsed, Error> RawNode::Checked(tl::expected<Parsed, std::string> p
 // --- what is asked -------------------------------------------------------------------------------
 
 tl::expected<void, Error> RawNode::Connect(Millis limit) {
-  static const std::array<const Script*, 3> scripts = {&LookScript(), &HealScript(),
-                                                       &SentinelWriteScript()};
+  static const std::array<const Script*, 3> scripts = {&ScriptNamed("look"), &ScriptNamed("heal"),
+                                                       &ScriptNamed("sentinel_write")};
   SessionOptions session = options_.Session();
   session.scripts = scripts;
   session.handshake_timeout = limit;

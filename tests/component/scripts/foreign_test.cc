@@ -64,9 +64,9 @@ TEST_F(ForeignValue, HealsTheNeighboursOfAKeyThatHoldsSomethingElse) {
   const std::string other = name_ + "-behind";
   const std::string free = "0000000060000F" + Hex(At());
   client_.Command({"RPUSH", name_, "a list"});
-  const std::string answer = client_.Command({"EVAL", std::string(locking::HealScript().text), "3",
-                                              std::string(locking::kSentinelKey), name_, other,
-                                              sentinel, "", free, "", free});
+  const std::string answer = client_.Command(
+      {"EVAL", std::string(locking::ScriptNamed("heal").text), "3",
+       std::string(locking::kSentinelKey), name_, other, sentinel, "", free, "", free});
   EXPECT_EQ(answer.substr(13), "CW");
   EXPECT_EQ(client_.Command({"TYPE", name_}), "list");
   EXPECT_EQ(client_.Command({"GET", other}), free.substr(13));
@@ -74,7 +74,7 @@ TEST_F(ForeignValue, HealsTheNeighboursOfAKeyThatHoldsSomethingElse) {
 
 // What the node refuses is no foreign value: to heal by that would be to guess.
 TEST_F(ForeignValue, TellsHealingWhatTheNodeRefusesToRead) {
-  std::string script(locking::LookScript().text);
+  std::string script(locking::ScriptNamed("look").text);
   script.insert(script.find('\n') + 1,
                 "local given = redis\n"
                 "local redis = {call = given.call, pcall = function(_, key)\n"

@@ -60,7 +60,7 @@ TEST(Wire, HasEveryScriptWithTheShaThatRedisReckons) {
   }
   EXPECT_EQ(&ScriptFor(OpKind::kAbort), &ScriptFor(OpKind::kRelease));
   EXPECT_EQ(ScriptFor(OpKind::kAcquire).name, "acquire");
-  EXPECT_EQ(SentinelWriteScript().name, "sentinel_write");
+  EXPECT_EQ(ScriptNamed("sentinel_write").name, "sentinel_write");
 }
 
 TEST(Wire, LetsOnlyAcquireFailWhenANodeIsFull) {
@@ -234,7 +234,7 @@ TEST(Wire, WritesAndReadsTheCompareAndSetOfTheSentinel) {
   EXPECT_EQ(out,
             fmt::format("*7\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n1\r\n$19\r\n"
                         "fencepost::sentinel\r\n$0\r\n\r\n$3\r\nnew\r\n$13\r\n0000000040000\r\n",
-                        SentinelWriteScript().sha));
+                        ScriptNamed("sentinel_write").sha));
   out.clear();
   FormatSentinelWrite({"old", "new", std::nullopt}, out);
   EXPECT_TRUE(out.ends_with("$3\r\nold\r\n$3\r\nnew\r\n$0\r\n\r\n"));
