@@ -179,7 +179,7 @@ std::optional<StoreCommand> Store::TakeCommand(NodeIndex index) {
 
 Millis Store::ProbeInterval() const {
   if (store_id_.empty() && !problem_ && AllReadable()) return kProbeCreation;
-  const bool well = !problem_ && std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+  const bool well = !problem_ && std::ranges::all_of(nodes_, [](const Node& node) {
     return !node.connected || node.open;
   });
   // What was read is no longer relied on after QuarantineTime (DecideWhichCount).
@@ -212,12 +212,6 @@ std::optional<Instant> Store::QuarantineEnd(const Node& node) const {
   return node.clock.SurelyAt(node.sentinel->quarantine_until);
 }
 
-bool Store::Open(NodeIndex node) const { return At(node).open; }
-bool Store::Quarantined(NodeIndex node) const { return At(node).quarantined; }
-bool Store::Available() const { return available_; }
-QuorumFailure Store::WhyUnavailable() const { return why_; }
-std::optional<Error> Store::Problem() const { return problem_; }
-
 Millis Store::max_ttl() const {
   Millis highest{0};
   for (const Node& node : nodes_) {
@@ -231,7 +225,7 @@ Millis Store::max_ttl() const {
 bool Store::Created() const {
   const bool forced = creation_ == StoreCreation::kForced;
   return creating_ && (!forced || overwritten_) && !problem_ &&
-         std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.open; });
+         std::ranges::all_of(nodes_, &Node::open);
 }
 
 NodeStatus Store::Status(NodeIndex index, Now now) const {

@@ -98,13 +98,16 @@ class Store {
   // answer is OnConnected (probe) or OnSentinel (write), or OnDisconnected.
   std::optional<StoreCommand> TakeCommand(NodeIndex node);
 
-  [[nodiscard]] bool Open(NodeIndex node) const;         // may be sent lock operations
-  [[nodiscard]] bool Quarantined(NodeIndex node) const;  // by what this client knows
+  // May be sent lock operations.
+  [[nodiscard]] bool Open(NodeIndex node) const { return At(node).open; }
+  // By what this client knows.
+  [[nodiscard]] bool Quarantined(NodeIndex node) const { return At(node).quarantined; }
   // A majority of the configured N is open, out of quarantine, and no problem is in the way.
-  [[nodiscard]] bool Available() const;
-  [[nodiscard]] QuorumFailure WhyUnavailable() const;  // the main reason, when not Available()
+  [[nodiscard]] bool Available() const { return available_; }
+  // The main reason, when not Available().
+  [[nodiscard]] QuorumFailure WhyUnavailable() const { return why_; }
   // What keeps the whole store from use, in one line with what to do; nothing while it can be used.
-  [[nodiscard]] std::optional<Error> Problem() const;
+  [[nodiscard]] std::optional<Error> Problem() const { return problem_; }
   [[nodiscard]] Millis max_ttl() const;    // the store's; options.max_ttl before it is known
   [[nodiscard]] Instant NextTime() const;  // call OnTime then; Instant::max() for never
   [[nodiscard]] NodeStatus Status(NodeIndex node, Now now) const;
@@ -207,6 +210,14 @@ class Store {
   void PlanEmpty();
   void PlanRaise();
   void PlanRejoin();
+  // What the epochs of the members say together.
+  struct Epochs {
+    std::uint32_t lowest = UINT32_MAX;
+    std::uint32_t highest = 0;
+    bool raised = false;  // one is even
+    bool stood = true;    // all, for so long that nobody goes on with a raise
+  };
+  [[nodiscard]] Epochs EpochsOfMembers() const;
   [[nodiscard]] std::uint64_t Tag() const;
   [[nodiscard]] bool OwnRaise(std::uint32_t epoch) const;
   // nullopt: there are no more numbers, and the problem says so.
@@ -217,6 +228,7 @@ class Store {
   [[nodiscard]] std::vector<int> MissingIndexes() const;
   [[nodiscard]] Millis QuarantineTime() const { return max_ttl() + 2 * options_.max_skew; }
   void Write(Node& node, const Sentinel& sentinel, std::optional<Millis> quarantine_for);
+  void WriteEpoch(Node& node, std::uint32_t epoch, std::optional<Millis> quarantine_for);
 
   LockOptions options_;
   StoreCreation creation_;

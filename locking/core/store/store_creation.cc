@@ -64,8 +64,7 @@ bool Store::MayCreate() {
 void Store::PlanCreation() {
   if (!MayCreate() || !AllReadable()) return;
   const bool overwrites = creation_ == StoreCreation::kForced && !overwritten_;
-  const bool complete =
-      std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.Complete(); });
+  const bool complete = std::ranges::any_of(nodes_, &Node::Complete);
   if (complete && !overwrites) return;  // they disagree: FindStrangers told
   if (AllFormingOneStore()) {
     overwritten_ = creation_ == StoreCreation::kForced;
@@ -131,10 +130,8 @@ void Store::PlanForming() {
     sentinel.epoch = kOpenEpoch;
     sentinel.run_id = node.run_id;
     sentinel.max_ttl = ttl;
-    sentinel.index =
-        static_cast<int>(std::count_if(nodes_.begin(), nodes_.end(), [&node](const Node& other) {
-          return other.run_id < node.run_id;
-        }));
+    sentinel.index = static_cast<int>(std::ranges::count_if(
+        nodes_, [&node](const Node& other) { return other.run_id < node.run_id; }));
     // The node's own time makes the text unlike any that stood there before a wipe.
     Write(node, sentinel, QuarantineTime());
     formed_ = true;
@@ -146,9 +143,7 @@ void Store::PlanAdvance() {
   for (Node& node : nodes_) {
     if (node.sentinel->epoch != kOpenEpoch) continue;
     locked = false;
-    Sentinel sentinel = *node.sentinel;
-    sentinel.epoch = kFirstEpoch;
-    Write(node, sentinel, QuarantineTime());
+    WriteEpoch(node, kFirstEpoch, QuarantineTime());
   }
   if (!locked) return;
   if (creation_ != StoreCreation::kQuarantined && !SnapshotConfirmed()) return;
@@ -159,8 +154,8 @@ void Store::PlanAdvance() {
 // all N in a row with the same texts prove a moment at which none was complete; a text that still
 // stands after it was not wiped since.
 bool Store::SnapshotConfirmed() {
-  const bool same = std::all_of(nodes_.begin(), nodes_.end(),
-                                [](const Node& node) { return node.snapshot == node.raw; });
+  const bool same =
+      std::ranges::all_of(nodes_, [](const Node& node) { return node.snapshot == node.raw; });
   if (!same) {
     for (Node& node : nodes_) {
       node.snapshot = node.raw;
@@ -168,8 +163,7 @@ bool Store::SnapshotConfirmed() {
       node.want_probe = true;
     }
   }
-  snapshot_agreed_ = same && std::all_of(nodes_.begin(), nodes_.end(),
-                                         [](const Node& node) { return node.confirmed; });
+  snapshot_agreed_ = same && std::ranges::all_of(nodes_, &Node::confirmed);
   return snapshot_agreed_;
 }
 
@@ -181,16 +175,19 @@ void Store::Complete(Node& node) {
   sentinel.run_id = node.run_id;
   sentinel.quarantine_until = WallTime{};
   formed_ = true;
-  if (blessed) {
-    Write(node, sentinel, std::nullopt);
-  } else {
-    Write(node, sentinel, std::max(sentinel.max_ttl, max_ttl()) + 2 * options_.max_skew);
-  }
+  const Millis quarantine = std::max(sentinel.max_ttl, max_ttl()) + 2 * options_.max_skew;
+  Write(node, sentinel, blessed ? std::nullopt : std::optional(quarantine));
 }
 
 void Store::Write(Node& node, const Sentinel& sentinel, std::optional<Millis> quarantine_for) {
   if (node.pending || node.hold_until > now_.boot) return;
   node.pending = SentinelWrite{node.raw, sentinel.Encode(), quarantine_for};
+}
+
+void Store::WriteEpoch(Node& node, std::uint32_t epoch, std::optional<Millis> quarantine_for) {
+  Sentinel sentinel = *node.sentinel;
+  sentinel.epoch = epoch;
+  Write(node, sentinel, quarantine_for);
 }
 
 }  // namespace fencepost::locking

@@ -89,9 +89,7 @@ bool Store::Belongs(const Node& node) const {
   return (current || (Planted("ended_generation_counts") && InStore(node))) && !node.blocks;
 }
 
-bool Store::AllReadable() const {
-  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return n.Readable(); });
-}
+bool Store::AllReadable() const { return std::ranges::all_of(nodes_, &Node::Readable); }
 
 // The store is the one that most nodes name: the connected ones by what is there, the others by
 // what they said last. Where two are named, only a majority of N decides.
@@ -128,9 +126,8 @@ void Store::FindGeneration() {
 
 void Store::FindStrangers() {
   if (creation_ == StoreCreation::kForced && !overwritten_) return;
-  const bool vacancy = std::any_of(nodes_.begin(), nodes_.end(), [this](const Node& node) {
-    return node.Readable() && Vacant(node);
-  });
+  const bool vacancy = std::ranges::any_of(
+      nodes_, [this](const Node& node) { return node.Readable() && Vacant(node); });
   for (NodeIndex i = 0; i < count(); ++i) {
     const Node& node = At(i);
     if (node.Forming() && !store_id_.empty() && node.sentinel->store_id != store_id_ &&
@@ -223,10 +220,9 @@ void Store::DecideProblem(bool quorum) {
       return;
     }
   }
-  const auto empty = std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) {
-    return node.Readable() && !node.Complete();
-  });
-  if (!store_id_.empty() || empty == 0) return;
+  const bool empty = std::ranges::any_of(
+      nodes_, [](const Node& node) { return node.Readable() && !node.Complete(); });
+  if (!store_id_.empty() || !empty) return;
   std::string missing;
   for (NodeIndex i = 0; i < count(); ++i) {
     if (!At(i).connected)
@@ -258,9 +254,8 @@ void Store::Tell() {
       node.told_problem = problem;
     }
   }
-  const bool all = std::all_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return n.open; });
-  const bool quarantined =
-      std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.quarantined; });
+  const bool all = std::ranges::all_of(nodes_, &Node::open);
+  const bool quarantined = std::ranges::any_of(nodes_, &Node::quarantined);
   if (formed_ && all && !noted_created_) {
     noted_created_ = true;
     std::string text = fmt::format("a new lock store was made ({})", store_id_);

@@ -44,31 +44,33 @@ std::optional<std::uint32_t> Store::NextRaise(std::uint32_t highest) {
 // up: all are lifted to one generation. Who was not of the majority's comes back in quarantine.
 void Store::PlanRejoin() {
   std::set<int> places;
-  std::uint32_t lowest = UINT32_MAX;
-  std::uint32_t highest = 0;
-  bool begun = false;
-  bool stood = true;
   for (const Node& node : nodes_) {
     if (!InStore(node) || !places.insert(node.sentinel->index).second) return;
-    const std::uint32_t epoch = node.sentinel->epoch;
-    lowest = std::min(lowest, epoch);
-    highest = std::max(highest, epoch);
-    begun = begun || epoch % 2 == 0;
-    stood = stood && now_.boot - node.raw_since >= kAbandonedRaise;
   }
-  if (!begun) return;
-  const bool own = OwnRaise(highest);
-  if (!own && !stood) return;
+  const Epochs epochs = EpochsOfMembers();
+  const bool own = OwnRaise(epochs.highest);
+  if (!epochs.raised || (!own && !epochs.stood)) return;
   const std::optional<std::uint32_t> target =
-      own ? highest + (lowest == highest ? 1 : 0) : NextRaise(highest);
+      own ? epochs.highest + (epochs.lowest == epochs.highest ? 1 : 0) : NextRaise(epochs.highest);
   if (!target) return;
   for (Node& node : nodes_) {
     if (node.sentinel->epoch >= *target) continue;
-    Sentinel sentinel = *node.sentinel;
-    const bool counts = Generation(sentinel.epoch) == generation_;
-    sentinel.epoch = *target;
-    Write(node, sentinel, counts ? std::nullopt : std::optional(QuarantineTime()));
+    const bool counts = Generation(node.sentinel->epoch) == generation_;
+    WriteEpoch(node, *target, counts ? std::nullopt : std::optional(QuarantineTime()));
   }
+}
+
+Store::Epochs Store::EpochsOfMembers() const {
+  Epochs epochs;
+  for (const Node& node : nodes_) {
+    if (!InStore(node)) continue;
+    const std::uint32_t epoch = node.sentinel->epoch;
+    epochs.lowest = std::min(epochs.lowest, epoch);
+    epochs.highest = std::max(epochs.highest, epoch);
+    epochs.raised = epochs.raised || epoch % 2 == 0;
+    epochs.stood = epochs.stood && now_.boot - node.raw_since >= kAbandonedRaise;
+  }
+  return epochs;
 }
 
 void Store::PlanRepairs() {
@@ -77,7 +79,7 @@ void Store::PlanRepairs() {
     Node& node = At(i);
     if (InStore(node)) QuarantineIfForgotten(node);
     if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
-    const bool taken = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+    const bool taken = std::ranges::any_of(nodes_, [&](const Node& other) {
       return InStore(other) && other.sentinel->index == node.sentinel->index;
     });
     if (!taken) {
@@ -137,17 +139,14 @@ std::vector<int> Store::MissingIndexes() const {
 
 void Store::PlanEmpty() {
   std::vector<NodeIndex> unknown;
-  std::uint32_t highest = 0;
-  for (const Node& node : nodes_) {
-    if (InStore(node)) highest = std::max(highest, node.sentinel->epoch);
-  }
+  const std::uint32_t highest = EpochsOfMembers().highest;
   const std::vector<int> missing = MissingIndexes();
   int waiting = 0;
   for (NodeIndex i = 0; i < count(); ++i) {
     Node& node = At(i);
     if (!node.Readable() || !Vacant(node)) continue;
     ++waiting;
-    const auto known = std::count_if(nodes_.begin(), nodes_.end(), [&](const Node& other) {
+    const auto known = std::ranges::count_if(nodes_, [&](const Node& other) {
       return &other != &node && other.member && other.member->store_id == store_id_;
     });
     const bool place = Remembered(node) && std::find(missing.begin(), missing.end(),
@@ -165,10 +164,8 @@ void Store::PlanEmpty() {
   }
   if (highest % 2 == 1) {  // finish what was raised
     for (Node& node : nodes_) {
-      if (!InStore(node) || node.sentinel->epoch + 1 != highest) continue;
-      Sentinel sentinel = *node.sentinel;
-      sentinel.epoch = highest;
-      Write(node, sentinel, std::nullopt);
+      const bool left = InStore(node) && node.sentinel->epoch + 1 == highest;
+      if (left) WriteEpoch(node, highest, std::nullopt);
     }
   }
   if (!unknown.empty() && static_cast<int>(unknown.size()) == waiting) PlanRaise();
@@ -199,18 +196,10 @@ void Store::PlanRaise() {
     }
   }
   if (!all_seen || !majority) return;
-  std::uint32_t lowest = UINT32_MAX;
-  std::uint32_t highest = 0;
-  for (const NodeIndex i : members) {
-    lowest = std::min(lowest, At(i).sentinel->epoch);
-    highest = std::max(highest, At(i).sentinel->epoch);
-  }
+  const auto [lowest, highest, raised, stood] = EpochsOfMembers();
   const bool raising = highest % 2 == 0;
   const bool own = OwnRaise(highest);
   if (raising && own && lowest == highest) return PlanAdmission(empty, highest + 1);
-  const bool stood = std::all_of(members.begin(), members.end(), [this](NodeIndex i) {
-    return now_.boot - At(i).raw_since >= kAbandonedRaise;
-  });
   if (raising && !own && !stood) return;
   if (raising && highest != raised_to_) raised_from_ = 0;  // not of this client's doing
   const bool waited = std::all_of(empty.begin(), empty.end(), [this](NodeIndex i) {
@@ -228,9 +217,7 @@ void Store::PlanRaise() {
     // One that another client left behind may be of a generation that has ended long ago.
     const bool known = At(i).sentinel->epoch == raised_from_;
     if (!mine && !stood) continue;
-    Sentinel sentinel = *At(i).sentinel;
-    sentinel.epoch = *target;
-    Write(At(i), sentinel, known ? std::nullopt : std::optional(QuarantineTime()));
+    WriteEpoch(At(i), *target, known ? std::nullopt : std::optional(QuarantineTime()));
   }
 }
 
@@ -243,14 +230,13 @@ void Store::PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epo
             [this](NodeIndex a, NodeIndex b) { return At(a).run_id < At(b).run_id; });
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
     Node& node = At(ranked[rank]);
-    Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = store_id_;
-    sentinel.index = missing[rank];
-    sentinel.nodes = count();
-    sentinel.epoch = epoch;
-    sentinel.run_id = node.run_id;
-    sentinel.max_ttl = max_ttl();
+    const Sentinel sentinel{.complete = true,
+                            .store_id = store_id_,
+                            .index = missing[rank],
+                            .nodes = count(),
+                            .epoch = epoch,
+                            .run_id = node.run_id,
+                            .max_ttl = max_ttl()};
     Write(node, sentinel, QuarantineTime());
   }
 }
