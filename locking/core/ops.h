@@ -69,6 +69,7 @@ enum class ReplyCode : std::uint8_t {
   kConnection,       // not connected, or the connection broke
   kError,            // the node refused the call (oom, readonly, auth, …; see the observer)
 };
+inline constexpr std::size_t kReplyCodes = static_cast<std::size_t>(ReplyCode::kError) + 1;
 constexpr bool NodeAnswered(ReplyCode code) { return code < ReplyCode::kNoSentinel; }
 
 struct Reply {

@@ -1,6 +1,7 @@
 #include "locking/core/lock/acquire_round.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "locking/base/planted.h"
 
@@ -8,50 +9,19 @@ namespace fencepost::locking {
 
 Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
   const auto at = static_cast<std::size_t>(node);
-  const NodeSet bit = Bit(node);
-  const auto refuse = [&](NodeSet& why) {
-    why |= bit;
-    ballot_.No(node);
-  };
-  switch (reply.code) {
-    case ReplyCode::kGranted:
-    case ReplyCode::kGrantedTakeover:
-      if (reply.quarantined) {
-        quarantined_ |= bit;
-        ballot_.No(node);
-      } else {
-        ballot_.Yes(node);
-        if (Planted("one_node_votes_twice")) ballot_.Yes((node + 1) % nodes_);
-      }
-      break;
-    case ReplyCode::kContended:
-      rivals_[at] = reply.quarantined ? Token() : reply.token;
-      refuse(contended_);
-      break;
-    case ReplyCode::kStale:
-      floors_[at] = reply.token;
-      refuse(stale_);
-      break;
-    case ReplyCode::kRefusedAhead:
-    case ReplyCode::kRefusedBehind:
-      refuse(refused_clock_);
-      break;
-    case ReplyCode::kRefusedTtl:
-      refuse(refused_);
-      break;
-    case ReplyCode::kDone:
-      done_ = reply;
-      refuse(contended_);
-      break;
-    case ReplyCode::kForeign:
-      refuse(foreign_);
-      break;
-    case ReplyCode::kTimeout:
-      refuse(timeout_);
-      break;
-    default:
-      refuse(error_);
-      break;
+  const bool granted =
+      reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
+  const bool counts = granted && !reply.quarantined;
+  ballot_.Vote(node, counts);
+  if (counts && Planted("one_node_votes_twice")) ballot_.Yes((node + 1) % nodes_);
+  if (granted && !counts) quarantined_ |= Bit(node);
+  if (!granted) said_[static_cast<std::size_t>(reply.code)] |= Bit(node);
+  if (reply.code == ReplyCode::kContended) {
+    rivals_[at] = reply.quarantined ? Token() : reply.token;
+  } else if (reply.code == ReplyCode::kStale) {
+    floors_[at] = reply.token;
+  } else if (reply.code == ReplyCode::kDone) {
+    done_ = reply;
   }
   return Decide();
 }
@@ -63,19 +33,19 @@ Verdict AcquireRound::Decide() const {
 }
 
 bool AcquireRound::WorthAskingAgain() const {
-  if (contended_ == 0 || ballot_.yes() == 0) return false;
+  const NodeSet contended = Said(ReplyCode::kContended);
+  if (contended == 0 || ballot_.yes() == 0) return false;
   if (MajorityRival() || *std::max_element(rivals_.begin(), rivals_.end()) > token_) return false;
-  return IsMajority(ballot_.yes() | contended_, nodes_);
+  return IsMajority(ballot_.yes() | contended, nodes_);
 }
 
 NodeSet AcquireRound::AskAgain() {
-  const NodeSet again = contended_;
+  const NodeSet again = std::exchange(said_[static_cast<std::size_t>(ReplyCode::kContended)], 0);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if ((again & Bit(node)) == 0) continue;
     ballot_.Reopen(node);
     rivals_[static_cast<std::size_t>(node)] = Token();
   }
-  contended_ = 0;
   return again;
 }
 
@@ -90,18 +60,18 @@ RoundResult AcquireRound::Result(Verdict verdict) const {
   if (verdict == Verdict::kWon) return RoundResult::kAcquired;
   if (verdict == Verdict::kDone) return RoundResult::kDone;
   if (Foreign()) return RoundResult::kError;
-  if (contended_ != 0) return RoundResult::kContended;
-  if (stale_ != 0) return RoundResult::kStale;
-  if ((refused_ | refused_clock_) != 0) return RoundResult::kRefused;
-  if (timeout_ != 0) return RoundResult::kTimeout;
-  if ((error_ | foreign_) != 0) return RoundResult::kError;
-  return RoundResult::kNoQuorum;
+  if (Said(ReplyCode::kContended) != 0) return RoundResult::kContended;
+  if (Said(ReplyCode::kStale) != 0) return RoundResult::kStale;
+  if ((RefusedForClockBy() | Said(ReplyCode::kRefusedTtl)) != 0) return RoundResult::kRefused;
+  if (Said(ReplyCode::kTimeout) != 0) return RoundResult::kTimeout;
+  const bool other = std::ranges::any_of(said_, [](NodeSet nodes) { return nodes != 0; });
+  return other ? RoundResult::kError : RoundResult::kNoQuorum;
 }
 
 QuorumFailure AcquireRound::Failure() const {
-  if (refused_clock_ != 0) return QuorumFailure::kClock;
+  if (RefusedForClockBy() != 0) return QuorumFailure::kClock;
   if (quarantined_ != 0) return QuorumFailure::kQuarantined;
-  if (timeout_ != 0) return QuorumFailure::kTimeout;
+  if (Said(ReplyCode::kTimeout) != 0) return QuorumFailure::kTimeout;
   return QuorumFailure::kUnreachable;
 }
 

@@ -2,6 +2,7 @@
 // verdict out. It decides nothing about time: the caller checks the validity that is left of a win.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "locking/core/lock/ballot.h"
@@ -41,9 +42,9 @@ class AcquireRound {
     return floors_[static_cast<std::size_t>(node)];
   }
   // A majority refused the token for its distance from their clocks.
-  [[nodiscard]] bool RefusedForClock() const { return IsMajority(refused_clock_, nodes_); }
+  [[nodiscard]] bool RefusedForClock() const { return IsMajority(RefusedForClockBy(), nodes_); }
   // At a majority the key holds something that is no lock.
-  [[nodiscard]] bool Foreign() const { return IsMajority(foreign_, nodes_); }
+  [[nodiscard]] bool Foreign() const { return IsMajority(Said(ReplyCode::kForeign), nodes_); }
   [[nodiscard]] RoundResult Result(Verdict verdict) const;
   // Why there was no quorum to ask, for results other than acquired, contended, done, stale,
   // refused, and where it is not Foreign().
@@ -51,18 +52,16 @@ class AcquireRound {
 
  private:
   Verdict Decide() const;
+  [[nodiscard]] NodeSet Said(ReplyCode code) const { return said_[static_cast<std::size_t>(code)]; }
+  [[nodiscard]] NodeSet RefusedForClockBy() const {
+    return Said(ReplyCode::kRefusedAhead) | Said(ReplyCode::kRefusedBehind);
+  }
 
   int nodes_ = 0;
   Token token_;
   Ballot ballot_;
-  NodeSet contended_ = 0;
-  NodeSet stale_ = 0;
-  NodeSet refused_ = 0;
-  NodeSet refused_clock_ = 0;
-  NodeSet timeout_ = 0;
-  NodeSet error_ = 0;
-  NodeSet foreign_ = 0;
-  NodeSet quarantined_ = 0;  // granted, but in quarantine
+  std::array<NodeSet, kReplyCodes> said_{};  // by code: the nodes that said so, grants apart
+  NodeSet quarantined_ = 0;                  // granted, but in quarantine
   std::optional<Reply> done_;
   NodeTokens rivals_{};  // who holds the name there; 0 where nobody does, or in quarantine
   NodeTokens floors_{};
