@@ -71,26 +71,17 @@ struct Format {
            (nonce ? Nonce::kBytes : 0) + (ttl && ttls_differ ? kMillisDigits : 0);
   }
 };
-Format FormatOf(OpKind kind) {
-  switch (kind) {
-    case OpKind::kExtend:
-      return {"extend", 0, false, false, true, true, kExtendAnswers};
-    case OpKind::kAcquire:
-      return {"acquire", 0, true, false, true, true, kAcquireAnswers};
-    case OpKind::kFill:
-      return {"fill", 0, true, false, true, true, kFillAnswers};
-    case OpKind::kAbort:
-    case OpKind::kRelease:
-      return {"free", 'F', true, false, true, false, kFreeAnswers};
-    case OpKind::kDone:
-      return {"done", 'D', true, true, true, true, kDoneAnswers};
-    case OpKind::kForget:
-      return {"forget", 0, false, false, false, true, kForgetAnswers};
-    case OpKind::kInspect:
-      return {"inspect", 0, false, false, false, false, kInspectAnswers};
-  }
-  CheckFailed("a kind of operation", __FILE__, __LINE__, fmt::format("{}", static_cast<int>(kind)));
-}
+constexpr Format kFormats[] = {  // by OpKind
+    {"extend", 0, false, false, true, true, kExtendAnswers},
+    {"acquire", 0, true, false, true, true, kAcquireAnswers},
+    {"fill", 0, true, false, true, true, kFillAnswers},
+    {"free", 'F', true, false, true, false, kFreeAnswers},  // abort
+    {"free", 'F', true, false, true, false, kFreeAnswers},  // release
+    {"done", 'D', true, true, true, true, kDoneAnswers},
+    {"forget", 0, false, false, false, true, kForgetAnswers},
+    {"inspect", 0, false, false, false, false, kInspectAnswers}};
+static_assert(std::size(kFormats) == kOpKinds);
+const Format& FormatOf(OpKind kind) { return kFormats[static_cast<std::size_t>(kind)]; }
 
 struct Scripts {
   std::vector<Script> all;
@@ -180,7 +171,7 @@ void AppendCallHead(const Script& script, std::size_t keys, std::size_t args, st
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options,
                 std::string& out) {
   FENCEPOST_CHECK(!ops.empty() && ops.size() <= kMaxBatch, fmt::format("{} ops", ops.size()));
-  const Format format = FormatOf(kind);
+  const Format& format = FormatOf(kind);
   AppendCallHead(ScriptFor(kind), 1 + ops.size(), 1 + ops.size(), out);
   for (const Op& op : ops) {
     FENCEPOST_CHECK(op.kind == kind, "a batch holds one kind of operation");
@@ -231,7 +222,7 @@ void FormatPlainEnd(std::string& out) {
 tl::expected<CallHeader, std::string> ParseCall(OpKind kind, std::span<const Op> ops,
                                                 std::string_view payload,
                                                 std::vector<Reply>& replies) {
-  const Format format = FormatOf(kind);
+  const Format& format = FormatOf(kind);
   FixedFields fields(payload);
   CallHeader header;
   const auto time = TakeTime(fields);

@@ -24,8 +24,8 @@
 #include "locking/redis/node/batch.h"
 #include "locking/redis/node/node_client.h"
 #include "locking/redis/node/plain_acquire.h"
-#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/node_error.h"
+#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/note_limit.h"
 #include "locking/redis/session/session_pump.h"
 
@@ -70,7 +70,7 @@ class Connection final : private SessionPump::User {
 
   void Stall();
   void Close();
-  void NoteRefusal(std::string_view text, const NodeError& error);
+  void OnRefusal(std::string_view text, const NodeError& error);
 
   const ConnectionOptions options_;
   NodeClient& client_;

@@ -27,8 +27,7 @@ void Connection::OnBatchAnswer(const redisReply& reply) {
   const Batch::Call call = batch_.Next();
   const auto header = batch_.OnText(text ? TextOf(reply) : std::string_view());
   if (!header) {
-    client_.OnCommandError(CommandError::kOther);
-    NoteRefusal(header.error(), {});
+    OnRefusal(header.error(), {});
     return;
   }
   const CallInfo info{sent_at_, now_.boot, header->node_time};
@@ -41,8 +40,7 @@ void Connection::OnPlainAnswers() {
   const PlainAcquire::Judgement& judgement = batch_.OnPlain(plain_, options_.lock);
   if (!judgement.error.empty()) {
     const NodeError error = ReadNodeError(judgement.error);
-    client_.OnCommandError(error.reason);
-    NoteRefusal(error.text, error);
+    OnRefusal(error.text, error);
     return;
   }
   if (judgement.no_sentinel) {
@@ -50,8 +48,7 @@ void Connection::OnPlainAnswers() {
     return;
   }
   if (!judgement.refusal.empty()) {
-    client_.OnCommandError(CommandError::kOther);
-    NoteRefusal(judgement.refusal, {});
+    OnRefusal(judgement.refusal, {});
   }
   const CallInfo info{sent_at_, now_.boot, judgement.header.node_time};
   plain_.OnCall(info);
@@ -68,14 +65,14 @@ void Connection::OnBatchError(std::string_view text) {
     if (!std::exchange(wiped_, true)) client_.OnNoSentinel(now_);
     return;
   }
-  client_.OnCommandError(error.reason);
   if (error.kind == NodeErrorKind::kNoScript) {
+    client_.OnCommandError(error.reason);
     no_scripts_ = batch_.OnNoScript() || no_scripts_;
     return;
   }
   batch_.OnError(ReplyCode::kError);
   if (error.kind == NodeErrorKind::kReplica) replica_seen_ = true;
-  NoteRefusal(error.text, error);
+  OnRefusal(error.text, error);
 }
 
 void Connection::FinishBatch() {
@@ -99,7 +96,8 @@ void Connection::HandBack() {
   batch_.Clear();
 }
 
-void Connection::NoteRefusal(std::string_view text, const NodeError& error) {
+void Connection::OnRefusal(std::string_view text, const NodeError& error) {
+  client_.OnCommandError(error.reason);
   if (!refusal_notes_.Allows(error.reason, now_.boot)) return;
   client_.OnNote(Severity::kWarn, "redis_call_refused",
                  fmt::format("{}: the lock node refuses calls: {}{}{}", options_.address.text, text,
