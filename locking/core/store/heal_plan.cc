@@ -54,11 +54,7 @@ UnitValue DoneOf(const Testimony& told) {
   const auto most =
       std::max_element(told.done.begin(), told.done.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  UnitValue value;
-  value.state = State::kDone;
-  value.token = most->first.first;
-  value.crc = most->first.second;
-  return value;
+  return {.state = State::kDone, .token = most->first.first, .crc = most->first.second};
 }
 
 // Who may hold it by a quorum that counted the healed node before it forgot: that takes all but one
@@ -79,10 +75,7 @@ std::vector<std::pair<Nonce, Testimony::Holder>> Candidates(const Testimony& tol
 // others out, whatever rest was read (an extension may have been under way).
 UnitValue HeldBy(const std::vector<std::pair<Nonce, Testimony::Holder>>& candidates, Token floor,
                  WallTime own_time, const HealRules& rules) {
-  UnitValue value;
-  value.state = State::kHeld;
-  value.floor = floor;
-  value.deadline = rules.quarantine_until;
+  UnitValue value{.state = State::kHeld, .deadline = rules.quarantine_until, .floor = floor};
   // One that is given back counts as granted here if its client asks again (a resend), so it must
   // be one that this node would grant.
   const bool one = candidates.size() == 1 && candidates.front().first != kHeldForAnyone &&
@@ -132,9 +125,7 @@ std::optional<HealWrite> PlanHeal(const std::string& name, std::span<const NodeS
     value.floor = floor;
     return Write(name, own, value, told.left);
   }
-  UnitValue value;
-  value.floor = floor;
-  return Write(name, own, value, told.left);
+  return Write(name, own, {.floor = floor}, told.left);
 }
 
 }  // namespace fencepost::locking
