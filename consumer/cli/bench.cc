@@ -24,8 +24,7 @@ int Locks(const BenchArguments& arguments) {
   const LockBenchResult result =
       BenchLocks(*nodes, arguments.in_flight, arguments.seconds, arguments.done);
   if (result.cycles_per_s == 0) {
-    PrintError("no quorum of lock nodes with a lock store; see `fencepost locks status`");
-    return kFailed;
+    return ExitFailed("no quorum of lock nodes with a lock store; see `fencepost locks status`");
   }
   const auto print = [&result](auto format) {
     fmt::print(fmt::runtime(format), result.cycles_per_s, result.p50_ms, result.p99_ms,

@@ -24,8 +24,7 @@ int Create(const std::string& kind) {
   const auto found = std::find_if(examples.begin(), examples.end(),
                                   [&](const config::Example& e) { return e.name == kind; });
   if (found == examples.end()) {
-    PrintError(fmt::format("create: there is no \"{}\"; there are {}", kind, Kinds()));
-    return kUsage;
+    return ExitUsage(fmt::format("create: there is no \"{}\"; there are {}", kind, Kinds()));
   }
   std::fwrite(found->text.data(), 1, found->text.size(), stdout);
   return std::fflush(stdout) == 0 ? kOk : kFailed;

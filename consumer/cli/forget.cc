@@ -290,25 +290,20 @@ std::string Wrong(const ForgetArguments& arguments) {
 }
 
 int Forget(const ForgetArguments& arguments) {
-  if (const std::string wrong = Wrong(arguments); !wrong.empty()) {
-    PrintError(wrong);
-    return kUsage;
-  }
+  if (const std::string wrong = Wrong(arguments); !wrong.empty()) return ExitUsage(wrong);
   const auto pipelines = LoadPipelines({arguments.file});
   if (!pipelines) return kUsage;
   const PipelineOptions& options = pipelines->front();
   const auto& topics = options.kafka.topics;
   if (!arguments.topic.empty() &&
       std::find(topics.begin(), topics.end(), arguments.topic) == topics.end()) {
-    PrintError(fmt::format("pipeline {} does not read topic {}; it reads {}", options.name,
-                           arguments.topic, fmt::join(topics, ", ")));
-    return kUsage;
+    return ExitUsage(fmt::format("pipeline {} does not read topic {}; it reads {}", options.name,
+                                 arguments.topic, fmt::join(topics, ", ")));
   }
   const auto done = Carry(options, arguments);
   if (done) return kOk;
   std::fflush(stdout);
-  PrintError(done.error().Line());
-  return kFailed;
+  return ExitFailed(done.error());
 }
 
 }  // namespace

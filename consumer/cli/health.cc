@@ -36,23 +36,20 @@ int Health(HealthArguments arguments) {
   }
   const std::string at = ReachedAt(arguments.http);
   if (at.empty()) {
-    PrintError(
+    return ExitUsage(
         fmt::format("'{}' is not HOST:PORT: give the worker's address with --http or "
                     "FENCEPOST_HTTP",
                     arguments.http));
-    return kUsage;
   }
   const std::string url = fmt::format("http://{}/{}", at, arguments.ready ? "ready" : "live");
   auto reply = HttpGet(url, std::chrono::seconds(arguments.timeout_s));
   if (!reply) {
-    PrintError(fmt::format("{}: no answer: {}", url, reply.error()));
-    return kFailed;
+    return ExitFailed(fmt::format("{}: no answer: {}", url, reply.error()));
   }
   std::string& text = reply->body;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (reply->status != 200) {
-    PrintError(fmt::format("{}: {} {}", url, reply->status, text));
-    return kFailed;
+    return ExitFailed(fmt::format("{}: {} {}", url, reply->status, text));
   }
   std::printf("%s\n", text.c_str());
   return kOk;

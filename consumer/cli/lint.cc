@@ -18,9 +18,8 @@ struct LintArguments {
 
 int Lint(const LintArguments& arguments) {
   if (arguments.online) {
-    PrintError(
+    return ExitUsage(
         "--online is not supported by this build yet; lint without it checks the files alone");
-    return kUsage;
   }
   std::vector<config::LoadResult> loaded;
   std::vector<config::Finding> findings;

@@ -198,10 +198,7 @@ class Process {
   int RunUntilStopped(const StopSignals& signals) {
     for (const auto& worker : workers_) {
       worker->OnFailure([&signals] { signals.Wake(); });
-      if (const auto started = worker->Start(); !started) {
-        PrintError(started.error().Line());
-        return kUsage;
-      }
+      if (const auto started = worker->Start(); !started) return ExitUsage(started.error());
     }
     const bool signalled = WaitForSignal(signals);
     for (const auto& worker : workers_) worker->RequestStop();
@@ -345,22 +342,15 @@ bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
 
 int RunPipelines(const RunArguments& arguments, const StopSignals& signals) {
   const auto name = WorkerName(arguments);
-  if (!name) {
-    PrintError(name.error());
-    return kUsage;
-  }
+  if (!name) return ExitUsage(name.error());
   const auto pipelines = LoadPipelines(arguments.files);
   if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
   const auto address = HttpAddress(arguments, *pipelines);
-  if (!address) {
-    PrintError(address.error());
-    return kUsage;
-  }
+  if (!address) return ExitUsage(address.error());
   Process process(*pipelines, *name);
   if (!address->empty()) {
     if (const auto started = process.StartHttp(*address); !started) {
-      PrintError(started.error().Line());
-      return kFailed;
+      return ExitFailed(started.error());
     }
   }
   return process.RunUntilStopped(signals);

@@ -72,8 +72,7 @@ int RunTests(const TestArguments& arguments) {
   for (const config::LoadResult& file : files) RunFile(file, arguments.filter, totals);
   std::printf("%d test%s, %d failed\n", totals.run, totals.run == 1 ? "" : "s", totals.failed);
   if (totals.run == 0 && !arguments.filter.empty()) {
-    PrintError("no test has this in its name: " + arguments.filter);
-    return kFailed;
+    return ExitFailed("no test has this in its name: " + arguments.filter);
   }
   if (totals.stuck) {
     std::fflush(nullptr);

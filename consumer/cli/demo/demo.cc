@@ -330,10 +330,7 @@ class Demo {
 // Counts apart from everything that the workers say.
 int Demo::Audit() {
   const auto rows = effects_->Audit();
-  if (!rows) {
-    PrintError(rows.error().Line());
-    return kFailed;
-  }
+  if (!rows) return ExitFailed(rows.error());
   std::size_t effects = 0, lost = 0, duplicated = 0, foreign = 0;
   for (const auto& [id, count] : *rows) {
     effects += static_cast<std::size_t>(count);
@@ -366,14 +363,10 @@ int Demo::Audit() {
 
 int RunDemo(const DemoArguments& arguments) {
   if (arguments.workers < 3 || arguments.records < 1000) {
-    PrintError("demo: needs at least 3 workers (one is killed, one frozen) and 1000 records");
-    return kUsage;
+    return ExitUsage("demo: needs at least 3 workers (one is killed, one frozen) and 1000 records");
   }
   Demo demo(arguments);
-  if (const auto told = demo.Story(); !told) {
-    PrintError("demo: " + told.error().Line());
-    return kFailed;
-  }
+  if (const auto told = demo.Story(); !told) return ExitFailed("demo: " + told.error().Line());
   return demo.Audit();
 }
 

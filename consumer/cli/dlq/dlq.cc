@@ -90,10 +90,7 @@ int PrintLetters(const DlqArguments& arguments, bool all) {
   const auto asked = Understand(arguments);
   if (!asked) return kUsage;
   auto topic = LetterTopic::Open(asked->options, kConnectLimit);
-  if (!topic) {
-    PrintError(topic.error().Line());
-    return kFailed;
-  }
+  if (!topic) return ExitFailed(topic.error());
   std::size_t printed = 0;
   const auto seen = topic->Visit(
       asked->filter,
@@ -108,10 +105,7 @@ int PrintLetters(const DlqArguments& arguments, bool all) {
         return ++printed != arguments.limit;
       },
       kReadLimit);
-  if (!seen) {
-    PrintError(seen.error().Line());
-    return kFailed;
-  }
+  if (!seen) return ExitFailed(seen.error());
   if (arguments.json) return kOk;
   const bool cut = arguments.limit > 0 && printed == arguments.limit;
   fmt::print("{}{} dead letter{} in {}{}{}\n", all && printed > 0 ? "\n" : "", printed,
@@ -149,10 +143,7 @@ int ReplayLetters(const DlqArguments& arguments) {
   const auto asked = Understand(arguments);
   if (!asked) return kUsage;
   auto topic = LetterTopic::Open(asked->options, kConnectLimit);
-  if (!topic) {
-    PrintError(topic.error().Line());
-    return kFailed;
-  }
+  if (!topic) return ExitFailed(topic.error());
   const ReplayRequest request{.filter = asked->filter,
                               .limit = arguments.limit,
                               .as_new_id = arguments.as_new_id,
@@ -160,8 +151,7 @@ int ReplayLetters(const DlqArguments& arguments) {
   const auto counts = Replay(asked->options, *topic, request);
   if (!counts) {
     std::fflush(stdout);
-    PrintError(counts.error().Line());
-    return kFailed;
+    return ExitFailed(counts.error());
   }
   PrintReplayed(asked->options, request, *counts);
   return counts->refused + counts->failed == 0 ? kOk : kFailed;

@@ -40,8 +40,8 @@ void Print(const Facts& facts, const Verdict& verdict, bool as_json) {
 int Explain(const ExplainArguments& arguments) {
   const bool by_position = !arguments.topic.empty();
   if (by_position == !arguments.id.empty() || (by_position && !arguments.offset)) {
-    PrintError("explain: name the record, either as TOPIC PARTITION OFFSET or by --id RECORD_ID");
-    return kUsage;
+    return ExitUsage(
+        "explain: name the record, either as TOPIC PARTITION OFFSET or by --id RECORD_ID");
   }
   const auto pipelines = LoadPipelines({arguments.file});
   if (!pipelines) return kUsage;
@@ -52,17 +52,14 @@ int Explain(const ExplainArguments& arguments) {
     question.id = consumer::StoredId(arguments.id);
   }
   const auto facts = Gather(pipelines->front(), question);
-  if (!facts) {
-    PrintError(facts.error().Line());
-    return kUsage;
-  }
+  if (!facts) return ExitUsage(facts.error());
   Print(*facts, Judge(*facts), arguments.json);
   if (!facts->NothingReached()) return kOk;
-  PrintError(facts->id.empty()
-                 ? "Kafka could not be reached, and without the record its id is not known, which "
-                   "the other parts are asked for; --id RECORD_ID asks them"
-                 : "nothing could be reached: neither Kafka, nor a lock node, nor a ledger");
-  return kFailed;
+  return ExitFailed(
+      facts->id.empty()
+          ? "Kafka could not be reached, and without the record its id is not known, which "
+            "the other parts are asked for; --id RECORD_ID asks them"
+          : "nothing could be reached: neither Kafka, nor a lock node, nor a ledger");
 }
 
 }  // namespace

@@ -143,9 +143,8 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
 
 int NotRun(const std::string& command, const ExecChild::NotStarted& why) {
   if (!why.by_exec) {
-    PrintError(fmt::format("{}: not run: {}; raise the limits on processes and open files", command,
-                           std::strerror(why.error)));
-    return kFailed;
+    return ExitFailed(fmt::format("{}: not run: {}; raise the limits on processes and open files",
+                                  command, std::strerror(why.error)));
   }
   const bool missing = why.error == ENOENT;
   PrintError(
@@ -187,18 +186,16 @@ int End(Lease& lease, const ExecArguments& arguments, const Watch& watch, int co
 int LockExec(const ExecArguments& arguments) {
   const std::vector<int> inherited = OpenDescriptors();
   if (arguments.command.empty()) {
-    PrintError(
+    return ExitUsage(
         "lock exec: no command; write it behind --, as in `fencepost lock exec --redis A,B,C "
         "NAME -- COMMAND`");
-    return kUsage;
   }
   auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
   const Millis kill_after =
       arguments.kill_after >= Millis(0) ? arguments.kill_after : arguments.ttl / 5;
   if (kill_after > arguments.ttl / 2) {
-    PrintError("lock exec: --kill-after is at most half of --ttl");
-    return kUsage;
+    return ExitUsage("lock exec: --kill-after is at most half of --ttl");
   }
   nodes->lock.ttl = arguments.ttl;
   // A lease must be worth more than the time that the command gets to end.
@@ -206,9 +203,8 @@ int LockExec(const ExecArguments& arguments) {
                                       kill_after + arguments.ttl / 10);
   const EventSources sources;
   if (sources.error() != 0) {
-    PrintError(fmt::format("lock exec: {}; raise the limit on open files",
-                           std::strerror(sources.error())));
-    return kFailed;
+    return ExitFailed(fmt::format("lock exec: {}; raise the limit on open files",
+                                  std::strerror(sources.error())));
   }
   auto lock = QuorumLock::Connect(
       {.redis = nodes->redis, .lock = nodes->lock, .name_space = arguments.name_space});

@@ -183,19 +183,15 @@ int LocksHeal(const LocksArguments& arguments) {
   auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
   if (arguments.max_skew >= Millis(0)) nodes->lock.max_skew = arguments.max_skew;
-  const auto refuse = [](const Error& why) {
-    PrintError(why.Line());
-    return kFailed;
-  };
   if (nodes->redis.nodes.size() == 1) {
-    return refuse({"one_node", "a store of one node has no other to copy from", "",
-                   "wait for its quarantine"});
+    return ExitFailed(Error{"one_node", "a store of one node has no other to copy from", "",
+                            "wait for its quarantine"});
   }
   RawNodes raw(*nodes);
   auto standing = Stand(raw);
-  if (!standing) return refuse(standing.error());
+  if (!standing) return ExitFailed(standing.error());
   const auto patient = Patient(*standing, *nodes, arguments.node);
-  if (!patient) return refuse(patient.error());
+  if (!patient) return ExitFailed(patient.error());
   if (*patient < 0) {
     fmt::print("no lock node is in quarantine: nothing to heal\n");
     return kOk;
@@ -203,14 +199,14 @@ int LocksHeal(const LocksArguments& arguments) {
   if (!Known(*standing, static_cast<std::size_t>(*patient))) {
     Admit(*nodes, *patient);
     standing = Stand(raw);
-    if (!standing) return refuse(standing.error());
+    if (!standing) return ExitFailed(standing.error());
   }
   const auto counts = Carry(raw, *standing, *patient, nodes->lock.max_skew);
   if (!counts && counts.error().code == "over") {  // a big store: time was as fast
     fmt::print("{}\n", counts.error().Line());
     return kOk;
   }
-  if (!counts) return refuse(counts.error());
+  if (!counts) return ExitFailed(counts.error());
   fmt::print(
       "lock node {} is healed and counts again: {} marks, {} leases ({} kept for their "
       "holders), {} floors written\n",

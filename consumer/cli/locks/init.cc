@@ -71,11 +71,10 @@ int SayThatItStands(const StoreView& view, Millis wanted_ttl) {
               view.store().Available() ? "" : "; it counts when its quarantine is over");
   const Millis ttl = view.store().max_ttl();
   if (wanted_ttl <= Millis(0) || ttl == wanted_ttl) return kOk;
-  PrintError(fmt::format(
+  return ExitFailed(fmt::format(
       "the store's max_ttl is {} ms, not {} ms: with all workers stopped, `fencepost locks init "
       "--force --max-ttl` makes it anew",
       ttl.count(), wanted_ttl.count()));
-  return kFailed;
 }
 
 bool AllAnswered(const StoreView& view) {
@@ -108,8 +107,8 @@ int FinishWhatStands(const LockNodes& nodes, Millis wanted_ttl, std::chrono::sec
   }
   Print(view);
   const auto problem = view.store().Problem();
-  PrintError(problem ? problem->Line() : "the lock store that was begun here is not to be ended");
-  return kFailed;
+  return ExitFailed(problem ? problem->Line()
+                            : "the lock store that was begun here is not to be ended");
 }
 
 bool IsFinal(const Error& problem) {
@@ -217,14 +216,8 @@ int LocksInit(const LocksArguments& arguments) {
     return FinishWhatStands(*nodes, arguments.max_ttl, limit);
   }
   Print(view);
-  if (problem) {
-    PrintError(problem->Line());
-    return kFailed;
-  }
-  if (!settled) {
-    PrintError("not all lock nodes answered; nothing is created before all do");
-    return kFailed;
-  }
+  if (problem) return ExitFailed(*problem);
+  if (!settled) return ExitFailed("not all lock nodes answered; nothing is created before all do");
   SayThatItIsMade(view, *plan);
   return kOk;
 }

@@ -138,8 +138,7 @@ int LocksInspect(const LocksArguments& given) {
   const auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
   if (arguments.words.empty() || arguments.words.size() > locking::kMaxBatch) {
-    PrintError("locks inspect: name 1 to 512 locks: --redis A,B,C NAME…, or FILE ID…");
-    return kUsage;
+    return ExitUsage("locks inspect: name 1 to 512 locks: --redis A,B,C NAME…, or FILE ID…");
   }
   std::vector<std::string> keys;
   for (const std::string& name : arguments.words) {
@@ -190,8 +189,7 @@ int LocksInspect(const LocksArguments& given) {
   if (arguments.json) fmt::print("{}\n", all.dump());
   std::fflush(stdout);
   if (told > 0) return kOk;
-  PrintError("no lock node could be asked: " + raw.why.front());
-  return kFailed;
+  return ExitFailed("no lock node could be asked: " + raw.why.front());
 }
 
 }  // namespace fencepost::cli

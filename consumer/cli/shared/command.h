@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "locking/base/error.h"
+
 namespace CLI {
 class App;
 }
@@ -43,6 +45,11 @@ void AddVersion(CLI::App& app, Run& run);
 
 // One line to stderr.
 void PrintError(const std::string& line);
+// That line, and the exit code that goes with it: kFailed, kUsage.
+int ExitFailed(const std::string& line);
+int ExitFailed(const Error& error);
+int ExitUsage(const std::string& line);
+int ExitUsage(const Error& error);
 
 std::string Version();
 std::string Commit();

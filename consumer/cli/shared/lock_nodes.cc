@@ -13,6 +13,11 @@
 namespace fencepost::cli {
 namespace {
 
+std::nullopt_t Refuse(const std::string& line) {
+  PrintError(line);
+  return std::nullopt;
+}
+
 std::vector<std::string> SplitCommas(const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
@@ -36,10 +41,9 @@ bool ReadPassword(const LockNodeArguments& arguments, std::string& password) {
 // With --username it is another user than the workers' who logs in.
 std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
   if (arguments.username.empty() && !arguments.password_file.empty()) {
-    PrintError(
+    return Refuse(
         "--password-file: goes with --username, or with --redis; a pipeline file has "
         "lock.redis.password");
-    return std::nullopt;
   }
   const auto pipelines = LoadPipelines({arguments.file});
   if (!pipelines) return std::nullopt;
@@ -47,8 +51,7 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
   if (arguments.username.empty()) return nodes;
   nodes.redis.username = arguments.username;
   if (ReadPassword(arguments, nodes.redis.password)) return nodes;
-  PrintError(arguments.password_file + ": cannot be read, or is empty");
-  return std::nullopt;
+  return Refuse(arguments.password_file + ": cannot be read, or is empty");
 }
 
 }  // namespace
@@ -77,33 +80,26 @@ void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments) {
 std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
   const LockNodeArguments::Tls& tls = arguments.tls;
   if (!arguments.file.empty() && !(tls.ca + tls.certificate + tls.key + tls.server_name).empty()) {
-    PrintError("--tls-…: go with --redis; a pipeline file has lock.redis.tls");
-    return std::nullopt;
+    return Refuse("--tls-…: go with --redis; a pipeline file has lock.redis.tls");
   }
   if (arguments.redis.empty() == arguments.file.empty()) {
-    PrintError("name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file");
-    return std::nullopt;
+    return Refuse("name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file");
   }
   if (!arguments.file.empty()) return NodesOfFile(arguments);
   LockNodes nodes;
   nodes.redis.nodes = SplitCommas(arguments.redis);
   nodes.redis.username = arguments.username;
   if (!ReadPassword(arguments, nodes.redis.password)) {
-    PrintError(arguments.password_file + ": cannot be read, or is empty");
-    return std::nullopt;
+    return Refuse(arguments.password_file + ": cannot be read, or is empty");
   }
   nodes.redis.tls_ca = tls.ca;
   nodes.redis.tls_certificate = tls.certificate;
   nodes.redis.tls_key = tls.key;
   nodes.redis.tls_server_name = tls.server_name;
   if (const auto problem = locking::ProblemOf(nodes.redis)) {
-    PrintError("--redis: " + problem->Line());
-    return std::nullopt;
+    return Refuse("--redis: " + problem->Line());
   }
-  if (const auto problem = locking::TlsProblemOf(nodes.redis)) {
-    PrintError(problem->Line());
-    return std::nullopt;
-  }
+  if (const auto problem = locking::TlsProblemOf(nodes.redis)) return Refuse(problem->Line());
   return nodes;
 }
 
