@@ -4,29 +4,27 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <functional>
+#include <cstdlib>
 
 namespace fencepost::cli {
 namespace {
 
-constexpr const char* kAudit = "SELECT order_id, count(*) FROM {} GROUP BY order_id";
-
-std::string For(std::string sql, const std::string& table) {
-  return sql.replace(sql.find("{}"), 2, table);
+// A pipeline's name as one of a table.
+std::string TableName(std::string pipeline) {
+  std::replace(pipeline.begin(), pipeline.end(), '-', '_');
+  return pipeline;
 }
-
-using RowVisitor = std::function<void(const char* first, const char* second)>;
 
 class SqliteEffects final : public Effects {
  public:
-  explicit SqliteEffects(std::string path) : path_(std::move(path)) {}
+  explicit SqliteEffects(std::string path) : Effects("effects"), path_(std::move(path)) {}
   ~SqliteEffects() override { sqlite3_close(db_); }
 
   tl::expected<void, Error> Open() {
     if (sqlite3_open(path_.c_str(), &db_) != SQLITE_OK) return Failed();
     sqlite3_busy_timeout(db_, 10'000);
-    return Run("PRAGMA journal_mode=WAL").and_then([this] {
-      return Run("CREATE TABLE effects (order_id TEXT, amount INTEGER)");
+    return Run("PRAGMA journal_mode=WAL", nullptr).and_then([this] {
+      return Run("CREATE TABLE effects (order_id TEXT, amount INTEGER)", nullptr);
     });
   }
 
@@ -34,34 +32,20 @@ class SqliteEffects final : public Effects {
     return "  sqlite:\n    path: " + path_ +
            "\n    table: effects\n    columns: {order_id: json:/order_id, amount: json:/amount}\n";
   }
-  tl::expected<void, Error> Lock() override { return Run("BEGIN IMMEDIATE"); }
-  void Unlock() override { (void)Run("ROLLBACK"); }
-  tl::expected<std::size_t, Error> Count() override {
-    std::size_t count = 0;
-    return Run("SELECT count(*), 0 FROM effects",
-               [&count](const char* n, const char*) { count = std::strtoull(n, nullptr, 10); })
-        .map([&count] { return count; });
-  }
-  tl::expected<std::map<std::string, int>, Error> Audit() override {
-    std::map<std::string, int> rows;
-    return Run(For(kAudit, "effects"),
-               [&rows](const char* id, const char* n) {
-                 rows[id == nullptr ? "" : id] = std::atoi(n);
-               })
-        .map([&rows] { return rows; });
-  }
+  tl::expected<void, Error> Lock() override { return Run("BEGIN IMMEDIATE", nullptr); }
 
  private:
   tl::expected<void, Error> Failed() {
     return tl::unexpected(Error{"sqlite", sqlite3_errmsg(db_), path_, ""});
   }
-  tl::expected<void, Error> Run(const std::string& sql, RowVisitor visit = nullptr) {
+  tl::expected<void, Error> Run(const std::string& sql, const RowVisitor& visit) override {
     const auto each = [](void* visitor, int columns, char** values, char**) {
-      const auto& call = *static_cast<RowVisitor*>(visitor);
+      const auto& call = *static_cast<const RowVisitor*>(visitor);
       if (call && columns > 1) call(values[0], values[1]);
       return 0;
     };
-    if (sqlite3_exec(db_, sql.c_str(), each, &visit, nullptr) != SQLITE_OK) return Failed();
+    if (sqlite3_exec(db_, sql.c_str(), each, const_cast<RowVisitor*>(&visit), nullptr) != SQLITE_OK)
+      return Failed();
     return {};
   }
 
@@ -72,13 +56,11 @@ class SqliteEffects final : public Effects {
 class PostgresEffects final : public Effects {
  public:
   PostgresEffects(std::string dsn, std::string pipeline)
-      : dsn_(std::move(dsn)), pipeline_(std::move(pipeline)), table_(pipeline_) {
-    std::replace(table_.begin(), table_.end(), '-', '_');
-  }
+      : Effects(TableName(pipeline)), dsn_(std::move(dsn)), pipeline_(std::move(pipeline)) {}
   ~PostgresEffects() override {
     if (db_ != nullptr) {
-      (void)Run("DROP TABLE IF EXISTS " + table_);
-      (void)Run("DELETE FROM fencepost_ledger WHERE pipeline = '" + pipeline_ + "'");
+      (void)Run("DROP TABLE IF EXISTS " + table_, nullptr);
+      (void)Run("DELETE FROM fencepost_ledger WHERE pipeline = '" + pipeline_ + "'", nullptr);
     }
     PQfinish(db_);
   }
@@ -88,7 +70,7 @@ class PostgresEffects final : public Effects {
     if (PQstatus(db_) != CONNECTION_OK) return Failed();
     PQsetNoticeProcessor(
         db_, [](void*, const char*) {}, nullptr);
-    return Run("CREATE TABLE " + table_ + " (order_id text, amount bigint)");
+    return Run("CREATE TABLE " + table_ + " (order_id text, amount bigint)", nullptr);
   }
 
   [[nodiscard]] std::string OutputYaml() const override {
@@ -98,20 +80,7 @@ class PostgresEffects final : public Effects {
            "\n    columns: {order_id: json:/order_id, amount: json:/amount}\n";
   }
   tl::expected<void, Error> Lock() override {
-    return Run("BEGIN; LOCK TABLE " + table_ + " IN SHARE ROW EXCLUSIVE MODE");
-  }
-  void Unlock() override { (void)Run("ROLLBACK"); }
-  tl::expected<std::size_t, Error> Count() override {
-    std::size_t count = 0;
-    return Run("SELECT count(*), 0 FROM " + table_,
-               [&count](const char* n, const char*) { count = std::strtoull(n, nullptr, 10); })
-        .map([&count] { return count; });
-  }
-  tl::expected<std::map<std::string, int>, Error> Audit() override {
-    std::map<std::string, int> rows;
-    return Run(For(kAudit, table_),
-               [&rows](const char* id, const char* n) { rows[id] = std::atoi(n); })
-        .map([&rows] { return rows; });
+    return Run("BEGIN; LOCK TABLE " + table_ + " IN SHARE ROW EXCLUSIVE MODE", nullptr);
   }
 
  private:
@@ -120,7 +89,7 @@ class PostgresEffects final : public Effects {
     std::replace(what.begin(), what.end(), '\n', ' ');
     return tl::unexpected(Error{"postgres", what, "", "check the --postgres DSN"});
   }
-  tl::expected<void, Error> Run(const std::string& sql, const RowVisitor& visit = nullptr) {
+  tl::expected<void, Error> Run(const std::string& sql, const RowVisitor& visit) override {
     PGresult* result = PQexec(db_, sql.c_str());
     const ExecStatusType status = PQresultStatus(result);
     for (int row = 0; visit && row < PQntuples(result); ++row) {
@@ -133,7 +102,6 @@ class PostgresEffects final : public Effects {
 
   const std::string dsn_;
   const std::string pipeline_;
-  std::string table_;
   PGconn* db_ = nullptr;
 };
 
@@ -144,6 +112,22 @@ tl::expected<std::unique_ptr<Effects>, Error> Opened(std::unique_ptr<T> effects)
 }
 
 }  // namespace
+
+tl::expected<std::size_t, Error> Effects::Count() {
+  std::size_t count = 0;
+  return Run("SELECT count(*), 0 FROM " + table_,
+             [&count](const char* n, const char*) { count = std::strtoull(n, nullptr, 10); })
+      .map([&count] { return count; });
+}
+
+tl::expected<std::map<std::string, int>, Error> Effects::Audit() {
+  std::map<std::string, int> rows;
+  return Run("SELECT order_id, count(*) FROM " + table_ + " GROUP BY order_id",
+             [&rows](const char* id, const char* n) {
+               rows[id == nullptr ? "" : id] = std::atoi(n);
+             })
+      .map([&rows] { return rows; });
+}
 
 tl::expected<std::unique_ptr<Effects>, Error> MakeSqliteEffects(const std::string& path) {
   return Opened(std::make_unique<SqliteEffects>(path));

@@ -1,6 +1,7 @@
 // Where the demo's effects go, seen from the demo's own side: SQL written apart from the product's.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,10 +19,18 @@ class Effects {
   [[nodiscard]] virtual std::string OutputYaml() const = 0;
   // While locked, no worker can commit an effect: they gather leases and wait.
   virtual tl::expected<void, Error> Lock() = 0;
-  virtual void Unlock() = 0;
-  virtual tl::expected<std::size_t, Error> Count() = 0;  // rows, duplicates included
+  void Unlock() { (void)Run("ROLLBACK", nullptr); }
+  tl::expected<std::size_t, Error> Count();  // rows, duplicates included
   // How many rows each id has.
-  virtual tl::expected<std::map<std::string, int>, Error> Audit() = 0;
+  tl::expected<std::map<std::string, int>, Error> Audit();
+
+ protected:
+  explicit Effects(std::string table) : table_(std::move(table)) {}
+  // The first two columns of each row; nullptr: nobody looks at them.
+  using RowVisitor = std::function<void(const char* first, const char* second)>;
+  virtual tl::expected<void, Error> Run(const std::string& sql, const RowVisitor& visit) = 0;
+
+  const std::string table_;
 };
 
 tl::expected<std::unique_ptr<Effects>, Error> MakeSqliteEffects(const std::string& path);
