@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -33,33 +34,25 @@ std::unique_ptr<Output> MakeLedgerOutput(const PipelineOptions& options) {
 class Limit {
  public:
   Limit(Output& output, Millis limit)
-      : thread_([this, &output, limit] {
+      : thread_([this, &output, limit](const std::stop_token& ended) {
           std::unique_lock lock(mutex_);
-          if (changed_.wait_for(lock, limit, [this] { return ended_; })) return;
-          over_ = true;
-          output.Interrupt();
+          changed_.wait_for(lock, ended, limit, [] { return false; });
+          over_ = !ended.stop_requested();
+          if (over_) output.Interrupt();
         }) {}
-  ~Limit() { End(); }
-  Limit(const Limit&) = delete;
-  Limit& operator=(const Limit&) = delete;
 
   // Whether the limit was over first.
   bool End() {
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    thread_.request_stop();
+    thread_.join();
     return over_;
   }
 
  private:
   std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ended_ = false;  // guarded by mutex_
-  bool over_ = false;   // guarded by mutex_; read after the thread's end
-  std::thread thread_;
+  std::condition_variable_any changed_;
+  bool over_ = false;  // read after the thread's end
+  std::jthread thread_;
 };
 
 template <typename Answer>
