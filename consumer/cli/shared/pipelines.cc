@@ -10,6 +10,18 @@
 #include "locking/redis/engine/access.h"
 
 namespace fencepost::cli {
+namespace {
+
+// What was loaded is of no use: a finding, and no options.
+void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule, std::string why) {
+  config::Findings findings(loaded.file);
+  findings.Error(at, rule, std::move(why));
+  for (config::Finding& finding : findings.Take()) loaded.findings.push_back(std::move(finding));
+  loaded.options.reset();
+  loaded.tests.clear();
+}
+
+}  // namespace
 
 config::LoadResult LoadFile(const std::string& file) {
   config::LoadResult loaded = config::Load(file, config::Environment::Process());
@@ -18,12 +30,8 @@ config::LoadResult LoadFile(const std::string& file) {
   if (!std::holds_alternative<consumer::JqHandlerOptions>(handler.kind)) return loaded;
   const auto checked = consumer::CheckHandler(handler);
   if (checked) return loaded;
-  config::Findings findings(file);
-  findings.Error(loaded.jq_at, "jq",
-                 fmt::format("{}: {}", checked.error().where, checked.error().what));
-  for (config::Finding& finding : findings.Take()) loaded.findings.push_back(std::move(finding));
-  loaded.options.reset();
-  loaded.tests.clear();
+  Reject(loaded, loaded.jq_at, "jq",
+         fmt::format("{}: {}", checked.error().where, checked.error().what));
   return loaded;
 }
 
@@ -31,11 +39,7 @@ void CheckLockTls(config::LoadResult& loaded) {
   if (!loaded.options) return;
   const auto problem = locking::TlsProblemOf(loaded.options->lock.redis);
   if (!problem) return;
-  config::Findings findings(loaded.file);
-  findings.Error(loaded.lock_tls_at, "tls", "lock.redis.tls: " + problem->Line());
-  for (config::Finding& finding : findings.Take()) loaded.findings.push_back(std::move(finding));
-  loaded.options.reset();
-  loaded.tests.clear();
+  Reject(loaded, loaded.lock_tls_at, "tls", "lock.redis.tls: " + problem->Line());
 }
 
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
