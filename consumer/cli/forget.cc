@@ -109,9 +109,7 @@ class Marks {
     for (int node = 0; node < view_.size(); ++node) {
       const locking::NodeStatus status = view_.Status(node);
       if (status.connected && status.open) continue;
-      return NoAnswer(node, !status.problem.empty() ? status.problem
-                            : status.connected      ? "it is not part of the lock store"
-                                                    : "no connection");
+      return NoAnswer(node, WhyNoAnswer(status));
     }
     return {};
   }
@@ -253,9 +251,10 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
     if (!read) return tl::unexpected(read.error());
     range = std::move(*read);
     forgotten.position = Position{{arguments.topic, *arguments.partition}, *arguments.from};
-    fmt::print("{}/{} {} to {}: {} records, {} ids{}\n", arguments.topic, *arguments.partition,
-               *arguments.from, *arguments.to, range.records, range.ids.size(),
-               range.nameless > 0 ? fmt::format(", {} records without an id", range.nameless) : "");
+    fmt::print(
+        "{}/{} {} to {}: {} records, {} ids{}\n", arguments.topic, *arguments.partition,
+        *arguments.from, *arguments.to, range.records, range.ids.size(),
+        range.nameless > 0 ? fmt::format(", {} records without an id", range.nameless) : "");
     if (range.ids.empty()) return Fail("there is no id to forget in this range");
   } else {
     range.ids = {consumer::StoredId(arguments.id)};

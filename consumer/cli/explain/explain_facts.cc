@@ -194,10 +194,7 @@ NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& st
       node.problem = "the key holds something that is no lock";
       break;
     default:
-      node.problem = !status.problem.empty() ? status.problem
-                     : !status.connected     ? "no connection"
-                     : !status.open          ? "it is not part of the lock store"
-                                             : "no answer";
+      node.problem = WhyNoAnswer(status);
   }
   return node;
 }

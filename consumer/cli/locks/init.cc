@@ -23,30 +23,11 @@ using locking::StoreCreation;
 
 constexpr Millis kLook{2'000};  // for a store that stands already
 
-std::string Describe(const NodeStatus& status) {
-  std::string text = StateOf(status);
-  if (status.quarantined) {
-    text +=
-        fmt::format(" for {:.1f} s", static_cast<double>(status.quarantine_left.count()) / 1000);
-  }
-  if (status.sentinel) {
-    text += fmt::format(
-        ", store {} node {} of {} epoch {} max_ttl {} ms{}", status.sentinel->store_id.substr(0, 8),
-        status.sentinel->index, status.sentinel->nodes, status.sentinel->epoch,
-        status.sentinel->max_ttl.count(), status.sentinel->complete ? "" : ", forming");
-  }
-  if (status.clock_offset) {
-    text +=
-        fmt::format(", clock {:+.3f} s", static_cast<double>(status.clock_offset->count()) / 1e9);
-  }
-  if (!status.problem.empty()) text += ": " + status.problem;
-  return text;
-}
-
 void Print(const StoreView& view) {
   for (int node = 0; node < view.size(); ++node) {
-    std::printf("%c  %-24s %s\n", locking::NodeLetter(node), view.Address(node).c_str(),
-                Describe(view.Status(node)).c_str());
+    const NodeStatus status = view.Status(node);
+    fmt::print("{}{}{}\n", StateLine(node, view.Address(node), status),
+               status.problem.empty() ? "" : ": ", status.problem);
   }
 }
 
@@ -77,24 +58,14 @@ int SayThatItStands(const StoreView& view, Millis wanted_ttl) {
       ttl.count(), wanted_ttl.count()));
 }
 
-bool AllAnswered(const StoreView& view) {
-  for (int node = 0; node < view.size(); ++node) {
-    if (!view.Status(node).connected) return false;
-  }
-  return true;
-}
-
 bool AnySentinel(const StoreView& view) {
-  for (int node = 0; node < view.size(); ++node) {
-    if (view.Status(node).sentinel) return true;
-  }
-  return false;
+  return !view.All([](const NodeStatus& node) { return !node.sentinel; });
 }
 
 // Looks, and changes nothing.
 std::optional<int> AlreadyStands(const LockNodes& nodes, Millis wanted_ttl) {
   StoreView view(nodes, StoreCreation::kNever);
-  view.WatchUntil([&view] { return Stands(view) || AllAnswered(view); }, kLook);
+  view.WatchUntil([&view] { return Stands(view) || view.AllConnected(); }, kLook);
   if (!Stands(view)) return std::nullopt;
   return SayThatItStands(view, wanted_ttl);
 }
@@ -145,7 +116,7 @@ struct Plan {
 };
 tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds limit) {
   StoreView view(nodes, StoreCreation::kNever);
-  if (!view.WatchUntil([&view] { return AllAnswered(view) || AnySentinel(view); }, limit)) {
+  if (!view.WatchUntil([&view] { return view.AllConnected() || AnySentinel(view); }, limit)) {
     Print(view);
     const auto problem = view.store().Problem();
     PrintError(problem ? problem->Line()
@@ -160,11 +131,7 @@ tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds lim
 
 bool Made(const StoreView& view, StoreCreation creation) {
   if (creation != StoreCreation::kQuarantined) return view.store().Created();
-  for (int node = 0; node < view.size(); ++node) {
-    const auto sentinel = view.Status(node).sentinel;
-    if (!sentinel || !sentinel->complete) return false;
-  }
-  return true;
+  return view.All([](const NodeStatus& node) { return node.sentinel && node.sentinel->complete; });
 }
 
 void SayThatItIsMade(const StoreView& view, const Plan& plan) {

@@ -34,6 +34,10 @@ int LocksStatus(const LocksArguments& arguments);
 int LocksInspect(const LocksArguments& arguments);
 int LocksHeal(const LocksArguments& arguments);
 
+// "a  127.0.0.1:7001  ok, store …": how a node is, without its problem.
+std::string StateLine(locking::NodeIndex node, const std::string& address,
+                      const locking::NodeStatus& status);
+
 // Every node, connected as far as it can be; `why` tells of the others, one line a node.
 struct RawNodes {
   asio::io_context io{1};

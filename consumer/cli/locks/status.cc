@@ -22,8 +22,6 @@ std::string Field(const locking::InfoFields& info, const char* name) {
   return found == info.end() ? "" : found->second;
 }
 
-double Seconds(Millis span) { return static_cast<double>(span.count()) / 1000; }
-
 nlohmann::json NodeJson(char letter, const std::string& address, const NodeStatus& status,
                         const locking::InfoFields& info, const std::string& away) {
   nlohmann::json node{{"node", std::string(1, letter)},
@@ -52,27 +50,11 @@ nlohmann::json NodeJson(char letter, const std::string& address, const NodeStatu
   return node;
 }
 
-std::string Text(const nlohmann::json& node) {
-  std::string text =
-      fmt::format("{}  {:<24} {}", node["node"].get<std::string>(),
-                  node["address"].get<std::string>(), node["state"].get<std::string>());
-  if (node["quarantine_left_ms"] != 0) {
-    text += fmt::format(" for {:.1f} s", Seconds(Millis(node["quarantine_left_ms"].get<long>())));
-  }
-  if (node.contains("store")) {
-    const auto& store = node["store"];
-    text += fmt::format(", store {} node {} of {} epoch {} max_ttl {} ms{}",
-                        store["id"].get<std::string>().substr(0, 8), store["index"].get<int>(),
-                        store["nodes"].get<int>(), store["epoch"].get<int>(),
-                        store["max_ttl_ms"].get<long>(),
-                        store["complete"].get<bool>() ? "" : ", forming");
-  }
-  if (!node["clock_offset_seconds"].is_null()) {
-    text += fmt::format(", clock {:+.3f} s", node["clock_offset_seconds"].get<double>());
-  }
+// What a client knows of it is in `line` already.
+std::string Text(std::string line, const nlohmann::json& node) {
   if (node.contains("role")) {
     const long long max = node["memory_max_bytes"].get<long long>();
-    text +=
+    line +=
         fmt::format("\n   Redis {}, {}, run {}, memory {:.1f} of {} MB ({}), append-only file {}",
                     node["version"].get<std::string>(), node["role"].get<std::string>(),
                     node["run_id"].get<std::string>().substr(0, 8),
@@ -81,14 +63,35 @@ std::string Text(const nlohmann::json& node) {
                     node["memory_policy"].get<std::string>(),
                     node["append_only_file"].get<bool>() ? "on" : "off");
     const auto keys = node["keys"].get<std::string>();
-    if (!keys.empty()) text += fmt::format(", {}", keys.substr(0, keys.find(",avg")));
+    if (!keys.empty()) line += fmt::format(", {}", keys.substr(0, keys.find(",avg")));
   }
   const auto problem = node["problem"].get<std::string>();
-  if (!problem.empty()) text += fmt::format("\n   {}", problem);
-  return text;
+  if (!problem.empty()) line += fmt::format("\n   {}", problem);
+  return line;
 }
 
 }  // namespace
+
+std::string StateLine(locking::NodeIndex node, const std::string& address,
+                      const NodeStatus& status) {
+  std::string line =
+      fmt::format("{}  {:<24} {}", locking::NodeLetter(node), address, StateOf(status));
+  if (status.quarantine_left > Millis(0)) {
+    line +=
+        fmt::format(" for {:.1f} s", static_cast<double>(status.quarantine_left.count()) / 1000);
+  }
+  if (status.sentinel) {
+    line += fmt::format(
+        ", store {} node {} of {} epoch {} max_ttl {} ms{}", status.sentinel->store_id.substr(0, 8),
+        status.sentinel->index, status.sentinel->nodes, status.sentinel->epoch,
+        status.sentinel->max_ttl.count(), status.sentinel->complete ? "" : ", forming");
+  }
+  if (status.clock_offset) {
+    line +=
+        fmt::format(", clock {:+.3f} s", static_cast<double>(status.clock_offset->count()) / 1e9);
+  }
+  return line;
+}
 
 RawNodes::RawNodes(const LockNodes& from) {
   for (std::size_t i = 0; i < from.redis.nodes.size(); ++i) {
@@ -102,24 +105,20 @@ int LocksStatus(const LocksArguments& arguments) {
   const auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
   StoreView view(*nodes, locking::StoreCreation::kNever);
-  view.WatchUntil(
-      [&view] {
-        for (int node = 0; node < view.size(); ++node) {
-          if (!view.Status(node).connected) return false;
-        }
-        return true;
-      },
-      kAnswer);
+  view.WatchUntil([&view] { return view.AllConnected(); }, kAnswer);
   RawNodes raw(*nodes);
   nlohmann::json all = nlohmann::json::array();
+  std::vector<std::string> lines;
   for (int node = 0; node < view.size(); ++node) {
     const auto at = static_cast<std::size_t>(node);
     locking::InfoFields info;
     if (raw.why[at].empty()) {
       if (auto read = raw.nodes[at]->ReadInfo(kAnswer)) info = std::move(*read);
     }
-    all.push_back(NodeJson(locking::NodeLetter(node), view.Address(node), view.Status(node), info,
-                           raw.why[at]));
+    const NodeStatus status = view.Status(node);
+    all.push_back(
+        NodeJson(locking::NodeLetter(node), view.Address(node), status, info, raw.why[at]));
+    lines.push_back(Text(StateLine(node, view.Address(node), status), all.back()));
   }
   const bool available = view.store().Available();
   const auto problem = view.store().Problem();
@@ -132,7 +131,7 @@ int LocksStatus(const LocksArguments& arguments) {
     fmt::print("{}\n", status.dump());
     return available ? kOk : kFailed;
   }
-  for (const auto& node : all) fmt::print("{}\n", Text(node));
+  for (const std::string& line : lines) fmt::print("{}\n", line);
   std::fflush(stdout);
   if (problem) PrintError(problem->Line());
   fmt::print("quorum: {} ({} of {} needed)\n", available ? "available" : "not available",

@@ -16,6 +16,12 @@ const char* StateOf(const locking::NodeStatus& status) {
   return member && status.sentinel->run_id != status.run_id ? "restarted" : "no lock store";
 }
 
+std::string WhyNoAnswer(const locking::NodeStatus& status) {
+  if (!status.problem.empty()) return status.problem;
+  if (!status.connected) return "no connection";
+  return status.open ? "no answer" : "it is not part of the lock store";
+}
+
 StoreView::StoreView(const LockNodes& nodes, locking::StoreCreation creation)
     : nodes_(nodes),
       core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, locking::RandomBits,
@@ -35,14 +41,10 @@ bool StoreView::WatchUntil(const std::function<bool()>& enough, Millis limit) {
 }
 
 bool StoreView::Connect(Millis limit) {
-  return WatchUntil(
-      [this] {
-        for (int node = 0; node < size(); ++node) {
-          if (!Status(node).connected || !Status(node).open) return false;
-        }
-        return true;
-      },
-      limit);
+  const auto takes_part = [](const locking::NodeStatus& node) {
+    return node.connected && node.open;
+  };
+  return WatchUntil([&] { return All(takes_part); }, limit);
 }
 
 std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,

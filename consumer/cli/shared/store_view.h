@@ -18,6 +18,8 @@ namespace fencepost::cli {
 // In a word: ok, quarantined, down, refused, restarted (a member, but no client has put it in
 // quarantine yet since its start), or no lock store.
 const char* StateOf(const locking::NodeStatus& status);
+// Why it gave no answer, as far as its status says.
+std::string WhyNoAnswer(const locking::NodeStatus& status);
 
 class StoreView {
  public:
@@ -27,6 +29,17 @@ class StoreView {
 
   // Until `enough`, or the limit; true if enough.
   bool WatchUntil(const std::function<bool()>& enough, locking::Millis limit);
+  // Whether it holds of every node's status.
+  template <typename Test>
+  [[nodiscard]] bool All(Test test) const {
+    for (int node = 0; node < size(); ++node) {
+      if (!test(Status(node))) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] bool AllConnected() const {
+    return All([](const locking::NodeStatus& node) { return node.connected; });
+  }
   // Until every node has answered once, or the limit.
   bool Connect(locking::Millis limit);
   // One answer a node and name (whole keys, fencepost:{PIPELINE}:ID); kConnection where a node
