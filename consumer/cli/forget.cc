@@ -51,7 +51,7 @@ tl::unexpected<Error> Fail(std::string what, std::string hint = "", std::string 
 struct Range {
   std::vector<std::string> ids;
   std::size_t records = 0;
-  std::size_t nameless = 0;
+  std::size_t without_id = 0;
 };
 
 tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
@@ -84,7 +84,7 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
         if (identifier.Identify(one.record, one.where, identity)) {
           found.ids.push_back(identity.id);
         } else {
-          ++found.nameless;
+          ++found.without_id;
         }
         return true;
       },
@@ -254,7 +254,7 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
     fmt::print(
         "{}/{} {} to {}: {} records, {} ids{}\n", arguments.topic, *arguments.partition,
         *arguments.from, *arguments.to, range.records, range.ids.size(),
-        range.nameless > 0 ? fmt::format(", {} records without an id", range.nameless) : "");
+        range.without_id > 0 ? fmt::format(", {} records without an id", range.without_id) : "");
     if (range.ids.empty()) return Fail("there is no id to forget in this range");
   } else {
     range.ids = {consumer::StoredId(arguments.id)};

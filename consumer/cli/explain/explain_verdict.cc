@@ -42,7 +42,7 @@ class Judgement {
   [[nodiscard]] Verdict ByRow(const LedgerEntry& row) const;
   [[nodiscard]] Verdict ByLetter(const LetterFacts& letter) const;
   [[nodiscard]] Verdict NoSuchRecord() const;
-  [[nodiscard]] Verdict Nameless() const;
+  [[nodiscard]] Verdict WithoutId() const;
   [[nodiscard]] Verdict ByMark() const;
   [[nodiscard]] Verdict DoneWithoutRow() const;
   [[nodiscard]] std::optional<Verdict> ByLock() const;
@@ -131,7 +131,7 @@ Verdict Judgement::Say() const {
   if (Row() != nullptr) return ByRow(*Row());
   if (const LetterFacts* letter = Letter()) return ByLetter(*letter);
   if (NotThere()) return NoSuchRecord();
-  if (!facts_.no_id.empty()) return Nameless();
+  if (!facts_.no_id.empty()) return WithoutId();
   if (facts_.id.empty()) return Unknown();
   if (done_ > 0) return RowUnknown() ? Unknown() : ByMark();
   if (Past()) return RowUnknown() ? Unknown() : PassedBy();
@@ -224,7 +224,7 @@ Verdict Judgement::NoSuchRecord() const {
           "Nothing: the offset passes it."};
 }
 
-Verdict Judgement::Nameless() const {
+Verdict Judgement::WithoutId() const {
   const bool letters = facts_.on_bad_record == OnBad::kDeadLetter;
   Verdict verdict{.code = "bad_record"};
   verdict.happened = fmt::format("It has no record id: {}.", Printable(facts_.no_id));
