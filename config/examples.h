@@ -1,4 +1,4 @@
-// The pipelines of config/examples/, as they stand in their files: what `fencepost create` prints.
+// The pipelines of config/examples/, as they are in their files: what `fencepost create` prints.
 #pragma once
 
 #include <span>

@@ -177,7 +177,7 @@ constexpr MetricInfo kMetricDefinitions[] = {
             "readonly: the node is a replica; auth: check the ACL and password.",
             kByNodeAndError),
     Counter(Metric::kRedisReconnects, "fencepost_redis_reconnects_total",
-            "Connections made anew to a node. A steady rise: network, or the node's timeout and "
+            "Reconnections to a node. A steady rise: network, or the node's timeout and "
             "client limits.",
             kByNode),
     Sizes(Metric::kLockBatchSize, "fencepost_lock_batch_size",

@@ -77,7 +77,7 @@ void LintNodes(const Values& values, Findings& findings) {
     if (is_new) continue;
     findings.Error(
         node.at, "nodes",
-        fmt::format("lock.redis.nodes: {} stands here a second time{}; each node is an "
+        fmt::format("lock.redis.nodes: {} is given twice{}; each node is an "
                     "independent primary",
                     node.shown, first->second == node.shown ? "" : ", as " + first->second));
   }
@@ -133,7 +133,7 @@ void LintLogin(const Values& values, Findings& findings) {
                  "lock.redis.password is missing or empty: a username needs one");
 }
 
-// Of two keys that need each other, the one that stands alone.
+// Of two keys that need each other, the one that is given alone.
 void LintPair(const Values& values, std::string_view first, std::string_view second,
               Findings& findings) {
   for (const auto& [one, other] : {std::pair(first, second), std::pair(second, first)}) {

@@ -21,7 +21,7 @@ inline bool AnyWrong(const Values& values, std::initializer_list<std::string_vie
                      [&](std::string_view path) { return values.Wrong(path); });
 }
 
-// The key that the user wrote of the two; both may stand, or neither.
+// The key that the user wrote of the two; both may be there, or neither.
 inline Place PlaceOfEither(const Values& values, std::string_view first, std::string_view second) {
   return values.Given(first) || !values.Given(second) ? values.ValuePlace(first)
                                                       : values.ValuePlace(second);

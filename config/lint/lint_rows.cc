@@ -1,4 +1,4 @@
-// What a row does to one that stands in the table: on_conflict, key, the fence, tombstones.
+// What a row does to one that is in the table: on_conflict, key, the fence, tombstones.
 #include <set>
 
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ class Rows {
     for (const Text& name : key->texts) {
       if (!seen.insert(name.value).second) {
         findings_.Error(name.at, "rows",
-                        fmt::format("{}: {} stands here a second time", Path("key"), name.shown));
+                        fmt::format("{}: {} is given twice", Path("key"), name.shown));
       } else if (Column(name.value) == nullptr && values_.Find(Path("columns")) != nullptr) {
         findings_.Error(name.at, "rows",
                         fmt::format("{}: {} is none of columns", Path("key"), name.shown));

@@ -29,8 +29,8 @@ struct Text {
   consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap
 };
 
-// What stands at one key. A key whose value is wrong has no entry in Values (but counts as given);
-// a map of the user's own names keeps what is good in it.
+// What is given at one key. A key whose value is wrong has no entry in Values (but counts as
+// given); a map of the user's own names keeps what is good in it.
 struct Entry {
   std::vector<Text> texts;  // one, or several for lists and maps
   // kInteger; kDuration in milliseconds; kSize in bytes; kDecimal in thousandths; kBoolean

@@ -82,8 +82,7 @@ class TestsReader {
       const std::string& name = tests.back().name;
       if (!name.empty() && !names.insert(name).second) {
         Error(values.ValuePlace("tests.name"),
-              fmt::format("tests: the name {} stands here a second time",
-                          Shown(values, "tests.name")));
+              fmt::format("tests: the name {} is given twice", Shown(values, "tests.name")));
       }
     }
     return tests;

@@ -66,7 +66,7 @@ class Lines {
       --start.col;
     return start.col < refused.col ? std::optional(start) : std::nullopt;
   }
-  // Whether a tab stands between the start of the line and its text.
+  // Whether a tab is between the start of the line and its text.
   [[nodiscard]] bool IndentedByTab(int line) const {
     for (Place at{line, 1};; ++at.col) {
       const char c = At(at);
@@ -179,7 +179,7 @@ class Builder : public YAML::EventHandler {
       findings_.Error(key.at, "yaml", "a key must be a plain text");
     } else if (!frame.seen.insert(key.text).second) {
       findings_.Error(key.at, "duplicate-key",
-                      fmt::format("the key \"{}\" stands here a second time", key.text));
+                      fmt::format("the key \"{}\" is given twice", key.text));
     } else {
       frame.node.entries.emplace_back(std::move(key), std::move(value));
     }

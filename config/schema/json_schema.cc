@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// ${VAR} may stand in any value; what comes of it is checked after it was replaced.
+// ${VAR} may be in any value; what comes of it is checked after it was replaced.
 constexpr std::string_view kVariable = R"(|\$\{)";
 
 Json Pattern(std::string_view pattern) {

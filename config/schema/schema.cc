@@ -147,7 +147,7 @@ std::vector<Key> LockKeys() {
        .help = "File with the client's key, in PEM, without passphrase; with `certificate`.",
        .check = CheckNotEmpty},
       {.path = "lock.redis.tls.server_name",
-       .help = "DNS name or IP address that must stand in the nodes' certificates.",
+       .help = "DNS name or IP address that the nodes' certificates must have.",
        .default_words = "the host of each node",
        .check = CheckNotEmpty},
       {.path = "lock.redis.timeout",

@@ -27,7 +27,7 @@ enum class Type : std::uint8_t {
   kTextMap,      // names of the user's own → texts
   kSelectorMap,  // names of the user's own → selectors, not empty
   kSections,     // a list of maps of further keys
-  kAny,          // a text, null, or a map or list that stands for its JSON text
+  kAny,          // a text, null, or a map or list, taken as its JSON text
   kRows,         // a list of maps: names of the user's own → kAny
 };
 

@@ -120,7 +120,7 @@ std::vector<Key> RetryKeys() {
   };
 }
 
-// What a row of an output does to one that stands in the table.
+// What a row of an output does to one that is in the table.
 std::vector<Key> RowKeys(const std::string& output) {
   return {
       {.path = output + ".on_conflict",

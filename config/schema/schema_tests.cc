@@ -109,7 +109,7 @@ std::vector<Key> ExpectKeys() {
        .may_be_empty = true},
       {.path = "tests.expect.rows_in_order",
        .type = T::kBoolean,
-       .help = "`rows` stand in the order in which they are written.",
+       .help = "`rows` are in the order in which they are written.",
        .default_value = "false"},
       {.path = "tests.expect.dead_letters",
        .type = T::kRows,

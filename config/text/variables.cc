@@ -35,7 +35,7 @@ tl::expected<std::string, std::string> Resolve(std::string_view inside, const En
   const std::string name(inside.substr(0, dash));
   if (!IsVariableName(name)) {
     return tl::unexpected<std::string>(
-        "what stands in ${…} is no variable name; a literal ${ is written $${");
+        "what is in ${…} is no variable name; a literal ${ is written $${");
   }
   std::optional<std::string> value = env.variable(name);
   if (dash != std::string_view::npos && (!value || value->empty())) {

@@ -41,7 +41,7 @@ int Main(int argc, char** argv) {
     return "fencepost: " + std::string(error.what()) + "; see `" + failed->get_name() +
            " --help`\n";
   });
-  // What stands behind -- of `lock exec` is another program's, word by word.
+  // What follows -- of `lock exec` is another program's, word by word.
   const std::vector<char*> words(argv, argv + argc);
   const bool lock = argc > 1 && std::string_view(argv[1]) == "lock";
   const auto dashes = std::find_if(words.begin(), words.end(), [lock](const char* word) {

@@ -9,7 +9,7 @@ namespace fencepost::consumer {
 
 using locking::LockEvent;
 
-// It has to enter the prefix anew, from its lease on. Where its own clock ended that lease, kLost
+// It has to enter the prefix again, from its lease on. Where its own clock ended that lease, kLost
 // is on its way, and queues it again with those behind it.
 void Flow::LeavePrefix(InFlight& in) {
   MarkOutOfPrefix(in, true);

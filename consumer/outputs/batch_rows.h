@@ -2,9 +2,9 @@
 // (one; or one a value of the handler's, and that may be none). Keeps its memory from batch to
 // batch. No database here; one thread.
 //
-// Where the order of the records does not matter they stand in byte order of their ids, so that
+// Where the order of the records does not matter they are in byte order of their ids, so that
 // every writer takes row locks in the same order and no two deadlock; where it does
-// (RowShape::ordered), they stand in the order of the request, and the SQL sorts.
+// (RowShape::ordered), they are in the order of the request, and the SQL sorts.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class BatchRows {
 
   // The first of `items`, as far as they have at most kMostBytes together, and at least one.
   // Records that a selector or a rule refuses get kBadRecord in `outcomes` (as many as `items`);
-  // then no record has an entry, since one may stand behind a refused one of its chain. Those
+  // then no record has an entry, since one may be behind a refused one of its chain. Those
   // without an entry and without blame are kNotWritten.
   void Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes);
   // Several copies are made of what one transaction holds.

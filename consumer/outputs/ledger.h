@@ -1,8 +1,8 @@
 // What the outputs with a ledger share: the ledger's tables, and which rows may be pruned. No
 // database here; any thread.
 //
-// The ledger holds one row for each record id whose effect stands, written in the transaction of
-// the effect. Its primary key is what makes the effect happen once.
+// The ledger holds one row for each record id whose effect is written, put there in the transaction
+// of the effect. Its primary key is what makes the effect happen once.
 #pragma once
 
 #include <string>

@@ -143,7 +143,7 @@ Error LostCommitsError(const LostCommits& lost, std::string where, std::string_v
               "stop all workers of the group, put the lowest offset that any of them names for a "
               "partition into a file (one TOPIC,PARTITION,OFFSET a line; here {}{}), and run "
               "kafka-consumer-groups --group {} --reset-offsets --from-file FILE --execute: what "
-              "stands in the ledger is skipped",
+              "is in the ledger is skipped",
               lines, lost.at_least ? ", or earlier" : "", group.empty() ? "GROUP" : group)};
 }
 

@@ -51,8 +51,8 @@ class LostCommitDetector {
    public:
     // Ids of one commit.
     [[nodiscard]] const std::vector<std::string>* Ask() const;
-    // The row that stands for this one of the ids is the one that was written: another worker that
-    // did the record again, after the loss, wrote it under another token.
+    // The row that is there for this one of the ids is the one that was written: another worker
+    // that did the record again, after the loss, wrote it under another token.
     [[nodiscard]] bool IsOurs(std::size_t id, locking::Token token) const;
     void Answer(bool one_is_there);
     [[nodiscard]] std::optional<LostCommits> Lost() const;

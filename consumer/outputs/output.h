@@ -77,12 +77,12 @@ class Output {
   [[nodiscard]] virtual std::size_t max_records() const { return 0; }
   // Outcomes in the order of the items, as many as OutcomesOf says. Prepares first if the
   // connection is gone. Where a request may be written in parts, kNotWritten means that the item
-  // was no part of this transaction: it is to be written by a later one, unless it stands behind a
+  // was no part of this transaction: it is to be written by a later one, unless it is behind a
   // refused one of its chain. With an outcome kBadRecord or kIdConflict nothing behind that item in
   // its chain was written.
   virtual tl::expected<std::vector<WriteOutcome>, OutputError> Write(
       const WriteRequest& request) = 0;
-  // The next Write of the same request writes nothing anew: it goes on asking what became of the
+  // The next Write of the same request writes nothing again: it goes on asking what became of the
   // transaction that was written before.
   [[nodiscard]] virtual bool OutcomePending() const { return false; }
   // What the ledger holds of these ids (as stored), in their order. Without a ledger: nothing.

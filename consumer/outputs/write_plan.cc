@@ -54,7 +54,7 @@ void WritePlan::Begin(std::uint64_t batch, std::uint64_t answered,
   put_off_.clear();
   suspects_.clear();
   slow_suspects_ = conflicts_ = locked_in_row_ = 0;
-  read_anew_ = anew_ = stands_ = handed_back_ = finished_ = false;
+  read_anew_ = reconnect_ = stands_ = handed_back_ = finished_ = false;
   backoff_ = kFirstBackoff;
   wait_ = Wait(0);
   trouble_.clear();
@@ -92,7 +92,7 @@ WritePlan::Step WritePlan::Next() {
   } else {
     step.kind = Step::Kind::kWrite;
     step.items = current_ = work_.front();
-    step.anew = std::exchange(anew_, false);
+    step.reconnect = std::exchange(reconnect_, false);
   }
   return step;
 }
@@ -117,7 +117,7 @@ bool WritePlan::NextPart() {
   return false;
 }
 
-// What stands behind one of its chain that was not written is handed back as it is met.
+// What is behind one of its chain that was not written is handed back as it is met.
 bool WritePlan::Writable(std::size_t place) {
   if (states_[place] == State::kAccused) return true;
   if (states_[place] != State::kOpen) return false;
@@ -223,7 +223,7 @@ void WritePlan::WaitForService() {
 void WritePlan::OnRefused(const OutputError& error) {
   refusal_ = error;
   if (!read_anew_) {
-    read_anew_ = anew_ = true;
+    read_anew_ = reconnect_ = true;
     return;
   }
   if (current_.size() > 1) return Split();
@@ -364,7 +364,7 @@ std::vector<WriteOutcome> WritePlan::Take() {
 tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
                                                                const WriteRequest& request,
                                                                const WritePlan::Step& step) {
-  if (step.anew) {
+  if (step.reconnect) {
     if (auto prepared = output.Prepare(); !prepared) {
       prepared.error().failure = WriteFailure::kUnavailable;
       return tl::unexpected(std::move(prepared.error()));

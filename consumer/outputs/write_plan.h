@@ -11,7 +11,7 @@
 // What holds:
 // - Of a chain nothing is written behind an item that was not: neither in its own batch nor in one
 //   that was filled before the flow knew (`answered`). A chain's order is that of its offsets.
-// - A part that is refused is written once more on a new connection with the catalog read anew;
+// - A part that is refused is written once more on a new connection with the catalog read again;
 //   refused again, it is halved, down to single records.
 // - A record that is refused alone (or too slow, twice) is bad if the table takes others: one was
 //   committed afterwards, or no more than `most_unproven` were refused since the last that was. Of
@@ -48,7 +48,7 @@ class WritePlan {
     enum class Kind : std::uint8_t { kWrite, kWait, kDone };
     Kind kind = Kind::kDone;
     std::vector<std::size_t> items;  // kWrite: places in the request, in its order
-    bool anew = false;               // kWrite: Prepare first, on a new connection
+    bool reconnect = false;          // kWrite: Prepare first, on a new connection
     Wait wait{0};                    // kWait
     // kWait, kDone: the output as a whole takes nothing, and why, in one line that holds nothing of
     // any record; else empty.
@@ -130,7 +130,7 @@ class WritePlan {
   std::size_t conflicts_ = 0;      // deadlocks in a row
   std::size_t locked_in_row_ = 0;  // parts, since one was written
   bool read_anew_ = false;         // the catalog, after a refusal
-  bool anew_ = false;              // the next step
+  bool reconnect_ = false;         // the next step
   bool stands_ = false;            // something of this batch
   bool handed_back_ = false;       // something, and not for its chain's sake
   bool finished_ = false;

@@ -193,7 +193,7 @@ bool Writer::WaitUnlessStopped(milliseconds wait) {
 }
 
 // Of two troubles the newer one is told. A question that fails is asked until it is answered, so
-// its trouble ends before the next write; that of a write stands until a write succeeds.
+// its trouble ends before the next write; that of a write lasts until a write succeeds.
 void Writer::Tell(Doing doing, const std::string& trouble) {
   if (!trouble.empty()) {
     observer_->OnNote(locking::Severity::kWarn, "output_unavailable", trouble);

@@ -113,7 +113,7 @@ struct Column {
   Selector selector;
 };
 
-// What a row of effects does to one that stands in the table.
+// What a row of effects does to one that is in the table.
 struct RowRules {
   OnConflict on_conflict = OnConflict::kError;
   std::vector<std::string> key;  // columns that name a row; for update and delete

@@ -72,7 +72,7 @@ std::string Fields(const Reason& reason) {
   if (reason.code == ReasonCode::kLockTtl) {
     return fmt::format(
         "lock.ttl of {} ms is above the lock store's max_ttl of {} ms: lower lock.ttl, or stop all "
-        "workers and make the store anew with `fencepost locks init --force --max-ttl`",
+        "workers and create the store again with `fencepost locks init --force --max-ttl`",
         reason.span.count(), reason.limit.count());
   }
   if (reason.code != ReasonCode::kLockQuarantine) return reason.detail;

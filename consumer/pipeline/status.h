@@ -1,4 +1,4 @@
-// How a worker stands, for people: one pipeline of one worker at one moment. Plain values, filled
+// The state of a worker, for people: one pipeline of one worker at one moment. Plain values, filled
 // by the engine thread and shown at /status (metrics/status/status_json.h).
 #pragma once
 

@@ -1,6 +1,6 @@
 // One part of a JSON text by its pointer (RFC 6901), as bytes: numbers keep their digits, strings
 // come unescaped, objects and arrays as their text, whole and checked. Of equal names the first
-// counts. What stands outside the way to the part is looked at only as far as needed to pass over
+// counts. What is outside the way to the part is looked at only as far as needed to pass over
 // it. One thread; keeps its buffers.
 #pragma once
 

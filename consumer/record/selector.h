@@ -8,7 +8,7 @@
 // Of several headers of one name the last counts; of several equal names in a JSON object the
 // first. timestamp is in milliseconds since the Unix epoch. The pointer "" is the whole document.
 // A trailing '?' makes it optional: nothing found is null instead of a bad record. Numbers keep
-// their digits: what stands in the JSON text is what comes out (no doubles on the way). A JSON
+// their digits: what is in the JSON text is what comes out (no doubles on the way). A JSON
 // string comes out unescaped, an object or array as its JSON text, true/false as such, JSON null as
 // null (RFC 8259, RFC 6901).
 #pragma once
@@ -76,7 +76,7 @@ class Evaluator {
   // Appends the selected bytes to `out`. true: found; false: null (only where optional, or JSON
   // null, or a null key/value/timestamp that is optional). Error: one line, the record is bad.
   tl::expected<bool, std::string> Append(const Selector& selector, std::string& out);
-  // The same as one JSON value on one line (json_text.h), `null` for null. What stands in JSON
+  // The same as one JSON value on one line (json_text.h), `null` for null. What is in JSON
   // keeps its type and digits; so does `value`, where it is JSON. Numbers: partition, offset,
   // timestamp, token. All else is a string.
   tl::expected<void, std::string> AppendAsJson(const Selector& selector, std::string& out);

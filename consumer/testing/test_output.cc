@@ -42,7 +42,7 @@ struct Close {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// What stands for a PostgreSQL or SQLite table.
+// In the place of a PostgreSQL or SQLite table.
 SqliteOptions TableOf(const PipelineOptions& options) {
   if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) return *sqlite;
   const auto& postgres = std::get<PostgresOptions>(options.output);
@@ -130,7 +130,7 @@ class TableOutput final : public TestOutput {
 
  private:
   // The fence compares as a number where it is one, and a number's column would make 1.5 of 1.50:
-  // what is shown of it stands once more, as text, in a column beside it.
+  // what is shown of it is there once more, as text, in a column beside it.
   static constexpr const char* kDigits = "the fence's digits";
   void KeepDigits(const std::string& fence) {
     const auto column = std::ranges::find(table_.columns, fence, &Column::name);
@@ -240,7 +240,7 @@ class LinesOutput final : public TestOutput {
   }
 
  private:
-  // Every value as it stands in the line, so that numbers keep their digits; strings without their
+  // Every value as it is in the line, so that numbers keep their digits; strings without their
   // escapes, null as SQL NULL. nullopt: not an object.
   static std::optional<TestRow> ReadLine(simdjson::ondemand::parser& parser,
                                          const std::string& line) {

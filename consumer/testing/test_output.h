@@ -17,7 +17,7 @@
 
 namespace fencepost::consumer {
 
-// One row that stands in the output: its cells by name.
+// One row in the output: its cells by name.
 using TestRow = std::vector<std::pair<std::string, std::optional<std::string>>>;
 
 class TestOutput {
@@ -28,7 +28,7 @@ class TestOutput {
   virtual ~TestOutput() = default;
   // The output as one worker has it.
   virtual std::unique_ptr<Output> Open(const std::string& worker) = 0;
-  // What stands there now, in the order in which it was written.
+  // What is there now, in the order in which it was written.
   virtual std::vector<TestRow> Rows() = 0;
 };
 

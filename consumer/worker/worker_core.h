@@ -5,7 +5,7 @@
 // then OnLockEvents.
 //
 // Readiness: what the parts say of themselves comes in as it changes (On…State, OnNodeAway), the
-// rest the core knows; it is reckoned anew at each of these, at RequestStop and at OnTime, which a
+// rest the core knows; it is reckoned again at each of these, at RequestStop and at OnTime, which a
 // host that shows it calls at least once a second. What has changed is told to the observer
 // (OnReady, the notes `ready` and `not_ready`).
 //
@@ -104,7 +104,7 @@ class WorkerCore {
   // When OnTime is due; locks() has a time of its own.
   [[nodiscard]] Instant NextTime() const { return flow_.NextTime(); }
 
-  // To be carried out in the order of the fields, after every input. Offers the room anew.
+  // To be carried out in the order of the fields, after every input. Offers the room again.
   [[nodiscard]] WorkerActions TakeActions();
 
   locking::LockCore& locks() { return locks_; }

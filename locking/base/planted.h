@@ -1,6 +1,6 @@
 // Named points at which a test build can plant a bug (tests/model/planted), to see that a test
 // finds it. Everywhere else a point is the constant false, and no code is left of it. Only in .cc
-// files: the programs with bugs compile those files anew.
+// files: the programs with bugs compile those files again.
 #pragma once
 
 #include <string_view>

@@ -67,7 +67,7 @@ class Token {
   std::uint64_t value_ = 0;
 };
 
-// 128 random bits, drawn anew for each attempt: who holds. The token says in which order.
+// 128 random bits, drawn again for each attempt: who holds. The token says in which order.
 struct Nonce {
   static constexpr int kBytes = 16;
   std::array<std::uint64_t, 2> bits{};

@@ -32,7 +32,7 @@ enum class CommandError : std::uint8_t {
   kNoscript,
   kOther
 };
-// Where the work under a lease stands; the user of the lock tells the core (LockCore::SetPhase).
+// How far the work under a lease is; the user of the lock tells the core (LockCore::SetPhase).
 enum class Phase : std::uint8_t { kWaiting, kHandling, kWriting, kReleasing };
 // Promises that were seen broken. By which faults each is to be expected: PROTOCOL.md, Windows.
 enum class Invariant : std::uint8_t {

@@ -19,12 +19,12 @@ bool Run(sqlite3* db, const std::string& sql) {
   return false;
 }
 
-// False: it is not known to stand, so it is not marked done and comes again.
+// False: it is not known to be written, so it is not marked done and comes again.
 bool Apply(sqlite3* db, const std::string& id, int amount, fencepost::locking::Token token) {
   if (!Run(db, "BEGIN IMMEDIATE")) return false;
   bool fine = Run(db, "INSERT OR IGNORE INTO ledger VALUES ('" + id + "', " +
                           std::to_string(token.value()) + ")");
-  if (fine && sqlite3_changes(db) == 1) {  // else: its effect stands already
+  if (fine && sqlite3_changes(db) == 1) {  // else: its effect is written already
     fine = Run(db, "INSERT INTO effects VALUES ('" + id + "', " + std::to_string(amount) + ")");
   }
   if (fine && Run(db, "COMMIT")) return true;

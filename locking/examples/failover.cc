@@ -1,4 +1,4 @@
-// One leader at a time among many processes; the others stand by. The leader writes to a journal.
+// One leader at a time among many processes; the others wait. The leader writes to a journal.
 //   failover --redis A,B,C --journal journal.txt [--worker w] [--name leader] [--ttl-ms 10000]
 //            [--resign-after-ms 0]
 // Runs until SIGTERM. Each line of the journal begins with the term's fencing token: its reader

@@ -62,9 +62,9 @@ class Lease {
   // The work is complete: marks the name done on all nodes for `remember` (0: the options'
   // remember_done; at least the store's max_ttl + 2 × max_skew) and ends the lease. `crc` is kept
   // beside the mark. Later acquires of the name get the error "done". Call it only when the effect
-  // is known to stand (invariant 10). Where another has marked the name meanwhile, its mark and crc
-  // stay, and that is no error. Errors: no_quorum (too few nodes have confirmed the mark; some may
-  // have it), lost, done, ended, closed. Whatever comes back, the lease is over.
+  // is known to be written (invariant 10). Where another has marked the name meanwhile, its mark
+  // and crc stay, and that is no error. Errors: no_quorum (too few nodes have confirmed the mark;
+  // some may have it), lost, done, ended, closed. Whatever comes back, the lease is over.
   tl::expected<void, Error> Done(ContentCrc crc = 0, Millis remember = Millis(0));
 
   // Gives the lease back, and waits for the nodes to say how that went, at most five node timeouts:

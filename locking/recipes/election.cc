@@ -49,7 +49,7 @@ struct Election::Impl {
   ElectionOptions options;
   std::stop_source stopping;
   std::mutex starting;    // Start and Stop, one at a time
-  std::thread callbacks;  // stands, calls back, gives back
+  std::thread callbacks;  // campaigns, calls back, releases
   std::thread watcher;    // tells when the term must end
 
   std::mutex mutex;
@@ -66,7 +66,7 @@ struct Election::Impl {
   }
 
   // --- the callbacks' thread ---------------------------------------------------------------------
-  void Stand() {
+  void Campaign() {
     while (!stopping.stop_requested()) {
       auto lease = lock.Acquire(name, options.acquire);
       if (lease) {
@@ -188,7 +188,7 @@ tl::expected<void, Error> Election::Start() {
   impl_->started = true;
   try {
     impl_->watcher = std::thread([impl = impl_.get()] { impl->Watch(); });
-    impl_->callbacks = std::thread([impl = impl_.get()] { impl->Stand(); });
+    impl_->callbacks = std::thread([impl = impl_.get()] { impl->Campaign(); });
   } catch (const std::system_error& e) {
     impl_->stopping.request_stop();
     return tl::unexpected(Error{"no_thread", e.what(), impl_->name, "raise the limit on threads"});

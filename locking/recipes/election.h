@@ -1,4 +1,4 @@
-// Leader election: of all that stand for a name, one leads at a time; the others stand by and one
+// Leader election: of all candidates for a name, one leads at a time; the others wait and one
 // of them takes over when the leader ends, dies or is cut off.
 //
 //   Election election(*lock, "billing-cron", {
@@ -58,15 +58,15 @@ class Election {
   Election(const Election&) = delete;
   Election& operator=(const Election&) = delete;
 
-  // Begins to stand. Errors: bad_options, no_thread. A second Start is bad_options.
+  // Becomes a candidate. Errors: bad_options, no_thread. A second Start is bad_options.
   tl::expected<void, Error> Start();
-  // Gives the term up, if there is one: on_deposed, then the lease is released, then stands by
+  // Gives the term up, if there is one: on_deposed, then the lease is released, then waits
   // again after `pause`, so that another can be elected. Does not wait.
   void Resign(Millis pause = Millis(1000));
   // Deposed if it leads, the lease released, the threads joined. For good: no second Start.
   void Stop();
 
-  [[nodiscard]] bool IsLeader() const;  // between on_elected and on_deposed, and the lease stands
+  [[nodiscard]] bool IsLeader() const;  // between on_elected and on_deposed, and the lease is valid
   [[nodiscard]] std::optional<Term> Current() const;
 
  private:

@@ -36,7 +36,7 @@ class LossTeller {
     }
     on_lost_(why);
   }
-  // From now on, if all stand. A lease that is lost later ends before it tells.
+  // From now on, if all are valid. A lease that is lost later ends before it tells.
   bool Arm(const std::vector<Lease>& leases) {
     const std::lock_guard guard(mutex_);
     for (const Lease& lease : leases) {
@@ -106,8 +106,8 @@ class Attempt {
       const std::size_t missing = FirstMissing();
       if (missing == items_.size()) {
         if (auto error = Refresh()) return Fail(std::move(*error));
-        const bool stand = FirstMissing() == items_.size();
-        if (stand && (!teller_ || teller_->Arm(leases_))) return std::move(leases_);
+        const bool all_valid = FirstMissing() == items_.size();
+        if (all_valid && (!teller_ || teller_->Arm(leases_))) return std::move(leases_);
         continue;  // one was lost at the last moment
       }
       GiveBackBehindTheFirstMissing();

@@ -36,7 +36,7 @@ class ReentrantHold {
   ReentrantHold& operator=(const ReentrantHold&) = delete;
 
   [[nodiscard]] Token token() const;  // the same for all holds of one lease
-  [[nodiscard]] bool valid() const;   // this hold has not ended, and the lease stands
+  [[nodiscard]] bool valid() const;   // this hold has not ended, and the lease is valid
   [[nodiscard]] Instant valid_until() const;
   [[nodiscard]] std::stop_token stop_token() const;  // stops when the lease is lost
   [[nodiscard]] int count() const;                   // holds of this owner now, this one included

@@ -78,7 +78,7 @@ Parsed ParseHost(std::string_view text, std::string_view authority, std::string_
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return Bad(text, "an IPv6 address must stand in [brackets]");
+    return Bad(text, "an IPv6 address must be in [brackets]");
   }
   if (host.empty()) return Bad(text, "the host is missing");
   const auto odd = [](char c) {

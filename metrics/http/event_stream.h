@@ -2,8 +2,8 @@
 //
 // The HTTP library (civetweb 1.15) tells a handler nothing of its peer: a listener that closed is
 // noticed by the second write after that, one that does not read any more when all buffers are
-// full, and the timeout of mg_write begins anew with every byte that goes. So the socket beneath is
-// watched here: poll(2) says at once that the peer has closed or was reset, and whether there is
+// full, and the timeout of mg_write begins again with every byte that goes. So the socket beneath
+// is watched here: poll(2) says at once that the peer has closed or was reset, and whether there is
 // room for more; ioctl_list(2), SIOCOUTQ, how much of what was sent has not reached it.
 #pragma once
 

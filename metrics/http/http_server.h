@@ -4,7 +4,7 @@
 //
 // Threads: civetweb's own, six for requests and one for each of at most kMaxStreams listeners to
 // /events (one more gets a single event and is told to ask again in three seconds), so listeners
-// never stand in the way of a probe or a scrape. The endpoints' functions are called on these and
+// never block a probe or a scrape. The endpoints' functions are called on these and
 // must be thread-safe. An exception of theirs becomes a 500, or the end of the stream.
 #pragma once
 

@@ -99,9 +99,9 @@ footer{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;color:var(--dim);padding-bot
 font-size:.9rem}
 )css";
 
-// EventSource gives up for good after an answer other than 200: then it is made anew. A stream that
-// ends right after an event has come to its term, and is asked for again: that is no trouble. What
-// is open, focused, scrolled or selected stays, because only what differs is changed.
+// EventSource gives up for good after an answer other than 200: then it is made again. A stream
+// that ends right after an event has come to its term, and is asked for again: that is no trouble.
+// What is open, focused, scrolled or selected stays, because only what differs is changed.
 inline constexpr std::string_view kStatusScript = R"js(
 (function(){
 var main=document.querySelector("main"),live=document.getElementById("live");

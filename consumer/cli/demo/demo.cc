@@ -30,7 +30,7 @@ using std::chrono::steady_clock;
 
 constexpr int kRedisNodes = 5;
 constexpr int kPartitions = 12;
-constexpr std::size_t kAhead = 100'000;  // records that may stand unread (the mock trims beyond)
+constexpr std::size_t kAhead = 100'000;  // records that may be unread (the mock trims beyond)
 constexpr milliseconds kLookInterval{200};
 constexpr seconds kStepLimit{90};
 

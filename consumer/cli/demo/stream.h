@@ -21,7 +21,7 @@ class Stream {
   Stream(std::string topic, int partitions, std::uint64_t seed,
          std::unique_ptr<consumer::Producer> producer);
 
-  // Produces until `total` records stand in the topic, and waits until they do.
+  // Produces until `total` records are in the topic, and waits until they do.
   tl::expected<void, Error> ProduceUpTo(std::size_t total);
   [[nodiscard]] std::size_t produced() const { return produced_; }
   [[nodiscard]] const std::set<std::string>& unique() const { return unique_; }

@@ -1,4 +1,4 @@
-// A dead letter as it stands in its topic: read back from a record's headers (DESIGN 2.4), chosen
+// A dead letter as it is in its topic: read back from a record's headers (DESIGN 2.4), chosen
 // by filters, printed. Values and pure functions; any thread.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace fencepost::cli {
 
 struct StoredLetter {
   consumer::TopicRecord stored;  // its `owner` keeps the views good
-  Position origin;               // where the record that died stands, or stood
+  Position origin;               // where the record that died is, or was
   std::string pipeline;
   std::string record_id;    // as stored; empty: it had none
   std::string error_class;  // "bad_record", "id_conflict", "timeout", "404", …

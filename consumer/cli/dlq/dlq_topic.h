@@ -1,4 +1,4 @@
-// The dead letter topic of a pipeline, read from end to end as it stands when it is opened: letters
+// The dead letter topic of a pipeline, read from end to end as it is when it is opened: letters
 // that are published meanwhile are left out, so that a replay never meets what it has caused. One
 // thread; every call blocks.
 #pragma once

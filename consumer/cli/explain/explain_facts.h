@@ -1,6 +1,6 @@
 // What can be learnt of one record, gathered part by part from Kafka, the lock nodes, the ledger
 // and the dead letter topic. A part that could not be reached says so in its own place; the others
-// stand all the same. Facts are values; Gather blocks for some seconds at most, on one thread.
+// count all the same. Facts are values; Gather blocks for some seconds at most, on one thread.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ struct LetterFacts {
   std::string failed_at;
 };
 
-// Who knew where the record stands.
+// Who knew where the record is.
 enum class PositionFrom : std::uint8_t { kQuestion, kId, kLedgerRow, kDeadLetter };
 
 struct Facts {

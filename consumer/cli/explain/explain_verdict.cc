@@ -66,7 +66,7 @@ class Judgement {
     return facts_.row && *facts_.row && **facts_.row ? &***facts_.row : nullptr;
   }
   [[nodiscard]] const LetterFacts* Letter() const;
-  // When the newest token that stands in this state was drawn.
+  // When the newest token in this state was drawn.
   [[nodiscard]] std::string Drawn(NodeState state) const {
     locking::Token newest;
     for (const NodeFacts& node : facts_.nodes) {
@@ -145,7 +145,7 @@ Verdict Judgement::ByRow(const LedgerEntry& row) const {
   if (facts_.crc && *facts_.crc != row.crc) {
     Verdict verdict{.code = "id_conflict"};
     verdict.happened = fmt::format(
-        "The same id stands in the ledger with other content (checksum {:08x}, from {}, completed "
+        "The same id is in the ledger with other content (checksum {:08x}, from {}, completed "
         "{}): an id conflict. This record has no effect.{}",
         row.crc, Printable(row.source), row.completed_at,
         facts_.position_ids || own ? " Was the topic recreated?" : "");
@@ -241,7 +241,7 @@ Verdict Judgement::WithoutId() const {
   return verdict;
 }
 
-// DONE stands, and the ledger does not say otherwise.
+// DONE is there, and the ledger does not say otherwise.
 Verdict Judgement::ByMark() const {
   if (facts_.finality == Finality::kLedger) return DoneWithoutRow();
   const NodeFacts& mark =
@@ -300,13 +300,14 @@ std::optional<Verdict> Judgement::ByLock() const {
         fmt::format("{} hold a lock on it, which is no majority ({} are needed): a worker is just "
                     "taking it, or gave up, or the other nodes are away.",
                     Nodes(held_), quorum),
-        fmt::format("It is asked for again until a majority grants it; what stands now ends within "
-                    "{} by itself.",
-                    SpanText(LongestRest(NodeState::kHeld)))};
+        fmt::format(
+            "It is asked for again until a majority grants it; what is there now ends within "
+            "{} by itself.",
+            SpanText(LongestRest(NodeState::kHeld)))};
   }
   if (expired_ > 0) {
     return Verdict{"takeover",
-                   fmt::format("A lock of it stands on {}, past its deadline (token drawn {}): its "
+                   fmt::format("A lock of it is on {}, past its deadline (token drawn {}): its "
                                "holder died, or froze, before it was done.",
                                Nodes(expired_), Drawn(NodeState::kHeld)),
                    "The next worker that reads it takes the lock over and processes it; if the old "

@@ -213,7 +213,7 @@ std::vector<std::string> FactLines(const Facts& facts) {
     add("partition", RangeLine(facts));
     add("group", GroupLine(facts));
   } else {
-    add("position", "not known: an id does not say where its record stands");
+    add("position", "not known: an id does not say where its record is");
   }
   add("identity", IdentityLine(facts));
   if (facts.nodes.empty()) {

@@ -123,7 +123,7 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
     const bool stood_still = BootClock::now() - asked > kSlice + kStoodStill;
     const Signals::Received received = sources.signals.DrainSignals();
     if (received.end != 0) return stopped(received.end);
-    // Nodes that were not there yet while we were stopped get their time anew.
+    // Nodes that were not there yet while we were stopped get their time again.
     if (received.stopped || stood_still) {
       connected_by = std::max(connected_by, BootClock::now() + kLeastConnect);
     }
@@ -245,7 +245,7 @@ void AddLock(CLI::App& app, Run& run, const std::vector<std::string>& command_wo
   const auto arguments = std::make_shared<ExecArguments>();
   CLI::App* exec = lock->add_subcommand("exec", "run a command while a lock is held");
   exec->footer(
-      "COMMAND stands behind --. It gets FENCEPOST_TOKEN and FENCEPOST_LOCK in its environment, "
+      "COMMAND follows --. It gets FENCEPOST_TOKEN and FENCEPOST_LOCK in its environment, "
       "and\n"
       "the signals that this program gets. Exit code: the command's own (128+n for a signal, 127\n"
       "not found, 126 not executable); 75 another held the name until --wait ran out; 69 no "

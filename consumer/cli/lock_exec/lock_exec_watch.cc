@@ -55,16 +55,16 @@ void Watch::Forward() {
 
 bool Watch::StandStill() {
   asked_to_stop_ = false;
-  const bool stood = of_.child.StopWithIt();
-  if (of_.lease.valid()) return stood;
+  const bool stopped = of_.child.StopWithIt();
+  if (of_.lease.valid()) return stopped;
   lost_ = true;
   kill_at_ = Instant::min();
   of_.child.EndWithItsGroup();
   Kill();
-  return stood;
+  return stopped;
 }
 
-// It stands, since it asked for the terminal from behind.
+// It is stopped, since it asked for the terminal from the background.
 void Watch::WantsTerminal() {
   // Where we are in the background, too, we stop as any program does there, until `fg`.
   if (of_.child.GiveTerminal() || StandStill()) return of_.child.GoOn();

@@ -21,7 +21,7 @@ using locking::Millis;
 using locking::NodeStatus;
 using locking::StoreCreation;
 
-constexpr Millis kLook{2'000};  // for a store that stands already
+constexpr Millis kLook{2'000};  // for a store that exists already
 
 void Print(const StoreView& view) {
   for (int node = 0; node < view.size(); ++node) {
@@ -31,9 +31,9 @@ void Print(const StoreView& view) {
   }
 }
 
-// Whether a store of these nodes is there: a majority of them knows it, and nothing stands against
+// Whether a store of these nodes is there: a majority of them knows it, and nothing speaks against
 // it.
-bool Stands(const StoreView& view) {
+bool Exists(const StoreView& view) {
   if (view.store().store_id().empty() || view.store().Problem()) return false;
   int members = 0;
   for (int node = 0; node < view.size(); ++node) {
@@ -47,14 +47,14 @@ bool Stands(const StoreView& view) {
 
 int SayThatItStands(const StoreView& view, Millis wanted_ttl) {
   Print(view);
-  std::printf("lock store %s stands already and was left as it is%s\n",
+  std::printf("lock store %s exists already and was left as it is%s\n",
               view.store().store_id().c_str(),
               view.store().Available() ? "" : "; it counts when its quarantine is over");
   const Millis ttl = view.store().max_ttl();
   if (wanted_ttl <= Millis(0) || ttl == wanted_ttl) return kOk;
   return ExitFailed(fmt::format(
       "the store's max_ttl is {} ms, not {} ms: with all workers stopped, `fencepost locks init "
-      "--force --max-ttl` makes it anew",
+      "--force --max-ttl` creates it again",
       ttl.count(), wanted_ttl.count()));
 }
 
@@ -65,15 +65,15 @@ bool AnySentinel(const StoreView& view) {
 // Looks, and changes nothing.
 std::optional<int> AlreadyStands(const LockNodes& nodes, Millis wanted_ttl) {
   StoreView view(nodes, StoreCreation::kNever);
-  view.WatchUntil([&view] { return Stands(view) || view.AllConnected(); }, kLook);
-  if (!Stands(view)) return std::nullopt;
+  view.WatchUntil([&view] { return Exists(view) || view.AllConnected(); }, kLook);
+  if (!Exists(view)) return std::nullopt;
   return SayThatItStands(view, wanted_ttl);
 }
 
 // What another began, or is about to end: as a worker would, so that it waits its quarantine out.
 int FinishWhatStands(const LockNodes& nodes, Millis wanted_ttl, std::chrono::seconds limit) {
   StoreView view(nodes, StoreCreation::kQuarantined);
-  if (view.WatchUntil([&view] { return Stands(view); }, limit)) {
+  if (view.WatchUntil([&view] { return Exists(view); }, limit)) {
     return SayThatItStands(view, wanted_ttl);
   }
   Print(view);

@@ -1,4 +1,4 @@
-// fencepost locks inspect: how names stand on each node, and what follows for the whole.
+// fencepost locks inspect: the state of names on each node, and what follows for the whole.
 #include <algorithm>
 #include <map>
 

@@ -18,7 +18,7 @@ void AddLocks(CLI::App& app, Run& run) {
   AddLockNodeOptions(*init, arguments->nodes);
   init->add_flag("--force", arguments->force, "write over a store that is there");
   init->add_flag("--if-missing", arguments->if_missing,
-                 "also good where a store of these nodes stands: it is left as it is")
+                 "also succeeds where a store of these nodes exists: it is left as it is")
       ->excludes("--force");
   AddDuration(*init, "--max-ttl", arguments->max_ttl, "longest ttl of a lock, e.g. 30s");
   init->add_option("--timeout", arguments->timeout_s, "seconds to wait for all nodes");
@@ -29,12 +29,12 @@ void AddLocks(CLI::App& app, Run& run) {
   status->add_flag("--json", arguments->json, "one JSON object");
   status->callback([&run, arguments] { run = [arguments] { return LocksStatus(*arguments); }; });
 
-  CLI::App* inspect = locks->add_subcommand("inspect", "how names stand on each node");
+  CLI::App* inspect = locks->add_subcommand("inspect", "the state of names on each node");
   AddLockServerOptions(*inspect, arguments->nodes);
   inspect->add_option("NAME", arguments->words,
                       "names; without --redis a pipeline file, then ids of its records");
   inspect->add_option("--namespace", arguments->name_space,
-                      "where the names stand (default; with a file: its pipeline's name)");
+                      "where the names are (default; with a file: its pipeline's name)");
   inspect->add_flag("--json", arguments->json, "one JSON array");
   inspect->callback([&run, arguments] { run = [arguments] { return LocksInspect(*arguments); }; });
 

@@ -1,4 +1,4 @@
-// fencepost locks status: how the nodes stand, from INFO, TIME and GET alone.
+// fencepost locks status: the state of the nodes, from INFO, TIME and GET alone.
 #include <cstdio>
 
 #include <fmt/format.h>

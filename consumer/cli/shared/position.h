@@ -1,4 +1,4 @@
-// Where a record stands. A value; any thread.
+// Where a record is. A value; any thread.
 #pragma once
 
 #include <optional>

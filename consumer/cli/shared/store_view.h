@@ -1,5 +1,5 @@
 // The lock store as a command sees it: one client, for a while, on the calling thread. Asks single
-// questions (how does this name stand? forget it), takes no locks.
+// questions (what state has this name? forget it), takes no locks.
 #pragma once
 
 #include <functional>

@@ -51,7 +51,7 @@ struct HandlerFailure {
   // ErrorClass.
   std::string error_class;
   std::string text;  // one line, for the dead letter: it may hold parts of the record
-  // The same without anything of the record, for the log and /status. Empty: the class stands there
+  // The same without anything of the record, for the log and /status. Empty: the class is there
   // alone.
   std::string shown{};
   bool retry = true;  // false: it would fail again

@@ -45,7 +45,7 @@ struct Assignment {
   [[nodiscard]] Offset NextAfterWrites() const;
   [[nodiscard]] const InFlight* Oldest() const;
   [[nodiscard]] std::size_t finished_behind() const { return slots.size() - unfinished; }
-  // The watermark stands beyond a record that is not finished: never, but for a defect.
+  // The watermark is past a record that is not finished: never, but for a defect.
   [[nodiscard]] bool WatermarkPastHole() const;
   [[nodiscard]] bool CommitDue() const { return watermark > committing; }
   // The group has committed all that was there when the partition was assigned.

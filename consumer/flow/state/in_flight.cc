@@ -82,7 +82,7 @@ void InFlight::BecomeFinished() {
   ++ticket;
 }
 
-// It may still stand in the work list. The id's memory is kept for the next record.
+// It may still be in the work list. The id's memory is kept for the next record.
 void InFlight::BecomeUnused() {
   FENCEPOST_CHECK(unit == nullptr && chain == nullptr, "others hang on a record that has gone");
   Become(Stage::kUnused);

@@ -35,7 +35,7 @@ struct InFlight {
   bool passed_gate = false;     // its dead letter has passed the LetterGate
   bool handled = false;         // `values` are what the handler made of it
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
-  bool to_advance = false;      // it stands in the WorkList
+  bool to_advance = false;      // it is in the WorkList
   bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
   int attempts = 0;             // handler calls begun that reached the receiver
   int failures = 0;             // handler calls that failed, for the back-off

@@ -3,9 +3,9 @@
 // be emptied into its dead letters. Sans-IO, a value; one thread.
 //
 // Each dead letter that goes out is counted under its cause, until that cause is disproved: some
-// record got past the step that the bad ones failed at. When so many stand against nothing, further
-// ones wait. One that was found bad before its cause was disproved, or in the same moment, goes out
-// and is not counted.
+// record got past the step that the bad ones failed at. When so many come without any success,
+// further ones wait. One that was found bad before its cause was disproved, or in the same moment,
+// goes out and is not counted.
 //
 // What disproves which cause is the flow's to say:
 // - An effect (rows that the output took) disproves all of them.

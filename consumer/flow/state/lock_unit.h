@@ -10,7 +10,7 @@
 //
 // Which of its records go ahead is decided here alone, by `Sharing` (`MayProceed`). The records of
 // one id are an exclusive unit: one works, and the others wait for it in the order in which they
-// came. The next one acquires the lock anew. In a shared unit all go ahead under one lease, which
+// came. The next one acquires the lock again. In a shared unit all go ahead under one lease, which
 // is kept until the last of them has left; its loss concerns them all.
 //
 // Invariants: `lock` is set while acquiring, leased, and while a mark is out; a token is there from

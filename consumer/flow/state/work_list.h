@@ -3,7 +3,7 @@
 // own. The engine thread's.
 //
 // Invariant: between the flow's inputs it is empty, so that no place of the pool is used again
-// while a record that has gone stands in it.
+// while a record that has gone is in it.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,7 @@ namespace fencepost::consumer {
 
 class WorkList {
  public:
-  // Null, and a record that stands in it already, change nothing.
+  // Null, and a record that is in it already, change nothing.
   void Push(InFlight* record) {
     if (record == nullptr || std::exchange(record->to_advance, true)) return;
     (last_ == nullptr ? first_ : last_->advance_after) = record;

@@ -89,7 +89,7 @@ class ExecProcess {
   std::optional<std::string> ended_;
 };
 
-// Where a command's program is: as it stands when it has a slash, else along PATH.
+// Where a command's program is: as written when it has a slash, else along PATH.
 tl::expected<std::string, Error> FindProgram(const std::string& name);
 
 }  // namespace fencepost::consumer

@@ -29,7 +29,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// Valid JSON as it stands, on one line: a newline in it can only be a blank between two tokens.
+// Valid JSON as it is, on one line: a newline in it can only be a blank between two tokens.
 bool AppendRawJson(std::string_view text, JsonReader& json, std::string& out) {
   std::string ignored;
   json.Begin(text);

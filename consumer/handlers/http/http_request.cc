@@ -53,7 +53,7 @@ void Set(CURL* easy, CURLoption option, T value) {
   FENCEPOST_CHECK(code == CURLE_OK, curl_easy_strerror(code));
 }
 
-// The record's header of that name, if it can stand in a request. The last one counts.
+// The record's header of that name, if a request can carry it. The last one counts.
 std::optional<std::string_view> PlainHeader(const Record& record, std::string_view name) {
   std::optional<std::string_view> found;
   for (const HeaderView& header : record.headers) {

@@ -76,7 +76,7 @@ jv Variable(std::string_view name, const HandlerRequest& request) {
   return headers;
 }
 
-// What an error says: a text as it stands, anything else as JSON.
+// What an error says: a text as it is, anything else as JSON.
 std::string ErrorText(const Jv& message) {
   if (message.Kind() == JV_KIND_INVALID) return "";
   return message.Kind() == JV_KIND_STRING ? StringOf(message) : Dumped(message);
@@ -154,7 +154,7 @@ tl::expected<std::unique_ptr<Handler>, Error> JqHandler::Make(const std::string&
   for (const std::string_view name : kVariables) {
     if (program.find(fmt::format("${}", name)) != std::string::npos) variables.push_back(name);
   }
-  // As it stands first, so that what jq says of lines is true of the user's text.
+  // As written first, so that what jq says of lines is true of the user's text.
   if (std::string words = Jq().Compile(program, variables); !words.empty()) {
     return error(std::move(words));
   }
@@ -179,7 +179,7 @@ JqHandler::JqHandler(std::unique_ptr<Jq> jq, std::string program,
 
 JqHandler::~JqHandler() = default;
 
-// What is wrong with the value, or nothing: then jq reads the numbers in it as they stand.
+// What is wrong with the value, or nothing: then jq reads the numbers in it as they are.
 std::optional<std::string> JqHandler::WhyBad(std::string_view value) {
   scratch_.clear();
   json_.Begin(value);

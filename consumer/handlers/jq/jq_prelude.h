@@ -1,4 +1,4 @@
-// Definitions that stand before every jq program. They take the place of those builtins of libjq
+// Definitions that precede every jq program. They take the place of those builtins of libjq
 // 1.6 that end the process, hang or lose a record for what a record may hold. On one line, so that
 // jq counts the lines of the program as the user does.
 #pragma once

@@ -204,7 +204,7 @@ tl::expected<void, Error> TopicReader::Read(const std::vector<PartitionRange>& r
     const auto found = at.find(one.where);
     if (found == at.end() || readings[found->second].done) continue;
     Reading& reading = readings[found->second];
-    // A partition's end moves it too: what stands last may be a hole, or an aborted record.
+    // A partition's end moves it too: what comes last may be a hole, or an aborted record.
     const bool end = message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
     const bool inside = !end && message->offset < reading.range.end;
     reading.done = end || message->offset + 1 >= reading.range.end;

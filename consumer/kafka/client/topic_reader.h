@@ -37,7 +37,7 @@ class TopicReader {
 
   // Error "unknown_topic", or no broker answered within the limit.
   tl::expected<std::vector<PartitionRange>, Error> Ranges(const std::string& topic, Millis limit);
-  // The records of these ranges as they stand now, committed ones only; `visit` returns false to
+  // The records of these ranges as they are now, committed ones only; `visit` returns false to
   // stop. Error: nothing came for `limit` though the end was not reached.
   tl::expected<void, Error> Read(const std::vector<PartitionRange>& ranges,
                                  const std::function<bool(const TopicRecord&)>& visit,

@@ -260,7 +260,7 @@ void DeadLetters::Impl::Refused(Entry entry) {
   waiting.push_back(std::move(entry));
 }
 
-// `why_down`: of this round; empty where nothing says anew that the brokers take no letters.
+// `why_down`: of this round; empty where nothing says again that the brokers take no letters.
 void DeadLetters::Impl::TellState(const std::string& why_down) {
   const Entry* stuck = nullptr;
   bool down = false;

@@ -2,7 +2,7 @@
 // for the caller. One thread. Every call blocks at most about its limit.
 //
 // A call that ends in kAgain is still under way inside librdkafka: the same call is made again
-// until it ends otherwise, and no other one meanwhile (but for SendOffsets, which starts anew).
+// until it ends otherwise, and no other one meanwhile (but for SendOffsets, which starts again).
 #pragma once
 
 #include <cstdint>

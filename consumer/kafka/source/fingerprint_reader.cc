@@ -46,7 +46,7 @@ void FingerprintReader::Forget() {
   if (consumer_ != nullptr) rd_kafka_assign(consumer_.get(), nullptr);
 }
 
-// With rd_kafka_assign all that are open are asked anew: not before those that were are answered,
+// With rd_kafka_assign all that are open are asked again: not before those that were are answered,
 // or had some time.
 bool FingerprintReader::ToBeSent(Clock::time_point now) const {
   const auto sent = [](const auto& one) { return one.second.sent; };

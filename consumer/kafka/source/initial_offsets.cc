@@ -217,7 +217,7 @@ tl::expected<void, std::string> InitialOffsets::AskOthers(const std::string& top
       continue;
     }
     // A transaction comes after a committed start: without one, the answer was only late. And an
-    // offset that stands here, and was not told before, must not be taken for none.
+    // offset that is here, and was not told before, must not be taken for none.
     const bool differs = known.in_transaction ? offset < 0 : !known.committed && offset >= 0;
     if (differs) {
       return tl::unexpected(fmt::format("committed offset of {}/{}: no answer in time", topic, p));
@@ -300,7 +300,7 @@ InitialOffsets::Turn InitialOffsets::CommitStarts(const std::string& topic,
                           topic, latest ? "latest" : "earliest", list->cnt)
             : fmt::format("{} new partition(s) of {} start at the earliest offset", list->cnt,
                           topic));
-  return Turn::kCommitted;  // read back what stands, so that what is used is what is committed
+  return Turn::kCommitted;  // read back what is there, so that what is used is what is committed
 }
 
 }  // namespace fencepost::consumer

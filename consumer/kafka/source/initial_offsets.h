@@ -26,7 +26,7 @@ struct KnownPartition {
   bool owned = false;  // assigned to this worker
   std::optional<Offset> committed;
   // A transaction of the group that is open has an offset of it, of which nobody knows yet whether
-  // it will stand. Only of those that are owned.
+  // it will be. Only of those that are owned.
   bool in_transaction = false;
 };
 

@@ -55,7 +55,7 @@ void Intake::Release(const TopicPartition& where) {
   rd_kafka_queue_forward(own->second.get(), queue_.get());
 }
 
-// librdkafka keeps a partition paused that is assigned anew, and this knows nothing of it then.
+// librdkafka keeps a partition paused that is assigned again, and this knows nothing of it then.
 void Intake::Close() {
   std::vector<Assigned*> paused;
   for (auto& [index, assigned] : assigned_) {
@@ -167,7 +167,7 @@ Intake::Assigned* Intake::Find(const rd_kafka_message_t* message) {
 
 void Intake::TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, IntakeBatch& batch) {
   assigned.next = message->offset + 1;
-  // Ends stand behind all records of their batch: one that a record has overtaken is no end.
+  // Ends come behind all records of their batch: one that a record has overtaken is no end.
   std::erase_if(batch.ends, [&](const PartitionEnd& end) {
     return end.partition == assigned.partition.partition;
   });

@@ -67,7 +67,7 @@ class Intake {
 
   void Pause(const std::vector<PartitionIndex>& partitions);
   void Resume(const std::vector<PartitionIndex>& partitions);
-  // Has the brokers asked anew, so that they say where the end is, although nothing has come since
+  // Has the brokers asked again, so that they say where the end is, although nothing has come since
   // they last did.
   void AskForEnds(const std::function<bool(const TopicPartition&)>& of);
   // The next record of this partition comes with a sample.

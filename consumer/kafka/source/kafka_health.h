@@ -1,4 +1,4 @@
-// How the connection to Kafka stands, told to the sink when it changes and to the log once in a
+// The state of the connection to Kafka, told to the sink when it changes and to the log once in a
 // while. Belongs to the Kafka thread.
 #pragma once
 

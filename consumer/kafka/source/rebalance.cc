@@ -1,4 +1,4 @@
-// Assignments come and go, eagerly: everything is revoked before anything is assigned anew.
+// Assignments come and go, eagerly: everything is revoked before anything is assigned again.
 #include <fmt/format.h>
 
 #include "consumer/kafka/source/source_impl.h"
@@ -44,7 +44,7 @@ void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
   }
 }
 
-// librdkafka joins anew without a revoke where it hears that a topic has more partitions while an
+// librdkafka joins again without a revoke where it hears that a topic has more partitions while an
 // assignment is on its way to this callback, or is answered in it (rd_kafka_cgrp_revoke_all_rejoin,
 // join state WAIT_ASSIGN_CALL). What was assigned before is over, and may be another member's. And
 // an assignment that the group has left behind while its offsets were asked for is not taken: its
@@ -64,7 +64,7 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   const bool outdated = !stopping && !StillMember();
   if (outdated) {
     health.Note(locking::Severity::kInfo, "assignment_outdated",
-                "the group has assigned its partitions anew meanwhile");
+                "the group has assigned its partitions again meanwhile");
   } else if (!rejoin_why.empty()) {
     AskToRejoin(rejoin_why);
   }
@@ -157,7 +157,7 @@ void KafkaSource::Impl::AdmitLate() {
   TellJoined();
 }
 
-// A member that joined anew while its flow drained (a topic grew) may not commit what it drained:
+// A member that joined again while its flow drained (a topic grew) may not commit what it drained:
 // the commit would be taken under the generation of then, in which another may have gone on.
 void KafkaSource::Impl::OnRevoke(bool lost) {
   rebalance_began = Clock::now();
@@ -172,7 +172,7 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
     if (lost || !still_member || rd_kafka_assignment_lost(consumer.get()) != 0) {
       health.Note(locking::Severity::kWarn, "assignment_lost",
                   "the group gave these partitions away (session or poll interval exceeded, or "
-                  "assigned anew); nothing is committed");
+                  "assigned again); nothing is committed");
     } else if (!CommitLast(last)) {
       health.Note(locking::Severity::kWarn, "revoke_commit_failed",
                   "the last offsets were not committed; their records come again and are "

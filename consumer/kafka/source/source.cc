@@ -170,7 +170,7 @@ void KafkaSource::Impl::Deliver(IntakeBatch batch) {
   for (const PartitionProblem& problem : batch.problems) OnProblem(problem);
 }
 
-// What comes is there, and may be read. An error that is behind it in the batch is told anew.
+// What comes is there, and may be read. An error that is behind it in the batch is told again.
 void KafkaSource::Impl::EndTroubles(const IntakeBatch& batch) {
   std::set<PartitionIndex> seen;
   for (const Record& record : batch.records) seen.insert(record.partition);

@@ -69,9 +69,9 @@ struct SourceExtras {
   // Fetched and not handed over yet: about so much is kept, not counting what one answer of each
   // broker adds.
   std::uint64_t prefetch_bytes = std::uint64_t{64} << 20;
-  // Whether effects of this topic's records stand already. Asked on the Kafka thread, may block;
-  // only where the group has no offset on any partition of the topic, and would start at its end:
-  // `true` refuses that. An error is waited out. Not given: it is not known.
+  // Whether effects of this topic's records are written already. Asked on the Kafka thread, may
+  // block; only where the group has no offset on any partition of the topic, and would start at its
+  // end: `true` refuses that. An error is waited out. Not given: it is not known.
   std::function<tl::expected<bool, Error>(const std::string& topic)> knows_earlier_work{};
 };
 

@@ -145,7 +145,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> FileOutput::Write(
     return tl::unexpected(Fail(written.error(), "lines could not be written"));
   }
   // A device has nothing to sync. After any other failure nobody knows what reached the disk, and
-  // asking again would say that all did: the lines are written anew.
+  // asking again would say that all did: the lines are written again.
   if (fdatasync(fd_) != 0 && errno != EINVAL) {
     return tl::unexpected(Fail(errno, "the file could not be synced"));
   }

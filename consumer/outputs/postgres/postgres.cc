@@ -86,7 +86,7 @@ class PostgresOutput final : public Output {
   OutputError Refused(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
   tl::expected<void, OutputError> CheckLostCommits();
-  // The next call connects anew and reads the catalog again: the operator may have fixed the
+  // The next call connects again and reads the catalog again: the operator may have fixed the
   // schema.
   OutputError Fail(const PgFailure& failure);
 
@@ -332,7 +332,7 @@ tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::Conflicts(Ou
                   .retry_at_once = true});
 }
 
-// Planned anew each time, since what these look up grows: a plan made while the ledger was empty
+// Planned again each time, since what these look up grows: a plan made while the ledger was empty
 // would read all of it for every id.
 tl::expected<PgResult, PgFailure> PostgresOutput::OfIds(const std::string& sql, std::size_t begin,
                                                         std::size_t end,

@@ -186,7 +186,7 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
     if (option->dispchar[0] == '*') Redact(option->val);  // libpq's mark of a password
   }
   PQconninfoFree(parsed);
-  // What stands before dbname gives way to the dsn, what follows it does not.
+  // What is before dbname gives way to the dsn, what follows it does not.
   const std::array keywords{"fallback_application_name",
                             "keepalives_idle",
                             "keepalives_interval",

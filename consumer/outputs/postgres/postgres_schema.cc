@@ -22,7 +22,7 @@ constexpr const char* kFindRelation =
     "  JOIN pg_class p ON p.oid = t.relid WHERE p.relkind = 'f' OR p.relpersistence <> 'p')"
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)";
 
-// format_type with -1: `bpchar` and "bit", where without it stands `character`, which means one.
+// format_type with -1: `bpchar` and "bit", where without it is `character`, which means one.
 // The sixth: NOT NULL, and neither a default nor a trigger that could fill it.
 constexpr const char* kReadColumns =
     "SELECT a.attname, b.oid, format_type(b.oid, -1),"

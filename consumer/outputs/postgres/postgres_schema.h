@@ -1,4 +1,4 @@
-// What stands in the database: the table of effects with its columns' types, or what the user's own
+// What is in the database: the table of effects with its columns' types, or what the user's own
 // statement takes; and the ledger. One thread.
 #pragma once
 
@@ -39,7 +39,7 @@ struct PgTarget {
 
 struct PgTerms {
   bool exactly_once = false;  // OutputTerms::exactly_once
-  // It was there at an earlier connect: to make it anew would let every effect happen again.
+  // It was there at an earlier connect: to create it again would let every effect happen again.
   bool ledger_was_there = false;
 };
 

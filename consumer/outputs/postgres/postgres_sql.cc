@@ -85,7 +85,7 @@ std::string Answer() {
       IfInserted("false", "true"));
 }
 
-// What the rows that were inserted do to the table, by the rules. They stand in `e`: ord (the order
+// What the rows that were inserted do to the table, by the rules. They are in `e`: ord (the order
 // in which they count), del, and the columns' values v0, v1, …
 class Effects {
  public:
@@ -109,7 +109,7 @@ class Effects {
   [[nodiscard]] std::string Quoted(std::size_t column) const {
     return QuoteIdentifier(target_.columns[column].name);
   }
-  // A row's fence is higher than the one that stands; NULL is lower than any.
+  // A row's fence is higher than the one in the table; NULL is lower than any.
   [[nodiscard]] std::string Higher(const std::string& fence) const {
     const std::string stands = "t." + Quoted(*shape_.fence);
     return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", stands, fence);
@@ -138,9 +138,10 @@ class Effects {
   // stands (locked, so that it stays what it is); all others are weighed at once (Rows).
   //   r     the batch's rows; mixed: their key has deletions; step: runs of upserts and of
   //         deletions, in which only the highest fence counts, counted from 1
-  //   step  of the mixed keys one row a step, and step 0 for a row that stands; `height` is the
+  //   step  of the mixed keys one row a step, and step 0 for a row of the table; `height` is the
   //         fence's rank within its key, from 1, so that NULL and types are no matter any more
-  //   walk  after each step: the height that stands (0: no row), the batch's row that stands (NULL:
+  //   walk  after each step: the height that is left (0: no row), the batch's row that is left
+  //   (NULL:
   //         the table's own, or none), and whether the table's own has been deleted
   //   left_over  after the last step
   [[nodiscard]] std::string DeleteFenced() const {

@@ -168,7 +168,7 @@ std::string SqliteConnection::path_of_file() const {
   return name == nullptr ? "" : name;
 }
 
-// SQLite would play the log of the file that stood here before into the one that stands here now.
+// SQLite would play the log of the file that was here before into the one that is here now.
 tl::expected<void, SqliteFailure> SqliteConnection::RefuseOldLog() const {
   const std::string log = path_of_file() + "-wal";
   struct stat about {};
@@ -211,8 +211,8 @@ tl::expected<void, SqliteFailure> SqliteConnection::Open() {
       return tl::unexpected(SqliteFailure{SQLITE_ERROR, "the file cannot be switched to WAL"});
     }
   }
-  // Ids fall all over the ledger's tree, so each batch touches most of its pages anew: a checkpoint
-  // every 32 MiB instead of 4 writes a page once for many batches.
+  // Ids fall all over the ledger's tree, so each batch touches most of its pages again: a
+  // checkpoint every 32 MiB instead of 4 writes a page once for many batches.
   auto set = Exec(
       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536;"
       "PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 8192;"

@@ -74,7 +74,7 @@ class SqliteConnection {
 
   tl::expected<void, SqliteFailure> Exec(const char* sql);
   tl::expected<SqliteStatement, SqliteFailure> Prepare(const std::string& sql);
-  // true: a row stands there; false: done. The caller resets the statement after a row.
+  // true: a row is there; false: done. The caller resets the statement after a row.
   tl::expected<bool, SqliteFailure> Step(sqlite3_stmt* statement);
 
   // Any thread. For shutdown: a wait for the lock and a long statement end, and so do later ones.

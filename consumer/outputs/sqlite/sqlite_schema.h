@@ -1,4 +1,4 @@
-// What stands in the SQLite file: the table of effects, and the ledger. One thread.
+// What is in the SQLite file: the table of effects, and the ledger. One thread.
 #pragma once
 
 #include <string>

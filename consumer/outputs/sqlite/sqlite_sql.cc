@@ -13,8 +13,8 @@ std::string Quoted(const RowShape& shape, std::size_t column) {
   return QuoteIdentifier(shape.columns[column].name);
 }
 
-// The row's fence is higher than the one that stands; NULL is lower than any. The column's affinity
-// holds for what it is compared with.
+// The row's fence is higher than the one in the table; NULL is lower than any. The column's
+// affinity holds for what it is compared with.
 std::string Higher(const RowShape& shape, const std::string& fence) {
   const std::string stands = Quoted(shape, *shape.fence);
   return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", stands, fence);

@@ -82,7 +82,7 @@ PANELS = [
     ),
     Panel(
         "Restarts and reconnects",
-        "Restarts or wipes noticed (each costs a quarantine) and connections made anew. A steady"
+        "Restarts or wipes noticed (each costs a quarantine) and reconnections. A steady"
         " rise: the network, or the node's client limits.",
         [
             (

@@ -28,7 +28,7 @@ class AcquireRound {
   // After kLost: nobody else has a majority, and no higher token than ours was seen: asking the
   // nodes in the way again can still win, since the others will abort (an even split resolves).
   [[nodiscard]] bool WorthAskingAgain() const;
-  // The contended nodes, asked again: their answers count anew.
+  // The contended nodes, asked again: their answers count again.
   NodeSet AskAgain();
 
   // After kDone: the reply that said so.

@@ -25,7 +25,7 @@ constexpr bool IsMajority(NodeSet set, int nodes) { return Count(set) >= Quorum(
 // A token for each node; 0 where there is none.
 using NodeTokens = std::array<Token, kMaxNodes>;
 
-// The one token that stands at a majority of the nodes; 0 where none does.
+// The one token at a majority of the nodes; 0 where none does.
 inline Token MajorityToken(const NodeTokens& tokens, int nodes) {
   const auto end = tokens.begin() + nodes;
   for (auto token = tokens.begin(); token != end; ++token) {

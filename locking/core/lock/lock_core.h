@@ -123,10 +123,10 @@ class LockCore {
   // kCompleted follows.
   void Done(LockId lock, ContentCrc crc, Millis remember, Now now);
   // Marks a name DONE without a lease of it: to carry a mark that was heard (kDone) to a majority,
-  // with the rest of its time, and after an effect that stands although its lease was lost
+  // with the rest of its time, and after an effect that is written although its lease was lost
   // meanwhile. kCompleted follows, with `cookie`.
   LockId MarkDone(const MarkSpec& spec, Now now);
-  // Asks every node the same of one name, outside any lock's life: kInspect (how does it stand?) or
+  // Asks every node the same of one name, outside any lock's life: kInspect (what state has it?) or
   // kForget (takes a DONE mark back). kAnswered follows, with `cookie`; a node that cannot be asked
   // answers kConnection.
   LockId Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 namespace fencepost::locking {
-// Frees our HELD wherever it stands or may stand. Where an acquire or a fill of ours is still on
+// Frees our HELD wherever it is or may be. Where an acquire or a fill of ours is still on
 // the way, the free follows its answer, so that it cannot be overtaken.
 void LockCore::FreeNodes(std::uint32_t index, OpKind kind, Now now) {
   Slot& slot = slots_[index];

@@ -82,9 +82,9 @@ struct LockSlot {
   bool watchdog = true;           // extend at a third of the ttl
   std::uint16_t round = 0;        // every reply names its round; older ones change nothing
   std::uint16_t outstanding = 0;  // operations without a reply. Invariant: 0 while kUnused
-  // Where this token's HELD stands. Invariant: free_after ⊆ creating ⊆ may_hold.
+  // Where this token's HELD is. Invariant: free_after ⊆ creating ⊆ may_hold.
   NodeSet granted = 0;     // nodes that granted it, in quarantine too
-  NodeSet may_hold = 0;    // nodes where it may stand: no answer, or none since, denies it
+  NodeSet may_hold = 0;    // nodes where it may be: no answer, or none since, denies it
   NodeSet creating = 0;    // nodes with an acquire or fill of ours on the way
   NodeSet free_after = 0;  // nodes to be freed as soon as that one is answered
   Token token;

@@ -73,7 +73,7 @@ std::optional<Error> Healing::Refusal(const std::vector<NodeSight>& sights) {
   return std::nullopt;
 }
 
-// A sentinel that was written anew means that its node has forgotten.
+// A sentinel that was written again means that its node has forgotten.
 std::optional<Error> Healing::Changed(const std::vector<NodeSight>& sights) const {
   for (NodeIndex node = 0; node < count(); ++node) {
     const auto at = static_cast<std::size_t>(node);
@@ -184,7 +184,7 @@ void Healing::Plan(const std::vector<NodeSight>& sights) {
   step_.sentinel = sentinels_[static_cast<std::size_t>(healed_)];
 }
 
-// What a client changed in between is looked at anew.
+// What a client changed in between is looked at again.
 void Healing::OnWritten(const std::vector<bool>& took_effect) {
   FENCEPOST_CHECK(step_.kind == Step::Kind::kWrite && took_effect.size() == step_.writes.size(),
                   "one answer a write");

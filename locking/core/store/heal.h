@@ -1,5 +1,5 @@
 // Healing: a node that was wiped, or came back with less than it had, is in quarantine for as long
-// as a lease could last that it has forgotten. What it has forgotten stands on the others. This
+// as a lease could last that it has forgotten. What it has forgotten is on the others. This
 // copies it back and lifts the quarantine. The rules, and why they are enough: PROTOCOL.md, Healing
 // (invariant 22).
 //
@@ -32,7 +32,7 @@ struct NodeSight {
   std::vector<Value> values;  // one a name asked for, in order
 };
 
-// A write to the healed node, done only where `expected` still stands there (empty: absent), under
+// A write to the healed node, done only where `expected` is still there (empty: absent), under
 // the sentinel that was read, and while its quarantine lasts.
 struct HealWrite {
   std::string name;

@@ -15,7 +15,7 @@ namespace fencepost::locking {
 
 class NodeClock {
  public:
-  // The baseline is taken anew about each `rebase`, so that slewing does not add up to a step.
+  // The baseline is taken again about each `rebase`, so that slewing does not add up to a step.
   explicit NodeClock(Millis rebase) : rebase_(rebase) {}
 
   // Returns true when the clock was stepped since the baseline; the baseline is then `call` alone.

@@ -57,7 +57,7 @@ struct StoreCommand {
   SentinelWrite write;
 };
 
-// How a node stands, for people (locks status, /status) and metrics.
+// The state of a node, for people (locks status, /status) and metrics.
 struct NodeStatus {
   bool connected = false;
   bool open = false;         // takes part: connected, member of the store, no problem
@@ -73,9 +73,9 @@ enum class StoreCreation {
   kQuarantined,  // `run`: uses the store that is there; a new one starts in quarantine
   kBlessed,      // `locks init`: counts at once; only where none of the N nodes has a sentinel, the
                  // problem store_exists otherwise
-  kForced,  // `locks init --force`: writes a new store over whatever stands there: every lock and
-            // DONE mark is forgotten
-  kNever,   // `locks status`: looks, changes nothing (no_store where there is none)
+  kForced,       // `locks init --force`: writes a new store over whatever is there: every lock and
+                 // DONE mark is forgotten
+  kNever,        // `locks status`: looks, changes nothing (no_store where there is none)
 };
 
 class Store {
@@ -147,7 +147,7 @@ class Store {
     Instant probed_at{};
     Instant hold_until = Instant::min();  // a write had no effect: no other before then
     std::optional<SentinelWrite> pending;
-    // For a blessed creation: this text stood here when all N were locked in; seen again since?
+    // For a blessed creation: this text was here when all N were locked in; seen again since?
     std::optional<std::string> snapshot;
     bool probe_confirms = false;
     bool confirmed = false;
@@ -176,12 +176,12 @@ class Store {
   [[nodiscard]] std::optional<Instant> QuarantineEnd(const Node& node) const;
   [[nodiscard]] Millis ProbeInterval() const;
 
-  // store_members.cc: what stands where, and what follows for each node and for the whole.
+  // store_members.cc: what is where, and what follows for each node and for the whole.
   void Evaluate(Now now);
   void FindRefusals();
   void FindStore();
   void FindGeneration();
-  void FindStrangers();
+  void FindForeignNodes();
   void FindSameIndex();
   void SetProblem(NodeIndex index, bool blocks, std::string code, std::string what,
                   std::string hint);
@@ -214,8 +214,8 @@ class Store {
   struct Epochs {
     std::uint32_t lowest = UINT32_MAX;
     std::uint32_t highest = 0;
-    bool raised = false;  // one is even
-    bool stood = true;    // all, for so long that nobody goes on with a raise
+    bool raised = false;    // one is even
+    bool unchanged = true;  // all, for so long that nobody goes on with a raise
   };
   [[nodiscard]] Epochs EpochsOfMembers() const;
   [[nodiscard]] std::uint64_t Tag() const;
@@ -244,7 +244,7 @@ class Store {
   std::uint32_t generation_ = 0;  // the one that makes a quorum, odd; 0: none
   bool creating_ = false;         // kBlessed, kForced: the go-ahead was given (and stays)
   bool overwritten_ = false;      // kForced: all N hold the new store
-  bool snapshot_agreed_ = false;  // the snapshots stood together at one moment
+  bool snapshot_agreed_ = false;  // the snapshots were there together at one moment
   bool formed_ = false;           // this process wrote the beginnings of a store
   bool noted_created_ = false;
   bool available_ = false;

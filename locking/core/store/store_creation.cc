@@ -50,7 +50,7 @@ bool Store::MayCreate() {
       if (!node.Readable() || !node.raw) continue;
       const bool complete = node.Complete();
       SetProblem(i, true, "store_exists",
-                 fmt::format("{} lock store {} stands there already",
+                 fmt::format("{} lock store {} exists there already",
                              complete ? "the" : "the beginnings of the", node.sentinel->store_id),
                  "use it as it is; or, with all clients stopped, `fencepost locks init --force` "
                  "forgets every lock and DONE mark that it holds");
@@ -65,7 +65,7 @@ void Store::PlanCreation() {
   if (!MayCreate() || !AllReadable()) return;
   const bool overwrites = creation_ == StoreCreation::kForced && !overwritten_;
   const bool complete = std::ranges::any_of(nodes_, &Node::Complete);
-  if (complete && !overwrites) return;  // they disagree: FindStrangers told
+  if (complete && !overwrites) return;  // they disagree: FindForeignNodes told
   if (AllFormingOneStore()) {
     overwritten_ = creation_ == StoreCreation::kForced;
     PlanAdvance();
@@ -132,7 +132,7 @@ void Store::PlanForming() {
     sentinel.max_ttl = ttl;
     sentinel.index = static_cast<int>(std::ranges::count_if(
         nodes_, [&node](const Node& other) { return other.run_id < node.run_id; }));
-    // The node's own time makes the text unlike any that stood there before a wipe.
+    // The node's own time makes the text unlike any that was there before a wipe.
     Write(node, sentinel, QuarantineTime());
     formed_ = true;
   }
@@ -152,7 +152,7 @@ void Store::PlanAdvance() {
 
 // Blessing a node is safe only if it forgot nothing since the store began to count. Two readings of
 // all N in a row with the same texts prove a moment at which none was complete; a text that still
-// stands after it was not wiped since.
+// is there after it was not wiped since.
 bool Store::SnapshotConfirmed() {
   const bool same =
       std::ranges::all_of(nodes_, [](const Node& node) { return node.snapshot == node.raw; });

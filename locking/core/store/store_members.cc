@@ -21,7 +21,7 @@ void Store::Evaluate(Now now) {
   FindRefusals();
   FindStore();
   FindGeneration();
-  FindStrangers();
+  FindForeignNodes();
   FindSameIndex();
   if (GoodNumber(count())) {
     if (store_id_.empty()) {
@@ -124,7 +124,7 @@ void Store::FindGeneration() {
   }
 }
 
-void Store::FindStrangers() {
+void Store::FindForeignNodes() {
   if (creation_ == StoreCreation::kForced && !overwritten_) return;
   const bool vacancy = std::ranges::any_of(
       nodes_, [this](const Node& node) { return node.Readable() && Vacant(node); });

@@ -49,7 +49,7 @@ void Store::PlanRejoin() {
   }
   const Epochs epochs = EpochsOfMembers();
   const bool own = OwnRaise(epochs.highest);
-  if (!epochs.raised || (!own && !epochs.stood)) return;
+  if (!epochs.raised || (!own && !epochs.unchanged)) return;
   const std::optional<std::uint32_t> target =
       own ? epochs.highest + (epochs.lowest == epochs.highest ? 1 : 0) : NextRaise(epochs.highest);
   if (!target) return;
@@ -68,7 +68,7 @@ Store::Epochs Store::EpochsOfMembers() const {
     epochs.lowest = std::min(epochs.lowest, epoch);
     epochs.highest = std::max(epochs.highest, epoch);
     epochs.raised = epochs.raised || epoch % 2 == 0;
-    epochs.stood = epochs.stood && now_.boot - node.raw_since >= kAbandonedRaise;
+    epochs.unchanged = epochs.unchanged && now_.boot - node.raw_since >= kAbandonedRaise;
   }
   return epochs;
 }
@@ -113,7 +113,7 @@ bool Store::Remembered(const Node& node) const {
          Generation(node.member->epoch) == generation_;
 }
 
-// Nothing of the store stands there, so that the node may be given a place.
+// Nothing of the store is there, so that the node may be given a place.
 bool Store::Vacant(const Node& node) const {
   if (store_id_.empty()) return false;
   if (!node.raw) return true;
@@ -196,11 +196,11 @@ void Store::PlanRaise() {
     }
   }
   if (!all_seen || !majority) return;
-  const auto [lowest, highest, raised, stood] = EpochsOfMembers();
+  const auto [lowest, highest, raised, unchanged] = EpochsOfMembers();
   const bool raising = highest % 2 == 0;
   const bool own = OwnRaise(highest);
   if (raising && own && lowest == highest) return PlanAdmission(empty, highest + 1);
-  if (raising && !own && !stood) return;
+  if (raising && !own && !unchanged) return;
   if (raising && highest != raised_to_) raised_from_ = 0;  // not of this client's doing
   const bool waited = std::all_of(empty.begin(), empty.end(), [this](NodeIndex i) {
     return now_.boot - At(i).raw_since >= kBeforeRaise;
@@ -216,7 +216,7 @@ void Store::PlanRaise() {
     if (At(i).sentinel->epoch >= *target) continue;
     // One that another client left behind may be of a generation that has ended long ago.
     const bool known = At(i).sentinel->epoch == raised_from_;
-    if (!mine && !stood) continue;
+    if (!mine && !unchanged) continue;
     WriteEpoch(At(i), *target, known ? std::nullopt : std::optional(QuarantineTime()));
   }
 }

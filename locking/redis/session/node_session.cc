@@ -8,8 +8,8 @@
 
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
-#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/node_error.h"
+#include "locking/redis/session/node_probe.h"
 
 namespace fencepost::locking {
 namespace {
@@ -49,7 +49,7 @@ NodeSession::Step NodeSession::OnOpen(std::string& out) {
 }
 
 // The login is still valid, but the process behind the connection may be another one, or may have
-// lost everything: the host asks for NodeInfo anew before it sends anything again.
+// lost everything: the host asks for NodeInfo again before it sends anything again.
 NodeSession::Step NodeSession::Prepare(std::string& out) {
   LoadScripts(false, out);
   return Step::kSend;

@@ -77,7 +77,7 @@ class NodeSession {
   enum class Stage : std::uint8_t { kDown, kConnecting, kPreparing, kAsking, kReady, kListening };
   enum class Step : std::uint8_t {
     kWait,      // nothing to do before the next event
-    kConnect,   // connect anew: OnOpen or OnBroken follows
+    kConnect,   // connect again: OnOpen or OnBroken follows
     kSend,      // what was appended to the buffer is to be sent
     kPrepared,  // logged in, scripts loaded: ask, end the turn, or listen
     kReply,     // reply() is the next one; good until Next is called again

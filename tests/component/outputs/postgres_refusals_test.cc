@@ -154,7 +154,7 @@ TEST_F(PostgresRefusalsTest, ATableThatWasFixedTakesTheRecordWithoutARestart) {
   ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
   Exec("ALTER TABLE numbers ALTER v TYPE text");
   const Batch second{{.id = "b", .value = "two"}};
-  EXPECT_THAT(Results(*output, second), ElementsAre(kCommitted)) << "read from the catalog anew";
+  EXPECT_THAT(Results(*output, second), ElementsAre(kCommitted)) << "read from the catalog again";
 }
 
 TEST_F(PostgresRefusalsTest, AnIdThatTheDatabasesEncodingLacksIsBadAndInNoLedger) {

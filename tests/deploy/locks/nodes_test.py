@@ -112,7 +112,7 @@ class LockNodes(unittest.TestCase):
         self.assertEqual(len(stores), 1)
         again = nodes.init()
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
-        self.assertIn("stands already", again.stdout)
+        self.assertIn("exists already", again.stdout)
         status = run(FENCEPOST, "locks", "status", nodes.pipeline_file())
         self.assertEqual(set(re.findall(r"store (\w+)", status.stdout)), stores)
         self.assertIn("quorum: available", status.stdout)

@@ -1,7 +1,7 @@
 """The status page of a real worker in a real browser.
 
 `orders` has lost a lock node, and has dead letters and contention; `mails` is well.
-FENCEPOST_WRITE_SCREENSHOTS=1 writes deploy/screenshots anew.
+FENCEPOST_WRITE_SCREENSHOTS=1 writes deploy/screenshots again.
 """
 
 import json
@@ -83,7 +83,7 @@ class StatusPage(unittest.TestCase):
         return cls.status(pipeline)["counts"]
 
     def open(self, **options):
-        """The page, loaded anew; a browser for each set of options serves all tests."""
+        """The page, loaded again; a browser for each set of options serves all tests."""
         key = tuple(sorted(options.items()))
         if key not in self.windows:
             self.windows[key] = self.chrome.open(**options)

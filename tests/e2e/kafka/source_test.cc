@@ -160,8 +160,8 @@ class OtherMember {
   std::thread answering_;
 };
 
-// librdkafka joins anew, without a revoke, where it hears of a new partition while it waits for the
-// application's answer to an assignment.
+// librdkafka joins again, without a revoke, where it hears of a new partition while it waits for
+// the application's answer to an assignment.
 TEST_F(KafkaSourceOnBroker, RevokesWhatItHasWhenItIsAssignedAnewWithoutARevoke) {
   broker->CreateTopic(topic, 2);
   const auto group = [&] { return LookAtGroup(broker->bootstrap(), topic + "-group"); };
@@ -184,7 +184,7 @@ TEST_F(KafkaSourceOnBroker, RevokesWhatItHasWhenItIsAssignedAnewWithoutARevoke) 
   EXPECT_TRUE(WaitUntil(30s, [&] { return sink.Count() == 15; })) << sink.Trace();
 }
 
-// In the middle of a drain librdkafka joins anew where it hears of a new partition: what was
+// In the middle of a drain librdkafka joins again where it hears of a new partition: what was
 // drained would be committed in the name of the next generation, in which others go on from there.
 TEST_F(KafkaSourceOnBroker, CommitsNothingThatItDrainedUntilTheGroupHadGoneOn) {
   broker->CreateTopic(topic, 2);

@@ -70,16 +70,16 @@ TEST_F(Locks, InitIfMissingLeavesAStoreThatStandsAndCreatesOneThatDoesNot) {
   const std::string store = Status()["store"];
   const Finished again = Tool({"locks", "init"}, {"--if-missing"});
   EXPECT_EQ(again.exit_code, 0) << again.error_output;
-  EXPECT_THAT(again.output, HasSubstr("lock store " + store + " stands already"));
+  EXPECT_THAT(again.output, HasSubstr("lock store " + store + " exists already"));
   EXPECT_EQ(Status()["store"], store);
   nodes_[2].Stop();
   EXPECT_EQ(Tool({"locks", "init"}, {"--if-missing"}).exit_code, 0) << "a majority knows it";
   nodes_[2].Restart(RedisServer::Data::kWipe);
   nodes_[0].Command({"FLUSHALL"});
   nodes_[1].Command({"FLUSHALL"});
-  const Finished anew = Tool({"locks", "init"}, {"--if-missing"});
-  EXPECT_EQ(anew.exit_code, 0) << anew.error_output;
-  EXPECT_THAT(anew.output, HasSubstr("created over 3 nodes; it counts in "));
+  const Finished remade = Tool({"locks", "init"}, {"--if-missing"});
+  EXPECT_EQ(remade.exit_code, 0) << remade.error_output;
+  EXPECT_THAT(remade.output, HasSubstr("created over 3 nodes; it counts in "));
 }
 
 // Whoever was stalled while the nodes were flushed has its lease until its own end.

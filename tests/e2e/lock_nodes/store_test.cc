@@ -1,5 +1,5 @@
-// A store made anew with all workers stopped, as deploy/operations/lock-nodes.md says: for another
-// number of nodes, and where most nodes were lost.
+// A store created again with all workers stopped, as deploy/operations/lock-nodes.md says: for
+// another number of nodes, and where most nodes were lost.
 #include "tests/e2e/lock_nodes/lock_nodes_test.h"
 
 namespace fencepost::testing {

@@ -164,9 +164,9 @@ TEST_F(LockNodesBadDay, AStoreThatAllowsOnlyShorterLeasesIsNamedAndWaitedFor) {
   team_->Start(1);
   ExpectItSays("lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms");
   EXPECT_EQ(table_->Count(), 0);
-  const Finished anew =
+  const Finished again =
       RunFencepost({"locks", "init", "--force", "--redis", nodes.list(), "--max-ttl", "3s"});
-  EXPECT_EQ(anew.exit_code, 0) << anew.error_output;
+  EXPECT_EQ(again.exit_code, 0) << again.error_output;
   ExpectItProcesses(300);
   ExpectTheTruth();
 }

@@ -129,7 +129,7 @@ TEST_F(Revoked, FinishesARecordThatWasHandledBeforeItsLeaseWasLost) {
   worker.Pass(world.lock.ttl);
   worker.Answer({{.result = WriteResult::kNotWritten, .detail = {}}});
   worker.Wait(Millis(10));
-  ASSERT_EQ(worker.Lookups(), "a") << "it is leased anew";
+  ASSERT_EQ(worker.Lookups(), "a") << "it is leased again";
   worker.Revoke(0);
   EXPECT_FALSE(worker.drained);
   worker.LookUpAll();

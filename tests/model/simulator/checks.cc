@@ -175,8 +175,8 @@ void Checks::OnExtended(SimWorker& worker, locking::LockId lock) {
 
 // --- the end -----------------------------------------------------------------------------------
 
-// The lease ended as DONE. A node that was closed just then (it was asked anew who it is) still has
-// it as held, until its deadline.
+// The lease ended as DONE. A node that was closed just then (it was asked again who it is) still
+// has it as held, until its deadline.
 bool Checks::Completed(std::string_view name, locking::Token token) const {
   for (int i = 0; i < world_.plan.nodes; ++i) {
     const SimNode& node = world_.node(i);

@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
              kAll,
              "a: json:/a\n    on_conflict: update\n    key: [b, a, a]\n",
              {"19:11: error: output.sqlite.key: \"b\" is none of columns [rows]",
-              "19:17: error: output.sqlite.key: \"a\" stands here a second time [rows]"}},
+              "19:17: error: output.sqlite.key: \"a\" is given twice [rows]"}},
         Case{"HalfAFence",
              kAll,
              "a: json:/a\n    on_conflict: update\n    key: [a]\n    fence_column: v\n",

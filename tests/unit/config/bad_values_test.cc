@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SameNodeTwice",
              "7003",
              "7001",
-             {"10:45: error: lock.redis.nodes: \"127.0.0.1:7001\" stands here a second time; each "
+             {"10:45: error: lock.redis.nodes: \"127.0.0.1:7001\" is given twice; each "
               "node "
               "is an independent primary [nodes]"}},
         Case{"NodeName",
@@ -166,8 +166,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SameNodeInAnotherSpelling",
              "127.0.0.1:7003",
              "\"redis://u:hunter2@127.0.0.1:7001\"",
-             {"10:45: error: lock.redis.nodes: \"redis://127.0.0.1:7001\" stands here a second "
-              "time, as \"127.0.0.1:7001\"; each node is an independent primary [nodes]"}},
+             {"10:45: error: lock.redis.nodes: \"redis://127.0.0.1:7001\" is given twice, "
+              "as \"127.0.0.1:7001\"; each node is an independent primary [nodes]"}},
         Case{"NodeUserWithoutPassword",
              "127.0.0.1:7003]\n    password: ${SECRET}",
              "\"redis://u@127.0.0.1:7003\"]",

@@ -48,7 +48,7 @@ TEST(Expand, SaysWhatIsMissing) {
   EXPECT_EQ(Expanded("${A"), "error: a ${ has no }; a literal ${ is written $${");
   for (const char* text : {"${}", "${1}", "${A B}", "${:-x}", "${A-x}"}) {
     EXPECT_EQ(Expanded(text),
-              "error: what stands in ${…} is no variable name; a literal ${ is written $${");
+              "error: what is in ${…} is no variable name; a literal ${ is written $${");
   }
 }
 

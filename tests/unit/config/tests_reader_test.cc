@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
         Complaint{"SecondName",
                   "    given: [{}]\n    expect: {skips: 0}\n  - {name: a, given: [{}], expect: "
                   "{skips: 0}}\n",
-                  {"23:12: error: tests: the name \"a\" stands here a second time [tests]"}},
+                  {"23:12: error: tests: the name \"a\" is given twice [tests]"}},
         Complaint{"ForeignTopic",
                   "    given: [{topic: others}]\n    expect: {skips: 0}\n",
                   {"21:21: error: tests.given.topic: \"others\" is none of kafka.topics [tests]"}},

@@ -179,7 +179,7 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
   std::string cluster_id;
   bool cluster_id_was_first = true;
   bool early = false;      // a record outside its assignment
-  bool unrevoked = false;  // assigned anew without a revoke
+  bool unrevoked = false;  // assigned again without a revoke
   std::vector<AssignedPartition> assigned;
   std::map<PartitionIndex, TopicPartition> where;
   AssignmentEpoch epoch = 0;

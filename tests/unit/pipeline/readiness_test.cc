@@ -91,7 +91,7 @@ TEST(Readiness, MakesSentencesOfFields) {
   EXPECT_EQ(Sentence({.code = ReasonCode::kLockQuarantine}), "lock: lock nodes are in quarantine");
   EXPECT_EQ(Sentence({.code = ReasonCode::kLockTtl, .span = 3s, .limit = 2s}),
             "lock: lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms: lower "
-            "lock.ttl, or stop all workers and make the store anew with `fencepost locks init "
+            "lock.ttl, or stop all workers and create the store again with `fencepost locks init "
             "--force --max-ttl`");
   EXPECT_EQ(Sentence({.code = ReasonCode::kStarting}), "starting");
 }
