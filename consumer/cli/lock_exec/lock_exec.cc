@@ -227,14 +227,14 @@ int LockExec(const ExecArguments& arguments) {
     lease->Release();
     return NotRun(arguments.command.front(), child.error());
   }
-  Watch watch({.child = *child,
+  Watch watch({.child = **child,
                .lease = *lease,
                .signals = sources.signals,
                .bell = *sources.bell,
                .name = arguments.name,
                .kill_after = kill_after});
   watch.UntilItEnds();
-  return End(*lease, arguments, watch, child->code());
+  return End(*lease, arguments, watch, (*child)->code());
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ std::vector<std::string> Environment(const std::vector<std::string>& added) {
 
 }  // namespace
 
-tl::expected<ExecChild, ExecChild::NotStarted> ExecChild::Start(const Options& options) {
+tl::expected<std::unique_ptr<ExecChild>, ExecChild::NotStarted> ExecChild::Start(
+    const Options& options) {
   const auto fail = [](int error) { return tl::unexpected(NotStarted{error, false}); };
   std::vector<std::string> words = options.command;
   std::vector<std::string> environment = Environment(options.environment);
@@ -78,8 +79,8 @@ tl::expected<ExecChild, ExecChild::NotStarted> ExecChild::Start(const Options& o
   }
   setpgid(guard, guard);
   commands_end.Close();
-  ExecChild child(pid, guard, std::move(guard_pipe));
-  child.has_terminal_ = give_terminal;
+  std::unique_ptr<ExecChild> child(new ExecChild(pid, guard, std::move(guard_pipe)));
+  child->has_terminal_ = give_terminal;
   [[maybe_unused]] const auto told = send(tie.get(), "g", 1, MSG_NOSIGNAL);
   int why = 0;
   ssize_t got = 0;
@@ -96,19 +97,7 @@ ExecChild::ExecChild(pid_t pid, pid_t guard, Fd guard_pipe)
       guard_pipe_(std::move(guard_pipe)),
       terminal_(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {}
 
-ExecChild::ExecChild(ExecChild&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
-      guard_(std::exchange(other.guard_, -1)),
-      guard_pipe_(std::move(other.guard_pipe_)),
-      terminal_(std::move(other.terminal_)),
-      has_terminal_(other.has_terminal_),
-      stopped_by_(other.stopped_by_),
-      end_with_group_(other.end_with_group_),
-      ended_(other.ended_),
-      code_(other.code_) {}
-
 ExecChild::~ExecChild() {
-  if (pid_ < 0) return;
   if (!ended_) {
     Signal(SIGKILL);
     waitpid(pid_, nullptr, 0);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,7 @@ class ExecChild {
     int error = 0;         // errno
     bool by_exec = false;  // else for want of a process or a descriptor
   };
-  static tl::expected<ExecChild, NotStarted> Start(const Options& options);
-  ExecChild(ExecChild&& other) noexcept;
-  ExecChild& operator=(ExecChild&&) = delete;
+  static tl::expected<std::unique_ptr<ExecChild>, NotStarted> Start(const Options& options);
   ExecChild(const ExecChild&) = delete;
   ExecChild& operator=(const ExecChild&) = delete;
   ~ExecChild();  // kills what is left of the command if it has not ended
@@ -67,7 +66,7 @@ class ExecChild {
   [[nodiscard]] int Terminal() const;
   void ReapOthers();
 
-  pid_t pid_;
+  const pid_t pid_;
   pid_t guard_;
   Fd guard_pipe_;
   Fd terminal_;  // /dev/tty; closed where we have none
