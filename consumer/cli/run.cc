@@ -1,6 +1,5 @@
 // fencepost run FILE...: the workers of these pipelines, until SIGTERM or SIGINT.
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include "consumer/record/text.h"
 #include "consumer/worker/make_handler.h"
 #include "consumer/worker/worker.h"
+#include "locking/base/wake_up.h"
 #include "metrics/http/http_server.h"
 #include "metrics/log/log.h"
 #include "metrics/page.h"
@@ -96,39 +96,28 @@ class StopSignals {
     sigaddset(&set, SIGINT);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
-    signals_ = signalfd(-1, &set, SFD_CLOEXEC);
-    event_ = eventfd(0, EFD_CLOEXEC);
+    signals_ = Fd(signalfd(-1, &set, SFD_CLOEXEC));
   }
-  ~StopSignals() {
-    close(signals_);
-    close(event_);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
 
-  void Wake() const {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = write(event_, &one, sizeof one);
-  }
+  void Wake() const { wake_up_.Wake(); }
   enum class Woken : std::uint8_t { kNot, kBySignal, kByWake };
   // Blocks until a signal or Wake, at most so long (-1: for ever). A signal counts before a Wake.
   [[nodiscard]] Woken Wait(int milliseconds) const {
-    pollfd fds[] = {{signals_, POLLIN, 0}, {event_, POLLIN, 0}};
+    pollfd fds[] = {{signals_.get(), POLLIN, 0}, {wake_up_.fd(), POLLIN, 0}};
     int ready = 0;
     while ((ready = poll(fds, 2, milliseconds)) < 0 && errno == EINTR) {
     }
     if (ready <= 0) return Woken::kNot;
-    char buffer[sizeof(signalfd_siginfo)];
-    for (const pollfd& fd : fds) {
-      if ((fd.revents & POLLIN) == 0) continue;
-      [[maybe_unused]] const ssize_t n = read(fd.fd, buffer, fd.fd == event_ ? 8 : sizeof buffer);
-    }
-    return (fds[0].revents & POLLIN) != 0 ? Woken::kBySignal : Woken::kByWake;
+    wake_up_.Taken();
+    if ((fds[0].revents & POLLIN) == 0) return Woken::kByWake;
+    signalfd_siginfo info{};
+    [[maybe_unused]] const ssize_t n = read(signals_.get(), &info, sizeof info);
+    return Woken::kBySignal;
   }
 
  private:
-  int signals_;
-  int event_;
+  Fd signals_;
+  const WakeUp wake_up_;
 };
 
 // --http, else FENCEPOST_HTTP, else the files' own; one server a process.

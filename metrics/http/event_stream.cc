@@ -4,10 +4,8 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -126,17 +124,6 @@ bool WriteWithin(mg_connection* connection, std::string_view text, milliseconds 
                  const StopSwitch& stop) {
   const int fd = text.size() > kAtOnce ? SocketOf(*mg_get_request_info(connection)) : -1;
   return WriteTo(connection, fd, text, limit, stop);
-}
-
-StopSwitch::StopSwitch() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-StopSwitch::~StopSwitch() {
-  if (fd_ >= 0) close(fd_);
-}
-
-void StopSwitch::Stop() {
-  stopped_ = true;
-  (void)eventfd_write(fd_, 1);
 }
 
 void SendEvents(mg_connection* connection, const std::function<std::string()>& event,

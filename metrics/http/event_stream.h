@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "locking/base/wake_up.h"
+
 struct mg_connection;
 
 namespace fencepost::metrics {
@@ -20,18 +22,16 @@ namespace fencepost::metrics {
 // Ends the streams of a server, from any thread.
 class StopSwitch {
  public:
-  StopSwitch();
-  ~StopSwitch();
-  StopSwitch(const StopSwitch&) = delete;
-  StopSwitch& operator=(const StopSwitch&) = delete;
-
-  void Stop();
+  void Stop() {
+    stopped_ = true;
+    wake_up_.Wake();
+  }
   [[nodiscard]] bool stopped() const { return stopped_; }
-  [[nodiscard]] int fd() const { return fd_; }  // readable once stopped
+  [[nodiscard]] int fd() const { return wake_up_.fd(); }  // readable once stopped
 
  private:
   std::atomic<bool> stopped_{false};
-  int fd_;
+  WakeUp wake_up_;  // never taken
 };
 
 // Writes all of it, at the client's pace, but for no longer than `limit`. False: the client has

@@ -60,9 +60,11 @@ struct Failed {
 // What tells us that something happened.
 struct EventSources {
   Signals signals;
-  std::shared_ptr<const Bell> bell = std::make_shared<const Bell>();
+  std::shared_ptr<const WakeUp> wake_up = std::make_shared<const WakeUp>();
 
-  [[nodiscard]] int error() const { return signals.error() != 0 ? signals.error() : bell->error(); }
+  [[nodiscard]] int error() const {
+    return signals.error() != 0 ? signals.error() : wake_up->error();
+  }
 };
 
 struct Attempt {
@@ -79,18 +81,19 @@ Attempt TryLock(QuorumLock& lock, const ExecArguments& arguments, Instant until,
   options.wait = std::max(left, Millis(0));
   options.ttl = arguments.ttl;
   options.cancel = cancel.get_token();
-  lock.AcquireAsync(arguments.name, options, [bell = sources.bell, result](QuorumLock::Result got) {
-    result->emplace(std::move(got));
-    bell->Ring();  // what was written before is seen by who hears it
-  });
+  lock.AcquireAsync(arguments.name, options,
+                    [wake_up = sources.wake_up, result](QuorumLock::Result got) {
+                      result->emplace(std::move(got));
+                      wake_up->Wake();  // what was written before is seen by who takes it
+                    });
   int stopped_by = 0;
   do {
-    Poll(sources.signals, *sources.bell, Millis(60'000));
+    Poll(sources.signals, *sources.wake_up, Millis(60'000));
     if (const int end = sources.signals.DrainSignals().end; end != 0) {
       stopped_by = end;
       cancel.request_stop();
     }
-  } while (!sources.bell->Rang());
+  } while (!sources.wake_up->Taken());
   return {std::move(**result), stopped_by};
 }
 
@@ -230,7 +233,7 @@ int LockExec(const ExecArguments& arguments) {
   Watch watch({.child = **child,
                .lease = *lease,
                .signals = sources.signals,
-               .bell = *sources.bell,
+               .wake_up = *sources.wake_up,
                .name = arguments.name,
                .kill_after = kill_after});
   watch.UntilItEnds();

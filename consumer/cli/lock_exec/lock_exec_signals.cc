@@ -1,13 +1,11 @@
 #include "consumer/cli/lock_exec/lock_exec_signals.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
 
 namespace fencepost::cli {
 namespace {
@@ -82,27 +80,8 @@ Signals::Received Signals::DrainSignals() const {
   return received;
 }
 
-Bell::Bell() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (descriptor_ < 0) error_ = errno;
-}
-
-Bell::~Bell() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-void Bell::Ring() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
-}
-
-bool Bell::Rang() const {
-  std::uint64_t count = 0;
-  return read(descriptor_, &count, sizeof count) == sizeof count;
-}
-
-void Poll(const Signals& signals, const Bell& bell, std::chrono::milliseconds limit) {
-  std::array<pollfd, 2> waiting{
-      {{signals.descriptor(), POLLIN, 0}, {bell.descriptor(), POLLIN, 0}}};
+void Poll(const Signals& signals, const WakeUp& wake_up, std::chrono::milliseconds limit) {
+  std::array<pollfd, 2> waiting{{{signals.descriptor(), POLLIN, 0}, {wake_up.fd(), POLLIN, 0}}};
   poll(waiting.data(), waiting.size(), static_cast<int>(limit.count()));
 }
 

@@ -6,6 +6,8 @@
 
 #include <signal.h>
 
+#include "locking/base/wake_up.h"
+
 namespace fencepost::cli {
 
 // Those that end us.
@@ -45,25 +47,7 @@ class Signals {
   int error_ = 0;
 };
 
-// Wakes a Poll from another thread.
-class Bell {
- public:
-  Bell();
-  ~Bell();
-  Bell(const Bell&) = delete;
-  Bell& operator=(const Bell&) = delete;
-
-  [[nodiscard]] int error() const { return error_; }  // errno; not 0: it cannot ring
-  [[nodiscard]] int descriptor() const { return descriptor_; }
-  void Ring() const;
-  [[nodiscard]] bool Rang() const;  // since it was asked last
-
- private:
-  int descriptor_;
-  int error_ = 0;
-};
-
-// Until there is a signal, the bell rings, or the limit is over.
-void Poll(const Signals& signals, const Bell& bell, std::chrono::milliseconds limit);
+// Until there is a signal, a wake-up, or the limit is over.
+void Poll(const Signals& signals, const WakeUp& wake_up, std::chrono::milliseconds limit);
 
 }  // namespace fencepost::cli

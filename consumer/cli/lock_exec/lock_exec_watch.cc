@@ -17,7 +17,7 @@ using locking::Millis;
 constexpr Millis kAfterSigkill{200};  // what cannot be killed is asked again; its end wakes us
 
 void Watch::UntilItEnds() {
-  const std::stop_callback on_loss(of_.lease.stop_token(), [this] { of_.bell.Ring(); });
+  const std::stop_callback on_loss(of_.lease.stop_token(), [this] { of_.wake_up.Wake(); });
   for (;;) {
     switch (of_.child.Look()) {
       case ExecChild::Change::kEnded:
@@ -39,8 +39,8 @@ void Watch::UntilItEnds() {
     }
     WarnIfUnsignalable();
     Enforce();
-    Poll(of_.signals, of_.bell, NextLook());
-    [[maybe_unused]] const bool rang = of_.bell.Rang();
+    Poll(of_.signals, of_.wake_up, NextLook());
+    of_.wake_up.Taken();
     Forward();
   }
 }

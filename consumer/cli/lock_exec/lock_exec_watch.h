@@ -16,7 +16,7 @@ class Watch {
     ExecChild& child;
     const locking::Lease& lease;
     const Signals& signals;
-    const Bell& bell;
+    const WakeUp& wake_up;
     std::string name;  // the lock's, for what is said
     locking::Millis kill_after;
   };

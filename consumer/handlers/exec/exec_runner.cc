@@ -1,6 +1,5 @@
 #include "consumer/handlers/exec/exec_runner.h"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,8 +63,7 @@ tl::expected<void, Error> ExecRunner::Start() {
   }
   command_.environment.push_back("FENCEPOST_PIPELINE=" + pipeline_);
 
-  wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  FENCEPOST_CHECK(wake_.open(), "eventfd");
+  FENCEPOST_CHECK(wake_up_.error() == 0, "eventfd");
   std::promise<tl::expected<void, Error>> started;
   auto result = started.get_future();
   // Processes are started there: they die with the thread that did it.
@@ -77,7 +75,7 @@ tl::expected<void, Error> ExecRunner::Start() {
 }
 
 // It fails only when the counter is full: then the thread wakes anyway.
-void ExecRunner::Wake() { (void)eventfd_write(wake_.get(), 1); }
+void ExecRunner::Wake() { wake_up_.Wake(); }
 
 void ExecRunner::Run(std::promise<tl::expected<void, Error>> started) {
   BlockSignals();
@@ -159,7 +157,7 @@ void ExecRunner::GiveTo(Slot& slot, HandlerCall call) {
 }
 
 void ExecRunner::Poll() {
-  polled_.assign(1, {.fd = wake_.get(), .events = POLLIN, .revents = 0});
+  polled_.assign(1, {.fd = wake_up_.fd(), .events = POLLIN, .revents = 0});
   for (const Slot& slot : slots_) {  // four each; poll passes over negative numbers
     const bool there = slot.process != nullptr;
     const auto add = [&](int fd, short events) { polled_.push_back({fd, events, 0}); };
@@ -172,10 +170,7 @@ void ExecRunner::Poll() {
   const int ready = poll(polled_.data(), polled_.size(), PollMillis(Clock::now()));
   FENCEPOST_CHECK(ready >= 0 || errno == EINTR, "poll");
   if (ready <= 0) return;
-  if (polled_[0].revents != 0) {
-    eventfd_t count = 0;
-    (void)eventfd_read(wake_.get(), &count);
-  }
+  if (polled_[0].revents != 0) wake_up_.Taken();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const auto first = polled_.begin() + static_cast<std::ptrdiff_t>(1 + i * 4);
     if (std::any_of(first, first + 4, [](const pollfd& fd) { return fd.revents != 0; })) {

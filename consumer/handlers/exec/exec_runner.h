@@ -18,6 +18,7 @@
 #include "consumer/handlers/exec/exec_process.h"
 #include "consumer/handlers/polling_runner.h"
 #include "consumer/record/json_reader.h"
+#include "locking/base/wake_up.h"
 
 namespace fencepost::consumer {
 
@@ -75,7 +76,7 @@ class ExecRunner final : public PollingRunner {
   const ExecHandlerOptions options_;
   const std::string pipeline_;
 
-  Fd wake_;
+  const WakeUp wake_up_;
   ExecProcess::Command command_;
   // The thread's own:
   std::vector<Slot> slots_;
