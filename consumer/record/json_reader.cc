@@ -86,18 +86,6 @@ std::optional<std::size_t> ArrayIndex(std::string_view token) {
   return index;
 }
 
-simdjson::simdjson_result<std::string_view> RawJson(simdjson::ondemand::value value,
-                                                    json_type type) {
-  if (type == json_type::object) {
-    simdjson::ondemand::object object;
-    if (const auto error = value.get_object().get(object)) return error;
-    return object.raw_json();
-  }
-  simdjson::ondemand::array array;
-  if (const auto error = value.get_array().get(array)) return error;
-  return array.raw_json();
-}
-
 }  // namespace
 
 std::string JsonPointerProblem(std::string_view pointer) {
@@ -295,8 +283,7 @@ bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool
   if (type != json_type::object && type != json_type::array) {
     return AppendLiteral(value.raw_json_token(), out, null);
   }
-  if (!Check(RawJson(value, type).get(text))) return false;
-  text = Trimmed(text);
+  if (!Check(simdjson::to_json_string(value).get(text))) return false;
   if (!ValidText(text)) return false;
   AppendText(text, raw, out);
   return true;

@@ -264,31 +264,11 @@ class LinesOutput final : public TestOutput {
   }
   // The outer nullopt: not JSON.
   static std::optional<std::optional<std::string>> Cell(simdjson::ondemand::value& value) {
-    simdjson::ondemand::json_type type{};
-    if (value.type().get(type) != simdjson::SUCCESS) return std::nullopt;
     std::string_view text;
-    switch (type) {
-      case simdjson::ondemand::json_type::null:
-        return std::optional<std::string>();
-      case simdjson::ondemand::json_type::string:
-        if (value.get_string().get(text) != simdjson::SUCCESS) return std::nullopt;
-        return std::string(text);
-      case simdjson::ondemand::json_type::array: {
-        simdjson::ondemand::array array;
-        if (value.get_array().get(array) != simdjson::SUCCESS) return std::nullopt;
-        if (array.raw_json().get(text) != simdjson::SUCCESS) return std::nullopt;
-        return Minified(text);
-      }
-      case simdjson::ondemand::json_type::object: {
-        simdjson::ondemand::object object;
-        if (value.get_object().get(object) != simdjson::SUCCESS) return std::nullopt;
-        if (object.raw_json().get(text) != simdjson::SUCCESS) return std::nullopt;
-        return Minified(text);
-      }
-      default:
-        text = value.raw_json_token();
-        return std::string(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
-    }
+    if (value.get_string().get(text) == simdjson::SUCCESS) return std::string(text);
+    if (simdjson::to_json_string(value).get(text) != simdjson::SUCCESS) return std::nullopt;
+    if (text == "null") return std::optional<std::string>();
+    return Minified(text);
   }
   static std::string Minified(std::string_view json) {
     std::string text(json.size(), '\0');

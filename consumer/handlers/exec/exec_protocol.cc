@@ -14,7 +14,6 @@
 namespace fencepost::consumer {
 namespace {
 
-using simdjson::ondemand::json_type;
 using Value = simdjson::ondemand::value;
 template <typename T>
 using OrWhy = tl::expected<T, std::string>;
@@ -88,22 +87,10 @@ void AppendHeaders(const Record& record, std::string& out) {
 
 // The text of a JSON value; nullopt for null. The line it is from is known to be JSON.
 OrWhy<std::optional<std::string>> RawText(Value value) {
-  json_type type{};
   std::string_view text;
-  simdjson::error_code error = value.type().get(type);
-  if (!error && type == json_type::object) {
-    simdjson::ondemand::object object;
-    error = value.get_object().get(object);
-    if (!error) error = object.raw_json().get(text);
-  } else if (!error && type == json_type::array) {
-    simdjson::ondemand::array array;
-    error = value.get_array().get(array);
-    if (!error) error = array.raw_json().get(text);
-  } else if (!error) {
-    text = value.raw_json_token();
+  if (const auto error = simdjson::to_json_string(value).get(text)) {
+    return tl::unexpected(std::string(simdjson::error_message(error)));
   }
-  if (error) return tl::unexpected(std::string(simdjson::error_message(error)));
-  text = Trimmed(text);
   if (text == "null") return std::nullopt;
   return std::string(text);
 }
