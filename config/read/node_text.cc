@@ -4,38 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "consumer/record/json_reader.h"
 #include "locking/base/check.h"
 
 namespace fencepost::config {
 namespace {
 
 using Text = tl::expected<std::string, TextProblem>;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-std::size_t SkipDigits(std::string_view text, std::size_t at) {
-  while (at < text.size() && IsDigit(text[at])) ++at;
-  return at;
-}
-
-// RFC 8259, section 6: no leading zero, no bare point, no +.
-bool IsJsonNumber(std::string_view text) {
-  std::size_t at = text.starts_with('-') ? 1 : 0;
-  std::size_t end = SkipDigits(text, at);
-  if (end == at || (text[at] == '0' && end > at + 1)) return false;
-  if (end < text.size() && text[end] == '.') {
-    at = end + 1;
-    end = SkipDigits(text, at);
-    if (end == at) return false;
-  }
-  if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
-    at = end + 1;
-    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
-    end = SkipDigits(text, at);
-    if (end == at) return false;
-  }
-  return end == text.size();
-}
 
 std::string Quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
@@ -81,7 +56,8 @@ Text Json(const Node& node, const Environment& environment) {
       break;
   }
   return ScalarText(node, environment).map([&](const std::string& text) {
-    const bool literal = node.plain && (text == "true" || text == "false" || IsJsonNumber(text));
+    const bool literal =
+        node.plain && (text == "true" || text == "false" || consumer::IsJsonNumber(text));
     return literal ? text : Quoted(text);
   });
 }

@@ -39,30 +39,6 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// number = [-] (0 | 1-9 digits) [. digits] [e [+-] digits], as RFC 8259 has it.
-bool IsJsonNumber(std::string_view text) {
-  std::size_t at = 0;
-  const auto digits = [&] {
-    const std::size_t from = at;
-    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
-    return at - from;
-  };
-  if (at < text.size() && text[at] == '-') ++at;
-  const bool leading_zero = at < text.size() && text[at] == '0';
-  const std::size_t whole = digits();
-  if (whole == 0 || (leading_zero && whole > 1)) return false;
-  if (at < text.size() && text[at] == '.') {
-    ++at;
-    if (digits() == 0) return false;
-  }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-    ++at;
-    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
-    if (digits() == 0) return false;
-  }
-  return at == text.size();
-}
-
 // An object or array, valid.
 void AppendText(std::string_view text, bool minify, std::string& out) {
   if (!minify) {
@@ -87,6 +63,29 @@ std::optional<std::size_t> ArrayIndex(std::string_view token) {
 }
 
 }  // namespace
+
+bool IsJsonNumber(std::string_view text) {
+  std::size_t at = 0;
+  const auto digits = [&] {
+    const std::size_t from = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    return at - from;
+  };
+  if (at < text.size() && text[at] == '-') ++at;
+  const bool leading_zero = at < text.size() && text[at] == '0';
+  const std::size_t whole = digits();
+  if (whole == 0 || (leading_zero && whole > 1)) return false;
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    if (digits() == 0) return false;
+  }
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    ++at;
+    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+    if (digits() == 0) return false;
+  }
+  return at == text.size();
+}
 
 std::string JsonPointerProblem(std::string_view pointer) {
   if (pointer.empty()) return "";

@@ -13,6 +13,8 @@ namespace fencepost::consumer {
 
 // Empty, or what is wrong with a pointer.
 std::string JsonPointerProblem(std::string_view pointer);
+// [-] (0 | 1-9 digits) [. digits] [e [+-] digits]: no leading zero, no bare point, no +.
+bool IsJsonNumber(std::string_view text);
 
 enum class JsonFound : std::uint8_t { kValue, kNull, kNothing, kMalformed };
 
