@@ -1,8 +1,6 @@
 #include "consumer/testing/test_output.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -12,28 +10,10 @@
 #include "consumer/outputs/item_values.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/record/selector.h"
+#include "locking/base/temp_folder.h"
 
 namespace fencepost::consumer {
 namespace {
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "fencepost-test-XXXXXX";
-    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  [[nodiscard]] bool good() const { return !path_.empty(); }
-  [[nodiscard]] std::string File(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // --- tables ------------------------------------------------------------------------------------
 
@@ -60,12 +40,13 @@ class TableOutput final : public TestOutput {
  public:
   explicit TableOutput(const PipelineOptions& options)
       : pipeline_(options.name), table_(TableOf(options)) {
-    table_.path = folder_.File("effects.db");
+    table_.path = folder_.path() / "effects.db";
   }
 
   tl::expected<void, std::string> Create() {
-    if (!folder_.good())
+    if (folder_.path().empty()) {
       return tl::unexpected(std::string("no temporary folder for the test's table"));
+    }
     sqlite3* database = nullptr;
     const int opened = sqlite3_open(table_.path.c_str(), &database);
     database_.reset(database);
@@ -141,7 +122,7 @@ class TableOutput final : public TestOutput {
     }
   }
 
-  const ScratchFolder folder_;
+  const TempFolder folder_;
   const std::string pipeline_;
   SqliteOptions table_;
   std::vector<std::string> names_;
@@ -223,7 +204,7 @@ class TopicOutput final : public TestOutput {
 class LinesOutput final : public TestOutput {
  public:
   explicit LinesOutput(std::vector<Column> columns)
-      : options_{.path = folder_.File("lines.json"), .columns = std::move(columns)} {}
+      : options_{.path = folder_.path() / "lines.json", .columns = std::move(columns)} {}
 
   std::unique_ptr<Output> Open(const std::string& worker) override {
     return MakeFileOutput(options_, worker);
@@ -280,7 +261,7 @@ class LinesOutput final : public TestOutput {
     return text;
   }
 
-  const ScratchFolder folder_;
+  const TempFolder folder_;
   const FileOptions options_;
 };
 

@@ -55,17 +55,6 @@ bool AllThreadsStopped(pid_t pid) {
 
 }  // namespace
 
-TempFolder::TempFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "fencepost-demo-XXXXXX").string();
-  FENCEPOST_CHECK(mkdtemp(name.data()) != nullptr, name);
-  path_ = name;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};

@@ -1,6 +1,5 @@
-// Processes that the demo starts, and the folder they live in. Children die with the demo, however
-// it ends (PR_SET_PDEATHSIG). Start them from the main thread: the death signal is tied to the
-// thread.
+// Processes that the demo starts. They die with the demo, however it ends (PR_SET_PDEATHSIG). Start
+// them from the main thread: the death signal is tied to the thread.
 #pragma once
 
 #include <sys/types.h>
@@ -12,19 +11,6 @@
 #include <vector>
 
 namespace fencepost::cli {
-
-// A fresh folder under the system's temporary one; removed with all in it.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // A port of 127.0.0.1 that was free a moment ago.
 int FreePort();

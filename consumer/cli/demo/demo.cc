@@ -20,6 +20,8 @@
 #include "consumer/cli/shared/command.h"
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/mock_cluster.h"
+#include "locking/base/check.h"
+#include "locking/base/temp_folder.h"
 
 namespace fencepost::cli {
 namespace {
@@ -55,6 +57,7 @@ class Demo {
       : arguments_(arguments),
         name_(fmt::format("demo-{:08x}", std::random_device{}())),
         terminal_(isatty(STDOUT_FILENO) != 0) {
+    FENCEPOST_CHECK(!folder_.path().empty(), "no temporary folder");
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGINT);
     sigaddset(&signals_, SIGTERM);
