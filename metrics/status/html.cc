@@ -1,11 +1,22 @@
 #include "metrics/status/html.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "locking/base/time_text.h"
 
 namespace fencepost::metrics {
+
+namespace {
+
+constexpr std::pair<char, std::string_view> kEscapes[] = {
+    {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+
+}  // namespace
 
 std::string EscapeHtml(std::string_view text) {
   // dump replaces what is not UTF-8; the quotes and escapes around it come off again.
@@ -16,25 +27,9 @@ std::string EscapeHtml(std::string_view text) {
   std::string out;
   out.reserve(clean.size());
   for (const char c : clean) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
+    const auto* const escape =
+        std::ranges::find(kEscapes, c, &std::pair<char, std::string_view>::first);
+    out += escape == std::end(kEscapes) ? std::string_view(&c, 1) : escape->second;
   }
   return out;
 }

@@ -7,17 +7,8 @@
 namespace fencepost::cli {
 namespace {
 
-std::string_view StateName(WorkerState state) {
-  switch (state) {
-    case WorkerState::kKilled:
-      return "killed";
-    case WorkerState::kFrozen:
-      return "frozen";
-    case WorkerState::kRunning:
-      break;
-  }
-  return "running";
-}
+// By WorkerState.
+constexpr std::string_view kStateNames[] = {"running", "killed", "frozen"};
 
 std::string LastLine(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n');
@@ -127,8 +118,9 @@ std::vector<std::string> Team::Table() const {
   for (const Member& member : members_) {
     const Totals& t = member.last;
     lines.push_back(fmt::format("{:<10} {:<8} {:>9} {:>9} {:>7} {:>9} {:>8} {:>7} {:>8}",
-                                member.name, StateName(member.state), t.processed, t.in_flight,
-                                t.held, t.contended, t.expired, t.fenced, t.skipped));
+                                member.name, kStateNames[static_cast<std::size_t>(member.state)],
+                                t.processed, t.in_flight, t.held, t.contended, t.expired, t.fenced,
+                                t.skipped));
   }
   return lines;
 }

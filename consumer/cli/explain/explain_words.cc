@@ -186,19 +186,9 @@ nlohmann::json LettersJson(const Facts& facts) {
   return letters;
 }
 
-std::string_view Source(PositionFrom from) {
-  switch (from) {
-    case PositionFrom::kId:
-      return " (as its id says)";
-    case PositionFrom::kLedgerRow:
-      return " (as its ledger row says)";
-    case PositionFrom::kDeadLetter:
-      return " (as its dead letter says)";
-    case PositionFrom::kQuestion:
-      break;
-  }
-  return "";
-}
+// By PositionFrom.
+constexpr std::string_view kSources[] = {"", " (as its id says)", " (as its ledger row says)",
+                                         " (as its dead letter says)"};
 
 }  // namespace
 
@@ -208,7 +198,8 @@ std::vector<std::string> FactLines(const Facts& facts) {
     lines.push_back(fmt::format("  {:<11} {}", name, text));
   };
   if (facts.position) {
-    add("position", facts.position->Text().append(Source(facts.position_from)));
+    add("position",
+        facts.position->Text().append(kSources[static_cast<std::size_t>(facts.position_from)]));
     add("record", RecordLine(facts));
     add("partition", RangeLine(facts));
     add("group", GroupLine(facts));
