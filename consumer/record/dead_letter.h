@@ -1,5 +1,5 @@
 // A record that could not be processed, on its way to the dead letter topic: untouched, with
-// headers that say what happened (DESIGN 2.4). Values; any thread.
+// headers that say what happened (dead_letter_header). Values; any thread.
 #pragma once
 
 #include <chrono>

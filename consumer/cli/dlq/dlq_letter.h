@@ -1,5 +1,6 @@
-// A dead letter as it is in its topic: read back from a record's headers (DESIGN 2.4), chosen
-// by filters, printed. Values and pure functions; any thread.
+// A dead letter as it is in its topic: read back from a record's headers (those of
+// consumer/record/dead_letter.h), chosen by filters, printed. Values and pure functions; any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The demo, as a user runs it: its last line is a contract (DESIGN 2.1).
+// The demo, as a user runs it: its last line is a JSON object that scripts may rely on.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
