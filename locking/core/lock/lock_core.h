@@ -204,7 +204,7 @@ class LockCore {
   void LearnFromLostRound(const Slot& slot, Now now);
   void TellNoQuorum();
   void TellForeign(const std::string& name, Now now);
-  void ScheduleHeld(std::uint32_t index, Instant from);
+  void ScheduleExtension(std::uint32_t index, Instant from);
   void TellFreed(std::uint32_t index, Now now);
   void LearnRoundTrip(const Slot& slot, Now now);
   void AskAgain(std::uint32_t index, Now now);

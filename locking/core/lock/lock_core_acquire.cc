@@ -220,14 +220,7 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
     observer_->OnInvariant(Invariant::kTokenRegressed);
   }
   slot.stage = HeldLease{.round = ExtendRound(nodes_, slot.granted)};  // the attempt is over
-  ScheduleHeld(index, slot.started);
-}
-
-// The next thing that time does to a lease granted or extended from `from` on.
-void LockCore::ScheduleHeld(std::uint32_t index, Instant from) {
-  const Slot& slot = slots_[index];
-  const Instant extend_at = from + slot.ttl / 3;
-  Schedule(index, slot.watchdog ? std::min(extend_at, slot.valid_until) : slot.valid_until);
+  ScheduleExtension(index, slot.started);
 }
 
 void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now) {

@@ -8,6 +8,14 @@
 
 namespace fencepost::locking {
 
+// A lease that was granted or extended at `from` is extended a third of its time later (the
+// watchdog); without the watchdog it is only looked at when it ends.
+void LockCore::ScheduleExtension(std::uint32_t index, Instant from) {
+  const Slot& slot = slots_[index];
+  const Instant extend_at = from + slot.ttl / 3;
+  Schedule(index, slot.watchdog ? std::min(extend_at, slot.valid_until) : slot.valid_until);
+}
+
 void LockCore::ExtendNow(LockId lock, Now now) {
   Slot* slot = Find(lock);
   if (slot == nullptr || slot->state != State::kHeld) return;
@@ -57,7 +65,7 @@ void LockCore::EndExtension(std::uint32_t index, Tally tally, Now now) {
     slot.valid_until = EndOfValidity(slot, from);
     lease.round.Accept();
     observer_->OnExtension(ExtensionResult::kExtended);
-    ScheduleHeld(index, lease.extension_sent);
+    ScheduleExtension(index, lease.extension_sent);
     return;
   }
   const std::optional<LossReason> loss = lease.round.Loss();
