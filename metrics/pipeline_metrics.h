@@ -44,9 +44,10 @@ struct Counts {
   std::uint64_t violations = 0, retries = 0, dead_letter_errors = 0, rebalances = 0;
 };
 
-struct Readiness {
-  bool ready = false;
-  std::string reason;  // why not; when ready, what is to be known all the same (a stall), or empty
+// What a health probe (/live, /ready) is answered.
+struct ProbeResult {
+  bool ready = false;  // or live
+  std::string reason;  // why not; when ready, what is worth knowing (a stall), or empty
 };
 
 class PipelineMetrics final : public locking::LockObserver, public consumer::ConsumerObserver {

@@ -248,7 +248,7 @@ class Process {
     _exit(kFailed);
   }
 
-  metrics::Readiness Liveness() const {
+  metrics::ProbeResult Liveness() const {
     for (const auto& worker : workers_) {
       const auto [live, why] = worker->Live();
       if (!live) return {false, worker->Status().pipeline + ": " + why};
@@ -257,8 +257,8 @@ class Process {
   }
 
   // Every reason of every pipeline; what a ready one has (a stall) is told, too.
-  metrics::Readiness AllReady() const {
-    metrics::Readiness all{true, ""};
+  metrics::ProbeResult AllReady() const {
+    metrics::ProbeResult all{true, ""};
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       const auto [ready, reasons] = workers_[i]->Ready();
       all.ready = all.ready && ready;

@@ -68,7 +68,7 @@ std::optional<Address> ParseAddress(std::string_view text) {
   return address;
 }
 
-Response State(const Readiness& state, std::string_view yes, std::string_view no) {
+Response State(const ProbeResult& state, std::string_view yes, std::string_view no) {
   if (state.ready) {
     return {200, kPlain,
             fmt::format("{}{}{}\n", yes, state.reason.empty() ? "" : "; ", state.reason)};

@@ -22,8 +22,8 @@ namespace fencepost::metrics {
 
 struct Endpoints {
   std::function<std::string()> metrics;  // Prometheus text format
-  std::function<Readiness()> live;       // 200 or 503, with the reason
-  std::function<Readiness()> ready;      // 200 or 503, with the reason
+  std::function<ProbeResult()> live;       // 200 or 503, with the reason
+  std::function<ProbeResult()> ready;      // 200 or 503, with the reason
   std::function<std::string()> status;   // a JSON object
   std::function<std::string()> page;     // the status page, HTML
   std::function<std::string()> event;    // one server-sent event, asked for time and again

@@ -49,9 +49,9 @@ inline std::vector<std::string> ReasonsOf(const ShownProcess& process) {
 }
 
 // Ready only if there is a pipeline and all are; the reason names those that are not.
-inline Readiness ReadyOf(const ShownProcess& process) {
+inline ProbeResult ReadyOf(const ShownProcess& process) {
   if (process.pipelines.empty()) return {false, "starting"};
-  Readiness all{true, ""};
+  ProbeResult all{true, ""};
   for (const ShownPipeline& shown : process.pipelines) {
     if (shown.status.ready) continue;
     if (!all.ready) all.reason += "; ";

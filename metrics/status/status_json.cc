@@ -121,7 +121,7 @@ ordered_json PipelineJson(const ShownPipeline& shown) {
 }  // namespace
 
 std::string StatusJson(const ShownProcess& process) {
-  const Readiness ready = ReadyOf(process);
+  const ProbeResult ready = ReadyOf(process);
   std::chrono::milliseconds uptime{0};
   for (const auto& shown : process.pipelines) uptime = std::max(uptime, shown.status.uptime);
   const ordered_json json = {{"worker", process.worker},

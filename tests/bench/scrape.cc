@@ -47,11 +47,11 @@ void RunScrapeBench(const ScrapeBench& options) {
       metrics::HttpServer::Start("127.0.0.1:0", {.metrics = [&] { return page.Render(); },
                                                  .live =
                                                      [] {
-                                                       return metrics::Readiness{true, ""};
+                                                       return metrics::ProbeResult{true, ""};
                                                      },
                                                  .ready =
                                                      [] {
-                                                       return metrics::Readiness{true, ""};
+                                                       return metrics::ProbeResult{true, ""};
                                                      },
                                                  .status = [] { return std::string(); },
                                                  .page = [] { return std::string(); },

@@ -94,7 +94,7 @@ class EventStreams : public ::testing::Test {
  protected:
   void Open(HttpLimits limits = {}, std::size_t size = 4) {
     Endpoints endpoints;
-    endpoints.live = [] { return Readiness{true, ""}; };
+    endpoints.live = [] { return ProbeResult{true, ""}; };
     endpoints.metrics = [this] { return std::string(metrics_size_, 'm'); };
     endpoints.event = [this, size] {
       ++made_;
@@ -205,7 +205,7 @@ TEST_F(EventStreams, EndAfterTheLifeOfAStream) {
 TEST_F(EventStreams, AreNoneIfTheyCannotBeMade) {
   Endpoints endpoints;
   endpoints.event = []() -> std::string { throw std::runtime_error("boom"); };
-  endpoints.live = [] { return Readiness{true, ""}; };
+  endpoints.live = [] { return ProbeResult{true, ""}; };
   auto server = HttpServer::Start("127.0.0.1:0", endpoints);
   ASSERT_TRUE(server);
   for (int i = 0; i < 2 * HttpServer::kMaxStreams; ++i) {

@@ -67,8 +67,10 @@ class Http : public ::testing::Test {
   void SetUp() override {
     Endpoints endpoints;
     endpoints.metrics = [] { return std::string("# HELP a b\na 1\n"); };
-    endpoints.live = [this] { return Readiness{live_.load(), live_ ? "" : "the loop is stalled"}; };
-    endpoints.ready = [this] { return Readiness{ready_.load(), reason_}; };
+    endpoints.live = [this] {
+      return ProbeResult{live_.load(), live_ ? "" : "the loop is stalled"};
+    };
+    endpoints.ready = [this] { return ProbeResult{ready_.load(), reason_}; };
     endpoints.status = [this]() -> std::string {
       if (throws_) throw std::runtime_error("boom");
       return "{\"ready\":true}";
@@ -213,7 +215,7 @@ TEST_F(Http, AnswersSeveralClientsAtATime) {
 
 TEST(HttpAddress, IsServedInIpv6OrRefusedInPlainWords) {
   Endpoints endpoints;
-  endpoints.live = [] { return Readiness{true, ""}; };
+  endpoints.live = [] { return ProbeResult{true, ""}; };
   const auto server = HttpServer::Start("[::1]:0", endpoints);
   if (!server) {  // the library lacks IPv6, or this machine does
     EXPECT_THAT(server.error().code, ::testing::AnyOf("http_no_ipv6", "http_bind"));
@@ -227,7 +229,7 @@ TEST(HttpAddress, IsServedInIpv6OrRefusedInPlainWords) {
 
 TEST(HttpAddress, MayBeANameOrAllAddresses) {
   Endpoints endpoints;
-  endpoints.live = [] { return Readiness{true, ""}; };
+  endpoints.live = [] { return ProbeResult{true, ""}; };
   for (const char* address : {"localhost:0", ":0", "0.0.0.0:0"}) {
     const auto server = HttpServer::Start(address, endpoints);
     ASSERT_TRUE(server) << address << ": " << server.error().Line();
