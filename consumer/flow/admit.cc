@@ -34,7 +34,7 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
   const auto identified = identifier_->Identify(in.record, *in.where, in.identity);
   work_.Push(&in);
   if (!identified) {
-    in.nameless = true;
+    in.without_id = true;
     in.identity.id.clear();
     DeadLetterOrStop(in,
                      {.error_class = "bad_record",

@@ -85,7 +85,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
     in.BecomeHandled();
     return work_.Push(&in);
   }
-  const bool ask = options_.finality == Finality::kLedger && !in.nameless &&
+  const bool ask = options_.finality == Finality::kLedger && !in.without_id &&
                    in.letter->reason != DeadLetterReason::kIdConflict;
   if (ask) return AskLedger(in);
   Publish(in, now);

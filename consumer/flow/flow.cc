@@ -90,7 +90,7 @@ Place Flow::PlaceOf(const InFlight& in) const {
   return {.before = gap == nullptr             ? Before::kInPrefix
                     : LeaseMayArriveSoon(*gap) ? Before::kMaySoon
                                                : Before::kNotSoon,
-          .before_handled = in.chain_before == nullptr || Handled(*in.chain_before),
+          .before_handled = BeforeIsHandled(in),
           .may_lock = taking_ && !in.assignment->revoking};
 }
 
@@ -103,7 +103,7 @@ void Flow::Do(InFlight& in, Move move, Now now) {
       break;
     case Move::kAwaitPrefix:
       in.BecomeGranted();
-      if (in.nameless) work_.Push(in.chain_after);
+      if (in.without_id) work_.Push(in.chain_after);
       break;
     case Move::kGiveBack:
       BackToQueue(in, now);

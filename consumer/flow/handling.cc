@@ -105,7 +105,7 @@ InFlight* Flow::NextToCall(Now now) {
     // `call`: its former call is still out.
     const bool stale = in.stage() != Stage::kWaiting || in.ticket != at->ticket || in.call != 0;
     // Calls of one chain never overlap where they may have effects. Move::kTakeTurn queues it.
-    const bool early = in.chain_before != nullptr && !Handled(*in.chain_before);
+    const bool early = !BeforeIsHandled(in);
     if (!stale && early && full && !options_.handler.outside()) {
       ++at;
       continue;

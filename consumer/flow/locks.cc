@@ -174,7 +174,7 @@ bool Flow::EndedBefore(const InFlight& in, Instant began) const {
 }
 
 bool Flow::LeaseIsValid(const InFlight& in, Now now) const {
-  return FoundDone(in) || in.nameless || (Leased(in) && locks_->Valid(in.unit->lock(), now));
+  return FoundDone(in) || in.without_id || (Leased(in) && locks_->Valid(in.unit->lock(), now));
 }
 
 void Flow::SetPhase(const InFlight& in, locking::Phase phase) {

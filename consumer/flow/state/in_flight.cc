@@ -29,12 +29,12 @@ void InFlight::BecomeWaitingForSameId() {
 }
 
 void InFlight::BecomeLocking() {
-  FENCEPOST_CHECK(unit != nullptr && !nameless, "nothing to lock");
+  FENCEPOST_CHECK(unit != nullptr && !without_id, "nothing to lock");
   Become(Stage::kLocking);
 }
 
 void InFlight::BecomeGranted() {
-  FENCEPOST_CHECK(unit != nullptr || nameless, "granted without a lock");
+  FENCEPOST_CHECK(unit != nullptr || without_id, "granted without a lock");
   Become(Stage::kGranted);
 }
 

@@ -31,7 +31,7 @@ struct InFlight {
   std::uint32_t index = 0;      // in the pool
   std::uint32_t ticket = 0;     // changes when it leaves a queue; what carries another one is stale
   bool out_of_prefix = false;   // it was in the leased prefix, and is not any more
-  bool nameless = false;        // it has no id: it is not locked, and can only be a dead letter
+  bool without_id = false;      // it has no id: it is not locked, and can only be a dead letter
   bool passed_gate = false;     // its dead letter has passed the LetterGate
   bool handled = false;         // `values` are what the handler made of it
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time

@@ -19,7 +19,7 @@ Move Enter(const InFlight& in, const Way& way) {
 
 Move Queued(const InFlight& in, const Place& place, const Way& way) {
   if (!place.may_lock || place.before == Before::kNotSoon) return Move::kStay;
-  if (!in.nameless) return Move::kLock;
+  if (!in.without_id) return Move::kLock;
   // There is nothing to lock: it only waits for its place.
   return place.before == Before::kInPrefix ? Enter(in, way) : Move::kAwaitPrefix;
 }

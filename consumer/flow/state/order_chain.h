@@ -33,6 +33,11 @@ inline void MarkOutOfPrefix(InFlight& record, bool out);
 // and a lease of this one counts.
 inline const InFlight* NotLeasedBefore(const InFlight& record);
 
+// Everything before it in its chain is handled: it may be handled and written.
+inline bool BeforeIsHandled(const InFlight& record) {
+  return record.chain_before == nullptr || Handled(*record.chain_before);
+}
+
 inline void OrderChain::Join(InFlight& record) {
   record.chain = this;
   record.chain_before = tail;

@@ -55,7 +55,7 @@ TEST(Next, KeepsALeaseOnlyAsPartOfThePrefix) {  // 15
 
 TEST(Next, OfARecordWithoutAnIdIsItsDeadLetterWithoutALock) {
   A in(Stage::kQueued);
-  in.nameless = true;
+  in.without_id = true;
   in.letter = std::make_unique<DeadLetter>();
   EXPECT_EQ(Next(in, kFirst, kPlain), Move::kStartDeadLetter);
   EXPECT_EQ(Next(in, kSoon, kPlain), Move::kAwaitPrefix);

@@ -46,8 +46,8 @@ void Broker::Fill() {
     record.at = plan.produce_for * i / plan.records;
     const int id = i < plan.ids ? i : random.Below(plan.ids);
     record.source = consumer::SourceText({kTopic, partition}, record.offset);
-    const bool nameless = !plan.by_position && random.Chance(plan.nameless);
-    if (!nameless) record.header_id = fmt::format("id-{}", id);
+    const bool without_id = !plan.by_position && random.Chance(plan.without_id);
+    if (!without_id) record.header_id = fmt::format("id-{}", id);
     record.doubtful = plan.conflicts > 0;
     record.key = fmt::format("k{}", id % 5);
     std::string chain;

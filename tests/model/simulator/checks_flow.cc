@@ -68,7 +68,7 @@ void Checks::OnLetter(SimWorker& worker, const consumer::DeadLetter& letter) {
   bool found = false;
   worker.flow().ForEachRecord([&](const InFlight& in) {
     if (in.Reference() != letter.id || in.stage() != Stage::kPublishingDeadLetter) return;
-    found = in.nameless || LeaseIsValid(worker, in);
+    found = in.without_id || LeaseIsValid(worker, in);
   });
   if (found) return;
   world_.Violate(

@@ -96,7 +96,7 @@ void DrawKind(Plan& plan, Random& random, Kind kind) {
   flow.dead_letters = true;
   flow.on_bad_record = consumer::OnBad::kDeadLetter;
   if (random.Chance(500)) flow.on_id_conflict = consumer::OnBad::kDeadLetter;
-  plan.nameless = Pick(random, std::array{0, 30, 100});
+  plan.without_id = Pick(random, std::array{0, 30, 100});
   plan.refused = Pick(random, std::array{0, 30, 100});
 }
 

@@ -44,7 +44,7 @@ struct Plan {
   Nanos session{0};
   Nanos write_takes{0};  // at most
   Nanos transaction_timeout{0};
-  int nameless = 0;          // of a thousand records: without an id
+  int without_id = 0;          // of a thousand records: without an id
   int refused = 0;           // of a thousand records: the output does not take them
   Nanos handler_takes{0};    // at most, unless it hangs
   int handler_refusals = 0;  // of a thousand calls: it says that it would never help
