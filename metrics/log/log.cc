@@ -14,22 +14,11 @@
 namespace fencepost::metrics {
 namespace {
 
+// By Severity.
 constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
+constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                 spdlog::level::warn, spdlog::level::err};
 constexpr std::size_t kQueuedLines = 1024;
-
-spdlog::level::level_enum SpdlogLevel(Severity severity) {
-  switch (severity) {
-    case Severity::kDebug:
-      return spdlog::level::debug;
-    case Severity::kWarn:
-      return spdlog::level::warn;
-    case Severity::kError:
-      return spdlog::level::err;
-    case Severity::kInfo:
-      break;
-  }
-  return spdlog::level::info;
-}
 
 // Keeps an event on one line, whatever a broker or a server put into its error text.
 std::string OneLine(std::string_view text) {
@@ -90,7 +79,7 @@ Log::Log(LogOptions options) : options_(std::move(options)) {
   logger_ = std::make_shared<spdlog::async_logger>("fencepost", std::move(sink), pool_,
                                                    spdlog::async_overflow_policy::overrun_oldest);
   logger_->set_pattern("%v");
-  logger_->set_level(SpdlogLevel(options_.level));
+  logger_->set_level(kLevels[static_cast<std::size_t>(options_.level)]);
   logger_->set_error_handler([](const std::string&) {});  // a log that cannot be written is lost
 }
 
@@ -102,30 +91,16 @@ Log::~Log() {
   }
 }
 
-void Log::Write(Severity severity, std::string_view pipeline, std::string_view event,
-                std::string_view text) noexcept {
+void Log::WriteLine(Severity severity, std::string_view pipeline, std::string_view event,
+                    std::string_view text, const consumer::AboutRecord* record) noexcept {
   if (severity < std::min(options_.level, Severity::kWarn)) return;
   try {
-    WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, {});
-  } catch (...) {  // out of memory: the line is lost, the work goes on
-  }
-}
-
-void Log::Write(Severity severity, std::string_view pipeline, std::string_view event,
-                std::string_view text, const consumer::AboutRecord& record) noexcept {
-  if (severity < std::min(options_.level, Severity::kWarn)) return;
-  try {
-    WriteLine({severity, std::string(pipeline), std::string(event), std::string(text)}, record);
-  } catch (...) {
-  }
-}
-
-void Log::WriteLine(Line line, Record record) noexcept {
-  try {
+    Line line{severity, std::string(pipeline), std::string(event), std::string(text)};
+    Record about = record == nullptr ? std::nullopt : Record(*record);
     const std::lock_guard lock(mutex_);
-    WriteLocked(std::move(line), std::move(record),
+    WriteLocked(std::move(line), std::move(about),
                 options_.clock ? options_.clock() : locking::ReadClocks());
-  } catch (...) {
+  } catch (...) {  // out of memory: the line is lost, the work goes on
   }
 }
 
@@ -185,30 +160,24 @@ void Log::TellRepeatsLocked(locking::Now now, bool all) {
   const auto tell = [this](const Line& line, const Repeats& held) {
     if (held.suppressed > 0) EmitLocked(line, held.record, held.suppressed - 1, held.last);
   };
-  for (auto it = seen_.begin(); it != seen_.end();) {
-    if (!over(it->second.since)) {
-      ++it;
-      continue;
-    }
-    tell(it->first, it->second);
-    it = seen_.erase(it);
-  }
-  for (auto it = events_.begin(); it != events_.end();) {
-    if (!over(it->second.since)) {
-      ++it;
-      continue;
-    }
-    Line line = it->first;
-    line.text = it->second.text;
-    tell(line, it->second.held_back);
-    it = events_.erase(it);
-  }
+  std::erase_if(seen_, [&](const auto& seen) {
+    if (!over(seen.second.since)) return false;
+    tell(seen.first, seen.second);
+    return true;
+  });
+  std::erase_if(events_, [&](const auto& event) {
+    if (!over(event.second.since)) return false;
+    Line line = event.first;
+    line.text = event.second.text;
+    tell(line, event.second.held_back);
+    return true;
+  });
   next_look_ = now.boot + std::chrono::seconds(1);
 }
 
 void Log::EmitLocked(const Line& line, const Record& record, std::uint64_t suppressed,
                      locking::WallTime wall) {
-  logger_->log(SpdlogLevel(line.severity),
+  logger_->log(kLevels[static_cast<std::size_t>(line.severity)],
                spdlog::string_view_t(Render(line, record, suppressed, wall)));
 }
 

@@ -69,10 +69,14 @@ class Log {
 
   // `pipeline` is empty for what concerns the whole process.
   void Write(Severity severity, std::string_view pipeline, std::string_view event,
-             std::string_view text) noexcept;
+             std::string_view text) noexcept {
+    WriteLine(severity, pipeline, event, text, nullptr);
+  }
   // Of one record. `text` does not name it: the line does.
   void Write(Severity severity, std::string_view pipeline, std::string_view event,
-             std::string_view text, const consumer::AboutRecord& record) noexcept;
+             std::string_view text, const consumer::AboutRecord& record) noexcept {
+    WriteLine(severity, pipeline, event, text, &record);
+  }
 
   // With the warnings: last_events.h.
   [[nodiscard]] std::vector<consumer::ErrorStatus> LastErrors(std::string_view pipeline) const;
@@ -98,7 +102,8 @@ class Log {
     std::string text{};   // of the last one
   };
 
-  void WriteLine(Line line, Record record) noexcept;
+  void WriteLine(Severity severity, std::string_view pipeline, std::string_view event,
+                 std::string_view text, const consumer::AboutRecord* record) noexcept;
   void WriteLocked(Line line, Record record, locking::Now now);
   [[nodiscard]] bool HeldBackLocked(const Line& line, const Record& record, locking::Now now);
   Flood& FloodOf(const Line& line);
