@@ -1,7 +1,5 @@
 #include "consumer/cli/dlq/dlq_letter.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
 
 #include "consumer/cli/shared/bytes_text.h"
@@ -31,13 +29,6 @@ std::string Text(const Record& record, std::string_view name) {
   return std::string(Find(record, name).value_or(""));
 }
 
-template <typename Int>
-bool Number(const std::string& text, Int& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end && value >= 0;
-}
-
 // A value of any length: a line for text without line ends, the lines indented for other text.
 std::string ValueText(const std::optional<std::string_view>& value) {
   if (!value) return "null (a tombstone)";
@@ -63,7 +54,8 @@ tl::expected<StoredLetter, std::string> ReadLetter(const TopicRecord& stored) {
   letter.origin.where.topic = Text(record, header::kTopic);
   const std::string partition = Text(record, header::kPartition);
   const std::string offset = Text(record, header::kOffset);
-  if (!Number(partition, letter.origin.where.partition) || !Number(offset, letter.origin.offset)) {
+  if (!ReadNumber(partition, letter.origin.where.partition) ||
+      !ReadNumber(offset, letter.origin.offset)) {
     return tl::unexpected(fmt::format("its headers name the position {}/{}/{}",
                                       Printable(letter.origin.where.topic), Printable(partition),
                                       Printable(offset)));
@@ -127,7 +119,7 @@ std::string LetterText(const StoredLetter& letter) {
 nlohmann::json LetterJson(const StoredLetter& letter, bool all) {
   const Record& record = letter.stored.record;
   int attempts = 0;
-  Number(letter.attempts, attempts);
+  ReadNumber(letter.attempts, attempts);
   nlohmann::json json = {{"topic", letter.stored.where.topic},
                          {"partition", letter.stored.where.partition},
                          {"offset", record.offset},

@@ -1,6 +1,7 @@
 // Where a record is. A value; any thread.
 #pragma once
 
+#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,13 @@
 #include "consumer/record/record.h"
 
 namespace fencepost::cli {
+
+// Digits and nothing else, as far as they fit.
+template <typename Int>
+bool ReadNumber(std::string_view text, Int& value) {
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
+  return error == std::errc() && end == text.end() && value >= 0;
+}
 
 struct Position {
   consumer::TopicPartition where;
