@@ -1,5 +1,7 @@
 #include "consumer/testing/test_handler.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,15 +12,6 @@
 #include "consumer/worker/make_handler.h"
 
 namespace fencepost::consumer {
-namespace {
-
-bool SameName(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                            [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-}  // namespace
 
 TestHandler::TestHandler(const PipelineOptions& options, std::vector<HttpStub> stubs,
                          ConsumerObserver* observer)
@@ -97,7 +90,8 @@ TestHandler::Answer TestHandler::FromStub(const HandlerCall& call, Millis now) {
   }
   HttpAnswer answer{.status = stub->status, .body = stub->body, .retry_after = std::nullopt};
   for (const auto& [name, value] : stub->headers) {
-    if (SameName(name, "Retry-After")) answer.retry_after = ParseRetryAfter(value, now);
+    if (strcasecmp(name.c_str(), "Retry-After") != 0) continue;
+    answer.retry_after = ParseRetryAfter(value, now);
   }
   const auto& http = std::get<HttpHandlerOptions>(options_.kind);
   return {ResultOf(http, std::move(answer)), Millis(10)};
