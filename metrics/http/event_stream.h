@@ -7,32 +7,16 @@
 // room for more; ioctl_list(2), SIOCOUTQ, how much of what was sent has not reached it.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "locking/base/wake_up.h"
+#include "locking/base/stop_switch.h"
 
 struct mg_connection;
 
 namespace fencepost::metrics {
-
-// Ends the streams of a server, from any thread.
-class StopSwitch {
- public:
-  void Stop() {
-    stopped_ = true;
-    wake_up_.Wake();
-  }
-  [[nodiscard]] bool stopped() const { return stopped_; }
-  [[nodiscard]] int fd() const { return wake_up_.fd(); }  // readable once stopped
-
- private:
-  std::atomic<bool> stopped_{false};
-  WakeUp wake_up_;  // never taken
-};
 
 // Writes all of it, at the client's pace, but for no longer than `limit`. False: the client has
 // gone or was too slow, or it is to stop.

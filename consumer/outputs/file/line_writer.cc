@@ -1,7 +1,6 @@
 #include "consumer/outputs/file/line_writer.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,24 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstring>
-
-#include "locking/base/check.h"
 
 namespace fencepost::consumer {
-
-LineWriter::LineWriter() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  FENCEPOST_CHECK(wake_fd_ >= 0, std::strerror(errno));
-}
-
-LineWriter::~LineWriter() { close(wake_fd_); }
-
-void LineWriter::Interrupt() {
-  interrupted_ = true;
-  const std::uint64_t one = 1;
-  // It can only fail when the counter is full, and then the descriptor is readable already.
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
-}
 
 void LineWriter::Use(int fd, bool own) {
   fd_ = fd;
@@ -38,7 +21,7 @@ void LineWriter::Use(int fd, bool own) {
 }
 
 tl::expected<void, int> LineWriter::Append(std::string_view lines) {
-  if (interrupted_) return tl::unexpected(EINTR);
+  if (stop_.stopped()) return tl::unexpected(EINTR);
   return own_ && file_ ? AppendToFile(lines) : AppendToStream(lines);
 }
 
@@ -58,7 +41,7 @@ bool LineWriter::StaysWithinALine() const {
     if (!EndsWithinALine(end)) return false;
     same = end == before ? same + 1 : 0;
     before = end;
-    pollfd wake{wake_fd_, POLLIN, 0};
+    pollfd wake{stop_.fd(), POLLIN, 0};
     if (poll(&wake, 1, kBetween) > 0) return true;  // interrupted: nothing will be written
   }
   return true;
@@ -88,8 +71,8 @@ tl::expected<void, int> LineWriter::AppendToFile(std::string_view lines) {
 
 tl::expected<void, int> LineWriter::WaitUntilWritable() const {
   for (;;) {
-    if (interrupted_) return tl::unexpected(EINTR);
-    std::array<pollfd, 2> fds{{{fd_, POLLOUT, 0}, {wake_fd_, POLLIN, 0}}};
+    if (stop_.stopped()) return tl::unexpected(EINTR);
+    std::array<pollfd, 2> fds{{{fd_, POLLOUT, 0}, {stop_.fd(), POLLIN, 0}}};
     const int ready = poll(fds.data(), fds.size(), -1);
     if (ready < 0 && errno != EINTR) return tl::unexpected(errno);
     if (ready > 0 && fds[0].revents != 0) return {};

@@ -7,19 +7,19 @@
 // a torn line never is one, alone or glued, for its braces do not match.
 #pragma once
 
-#include <atomic>
 #include <string>
 #include <string_view>
 
 #include <sys/types.h>
 #include <tl/expected.hpp>
 
+#include "locking/base/stop_switch.h"
+
 namespace fencepost::consumer {
 
 class LineWriter {
  public:
-  LineWriter();
-  ~LineWriter();
+  LineWriter() = default;
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
@@ -31,8 +31,8 @@ class LineWriter {
   tl::expected<void, int> Append(std::string_view lines);
 
   // Any thread. For shutdown: a write that waits for a slow reader of a pipe ends.
-  void Interrupt();
-  [[nodiscard]] bool interrupted() const { return interrupted_; }
+  void Interrupt() { stop_.Stop(); }
+  [[nodiscard]] bool interrupted() const { return stop_.stopped(); }
 
  private:
   tl::expected<void, int> AppendToFile(std::string_view lines);
@@ -46,8 +46,7 @@ class LineWriter {
   bool file_ = false;  // a regular one
   bool torn_ = false;  // the next line needs a newline in front
   std::string joined_;
-  std::atomic<bool> interrupted_ = false;
-  int wake_fd_ = -1;
+  StopSwitch stop_;
 };
 
 }  // namespace fencepost::consumer

@@ -1,7 +1,6 @@
 #include "consumer/outputs/postgres/postgres_connection.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,24 +60,9 @@ std::string_view PgText(const PgResult& result, int row, int column) {
 }
 
 PgConnection::PgConnection(std::string dsn, std::string application_name)
-    : dsn_(std::move(dsn)),
-      application_name_(std::move(application_name)),
-      where_("postgres"),
-      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  FENCEPOST_CHECK(wake_fd_ >= 0, std::strerror(errno));
-}
+    : dsn_(std::move(dsn)), application_name_(std::move(application_name)), where_("postgres") {}
 
-PgConnection::~PgConnection() {
-  Drop();
-  close(wake_fd_);
-}
-
-void PgConnection::Interrupt() {
-  interrupted_ = true;
-  const std::uint64_t one = 1;
-  // It can only fail when the counter is full, and then the descriptor is readable already.
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
-}
+PgConnection::~PgConnection() { Drop(); }
 
 // The server sees the closed socket within a second (client_connection_check_interval) and gives
 // the transaction up, or has committed it. PQcancel would hang here for as long as a server is
@@ -153,7 +137,7 @@ PgFailure PgConnection::ServerFailure(const PGresult* result, Sent sent) const {
 
 tl::expected<void, PgFailure> PgConnection::WaitFor(short events, Clock::time_point deadline) {
   for (;;) {
-    if (interrupted_) {
+    if (stop_.stopped()) {
       return tl::unexpected(
           Dropped({PgFailure::Kind::kInterrupted, "", "interrupted for shutdown"}));
     }
@@ -164,7 +148,7 @@ tl::expected<void, PgFailure> PgConnection::WaitFor(short events, Clock::time_po
           Dropped({PgFailure::Kind::kTimeout, "", "no answer from the server in time"}));
     }
     std::array<pollfd, 2> fds{
-        {{PQsocket(connection_), events, 0}, {wake_fd_, static_cast<short>(POLLIN), 0}}};
+        {{PQsocket(connection_), events, 0}, {stop_.fd(), static_cast<short>(POLLIN), 0}}};
     const int ready = poll(fds.data(), fds.size(), static_cast<int>(left) + 1);
     if (ready < 0 && errno != EINTR) return tl::unexpected(Broken());
     if (ready > 0 && fds[0].revents != 0) return {};
@@ -173,7 +157,7 @@ tl::expected<void, PgFailure> PgConnection::WaitFor(short events, Clock::time_po
 
 tl::expected<void, PgFailure> PgConnection::Connect() {
   Drop();
-  if (interrupted_)
+  if (stop_.stopped())
     return tl::unexpected(PgFailure{PgFailure::Kind::kInterrupted, "", "interrupted"});
   // What libpq says about a string that it cannot read quotes the string, password and all.
   PQconninfoOption* parsed = PQconninfoParse(dsn_.c_str(), nullptr);

@@ -2,7 +2,6 @@
 // ends it from another thread, even when the server is frozen. Apart from Interrupt, one thread.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <initializer_list>
 #include <memory>
@@ -14,6 +13,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
+#include "locking/base/stop_switch.h"
 
 namespace fencepost::consumer {
 
@@ -95,8 +95,8 @@ class PgConnection {
   tl::expected<std::vector<PgResult>, PgFailure> Transact(const std::vector<Step>& steps);
 
   // Any thread. For shutdown: every call from then on fails at once.
-  void Interrupt();
-  [[nodiscard]] bool interrupted() const { return interrupted_; }
+  void Interrupt() { stop_.Stop(); }
+  [[nodiscard]] bool interrupted() const { return stop_.stopped(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -120,8 +120,7 @@ class PgConnection {
   std::string application_name_;
   std::string where_;
   std::vector<std::string> secrets_;  // what no text may show
-  std::atomic<bool> interrupted_ = false;
-  int wake_fd_ = -1;
+  StopSwitch stop_;
   PGconn* connection_ = nullptr;
 };
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,35 +114,22 @@ std::string_view SqliteText(sqlite3_stmt* row, int column) {
   return {text, static_cast<std::size_t>(sqlite3_column_bytes(row, column))};
 }
 
-SqliteConnection::SqliteConnection(std::string path)
-    : path_(std::move(path)), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  FENCEPOST_CHECK(wake_fd_ >= 0, std::strerror(errno));
-}
+SqliteConnection::SqliteConnection(std::string path) : path_(std::move(path)) {}
 
-SqliteConnection::~SqliteConnection() {
-  Close();
-  close(wake_fd_);
-}
-
-void SqliteConnection::Interrupt() {
-  interrupted_ = true;
-  const std::uint64_t one = 1;
-  // It can only fail when the counter is full, and then the descriptor is readable already.
-  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
-}
+SqliteConnection::~SqliteConnection() { Close(); }
 
 int SqliteConnection::OnBusy(void* self, int tries) {
   auto& connection = *static_cast<SqliteConnection*>(self);
   const auto now = std::chrono::steady_clock::now();
   if (tries == 0) connection.waiting_since_ = now;
-  if (connection.interrupted_ || now - connection.waiting_since_ > kLockWait) return 0;
-  pollfd wake{connection.wake_fd_, POLLIN, 0};
+  if (connection.stop_.stopped() || now - connection.waiting_since_ > kLockWait) return 0;
+  pollfd wake{connection.stop_.fd(), POLLIN, 0};
   poll(&wake, 1, std::min(1 + tries, 20));
   return 1;
 }
 
 int SqliteConnection::OnProgress(void* self) {
-  return static_cast<SqliteConnection*>(self)->interrupted_ ? 1 : 0;
+  return static_cast<SqliteConnection*>(self)->interrupted() ? 1 : 0;
 }
 
 void SqliteConnection::Close() {

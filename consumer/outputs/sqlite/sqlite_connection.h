@@ -1,7 +1,6 @@
 // One connection to an SQLite file, and its statements. Apart from Interrupt, one thread.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "consumer/outputs/output.h"
 #include "locking/base/fd.h"
+#include "locking/base/stop_switch.h"
 
 namespace fencepost::consumer {
 
@@ -78,8 +78,8 @@ class SqliteConnection {
   tl::expected<bool, SqliteFailure> Step(sqlite3_stmt* statement);
 
   // Any thread. For shutdown: a wait for the lock and a long statement end, and so do later ones.
-  void Interrupt();
-  [[nodiscard]] bool interrupted() const { return interrupted_; }
+  void Interrupt() { stop_.Stop(); }
+  [[nodiscard]] bool interrupted() const { return stop_.stopped(); }
 
  private:
   static int OnBusy(void* self, int tries);
@@ -92,8 +92,7 @@ class SqliteConnection {
   sqlite3* db_ = nullptr;
   HeldFile file_;
   HeldFile wal_;  // its write-ahead log
-  std::atomic<bool> interrupted_ = false;
-  int wake_fd_ = -1;
+  StopSwitch stop_;
   std::chrono::steady_clock::time_point waiting_since_;
 };
 
