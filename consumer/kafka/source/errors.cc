@@ -111,8 +111,8 @@ Error KafkaSource::Impl::OutOfRange(const PartitionProblem& problem) {
         problem.offset, low - 1);
   } else if (asked == RD_KAFKA_RESP_ERR_NO_ERROR && problem.offset > high) {
     what = fmt::format(
-        "the group's offset {} is past the partition's end {}: the topic was deleted and created "
-        "again, or truncated",
+        "the group's offset {} is past the partition's end {}: the topic was recreated or "
+        "truncated",
         problem.offset, high);
   }
   return Error{"offset_out_of_range", std::move(what), Place(problem),

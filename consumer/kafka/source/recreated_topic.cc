@@ -98,7 +98,7 @@ Error KafkaSource::Impl::TopicReplaced(const FingerprintReader::Finding& finding
   const TopicPartition& where = finding.where;
   return Error{
       "topic_replaced",
-      fmt::format("the topic was deleted and created again, or truncated: the group has read a "
+      fmt::format("the topic was recreated or truncated: the group has read a "
                   "record {} here, and now there is another one, {}; what is below the group's "
                   "offset may never have been read",
                   TimeOf(finding.asked), TimeOf(*finding.found)),

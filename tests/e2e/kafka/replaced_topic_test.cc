@@ -108,7 +108,7 @@ TEST_F(ReplacedTopic, StopsAWorkerBeforeItsFirstRecordThoughItIsLongerThanTheOff
   ASSERT_TRUE(Fatal(sink)) << sink.Trace();
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
   EXPECT_THAT(sink.fatal->Line(),
-              HasSubstr(topic + "/0/0: the topic was deleted and created again, or truncated"));
+              HasSubstr(topic + "/0/0: the topic was recreated or truncated"));
   EXPECT_THAT(sink.fatal->Line(),
               HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets",
                                     group, topic)));

@@ -46,7 +46,7 @@ TEST_F(ReplacedTopic, EndsTheWorkerAndEachAfterItUntilTheOffsetsAreSet) {
       "the worker to end"))
       << worker.Log();
   const auto says = Contains(
-      AllOf(HasSubstr("the topic was deleted and created again, or truncated"),
+      AllOf(HasSubstr("the topic was recreated or truncated"),
             HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets "
                                   "--to-earliest --execute",
                                   name_, name_))));
