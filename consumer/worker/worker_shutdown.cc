@@ -1,4 +1,5 @@
-// The end of a worker: asked for by RequestStop, in the order in which its parts end.
+// The end of a worker: asked for by RequestStop, in the order in which its parts end. How long the
+// drain may take: WorkerCore::DrainLimit; signals, and what hangs: cli/run.cc.
 #include "consumer/worker/worker_impl.h"
 
 namespace fencepost::consumer {
