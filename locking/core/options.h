@@ -39,6 +39,8 @@ struct LockOptions {
     return Nanos(static_cast<Nanos::rep>(static_cast<double>(Nanos(span).count()) * drift_factor)) +
            Millis(2);
   }
+  // How much of a ttl of `span` may be relied on, from the instant the request was sent.
+  [[nodiscard]] Nanos Validity(Millis span) const { return span - Drift(span); }
 };
 
 }  // namespace fencepost::locking

@@ -274,7 +274,7 @@ void LockLoop::LookAtExtensions(Now now) {
 
 Instant LockLoop::NextExtension(const Entry& entry, Instant valid_until) const {
   if (!entry.watchdog) return Instant::max();
-  const Instant asked = valid_until - (entry.ttl - options_.lock.Drift(entry.ttl));
+  const Instant asked = valid_until - options_.lock.Validity(entry.ttl);
   return asked + entry.ttl / 3;
 }
 

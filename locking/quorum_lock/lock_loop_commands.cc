@@ -60,7 +60,7 @@ std::optional<Error> LockLoop::ProblemOf(const std::string& name,
   const LockOptions& lock = options_.lock;
   const Millis ttl = options.ttl == Millis(0) ? lock.ttl : options.ttl;
   const Millis least = options.min_validity < Millis(0) ? lock.min_validity : options.min_validity;
-  if (ttl <= Millis(0) || ttl > kMaxTtl || ttl - lock.Drift(ttl) <= least) {
+  if (ttl <= Millis(0) || ttl > kMaxTtl || lock.Validity(ttl) <= least) {
     return Refused(name, fmt::format("ttl of {} ms is out of range", ttl.count()),
                    fmt::format("more than min_validity ({} ms) and the drift, at most the store's "
                                "max_ttl",

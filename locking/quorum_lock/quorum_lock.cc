@@ -66,7 +66,7 @@ std::optional<Error> ProblemOf(const QuorumLock::Options& options) {
     return Bad(fmt::format("drift_factor {} is out of range", lock.drift_factor),
                "at least 0 and below 0.5; 0.01 is usual");
   }
-  if (lock.ttl > kMaxTtl || lock.ttl - lock.Drift(lock.ttl) <= lock.min_validity) {
+  if (lock.ttl > kMaxTtl || lock.Validity(lock.ttl) <= lock.min_validity) {
     return Bad(fmt::format("ttl {} ms, less the drift, leaves no more than min_validity {} ms",
                            lock.ttl.count(), lock.min_validity.count()),
                "raise ttl or lower min_validity");

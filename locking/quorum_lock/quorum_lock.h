@@ -73,7 +73,7 @@ class QuorumLock {
     std::string name_space = "default";  // [a-z0-9-]{1,63}
     // What to do where there is no lock store yet: by default one is made that counts after a
     // quarantine of max_ttl + 2 × max_skew, 40 s if nothing else was set. To make one that counts
-    // at once: `fencepost locks init`, or kBlessed in a program that is run once (not in workers:
+    // at once: `fencepost locks init`, or kImmediate in a program that is run once (not in workers:
     // where there is a store already, WaitReady says store_exists, and nothing can be locked). It
     // is your word that no lease is out which these nodes have forgotten: `locks init` looks.
     StoreCreation creation = StoreCreation::kQuarantined;

@@ -29,7 +29,7 @@ class LockStore {
 
   explicit LockStore(int nodes) : nodes_(nodes) {
     auto options = Options();
-    options.creation = locking::StoreCreation::kBlessed;
+    options.creation = locking::StoreCreation::kImmediate;
     const auto creator = Connect(options);
     RequireWithin(
         std::chrono::seconds(20), [this] { return Complete(); }, "the lock store");

@@ -24,7 +24,7 @@ class PipelineTest : public ::testing::Test {
     static PostgresServer server;
     return server;
   }
-  // Blessed, with a max_ttl of 3 s.
+  // A store by kImmediate, with a max_ttl of 3 s.
   static RedisServers& Nodes() {
     static const auto nodes = [] {
       auto servers = std::make_unique<RedisServers>(5);

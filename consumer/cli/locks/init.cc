@@ -111,7 +111,7 @@ std::string MayHaveForgotten(const LockNodes& nodes) {
 
 // How a new store is made on these nodes, by a look that changes nothing. Error: the exit code.
 struct Plan {
-  StoreCreation creation = StoreCreation::kBlessed;
+  StoreCreation creation = StoreCreation::kImmediate;
   std::string doubt;  // why it is quarantined
 };
 tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds limit) {

@@ -2,7 +2,7 @@
 // operations and events out, clocks passed in. The same code runs in the service, the library and
 // the simulator.
 //
-// A host (locking/redis/engine/engine.h, tests/support/simulator) does this, on one thread:
+// A host (locking/redis/engine/engine.h, tests/model/simulator) does this, on one thread:
 // clang-format off
 //   1. hand in what happened: Acquire, Done, Release, … from users; OnReplies and the On… of
 //      store() from nodes; OnTime when NextTime() is reached;
@@ -228,7 +228,7 @@ class LockCore {
   [[nodiscard]] LossReason ReasonAtEnd(const Slot& slot) const;
   // When what was asked for at `sent` is no longer surely valid.
   [[nodiscard]] Instant EndOfValidity(const Slot& slot, Instant sent) const {
-    return sent + slot.ttl - options_.Drift(slot.ttl);
+    return sent + options_.Validity(slot.ttl);
   }
   void LoseAtEnd(std::uint32_t index, Now now);
   void Lose(std::uint32_t index, LossReason reason, Now now, Token rival = {});

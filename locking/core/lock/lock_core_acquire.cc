@@ -87,7 +87,7 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
   slot.state = State::kAsking;
   attempt.asking_again = false;
   slot.due = Instant::max();
-  attempt.told_free = 0;
+  attempt.freed_at = 0;
   attempt.repeats = 0;
   ++attempt.rounds;
   slot.started = now.boot;

@@ -35,7 +35,7 @@ void LockCore::Unwatch(std::uint32_t index) {
 }
 
 bool LockCore::ToldByQuorum(const Slot& slot) const {
-  return IsMajority(std::get<LockAttempt>(slot.stage).told_free, nodes_);
+  return IsMajority(std::get<LockAttempt>(slot.stage).freed_at, nodes_);
 }
 
 // A few round trips for each that waits here, so that they come one after the other rather than
@@ -54,7 +54,7 @@ void LockCore::OnFreed(NodeIndex node, std::string_view name, Now now) {
     Slot& slot = slots_[index];
     auto& attempt = std::get<LockAttempt>(slot.stage);
     const bool told_before = ToldByQuorum(slot);
-    attempt.told_free |= Bit(node);
+    attempt.freed_at |= Bit(node);
     const bool waits = slot.state == State::kWaiting && !attempt.awaiting_quorum;
     if (!waits || told_before || !ToldByQuorum(slot)) continue;
     const Instant soon = now.boot + DrawWakeDelay(slot);

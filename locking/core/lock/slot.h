@@ -62,7 +62,7 @@ struct LockAttempt {
   int rounds = 0;                // begun. Invariant: rounds <= tries, where there is a limit
   int repeats = 0;               // of an even split, within this round
   NodeSet left_out = 0;          // of the next round: nodes whose floor is not believable
-  NodeSet told_free = 0;         // nodes that told, since the round began, of a free
+  NodeSet freed_at = 0;          // nodes that told, since the round began, of a free
   WaitReason reason = WaitReason::kContended;  // of the round before
   Token rival_seen;  // the highest that held a majority in a round that we lost
 };

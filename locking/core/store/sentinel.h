@@ -10,7 +10,7 @@
 //   | index            |  35 | 1 digit                    |
 //   | N                |  37 | 1 digit                    |
 //   | epoch            |  39 | 8 digits                   |
-//   | blessed run_id   |  48 | 40                         |
+//   | accepted run_id  |  48 | 40                         |
 //   | quarantine_until |  89 | 13 digits, ms of the node  |
 //   | max_ttl          | 103 | 8 digits, ms               |
 // clang-format on
@@ -51,7 +51,7 @@ struct Sentinel {
   int index = 0;          // the node's rank by run_id when the store was created
   int nodes = 0;          // N
   std::uint32_t epoch = 1;
-  std::string run_id;           // of the blessed server process, 40 characters
+  std::string run_id;           // of the server process that was last accepted, 40 characters
   WallTime quarantine_until{};  // by the node's own clock
   Millis max_ttl{0};
 

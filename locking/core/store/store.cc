@@ -61,9 +61,10 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
   node.probe_confirms = false;
 
   const bool changed = !node.last_run_id.empty() && node.last_run_id != info.run_id;
-  const bool unblessed = node.sentinel && node.sentinel->complete &&
-                         node.sentinel->nodes == count() && node.sentinel->run_id != info.run_id;
-  if ((changed || unblessed) && node.counted_run_id != info.run_id) {
+  const bool restarted_unseen = node.sentinel && node.sentinel->complete &&
+                                node.sentinel->nodes == count() &&
+                                node.sentinel->run_id != info.run_id;
+  if ((changed || restarted_unseen) && node.counted_run_id != info.run_id) {
     node.counted_run_id = info.run_id;
     observer_->OnRestartDetected(index);
   }
@@ -206,11 +207,6 @@ Instant Store::NextTime() const {
 }
 
 // --- what is so -------------------------------------------------------------------------------
-
-std::optional<Instant> Store::QuarantineEnd(const Node& node) const {
-  if (!node.sentinel) return std::nullopt;
-  return node.clock.SurelyAt(node.sentinel->quarantine_until);
-}
 
 Millis Store::max_ttl() const {
   Millis highest{0};

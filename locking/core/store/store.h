@@ -71,7 +71,7 @@ struct NodeStatus {
 
 enum class StoreCreation {
   kQuarantined,  // `run`: uses the store that is there; a new one starts in quarantine
-  kBlessed,      // `locks init`: counts at once; only where none of the N nodes has a sentinel, the
+  kImmediate,    // `locks init`: counts at once; only where none of the N nodes has a sentinel, the
                  // problem store_exists otherwise
   kForced,       // `locks init --force`: writes a new store over whatever is there: every lock and
                  // DONE mark is forgotten
@@ -111,7 +111,7 @@ class Store {
   [[nodiscard]] Millis max_ttl() const;    // the store's; options.max_ttl before it is known
   [[nodiscard]] Instant NextTime() const;  // call OnTime then; Instant::max() for never
   [[nodiscard]] NodeStatus Status(NodeIndex node, Now now) const;
-  // kBlessed and kForced: all N are complete members of one store.
+  // kImmediate and kForced: all N are complete members of one store.
   [[nodiscard]] bool Created() const;
   [[nodiscard]] std::string store_id() const { return store_id_; }  // empty before it is known
 
@@ -147,7 +147,7 @@ class Store {
     Instant probed_at{};
     Instant hold_until = Instant::min();  // a write had no effect: no other before then
     std::optional<SentinelWrite> pending;
-    // For a blessed creation: this text was here when all N were locked in; seen again since?
+    // For kImmediate and kForced: this text was here when all N were locked in; seen again since?
     std::optional<std::string> snapshot;
     bool probe_confirms = false;
     bool confirmed = false;
@@ -173,7 +173,6 @@ class Store {
   [[nodiscard]] int count() const { return static_cast<int>(nodes_.size()); }
   void Learn(Node& node, std::optional<std::string> raw, const CallInfo& call);
   void ObserveClock(NodeIndex index, const CallInfo& call);
-  [[nodiscard]] std::optional<Instant> QuarantineEnd(const Node& node) const;
   [[nodiscard]] Millis ProbeInterval() const;
 
   // store_members.cc: what is where, and what follows for each node and for the whole.
@@ -188,9 +187,14 @@ class Store {
   [[nodiscard]] bool InStore(const Node& node) const;
   [[nodiscard]] bool Belongs(const Node& node) const;
   [[nodiscard]] bool AllReadable() const;
-  void DecideWhichCount();
   void DecideProblem(bool quorum);
   void Tell();
+
+  // store_quarantine.cc
+  [[nodiscard]] Millis QuarantineTime() const { return max_ttl() + 2 * options_.max_skew; }
+  [[nodiscard]] std::optional<Instant> QuarantineEnd(const Node& node) const;
+  void QuarantineIfRestarted(Node& node);
+  void DecideWhichCount();
 
   // store_creation.cc
   void PlanCreation();
@@ -206,7 +210,6 @@ class Store {
 
   // store_repair.cc
   void PlanRepairs();
-  void QuarantineIfForgotten(Node& node);
   void PlanEmpty();
   void PlanRaise();
   void PlanRejoin();
@@ -226,7 +229,6 @@ class Store {
   [[nodiscard]] bool Vacant(const Node& node) const;
   [[nodiscard]] bool Remembered(const Node& node) const;
   [[nodiscard]] std::vector<int> MissingIndexes() const;
-  [[nodiscard]] Millis QuarantineTime() const { return max_ttl() + 2 * options_.max_skew; }
   void Write(Node& node, const Sentinel& sentinel, std::optional<Millis> quarantine_for);
   void WriteEpoch(Node& node, std::uint32_t epoch, std::optional<Millis> quarantine_for);
 
@@ -242,7 +244,7 @@ class Store {
   std::uint32_t raised_from_ = 0;
   std::uint32_t raised_to_ = 0;
   std::uint32_t generation_ = 0;  // the one that makes a quorum, odd; 0: none
-  bool creating_ = false;         // kBlessed, kForced: the go-ahead was given (and stays)
+  bool creating_ = false;         // kImmediate, kForced: the go-ahead was given (and stays)
   bool overwritten_ = false;      // kForced: all N hold the new store
   bool snapshot_agreed_ = false;  // the snapshots were there together at one moment
   bool formed_ = false;           // this process wrote the beginnings of a store

@@ -44,7 +44,7 @@ std::string Store::MemberHash() const {
 bool Store::MayCreate() {
   if (creation_ == StoreCreation::kNever) return false;
   if (creation_ == StoreCreation::kQuarantined || creating_) return true;
-  if (creation_ == StoreCreation::kBlessed) {
+  if (creation_ == StoreCreation::kImmediate) {
     for (NodeIndex i = 0; i < count(); ++i) {
       const Node& node = At(i);
       if (!node.Readable() || !node.raw) continue;
@@ -150,9 +150,9 @@ void Store::PlanAdvance() {
   for (Node& node : nodes_) Complete(node);
 }
 
-// Blessing a node is safe only if it forgot nothing since the store began to count. Two readings of
-// all N in a row with the same texts prove a moment at which none was complete; a text that still
-// is there after it was not wiped since.
+// A node may count at once only if it forgot nothing since the store began to count. Two readings
+// of all N in a row with the same texts prove a moment at which none was complete; a text that
+// still is there after it was not wiped since.
 bool Store::SnapshotConfirmed() {
   const bool same =
       std::ranges::all_of(nodes_, [](const Node& node) { return node.snapshot == node.raw; });
@@ -168,7 +168,7 @@ bool Store::SnapshotConfirmed() {
 }
 
 void Store::Complete(Node& node) {
-  const bool blessed = creating_ && snapshot_agreed_ && node.snapshot == node.raw;
+  const bool immediate = creating_ && snapshot_agreed_ && node.snapshot == node.raw;
   Sentinel sentinel = *node.sentinel;
   sentinel.complete = true;
   sentinel.epoch = kFirstEpoch;
@@ -176,7 +176,7 @@ void Store::Complete(Node& node) {
   sentinel.quarantine_until = WallTime{};
   formed_ = true;
   const Millis quarantine = std::max(sentinel.max_ttl, max_ttl()) + 2 * options_.max_skew;
-  Write(node, sentinel, blessed ? std::nullopt : std::optional(quarantine));
+  Write(node, sentinel, immediate ? std::nullopt : std::optional(quarantine));
 }
 
 void Store::Write(Node& node, const Sentinel& sentinel, std::optional<Millis> quarantine_for) {

@@ -180,31 +180,6 @@ void Store::FindSameIndex() {
   }
 }
 
-void Store::DecideWhichCount() {
-  int open = 0;
-  int counting = 0;
-  bool by_clock = false;
-  for (Node& node : nodes_) {
-    // What was read may be relied on for as long as a node that was admitted since cannot count.
-    const bool fresh = now_.boot - node.raw_call.sent_at <= QuarantineTime();
-    node.open = Belongs(node) && node.sentinel->run_id == node.run_id && fresh;
-    const std::optional<Instant> end = QuarantineEnd(node);
-    node.quarantined = node.open && (node.stepped || (end && *end > now_.boot));
-    if (!node.quarantined) node.clock_quarantine = false;
-    const bool clock = (node.stepped && node.by_clock) || node.clock_quarantine;
-    by_clock = by_clock || (node.open && clock);
-    open += node.open ? 1 : 0;
-    counting += node.open && !node.quarantined ? 1 : 0;
-  }
-  DecideProblem(counting >= Quorum(count()));
-  available_ = !problem_ && counting >= Quorum(count());
-  why_ = QuorumFailure::kUnreachable;
-  if (open >= Quorum(count())) {
-    why_ = by_clock ? QuorumFailure::kClock : QuorumFailure::kQuarantined;
-  }
-  if (problem_ && problem_->code != "store_incomplete") why_ = QuorumFailure::kPolicy;
-}
-
 void Store::DecideProblem(bool quorum) {
   problem_.reset();
   if (!GoodNumber(count())) {
@@ -258,11 +233,11 @@ void Store::Tell() {
   const bool quarantined = std::ranges::any_of(nodes_, &Node::quarantined);
   if (formed_ && all && !noted_created_) {
     noted_created_ = true;
-    std::string text = fmt::format("a new lock store was made ({})", store_id_);
+    std::string text = fmt::format("a new lock store was created ({})", store_id_);
     if (quarantined) {
       text += fmt::format(
-          "; it counts from now in {} s; `fencepost locks init` blesses a new store "
-          "at once",
+          "; its locks can be acquired in {} s; a store that `fencepost locks init` "
+          "creates can be used at once",
           std::chrono::ceil<std::chrono::seconds>(QuarantineTime()).count());
     }
     observer_->OnNote(Severity::kInfo, "store_created", text);

@@ -1,5 +1,5 @@
-// Repairs a store that exists: nodes that restarted, were wiped, were left half made, or whose
-// clock was stepped. Whatever a node may have forgotten, it is put in quarantine first.
+// Repairs a store that exists: completes nodes that were left half made, and takes nodes that were
+// wiped back into it, in quarantine.
 #include <algorithm>
 #include <set>
 
@@ -77,7 +77,7 @@ void Store::PlanRepairs() {
   if (!MayCreate()) return;
   for (NodeIndex i = 0; i < count(); ++i) {
     Node& node = At(i);
-    if (InStore(node)) QuarantineIfForgotten(node);
+    if (InStore(node)) QuarantineIfRestarted(node);
     if (!node.Forming() || node.sentinel->store_id != store_id_ || Vacant(node)) continue;
     const bool taken = std::ranges::any_of(nodes_, [&](const Node& other) {
       return InStore(other) && other.sentinel->index == node.sentinel->index;
@@ -91,21 +91,6 @@ void Store::PlanRepairs() {
   }
   PlanEmpty();
   PlanRejoin();
-}
-
-// The node restarted, its clock was stepped, or it is to be in quarantine for longer than one
-// lasts.
-void Store::QuarantineIfForgotten(Node& node) {
-  const Sentinel& now = *node.sentinel;
-  Sentinel repaired = now;
-  repaired.run_id = node.run_id;
-  // The sentinel may have been written after TIME was read, within the same call.
-  const Nanos slack = node.raw_call.received_at - node.raw_call.sent_at;
-  const WallTime latest =
-      node.raw_call.node_time + QuarantineTime() + std::chrono::ceil<Millis>(slack);
-  if (now.run_id != node.run_id || node.stepped || now.quarantine_until > latest) {
-    Write(node, repaired, QuarantineTime());
-  }
 }
 
 bool Store::Remembered(const Node& node) const {

@@ -76,7 +76,7 @@ class HolderTest : public ::testing::Test {
  protected:
   HolderTest() {
     auto options = HolderOptions(nodes_.addresses());
-    options.creation = locking::StoreCreation::kBlessed;
+    options.creation = locking::StoreCreation::kImmediate;
     const auto lock = locking::QuorumLock::Connect(options);
     if (!lock) throw std::runtime_error(lock.error().Line());
     const auto ready = (*lock)->WaitReady(kWait);

@@ -52,7 +52,7 @@ class LockFixture : public ::testing::Test {
     auto options = Options();
     options.lock.ttl = std::min(options.lock.ttl, max_ttl);
     options.lock.max_ttl = max_ttl;
-    options.creation = StoreCreation::kBlessed;
+    options.creation = StoreCreation::kImmediate;
     const auto creator = Connect(options);
     testing::RequireWithin(
         20s, [this] { return StoreStands(); }, "the lock store");

@@ -13,7 +13,7 @@ using fencepost::testing::FreePort;
 using fencepost::testing::RedisServer;
 using fencepost::testing::RedisServerOptions;
 
-void Bless(const RedisServer& server) {
+void WriteSentinel(const RedisServer& server) {
   ASSERT_EQ(server.Command({"SET", std::string(kSentinelKey), SentinelText()}), "OK");
 }
 
@@ -21,7 +21,7 @@ class ConnectionTest : public ::testing::Test {
  protected:
   explicit ConnectionTest(RedisServerOptions options = {})
       : server(std::move(options)), harness(server.address()), client(harness.client) {
-    Bless(server);
+    WriteSentinel(server);
     harness.options.lock.node_timeout = 2000ms;
   }
 

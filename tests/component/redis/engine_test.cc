@@ -161,7 +161,7 @@ LockOptions Patient() {
 
 TEST(Engine, TakesAndEndsManyLocksAtOnceAndIsThenQuiet) {
   RedisServers servers(5);
-  Client client(servers.addresses(), Patient(), StoreCreation::kBlessed);
+  Client client(servers.addresses(), Patient(), StoreCreation::kImmediate);
   ASSERT_TRUE(client.RunUntilCreated());
   ASSERT_TRUE(client.Cycles(2000, 256));
   EXPECT_EQ(client.leased, 2000);
@@ -174,7 +174,7 @@ TEST(Engine, TakesAndEndsManyLocksAtOnceAndIsThenQuiet) {
 
 TEST(Engine, IsNotSlowedByADeadNodeAndAStoppedOne) {
   RedisServers servers(5);
-  Client client(servers.addresses(), Patient(), StoreCreation::kBlessed);
+  Client client(servers.addresses(), Patient(), StoreCreation::kImmediate);
   ASSERT_TRUE(client.RunUntilCreated());
   ASSERT_TRUE(client.Cycles(100, 8));
   servers[1].Kill();
@@ -206,7 +206,7 @@ TEST(Engine, IsNotSlowedByADeadNodeAndAStoppedOne) {
 
 TEST(Engine, LosesNoOperationWhenTheScriptsAreFlushedAllTheTime) {
   RedisServers servers(3);
-  Client client(servers.addresses(), Patient(), StoreCreation::kBlessed);
+  Client client(servers.addresses(), Patient(), StoreCreation::kImmediate);
   ASSERT_TRUE(client.RunUntilCreated());
   for (int round = 0; round < 20; ++round) {
     for (std::size_t node = 0; node < servers.size(); ++node) {
@@ -229,7 +229,7 @@ LockOptions Short() {
 
 TEST(Engine, KeepsALeaseByExtendingItAndLosesItByItsOwnClockWhenTheNodesAreGone) {
   RedisServers servers(3);
-  Client client(servers.unix_addresses(), Short(), StoreCreation::kBlessed);
+  Client client(servers.unix_addresses(), Short(), StoreCreation::kImmediate);
   ASSERT_TRUE(client.RunUntilCreated());
   client.finish = false;
   client.Take();
@@ -244,7 +244,7 @@ TEST(Engine, KeepsALeaseByExtendingItAndLosesItByItsOwnClockWhenTheNodesAreGone)
 
 TEST(Engine, GrantsAgainWhenAMajorityThatWasRestartedHasLeftItsQuarantine) {
   RedisServers servers(3);
-  Client client(servers.addresses(), Short(), StoreCreation::kBlessed);
+  Client client(servers.addresses(), Short(), StoreCreation::kImmediate);
   ASSERT_TRUE(client.RunUntilCreated());
   ASSERT_TRUE(client.Cycles(10, 2));
   servers[0].Restart(RedisServer::Data::kKeep);

@@ -16,12 +16,12 @@ using fencepost::testing::RedisServer;
 class PlainAcquireTest : public ::testing::Test {
  protected:
   PlainAcquireTest() : server({.own_clock = true}), harness(server.address()) {
-    Bless(SentinelText());
+    WriteSentinel(SentinelText());
     harness.options.lock.node_timeout = 2000ms;
     harness.Start();
     EXPECT_TRUE(harness.RunUntilConnected());
   }
-  void Bless(const std::string& sentinel) {
+  void WriteSentinel(const std::string& sentinel) {
     ASSERT_EQ(server.Command({"SET", std::string(kSentinelKey), sentinel}), "OK");
   }
   Reply Ask(OpKind kind, std::uint32_t lock) {
@@ -125,13 +125,13 @@ TEST_F(PlainAcquireTest, CountsNothingOnAWipedNodeOrOneThatIsForming) {
   ASSERT_EQ(server.Command({"FLUSHALL"}), "OK");
   EXPECT_EQ(Ask(OpKind::kAcquire, 1).code, ReplyCode::kNoSentinel);
   EXPECT_EQ(client.no_sentinels, 1);
-  Bless("F" + SentinelText().substr(1));
+  WriteSentinel("F" + SentinelText().substr(1));
   EXPECT_EQ(Ask(OpKind::kAcquire, 2).code, ReplyCode::kNoSentinel);
 }
 
 TEST_F(PlainAcquireTest, CountsNothingWhereTheSentinelBecameAFormingOne) {
   Warm();
-  Bless("F" + SentinelText().substr(1));
+  WriteSentinel("F" + SentinelText().substr(1));
   EXPECT_EQ(Ask(OpKind::kAcquire, 1).code, ReplyCode::kNoSentinel);
   EXPECT_EQ(client.no_sentinels, 1);
 }
@@ -140,7 +140,7 @@ TEST_F(PlainAcquireTest, TellsThatTheNodeIsInQuarantine) {
   Warm();
   std::string sentinel = SentinelText();
   sentinel.replace(kSentinelQuarantineAt, 13, "9999999999999");
-  Bless(sentinel);
+  WriteSentinel(sentinel);
   const Reply reply = Ask(OpKind::kAcquire, 1);
   EXPECT_EQ(reply.code, ReplyCode::kGranted);
   EXPECT_TRUE(reply.quarantined);

@@ -1,4 +1,4 @@
-// One real lock node, blessed, and operations on one name of it.
+// One real lock node of a store, and operations on one name of it.
 #pragma once
 
 #include "tests/component/scripts/script_client.h"
@@ -11,9 +11,9 @@ inline constexpr Millis kMaxTtl{30'000};
 
 class Node : public ::testing::Test {
  protected:
-  Node() { Bless(); }
+  Node() { WriteSentinel(); }
 
-  void Bless(WallTime quarantine_until = WallTime(Millis(0))) {
+  void WriteSentinel(WallTime quarantine_until = WallTime(Millis(0))) {
     client_.Command(
         {"SET", std::string(locking::kSentinelKey), CompleteSentinel(kMaxTtl, quarantine_until)});
   }

@@ -326,7 +326,7 @@ TEST_F(Node, ForgetsOnlyMarksAndNamesAHolder) {
 }
 
 TEST_F(Node, SaysThatItIsInQuarantineAndAcceptsWritesAllTheSame) {
-  Bless(At().wall() + Millis(60'000));
+  WriteSentinel(At().wall() + Millis(60'000));
   const Reply reply = Ask(Make(OpKind::kAcquire, At(), 1));
   EXPECT_EQ(reply.code, ReplyCode::kGranted);
   EXPECT_TRUE(reply.quarantined);

@@ -54,7 +54,7 @@ class AMachineThatSleeps : public ::testing::Test {
   QuorumLock& Lock() {
     QuorumLock::Options options;
     options.redis.nodes = nodes_.addresses();
-    options.creation = StoreCreation::kBlessed;
+    options.creation = StoreCreation::kImmediate;
     options.observer = &up_;
     lock_ = std::move(*QuorumLock::Connect(options));
     RequireWithin(

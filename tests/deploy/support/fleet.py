@@ -59,7 +59,7 @@ class Redis:
 
 
 class LockStore:
-    """Some nodes, blessed with `locks init`; the last one with a clock of its own, if wanted."""
+    """Some nodes, a store by `locks init`; the last one with a clock of its own, if wanted."""
 
     def __init__(self, test, nodes, max_ttl, own_clock=False):
         self.nodes = [Redis(test, own_clock and i == nodes - 1) for i in range(nodes)]

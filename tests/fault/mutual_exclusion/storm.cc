@@ -82,7 +82,7 @@ bool Storm::HasShownSomething() const {
 
 void Storm::CreateStore() {
   auto options = LockOptionsFor(Addresses());
-  options.creation = locking::StoreCreation::kBlessed;
+  options.creation = locking::StoreCreation::kImmediate;
   const auto lock = locking::QuorumLock::Connect(options);
   if (!lock) throw std::runtime_error(lock.error().Line());
   testing::RequireWithin(

@@ -108,9 +108,9 @@ TEST(StoreCreation, IsBegunAnewWhenARestartLeftTheBeginningsOfNobody) {
   }
 }
 
-TEST(StoreBlessing, CountsAtOnce) {
+TEST(ImmediateStore, CountsAtOnce) {
   World world(3);
-  const int init = world.AddClient(kThree, StoreCreation::kBlessed);
+  const int init = world.AddClient(kThree, StoreCreation::kImmediate);
   world.Run(Millis(100));
   EXPECT_TRUE(world.store(init).Created());
   EXPECT_TRUE(world.store(init).Available());
@@ -120,13 +120,13 @@ TEST(StoreBlessing, CountsAtOnce) {
   EXPECT_EQ(world.store(client).store_id(), world.store(init).store_id());
 }
 
-TEST(StoreBlessing, IsRefusedWhereASentinelStands) {
+TEST(ImmediateStore, IsRefusedWhereASentinelStands) {
   World world(3);
   world.AddClient(kThree);
   world.Run(Millis(1'000));
   const auto before = world.nodes[0].sentinel;
   world.Wipe(1);
-  const int init = world.AddClient(kThree, StoreCreation::kBlessed);
+  const int init = world.AddClient(kThree, StoreCreation::kImmediate);
   world.Run(Millis(10));
   ASSERT_TRUE(world.store(init).Problem());
   EXPECT_EQ(world.store(init).Problem()->code, "store_exists");
@@ -137,11 +137,11 @@ TEST(StoreBlessing, IsRefusedWhereASentinelStands) {
   EXPECT_EQ(world.nodes[0].sentinel, before);
 }
 
-TEST(StoreBlessing, NeverBlessesANodeThatWasWipedMeanwhile) {
+TEST(ImmediateStore, NeverCountsANodeThatWasWipedMeanwhile) {
   for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
     World world(3, seed);
-    world.AddClient(kThree, StoreCreation::kBlessed);
-    world.AddClient(kThree, StoreCreation::kBlessed);
+    world.AddClient(kThree, StoreCreation::kImmediate);
+    world.AddClient(kThree, StoreCreation::kImmediate);
     world.AddClient(kThree);
     const int faults = 1 + static_cast<int>(seed % 3);
     int done = 0;

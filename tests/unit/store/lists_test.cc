@@ -18,7 +18,7 @@ constexpr Nanos kLongestLease = Millis(29'698);
 // A store of nodes 0 to 2 that counts, and a node 3; no client.
 World After(std::uint64_t seed) {
   World world(4, seed);
-  world.AddClient(kOld, StoreCreation::kBlessed);
+  world.AddClient(kOld, StoreCreation::kImmediate);
   world.Run(Millis(200));
   World next(4, seed + 77);
   next.nodes = world.nodes;

@@ -186,7 +186,8 @@ TEST(StoreRace, ClientsOfDifferentListsNeverCountDisjointQuorums) {
     const auto& chosen = lists[seed % lists.size()];
     World world(7, seed);
     for (const auto& list : chosen) {
-      world.AddClient(list, seed % 5 == 0 ? StoreCreation::kBlessed : StoreCreation::kQuarantined);
+      world.AddClient(list,
+                      seed % 5 == 0 ? StoreCreation::kImmediate : StoreCreation::kQuarantined);
     }
     QuorumOracle oracle(world);
     for (int step = 0; step < 300; ++step) {

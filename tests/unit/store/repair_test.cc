@@ -13,7 +13,7 @@ struct Standing {
   World world{3};
   int client = 0;
   Standing() {
-    const int init = world.AddClient(kThree, StoreCreation::kBlessed);
+    const int init = world.AddClient(kThree, StoreCreation::kImmediate);
     world.Run(Millis(100));
     EXPECT_TRUE(world.store(init).Created());
     client = world.AddClient(kThree);
@@ -113,7 +113,7 @@ TEST(StoreRepair, GoesOnFromWhatStandsAfterALostCompareAndSet) {
   EXPECT_EQ(command->write.quarantine_for, kQuarantine);
   EXPECT_FALSE(store.Open(0));
   EXPECT_FALSE(store.TakeCommand(0)) << "one at a time";
-  // Another client blessed the same run_id ten seconds ago.
+  // Another client accepted the same run_id ten seconds ago.
   sentinel.run_id = RunId(2);
   sentinel.quarantine_until = now.wall + Millis(30'000);
   store.OnSentinel(0, sentinel.Encode(), call, now);
@@ -194,7 +194,7 @@ TEST(StoreRepair, ReliesOnNothingReadBeforeALongPause) {
 TEST(StoreRepair, TakesMaxTtlAfterAWipeFromTheOtherNodes) {
   World world(3);
   world.options.max_ttl = Millis(60'000);
-  world.AddClient(kThree, StoreCreation::kBlessed);
+  world.AddClient(kThree, StoreCreation::kImmediate);
   world.Run(Millis(100));
   World next(3, 2);  // without the client that made it
   next.nodes = world.nodes;
@@ -274,8 +274,8 @@ TEST(StoreClock, IsToldAboutOnceASecondANode) {
 
 TEST(StoreMembers, OfTwoStoresMakeNoQuorum) {
   World world(6);
-  world.AddClient({0, 1, 2}, StoreCreation::kBlessed);
-  world.AddClient({3, 4, 5}, StoreCreation::kBlessed);
+  world.AddClient({0, 1, 2}, StoreCreation::kImmediate);
+  world.AddClient({3, 4, 5}, StoreCreation::kImmediate);
   world.Run(Millis(100));
   const int mixed = world.AddClient({0, 1, 3});
   const int writes = world.writes();
@@ -287,7 +287,7 @@ TEST(StoreMembers, OfTwoStoresMakeNoQuorum) {
 
 TEST(StoreMembers, OfAStoreOfAnotherSizeMakeNoQuorum) {
   World world(5);
-  world.AddClient({0, 1, 2, 3, 4}, StoreCreation::kBlessed);
+  world.AddClient({0, 1, 2, 3, 4}, StoreCreation::kImmediate);
   world.Run(Millis(100));
   const int fewer = world.AddClient({0, 1, 2});
   const int writes = world.writes();
@@ -305,7 +305,7 @@ TEST(StoreMembers, AreKnownByTheirPlaceInTheStoreAndNotInTheList) {
 
 TEST(StoreMembers, AreNotRepairedWhenAMajorityIsLostToAClientThatNeverSawThem) {
   World world(5);
-  world.AddClient({0, 1, 2}, StoreCreation::kBlessed);
+  world.AddClient({0, 1, 2}, StoreCreation::kImmediate);
   world.Run(Millis(100));
   const int other = world.AddClient({2, 3, 4});  // overlaps in one node
   world.Run(Millis(60'000));
@@ -316,7 +316,7 @@ TEST(StoreMembers, AreNotRepairedWhenAMajorityIsLostToAClientThatNeverSawThem) {
 
 TEST(StoreReplacement, TakesInANewNodeAndStopsTheClientsThatListTheOldOne) {
   World world(4);
-  world.AddClient({0, 1, 2}, StoreCreation::kBlessed);
+  world.AddClient({0, 1, 2}, StoreCreation::kImmediate);
   world.Run(Millis(100));
   World next(4, 5);  // only clients of `run` from here on
   next.nodes = world.nodes;
@@ -373,7 +373,7 @@ TEST(StoreReplacement, RepairsAWipedNodeForAClientThatIsNew) {
 TEST(StoreReplacement, GivesSeveralMissingPlacesByTheRankOfRunIds) {
   World world(5);
   const std::vector<int> five{0, 1, 2, 3, 4};
-  world.AddClient(five, StoreCreation::kBlessed);
+  world.AddClient(five, StoreCreation::kImmediate);
   world.Run(Millis(100));
   World next(5, 3);
   next.nodes = world.nodes;
