@@ -5,7 +5,7 @@
 // nothing, effects only for rows that were inserted, then a classification of the rest. A
 // transaction whose COMMIT was not answered is resolved only by writing the same items again: the
 // caller does that, so Write must tell the failure and never guess. Nor does it search for the
-// record that a failure is about: write_plan.h does.
+// record that a failure is about: write_retry.h does.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@
 
 namespace fencepost::consumer {
 
-// What a failed transaction says about the records in it (WritePlan draws the conclusions).
+// What a failed transaction says about the records in it (WriteRetry draws the conclusions).
 enum class WriteFailure : std::uint8_t {
   kUnavailable,  // nothing: the server is unreachable, full, read-only, or the connection broke,
                  // perhaps before COMMIT was answered: the outcome is unknown

@@ -18,7 +18,7 @@ Writer::Writer(std::unique_ptr<Output> output, std::optional<PruneScope> prune,
                ConsumerObserver* observer, Callbacks callbacks, std::size_t most_unproven,
                std::chrono::milliseconds prune_interval)
     : output_(std::move(output)),
-      plan_(output_->max_records(), most_unproven),
+      retry_(output_->max_records(), most_unproven),
       prune_(std::move(prune)),
       prune_interval_(prune_interval),
       observer_(observer),
@@ -108,30 +108,30 @@ bool Writer::PrepareUntilUp() {
 
 // False: it was stopped, or can never write again; what is queued behind must not be written then.
 bool Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
-  plan_.Begin(batch->id, batch->answered, batch->request.items);
+  retry_.Begin(batch->id, batch->answered, batch->request.items);
   bool answered = false;
   for (;;) {
-    const WritePlan::Step step = plan_.Next();
-    if (!step.reason.empty() && step.kind == WritePlan::Step::Kind::kWait) {
+    const WriteRetry::Step step = retry_.Next();
+    if (!step.reason.empty() && step.kind == WriteRetry::Step::Kind::kWait) {
       Tell(Doing::kWrite, step.reason);
     }
     switch (step.kind) {
-      case WritePlan::Step::Kind::kWait:
+      case WriteRetry::Step::Kind::kWait:
         if (!WaitUnlessStopped(step.wait)) return false;
         break;
-      case WritePlan::Step::Kind::kWrite:
+      case WriteRetry::Step::Kind::kWrite:
         if (!WritePart(*batch, step, answered)) return false;
         break;
-      case WritePlan::Step::Kind::kDone:
+      case WriteRetry::Step::Kind::kDone:
         if (step.reason.empty() && answered) Tell(Doing::kWrite, "");
-        callbacks_.written(std::move(batch), plan_.Take());
+        callbacks_.written(std::move(batch), retry_.Take());
         return true;
     }
   }
 }
 
 // `answered`: the output is there, whatever it says of the records.
-bool Writer::WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& answered) {
+bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& answered) {
   // Of the try that writes, not of one that only asks what became of it.
   if (!output_->OutcomePending()) batch.began = locking::BootClock::now();
   const auto before = steady_clock::now();
@@ -139,7 +139,7 @@ bool Writer::WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& ans
   if (outcomes) {
     answered = true;
     observer_->OnWrite(steady_clock::now() - before, step.items.size());
-    plan_.OnWritten(std::move(*outcomes));
+    retry_.OnWritten(std::move(*outcomes));
     return true;
   }
   const OutputError& error = outcomes.error();
@@ -148,7 +148,7 @@ bool Writer::WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& ans
   answered |= search;
   if (!search) observer_->OnRetry(RetryStage::kOutput);
   if (!search && !Told(Doing::kWrite, error)) return false;
-  plan_.OnFailed(error);
+  retry_.OnFailed(error);
   return WaitUnlessStopped(milliseconds(0));
 }
 

@@ -1,9 +1,9 @@
-// Runs an Output on a thread of its own: takes batches in order, writes each by its WritePlan until
-// all outcomes are known, and hands them back; lookups in the ledger go before writes. A database
-// that is away, full, or refuses everything is waited for, with back-off, and said once in a while
-// in one line; a transaction without an outcome is never given up while the writer runs. The output
-// is up while neither the last write nor the last question to it is in trouble: an output that
-// answers look-ups and refuses every record is not.
+// Runs an Output on a thread of its own: takes batches in order, writes each by its WriteRetry
+// until all outcomes are known, and hands them back; lookups in the ledger go before writes. A
+// database that is away, full, or refuses everything is waited for, with back-off, and said once in
+// a while in one line; a transaction without an outcome is never given up while the writer runs.
+// The output is up while neither the last write nor the last question to it is in trouble: an
+// output that answers look-ups and refuses every record is not.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/outputs/output.h"
-#include "consumer/outputs/write_plan.h"
+#include "consumer/outputs/write_retry.h"
 #include "consumer/pipeline/observer.h"
 
 namespace fencepost::consumer {
@@ -41,7 +41,7 @@ class Writer {
   };
 
   // `prune`: how long ledger rows are kept, and the topics; nullopt: for ever. Its `committed`
-  // comes by SetPrunable. `most_unproven`: WritePlan's.
+  // comes by SetPrunable. `most_unproven`: WriteRetry's.
   Writer(std::unique_ptr<Output> output, std::optional<PruneScope> prune,
          ConsumerObserver* observer, Callbacks callbacks, std::size_t most_unproven = kMostInARow,
          std::chrono::milliseconds prune_interval = std::chrono::seconds(10));
@@ -64,7 +64,7 @@ class Writer {
   void Run();
   bool PrepareUntilUp();
   bool WriteUntilKnown(std::unique_ptr<WriteBatch> batch);
-  bool WritePart(WriteBatch& batch, const WritePlan::Step& step, bool& answered);
+  bool WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& answered);
   bool LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup);
   // What is in trouble, or goes well again: each ends its own trouble only.
   enum class Doing : std::uint8_t { kAsk, kWrite };  // kAsk: preparing, looking up
@@ -77,7 +77,7 @@ class Writer {
   bool PruneIfDue();                                   // false: the output can never write again
 
   std::unique_ptr<Output> output_;
-  WritePlan plan_;
+  WriteRetry retry_;
   std::optional<PruneScope> prune_;  // the writer's thread
   const std::chrono::milliseconds prune_interval_;
   ConsumerObserver* const observer_;

@@ -31,7 +31,7 @@ TestWorker::TestWorker(TestWorld& world, std::string name, AssignmentEpoch epoch
       core_(
           CoreOptions(world), [&world] { return world.Random(); }, nullptr, &world),
       output_(world.output->Open(name_)),
-      plan_(output_->max_records(), world.options.max_consecutive()) {}
+      retry_(output_->max_records(), world.options.max_consecutive()) {}
 
 TestWorker::~TestWorker() { *alive_ = false; }
 
@@ -194,7 +194,7 @@ void TestWorker::Write(std::unique_ptr<WriteBatch> batch) {
   }
   Later(kWriteTakes + longer, [this, shared] {
     const WriteRequest& request = (*shared)->request;
-    auto outcomes = WriteAtOnce(*output_, plan_, request, (*shared)->id, (*shared)->answered);
+    auto outcomes = WriteAtOnce(*output_, retry_, request, (*shared)->id, (*shared)->answered);
     if (!outcomes) {
       world_.stopped = outcomes.error().error;
       return;

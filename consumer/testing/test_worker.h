@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "consumer/outputs/write_plan.h"
+#include "consumer/outputs/write_retry.h"
 #include "consumer/testing/test_world.h"
 #include "consumer/worker/worker_core.h"
 
@@ -50,7 +50,7 @@ class TestWorker {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   WorkerCore core_;
   std::unique_ptr<Output> output_;
-  WritePlan plan_;
+  WriteRetry retry_;
   std::vector<Offset> delivered_;
   std::vector<bool> told_end_;
   std::vector<std::uint64_t> cancelled_;

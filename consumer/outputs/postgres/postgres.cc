@@ -8,7 +8,7 @@
 #include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/ledger.h"
-#include "consumer/outputs/lost_commits.h"
+#include "consumer/outputs/lost_commit_detector.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/postgres/postgres_array.h"
 #include "consumer/outputs/postgres/postgres_connection.h"

@@ -18,7 +18,7 @@ bool StartsWith(std::string_view text, std::initializer_list<std::string_view> p
 // The classes that speak of the server or the session, whatever is written: connection 08,
 // transaction state 25, authorization 28, database 3D, resources 53, object state 55 (a trigger
 // raises 55000 where the records shall wait), operator 57, system 58, corruption. Everything else
-// can be one record's doing, and whether it is, WritePlan finds out.
+// can be one record's doing, and whether it is, WriteRetry finds out.
 WriteFailure FailureOf(const PgFailure& failure) {
   if (failure.kind == PgFailure::Kind::kTimeout) return WriteFailure::kNoAnswer;
   if (failure.kind != PgFailure::Kind::kServer) return WriteFailure::kUnavailable;

@@ -11,7 +11,7 @@
 #include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/ledger.h"
-#include "consumer/outputs/lost_commits.h"
+#include "consumer/outputs/lost_commit_detector.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/outputs/sqlite/sqlite_ledger.h"

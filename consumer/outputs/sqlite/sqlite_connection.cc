@@ -54,8 +54,8 @@ HeldFile::HeldFile(const std::string& path) {
 }
 
 // These speak of the file or the disk, whatever is written. Everything else can be one record's
-// doing (SQLITE_ERROR is also "malformed JSON" of a generated column), and whether it is, WritePlan
-// finds out.
+// doing (SQLITE_ERROR is also "malformed JSON" of a generated column), and whether it is,
+// WriteRetry finds out.
 WriteFailure FailureOf(const SqliteFailure& failure) {
   switch (failure.code & 0xff) {
     case SQLITE_BUSY:

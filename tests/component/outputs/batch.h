@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "consumer/outputs/output.h"
-#include "consumer/outputs/write_plan.h"
+#include "consumer/outputs/write_retry.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
@@ -95,8 +95,8 @@ inline std::vector<Column> OrderColumns() {
 // As the Writer does, in as many transactions as it takes; an output that is away is an error.
 inline tl::expected<std::vector<WriteOutcome>, OutputError> WriteAll(Output& output,
                                                                      const Batch& batch) {
-  WritePlan plan(output.max_records());
-  return WriteAtOnce(output, plan, {.items = batch.items(), .offsets = {}});
+  WriteRetry retry(output.max_records());
+  return WriteAtOnce(output, retry, {.items = batch.items(), .offsets = {}});
 }
 
 // The results of a write that must succeed.

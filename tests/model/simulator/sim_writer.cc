@@ -33,7 +33,7 @@ std::vector<LedgerItem> Rows(const Items& items) {
 }  // namespace
 
 SimWriter::SimWriter(World& world, SimWorker& worker)
-    : world_(world), worker_(worker), plan_(kMostRecords, world.MostInARow()) {}
+    : world_(world), worker_(worker), retry_(kMostRecords, world.MostInARow()) {}
 
 void SimWriter::Write(std::unique_ptr<consumer::WriteBatch> batch) {
   queue_.push_back(std::move(batch));
@@ -118,23 +118,23 @@ void SimWriter::Begin() {
                       item.record->epoch});
   }
   world_.checks.OnBatch(batch_->request);
-  plan_.Begin(batch_->id, batch_->answered, batch_->request.items);
+  retry_.Begin(batch_->id, batch_->answered, batch_->request.items);
   Go();
 }
 
 void SimWriter::Go() {
-  const consumer::WritePlan::Step step = plan_.Next();
+  const consumer::WriteRetry::Step step = retry_.Next();
   refuses_all_ = !step.reason.empty();
   switch (step.kind) {
-    case consumer::WritePlan::Step::Kind::kWrite:
+    case consumer::WriteRetry::Step::Kind::kWrite:
       return Attempt(step.items);
-    case consumer::WritePlan::Step::Kind::kWait:
+    case consumer::WriteRetry::Step::Kind::kWait:
       if (refuses_all_) world_.Count("batches handed back");
       return worker_.process().Later(Process::kOutput, step.wait, [this, attempt = ++attempt_] {
         if (attempt == attempt_) Go();
       });
-    case consumer::WritePlan::Step::Kind::kDone:
-      worker_.core().OnWritten(std::move(batch_), plan_.Take(), worker_.process().now());
+    case consumer::WriteRetry::Step::Kind::kDone:
+      worker_.core().OnWritten(std::move(batch_), retry_.Take(), worker_.process().now());
       batch_ = nullptr;
       worker_.Act();
       return Next();
@@ -222,7 +222,7 @@ void SimWriter::Attempt(const std::vector<std::size_t>& places) {
 void SimWriter::OnAnswer(int attempt, const Ledger::Outcomes& outcomes) {
   if (attempt != attempt_ || batch_ == nullptr) return;
   if (outcomes) {
-    plan_.OnWritten(*outcomes);
+    retry_.OnWritten(*outcomes);
     return Go();
   }
   Fail(outcomes.error());
@@ -239,7 +239,7 @@ void SimWriter::Fail(consumer::WriteFailure failure) {
   consumer::OutputError error;
   error.error.what = "failed";
   error.failure = failure;
-  plan_.OnFailed(error);
+  retry_.OnFailed(error);
   Go();
 }
 

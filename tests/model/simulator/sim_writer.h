@@ -1,7 +1,7 @@
 // A worker's output thread, as consumer/outputs/writer.h: one thing at a time, lookups first, and
-// each batch by the shipped WritePlan. A transaction whose answer is lost is written again, and the
-// first may still happen after all. An output without a ledger has no such doubts: a line is there,
-// or the file was away.
+// each batch by the shipped WriteRetry. A transaction whose answer is lost is written again, and
+// the first may still happen after all. An output without a ledger has no such doubts: a line is
+// there, or the file was away.
 #pragma once
 
 #include <deque>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "consumer/flow/flow.h"
-#include "consumer/outputs/write_plan.h"
+#include "consumer/outputs/write_retry.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/ledger.h"
 #include "tests/model/simulator/timeline.h"
@@ -25,7 +25,7 @@ class SimWriter {
   SimWriter(World& world, SimWorker& worker);
   void Write(std::unique_ptr<consumer::WriteBatch> batch);
   void LookUp(std::unique_ptr<consumer::LookupBatch> lookup);
-  [[nodiscard]] bool refuses_all() const { return refuses_all_; }  // as the plan told last
+  [[nodiscard]] bool refuses_all() const { return refuses_all_; }  // as retry_ told last
 
  private:
   struct Item {
@@ -51,7 +51,7 @@ class SimWriter {
 
   World& world_;
   SimWorker& worker_;
-  consumer::WritePlan plan_;
+  consumer::WriteRetry retry_;
   std::deque<std::unique_ptr<consumer::WriteBatch>> queue_;
   std::unique_ptr<consumer::WriteBatch> batch_;
   std::deque<std::unique_ptr<consumer::LookupBatch>> lookups_;

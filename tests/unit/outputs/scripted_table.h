@@ -1,6 +1,6 @@
-// An output that does what a test says, as far as a WritePlan can tell one from another: a ledger
+// An output that does what a test says, as far as a WriteRetry can tell one from another: a ledger
 // in which a transaction happens at one moment or not at all, and records that it refuses, finds
-// locked or takes long for. Naive on purpose; it is what the plan is judged by.
+// locked or takes long for. Naive on purpose; it is what WriteRetry is judged by.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/write_plan.h"
+#include "consumer/outputs/write_retry.h"
 
 namespace fencepost::consumer {
 
@@ -149,27 +149,27 @@ class ScriptedTable final : public Output {
   }
 };
 
-// A plan and a table, batch after batch.
+// A WriteRetry and a table, batch after batch.
 class PlanRun {
  public:
   explicit PlanRun(ScriptedTable& table, std::size_t most_unproven = kMostInARow)
-      : table_(table), plan_(table.max_records(), most_unproven) {}
+      : table_(table), retry_(table.max_records(), most_unproven) {}
 
   // The outcomes; waits and reasons are kept.
   std::vector<WriteOutcome> Write(const Items& items, std::uint64_t answered) {
     const WriteRequest request{.items = items.items(), .offsets = {}};
-    plan_.Begin(++batch_, answered, request.items);
+    retry_.Begin(++batch_, answered, request.items);
     waits.clear();
     reason.clear();
-    for (WritePlan::Step step = plan_.Next();; step = plan_.Next()) {
+    for (WriteRetry::Step step = retry_.Next();; step = retry_.Next()) {
       if (!step.reason.empty()) reason = step.reason;
-      if (step.kind == WritePlan::Step::Kind::kDone) return plan_.Take();
-      if (step.kind == WritePlan::Step::Kind::kWait) {
+      if (step.kind == WriteRetry::Step::Kind::kDone) return retry_.Take();
+      if (step.kind == WriteRetry::Step::Kind::kWait) {
         waits.push_back(step.wait);
         continue;
       }
       auto outcomes = WriteStep(table_, request, step);
-      outcomes ? plan_.OnWritten(std::move(*outcomes)) : plan_.OnFailed(outcomes.error());
+      outcomes ? retry_.OnWritten(std::move(*outcomes)) : retry_.OnFailed(outcomes.error());
     }
   }
   // With all earlier batches answered.
@@ -184,15 +184,15 @@ class PlanRun {
     for (const int id : ids) items.Add(id);
     return Results(items);
   }
-  [[nodiscard]] const WritePlan& plan() const { return plan_; }
+  [[nodiscard]] const WriteRetry& retry() const { return retry_; }
   [[nodiscard]] std::uint64_t batch() const { return batch_; }
 
-  std::vector<WritePlan::Wait> waits;
+  std::vector<WriteRetry::Wait> waits;
   std::string reason;
 
  private:
   ScriptedTable& table_;
-  WritePlan plan_;
+  WriteRetry retry_;
   std::uint64_t batch_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "consumer/outputs/write_plan.h"
+#include "consumer/outputs/write_retry.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +13,7 @@
 namespace fencepost::consumer {
 namespace {
 
-using Wait = WritePlan::Wait;
+using Wait = WriteRetry::Wait;
 
 constexpr Wait kFirstBackoff{50};
 constexpr Wait kMostBackoff{5000};
@@ -30,7 +30,7 @@ constexpr std::size_t kMostAlone = 10'000;
 
 }  // namespace
 
-WritePlan::WritePlan(std::size_t max_records, std::size_t most_unproven)
+WriteRetry::WriteRetry(std::size_t max_records, std::size_t most_unproven)
     : max_records_(max_records),
       most_unproven_(most_unproven),
       limit_(max_records == 0 ? std::numeric_limits<std::size_t>::max() : max_records),
@@ -38,8 +38,8 @@ WritePlan::WritePlan(std::size_t max_records, std::size_t most_unproven)
       pause_(kFirstPause),
       backoff_(kFirstBackoff) {}
 
-void WritePlan::Begin(std::uint64_t batch, std::uint64_t answered,
-                      const std::vector<WriteItem>& items) {
+void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
+                       const std::vector<WriteItem>& items) {
   FENCEPOST_CHECK(batch > batch_ && answered < batch, "batches come in their order");
   batch_ = batch;
   items_ = &items;
@@ -54,7 +54,7 @@ void WritePlan::Begin(std::uint64_t batch, std::uint64_t answered,
   put_off_.clear();
   suspects_.clear();
   slow_suspects_ = conflicts_ = locked_in_row_ = 0;
-  read_anew_ = reconnect_ = stands_ = handed_back_ = finished_ = false;
+  catalog_reread_ = reconnect_ = something_written_ = handed_back_ = finished_ = false;
   backoff_ = kFirstBackoff;
   wait_ = Wait(0);
   trouble_.clear();
@@ -80,7 +80,7 @@ void WritePlan::Begin(std::uint64_t batch, std::uint64_t answered,
 
 // --- which part is next ------------------------------------------------------------------------
 
-WritePlan::Step WritePlan::Next() {
+WriteRetry::Step WriteRetry::Next() {
   Step step;
   if (wait_ == Wait(0) && !finished_ && !NextPart()) Finish();
   if (wait_ > Wait(0)) {
@@ -97,7 +97,7 @@ WritePlan::Step WritePlan::Next() {
   return step;
 }
 
-bool WritePlan::NextPart() {
+bool WriteRetry::NextPart() {
   if (whole()) return true;
   while (!work_.empty()) {
     Places& part = work_.front();
@@ -118,7 +118,7 @@ bool WritePlan::NextPart() {
 }
 
 // What is behind one of its chain that was not written is handed back as it is met.
-bool WritePlan::Writable(std::size_t place) {
+bool WriteRetry::Writable(std::size_t place) {
   if (states_[place] == State::kAccused) return true;
   if (states_[place] != State::kOpen) return false;
   const auto chain = held_.find(item(place).chain);
@@ -131,10 +131,10 @@ bool WritePlan::Writable(std::size_t place) {
   return false;
 }
 
-void WritePlan::Decide(std::size_t place, WriteOutcome outcome) {
+void WriteRetry::Decide(std::size_t place, WriteOutcome outcome) {
   states_[place] = State::kDecided;
   if (EffectIsWritten(outcome.result)) {
-    stands_ = true;
+    something_written_ = true;
     if (!alone_.empty()) alone_.erase(std::string(item(place).record_id));
   } else if (item(place).chain != 0) {
     HoldBehind(place);
@@ -142,21 +142,21 @@ void WritePlan::Decide(std::size_t place, WriteOutcome outcome) {
   outcomes_[place] = std::move(outcome);
 }
 
-void WritePlan::HoldBehind(std::size_t place) {
+void WriteRetry::HoldBehind(std::size_t place) {
   std::vector<Held>& held = held_[item(place).chain];
   const Offset offset = item(place).record->offset;
   if (held.empty() || held.back().batch != batch_) held.push_back({batch_, offset});
   held.back().offset = std::min(held.back().offset, offset);
 }
 
-void WritePlan::HandBack(std::size_t place) {
+void WriteRetry::HandBack(std::size_t place) {
   handed_back_ = true;
   Decide(place, {.result = WriteResult::kNotWritten});
 }
 
 // --- what came of it ---------------------------------------------------------------------------
 
-void WritePlan::OnWritten(std::vector<WriteOutcome> outcomes) {
+void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
   if (whole()) {
     outcomes_ = std::move(outcomes);
     finished_ = true;
@@ -181,7 +181,7 @@ void WritePlan::OnWritten(std::vector<WriteOutcome> outcomes) {
 // The table takes records: so what was refused before is to blame for it itself. It counts at once
 // where it would count without; of a larger number, each is tried once more, since the table may
 // just have been fixed.
-void WritePlan::OnEvidence() {
+void WriteRetry::OnEvidence() {
   const bool sure = Believed();
   for (const std::size_t place : suspects_) {
     states_[place] = sure || tries_[place] > 0 ? State::kDecided : State::kAccused;
@@ -196,7 +196,7 @@ void WritePlan::OnEvidence() {
   pause_ = kFirstPause;
 }
 
-void WritePlan::OnFailed(const OutputError& error) {
+void WriteRetry::OnFailed(const OutputError& error) {
   if (error.retry_at_once && (whole() || ++conflicts_ <= kMostConflicts)) return;
   const bool conflict = std::exchange(conflicts_, 0) > kMostConflicts;
   if (whole()) return WaitForService();
@@ -207,7 +207,7 @@ void WritePlan::OnFailed(const OutputError& error) {
     case WriteFailure::kLocked:
       return OnLocked(error);
     case WriteFailure::kTooSlow:
-      return OnSlow(error);
+      return OnTooSlow(error);
     case WriteFailure::kNoAnswer:
       return OnNoAnswer();
     case WriteFailure::kRefused:
@@ -215,15 +215,15 @@ void WritePlan::OnFailed(const OutputError& error) {
   }
 }
 
-void WritePlan::WaitForService() {
+void WriteRetry::WaitForService() {
   wait_ = backoff_;
   backoff_ = std::min(backoff_ * 2, kMostBackoff);
 }
 
-void WritePlan::OnRefused(const OutputError& error) {
+void WriteRetry::OnRefused(const OutputError& error) {
   refusal_ = error;
-  if (!read_anew_) {
-    read_anew_ = reconnect_ = true;
+  if (!catalog_reread_) {
+    catalog_reread_ = reconnect_ = true;
     return;
   }
   if (current_.size() > 1) return Split();
@@ -231,8 +231,8 @@ void WritePlan::OnRefused(const OutputError& error) {
   if (put_off_.empty() && !Believed()) Sample(kSamples);
 }
 
-void WritePlan::OnSlow(const OutputError& error) {
-  if (current_.size() > 1) return Shrink();
+void WriteRetry::OnTooSlow(const OutputError& error) {
+  if (current_.size() > 1) return HalveLimit();
   if (++tries_[current_.front()] < 2) return;
   refusal_ = error;
   OnAlone(error, DeadLetterReason::kTimeout);
@@ -240,16 +240,16 @@ void WritePlan::OnSlow(const OutputError& error) {
   if (++slow_suspects_ > kMostSlow && put_off_.empty()) Sample(kSlowSamples);
 }
 
-void WritePlan::OnNoAnswer() {
+void WriteRetry::OnNoAnswer() {
   WaitForService();
-  if (current_.size() > 1) return Shrink();
+  if (current_.size() > 1) return HalveLimit();
   const std::size_t place = current_.front();
   if (++tries_[place] < 2) return;
   if (alone_.size() < kMostAlone) alone_.emplace(item(place).record_id);
   HandBack(place);
 }
 
-void WritePlan::OnLocked(const OutputError& error) {
+void WriteRetry::OnLocked(const OutputError& error) {
   // Each waits for the whole lock_timeout. So many as it takes to halve down to one record.
   const std::size_t most = std::bit_width(max_records_) + std::size_t{2};
   if (++locked_in_row_ >= most) return GiveUp(error.error);
@@ -260,7 +260,7 @@ void WritePlan::OnLocked(const OutputError& error) {
 }
 
 // A record failed by itself.
-void WritePlan::OnAlone(const OutputError& error, DeadLetterReason reason) {
+void WriteRetry::OnAlone(const OutputError& error, DeadLetterReason reason) {
   const std::size_t place = current_.front();
   const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
   const bool accused = states_[place] == State::kAccused;
@@ -273,7 +273,7 @@ void WritePlan::OnAlone(const OutputError& error, DeadLetterReason reason) {
   suspects_.push_back(place);
 }
 
-void WritePlan::Split() {
+void WriteRetry::Split() {
   const Places part = current_;
   const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
   work_.front().assign(middle, part.end());
@@ -282,13 +282,13 @@ void WritePlan::Split() {
 
 // --- how much at a time ------------------------------------------------------------------------
 
-void WritePlan::Shrink() {
+void WriteRetry::HalveLimit() {
   limit_ = std::max<std::size_t>(current_.size() / 2, 1);
   full_in_row_ = 0;
   if (std::exchange(grown_, false)) grow_after_ = std::min(grow_after_ * 2, kLastGrowth);
 }
 
-void WritePlan::GrowIfFull() {
+void WriteRetry::GrowIfFull() {
   if (current_.size() < limit_ || limit_ >= max_records_) return;
   if (++full_in_row_ < grow_after_) return;
   full_in_row_ = 0;
@@ -299,13 +299,13 @@ void WritePlan::GrowIfFull() {
 // --- the verdict -------------------------------------------------------------------------------
 
 // No more were refused in a row than can be believed to be bad.
-bool WritePlan::Believed() const {
+bool WriteRetry::Believed() const {
   return most_unproven_ == 0 || suspects_.size() + unproven_ <= most_unproven_;
 }
 
 // More records in a row were refused than can be believed. Instead of going through all that is
 // left, some are picked from all over it, none of them behind another of its chain.
-void WritePlan::Sample(std::size_t most) {
+void WriteRetry::Sample(std::size_t most) {
   Places first;
   std::set<std::uint64_t> chains;
   for (const Places& part : work_) {
@@ -322,7 +322,7 @@ void WritePlan::Sample(std::size_t most) {
   }
 }
 
-void WritePlan::Finish() {
+void WriteRetry::Finish() {
   if (!Believed() || !put_off_.empty()) {
     Error error = refusal_.error;
     error.code = "output_refuses";
@@ -334,12 +334,12 @@ void WritePlan::Finish() {
   for (const std::size_t place : suspects_) states_[place] = State::kDecided;
   suspects_.clear();
   finished_ = true;
-  if (stands_ || !handed_back_) return;
+  if (something_written_ || !handed_back_) return;
   wait_ = pause_;
   pause_ = std::min(pause_ * 2, kMostPause);
 }
 
-void WritePlan::GiveUp(Error error) {
+void WriteRetry::GiveUp(Error error) {
   ++turn_;
   for (std::size_t place = 0; place < states_.size(); ++place) {
     if (states_[place] != State::kDecided) HandBack(place);
@@ -353,7 +353,7 @@ void WritePlan::GiveUp(Error error) {
   pause_ = std::min(pause_ * 2, kMostPause);
 }
 
-std::vector<WriteOutcome> WritePlan::Take() {
+std::vector<WriteOutcome> WriteRetry::Take() {
   FENCEPOST_CHECK(finished_ && wait_ == Wait(0), "a batch is taken before it is done");
   items_ = nullptr;
   return std::move(outcomes_);
@@ -363,7 +363,7 @@ std::vector<WriteOutcome> WritePlan::Take() {
 
 tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
                                                                const WriteRequest& request,
-                                                               const WritePlan::Step& step) {
+                                                               const WriteRetry::Step& step) {
   if (step.reconnect) {
     if (auto prepared = output.Prepare(); !prepared) {
       prepared.error().failure = WriteFailure::kUnavailable;
@@ -376,25 +376,25 @@ tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
   return output.Write(part);
 }
 
-tl::expected<std::vector<WriteOutcome>, OutputError> WriteAtOnce(Output& output, WritePlan& plan,
+tl::expected<std::vector<WriteOutcome>, OutputError> WriteAtOnce(Output& output, WriteRetry& retry,
                                                                  const WriteRequest& request,
                                                                  std::uint64_t batch,
                                                                  std::uint64_t answered) {
-  plan.Begin(batch, answered, request.items);
-  for (WritePlan::Step step = plan.Next(); step.kind != WritePlan::Step::Kind::kDone;
-       step = plan.Next()) {
-    if (step.kind == WritePlan::Step::Kind::kWait) continue;
+  retry.Begin(batch, answered, request.items);
+  for (WriteRetry::Step step = retry.Next(); step.kind != WriteRetry::Step::Kind::kDone;
+       step = retry.Next()) {
+    if (step.kind == WriteRetry::Step::Kind::kWait) continue;
     auto outcomes = WriteStep(output, request, step);
     if (outcomes) {
-      plan.OnWritten(std::move(*outcomes));
+      retry.OnWritten(std::move(*outcomes));
       continue;
     }
     const OutputError& error = outcomes.error();
     const bool away = error.failure == WriteFailure::kUnavailable && !error.retry_at_once;
     if (error.fatal || away) return tl::unexpected(error);
-    plan.OnFailed(error);
+    retry.OnFailed(error);
   }
-  return plan.Take();
+  return retry.Take();
 }
 
 }  // namespace fencepost::consumer

@@ -112,7 +112,7 @@ class Drawn {
   std::size_t left_ = 0;
 };
 
-TEST(WritePlanOracle, GoodRecordsAreCommittedInOrderAndOnlyTheGuiltyAreBad) {
+TEST(WriteRetryOracle, GoodRecordsAreCommittedInOrderAndOnlyTheGuiltyAreBad) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     Drawn drawn(seed);
     drawn.Run();

@@ -1,5 +1,5 @@
 // Which records a failure is about, and what becomes of the others.
-#include "consumer/outputs/write_plan.h"
+#include "consumer/outputs/write_retry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using enum WriteResult;
 
-class WritePlanTest : public ::testing::Test {
+class WriteRetryTest : public ::testing::Test {
  protected:
   ScriptedTable table_;
   PlanRun run_{table_};
 };
 
-TEST_F(WritePlanTest, AHealthyRequestIsOneTransaction) {
+TEST_F(WriteRetryTest, AHealthyRequestIsOneTransaction) {
   EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kCommitted));
   EXPECT_EQ(table_.transactions, 1);
   EXPECT_EQ(table_.prepared, 0);
@@ -31,14 +31,14 @@ TEST_F(WritePlanTest, AHealthyRequestIsOneTransaction) {
 
 // --- refused -----------------------------------------------------------------------------------
 
-TEST_F(WritePlanTest, ARefusalThatANewLookAtTheCatalogFixesIsNobodysFault) {
+TEST_F(WriteRetryTest, ARefusalThatANewLookAtTheCatalogFixesIsNobodysFault) {
   table_.failures = {ScriptedTable::Failed(WriteFailure::kRefused)};
   EXPECT_THAT(run_.Results({1, 2, 3}), Each(kCommitted));
   EXPECT_EQ(table_.prepared, 1);
   EXPECT_THAT(table_.sizes, ElementsAre(3, 3));
 }
 
-TEST_F(WritePlanTest, OneRefusedRecordIsFoundAmongManyAndKeepsTheServersWords) {
+TEST_F(WriteRetryTest, OneRefusedRecordIsFoundAmongManyAndKeepsTheServersWords) {
   table_.refused = {137};
   Items items;
   for (int i = 0; i < 500; ++i) items.Add(i);
@@ -53,7 +53,7 @@ TEST_F(WritePlanTest, OneRefusedRecordIsFoundAmongManyAndKeepsTheServersWords) {
   EXPECT_EQ(run_.reason, "");
 }
 
-TEST_F(WritePlanTest, BehindARefusedRecordNothingOfItsChainIsWritten) {
+TEST_F(WriteRetryTest, BehindARefusedRecordNothingOfItsChainIsWritten) {
   table_.refused = {2};
   Items items;
   items.Add(1, 7);
@@ -66,7 +66,7 @@ TEST_F(WritePlanTest, BehindARefusedRecordNothingOfItsChainIsWritten) {
   EXPECT_FALSE(table_.committed.contains(4));
 }
 
-TEST_F(WritePlanTest, ABatchThatWasFilledBeforeTheFlowKnewHoldsTheChainToo) {
+TEST_F(WriteRetryTest, ABatchThatWasFilledBeforeTheFlowKnewHoldsTheChainToo) {
   table_.refused = {1};
   Items first;
   first.Add(1, 7);
@@ -85,7 +85,7 @@ TEST_F(WritePlanTest, ABatchThatWasFilledBeforeTheFlowKnewHoldsTheChainToo) {
   EXPECT_FALSE(table_.committed.contains(2));
 }
 
-TEST_F(WritePlanTest, WhatComesAgainIsNotHeldByWhatWasHeldForItsSake) {
+TEST_F(WriteRetryTest, WhatComesAgainIsNotHeldByWhatWasHeldForItsSake) {
   table_.locked = {1};
   Items first;
   first.Add(1, 7);
@@ -99,7 +99,7 @@ TEST_F(WritePlanTest, WhatComesAgainIsNotHeldByWhatWasHeldForItsSake) {
   EXPECT_THAT(table_.order[7], ElementsAre(1, 2));
 }
 
-TEST_F(WritePlanTest, BehindWhatASelectorRefusesOrAnIdConflictTheChainWaitsToo) {
+TEST_F(WriteRetryTest, BehindWhatASelectorRefusesOrAnIdConflictTheChainWaitsToo) {
   table_.unruly = {1};
   table_.conflicting = {4};
   Items items;
@@ -109,7 +109,7 @@ TEST_F(WritePlanTest, BehindWhatASelectorRefusesOrAnIdConflictTheChainWaitsToo) 
   EXPECT_THAT(run_.waits, IsEmpty()) << "the flow decides, nothing is to be waited for";
 }
 
-TEST_F(WritePlanTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARowDo) {
+TEST_F(WriteRetryTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARowDo) {
   table_.refuses_all = true;
   for (int i = 0; i < 10; ++i) EXPECT_THAT(run_.Results({i}), ElementsAre(kBadRecord)) << i;
   EXPECT_THAT(run_.Results({10}), ElementsAre(kNotWritten));
@@ -121,7 +121,7 @@ TEST_F(WritePlanTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARowD
       << "counted from the last that was taken";
 }
 
-TEST_F(WritePlanTest, SoManyInARowAreBadAsItIsToldAndWithoutALimitAllAre) {
+TEST_F(WriteRetryTest, SoManyInARowAreBadAsItIsToldAndWithoutALimitAllAre) {
   table_.refuses_all = true;
   PlanRun three(table_, 3);
   for (int i = 0; i < 3; ++i) EXPECT_THAT(three.Results({i}), ElementsAre(kBadRecord)) << i;
@@ -132,9 +132,9 @@ TEST_F(WritePlanTest, SoManyInARowAreBadAsItIsToldAndWithoutALimitAllAre) {
   EXPECT_EQ(unlimited.reason, "");
 }
 
-TEST_F(WritePlanTest, AnErrorThatAllRecordsShareMakesNoneBadAndCostsFewTransactions) {
+TEST_F(WriteRetryTest, AnErrorThatAllRecordsShareMakesNoneBadAndCostsFewTransactions) {
   table_.refuses_all = true;
-  std::vector<WritePlan::Wait> waits;
+  std::vector<WriteRetry::Wait> waits;
   for (int i = 0; i < 7; ++i) {
     table_.transactions = 0;
     EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kNotWritten));
@@ -146,7 +146,7 @@ TEST_F(WritePlanTest, AnErrorThatAllRecordsShareMakesNoneBadAndCostsFewTransacti
   EXPECT_THAT(run_.Results({500}), ElementsAre(kNotWritten)) << "not one by one either";
 }
 
-TEST_F(WritePlanTest, ManyBadRecordsInARowAreBadWhereTheTableTakesOthers) {
+TEST_F(WriteRetryTest, ManyBadRecordsInARowAreBadWhereTheTableTakesOthers) {
   for (int i = 0; i < 300; ++i) table_.refused.insert(i);
   const auto results = run_.Results(Items::Range(0, 500));
   for (int i = 0; i < 500; ++i) EXPECT_EQ(results[i], i < 300 ? kBadRecord : kCommitted) << i;
@@ -169,14 +169,14 @@ class FixedTable final : public Output {
   const int at_;
 };
 
-TEST_F(WritePlanTest, WhatATableRefusedThatIsFixedDuringTheSearchIsNotBad) {
+TEST_F(WriteRetryTest, WhatATableRefusedThatIsFixedDuringTheSearchIsNotBad) {
   for (int at = 2; at < 50; at += 3) {
     ScriptedTable table;
     FixedTable fixed(table, at);
-    WritePlan plan(500);
+    WriteRetry retry(500);
     Items items;
     for (int i = 0; i < 500; ++i) items.Add(i);
-    const auto outcomes = WriteAtOnce(fixed, plan, {.items = items.items(), .offsets = {}});
+    const auto outcomes = WriteAtOnce(fixed, retry, {.items = items.items(), .offsets = {}});
     ASSERT_TRUE(outcomes);
     const auto bad = std::ranges::count(*outcomes, kBadRecord, &WriteOutcome::result);
     // Up to ten are believed without a second look.
@@ -184,7 +184,7 @@ TEST_F(WritePlanTest, WhatATableRefusedThatIsFixedDuringTheSearchIsNotBad) {
   }
 }
 
-TEST_F(WritePlanTest, ADeletionOrALedgerRowAloneIsNoEvidenceThatTheTableTakesRows) {
+TEST_F(WriteRetryTest, ADeletionOrALedgerRowAloneIsNoEvidenceThatTheTableTakesRows) {
   table_.deletions = true;
   for (int i = 0; i < 11; ++i) table_.refused.insert(i);
   const auto results = run_.Results(Items::Range(0, 30));
@@ -194,7 +194,7 @@ TEST_F(WritePlanTest, ADeletionOrALedgerRowAloneIsNoEvidenceThatTheTableTakesRow
 
 // --- too slow ----------------------------------------------------------------------------------
 
-TEST_F(WritePlanTest, ATransactionThatTakesTooLongIsHalvedAndTheLimitIsRemembered) {
+TEST_F(WriteRetryTest, ATransactionThatTakesTooLongIsHalvedAndTheLimitIsRemembered) {
   table_.most_cost = 200;
   EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kCommitted));
   EXPECT_THAT(table_.sizes, ElementsAre(500, 250, 125, 125, 125, 125));
@@ -203,7 +203,7 @@ TEST_F(WritePlanTest, ATransactionThatTakesTooLongIsHalvedAndTheLimitIsRemembere
   EXPECT_THAT(table_.sizes, ElementsAre(125, 125, 125, 125));
 }
 
-TEST_F(WritePlanTest, TheLimitGrowsAgainSlowlyOnceTheOutputIsQuick) {
+TEST_F(WriteRetryTest, TheLimitGrowsAgainSlowlyOnceTheOutputIsQuick) {
   table_.most_cost = 200;
   int next = 0;
   const auto write = [&](int batches) {
@@ -212,13 +212,13 @@ TEST_F(WritePlanTest, TheLimitGrowsAgainSlowlyOnceTheOutputIsQuick) {
     }
   };
   write(1);
-  EXPECT_EQ(run_.plan().limit(), 125u);
+  EXPECT_EQ(run_.retry().limit(), 125u);
   table_.most_cost = 1 << 30;
   write(40);
-  EXPECT_EQ(run_.plan().limit(), 500u);
+  EXPECT_EQ(run_.retry().limit(), 500u);
 }
 
-TEST_F(WritePlanTest, WhereGrowingFailsItIsTriedMoreAndMoreRarely) {
+TEST_F(WriteRetryTest, WhereGrowingFailsItIsTriedMoreAndMoreRarely) {
   table_.most_cost = 200;
   int next = 0;
   const auto failed = [&](int batches) {
@@ -237,7 +237,7 @@ TEST_F(WritePlanTest, WhereGrowingFailsItIsTriedMoreAndMoreRarely) {
   EXPECT_LT(failed(100), early);
 }
 
-TEST_F(WritePlanTest, ARecordThatIsTooSlowTwiceByItselfIsBadForItsTime) {
+TEST_F(WriteRetryTest, ARecordThatIsTooSlowTwiceByItselfIsBadForItsTime) {
   table_.most_cost = 600;
   table_.cost = {{2, 1000}};
   Items items;
@@ -250,14 +250,14 @@ TEST_F(WritePlanTest, ARecordThatIsTooSlowTwiceByItselfIsBadForItsTime) {
   EXPECT_THAT(table_.sizes, ElementsAre(3, 1, 1, 1, 1));
 }
 
-TEST_F(WritePlanTest, WhereEveryRecordIsTooSlowNoneIsBad) {
+TEST_F(WriteRetryTest, WhereEveryRecordIsTooSlowNoneIsBad) {
   table_.most_cost = 0;
   EXPECT_THAT(run_.Results(Items::Range(0, 100)), Each(kNotWritten));
   EXPECT_LE(table_.transactions, 26);
   EXPECT_NE(run_.reason, "");
 }
 
-TEST_F(WritePlanTest, SeveralRecordsThatAreTooSlowDoNotStarveTheOthers) {
+TEST_F(WriteRetryTest, SeveralRecordsThatAreTooSlowDoNotStarveTheOthers) {
   table_.most_cost = 10;
   for (int i = 0; i < 6; ++i) table_.cost[i] = 11;
   const auto results = run_.Results(Items::Range(0, 20));
@@ -265,7 +265,7 @@ TEST_F(WritePlanTest, SeveralRecordsThatAreTooSlowDoNotStarveTheOthers) {
   EXPECT_THAT(std::vector(results.begin(), results.begin() + 6), Each(kBadRecord));
 }
 
-TEST_F(WritePlanTest, WithoutAnAnswerARecordIsNeverBad) {
+TEST_F(WriteRetryTest, WithoutAnAnswerARecordIsNeverBad) {
   table_.most_cost = 5;
   table_.cost = {{2, 1000}};
   table_.unknown = true;
@@ -275,7 +275,7 @@ TEST_F(WritePlanTest, WithoutAnAnswerARecordIsNeverBad) {
 
 // --- locked, away ------------------------------------------------------------------------------
 
-TEST_F(WritePlanTest, ALockedRowHoldsBackItsChainAloneAndIsTriedByItselfFromThenOn) {
+TEST_F(WriteRetryTest, ALockedRowHoldsBackItsChainAloneAndIsTriedByItselfFromThenOn) {
   table_.locked = {2};
   Items items;
   items.Add(1, 7);
@@ -295,7 +295,7 @@ TEST_F(WritePlanTest, ALockedRowHoldsBackItsChainAloneAndIsTriedByItselfFromThen
   EXPECT_THAT(table_.order[7], ElementsAre(1, 2, 3));
 }
 
-TEST_F(WritePlanTest, ALockedTableIsGivenUpAfterAFewTriesAndNoRecordIsBad) {
+TEST_F(WriteRetryTest, ALockedTableIsGivenUpAfterAFewTriesAndNoRecordIsBad) {
   for (int i = 0; i < 500; ++i) table_.locked.insert(i);
   EXPECT_THAT(run_.Results(Items::Range(0, 500)), Each(kNotWritten));
   EXPECT_LE(table_.transactions, 11);
@@ -303,7 +303,7 @@ TEST_F(WritePlanTest, ALockedTableIsGivenUpAfterAFewTriesAndNoRecordIsBad) {
   EXPECT_EQ(run_.reason, "locked");
 }
 
-TEST_F(WritePlanTest, ADeadlockIsWrittenAgainAtOnceButNotForEver) {
+TEST_F(WriteRetryTest, ADeadlockIsWrittenAgainAtOnceButNotForEver) {
   OutputError deadlock = ScriptedTable::Failed(WriteFailure::kUnavailable);
   deadlock.retry_at_once = true;
   table_.failures.assign(3, deadlock);
@@ -314,7 +314,7 @@ TEST_F(WritePlanTest, ADeadlockIsWrittenAgainAtOnceButNotForEver) {
   EXPECT_THAT(run_.waits, ElementsAre(1s));
 }
 
-TEST_F(WritePlanTest, AnOutputThatIsAwayIsWaitedForWithTheSameTransaction) {
+TEST_F(WriteRetryTest, AnOutputThatIsAwayIsWaitedForWithTheSameTransaction) {
   table_.failures.assign(9, ScriptedTable::Failed(WriteFailure::kUnavailable));
   EXPECT_THAT(run_.Results({1, 2, 3}), Each(kCommitted));
   EXPECT_THAT(run_.waits,
@@ -322,30 +322,30 @@ TEST_F(WritePlanTest, AnOutputThatIsAwayIsWaitedForWithTheSameTransaction) {
   EXPECT_THAT(table_.sizes, Each(3));
 }
 
-TEST_F(WritePlanTest, WhatATransactionHadNoRoomForGoesIntoTheNext) {
+TEST_F(WriteRetryTest, WhatATransactionHadNoRoomForGoesIntoTheNext) {
   table_.most_items = 40;
   EXPECT_THAT(run_.Results(Items::Range(0, 100)), Each(kCommitted));
   EXPECT_THAT(table_.sizes, ElementsAre(100, 60, 20));
 }
 
-TEST(WritePlanOfOneTransaction, TakesTheOutcomesAsTheyAre) {
+TEST(WriteRetryOfOneTransaction, TakesTheOutcomesAsTheyAre) {
   ScriptedTable table;
   table.unruly = {2};
-  WritePlan plan(0);
+  WriteRetry retry(0);
   Items items;
   items.Add(1, 7);
   items.Add(2, 7);
   for (int batch = 1; batch < 3; ++batch) {
     const auto outcomes =
-        WriteAtOnce(table, plan, {.items = items.items(), .offsets = {}}, batch, 0);
+        WriteAtOnce(table, retry, {.items = items.items(), .offsets = {}}, batch, 0);
     ASSERT_TRUE(outcomes);
     EXPECT_EQ((*outcomes)[0].result, kNotWritten);
     EXPECT_EQ((*outcomes)[1].result, kBadRecord);
     EXPECT_EQ(table.transactions, batch);
   }
   const std::vector<WriteItem> none;
-  plan.Begin(3, 0, none);
-  EXPECT_EQ(plan.Next().kind, WritePlan::Step::Kind::kWrite) << "offsets alone";
+  retry.Begin(3, 0, none);
+  EXPECT_EQ(retry.Next().kind, WriteRetry::Step::Kind::kWrite) << "offsets alone";
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 // not by a list of error codes. Sans-IO: the owner of the output carries out one step after the
 // other and tells what came of it; waits are told, not waited. One thread.
 //
-//   plan.Begin(batch, answered, items);
-//   for (step = plan.Next(); step.kind != kDone; step = plan.Next())
+//   retry.Begin(batch, answered, items);
+//   for (step = retry.Next(); step.kind != kDone; step = retry.Next())
 //     kWait:  wait, or give the batch up (shutdown)
-//     kWrite: WriteStep(output, request, step), then plan.OnWritten(…) or plan.OnFailed(…)
-//   plan.Take();
+//     kWrite: WriteStep(output, request, step), then retry.OnWritten(…) or retry.OnFailed(…)
+//   retry.Take();
 //
 // What holds:
 // - Of a chain nothing is written behind an item that was not: neither in its own batch nor in one
@@ -40,7 +40,7 @@
 
 namespace fencepost::consumer {
 
-class WritePlan {
+class WriteRetry {
  public:
   using Wait = std::chrono::milliseconds;
 
@@ -57,7 +57,7 @@ class WritePlan {
 
   // `max_records`: the output's. `most_unproven`: records in a row that may be called bad although
   // no other was seen to be taken since (dead_letter.max_consecutive); 0: without a limit.
-  explicit WritePlan(std::size_t max_records, std::size_t most_unproven = kMostInARow);
+  explicit WriteRetry(std::size_t max_records, std::size_t most_unproven = kMostInARow);
 
   // `items` stay good until Take. `answered`: the newest batch whose outcomes were known when this
   // one was filled. Batches come in the order of their numbers.
@@ -93,9 +93,9 @@ class WritePlan {
   void Split();
   void OnRefused(const OutputError& error);
   void OnLocked(const OutputError& error);
-  void OnSlow(const OutputError& error);
+  void OnTooSlow(const OutputError& error);
   void OnNoAnswer();
-  void Shrink();
+  void HalveLimit();
   void GrowIfFull();
   void Sample(std::size_t most);
   void Finish();
@@ -127,12 +127,12 @@ class WritePlan {
   Places current_;                   // the part of the step
   Places suspects_;                  // since a record was last taken
   std::size_t slow_suspects_ = 0;
-  std::size_t conflicts_ = 0;      // deadlocks in a row
-  std::size_t locked_in_row_ = 0;  // parts, since one was written
-  bool read_anew_ = false;         // the catalog, after a refusal
-  bool reconnect_ = false;         // the next step
-  bool stands_ = false;            // something of this batch
-  bool handed_back_ = false;       // something, and not for its chain's sake
+  std::size_t conflicts_ = 0;       // deadlocks in a row
+  std::size_t locked_in_row_ = 0;   // parts, since one was written
+  bool catalog_reread_ = false;     // the catalog, after a refusal
+  bool reconnect_ = false;          // the next step
+  bool something_written_ = false;  // of this batch
+  bool handed_back_ = false;        // something, and not for its chain's sake
   bool finished_ = false;
   Wait backoff_;
   Wait wait_{0};  // to be told next
@@ -143,10 +143,10 @@ class WritePlan {
 // Carries out a kWrite step.
 tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
                                                                const WriteRequest& request,
-                                                               const WritePlan::Step& step);
+                                                               const WriteRetry::Step& step);
 // All steps of a request, without waiting: for tests and `fencepost test`. An output that is not
 // there is an error at once.
-tl::expected<std::vector<WriteOutcome>, OutputError> WriteAtOnce(Output& output, WritePlan& plan,
+tl::expected<std::vector<WriteOutcome>, OutputError> WriteAtOnce(Output& output, WriteRetry& retry,
                                                                  const WriteRequest& request,
                                                                  std::uint64_t batch = 1,
                                                                  std::uint64_t answered = 0);
