@@ -145,8 +145,8 @@ metrics::LogOptions LogOptionsOf(const PipelineOptions& pipeline, const std::str
   return options;
 }
 
-// How long after the longest shutdown_timeout, or after a second signal, the process ends whatever
-// hangs.
+// A process that hangs is ended this long after the longest shutdown_timeout, or after a second
+// signal.
 constexpr std::chrono::seconds kLastResort{10};
 constexpr std::chrono::seconds kLastResortHurried{5};
 

@@ -46,7 +46,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
 Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
            ConsumerObserver* observer)
     : options_(std::move(options)),
-      way_{options_.finality, options_.handler.any(), options_.handler.outside()},
+      traits_{options_.finality, options_.handler.any(), options_.handler.outside()},
       locks_(locks),
       random_(std::move(random)),
       observer_(observer),
@@ -81,7 +81,7 @@ void Flow::Advance(Now now) {
   while (InFlight* in = work_.Pop()) {
     if (in->stage() == Stage::kUnused) continue;  // finished meanwhile
     ++advanced_;
-    Do(*in, Next(*in, PlaceOf(*in), way_), now);
+    Do(*in, Next(*in, PlaceOf(*in), traits_), now);
   }
 }
 

@@ -284,7 +284,7 @@ class Flow {
             const InFlight& record);
 
   const FlowOptions options_;
-  const Way way_;
+  const PipelineTraits traits_;
   locking::LockCore* const locks_;
   const locking::LockCore::Random random_;
   ConsumerObserver* const observer_;

@@ -65,13 +65,13 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
                          .record_id = in.identity.id,
                          .token = TokenOf(in),
                          .crc = in.identity.crc};
-    const WriteOutcome stands =
+    const WriteOutcome duplicate =
         DuplicateOrConflict({.token = entry->token.value(),
                              .source = entry->source,
                              .content_crc = static_cast<std::int64_t>(entry->crc)},
                             item, source);
-    if (stands.result == WriteResult::kIdConflict)
-      return OnConflict(in, stands.detail, stands.shown, now);
+    if (duplicate.result == WriteResult::kIdConflict)
+      return OnConflict(in, duplicate.detail, duplicate.shown, now);
     in.letter.reset();
     UpdateBytes(in);
     return OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);

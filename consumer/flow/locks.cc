@@ -36,7 +36,7 @@ void Flow::Acquire(LockUnit& unit, Now now) {
 
 // Asks again after a failure: nothing behind it may be locked meanwhile.
 void Flow::LockAlone(InFlight& in, Now now) {
-  if (Next(in, PlaceOf(in), way_) == Move::kLock && Lock(in, now)) in.unit->FailRound();
+  if (Next(in, PlaceOf(in), traits_) == Move::kLock && Lock(in, now)) in.unit->FailRound();
 }
 
 void Flow::OnLockEvents(Now now) {
@@ -199,7 +199,7 @@ void Flow::LeaveUnit(InFlight& in, Now now) {
   while (ends && unit != nullptr) {
     InFlight& next = *unit->first();
     next.BecomeQueued();
-    if (Next(next, PlaceOf(next), way_) == Move::kLock) {
+    if (Next(next, PlaceOf(next), traits_) == Move::kLock) {
       next.BecomeLocking();
       Acquire(*unit, now);
       return work_.Push(next.chain_after);

@@ -138,7 +138,7 @@ struct JsonReader::Impl {
 
   std::optional<bool> KeyIs(simdjson::ondemand::field& field, std::string_view want);
   JsonFound Step(Value& value, std::string_view token);
-  JsonFound Walk(std::string_view pointer, Value& value);
+  JsonFound AtPointer(std::string_view pointer, Value& value);
   bool Valid(Value value, int depth);
   bool ValidText(std::string_view text);
   bool AppendWhole(bool raw, std::string& out, bool& null);
@@ -192,7 +192,7 @@ JsonFound JsonReader::Impl::Step(Value& value, std::string_view token) {
   return JsonFound::kNothing;
 }
 
-JsonFound JsonReader::Impl::Walk(std::string_view pointer, Value& value) {
+JsonFound JsonReader::Impl::AtPointer(std::string_view pointer, Value& value) {
   document.rewind();
   json_type type{};
   if (!Check(document.type().get(type))) return JsonFound::kMalformed;
@@ -333,7 +333,7 @@ JsonFound JsonReader::Take(std::string_view pointer, bool raw, std::string& out)
     good = impl_->AppendWhole(raw, out, null);
   } else {
     Impl::Value at;
-    const JsonFound found = impl_->Walk(pointer, at);
+    const JsonFound found = impl_->AtPointer(pointer, at);
     if (found != JsonFound::kValue) return found;
     good = impl_->AppendValue(at, raw, out, null);
   }

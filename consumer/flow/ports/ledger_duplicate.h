@@ -16,7 +16,7 @@ struct LedgerRow {
   std::int64_t content_crc = 0;
 };
 // The order of the questions is the contract: content, then source, then token.
-WriteOutcome DuplicateOrConflict(const LedgerRow& stands, const WriteItem& item,
+WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& item,
                                  std::string_view source);
 
 }  // namespace fencepost::consumer

@@ -7,8 +7,8 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr double kOverShare = 3;   // times the room that is left
-constexpr double kUnderShare = 2;  // again
+constexpr double kPauseAbove = 3;   // shares of the room that is left
+constexpr double kResumeBelow = 2;  // the same
 constexpr double kLow = 0.75;
 
 std::uint64_t Part(std::uint64_t used, std::uint64_t most, double share) {
@@ -21,12 +21,13 @@ std::uint64_t Part(std::uint64_t used, std::uint64_t most, double share) {
 
 void Backpressure::OnAssigned(std::size_t late) {
   late_ = late;
-  look_ = true;
+  recheck_partitions_ = true;
 }
 
 void Backpressure::OnDelivered(const Assignment& partition) {
   ++records_;
-  look_ = look_ || partition.finished_behind() >= limits_.finished_behind;
+  recheck_partitions_ =
+      recheck_partitions_ || partition.finished_behind() >= limits_.finished_behind;
 }
 
 void Backpressure::OnBytes(Assignment& partition, std::uint64_t before, std::uint64_t after) {
@@ -40,7 +41,7 @@ double Backpressure::Share(std::size_t records, std::uint64_t bytes) const {
 }
 
 double Backpressure::NextShare() const {
-  return several_ ? (kOverShare * (1 - Used()) - largest_) / (kOverShare + 1) : 1;
+  return several_ ? (kPauseAbove * (1 - Used()) - largest_) / (kPauseAbove + 1) : 1;
 }
 
 std::size_t Backpressure::Room() const {
@@ -62,7 +63,7 @@ Nanos Backpressure::Update(const Partitions& partitions, bool usable, Instant no
   } else if (paused_ && low && !waits && usable) {
     paused_ = false;
   }
-  if (paused_ != before || look_) TellPaused(partitions, now, changes);
+  if (paused_ != before || recheck_partitions_) TellPaused(partitions, now, changes);
   const Nanos pressed = pressed_ ? now - pressed_since_ : Nanos(0);
   pressed_ = paused_ && usable;
   pressed_since_ = now;
@@ -76,16 +77,17 @@ bool Backpressure::WeighShares(const Partitions& partitions, Instant now) {
   hold_at_ = Instant::max();
   held_ = 0;
   largest_ = 1 - left;
-  if (!look_ && (left > 0.5 || !several_)) return false;  // none can be over its share
+  if (!recheck_partitions_ && (left > 0.5 || !several_))
+    return false;  // none can be over its share
   largest_ = 0;
   for (const auto& [index, partition] : partitions) {
     const double share = Share(partition->unfinished, partition->bytes);
     std::optional<Instant>& since = partition->over_share_since;
-    if (!several_ || share == 0 || share < kUnderShare * left) {
+    if (!several_ || share == 0 || share < kResumeBelow * left) {
       since.reset();
-    } else if (!since && share >= kOverShare * left) {
+    } else if (!since && share >= kPauseAbove * left) {
       since = now;
-      look_ = true;
+      recheck_partitions_ = true;
     }
     if (since && now - *since >= limits_.hold_after) {
       held_ += share;
@@ -98,14 +100,14 @@ bool Backpressure::WeighShares(const Partitions& partitions, Instant now) {
 }
 
 void Backpressure::TellPaused(const Partitions& partitions, Instant now, Changes changes) {
-  look_ = false;
+  recheck_partitions_ = false;
   for (const auto& [index, partition] : partitions) {
     const std::optional<Instant>& over = partition->over_share_since;
     bool& behind = partition->too_many_behind;
     behind = partition->finished_behind() >=
              (behind ? limits_.finished_behind / 2 + 1 : limits_.finished_behind);
     const bool pause = paused_ || behind || (over && now - *over >= limits_.hold_after);
-    look_ = look_ || behind || over;
+    recheck_partitions_ = recheck_partitions_ || behind || over;
     if (pause == partition->paused) continue;
     partition->paused = pause;
     (pause ? changes.pause : changes.resume).push_back(index);

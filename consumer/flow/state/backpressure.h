@@ -4,8 +4,8 @@
 // All partitions are paused while too much is in flight, or while nothing can be done with it; they
 // resume below three quarters. Apart from that a partition is paused by itself while one of its
 // records holds up so much behind it that there would soon be no room for the others: too many
-// finished ones, or for hold_after more than its share, which is three times the room that is left
-// (dynamic thresholds: Choudhury and Hahne 1998).
+// finished ones, or for hold_after more than its share, which is three shares of the room that is
+// left (dynamic thresholds: Choudhury and Hahne 1998).
 //
 // Invariant: room is at most what puts a partition at the limit of its share, should it all be of
 // one; so whatever some partitions hold, there is room for the next one.
@@ -67,7 +67,8 @@ class Backpressure {
   std::uint64_t bytes_ = 0;
   std::size_t late_ = 0;
   bool several_ = false;  // partitions
-  bool look_ = false;     // at each partition: one is new, has too much, or is paused by itself
+  bool recheck_partitions_ =
+      false;  // at each partition: one is new, has too much, or is paused by itself
   bool paused_ = false;
   bool pressed_ = false;  // paused, and for nothing but too much in flight
   Instant pressed_since_{};

@@ -7,27 +7,27 @@ namespace fencepost::consumer {
 namespace {
 
 // In the leased prefix: it has what it needs, and nothing was done yet under this lease.
-Move Enter(const InFlight& in, const Way& way) {
-  const bool ledger = way.finality == Finality::kLedger;
+Move Enter(const InFlight& in, const PipelineTraits& traits) {
+  const bool ledger = traits.finality == Finality::kLedger;
   if (in.call != 0) return Move::kAwaitFormerCall;
   if (FoundDone(in) && !ledger) return Move::kCompleteFromMark;
   if (in.letter != nullptr) return Move::kStartDeadLetter;
-  if (ledger && way.outside) return Move::kLookUp;
-  if (way.handler && !in.handled) return Move::kAwaitTurn;
+  if (ledger && traits.outside) return Move::kLookUp;
+  if (traits.handler && !in.handled) return Move::kAwaitTurn;
   return Move::kAwaitOrder;
 }
 
-Move Queued(const InFlight& in, const Place& place, const Way& way) {
+Move Queued(const InFlight& in, const Place& place, const PipelineTraits& traits) {
   if (!place.may_lock || place.before == Before::kNotSoon) return Move::kStay;
   if (!in.without_id) return Move::kLock;
   // There is nothing to lock: it only waits for its place.
-  return place.before == Before::kInPrefix ? Enter(in, way) : Move::kAwaitPrefix;
+  return place.before == Before::kInPrefix ? Enter(in, traits) : Move::kAwaitPrefix;
 }
 
-Move Granted(const InFlight& in, const Place& place, const Way& way) {
+Move Granted(const InFlight& in, const Place& place, const PipelineTraits& traits) {
   switch (place.before) {
     case Before::kInPrefix:
-      return Enter(in, way);
+      return Enter(in, traits);
     case Before::kMaySoon:
       return in.stage() == Stage::kGranted ? Move::kStay : Move::kAwaitPrefix;
     case Before::kNotSoon:
@@ -38,14 +38,14 @@ Move Granted(const InFlight& in, const Place& place, const Way& way) {
 
 }  // namespace
 
-Move Next(const InFlight& in, const Place& place, const Way& way) {
+Move Next(const InFlight& in, const Place& place, const PipelineTraits& traits) {
   switch (in.stage()) {
     case Stage::kQueued:
-      return Queued(in, place, way);
+      return Queued(in, place, traits);
     case Stage::kLocking:
-      return Leased(in) || FoundDone(in) ? Granted(in, place, way) : Move::kStay;
+      return Leased(in) || FoundDone(in) ? Granted(in, place, traits) : Move::kStay;
     case Stage::kGranted:
-      return Granted(in, place, way);
+      return Granted(in, place, traits);
     case Stage::kWaiting:
       return in.call == 0 && place.before_handled ? Move::kTakeTurn : Move::kStay;
     case Stage::kHandled:

@@ -39,12 +39,12 @@ struct Place {
   bool may_lock = true;  // the worker takes new work, and the partition stays
 };
 
-struct Way {
+struct PipelineTraits {
   Finality finality = Finality::kLedger;
   bool handler = false;
   bool outside = false;  // the handler may have effects of its own
 };
 
-Move Next(const InFlight& record, const Place& place, const Way& way);
+Move Next(const InFlight& record, const Place& place, const PipelineTraits& traits);
 
 }  // namespace fencepost::consumer

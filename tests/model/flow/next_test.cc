@@ -9,10 +9,10 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr Way kPlain{};
-constexpr Way kMarks{.finality = Finality::kDoneMark};
-constexpr Way kPure{.finality = Finality::kLedger, .handler = true, .outside = false};
-constexpr Way kOutside{.finality = Finality::kLedger, .handler = true, .outside = true};
+constexpr PipelineTraits kPlain{};
+constexpr PipelineTraits kMarks{.finality = Finality::kDoneMark};
+constexpr PipelineTraits kPure{.finality = Finality::kLedger, .handler = true, .outside = false};
+constexpr PipelineTraits kOutside{.finality = Finality::kLedger, .handler = true, .outside = true};
 constexpr Place kFirst{};
 constexpr Place kSoon{.before = Before::kMaySoon, .before_handled = false};
 constexpr Place kLate{.before = Before::kNotSoon, .before_handled = false};
