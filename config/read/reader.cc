@@ -222,7 +222,7 @@ class Reader {
     Text text;
     text.name = name;
     text.at = node.at;
-    if (!key.secret) text.shown = fmt::format("\"{}\"", WithoutLogin(key, node.text));
+    if (!key.secret) text.shown = fmt::format("\"{}\"", Redacted(key, node.text));
     auto value = Expand(node.text, environment_);
     if (!value) {
       findings_.Error(node.at, "variable",
@@ -241,9 +241,9 @@ class Reader {
     return std::nullopt;
   }
 
-  static std::string WithoutLogin(const Key& key, const std::string& text) {
+  static std::string Redacted(const Key& key, const std::string& text) {
     if (key.check == CheckHttpUrl) return RedactUserinfo(text);
-    return key.check == CheckLockNode ? locking::RedactedNode(text) : text;
+    return key.check == CheckLockNode ? locking::RedactedAddress(text) : text;
   }
 
   bool ReadSelector(const Key& key, Text& text) {

@@ -145,9 +145,9 @@ class Flow {
   // The oldest record of some partition has not moved for stall_after: which one, and what it waits
   // for. Empty when none.
   [[nodiscard]] const std::string& Stalled() const { return stalled_; }
-  // Bad records wait for any other to take effect (LetterGate), and none of those that are here
-  // can: why they are bad, and what to do. It holds nothing of any record. Empty while there is
-  // hope.
+  // Bad records wait for any other to take effect (DeadLetterLimiter), and none of those that are
+  // here can: why they are bad, and what to do. It holds nothing of any record. Empty while there
+  // is hope.
   [[nodiscard]] const std::string& Refused() const { return refused_; }
   void FillStatus(WorkerStatus& status, Now now) const;
   // How often a record was asked what it does next: a measure of work, for tests.
@@ -303,7 +303,7 @@ class Flow {
   std::deque<Entry> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
   std::deque<Entry> ready_;
-  LetterGate gate_;
+  DeadLetterLimiter gate_;
   Backpressure backpressure_;
   std::deque<Entry> withheld_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks

@@ -203,7 +203,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
     return GiveBackBehind(in, now);
   }
   in.BecomeRetrying();
-  const Millis drawn = RetryPause(options_.retry, in.failures, random_());
+  const Millis drawn = RetryBackoff(options_.retry, in.failures, random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
   timers_.push(EntryOf(in, now.boot + wait));
 }

@@ -9,8 +9,8 @@ namespace fencepost::consumer {
 
 using locking::LockEvent;
 
-// It has to enter the prefix again, from its lease on. Where its own clock ended that lease, kLost
-// is on its way, and queues it again with those behind it.
+// Back to granted. If the lease has expired by our own clock, kLost follows, and queues this record
+// and those behind it again.
 void Flow::LeavePrefix(InFlight& in) {
   MarkOutOfPrefix(in, true);
   in.BecomeGranted();

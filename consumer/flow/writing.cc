@@ -204,8 +204,8 @@ bool Flow::WriteDecides() const {
           options_.record_id.kind == Selector::Kind::kPosition && !options_.accept_replay_ids);
 }
 
-// What the outcome tells about bad records (LetterGate). What is deleted, or becomes no row, tells
-// nothing about those that become one.
+// What the outcome tells about bad records (DeadLetterLimiter). What is deleted, or becomes no row,
+// tells nothing about those that become one.
 void Flow::UpdateGate(const InFlight& in, const WriteOutcome& outcome) {
   if (!EffectIsWritten(outcome.result) || in.letter != nullptr) return;
   gate_.Disprove(LetterCause::kIdentity);

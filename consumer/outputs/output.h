@@ -28,12 +28,12 @@ namespace fencepost::consumer {
 
 // What a failed transaction says about the records in it (WriteRetry draws the conclusions).
 enum class WriteFailure : std::uint8_t {
-  kUnavailable,  // nothing: the server is unreachable, full, read-only, or the connection broke,
-                 // perhaps before COMMIT was answered: the outcome is unknown
-  kLocked,       // another session holds rows or the table; rolled back
-  kTooSlow,      // the server's own time limit; rolled back
-  kNoAnswer,     // the client's time limit: the outcome is unknown
-  kRefused,      // there is something in it that the server does not take; rolled back
+  kUnavailable,    // nothing: the server is unreachable, full, read-only, or the connection broke,
+                   // perhaps before COMMIT was answered: the outcome is unknown
+  kLocked,         // another session holds rows or the table; rolled back
+  kTooSlow,        // the server's own time limit; rolled back
+  kClientTimeout,  // the client's time limit: the outcome is unknown
+  kRefused,        // there is something in it that the server does not take; rolled back
 };
 
 struct OutputError {

@@ -16,7 +16,7 @@ namespace {
 using Wait = WriteRetry::Wait;
 
 constexpr Wait kFirstBackoff{50};
-constexpr Wait kMostBackoff{5000};
+constexpr Wait kMaxBackoff{5000};
 constexpr Wait kFirstPause{1000};
 constexpr Wait kMostPause{30'000};
 constexpr std::size_t kDetailBytes = 1000;
@@ -119,7 +119,7 @@ bool WriteRetry::NextPart() {
 
 // What is behind one of its chain that was not written is handed back as it is met.
 bool WriteRetry::Writable(std::size_t place) {
-  if (states_[place] == State::kAccused) return true;
+  if (states_[place] == State::kRecheck) return true;
   if (states_[place] != State::kOpen) return false;
   const auto chain = held_.find(item(place).chain);
   if (chain == held_.end() || Planted("effects_behind_a_refused_record")) return true;
@@ -175,21 +175,21 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
   }
   if (decided == 0) WaitForService();
   if (decided == current_.size()) GrowIfFull();
-  if (took_rows) OnEvidence();
+  if (took_rows) OnTableAccepts();
 }
 
 // The table takes records: so what was refused before is to blame for it itself. It counts at once
 // where it would count without; of a larger number, each is tried once more, since the table may
 // just have been fixed.
-void WriteRetry::OnEvidence() {
-  const bool sure = Believed();
+void WriteRetry::OnTableAccepts() {
+  const bool sure = WithinMaxConsecutive();
   for (const std::size_t place : suspects_) {
-    states_[place] = sure || tries_[place] > 0 ? State::kDecided : State::kAccused;
+    states_[place] = sure || tries_[place] > 0 ? State::kDecided : State::kRecheck;
   }
   for (auto& part : put_off_) work_.push_back(std::move(part));
   put_off_.clear();
   for (const std::size_t place : suspects_) {
-    if (states_[place] == State::kAccused) work_.push_back({place});
+    if (states_[place] == State::kRecheck) work_.push_back({place});
   }
   suspects_.clear();
   slow_suspects_ = unproven_ = 0;
@@ -208,8 +208,8 @@ void WriteRetry::OnFailed(const OutputError& error) {
       return OnLocked(error);
     case WriteFailure::kTooSlow:
       return OnTooSlow(error);
-    case WriteFailure::kNoAnswer:
-      return OnNoAnswer();
+    case WriteFailure::kClientTimeout:
+      return OnClientTimeout();
     case WriteFailure::kRefused:
       return OnRefused(error);
   }
@@ -217,7 +217,7 @@ void WriteRetry::OnFailed(const OutputError& error) {
 
 void WriteRetry::WaitForService() {
   wait_ = backoff_;
-  backoff_ = std::min(backoff_ * 2, kMostBackoff);
+  backoff_ = std::min(backoff_ * 2, kMaxBackoff);
 }
 
 void WriteRetry::OnRefused(const OutputError& error) {
@@ -228,7 +228,7 @@ void WriteRetry::OnRefused(const OutputError& error) {
   }
   if (current_.size() > 1) return Split();
   OnAlone(error, DeadLetterReason::kOutput);
-  if (put_off_.empty() && !Believed()) Sample(kSamples);
+  if (put_off_.empty() && !WithinMaxConsecutive()) Sample(kSamples);
 }
 
 void WriteRetry::OnTooSlow(const OutputError& error) {
@@ -240,7 +240,7 @@ void WriteRetry::OnTooSlow(const OutputError& error) {
   if (++slow_suspects_ > kMostSlow && put_off_.empty()) Sample(kSlowSamples);
 }
 
-void WriteRetry::OnNoAnswer() {
+void WriteRetry::OnClientTimeout() {
   WaitForService();
   if (current_.size() > 1) return HalveLimit();
   const std::size_t place = current_.front();
@@ -263,7 +263,7 @@ void WriteRetry::OnLocked(const OutputError& error) {
 void WriteRetry::OnAlone(const OutputError& error, DeadLetterReason reason) {
   const std::size_t place = current_.front();
   const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
-  const bool accused = states_[place] == State::kAccused;
+  const bool accused = states_[place] == State::kRecheck;
   Decide(place, {.result = WriteResult::kBadRecord,
                  .detail = OneLine(detail, kDetailBytes),
                  .reason = reason,
@@ -299,7 +299,7 @@ void WriteRetry::GrowIfFull() {
 // --- the verdict -------------------------------------------------------------------------------
 
 // No more were refused in a row than can be believed to be bad.
-bool WriteRetry::Believed() const {
+bool WriteRetry::WithinMaxConsecutive() const {
   return most_unproven_ == 0 || suspects_.size() + unproven_ <= most_unproven_;
 }
 
@@ -323,7 +323,7 @@ void WriteRetry::Sample(std::size_t most) {
 }
 
 void WriteRetry::Finish() {
-  if (!Believed() || !put_off_.empty()) {
+  if (!WithinMaxConsecutive() || !put_off_.empty()) {
     Error error = refusal_.error;
     error.code = "output_refuses";
     error.what = "the output refuses every record: " + error.what;

@@ -70,8 +70,8 @@ class WriteRetry {
   [[nodiscard]] std::size_t limit() const { return limit_; }  // records of a transaction
 
  private:
-  // Suspect: refused alone. Accused: and then another was taken; it is tried once more.
-  enum class State : std::uint8_t { kOpen, kSuspect, kAccused, kDecided };
+  // Suspect: refused alone. Recheck: and then another was taken; it is tried once more.
+  enum class State : std::uint8_t { kOpen, kSuspect, kRecheck, kDecided };
   using Places = std::vector<std::size_t>;
   // Of a chain: the first that was not written in a batch. Nothing behind it is, in no batch that
   // was filled before this one was answered; what is before it may well be.
@@ -82,19 +82,19 @@ class WriteRetry {
 
   [[nodiscard]] bool whole() const { return max_records_ == 0; }
   [[nodiscard]] const WriteItem& item(std::size_t place) const { return (*items_)[place]; }
-  [[nodiscard]] bool Believed() const;
+  [[nodiscard]] bool WithinMaxConsecutive() const;
   [[nodiscard]] bool Writable(std::size_t place);
   bool NextPart();
   void Decide(std::size_t place, WriteOutcome outcome);
   void HoldBehind(std::size_t place);
   void HandBack(std::size_t place);
   void OnAlone(const OutputError& error, DeadLetterReason reason);
-  void OnEvidence();
+  void OnTableAccepts();
   void Split();
   void OnRefused(const OutputError& error);
   void OnLocked(const OutputError& error);
   void OnTooSlow(const OutputError& error);
-  void OnNoAnswer();
+  void OnClientTimeout();
   void HalveLimit();
   void GrowIfFull();
   void Sample(std::size_t most);

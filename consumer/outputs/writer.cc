@@ -100,7 +100,7 @@ bool Writer::PrepareUntilUp() {
   for (;;) {
     const auto prepared = output_->Prepare();
     if (prepared) break;
-    if (!AskAgain(prepared.error(), wait)) return false;
+    if (!BackOffBeforeRetry(prepared.error(), wait)) return false;
   }
   Tell(Doing::kAsk, "");
   return true;
@@ -147,7 +147,7 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
   const bool search = error.failure == WriteFailure::kRefused && !error.fatal;
   answered |= search;
   if (!search) observer_->OnRetry(RetryStage::kOutput);
-  if (!search && !Told(Doing::kWrite, error)) return false;
+  if (!search && !ReportUnlessFatal(Doing::kWrite, error)) return false;
   retry_.OnFailed(error);
   return WaitUnlessStopped(milliseconds(0));
 }
@@ -162,11 +162,11 @@ bool Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
       return true;
     }
     observer_->OnRetry(RetryStage::kOutput);
-    if (!AskAgain(entries.error(), wait)) return false;
+    if (!BackOffBeforeRetry(entries.error(), wait)) return false;
   }
 }
 
-bool Writer::Told(Doing doing, const OutputError& error) {
+bool Writer::ReportUnlessFatal(Doing doing, const OutputError& error) {
   if (error.fatal) {
     callbacks_.fatal(error.error);
     return false;
@@ -179,8 +179,8 @@ bool Writer::Told(Doing doing, const OutputError& error) {
   return true;
 }
 
-bool Writer::AskAgain(const OutputError& error, milliseconds& wait) {
-  if (!Told(Doing::kAsk, error)) return false;
+bool Writer::BackOffBeforeRetry(const OutputError& error, milliseconds& wait) {
+  if (!ReportUnlessFatal(Doing::kAsk, error)) return false;
   if (error.retry_at_once) return WaitUnlessStopped(milliseconds(0));
   if (!WaitUnlessStopped(wait)) return false;
   wait = std::min(wait * 2, kMaxBackoff);
@@ -192,8 +192,8 @@ bool Writer::WaitUnlessStopped(milliseconds wait) {
   return !changed_.wait_for(lock, wait, [this] { return stopping_; });
 }
 
-// Of two troubles the newer one is told. A question that fails is asked until it is answered, so
-// its trouble ends before the next write; that of a write lasts until a write succeeds.
+// If both a look-up and a write fail, the newer error is reported. A look-up is retried until it
+// succeeds, so its error ends before the next write; that of a write lasts until one succeeds.
 void Writer::Tell(Doing doing, const std::string& trouble) {
   if (!trouble.empty()) {
     observer_->OnNote(locking::Severity::kWarn, "output_unavailable", trouble);

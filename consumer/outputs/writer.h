@@ -69,9 +69,9 @@ class Writer {
   // What is in trouble, or goes well again: each ends its own trouble only.
   enum class Doing : std::uint8_t { kAsk, kWrite };  // kAsk: preparing, looking up
   // Notes it; false: it can never write again.
-  bool Told(Doing doing, const OutputError& error);
+  bool ReportUnlessFatal(Doing doing, const OutputError& error);
   // Whether to ask again, after a wait that grows.
-  bool AskAgain(const OutputError& error, std::chrono::milliseconds& wait);
+  bool BackOffBeforeRetry(const OutputError& error, std::chrono::milliseconds& wait);
   bool WaitUnlessStopped(std::chrono::milliseconds wait);
   void Tell(Doing doing, const std::string& trouble);  // "": none
   bool PruneIfDue();                                   // false: the output can never write again

@@ -11,7 +11,7 @@
 #include "consumer/pipeline/readiness.h"
 #include "consumer/record/record.h"
 #include "locking/core/observer.h"
-#include "locking/redis/away.h"
+#include "locking/redis/node_unavailable.h"
 
 namespace fencepost::consumer {
 
@@ -39,7 +39,8 @@ struct LockNodeStatus {
   std::chrono::milliseconds quarantine_left{0};
   std::optional<std::chrono::nanoseconds> clock_offset;  // node wall - own wall
   std::string problem;                                   // one line; empty when there is none
-  locking::AwayCode away = locking::AwayCode::kNotYet;   // of one that is not up: the problem
+  locking::UnavailableReason away =
+      locking::UnavailableReason::kNotYet;  // of one that is not up: the problem
 };
 
 // An error or a warning of the log, with what repeated it.

@@ -3,7 +3,7 @@
 //   Kafka thread (KafkaSource) → engine thread (Flow, LockCore, RedisEngine on one io_context)
 //                              → handler threads (HandlerRunner) → engine thread
 //                              → output thread (Writer) → engine thread → Kafka thread
-//                              → dead letters' thread (DeadLetters) → engine thread
+//                              → dead letters' thread (DeadLetterPublisher) → engine thread
 //
 // They hand over values; no lock is shared but the queues' own. Start, RequestStop and the Status
 // calls may come from any thread.

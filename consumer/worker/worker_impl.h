@@ -49,9 +49,9 @@ struct Worker::Impl : SourceSink {
         handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
                                   observer,
                                   [this](HandlerAnswer answer) { OnHandled(std::move(answer)); })),
-        dead_letters(MakeDeadLetters(
+        dead_letters(MakeDeadLetterPublisher(
             options, observer,
-            [this](DeadLetters::Ids published, DeadLetters::Ids refused) {
+            [this](DeadLetterPublisher::Ids published, DeadLetterPublisher::Ids refused) {
               OnDeadLettered(std::move(published), std::move(refused));
             },
             [this](bool up, std::string reason) {
@@ -213,7 +213,7 @@ struct Worker::Impl : SourceSink {
       core.OnHandled(std::move(answer), now);
     });
   }
-  void OnDeadLettered(DeadLetters::Ids published, DeadLetters::Ids refused) {
+  void OnDeadLettered(DeadLetterPublisher::Ids published, DeadLetterPublisher::Ids refused) {
     Tell([this, published = std::move(published), refused = std::move(refused)](locking::Now now) {
       core.OnDeadLettered(published, refused, now);
     });
@@ -264,8 +264,8 @@ struct Worker::Impl : SourceSink {
   std::function<void()> on_failure;
 
   KafkaSource source;
-  const std::unique_ptr<HandlerRunner> handler;     // nullptr: none
-  const std::unique_ptr<DeadLetters> dead_letters;  // nullptr: none, or in the transaction
+  const std::unique_ptr<HandlerRunner> handler;             // nullptr: none
+  const std::unique_ptr<DeadLetterPublisher> dead_letters;  // nullptr: none, or in the transaction
   Writer writer;
   std::thread engine_thread;
   std::thread shutdown_thread;

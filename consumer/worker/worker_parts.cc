@@ -52,13 +52,13 @@ std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {
   return PruneScope{.keep = *options.ledger_keep, .committed = {}, .topics = options.kafka.topics};
 }
 
-std::unique_ptr<DeadLetters> MakeDeadLetters(const PipelineOptions& options,
-                                             ConsumerObserver* observer,
-                                             DeadLetters::Outcome outcome,
-                                             DeadLetters::State state) {
+std::unique_ptr<DeadLetterPublisher> MakeDeadLetterPublisher(const PipelineOptions& options,
+                                                             ConsumerObserver* observer,
+                                                             DeadLetterPublisher::Outcome outcome,
+                                                             DeadLetterPublisher::State state) {
   if (!options.dead_letter || FinalityOf(options.output) == Finality::kTransaction) return nullptr;
-  return std::make_unique<DeadLetters>(options.kafka, *options.dead_letter, options.name, observer,
-                                       std::move(outcome), std::move(state));
+  return std::make_unique<DeadLetterPublisher>(options.kafka, *options.dead_letter, options.name,
+                                               observer, std::move(outcome), std::move(state));
 }
 
 }  // namespace fencepost::consumer

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "consumer/kafka/output/dead_letters.h"
+#include "consumer/kafka/output/dead_letter_publisher.h"
 #include "consumer/kafka/output/transactional_output.h"
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/output.h"
@@ -24,9 +24,9 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options);
 
 // nullptr: there are none, or they go into the Kafka output's transactions.
-std::unique_ptr<DeadLetters> MakeDeadLetters(const PipelineOptions& options,
-                                             ConsumerObserver* observer,
-                                             DeadLetters::Outcome outcome,
-                                             DeadLetters::State state);
+std::unique_ptr<DeadLetterPublisher> MakeDeadLetterPublisher(const PipelineOptions& options,
+                                                             ConsumerObserver* observer,
+                                                             DeadLetterPublisher::Outcome outcome,
+                                                             DeadLetterPublisher::State state);
 
 }  // namespace fencepost::consumer

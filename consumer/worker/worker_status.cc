@@ -27,7 +27,7 @@ void Worker::Impl::SetPart(void (WorkerCore::*input)(PartState, locking::Now), P
 
 void Worker::Impl::TellNodesAway() {
   for (int node = 0; node < static_cast<int>(options.lock.redis.nodes.size()); ++node) {
-    if (engine.Away(node).code != locking::AwayCode::kNotYet) core.OnNodeAway(node);
+    if (engine.Away(node).code != locking::UnavailableReason::kNotYet) core.OnNodeAway(node);
   }
 }
 
@@ -49,7 +49,7 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     const auto node = core.locks().store().Status(static_cast<int>(i), now);
     LockNodeStatus& row = fresh.nodes.emplace_back();
     row.letter = locking::NodeLetter(static_cast<int>(i));
-    row.address = locking::RedactedNode(options.lock.redis.nodes[i]);
+    row.address = locking::RedactedAddress(options.lock.redis.nodes[i]);
     row.up = node.connected;
     row.open = node.open;
     row.quarantined = node.quarantined;
@@ -57,9 +57,9 @@ void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
     row.clock_offset = node.clock_offset;
     row.problem = node.problem;
     if (node.connected) continue;
-    const locking::NodeAway& away = engine.Away(static_cast<int>(i));
+    const locking::NodeUnavailable& away = engine.Away(static_cast<int>(i));
     row.away = away.code;
-    row.problem = away.code == locking::AwayCode::kNotYet ? "connecting" : away.detail;
+    row.problem = away.code == locking::UnavailableReason::kNotYet ? "connecting" : away.detail;
   }
 }
 

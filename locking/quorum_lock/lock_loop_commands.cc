@@ -180,7 +180,7 @@ Error LockLoop::WhyNotReady() const {
   bool quarantined = false;
   std::string nodes;
   for (std::size_t i = 0; i < options_.redis.nodes.size(); ++i) {
-    const std::string address = RedactedNode(options_.redis.nodes[i]);
+    const std::string address = RedactedAddress(options_.redis.nodes[i]);
     const NodeStatus status = core_.store().Status(static_cast<NodeIndex>(i), now);
     // The store knows its nodes by letter; the user's list names them by address.
     if (of_store && status.problem == line) of_store->where += fmt::format(" ({})", address);

@@ -22,7 +22,7 @@ using Parsed = tl::expected<NodeAddress, Error>;
 
 tl::unexpected<Error> Bad(std::string_view text, std::string what, std::string_view hint = kForms) {
   return tl::unexpected(
-      Error{"bad_config", std::move(what), RedactedNode(text), std::string(hint)});
+      Error{"bad_config", std::move(what), RedactedAddress(text), std::string(hint)});
 }
 
 bool IsPort(std::string_view digits) {
@@ -129,7 +129,7 @@ Parsed ParseUrl(std::string_view text) {
   }
   auto address = ParseHost(text, authority, kDefaultPort);
   if (!address) return address;
-  address->text = RedactedNode(text);
+  address->text = RedactedAddress(text);
   address->tls = tls;
   if (!has_login) return address;
   return WithLogin(std::move(*address), text, userinfo);
@@ -166,7 +166,7 @@ std::string ReachedBy(const NodeAddress& address) {
   return host + ' ' + std::to_string(std::stoi(address.port));
 }
 
-std::string RedactedNode(std::string_view text) {
+std::string RedactedAddress(std::string_view text) {
   if (text.starts_with(kUnixPrefix)) return std::string(text);
   const std::size_t scheme = text.find("://");
   const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;

@@ -31,6 +31,6 @@ tl::expected<NodeAddress, Error> ParseNodeAddress(std::string_view text);
 std::string ReachedBy(const NodeAddress& address);
 
 // A node's text, good or bad, for logs and messages: without what may be a user or a password.
-std::string RedactedNode(std::string_view text);
+std::string RedactedAddress(std::string_view text);
 
 }  // namespace fencepost::locking

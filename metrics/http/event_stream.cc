@@ -131,7 +131,7 @@ void SendEvents(mg_connection* connection, const std::function<std::string()>& e
   const int fd = SocketOf(*mg_get_request_info(connection));
   const std::string first =
       fmt::format("{}retry: {}\n\n{}", kEventsHead, options.retry.count(), event());
-  if (!WriteTo(connection, fd, first, options.patience, stop)) {
+  if (!WriteTo(connection, fd, first, options.io_timeout, stop)) {
     DropRest(fd);
     return;
   }
@@ -144,20 +144,20 @@ void SendEvents(mg_connection* connection, const std::function<std::string()>& e
     if (now >= end) return;
     if (left == 0 || left < before) moved_at = now;
     before = left;
-    if (left > 0 && now - moved_at > options.patience) {
+    if (left > 0 && now - moved_at > options.io_timeout) {
       DropRest(fd);
       return;
     }
     if (left > 0) continue;
-    if (!WriteTo(connection, fd, event(), options.patience, stop)) {
+    if (!WriteTo(connection, fd, event(), options.io_timeout, stop)) {
       DropRest(fd);
       return;
     }
   }
 }
 
-void SendEventsHead(mg_connection* connection, milliseconds patience, const StopSwitch& stop) {
-  (void)WriteWithin(connection, kEventsHead, patience, stop);
+void SendEventsHead(mg_connection* connection, milliseconds io_timeout, const StopSwitch& stop) {
+  (void)WriteWithin(connection, kEventsHead, io_timeout, stop);
 }
 
 }  // namespace fencepost::metrics

@@ -26,7 +26,7 @@ bool WriteWithin(mg_connection* connection, std::string_view text, std::chrono::
 struct StreamOptions {
   std::chrono::milliseconds between{1000};  // events
   std::chrono::milliseconds retry{2000};    // after which a browser asks again
-  std::chrono::milliseconds patience{0};    // with a listener that takes nothing
+  std::chrono::milliseconds io_timeout{0};  // with a listener that takes nothing
   std::chrono::milliseconds life{0};        // 0: one event, and the end
 };
 
@@ -36,7 +36,7 @@ struct StreamOptions {
 void SendEvents(mg_connection* connection, const std::function<std::string()>& event,
                 const StreamOptions& options, const StopSwitch& stop);
 // The answer to HEAD: as if a stream followed.
-void SendEventsHead(mg_connection* connection, std::chrono::milliseconds patience,
+void SendEventsHead(mg_connection* connection, std::chrono::milliseconds io_timeout,
                     const StopSwitch& stop);
 
 }  // namespace fencepost::metrics

@@ -33,7 +33,7 @@ constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr std::chrono::milliseconds kRetryOfSurplus{3000};
 // Browsers open connections ahead of need and leave them silent; each holds a thread for a while.
 constexpr int kRequestThreads = 6;
-constexpr int kPatiences = 4;  // for a whole answer
+constexpr int kIoTimeouts = 4;  // for a whole answer
 
 struct Response {
   int status = 200;
@@ -173,8 +173,9 @@ struct HttpServer::Impl {
   // One listener too many is not sent away: it gets an event, and asks again by and by.
   int OnEvents(mg_connection* connection) {
     const Place place(streams);
-    StreamOptions options{
-        .between = limits.between_events, .patience = limits.patience, .life = limits.stream_life};
+    StreamOptions options{.between = limits.between_events,
+                          .io_timeout = limits.io_timeout,
+                          .life = limits.stream_life};
     if (place.before() >= kMaxStreams) {
       options.life = std::chrono::milliseconds(0);
       options.retry = kRetryOfSurplus;
@@ -194,13 +195,13 @@ struct HttpServer::Impl {
     if (std::string_view(request->local_uri) == "/events") {
       if (method == "GET") return impl->OnEvents(connection);
       if (head) {
-        SendEventsHead(connection, impl->limits.patience, impl->stop);
+        SendEventsHead(connection, impl->limits.io_timeout, impl->stop);
         return 200;
       }
     }
     Response response{405, kPlain, "method not allowed\n"};
     if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
-    Send(connection, response, !head, kPatiences * impl->limits.patience, impl->stop);
+    Send(connection, response, !head, kIoTimeouts * impl->limits.io_timeout, impl->stop);
     return response.status;  // not 0: answered
   }
 
@@ -231,7 +232,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
 
   const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
   const std::string threads = std::to_string(kRequestThreads + kMaxStreams);
-  const std::string limit = std::to_string(limits.patience.count());
+  const std::string limit = std::to_string(limits.io_timeout.count());
   const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", threads.c_str(),
                            "request_timeout_ms", limit.c_str(),  nullptr};
   mg_callbacks callbacks{};

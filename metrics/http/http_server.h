@@ -22,8 +22,8 @@ namespace fencepost::metrics {
 
 struct Endpoints {
   std::function<std::string()> metrics;  // Prometheus text format
-  std::function<ProbeResult()> live;       // 200 or 503, with the reason
-  std::function<ProbeResult()> ready;      // 200 or 503, with the reason
+  std::function<ProbeResult()> live;     // 200 or 503, with the reason
+  std::function<ProbeResult()> ready;    // 200 or 503, with the reason
   std::function<std::string()> status;   // a JSON object
   std::function<std::string()> page;     // the status page, HTML
   std::function<std::string()> event;    // one server-sent event, asked for time and again
@@ -32,7 +32,7 @@ struct Endpoints {
 // Stalled clients are disconnected: `patience` while sending a request, 4 × `patience` while
 // receiving a response, one to two × `patience` while receiving events.
 struct HttpLimits {
-  std::chrono::milliseconds patience{5000};
+  std::chrono::milliseconds io_timeout{5000};
   std::chrono::milliseconds between_events{1000};
   // Then a stream ends, and a browser asks again by itself: what a proxy keeps open for a listener
   // that has gone does not hold a place for ever.

@@ -15,7 +15,7 @@ using consumer::LockNodeStatus;
 using consumer::PartitionStatus;
 using consumer::Reason;
 using consumer::ReasonCode;
-using locking::AwayCode;
+using locking::UnavailableReason;
 
 // Without a record finished for so long, though some wait, something holds them up.
 constexpr std::ptrdiff_t kStillSeconds = 30;
@@ -124,30 +124,30 @@ Finding OfReason(const Reason& reason, const ShownPipeline& shown) {
 }
 
 // What to do about a node that is away.
-std::string_view AdviceFor(AwayCode away) {
+std::string_view AdviceFor(UnavailableReason away) {
   switch (away) {
-    case AwayCode::kRefused:
+    case UnavailableReason::kRefused:
       return "Start its redis-server, as it was, or correct address and port";
-    case AwayCode::kLoading:
+    case UnavailableReason::kLoading:
       return "Wait: it loads its data and comes back by itself; watch that it does";
-    case AwayCode::kLogin:
+    case UnavailableReason::kLogin:
       return "Correct the login, in the file or at the node";
-    case AwayCode::kNoRight:
+    case UnavailableReason::kNoRight:
       return "Give its ACL user the right that the problem names";
-    case AwayCode::kReplica:
+    case UnavailableReason::kReplica:
       return "List an independent primary in lock.redis.nodes";
-    case AwayCode::kTls:
+    case UnavailableReason::kTls:
       return "Correct its certificate or lock.redis.tls";
-    case AwayCode::kNameUnknown:
+    case UnavailableReason::kNameUnknown:
       return "Correct the name in lock.redis.nodes or in the DNS";
-    case AwayCode::kNameTimeout:
+    case UnavailableReason::kNameTimeout:
       return "See why the DNS does not answer this host, or give the node's address in "
              "lock.redis.nodes";
-    case AwayCode::kTimeout:
+    case UnavailableReason::kTimeout:
       return "See whether its host runs, whether its redis-server answers PING, and what the "
              "network between drops";
-    case AwayCode::kNotYet:
-    case AwayCode::kOther:
+    case UnavailableReason::kNotYet:
+    case UnavailableReason::kOther:
       break;
   }
   return "Bring it back";

@@ -97,7 +97,7 @@ std::string MayHaveForgotten(const LockNodes& nodes) {
   RawNodes raw(nodes);
   for (std::size_t i = 0; i < raw.nodes.size(); ++i) {
     const std::string name = fmt::format("node {} ({})", locking::NodeLetter(static_cast<int>(i)),
-                                         locking::RedactedNode(nodes.redis.nodes[i]));
+                                         locking::RedactedAddress(nodes.redis.nodes[i]));
     if (!raw.why[i].empty()) return name + " cannot be asked what was written to it";
     const auto counts = raw.nodes[i]->ReadInfo("commandstats", kLook);
     if (!counts) return name + " does not tell what was written to it";

@@ -53,7 +53,7 @@ class StoreView {
   }
   [[nodiscard]] int size() const { return static_cast<int>(nodes_.redis.nodes.size()); }
   [[nodiscard]] std::string Address(int node) const {
-    return locking::RedactedNode(nodes_.redis.nodes[static_cast<std::size_t>(node)]);
+    return locking::RedactedAddress(nodes_.redis.nodes[static_cast<std::size_t>(node)]);
   }
 
  private:

@@ -21,7 +21,7 @@ inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
 }
 
 // The pause after this many failures: exponential, with full jitter or none.
-inline Millis RetryPause(const RetryOptions& retry, int failures, std::uint64_t random) {
+inline Millis RetryBackoff(const RetryOptions& retry, int failures, std::uint64_t random) {
   const double grown =
       static_cast<double>(retry.initial.count()) * std::pow(retry.multiplier, failures - 1);
   const double most = std::min(static_cast<double>(retry.max.count()), grown);

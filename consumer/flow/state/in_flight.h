@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "consumer/flow/ports/ports.h"
-#include "consumer/flow/state/letter_gate.h"
+#include "consumer/flow/state/dead_letter_limiter.h"
 #include "consumer/flow/state/stage.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
@@ -32,7 +32,7 @@ struct InFlight {
   std::uint32_t ticket = 0;     // changes when it leaves a queue; what carries another one is stale
   bool out_of_prefix = false;   // it was in the leased prefix, and is not any more
   bool without_id = false;      // it has no id: it is not locked, and can only be a dead letter
-  bool passed_gate = false;     // its dead letter has passed the LetterGate
+  bool passed_gate = false;     // its dead letter has passed the DeadLetterLimiter
   bool handled = false;         // `values` are what the handler made of it
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
   bool to_advance = false;      // it is in the WorkList
@@ -47,8 +47,8 @@ struct InFlight {
   Identity identity;
   HandlerValues values;
   std::unique_ptr<DeadLetter> letter;  // it is to be dead-lettered
-  std::optional<LetterCause> cause;    // the letter counts in a row (LetterGate)
-  LetterGate::Turn turn = 0;           // when it was found bad
+  std::optional<LetterCause> cause;    // the letter counts in a row (DeadLetterLimiter)
+  DeadLetterLimiter::Turn turn = 0;    // when it was found bad
   Assignment* assignment = nullptr;    // of its partition
   const TopicPartition* where = nullptr;
   InFlight* chain_before = nullptr;  // the unfinished record before it in its order chain

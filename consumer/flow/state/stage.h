@@ -12,19 +12,19 @@ namespace fencepost::consumer {
 
 enum class Stage : std::uint8_t {
   kUnused,
-  kQueued,            // waits for its place in the chain (or for Acquire to be worth it)
-  kWithheld,          // bad, and its dead letter waits for any record to take effect (LetterGate)
-  kWaitingForSameId,  // waits for another record here with the same id
-  kLocking,           // the lock is being acquired
-  kGranted,           // leased, but a record before it in its chain is not yet
-  kLookup,            // the ledger is asked for its id
-  kWaiting,           // waits for its turn at the handler
-  kHandling,          // a handler call is out
-  kRetrying,          // the handler failed; waits for the next attempt
-  kHandled,           // handled, but a record before it is not
-  kReady,             // may be written
-  kWriting,           // handed to the output
-  kMarking,           // no ledger: written, or found DONE; a majority of DONE marks is awaited
+  kQueued,    // waits for its place in the chain (or for Acquire to be worth it)
+  kWithheld,  // bad, and its dead letter waits for any record to take effect (DeadLetterLimiter)
+  kWaitingForSameId,      // waits for another record here with the same id
+  kLocking,               // the lock is being acquired
+  kGranted,               // leased, but a record before it in its chain is not yet
+  kLookup,                // the ledger is asked for its id
+  kWaiting,               // waits for its turn at the handler
+  kHandling,              // a handler call is out
+  kRetrying,              // the handler failed; waits for the next attempt
+  kHandled,               // handled, but a record before it is not
+  kReady,                 // may be written
+  kWriting,               // handed to the output
+  kMarking,               // no ledger: written, or found DONE; a majority of DONE marks is awaited
   kPublishingDeadLetter,  // handed to the dead letter publisher
   kBlocked,               // the pipeline stops: it holds the watermark
   kFinished,

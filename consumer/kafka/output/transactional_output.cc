@@ -14,7 +14,7 @@
 #include "consumer/kafka/output/output_records.h"
 #include "consumer/kafka/output/transaction_errors.h"
 #include "consumer/kafka/output/transactional_producer.h"
-#include "consumer/kafka/source/commits.h"
+#include "consumer/kafka/source/offset_committer.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {

@@ -87,7 +87,7 @@ void FingerprintReader::Take(const rd_kafka_message_t* message, std::vector<Find
   const auto question =
       questions_.find(TopicPartition{rd_kafka_topic_name(message->rkt), message->partition});
   if (question == questions_.end() || !question->second.sent) return;
-  Finding finding{question->first, question->second.fingerprint, FingerprintAnswer::kNothing,
+  Finding finding{question->first, question->second.fingerprint, FingerprintAnswer::kMissing,
                   std::nullopt};
   if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     if (message->offset < finding.asked.offset) return;
@@ -95,8 +95,8 @@ void FingerprintReader::Take(const rd_kafka_message_t* message, std::vector<Find
       Record record;
       ReadMessage(message, record);
       finding.found = FingerprintOf(record);
-      finding.answer =
-          *finding.found == finding.asked ? FingerprintAnswer::kSame : FingerprintAnswer::kOther;
+      finding.answer = *finding.found == finding.asked ? FingerprintAnswer::kSame
+                                                       : FingerprintAnswer::kDifferent;
     }
   } else if (message->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
     const Meaning meaning = MeaningOf(message->err);

@@ -23,8 +23,8 @@ class FingerprintReader {
   struct Finding {
     TopicPartition where;
     Fingerprint asked;
-    FingerprintAnswer answer = FingerprintAnswer::kNothing;
-    std::optional<Fingerprint> found;  // kOther: what is there
+    FingerprintAnswer answer = FingerprintAnswer::kMissing;
+    std::optional<Fingerprint> found;  // kDifferent: what is there
   };
 
   explicit FingerprintReader(const KafkaOptions& options) : options_(options) {}

@@ -13,7 +13,7 @@ namespace {
 constexpr int kCallMs = 1000;         // one question to the cluster; Stop waits at most this long
 constexpr int kOnePartitionMs = 300;  // the same of one partition, which may be in a transaction
 constexpr int kAfterTransactionMs = 100;
-constexpr std::chrono::milliseconds kRetryPause{50};
+constexpr std::chrono::milliseconds kRetryDelay{50};
 // A request that was given up could be sent after all, when other workers have gone on from where
 // it starts: it is waited for as long as this member can stay in its group.
 constexpr std::chrono::milliseconds kCommitLimit{240'000};
@@ -37,9 +37,9 @@ StartStep DecideStart(const std::vector<KnownPartition>& partitions) {
   return ready ? StartStep::kReady : StartStep::kCommitNew;
 }
 
-InitialOffsets::InitialOffsets(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
-                               const SourceExtras& extras, std::function<bool()> cancelled,
-                               Note note)
+InitialOffsets::InitialOffsets(rd_kafka_t* consumer, OffsetCommitter* commits,
+                               const KafkaOptions& options, const SourceExtras& extras,
+                               std::function<bool()> cancelled, Note note)
     : consumer_(consumer),
       commits_(commits),
       options_(options),
@@ -60,7 +60,7 @@ InitialOffsets::Outcome InitialOffsets::Resolve(rd_kafka_topic_partition_list_t*
       if (turn == Turn::kCommitted) end = Clock::now() + limit;
       if (turn != Turn::kAgain) continue;
       if (Clock::now() >= end) return Outcome::kRejoin;
-      std::this_thread::sleep_for(kRetryPause);
+      std::this_thread::sleep_for(kRetryDelay);
     }
     if (turn == Turn::kRejoin) return Outcome::kRejoin;
     if (turn == Turn::kRefused) return Outcome::kRefused;

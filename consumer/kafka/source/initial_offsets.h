@@ -15,8 +15,8 @@
 
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
-#include "consumer/kafka/source/commits.h"
 #include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/source/offset_committer.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {
@@ -48,7 +48,7 @@ class InitialOffsets {
   // An offset that a transaction holds back: librdkafka waits for it by itself.
   static constexpr Offset kInTransaction = RD_KAFKA_OFFSET_STORED;
 
-  InitialOffsets(rd_kafka_t* consumer, Commits* commits, const KafkaOptions& options,
+  InitialOffsets(rd_kafka_t* consumer, OffsetCommitter* commits, const KafkaOptions& options,
                  const SourceExtras& extras, std::function<bool()> cancelled, Note note);
 
   // Sets the offset of each partition in `assigned`; all of them are committed then, but for those
@@ -85,7 +85,7 @@ class InitialOffsets {
   Turn Again(std::string why);
 
   rd_kafka_t* consumer_;
-  Commits* commits_;
+  OffsetCommitter* commits_;
   const KafkaOptions& options_;
   const SourceExtras& extras_;
   std::unique_ptr<KafkaAdmin> admin_;  // sees offsets whether or not a transaction is open

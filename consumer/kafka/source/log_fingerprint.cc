@@ -101,7 +101,7 @@ std::optional<Fingerprint> LogFingerprints::Answered(const TopicPartition& where
   const auto found = chains_.find(where);
   if (found == chains_.end() || !found->second.asking) return std::nullopt;
   Chain& chain = found->second;
-  if (answer == FingerprintAnswer::kNothing) {
+  if (answer == FingerprintAnswer::kMissing) {
     chain.known.pop_back();
     if (!chain.known.empty()) return chain.known.back();
   }

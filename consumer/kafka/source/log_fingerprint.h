@@ -41,8 +41,8 @@ std::optional<Fingerprint> ParseFingerprint(std::string_view metadata, Offset ne
 // What was found at the offset of a fingerprint.
 enum class FingerprintAnswer : std::uint8_t {
   kSame,
-  kOther,    // another record is at its offset
-  kNothing,  // deleted by now, or compacted away: it cannot tell anything
+  kDifferent,  // another record is at its offset
+  kMissing,    // deleted by now, or compacted away: it cannot tell anything
 };
 
 // The fingerprints of one assignment. The Kafka thread moves them on; any thread may ask for the
@@ -60,7 +60,7 @@ class LogFingerprints {
   // What is to be asked now, if anything.
   std::optional<Fingerprint> Sampled(const TopicPartition& where, const Fingerprint& read,
                                      Clock::time_point now);
-  // To the question that was given out last, kSame or kNothing. What is to be asked next, if
+  // To the question that was given out last, kSame or kMissing. What is to be asked next, if
   // anything: an older fingerprint, where a newer one could not tell.
   std::optional<Fingerprint> Answered(const TopicPartition& where, FingerprintAnswer answer,
                                       Clock::time_point now);

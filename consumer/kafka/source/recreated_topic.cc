@@ -7,9 +7,9 @@
 namespace fencepost::consumer {
 namespace {
 
-// Records wait for the answer at the start of an assignment, but not for ever. The question stays,
-// and ends the worker whenever the answer comes.
-constexpr std::chrono::seconds kPatience{10};
+// Delivery waits this long at most for the comparison. It then begins, and a comparison that ends
+// later still stops the worker if the log is another.
+constexpr std::chrono::seconds kCompareTimeout{10};
 
 std::string TimeOf(const Fingerprint& fingerprint) {
   if (fingerprint.timestamp < 0) return "without a timestamp";
@@ -59,7 +59,7 @@ void KafkaSource::Impl::CheckFingerprints() {
 }
 
 void KafkaSource::Impl::OnFingerprint(const FingerprintReader::Finding& finding) {
-  if (finding.answer == FingerprintAnswer::kOther) {
+  if (finding.answer == FingerprintAnswer::kDifferent) {
     Fail(TopicReplaced(finding));
     return;
   }
@@ -75,7 +75,7 @@ void KafkaSource::Impl::OnFingerprint(const FingerprintReader::Finding& finding)
 void KafkaSource::Impl::ReleaseUnanswered() {
   const auto now = Clock::now();
   for (auto one = waiting.begin(); one != waiting.end();) {
-    if (failed || now < one->second + kPatience) {
+    if (failed || now < one->second + kCompareTimeout) {
       ++one;
       continue;
     }

@@ -14,12 +14,12 @@
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/client/shared_consumer.h"
-#include "consumer/kafka/source/commits.h"
 #include "consumer/kafka/source/fingerprint_reader.h"
 #include "consumer/kafka/source/initial_offsets.h"
 #include "consumer/kafka/source/intake.h"
 #include "consumer/kafka/source/kafka_health.h"
 #include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/source/offset_committer.h"
 #include "consumer/kafka/source/source.h"
 
 namespace fencepost::consumer {
@@ -107,7 +107,7 @@ struct KafkaSource::Impl {
   std::atomic<AssignmentEpoch> epoch = 0;  // told last; written by the Kafka thread
 
   rdkafka::SharedConsumer consumer;
-  std::optional<Commits> commits;
+  std::optional<OffsetCommitter> commits;
   std::optional<Intake> intake;
   std::optional<InitialOffsets> starts;
   std::optional<FingerprintReader> reader;

@@ -76,7 +76,7 @@ int PgConnection::server_version() const {
   return connection_ == nullptr ? 0 : PQserverVersion(connection_);
 }
 
-std::string PgConnection::Cleaned(std::string text) const {
+std::string PgConnection::Redacted(std::string text) const {
   for (const std::string& secret : secrets_) {
     for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3)) {
       text.replace(at, secret.size(), "***");
@@ -86,7 +86,7 @@ std::string PgConnection::Cleaned(std::string text) const {
 }
 
 // Shorter ones would be found inside of innocent words and tell more than they hide.
-void PgConnection::Redact(const char* secret) {
+void PgConnection::AddSecret(const char* secret) {
   if (secret == nullptr || std::strlen(secret) < 3) return;
   if (std::ranges::find(secrets_, secret) != secrets_.end()) return;
   secrets_.emplace_back(secret);
@@ -100,7 +100,7 @@ PgFailure PgConnection::Dropped(PgFailure failure) {
 }
 
 PgFailure PgConnection::Broken() {
-  std::string text = connection_ == nullptr ? "" : Cleaned(PQerrorMessage(connection_));
+  std::string text = connection_ == nullptr ? "" : Redacted(PQerrorMessage(connection_));
   if (text.empty()) text = "the connection was lost";
   return Dropped({PgFailure::Kind::kConnection, "", std::move(text)});
 }
@@ -121,16 +121,16 @@ PgFailure PgConnection::ServerFailure(const PGresult* result, Sent sent) const {
     failure.text += ": " + detail;
   }
   if (!failure.sqlstate.empty()) failure.text += " (SQLSTATE " + failure.sqlstate + ")";
-  failure.text = Cleaned(std::move(failure.text));
+  failure.text = Redacted(std::move(failure.text));
   if (sent == Sent::kRecords && !failure.sqlstate.empty()) {
-    failure.shown = Cleaned(WithoutRecord({.sqlstate = failure.sqlstate,
-                                           .message = field(PG_DIAG_MESSAGE_PRIMARY),
-                                           .context = field(PG_DIAG_CONTEXT),
-                                           .schema = field(PG_DIAG_SCHEMA_NAME),
-                                           .table = field(PG_DIAG_TABLE_NAME),
-                                           .column = field(PG_DIAG_COLUMN_NAME),
-                                           .constraint = field(PG_DIAG_CONSTRAINT_NAME),
-                                           .datatype = field(PG_DIAG_DATATYPE_NAME)}));
+    failure.shown = Redacted(WithoutRecord({.sqlstate = failure.sqlstate,
+                                            .message = field(PG_DIAG_MESSAGE_PRIMARY),
+                                            .context = field(PG_DIAG_CONTEXT),
+                                            .schema = field(PG_DIAG_SCHEMA_NAME),
+                                            .table = field(PG_DIAG_TABLE_NAME),
+                                            .column = field(PG_DIAG_COLUMN_NAME),
+                                            .constraint = field(PG_DIAG_CONSTRAINT_NAME),
+                                            .datatype = field(PG_DIAG_DATATYPE_NAME)}));
   }
   return failure;
 }
@@ -167,7 +167,7 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
   }
   secrets_.clear();
   for (const PQconninfoOption* option = parsed; option->keyword != nullptr; ++option) {
-    if (option->dispchar[0] == '*') Redact(option->val);  // libpq's mark of a password
+    if (option->dispchar[0] == '*') AddSecret(option->val);  // libpq's mark of a password
   }
   PQconninfoFree(parsed);
   // What is before dbname gives way to the dsn, what follows it does not.
@@ -194,7 +194,8 @@ tl::expected<void, PgFailure> PgConnection::Handshake(Clock::time_point deadline
   const auto name = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
   for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
     if (PQstatus(connection_) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) break;
-    Redact(PQpass(connection_));  // of this host: a passfile, PGPASSWORD or a service may give it
+    AddSecret(
+        PQpass(connection_));  // of this host: a passfile, PGPASSWORD or a service may give it
     where_ = fmt::format("{}:{}/{}", name(PQhost(connection_)), name(PQport(connection_)),
                          name(PQdb(connection_)));
     if (next == PGRES_POLLING_OK) {

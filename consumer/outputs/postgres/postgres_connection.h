@@ -101,7 +101,7 @@ class PgConnection {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Redact(const char* secret);
+  void AddSecret(const char* secret);
   tl::expected<void, PgFailure> Handshake(Clock::time_point deadline);
   tl::expected<void, PgFailure> SetUpSession();
   bool SendSteps(const std::vector<Step>& steps);
@@ -114,7 +114,7 @@ class PgConnection {
   PgFailure Broken();  // describes, and drops the connection
   PgFailure Dropped(PgFailure failure);
   PgFailure ServerFailure(const PGresult* result, Sent sent) const;
-  [[nodiscard]] std::string Cleaned(std::string text) const;
+  [[nodiscard]] std::string Redacted(std::string text) const;
 
   std::string dsn_;
   std::string application_name_;

@@ -20,7 +20,7 @@ bool StartsWith(std::string_view text, std::initializer_list<std::string_view> p
 // raises 55000 where the records shall wait), operator 57, system 58, corruption. Everything else
 // can be one record's doing, and whether it is, WriteRetry finds out.
 WriteFailure FailureOf(const PgFailure& failure) {
-  if (failure.kind == PgFailure::Kind::kTimeout) return WriteFailure::kNoAnswer;
+  if (failure.kind == PgFailure::Kind::kTimeout) return WriteFailure::kClientTimeout;
   if (failure.kind != PgFailure::Kind::kServer) return WriteFailure::kUnavailable;
   const std::string_view state = failure.sqlstate;
   if (state == "55P03") return WriteFailure::kLocked;

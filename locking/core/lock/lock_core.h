@@ -214,7 +214,7 @@ class LockCore {
 
   void Watch(std::uint32_t index);
   void Unwatch(std::uint32_t index);
-  [[nodiscard]] bool ToldByQuorum(const Slot& slot) const;
+  [[nodiscard]] bool FreedOnMajority(const Slot& slot) const;
   [[nodiscard]] Nanos DrawWakeDelay(const Slot& slot);
   void FreeNodes(std::uint32_t index, OpKind kind, Now now);
   void DeferAbort(std::uint32_t index, NodeIndex node, Now now);

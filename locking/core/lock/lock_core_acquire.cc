@@ -259,7 +259,7 @@ void LockCore::TellForeign(const std::string& name, Now now) {
 void LockCore::LearnFromLostRound(const Slot& slot, Now now) {
   const auto& attempt = std::get<LockAttempt>(slot.stage);
   if (const Token floor = attempt.round.NeededFloor()) {
-    clock_.Lift(floor, now.wall, options_.max_skew);
+    clock_.AdvancePast(floor, now.wall, options_.max_skew);
   }
   const bool own_clock_is_off =
       attempt.round.RefusedForClock() && !TokenClock::Lifted(slot.token, now.wall);
@@ -305,7 +305,7 @@ void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
     return;
   }
   const bool wakes = options_.wake_up && reason == WaitReason::kContended;
-  if (wakes && ToldByQuorum(slot)) wait = std::min(wait, DrawWakeDelay(slot));
+  if (wakes && FreedOnMajority(slot)) wait = std::min(wait, DrawWakeDelay(slot));
   if (!at_once && wait >= attempt.give_up_at - now.boot) {
     // The rest of the wait is used, too: one more round, in time for its answer.
     wait = attempt.give_up_at - now.boot - kLastRoundTrips * round_trip_;

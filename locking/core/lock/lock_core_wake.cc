@@ -34,7 +34,7 @@ void LockCore::Unwatch(std::uint32_t index) {
   watchers_.erase(found);
 }
 
-bool LockCore::ToldByQuorum(const Slot& slot) const {
+bool LockCore::FreedOnMajority(const Slot& slot) const {
   return IsMajority(std::get<LockAttempt>(slot.stage).freed_at, nodes_);
 }
 
@@ -53,10 +53,10 @@ void LockCore::OnFreed(NodeIndex node, std::string_view name, Now now) {
   for (const std::uint32_t index : found->second) {
     Slot& slot = slots_[index];
     auto& attempt = std::get<LockAttempt>(slot.stage);
-    const bool told_before = ToldByQuorum(slot);
+    const bool told_before = FreedOnMajority(slot);
     attempt.freed_at |= Bit(node);
     const bool waits = slot.state == State::kWaiting && !attempt.awaiting_quorum;
-    if (!waits || told_before || !ToldByQuorum(slot)) continue;
+    if (!waits || told_before || !FreedOnMajority(slot)) continue;
     const Instant soon = now.boot + DrawWakeDelay(slot);
     if (soon >= slot.due) continue;
     attempt.last_round = false;

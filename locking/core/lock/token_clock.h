@@ -29,11 +29,12 @@ class TokenClock {
 
   // Makes later tokens exceed `seen`, if `seen` is believable: at most wall + max_skew. A value
   // from a broken clock must not drag ours along (PROTOCOL.md, invariant 9).
-  void Lift(Token seen, WallTime wall, Millis max_skew) {
+  void AdvancePast(Token seen, WallTime wall, Millis max_skew) {
     if (seen <= Token::AtWall(wall + max_skew)) last_ = std::max(last_, seen.value());
   }
 
-  // Whether `token` runs ahead of the wall because of Lift rather than because of the wall itself.
+  // Whether `token` runs ahead of the wall because of AdvancePast rather than because of the wall
+  // itself.
   static bool Lifted(Token token, WallTime wall) { return token.wall() > wall + Millis(1); }
 
  private:

@@ -12,7 +12,7 @@
 namespace fencepost::locking {
 namespace {
 
-bool GoodNumber(int nodes) { return nodes % 2 == 1 && nodes <= kMaxNodes; }
+bool IsValidNodeCount(int nodes) { return nodes % 2 == 1 && nodes <= kMaxNodes; }
 
 }  // namespace
 
@@ -23,7 +23,7 @@ void Store::Evaluate(Now now) {
   FindGeneration();
   FindForeignNodes();
   FindSameIndex();
-  if (GoodNumber(count())) {
+  if (IsValidNodeCount(count())) {
     if (store_id_.empty()) {
       PlanCreation();
     } else {
@@ -182,7 +182,7 @@ void Store::FindSameIndex() {
 
 void Store::DecideProblem(bool quorum) {
   problem_.reset();
-  if (!GoodNumber(count())) {
+  if (!IsValidNodeCount(count())) {
     problem_ = Error{"bad_nodes", fmt::format("{} lock nodes are listed", count()), "",
                      "list 1, 3, 5 or 7 independent primaries"};
     return;

@@ -97,10 +97,10 @@ std::vector<ConnectionOptions> MakeConnections(const RedisOptions& redis, const 
       if (UsesTls(redis, *address)) {
         if (tls) connection.tls = *tls;
         if (!tls) connection.problem = tls.error().Line();
-        connection.problem_code = AwayCode::kTls;
+        connection.problem_code = UnavailableReason::kTls;
       }
     } else {
-      connection.address.text = RedactedNode(text);
+      connection.address.text = RedactedAddress(text);
       connection.problem = fmt::format("{}; {}", address.error().what, address.error().hint);
     }
     connection.lock = lock;

@@ -193,7 +193,7 @@ void RedisEngine::Start() {
 
 void RedisEngine::Kick() { impl_->Kick(); }
 
-const NodeAway& RedisEngine::Away(int node) const {
+const NodeUnavailable& RedisEngine::Away(int node) const {
   return impl_->nodes.at(static_cast<std::size_t>(node))->connection.Away();
 }
 

@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "locking/core/lock/lock_core.h"
-#include "locking/redis/away.h"
+#include "locking/redis/node_unavailable.h"
 #include "locking/redis/options.h"
 
 namespace asio {
@@ -44,7 +44,7 @@ class RedisEngine {
   // Nothing is queued or out at any node.
   [[nodiscard]] bool Quiet() const;
   // Why a node cannot be reached or logged in to; kNotYet while it is connected.
-  [[nodiscard]] const NodeAway& Away(int node) const;
+  [[nodiscard]] const NodeUnavailable& Away(int node) const;
 
  private:
   struct Impl;

@@ -20,10 +20,10 @@
 
 #include <asio/io_context.hpp>
 
-#include "locking/redis/away.h"
 #include "locking/redis/node/batch.h"
 #include "locking/redis/node/node_client.h"
 #include "locking/redis/node/plain_acquire.h"
+#include "locking/redis/node_unavailable.h"
 #include "locking/redis/session/node_error.h"
 #include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/note_limit.h"
@@ -45,7 +45,7 @@ class Connection final : private SessionPump::User {
   // A batch is outstanding and its operations are not answered.
   [[nodiscard]] bool Busy() const { return batch_.Active(); }
   // Why the node is unavailable; kNotYet while it is up, and before the first attempt has failed.
-  [[nodiscard]] const NodeAway& Away() const { return away_; }
+  [[nodiscard]] const NodeUnavailable& Away() const { return away_; }
 
  private:
   enum class Request : std::uint8_t { kProbe, kWrite, kBatch };
@@ -87,7 +87,7 @@ class Connection final : private SessionPump::User {
   bool wiped_ = false;          // in this batch: reported once
   bool replica_seen_ = false;   // probe before the next batch
 
-  NodeAway away_;
+  NodeUnavailable away_;
   NoteLimit<CommandError> refusal_notes_;  // of calls, by the kind of refusal
 };
 

@@ -11,7 +11,7 @@ struct Known {
   NodeErrorKind kind;
   CommandError reason;
   std::string_view hint;
-  AwayCode away = AwayCode::kOther;
+  UnavailableReason away = UnavailableReason::kOther;
 };
 
 constexpr auto kOther = NodeErrorKind::kOther;
@@ -25,26 +25,28 @@ constexpr std::string_view kUsePrimary =
 constexpr Known kKnown[] = {
     {"NOSENTINEL", true, NodeErrorKind::kNoSentinel, CommandError::kOther, ""},
     {"NOSCRIPT", true, NodeErrorKind::kNoScript, CommandError::kNoscript, ""},
-    {"WRONGPASS", true, kOther, CommandError::kAuth, kCheckLogin, AwayCode::kLogin},
-    {"NOAUTH", true, kOther, CommandError::kAuth, kCheckLogin, AwayCode::kLogin},
+    {"WRONGPASS", true, kOther, CommandError::kAuth, kCheckLogin, UnavailableReason::kLogin},
+    {"NOAUTH", true, kOther, CommandError::kAuth, kCheckLogin, UnavailableReason::kLogin},
     {"ERR AUTH ", true, kOther, CommandError::kAuth,
      "the node has no password: remove lock.redis.password, or set a password at the node",
-     AwayCode::kLogin},
-    {"NOPERM", true, kOther, CommandError::kAuth, kGrant, AwayCode::kNoRight},
+     UnavailableReason::kLogin},
+    {"NOPERM", true, kOther, CommandError::kAuth, kGrant, UnavailableReason::kNoRight},
     {"The user executing the script can't", false, kOther, CommandError::kAuth, kGrant,
-     AwayCode::kNoRight},
-    {"ACL failure in script", false, kOther, CommandError::kAuth, kGrant, AwayCode::kNoRight},
-    {"No permissions to access", false, kOther, CommandError::kAuth, kGrant, AwayCode::kNoRight},
+     UnavailableReason::kNoRight},
+    {"ACL failure in script", false, kOther, CommandError::kAuth, kGrant,
+     UnavailableReason::kNoRight},
+    {"No permissions to access", false, kOther, CommandError::kAuth, kGrant,
+     UnavailableReason::kNoRight},
     {"OOM", true, kOther, CommandError::kOom,
      "raise the node's maxmemory, or lower lock.remember_done"},
     {"ERR unknown command", true, kOther, CommandError::kOther,
      "use Redis 7.0 or later, without renamed commands and without a proxy in front of it"},
     {"READONLY", true, NodeErrorKind::kReplica, CommandError::kReadonly, kUsePrimary,
-     AwayCode::kReplica},
+     UnavailableReason::kReplica},
     {"MASTERDOWN", true, NodeErrorKind::kReplica, CommandError::kOther, kUsePrimary,
-     AwayCode::kReplica},
+     UnavailableReason::kReplica},
     {"LOADING", true, kOther, CommandError::kOther, "the node loads its data; it is retried",
-     AwayCode::kLoading},
+     UnavailableReason::kLoading},
     {"MISCONF", true, kOther, CommandError::kOther, "the node cannot save to disk; see its log"},
 };
 

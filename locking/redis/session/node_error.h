@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "locking/core/observer.h"
-#include "locking/redis/away.h"
+#include "locking/redis/node_unavailable.h"
 
 namespace fencepost::locking {
 
@@ -18,7 +18,8 @@ struct NodeError {
   CommandError reason = CommandError::kOther;
   std::string hint;  // what to do; may be empty
   std::string text;  // as the node worded it, without what it repeats of the call: passwords, too
-  AwayCode away = AwayCode::kOther;  // of a node that answers so while a connection is made
+  UnavailableReason away =
+      UnavailableReason::kOther;  // of a node that answers so while a connection is made
 };
 
 // `text` as the node worded it, without the leading '-'.

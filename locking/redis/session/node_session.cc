@@ -44,18 +44,18 @@ NodeSession::Step NodeSession::Start(Instant now) {
 }
 
 NodeSession::Step NodeSession::OnOpen(std::string& out) {
-  LoadScripts(true, out);
+  LogInAndLoadScripts(true, out);
   return expected_ == 0 ? Step::kPrepared : Step::kSend;
 }
 
 // The login is still valid, but the process behind the connection may be another one, or may have
 // lost everything: the host asks for NodeInfo again before it sends anything again.
 NodeSession::Step NodeSession::Prepare(std::string& out) {
-  LoadScripts(false, out);
+  LogInAndLoadScripts(false, out);
   return Step::kSend;
 }
 
-void NodeSession::LoadScripts(bool login, std::string& out) {
+void NodeSession::LogInAndLoadScripts(bool login, std::string& out) {
   stage_ = Stage::kPreparing;
   login_expected_ = login && !options_.password.empty();
   if (login_expected_ && options_.username.empty()) {
@@ -154,7 +154,8 @@ NodeSession::Step NodeSession::OnPrepareReply(Instant now) {
 
 // --- time and trouble ----------------------------------------------------------------------------
 
-NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing, AwayCode late) {
+NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing,
+                                       UnavailableReason late) {
   if (now < deadline_) return Step::kWait;
   if (stage_ == Stage::kDown) return Start(now);
   if (stage_ == Stage::kListening) return OnCheckDue(now);
@@ -166,8 +167,9 @@ NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing, Away
                 now);
   }
   if (stalled_)
-    return Fail({CommandError::kTimeout, "no answer for ten timeouts", "", AwayCode::kTimeout},
-                now);
+    return Fail(
+        {CommandError::kTimeout, "no answer for ten timeouts", "", UnavailableReason::kTimeout},
+        now);
   stalled_ = true;
   deadline_ =
       std::max(turn_began_ + options_.timeouts_until_closed * turn_timeout_, now + turn_timeout_);
@@ -176,19 +178,21 @@ NodeSession::Step NodeSession::OnTimer(Instant now, std::string_view doing, Away
 
 NodeSession::Step NodeSession::OnCheckDue(Instant now) {
   const bool silent = std::exchange(check_out_, true) && !Planted("silent_node_is_kept");
-  if (silent) return Fail({CommandError::kTimeout, "no answer", "", AwayCode::kTimeout}, now);
+  if (silent)
+    return Fail({CommandError::kTimeout, "no answer", "", UnavailableReason::kTimeout}, now);
   deadline_ = now + options_.check_every;
   return Step::kCheck;
 }
 
-NodeSession::Step NodeSession::OnBroken(std::string_view why, Instant now, AwayCode away) {
+NodeSession::Step NodeSession::OnBroken(std::string_view why, Instant now, UnavailableReason away) {
   return Fail({CommandError::kConnection, std::string(why), "", away}, now);
 }
 
 NodeSession::Step NodeSession::FailBy(std::string_view text, Instant now) {
   const NodeError error = ReadNodeError(text);
   const bool login = stage_ == Stage::kPreparing && login_expected_;
-  const AwayCode away = login && error.away == AwayCode::kOther ? AwayCode::kLogin : error.away;
+  const UnavailableReason away =
+      login && error.away == UnavailableReason::kOther ? UnavailableReason::kLogin : error.away;
   return Fail({error.reason, fmt::format("the node says: {}", error.text), error.hint, away, login},
               now);
 }
@@ -200,7 +204,7 @@ NodeSession::Step NodeSession::Fail(SessionFailure failure, Instant now) {
   if (up_ && now - up_since_ > kMaxBackoff) attempts_ = 0;
   lost_ = up_;
   Stop();
-  deadline_ = now + DrawPause();
+  deadline_ = now + DrawReconnectBackoff();
   ++attempts_;
   return Step::kClose;
 }
@@ -214,7 +218,7 @@ void NodeSession::Stop() {
 
 // Evenly between the shortest pause and one that doubles with each attempt; after a refusal, which
 // only a person ends, between half of its pause and all of it.
-Nanos NodeSession::DrawPause() {
+Nanos NodeSession::DrawReconnectBackoff() {
   const int doubled = Planted("backoff_never_grows") ? 0 : std::min(attempts_, 10);
   Nanos least = kMinBackoff;
   Nanos most = std::min(kMaxBackoff, kMinBackoff * (2 << doubled));

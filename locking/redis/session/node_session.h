@@ -36,7 +36,7 @@
 
 #include "locking/base/types.h"
 #include "locking/core/observer.h"
-#include "locking/redis/away.h"
+#include "locking/redis/node_unavailable.h"
 #include "locking/redis/session/note_limit.h"
 #include "locking/redis/wire.h"
 
@@ -60,7 +60,7 @@ struct SessionFailure {
   CommandError reason = CommandError::kConnection;
   std::string what;
   std::string hint;  // what to do; may be empty
-  AwayCode away = AwayCode::kOther;
+  UnavailableReason away = UnavailableReason::kOther;
   bool at_login = false;  // AUTH was refused
   [[nodiscard]] std::string Text() const {
     return (at_login ? "login: " : "") + what + (hint.empty() ? "" : "; " + hint);
@@ -103,10 +103,12 @@ class NodeSession {
   Step OnOpen(std::string& out);
   void OnBytes(std::string_view bytes);
   Step Next(Instant now);
-  Step OnBroken(std::string_view why, Instant now, AwayCode away = AwayCode::kOther);
+  Step OnBroken(std::string_view why, Instant now,
+                UnavailableReason away = UnavailableReason::kOther);
   // `doing`: what the transport is at, for the message; may be empty. `late`: what it means that
   // this takes too long.
-  Step OnTimer(Instant now, std::string_view doing, AwayCode late = AwayCode::kTimeout);
+  Step OnTimer(Instant now, std::string_view doing,
+               UnavailableReason late = UnavailableReason::kTimeout);
   // The host cannot use the node: a bad option, or a reply of the wrong form.
   Step Fail(SessionFailure failure, Instant now);
   // The same, by the text of an error reply.
@@ -140,11 +142,11 @@ class NodeSession {
     void operator()(redisReader* reader) const;
   };
 
-  void LoadScripts(bool login, std::string& out);
+  void LogInAndLoadScripts(bool login, std::string& out);
   Step TakeReply(Instant now);
   Step OnPrepareReply(Instant now);
   Step OnCheckDue(Instant now);
-  [[nodiscard]] Nanos DrawPause();
+  [[nodiscard]] Nanos DrawReconnectBackoff();
 
   const SessionOptions options_;
   std::uint64_t jitter_;

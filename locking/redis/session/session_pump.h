@@ -15,7 +15,7 @@
 
 #include "locking/core/options.h"
 #include "locking/redis/address.h"
-#include "locking/redis/away.h"
+#include "locking/redis/node_unavailable.h"
 #include "locking/redis/session/name_lookup.h"
 #include "locking/redis/session/node_session.h"
 #include "locking/redis/session/transport.h"
@@ -29,7 +29,7 @@ struct ConnectionOptions {
   std::shared_ptr<asio::ssl::context> tls;  // null: none
   // Why connecting would be useless (a bad address or TLS file); empty: nothing is wrong.
   std::string problem;
-  AwayCode problem_code = AwayCode::kOther;
+  UnavailableReason problem_code = UnavailableReason::kOther;
   // Shared by all connections to this node; null: a lookup of its own, by `look_up`.
   std::shared_ptr<NameLookup> names;
   LookUp look_up;  // empty: the system's

@@ -45,13 +45,14 @@ void Transport::Connect(const NodeAddress& address) {
 void Transport::LookUpName(const NodeAddress& address) {
   is_name_ = true;
   doing_ = "looking the name up";
-  away_ = AwayCode::kNameTimeout;
+  away_ = UnavailableReason::kNameTimeout;
   // Weakly: the lookup must not keep the transport for as long as it takes.
   const auto found = [weak = weak_from_this()](LookedUp looked_up) {
     const auto self = weak.lock();
     if (self == nullptr || self->listener_ == nullptr) return;
     if (!looked_up) {
-      self->Break(AwayCode::kNameUnknown, "the name cannot be resolved: " + looked_up.error());
+      self->Break(UnavailableReason::kNameUnknown,
+                  "the name cannot be resolved: " + looked_up.error());
       return;
     }
     const TcpEndpoints turns = self->names_->InTurn(self->user_, std::move(*looked_up));
@@ -67,7 +68,7 @@ void Transport::TryNext() {
     return;
   }
   doing_ = "connecting";
-  away_ = AwayCode::kTimeout;
+  away_ = UnavailableReason::kTimeout;
   std::error_code ignored;
   socket_.close(ignored);
   const Endpoint& endpoint = endpoints_[next_endpoint_++];
@@ -107,7 +108,8 @@ void Transport::Handshake() {
   doing_ = "TLS handshake";
   tls_ = std::make_unique<asio::ssl::stream<Socket&>>(socket_, *tls_context_);
   if (!ExpectName(tls_->native_handle(), server_name_)) {
-    Break(AwayCode::kTls, "TLS: " + server_name_ + " is no name that a certificate can be for");
+    Break(UnavailableReason::kTls,
+          "TLS: " + server_name_ + " is no name that a certificate can be for");
     return;
   }
   tls_->async_handshake(asio::ssl::stream_base::client,
@@ -176,13 +178,14 @@ void Transport::Flush() {
 }
 
 void Transport::BreakBy(const std::error_code& error) {
-  AwayCode away = error == asio::error::connection_refused ? AwayCode::kRefused : AwayCode::kOther;
+  UnavailableReason away = error == asio::error::connection_refused ? UnavailableReason::kRefused
+                                                                    : UnavailableReason::kOther;
   std::string why = error.message();
   const bool closed = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
   if (closed) why = "the node closed the connection";
   if (tls_ != nullptr) {
     const std::string tls = WhyTlsFailed(error, tls_->native_handle(), server_name_);
-    if (!heard_ || !tls.empty()) away = AwayCode::kTls;
+    if (!heard_ || !tls.empty()) away = UnavailableReason::kTls;
     if (!tls.empty()) {
       why = tls;
     } else if (!open_) {
@@ -196,7 +199,7 @@ void Transport::BreakBy(const std::error_code& error) {
   Break(away, why);
 }
 
-void Transport::Break(AwayCode away, std::string_view why) {
+void Transport::Break(UnavailableReason away, std::string_view why) {
   Listener* const listener = listener_;
   away_ = away;
   Close(true);

@@ -16,7 +16,7 @@
 #include <asio/ssl/stream.hpp>
 
 #include "locking/redis/address.h"
-#include "locking/redis/away.h"
+#include "locking/redis/node_unavailable.h"
 #include "locking/redis/session/name_lookup.h"
 
 namespace fencepost::locking {
@@ -44,7 +44,7 @@ class Transport : public std::enable_shared_from_this<Transport> {
   // What Connect is at, for messages; empty when open.
   [[nodiscard]] std::string_view Doing() const { return doing_; }
   // What it means that this takes too long; after OnBroken: why it broke.
-  [[nodiscard]] AwayCode away() const { return away_; }
+  [[nodiscard]] UnavailableReason away() const { return away_; }
   // Append what is to be sent, then Flush. What is appended during a write goes out after it.
   std::string& out() { return gathering_; }
   void Flush();
@@ -62,7 +62,7 @@ class Transport : public std::enable_shared_from_this<Transport> {
   void Open();
   void Read();
   void BreakBy(const std::error_code& error);
-  void Break(AwayCode away, std::string_view why);
+  void Break(UnavailableReason away, std::string_view why);
   template <typename Handler>
   void ReadSome(Handler&& handler);
 
@@ -76,7 +76,7 @@ class Transport : public std::enable_shared_from_this<Transport> {
   bool is_tcp_ = true;
   bool is_name_ = false;
   std::string_view doing_;
-  AwayCode away_ = AwayCode::kTimeout;
+  UnavailableReason away_ = UnavailableReason::kTimeout;
   std::vector<Endpoint> endpoints_;
   std::size_t next_endpoint_ = 0;
   std::error_code last_failure_;

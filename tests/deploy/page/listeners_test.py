@@ -1,6 +1,6 @@
 """Listeners of a real worker's /events come and leave in every way; nobody else notices.
 
-The worker keeps its default patience (five seconds), so the test takes some ten.
+The worker keeps its default io_timeout (five seconds), so the test takes some ten.
 """
 
 import socket

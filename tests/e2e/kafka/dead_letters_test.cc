@@ -1,5 +1,5 @@
 // Dead letters against a real broker, which does not create topics by itself.
-#include "consumer/kafka/output/dead_letters.h"
+#include "consumer/kafka/output/dead_letter_publisher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,9 +49,9 @@ class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
     KafkaOptions kafka;
     kafka.brokers = {broker->bootstrap()};
     kafka.librdkafka = {librdkafka.begin(), librdkafka.end()};
-    letters = std::make_unique<DeadLetters>(
+    letters = std::make_unique<DeadLetterPublisher>(
         kafka, DeadLetterOptions{topic}, "orders", this,
-        [this](DeadLetters::Ids taken, DeadLetters::Ids not_taken) {
+        [this](DeadLetterPublisher::Ids taken, DeadLetterPublisher::Ids not_taken) {
           Locked([&] {
             published.insert(published.end(), taken.begin(), taken.end());
             refused.insert(not_taken.begin(), not_taken.end());
@@ -96,7 +96,7 @@ class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
   std::set<std::uint64_t> refused;
   std::vector<std::string> states, notes;
   std::atomic<int> errors = 0;
-  std::unique_ptr<DeadLetters> letters;  // last: its thread calls back
+  std::unique_ptr<DeadLetterPublisher> letters;  // last: its thread calls back
 };
 
 KafkaBroker* DeadLettersOnBroker::broker = nullptr;

@@ -90,10 +90,10 @@ TEST(TokenClock, GoesByTheWallAgainWhenThatWasFixedByMoreThanMaxSkew) {
 TEST(TokenClock, IsLiftedOnlyByWhatItsOwnWallMakesBelievable) {
   TokenClock clock(7);
   const Token believable = Token::AtWall(kWall + kSkew);
-  clock.Lift(believable, kWall, kSkew);
+  clock.AdvancePast(believable, kWall, kSkew);
   EXPECT_GT(clock.Next(kWall, kSkew), believable);
   TokenClock other(7);
-  other.Lift(Token(believable.value() + 1), kWall, kSkew);
+  other.AdvancePast(Token(believable.value() + 1), kWall, kSkew);
   EXPECT_LT(other.Next(kWall, kSkew), Token::AtWall(kWall + Millis(2)));
 }
 

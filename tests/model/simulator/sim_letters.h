@@ -1,5 +1,5 @@
-// A worker's publisher of dead letters, as consumer/kafka/output/dead_letters.h: each until it is
-// acknowledged; one whose acknowledgement is lost is published again.
+// A worker's publisher of dead letters, as consumer/kafka/output/dead_letter_publisher.h: each
+// until it is acknowledged; one whose acknowledgement is lost is published again.
 #pragma once
 
 #include <cstdint>

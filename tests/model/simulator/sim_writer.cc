@@ -232,7 +232,7 @@ void SimWriter::OnNoAnswer(int attempt) {
   if (attempt != attempt_) return;
   ++attempt_;
   const bool told = world_.random.Chance(500);
-  Fail(told ? consumer::WriteFailure::kUnavailable : consumer::WriteFailure::kNoAnswer);
+  Fail(told ? consumer::WriteFailure::kUnavailable : consumer::WriteFailure::kClientTimeout);
 }
 
 void SimWriter::Fail(consumer::WriteFailure failure) {

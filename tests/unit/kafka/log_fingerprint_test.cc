@@ -112,9 +112,9 @@ TEST(LogFingerprints, AsksForAnOlderOneWhereTheNewerCannotTell) {
   fingerprints.Sampled(kWhere, At(9), kNow);
   fingerprints.Answered(kWhere, FingerprintAnswer::kSame, kNow);
   EXPECT_THAT(fingerprints.Sampled(kWhere, At(20), kLater), Optional(At(9)));
-  EXPECT_THAT(fingerprints.Answered(kWhere, FingerprintAnswer::kNothing, kLater), Optional(At(4)));
+  EXPECT_THAT(fingerprints.Answered(kWhere, FingerprintAnswer::kMissing, kLater), Optional(At(4)));
   EXPECT_EQ(fingerprints.TextFor(kWhere, 30), FingerprintText(At(4), 30));
-  EXPECT_EQ(fingerprints.Answered(kWhere, FingerprintAnswer::kNothing, kLater), std::nullopt);
+  EXPECT_EQ(fingerprints.Answered(kWhere, FingerprintAnswer::kMissing, kLater), std::nullopt);
   EXPECT_EQ(fingerprints.TextFor(kWhere, 30), FingerprintText(At(20), 30)) << "there is no other";
 }
 
@@ -144,7 +144,7 @@ TEST(LogFingerprints, KeepsFewAndTheOldestForAnOffsetThatDoesNotMove) {
   EXPECT_EQ(fingerprints.TextFor(kWhere, 11), FingerprintText(At(10), 11));
   EXPECT_THAT(fingerprints.Sampled(kWhere, At(10'001), kNow), Optional(At(9'900)));
   std::size_t kept = 1;
-  while (fingerprints.Answered(kWhere, FingerprintAnswer::kNothing, kNow)) ++kept;
+  while (fingerprints.Answered(kWhere, FingerprintAnswer::kMissing, kNow)) ++kept;
   EXPECT_LE(kept, LogFingerprints::kKept);
 }
 

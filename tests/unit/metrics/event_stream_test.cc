@@ -172,7 +172,7 @@ TEST_F(EventStreams, TakeNoNoticeOfHowManyHaveComeAndLeft) {
 }
 
 TEST_F(EventStreams, LeaveNoPlaceToAListenerThatNeverReads) {
-  Open({.patience = 300ms}, 64UL << 10);
+  Open({.io_timeout = 300ms}, 64UL << 10);
   std::vector<Client> listeners;
   for (int i = 0; i < HttpServer::kMaxStreams; ++i) listeners.push_back(Listen(4096));
   // Nobody of them has left.
@@ -180,14 +180,14 @@ TEST_F(EventStreams, LeaveNoPlaceToAListenerThatNeverReads) {
 }
 
 TEST_F(EventStreams, LargerThanAllBuffersLeaveNoPlaceEither) {
-  Open({.patience = 2s}, 8UL << 20);
+  Open({.io_timeout = 2s}, 8UL << 20);
   std::vector<Client> listeners;
   for (int i = 0; i < HttpServer::kMaxStreams; ++i) listeners.push_back(Listen(4096));
   EXPECT_TRUE(WaitUntil(30s, [&] { return Served(); }));
 }
 
 TEST_F(EventStreams, AreNotMadeForAListenerThatHasNotTakenTheLastOne) {
-  Open({.patience = 60s}, 1UL << 20);
+  Open({.io_timeout = 60s}, 1UL << 20);
   Client listener = Listen(4096);
   EXPECT_TRUE(WaitUntil(10s, [&] { return made_ == 1; }));
   EXPECT_EQ(Client::Count(listener.ReadUntil("data: "), "data: "), 1);
@@ -224,7 +224,7 @@ TEST_F(EventStreams, AreGivenUpWhateverIsThrownAmidThem) {
 
 // A client that takes a little now and then holds a thread for four patiences, and no longer.
 TEST_F(EventStreams, AndOtherAnswersTrickleForNoLongerThanTheirTime) {
-  Open({.patience = 250ms});
+  Open({.io_timeout = 250ms});
   metrics_size_ = 64UL << 20;
   Client trickling(server_->port(), "", 4096);
   ASSERT_TRUE(WaitUntil(10s, [&] { return Accepted().size() == 1; }));
@@ -242,7 +242,7 @@ TEST_F(EventStreams, AndOtherAnswersTrickleForNoLongerThanTheirTime) {
 
 // Browsers open connections ahead of need; a scraper may read slowly.
 TEST_F(EventStreams, AndSilentOrSlowClientsDoNotStarveProbes) {
-  Open({.patience = 60s});
+  Open({.io_timeout = 60s});
   metrics_size_ = 8UL << 20;
   std::vector<Client> clients;
   for (int i = 0; i < HttpServer::kMaxStreams; ++i) {

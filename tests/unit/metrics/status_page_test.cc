@@ -205,19 +205,19 @@ TEST(Findings, SayOfANodeThatIsAwayWhatIsLostAndWhatToDo) {
   shown.status.nodes = {{'a', "r:1", true, true, false, 0ms, std::nullopt, ""},
                         {'b', "r:2", true, true, false, 0ms, std::nullopt, ""},
                         {'c', "r:3", false, false, false, 0ms, std::nullopt, ""}};
-  using locking::AwayCode;
-  for (const auto& [away, todo] : std::initializer_list<std::pair<AwayCode, const char*>>{
-           {AwayCode::kRefused, "Start its redis-server"},
-           {AwayCode::kLogin, "Correct the login"},
-           {AwayCode::kNoRight, "ACL user"},
-           {AwayCode::kLoading, "Wait: it loads"},
-           {AwayCode::kReplica, "independent primary"},
-           {AwayCode::kTimeout, "answers PING"},
-           {AwayCode::kNameTimeout, "the DNS does"},
-           {AwayCode::kNameUnknown, "Correct the name"},
-           {AwayCode::kTls, "certificate"},
-           {AwayCode::kNotYet, "Bring it back"},
-           {AwayCode::kOther, "Bring it back"}}) {
+  using locking::UnavailableReason;
+  for (const auto& [away, todo] : std::initializer_list<std::pair<UnavailableReason, const char*>>{
+           {UnavailableReason::kRefused, "Start its redis-server"},
+           {UnavailableReason::kLogin, "Correct the login"},
+           {UnavailableReason::kNoRight, "ACL user"},
+           {UnavailableReason::kLoading, "Wait: it loads"},
+           {UnavailableReason::kReplica, "independent primary"},
+           {UnavailableReason::kTimeout, "answers PING"},
+           {UnavailableReason::kNameTimeout, "the DNS does"},
+           {UnavailableReason::kNameUnknown, "Correct the name"},
+           {UnavailableReason::kTls, "certificate"},
+           {UnavailableReason::kNotYet, "Bring it back"},
+           {UnavailableReason::kOther, "Bring it back"}}) {
     shown.status.nodes[2].away = away;
     shown.status.nodes[2].problem = "the problem";
     const std::string found = WhatIsFound(shown);

@@ -107,7 +107,7 @@ struct BrokenRow {
   std::string_view broken;  // what the transport says, instead
   CommandError reason;
   std::string_view text;
-  AwayCode away = AwayCode::kOther;
+  UnavailableReason away = UnavailableReason::kOther;
 };
 
 class Handshake : public ::testing::TestWithParam<BrokenRow> {};
@@ -146,24 +146,24 @@ constexpr auto kAuth = CommandError::kAuth;
 constexpr auto kConnection = CommandError::kConnection;
 const BrokenRow kBroken[] = {
     {"Refused", "", "", "Connection refused", kConnection, "Connection refused",
-     AwayCode::kRefused},
+     UnavailableReason::kRefused},
     {"NoRoute", "", "", "No route to host", kConnection, "No route to host"},
     {"Dns", "", "", "the name cannot be resolved: unknown", kConnection, "cannot be resolved"},
     {"Tls", "", "", "TLS: certificate has expired", kConnection, "certificate has expired"},
     {"WrongPassword", "x", "-WRONGPASS invalid\r\n", "", kAuth, "login: the node says: WRONGPASS",
-     AwayCode::kLogin},
+     UnavailableReason::kLogin},
     {"NoPasswordSet", "x", "-ERR AUTH <password> called without any\r\n", "", kAuth,
-     "the node has no password", AwayCode::kLogin},
+     "the node has no password", UnavailableReason::kLogin},
     {"PasswordWanted", "", "-NOAUTH Authentication required.\r\n", "", kAuth,
-     "check lock.redis.username", AwayCode::kLogin},
+     "check lock.redis.username", UnavailableReason::kLogin},
     {"Loading", "", "-LOADING Redis is loading\r\n", "", kOther, "the node loads its data",
-     AwayCode::kLoading},
+     UnavailableReason::kLoading},
     {"ReplicaCutOff", "", "-MASTERDOWN Link is down\r\n", "", kOther, "list independent primaries",
-     AwayCode::kReplica},
+     UnavailableReason::kReplica},
     {"NoRightToLoad", "", "-NOPERM no permissions to run the 'script|load' command\r\n", "", kAuth,
-     "grant it +script|load", AwayCode::kNoRight},
+     "grant it +script|load", UnavailableReason::kNoRight},
     {"LoginRefusedInOtherWords", "x", "-ERR no\r\n", "", kOther, "login: the node says: ERR no",
-     AwayCode::kLogin},
+     UnavailableReason::kLogin},
     {"Garbage", "", "HTTP/1.1 400 Bad Request\r\n", "", kOther, "this is not Redis"},
     {"GarbageAfterAReply", "x", "+OK\r\n\x15\x03\x03\r\n", "", kOther, "this is not Redis"},
 };
@@ -176,7 +176,7 @@ TEST_F(SessionTest, GivesUpAHandshakeThatIsNotAnsweredAndSaysWhatItWasAt) {
   EXPECT_EQ(TimerAtDeadline("TLS handshake"), Step::kClose);
   EXPECT_EQ(session.failure().reason, CommandError::kTimeout);
   EXPECT_THAT(Why(), HasSubstr("within the timeout, at: TLS handshake"));
-  EXPECT_EQ(session.failure().away, AwayCode::kTimeout);
+  EXPECT_EQ(session.failure().away, UnavailableReason::kTimeout);
 }
 
 TEST_F(SessionTest, CountsTheTimeOfTheHandshakeFromItsBeginningAcrossAllRequests) {

@@ -136,7 +136,7 @@ TEST(PgFailure, OnlyWhatSpeaksOfTheServerIsKnownToBeNoRecordsDoing) {
   EXPECT_EQ(failure("55P03"), WriteFailure::kLocked);
   EXPECT_EQ(failure("57014"), WriteFailure::kTooSlow);
   EXPECT_EQ(failure("25P04"), WriteFailure::kTooSlow);
-  EXPECT_EQ(FailureOf({.kind = PgFailure::Kind::kTimeout}), WriteFailure::kNoAnswer);
+  EXPECT_EQ(FailureOf({.kind = PgFailure::Kind::kTimeout}), WriteFailure::kClientTimeout);
   EXPECT_EQ(FailureOf({.kind = PgFailure::Kind::kConnection}), WriteFailure::kUnavailable);
 }
 

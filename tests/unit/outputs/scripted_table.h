@@ -118,7 +118,7 @@ class ScriptedTable final : public Output {
       if (committed.contains(id)) continue;
       total += cost.contains(id) ? cost.at(id) : 1;
       if (total > most_cost) {
-        error = Failed(unknown ? WriteFailure::kNoAnswer : WriteFailure::kTooSlow, "slow");
+        error = Failed(unknown ? WriteFailure::kClientTimeout : WriteFailure::kTooSlow, "slow");
       } else if (locked.contains(id)) {
         error = Failed(WriteFailure::kLocked, "locked");
       } else if (refuses_all || refused.contains(id)) {

@@ -29,11 +29,11 @@ enum class LetterCause : std::uint8_t {
   kOutput,    // a column finds nothing in it, or the output does not take it
 };
 
-class LetterGate {
+class DeadLetterLimiter {
  public:
   using Turn = std::uint64_t;  // how often a cause was disproved
 
-  explicit LetterGate(std::size_t most) : most_(most) {}  // dead_letter.max_consecutive
+  explicit DeadLetterLimiter(std::size_t most) : most_(most) {}  // dead_letter.max_consecutive
 
   // To be kept for a record that is found bad now.
   [[nodiscard]] Turn Now(LetterCause cause) const { return turns_[Place(cause)]; }

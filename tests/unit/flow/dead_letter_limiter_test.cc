@@ -1,5 +1,5 @@
 // How many dead letters go out while nothing takes effect.
-#include "consumer/flow/state/letter_gate.h"
+#include "consumer/flow/state/dead_letter_limiter.h"
 
 #include <gtest/gtest.h>
 
@@ -9,34 +9,34 @@ namespace {
 using enum LetterCause;
 
 // How many of so many go out that are found bad now.
-int Passed(LetterGate& gate, LetterCause cause, int of) {
+int Passed(DeadLetterLimiter& gate, LetterCause cause, int of) {
   int passed = 0;
   for (int i = 0; i < of; ++i) passed += gate.Pass(cause, gate.Now(cause)) ? 1 : 0;
   return passed;
 }
 
-TEST(LetterGateTest, LetsSoManyInARowOutAsItIsTold) {
+TEST(DeadLetterLimiterTest, LetsSoManyInARowOutAsItIsTold) {
   for (const int most : {1, 3, 10}) {
-    LetterGate gate(static_cast<std::size_t>(most));
+    DeadLetterLimiter gate(static_cast<std::size_t>(most));
     EXPECT_EQ(Passed(gate, kIdentity, 50), most);
     EXPECT_EQ(gate.in_a_row(), static_cast<std::size_t>(most)) << "what waits does not count";
   }
 }
 
-TEST(LetterGateTest, WithoutALimitLetsAllOut) {
-  LetterGate gate(0);
+TEST(DeadLetterLimiterTest, WithoutALimitLetsAllOut) {
+  DeadLetterLimiter gate(0);
   EXPECT_EQ(Passed(gate, kOutput, 5000), 5000);
 }
 
-TEST(LetterGateTest, CountsCausesTogether) {
-  LetterGate gate(3);
+TEST(DeadLetterLimiterTest, CountsCausesTogether) {
+  DeadLetterLimiter gate(3);
   EXPECT_EQ(Passed(gate, kIdentity, 2), 2);
   EXPECT_EQ(Passed(gate, kOutput, 2), 1);
   EXPECT_EQ(Passed(gate, kIdentity, 1), 0);
 }
 
-TEST(LetterGateTest, BeginsAnewWhenEveryCauseIsDisproved) {
-  LetterGate gate(3);
+TEST(DeadLetterLimiterTest, BeginsAnewWhenEveryCauseIsDisproved) {
+  DeadLetterLimiter gate(3);
   Passed(gate, kIdentity, 3);
   gate.Disprove(kIdentity);
   gate.Disprove(kOutput);
@@ -45,8 +45,8 @@ TEST(LetterGateTest, BeginsAnewWhenEveryCauseIsDisproved) {
   EXPECT_EQ(Passed(gate, kOutput, 9), 3);
 }
 
-TEST(LetterGateTest, KeepsTheCountOfACauseThatIsNotDisproved) {
-  LetterGate gate(3);
+TEST(DeadLetterLimiterTest, KeepsTheCountOfACauseThatIsNotDisproved) {
+  DeadLetterLimiter gate(3);
   Passed(gate, kOutput, 2);
   Passed(gate, kIdentity, 1);
   gate.Disprove(kIdentity);
@@ -55,13 +55,13 @@ TEST(LetterGateTest, KeepsTheCountOfACauseThatIsNotDisproved) {
   EXPECT_EQ(Passed(gate, kOutput, 9), 1);
 }
 
-TEST(LetterGateTest, LetsOutUncountedWhatWasFoundBadBeforeItsCauseWasDisproved) {
-  LetterGate gate(1);
-  const LetterGate::Turn before = gate.Now(kOutput);
+TEST(DeadLetterLimiterTest, LetsOutUncountedWhatWasFoundBadBeforeItsCauseWasDisproved) {
+  DeadLetterLimiter gate(1);
+  const DeadLetterLimiter::Turn before = gate.Now(kOutput);
   gate.Disprove(kOutput);
-  const LetterGate::Turn in_that_moment = gate.Now(kOutput);
+  const DeadLetterLimiter::Turn in_that_moment = gate.Now(kOutput);
   gate.EndMoment();
-  const LetterGate::Turn after = gate.Now(kOutput);
+  const DeadLetterLimiter::Turn after = gate.Now(kOutput);
   EXPECT_TRUE(gate.Pass(kOutput, after));
   EXPECT_FALSE(gate.Pass(kOutput, after));
   EXPECT_TRUE(gate.Pass(kOutput, before));

@@ -36,11 +36,11 @@ struct CommitReport {
   std::string why;  // when not committed
 };
 
-class Commits {
+class OffsetCommitter {
  public:
   using Report = std::function<void(CommitReport)>;
 
-  Commits(rd_kafka_t* consumer, Report report);
+  OffsetCommitter(rd_kafka_t* consumer, Report report);
 
   // A new assignment: what was asked for the former one is dropped. `fingerprints`: of it.
   void Begin(const std::vector<AssignedPartition>& partitions,

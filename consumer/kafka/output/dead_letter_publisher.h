@@ -29,7 +29,7 @@
 
 namespace fencepost::consumer {
 
-class DeadLetters {
+class DeadLetterPublisher {
  public:
   using Ids = std::vector<std::uint64_t>;
   // Both on the publisher's thread. Outcome: of letters that were acknowledged, and of those that
@@ -39,11 +39,11 @@ class DeadLetters {
   using Outcome = std::function<void(Ids published, Ids refused)>;
   using State = std::function<void(bool up, std::string reason)>;
 
-  DeadLetters(const KafkaOptions& kafka, DeadLetterOptions options, std::string pipeline,
-              ConsumerObserver* observer, Outcome outcome, State state);
-  ~DeadLetters();  // Stop
-  DeadLetters(const DeadLetters&) = delete;
-  DeadLetters& operator=(const DeadLetters&) = delete;
+  DeadLetterPublisher(const KafkaOptions& kafka, DeadLetterOptions options, std::string pipeline,
+                      ConsumerObserver* observer, Outcome outcome, State state);
+  ~DeadLetterPublisher();  // Stop
+  DeadLetterPublisher(const DeadLetterPublisher&) = delete;
+  DeadLetterPublisher& operator=(const DeadLetterPublisher&) = delete;
 
   // Error: a librdkafka setting is refused.
   tl::expected<void, Error> Start();

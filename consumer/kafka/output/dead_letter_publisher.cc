@@ -1,4 +1,4 @@
-#include "consumer/kafka/output/dead_letters.h"
+#include "consumer/kafka/output/dead_letter_publisher.h"
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ KafkaSettings Settings(const KafkaOptions& kafka) {
 }
 
 // One request at a time: then a refusal is no trouble for those behind it.
-KafkaSettings SettingsForSingles(const KafkaOptions& kafka) {
+KafkaSettings UnbatchedSettings(const KafkaOptions& kafka) {
   KafkaSettings settings = Settings(kafka);
   SetSingles(settings, kafka);
   settings["linger.ms"] = "0";
@@ -44,21 +44,21 @@ KafkaSettings SettingsForSingles(const KafkaOptions& kafka) {
   return settings;
 }
 
-// The letter itself is refused, or the batch it was in.
-bool ForItself(const Error& error) {
+// Because of the record itself (too large, invalid), or of another in its batch.
+bool RejectedForContent(const Error& error) {
   return error.code == Producer::kTooLarge || error.code == Producer::kRefused;
 }
 
 }  // namespace
 
-struct DeadLetters::Impl {
+struct DeadLetterPublisher::Impl {
   struct Entry {
     DeadLetter letter;
     Clock::time_point due;
     Millis backoff{0};   // 0: not refused yet
     bool alone = false;  // it was in a batch that was refused for what was in it
     std::size_t max_error = kMaxErrorHeader;
-    std::string stuck;  // refused for itself: what is needed; empty: it is not
+    std::string stuck;  // rejected because of the record itself: what is needed; else empty
     std::optional<tl::expected<Offset, Error>> outcome;
   };
 
@@ -77,7 +77,7 @@ struct DeadLetters::Impl {
   bool Send(std::vector<Entry>& batch);
   void SendOne(Producer& by, Entry& entry, std::size_t& out);
   void HandleOutcomes(std::vector<Entry> batch);
-  bool OnceMore(Entry& entry) const;
+  bool RetryAloneOrShorter(Entry& entry) const;
   void Refused(Entry entry);
   void TellState(const std::string& why_down);
   bool Stopping() {
@@ -99,13 +99,13 @@ struct DeadLetters::Impl {
   bool stopping = false;            // guarded by mutex
 
   std::unique_ptr<Producer> producer;
-  std::unique_ptr<Producer> singles;  // for those that go alone; made when the first one does
-  std::vector<Entry> waiting;         // in the order of arrival
+  std::unique_ptr<Producer> unbatched;  // for those that go alone; made when the first one does
+  std::vector<Entry> waiting;           // in the order of arrival
   std::pair<bool, std::string> told{true, ""};
   std::thread thread;
 };
 
-void DeadLetters::Impl::Run() {
+void DeadLetterPublisher::Impl::Run() {
   for (;;) {
     std::vector<Entry> batch = TakeDue();
     if (Stopping()) return;
@@ -120,18 +120,18 @@ void DeadLetters::Impl::Run() {
 }
 
 // A producer that can send no more gives way to a new one.
-void DeadLetters::Impl::Revive(bool some_alone) {
+void DeadLetterPublisher::Impl::Revive(bool some_alone) {
   if (producer->failed_for_good()) {
     if (auto made = Producer::Make(kafka, Settings(kafka))) producer = std::move(*made);
   }
-  if (some_alone && (singles == nullptr || singles->failed_for_good())) {
-    if (auto made = Producer::Make(kafka, SettingsForSingles(kafka))) singles = std::move(*made);
+  if (some_alone && (unbatched == nullptr || unbatched->failed_for_good())) {
+    if (auto made = Producer::Make(kafka, UnbatchedSettings(kafka))) unbatched = std::move(*made);
   }
 }
 
 // Waits for a letter that is due. Those that were never refused are due at once: one that nobody
 // takes does not hold the others back.
-std::vector<DeadLetters::Impl::Entry> DeadLetters::Impl::TakeDue() {
+std::vector<DeadLetterPublisher::Impl::Entry> DeadLetterPublisher::Impl::TakeDue() {
   const auto wake_at = [this] {
     auto at = Clock::time_point::max();
     for (const Entry& entry : waiting) at = std::min(at, entry.due);
@@ -163,9 +163,9 @@ std::vector<DeadLetters::Impl::Entry> DeadLetters::Impl::TakeDue() {
 }
 
 // Returns when each has its outcome; false: stopped before that.
-bool DeadLetters::Impl::Send(std::vector<Entry>& batch) {
+bool DeadLetterPublisher::Impl::Send(std::vector<Entry>& batch) {
   for (const bool alone : {false, true}) {
-    std::unique_ptr<Producer>& by = alone && singles != nullptr ? singles : producer;
+    std::unique_ptr<Producer>& by = alone && unbatched != nullptr ? unbatched : producer;
     std::size_t out = 0;
     for (Entry& entry : batch) {
       if (entry.alone == alone) SendOne(*by, entry, out);
@@ -181,7 +181,7 @@ bool DeadLetters::Impl::Send(std::vector<Entry>& batch) {
   return true;
 }
 
-void DeadLetters::Impl::SendOne(Producer& by, Entry& entry, std::size_t& out) {
+void DeadLetterPublisher::Impl::SendOne(Producer& by, Entry& entry, std::size_t& out) {
   const DeadLetterRecord record(options.topic, entry.letter, pipeline, entry.max_error);
   ++out;
   const auto sent = by.Send(
@@ -196,18 +196,18 @@ void DeadLetters::Impl::SendOne(Producer& by, Entry& entry, std::size_t& out) {
   --out;
 }
 
-void DeadLetters::Impl::HandleOutcomes(std::vector<Entry> batch) {
+void DeadLetterPublisher::Impl::HandleOutcomes(std::vector<Entry> batch) {
   Ids done;
   Ids refused;
   std::string why_down;
   for (Entry& entry : batch) {
     if (*entry.outcome) {
       done.push_back(entry.letter.id);
-    } else if (OnceMore(entry)) {
+    } else if (RetryAloneOrShorter(entry)) {
       entry.outcome.reset();
       waiting.push_back(std::move(entry));
     } else {
-      if (ForItself(entry.outcome->error())) {
+      if (RejectedForContent(entry.outcome->error())) {
         refused.push_back(entry.letter.id);
       } else {
         why_down = entry.outcome->error().Line();
@@ -220,9 +220,9 @@ void DeadLetters::Impl::HandleOutcomes(std::vector<Entry> batch) {
 }
 
 // It goes again at once, in a smaller form than the one that was refused; false: there is none.
-bool DeadLetters::Impl::OnceMore(Entry& entry) const {
+bool DeadLetterPublisher::Impl::RetryAloneOrShorter(Entry& entry) const {
   const Error& error = entry.outcome->error();
-  if (!ForItself(error)) return false;
+  if (!RejectedForContent(error)) return false;
   if (!std::exchange(entry.alone, true)) return true;
   if (error.code != Producer::kTooLarge) return false;
   const auto shorter = ShorterError(entry.letter, entry.max_error);
@@ -230,11 +230,11 @@ bool DeadLetters::Impl::OnceMore(Entry& entry) const {
   return shorter.has_value();
 }
 
-void DeadLetters::Impl::Refused(Entry entry) {
+void DeadLetterPublisher::Impl::Refused(Entry entry) {
   const Error& error = entry.outcome->error();
   std::string text = "cannot be published as a dead letter: " + error.Line();
   entry.stuck.clear();
-  if (ForItself(error)) {
+  if (RejectedForContent(error)) {
     const DeadLetterRecord record(options.topic, entry.letter, pipeline);
     const std::string need = error.code == Producer::kTooLarge
                                  ? fmt::format("raise max.message.bytes of {} to at least {}",
@@ -261,7 +261,7 @@ void DeadLetters::Impl::Refused(Entry entry) {
 }
 
 // `why_down`: of this round; empty where nothing says again that the brokers take no letters.
-void DeadLetters::Impl::TellState(const std::string& why_down) {
+void DeadLetterPublisher::Impl::TellState(const std::string& why_down) {
   const Entry* stuck = nullptr;
   bool down = false;
   for (const Entry& entry : waiting) {
@@ -275,14 +275,15 @@ void DeadLetters::Impl::TellState(const std::string& why_down) {
   state(told.first, told.second);
 }
 
-DeadLetters::DeadLetters(const KafkaOptions& kafka, DeadLetterOptions options, std::string pipeline,
-                         ConsumerObserver* observer, Outcome outcome, State state)
+DeadLetterPublisher::DeadLetterPublisher(const KafkaOptions& kafka, DeadLetterOptions options,
+                                         std::string pipeline, ConsumerObserver* observer,
+                                         Outcome outcome, State state)
     : impl_(std::make_unique<Impl>(kafka, std::move(options), std::move(pipeline), observer,
                                    std::move(outcome), std::move(state))) {}
 
-DeadLetters::~DeadLetters() { Stop(); }
+DeadLetterPublisher::~DeadLetterPublisher() { Stop(); }
 
-tl::expected<void, Error> DeadLetters::Start() {
+tl::expected<void, Error> DeadLetterPublisher::Start() {
   auto made = Producer::Make(impl_->kafka, Settings(impl_->kafka));
   if (!made) return tl::unexpected(made.error());
   impl_->producer = std::move(*made);
@@ -290,7 +291,7 @@ tl::expected<void, Error> DeadLetters::Start() {
   return {};
 }
 
-void DeadLetters::Publish(std::vector<DeadLetter> letters) {
+void DeadLetterPublisher::Publish(std::vector<DeadLetter> letters) {
   {
     const std::lock_guard lock(impl_->mutex);
     std::move(letters.begin(), letters.end(), std::back_inserter(impl_->arrived));
@@ -298,7 +299,7 @@ void DeadLetters::Publish(std::vector<DeadLetter> letters) {
   impl_->changed.notify_one();
 }
 
-void DeadLetters::Drop(Ids ids) {
+void DeadLetterPublisher::Drop(Ids ids) {
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->dropped.insert(ids.begin(), ids.end());
@@ -306,7 +307,7 @@ void DeadLetters::Drop(Ids ids) {
   impl_->changed.notify_one();
 }
 
-void DeadLetters::Stop() {
+void DeadLetterPublisher::Stop() {
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->stopping = true;

@@ -7,7 +7,7 @@
 
 namespace fencepost::locking {
 
-enum class AwayCode : std::uint8_t {
+enum class UnavailableReason : std::uint8_t {
   kNotYet,       // no attempt has failed so far
   kRefused,      // nothing listens there
   kTimeout,      // no connection, login or answer in time
@@ -21,10 +21,10 @@ enum class AwayCode : std::uint8_t {
   kOther  // the detail says more
 };
 
-struct NodeAway {
-  AwayCode code = AwayCode::kNotYet;
+struct NodeUnavailable {
+  UnavailableReason code = UnavailableReason::kNotYet;
   std::string detail;  // one line, with what to do where that is known; never a password
-  bool operator==(const NodeAway&) const = default;
+  bool operator==(const NodeUnavailable&) const = default;
 };
 
 }  // namespace fencepost::locking

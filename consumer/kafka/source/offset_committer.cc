@@ -1,4 +1,4 @@
-#include "consumer/kafka/source/commits.h"
+#include "consumer/kafka/source/offset_committer.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -51,26 +51,26 @@ bool TooLargeForFingerprints(rd_kafka_resp_err_t error, LogFingerprints* fingerp
   return true;
 }
 
-Commits::Commits(rd_kafka_t* consumer, Report report)
+OffsetCommitter::OffsetCommitter(rd_kafka_t* consumer, Report report)
     : consumer_(consumer), report_(std::move(report)), answers_(rd_kafka_queue_new(consumer)) {}
 
-void Commits::Begin(const std::vector<AssignedPartition>& partitions,
-                    std::shared_ptr<LogFingerprints> fingerprints) {
+void OffsetCommitter::Begin(const std::vector<AssignedPartition>& partitions,
+                            std::shared_ptr<LogFingerprints> fingerprints) {
   End();
   fingerprints_ = std::move(fingerprints);
   for (const AssignedPartition& p : partitions) Add(p);
 }
 
-void Commits::Add(const AssignedPartition& p) {
+void OffsetCommitter::Add(const AssignedPartition& p) {
   assigned_[p.partition] = Assigned{p.where, p.epoch, p.start, p.start};
 }
 
-void Commits::End() {
+void OffsetCommitter::End() {
   assigned_.clear();
   waiting_.clear();
 }
 
-void Commits::Ask(const std::vector<PartitionOffset>& offsets) {
+void OffsetCommitter::Ask(const std::vector<PartitionOffset>& offsets) {
   CommitReport known;
   for (const PartitionOffset& offset : offsets) {
     const auto found = assigned_.find(offset.partition);
@@ -84,12 +84,12 @@ void Commits::Ask(const std::vector<PartitionOffset>& offsets) {
   if (!known.offsets.empty()) report_(std::move(known));
 }
 
-void Commits::Pump() {
+void OffsetCommitter::Pump() {
   ReadAnswers(std::chrono::milliseconds(0));
   if (out_id_ == 0 && !waiting_.empty()) Send();
 }
 
-void Commits::Send() {
+void OffsetCommitter::Send() {
   const rdkafka::PartitionList list = rdkafka::MakeList(waiting_.size());
   out_.clear();
   for (const auto& [index, offset] : waiting_) {
@@ -105,7 +105,7 @@ void Commits::Send() {
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) Settle(error, nullptr);
 }
 
-void Commits::ReadAnswers(std::chrono::milliseconds wait) {
+void OffsetCommitter::ReadAnswers(std::chrono::milliseconds wait) {
   int wait_ms = static_cast<int>(wait.count());
   while (rdkafka::Event event{rd_kafka_queue_poll(answers_.get(), wait_ms)}) {
     if (rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_OFFSET_COMMIT) OnAnswer(event.get());
@@ -113,7 +113,7 @@ void Commits::ReadAnswers(std::chrono::milliseconds wait) {
   }
 }
 
-void Commits::OnAnswer(rd_kafka_event_t* event) {
+void OffsetCommitter::OnAnswer(rd_kafka_event_t* event) {
   const auto id = reinterpret_cast<std::uintptr_t>(rd_kafka_event_opaque(event));
   const rd_kafka_topic_partition_list_t* list = rd_kafka_event_topic_partition_list(event);
   if (id == out_id_) {
@@ -126,7 +126,8 @@ void Commits::OnAnswer(rd_kafka_event_t* event) {
 }
 
 // The request that is out has ended: `error` speaks of all of it, the list of each partition.
-void Commits::Settle(rd_kafka_resp_err_t error, const rd_kafka_topic_partition_list_t* list) {
+void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
+                             const rd_kafka_topic_partition_list_t* list) {
   out_id_ = 0;
   const auto took = std::chrono::duration_cast<Nanos>(Clock::now() - out_since_);
   CommitReport good{{}, CommitResult::kCommitted, took, ""};
@@ -156,7 +157,8 @@ void Commits::Settle(rd_kafka_resp_err_t error, const rd_kafka_topic_partition_l
   if (!bad.offsets.empty()) report_(std::move(bad));
 }
 
-bool Commits::Flush(const std::vector<PartitionOffset>& last, std::chrono::milliseconds limit) {
+bool OffsetCommitter::Flush(const std::vector<PartitionOffset>& last,
+                            std::chrono::milliseconds limit) {
   const auto end = Clock::now() + limit;
   Ask(last);
   while (out_id_ != 0 || !waiting_.empty()) {
@@ -175,7 +177,7 @@ bool Commits::Flush(const std::vector<PartitionOffset>& last, std::chrono::milli
   });
 }
 
-tl::expected<void, rd_kafka_resp_err_t> Commits::CommitNow(
+tl::expected<void, rd_kafka_resp_err_t> OffsetCommitter::CommitNow(
     const rd_kafka_topic_partition_list_t* list, std::chrono::milliseconds limit,
     const std::function<bool()>& keep_waiting) {
   const auto end = Clock::now() + limit;
