@@ -93,15 +93,18 @@ class Storm:
             return sum(total(other, "fencepost_lock_takeovers_total") for other in others)
 
         def expired():
+            return total(worker, "fencepost_lock_expirations_total")
+
+        def lost_its_leases():
             wait_until(lambda: total(worker, "fencepost_locks_held") > 0, what="leases")
-            before, enough = taken_over(), self._seen() + 8 / INTERVAL
+            taken, before, enough = taken_over(), expired(), self._seen() + 8 / INTERVAL
             worker.process.send(signal.SIGSTOP)
-            wait_until(lambda: taken_over() > before or self._seen() > enough, 60, "takeovers")
+            wait_until(lambda: taken_over() > taken or self._seen() > enough, 60, "takeovers")
             worker.process.send(signal.SIGCONT)
             worker.wait_ready()
-            return total(worker, "fencepost_lock_expirations_total") > 0
+            return taken_over() > taken and expired() > before
 
-        wait_until(expired, 60, "leases that expire")
+        wait_until(lost_its_leases, 60, "leases that expire and are taken over")
 
     def _lose_a_node(self):
         self.locks.nodes[4].process.kill()
