@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "config/text/suggestion.h"
 #include "consumer/cli/shared/command.h"
 
 #ifndef FENCEPOST_VERSION
@@ -30,6 +35,24 @@ void AddVersion(CLI::App& app, Run& run) {
 
 namespace {
 
+// As it was typed: "fencepost locks init".
+std::string CommandOf(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* parsed : app.get_subcommands()) name += " " + CommandOf(*parsed);
+  return name;
+}
+
+std::optional<std::string> UnknownCommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+  const std::string_view word = argv[1];
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::ranges::find(names, word) != names.end()) return std::nullopt;
+  const auto near = config::Nearest(word, names);
+  return fmt::format("unknown command \"{}\"{}; see `fencepost --help`", word,
+                     near ? fmt::format("; did you mean {}?", *near) : "");
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{
       "A Kafka consumer that processes each record exactly once where that can be had, "
@@ -38,7 +61,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", Version());
   app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
-    return "fencepost: " + std::string(error.what()) + "; see `" + failed->get_name() +
+    return "fencepost: " + std::string(error.what()) + "; see `" + CommandOf(*failed) +
            " --help`\n";
   });
   // What follows -- of `lock exec` is another program's, word by word.
@@ -63,6 +86,10 @@ int Main(int argc, char** argv) {
   AddForget(app, run);
   AddHealth(app, run);
   AddVersion(app, run);
+  if (const auto unknown = UnknownCommand(app, argc, argv)) {
+    PrintError(*unknown);
+    return kUsage;
+  }
   try {
     app.parse(static_cast<int>(dashes - words.begin()), argv);
   } catch (const CLI::ParseError& error) {

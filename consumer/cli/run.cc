@@ -178,8 +178,7 @@ class Process {
                                              .event = [this] { return StatusEvent(Shown()); }});
     if (!server) return tl::unexpected(server.error());
     server_ = std::move(*server);
-    std::printf("listening on http://%s\n", server_->bound().c_str());
-    std::fflush(stdout);
+    std::fprintf(stderr, "listening on http://%s\n", server_->bound().c_str());
     log_.Write(Severity::kInfo, "", "http_listening", "http://" + server_->bound());
     return {};
   }
@@ -339,7 +338,8 @@ int RunPipelines(const RunArguments& arguments, const StopSignals& signals) {
   Process process(*pipelines, *name);
   if (!address->empty()) {
     if (const auto started = process.StartHttp(*address); !started) {
-      return ExitFailed(started.error());
+      const bool wrong = started.error().code == "http_bad_address";
+      return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
     }
   }
   return process.RunUntilStopped(signals);

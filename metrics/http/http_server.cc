@@ -221,7 +221,10 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
                                                                    Endpoints endpoints,
                                                                    HttpLimits limits) {
   const auto parsed = ParseAddress(address);
-  if (!parsed) return tl::unexpected(CannotListen(address, "this is not HOST:PORT"));
+  if (!parsed) {
+    return tl::unexpected(Error{"http_bad_address", "the HTTP server needs HOST:PORT", address,
+                                "as in --http 127.0.0.1:9464; port 0 takes a free one"});
+  }
   if (parsed->host.starts_with('[') && mg_check_feature(MG_FEATURES_IPV6) == 0) {
     return tl::unexpected(Error{"http_no_ipv6", "this build's HTTP library knows no IPv6", address,
                                 "choose an IPv4 address with --http or observe.http"});

@@ -53,7 +53,7 @@ WorkerProcess::WorkerProcess(const WorkerOptions& options) : name_(options.name)
   process.separate_stderr = true;
   process_ = std::make_unique<Process>(std::move(process));
   const auto up = WaitUntil(kStartLimit, [this] {
-    port_ = PortIn(process_->Output());
+    port_ = PortIn(process_->ErrorOutput());
     return port_ != 0 || !process_->Running();
   });
   if (up && port_ != 0) return;
@@ -91,7 +91,7 @@ std::vector<std::string> WorkerProcess::ErrorLines() const {
   std::vector<std::string> lines;
   std::istringstream text(process_->ErrorOutput());
   for (std::string line; std::getline(text, line);) {
-    if (!line.empty() && line[0] != '{') lines.push_back(line);
+    if (!line.empty() && line[0] != '{' && !line.starts_with(kListening)) lines.push_back(line);
   }
   return lines;
 }

@@ -295,7 +295,7 @@ class Operations(unittest.TestCase):
 
     def test_the_commands_of_the_runbooks_exist(self):
         text = (SOURCE / "deploy" / "RUNBOOKS.md").read_text()
-        found = re.findall(r"fencepost\s+(locks \w+|dlq \w+|lock \w+|[a-z]+) ([^`]*)`", text)
+        found = re.findall(r"`fencepost\s+(locks \w+|dlq \w+|lock \w+|[a-z]+)([^`]*)`", text)
         self.assertGreater(len(found), 4)
         for command, rest in found:
             known = run(FENCEPOST, *command.split(), "--help").stdout

@@ -136,6 +136,30 @@ TEST(RunCommand, TakesTheLongestNameAndOneWithLettersOfAnyScript) {
   }
 }
 
+TEST(RunCommand, RefusesAnAddressThatIsNone) {
+  const TempDir folder;
+  const Finished run = Fencepost({"run", folder.Write("good.yaml", GoodText()), "--http", "9471"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error_output, HasSubstr("9471: the HTTP server needs HOST:PORT"));
+}
+
+TEST(CommandLine, AnUnknownCommandIsToldWithTheOneThatIsNear) {
+  const Finished near = Fencepost({"lnt", "x.yaml"});
+  EXPECT_EQ(near.exit_code, 2);
+  EXPECT_EQ(near.error_output,
+            "fencepost: unknown command \"lnt\"; did you mean lint?; see `fencepost --help`\n");
+  EXPECT_THAT(Fencepost({"frobnicate"}).error_output,
+              HasSubstr("unknown command \"frobnicate\"; see `fencepost --help`"));
+}
+
+TEST(CommandLine, AWrongOptionPointsToTheHelpOfItsCommand) {
+  const Finished run = Fencepost({"run", "--htpp", "x", "orders.yaml"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error_output, HasSubstr("see `fencepost run --help`"));
+  EXPECT_THAT(Fencepost({"locks", "init", "--nods", "x"}).error_output,
+              HasSubstr("see `fencepost locks init --help`"));
+}
+
 TEST(RunCommand, RefusesAFileThatIsNotThere) {
   const Finished run = Fencepost({"run", "/nowhere/orders.yaml"});
   EXPECT_EQ(run.exit_code, 2);

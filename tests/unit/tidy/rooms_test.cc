@@ -120,8 +120,8 @@ const std::vector<Room>& Rooms() {
             "consumer/cli/shared"}},
       Room{"consumer/cli",
            {"locking/base", "locking/core/lock", "locking/redis/engine", "consumer/record",
-            "consumer/kafka/client", "consumer/worker", "consumer/testing", "config/schema",
-            "config", "metrics/log", "metrics", "metrics/status", "metrics/http",
+            "consumer/kafka/client", "consumer/worker", "consumer/testing", "config/text",
+            "config/schema", "config", "metrics/log", "metrics", "metrics/status", "metrics/http",
             "consumer/cli/shared"}},
   };
   return rooms;
