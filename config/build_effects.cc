@@ -11,12 +11,6 @@ std::vector<consumer::Column> BuildColumns(const Values& values, std::string_vie
   return columns;
 }
 
-std::vector<consumer::Selector> BuildSelectors(const Values& values, std::string_view path) {
-  std::vector<consumer::Selector> selectors;
-  for (const Text& text : values.Texts(path)) selectors.push_back(text.selector);
-  return selectors;
-}
-
 consumer::RowRules BuildRules(const Values& values, const std::string& output) {
   consumer::RowRules rules;
   rules.on_conflict = static_cast<consumer::OnConflict>(values.Choice(output + ".on_conflict"));
@@ -78,7 +72,7 @@ consumer::OutputOptions BuildOutput(const Values& values) {
         .columns = BuildColumns(values, "output.postgres.columns"),
         .rules = BuildRules(values, "output.postgres"),
         .statement = values.String("output.postgres.statement"),
-        .args = BuildSelectors(values, "output.postgres.args"),
+        .args = values.Selectors("output.postgres.args"),
         .max_records = static_cast<int>(values.Number("output.postgres.max_records"))};
   }
   if (values.Given("output.sqlite")) {

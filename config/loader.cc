@@ -38,7 +38,6 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   kafka.group = values.Given("kafka.group") ? values.String("kafka.group") : values.String("name");
   kafka.start_from = static_cast<consumer::StartFrom>(values.Choice("kafka.start_from"));
   kafka.commit_interval = values.Duration("kafka.commit_interval");
-  kafka.accept_replay_ids = values.Number("kafka.accept_replay_ids") != 0;
   kafka.tls_ca = values.String("kafka.tls.ca");
   kafka.tls_certificate = values.String("kafka.tls.certificate");
   kafka.tls_key = values.String("kafka.tls.key");
@@ -96,10 +95,24 @@ consumer::RetryOptions BuildRetry(const Values& values) {
   return retry;
 }
 
-consumer::OnBad BuildOnBad(const Values& values, std::string_view path) {
+consumer::IdentityRule BuildIdentity(const Values& values) {
+  consumer::IdentityRule identity;
+  if (values.Find("record_id") != nullptr) identity.record_id = values.Selectors("record_id");
+  using Kind = consumer::ContentRule::Kind;
+  if (values.IsList("id_content")) {
+    identity.content = {.kind = Kind::kSelectors, .selectors = values.Selectors("id_content")};
+  } else if (values.String("id_content") == "none") {
+    identity.content.kind = Kind::kNone;
+  }
+  identity.accept_replay_ids = values.Number("kafka.accept_replay_ids") != 0;
+  return identity;
+}
+
+// `otherwise`: where neither the key nor a dead_letter section is given.
+consumer::OnBad BuildOnBad(const Values& values, std::string_view path, consumer::OnBad otherwise) {
   if (DeadLetters(values, path)) return consumer::OnBad::kDeadLetter;
-  const bool skip = values.Find(path) != nullptr && values.String(path) == "skip";
-  return skip ? consumer::OnBad::kSkip : consumer::OnBad::kStop;
+  if (values.Find(path) == nullptr) return otherwise;
+  return values.String(path) == "skip" ? consumer::OnBad::kSkip : consumer::OnBad::kStop;
 }
 
 consumer::PipelineOptions Build(const Values& values) {
@@ -107,9 +120,9 @@ consumer::PipelineOptions Build(const Values& values) {
   options.name = values.String("name");
   options.guarantee = static_cast<consumer::Guarantee>(values.Choice("guarantee"));
   options.kafka = BuildKafka(values);
-  if (const auto* id = values.FindSelector("record_id")) options.record_id = *id;
-  options.on_id_conflict = BuildOnBad(values, "on_id_conflict");
-  options.on_bad_record = BuildOnBad(values, "on_bad_record");
+  options.identity = BuildIdentity(values);
+  options.on_id_conflict = BuildOnBad(values, "on_id_conflict", consumer::OnBad::kSkip);
+  options.on_bad_record = BuildOnBad(values, "on_bad_record", consumer::OnBad::kStop);
   options.lock = BuildLock(values);
   options.processing = BuildProcessing(values);
   options.handler = BuildHandler(values);

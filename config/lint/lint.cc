@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 
 #include <fmt/format.h>
@@ -18,29 +19,37 @@ namespace {
 
 using consumer::Selector;
 
-void LintRecordId(const Values& values, Findings& findings) {
-  const Entry* entry = values.Find("record_id");
-  if (entry == nullptr) return;
-  const Selector& selector = entry->texts.front().selector;
-  const Place at = entry->texts.front().at;
+void LintIdPart(const Selector& selector, Place at, bool alone, Findings& findings) {
   switch (selector.kind) {
-    case Selector::Kind::kPosition:
     case Selector::Kind::kHeader:
     case Selector::Kind::kJson:
+    case Selector::Kind::kKeyJson:
       break;
+    case Selector::Kind::kPosition:
+      if (alone) break;
+      findings.Error(at, "record-id", "record_id: position identifies a record alone");
+      return;
     case Selector::Kind::kKey:
-      findings.Warning(at, "record-id",
-                       "record_id: key takes every record of a key for the same one; a stream of "
-                       "updates repeats its keys");
+      if (alone)
+        findings.Warning(at, "record-id",
+                         "record_id: key takes every record of a key for the same one; a stream of "
+                         "updates repeats its keys");
       break;
     default:
       findings.Error(at, "record-id",
                      "record_id: this does not identify a record; it is one of position, key, "
-                     "header:NAME, json:/POINTER");
+                     "header:NAME, json:/POINTER, key:/POINTER");
       return;
   }
   if (selector.optional) {
     findings.Error(at, "record-id", "record_id: a record without an id is bad: leave the ? out");
+  }
+}
+
+void LintRecordId(const Values& values, Findings& findings) {
+  const std::span<const Text> parts = values.Texts("record_id");
+  for (const Text& part : parts) {
+    LintIdPart(part.selector, part.at, parts.size() == 1, findings);
   }
 }
 

@@ -107,12 +107,15 @@ class Rows {
 
   // Whether the lock is taken on what names the row.
   [[nodiscard]] bool LockIsTheRow() const {
-    const auto keys = values_.Strings(Path("key"));
-    const Text* column = keys.size() == 1 ? Column(keys.front()) : nullptr;
-    if (column == nullptr) return false;
-    const Selector* id = values_.FindSelector("record_id");
-    return column->selector.Text() == "record_id" ||
-           (id != nullptr && id->Text() == column->selector.Text());
+    std::set<std::string> key;
+    for (const std::string& name : values_.Strings(Path("key"))) {
+      const Text* column = Column(name);
+      if (column == nullptr) return false;
+      key.insert(column->selector.Text());
+    }
+    std::set<std::string> id;
+    for (const Selector& part : values_.Selectors("record_id")) id.insert(part.Text());
+    return key == std::set<std::string>{"record_id"} || (!id.empty() && key == id);
   }
 
   static bool ReadsValue(const Selector& selector) {
@@ -121,8 +124,8 @@ class Rows {
 
   void LintTombstones() {
     const std::string word = Word("on_null_value");
-    const Selector* id = values_.FindSelector("record_id");
-    if (word != "bad" && word != "" && id != nullptr && ReadsValue(*id) &&
+    const auto id = values_.Selectors("record_id");
+    if (word != "bad" && word != "" && std::ranges::any_of(id, ReadsValue) &&
         !values_.Given("handler")) {
       findings_.Warning(values_.ValuePlace(Path("on_null_value")), "rows",
                         fmt::format("{}: {} never happens: a tombstone has no {} for record_id, "

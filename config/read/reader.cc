@@ -123,10 +123,12 @@ class Reader {
       Keep(key, value);
     } else if (value.kind == Node::Kind::kNull) {
       findings_.Error(key_node.at, "type", fmt::format("{} has no value", key.path));
-    } else if (value.kind != KindFor(key.type)) {
-      findings_.Error(value.at, "type",
-                      fmt::format("{} needs {}, here is {}", key.path, KindText(KindFor(key.type)),
-                                  KindText(value.kind)));
+    } else if (const bool selectors = key.or_selectors && value.kind == Node::Kind::kList;
+               value.kind != KindFor(key.type) && !selectors) {
+      findings_.Error(
+          value.at, "type",
+          fmt::format("{} needs {}{}, here is {}", key.path, KindText(KindFor(key.type)),
+                      key.or_selectors ? " or a list" : "", KindText(value.kind)));
     } else if (key.type == Type::kSection) {
       ReadSection(key.path, value, key_node.at);
     } else if (value.kind == Node::Kind::kList) {
@@ -173,10 +175,12 @@ class Reader {
       return;
     }
     Entry entry;
+    entry.is_list = true;
     bool good = true;
     for (const Node& item : list.items) {
       std::optional<Text> text = ReadItem(key, item);
-      if (text && key.type == Type::kSelectors && !ReadSelector(key, *text)) text.reset();
+      const bool selector = key.type == Type::kSelectors || key.or_selectors;
+      if (text && selector && !ReadSelector(key, *text)) text.reset();
       good = good && text;
       if (text) entry.texts.push_back(std::move(*text));
     }
@@ -347,6 +351,17 @@ std::int64_t Values::Number(std::string_view path) const {
   const Key* key = FindKey(path);
   FENCEPOST_CHECK(key != nullptr && IsNumber(key->type), path);
   return key->default_value.empty() ? 0 : KnownNumber(*key, key->default_value);
+}
+
+std::vector<consumer::Selector> Values::Selectors(std::string_view path) const {
+  std::vector<consumer::Selector> selectors;
+  for (const Text& text : Texts(path)) selectors.push_back(text.selector);
+  return selectors;
+}
+
+bool Values::IsList(std::string_view path) const {
+  const Entry* entry = Find(path);
+  return entry != nullptr && entry->is_list;
 }
 
 std::vector<std::string> Values::Strings(std::string_view path) const {

@@ -26,7 +26,7 @@ struct Text {
   std::string shown;  // how messages may print it: as written in the file, or nothing for secrets
   Place at;           // of the value
   Place name_at;
-  consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap
+  consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap, or_selectors
 };
 
 // What is given at one key. A key whose value is wrong has no entry in Values (but counts as
@@ -38,6 +38,7 @@ struct Entry {
   // kSections, kAny, kRows: read elsewhere (tests_reader.h). Lives as long as the tree.
   const Node* node = nullptr;
   bool complete = true;
+  bool is_list = false;
 };
 
 class Values {
@@ -60,6 +61,10 @@ class Values {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> Pairs(std::string_view path) const;
   // The selector at a key, or nullptr as Find.
   [[nodiscard]] const consumer::Selector* FindSelector(std::string_view path) const;
+
+  [[nodiscard]] std::vector<consumer::Selector> Selectors(std::string_view path) const;
+  // Whether an or_selectors key is given as a list.
+  [[nodiscard]] bool IsList(std::string_view path) const;
 
   // These fall back to the schema's default; without one to "", 0 or an empty list.
   [[nodiscard]] std::string String(std::string_view path) const;

@@ -29,7 +29,7 @@ Json Definitions() {
   defs["size"] = Pattern("^(0|[1-9][0-9]*)(B|KiB|MiB|GiB)$");
   defs["selector"] = Pattern(
       R"(^(position|(key|value|topic|partition|offset|timestamp|record_id|token|worker)\??)$)"
-      R"(|^header:.|^json:(/|\??$)|^=)");
+      R"(|^header:.|^(json|key):(/|\??$)|^=)");
   defs["any"] = {{"type", {"string", "number", "boolean", "null", "object", "array"}}};
   return defs;
 }
@@ -142,7 +142,12 @@ Json SectionOf(std::string_view path) {
     if (ParentOf(key.path) != path) continue;
     const std::string name(NameOf(key.path));
     Json property{{"description", Description(key)}};
-    property.update(Form(key));
+    Json form = Form(key);
+    if (key.or_selectors) {
+      if (!form.contains("anyOf")) form = {{"anyOf", Json::array({std::move(form)})}};
+      form["anyOf"].push_back(ListOf(key, Reference("selector")));
+    }
+    property.update(form);
     if (!key.default_value.empty() && key.default_words.empty()) property["default"] = Default(key);
     properties[name] = std::move(property);
     if (key.required) required.push_back(name);

@@ -28,13 +28,24 @@ std::vector<Key> TopKeys() {
        .choices = {"exactly-once", "at-least-once"}},
       {.path = "record_id",
        .type = T::kSelector,
-       .help =
-           "What makes two records the same: `position`, `key`, `header:NAME` or `json:/POINTER`.",
-       .default_value = "position"},
+       .help = "What identifies a record: `position`, `key`, `header:NAME`, `json:/POINTER` or "
+               "`key:/POINTER`; or a list of these (not `position`), for an id of several parts.",
+       .default_value = "position",
+       .or_selectors = true},
+      {.path = "id_content",
+       .type = T::kChoice,
+       .help = "What else must be the same where the id is: two records with one id and other "
+               "content are a conflict. `value`: the value, as JSON where it is JSON (the order of "
+               "names, white space, `1.0` or `1.00` do not count), else as bytes. A list: these "
+               "parts. `none`: the id alone. With `record_id: position` it is the whole record.",
+       .default_value = "value",
+       .choices = {"value", "none"},
+       .or_selectors = true},
       {.path = "on_id_conflict",
        .type = T::kChoice,
-       .help = "The same id with other content. With `record_id: position` it always stops.",
-       .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
+       .help = "The same id with other content (`id_content`). `skip` tells it in the log and in "
+               "`fencepost_id_conflicts_total`. With `record_id: position` it always stops.",
+       .default_words = "`dead_letter` where there is a `dead_letter` section, else `skip`",
        .choices = {"dead_letter", "stop", "skip"}},
       {.path = "on_bad_record",
        .type = T::kChoice,

@@ -52,6 +52,7 @@ struct Key {
   bool one_child = false;     // of a section: exactly one of its keys is given
   bool may_be_empty = false;  // lists and maps that otherwise may not
   bool secret = false;        // its value is never printed
+  bool or_selectors = false;  // a list of selectors may stand in its place
 };
 
 std::span<const Key> Schema();

@@ -66,7 +66,7 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
                 fmt::format("it has {}, counted from 0", count));
   }
   std::string cluster;
-  if (options.record_id.kind == consumer::Selector::Kind::kPosition) {
+  if (options.identity.ByPosition()) {
     const auto asked = (*reader)->ClusterId(kKafkaLimit);
     if (!asked) return tl::unexpected(asked.error());
     cluster = *asked;
@@ -74,7 +74,7 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
   consumer::PartitionRange range = (*ranges)[static_cast<std::size_t>(*arguments.partition)];
   range.first = std::max(range.first, *arguments.from);
   range.end = std::min(range.end, *arguments.to + 1);
-  consumer::Identifier identifier(options.record_id, cluster, options.kafka.accept_replay_ids);
+  consumer::Identifier identifier(options.identity, cluster);
   consumer::Identity identity;
   Range found;
   const auto read = (*reader)->Read(

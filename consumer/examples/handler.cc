@@ -43,7 +43,7 @@ PipelineOptions Pipeline(char** arguments) {
   options.kafka.brokers = {arguments[0]};
   options.kafka.topics = {arguments[1]};
   options.kafka.group = options.name;
-  options.record_id = *Selector::Parse("value");
+  options.identity.record_id = {*Selector::Parse("value")};
   std::istringstream nodes(arguments[2]);
   for (std::string node; std::getline(nodes, node, ',');) options.lock.redis.nodes.push_back(node);
   options.handler.kind =

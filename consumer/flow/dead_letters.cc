@@ -2,6 +2,8 @@
 // acknowledged. It ends in finish.cc.
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/flow/flow.h"
 #include "locking/base/planted.h"
 
@@ -13,13 +15,16 @@ std::string Flow::ClassAndText(const std::string& error_class, const std::string
 
 void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string& shown, Now now) {
   observer_->OnIdConflict();
-  Note(locking::Severity::kWarn, "id_conflict", "the id was processed with other content", in);
-  const bool position = options_.record_id.kind == Selector::Kind::kPosition;
-  if (options_.on_id_conflict == OnBad::kSkip && !position) {
+  const bool position = options_.identity.ByPosition();
+  const bool skip = options_.on_id_conflict == OnBad::kSkip && !position;
+  const std::string what = "the id was processed with other content: ";
+  Note(locking::Severity::kWarn, "id_conflict",
+       fmt::format("{}{}{}", what, shown, skip ? "; it is skipped (on_id_conflict: skip)" : ""),
+       in);
+  if (skip) {
     // Without a DONE mark: it would say that the id is done with this record's content.
     return Skip(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
-  const std::string what = "the id was processed with other content: ";
   if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
     return DeadLetterOrStop(in,
                             {.reason = DeadLetterReason::kIdConflict,
@@ -31,7 +36,8 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   Block(in,
         {"id_conflict", what + shown, "",
          position ? "was the topic recreated? then use another pipeline name"
-                  : "fix the producer, or set on_id_conflict"},
+                  : "compare the two with `fencepost explain`, then fix the producer, or set "
+                    "id_content or on_id_conflict"},
         now);
 }
 
@@ -60,7 +66,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
                 .attempts = in.attempts,
                 .failed_at = now.wall.time_since_epoch()};
   in.cause = refusal.cause;
-  if (in.cause) in.turn = gate_.Now(*in.cause);
+  if (in.cause) in.turn = dead_letter_limiter_.Now(*in.cause);
   in.values = HandlerValues();  // it is published as it came
   in.handled = false;
   UpdateBytes(in);
@@ -108,8 +114,9 @@ void Flow::Publish(InFlight& in, Now now) {
 // Asked when nothing else is in its way: of a record that the ledger knows after all there is no
 // dead letter to count.
 bool Flow::MayGoOut(InFlight& in) {
-  if (in.cause && !in.passed_gate) in.passed_gate = gate_.Pass(*in.cause, in.turn);
-  return !in.cause || in.passed_gate || Planted("dead_letters_without_a_limit");
+  if (in.cause && !in.passed_limiter)
+    in.passed_limiter = dead_letter_limiter_.Pass(*in.cause, in.turn);
+  return !in.cause || in.passed_limiter || Planted("dead_letters_without_a_limit");
 }
 
 // Without a lease, so that nobody waits for it but what is behind it in its chain.
@@ -122,7 +129,7 @@ void Flow::Withhold(InFlight& in, Now now) {
 
 // Something took effect, or was a duplicate: the records that waited for that are locked again.
 void Flow::ReleaseWithheld(Now now) {
-  if (gate_.EndMoment()) {
+  if (dead_letter_limiter_.EndMoment()) {
     for (const Entry& entry : std::exchange(withheld_, {})) {
       InFlight& in = *entry.record;
       if (in.stage() != Stage::kWithheld || in.ticket != entry.ticket) continue;

@@ -12,8 +12,7 @@ namespace fencepost::consumer {
 FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   FlowOptions flow;
   flow.pipeline = options.name;
-  flow.record_id = options.record_id;
-  flow.accept_replay_ids = options.kafka.accept_replay_ids;
+  flow.identity = options.identity;
   flow.order = options.processing.order;
   flow.on_id_conflict = options.on_id_conflict;
   flow.on_bad_record = options.on_bad_record;
@@ -50,7 +49,7 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
       locks_(locks),
       random_(std::move(random)),
       observer_(observer),
-      gate_(options_.max_consecutive),
+      dead_letter_limiter_(options_.max_consecutive),
       backpressure_({.records = options_.max_in_flight,
                      .bytes = options_.max_in_flight_bytes,
                      .finished_behind = options_.max_finished_behind,
@@ -59,8 +58,7 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
 Flow::~Flow() = default;
 
 void Flow::OnClusterId(std::string cluster_id) {
-  identifier_ = std::make_unique<Identifier>(options_.record_id, std::move(cluster_id),
-                                             options_.accept_replay_ids);
+  identifier_ = std::make_unique<Identifier>(options_.identity, std::move(cluster_id));
 }
 
 // After every input: what has become possible is asked for, except for partitions that were given

@@ -50,8 +50,7 @@ using locking::Now;
 
 struct FlowOptions {
   std::string pipeline;
-  Selector record_id;
-  bool accept_replay_ids = false;
+  IdentityRule identity;
   Order order = Order::kKey;
   OnBad on_id_conflict = OnBad::kStop;
   OnBad on_bad_record = OnBad::kStop;
@@ -237,7 +236,7 @@ class Flow {
   void FillBatch(WriteBatch& batch, Now now);
   void FillOffsets(WriteBatch& batch);
   void OnOutcome(InFlight& record, const WriteOutcome& outcome, Instant began, Now now);
-  void UpdateGate(const InFlight& record, const WriteOutcome& outcome);
+  void UpdateDeadLetterLimiter(const InFlight& record, const WriteOutcome& outcome);
   void OnEffect(InFlight& record, Instant began, Now now);
   void ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>& outcomes);
   void WriteAgain(InFlight& record, Now now);
@@ -303,7 +302,7 @@ class Flow {
   std::deque<Entry> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
   std::deque<Entry> ready_;
-  DeadLetterLimiter gate_;
+  DeadLetterLimiter dead_letter_limiter_;
   Backpressure backpressure_;
   std::deque<Entry> withheld_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks

@@ -46,8 +46,8 @@ void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
 // the record is complete.
 void Flow::CompleteFoundDone(InFlight& in, Now now) {
   const LockUnit& unit = *in.unit;
-  if (unit.done_crc() != in.identity.crc) {
-    const std::string what = "its DONE mark has another checksum";
+  if (locking::IsOtherContent(unit.done_crc(), in.identity.crc)) {
+    const std::string what = "its DONE mark is of other content";
     return OnConflict(in, what, what, now);
   }
   ++in.ticket;

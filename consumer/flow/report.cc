@@ -75,7 +75,7 @@ void Flow::LookForRefusal(Now now) {
   refused_ = fmt::format(
       "every record is refused ({} in a row): {}; check {}, fix the file and start again; if they "
       "are bad, raise dead_letter.max_consecutive",
-      gate_.in_a_row(), first.letter->shown,
+      dead_letter_limiter_.in_a_row(), first.letter->shown,
       first.cause == LetterCause::kIdentity ? "record_id and the producer"
                                             : "columns, the table and the producer");
 }

@@ -170,7 +170,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
-  UpdateGate(in, outcome);
+  UpdateDeadLetterLimiter(in, outcome);
   switch (outcome.result) {
     case WriteResult::kCommitted:
       if (in.letter != nullptr) return OnDeadLetterPublished(in, now);
@@ -200,18 +200,18 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
 // transaction that holds the position which is the record's identity.
 bool Flow::WriteDecides() const {
   return options_.finality == Finality::kLedger ||
-         (options_.finality == Finality::kTransaction &&
-          options_.record_id.kind == Selector::Kind::kPosition && !options_.accept_replay_ids);
+         (options_.finality == Finality::kTransaction && options_.identity.ByPosition() &&
+          !options_.identity.accept_replay_ids);
 }
 
 // What the outcome tells about bad records (DeadLetterLimiter). What is deleted, or becomes no row,
 // tells nothing about those that become one.
-void Flow::UpdateGate(const InFlight& in, const WriteOutcome& outcome) {
+void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outcome) {
   if (!EffectIsWritten(outcome.result) || in.letter != nullptr) return;
-  gate_.Disprove(LetterCause::kIdentity);
+  dead_letter_limiter_.Disprove(LetterCause::kIdentity);
   const bool written = outcome.result == WriteResult::kCommitted;
   const bool rows = in.handled ? !in.values.empty() : written || in.record.value.has_value();
-  if (rows && outcome.took_rows) gate_.Disprove(LetterCause::kOutput);
+  if (rows && outcome.took_rows) dead_letter_limiter_.Disprove(LetterCause::kOutput);
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
@@ -245,7 +245,7 @@ void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
 }
 
 void Flow::Skip(InFlight& in, DedupeSource source, Now now) {
-  gate_.Disprove(LetterCause::kIdentity);
+  dead_letter_limiter_.Disprove(LetterCause::kIdentity);
   observer_->OnDedupeSkip(source);
   observer_->OnProcessed(ProcessedResult::kSkipped, 1);
   Finish(in, now);

@@ -13,6 +13,7 @@
 
 #include "consumer/pipeline/error_class.h"
 #include "consumer/record/dead_letter.h"
+#include "consumer/record/identity.h"
 #include "consumer/record/selector.h"
 #include "locking/core/options.h"
 #include "locking/redis/options.h"
@@ -35,7 +36,6 @@ struct KafkaOptions {
   std::string group;  // default: the pipeline's name
   StartFrom start_from = StartFrom::kEarliest;
   Millis commit_interval{1000};
-  bool accept_replay_ids = false;  // the header fencepost-record-id is the identity where it is
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   std::map<std::string, std::string> librdkafka;  // passed through
@@ -189,7 +189,7 @@ struct PipelineOptions {
   std::string name;
   Guarantee guarantee = Guarantee::kExactlyOnce;
   KafkaOptions kafka;
-  Selector record_id;  // Selector::Kind::kPosition by default
+  IdentityRule identity;
   OnBad on_id_conflict = OnBad::kStop;
   OnBad on_bad_record = OnBad::kStop;
   LockSection lock;

@@ -1,4 +1,4 @@
-// Who a record is: its id, as the business means it, and the checksum of its content.
+// Who a record is: its id, as the business means it, and a checksum of its content.
 // Ids are bytes; one that is not valid UTF-8, holds control characters (bytes below 0x20, 0x7f), or
 // is longer than 512 bytes is stored as "sha256:HEX" everywhere. Not thread-safe (holds an
 // Evaluator).
@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tl/expected.hpp>
 
+#include "consumer/record/content.h"
 #include "consumer/record/record.h"
 #include "consumer/record/selector.h"
 #include "locking/base/types.h"
@@ -18,15 +20,26 @@ namespace fencepost::consumer {
 
 struct Identity {
   std::string id;               // as stored
-  locking::ContentCrc crc = 0;  // CRC-32 of key, value and headers (without those that a
-                                // dead letter adds); for position the timestamp too
+  locking::ContentCrc crc = 0;  // of its content
+};
+
+// What makes two records the same.
+struct IdentityRule {
+  // Of several, the id is their texts joined by '/', with '~' and '/' inside them as ~0 and ~1.
+  std::vector<Selector> record_id = {Selector{}};  // position
+  ContentRule content;                             // of a position always the whole record
+  // The header fencepost-record-id, where a record has it, is its id.
+  bool accept_replay_ids = false;
+
+  [[nodiscard]] bool ByPosition() const {
+    return record_id.front().kind == Selector::Kind::kPosition;
+  }
 };
 
 class Identifier {
  public:
-  // `cluster_id` is the Kafka cluster's id, used for position. With `accept_replay_ids` the header
-  // fencepost-record-id, where a record has it, is its id.
-  Identifier(Selector record_id, std::string cluster_id, bool accept_replay_ids = false);
+  // `cluster_id` is the Kafka cluster's id, used for position.
+  Identifier(IdentityRule rule, std::string cluster_id);
   // Fills `out` (its strings keep their capacity). Error: why the record has no id, one line.
   tl::expected<void, std::string> Identify(const Record& record, const TopicPartition& where,
                                            Identity& out);
@@ -34,10 +47,13 @@ class Identifier {
  private:
   [[nodiscard]] std::optional<std::string_view> ReplayId(const Record& record) const;
 
-  Selector selector_;
+  tl::expected<void, std::string> AppendParts(std::string& id);
+
+  IdentityRule rule_;
+  ContentDigest content_;
   std::string cluster_id_;
-  bool accept_replay_ids_;
   Evaluator evaluator_;
+  std::string part_;
 };
 
 // The stored form of an id given by a person or a header.

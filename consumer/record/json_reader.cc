@@ -9,6 +9,7 @@
 
 #include <simdjson.h>
 
+#include "consumer/record/json_digest.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
@@ -99,16 +100,28 @@ std::string JsonPointerProblem(std::string_view pointer) {
   return "";
 }
 
+void AppendPointerToken(std::string_view name, std::string& out) {
+  for (const char c : name) {
+    if (c == '~' || c == '/') {
+      out.append(c == '~' ? "~0" : "~1");
+    } else {
+      out.push_back(c);
+    }
+  }
+}
+
 struct JsonReader::Impl {
   using Value = simdjson::ondemand::value;
   simdjson::ondemand::parser parser;
-  simdjson::ondemand::parser checker;  // for ValidText, while `document` stays where it is
+  simdjson::ondemand::parser checker;  // for DigestTree, while `document` stays where it is
   simdjson::ondemand::document document;
   std::vector<char> buffer;  // the value and SIMDJSON_PADDING bytes
   std::size_t length = 0;
   bool malformed = false;
   std::string problem;
   std::string scratch;
+  std::string ignored;
+  std::optional<std::uint64_t> digest;  // where one is asked for: of what was appended last
 
   void Malformed(std::string_view why) {
     malformed = true;
@@ -139,8 +152,14 @@ struct JsonReader::Impl {
   std::optional<bool> KeyIs(simdjson::ondemand::field& field, std::string_view want);
   JsonFound Step(Value& value, std::string_view token);
   JsonFound AtPointer(std::string_view pointer, Value& value);
-  bool Valid(Value value, int depth);
-  bool ValidText(std::string_view text);
+  using MaybeDigest = std::optional<std::uint64_t>;
+  MaybeDigest DigestOf(Value value, int depth);
+  MaybeDigest DigestLiteral(std::string_view text);
+  MaybeDigest DigestTree(std::string_view text);
+  bool Digested(MaybeDigest found) {
+    if (found && digest) digest = found;
+    return found.has_value();
+  }
   bool AppendWhole(bool raw, std::string& out, bool& null);
   bool AppendValue(Value value, bool raw, std::string& out, bool& null);
   bool AppendLiteral(std::string_view text, std::string& out, bool& null);
@@ -208,57 +227,80 @@ JsonFound JsonReader::Impl::AtPointer(std::string_view pointer, Value& value) {
   return JsonFound::kValue;
 }
 
-bool JsonReader::Impl::Valid(Value value, int depth) {
+// nullopt: malformed.
+JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestOf(Value value, int depth) {
   if (depth > kMaxDepth) {
     Malformed("it is nested deeper than 1024 levels");
-    return false;
+    return std::nullopt;
   }
   json_type type{};
-  if (!Check(value.type().get(type))) return false;
+  if (!Check(value.type().get(type))) return std::nullopt;
   std::string_view text;
   if (type == json_type::object) {
     simdjson::ondemand::object object;
-    if (!Check(value.get_object().get(object))) return false;
+    if (!Check(value.get_object().get(object))) return std::nullopt;
+    DigestOfParts sum;
     for (auto result : object) {
       simdjson::ondemand::field field;
-      if (!Check(std::move(result).get(field))) return false;
-      if (!Check(field.unescaped_key().get(text)) || !Valid(field.value(), depth + 1)) return false;
+      if (!Check(std::move(result).get(field))) return std::nullopt;
+      if (!Check(field.unescaped_key().get(text))) return std::nullopt;
+      const std::uint64_t key = DigestText(JsonKind::kString, text);
+      const MaybeDigest member = DigestOf(field.value(), depth + 1);
+      if (!member) return std::nullopt;
+      sum.AddUnordered(DigestPair(JsonKind::kMember, key, *member));
     }
-    return true;
+    return sum.Value(JsonKind::kObject);
   }
   if (type == json_type::array) {
     simdjson::ondemand::array array;
-    if (!Check(value.get_array().get(array))) return false;
+    if (!Check(value.get_array().get(array))) return std::nullopt;
+    DigestOfParts all;
     for (auto result : array) {
       Value child;
-      if (!Check(std::move(result).get(child)) || !Valid(child, depth + 1)) return false;
+      if (!Check(std::move(result).get(child))) return std::nullopt;
+      const MaybeDigest element = DigestOf(child, depth + 1);
+      if (!element) return std::nullopt;
+      all.AddOrdered(*element);
     }
-    return true;
+    return all.Value(JsonKind::kArray);
   }
-  if (type == json_type::string) return Check(value.get_string().get(text));
-  bool null = false;
-  std::string ignored;
-  return AppendLiteral(value.raw_json_token(), ignored, null);
+  if (type != json_type::string) return DigestLiteral(value.raw_json_token());
+  if (!Check(value.get_string().get(text))) return std::nullopt;
+  return DigestText(JsonKind::kString, text);
+}
+
+JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestLiteral(std::string_view text) {
+  text = Trimmed(text);
+  if (text == "null" || text == "true" || text == "false") return DigestText(JsonKind::kWord, text);
+  if (!IsJsonNumber(text)) {
+    Malformed("a literal is neither a number nor true, false or null");
+    return std::nullopt;
+  }
+  scratch.clear();
+  AppendCanonicalNumber(text, scratch);
+  return DigestText(JsonKind::kNumber, scratch);
 }
 
 // What is handed out as JSON is JSON: On-Demand alone only counts brackets on the way over it.
 // `text` lies within the padded buffer.
-bool JsonReader::Impl::ValidText(std::string_view text) {
+JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestTree(std::string_view text) {
   simdjson::ondemand::document whole;
   Value root;
   const std::size_t capacity = buffer.data() + buffer.size() - text.data();
-  if (!Check(checker.iterate(text.data(), text.size(), capacity).get(whole))) return false;
-  if (!Check(whole.get_value().get(root)) || !Valid(root, 1)) return false;
+  if (!Check(checker.iterate(text.data(), text.size(), capacity).get(whole))) return std::nullopt;
+  if (!Check(whole.get_value().get(root))) return std::nullopt;
+  const MaybeDigest tree = DigestOf(root, 1);
   const char* rest = nullptr;
-  if (whole.current_location().get(rest) != simdjson::SUCCESS) return true;
+  if (!tree || whole.current_location().get(rest) != simdjson::SUCCESS) return tree;
   Malformed("something follows the end");
-  return false;
+  return std::nullopt;
 }
 
 // false: malformed.
 bool JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bool& null) {
   text = Trimmed(text);
   null = text == "null";
+  if (digest && !Digested(DigestLiteral(text))) return false;
   if (null) return true;
   if (text == "true" || text == "false" || IsJsonNumber(text)) {
     out.append(text);
@@ -276,6 +318,7 @@ bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool
   if (type == json_type::string) {
     const std::string_view token = Trimmed(value.raw_json_token());
     if (!Check(value.get_string().get(text))) return false;
+    if (digest) digest = DigestText(JsonKind::kString, text);
     out.append(raw ? token : text);
     return true;
   }
@@ -283,7 +326,7 @@ bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool
     return AppendLiteral(value.raw_json_token(), out, null);
   }
   if (!Check(simdjson::to_json_string(value).get(text))) return false;
-  if (!ValidText(text)) return false;
+  if (!Digested(DigestTree(text))) return false;
   AppendText(text, raw, out);
   return true;
 }
@@ -292,7 +335,7 @@ bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool
 bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
   const std::string_view text = Trimmed(std::string_view(buffer.data(), length));
   if (text.front() == '{' || text.front() == '[') {
-    if (!ValidText(text)) return false;
+    if (!Digested(DigestTree(text))) return false;
     AppendText(text, raw, out);
     return true;
   }
@@ -305,6 +348,7 @@ bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
     Malformed("something follows the end");
     return false;
   }
+  if (digest) digest = DigestText(JsonKind::kString, unescaped);
   out.append(raw ? text : unescaped);
   return true;
 }
@@ -313,6 +357,14 @@ JsonReader::JsonReader() : impl_(std::make_unique<Impl>()) {}
 JsonReader::~JsonReader() = default;
 
 void JsonReader::Begin(std::string_view text) { impl_->Parse(text); }
+
+JsonFound JsonReader::Digest(std::string_view pointer, std::uint64_t& out) {
+  impl_->ignored.clear();
+  impl_->digest = 0;
+  const JsonFound found = Take(pointer, false, impl_->ignored);
+  out = std::exchange(impl_->digest, std::nullopt).value_or(0);
+  return found;
+}
 
 const std::string& JsonReader::problem() const { return impl_->problem; }
 

@@ -13,6 +13,8 @@ namespace fencepost::consumer {
 
 // Empty, or what is wrong with a pointer.
 std::string JsonPointerProblem(std::string_view pointer);
+// A name as one token of a pointer: ~ and / inside it as ~0 and ~1.
+void AppendPointerToken(std::string_view name, std::string& out);
 // [-] (0 | 1-9 digits) [. digits] [e [+-] digits]: no leading zero, no bare point, no +.
 bool IsJsonNumber(std::string_view text);
 
@@ -32,6 +34,10 @@ class JsonReader {
   // The same, but as JSON without the space between its parts, so on one line: a string keeps its
   // quotes and escapes.
   JsonFound AppendRaw(std::string_view pointer, std::string& out);
+  // A digest of the part as JSON: two parts have the same one where they are the same JSON (the
+  // order of names, white space, escapes and the way a number is written do not count; every digit
+  // does). Of null too, which is kNull.
+  JsonFound Digest(std::string_view pointer, std::uint64_t& out);
   [[nodiscard]] const std::string& problem() const;  // after kMalformed, one line
 
  private:

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "consumer/record/json_digest.h"
 #include "consumer/record/json_reader.h"
 #include "consumer/record/json_text.h"
 #include "locking/base/check.h"
@@ -16,7 +18,8 @@ namespace {
 constexpr std::string_view kForms =
     "a selector is one of key, value, topic, partition, offset, timestamp, record_id, token, "
     "worker, "
-    "header:NAME, json:/POINTER (each with ? at the end where null is fine), or \"=text\"";
+    "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is fine), or "
+    "\"=text\"";
 
 struct Word {
   std::string_view text;
@@ -32,6 +35,9 @@ constexpr std::array<Word, 10> kWords{{{"position", Selector::Kind::kPosition},
                                        {"record_id", Selector::Kind::kRecordId},
                                        {"token", Selector::Kind::kToken},
                                        {"worker", Selector::Kind::kWorker}}};
+
+constexpr std::array<std::pair<std::string_view, Selector::Kind>, 2> kJsonPrefixes{
+    {{"json:", Selector::Kind::kJson}, {"key:", Selector::Kind::kKeyJson}}};
 
 template <typename Int>
 void AppendInt(Int value, std::string& out) {
@@ -58,11 +64,12 @@ tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
       return tl::unexpected<std::string>("header: needs a name, as in header:id");
     return selector;
   }
-  if (text.starts_with("json:")) {
-    selector.kind = Kind::kJson;
-    selector.argument = text.substr(5);
-    if (std::string problem = JsonPointerProblem(selector.argument); !problem.empty()) {
-      return tl::unexpected(problem + ", as in json:/order/id");
+  for (const auto& [prefix, kind] : kJsonPrefixes) {
+    if (!text.starts_with(prefix)) continue;
+    selector.kind = kind;
+    selector.argument = text.substr(prefix.size());
+    if (const std::string problem = JsonPointerProblem(selector.argument); !problem.empty()) {
+      return tl::unexpected(fmt::format("{}, as in {}/order/id", problem, prefix));
     }
     return selector;
   }
@@ -85,6 +92,8 @@ std::string Selector::Text() const {
       return fmt::format("header:{}{}", argument, tail);
     case Kind::kJson:
       return fmt::format("json:{}{}", argument, tail);
+    case Kind::kKeyJson:
+      return fmt::format("key:{}{}", argument, tail);
     default:
       break;
   }
@@ -94,11 +103,19 @@ std::string Selector::Text() const {
   FENCEPOST_CHECK(false, "a selector of no known kind");
 }
 
+namespace {
+std::string_view Part(const Selector& selector) {
+  return selector.kind == Selector::Kind::kKeyJson ? "key" : "value";
+}
+}  // namespace
+
 struct Evaluator::Impl {
   RecordContext context;
-  JsonReader json;
+  JsonReader json;  // of the value
   bool json_begun = false;
-  std::string text;  // of AppendAsJson
+  JsonReader key;
+  bool key_begun = false;
+  std::string text;  // of AppendAsJson and Digest
 };
 
 Evaluator::Evaluator() : impl_(std::make_unique<Impl>()) {}
@@ -107,7 +124,7 @@ Evaluator::~Evaluator() = default;
 void Evaluator::Begin(const RecordContext& context) {
   FENCEPOST_CHECK(context.record != nullptr, "no record to evaluate");
   impl_->context = context;
-  impl_->json_begun = false;
+  impl_->json_begun = impl_->key_begun = false;
 }
 
 const std::optional<std::string_view>& Evaluator::Value() const {
@@ -115,30 +132,66 @@ const std::optional<std::string_view>& Evaluator::Value() const {
   return context.value != nullptr ? *context.value : context.record->value;
 }
 
-bool Evaluator::BeginJson() {
-  const std::optional<std::string_view>& value = Value();
-  if (!value) return false;
-  if (!impl_->json_begun) impl_->json.Begin(*value);
-  impl_->json_begun = true;
-  return true;
+JsonReader* Evaluator::Json(Selector::Kind kind) {
+  const bool of_key = kind == Selector::Kind::kKeyJson;
+  const std::optional<std::string_view>& text = of_key ? impl_->context.record->key : Value();
+  if (!text) return nullptr;
+  JsonReader& reader = of_key ? impl_->key : impl_->json;
+  bool& begun = of_key ? impl_->key_begun : impl_->json_begun;
+  if (!begun) reader.Begin(*text);
+  begun = true;
+  return &reader;
 }
 
 tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, Form form,
                                                       std::string& out) {
-  if (!BeginJson()) {
-    if (selector.optional) return false;
-    return tl::unexpected(
-        fmt::format("{} finds nothing: the record has no value", selector.Text()));
-  }
-  const JsonFound found = form == Form::kJson ? impl_->json.AppendRaw(selector.argument, out)
-                                              : impl_->json.Append(selector.argument, out);
+  JsonReader* reader = Json(selector.kind);
+  if (reader == nullptr) return NoValue(selector);
+  return Found(selector, *reader,
+               form == Form::kJson ? reader->AppendRaw(selector.argument, out)
+                                   : reader->Append(selector.argument, out));
+}
+
+tl::expected<bool, std::string> Evaluator::NoValue(const Selector& selector) const {
+  if (selector.optional) return false;
+  return tl::unexpected(
+      fmt::format("{} finds nothing: the record has no {}", selector.Text(), Part(selector)));
+}
+
+tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const JsonReader& reader,
+                                                 JsonFound found) const {
   if (found == JsonFound::kMalformed) {
-    return tl::unexpected("the value is not valid JSON: " + impl_->json.problem());
+    return tl::unexpected(
+        fmt::format("the {} is not valid JSON: {}", Part(selector), reader.problem()));
   }
   if (found == JsonFound::kNothing && !selector.optional) {
-    return tl::unexpected(fmt::format("{} finds nothing in the value", selector.Text()));
+    return tl::unexpected(
+        fmt::format("{} finds nothing in the {}", selector.Text(), Part(selector)));
   }
   return found == JsonFound::kValue;
+}
+
+tl::expected<std::optional<std::uint64_t>, std::string> Evaluator::Digest(
+    const Selector& selector) {
+  std::uint64_t digest = 0;
+  const auto or_null = [&](const tl::expected<bool, std::string>& found)
+      -> tl::expected<std::optional<std::uint64_t>, std::string> {
+    if (!found) return tl::unexpected(found.error());
+    return *found ? std::optional(digest) : std::nullopt;
+  };
+  if (selector.kind == Selector::Kind::kJson || selector.kind == Selector::Kind::kKeyJson) {
+    JsonReader* reader = Json(selector.kind);
+    if (reader == nullptr) return or_null(NoValue(selector));
+    return or_null(Found(selector, *reader, reader->Digest(selector.argument, digest)));
+  }
+  if (selector.kind == Selector::Kind::kValue) {
+    JsonReader* reader = Json(selector.kind);
+    if (reader != nullptr && reader->Digest("", digest) != JsonFound::kMalformed) return digest;
+  }
+  impl_->text.clear();
+  const auto found = Append(selector, impl_->text);
+  digest = DigestText(JsonKind::kBytes, impl_->text);
+  return or_null(found);
 }
 
 tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector,
@@ -151,6 +204,7 @@ tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector
   };
   switch (selector.kind) {
     case Selector::Kind::kJson:
+    case Selector::Kind::kKeyJson:
       return null_unless(AppendJson(selector, Form::kJson, out));
     case Selector::Kind::kPartition:
     case Selector::Kind::kOffset:
@@ -160,8 +214,9 @@ tl::expected<void, std::string> Evaluator::AppendAsJson(const Selector& selector
     default:
       break;
   }
-  if (selector.kind == Selector::Kind::kValue && BeginJson()) {
-    const JsonFound found = impl_->json.AppendRaw("", out);
+  JsonReader* reader = selector.kind == Selector::Kind::kValue ? Json(selector.kind) : nullptr;
+  if (reader != nullptr) {
+    const JsonFound found = reader->AppendRaw("", out);
     if (found == JsonFound::kNull) out += "null";
     if (found != JsonFound::kMalformed) return {};
   }
@@ -179,6 +234,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
     case Selector::Kind::kPosition:
       FENCEPOST_CHECK(false, "position is for record_id only, see Identifier");
     case Selector::Kind::kJson:
+    case Selector::Kind::kKeyJson:
       return AppendJson(selector, Form::kText, out);
     case Selector::Kind::kPartition:
       AppendInt(context.where->partition, out);

@@ -3,14 +3,14 @@
 // with an Evaluator of its own.
 //
 //   key value topic partition offset timestamp record_id token worker header:NAME json:/POINTER
-//   "=text"
+//   key:/POINTER "=text"
 //
 // Of several headers of one name the last counts; of several equal names in a JSON object the
-// first. timestamp is in milliseconds since the Unix epoch. The pointer "" is the whole document.
-// A trailing '?' makes it optional: nothing found is null instead of a bad record. Numbers keep
-// their digits: what is in the JSON text is what comes out (no doubles on the way). A JSON
-// string comes out unescaped, an object or array as its JSON text, true/false as such, JSON null as
-// null (RFC 8259, RFC 6901).
+// first. json: reads the value as JSON, key:/ the key. timestamp is in milliseconds since the Unix
+// epoch. The pointer "" is the whole document. A trailing '?' makes it optional: nothing found is
+// null instead of a bad record. Numbers keep their digits: what is in the JSON text is what comes
+// out (no doubles on the way). A JSON string comes out unescaped, an object or array as its JSON
+// text, true/false as such, JSON null as null (RFC 8259, RFC 6901).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/record/json_reader.h"
 #include "consumer/record/record.h"
 
 namespace fencepost::consumer {
@@ -39,6 +40,7 @@ struct Selector {
     kWorker,
     kHeader,
     kJson,
+    kKeyJson,
     kConstant
   };
   Kind kind = Kind::kPosition;
@@ -80,12 +82,18 @@ class Evaluator {
   // keeps its type and digits; so does `value`, where it is JSON. Numbers: partition, offset,
   // timestamp, token. All else is a string.
   tl::expected<void, std::string> AppendAsJson(const Selector& selector, std::string& out);
+  // A digest of the selected part (json_digest.h): of `json:`, and of `value` where it is JSON, by
+  // what it means; else of its bytes. nullopt: as null of Append.
+  tl::expected<std::optional<std::uint64_t>, std::string> Digest(const Selector& selector);
 
  private:
   enum class Form : std::uint8_t { kText, kJson };
   tl::expected<bool, std::string> AppendJson(const Selector& selector, Form form, std::string& out);
+  tl::expected<bool, std::string> Found(const Selector& selector, const JsonReader& reader,
+                                        JsonFound found) const;
+  tl::expected<bool, std::string> NoValue(const Selector& selector) const;
   [[nodiscard]] const std::optional<std::string_view>& Value() const;
-  bool BeginJson();  // false: there is no value
+  JsonReader* Json(Selector::Kind kind);  // nullptr: there is no value, or no key
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

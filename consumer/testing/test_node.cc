@@ -66,7 +66,8 @@ Reply TestNode::Answer(const locking::Op& op, WallTime now) {
       return reply;
     case OpKind::kDone:
       if (name.done && live) {
-        reply.code = name.crc == op.crc ? ReplyCode::kAlreadyDone : ReplyCode::kConflict;
+        reply.code = locking::IsOtherContent(name.crc, op.crc) ? ReplyCode::kConflict
+                                                               : ReplyCode::kAlreadyDone;
         reply.crc = name.crc;
         return reply;
       }

@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS fencepost_ledger (
   token        bigint NOT NULL,                 -- fencing token of the lease it was written under
   worker       text NOT NULL,                   -- who wrote it
   source       text NOT NULL,                   -- topic/partition/offset of the record that did
-  content_crc  bigint NOT NULL,                 -- CRC-32 of key, value and headers
+  content_crc  bigint NOT NULL,                 -- a checksum of the content, by id_content
   completed_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (pipeline, record_id)
 );

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMillisDigits = 13;
 inline constexpr Millis kLongestField{999'999'999'999};  // a duration that a script still adds up
 inline constexpr std::size_t kInstantDigits = 11;        // hexadecimal, as the next two
 inline constexpr std::size_t kTokenDigits = 16;
-inline constexpr std::size_t kCrcDigits = 8;
+inline constexpr std::size_t kCrcDigits = 16;
 
 inline void AppendPadded(std::uint64_t value, std::size_t digits, std::string& out) {
   std::array<char, 20> text{};

@@ -82,7 +82,10 @@ struct LockId {
   constexpr auto operator<=>(const LockId&) const = default;
 };
 
-// CRC-32 of a record's content; stored beside DONE. 0 where the user of the library gives none.
-using ContentCrc = std::uint32_t;
+// A checksum of what was done under a name, stored with its DONE mark; 0 where the user of the
+// library gives none. The low 32 bits are the checksum, the high 32 bits say of what it was taken:
+// checksums of other things say nothing of each other, and so make no conflict.
+using ContentCrc = std::uint64_t;
+constexpr bool IsOtherContent(ContentCrc a, ContentCrc b) { return a != b && a >> 32 == b >> 32; }
 
 }  // namespace fencepost::locking

@@ -22,10 +22,10 @@ Error LostError(const std::string& name, LossReason reason) {
 }
 
 Error DoneError(const std::string& name, const LockEvent& event) {
-  return {
-      "done",
-      fmt::format("marked done by token {} (content crc {:08x})", event.token.value(), event.crc),
-      name, ""};
+  return {"done",
+          fmt::format("marked done by token {}{}", event.token.value(),
+                      event.crc == 0 ? "" : fmt::format(" (content crc {:016x})", event.crc)),
+          name, ""};
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 // array: a reply costs no allocation a name. A node without its sentinel, or with one that is still
 // forming, answers the error NOSENTINEL.
 //
-// Fields: T token (16 hex digits), N nonce (16 bytes as they are), C crc (8 hex digits), E an
+// Fields: T token (16 hex digits), N nonce (16 bytes as they are), C crc (16 hex digits), E an
 // instant (11 hex digits, ms since the Unix epoch), M a duration (13 decimal digits, ms; outside 0
 // to 10^12 - 1 cut to it). Hex digits are lower case.
 //

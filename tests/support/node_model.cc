@@ -112,7 +112,7 @@ void MarkDone(const Op& op, WallTime now, Millis max_skew, Millis max_ttl, Unit&
               Reply& reply) {
   if (unit.state == State::kDone) {
     reply.token = unit.token;
-    if (unit.crc == op.crc) {
+    if (!IsOtherContent(unit.crc, op.crc)) {
       reply.code = ReplyCode::kAlreadyDone;
     } else {
       reply.code = ReplyCode::kConflict;
@@ -370,7 +370,7 @@ std::string NodeModel::Encode(const Unit& unit) {
     case State::kFree:
       return fmt::format("F{:016x}", unit.floor.value());
     case State::kDone:
-      return fmt::format("D{:016x}{:08x}", unit.token.value(), unit.crc);
+      return fmt::format("D{:016x}{:016x}", unit.token.value(), unit.crc);
     case State::kForeign:
       return "?";
   }

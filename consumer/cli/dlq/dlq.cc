@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "consumer/cli/dlq/content_difference.h"
 #include "consumer/cli/dlq/dlq_letter.h"
 #include "consumer/cli/dlq/dlq_replay.h"
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
+#include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/record/identity.h"
@@ -86,6 +88,30 @@ std::string LeftOut(const LettersSeen& seen) {
   return text;
 }
 
+// Of an id conflict: how it differs from the record that took effect.
+std::vector<std::string> Differences(const PipelineOptions& options, const StoredLetter& letter) {
+  if (letter.error_class != kIdConflict || letter.record_id.empty()) return {};
+  const auto ledger = LedgerView::Of(options);
+  if (ledger == nullptr) return {};
+  const auto rows = ledger->Lookup({letter.record_id}, kConnectLimit);
+  if (!rows) return {"not known: " + rows.error().Line()};
+  if (!rows->front()) return {"not known: the ledger has no row of this id any more"};
+  const auto reader = consumer::TopicReader::Make(options.kafka);
+  if (!reader) return {"not known: " + reader.error().Line()};
+  consumer::Record own = letter.stored.record;
+  own.headers = OwnHeaders(own);
+  const auto lines = DifferenceFromSource(**reader, rows->front()->source, own, kConnectLimit);
+  return lines ? *lines : std::vector{"not known: " + lines.error().Line()};
+}
+
+std::string DifferenceText(const PipelineOptions& options, const StoredLetter& letter) {
+  std::string text;
+  for (const std::string& line : Differences(options, letter)) {
+    text += fmt::format("  difference  {}\n", line);
+  }
+  return text;
+}
+
 int PrintLetters(const DlqArguments& arguments, bool all) {
   const auto asked = Understand(arguments);
   if (!asked) return kUsage;
@@ -98,7 +124,8 @@ int PrintLetters(const DlqArguments& arguments, bool all) {
         if (arguments.json) {
           fmt::print("{}\n", LetterJson(letter, all).dump());
         } else if (all) {
-          fmt::print("{}{}", printed == 0 ? "" : "\n", LetterText(letter));
+          fmt::print("{}{}{}", printed == 0 ? "" : "\n", LetterText(letter),
+                     DifferenceText(asked->options, letter));
         } else {
           fmt::print("{}\n", LetterLine(letter));
         }
@@ -129,7 +156,7 @@ void PrintReplayed(const PipelineOptions& options, const ReplayRequest& request,
   if (!ledger) {
     fmt::print("this output has no ledger: nothing tells which ids took effect meanwhile\n");
   }
-  if (options.kafka.accept_replay_ids) {
+  if (options.identity.accept_replay_ids) {
     fmt::print("an interrupted replay can be run again: every replay carries its id\n");
   } else {
     fmt::print(

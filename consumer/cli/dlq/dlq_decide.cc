@@ -10,8 +10,6 @@
 namespace fencepost::cli {
 namespace {
 
-constexpr std::string_view kIdConflict = "id_conflict";
-
 ReplayDecision Refuse(std::string why) { return {.replay = false, .why = std::move(why)}; }
 
 std::string RowText(const consumer::LedgerEntry& row) {
@@ -47,8 +45,8 @@ ReplayDecision AsNew(const StoredLetter& letter, const ReplayRules& rules) {
 
 ReplayRules RulesOf(const consumer::PipelineOptions& options, bool as_new_id) {
   return {.topics = options.kafka.topics,
-          .position_ids = options.record_id.kind == consumer::Selector::Kind::kPosition,
-          .accept_replay_ids = options.kafka.accept_replay_ids,
+          .position_ids = options.identity.ByPosition(),
+          .accept_replay_ids = options.identity.accept_replay_ids,
           .conflict_stops = options.on_id_conflict == consumer::OnBad::kStop,
           .as_new_id = as_new_id};
 }
@@ -64,7 +62,7 @@ ReplayDecision Decide(const StoredLetter& letter, const ReplayRules& rules,
   const bool conflict = letter.error_class == kIdConflict;
   if (conflict && !rules.as_new_id) {
     return Refuse(fmt::format(
-        "id {} stands for other content{}; --as-new-id replays it all the "
+        "id {} was processed with other content{}; --as-new-id replays it all the "
         "same",
         Printable(letter.record_id), row ? fmt::format(" (completed {})", RowText(*row)) : ""));
   }

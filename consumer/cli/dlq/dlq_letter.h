@@ -18,6 +18,8 @@
 
 namespace fencepost::cli {
 
+inline constexpr std::string_view kIdConflict = "id_conflict";  // an error class
+
 struct StoredLetter {
   consumer::TopicRecord stored;  // its `owner` keeps the views good
   Position origin;               // where the record that died is, or was

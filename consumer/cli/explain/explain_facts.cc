@@ -1,11 +1,13 @@
 #include "consumer/cli/explain/explain_facts.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "consumer/cli/dlq/content_difference.h"
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/store_view.h"
@@ -43,7 +45,7 @@ class Gatherer {
     facts_.start_from = options.kafka.start_from;
     facts_.on_id_conflict = options.on_id_conflict;
     facts_.on_bad_record = options.on_bad_record;
-    facts_.position_ids = options.record_id.kind == consumer::Selector::Kind::kPosition;
+    facts_.position_ids = options.identity.ByPosition();
     facts_.ledger_keep = options.ledger_keep;
     facts_.remember_done = options.lock.lock.remember_done;
     if (options.dead_letter) facts_.dead_letter_topic = options.dead_letter->topic;
@@ -54,6 +56,7 @@ class Gatherer {
     facts_.position = position;
     if (auto asked = AskKafka(); !asked) return tl::unexpected(asked.error());
     AskById();
+    CompareWithRow();
     return std::move(facts_);
   }
 
@@ -64,6 +67,7 @@ class Gatherer {
     if (facts_.position) {
       if (auto asked = AskKafka(); !asked) return tl::unexpected(asked.error());
     }
+    CompareWithRow();
     return std::move(facts_);
   }
 
@@ -78,9 +82,12 @@ class Gatherer {
   void AskLedger();
   void AskLetters();
   void FindPosition();
+  void CompareWithRow();
 
   const PipelineOptions& options_;
   Facts facts_;
+  std::unique_ptr<TopicReader> reader_;
+  std::optional<TopicRecord> record_;
 };
 
 void Gatherer::FailKafka(const Error& error) {
@@ -101,7 +108,8 @@ tl::expected<void, Error> Gatherer::AskKafka() {
     FailKafka(reader.error());
     return {};
   }
-  const auto ranges = (*reader)->Ranges(position.where.topic, kPartLimit);
+  reader_ = std::move(*reader);
+  const auto ranges = reader_->Ranges(position.where.topic, kPartLimit);
   if (!ranges) {
     FailKafka(ranges.error());
     return {};
@@ -114,8 +122,8 @@ tl::expected<void, Error> Gatherer::AskKafka() {
         fmt::format("it has {}, counted from 0", ranges->size())));
   }
   facts_.range = *mine;
-  facts_.committed = (*reader)->Committed(options_.kafka.group, position.where, kPartLimit);
-  AskForRecord(**reader);
+  facts_.committed = reader_->Committed(options_.kafka.group, position.where, kPartLimit);
+  AskForRecord(*reader_);
   return {};
 }
 
@@ -149,7 +157,7 @@ void Gatherer::Identify(const TopicRecord& found, const std::string& cluster) {
   if (record.key) known.key = std::string(*record.key);
   if (record.value) known.value_bytes = record.value->size();
   facts_.record = std::optional<RecordFacts>(std::move(known));
-  consumer::Identifier identifier(options_.record_id, cluster, options_.kafka.accept_replay_ids);
+  consumer::Identifier identifier(options_.identity, cluster);
   consumer::Identity identity;
   const auto done = identifier.Identify(record, found.where, identity);
   if (!done) {
@@ -157,7 +165,15 @@ void Gatherer::Identify(const TopicRecord& found, const std::string& cluster) {
   } else if (facts_.id.empty() || facts_.id == identity.id) {
     facts_.id = identity.id;
     facts_.crc = identity.crc;
+    record_ = found;
   }
+}
+
+void Gatherer::CompareWithRow() {
+  if (!facts_.row || !*facts_.row || !**facts_.row || !record_) return;
+  const consumer::LedgerEntry& row = ***facts_.row;
+  if (!locking::IsOtherContent(row.crc, *facts_.crc)) return;
+  facts_.difference = DifferenceFromSource(*reader_, row.source, record_->record, kPartLimit);
 }
 
 void Gatherer::AskById() {

@@ -77,6 +77,8 @@ struct Facts {
   std::string id;  // as stored; empty: not known
   std::optional<locking::ContentCrc> crc;
   std::string no_id;  // the record is there, and this is why it has no id
+  // Where the ledger's row is of other content: how it differs from the record of that row.
+  std::optional<Told<std::vector<std::string>>> difference;
 
   std::vector<NodeFacts> nodes;  // empty: not asked, since the id is not known
   // nullopt: no ledger, or not asked.

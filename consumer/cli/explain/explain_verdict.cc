@@ -142,12 +142,12 @@ Verdict Judgement::Say() const {
 
 Verdict Judgement::ByRow(const LedgerEntry& row) const {
   const bool own = facts_.position && row.source == facts_.position->Text();
-  if (facts_.crc && *facts_.crc != row.crc) {
+  if (facts_.crc && locking::IsOtherContent(*facts_.crc, row.crc)) {
     Verdict verdict{.code = "id_conflict"};
     verdict.happened = fmt::format(
-        "The same id is in the ledger with other content (checksum {:08x}, from {}, completed "
-        "{}): an id conflict. This record has no effect.{}",
-        row.crc, Printable(row.source), row.completed_at,
+        "The same id is in the ledger with other content (from {}, completed {}): an id conflict. "
+        "This record has no effect.{}",
+        Printable(row.source), row.completed_at,
         facts_.position_ids || own ? " Was the topic recreated?" : "");
     if (Letter() != nullptr) {
       verdict.next =
@@ -248,7 +248,7 @@ Verdict Judgement::ByMark() const {
       *std::find_if(facts_.nodes.begin(), facts_.nodes.end(),
                     [](const NodeFacts& node) { return node.state == NodeState::kDone; });
   const std::string rest = SpanText(LongestRest(NodeState::kDone));
-  if (facts_.crc && mark.crc != *facts_.crc) {
+  if (facts_.crc && locking::IsOtherContent(mark.crc, *facts_.crc)) {
     return {"id_conflict",
             fmt::format("Another record with the same id and other content is DONE (on {}, under "
                         "the token drawn {}): an id conflict.",

@@ -50,7 +50,7 @@ std::string IdentityLine(const Facts& facts) {
   if (!facts.no_id.empty()) return Printable(facts.no_id);
   if (facts.id.empty()) return "not known without the record";
   std::string text = "id " + Printable(facts.id, 600);
-  if (facts.crc) text += fmt::format(", checksum {:08x}", *facts.crc);
+  if (facts.crc) text += fmt::format(", checksum {:016x}", *facts.crc);
   return text;
 }
 
@@ -70,7 +70,7 @@ std::string NodeLine(const NodeFacts& node) {
                                                         : "past its deadline");
       break;
     case NodeState::kDone:
-      text = fmt::format("DONE under {}, checksum {:08x}, remembered for another {}",
+      text = fmt::format("DONE under {}, checksum {:016x}, remembered for another {}",
                          TokenText(node.token), node.crc, SpanText(node.rest));
       break;
     case NodeState::kFree:
@@ -92,7 +92,7 @@ std::string LedgerLine(const Facts& facts) {
   if (!*facts.row) return Cannot(facts.row->error());
   if (!**facts.row) return "no row of this id";
   const consumer::LedgerEntry& row = ***facts.row;
-  return fmt::format("row of {} by {}, from {}, under token {}, checksum {:08x}", row.completed_at,
+  return fmt::format("row of {} by {}, from {}, under token {}, checksum {:016x}", row.completed_at,
                      Printable(row.worker), Printable(row.source), row.token.value(), row.crc);
 }
 
@@ -112,6 +112,12 @@ std::vector<std::string> LetterLines(const Facts& facts) {
   return lines;
 }
 
+std::vector<std::string> DifferenceLines(const Facts& facts) {
+  if (!facts.difference) return {};
+  if (!*facts.difference) return {Cannot(facts.difference->error())};
+  return **facts.difference;
+}
+
 nlohmann::json NodeJson(const NodeFacts& node) {
   static constexpr std::string_view kNames[] = {"unreachable", "held", "done", "free", "nothing"};
   nlohmann::json json = {{"node", std::string(1, node.letter)},
@@ -121,7 +127,7 @@ nlohmann::json NodeJson(const NodeFacts& node) {
   // As text: beyond 2^53 a JSON number is not exact for everyone.
   if (node.token) json["token"] = std::to_string(node.token.value());
   if (node.token) json["drawn"] = MomentText(node.token.wall());
-  if (node.state == NodeState::kDone) json["checksum"] = node.crc;
+  if (node.state == NodeState::kDone) json["checksum"] = fmt::format("{:016x}", node.crc);
   if (node.state == NodeState::kDone || node.state == NodeState::kHeld) {
     json["rest_ms"] = node.rest.count();
   }
@@ -169,7 +175,7 @@ nlohmann::json LedgerJson(const Facts& facts) {
             {"worker", JsonOf(row.worker)},
             {"source", JsonOf(row.source)},
             {"token", std::to_string(row.token.value())},
-            {"checksum", row.crc}}}};
+            {"checksum", fmt::format("{:016x}", row.crc)}}}};
 }
 
 nlohmann::json LettersJson(const Facts& facts) {
@@ -214,7 +220,9 @@ std::vector<std::string> FactLines(const Facts& facts) {
   }
   for (const NodeFacts& node : facts.nodes) add("", NodeLine(node));
   add("ledger", LedgerLine(facts));
-  std::string_view name = "dead letter";
+  std::string_view name = "difference";
+  for (const std::string& line : DifferenceLines(facts)) add(std::exchange(name, ""), line);
+  name = "dead letter";
   for (const std::string& line : LetterLines(facts)) add(std::exchange(name, ""), line);
   return lines;
 }
@@ -232,7 +240,8 @@ nlohmann::json FactsJson(const Facts& facts) {
   if (facts.position) json["position"] = facts.position->Text();
   if (!facts.id.empty()) json["id"] = JsonOf(facts.id);
   if (!facts.no_id.empty()) json["no_id"] = JsonOf(facts.no_id);
-  if (facts.crc) json["checksum"] = *facts.crc;
+  if (facts.crc) json["checksum"] = fmt::format("{:016x}", *facts.crc);
+  if (facts.difference && *facts.difference) json["difference"] = **facts.difference;
   for (const NodeFacts& node : facts.nodes) json["lock"].push_back(NodeJson(node));
   return json;
 }

@@ -58,7 +58,7 @@ nlohmann::json Json(const Seen& seen) {
     const bool held = seen.value->state == State::kHeld;
     one["state"] = !held ? "done" : seen.rest > Millis(0) ? "held" : "expired";
     one["token"] = seen.value->token.value();
-    if (!held) one["crc"] = fmt::format("{:08x}", seen.value->crc);
+    if (!held) one["crc"] = fmt::format("{:016x}", seen.value->crc);
     one["rest_ms"] = seen.rest.count();
   }
   return one;

@@ -13,7 +13,7 @@ namespace fencepost::consumer {
 struct LedgerRow {
   std::uint64_t token = 0;
   std::string_view source;
-  std::int64_t content_crc = 0;
+  locking::ContentCrc crc = 0;
 };
 // The order of the questions is the contract: content, then source, then token.
 WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& item,

@@ -1,4 +1,5 @@
-// Which failure of a handler is retried, and after which pause. Pure; any thread.
+// Whether `retry_on` and `never` allow a retry of a failed handler call, and after which pause. The
+// limit of attempts, and what was not reached at all: Flow::OnFailed. Pure; any thread.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 namespace fencepost::consumer {
 
-// Whether a failure may be retried at all. An exact code in `retry_on` overrides a class such as
+// An exact code in `retry_on` overrides a class such as
 // 4xx in `never`; otherwise `never` wins.
 inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
                      const HandlerFailure& failure) {

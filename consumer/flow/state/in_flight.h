@@ -32,7 +32,7 @@ struct InFlight {
   std::uint32_t ticket = 0;     // changes when it leaves a queue; what carries another one is stale
   bool out_of_prefix = false;   // it was in the leased prefix, and is not any more
   bool without_id = false;      // it has no id: it is not locked, and can only be a dead letter
-  bool passed_gate = false;     // its dead letter has passed the DeadLetterLimiter
+  bool passed_limiter = false;  // its dead letter has passed the DeadLetterLimiter
   bool handled = false;         // `values` are what the handler made of it
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
   bool to_advance = false;      // it is in the WorkList

@@ -225,7 +225,7 @@ tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool 
     arrays_[0].Add(item.record_id);
     arrays_[1].Add(item.token.value());
     arrays_[2].Add(rows_.source(record));
-    arrays_[3].Add(std::uint64_t{item.crc});
+    arrays_[3].Add(item.crc);
   }
   const bool plain = !shape_->ordered() && rows_.one_row_each();
   const std::size_t first_cells = plain ? 4 : 6;
@@ -294,7 +294,7 @@ tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult
     outcomes[rows_.index(*row)] =
         DuplicateOrConflict({.token = Number<std::uint64_t>(PgText(rest, r, 1)),
                              .source = PgText(rest, r, 2),
-                             .content_crc = Number<std::int64_t>(PgText(rest, r, 3))},
+                             .crc = Number<locking::ContentCrc>(PgText(rest, r, 3))},
                             rows_.item(*row), rows_.source(*row));
   }
   lost_commits_.Remember(clock_(), rows_, outcomes);
@@ -316,11 +316,10 @@ tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::Conflicts(Ou
     WriteOutcome& outcome = outcomes[rows_.index(record)];
     const auto& entry = (*entries)[record];
     outcome.result = WriteResult::kNotWritten;
-    if (!entry || entry->crc == rows_.item(record).crc) continue;
-    outcome = DuplicateOrConflict({.token = entry->token.value(),
-                                   .source = entry->source,
-                                   .content_crc = std::int64_t{entry->crc}},
-                                  rows_.item(record), rows_.source(record));
+    if (!entry || !locking::IsOtherContent(entry->crc, rows_.item(record).crc)) continue;
+    outcome = DuplicateOrConflict(
+        {.token = entry->token.value(), .source = entry->source, .crc = entry->crc},
+        rows_.item(record), rows_.source(record));
     found = true;
   }
   if (found) return outcomes;
@@ -369,12 +368,12 @@ tl::expected<void, OutputError> PostgresOutput::LookUpRange(
   FENCEPOST_CHECK(PQntuples(found->get()) == static_cast<int>(end - begin), "a row an id");
   for (int r = 0; r < PQntuples(found->get()); ++r) {
     if (PQgetisnull(found->get(), r, 0) != 0) continue;
-    entries[begin + static_cast<std::size_t>(r)] = LedgerEntry{
-        .token = locking::Token(Number<std::uint64_t>(PgText(*found, r, 0))),
-        .crc = static_cast<locking::ContentCrc>(Number<std::int64_t>(PgText(*found, r, 1))),
-        .worker = std::string(PgText(*found, r, 2)),
-        .source = std::string(PgText(*found, r, 3)),
-        .completed_at = std::string(PgText(*found, r, 4))};
+    entries[begin + static_cast<std::size_t>(r)] =
+        LedgerEntry{.token = locking::Token(Number<std::uint64_t>(PgText(*found, r, 0))),
+                    .crc = Number<locking::ContentCrc>(PgText(*found, r, 1)),
+                    .worker = std::string(PgText(*found, r, 2)),
+                    .source = std::string(PgText(*found, r, 3)),
+                    .completed_at = std::string(PgText(*found, r, 4))};
   }
   return {};
 }

@@ -299,7 +299,7 @@ std::string RestSql(const PgTarget& target) {
   return fmt::format(
       "SELECT r.record_id, l.token, l.source, l.content_crc,"
       " (SELECT pg_logical_emit_message(true, 'fencepost', '')),"
-      " CASE WHEN $2 AND l.content_crc <> r.crc THEN"
+      " CASE WHEN $2 AND l.content_crc <> r.crc AND l.content_crc >> 32 = r.crc >> 32 THEN"
       " ('fencepost: rolled back, since the id of ' || l.source || ' has come with other content')"
       "::bigint END"
       " FROM (SELECT split_part(t, ' ', 1)::bigint AS crc, substr(t, strpos(t, ' ') + 1) AS"

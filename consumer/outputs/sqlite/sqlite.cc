@@ -290,7 +290,7 @@ SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) 
   sqlite3_bind_int64(statement, 3, static_cast<sqlite3_int64>(item.token.value()));
   BindText(statement, 4, worker_);
   BindText(statement, 5, rows_.source(record));
-  sqlite3_bind_int64(statement, 6, item.crc);
+  sqlite3_bind_int64(statement, 6, static_cast<std::int64_t>(item.crc));
   BindText(statement, 7, now_);
   if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
   if (sqlite3_changes64(connection_.db()) == 0) return WhatStands(record);
@@ -329,10 +329,9 @@ SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WhatStands(std::size_t record) {
         SqliteFailure{SQLITE_ERROR, "the ledger refused a row that it does not hold"});
   }
   const LedgerEntry& entry = **found;
-  return DuplicateOrConflict({.token = entry.token.value(),
-                              .source = entry.source,
-                              .content_crc = static_cast<std::int64_t>(entry.crc)},
-                             item, rows_.source(record));
+  return DuplicateOrConflict(
+      {.token = entry.token.value(), .source = entry.source, .crc = entry.crc}, item,
+      rows_.source(record));
 }
 
 tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> SqliteOutput::Lookup(

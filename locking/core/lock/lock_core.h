@@ -226,7 +226,7 @@ class LockCore {
   void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void EndExtension(std::uint32_t index, Tally tally, Now now);
   [[nodiscard]] LossReason ReasonAtEnd(const Slot& slot) const;
-  // When what was asked for at `sent` is no longer surely valid.
+  // End of the lease's validity: sent + ttl - clock drift (LockOptions::Validity).
   [[nodiscard]] Instant EndOfValidity(const Slot& slot, Instant sent) const {
     return sent + options_.Validity(slot.ttl);
   }

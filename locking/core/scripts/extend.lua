@@ -28,7 +28,7 @@ for i = 2, #KEYS do
     if state == 72 then -- H
       answer = 'O' .. sub(value, 13, 28)
     elseif state == 68 then -- D
-      answer = 'D' .. sub(value, 2, 25) .. format('%013d', math.max(0, call('PTTL', key)))
+      answer = 'D' .. sub(value, 2, 33) .. format('%013d', math.max(0, call('PTTL', key)))
     elseif state ~= 70 then -- F
       answer = '?'
     end

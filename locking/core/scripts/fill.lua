@@ -18,7 +18,7 @@ for i = 2, #KEYS do
   if value then
     local state = state_of(value)
     if state == 68 then -- D
-      answer = 'D' .. sub(value, 2, 25) .. format('%013d', math.max(0, call('PTTL', key)))
+      answer = 'D' .. sub(value, 2, 33) .. format('%013d', math.max(0, call('PTTL', key)))
     elseif state == 72 then -- H
       local rest = tonumber(sub(value, 2, 12), 16) - now
       if rest <= 0 then

@@ -5,7 +5,7 @@ for i = 2, #KEYS do
   local state = value and state_of(value)
   local answer = 'X'
   if state == 68 then -- D
-    answer = 'D' .. sub(value, 2, 25) .. format('%013d', math.max(0, call('PTTL', KEYS[i])))
+    answer = 'D' .. sub(value, 2, 33) .. format('%013d', math.max(0, call('PTTL', KEYS[i])))
   elseif state == 72 then -- H
     local rest = tonumber(sub(value, 2, 12), 16) - now
     answer = 'C' .. sub(value, 13, 28) .. format('%013d', math.max(0, rest))

@@ -31,7 +31,7 @@ local function state_of(found)
   if state == 72 and (size == 44 or size == 60 and not find(found, '[^0-9a-f]', 45)) then
     return (not other or other > 28) and state or nil -- a nonce may look like anything
   end
-  return not other and (state == 68 and size == 25 or state == 70 and size == 17) and state or nil
+  return not other and (state == 68 and size == 33 or state == 70 and size == 17) and state or nil
 end
 
 local sentinel = call('GET', KEYS[1])

@@ -22,6 +22,8 @@ namespace {
 constexpr Millis kMaxTtl{50};
 constexpr Millis kSkew{25};
 constexpr int kNames = 100;
+// Two of one rule, and one of another.
+constexpr std::array<locking::ContentCrc, 3> kContents{0x1'feedbeef, 0x1'00000007, 7};
 
 std::uint64_t FromEnvironment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -97,7 +99,7 @@ class Differential : public ::testing::Test {
           .token = {},
           .nonce = {},
           .ttl = Millis(Below(OneIn(3) ? 54 : 8)),
-          .crc = OneIn(3) ? 0xfeedbeef : 7};
+          .crc = kContents[Below(kContents.size())]};
     if (kind == OpKind::kDone) op.ttl += OneIn(3) ? kMaxTtl + 2 * kSkew : Millis(1);
     if (!attempts.empty() && !OneIn(kind == OpKind::kAcquire ? 2 : 6)) {
       const Op& earlier = attempts[Below(attempts.size())];

@@ -25,7 +25,7 @@ class Node : public ::testing::Test {
             .token = token,
             .nonce = {{0xabcdef, nonce}},
             .ttl = ttl,
-            .crc = 0xfeedbeef};
+            .crc = 0x1'feedbeef};
   }
   Reply Ask(const Op& op) { return client_.Ask(op, options_); }
   ReplyCode Code(const Op& op) { return Ask(op).code; }

@@ -151,7 +151,7 @@ TEST_F(Node, PutsBackWhatIsNotTheCallersWithItsExpiry) {
     EXPECT_LE(Pttl(), 60'000);
   };
   stays("F" + Hex(Token(5)), ReplyCode::kExpired);
-  stays("D" + Hex(Token(5)) + "feedbeef", ReplyCode::kStolen);
+  stays("D" + Hex(Token(5)) + "00000001feedbeef", ReplyCode::kStolen);
   stays("H" + std::string(11, '9') + Hex(Token(5)) + std::string(16, 'n'), ReplyCode::kStolen);
   stays("somebody's text", ReplyCode::kForeign);
 }
@@ -222,23 +222,26 @@ TEST_F(Node, KeepsAMarkAgainstEverythingButForget) {
   const Token token = At();
   ASSERT_EQ(Code(Make(OpKind::kAcquire, token, 1)), ReplyCode::kGranted);
   ASSERT_EQ(Code(Make(OpKind::kDone, token, 1)), ReplyCode::kMarked);
-  const std::string mark = "D" + Hex(token) + "feedbeef";
+  const std::string mark = "D" + Hex(token) + "00000001feedbeef";
   EXPECT_EQ(Value(), mark);
   for (const OpKind kind : {OpKind::kAcquire, OpKind::kFill, OpKind::kExtend}) {
     const Reply reply = Ask(Make(kind, At(), 1));
     EXPECT_EQ(reply.code, ReplyCode::kDone);
     EXPECT_EQ(reply.token, token);
-    EXPECT_EQ(reply.crc, 0xfeedbeef);
+    EXPECT_EQ(reply.crc, 0x1'feedbeef);
     EXPECT_GT(reply.rest, kTtl / 2);
     EXPECT_LE(reply.rest, kTtl);
   }
   EXPECT_EQ(Code(Make(OpKind::kRelease, token, 1)), ReplyCode::kStolen);
   EXPECT_EQ(Code(Make(OpKind::kDone, At(), 2)), ReplyCode::kAlreadyDone);
   Op other = Make(OpKind::kDone, At(), 2);
-  other.crc = 1;
+  other.crc = 0x1'00000001;
   const Reply conflict = Ask(other);
   EXPECT_EQ(conflict.code, ReplyCode::kConflict);
-  EXPECT_EQ(conflict.crc, 0xfeedbeef);
+  EXPECT_EQ(conflict.crc, 0x1'feedbeef);
+  EXPECT_EQ(Value(), mark);
+  other.crc = 1;  // taken of something else: it says nothing of the mark's
+  EXPECT_EQ(Code(other), ReplyCode::kAlreadyDone);
   EXPECT_EQ(Value(), mark);
 
   EXPECT_EQ(Code(Make(OpKind::kForget, Token(), 0)), ReplyCode::kFreed);

@@ -122,12 +122,12 @@ TEST(PipelineTests, FailOnAFaultThatHadNoOccasion) {
 TEST(PipelineTests, FailOnAStopThatWasNotExpectedAndPassOnOneThatWas) {
   const std::string conflict = R"(    given:
       - {value: {order_id: a}}
-      - {key: other, value: {order_id: a}}
+      - {value: {order_id: a, amount: 2}}
     http: [{status: 200, body: '{"price":7}'}]
 )";
   const TempDir folder;
   std::string text = kPipeline;
-  text.replace(text.find("dead_letter: {topic: orders.dead}\n"), 34, "");
+  text.replace(text.find("dead_letter: {topic: orders.dead}\n"), 34, "on_id_conflict: stop\n");
   const std::string file = folder.Write(
       "orders.yaml", text + "  - name: it stops\n" + conflict +
                          "    expect: {stops_with: id_conflict}\n  - name: it goes on\n" +

@@ -149,9 +149,11 @@ TEST_F(Dlq, AnIdConflictIsReplayedOnlyAsANewId) {
   Send(0, R"({"order_id":"o-1","amount":999})");
   RunWorker();
   EXPECT_EQ(table_->Count(), 1);
+  EXPECT_THAT(Call("show").output,
+              AllOf(HasSubstr("difference  value /amount: "), HasSubstr(" there, 999 here")));
   const Finished refused = Replay();
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.output, AllOf(HasSubstr("id o-1 stands for other content"),
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("id o-1 was processed with other content"),
                                     HasSubstr("--as-new-id replays it all the same")));
   for (int time = 0; time < 2; ++time) {  // the new id is recognised when it comes again
     EXPECT_EQ(Replay({"--as-new-id"}).exit_code, 0);

@@ -50,7 +50,8 @@ TEST_F(Explain, TellsADuplicateAndAConflictFromTheRecordThatTookEffect) {
   Says(1, AllOf(HasSubstr("Another record with the same id and the same content took effect: " +
                           name_ + "/0/0"),
                 HasSubstr("it was skipped")));
-  Says(2, AllOf(HasSubstr("an id conflict"), HasSubstr(dead_ + "/0/0"), HasSubstr("--as-new-id")));
+  Says(2, AllOf(HasSubstr("an id conflict"), HasSubstr("difference  value /"),
+                HasSubstr(dead_ + "/0/0"), HasSubstr("--as-new-id")));
 }
 
 TEST_F(Explain, TellsADeadLetter) {

@@ -171,7 +171,7 @@ TEST_F(Locks, InspectTellsWhoHoldsWhatIsDoneAndWhatIsFree) {
   EXPECT_EQ(Inspect("held")["verdict"], "held");
   EXPECT_EQ(Inspect("held")["nodes"][1]["token"], held->token().value());
   EXPECT_EQ(Inspect("done")["verdict"], "done");
-  EXPECT_EQ(Inspect("done")["nodes"][2]["crc"], "0000abcd");
+  EXPECT_EQ(Inspect("done")["nodes"][2]["crc"], "000000000000abcd");
   EXPECT_EQ(Inspect("freed")["verdict"], "free");
   EXPECT_EQ(Inspect("never")["nodes"][0]["state"], "absent");
   const Finished text = Tool({"locks", "inspect"}, {"held", "done"});

@@ -11,11 +11,14 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+class Duplicate : public PipelineTest {};
+
 class BadRecord : public PipelineTest {
  protected:
   // Ten good records, then this one, then five more; all of one partition.
-  void ExpectStopAt(const std::string& bad, const std::string& word) {
-    const PipelineText text = Text(1);
+  void ExpectStopAt(const std::string& bad, const std::string& word, const std::string& more = "") {
+    PipelineText text = Text(1);
+    text.more = more;
     Orders orders(Kafka().bootstrap(), name_, 1);
     orders.Produce(10);
     Send(0, bad);
@@ -40,8 +43,8 @@ TEST_F(BadRecord, WithoutAnIdStopsTheWorkerBeforeIt) {
 
 TEST_F(BadRecord, ThatIsNotJsonStopsTheWorkerBeforeIt) { ExpectStopAt("4711 \x01", "order_id"); }
 
-TEST_F(BadRecord, WithAnIdThatWasOtherContentStopsTheWorkerBeforeIt) {
-  ExpectStopAt(R"({"order_id":"o-3","amount":4711})", "id_conflict");
+TEST_F(BadRecord, WithAnIdThatWasOtherContentStopsTheWorkerBeforeItWhereThatIsAskedFor) {
+  ExpectStopAt(R"({"order_id":"o-3","amount":4711})", "explain", "on_id_conflict: stop\n");
 }
 
 TEST_F(BadRecord, ThatTheTableRefusesStopsTheWorkerBeforeIt) {
@@ -52,9 +55,8 @@ TEST_F(BadRecord, OfAnotherTypeThanItsColumnStopsTheWorkerBeforeIt) {
   ExpectStopAt(R"({"order_id":"x","amount":"much"})", "type integer: … (SQLSTATE 22P02)");
 }
 
-TEST_F(BadRecord, WithOtherContentIsPassedOverWhereThePipelineSaysSkip) {
+TEST_F(BadRecord, WithOtherContentIsSkippedByDefaultAndTheLogNamesBothPositions) {
   PipelineText text = Text(1);
-  text.more = "on_id_conflict: skip\n";
   Orders orders(Kafka().bootstrap(), name_, 1);
   orders.Produce(10);
   Send(0, R"({"order_id":"o-3","amount":4711})");
@@ -65,8 +67,35 @@ TEST_F(BadRecord, WithOtherContentIsPassedOverWhereThePipelineSaysSkip) {
       "all offsets to be committed"))
       << worker.Log();
   EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 1);
+  EXPECT_THAT(worker.Log(), HasSubstr("the id was processed with other content: the ledger holds "
+                                      "the id from " +
+                                      name_ + "/0/3; it is skipped"));
+  EXPECT_THAT(worker.Log(), HasSubstr("\"offset\":10"));
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_EQ(table_->Audit(name_, 15), "");
+}
+
+// What an application sends again is never the same to the last byte.
+TEST_F(Duplicate, ThatIsWrittenAnotherWayIsSkippedWithoutAConflict) {
+  PipelineText text = Text(1);
+  TestProducer producer(Kafka().bootstrap());
+  const auto send = [&](const std::string& key, const std::string& trace,
+                        const std::string& value) {
+    producer.Send({.topic = name_,
+                   .partition = 0,
+                   .key = key,
+                   .value = value,
+                   .headers = {{"traceparent", trace}}});
+  };
+  send("a", "00-aaaa", R"({"order_id":"o-1","amount":5})");
+  send("a", "00-bbbb", R"({"order_id":"o-1","amount":5})");
+  send("b", "00-cccc", R"({ "amount": 5.0, "order_id": "o-1" })");
+  producer.Flush();
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Now("fencepost_id_conflicts_total"), 0);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Count(), 1);
 }
 
 }  // namespace

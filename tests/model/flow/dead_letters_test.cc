@@ -1,6 +1,6 @@
 // A record that cannot be processed: a dead letter where there is a topic for them, else the end of
 // the pipeline. Numbers are PROTOCOL.md's.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "tests/model/flow/flow_bench.h"
 
@@ -224,6 +224,11 @@ TEST(Conflict, IsSkippedWhereThatIsAskedFor) {
   worker.LookUpAll();
   EXPECT_EQ(worker.told.conflicts, 1);
   EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_THAT(
+      worker.told.notes,
+      ::testing::ElementsAre("id_conflict: t/0/0: the id was processed with other content: the "
+                             "ledger holds the id from t/0/0; it is skipped "
+                             "(on_id_conflict: skip)"));
 }
 
 TEST(Conflict, StopsThePipelineWhereThatIsAskedFor) {
@@ -242,9 +247,9 @@ TEST(Conflict, OfAPositionStopsThePipelineWhateverIsAskedFor) {
   for (const OnBad what : {OnBad::kSkip, OnBad::kDeadLetter}) {
     SharedWorld world;
     FlowOptions options = OnConflict(what);
-    options.record_id = {};
+    options.identity = {};
     FlowOptions without = FlowBench::Options();
-    without.record_id = {};
+    without.identity = {};
     FlowBench worker(world, options);
     world.WriteRow("a=one", without);
     worker.Assign(0);

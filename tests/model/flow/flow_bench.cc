@@ -54,7 +54,7 @@ void SharedWorld::WriteRow(const std::string& record, const FlowOptions& options
 FlowOptions FlowBench::Options(Order order) {
   FlowOptions options;
   options.pipeline = "p";
-  options.record_id = {Selector::Kind::kHeader, "id", false};
+  options.identity.record_id = {{Selector::Kind::kHeader, "id", false}};
   options.order = order;
   options.lock_wait = Millis(2000);
   return options;

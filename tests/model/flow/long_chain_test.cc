@@ -69,7 +69,13 @@ TEST(LongChain, OfMarksWithOtherContentIsSkippedInLinearTimeAndOnAConstantStack)
   options.on_id_conflict = OnBad::kSkip;
   FlowBench worker(world, options);
   Deliver(worker, kLong);
-  const LockEvent done{.kind = LockEvent::Kind::kDone, .crc = 1};
+  // Of the same rule as the records', and of other content.
+  Record record;
+  const TopicPartition where{"t", 0};
+  record.headers = {{"id", "x"}};
+  Identity identity;
+  ASSERT_TRUE(Identifier(options.identity, "c").Identify(record, where, identity));
+  const LockEvent done{.kind = LockEvent::Kind::kDone, .crc = identity.crc ^ 1};
   EXPECT_LE(MovesWhenToldFirstLast(worker, done), kMovesARecord * kLong);
   EXPECT_EQ(worker.Watermark(0), kLong);
   EXPECT_EQ(worker.told.conflicts, kLong);

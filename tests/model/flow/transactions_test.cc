@@ -57,7 +57,7 @@ TEST_F(Transaction, WaitsForMoreUntilItsOldestRecordHasLingered) {
 
 FlowOptions ByPosition() {
   FlowOptions options = Transactions();
-  options.record_id = {};
+  options.identity = {};
   return options;
 }
 

@@ -42,7 +42,8 @@ void DrawFlow(Plan& plan, Random& random) {
   plan.flow.pipeline = kPipeline;
   plan.flow.order = Pick(random, std::array{consumer::Order::kPartition, consumer::Order::kKey,
                                             consumer::Order::kNone});
-  if (!plan.by_position) plan.flow.record_id = {consumer::Selector::Kind::kHeader, "id", false};
+  if (!plan.by_position)
+    plan.flow.identity.record_id = {{consumer::Selector::Kind::kHeader, "id", false}};
   plan.flow.on_id_conflict = plan.by_position ? consumer::OnBad::kStop : consumer::OnBad::kSkip;
   plan.flow.max_in_flight = static_cast<std::size_t>(Pick(random, std::array{3, 10, 40, 1000}));
   plan.flow.lock_wait = Millis(Pick(random, std::array{100, 1000, 30'000}));

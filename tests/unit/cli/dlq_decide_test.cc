@@ -42,7 +42,7 @@ TEST(Replay, OfWhatTookEffectMeanwhileIsRefused) {
 TEST(Replay, OfAnIdConflictNeedsANewId) {
   const ReplayDecision decision = Decide(Conflict().Read(), kById, kRow);
   EXPECT_FALSE(decision.replay);
-  EXPECT_THAT(decision.why, AllOf(HasSubstr("id o-17 stands for other content"),
+  EXPECT_THAT(decision.why, AllOf(HasSubstr("id o-17 was processed with other content"),
                                   HasSubstr("orders/1/5"), HasSubstr("--as-new-id")));
 }
 

@@ -277,14 +277,15 @@ INSTANTIATE_TEST_SUITE_P(
              "[statement]",
              "13:74: error: output.postgres.args: position is for record_id only; here it is "
              "record_id, or topic, partition and offset [selector]"}},
-        Case{
-            "Args",
-            kOutput,
-            "  postgres: {dsn: a=b, statement: SELECT 1, args: [jason]}\n",
-            {"13:52: error: output.postgres.args: \"jason\": not a selector; a selector is one of "
-             "key, value, topic, partition, offset, timestamp, record_id, token, worker, "
-             "header:NAME, json:/POINTER (each with ? at the end where null is fine), or \"=text\" "
-             "[selector]"}},
+        Case{"Args",
+             kOutput,
+             "  postgres: {dsn: a=b, statement: SELECT 1, args: [jason]}\n",
+             {"13:52: error: output.postgres.args: \"jason\": not a selector; a selector is one of "
+              "key, value, topic, partition, offset, timestamp, record_id, token, worker, "
+              "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is "
+              "fine), or "
+              "\"=text\" "
+              "[selector]"}},
         Case{
             "KafkaIntoItself",
             kOutput,

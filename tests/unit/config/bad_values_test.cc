@@ -92,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
             {"18:15: error: output.sqlite.columns.amount: \"jason:/amount\": not a selector; a "
              "selector "
              "is one of key, value, topic, partition, offset, timestamp, record_id, token, worker, "
-             "header:NAME, json:/POINTER (each with ? at the end where null is fine), or \"=text\" "
-             "[selector]"}},
+             "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is "
+             "fine), or \"=text\" [selector]"}},
         Case{"ColumnOfPosition",
              "json:/amount",
              "position",
@@ -130,13 +130,32 @@ INSTANTIATE_TEST_SUITE_P(
             "record_id: json:/order_id",
             "record_id: token",
             {"7:12: error: record_id: this does not identify a record; it is one of position, key, "
-             "header:NAME, json:/POINTER [record-id]"}},
+             "header:NAME, json:/POINTER, key:/POINTER [record-id]"}},
+        Case{"PositionAmongOthers",
+             "record_id: json:/order_id",
+             "record_id: [json:/order_id, position]",
+             {"7:29: error: record_id: position identifies a record alone [record-id]"}},
+        Case{"IdContentThatIsNoRule",
+             "record_id: json:/order_id",
+             "record_id: json:/order_id\nid_content: all",
+             {"8:13: error: id_content: \"all\" is none of value | none [value]"}},
+        Case{"IdContentThatIsNoSelector",
+             "record_id: json:/order_id",
+             "record_id: json:/order_id\nid_content: [amount]",
+             {"8:14: error: id_content: \"amount\": not a selector; a selector is one of key, "
+              "value, topic, partition, offset, timestamp, record_id, token, worker, "
+              "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is "
+              "fine), or \"=text\" [selector]"}},
+        Case{"IdContentThatIsAMap",
+             "record_id: json:/order_id",
+             "record_id: json:/order_id\nid_content: {a: b}",
+             {"8:13: error: id_content needs a single value or a list, here is a map [type]"}},
         Case{
             "RecordIdOfAConstant",
             "record_id: json:/order_id",
             "record_id: \"=x\"",
             {"7:12: error: record_id: this does not identify a record; it is one of position, key, "
-             "header:NAME, json:/POINTER [record-id]"}},
+             "header:NAME, json:/POINTER, key:/POINTER [record-id]"}},
         Case{
             "OptionalRecordId",
             "record_id: json:/order_id",

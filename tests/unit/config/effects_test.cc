@@ -103,7 +103,7 @@ TEST(Retry, HasItsDefaultsAndTakesAllItsKeys) {
 TEST(DeadLetter, TakesBadRecordsAndConflictsUnlessToldOtherwise) {
   const auto none = With(kStdout);
   EXPECT_FALSE(none.dead_letter);
-  EXPECT_EQ(none.on_id_conflict, consumer::OnBad::kStop);
+  EXPECT_EQ(none.on_id_conflict, consumer::OnBad::kSkip);
   EXPECT_EQ(none.on_bad_record, consumer::OnBad::kStop);
   const std::string section =
       std::string(kStdout) + "dead_letter: {topic: dead, on_publish_failure: pause}\n";
@@ -240,14 +240,14 @@ TEST(Output, OfFileAndStdoutMayHaveColumns) {
 
 TEST(Kafka, TakesReplayIdsAndProcessingAStallLimit) {
   const auto plain = With(kStdout);
-  EXPECT_FALSE(plain.kafka.accept_replay_ids);
+  EXPECT_FALSE(plain.identity.accept_replay_ids);
   EXPECT_EQ(plain.processing.stall_after, 5min);
   std::string text = kPipeline;
   text.replace(text.find("start_from: earliest"), 20, "accept_replay_ids: true");
   const LoadResult result =
       LoadText(text + "processing: {stall_after: 30s}\n", "p.yaml", FakeEnvironment());
   ASSERT_TRUE(result.options);
-  EXPECT_TRUE(result.options->kafka.accept_replay_ids);
+  EXPECT_TRUE(result.options->identity.accept_replay_ids);
   EXPECT_EQ(result.options->processing.stall_after, 30s);
 }
 

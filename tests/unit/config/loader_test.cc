@@ -36,8 +36,9 @@ TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
   EXPECT_EQ(o.kafka.group, "orders");
   EXPECT_EQ(o.kafka.start_from, consumer::StartFrom::kEarliest);
   EXPECT_EQ(o.kafka.commit_interval, 1s);
-  EXPECT_EQ(o.record_id.Text(), "json:/order_id");
-  EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kStop);
+  EXPECT_EQ(o.identity.record_id.front().Text(), "json:/order_id");
+  EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kSkip);
+  EXPECT_EQ(o.identity.content.kind, consumer::ContentRule::Kind::kValue);
   EXPECT_EQ(o.on_bad_record, consumer::OnBad::kStop);
   EXPECT_THAT(o.lock.redis.nodes,
               ElementsAre("127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"));
@@ -122,7 +123,7 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.kafka.sasl_username, "u");
   EXPECT_EQ(o.kafka.sasl_password, "hunter2");
   EXPECT_EQ(o.kafka.librdkafka.at("fetch.wait.max.ms"), "50");
-  EXPECT_EQ(o.record_id.Text(), "header:id");
+  EXPECT_EQ(o.identity.record_id.front().Text(), "header:id");
   EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kSkip);
   EXPECT_THAT(o.lock.redis.nodes, ElementsAre("unix:/run/redis.sock",
                                               "rediss://own:hunter2@redis-b:7000", "redis-c:6379"));
@@ -190,6 +191,20 @@ TEST(Load, AFileThatCannotBeReadIsAFinding) {
   EXPECT_THAT(
       Lines(result.findings),
       ElementsAre("/nowhere/p.yaml:1:1: error: cannot be read: No such file or directory [file]"));
+}
+
+TEST(Load, TheIdAndItsContentMayHaveSeveralParts) {
+  std::string text = kPipeline;
+  text.replace(text.find("json:/order_id\n"), 14,
+               "[json:/tenant, key:/id]\nid_content: [json:/amount, \"json:/currency?\"]");
+  const consumer::PipelineOptions several = Loaded(text);
+  ASSERT_EQ(several.identity.record_id.size(), 2u);
+  EXPECT_EQ(several.identity.record_id[1].Text(), "key:/id");
+  EXPECT_EQ(several.identity.content.kind, consumer::ContentRule::Kind::kSelectors);
+  ASSERT_EQ(several.identity.content.selectors.size(), 2u);
+  EXPECT_EQ(several.identity.content.selectors[1].Text(), "json:/currency?");
+  text.replace(text.find("[json:/amount"), 33, "none");
+  EXPECT_EQ(Loaded(text).identity.content.kind, consumer::ContentRule::Kind::kNone);
 }
 
 TEST(Load, AWarningRefusesNothing) {

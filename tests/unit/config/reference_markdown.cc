@@ -28,12 +28,14 @@ it.
 
 ## Selectors
 `key`, `value`, `topic`, `partition`, `offset`, `timestamp`, `record_id`, `token`, `worker`,
-`header:NAME`, `json:/POINTER` and `"=text"` (a constant). One that finds nothing makes the record
-bad, unless it ends in `?`: then it is null. Numbers keep their digits, JSON strings come
-unescaped, objects and arrays as JSON text, JSON null is null. Of several headers of one name the
-last counts, of several equal names in a JSON object the first. `timestamp` is in milliseconds
-since 1970. `json:` is the whole value. `record_id` takes `position`, `key`, `header:NAME` or
-`json:/POINTER`.
+`header:NAME`, `json:/POINTER`, `key:/POINTER` and `"=text"` (a constant). One that finds nothing
+makes the record bad, unless it ends in `?`: then it is null. Numbers keep their digits, JSON
+strings come unescaped, objects and arrays as JSON text, JSON null is null. Of several headers of
+one name the last counts, of several equal names in a JSON object the first. `timestamp` is in
+milliseconds since 1970. `json:` is the whole value; `key:/POINTER` reads the key as JSON.
+`record_id` takes `position`, or one or several of `key`, `header:NAME`, `json:/POINTER`,
+`key:/POINTER`; of several, the id is their texts joined by `/`, with `~` and `/` inside
+them as `~0` and `~1`.
 )";
 
 std::string TypeText(const Key& key) {
@@ -77,6 +79,10 @@ std::string TypeText(const Key& key) {
   return choices;
 }
 
+std::string TypesText(const Key& key) {
+  return TypeText(key) + (key.or_selectors ? ", or a list of selectors" : "");
+}
+
 std::string DefaultText(const Key& key) {
   if (key.required) return "**required**";
   if (!key.default_words.empty()) return std::string(key.default_words);
@@ -103,7 +109,7 @@ std::string Keys() {
       out += fmt::format("\n### {}\n", section.empty() ? "At the top" : section);
       out += "| key | value | default | meaning |\n|---|---|---|---|\n";
     }
-    out += fmt::format("| `{}` | {} | {} | {} |\n", key.path, TypeText(key), DefaultText(key),
+    out += fmt::format("| `{}` | {} | {} | {} |\n", key.path, TypesText(key), DefaultText(key),
                        DescriptionText(key));
   }
   return out;

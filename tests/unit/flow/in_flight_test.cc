@@ -36,7 +36,7 @@ TEST(InFlight, LeavesNothingToTheNextRecordInItsPlaceButTheTicket) {
   At in(Stage::kFinished);
   in.index = 7;
   in.attempts = in.failures = in.marks = 3;
-  in.handled = in.effect_done = in.passed_gate = in.without_id = true;
+  in.handled = in.effect_done = in.passed_limiter = in.without_id = true;
   in.letter = std::make_unique<DeadLetter>();
   in.bytes = 9;
   const std::uint64_t before = in.Reference();
@@ -44,7 +44,7 @@ TEST(InFlight, LeavesNothingToTheNextRecordInItsPlaceButTheTicket) {
   EXPECT_EQ(in.index, 7u);
   EXPECT_NE(in.Reference(), before);
   EXPECT_EQ(in.attempts + in.failures + in.marks, 0);
-  EXPECT_FALSE(in.handled || in.effect_done || in.passed_gate || in.without_id);
+  EXPECT_FALSE(in.handled || in.effect_done || in.passed_limiter || in.without_id);
   EXPECT_EQ(in.letter, nullptr);
   EXPECT_EQ(in.bytes, 0u);
 }

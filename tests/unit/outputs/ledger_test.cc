@@ -32,9 +32,9 @@ TEST(Ledger, SplitsATableNameAtDotsOutsideOfQuotes) {
 
 TEST(Ledger, AsksForContentFirstThenSourceThenToken) {
   const Batch batch{{.id = "a", .token = 50, .crc = 7}};
-  const auto judged = [&](std::uint64_t token, const char* source, std::int64_t crc) {
-    return DuplicateOrConflict({.token = token, .source = source, .content_crc = crc},
-                               batch.items()[0], "t/0/1")
+  const auto judged = [&](std::uint64_t token, const char* source, locking::ContentCrc crc) {
+    return DuplicateOrConflict({.token = token, .source = source, .crc = crc}, batch.items()[0],
+                               "t/0/1")
         .result;
   };
   EXPECT_EQ(judged(60, "t/0/1", 8), kIdConflict);

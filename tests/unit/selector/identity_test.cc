@@ -1,26 +1,36 @@
 #include "consumer/record/identity.h"
 
-#include <zlib.h>
-
 #include <set>
+#include <vector>
 
-#include <gtest/gtest.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 
 namespace fencepost::consumer {
 namespace {
 
 const TopicPartition kWhere{"orders", 7};
 
-Identity Of(std::string_view selector, const Record& record) {
-  Identifier identifier(Selector::Parse(selector).value(), "cluster-1");
+Identity Of(const IdentityRule& rule, const Record& record) {
+  Identifier identifier(rule, "cluster-1");
   Identity identity;
   const auto done = identifier.Identify(record, kWhere, identity);
   EXPECT_TRUE(done) << done.error();
   return identity;
 }
 
+Identity Of(std::string_view selector, const Record& record) {
+  return Of(IdentityRule{.record_id = {Selector::Parse(selector).value()}}, record);
+}
+
+std::vector<Selector> Selectors(const std::vector<std::string>& texts) {
+  std::vector<Selector> selectors;
+  for (const std::string& text : texts) selectors.push_back(Selector::Parse(text).value());
+  return selectors;
+}
+
 std::string WhyNot(std::string_view selector, const Record& record) {
-  Identifier identifier(Selector::Parse(selector).value(), "cluster-1");
+  Identifier identifier({.record_id = {Selector::Parse(selector).value()}}, "cluster-1");
   Identity identity;
   const auto done = identifier.Identify(record, kWhere, identity);
   return done ? "it has one: " + identity.id : done.error();
@@ -77,12 +87,105 @@ TEST(LockName, PutsThePipelineIntoBraces) {
   EXPECT_EQ(LockName("orders", "o-17"), "fencepost:{orders}:o-17");
 }
 
-TEST(ContentCrc, TellsApartWhatDiffers) {
+TEST(Identity, OfSeveralPartsIsUnambiguous) {
+  const IdentityRule rule{.record_id = Selectors({"json:/tenant", "json:/id"})};
+  const auto id = [&](std::string_view value) {
+    Record record;
+    record.value = value;
+    return Of(rule, record).id;
+  };
+  EXPECT_EQ(id(R"({"tenant":"acme","id":42})"), "acme/42");
+  EXPECT_EQ(id(R"({"tenant":"a/b","id":"c~d"})"), "a~1b/c~0d");
+  EXPECT_NE(id(R"({"tenant":"a/b","id":"c"})"), id(R"({"tenant":"a","id":"b/c"})"));
+  EXPECT_NE(id(R"({"tenant":"a~1b","id":"c"})"), id(R"({"tenant":"a/b","id":"c"})"));
+}
+
+TEST(Identity, IsReadFromTheKeyAsJson) {
+  Record record;
+  record.key = R"({"id": 5})";
+  EXPECT_EQ(Of("key:/id", record).id, "5");
+  EXPECT_EQ(WhyNot("key:/x", record), "no record id: key:/x finds nothing in the key");
+  record.key = "{";
+  EXPECT_THAT(WhyNot("key:/id", record), ::testing::HasSubstr("the key is not valid JSON"));
+  record.key.reset();
+  EXPECT_EQ(WhyNot("key:/id", record),
+            "no record id: key:/id finds nothing: the record has no key");
+}
+
+locking::ContentCrc ContentOf(std::optional<std::string_view> value, const ContentRule& rule = {}) {
+  Record record;
+  record.value = value;
+  record.key = "k";
+  return Of({.record_id = Selectors({"key"}), .content = rule}, record).crc;
+}
+
+TEST(Content, IsTheSameForAllWaysToWriteTheSameJson) {
+  const auto one =
+      ContentOf(R"({"id":"o-1","lines":[{"sku":"é","n":1.50}],"paid":false,"x":null})");
+  for (const char* other :
+       {R"( {"x":null,"paid":false, "lines": [ {"n":1.5,"sku":"\u00e9"} ],"id":"o-1"}
+)",
+        R"({"lines":[{"sku":"é","n":15e-1}],"id":"o\u002d1","paid":false,"x":null})",
+        R"({"lines":[{"sku":"é","n":0.0150E+2}],"id":"o-1","paid":false,"x":null})"}) {
+    EXPECT_EQ(ContentOf(other), one) << other;
+  }
+}
+
+TEST(Content, DiffersWhereTheValueDiffers) {
+  const std::vector<std::optional<std::string_view>> values{std::nullopt,
+                                                            "",
+                                                            "null",
+                                                            "0",
+                                                            "1",
+                                                            "10",
+                                                            "-1",
+                                                            "\"1\"",
+                                                            "1e400",
+                                                            "9007199254740993",
+                                                            "9007199254740992",
+                                                            "[]",
+                                                            "{}",
+                                                            "[1,2]",
+                                                            "[2,1]",
+                                                            "[[1],2]",
+                                                            "[1,[2]]",
+                                                            "[null]",
+                                                            "true",
+                                                            R"({"a":1,"b":2})",
+                                                            R"({"a":2,"b":1})",
+                                                            R"({"a":1})",
+                                                            R"({"a":1,"a":1})",
+                                                            R"({"a":"1"})",
+                                                            R"({"a":{"b":1}})",
+                                                            R"({"a":{},"b":1})",
+                                                            "not JSON",
+                                                            "not json",
+                                                            R"({"a":1} x)",
+                                                            "[1,2"};
+  std::set<locking::ContentCrc> seen;
+  for (const auto& value : values) seen.insert(ContentOf(value));
+  EXPECT_EQ(seen.size(), values.size());
+}
+
+TEST(Content, OfAValueIsNeitherKeyNorHeadersNorTimeNorPlace) {
+  Record one;
+  one.value = R"({"id":1})";
+  one.key = "a";
+  one.headers = {{"traceparent", "00-aaaa"}};
+  Record again = one;
+  again.key = "b";
+  again.headers = {{"traceparent", "00-bbbb"}};
+  again.offset = 2;
+  again.timestamp = std::chrono::milliseconds(5);
+  EXPECT_EQ(Of("json:/id", one).crc, Of("json:/id", again).crc);
+}
+
+TEST(Content, OfAPositionIsTheWholeRecord) {
   Record base;
   base.key = "ab";
   base.value = "cd";
   base.headers = {{"h", "1"}};
-  std::vector<Record> records(9, base);
+  std::vector<Record> records(10, base);
   records[1].key = "a";
   records[1].value = "bcd";
   records[2].key.reset();
@@ -92,40 +195,54 @@ TEST(ContentCrc, TellsApartWhatDiffers) {
   records[6].headers = {{"h", std::nullopt}};
   records[7].headers = {{"h", ""}};
   records[8].headers = {{"h1", ""}};
+  records[9].timestamp = std::chrono::milliseconds(5);
   std::set<locking::ContentCrc> sums;
-  for (const Record& record : records) sums.insert(Of("=id", record).crc);
+  for (const Record& record : records) sums.insert(Of("position", record).crc);
   EXPECT_EQ(sums.size(), records.size());
 }
 
-TEST(ContentCrc, IsTheSameWhereverTheRecordStands) {
-  Record one;
-  one.value = "v";
-  one.key = "k";
-  one.offset = 1;
-  Record other = one;
-  other.offset = 2;
-  other.partition = 5;
-  other.timestamp = std::chrono::milliseconds(5);
-  EXPECT_EQ(Of("key", one).crc, Of("key", other).crc);
-  EXPECT_NE(Of("position", one).crc, Of("position", other).crc) << "position counts the timestamp";
+TEST(Content, OfSelectorsIsThoseParts) {
+  const ContentRule rule{.kind = ContentRule::Kind::kSelectors,
+                         .selectors = Selectors({"json:/amount", "json:/currency?"})};
+  const auto one = ContentOf(R"({"amount":12.50,"currency":"EUR","sent_at":1})", rule);
+  EXPECT_EQ(ContentOf(R"({"sent_at":2,"amount":12.5,"currency":"EUR"})", rule), one);
+  EXPECT_NE(ContentOf(R"({"amount":12.51,"currency":"EUR"})", rule), one);
+  EXPECT_NE(ContentOf(R"({"amount":12.50})", rule), one);
+  Record record;
+  record.key = "k";
+  record.value = R"({"currency":"EUR"})";
+  Identifier identifier({.record_id = Selectors({"key"}), .content = rule}, "cluster-1");
+  Identity identity;
+  const auto done = identifier.Identify(record, kWhere, identity);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error(),
+            "no content to compare (id_content): json:/amount finds nothing in the value");
+}
+
+TEST(Content, OfNothingIsAlwaysTheSame) {
+  const ContentRule none{.kind = ContentRule::Kind::kNone, .selectors = {}};
+  EXPECT_EQ(ContentOf("1", none), ContentOf("2", none));
+}
+
+TEST(Content, IsOnlyComparedByTheSameRule) {
+  const ContentRule amount{.kind = ContentRule::Kind::kSelectors,
+                           .selectors = Selectors({"json:/amount"})};
+  const ContentRule none{.kind = ContentRule::Kind::kNone, .selectors = {}};
+  const char* value = R"({"amount":1})";
+  const char* other = R"({"amount":2})";
+  EXPECT_TRUE(locking::IsOtherContent(ContentOf(value), ContentOf(other)));
+  EXPECT_FALSE(locking::IsOtherContent(ContentOf(value), ContentOf(value)));
+  EXPECT_TRUE(locking::IsOtherContent(ContentOf(value, amount), ContentOf(other, amount)));
+  EXPECT_FALSE(locking::IsOtherContent(ContentOf(value), ContentOf(other, amount)));
+  EXPECT_FALSE(locking::IsOtherContent(ContentOf(value, none), ContentOf(other)));
 }
 
 // What is stored for years must not change by accident.
-TEST(ContentCrc, IsTheCrc32OfTheDocumentedEncoding) {
-  Record record;
-  record.key = "k";
-  record.value = "vw";
-  record.headers = {{"h", std::nullopt}};
-  using namespace std::string_literals;
-  const std::string encoded =
-      "\1\1\0\0\0\0\0\0\0k"s
-      "\1\2\0\0\0\0\0\0\0vw"s
-      "\1\0\0\0\0\0\0\0"s
-      "\1\1\0\0\0\0\0\0\0h"s
-      "\0"s;
-  const auto expected =
-      crc32(0, reinterpret_cast<const Bytef*>(encoded.data()), static_cast<uInt>(encoded.size()));
-  EXPECT_EQ(Of("key", record).crc, expected);
+TEST(Content, HasTheDigestsThatAreStored) {
+  EXPECT_EQ(fmt::format("{:016x}", ContentOf(R"({"id":"o-1","n":[1.50,true,null]})")),
+            "35fe63dd9eee9c8f");
+  EXPECT_EQ(fmt::format("{:016x}", ContentOf("not JSON")), "35fe63dd269ee7dd");
+  EXPECT_LT(ContentOf("x"), locking::ContentCrc{1} << 63) << "it fits a bigint";
 }
 
 }  // namespace

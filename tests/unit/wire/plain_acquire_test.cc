@@ -252,7 +252,7 @@ TEST_F(PlainBatchTest, GivesALaterDeadlineByAnExtensionWhereTheNodeWasSlow) {
            {"E", ReplyCode::kGranted},
            {"X", ReplyCode::kError},
            {"O000000000000002a", ReplyCode::kError},
-           {"D000000000000002afeedbeef0000000001500", ReplyCode::kDone}}) {
+           {"D000000000000002a00000001feedbeef0000000001500", ReplyCode::kDone}}) {
     Take(1);
     batch.Cut();
     Write();

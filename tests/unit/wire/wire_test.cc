@@ -85,7 +85,7 @@ TEST(Wire, WritesForEachKindTheFixedWidthFieldsThatItsScriptReads) {
   expect(OpKind::kExtend, nonce);
   expect(OpKind::kAbort, "F" + token + nonce);
   expect(OpKind::kRelease, "F" + token + nonce);
-  expect(OpKind::kDone, "D" + token + "000000ab" + nonce);
+  expect(OpKind::kDone, "D" + token + "00000000000000ab" + nonce);
   expect(OpKind::kForget, "");
   expect(OpKind::kInspect, "");
 }
@@ -179,12 +179,12 @@ TEST(Wire, ReadsEveryAnswerOfEveryKind) {
     EXPECT_EQ(reply.rest, Millis(1'500));
   }
   for (const OpKind kind : {OpKind::kAcquire, OpKind::kFill, OpKind::kExtend}) {
-    const Reply reply = ParseOne(kind, "D" + token + "feedbeef0000000001500");
+    const Reply reply = ParseOne(kind, "D" + token + "00000001feedbeef0000000001500");
     EXPECT_EQ(reply.code, ReplyCode::kDone);
-    EXPECT_EQ(reply.crc, 0xfeedbeef);
+    EXPECT_EQ(reply.crc, 0x1'feedbeef);
     EXPECT_EQ(reply.rest, Millis(1'500));
   }
-  const Reply conflict = ParseOne(OpKind::kDone, "Z" + token + "000000ff");
+  const Reply conflict = ParseOne(OpKind::kDone, "Z" + token + "00000000000000ff");
   EXPECT_EQ(conflict.code, kConflict);
   EXPECT_EQ(conflict.crc, 0xffU);
 }

@@ -1,0 +1,77 @@
+#include "consumer/record/content.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "consumer/record/dead_letter.h"
+#include "consumer/record/json_digest.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::uint64_t kAbsent = 0;
+
+// Its name is stored with every digest: another rule, or the same one with another meaning, gets
+// another name.
+std::string NameOf(const ContentRule& rule) {
+  switch (rule.kind) {
+    case ContentRule::Kind::kValue:
+      return "value/1";
+    case ContentRule::Kind::kNone:
+      return "none/1";
+    case ContentRule::Kind::kRecord:
+      return "record/1";
+    case ContentRule::Kind::kSelectors:
+      break;
+  }
+  std::string name = "selectors/1";
+  for (const Selector& selector : rule.selectors) name.append(1, '\0').append(selector.Text());
+  return name;
+}
+
+std::uint64_t DigestBytes(std::optional<std::string_view> bytes) {
+  return bytes ? DigestText(JsonKind::kBytes, *bytes) : kAbsent;
+}
+
+std::uint64_t DigestRecord(const Record& record) {
+  DigestOfParts parts;
+  parts.AddOrdered(DigestBytes(record.key));
+  parts.AddOrdered(DigestBytes(record.value));
+  for (const HeaderView& header : record.headers) {
+    // What a dead letter adds is not content: a replay is the record that it was.
+    if (IsDeadLetterHeader(header.name)) continue;
+    parts.AddOrdered(DigestBytes(header.name));
+    parts.AddOrdered(DigestBytes(header.value));
+  }
+  const std::int64_t millis = record.timestamp ? record.timestamp->count() : -1;
+  parts.AddOrdered(static_cast<std::uint64_t>(millis));
+  return parts.Value(JsonKind::kArray);
+}
+
+}  // namespace
+
+ContentDigest::ContentDigest(ContentRule rule) : rule_(std::move(rule)) {
+  const std::uint64_t name = DigestText(JsonKind::kBytes, NameOf(rule_));
+  meaning_ = ((name & 0x7fff'ffff) | 1) << 32;
+  if (rule_.kind == ContentRule::Kind::kValue) {
+    rule_.selectors = {{.kind = Selector::Kind::kValue, .optional = true}};
+  }
+}
+
+tl::expected<locking::ContentCrc, std::string> ContentDigest::Of(const Record& record,
+                                                                 Evaluator& evaluator) {
+  if (rule_.kind == ContentRule::Kind::kRecord) {
+    return meaning_ | (DigestRecord(record) & 0xffff'ffff);
+  }
+  DigestOfParts parts;
+  for (const Selector& selector : rule_.selectors) {
+    const auto digest = evaluator.Digest(selector);
+    if (!digest) return tl::unexpected(digest.error());
+    parts.AddOrdered(digest->value_or(kAbsent));
+  }
+  return meaning_ | (parts.Value(JsonKind::kArray) & 0xffff'ffff);
+}
+
+}  // namespace fencepost::consumer
