@@ -139,6 +139,8 @@ class Flow {
 
   // --- looking -------------------------------------------------------------------------------
   [[nodiscard]] std::size_t in_flight() const { return backpressure_.records(); }
+  // Records that were not finished when their partition went, since the beginning.
+  [[nodiscard]] std::size_t given_back() const { return given_back_; }
   // How much room there is for more.
   [[nodiscard]] const Backpressure& backpressure() const { return backpressure_; }
   // The oldest record of some partition has not moved for stall_after: which one, and what it waits
@@ -322,6 +324,7 @@ class Flow {
   std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once
+  std::size_t given_back_ = 0;
   std::string stalled_;
   std::string refused_;
 };

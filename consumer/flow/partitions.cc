@@ -95,7 +95,9 @@ void Flow::Abandon(Assignment& partition, Now now) {
   partition.gone = true;
   for (const Assignment::Slot& slot : std::exchange(partition.slots, {})) {
     InFlight* in = slot.record;
-    if (in != nullptr && in->stage() != Stage::kWriting) Drop(*in, now);
+    if (in == nullptr) continue;
+    ++given_back_;
+    if (in->stage() != Stage::kWriting) Drop(*in, now);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -63,8 +65,23 @@ void WorkerCore::OnDeadLettered(const std::vector<std::uint64_t>& published,
 
 void WorkerCore::RequestStop(Now now) {
   ++stops_;
+  if (stops_ == 1) {
+    given_back_before_ = flow_.given_back();
+    observer_->OnNote(
+        locking::Severity::kInfo, "stopping",
+        fmt::format("stopping: {} in flight, at most {} s; a second signal stops at once",
+                    flow_.in_flight(),
+                    std::chrono::duration_cast<std::chrono::seconds>(shutdown_timeout_).count()));
+  }
   stops_ == 1 ? flow_.StopTaking() : flow_.HurryDrain(now);
   UpdateReadiness(now);
+}
+
+void WorkerCore::OnStopped() {
+  const std::size_t left = flow_.given_back() - given_back_before_;
+  observer_->OnNote(locking::Severity::kInfo, "stopped",
+                    left == 0 ? "stopped: everything in flight was finished"
+                              : fmt::format("stopped: {} in flight were given back", left));
 }
 
 void WorkerCore::OnTime(Now now) {

@@ -99,6 +99,7 @@ class WorkerCore {
   // The first one: nothing new is taken. The second one: what is being drained is abandoned; its
   // leases are released, its offsets do not move.
   void RequestStop(Now now);
+  void OnStopped();  // the last assignment and the output have ended
   void OnOutputEnded(Now now) { flow_.OnOutputEnded(now); }
   void OnTime(Now now);
   // When OnTime is due; locks() has a time of its own.
@@ -130,9 +131,10 @@ class WorkerCore {
   locking::LockCore locks_;
   Flow flow_;
   DeliveryCredit credit_;
-  AssignmentEpoch epoch_ = 0;   // the newest assignment that the flow has heard of
-  bool output_failed_ = false;  // nothing can be written any more
-  int stops_ = 0;               // RequestStop so far
+  AssignmentEpoch epoch_ = 0;          // the newest assignment that the flow has heard of
+  bool output_failed_ = false;         // nothing can be written any more
+  int stops_ = 0;                      // RequestStop so far
+  std::size_t given_back_before_ = 0;  // the first
   std::optional<Error> failure_;
   bool failure_told_ = false;  // in WorkerActions
 

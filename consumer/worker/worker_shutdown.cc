@@ -62,7 +62,10 @@ void Worker::Impl::Shutdown() {
 }
 
 void Worker::Impl::AwaitLastMarks() {
-  Tell([this](locking::Now now) { core.OnOutputEnded(now); });
+  Tell([this](locking::Now now) {
+    core.OnOutputEnded(now);
+    core.OnStopped();
+  });
   const auto since = BootClock::now();
   const auto limit = [this] {
     return stop_requests.load() < 2 ? kLastMarksLimit : kLastMarksHurried;

@@ -1,12 +1,15 @@
 // Where a worker begins, and how it ends.
 #include <numeric>
 
+#include <gmock/gmock.h>
+
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::ContainsRegex;
 
 class StartAndStop : public PipelineTest {};
 
@@ -57,6 +60,9 @@ TEST_F(StartAndStop, SigtermDrainsCommitsAndLeavesNothingToDoAgain) {
     WorkerProcess worker(Worker(text));
     ASSERT_TRUE(Effects(1000)) << worker.Log();
     EXPECT_EQ(worker.Stop(seconds(25)), 0) << worker.Log();
+    EXPECT_THAT(worker.Log(),
+                ContainsRegex("stopping: [0-9]+ in flight, at most 25 s; a second signal stops at "
+                              "once(.|\n)*\"event\":\"stopped\""));
   }
   const auto committed = Committed();
   const int done = table_->Count();
