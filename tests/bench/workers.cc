@@ -55,7 +55,7 @@ bool Workers::Ready(Worker& worker) const {
   if (!worker.process->Running()) Fail("a worker has ended");
   if (worker.port == 0) {
     constexpr std::string_view kSaid = "listening on http://127.0.0.1:";
-    const std::string output = worker.process->Output();
+    const std::string output = worker.process->ErrorOutput();
     const std::size_t at = output.find(kSaid);
     if (at == std::string::npos || output.find('\n', at) == std::string::npos) return false;
     worker.port = std::stoi(output.substr(at + kSaid.size()));
@@ -107,7 +107,7 @@ std::vector<pid_t> Workers::Pids() const {
 
 void Workers::Fail(const std::string& what) const {
   std::string text = what;
-  for (const Worker& worker : workers_) text += "\n" + worker.process->Output();
+  for (const Worker& worker : workers_) text += "\n" + worker.process->ErrorOutput();
   throw std::runtime_error(text);
 }
 

@@ -114,7 +114,6 @@ std::optional<int> Child::Wait(std::chrono::milliseconds limit) {
   return status_;
 }
 
-std::string Child::Output() const { return ReadAll(log_.string() + ".out"); }
 std::string Child::Errors() const { return ReadAll(log_.string() + ".err"); }
 
 }  // namespace fencepost::cli

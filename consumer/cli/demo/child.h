@@ -29,7 +29,6 @@ class Child {
   [[nodiscard]] bool Running();
   // The exit status as the shell tells it (128 + n for a signal); nothing when it still runs then.
   std::optional<int> Wait(std::chrono::milliseconds limit);
-  [[nodiscard]] std::string Output() const;  // stdout so far
   [[nodiscard]] std::string Errors() const;  // stderr so far
 
  private:

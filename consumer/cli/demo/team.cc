@@ -34,10 +34,11 @@ void Team::Look() {
   for (Member& member : members_) {
     if (member.state != WorkerState::kRunning) continue;
     if (member.url.empty()) {
-      const std::string output = member.child->Output();
-      const std::size_t at = output.find("http://");
-      if (at == std::string::npos) continue;
-      member.url = output.substr(at, output.find('\n', at) - at);
+      const std::string said = member.child->Errors();
+      const std::size_t at = said.find("http://");
+      const std::size_t end = said.find('\n', at);
+      if (at == std::string::npos || end == std::string::npos) continue;
+      member.url = said.substr(at, end - at);
     }
     if (const auto totals = Scrape(member.url)) member.last = *totals;
   }
