@@ -43,6 +43,7 @@ TEST_F(LeasePitfall, ReleaseLeavesTheNameToWhoeverHoldsItNow) {
   {
     Lease dropped = Take(*lock, "dropped", {.ttl = 500ms, .watchdog = false});
     AwaitLoss(dropped);
+    AwaitExpiredEverywhere("dropped");
     const Lease now = Take(*other, "dropped");
     AwaitEverywhere('H', "dropped");
     const std::string values = ValuesOf("dropped");
@@ -51,6 +52,7 @@ TEST_F(LeasePitfall, ReleaseLeavesTheNameToWhoeverHoldsItNow) {
     EXPECT_EQ(ValuesOf("dropped"), values);
     EXPECT_TRUE(now.valid());
   }
+  AwaitExpiredEverywhere("released");
   const Lease now = Take(*other, "released");
   AwaitEverywhere('H', "released");
   const std::string values = ValuesOf("released");

@@ -47,6 +47,20 @@ class PitfallTest : public LockFixture {
     testing::RequireWithin(
         20s, [&] { return AllNodesSay(state, name); }, name + " to be " + state);
   }
+  // Until no node keeps the lease of that name by its own clock: by the holder's it ends earlier,
+  // and a node that still has it refuses the next holder, who fills it much later.
+  void AwaitExpiredEverywhere(const std::string& name) {
+    constexpr const char* kExpired =
+        "local value, now = redis.call('GET', KEYS[1]), redis.call('TIME') "
+        "if not value or string.sub(value, 1, 1) ~= 'H' then return 1 end "
+        "local deadline = tonumber(string.sub(value, 2, 12), 16) "
+        "return deadline < now[1] * 1000 + math.floor(now[2] / 1000) and 1 or 0";
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      testing::RequireWithin(
+          20s, [&] { return nodes_[node].Command({"EVAL", kExpired, "1", KeyOf(name)}) == "1"; },
+          name + " to expire");
+    }
+  }
   static void AwaitLoss(const Lease& lease) {
     testing::RequireWithin(
         20s, [&] { return lease.stop_token().stop_requested(); }, "the loss");
