@@ -42,6 +42,7 @@ consumer::HttpHandlerOptions BuildHttp(const Values& values) {
   if (values.Given("handler.http.retry_on")) {
     http.retry_on = values.Strings("handler.http.retry_on");
   }
+  http.rate_limit = static_cast<double>(values.Number("handler.http.rate_limit")) / 1000;
   http.tls_ca = values.String("handler.http.tls.ca");
   return http;
 }

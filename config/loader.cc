@@ -87,6 +87,7 @@ consumer::ProcessingOptions BuildProcessing(const Values& values) {
 consumer::RetryOptions BuildRetry(const Values& values) {
   consumer::RetryOptions retry;
   retry.attempts = static_cast<int>(values.Number("retry.attempts"));
+  retry.give_up_after = values.Duration("retry.give_up_after");
   retry.initial = values.Duration("retry.backoff.initial");
   retry.max = values.Duration("retry.backoff.max");
   retry.multiplier = static_cast<double>(values.Number("retry.backoff.multiplier")) / 1000;

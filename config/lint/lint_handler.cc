@@ -67,6 +67,12 @@ void LintRetry(const Values& values, Findings& findings) {
                      "retry has nothing to try again: there is no handler; outputs are tried again "
                      "by themselves");
   }
+  const bool outside = values.Given("handler.http") || values.Given("handler.exec");
+  if (outside && values.Given("retry.attempts") && values.Number("retry.attempts") == 1) {
+    findings.Warning(values.ValuePlace("retry.attempts"), "retry",
+                     "retry.attempts is 1: a failed call is not retried, so a service that fails "
+                     "for a second costs a dead letter for each record of that second");
+  }
   if (AnyWrong(values, {"retry.backoff.initial", "retry.backoff.max"})) return;
   const Milliseconds first = values.Duration("retry.backoff.initial");
   const Milliseconds most = values.Duration("retry.backoff.max");

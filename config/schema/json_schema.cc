@@ -42,9 +42,10 @@ Json OrVariable(Json schema) {
 
 Json Number(const Key& key) {
   const auto limit = [&](std::string_view text) -> Json {
-    const auto number = ParseInteger(text);
-    FENCEPOST_CHECK(number, key.path);
-    return *number;
+    const auto thousandths = ParseThousandths(text);
+    FENCEPOST_CHECK(thousandths, key.path);
+    if (*thousandths % 1000 == 0) return *thousandths / 1000;
+    return static_cast<double>(*thousandths) / 1000;
   };
   Json schema{{"type", key.type == Type::kInteger ? "integer" : "number"}};
   if (key.limits) {

@@ -44,6 +44,12 @@ std::vector<Key> HttpKeys() {
        .help = "Your word that the service takes a second call with the same `Idempotency-Key` "
                "for the first one. `guarantee: exactly-once` demands it.",
        .default_value = "false"},
+      {.path = "handler.http.rate_limit",
+       .type = T::kDecimal,
+       .help = "Calls a second at most, of each worker: `50`, `0.5`. Records wait for their turn. "
+               "How many are out at a time: `processing.concurrency`.",
+       .default_words = "no limit",
+       .limits = {{"0.001", "1000000"}}},
       {.path = "handler.http.tls",
        .type = T::kSection,
        .help = "How the service's certificate is checked."},
@@ -58,16 +64,26 @@ std::vector<Key> RetryKeys() {
   return {
       {.path = "retry",
        .type = T::kSection,
-       .help = "How often and how fast a failed handler is tried again. The wait is drawn from 0 "
+       .help = "How often and how fast a failed handler call is retried. The wait is drawn from 0 "
                "to b, b = `initial` × `multiplier`^(attempt - 1), at most `max`; a longer "
-               "`Retry-After` counts instead."},
+               "`Retry-After` counts instead. Records of other keys do not wait for it. After "
+               "`attempts` failures in a row, of several records and with no success in between, "
+               "the service counts as unavailable: the worker is not ready, and makes one call at "
+               "a time until one succeeds. Meanwhile no record is given up."},
       {.path = "retry.attempts",
        .type = T::kInteger,
-       .help = "Calls in all, the first one included; then the record is a dead letter, or the "
-               "pipeline stops where there is no `dead_letter` section. A call that did not reach "
-               "the service at all does not count: it is tried again until the service is back.",
+       .help = "Calls at least, the first one included, before a record is given up: it becomes a "
+               "dead letter, or the pipeline stops where there is no `dead_letter` section. `1`: "
+               "a failed call is not retried. A call that did not reach the service at all does "
+               "not count: it is retried until the service is back.",
        .default_value = "5",
        .limits = {{"1", "1000"}}},
+      {.path = "retry.give_up_after",
+       .type = T::kDuration,
+       .help = "A record is not given up before it has failed for so long, without the time in "
+               "which the service was unavailable for all. `0s`: after `attempts` calls.",
+       .default_value = "15m",
+       .limits = {{"0s", "30d"}}},
       {.path = "retry.backoff", .type = T::kSection, .help = "The wait between two calls."},
       {.path = "retry.backoff.initial",
        .type = T::kDuration,

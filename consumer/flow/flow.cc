@@ -19,6 +19,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.finality = FinalityOf(options.output);
   flow.handler = options.handler;
   flow.retry = options.retry;
+  flow.circuit_failures = options.retry.attempts;
   flow.concurrency = static_cast<std::size_t>(options.processing.concurrency);
   flow.handler_timeout = options.processing.timeout;
   flow.dead_letters = options.dead_letter.has_value();
@@ -49,6 +50,8 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
       locks_(locks),
       random_(std::move(random)),
       observer_(observer),
+      circuit_(options_.circuit_failures),
+      rate_limit_(options_.handler.calls_per_second()),
       dead_letter_limiter_(options_.max_consecutive),
       backpressure_({.records = options_.max_in_flight,
                      .bytes = options_.max_in_flight_bytes,
@@ -168,7 +171,7 @@ void Flow::OnTime(Now now) {
 }
 
 Instant Flow::NextTime() const {
-  Instant next = std::min({commit_at_, report_at_, backpressure_.NextTime()});
+  Instant next = std::min({commit_at_, report_at_, call_at_, backpressure_.NextTime()});
   if (drain_) next = std::min(next, drain_->deadline);
   if (!timers_.empty()) next = std::min(next, timers_.top().at);
   if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {

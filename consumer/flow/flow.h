@@ -32,9 +32,11 @@
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/assignment.h"
 #include "consumer/flow/state/backpressure.h"
+#include "consumer/flow/state/handler_circuit.h"
 #include "consumer/flow/state/in_flight.h"
 #include "consumer/flow/state/lock_unit.h"
 #include "consumer/flow/state/next.h"
+#include "consumer/flow/state/rate_limit.h"
 #include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
@@ -57,6 +59,7 @@ struct FlowOptions {
   Finality finality = Finality::kLedger;
   HandlerOptions handler;
   RetryOptions retry;
+  int circuit_failures = 5;  // retryable ones in a row that open the handler's circuit; 0: never
   std::size_t concurrency = 64;  // handler calls out at a time
   Millis handler_timeout{5000};
   bool dead_letters = false;                        // there is a topic for them
@@ -153,6 +156,9 @@ class Flow {
   void FillStatus(WorkerStatus& status, Now now) const;
   // How often a record was asked what it does next: a measure of work, for tests.
   [[nodiscard]] std::uint64_t advanced() const { return advanced_; }
+  // Why the handler is not called but by one probe at a time: what its service answered last. Empty
+  // while the circuit is closed (state/handler_circuit.h).
+  [[nodiscard]] const std::string& HandlerUnavailable() const { return handler_unavailable_; }
   // Every record in flight, in no particular order.
   template <typename Visit>
   void ForEachRecord(Visit visit) const {
@@ -213,7 +219,12 @@ class Flow {
   [[nodiscard]] bool MayCall() const;
   InFlight* NextToCall(Now now);
   void CancelCall(InFlight& record);
-  void OnFailed(InFlight& record, HandlerFailure failure, Now now);
+  void OnSucceeded(InFlight& record, HandlerValues values);
+  void OnFailed(InFlight& record, HandlerFailure failure, bool probe, Now now);
+  [[nodiscard]] bool MayTryAgain(const InFlight& record, const HandlerFailure& failure,
+                                 Now now) const;
+  void TellCircuit(const InFlight& record, const HandlerFailure& failure, bool probe, Now now);
+  void CloseCircuit(Now now);
 
   // dead_letters.cc: what cannot be processed.
   // `shown`: the same as `detail` and `text` without anything of the record (DeadLetter::shown).
@@ -303,6 +314,10 @@ class Flow {
   std::uint64_t advanced_ = 0;
   std::deque<Entry> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
+  HandlerCircuit circuit_;
+  RateLimit rate_limit_;
+  Instant call_at_ = Instant::max();  // when a handler call that waits may go out
+  std::string handler_unavailable_;   // why the circuit is open
   std::deque<Entry> ready_;
   DeadLetterLimiter dead_letter_limiter_;
   Backpressure backpressure_;

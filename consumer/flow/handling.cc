@@ -1,6 +1,8 @@
 // The way of a record through the handler: looked up in the ledger, its turn, handled, tried again.
 // A successful one goes on in writing.cc, one that cannot be processed in dead_letters.cc.
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -117,10 +119,20 @@ InFlight* Flow::NextToCall(Now now) {
 }
 
 void Flow::StartCalls(Now now) {
-  while (InFlight* next = NextToCall(now)) {
+  call_at_ = Instant::max();
+  while (!waiting_.empty()) {
+    const Instant may = std::max(circuit_.NextCall(), rate_limit_.NextCall());
+    if (now.boot < may) {
+      call_at_ = may;
+      return;
+    }
+    InFlight* next = NextToCall(now);
+    if (next == nullptr) return;
     InFlight& in = *next;
     in.BecomeHandling(next_call_++);
     calls_.emplace(in.call, in.index);
+    circuit_.OnCall(in.call);
+    rate_limit_.OnCall(now.boot);
     SetPhase(in, Phase::kHandling);
     actions_.calls.push_back({.id = in.call,
                               .record = in.record,
@@ -145,6 +157,8 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
   FENCEPOST_CHECK(call != calls_.end(), "an answer to no call");
   InFlight& in = pool_[call->second];
   calls_.erase(call);
+  const bool probe = circuit_.OnEnd(answer.id);
+  if (answer.result) CloseCircuit(now);
   if (in.call == answer.id) {  // else the record has gone, and its place has another
     in.call = 0;
     if (in.stage() == Stage::kWaiting) {
@@ -153,35 +167,40 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
     } else if (in.stage() == Stage::kHandling && !LeaseIsValid(in, now)) {
       LeavePrefix(in);  // what it answered does not count
       --in.attempts;
+    } else if (in.stage() == Stage::kHandling && answer.result) {
+      OnSucceeded(in, std::move(*answer.result));
     } else if (in.stage() == Stage::kHandling) {
-      if (answer.result) {
-        in.values = std::move(*answer.result);
-        in.handled = true;
-        const std::uint64_t before = in.bytes;
-        UpdateBytes(in);
-        expected_values_ = std::max(in.bytes - std::min(before, in.bytes),
-                                    expected_values_ - expected_values_ / 16);
-        in.BecomeHandled();
-        work_.Push(&in);
-      } else {
-        OnFailed(in, std::move(answer.result.error()), now);
-      }
+      OnFailed(in, std::move(answer.result.error()), probe, now);
     }
   }
   Step(now);
 }
 
-void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
-  ++in.failures;
-  const bool again = !failure.reached || (in.attempts < options_.retry.attempts &&
-                                          MayRetry(options_.handler, options_.retry, failure));
-  Note(locking::Severity::kWarn, "handler_failed",
-       fmt::format("attempt {} of {}: {}{}", in.attempts, options_.retry.attempts,
-                   ClassAndText(failure.error_class, failure.shown),
-                   !again            ? "; not tried again"
-                   : failure.reached ? ""
-                                     : "; waiting for it to come back"),
-       in);
+void Flow::OnSucceeded(InFlight& in, HandlerValues values) {
+  in.values = std::move(values);
+  in.handled = true;
+  const std::uint64_t before = in.bytes;
+  UpdateBytes(in);
+  expected_values_ =
+      std::max(in.bytes - std::min(before, in.bytes), expected_values_ - expected_values_ / 16);
+  in.BecomeHandled();
+  work_.Push(&in);
+}
+
+void Flow::OnFailed(InFlight& in, HandlerFailure failure, bool probe, Now now) {
+  if (in.failures++ == 0) {
+    in.failing_since = circuit_.ClosedTime(now.boot);
+    in.failed_in = circuit_.turn();
+  }
+  TellCircuit(in, failure, probe, now);
+  const bool again = MayTryAgain(in, failure, now);
+  Note(
+      locking::Severity::kWarn, "handler_failed",
+      fmt::format("attempt {}: {}{}", in.attempts, ClassAndText(failure.error_class, failure.shown),
+                  !again            ? "; not tried again"
+                  : failure.reached ? ""
+                                    : "; waiting for it to come back"),
+      in);
   if (!again) {
     const auto reason = failure.error_class == "timeout"      ? DeadLetterReason::kTimeout
                         : failure.error_class == "bad_record" ? DeadLetterReason::kBadRecord
@@ -203,6 +222,39 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, Now now) {
   const Millis drawn = RetryBackoff(options_.retry, in.failures, random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
   timers_.push(EntryOf(in, now.boot + wait));
+}
+
+// A record is given up only while the service works for others, after so many attempts and so long.
+bool Flow::MayTryAgain(const InFlight& in, const HandlerFailure& failure, Now now) const {
+  if (!MayRetry(options_.handler, options_.retry, failure)) return false;
+  if (!failure.reached || circuit_.open()) return true;
+  return in.attempts < options_.retry.attempts ||
+         circuit_.ClosedTime(now.boot) - in.failing_since < options_.retry.give_up_after;
+}
+
+// A failure that may not be retried is the record's own: the service did answer.
+void Flow::TellCircuit(const InFlight& in, const HandlerFailure& failure, bool probe, Now now) {
+  if (!MayRetry(options_.handler, options_.retry, failure)) return CloseCircuit(now);
+  const bool opened =
+      circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failed_in, now.boot);
+  if (!opened && !probe) return;
+  const Millis drawn = RetryBackoff(options_.retry, circuit_.probes() + 1, random_());
+  circuit_.WaitUntil(now.boot + std::max(drawn, failure.retry_after.value_or(Millis(0))));
+  handler_unavailable_ = ClassAndText(failure.error_class, failure.shown);
+  if (!opened) return;
+  observer_->OnNote(
+      locking::Severity::kWarn, "handler_unavailable",
+      fmt::format("{} calls failed in a row, for several records: {}; from now on one call at a "
+                  "time, until one succeeds",
+                  circuit_.failures(), handler_unavailable_));
+}
+
+void Flow::CloseCircuit(Now now) {
+  const auto open = std::chrono::duration_cast<std::chrono::seconds>(circuit_.OpenFor(now.boot));
+  if (!circuit_.OnSuccess(now.boot)) return;
+  handler_unavailable_.clear();
+  observer_->OnNote(locking::Severity::kInfo, "handler_available",
+                    fmt::format("the handler answers again, after {} s", open.count()));
 }
 
 }  // namespace fencepost::consumer

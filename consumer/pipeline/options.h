@@ -63,6 +63,7 @@ struct HttpHandlerOptions {
   std::vector<std::pair<std::string, std::string>> headers;
   std::vector<ErrorClass> success{"2xx"};
   std::vector<ErrorClass> retry_on{"429", "5xx"};  // and what is no answer: timeout, connection
+  double rate_limit = 0;                           // calls a second, of this worker; 0: any
   std::string tls_ca;                              // empty: the system's
 };
 struct ExecHandlerOptions {
@@ -84,6 +85,10 @@ struct HandlerOptions {
   bool idempotent = false;  // the receiver honours the Idempotency-Key (the user's word)
 
   [[nodiscard]] bool any() const { return kind.index() != 0; }
+  [[nodiscard]] double calls_per_second() const {
+    const auto* http = std::get_if<HttpHandlerOptions>(&kind);
+    return http == nullptr ? 0 : http->rate_limit;
+  }
   // It may have effects of its own: ids are looked up in the ledger before it runs, and calls of
   // one order chain never overlap.
   [[nodiscard]] bool outside() const {
@@ -92,9 +97,11 @@ struct HandlerOptions {
 };
 
 // How a handler's failure is tried again: after a wait drawn from [0, b] (jitter: full) or of b,
-// b = min(max, initial * multiplier^(attempt - 1)); a longer Retry-After counts instead.
+// b = min(max, initial * multiplier^(attempt - 1)); a longer Retry-After counts instead. Until both
+// `attempts` and `give_up_after` are reached, while other records succeed.
 struct RetryOptions {
-  int attempts = 5;  // in all, the first one included
+  int attempts = 5;                // calls in all; 1: never tried again
+  Millis give_up_after{900'000};   // since the first failure, without the time of outages
   Millis initial{100};
   Millis max{10'000};
   double multiplier = 2;

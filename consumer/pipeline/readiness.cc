@@ -48,6 +48,8 @@ std::string_view Prefix(ReasonCode code) {
       return "output: ";
     case ReasonCode::kOutputConnecting:
       return "output: connecting";
+    case ReasonCode::kHandler:
+      return "handler: its service is unavailable: ";
     case ReasonCode::kDeadLetters:
     case ReasonCode::kDeadLettersRemark:
       return "dead letters: ";
@@ -100,6 +102,7 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
     add(connecting ? ReasonCode::kOutputConnecting : ReasonCode::kOutput,
         std::move(state.output.reason));
   }
+  if (!state.handler.empty() && !stopping) add(ReasonCode::kHandler, std::move(state.handler));
   if (!state.dead_letters.up() || !state.dead_letters.reason.empty()) {
     add(state.dead_letters.up() ? ReasonCode::kDeadLettersRemark : ReasonCode::kDeadLetters,
         std::move(state.dead_letters.reason));

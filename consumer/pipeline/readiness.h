@@ -27,6 +27,7 @@ enum class ReasonCode : std::uint8_t {
   kLockConnecting,
   kOutput,  // detail: what it says
   kOutputConnecting,
+  kHandler,      // its service fails for several records; detail: how
   kDeadLetters,  // detail: why they cannot be published
   kAllRefused,   // detail: the whole sentence
   kKafka,        // detail: what it waits for
@@ -63,6 +64,7 @@ struct PipelineState {
   bool draining = false;       // it was told to stop
   std::optional<Reason> lock;  // nullopt: leases can be acquired
   PartState output;
+  std::string handler;  // how its service fails; empty: it does not
   PartState dead_letters;
   PartState kafka;
   std::string refused;  // the sentence that says that every record is refused; may be empty

@@ -17,6 +17,9 @@ WorkerCoreOptions CoreOptions(const TestWorld& world) {
   WorkerCoreOptions options = WorkerCoreOptionsOf(world.options);
   options.nodes = static_cast<int>(world.nodes.size());
   options.creation = locking::StoreCreation::kNever;
+  // A test has few records, and they may all be meant to fail: attempts alone decide.
+  options.flow.retry.give_up_after = Millis(0);
+  options.flow.circuit_failures = 0;
   return options;
 }
 

@@ -169,6 +169,7 @@ void WorkerCore::UpdateReadiness(Now now) {
                                          .draining = stops_ > 0,
                                          .lock = rebalance_hides ? std::nullopt : LockReason(now),
                                          .output = output_,
+                                         .handler = flow_.HandlerUnavailable(),
                                          .dead_letters = dead_letters_,
                                          .kafka = kafka_,
                                          .refused = flow_.Refused(),

@@ -66,6 +66,10 @@ Advice AdviceFor(ReasonCode code) {
     case ReasonCode::kOutputConnecting:
       return {FindingLevel::kBad,
               "Restore the output: the worker retries by itself, and what waits is written then."};
+    case ReasonCode::kHandler:
+      return {FindingLevel::kBad,
+              "Restore the service: one call at a time is tried, with growing waits, and the "
+              "pipeline goes on by itself. Records wait meanwhile; none becomes a dead letter."};
     case ReasonCode::kDeadLetters:
     case ReasonCode::kDeadLettersRemark:
       return {FindingLevel::kBad,

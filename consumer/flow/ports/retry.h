@@ -1,5 +1,5 @@
-// Whether `retry_on` and `never` allow a retry of a failed handler call, and after which pause. The
-// limit of attempts, and what was not reached at all: Flow::OnFailed. Pure; any thread.
+// Whether the class of a handler's failure may be retried, and after which wait. Until when:
+// Flow::MayTryAgain. Pure; any thread.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,12 @@
 
 namespace fencepost::consumer {
 
-// An exact code in `retry_on` overrides a class such as
-// 4xx in `never`; otherwise `never` wins.
+// An exact code in `retry_on` overrides a class such as 4xx in `never`; otherwise `never` wins. A
+// service that was not reached at all says nothing about the record.
 inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
                      const HandlerFailure& failure) {
-  if (!failure.retry) return false;
+  if (!failure.reached) return true;
+  if (!failure.retry || retry.attempts == 1) return false;
   const ClassMatch never = MatchClass(retry.never, failure.error_class);
   if (never != ClassMatch::kStatusClass) return never == ClassMatch::kNone;
   const auto* http = std::get_if<HttpHandlerOptions>(&handler.kind);

@@ -39,6 +39,8 @@ struct InFlight {
   bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
   int attempts = 0;             // handler calls begun that reached the receiver
   int failures = 0;             // handler calls that failed, for the back-off
+  Nanos failing_since{};        // the first of them: HandlerCircuit::ClosedTime
+  std::uint64_t failed_in = 0;  // the first of them: HandlerCircuit::turn
   int marks = 0;                // DONE calls without a majority
   std::uint64_t call = 0;       // the handler call that has not been answered yet
   std::uint64_t slot = 0;       // its place in Assignment::slots

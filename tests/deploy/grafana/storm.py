@@ -13,7 +13,7 @@ from support.kafka import Kafka
 from support.processes import wait_until
 
 INTERVAL = 0.5  # seconds between two scrapes
-RETRY = "retry: {attempts: 3, backoff: {initial: 50ms, max: 200ms}}\n"
+RETRY = "retry: {attempts: 3, give_up_after: 0s, backoff: {initial: 50ms, max: 200ms}}\n"
 DEAD = "dead_letter: {topic: dead.letters}\n"
 
 

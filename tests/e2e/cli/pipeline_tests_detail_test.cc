@@ -129,7 +129,7 @@ retry: {attempts: 2, backoff: {initial: 10ms, max: 10ms}}
   EXPECT_THAT(run.output, AllOf(HasSubstr("  FAIL  it is written"),
                                 HasSubstr("          handler_stderr: cannot open transform.py\n"),
                                 HasSubstr("          handler_exited: "),
-                                HasSubstr("          handler_failed: orders/0/0: attempt 1 of 2")));
+                                HasSubstr("          handler_failed: orders/0/0: attempt 1: ")));
 }
 
 TEST(PipelineTestsDetail, ATestThatPassesShowsNoNotes) {

@@ -20,7 +20,8 @@ class Retries : public TroubleTest {
     PipelineText text = TroubleTest::Text(1);
     text.more = Http() + DeadLetters() +
                 "processing: {timeout: 300ms}\n"
-                "retry: {attempts: 3, backoff: {initial: 20ms, max: 50ms}, never: [501]}\n";
+                "retry: {attempts: 3, give_up_after: 0s, backoff: {initial: 20ms, max: 50ms}, "
+                "never: [501]}\n";
     return text;
   }
   // One letter; its class, its attempts and its text.
@@ -44,8 +45,8 @@ TEST_F(Retries, ACallThatFailsIsMadeAgainUntilItSucceeds) {
   EXPECT_EQ(worker.Last("fencepost_retries_total", {{"stage", "handler"}}), 2);
   EXPECT_EQ(worker.Last("fencepost_dead_letters_total"), 0);
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_THAT(worker.Log(), AllOf(HasSubstr(name_ + "/0/0: attempt 1 of 3: 503"),
-                                  HasSubstr(name_ + "/0/0: attempt 2 of 3: 503")));
+  EXPECT_THAT(worker.Log(), AllOf(HasSubstr(name_ + "/0/0: attempt 1: 503"),
+                                  HasSubstr(name_ + "/0/0: attempt 2: 503")));
   EXPECT_TRUE(CommittedToTheEnd(Kafka(), name_, name_));
 }
 
@@ -87,6 +88,68 @@ TEST_F(Retries, AttemptsThatRunOutMakeADeadLetterOfTheUntouchedRecord) {
                           MatchesRegex("fencepost-failed-at=20..-..-..T..:..:..[.]...Z")));
   EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), "0");
   EXPECT_EQ(table_->Value("SELECT count(*) FROM fencepost_ledger"), "0");
+}
+
+TEST_F(Retries, AnOutageOfTheServiceIsWaitedForAndCostsNoRecord) {
+  PipelineText text = Text();
+  text.more.replace(text.more.find("give_up_after: 0s"), 17, "give_up_after: 1ms");
+  AnswersAll(503);
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(500);
+  WorkerProcess worker(Worker(text));
+  const auto says_why = [&] {
+    return worker.Readiness().find("handler: its service is unavailable: 503") != std::string::npos;
+  };
+  EXPECT_TRUE(WaitUntil(seconds(20), says_why, "/ready to name the service")) << worker.Log();
+  EXPECT_EQ(worker.Get("/ready").status, 503);
+  const int before = AllCalls();
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return AllCalls() >= before + 50; }, "probes"));
+  EXPECT_TRUE(says_why()) << worker.Readiness();
+  AnswersAll(200);
+  EXPECT_TRUE(Effects(orders.unique())) << worker.Log();
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return worker.Ready(); }, "/ready"));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_THAT(Letters(), IsEmpty());
+  EXPECT_THAT(worker.Log(),
+              AllOf(HasSubstr("handler_unavailable"), HasSubstr("handler_available")));
+  EXPECT_TRUE(CommittedToTheEnd(Kafka(), name_, name_));
+}
+
+TEST_F(Retries, ARecordThatFailsWhileOthersSucceedIsGivenUp) {
+  PipelineText text = Text();
+  text.more.replace(text.more.find("give_up_after: 0s"), 17, "give_up_after: 500ms");
+  Answers("poison", {503});
+  SendOrder(0, "poison", "k");
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(500);
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_GT(CallsOf("poison"), 3) << "attempts alone did not end it";
+  const auto letters = Letters();
+  ASSERT_EQ(letters.size(), 1u);
+  EXPECT_EQ(letters[0].Header("fencepost-record-id"), "poison");
+}
+
+TEST_F(Retries, AProgramThatAlwaysDiesCostsNoRecord) {
+  PipelineText text = TroubleTest::Text(1);
+  text.more = DeadLetters() +
+              "handler:\n  exec: {command: [sh, -c, \"exit 3\"], idempotent: true}\n"
+              "retry: {attempts: 3, give_up_after: 1ms, backoff: {initial: 20ms, max: 50ms}}\n";
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(50);
+  WorkerProcess worker(Worker(text));
+  const auto retries = [&] {
+    return worker.Now("fencepost_retries_total", {{"stage", "handler"}});
+  };
+  EXPECT_TRUE(WaitUntil(
+      seconds(60), [&] { return retries() >= 8; }, "retries"))
+      << worker.Log();
+  EXPECT_THAT(worker.Readiness(), HasSubstr("handler: its service is unavailable: "));
+  worker.Kill();
+  EXPECT_THAT(Letters(), IsEmpty());
 }
 
 TEST_F(Retries, AClassThatIsNeverTriedAgainIsADeadLetterAtOnce) {

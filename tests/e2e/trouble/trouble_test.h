@@ -23,6 +23,11 @@ class TroubleTest : public PipelineTest {
     const std::lock_guard guard(mutex_);
     plan_[id] = {std::move(statuses), std::move(headers)};
   }
+  // Every call is answered with this status until it is 200 again.
+  void AnswersAll(int status) {
+    const std::lock_guard guard(mutex_);
+    of_all_ = status;
+  }
   // This call, counted from 0 over all orders or over those of one, is not answered until
   // service_.Release().
   void HangOn(int call, const std::string& id = "") {
@@ -92,6 +97,7 @@ class TroubleTest : public PipelineTest {
         answer.status = statuses[std::min(static_cast<std::size_t>(call), statuses.size() - 1)];
         if (answer.status != 200) answer.headers = plan->second.headers;
       }
+      if (of_all_ != 200) answer.status = of_all_;
     }
     if (hangs) service_.Hold();
     return answer;
@@ -99,6 +105,7 @@ class TroubleTest : public PipelineTest {
 
   mutable std::mutex mutex_;
   std::map<std::string, Plan> plan_;
+  int of_all_ = 200;
   std::pair<std::string, int> hang_{"", -1};
   std::map<std::string, int> calls_;
   int all_calls_ = 0;

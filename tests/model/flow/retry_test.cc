@@ -15,6 +15,7 @@ HandlerFailure Failure(const std::string& error_class) {
 FlowOptions Retrying() {
   FlowOptions options = FlowBench::Handling(Order::kNone);
   options.retry.attempts = 4;
+  options.retry.give_up_after = Millis(0);
   options.retry.initial = Millis(100);
   options.retry.max = Millis(300);
   options.retry.jitter = Jitter::kNone;

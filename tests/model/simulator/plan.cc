@@ -77,6 +77,8 @@ void DrawHandler(Plan& plan, Random& random, Kind kind) {
   plan.flow.concurrency = static_cast<std::size_t>(Pick(random, std::array{1, 3, 64}));
   plan.flow.handler_timeout = Millis(Pick(random, std::array{500, 2000, 20'000}));
   plan.flow.retry.attempts = Pick(random, std::array{1, 3, 8});
+  plan.flow.retry.give_up_after = Millis(Pick(random, std::array{0, 0, 5000}));
+  plan.flow.circuit_failures = Pick(random, std::array{0, plan.flow.retry.attempts});
   plan.flow.retry.initial = Millis(Pick(random, std::array{5, 50, 200}));
   plan.flow.retry.max = Millis(1000);
   plan.flow.retry.never = {"4xx"};

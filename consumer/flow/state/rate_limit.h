@@ -1,0 +1,32 @@
+// At most so many calls a second, evenly: the generic cell rate algorithm (ITU-T I.371), with a
+// burst of a tenth of a second's calls. Sans-IO, a value; one thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "locking/base/types.h"
+
+namespace fencepost::consumer {
+
+class RateLimit {
+ public:
+  explicit RateLimit(double per_second) {  // 0: no limit
+    if (per_second > 0) interval_ = locking::Nanos(static_cast<std::int64_t>(1e9 / per_second));
+  }
+
+  // When the next call may go out.
+  [[nodiscard]] locking::Instant NextCall() const {
+    if (interval_ == locking::Nanos(0)) return {};
+    return next_ - std::max(locking::Nanos(0), kBurst - interval_);
+  }
+  void OnCall(locking::Instant now) { next_ = std::max(next_, now) + interval_; }
+
+ private:
+  static constexpr locking::Nanos kBurst = locking::Millis(100);
+
+  locking::Nanos interval_{0};
+  locking::Instant next_{};  // of a call that comes evenly
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,208 @@
+// A handler whose service fails for all records: the flow waits, and gives no record up.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/model/flow/flow_bench.h"
+
+namespace fencepost::consumer {
+namespace {
+
+HandlerFailure Unavailable() {
+  return {.error_class = "503", .text = "o-1 is not now", .shown = "HTTP 503", .retry_after = {}};
+}
+
+FlowOptions WithCircuit() {
+  FlowOptions options = FlowBench::Handling(Order::kKey);
+  options.retry.attempts = 3;
+  options.retry.give_up_after = Millis(60'000);
+  options.retry.initial = Millis(100);
+  options.retry.max = Millis(2000);
+  options.retry.jitter = Jitter::kNone;
+  options.circuit_failures = 3;
+  return options;
+}
+
+class CircuitTest : public ::testing::Test {
+ protected:
+  CircuitTest() : worker(world, WithCircuit()) {
+    worker.Assign(0);
+    worker.Deliver(0, {"a@1", "b@2", "c@3"});
+    worker.LookUpAll();
+  }
+  void FailAll() {
+    for (const std::string id : {"a", "b", "c"}) worker.Fail(id, Unavailable());
+  }
+  // Waits for the next call, and returns whose it is.
+  std::string NextCalls() {
+    for (int i = 0; worker.Calls().empty() && i < 10'000; ++i) worker.Wait(Millis(10));
+    return worker.Calls();
+  }
+  [[nodiscard]] bool Noted(const std::string& event) const {
+    return std::ranges::any_of(
+        worker.told.notes, [&](const std::string& note) { return note.starts_with(event + ": "); });
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+TEST_F(CircuitTest, AnOutageOfTheServiceCostsNoRecordHoweverLongItIs) {
+  FailAll();
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "503: HTTP 503");
+  EXPECT_TRUE(Noted("handler_unavailable"));
+  for (int probe = 0; probe < 200; ++probe) {
+    const std::string called = NextCalls();
+    ASSERT_EQ(called.size(), 1u) << "one at a time: " << called;
+    worker.Fail(called, Unavailable());
+  }
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_FALSE(worker.stop);
+  worker.Handle(NextCalls());
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
+  EXPECT_TRUE(Noted("handler_available"));
+  for (int i = 0; i < 2; ++i) worker.Handle(NextCalls().substr(0, 1));
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 3);
+}
+
+TEST_F(CircuitTest, TakesTurnsSoThatAnyRecordCanShowThatTheServiceWorks) {
+  FailAll();
+  std::string probed;
+  for (int probe = 0; probe < 9; ++probe) {
+    const std::string called = NextCalls();
+    worker.Fail(called, Unavailable());
+    probed += called;
+  }
+  for (const char id : {'a', 'b', 'c'}) EXPECT_GE(std::ranges::count(probed, id), 2) << probed;
+  worker.Deliver(0, {"d@4"});
+  worker.LookUpAll();
+  bool called = false;
+  for (int probe = 0; probe < 9 && !called; ++probe) {
+    const std::string next = NextCalls();
+    called = next == "d";
+    if (!called) worker.Fail(next, Unavailable());
+  }
+  EXPECT_TRUE(called) << "a record that came later has its turn too";
+}
+
+TEST_F(CircuitTest, ARecordIsGivenUpWhenItFailsForLongWhileOthersSucceed) {
+  const Instant since = world.now.boot;
+  for (int i = 0; worker.Letters().empty() && i < 1000; ++i) {
+    worker.Fail("a", Unavailable());
+    worker.LookUpAll();
+    if (!worker.Letters().empty()) break;
+    worker.Deliver(0, {"x" + std::to_string(i)});
+    worker.LookUpAll();
+    worker.Handle("x" + std::to_string(i));
+    worker.WriteAll();
+    while (worker.Calls().find('a') == std::string::npos) worker.Wait(Millis(10));
+  }
+  EXPECT_EQ(worker.Letters(), "a:503");
+  EXPECT_GE(world.now.boot - since, Millis(60'000));
+  EXPECT_LT(world.now.boot - since, Millis(70'000));
+  EXPECT_FALSE(Noted("handler_unavailable"));
+}
+
+TEST_F(CircuitTest, RecordsThatFailedBeforeOthersSucceededAreGivenUpWhenNothingElseIsLeft) {
+  worker.Fail("a", Unavailable());
+  worker.Fail("b", Unavailable());
+  worker.Handle("c");
+  worker.WriteAll();
+  for (int i = 0; worker.letters.size() < 2 && i < 1000; ++i) {
+    for (const char id : NextCalls()) {
+      if (id != ' ') worker.Fail(std::string(1, id), Unavailable());
+    }
+    worker.LookUpAll();
+  }
+  EXPECT_EQ(worker.letters.size(), 2u);
+  EXPECT_FALSE(Noted("handler_unavailable"));
+}
+
+TEST_F(CircuitTest, TheTimeOfAnOutageDoesNotCountAsTheRecords) {
+  FailAll();
+  while (world.now.boot - Instant(std::chrono::seconds(1000)) < Millis(120'000)) {
+    worker.Fail(NextCalls(), Unavailable());
+  }
+  std::string last = NextCalls();
+  worker.Handle(last);  // the service is back
+  const std::string next = NextCalls().substr(0, 1);
+  worker.Fail(next, Unavailable());
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "") << "it has failed for two minutes, and may for one";
+}
+
+TEST_F(CircuitTest, AFailureThatIsTheRecordsOwnShowsThatTheServiceWorks) {
+  FailAll();
+  HandlerFailure refused = Unavailable();
+  refused.error_class = "422";
+  refused.retry = false;
+  worker.Fail(NextCalls(), refused);
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
+  worker.LookUpAll();
+  EXPECT_EQ(worker.letters.size(), 1u);
+}
+
+TEST_F(CircuitTest, AServiceThatIsNotReachedOpensItToo) {
+  for (const std::string id : {"a", "b", "c"}) {
+    HandlerFailure failure = Unavailable();
+    failure.error_class = "connection";
+    failure.reached = false;
+    worker.Fail(id, failure);
+  }
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "connection: HTTP 503");
+}
+
+TEST_F(CircuitTest, ARebalanceGivesBackWhatWaitsForTheService) {
+  FailAll();
+  worker.Revoke(0);
+  EXPECT_TRUE(worker.drained);
+}
+
+TEST_F(CircuitTest, ACancelledProbeMakesRoomForTheNext) {
+  FailAll();
+  const std::string probe = NextCalls();
+  world.Steal(LockName("p", probe));
+  worker.Wait(world.lock.ttl * 2);
+  HandlerFailure cancelled = Unavailable();
+  cancelled.error_class = "cancelled";
+  worker.Fail(probe, cancelled);
+  EXPECT_NE(NextCalls(), "");
+}
+
+TEST(RetriesOfAKey, NeverHoldBackAnotherKey) {
+  SharedWorld world;
+  FlowOptions options = WithCircuit();
+  options.concurrency = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1", "behind@1", "b@2", "c@3"});
+  worker.LookUpAll();
+  worker.Fail("a", Unavailable());
+  for (const std::string id : {"b", "c"}) {
+    ASSERT_EQ(worker.Calls(), id) << "while a waits for its next attempt";
+    worker.Handle(id);
+  }
+  worker.WriteAll();
+  EXPECT_EQ(worker.Writes(), "");
+  EXPECT_EQ(worker.StageOf("a"), "retrying");
+}
+
+TEST(RateLimitOfAHandler, LetsCallsOutEvenly) {
+  SharedWorld world;
+  FlowOptions options = WithCircuit();
+  options.handler.kind = HttpHandlerOptions{.rate_limit = 5};
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1", "b@2", "c@3"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a");
+  worker.Wait(Millis(150));
+  EXPECT_EQ(worker.Calls(), "a");
+  worker.Wait(Millis(60));
+  EXPECT_EQ(worker.Calls(), "a b");
+  worker.Wait(Millis(200));
+  EXPECT_EQ(worker.Calls(), "a b c");
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
