@@ -38,6 +38,7 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   kafka.group = values.Given("kafka.group") ? values.String("kafka.group") : values.String("name");
   kafka.start_from = static_cast<consumer::StartFrom>(values.Choice("kafka.start_from"));
   kafka.commit_interval = values.Duration("kafka.commit_interval");
+  kafka.static_members = values.Number("kafka.static_members") != 0;
   kafka.tls_ca = values.String("kafka.tls.ca");
   kafka.tls_certificate = values.String("kafka.tls.certificate");
   kafka.tls_key = values.String("kafka.tls.key");

@@ -88,6 +88,13 @@ std::vector<Key> KafkaKeys() {
        .help = "How often offsets are committed.",
        .default_value = "1s",
        .limits = {{"10ms", "1m"}}},
+      {.path = "kafka.static_members",
+       .type = T::kBoolean,
+       .help = "A worker that ends and comes back under the same name within the session timeout "
+               "(15 s) keeps its partitions, and the other workers are not interrupted. Partitions "
+               "of one that does not come back wait for that time, after a clean stop too. Each "
+               "worker needs a name that it keeps: `--worker` or `FENCEPOST_WORKER`.",
+       .default_value = "false"},
       {.path = "kafka.accept_replay_ids",
        .type = T::kBoolean,
        .help = "The header `fencepost-record-id` of a replayed dead letter is its identity. Only "

@@ -85,6 +85,32 @@ tl::expected<std::string, std::string> WorkerName(const RunArguments& arguments)
   return OwnName();
 }
 
+// Static members are known by their names: the same ones after a restart, as Kafka allows them.
+tl::expected<void, std::string> NameFitsStaticMembers(
+    const RunArguments& arguments, const std::string& name,
+    const std::vector<PipelineOptions>& pipelines) {
+  if (std::ranges::none_of(pipelines, [](const PipelineOptions& pipeline) {
+        return pipeline.kafka.static_members;
+      })) {
+    return {};
+  }
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::size_t kMaxInstanceId = 249;
+  if (arguments.worker.empty() && FromEnvironment("FENCEPOST_WORKER").empty()) {
+    return tl::unexpected(
+        std::string("kafka.static_members needs a name that this worker has after a restart too: "
+                    "give it with --worker or FENCEPOST_WORKER"));
+  }
+  if (name.size() <= kMaxInstanceId && name.find_first_not_of(kAllowed) == std::string::npos) {
+    return {};
+  }
+  return tl::unexpected(fmt::format(
+      "kafka.static_members: the worker's name '{}' may have letters, digits, '.', '_' and '-', "
+      "and at most {} of them: give another",
+      name, kMaxInstanceId));
+}
+
 // SIGTERM and SIGINT as something to poll, and a way for workers to wake the main thread.
 class StopSignals {
  public:
@@ -333,6 +359,9 @@ int RunPipelines(const RunArguments& arguments, const StopSignals& signals) {
   if (!name) return ExitUsage(name.error());
   const auto pipelines = LoadPipelines(arguments.files);
   if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
+  if (const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines); !fits) {
+    return ExitUsage(fits.error());
+  }
   const auto address = HttpAddress(arguments, *pipelines);
   if (!address) return ExitUsage(address.error());
   Process process(*pipelines, *name);

@@ -36,6 +36,7 @@ struct KafkaOptions {
   std::string group;  // default: the pipeline's name
   StartFrom start_from = StartFrom::kEarliest;
   Millis commit_interval{1000};
+  bool static_members = false;  // group.instance.id is the worker's name (KIP-345)
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   std::map<std::string, std::string> librdkafka;  // passed through

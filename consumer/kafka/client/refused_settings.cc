@@ -25,6 +25,7 @@ constexpr RefusedSetting kRefused[] = {
     {"acks", "fencepost sets it"},
     {"request.required.acks", "fencepost sets it"},
     {"group.id", "write it as kafka.group"},
+    {"group.instance.id", "it is the worker's name: write kafka.static_members: true"},
     {"bootstrap.servers", "write it as kafka.brokers"},
     {"metadata.broker.list", "write it as kafka.brokers"},
     {"client.id", "it is the worker's name"},

@@ -124,6 +124,7 @@ KafkaSettings ConsumerSettings(const KafkaOptions& options, const std::string& c
   }
   settings["group.id"] = options.group;
   settings["client.id"] = client_id;
+  if (options.static_members) settings["group.instance.id"] = client_id;
   SetSafeReading(settings);
   settings["partition.assignment.strategy"] = "range";
   settings["log.queue"] = "true";

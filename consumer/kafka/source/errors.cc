@@ -28,6 +28,15 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
   if (error == RD_KAFKA_RESP_ERR__FATAL) {
     char why[512];
     const auto cause = rd_kafka_fatal_error(consumer.get(), why, sizeof(why));
+    if (cause == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) {
+      Fail(Error{"worker_name_taken",
+                 fmt::format("another worker of group '{}' has taken this worker's name "
+                             "(group.instance.id '{}')",
+                             options.group, client_id),
+                 "kafka.static_members",
+                 "give each worker a name of its own (--worker, FENCEPOST_WORKER)"});
+      return;
+    }
     Fail(Error{"kafka_fatal", fmt::format("{}: {}", rd_kafka_err2name(cause), why), "kafka",
                "start the worker again"});
     return;

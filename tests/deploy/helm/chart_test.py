@@ -170,16 +170,21 @@ def rule_files() -> dict[str, list]:
     return {path: content["groups"] for path, content in files.items() if "groups" in content}
 
 
+def workers_of(rendered: Rendered) -> dict:
+    """The workload of the workers: a StatefulSet of static members, else a Deployment."""
+    return (rendered.all("StatefulSet") or rendered.all("Deployment"))[0]
+
+
 class Workers(unittest.TestCase):
     def test_lint_accepts_every_pipeline_that_is_rendered(self):
         for name, rendered in of("fencepost"):
             with self.subTest(values=name):
-                map_name = rendered.one("Deployment")["metadata"]["name"]
+                map_name = workers_of(rendered)["metadata"]["name"]
                 check_lint(self, rendered.one("ConfigMap", map_name)["data"])
 
     def test_a_pod_runs_every_pipeline_of_the_config_map_and_no_other(self):
         for _, rendered in of("fencepost"):
-            deployment = rendered.one("Deployment")
+            deployment = workers_of(rendered)
             data = rendered.one("ConfigMap", deployment["metadata"]["name"])["data"]
             arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
             self.assertEqual(arguments[0], "run")
@@ -187,7 +192,7 @@ class Workers(unittest.TestCase):
 
     def test_a_pod_has_longer_to_stop_than_a_worker_needs_to_give_up(self):
         for name, rendered in of("fencepost"):
-            deployment = rendered.one("Deployment")
+            deployment = workers_of(rendered)
             data = rendered.one("ConfigMap", deployment["metadata"]["name"])["data"]
             longest = max(shutdown_timeout(text) for text in data.values())
             grace = deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
@@ -210,7 +215,10 @@ class Workers(unittest.TestCase):
 
     def test_a_rollout_and_a_drain_never_take_all_workers(self):
         for name, rendered in of("fencepost"):
-            spec = rendered.one("Deployment")["spec"]
+            spec = workers_of(rendered)["spec"]
+            if "updateStrategy" in spec:  # a StatefulSet's: one pod after the other
+                self.assertEqual(spec["updateStrategy"], {"type": "RollingUpdate"})
+                continue
             self.assertEqual(spec["strategy"]["type"], "RollingUpdate")
             rolling = spec["strategy"]["rollingUpdate"]
             self.assertGreater(rolling["maxSurge"] + rolling["maxUnavailable"], 0)
@@ -259,6 +267,20 @@ class Workers(unittest.TestCase):
             self.assertIn("replicas", rendered.one("Deployment")["spec"])
             self.assertFalse(rendered.all("ScaledObject"))
             self.assertFalse(rendered.all("HorizontalPodAutoscaler"))
+
+    def test_static_members_are_pods_that_keep_their_names(self):
+        rendered = ALL["fencepost", "static"]
+        self.assertEqual(rendered.all("Deployment"), [])
+        workers, service = rendered.one("StatefulSet"), rendered.one("Service")
+        self.assertEqual(workers["spec"]["serviceName"], service["metadata"]["name"])
+        self.assertEqual(service["spec"]["clusterIP"], "None")
+        self.assertEqual(workers["spec"]["podManagementPolicy"], "Parallel")
+        target = rendered.one("HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
+        self.assertEqual(target["kind"], "StatefulSet")
+        self.assertEqual(target["name"], workers["metadata"]["name"])
+        long = Rendered("fencepost", WORKERS["static"], name="r" * 53)
+        self.assertLessEqual(len(long.one("StatefulSet")["metadata"]["name"]), 52)
+        self.assertEqual(long.problems(), [])
 
     def test_keda_looks_at_the_lag_of_every_topic_of_every_pipeline(self):
         scaling = {"mode": "keda", "keda": {"authenticationRef": "kafka"}}

@@ -55,9 +55,10 @@ std::set<std::string> Written() {
   Find(all, after + R"re([^"]{0,80}\? "[a-z_]+" : "([a-z_]+)")re", names);
   Find(all, R"re(note_\("([a-z_]+)")re", names);
   // The end of a worker is named by the code of its error.
-  for (const char* code : {"bad_record", "kafka_fatal", "kafka_unreadable", "ledger_gone",
-                           "lost_commits", "offset_out_of_range", "offsets_expired",
-                           "producer_fenced", "topic_replaced", "transaction_timed_out"}) {
+  for (const char* code :
+       {"bad_record", "kafka_fatal", "kafka_unreadable", "ledger_gone", "lost_commits",
+        "offset_out_of_range", "offsets_expired", "producer_fenced", "topic_replaced",
+        "transaction_timed_out", "worker_name_taken"}) {
     EXPECT_NE(all.find('"' + std::string(code) + '"'), std::string::npos) << code;
     names.insert(code);
   }

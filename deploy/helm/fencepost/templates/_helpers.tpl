@@ -3,14 +3,15 @@
 {{- end -}}
 
 {{- define "fencepost.fullname" -}}
+{{- $most := ternary 52 63 (eq (include "fencepost.kind" .) "StatefulSet") -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc $most | trimSuffix "-" -}}
 {{- else -}}
 {{- $name := include "fencepost.name" . -}}
 {{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- .Release.Name | trunc $most | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc $most | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -48,6 +49,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "fencepost.scaling" -}}
 {{- $mode := toString .Values.autoscaling.mode -}}
 {{- ternary "off" $mode (eq $mode "false") -}}
+{{- end -}}
+
+{{/* StatefulSet where a pipeline has kafka.static_members: its pods keep their names, and so their partitions. */}}
+{{- define "fencepost.kind" -}}
+{{- $kind := "Deployment" -}}
+{{- range $file, $text := .Values.pipelines -}}
+{{- if eq (toString (dig "kafka" "static_members" false (fromYaml $text))) "true" -}}{{- $kind = "StatefulSet" -}}{{- end -}}
+{{- end -}}
+{{- $kind -}}
 {{- end -}}
 
 {{/* Seconds, rounded up, of a duration of a pipeline file; empty where it is none, as with ${VAR}. */}}

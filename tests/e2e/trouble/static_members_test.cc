@@ -1,0 +1,74 @@
+// kafka.static_members: a worker that comes back under its name interrupts no other.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/trouble/trouble_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class StaticMembers : public TroubleTest {
+ protected:
+  PipelineText Text(int partitions) {
+    PipelineText text = TroubleTest::Text(partitions);
+    text.start_from = "earliest\n  static_members: true";
+    text.session_ms = 15'000;
+    return text;
+  }
+  static double Owned(WorkerProcess& worker) { return worker.Now("fencepost_partitions_assigned"); }
+  static double Rebalances(WorkerProcess& worker) {
+    return worker.Now("fencepost_rebalances_total");
+  }
+};
+
+TEST_F(StaticMembers, AWorkerThatIsKilledAndComesBackKeepsItsPartitionsAndInterruptsNoOther) {
+  WorkerTeam team(Worker(Text(6)));
+  team.Start(3);
+  Orders orders(Kafka().bootstrap(), name_, 6);
+  orders.Produce(300);
+  EXPECT_TRUE(Effects(300)) << team.Tails();
+  const auto shared_out = [&] {
+    return Owned(team[0]) == 2 && Owned(team[1]) == 2 && Owned(team[2]) == 2;
+  };
+  EXPECT_TRUE(WaitUntil(seconds(30), shared_out, "each to have its share")) << team.Tails();
+  const double first = Rebalances(team[0]);
+  const double third = Rebalances(team[2]);
+  team[1].Kill();
+  WorkerProcess& again = team.Add("worker-2");
+  orders.Produce(600);
+  EXPECT_TRUE(Effects(900)) << team.Tails();
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return Owned(again) == 2; }, "its partitions"));
+  EXPECT_EQ(Rebalances(team[0]), first);
+  EXPECT_EQ(Rebalances(team[2]), third);
+  EXPECT_EQ(team.StopAll(), "");
+}
+
+TEST_F(StaticMembers, TwoWorkersOfOneNameAreToldApartInOneLine) {
+  const WorkerOptions options = Worker(Text(2));
+  WorkerProcess first(options);
+  EXPECT_TRUE(WaitUntil(
+      seconds(30), [&] { return first.Ready(); }, "the first to be ready"));
+  WorkerProcess second(options);
+  EXPECT_EQ(first.Wait(seconds(30)), 1) << first.Log();
+  EXPECT_THAT(first.Log(), HasSubstr(fmt::format("another worker of group '{}' has taken this "
+                                                 "worker's name",
+                                                 name_)));
+  EXPECT_TRUE(WaitUntil(
+      seconds(30), [&] { return second.Ready(); }, "the second to be ready"));
+  EXPECT_EQ(second.Stop(), 0) << second.Log();
+}
+
+TEST_F(StaticMembers, NeedANameThatTheWorkerKeeps) {
+  const WorkerOptions options = Worker(Text(1));
+  const Finished without = RunFencepost({"run", options.files[0]}, {{"FENCEPOST_WORKER", ""}});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.error_output, HasSubstr("kafka.static_members needs a name"));
+  const Finished bad = RunFencepost({"run", options.files[0], "--worker", "worker 1"});
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_THAT(bad.error_output, HasSubstr("letters, digits"));
+}
+
+}  // namespace
+}  // namespace fencepost::testing
