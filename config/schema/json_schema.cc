@@ -42,10 +42,12 @@ Json OrVariable(Json schema) {
 
 Json Number(const Key& key) {
   const auto limit = [&](std::string_view text) -> Json {
-    const auto thousandths = ParseThousandths(text);
-    FENCEPOST_CHECK(thousandths, key.path);
-    if (*thousandths % 1000 == 0) return *thousandths / 1000;
-    return static_cast<double>(*thousandths) / 1000;
+    const bool decimal = key.type == Type::kDecimal;
+    const auto number = decimal ? ParseThousandths(text) : ParseInteger(text);
+    FENCEPOST_CHECK(number, key.path);
+    if (!decimal) return *number;
+    if (*number % 1000 == 0) return *number / 1000;
+    return static_cast<double>(*number) / 1000;
   };
   Json schema{{"type", key.type == Type::kInteger ? "integer" : "number"}};
   if (key.limits) {

@@ -18,9 +18,8 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.on_bad_record = options.on_bad_record;
   flow.finality = FinalityOf(options.output);
   flow.handler = options.handler;
-  flow.retry = options.retry;
+  flow.tuning = TuningOf(options);
   flow.circuit_failures = options.retry.attempts;
-  flow.concurrency = static_cast<std::size_t>(options.processing.concurrency);
   flow.handler_timeout = options.processing.timeout;
   flow.dead_letters = options.dead_letter.has_value();
   flow.max_consecutive = options.max_consecutive();
@@ -46,12 +45,13 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
 Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
            ConsumerObserver* observer)
     : options_(std::move(options)),
+      tuning_(options_.tuning),
       traits_{options_.finality, options_.handler.any(), options_.handler.outside()},
       locks_(locks),
       random_(std::move(random)),
       observer_(observer),
       circuit_(options_.circuit_failures),
-      rate_limit_(options_.handler.calls_per_second()),
+      rate_limit_(tuning_.calls_per_second),
       dead_letter_limiter_(options_.max_consecutive),
       backpressure_({.records = options_.max_in_flight,
                      .bytes = options_.max_in_flight_bytes,
@@ -185,6 +185,13 @@ void Flow::UpdateBackpressure(Now now) {
   const Nanos pressed =
       backpressure_.Update(partitions_, usable, now.boot, {actions_.pause, actions_.resume});
   if (pressed > Nanos(0)) observer_->OnBackpressure(pressed);
+}
+
+void Flow::Tune(const Tuning& tuning, Now now) {
+  tuning_ = tuning;
+  rate_limit_.Set(tuning.calls_per_second);
+  if (options_.circuit_failures != 0) circuit_.SetFailuresToOpen(tuning.retry.attempts);
+  Step(now);
 }
 
 void Flow::StopTaking() { taking_ = false; }

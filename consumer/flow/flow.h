@@ -58,9 +58,8 @@ struct FlowOptions {
   OnBad on_bad_record = OnBad::kStop;
   Finality finality = Finality::kLedger;
   HandlerOptions handler;
-  RetryOptions retry;
+  Tuning tuning;
   int circuit_failures = 5;  // retryable ones in a row that open the handler's circuit; 0: never
-  std::size_t concurrency = 64;  // handler calls out at a time
   Millis handler_timeout{5000};
   bool dead_letters = false;                        // there is a topic for them
   std::size_t max_consecutive = kMostInARow;        // bad ones, while nothing takes effect; 0: any
@@ -130,6 +129,8 @@ class Flow {
   void OnDeadLetterState(bool up, Now now);  // while they cannot be published, the pipeline pauses
   void OnTime(Now now);
   [[nodiscard]] Instant NextTime() const;
+  // From now on; a retry that waits already comes when it was to come.
+  void Tune(const Tuning& tuning, Now now);
   // Nothing new is locked from now on; what holds a lease is finished.
   void StopTaking();
   // A drain that is under way ends now.
@@ -295,7 +296,8 @@ class Flow {
   void Note(locking::Severity severity, std::string_view event, std::string_view text,
             const InFlight& record);
 
-  const FlowOptions options_;
+  const FlowOptions options_;  // but for what tuning_ has
+  Tuning tuning_;
   const PipelineTraits traits_;
   locking::LockCore* const locks_;
   const locking::LockCore::Random random_;

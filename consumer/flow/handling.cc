@@ -90,7 +90,7 @@ void Flow::WaitForTurn(InFlight& in) {
 // ones did. While memory is full, only what comes next in its chain is handled, one at a time, and
 // only when no write is under way or possible that would give room.
 bool Flow::MayCall() const {
-  if (calls_.size() >= options_.concurrency) return false;
+  if (calls_.size() >= static_cast<std::size_t>(tuning_.concurrency)) return false;
   const std::uint64_t expected = backpressure_.bytes() + (calls_.size() + 1) * expected_values_;
   if (expected <= options_.max_in_flight_bytes) return true;
   return calls_.empty() && ready_.empty() && writes_out_ == 0;
@@ -219,26 +219,26 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, bool probe, Now now) {
     return GiveBackBehind(in, now);
   }
   in.BecomeRetrying();
-  const Millis drawn = RetryBackoff(options_.retry, in.failures, random_());
+  const Millis drawn = RetryBackoff(tuning_.retry, in.failures, random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
   timers_.push(EntryOf(in, now.boot + wait));
 }
 
 // A record is given up only while the service works for others, after so many attempts and so long.
 bool Flow::MayTryAgain(const InFlight& in, const HandlerFailure& failure, Now now) const {
-  if (!MayRetry(options_.handler, options_.retry, failure)) return false;
+  if (!MayRetry(options_.handler, tuning_.retry, failure)) return false;
   if (!failure.reached || circuit_.open()) return true;
-  return in.attempts < options_.retry.attempts ||
-         circuit_.ClosedTime(now.boot) - in.failing_since < options_.retry.give_up_after;
+  return in.attempts < tuning_.retry.attempts ||
+         circuit_.ClosedTime(now.boot) - in.failing_since < tuning_.retry.give_up_after;
 }
 
 // A failure that may not be retried is the record's own: the service did answer.
 void Flow::TellCircuit(const InFlight& in, const HandlerFailure& failure, bool probe, Now now) {
-  if (!MayRetry(options_.handler, options_.retry, failure)) return CloseCircuit(now);
+  if (!MayRetry(options_.handler, tuning_.retry, failure)) return CloseCircuit(now);
   const bool opened =
       circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failed_in, now.boot);
   if (!opened && !probe) return;
-  const Millis drawn = RetryBackoff(options_.retry, circuit_.probes() + 1, random_());
+  const Millis drawn = RetryBackoff(tuning_.retry, circuit_.probes() + 1, random_());
   circuit_.WaitUntil(now.boot + std::max(drawn, failure.retry_after.value_or(Millis(0))));
   handler_unavailable_ = ClassAndText(failure.error_class, failure.shown);
   if (!opened) return;

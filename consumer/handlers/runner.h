@@ -28,6 +28,8 @@ class HandlerRunner {
   virtual void Call(HandlerCall call) = 0;
   // Any thread. The call is answered soon, with the class "cancelled" unless it had ended.
   virtual void Cancel(std::uint64_t id) = 0;
+  // Any thread. Calls at a time from now on; a runner with a number of its own may ignore it.
+  virtual void SetConcurrency(int /*calls*/) {}
   // Ends threads and processes; calls without an answer get none.
   virtual void Stop() = 0;
 };

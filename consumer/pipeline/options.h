@@ -36,7 +36,7 @@ struct KafkaOptions {
   std::string group;  // default: the pipeline's name
   StartFrom start_from = StartFrom::kEarliest;
   Millis commit_interval{1000};
-  bool static_members = false;  // group.instance.id is the worker's name (KIP-345)
+  bool static_members = false;                   // group.instance.id is the worker's name (KIP-345)
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   std::map<std::string, std::string> librdkafka;  // passed through
@@ -101,8 +101,8 @@ struct HandlerOptions {
 // b = min(max, initial * multiplier^(attempt - 1)); a longer Retry-After counts instead. Until both
 // `attempts` and `give_up_after` are reached, while other records succeed.
 struct RetryOptions {
-  int attempts = 5;                // calls in all; 1: never tried again
-  Millis give_up_after{900'000};   // since the first failure, without the time of outages
+  int attempts = 5;               // calls in all; 1: never tried again
+  Millis give_up_after{900'000};  // since the first failure, without the time of outages
   Millis initial{100};
   Millis max{10'000};
   double multiplier = 2;
@@ -218,5 +218,15 @@ struct PipelineOptions {
     return dead_letter ? dead_letter->max_consecutive : kMostInARow;
   }
 };
+
+// What a worker that runs can take up.
+struct Tuning {
+  int concurrency = 64;  // handler calls at a time
+  double calls_per_second = 0;
+  RetryOptions retry;
+};
+inline Tuning TuningOf(const PipelineOptions& options) {
+  return {options.processing.concurrency, options.handler.calls_per_second(), options.retry};
+}
 
 }  // namespace fencepost::consumer

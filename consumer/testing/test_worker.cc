@@ -18,7 +18,7 @@ WorkerCoreOptions CoreOptions(const TestWorld& world) {
   options.nodes = static_cast<int>(world.nodes.size());
   options.creation = locking::StoreCreation::kNever;
   // A test has few records, and they may all be meant to fail: attempts alone decide.
-  options.flow.retry.give_up_after = Millis(0);
+  options.flow.tuning.retry.give_up_after = Millis(0);
   options.flow.circuit_failures = 0;
   return options;
 }

@@ -27,6 +27,13 @@ tl::expected<void, Error> Worker::Start() {
   return {};
 }
 
+void Worker::Tune(Tuning tuning) {
+  if (impl_->handler != nullptr) impl_->handler->SetConcurrency(tuning.concurrency);
+  impl_->Tell([impl = impl_.get(), tuning = std::move(tuning)](locking::Now now) {
+    impl->core.Tune(tuning, now);
+  });
+}
+
 void Worker::OnFailure(std::function<void()> callback) { impl_->on_failure = std::move(callback); }
 
 }  // namespace fencepost::consumer

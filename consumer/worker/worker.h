@@ -41,6 +41,8 @@ class Worker {
   // Called once, on a thread of the worker's, when the worker has come to its end by itself (a bad
   // record, a fatal Kafka error) and RequestStop should be called. Set before Start.
   void OnFailure(std::function<void()> callback);
+  // From now on; calls that are out end as they began.
+  void Tune(Tuning tuning);
   // Blocks until everything has ended after RequestStop. The error that ended it, if one did.
   std::optional<Error> Join();
 

@@ -95,6 +95,8 @@ class WorkerCore {
                       const std::vector<std::uint64_t>& refused, Now now);
   void OnDeadLetterState(PartState state, Now now);
 
+  void Tune(const Tuning& tuning, Now now) { flow_.Tune(tuning, now); }
+
   // --- the end, time -----------------------------------------------------------------------------
   // The first one: nothing new is taken. The second one: what is being drained is abandoned; its
   // leases are released, its offsets do not move.

@@ -72,14 +72,14 @@ std::string_view SeverityName(Severity severity) {
   return kNames[static_cast<std::size_t>(severity)];
 }
 
-Log::Log(LogOptions options) : options_(std::move(options)) {
+Log::Log(LogOptions options) : options_(std::move(options)), level_(options_.level) {
   spdlog::sink_ptr sink = options_.sink;
   if (!sink) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   pool_ = std::make_shared<spdlog::details::thread_pool>(kQueuedLines, 1);
   logger_ = std::make_shared<spdlog::async_logger>("fencepost", std::move(sink), pool_,
                                                    spdlog::async_overflow_policy::overrun_oldest);
   logger_->set_pattern("%v");
-  logger_->set_level(kLevels[static_cast<std::size_t>(options_.level)]);
+  logger_->set_level(kLevels[0]);  // level_ decides
   logger_->set_error_handler([](const std::string&) {});  // a log that cannot be written is lost
 }
 
@@ -91,9 +91,11 @@ Log::~Log() {
   }
 }
 
+void Log::SetLevel(Severity level) { level_ = level; }
+
 void Log::WriteLine(Severity severity, std::string_view pipeline, std::string_view event,
                     std::string_view text, const consumer::AboutRecord* record) noexcept {
-  if (severity < std::min(options_.level, Severity::kWarn)) return;
+  if (severity < std::min(level_.load(), Severity::kWarn)) return;
   try {
     Line line{severity, std::string(pipeline), std::string(event), std::string(text)};
     Record about = record == nullptr ? std::nullopt : Record(*record);
@@ -109,7 +111,7 @@ void Log::WriteLocked(Line line, Record record, locking::Now now) {
     last_.Keep(line.severity, line.pipeline, line.event, line.text, TextOf(line, record),
                now.wall.time_since_epoch());
   }
-  if (line.severity < options_.level) return;
+  if (line.severity < level_) return;
   std::uint64_t suppressed = 0;
   if (const auto seen = seen_.find(line); seen != seen_.end()) {
     if (now.boot - seen->second.since < kRepeatAfter) {

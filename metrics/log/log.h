@@ -13,6 +13,7 @@
 // throws.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -78,6 +79,8 @@ class Log {
     WriteLine(severity, pipeline, event, text, &record);
   }
 
+  void SetLevel(Severity level);
+
   // With the warnings: last_events.h.
   [[nodiscard]] std::vector<consumer::ErrorStatus> LastErrors(std::string_view pipeline) const;
 
@@ -115,6 +118,7 @@ class Log {
                                    locking::WallTime wall) const;
 
   const LogOptions options_;
+  std::atomic<Severity> level_;
   std::shared_ptr<spdlog::details::thread_pool> pool_;
   std::shared_ptr<spdlog::logger> logger_;
 

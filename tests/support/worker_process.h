@@ -46,6 +46,7 @@ class WorkerProcess {
   void Pause() { process_->Kill(SIGSTOP); }
   void Resume() { process_->Kill(SIGCONT); }
   void Terminate() { process_->Kill(SIGTERM); }
+  void Hangup() { process_->Kill(SIGHUP); }
   [[nodiscard]] bool Running() { return process_->Running(); }
   [[nodiscard]] std::optional<int> Wait(Deadline limit) { return process_->Wait(limit); }
   // SIGTERM, and the exit code when it came within the limit.

@@ -27,6 +27,7 @@ class HandlerCircuit {
   // 0: it never opens.
   explicit HandlerCircuit(int failures_to_open) : failures_to_open_(failures_to_open) {}
 
+  void SetFailuresToOpen(int failures) { failures_to_open_ = failures; }
   [[nodiscard]] bool open() const { return open_; }
   [[nodiscard]] int failures() const { return failures_; }  // in a row
   [[nodiscard]] int probes() const { return probes_; }      // that failed, since it opened

@@ -11,8 +11,10 @@ namespace fencepost::consumer {
 
 class RateLimit {
  public:
-  explicit RateLimit(double per_second) {  // 0: no limit
-    if (per_second > 0) interval_ = locking::Nanos(static_cast<std::int64_t>(1e9 / per_second));
+  explicit RateLimit(double per_second) { Set(per_second); }
+  void Set(double per_second) {  // 0: no limit
+    const double interval = per_second > 0 ? 1e9 / per_second : 0;
+    interval_ = locking::Nanos(static_cast<std::int64_t>(interval));
   }
 
   // When the next call may go out.

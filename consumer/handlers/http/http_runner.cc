@@ -40,6 +40,10 @@ tl::expected<void, Error> HttpRunner::Start() {
   return {};
 }
 
+void HttpRunner::SetConcurrency(int calls) {
+  concurrency_ = static_cast<std::size_t>(std::max(calls, 1));
+}
+
 void HttpRunner::Wake() { Checked(curl_multi_wakeup(multi_.get())); }
 
 void HttpRunner::Run() {

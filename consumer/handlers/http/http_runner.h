@@ -4,6 +4,7 @@
 // its request starts. README.md says what a request carries and how answers are judged.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,7 @@ class HttpRunner final : public PollingRunner {
   ~HttpRunner() override;
 
   tl::expected<void, Error> Start() override;
+  void SetConcurrency(int calls) override;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,7 +42,7 @@ class HttpRunner final : public PollingRunner {
 
   const HttpHandlerOptions options_;
   const std::string pipeline_;
-  const std::size_t concurrency_;
+  std::atomic<std::size_t> concurrency_;
 
   HttpTarget target_;
   curl::Multi multi_;

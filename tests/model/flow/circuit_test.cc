@@ -14,11 +14,11 @@ HandlerFailure Unavailable() {
 
 FlowOptions WithCircuit() {
   FlowOptions options = FlowBench::Handling(Order::kKey);
-  options.retry.attempts = 3;
-  options.retry.give_up_after = Millis(60'000);
-  options.retry.initial = Millis(100);
-  options.retry.max = Millis(2000);
-  options.retry.jitter = Jitter::kNone;
+  options.tuning.retry.attempts = 3;
+  options.tuning.retry.give_up_after = Millis(60'000);
+  options.tuning.retry.initial = Millis(100);
+  options.tuning.retry.max = Millis(2000);
+  options.tuning.retry.jitter = Jitter::kNone;
   options.circuit_failures = 3;
   return options;
 }
@@ -172,7 +172,7 @@ TEST_F(CircuitTest, ACancelledProbeMakesRoomForTheNext) {
 TEST(RetriesOfAKey, NeverHoldBackAnotherKey) {
   SharedWorld world;
   FlowOptions options = WithCircuit();
-  options.concurrency = 1;
+  options.tuning.concurrency = 1;
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Deliver(0, {"a@1", "behind@1", "b@2", "c@3"});
@@ -190,7 +190,7 @@ TEST(RetriesOfAKey, NeverHoldBackAnotherKey) {
 TEST(RateLimitOfAHandler, LetsCallsOutEvenly) {
   SharedWorld world;
   FlowOptions options = WithCircuit();
-  options.handler.kind = HttpHandlerOptions{.rate_limit = 5};
+  options.tuning.calls_per_second = 5;
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Deliver(0, {"a@1", "b@2", "c@3"});
@@ -202,6 +202,26 @@ TEST(RateLimitOfAHandler, LetsCallsOutEvenly) {
   EXPECT_EQ(worker.Calls(), "a b");
   worker.Wait(Millis(200));
   EXPECT_EQ(worker.Calls(), "a b c");
+}
+
+TEST(Tuning, CountsFromThenOn) {
+  SharedWorld world;
+  FlowOptions options = WithCircuit();
+  options.tuning.concurrency = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1", "b@2", "c@3"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a");
+  Tuning tuning = options.tuning;
+  tuning.concurrency = 2;
+  tuning.retry.never = {"5xx"};
+  worker.Tune(tuning);
+  EXPECT_EQ(worker.Calls(), "a b");
+  worker.Fail("a", Unavailable());
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:503");
+  EXPECT_EQ(worker.Calls(), "b c");
 }
 
 }  // namespace

@@ -295,6 +295,11 @@ void FlowBench::RefuseLetters() {
   Act();
 }
 
+void FlowBench::Tune(const Tuning& tuning) {
+  flow.Tune(tuning, world.now);
+  Act();
+}
+
 void FlowBench::CanPublish(bool up) {
   flow.OnDeadLetterState(up, world.now);
   Act();

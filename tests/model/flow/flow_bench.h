@@ -98,6 +98,7 @@ class FlowBench {
   bool Acknowledge();
   void RefuseLetters();  // … are not acknowledged, and go again by themselves
   void CanPublish(bool up);
+  void Tune(const Tuning& tuning);
   void Pass(Millis time);
   // Lets the core's next timers come, without records or transactions, for this long.
   void Wait(Millis time);

@@ -119,7 +119,7 @@ TEST_F(HandlingByKey, DoesNotBeginWhileTheCalledOffCallOfTheOneBeforeItIsOut) {
 
 FlowOptions TwoAtATime() {
   FlowOptions options = FlowBench::Handling(Order::kNone);
-  options.concurrency = 2;
+  options.tuning.concurrency = 2;
   return options;
 }
 

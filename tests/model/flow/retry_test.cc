@@ -14,12 +14,12 @@ HandlerFailure Failure(const std::string& error_class) {
 
 FlowOptions Retrying() {
   FlowOptions options = FlowBench::Handling(Order::kNone);
-  options.retry.attempts = 4;
-  options.retry.give_up_after = Millis(0);
-  options.retry.initial = Millis(100);
-  options.retry.max = Millis(300);
-  options.retry.jitter = Jitter::kNone;
-  options.retry.never = {"4xx"};
+  options.tuning.retry.attempts = 4;
+  options.tuning.retry.give_up_after = Millis(0);
+  options.tuning.retry.initial = Millis(100);
+  options.tuning.retry.max = Millis(300);
+  options.tuning.retry.jitter = Jitter::kNone;
+  options.tuning.retry.never = {"4xx"};
   return options;
 }
 
@@ -120,8 +120,8 @@ TEST_F(Retry, DoesNotCountAnAttemptThatALostLeaseCutShort) {
 
 TEST(Jitter, DrawsTheWaitFromNothingToTheBackoff) {
   FlowOptions options = Retrying();
-  options.retry.initial = options.retry.max = Millis(300);
-  options.retry.jitter = Jitter::kFull;
+  options.tuning.retry.initial = options.tuning.retry.max = Millis(300);
+  options.tuning.retry.jitter = Jitter::kFull;
   std::vector<Millis> waits;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SharedWorld world;

@@ -12,7 +12,7 @@ const HandlerFailure kBusy{.error_class = "503", .text = "busy", .retry_after = 
 
 FlowOptions OneCall() {
   FlowOptions options = FlowBench::Handling(Order::kNone);
-  options.concurrency = 1;
+  options.tuning.concurrency = 1;
   return options;
 }
 

@@ -189,7 +189,7 @@ FlowOptions SmallMemory(Order order) {
 
 TEST_F(RoomInFlight, OfBytesHoldsBackHandlerCallsWhileWritesCanMakeRoom) {
   FlowOptions options = SmallMemory(Order::kNone);
-  options.concurrency = 1;
+  options.tuning.concurrency = 1;
   FlowBench& w = Worker(options);
   w.Deliver(0, {"a", "b", "c"});
   w.LookUpAll();
@@ -202,7 +202,7 @@ TEST_F(RoomInFlight, OfBytesHoldsBackHandlerCallsWhileWritesCanMakeRoom) {
 TEST_F(RoomInFlight, OfBytesNeverHoldsBackTheCallThatAllOthersWaitFor) {
   FlowOptions options = SmallMemory(Order::kPartition);
   options.handler.kind = JqHandlerOptions{};  // calls of one chain may overlap
-  options.concurrency = 3;
+  options.tuning.concurrency = 3;
   FlowBench& w = Worker(options);
   w.Deliver(0, {"a", "b", "c", "d"});
   w.Settle();

@@ -74,14 +74,14 @@ void DrawHandler(Plan& plan, Random& random, Kind kind) {
   }
   plan.handler_takes = Millis(Pick(random, std::array{1, 20, 300}));
   plan.handler_refusals = Pick(random, std::array{0, 20, 100});
-  plan.flow.concurrency = static_cast<std::size_t>(Pick(random, std::array{1, 3, 64}));
+  plan.flow.tuning.concurrency = Pick(random, std::array{1, 3, 64});
   plan.flow.handler_timeout = Millis(Pick(random, std::array{500, 2000, 20'000}));
-  plan.flow.retry.attempts = Pick(random, std::array{1, 3, 8});
-  plan.flow.retry.give_up_after = Millis(Pick(random, std::array{0, 0, 5000}));
-  plan.flow.circuit_failures = Pick(random, std::array{0, plan.flow.retry.attempts});
-  plan.flow.retry.initial = Millis(Pick(random, std::array{5, 50, 200}));
-  plan.flow.retry.max = Millis(1000);
-  plan.flow.retry.never = {"4xx"};
+  plan.flow.tuning.retry.attempts = Pick(random, std::array{1, 3, 8});
+  plan.flow.tuning.retry.give_up_after = Millis(Pick(random, std::array{0, 0, 5000}));
+  plan.flow.circuit_failures = Pick(random, std::array{0, plan.flow.tuning.retry.attempts});
+  plan.flow.tuning.retry.initial = Millis(Pick(random, std::array{5, 50, 200}));
+  plan.flow.tuning.retry.max = Millis(1000);
+  plan.flow.tuning.retry.never = {"4xx"};
 }
 
 void DrawKind(Plan& plan, Random& random, Kind kind) {

@@ -253,6 +253,8 @@ INSTANTIATE_TEST_SUITE_P(
               "9:5: error: kafka.librdkafka: sasl.password is refused: write it as "
               "kafka.sasl.password "
               "[librdkafka]",
+              "10:5: error: kafka.librdkafka: group.instance.id is refused: it is the worker's "
+              "name: write kafka.static_members: true [librdkafka]",
               "11:5: error: kafka.librdkafka: security.protocol is refused: it follows from "
               "kafka.tls "
               "and kafka.sasl [librdkafka]"}},

@@ -82,6 +82,7 @@ TEST(Handler, OfExecAndJq) {
 TEST(Retry, HasItsDefaultsAndTakesAllItsKeys) {
   const auto plain = With(kStdout).retry;
   EXPECT_EQ(plain.attempts, 5);
+  EXPECT_EQ(plain.give_up_after, 15min);
   EXPECT_EQ(plain.initial, 100ms);
   EXPECT_EQ(plain.max, 10s);
   EXPECT_EQ(plain.multiplier, 2.0);
@@ -89,10 +90,12 @@ TEST(Retry, HasItsDefaultsAndTakesAllItsKeys) {
   EXPECT_THAT(plain.never, IsEmpty());
   const auto full = With(std::string(kStdout) +
                          "handler: {jq: .}\n"
-                         "retry: {attempts: 3, backoff: {initial: 1s, max: 2m, multiplier: 1.5, "
+                         "retry: {attempts: 3, give_up_after: 1h, backoff: {initial: 1s, max: 2m, "
+                         "multiplier: 1.5, "
                          "jitter: none}, never: [4xx, 501, bad_input]}\n")
                         .retry;
   EXPECT_EQ(full.attempts, 3);
+  EXPECT_EQ(full.give_up_after, 1h);
   EXPECT_EQ(full.initial, 1s);
   EXPECT_EQ(full.max, 2min);
   EXPECT_EQ(full.multiplier, 1.5);

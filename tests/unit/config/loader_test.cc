@@ -80,9 +80,10 @@ kafka:
   group: ${GROUP:-billing}
   start_from: latest
   commit_interval: 250ms
+  static_members: true
   tls: {ca: /ca.pem, certificate: /c.pem, key: /k.pem}
   sasl: {mechanism: SCRAM-SHA-512, username: u, password: "${SECRET}"}
-  librdkafka: {fetch.wait.max.ms: 50, group.instance.id: "one"}
+  librdkafka: {fetch.wait.max.ms: 50}
 record_id: header:id
 on_id_conflict: skip
 on_bad_record: stop
@@ -118,6 +119,7 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.kafka.group, "billing");
   EXPECT_EQ(o.kafka.start_from, consumer::StartFrom::kLatest);
   EXPECT_EQ(o.kafka.commit_interval, 250ms);
+  EXPECT_TRUE(o.kafka.static_members);
   EXPECT_EQ(o.kafka.tls_ca + o.kafka.tls_certificate + o.kafka.tls_key, "/ca.pem/c.pem/k.pem");
   EXPECT_EQ(o.kafka.sasl_mechanism, "SCRAM-SHA-512");
   EXPECT_EQ(o.kafka.sasl_username, "u");

@@ -50,7 +50,7 @@ std::set<std::string> Written() {
   }
   std::set<std::string> names;
   const std::string after = "Severity::k[A-Z][a-z]+,";
-  Find(all, after + R"re(\s*(?:"",\s*)?"([a-z_]+)")re", names);
+  Find(all, after + R"re(\s*(?:(?:""|[a-z_.]+),\s*)?"([a-z_]+)")re", names);
   Find(all, after + R"re([^"]{0,80}\? "([a-z_]+)" : ")re", names);
   Find(all, after + R"re([^"]{0,80}\? "[a-z_]+" : "([a-z_]+)")re", names);
   Find(all, R"re(note_\("([a-z_]+)")re", names);

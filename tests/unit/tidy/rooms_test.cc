@@ -118,10 +118,13 @@ const std::vector<Room>& Rooms() {
       Room{"consumer/cli/locks",
            {"locking/core", "locking/core/store", "locking/redis/tools", "consumer/record",
             "consumer/cli/shared"}},
+      Room{"consumer/cli/run",
+           {"locking/base", "consumer/record", "consumer/pipeline", "consumer/kafka/client",
+            "consumer/worker", "metrics", "metrics/http", "metrics/log", "metrics/status",
+            "consumer/cli/shared"}},
       Room{"consumer/cli",
            {"locking/base", "locking/core/lock", "locking/redis/engine", "consumer/record",
-            "consumer/kafka/client", "consumer/worker", "consumer/testing", "config/text",
-            "config/schema", "config", "metrics/log", "metrics", "metrics/status", "metrics/http",
+            "consumer/kafka/client", "consumer/testing", "config/text", "config/schema", "config",
             "consumer/cli/shared"}},
   };
   return rooms;

@@ -1,0 +1,239 @@
+#include "consumer/cli/run/process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "consumer/cli/run/reload.h"
+#include "consumer/cli/shared/command.h"
+#include "consumer/cli/shared/pipelines.h"
+#include "metrics/status/status_json.h"
+#include "metrics/status/status_page.h"
+
+namespace fencepost::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using consumer::Millis;
+using consumer::PipelineOptions;
+using consumer::Worker;
+using locking::Severity;
+
+metrics::LogOptions LogOptionsOf(const PipelineOptions& pipeline, const std::string& worker) {
+  metrics::LogOptions options;
+  options.worker = worker;
+  options.level = metrics::SeverityFromName(pipeline.observe.log_level).value_or(Severity::kInfo);
+  options.format =
+      pipeline.observe.log_format == "text" ? metrics::LogFormat::kText : metrics::LogFormat::kJson;
+  return options;
+}
+
+// A process that hangs is ended this long after the longest shutdown_timeout, or after a second
+// signal.
+constexpr std::chrono::seconds kLastResort{10};
+constexpr std::chrono::seconds kLastResortHurried{5};
+
+// One setting as it is in `from`; gone where that has none.
+void TakeSetting(std::vector<std::pair<std::string, std::string>>& settings,
+                 const std::vector<std::pair<std::string, std::string>>& from,
+                 const std::string& key) {
+  std::erase_if(settings, [&](const auto& setting) { return setting.first == key; });
+  for (const auto& setting : from) {
+    if (setting.first == key) settings.push_back(setting);
+  }
+}
+
+// Of the pipelines, the longest.
+Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
+  Millis longest{0};
+  for (const PipelineOptions& options : pipelines) {
+    longest = std::max(longest, options.shutdown_timeout);
+  }
+  return longest;
+}
+
+}  // namespace
+
+Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string> files,
+                 const std::string& worker)
+    : pipelines_(std::move(pipelines)),
+      files_(std::move(files)),
+      worker_(worker),
+      log_(LogOptionsOf(pipelines_.front(), worker)),
+      page_({Version(), Commit()}) {
+  for (const PipelineOptions& options : pipelines_) {
+    const auto added = page_.Add({.name = options.name,
+                                  .nodes = static_cast<int>(options.lock.redis.nodes.size()),
+                                  .lock_ttl = options.lock.lock.ttl,
+                                  .config_hash = options.config_hash},
+                                 &log_);
+    workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
+    watched_.push_back({.metrics = *added, .settings = options.shown});
+  }
+}
+
+Process::~Process() = default;
+
+tl::expected<void, Error> Process::StartHttp(const std::string& address) {
+  auto server =
+      metrics::HttpServer::Start(address, {.metrics = [this] { return page_.Render(); },
+                                           .live = [this] { return Liveness(); },
+                                           .ready = [this] { return AllReady(); },
+                                           .status = [this] { return StatusJson(Shown()); },
+                                           .page = [this] { return StatusPage(Shown()); },
+                                           .event = [this] { return StatusEvent(Shown()); }});
+  if (!server) return tl::unexpected(server.error());
+  server_ = std::move(*server);
+  std::fprintf(stderr, "listening on http://%s\n", server_->bound().c_str());
+  log_.Write(Severity::kInfo, "", "http_listening", "http://" + server_->bound());
+  return {};
+}
+
+int Process::RunUntilStopped(const RunSignals& signals) {
+  for (const auto& worker : workers_) {
+    worker->OnFailure([&signals] { signals.Wake(); });
+    if (const auto started = worker->Start(); !started) return ExitUsage(started.error());
+  }
+  const bool signalled = WaitForTheEnd(signals) == RunSignals::Woken::kStop;
+  for (const auto& worker : workers_) worker->RequestStop();
+  std::thread joiner([this, &signals] {
+    for (const auto& worker : workers_) {
+      if (auto error = worker->Join()) errors_.push_back(std::move(*error));
+    }
+    ended_ = true;
+    signals.Wake();
+  });
+  AwaitEnd(signals, signalled);
+  joiner.join();
+  for (const Error& error : errors_) PrintError(error.Line());
+  return errors_.empty() ? kOk : kFailed;
+}
+
+// What the process is to end by. The rates on the status page want a look at the counters once a
+// second.
+RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
+  for (;;) {
+    TakeSamples();
+    const auto woken = signals.Wait(server_ == nullptr ? -1 : 1000);
+    if (woken == RunSignals::Woken::kReload) {
+      Reload();
+    } else if (woken != RunSignals::Woken::kNot) {
+      return woken;
+    }
+  }
+}
+
+// A file that is wrong, or gone, changes nothing.
+void Process::Reload() {
+  auto fresh = LoadPipelines(files_);
+  if (!fresh) {
+    log_.Write(Severity::kError, "", "reload_failed",
+               "the files have errors (see stderr): the workers go on as they were");
+    return;
+  }
+  for (std::size_t i = 0; i < workers_.size(); ++i) Apply(i, std::move((*fresh)[i]));
+}
+
+void Process::Apply(std::size_t worker, PipelineOptions fresh) {
+  PipelineOptions& running = pipelines_[worker];
+  const Changes changes = ChangesOf(running, fresh);
+  const bool whole = changes.refused.empty();
+  log_.Write(whole ? Severity::kInfo : Severity::kWarn, running.name, "reloaded", changes.Text());
+  if (changes.applied.empty()) return;
+  if (worker == 0) log_.SetLevel(LogOptionsOf(fresh, worker_).level);
+  workers_[worker]->Tune(TuningOf(fresh));
+  const std::lock_guard lock(mutex_);
+  for (const std::string& key : changes.applied) TakeSetting(running.shown, fresh.shown, key);
+  watched_[worker].settings = running.shown;
+}
+
+// A second signal: at once. What does not end by itself ends with the process.
+void Process::AwaitEnd(const RunSignals& signals, bool signalled) {
+  const Clock::time_point asked = Clock::now();
+  Clock::time_point limit = asked + LongestShutdown(pipelines_) + kLastResort;
+  while (!ended_) {
+    const auto left = std::chrono::ceil<Millis>(limit - Clock::now());
+    if (left.count() <= 0) GiveUp(Clock::now() - asked);
+    const auto woken = signals.Wait(static_cast<int>(left.count()));
+    if (woken != RunSignals::Woken::kStop || ended_) continue;
+    if (!std::exchange(signalled, true)) continue;  // the first, after a failure
+    for (const auto& worker : workers_) worker->RequestStop();
+    limit = std::min(limit, Clock::now() + kLastResortHurried);
+  }
+}
+
+// Some thread never returns (a jq program that loops for ever): nothing can be joined, and no
+// destructor may run. The locks end by their TTL, the effects are safe, the offsets stay.
+void Process::GiveUp(Clock::duration waited) {
+  std::string hangs;
+  for (const auto& worker : workers_) {
+    const std::string part = worker->Ending();
+    if (part.empty()) continue;
+    hangs += fmt::format("{}pipeline '{}' waits for {}", hangs.empty() ? "" : ", ",
+                         worker->Status().pipeline, part);
+  }
+  PrintError(fmt::format(
+      "the stop has not come to its end within {} s: {}; the process ends without it, what was "
+      "in flight is done again",
+      std::chrono::duration_cast<std::chrono::seconds>(waited).count(), hangs));
+  std::fflush(stderr);
+  _exit(kFailed);
+}
+
+metrics::ProbeResult Process::Liveness() const {
+  for (const auto& worker : workers_) {
+    const auto [live, why] = worker->Live();
+    if (!live) return {false, worker->Status().pipeline + ": " + why};
+  }
+  return {true, ""};
+}
+
+// Every reason of every pipeline; what a ready one has (a stall) is told, too.
+metrics::ProbeResult Process::AllReady() const {
+  metrics::ProbeResult all{true, ""};
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const auto [ready, reasons] = workers_[i]->Ready();
+    all.ready = all.ready && ready;
+    for (const consumer::Reason& reason : reasons) {
+      all.reason += fmt::format("{}{}: {}", all.reason.empty() ? "" : "; ",
+                                watched_[i].metrics->info().name, Sentence(reason));
+    }
+  }
+  return all;
+}
+
+void Process::TakeSamples() const {
+  for (const Watched& watched : watched_) {
+    const metrics::Counts counts = watched.metrics->CurrentCounts();
+    watched.finished->Take(counts.done + counts.skipped + counts.dead_lettered,
+                           locking::BootClock::now());
+  }
+}
+
+metrics::ShownProcess Process::Shown() const {
+  TakeSamples();
+  const std::lock_guard lock(mutex_);
+  metrics::ShownProcess process{.worker = worker_,
+                                .version = Version(),
+                                .pipelines = {},
+                                .now = std::chrono::duration_cast<Millis>(
+                                    std::chrono::system_clock::now().time_since_epoch())};
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const Watched& watched = watched_[i];
+    consumer::WorkerStatus status = workers_[i]->Status();
+    status.last_errors = log_.LastErrors(status.pipeline);
+    process.pipelines.push_back({.status = std::move(status),
+                                 .counts = watched.metrics->CurrentCounts(),
+                                 .rate = watched.finished->Rate(),
+                                 .per_second = watched.finished->PerSecond(),
+                                 .lock_ttl = watched.metrics->info().lock_ttl,
+                                 .settings = watched.settings});
+  }
+  return process;
+}
+
+}  // namespace fencepost::cli

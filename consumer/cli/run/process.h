@@ -1,0 +1,69 @@
+// The workers of one `fencepost run`, what shows them (log, HTTP server), a reload of their files,
+// and their end.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/cli/run/run_signals.h"
+#include "consumer/pipeline/options.h"
+#include "consumer/worker/worker.h"
+#include "metrics/http/http_server.h"
+#include "metrics/log/log.h"
+#include "metrics/page.h"
+#include "metrics/status/history.h"
+#include "metrics/status/shown_pipeline.h"
+
+namespace fencepost::cli {
+
+class Process {
+ public:
+  // `files`: where the pipelines came from, for a reload.
+  Process(std::vector<consumer::PipelineOptions> pipelines, std::vector<std::string> files,
+          const std::string& worker);
+  ~Process();
+
+  // Error: code http_bad_address, or it cannot listen there.
+  tl::expected<void, Error> StartHttp(const std::string& address);
+  // Starts the workers; returns the exit code once all have ended after a signal or a failure.
+  int RunUntilStopped(const RunSignals& signals);
+
+ private:
+  // What the status page shows beside the workers' own word.
+  struct Watched {
+    metrics::PipelineMetrics* metrics;
+    std::vector<std::pair<std::string, std::string>> settings;  // guarded by mutex_
+    std::unique_ptr<metrics::History> finished = std::make_unique<metrics::History>();
+  };
+
+  RunSignals::Woken WaitForTheEnd(const RunSignals& signals);
+  void Reload();
+  void Apply(std::size_t worker, consumer::PipelineOptions fresh);
+  void AwaitEnd(const RunSignals& signals, bool signalled);
+  [[noreturn]] void GiveUp(std::chrono::steady_clock::duration waited);
+  [[nodiscard]] metrics::ProbeResult Liveness() const;
+  [[nodiscard]] metrics::ProbeResult AllReady() const;
+  void TakeSamples() const;
+  [[nodiscard]] metrics::ShownProcess Shown() const;
+
+  std::vector<consumer::PipelineOptions> pipelines_;
+  const std::vector<std::string> files_;
+  const std::string worker_;
+  metrics::Log log_;
+  metrics::MetricsPage page_;
+  std::vector<std::unique_ptr<consumer::Worker>> workers_;
+  mutable std::mutex mutex_;
+  std::vector<Watched> watched_;  // of each worker
+  std::vector<Error> errors_;
+  std::atomic<bool> ended_{false};
+  std::unique_ptr<metrics::HttpServer> server_;  // last: it asks all the others
+};
+
+}  // namespace fencepost::cli

@@ -1,0 +1,71 @@
+#include "consumer/cli/run/reload.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <variant>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fencepost::cli {
+namespace {
+
+using consumer::PipelineOptions;
+
+bool MayChange(std::string_view key) {
+  constexpr std::array<std::string_view, 3> kKeys{"observe.log.level", "processing.concurrency",
+                                                  "handler.http.rate_limit"};
+  return key.starts_with("retry.") || std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
+  const auto headers = [](const PipelineOptions& options) {
+    const auto* http = std::get_if<consumer::HttpHandlerOptions>(&options.handler.kind);
+    return http == nullptr ? decltype(http->headers)() : http->headers;
+  };
+  const auto dsn = [](const PipelineOptions& options) {
+    const auto* postgres = std::get_if<consumer::PostgresOptions>(&options.output);
+    return postgres == nullptr ? std::string() : postgres->dsn;
+  };
+  return a.kafka.sasl_password != b.kafka.sasl_password ||
+         a.kafka.librdkafka != b.kafka.librdkafka ||
+         a.lock.redis.password != b.lock.redis.password || headers(a) != headers(b) ||
+         dsn(a) != dsn(b);
+}
+
+}  // namespace
+
+Changes ChangesOf(const PipelineOptions& before, const PipelineOptions& after) {
+  std::map<std::string, std::array<std::string, 2>> settings;
+  for (const auto& [key, text] : before.shown) settings[key][0] = text;
+  for (const auto& [key, text] : after.shown) settings[key][1] = text;
+  Changes changes;
+  for (const auto& [key, texts] : settings) {
+    if (texts[0] == texts[1]) continue;
+    (MayChange(key) ? changes.applied : changes.refused).push_back(key);
+  }
+  if (changes.refused.empty() && SecretsDiffer(before, after)) {
+    changes.refused.emplace_back("a secret");
+  }
+  return changes;
+}
+
+std::string Changes::Text() const {
+  if (applied.empty() && refused.empty()) return "nothing has changed";
+  const auto verb = [](const std::vector<std::string>& keys, const char* one, const char* many) {
+    return keys.size() == 1 ? one : many;
+  };
+  std::string text;
+  if (!applied.empty()) {
+    text = fmt::format("{} {} applied", fmt::join(applied, ", "), verb(applied, "is", "are"));
+  }
+  if (!refused.empty()) {
+    text += fmt::format("{}{} {} a restart", text.empty() ? "" : "; ", fmt::join(refused, ", "),
+                        verb(refused, "needs", "need"));
+  }
+  return text;
+}
+
+}  // namespace fencepost::cli

@@ -1,0 +1,168 @@
+// fencepost run FILE...: the workers of these pipelines, until SIGTERM or SIGINT. Its arguments.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "consumer/cli/run/process.h"
+#include "consumer/cli/shared/command.h"
+#include "consumer/cli/shared/pipelines.h"
+#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/record/text.h"
+#include "consumer/worker/make_handler.h"
+
+namespace fencepost::cli {
+namespace {
+
+using consumer::PipelineOptions;
+
+struct RunArguments {
+  std::vector<std::string> files;
+  std::string http;
+  std::string worker;
+};
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+constexpr std::size_t kMaxWorkerName = 255;
+
+// The name goes into every ledger row, header and log line: one that a database refuses would make
+// every record bad.
+tl::expected<std::string, std::string> GoodName(std::string name, std::string_view given_by) {
+  const bool control =
+      std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const char* const why = !consumer::IsUtf8(name)        ? "is not valid UTF-8"
+                          : control                      ? "holds control characters"
+                          : name.size() > kMaxWorkerName ? "is longer than 255 bytes"
+                                                         : nullptr;
+  if (why == nullptr) return name;
+  return tl::unexpected(
+      fmt::format("the worker's name, given by {}, {}: give another", given_by, why));
+}
+
+// A host's name may be anything; what is no printable ASCII becomes '-'.
+std::string OwnName() {
+  char host[256] = "host";
+  gethostname(host, sizeof host - 1);
+  for (char& c : host) {
+    if (c != '\0' && (c <= ' ' || c > '~')) c = '-';
+  }
+  return fmt::format("{:.200}-{}-{:08x}", host, getpid(), std::random_device{}());
+}
+
+tl::expected<std::string, std::string> WorkerName(const RunArguments& arguments) {
+  if (!arguments.worker.empty()) return GoodName(arguments.worker, "--worker");
+  if (std::string name = FromEnvironment("FENCEPOST_WORKER"); !name.empty()) {
+    return GoodName(std::move(name), "FENCEPOST_WORKER");
+  }
+  return OwnName();
+}
+
+// Static members are known by their names: the same ones after a restart, as Kafka allows them.
+tl::expected<void, std::string> NameFitsStaticMembers(
+    const RunArguments& arguments, const std::string& name,
+    const std::vector<PipelineOptions>& pipelines) {
+  if (std::ranges::none_of(pipelines, [](const PipelineOptions& pipeline) {
+        return pipeline.kafka.static_members;
+      })) {
+    return {};
+  }
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  constexpr std::size_t kMaxInstanceId = 249;
+  if (arguments.worker.empty() && FromEnvironment("FENCEPOST_WORKER").empty()) {
+    return tl::unexpected(
+        std::string("kafka.static_members needs a name that this worker has after a restart too: "
+                    "give it with --worker or FENCEPOST_WORKER"));
+  }
+  if (name.size() <= kMaxInstanceId && name.find_first_not_of(kAllowed) == std::string::npos) {
+    return {};
+  }
+  return tl::unexpected(fmt::format(
+      "kafka.static_members: the worker's name '{}' may have letters, digits, '.', '_' and '-', "
+      "and at most {} of them: give another",
+      name, kMaxInstanceId));
+}
+
+// --http, else FENCEPOST_HTTP, else the files' own; one server a process.
+tl::expected<std::string, std::string> HttpAddress(const RunArguments& arguments,
+                                                   const std::vector<PipelineOptions>& pipelines) {
+  if (!arguments.http.empty()) return arguments.http;
+  if (std::string address = FromEnvironment("FENCEPOST_HTTP"); !address.empty()) return address;
+  std::set<std::string> addresses;
+  for (const PipelineOptions& pipeline : pipelines) {
+    if (!pipeline.observe.http.empty()) addresses.insert(pipeline.observe.http);
+  }
+  if (addresses.size() > 1) {
+    return tl::unexpected("the files name several observe.http addresses (" + *addresses.begin() +
+                          ", " + *addresses.rbegin() + "); a process has one: give it with --http");
+  }
+  return addresses.empty() ? std::string() : *addresses.begin();
+}
+
+// All handlers before the first worker starts: a file that is wrong stops nobody else's records.
+bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
+  bool good = true;
+  for (const PipelineOptions& pipeline : pipelines) {
+    const auto checked = consumer::CheckHandler(pipeline.handler);
+    if (checked) continue;
+    PrintError(fmt::format("{}: {}", pipeline.name, checked.error().Line()));
+    good = false;
+  }
+  return good;
+}
+
+int RunPipelines(const RunArguments& arguments, const RunSignals& signals) {
+  const auto name = WorkerName(arguments);
+  if (!name) return ExitUsage(name.error());
+  const auto pipelines = LoadPipelines(arguments.files);
+  if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
+  if (const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines); !fits) {
+    return ExitUsage(fits.error());
+  }
+  const auto address = HttpAddress(arguments, *pipelines);
+  if (!address) return ExitUsage(address.error());
+  Process process(*pipelines, arguments.files, *name);
+  if (!address->empty()) {
+    if (const auto started = process.StartHttp(*address); !started) {
+      const bool wrong = started.error().code == "http_bad_address";
+      return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
+    }
+  }
+  return process.RunUntilStopped(signals);
+}
+
+// librdkafka's threads that never end would run on under the process's static objects.
+int RunToItsEnd(const RunArguments& arguments) {
+  const RunSignals signals;
+  const int code = RunPipelines(arguments, signals);
+  if (consumer::rdkafka::ConsumersLeftBehind() == 0) return code;
+  PrintError("a Kafka client did not come to its end and is left to the end of the process");
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace
+
+void AddRun(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand(
+      "run", "run pipelines until SIGTERM or SIGINT; SIGHUP reloads their files");
+  command->add_option("FILE", arguments->files, "pipeline files")->required();
+  command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status");
+  command->add_option("--worker", arguments->worker, "this worker's name");
+  command->callback([&run, arguments] { run = [arguments] { return RunToItsEnd(*arguments); }; });
+}
+
+}  // namespace fencepost::cli

@@ -1,0 +1,90 @@
+// SIGHUP reloads the files of a running worker; a terminal that goes away is a stop with a drain.
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include "tests/e2e/trouble/trouble_test.h"
+#include "tests/support/paths.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class Reload : public TroubleTest {
+ protected:
+  static void Replace(std::string& text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  }
+  ::testing::AssertionResult Says(WorkerProcess& worker, const std::string& text) {
+    return WaitUntil(
+        seconds(20), [&] { return worker.Log().find(text) != std::string::npos; }, text);
+  }
+};
+
+TEST_F(Reload, TakesUpWhatItCanAndSaysWhatNeedsARestart) {
+  PipelineText text = Text(1);
+  text.more = Http() + DeadLetters() + "retry: {attempts: 1000, backoff: {initial: 50ms}}\n";
+  const WorkerOptions options = Worker(text);
+  Answers("o-1", {503});
+  WorkerProcess worker(options);
+  SendOrder(0, "o-1", "k");
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return CallsOf("o-1") >= 2; }, "retries"));
+  std::string file = text.Yaml();
+  Replace(file, "attempts: 1000,", "attempts: 1000, never: [503],");
+  Replace(file, "ttl: 3s", "ttl: 4s");
+  std::ofstream(options.files[0]) << file;
+  worker.Hangup();
+  EXPECT_TRUE(Says(worker, "retry.never is applied; lock.ttl needs a restart")) << worker.Log();
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(Letters().size(), 1u);
+  EXPECT_THAT(worker.Get("/status").body, HasSubstr("retry.never"));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+TEST_F(Reload, OfAFileWithAnErrorChangesNothing) {
+  const PipelineText text = Text(1);
+  const WorkerOptions options = Worker(text);
+  WorkerProcess worker(options);
+  std::ofstream(options.files[0]) << text.Yaml() << "retry: {atempts: 3}\n";
+  worker.Hangup();
+  EXPECT_TRUE(Says(worker, "the workers go on as they were")) << worker.Log();
+  EXPECT_THAT(worker.Log(), HasSubstr("did you mean \"attempts\""));
+  SendOrder(0, "o-1", "k");
+  EXPECT_TRUE(Effects(1)) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+TEST_F(Reload, ATerminalThatGoesAwayIsAStopWithADrain) {
+  const WorkerOptions options = Worker(Text(1));
+  int terminal = -1;
+  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    const std::string binary = FencepostBinary();
+    execl(binary.c_str(), binary.c_str(), "run", options.files[0].c_str(), nullptr);
+    _exit(127);
+  }
+  std::string said;
+  char buffer[4096];
+  while (said.find("the worker is ready") == std::string::npos) {
+    const ssize_t n = read(terminal, buffer, sizeof buffer);
+    ASSERT_GT(n, 0) << said;
+    said.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(terminal);
+  int status = 0;
+  EXPECT_TRUE(WaitUntil(
+      seconds(30), [&] { return waitpid(pid, &status, WNOHANG) == pid; }, "the worker to end"));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+}  // namespace
+}  // namespace fencepost::testing
