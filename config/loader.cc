@@ -140,6 +140,8 @@ consumer::PipelineOptions Build(const Values& values) {
         std::chrono::duration_cast<std::chrono::seconds>(values.Duration("ledger.keep"));
   }
   options.observe.http = values.String("observe.http");
+  options.observe.control = static_cast<consumer::ControlAccess>(values.Choice("observe.control"));
+  options.observe.control_token = values.String("observe.control_token");
   options.observe.log_level = values.String("observe.log.level");
   options.observe.log_format = values.String("observe.log.format");
   options.shutdown_timeout = values.Duration("shutdown_timeout");

@@ -250,6 +250,18 @@ void LintLedger(const Values& values, Findings& findings) {
           DurationText(values.Duration("ledger.keep")), DurationText(least)));
 }
 
+void LintObserve(const Values& values, Findings& findings) {
+  constexpr std::string_view kToken = "observe.control_token";
+  const bool by_token = values.String("observe.control") == "token";
+  if (by_token && values.String(kToken).empty()) {
+    findings.Error(values.KeyPlace("observe.control"), "missing",
+                   fmt::format("{} is missing or empty: observe.control: token needs it", kToken));
+  } else if (!by_token && values.Given(kToken)) {
+    findings.Error(values.KeyPlace(kToken), "observe",
+                   fmt::format("{} is of no use without observe.control: token", kToken));
+  }
+}
+
 }  // namespace
 
 void Lint(const Values& values, Findings& findings) {
@@ -260,6 +272,7 @@ void Lint(const Values& values, Findings& findings) {
   LintLogin(values, findings);
   LintProcessing(values, findings);
   LintLedger(values, findings);
+  LintObserve(values, findings);
   LintHandler(values, findings);
   LintDeadLetter(values, findings);
   LintOutput(values, findings);

@@ -266,6 +266,18 @@ std::vector<Key> LedgerAndObserveKeys() {
        .help = "`HOST:PORT` of `/metrics`, `/live`, `/ready`, `/status`; port 0 takes a free one.",
        .default_words = "no server",
        .check = CheckListenAddress},
+      {.path = "observe.control",
+       .type = T::kChoice,
+       .help = "Who may POST to the HTTP server: `/log/level` (its body is a level), "
+               "`/pipelines/NAME/pause` and `/resume`, until the worker ends. `loopback`: this "
+               "machine, without a proxy; `token`: whoever sends `Authorization: Bearer` with "
+               "`control_token`. Of several files in a process the first one counts.",
+       .default_value = "off",
+       .choices = {"off", "loopback", "token"}},
+      {.path = "observe.control_token",
+       .help = "With `control: token`.",
+       .check = CheckNotEmpty,
+       .secret = true},
       {.path = "observe.log", .type = T::kSection, .help = "The log, on standard error."},
       {.path = "observe.log.level",
        .type = T::kChoice,

@@ -92,7 +92,7 @@ Place Flow::PlaceOf(const InFlight& in) const {
                     : LeaseMayArriveSoon(*gap) ? Before::kMaySoon
                                                : Before::kNotSoon,
           .before_handled = BeforeIsHandled(in),
-          .may_lock = taking_ && !in.assignment->revoking};
+          .may_lock = taking_ && !paused_ && !in.assignment->revoking};
 }
 
 void Flow::Do(InFlight& in, Move move, Now now) {
@@ -181,7 +181,7 @@ Instant Flow::NextTime() const {
 }
 
 void Flow::UpdateBackpressure(Now now) {
-  const bool usable = locks_->Available() && dead_letters_up_ && taking_;
+  const bool usable = locks_->Available() && dead_letters_up_ && taking_ && !paused_;
   const Nanos pressed =
       backpressure_.Update(partitions_, usable, now.boot, {actions_.pause, actions_.resume});
   if (pressed > Nanos(0)) observer_->OnBackpressure(pressed);
@@ -191,6 +191,14 @@ void Flow::Tune(const Tuning& tuning, Now now) {
   tuning_ = tuning;
   rate_limit_.Set(tuning.calls_per_second);
   if (options_.circuit_failures != 0) circuit_.SetFailuresToOpen(tuning.retry.attempts);
+  Step(now);
+}
+
+void Flow::SetPaused(bool paused, Now now) {
+  paused_ = paused;
+  for (InFlight& in : pool_) {
+    if (in.stage() == Stage::kQueued) work_.Push(&in);
+  }
   Step(now);
 }
 

@@ -133,6 +133,9 @@ class Flow {
   void Tune(const Tuning& tuning, Now now);
   // Nothing new is locked from now on; what holds a lease is finished.
   void StopTaking();
+  // The same, until it is taken back.
+  void SetPaused(bool paused, Now now);
+  [[nodiscard]] bool paused() const { return paused_; }
   // A drain that is under way ends now.
   void HurryDrain(Now now);
   // The output answers no more. The leases of what it has in its hands are given back: whether that
@@ -338,6 +341,7 @@ class Flow {
   bool offsets_due_ = false;  // Kafka transactions: offsets moved without a record to write
   bool dead_letters_up_ = true;
   bool taking_ = true;
+  bool paused_ = false;
   std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once

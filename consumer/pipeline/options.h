@@ -187,8 +187,13 @@ inline Finality FinalityOf(const OutputOptions& output) {
   return Finality::kLedger;
 }
 
+// Who may change the log's level and pause pipelines over HTTP.
+enum class ControlAccess : std::uint8_t { kOff, kLoopback, kToken };
+
 struct ObserveOptions {
   std::string http;  // HOST:PORT; empty: no server
+  ControlAccess control = ControlAccess::kOff;
+  std::string control_token;
   std::string log_level = "info";
   std::string log_format = "json";  // json | text
 };

@@ -32,6 +32,8 @@ std::string_view Prefix(ReasonCode code) {
       return "stopping: ";
     case ReasonCode::kDraining:
       return "draining";
+    case ReasonCode::kPaused:
+      return "paused";
     case ReasonCode::kLockClock:
       return "lock: clock";
     case ReasonCode::kLockNodes:
@@ -96,6 +98,7 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
   } else if (state.draining) {
     add(ReasonCode::kDraining, "");
   }
+  if (state.paused) add(ReasonCode::kPaused, "");
   if (state.lock) reasons.push_back(std::move(*state.lock));
   if (!state.output.up()) {
     const bool connecting = state.output.phase == PartPhase::kConnecting;

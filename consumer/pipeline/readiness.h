@@ -18,6 +18,7 @@ enum class ReasonCode : std::uint8_t {
   kStarting,   // the worker has not looked yet
   kStopping,   // it ends with an error; detail: which
   kDraining,   // it was told to stop
+  kPaused,     // it was told to pause
   kLockStore,  // detail: what is wrong with the lock store, or with the list of its nodes
   kLockTtl,    // the nodes refuse every lease: `span` is lock.ttl, `limit` the store's max_ttl
   kLockClock,
@@ -62,6 +63,7 @@ struct PartState {
 struct PipelineState {
   std::string failure;         // what ends the worker; empty: nothing does
   bool draining = false;       // it was told to stop
+  bool paused = false;         // it was told to take nothing new
   std::optional<Reason> lock;  // nullopt: leases can be acquired
   PartState output;
   std::string handler;  // how its service fails; empty: it does not

@@ -34,6 +34,13 @@ void Worker::Tune(Tuning tuning) {
   });
 }
 
+void Worker::SetPaused(bool paused) {
+  impl_->Tell([impl = impl_.get(), paused](locking::Now now) {
+    impl->core.SetPaused(paused, now);
+    impl->UpdateStatus();
+  });
+}
+
 void Worker::OnFailure(std::function<void()> callback) { impl_->on_failure = std::move(callback); }
 
 }  // namespace fencepost::consumer

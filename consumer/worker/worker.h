@@ -43,6 +43,8 @@ class Worker {
   void OnFailure(std::function<void()> callback);
   // From now on; calls that are out end as they began.
   void Tune(Tuning tuning);
+  // Takes nothing new, until it is taken back; finishes what it has begun.
+  void SetPaused(bool paused);
   // Blocks until everything has ended after RequestStop. The error that ended it, if one did.
   std::optional<Error> Join();
 

@@ -63,6 +63,17 @@ void WorkerCore::OnDeadLettered(const std::vector<std::uint64_t>& published,
   flow_.OnDeadLettered(published, now);
 }
 
+void WorkerCore::SetPaused(bool paused, Now now) {
+  if (paused == flow_.paused()) return;
+  flow_.SetPaused(paused, now);
+  if (paused) {
+    observer_->OnNote(locking::Severity::kWarn, "paused", "paused: nothing new is taken");
+  } else {
+    observer_->OnNote(locking::Severity::kInfo, "resumed", "resumed");
+  }
+  UpdateReadiness(now);
+}
+
 void WorkerCore::RequestStop(Now now) {
   ++stops_;
   if (stops_ == 1) {
@@ -167,6 +178,7 @@ void WorkerCore::UpdateReadiness(Now now) {
   std::vector<Reason> before =
       std::exchange(reasons_, ReasonsOf({.failure = failure_ ? failure_->Line() : "",
                                          .draining = stops_ > 0,
+                                         .paused = flow_.paused(),
                                          .lock = rebalance_hides ? std::nullopt : LockReason(now),
                                          .output = output_,
                                          .handler = flow_.HandlerUnavailable(),

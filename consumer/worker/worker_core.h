@@ -96,6 +96,8 @@ class WorkerCore {
   void OnDeadLetterState(PartState state, Now now);
 
   void Tune(const Tuning& tuning, Now now) { flow_.Tune(tuning, now); }
+  // Nothing new is taken, until it is taken back; what was begun is finished.
+  void SetPaused(bool paused, Now now);
 
   // --- the end, time -----------------------------------------------------------------------------
   // The first one: nothing new is taken. The second one: what is being drained is abandoned; its

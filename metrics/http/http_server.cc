@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -26,6 +27,8 @@
 
 namespace fencepost::metrics {
 namespace {
+
+using consumer::ControlAccess;
 
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kJson = "application/json";
@@ -105,6 +108,57 @@ void Send(mg_connection* connection, const Response& response, bool with_body,
       response.body.size(), response.policy, response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
   if (!WriteWithin(connection, head, limit, stop) || !with_body) return;
   (void)WriteWithin(connection, response.body, limit, stop);
+}
+
+bool SameToken(std::string_view given, std::string_view token) {
+  unsigned differs = given.size() == token.size() ? 0 : 1;
+  for (std::size_t i = 0; i < given.size() && i < token.size(); ++i) {
+    differs |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(token[i]);
+  }
+  return differs == 0;
+}
+
+// Why the request may not control anything; empty: it may.
+std::string_view Denied(mg_connection* connection, const mg_request_info& request,
+                        const Control& control) {
+  const auto header = [&](const char* name) {
+    const char* value = mg_get_header(connection, name);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  if (control.access == ControlAccess::kToken) {
+    constexpr std::string_view kBearer = "Bearer ";
+    const std::string_view given = header("Authorization");
+    const bool good = !control.token.empty() && given.starts_with(kBearer) &&
+                      SameToken(given.substr(kBearer.size()), control.token);
+    return good ? "" : "the request needs the header Authorization: Bearer TOKEN";
+  }
+  const std::string_view from = request.remote_addr;
+  if (!from.starts_with("127.") && from != "::1") return "only this machine may do that";
+  for (const char* name : {"Origin", "X-Forwarded-For", "Forwarded"}) {
+    if (!header(name).empty()) return "a proxy or a page in a browser may not do that";
+  }
+  return "";
+}
+
+Response AnswerControl(mg_connection* connection, const mg_request_info& request,
+                       const Control& control) {
+  constexpr long long kLargest = 1024;
+  const std::string_view denied = Denied(connection, request, control);
+  if (!denied.empty()) return {403, kPlain, fmt::format("forbidden: {}\n", denied)};
+  if (request.content_length > kLargest) return {413, kPlain, "the body is too long\n"};
+  std::string body(static_cast<std::size_t>(std::max(0LL, request.content_length)), '\0');
+  std::size_t got = 0;
+  while (got < body.size()) {
+    const int n = mg_read(connection, body.data() + got, body.size() - got);
+    if (n <= 0) return {400, kPlain, "the body did not come\n"};
+    got += static_cast<std::size_t>(n);
+  }
+  try {
+    const ControlAnswer answer = control.post(request.local_uri, body);
+    return {answer.status, kPlain, answer.text + "\n"};
+  } catch (const std::exception& error) {
+    return {500, kPlain, fmt::format("internal error: {}\n", error.what())};
+  }
 }
 
 // An IPv4 address at which this machine reaches what listens at host:port.
@@ -200,6 +254,10 @@ struct HttpServer::Impl {
       }
     }
     Response response{405, kPlain, "method not allowed\n"};
+    const Control& control = impl->endpoints.control;
+    if (method == "POST" && control.access != ControlAccess::kOff) {
+      response = AnswerControl(connection, *request, control);
+    }
     if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
     Send(connection, response, !head, kIoTimeouts * impl->limits.io_timeout, impl->stop);
     return response.status;  // not 0: answered

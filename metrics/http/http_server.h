@@ -1,6 +1,7 @@
 // The HTTP server of a process: /metrics, /live, /ready, /status, the status page at /, and what
-// keeps it live, /events. GET and HEAD only. No TLS and no authentication: bind it to an address
-// that only Prometheus, the kubelet and the people on duty reach.
+// keeps it live, /events. GET and HEAD only, and no authentication: bind it to an address that only
+// Prometheus, the kubelet and the people on duty reach. No TLS. POST is for control, where that is
+// switched on: from this machine, or with a token.
 //
 // Threads: civetweb's own, six for requests and one for each of at most kMaxStreams listeners to
 // /events (one more gets a single event and is told to ask again in three seconds), so listeners
@@ -9,16 +10,33 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <tl/expected.hpp>
 
+#include "consumer/pipeline/options.h"
 #include "locking/base/error.h"
 #include "metrics/pipeline_metrics.h"
 
 namespace fencepost::metrics {
+
+struct ControlAnswer {
+  int status = 200;
+  std::string text;  // without an end of line
+};
+
+struct Control {
+  // kLoopback: from this machine, and neither by a proxy (X-Forwarded-For) nor by a page in a
+  // browser (Origin). kToken: Authorization: Bearer TOKEN.
+  consumer::ControlAccess access = consumer::ControlAccess::kOff;
+  std::string token{};
+  // A POST to this path with this body (at most 1 KiB).
+  std::function<ControlAnswer(std::string_view path, std::string_view body)> post{};
+};
 
 struct Endpoints {
   std::function<std::string()> metrics;  // Prometheus text format
@@ -27,6 +45,7 @@ struct Endpoints {
   std::function<std::string()> status;   // a JSON object
   std::function<std::string()> page;     // the status page, HTML
   std::function<std::string()> event;    // one server-sent event, asked for time and again
+  Control control{};
 };
 
 // Stalled clients are disconnected: `patience` while sending a request, 4 × `patience` while

@@ -39,6 +39,10 @@ Advice AdviceFor(ReasonCode code) {
     case ReasonCode::kDraining:
       return {FindingLevel::kWarn,
               "It was told to stop, finishes what it began and releases its locks."};
+    case ReasonCode::kPaused:
+      return {FindingLevel::kWarn,
+              "Somebody paused it over HTTP: POST /pipelines/NAME/resume, or start the worker "
+              "again. Its records wait; none is lost."};
     case ReasonCode::kLockQuarantine:
       return {FindingLevel::kWarn,
               "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` "

@@ -52,7 +52,11 @@ std::optional<MetricsPage::Series> ParseSeries(std::string_view line) {
 
 }  // namespace
 
-HttpResponse HttpGet(const std::string& host, int port, const std::string& path) {
+namespace {
+
+// `body`: of a POST; nullptr: a GET.
+HttpResponse Ask(const std::string& host, int port, const std::string& path,
+                 const std::string* body) {
   HttpResponse response;
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
                                                                  &curl_easy_cleanup);
@@ -63,11 +67,23 @@ HttpResponse HttpGet(const std::string& host, int port, const std::string& path)
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, 5L);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &Append);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &response.body);
+  if (body != nullptr) curl_easy_setopt(curl.get(), CURLOPT_COPYPOSTFIELDS, body->c_str());
   if (curl_easy_perform(curl.get()) != CURLE_OK) return {};
   long status = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
   response.status = static_cast<int>(status);
   return response;
+}
+
+}  // namespace
+
+HttpResponse HttpGet(const std::string& host, int port, const std::string& path) {
+  return Ask(host, port, path, nullptr);
+}
+
+HttpResponse HttpPost(const std::string& host, int port, const std::string& path,
+                      const std::string& body) {
+  return Ask(host, port, path, &body);
 }
 
 MetricsPage::MetricsPage(std::string_view text) {

@@ -15,6 +15,8 @@ struct HttpResponse {
 };
 
 HttpResponse HttpGet(const std::string& host, int port, const std::string& path);
+HttpResponse HttpPost(const std::string& host, int port, const std::string& path,
+                      const std::string& body = "");
 
 // A page in Prometheus's text format.
 class MetricsPage {

@@ -79,13 +79,18 @@ Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string
 Process::~Process() = default;
 
 tl::expected<void, Error> Process::StartHttp(const std::string& address) {
-  auto server =
-      metrics::HttpServer::Start(address, {.metrics = [this] { return page_.Render(); },
-                                           .live = [this] { return Liveness(); },
-                                           .ready = [this] { return AllReady(); },
-                                           .status = [this] { return StatusJson(Shown()); },
-                                           .page = [this] { return StatusPage(Shown()); },
-                                           .event = [this] { return StatusEvent(Shown()); }});
+  const consumer::ObserveOptions& observe = pipelines_.front().observe;
+  metrics::Endpoints endpoints{.metrics = [this] { return page_.Render(); },
+                               .live = [this] { return Liveness(); },
+                               .ready = [this] { return AllReady(); },
+                               .status = [this] { return StatusJson(Shown()); },
+                               .page = [this] { return StatusPage(Shown()); },
+                               .event = [this] { return StatusEvent(Shown()); }};
+  endpoints.control = {
+      .access = observe.control,
+      .token = observe.control_token,
+      .post = [this](std::string_view path, std::string_view body) { return OnPost(path, body); }};
+  auto server = metrics::HttpServer::Start(address, std::move(endpoints));
   if (!server) return tl::unexpected(server.error());
   server_ = std::move(*server);
   std::fprintf(stderr, "listening on http://%s\n", server_->bound().c_str());
@@ -149,6 +154,32 @@ void Process::Apply(std::size_t worker, PipelineOptions fresh) {
   const std::lock_guard lock(mutex_);
   for (const std::string& key : changes.applied) TakeSetting(running.shown, fresh.shown, key);
   watched_[worker].settings = running.shown;
+}
+
+metrics::ControlAnswer Process::OnPost(std::string_view path, std::string_view body) {
+  constexpr std::string_view kPipelines = "/pipelines/";
+  if (path == "/log/level") {
+    const std::string_view word = body.substr(0, body.find_last_not_of(" \r\n") + 1);
+    const auto level = metrics::SeverityFromName(word);
+    if (!level) return {400, "the body must be one of debug, info, warn, error"};
+    log_.SetLevel(*level);
+    log_.Write(Severity::kWarn, "", "log_level",
+               fmt::format("the log level is {} now, set over HTTP", word));
+    return {200, fmt::format("the log level is {}", word)};
+  }
+  const std::size_t slash = path.rfind('/');
+  const std::string_view word = path.substr(slash + 1);
+  if (!path.starts_with(kPipelines) || slash < kPipelines.size() ||
+      (word != "pause" && word != "resume")) {
+    return {404, "POST /log/level, /pipelines/NAME/pause or /pipelines/NAME/resume"};
+  }
+  const std::string_view name = path.substr(kPipelines.size(), slash - kPipelines.size());
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (pipelines_[i].name != name) continue;
+    workers_[i]->SetPaused(word == "pause");
+    return {200, fmt::format("pipeline {}: {}d", name, word)};
+  }
+  return {404, fmt::format("this process has no pipeline {}", name)};
 }
 
 // A second signal: at once. What does not end by itself ends with the process.

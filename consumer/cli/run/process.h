@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,7 @@ class Process {
   void Apply(std::size_t worker, consumer::PipelineOptions fresh);
   void AwaitEnd(const RunSignals& signals, bool signalled);
   [[noreturn]] void GiveUp(std::chrono::steady_clock::duration waited);
+  metrics::ControlAnswer OnPost(std::string_view path, std::string_view body);
   [[nodiscard]] metrics::ProbeResult Liveness() const;
   [[nodiscard]] metrics::ProbeResult AllReady() const;
   void TakeSamples() const;

@@ -63,6 +63,33 @@ TEST_F(Reload, OfAFileWithAnErrorChangesNothing) {
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 
+TEST_F(Reload, APipelineIsPausedAndResumedOverHttp) {
+  PipelineText text = Text(2);
+  text.more = "observe: {control: loopback}\n";
+  WorkerProcess worker(Worker(text));
+  SendOrder(0, "o-1", "k");
+  EXPECT_TRUE(Effects(1)) << worker.Log();
+  const auto post = [&](const std::string& path, const std::string& body = "") {
+    return HttpPost("127.0.0.1", worker.port(), path, body).status;
+  };
+  EXPECT_EQ(post("/pipelines/" + name_ + "/pause"), 200);
+  EXPECT_EQ(post("/pipelines/other/pause"), 404);
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return worker.Readiness().find("paused") != std::string::npos; },
+      "/ready to say so"));
+  SendOrder(0, "o-2", "k");
+  SendOrder(1, "o-3", "k");
+  EXPECT_TRUE(Shows(worker, "fencepost_consumer_lag_records", {}, 2));
+  EXPECT_TRUE(Shows(worker, "fencepost_locks_held", {}, 0));
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM effects"), "1");
+  EXPECT_EQ(post("/pipelines/" + name_ + "/resume"), 200);
+  EXPECT_TRUE(Effects(3)) << worker.Log();
+  EXPECT_EQ(post("/log/level", "loud"), 400);
+  EXPECT_EQ(post("/log/level", "error"), 200);
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_THAT(worker.Log(), ::testing::Not(HasSubstr("\"event\":\"stopping\"")));
+}
+
 TEST_F(Reload, ATerminalThatGoesAwayIsAStopWithADrain) {
   const WorkerOptions options = Worker(Text(1));
   int terminal = -1;

@@ -204,6 +204,23 @@ TEST(RateLimitOfAHandler, LetsCallsOutEvenly) {
   EXPECT_EQ(worker.Calls(), "a b c");
 }
 
+TEST(Pause, TakesNothingNewFinishesWhatWasBegunAndGoesOn) {
+  SharedWorld world;
+  FlowBench worker(world, WithCircuit());
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1"});
+  worker.LookUpAll();
+  worker.SetPaused(true);
+  worker.Deliver(0, {"b@2"});
+  EXPECT_EQ(worker.Leased(), "a");
+  worker.Handle("a");
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  worker.SetPaused(false);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "b");
+}
+
 TEST(Tuning, CountsFromThenOn) {
   SharedWorld world;
   FlowOptions options = WithCircuit();

@@ -300,6 +300,11 @@ void FlowBench::Tune(const Tuning& tuning) {
   Act();
 }
 
+void FlowBench::SetPaused(bool pause) {
+  flow.SetPaused(pause, world.now);
+  Act();
+}
+
 void FlowBench::CanPublish(bool up) {
   flow.OnDeadLetterState(up, world.now);
   Act();

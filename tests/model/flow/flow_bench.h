@@ -99,6 +99,7 @@ class FlowBench {
   void RefuseLetters();  // … are not acknowledged, and go again by themselves
   void CanPublish(bool up);
   void Tune(const Tuning& tuning);
+  void SetPaused(bool pause);
   void Pass(Millis time);
   // Lets the core's next timers come, without records or transactions, for this long.
   void Wait(Millis time);

@@ -1,6 +1,7 @@
 #include "metrics/http/http_server.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
@@ -165,6 +166,65 @@ TEST_F(Http, AllowsNoOtherMethods) {
     EXPECT_THAT(answer, HasSubstr("Allow: GET, HEAD\r\n")) << method;
     EXPECT_THAT(Ask(server_->port(), method, "/events"), StartsWith("HTTP/1.1 405 ")) << method;
   }
+}
+
+class HttpControl : public ::testing::Test {
+ protected:
+  void Start(consumer::ControlAccess access, const std::string& token = "") {
+    Endpoints endpoints;
+    endpoints.control = {.access = access,
+                         .token = token,
+                         .post = [](std::string_view path, std::string_view body) -> ControlAnswer {
+                           if (path == "/none") return {404, "no such thing"};
+                           return {200, fmt::format("{} {}", path, body)};
+                         }};
+    auto server = HttpServer::Start("127.0.0.1:0", endpoints);
+    ASSERT_TRUE(server) << server.error().Line();
+    server_ = std::move(*server);
+  }
+  std::string Post(const std::string& path, const std::string& headers = "",
+                   const std::string& body = "debug") {
+    return Exchange("127.0.0.1", server_->port(),
+                    fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n{}\r\n{}",
+                                path, body.size(), headers, body));
+  }
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpControl, IsOffUnlessItIsAskedFor) {
+  Start(consumer::ControlAccess::kOff);
+  EXPECT_THAT(Post("/log/level"), StartsWith("HTTP/1.1 405 "));
+}
+
+TEST_F(HttpControl, OfThisMachineTakesNoProxyAndNoPageInABrowser) {
+  Start(consumer::ControlAccess::kLoopback);
+  const std::string answer = Post("/log/level");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(BodyOf(answer), "/log/level debug\n");
+  EXPECT_THAT(Post("/none"), StartsWith("HTTP/1.1 404 "));
+  for (const char* header :
+       {"Origin: http://evil.example", "X-Forwarded-For: 10.0.0.1", "Forwarded: for=10.0.0.1"}) {
+    EXPECT_THAT(Post("/log/level", std::string(header) + "\r\n"), StartsWith("HTTP/1.1 403 "))
+        << header;
+  }
+}
+
+TEST_F(HttpControl, WithATokenTakesThatTokenAlone) {
+  Start(consumer::ControlAccess::kToken, "s3cret");
+  EXPECT_THAT(Post("/log/level"), StartsWith("HTTP/1.1 403 "));
+  for (const char* wrong : {"", "s3cre", "s3crets", "S3cret"}) {
+    EXPECT_THAT(Post("/log/level", fmt::format("Authorization: Bearer {}\r\n", wrong)),
+                StartsWith("HTTP/1.1 403 "))
+        << wrong;
+  }
+  EXPECT_THAT(Post("/log/level", "Authorization: Bearer s3cret\r\nOrigin: http://x\r\n"),
+              StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpControl, TakesNoLongBody) {
+  Start(consumer::ControlAccess::kLoopback);
+  EXPECT_THAT(Post("/log/level", "", std::string(1025, 'x')), StartsWith("HTTP/1.1 413 "));
+  EXPECT_EQ(BodyOf(Post("/x", "", "")), "/x \n");
 }
 
 TEST_F(Http, SurvivesNonsenseAndExceptions) {

@@ -101,7 +101,7 @@ const std::vector<Room>& Rooms() {
       Room{"metrics",
            {"locking/base", "locking/core", "consumer/record", "consumer/pipeline", "metrics/log"}},
       Room{"metrics/status", {"locking/base", "consumer/pipeline", "metrics/log", "metrics"}},
-      Room{"metrics/http", {"locking/base", "metrics", "metrics/status"}},
+      Room{"metrics/http", {"locking/base", "consumer/pipeline", "metrics", "metrics/status"}},
       Room{"consumer/cli/shared",
            {"locking/base", "locking/core", "locking/core/lock", "locking/redis",
             "locking/redis/engine", "consumer/record", "consumer/pipeline", "consumer/outputs",
