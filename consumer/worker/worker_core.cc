@@ -193,7 +193,11 @@ void WorkerCore::UpdateReadiness(Now now) {
 // Only a change of the reasons why it is not ready is told.
 void WorkerCore::TellReadiness(const std::vector<Reason>& before) {
   const auto end = std::ranges::find_if(reasons_, IsRemark);
-  if (std::ranges::equal(before, std::ranges::subrange(reasons_.begin(), end))) return;
+  // A quarantine that gets shorter is no change.
+  const auto same = [](const Reason& a, const Reason& b) {
+    return a.code == b.code && a.detail == b.detail;
+  };
+  if (std::ranges::equal(before, std::ranges::subrange(reasons_.begin(), end), same)) return;
   const std::string why = WhyNotReady(reasons_);
   const bool starting = !was_ready_ && std::all_of(reasons_.begin(), end, IsBeginning);
   observer_->OnReady(ready());

@@ -50,6 +50,25 @@ class WorkerAtWork : public ::testing::Test {
     core_.locks().store().OnConnected(0, info, now_);
     core_.locks().OnTime(now_);
   }
+  // It comes back without its memory, as another process.
+  void RestartNode() {
+    LoseNode();
+    locking::Sentinel sentinel;
+    sentinel.complete = true;
+    sentinel.store_id = std::string(locking::kStoreIdSize, '1');
+    sentinel.nodes = 1;
+    sentinel.run_id = std::string(locking::kRunIdSize, 'b');
+    sentinel.max_ttl = lock_.max_ttl;
+    sentinel.quarantine_until = now_.wall + 30s;
+    locking::NodeInfo info;
+    info.run_id = sentinel.run_id;
+    info.maxmemory_policy = "noeviction";
+    info.role = "master";
+    info.sentinel = sentinel.Encode();
+    info.call = {now_.boot, now_.boot, now_.wall};
+    core_.locks().store().OnConnected(0, info, now_);
+    core_.locks().OnTime(now_);
+  }
   void LoseNode() {
     core_.locks().store().OnDisconnected(0, now_);
     core_.OnNodeAway(0);
@@ -212,6 +231,21 @@ TEST_F(WorkerAtWork, NamesTheAssignmentOfWhatIsPaused) {
   Assign();
   Deliver(100);
   EXPECT_THAT(paused_in_, ElementsAre(1));
+}
+
+TEST_F(WorkerAtWork, TellsAQuarantineOnceThoughItGetsShorter) {
+  core_.OnKafkaState({PartPhase::kUp, ""}, now_);
+  core_.OnOutputState({PartPhase::kUp, ""}, now_);
+  EXPECT_TRUE(core_.ready());
+  RestartNode();
+  for (int second = 0; second < 10; ++second) Pass(1s);
+  EXPECT_EQ(std::ranges::count_if(told_.notes,
+                                  [](const std::string& note) {
+                                    return note.find("in quarantine") != std::string::npos;
+                                  }),
+            1);
+  EXPECT_EQ(core_.reasons()[0].code, ReasonCode::kLockQuarantine);
+  EXPECT_FALSE(core_.ready());
 }
 
 TEST_F(WorkerAtWork, TakesNothingNewOnceItWasAskedToStop) {
