@@ -1,6 +1,7 @@
-// fencepost forget FILE --id ID | --topic T --partition P --from O --to O: on purpose, so that
-// records are processed again. The DONE marks go first, on every lock node, then the ledger rows:
-// whatever stops it in between, running it again goes on where it was.
+// fencepost forget FILE --id ID | --topic T --partition P --from O --to O [--execute]: on purpose,
+// so that records are processed again; without --execute it is only told what would be. The DONE
+// marks go first, on every lock node, then the ledger rows: whatever stops it in between, running
+// it again goes on where it was.
 #include <algorithm>
 #include <memory>
 
@@ -41,6 +42,7 @@ struct ForgetArguments {
   std::optional<std::int32_t> partition;
   std::optional<consumer::Offset> from;
   std::optional<consumer::Offset> to;
+  bool execute = false;
 };
 
 tl::unexpected<Error> Fail(std::string what, std::string hint = "", std::string where = "") {
@@ -189,16 +191,24 @@ struct Forgotten {
   std::optional<Position> position;  // of a single id, where its row knew it
 };
 
-tl::expected<void, Error> TakeMarksBack(Marks& marks, Forgotten& forgotten) {
+// Counts the marks and refuses what is held; changes nothing.
+tl::expected<void, Error> LookAtMarks(Marks& marks, Forgotten& found) {
   if (auto connected = marks.Connect(); !connected) return connected;
   HeldIds held;
-  auto asked =
-      marks.Ask(OpKind::kInspect, [&](const auto& id, const Reply& reply) { held.See(id, reply); });
+  std::string last;
+  auto asked = marks.Ask(OpKind::kInspect, [&](const auto& id, const Reply& reply) {
+    held.See(id, reply);
+    if (reply.code != ReplyCode::kDone || std::exchange(last, id) == id) return;
+    ++found.marks;
+  });
   if (!asked) return asked;
-  if (auto refused = held.Refuse("nothing was forgotten"); !refused) return refused;
+  return held.Refuse("nothing was forgotten");
+}
+
+tl::expected<void, Error> TakeMarksBack(Marks& marks, Forgotten& forgotten) {
   std::string last;
   HeldIds meanwhile;
-  asked = marks.Ask(OpKind::kForget, [&](const auto& id, const Reply& reply) {
+  auto asked = marks.Ask(OpKind::kForget, [&](const auto& id, const Reply& reply) {
     meanwhile.See(id, reply);
     if (reply.code != ReplyCode::kFreed || std::exchange(last, id) == id) return;
     ++forgotten.marks;
@@ -207,15 +217,24 @@ tl::expected<void, Error> TakeMarksBack(Marks& marks, Forgotten& forgotten) {
   return meanwhile.Refuse("marks were taken back, but no ledger row was deleted");
 }
 
-tl::expected<void, Error> DeleteRows(LedgerView& ledger, const std::vector<std::string>& ids,
-                                     Forgotten& forgotten) {
+// Counts the rows, or deletes them too.
+tl::expected<void, Error> OnRows(LedgerView& ledger, const std::vector<std::string>& ids,
+                                 bool execute, Forgotten& forgotten) {
   for (std::size_t from = 0; from < ids.size(); from += kBatch) {
     const std::vector<std::string> batch(
         ids.begin() + static_cast<std::ptrdiff_t>(from),
         ids.begin() + static_cast<std::ptrdiff_t>(std::min(from + kBatch, ids.size())));
-    if (ids.size() == 1) {
+    if (ids.size() == 1 || !execute) {
       const auto rows = ledger.Lookup(batch, kLedgerLimit);
-      if (rows && rows->front()) forgotten.position = ParsePosition(rows->front()->source);
+      if (!rows && !execute) return tl::unexpected(rows.error());
+      if (rows && ids.size() == 1 && rows->front()) {
+        forgotten.position = ParsePosition(rows->front()->source);
+      }
+      if (!execute) {
+        const auto there = [](const auto& row) { return row.has_value(); };
+        forgotten.rows += static_cast<std::size_t>(std::ranges::count_if(*rows, there));
+        continue;
+      }
     }
     const auto deleted = ledger.Forget(batch, kLedgerLimit);
     if (!deleted) {
@@ -260,17 +279,29 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
     range.ids = {consumer::StoredId(arguments.id)};
   }
   Marks marks(options, range.ids);
-  if (auto taken = TakeMarksBack(marks, forgotten); !taken) return taken;
+  Forgotten found;
+  if (auto looked = LookAtMarks(marks, found); !looked) return looked;
+  if (!arguments.execute) {
+    forgotten.marks = found.marks;
+  } else if (auto taken = TakeMarksBack(marks, forgotten); !taken) {
+    return taken;
+  }
   const auto ledger = LedgerView::Of(options);
   if (ledger != nullptr) {
-    if (auto deleted = DeleteRows(*ledger, range.ids, forgotten); !deleted) return deleted;
+    auto done = OnRows(*ledger, range.ids, arguments.execute, forgotten);
+    if (!done) return done;
   }
-  fmt::print(
-      "{} DONE mark{} taken back on all {} lock nodes, {}\n", forgotten.marks,
-      forgotten.marks == 1 ? "" : "s", marks.nodes(),
-      ledger == nullptr
-          ? fmt::format("no ledger (the output is {})", OutputName(options.output))
-          : fmt::format("{} ledger row{} deleted", forgotten.rows, forgotten.rows == 1 ? "" : "s"));
+  const char* would = arguments.execute ? "" : "would be ";
+  fmt::print("{} DONE mark{} {}taken back on all {} lock nodes, {}\n", forgotten.marks,
+             forgotten.marks == 1 ? "" : "s", would, marks.nodes(),
+             ledger == nullptr
+                 ? fmt::format("no ledger (the output is {})", OutputName(options.output))
+                 : fmt::format("{} ledger row{} {}deleted", forgotten.rows,
+                               forgotten.rows == 1 ? "" : "s", would));
+  if (!arguments.execute) {
+    fmt::print("nothing was changed: --execute does it\n");
+    return {};
+  }
   PrintWhatNext(options, forgotten.position);
   return {};
 }
@@ -310,7 +341,9 @@ int Forget(const ForgetArguments& arguments) {
 void AddForget(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<ForgetArguments>();
   CLI::App* command = app.add_subcommand(
-      "forget", "take back that records are done, so that they are processed again");
+      "forget",
+      "take back that records are done, so that they are processed again; a dry run, unless "
+      "--execute is given");
   command->footer(
       "First their DONE marks on every lock node (all must answer), then their ledger rows. "
       "Refused\n"
@@ -325,6 +358,7 @@ void AddForget(CLI::App& app, Run& run) {
   command->add_option("--from", arguments->from, "from this offset")->check(CLI::NonNegativeNumber);
   command->add_option("--to", arguments->to, "to this one, which is included")
       ->check(CLI::NonNegativeNumber);
+  command->add_flag("--execute", arguments->execute, "do it; without this it is only told");
   command->callback([&run, arguments] { run = [arguments] { return Forget(*arguments); }; });
 }
 

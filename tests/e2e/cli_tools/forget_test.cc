@@ -11,10 +11,12 @@ using ::testing::HasSubstr;
 
 class Forget : public ToolsTest {
  protected:
-  [[nodiscard]] Finished Id(const std::string& id) const { return Tool({"forget"}, {"--id", id}); }
+  [[nodiscard]] Finished Id(const std::string& id) const {
+    return Tool({"forget"}, {"--id", id, "--execute"});
+  }
   [[nodiscard]] Finished Range(int from, int to) const {
     return Tool({"forget"}, {"--topic", name_, "--partition", "0", "--from", std::to_string(from),
-                             "--to", std::to_string(to)});
+                             "--to", std::to_string(to), "--execute"});
   }
   // Orders o-0 … o-(records-1), all done.
   PipelineText Done(int records) {
@@ -43,6 +45,22 @@ TEST_F(Forget, LetsOneRecordTakeEffectAgainOnceTheOffsetIsMovedBack) {
   EXPECT_EQ(table_->Value("SELECT string_agg(order_id || ' ' || n, ',' ORDER BY order_id) FROM "
                           "(SELECT order_id, count(*) n FROM effects GROUP BY 1) x"),
             "o-0 1,o-1 2,o-2 1");
+}
+
+TEST_F(Forget, IsADryRunUnlessItIsToldToExecute) {
+  Done(3);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--id", "o-1"},
+        {"--topic", name_, "--partition", "0", "--from", "1", "--to", "1"}}) {
+    const Finished told = Tool({"forget"}, words);
+    EXPECT_EQ(told.exit_code, 0) << told.error_output;
+    EXPECT_THAT(told.output,
+                AllOf(HasSubstr("1 DONE mark would be taken back on all 5 lock nodes, 1 ledger row "
+                                "would be deleted\n"),
+                      HasSubstr("nothing was changed: --execute does it\n")));
+  }
+  EXPECT_EQ(LedgerRows(), 3);
+  EXPECT_EQ(Nodes()[0].Command({"GETRANGE", Key("o-1"), "0", "0"}), "D");
 }
 
 TEST_F(Forget, TakesARangeOfOffsets) {
