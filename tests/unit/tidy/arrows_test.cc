@@ -58,6 +58,7 @@ constexpr std::array kHomes = {
     Home{"sqlite3.h", "consumer/outputs", "consumer/cli/demo", "consumer/testing"},
     Home{"curl/", "consumer/handlers", "consumer/cli"},
     Home{"jq.h", "consumer/handlers", ""},
+    Home{"google/protobuf/", "consumer/decode", ""},
     Home{"CLI/", "consumer/cli", ""},
 };
 

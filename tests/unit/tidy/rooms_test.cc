@@ -49,6 +49,7 @@ const std::vector<Room>& Rooms() {
       Room{"locking/recipes", {"locking/base", "locking/quorum_lock"}},
       Room{"locking", {"locking/base", "locking/quorum_lock", "locking/recipes"}},
       Room{"consumer/record", {"locking/base"}},
+      Room{"consumer/decode", {"consumer/record"}},
       Room{"consumer/pipeline", {"locking/core", "locking/redis", "consumer/record"}},
       Room{"consumer/flow/ports", {"locking/base", "consumer/record", "consumer/pipeline"}},
       Room{"consumer/flow/state",

@@ -1,0 +1,74 @@
+// An Avro schema as a graph of types: names resolved, logical types kept. Made once from its JSON;
+// then read by any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/decode/decoder.h"
+
+namespace fencepost::consumer::avro {
+
+enum class Kind : std::uint8_t {
+  kNull,
+  kBoolean,
+  kInt,
+  kLong,
+  kFloat,
+  kDouble,
+  kBytes,
+  kString,
+  kRecord,
+  kEnum,
+  kArray,
+  kMap,
+  kUnion,
+  kFixed
+};
+
+// Where the specification has one ignored (a decimal without a precision, a date that is a long),
+// it is none.
+enum class Logical : std::uint8_t {
+  kNone,
+  kDecimal,
+  kDate,
+  kTimeMillis,
+  kTimeMicros,
+  kTimestampMillis,
+  kTimestampMicros,
+  kTimestampNanos,
+  kLocalTimestampMillis,
+  kLocalTimestampMicros,
+  kLocalTimestampNanos,
+  kUuid  // of a string, or of 16 bytes
+};
+
+struct Type {
+  Kind kind = Kind::kNull;
+  Logical logical = Logical::kNone;
+  std::size_t scale = 0;             // kDecimal
+  std::size_t size = 0;              // kFixed
+  std::vector<std::string> names;    // kEnum: symbols, kRecord: fields; both as JSON strings
+  std::vector<const Type*> members;  // kRecord: fields, kUnion: branches, kArray, kMap: one
+};
+
+// Owns its types, which may refer to each other in a circle.
+class Schema {
+ public:
+  // Error: one line, why it is no Avro schema.
+  static tl::expected<Schema, std::string> Parse(const SchemaText& text);
+  [[nodiscard]] const Type& top() const { return *top_; }
+
+ private:
+  friend class Parser;
+  std::vector<std::unique_ptr<Type>> types_;
+  const Type* top_ = nullptr;
+};
+
+}  // namespace fencepost::consumer::avro

@@ -1,0 +1,30 @@
+#include "consumer/decode/decoder.h"
+
+namespace fencepost::consumer {
+namespace {
+
+class AsItIs : public Decoder {
+ public:
+  tl::expected<void, std::string> Decode(std::string_view payload, std::string& json) override {
+    json.append(payload);
+    return {};
+  }
+};
+
+}  // namespace
+
+MadeDecoder MakeJsonDecoder() { return std::make_unique<AsItIs>(); }
+
+MadeDecoder MakeDecoder(const SchemaText& schema) {
+  switch (schema.kind) {
+    case SchemaKind::kAvro:
+      return MakeAvroDecoder(schema);
+    case SchemaKind::kProtobuf:
+      return MakeProtobufDecoder(schema);
+    case SchemaKind::kJson:
+      break;
+  }
+  return MakeJsonDecoder();
+}
+
+}  // namespace fencepost::consumer

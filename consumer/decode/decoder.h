@@ -1,0 +1,54 @@
+// Turns what was written under a registered schema into JSON. Pure: a schema's text goes in once,
+// then bytes, and nothing is read or asked. A decoder is used by one thread.
+//
+// Bytes are hostile until proven otherwise: what is cut off, has bytes left over, nests deeper than
+// kMaxDepth or would become more than kMaxJson of JSON is an error, one line that holds nothing of
+// the record. Source: the Avro specification (1.12), the proto3 JSON mapping, Confluent's wire
+// format.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+namespace fencepost::consumer {
+
+inline constexpr int kMaxDepth = 200;
+inline constexpr std::size_t kMaxJson = std::size_t{64} << 20;
+
+enum class SchemaKind : std::uint8_t { kAvro, kProtobuf, kJson };
+
+// What another schema refers to: by a type's full name (Avro), or an import's path (Protobuf).
+struct SchemaReference {
+  std::string name;
+  std::string text;
+};
+
+struct SchemaText {
+  SchemaKind kind = SchemaKind::kAvro;
+  std::string text;
+  std::vector<SchemaReference> references;  // with theirs, each behind those that it refers to
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // `payload`: what is behind the schema's id. Appends one JSON text; after an error `json` holds
+  // anything.
+  virtual tl::expected<void, std::string> Decode(std::string_view payload, std::string& json) = 0;
+};
+
+using MadeDecoder = tl::expected<std::unique_ptr<Decoder>, std::string>;
+
+// Error: why the schema is none, one line.
+MadeDecoder MakeAvroDecoder(const SchemaText& schema);
+MadeDecoder MakeProtobufDecoder(const SchemaText& schema);
+// The value as it is: nothing is checked against the schema.
+MadeDecoder MakeJsonDecoder();
+MadeDecoder MakeDecoder(const SchemaText& schema);
+
+}  // namespace fencepost::consumer
