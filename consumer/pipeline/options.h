@@ -30,6 +30,20 @@ enum class OnConflict : std::uint8_t { kError, kIgnore, kUpdate };
 enum class OnNull : std::uint8_t { kBad, kSkip, kDelete };
 enum class Jitter : std::uint8_t { kFull, kNone };
 
+// How keys or values are written in Kafka. kJson and kBytes are taken as they are, kJsonSchema
+// without the header of Confluent's wire format; the others become JSON by their schema.
+enum class RecordFormat : std::uint8_t { kAvro, kProtobuf, kJsonSchema, kJson, kBytes };
+
+struct DecodeOptions {
+  RecordFormat value = RecordFormat::kJson;
+  RecordFormat key = RecordFormat::kJson;
+  std::string registry_url;  // empty: no format needs one
+  std::string registry_username, registry_password;
+  std::string registry_tls_ca;  // a path; empty: the system's
+  static bool IsWireFormat(RecordFormat format) { return format <= RecordFormat::kJsonSchema; }
+  [[nodiscard]] bool Needed() const { return IsWireFormat(value) || IsWireFormat(key); }
+};
+
 struct KafkaOptions {
   std::vector<std::string> brokers;
   std::vector<std::string> topics;
@@ -40,6 +54,7 @@ struct KafkaOptions {
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
   std::map<std::string, std::string> librdkafka;  // passed through
+  DecodeOptions decode;
 };
 
 struct LockSection {

@@ -37,8 +37,8 @@ std::uint64_t DigestBytes(std::optional<std::string_view> bytes) {
 
 std::uint64_t DigestRecord(const Record& record) {
   DigestOfParts parts;
-  parts.AddOrdered(DigestBytes(record.key));
-  parts.AddOrdered(DigestBytes(record.value));
+  parts.AddOrdered(DigestBytes(record.KafkaKey()));
+  parts.AddOrdered(DigestBytes(record.KafkaValue()));
   for (const HeaderView& header : record.headers) {
     // What a dead letter adds is not content: a replay is the record that it was.
     if (IsDeadLetterHeader(header.name)) continue;

@@ -69,6 +69,9 @@ tl::expected<void, std::string> Identifier::AppendParts(std::string& id) {
 tl::expected<void, std::string> Identifier::Identify(const Record& record,
                                                      const TopicPartition& where, Identity& out) {
   out.id.clear();
+  if (record.encoded != nullptr && !record.encoded->problem.empty()) {
+    return tl::unexpected(record.encoded->problem);
+  }
   RecordContext context;
   context.record = &record;
   context.where = &where;

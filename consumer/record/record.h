@@ -36,6 +36,15 @@ struct HeaderView {
   std::optional<std::string_view> value;
 };
 
+// What was decoded (kafka.decode), as Kafka has it. The record's `owner` keeps the views good.
+struct Encoded {
+  std::optional<std::string_view> key;
+  std::optional<std::string_view> value;
+  // One line without anything of the record: why it could not be decoded. Its key and value are
+  // what they were.
+  std::string problem;
+};
+
 struct Record {
   PartitionIndex partition = 0;
   AssignmentEpoch epoch = 0;
@@ -44,10 +53,19 @@ struct Record {
   std::optional<std::string_view> key;
   std::optional<std::string_view> value;  // nullopt: a tombstone
   std::vector<HeaderView> headers;
-  std::shared_ptr<const void> owner;  // keeps the memory behind the views, and nothing else
+  std::shared_ptr<const Encoded> encoded;  // nullptr: key and value are as Kafka has them
+  std::shared_ptr<const void> owner;       // keeps the memory behind the views, and nothing else
 
-  // What it costs while it is kept: key, value, headers (names, values and their views), 64 bytes.
+  // What it costs while it is kept: key, value, headers (names, values and their views), 64 bytes;
+  // of a decoded one both forms.
   [[nodiscard]] std::size_t Bytes() const;
+  // As Kafka has them, also where they were decoded.
+  [[nodiscard]] std::optional<std::string_view> KafkaKey() const {
+    return encoded == nullptr ? key : encoded->key;
+  }
+  [[nodiscard]] std::optional<std::string_view> KafkaValue() const {
+    return encoded == nullptr ? value : encoded->value;
+  }
 };
 
 // "topic/partition/offset", as stored in the ledger's `source`.

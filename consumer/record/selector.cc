@@ -104,6 +104,14 @@ std::string Selector::Text() const {
 }
 
 namespace {
+// Confluent's wire format: a zero, and the schema's id in four bytes. No JSON begins so.
+std::optional<std::uint32_t> RegisteredSchema(std::string_view bytes) {
+  if (bytes.size() < 5 || bytes[0] != '\0') return std::nullopt;
+  std::uint32_t id = 0;
+  for (const char c : bytes.substr(1, 4)) id = id << 8 | static_cast<unsigned char>(c);
+  return id;
+}
+
 std::string_view Part(const Selector& selector) {
   return selector.kind == Selector::Kind::kKeyJson ? "key" : "value";
 }
@@ -161,6 +169,15 @@ tl::expected<bool, std::string> Evaluator::NoValue(const Selector& selector) con
 tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const JsonReader& reader,
                                                  JsonFound found) const {
   if (found == JsonFound::kMalformed) {
+    const std::string_view part = Part(selector);
+    const Record& record = *impl_->context.record;
+    const auto& bytes = part == "key" ? record.key : record.value;
+    if (const auto id = bytes ? RegisteredSchema(*bytes) : std::nullopt) {
+      return tl::unexpected(
+          fmt::format("the {} begins with the magic byte of a schema registry (schema id {}): set "
+                      "kafka.decode.{}",
+                      part, *id, part));
+    }
     return tl::unexpected(
         fmt::format("the {} is not valid JSON: {}", Part(selector), reader.problem()));
   }

@@ -24,8 +24,8 @@ DeadLetterRecord::DeadLetterRecord(std::string_view topic, const DeadLetter& let
                                    std::string_view pipeline, std::size_t max_error)
     : added_(AddedHeaders(letter, pipeline, max_error)) {
   outgoing_.topic = topic;
-  outgoing_.key = letter.record.key;
-  outgoing_.value = letter.record.value;
+  outgoing_.key = letter.record.KafkaKey();
+  outgoing_.value = letter.record.KafkaValue();
   outgoing_.timestamp = letter.record.timestamp;
   outgoing_.headers.reserve(letter.record.headers.size() + added_.size());
   for (const HeaderView& header : letter.record.headers) {

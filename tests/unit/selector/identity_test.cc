@@ -53,6 +53,34 @@ TEST(Identity, ComesFromKeyHeaderAndJson) {
   EXPECT_EQ(Of("json:/order_id", record).id, "9007199254740993");
 }
 
+TEST(Identity, AValueOfASchemaRegistryThatNobodyDecodesIsNamed) {
+  Record record;
+  record.key = record.value = std::string_view("\0\0\0\0\7abc", 8);
+  EXPECT_EQ(WhyNot("json:/x", record),
+            "no record id: the value begins with the magic byte of a schema registry (schema id "
+            "7): set kafka.decode.value");
+  EXPECT_EQ(WhyNot("key:/x", record),
+            "no record id: the key begins with the magic byte of a schema registry (schema id 7): "
+            "set kafka.decode.key");
+  record.value = std::string_view("\0abc", 4);
+  EXPECT_THAT(WhyNot("json:/x", record), ::testing::HasSubstr("the value is not valid JSON"));
+}
+
+TEST(Identity, WhatCouldNotBeDecodedHasNoneEvenByPosition) {
+  Record record;
+  record.encoded = std::make_shared<Encoded>(Encoded{.problem = "the value is cut off"});
+  EXPECT_EQ(WhyNot("position", record), "the value is cut off");
+}
+
+TEST(Identity, ByPositionComparesTheBytesThatKafkaHas) {
+  Record record;
+  record.value = R"({"a":1})";
+  const auto raw = Of("position", record).crc;
+  record.encoded = std::make_shared<Encoded>(Encoded{.value = record.value});
+  record.value = R"({"a":2})";
+  EXPECT_EQ(Of("position", record).crc, raw);
+}
+
 TEST(Identity, MissingNullOrEmptyIsNoIdentity) {
   Record record;
   record.value = R"({"id":null,"empty":""})";

@@ -56,7 +56,7 @@ constexpr std::array kHomes = {
     Home{"hiredis/", "locking/redis", ""},
     Home{"libpq-fe.h", "consumer/outputs", "consumer/cli/demo"},
     Home{"sqlite3.h", "consumer/outputs", "consumer/cli/demo", "consumer/testing"},
-    Home{"curl/", "consumer/handlers", "consumer/cli"},
+    Home{"curl/", "consumer/handlers", "consumer/cli", "consumer/decode"},
     Home{"jq.h", "consumer/handlers", ""},
     Home{"google/protobuf/", "consumer/decode", ""},
     Home{"CLI/", "consumer/cli", ""},

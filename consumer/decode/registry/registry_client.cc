@@ -1,0 +1,160 @@
+#include "consumer/decode/registry/registry_client.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
+constexpr std::size_t kMaxReferences = 1000;
+constexpr long kTimeoutMs = 10'000;
+constexpr long kConnectMs = 5'000;
+
+// Schema, subject and version not found. A 404 without one of these is of something else: a proxy,
+// or another path.
+bool SaysUnknown(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object() || !json.contains("error_code")) return false;
+  const Json& code = json["error_code"];
+  return code.is_number_integer() && (code == 40401 || code == 40402 || code == 40403);
+}
+
+tl::unexpected<RegistryFailure> Unreliable(const std::string& path, std::string_view why) {
+  return tl::unexpected(
+      RegistryFailure{.unknown = false, .text = OneLine(path + ": ") + OneLine(why)});
+}
+
+template <typename Value>
+void Set(CURL* easy, CURLoption option, Value value) {
+  FENCEPOST_CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK, "a libcurl option is refused");
+}
+
+}  // namespace
+
+RegistryClient::RegistryClient(DecodeOptions options)
+    : options_(std::move(options)), easy_(curl_easy_init()) {
+  FENCEPOST_CHECK(easy_ != nullptr, "curl_easy_init");
+  while (options_.registry_url.ends_with('/')) options_.registry_url.pop_back();
+}
+
+std::size_t RegistryClient::OnBody(char* data, std::size_t size, std::size_t count, void* to) {
+  auto& body = *static_cast<std::string*>(to);
+  if (body.size() + size * count > kMaxAnswer) return 0;  // ends the transfer
+  body.append(data, size * count);
+  return size * count;
+}
+
+tl::expected<std::string, RegistryFailure> RegistryClient::Get(const std::string& path) {
+  CURL* const easy = easy_.get();
+  const std::string url = options_.registry_url + path;
+  std::string body;
+  std::array<char, CURL_ERROR_SIZE> words{};
+  curl_easy_reset(easy);  // connections stay
+  Set(easy, CURLOPT_URL, url.c_str());
+  Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  Set(easy, CURLOPT_NOSIGNAL, 1L);
+  Set(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  Set(easy, CURLOPT_USERAGENT, "fencepost");
+  Set(easy, CURLOPT_TIMEOUT_MS, kTimeoutMs);
+  Set(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
+  Set(easy, CURLOPT_ERRORBUFFER, words.data());
+  Set(easy, CURLOPT_WRITEFUNCTION, &RegistryClient::OnBody);
+  Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(&body));
+  Set(easy, CURLOPT_NOPROGRESS, 0L);
+  Set(easy, CURLOPT_XFERINFODATA, static_cast<void*>(this));
+  Set(
+      easy, CURLOPT_XFERINFOFUNCTION,
+      +[](void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+        return static_cast<RegistryClient*>(self)->cancelled_ ? 1 : 0;
+      });
+  if (!options_.registry_tls_ca.empty()) {
+    Set(easy, CURLOPT_CAINFO, options_.registry_tls_ca.c_str());
+  }
+  if (!options_.registry_username.empty()) {
+    Set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+    Set(easy, CURLOPT_USERNAME, options_.registry_username.c_str());
+    Set(easy, CURLOPT_PASSWORD, options_.registry_password.c_str());
+  }
+  curl::List headers;
+  curl::Append(headers, "Accept: application/vnd.schemaregistry.v1+json, application/json");
+  Set(easy, CURLOPT_HTTPHEADER, headers.get());
+  const CURLcode code = curl_easy_perform(easy);
+  if (code != CURLE_OK) {
+    return Unreliable(path, words[0] != '\0' ? words.data() : curl_easy_strerror(code));
+  }
+  long status = 0;
+  curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+  if (status == 200) return body;
+  const bool unknown = status == 404 && SaysUnknown(body);
+  return tl::unexpected(RegistryFailure{.unknown = unknown,
+                                        .text = OneLine(fmt::format("{}: HTTP {}", path, status))});
+}
+
+// References come before what refers to them. A subject and version met twice is the same.
+tl::expected<void, RegistryFailure> RegistryClient::Take(const std::string& body,
+                                                         const std::string& path,
+                                                         SchemaText& schema,
+                                                         std::set<std::string>& seen, bool top) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) {
+    return Unreliable(path, "the answer is not that of a schema registry");
+  }
+  if (top) {
+    const std::string kind = json.value("schemaType", Json("AVRO")).is_string()
+                                 ? json.value("schemaType", Json("AVRO")).get<std::string>()
+                                 : "";
+    schema.kind = kind == "PROTOBUF" ? SchemaKind::kProtobuf
+                  : kind == "JSON"   ? SchemaKind::kJson
+                                     : SchemaKind::kAvro;
+    schema.text = json["schema"].get<std::string>();
+    if (kind != "PROTOBUF" && kind != "JSON" && kind != "AVRO") {
+      return Unreliable(path, "a schema of another kind than AVRO, PROTOBUF and JSON");
+    }
+  }
+  const Json references = json.value("references", Json::array());
+  if (!references.is_array()) return {};  // null: none
+  for (const Json& one : references) {
+    const bool whole = one.is_object() && one.contains("name") && one["name"].is_string() &&
+                       one.contains("subject") && one["subject"].is_string() &&
+                       one.contains("version") && one["version"].is_number_integer();
+    if (!whole || seen.size() > kMaxReferences) {
+      return Unreliable(path, "a reference without name, subject and version, or too many");
+    }
+    const auto subject = one["subject"].get<std::string>();
+    const curl::Text escaped(
+        curl_easy_escape(easy_.get(), subject.data(), static_cast<int>(subject.size())));
+    const std::string at = fmt::format("/subjects/{}/versions/{}", escaped ? escaped.get() : "",
+                                       one["version"].get<std::int64_t>());
+    const auto name = one["name"].get<std::string>();
+    if (!seen.insert(name + '\0' + at).second) continue;
+    const auto answer = Get(at);
+    if (!answer) return tl::unexpected(answer.error());
+    if (const auto taken = Take(*answer, at, schema, seen, false); !taken) return taken;
+    const Json referred = Json::parse(*answer, nullptr, false);
+    schema.references.push_back({.name = name, .text = referred["schema"].get<std::string>()});
+  }
+  return {};
+}
+
+tl::expected<SchemaText, RegistryFailure> RegistryClient::Fetch(std::uint32_t id) {
+  const std::string path = fmt::format("/schemas/ids/{}", id);
+  const auto body = Get(path);
+  if (!body) return tl::unexpected(body.error());
+  SchemaText schema;
+  std::set<std::string> seen;
+  if (const auto taken = Take(*body, path, schema, seen, true); !taken) {
+    return tl::unexpected(taken.error());
+  }
+  return schema;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,72 @@
+// Schemas by their ids, asked for on a thread of its own. An id stands for one schema for ever, so
+// what was found is kept. A registry that cannot be relied on is asked again, for ever, with pauses
+// that grow; an id that it does not know is asked for a few times more (a replica may lag behind
+// what has just been registered), and what it said is forgotten after a while.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "consumer/decode/decoder.h"
+#include "consumer/decode/registry/registry_client.h"
+
+namespace fencepost::consumer {
+
+struct CachePauses {
+  std::chrono::milliseconds first{200};  // before the registry is asked again
+  std::chrono::milliseconds most{10'000};
+  std::chrono::milliseconds unknown{1000};  // between questions for an id that it does not know
+  int questions = 5;                        // for such an id
+  std::chrono::milliseconds forget{30'000};
+};
+
+class SchemaCache {
+ public:
+  explicit SchemaCache(DecodeOptions options, CachePauses pauses = {});
+  ~SchemaCache();  // a question that is out is given up
+  SchemaCache(const SchemaCache&) = delete;
+  SchemaCache& operator=(const SchemaCache&) = delete;
+
+  struct Known {
+    SchemaKind kind = SchemaKind::kAvro;
+    std::unique_ptr<Decoder> decoder;
+    std::string problem;  // without a decoder: why there is none
+  };
+  // nullptr: not known yet; it has been asked for. Stays good until the next Find. One thread.
+  const Known* Find(std::uint32_t id);
+  // Any thread. Why the registry cannot be relied on, one line; empty: it can, as far as is known.
+  [[nodiscard]] std::string Trouble() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Entry {
+    Known known;
+    std::optional<Clock::time_point> until;  // then it is asked for again
+  };
+  void Run();
+  void Ask(std::uint32_t id);
+  bool Pause(std::chrono::milliseconds span);  // false: stopping
+  void Keep(std::uint32_t id, Entry entry);
+  void Tell(std::string trouble);
+
+  const CachePauses pauses_;
+  RegistryClient client_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::uint32_t, Entry> fetched_;  // guarded: not seen by Find yet
+  std::set<std::uint32_t> wanted_;          // guarded: asked for, and not fetched
+  std::string trouble_;                     // guarded
+  bool stopping_ = false;                   // guarded
+  std::map<std::uint32_t, Entry> known_;    // of the thread of Find
+  std::thread thread_;
+};
+
+}  // namespace fencepost::consumer

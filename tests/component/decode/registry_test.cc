@@ -1,0 +1,221 @@
+// The schema registry's answers, good and bad, from a server that says what the test wants.
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/decode/registry/schema_cache.h"
+#include "tests/support/process.h"
+#include "tests/support/stub_server.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::StubServer;
+using testing::WaitUntil;
+using namespace std::chrono_literals;
+
+constexpr const char* kUnknown = R"({"error_code":40403,"message":"Schema not found"})";
+const CachePauses kQuick{.first = 1ms, .most = 5ms, .unknown = 1ms, .questions = 3, .forget = 0ms};
+
+class Registry : public ::testing::Test {
+ protected:
+  using Answer = StubServer::Answer;
+
+  // The answers to GET `path`, one after the other, the last one for ever.
+  void Answers(const std::string& path, std::deque<Answer> answers) {
+    const std::lock_guard lock(mutex_);
+    answers_["GET " + path + " HTTP/1.1"] = std::move(answers);
+  }
+  [[nodiscard]] DecodeOptions Options() const {
+    return {.value = RecordFormat::kAvro,
+            .registry_url = server_.Url("/base/"),
+            .registry_username = "reader",
+            .registry_password = "hunter2"};
+  }
+  // Asks until the schema, or why there is none, is there.
+  static const SchemaCache::Known& Wait(SchemaCache& cache, std::uint32_t id) {
+    const SchemaCache::Known* known = nullptr;
+    EXPECT_TRUE(WaitUntil(
+        10s, [&] { return (known = cache.Find(id)) != nullptr; }, "the schema"));
+    static const SchemaCache::Known kNone{.kind = {}, .decoder = nullptr, .problem = "none came"};
+    return known == nullptr ? kNone : *known;
+  }
+  [[nodiscard]] std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    for (const auto& request : server_.requests()) lines.push_back(request.line);
+    return lines;
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::deque<Answer>> answers_;
+  StubServer server_{[this](const StubServer::Request& request) {
+    const std::lock_guard lock(mutex_);
+    auto& answers = answers_[request.line];
+    if (answers.empty()) return Answer{.status = 404, .body = "no such page"};
+    const Answer answer = answers.front();
+    if (answers.size() > 1) answers.pop_front();
+    return answer;
+  }};
+};
+
+TEST_F(Registry, GivesASchemaOnceWithWhatItRefersToAndThatBeforeIt) {
+  Answers("/base/schemas/ids/7",
+          {{.body = R"({"schema":"{\"type\":\"record\",\"name\":\"A\",\"fields\":[)"
+                    R"({\"name\":\"b\",\"type\":\"B\"}]}",)"
+                    R"("references":[{"name":"B","subject":"x/b","version":2}]})"}});
+  Answers("/base/subjects/x%2Fb/versions/2",
+          {{.body = R"({"schema":"{\"type\":\"record\",\"name\":\"B\",\"fields\":[)"
+                    R"({\"name\":\"c\",\"type\":\"C\"}]}",)"
+                    R"("references":[{"name":"C","subject":"c","version":1}]})"}});
+  Answers("/base/subjects/c/versions/1",
+          {{.body = R"({"schema":"{\"type\":\"fixed\",\"name\":\"C\",\"size\":1}"})"}});
+  SchemaCache cache(Options(), kQuick);
+  const SchemaCache::Known& known = Wait(cache, 7);
+  ASSERT_NE(known.decoder, nullptr) << known.problem;
+  std::string json;
+  EXPECT_TRUE(known.decoder->Decode("a", json));
+  EXPECT_EQ(json, R"({"b":{"c":"YQ=="}})");
+  EXPECT_EQ(cache.Find(7), &known);
+  EXPECT_THAT(Lines(), ElementsAre("GET /base/schemas/ids/7 HTTP/1.1",
+                                   "GET /base/subjects/x%2Fb/versions/2 HTTP/1.1",
+                                   "GET /base/subjects/c/versions/1 HTTP/1.1"));
+  EXPECT_EQ(server_.requests()[0].headers.at("authorization"), "Basic cmVhZGVyOmh1bnRlcjI=");
+}
+
+TEST_F(Registry, ThatIsAwayOrRefusesUsOrIsNoneIsAskedAgainUntilItAnswers) {
+  const Answer good{.body = R"({"schema":"\"string\""})"};
+  Answers("/base/schemas/ids/7", {{.status = 503},
+                                  {.status = 429},
+                                  {.status = 401},
+                                  {.status = 403},
+                                  {.status = 404, .body = "a proxy's page"},
+                                  {.status = 404, .body = R"({"error_code":404})"},
+                                  {.body = "<html>"},
+                                  {.body = R"({"schema":7})"},
+                                  {.body = R"({"schema":"x","schemaType":"XML"})"},
+                                  {.raw = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"},
+                                  good});
+  SchemaCache cache(Options(), kQuick);
+  const SchemaCache::Known& known = Wait(cache, 7);
+  EXPECT_NE(known.decoder, nullptr) << known.problem;
+  EXPECT_EQ(Lines().size(), 11u);
+  EXPECT_EQ(cache.Trouble(), "");
+}
+
+TEST_F(Registry, SaysWhyItGivesNothingWithoutItsPassword) {
+  Answers("/base/schemas/ids/7", {{.status = 401}});
+  SchemaCache cache(Options(), kQuick);
+  EXPECT_EQ(cache.Find(7), nullptr);
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return !cache.Trouble().empty(); }, "the reason"));
+  EXPECT_EQ(cache.Trouble(), "/schemas/ids/7: HTTP 401");
+  EXPECT_EQ(cache.Find(7), nullptr);
+}
+
+TEST_F(Registry, IsAskedThreeTimesForAnIdThatItDoesNotKnowAndAgainLater) {
+  const Answer unknown{.status = 404, .body = kUnknown};
+  Answers("/base/schemas/ids/7",
+          {unknown, unknown, unknown, {.body = R"({"schema":"\"string\""})"}});
+  SchemaCache cache(Options(), kQuick);
+  EXPECT_EQ(Wait(cache, 7).problem,
+            "the schema registry does not know schema id 7 (/schemas/ids/7: HTTP 404)");
+  EXPECT_EQ(Lines().size(), 3u);
+  EXPECT_NE(Wait(cache, 7).decoder, nullptr);
+}
+
+TEST_F(Registry, ThatLagsBehindIsBelievedOnceItKnowsTheId) {
+  const Answer unknown{.status = 404, .body = kUnknown};
+  Answers("/base/schemas/ids/7", {unknown, unknown, {.body = R"({"schema":"\"string\""})"}});
+  SchemaCache cache(Options(), kQuick);
+  EXPECT_NE(Wait(cache, 7).decoder, nullptr);
+}
+
+// A cache that is closed while its question is out does not wait for the answer.
+TEST_F(Registry, ThatHangsHoldsUpNoEnd) {
+  StubServer hanging([this](const StubServer::Request&) {
+    server_.Hold();
+    return Answer{};
+  });
+  DecodeOptions options = Options();
+  options.registry_url = hanging.Url("");
+  {
+    SchemaCache cache(options, kQuick);
+    EXPECT_EQ(cache.Find(7), nullptr);
+    EXPECT_TRUE(WaitUntil(
+        10s, [&] { return hanging.requests().size() == 1; }, "the question"));
+  }
+  server_.Release();
+}
+
+Record Written(std::string_view key, std::string_view value) {
+  Record record;
+  record.key = key;
+  record.value = value;
+  return record;
+}
+
+TEST_F(Registry, ARecordWaitsForItsSchemaAndThoseBehindItWait) {
+  Answers("/base/schemas/ids/1", {{.body = R"({"schema":"\"string\""})"}});
+  Answers("/base/schemas/ids/2", {{.status = 503}});
+  const auto decoder = MakeRecordDecoder(Options());
+  const std::string_view known("\0\0\0\0\1\2x", 7);
+  const std::string_view waits("\0\0\0\0\2\2y", 7);
+  std::vector<Record> records{Written("k", known), Written("k", waits), Written("k", known)};
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return decoder->Decode(records) == 1; }, "the first schema"));
+  EXPECT_EQ(records[0].value, R"("x")");
+  EXPECT_EQ(records[0].key, "k");
+  EXPECT_EQ(records[0].KafkaValue(), known);
+  EXPECT_EQ(records[1].value, waits);
+  EXPECT_EQ(records[2].value, known);
+  const std::span rest = std::span(records).subspan(1);
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return !decoder->Trouble().empty(); }, "the reason"));
+  Answers("/base/schemas/ids/2", {{.body = R"({"schema":"\"string\""})"}});
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return decoder->Decode(rest) == 2; }, "the second schema"));
+  EXPECT_EQ(records[1].value, R"("y")");
+  EXPECT_EQ(decoder->Trouble(), "");
+}
+
+TEST_F(Registry, WhatCannotBeDecodedKeepsItsBytesAndSaysWhy) {
+  Answers("/base/schemas/ids/1", {{.body = R"({"schema":"\"string\""})"}});
+  Answers("/base/schemas/ids/2",
+          {{.body = R"({"schema":"syntax = \"proto3\";","schemaType":"PROTOBUF"})"}});
+  Answers("/base/schemas/ids/3", {{.body = R"({"schema":"{}","schemaType":"JSON"})"}});
+  const auto decoder = MakeRecordDecoder(Options());
+  const auto problem_of = [&](std::string_view value) {
+    Record record = Written("k", value);
+    EXPECT_TRUE(DecodeNow(*decoder, record, 10s));
+    EXPECT_EQ(record.value, value);
+    EXPECT_EQ(record.KafkaKey(), "k");
+    return record.encoded->problem;
+  };
+  EXPECT_THAT(problem_of({"\0\0\0\0\1\4x", 7}), HasSubstr("the value (schema 1) is cut off"));
+  EXPECT_THAT(problem_of({"\0\0\0\0\2x", 6}), HasSubstr("it is no Protobuf schema"));
+  EXPECT_THAT(problem_of({"\0\0\0\0\3{}", 7}),
+              HasSubstr("schema 3, which is JSON: kafka.decode.value is avro"));
+  EXPECT_THAT(problem_of("{}"), HasSubstr("the value does not begin with the magic byte"));
+  Record tombstone;
+  EXPECT_EQ(decoder->Decode({&tombstone, 1}), 1u);
+  EXPECT_EQ(tombstone.value, std::nullopt);
+  EXPECT_EQ(tombstone.encoded->problem, "");
+}
+
+TEST_F(Registry, IsNotNeededForJsonSchema) {
+  const auto decoder = MakeRecordDecoder({.value = RecordFormat::kJsonSchema});
+  Record record = Written("k", {"\0\0\0\0\7{\"a\":1}", 12});
+  ASSERT_EQ(decoder->Decode({&record, 1}), 1u);
+  EXPECT_EQ(record.value, R"({"a":1})");
+  EXPECT_EQ(MakeRecordDecoder({}), nullptr);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
