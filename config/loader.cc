@@ -31,6 +31,18 @@ bool IsPlainText(std::string_view text) {
          simdjson::validate_utf8(text.data(), text.size());
 }
 
+consumer::DecodeOptions BuildDecode(const Values& values) {
+  using consumer::RecordFormat;
+  consumer::DecodeOptions decode;
+  decode.value = static_cast<RecordFormat>(values.Choice("kafka.decode.value"));
+  decode.key = static_cast<RecordFormat>(values.Choice("kafka.decode.key"));
+  decode.registry_url = values.String("kafka.decode.registry.url");
+  decode.registry_username = values.String("kafka.decode.registry.username");
+  decode.registry_password = values.String("kafka.decode.registry.password");
+  decode.registry_tls_ca = values.String("kafka.decode.registry.tls.ca");
+  return decode;
+}
+
 consumer::KafkaOptions BuildKafka(const Values& values) {
   consumer::KafkaOptions kafka;
   kafka.brokers = values.Strings("kafka.brokers");
@@ -48,6 +60,7 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   for (const Text& setting : values.Texts("kafka.librdkafka")) {
     kafka.librdkafka[setting.name] = setting.value;
   }
+  kafka.decode = BuildDecode(values);
   return kafka;
 }
 

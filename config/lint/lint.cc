@@ -268,6 +268,7 @@ void Lint(const Values& values, Findings& findings) {
   for (const Key& key : Schema()) LintOneChild(values, key, findings);
   LintRecordId(values, findings);
   LintKafka(values, findings);
+  LintDecode(values, findings);
   LintLock(values, findings);
   LintLogin(values, findings);
   LintProcessing(values, findings);

@@ -13,6 +13,7 @@ namespace fencepost::config {
 
 void LintHandler(const Values& values, Findings& findings);     // handler, retry
 void LintDeadLetter(const Values& values, Findings& findings);  // and on_…: dead_letter
+void LintDecode(const Values& values, Findings& findings);      // kafka.decode
 void LintOutput(const Values& values, Findings& findings);
 void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones
 

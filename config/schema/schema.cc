@@ -121,6 +121,51 @@ std::vector<Key> KafkaKeys() {
        .required = true},
       {.path = "kafka.sasl.username", .help = "User.", .check = CheckNotEmpty, .required = true},
       {.path = "kafka.sasl.password", .help = "Password.", .required = true, .secret = true},
+      {.path = "kafka.decode",
+       .type = T::kSection,
+       .help = "How keys and values are written, where they are not plain JSON or bytes: they are "
+               "decoded before anything else looks at them, so that selectors, handlers and "
+               "outputs see JSON. Dead letters keep the original bytes. A record that cannot be "
+               "decoded is bad (`on_bad_record`)."},
+      {.path = "kafka.decode.value",
+       .type = T::kChoice,
+       .help = "`avro`, `protobuf` and `json_schema` are in the wire format of Confluent's "
+               "serializers: a zero byte, the id of a schema, the payload. Of `avro`, a `decimal` "
+               "becomes a number with all its digits, dates and times become RFC 3339 texts, bytes "
+               "become base64, a union the value itself. Of `protobuf`, names are those of the "
+               ".proto file, default values are there, and 64-bit integers are strings (the proto3 "
+               "JSON mapping). Of `json_schema`, the header is taken off and nothing is checked. "
+               "`json` and `bytes` are taken as they are.",
+       .default_value = "json",
+       .choices = {"avro", "protobuf", "json_schema", "json", "bytes"}},
+      {.path = "kafka.decode.key",
+       .type = T::kChoice,
+       .help =
+           "The same of the key. A text becomes a JSON string: `key` is with its quotes, `key:` "
+           "without. `processing.order: key` goes by the decoded key.",
+       .default_value = "json",
+       .choices = {"avro", "protobuf", "json_schema", "json", "bytes"}},
+      {.path = "kafka.decode.registry",
+       .type = T::kSection,
+       .help =
+           "The schema registry, for `avro` and `protobuf`. While it is unavailable (no answer, "
+           "5xx, 429, 401, 403) records wait and the worker is not ready; a schema id that it "
+           "does not know makes a record bad."},
+      {.path = "kafka.decode.registry.url",
+       .help = "Where its REST API is, such as `https://registry:8081`.",
+       .check = CheckHttpUrl,
+       .required = true},
+      {.path = "kafka.decode.registry.username",
+       .help = "User (basic authentication).",
+       .check = CheckNotEmpty},
+      {.path = "kafka.decode.registry.password", .help = "Password.", .secret = true},
+      {.path = "kafka.decode.registry.tls",
+       .type = T::kSection,
+       .help = "Which certificates are trusted, if not the system's."},
+      {.path = "kafka.decode.registry.tls.ca",
+       .help = "File with the certificates that are trusted.",
+       .check = CheckNotEmpty,
+       .required = true},
       {.path = "kafka.librdkafka",
        .type = T::kTextMap,
        .help = "Settings passed through to librdkafka, to the producers of dead letters and of the "

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 43> kRules{{
+constexpr std::array<Rule, 45> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -52,6 +52,8 @@ constexpr std::array<Rule, 43> kRules{{
     {"statement", "A statement is the only one, and has as many args as parameters."},
     {"transaction", "A transaction ends within its timeout."},
     {"table", "The table is not the ledger."},
+    {"registry", "There is a schema registry where a format needs it, and its address is one."},
+    {"decode", "kafka.decode decodes something."},
     {"librdkafka", "Settings that would break the guarantee or that have a key here are refused."},
     {"in-flight", "processing.max_in_flight has room for processing.concurrency."},
     {"shutdown", "shutdown_timeout has room for processing.revoke_drain."},

@@ -16,6 +16,7 @@
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/cli/shared/position.h"
 #include "consumer/cli/shared/store_view.h"
+#include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/kafka/client/topic_reader.h"
 #include "consumer/record/identity.h"
 
@@ -79,11 +80,19 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
   consumer::Identifier identifier(options.identity, cluster);
   consumer::Identity identity;
   Range found;
+  const auto decoder = consumer::MakeRecordDecoder(options.kafka.decode);
+  std::string no_schema;
   const auto read = (*reader)->Read(
       {range},
       [&](const TopicRecord& one) {
+        consumer::Record record = one.record;
+        if (decoder != nullptr) {
+          const auto decoded = consumer::DecodeNow(*decoder, record, kKafkaLimit);
+          if (!decoded) no_schema = decoded.error();
+          if (!decoded) return false;
+        }
         ++found.records;
-        if (identifier.Identify(one.record, one.where, identity)) {
+        if (identifier.Identify(record, one.where, identity)) {
           found.ids.push_back(identity.id);
         } else {
           ++found.without_id;
@@ -92,6 +101,7 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
       },
       kKafkaLimit);
   if (!read) return tl::unexpected(read.error());
+  if (!no_schema.empty()) return tl::unexpected(Error{"no_schema", no_schema, "", ""});
   std::sort(found.ids.begin(), found.ids.end());
   found.ids.erase(std::unique(found.ids.begin(), found.ids.end()), found.ids.end());
   return found;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "consumer/decode/registry/registry_decoder.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
@@ -43,6 +44,7 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
       return *known;
     };
   }
+  extras.decoder = MakeRecordDecoder(options.kafka.decode);
   extras.prefetch_bytes = std::min(extras.prefetch_bytes, options.processing.max_in_flight_bytes);
   return extras;
 }

@@ -11,6 +11,7 @@
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/store_view.h"
+#include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/record/identity.h"
 
 namespace fencepost::cli {
@@ -26,6 +27,7 @@ namespace {
 
 constexpr Millis kPartLimit{4000};
 constexpr Millis kNodesLimit{2000};
+constexpr Millis kRegistryLimit{8000};  // an unknown schema is asked for some seconds
 constexpr Millis kLettersLimit{8000};
 constexpr std::size_t kMostLetters = 5;
 
@@ -159,7 +161,14 @@ void Gatherer::Identify(const TopicRecord& found, const std::string& cluster) {
   facts_.record = std::optional<RecordFacts>(std::move(known));
   consumer::Identifier identifier(options_.identity, cluster);
   consumer::Identity identity;
-  const auto done = identifier.Identify(record, found.where, identity);
+  consumer::Record decoded = record;
+  if (const auto decoder = consumer::MakeRecordDecoder(options_.kafka.decode)) {
+    if (const auto done = consumer::DecodeNow(*decoder, decoded, kRegistryLimit); !done) {
+      facts_.no_id = done.error();
+      return;
+    }
+  }
+  const auto done = identifier.Identify(decoded, found.where, identity);
   if (!done) {
     facts_.no_id = done.error();
   } else if (facts_.id.empty() || facts_.id == identity.id) {

@@ -18,6 +18,7 @@ namespace fencepost::consumer {
 enum class Meaning : std::uint8_t {
   kBrokersAway,   // none can be reached, or they refuse the login: retried until it works
   kTopicMissing,  // the topic does not exist (yet): retried until it does
+  kNoSchemas,     // the schema registry gives none: asked again until it does
   kForbidden,     // an ACL is missing: retried until the operator grants it
   kTransient,     // ends without our doing; worth a line in the log
   kOutOfRange,    // the offset to go on from is not there any more

@@ -162,6 +162,8 @@ void KafkaSource::Impl::AdmitLate() {
 void KafkaSource::Impl::OnRevoke(bool lost) {
   rebalance_began = Clock::now();
   health.SetGroup({PartPhase::kRebalancing, ""});
+  held.clear();  // never handed over: the next owner reads them again
+  TellDecoder();
   if (!assigned.empty()) {
     std::vector<PartitionIndex> indices;
     for (const AssignedPartition& p : assigned) indices.push_back(p.partition);

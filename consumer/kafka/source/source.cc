@@ -109,7 +109,11 @@ void KafkaSource::Impl::Run() {
     PollConsumer();
     if (rejoin) Rejoin();
     const std::size_t room = sink->Room();
-    if (room > 0 && intake->Flowing() && !failed) {
+    if (failed) held.clear();
+    if (!held.empty()) {
+      DeliverHeld();
+      if (!held.empty()) WaitForCommand();
+    } else if (room > 0 && intake->Flowing() && !failed) {
       Deliver(intake->Gather(kTurn, room, sink->RoomBytes()));
     } else {
       WaitForCommand();
@@ -164,6 +168,11 @@ void KafkaSource::Impl::PollConsumer() {
 void KafkaSource::Impl::Deliver(IntakeBatch batch) {
   if (batch.empty()) return;
   if (!batch.samples.empty()) OnSamples(batch.samples);
+  held.push_back(std::move(batch));
+  DeliverHeld();
+}
+
+void KafkaSource::Impl::Tell(IntakeBatch batch) {
   if (health.TopicTrouble()) EndTroubles(batch);
   if (!batch.records.empty()) sink->OnRecords(std::move(batch.records));
   if (!batch.ends.empty()) sink->OnPartitionEnd(std::move(batch.ends));

@@ -21,6 +21,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/decode/record_decoder.h"
 #include "consumer/flow/ports/ports.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
@@ -73,6 +74,9 @@ struct SourceExtras {
   // block; only where the group has no offset on any partition of the topic, and would start at its
   // end: `true` refuses that. An error is waited out. Not given: it is not known.
   std::function<tl::expected<bool, Error>(const std::string& topic)> knows_earlier_work{};
+  // Records go through it before they are handed over; nullptr: as they are. While it waits for a
+  // schema, this worker's records wait, in their order; its own thread, so none of ours.
+  std::shared_ptr<RecordDecoder> decoder{};
 };
 
 class KafkaSource {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,6 +50,7 @@ struct KafkaSource::Impl {
   void WaitForCommand();
   void PollConsumer();
   void Deliver(IntakeBatch batch);
+  void Tell(IntakeBatch batch);
   void EndTroubles(const IntakeBatch& batch);
   void EverySecond();
   void Close();
@@ -82,6 +84,10 @@ struct KafkaSource::Impl {
   void ReleaseUnanswered();
   void ForgetFingerprints();
   Error TopicReplaced(const FingerprintReader::Finding& finding) const;
+
+  // --- batches that wait for a schema: decoding.cc ---------------------------------------------
+  void DeliverHeld();
+  void TellDecoder();
 
   // --- errors: errors.cc -----------------------------------------------------------------------
   void OnError(rd_kafka_resp_err_t error, const std::string& text, const std::string& topic);
@@ -119,6 +125,7 @@ struct KafkaSource::Impl {
   std::shared_ptr<LogFingerprints> fingerprints;  // of this assignment
   // Assigned, and their records are kept apart until their fingerprint is answered for, since when.
   std::map<TopicPartition, Clock::time_point> waiting;
+  std::deque<IntakeBatch> held;  // of this assignment, for their schemas; nothing overtakes them
   std::optional<Clock::time_point> rebalance_began;
   Clock::time_point next_second;
   Clock::time_point next_question;

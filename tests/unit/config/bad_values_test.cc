@@ -258,6 +258,52 @@ INSTANTIATE_TEST_SUITE_P(
               "11:5: error: kafka.librdkafka: security.protocol is refused: it follows from "
               "kafka.tls "
               "and kafka.sasl [librdkafka]"}},
+        Case{"NoRegistry",
+             "  topics:",
+             "  decode: {value: avro, key: bytes}\n  topics:",
+             {"5:12: error: kafka.decode.registry is missing: kafka.decode.value: avro needs the "
+              "schemas [registry]"}},
+        Case{"DecodeOfNothing",
+             "  topics:",
+             "  decode: {value: json, registry: {url: http://r}}\n  topics:",
+             {"5:3: warning: kafka.decode has no effect: json and bytes are taken as they are; "
+              "give kafka.decode.value or kafka.decode.key as avro, protobuf or json_schema "
+              "[decode]"}},
+        Case{"RegistryForNothing",
+             "  topics:",
+             "  decode: {value: json_schema, registry: {url: http://r}}\n  topics:",
+             {"5:32: warning: kafka.decode.registry has no effect: only avro and protobuf need a "
+              "registry [registry]"}},
+        Case{"RegistryUrl",
+             "  topics:",
+             "  decode: {value: avro, registry: {url: r:8081}}\n  topics:",
+             {"5:41: error: kafka.decode.registry.url: \"r:8081\" is not http://HOST… or "
+              "https://HOST… [value]"}},
+        Case{"RegistryUrlWithAPassword",
+             "  topics:",
+             "  decode: {value: avro, registry: {url: \"http://u:hunter2@r\"}}\n  topics:",
+             {"5:41: error: kafka.decode.registry.url: give user and password by "
+              "kafka.decode.registry.username and .password, not in the URL [registry]"}},
+        Case{"RegistryUrlWithAQuery",
+             "  topics:",
+             "  decode: {key: protobuf, registry: {url: \"http://r/?a=b\"}}\n  topics:",
+             {"5:43: error: kafka.decode.registry.url: give the address alone, without ? and # "
+              "[registry]"}},
+        Case{"RegistryTlsWithoutTls",
+             "  topics:",
+             "  decode: {value: avro, registry: {url: http://r, tls: {ca: /ca}}}\n  topics:",
+             {"5:41: error: kafka.decode.registry.url is http://, which has no TLS: write "
+              "https://, or leave kafka.decode.registry.tls out [registry]"}},
+        Case{"RegistryUserAlone",
+             "  topics:",
+             "  decode: {value: avro, registry: {url: http://r, username: u}}\n  topics:",
+             {"5:51: error: kafka.decode.registry.password is missing: "
+              "kafka.decode.registry.username needs it [missing]"}},
+        Case{"DecodeFormat",
+             "  topics:",
+             "  decode: {value: avo}\n  topics:",
+             {"5:19: error: kafka.decode.value: \"avo\" is none of avro | protobuf | json_schema | "
+              "json | bytes; did you mean avro? [value]"}},
         Case{"NoOutput",
              "  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n      order_id: "
              "json:/order_id\n      amount: json:/amount\n",

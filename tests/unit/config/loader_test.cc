@@ -84,6 +84,10 @@ kafka:
   tls: {ca: /ca.pem, certificate: /c.pem, key: /k.pem}
   sasl: {mechanism: SCRAM-SHA-512, username: u, password: "${SECRET}"}
   librdkafka: {fetch.wait.max.ms: 50}
+  decode:
+    value: protobuf
+    key: json_schema
+    registry: {url: "https://r:8081", username: u, password: "${SECRET}", tls: {ca: /ca.pem}}
 record_id: header:id
 on_id_conflict: skip
 on_bad_record: stop
@@ -121,6 +125,12 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.kafka.commit_interval, 250ms);
   EXPECT_TRUE(o.kafka.static_members);
   EXPECT_EQ(o.kafka.tls_ca + o.kafka.tls_certificate + o.kafka.tls_key, "/ca.pem/c.pem/k.pem");
+  EXPECT_EQ(o.kafka.decode.value, consumer::RecordFormat::kProtobuf);
+  EXPECT_EQ(o.kafka.decode.key, consumer::RecordFormat::kJsonSchema);
+  EXPECT_EQ(o.kafka.decode.registry_url, "https://r:8081");
+  EXPECT_EQ(o.kafka.decode.registry_username, "u");
+  EXPECT_EQ(o.kafka.decode.registry_password, "hunter2");
+  EXPECT_EQ(o.kafka.decode.registry_tls_ca, "/ca.pem");
   EXPECT_EQ(o.kafka.sasl_mechanism, "SCRAM-SHA-512");
   EXPECT_EQ(o.kafka.sasl_username, "u");
   EXPECT_EQ(o.kafka.sasl_password, "hunter2");
