@@ -125,8 +125,9 @@ std::vector<Key> KafkaKeys() {
        .type = T::kSection,
        .help = "How keys and values are written, where they are not plain JSON or bytes: they are "
                "decoded before anything else looks at them, so that selectors, handlers and "
-               "outputs see JSON. Dead letters keep the original bytes. A record that cannot be "
-               "decoded is bad (`on_bad_record`)."},
+               "outputs see JSON; a record that is passed on without a handler is JSON, too. Dead "
+               "letters keep the original bytes. A record that cannot be "
+               "decoded is bad (`on_bad_record`). What `tests:` give is taken as decoded."},
       {.path = "kafka.decode.value",
        .type = T::kChoice,
        .help = "`avro`, `protobuf` and `json_schema` are in the wire format of Confluent's "
