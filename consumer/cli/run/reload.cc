@@ -31,6 +31,7 @@ bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
   };
   return a.kafka.sasl_password != b.kafka.sasl_password ||
          a.kafka.librdkafka != b.kafka.librdkafka ||
+         a.kafka.decode.registry_password != b.kafka.decode.registry_password ||
          a.lock.redis.password != b.lock.redis.password || headers(a) != headers(b) ||
          dsn(a) != dsn(b);
 }
