@@ -1,0 +1,132 @@
+// Records that wait in the source for a schema, against the mock cluster.
+#include <atomic>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "consumer/kafka/client/mock_cluster.h"
+#include "consumer/kafka/client/producer.h"
+#include "consumer/kafka/source/source.h"
+#include "tests/unit/kafka/recording_sink.h"
+
+namespace fencepost::consumer::testing {
+namespace {
+
+// Has every schema but that of one record's value, until it is opened.
+class Gate : public RecordDecoder {
+ public:
+  explicit Gate(std::string value) : value_(std::move(value)) {}
+  std::size_t Decode(std::span<Record> records) override {
+    for (std::size_t done = 0; done < records.size(); ++done) {
+      if (!open_ && records[done].value == value_) {
+        ++waits_;
+        return done;
+      }
+    }
+    return records.size();
+  }
+  [[nodiscard]] std::string Trouble() const override { return open_ ? "" : "HTTP 503"; }
+  void Open() { open_ = true; }
+  [[nodiscard]] bool Waits() const { return waits_ > 0; }
+
+ private:
+  const std::string value_;
+  std::atomic<bool> open_ = false;
+  std::atomic<int> waits_ = 0;
+};
+
+class DecodingOnMock : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = MockCluster::Make();
+    ASSERT_TRUE(made);
+    cluster_ = std::move(*made);
+    ASSERT_TRUE(cluster_->CreateTopic("orders", 2));
+    auto producer = Producer::Make(Options());
+    ASSERT_TRUE(producer);
+    for (int i = 0; i < 1000; ++i) {
+      const std::string value = fmt::format("{}-{}", i % 2, i / 2);
+      OutgoingRecord record;
+      record.topic = "orders";
+      record.partition = i % 2;
+      record.value = value;
+      ASSERT_TRUE((*producer)->Send(record));
+    }
+    ASSERT_TRUE((*producer)->Flush(10s));
+  }
+  [[nodiscard]] KafkaOptions Options() const {
+    KafkaOptions options;
+    options.brokers = cluster_->brokers();
+    options.topics = {"orders"};
+    options.group = "g";
+    options.librdkafka = {{"session.timeout.ms", "3000"}, {"heartbeat.interval.ms", "200"}};
+    return options;
+  }
+  static std::size_t Notes(const RecordingSink& sink, const std::string& event) {
+    return sink.Locked([&] {
+      return static_cast<std::size_t>(
+          std::count_if(sink.notes.begin(), sink.notes.end(),
+                        [&](const std::string& note) { return note.starts_with(event + ": "); }));
+    });
+  }
+  static std::vector<Offset> UpTo(Offset end) {
+    std::vector<Offset> all;
+    for (Offset o = 0; o < end; ++o) all.push_back(o);
+    return all;
+  }
+
+  std::unique_ptr<MockCluster> cluster_;
+};
+
+TEST_F(DecodingOnMock, ARecordThatWaitsForItsSchemaIsOvertakenByNothingAndSaysSoOnce) {
+  RecordingSink sink;
+  const auto gate = std::make_shared<Gate>("1-250");
+  KafkaSource source(Options(), "w1", &sink, &sink, {.decoder = gate});
+  ASSERT_TRUE(source.Start());
+  const auto down = [&] {
+    return sink.Locked([&] {
+      return !sink.up && !sink.reasons.empty() &&
+             sink.reasons.back() == "the schema registry is unavailable: HTTP 503";
+    });
+  };
+  ASSERT_TRUE(WaitUntil(20s, down)) << sink.Trace();
+  // What is in front of it was handed over; all that came with it or behind it waits.
+  ASSERT_TRUE(WaitUntil(5s, [&] {
+    return sink.Offsets({"orders", 1}) == UpTo(250);
+  })) << sink.Trace();
+  gate->Open();
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 1000; })) << sink.Trace();
+  EXPECT_EQ(sink.Offsets({"orders", 0}), UpTo(500));
+  EXPECT_EQ(sink.Offsets({"orders", 1}), UpTo(500));
+  EXPECT_TRUE(WaitUntil(5s, [&] { return sink.Locked([&] { return sink.up; }); }));
+  EXPECT_EQ(Notes(sink, "schema_registry_unavailable"), 1u);
+  EXPECT_EQ(Notes(sink, "schema_registry_available"), 1u);
+}
+
+TEST_F(DecodingOnMock, ARevokeIsServedMeanwhileAndDropsWhatWaits) {
+  RecordingSink first;
+  const auto gate = std::make_shared<Gate>("0-0");
+  KafkaSource one(Options(), "w1", &first, &first, {.decoder = gate});
+  ASSERT_TRUE(one.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return gate->Waits(); })) << first.Trace();
+  RecordingSink second;
+  KafkaSource two(Options(), "w2", &second, &second);
+  ASSERT_TRUE(two.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] {
+    return first.AssignedCount() == 1 && second.AssignedCount() == 1;
+  })) << first.Trace();
+  gate->Open();
+  const auto all = [&] {
+    for (const int partition : {0, 1}) {
+      const TopicPartition where{"orders", partition};
+      if (first.Offsets(where).size() < 500 && second.Offsets(where).size() < 500) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(WaitUntil(20s, all)) << first.Trace();
+  EXPECT_FALSE(first.early);
+  EXPECT_FALSE(second.early);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer::testing
