@@ -13,6 +13,7 @@
 
 #include "config/text/suggestion.h"
 #include "consumer/cli/shared/command.h"
+#include "consumer/worker/library_versions.h"
 
 #ifndef FENCEPOST_VERSION
 #error "FENCEPOST_VERSION comes from CMake"
@@ -24,10 +25,14 @@ std::string Version() { return FENCEPOST_VERSION; }
 std::string Commit() { return FENCEPOST_COMMIT; }
 
 void AddVersion(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("version", "print the version");
+  CLI::App* command =
+      app.add_subcommand("version", "print the version, and those of the libraries");
   command->callback([&run] {
     run = [] {
       std::printf("fencepost %s (%s)\n", Version().c_str(), Commit().c_str());
+      for (const auto& [name, version] : consumer::LibraryVersions()) {
+        std::printf("  %s %s\n", name.c_str(), version.c_str());
+      }
       return kOk;
     };
   });

@@ -25,6 +25,7 @@ struct ShownPipeline {
 struct ShownProcess {
   std::string worker;
   std::string version;
+  std::vector<std::pair<std::string, std::string>> libraries{};  // (name, version)
   std::vector<ShownPipeline> pipelines;
   std::chrono::milliseconds now{0};  // unix time of all this
 };

@@ -124,8 +124,11 @@ std::string StatusJson(const ShownProcess& process) {
   const ProbeResult ready = ReadyOf(process);
   std::chrono::milliseconds uptime{0};
   for (const auto& shown : process.pipelines) uptime = std::max(uptime, shown.status.uptime);
+  ordered_json libraries = ordered_json::object();
+  for (const auto& [name, version] : process.libraries) libraries[name] = version;
   const ordered_json json = {{"worker", process.worker},
                              {"version", process.version},
+                             {"libraries", std::move(libraries)},
                              {"ready", ready.ready},
                              {"reason", ready.reason},
                              {"reasons", ReasonsOf(process)},

@@ -11,6 +11,7 @@
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/worker/library_versions.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
 
@@ -250,6 +251,7 @@ metrics::ShownProcess Process::Shown() const {
   const std::lock_guard lock(mutex_);
   metrics::ShownProcess process{.worker = worker_,
                                 .version = Version(),
+                                .libraries = consumer::LibraryVersions(),
                                 .pipelines = {},
                                 .now = std::chrono::duration_cast<Millis>(
                                     std::chrono::system_clock::now().time_since_epoch())};

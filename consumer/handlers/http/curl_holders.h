@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <curl/curl.h>
 
@@ -20,6 +21,9 @@ using Multi = std::unique_ptr<CURLM, Destroyer<&curl_multi_cleanup>>;  // after 
 using Url = std::unique_ptr<CURLU, Destroyer<&curl_url_cleanup>>;
 using Text = std::unique_ptr<char, Destroyer<&curl_free>>;
 using List = std::unique_ptr<curl_slist, Destroyer<&curl_slist_free_all>>;
+
+// Of the library, at run time: "7.88.1".
+inline std::string Version() { return curl_version_info(CURLVERSION_NOW)->version; }
 
 inline void Append(List& list, const char* line) {
   // On failure (no memory) it returns nullptr and leaves the list as it was.

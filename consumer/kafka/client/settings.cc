@@ -182,4 +182,6 @@ tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::C
   return handle;
 }
 
+std::string KafkaClientVersion() { return rd_kafka_version_str(); }
+
 }  // namespace fencepost::consumer

@@ -41,6 +41,9 @@ tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options);
 // Error: code "bad_config", where the setting's name. Values are never printed (passwords).
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings);
 
+// Of librdkafka, at run time: "2.0.2".
+std::string KafkaClientVersion();
+
 // Starts a client, which then owns `conf`. Error: code "bad_config".
 tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::Conf& conf);
 

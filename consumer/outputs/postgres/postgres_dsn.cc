@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <libpq-fe.h>
 
 namespace fencepost::consumer {
@@ -20,6 +21,11 @@ std::size_t HostsInDsn(const std::string& dsn) {
     hosts = std::max(hosts, static_cast<std::size_t>(std::ranges::count(list, ',')) + 1);
   }
   return hosts;
+}
+
+std::string PostgresClientVersion() {
+  const int version = PQlibVersion();
+  return fmt::format("{}.{}", version / 10'000, version % 10'000);
 }
 
 }  // namespace fencepost::consumer

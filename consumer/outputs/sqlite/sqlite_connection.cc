@@ -235,4 +235,6 @@ tl::expected<bool, SqliteFailure> SqliteConnection::Step(sqlite3_stmt* statement
   return tl::unexpected(std::move(failure));
 }
 
+std::string SqliteVersion() { return sqlite3_libversion(); }
+
 }  // namespace fencepost::consumer

@@ -26,6 +26,8 @@ struct SqliteFailure {
 WriteFailure FailureOf(const SqliteFailure& failure);
 OutputError ToOutputError(const SqliteFailure& failure, std::string path);
 
+std::string SqliteVersion();  // of the library, at run time: "3.40.1"
+
 // Which file a path leads to; all 0: none, the database lives in memory.
 struct FileId {
   std::uint64_t device = 0;

@@ -33,7 +33,8 @@ consumer::WorkerStatus Worker(const std::string& pipeline) {
 }
 
 ShownProcess Process(std::vector<consumer::WorkerStatus> rows) {
-  ShownProcess process{.worker = "w-1", .version = "1.0", .pipelines = {}};
+  ShownProcess process{
+      .worker = "w-1", .version = "1.0", .libraries = {{"librdkafka", "2.0.2"}}, .pipelines = {}};
   for (auto& row : rows) {
     process.pipelines.push_back({.status = std::move(row),
                                  .counts = {},
@@ -48,6 +49,7 @@ TEST(StatusJson, SaysHowAPipelineStands) {
   const json page = json::parse(StatusJson(Process({Worker("orders")})));
   EXPECT_EQ(page["worker"], "w-1");
   EXPECT_EQ(page["version"], "1.0");
+  EXPECT_EQ(page["libraries"]["librdkafka"], "2.0.2");
   EXPECT_EQ(page["ready"], true);
   EXPECT_EQ(page["uptime_seconds"], 90.5);
   const json& pipeline = page["pipelines"][0];

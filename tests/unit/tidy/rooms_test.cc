@@ -84,9 +84,10 @@ const std::vector<Room>& Rooms() {
       Room{"consumer/worker",
            {"locking/base", "locking/core", "locking/core/lock", "locking/redis",
             "locking/redis/engine", "consumer/record", "consumer/pipeline", "consumer/flow",
-            "consumer/decode/registry", "consumer/kafka/source", "consumer/handlers",
-            "consumer/handlers/http", "consumer/handlers/exec", "consumer/handlers/jq",
-            "consumer/outputs", "consumer/kafka/output"}},
+            "consumer/decode/registry", "consumer/kafka/client", "consumer/kafka/source",
+            "consumer/handlers", "consumer/handlers/http", "consumer/handlers/exec",
+            "consumer/handlers/jq", "consumer/outputs", "consumer/outputs/postgres",
+            "consumer/outputs/sqlite", "consumer/kafka/output"}},
       Room{"consumer/testing",
            {"locking/base", "locking/core", "locking/core/store", "locking/core/lock",
             "consumer/record", "consumer/pipeline", "consumer/handlers", "consumer/handlers/http",
@@ -129,8 +130,8 @@ const std::vector<Room>& Rooms() {
             "consumer/cli/shared"}},
       Room{"consumer/cli",
            {"locking/base", "locking/core/lock", "locking/redis/engine", "consumer/record",
-            "consumer/kafka/client", "consumer/decode/registry", "consumer/testing", "config/text",
-            "config/schema", "config", "consumer/cli/shared"}},
+            "consumer/kafka/client", "consumer/decode/registry", "consumer/testing",
+            "consumer/worker", "config/text", "config/schema", "config", "consumer/cli/shared"}},
   };
   return rooms;
 }
