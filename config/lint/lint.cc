@@ -10,7 +10,9 @@
 #include "config/lint/lint_parts.h"
 #include "config/read/defaults.h"
 #include "config/text/scalar.h"
+#include "config/text/suggestion.h"
 #include "consumer/kafka/client/refused_settings.h"
+#include "consumer/kafka/client/settings.h"
 #include "locking/core/options.h"
 #include "locking/redis/address.h"
 
@@ -197,9 +199,17 @@ void LintKafka(const Values& values, Findings& findings) {
     };
     const auto all = consumer::RefusedSettings();
     const auto refused = std::find_if(all.begin(), all.end(), refuses);
-    if (refused == all.end()) continue;
-    findings.Error(setting.name_at, "librdkafka",
-                   fmt::format("kafka.librdkafka: {} is refused: {}", setting.name, refused->why));
+    if (refused != all.end()) {
+      findings.Error(
+          setting.name_at, "librdkafka",
+          fmt::format("kafka.librdkafka: {} is refused: {}", setting.name, refused->why));
+    } else if (const auto problem = consumer::ProblemOfSetting(setting.name, setting.value)) {
+      const auto near =
+          problem->unknown ? Nearest(setting.name, consumer::SettingNames()) : std::nullopt;
+      findings.Error(problem->unknown ? setting.name_at : setting.at, "librdkafka",
+                     fmt::format("kafka.librdkafka: {}{}", problem->text,
+                                 near ? fmt::format("; did you mean {}?", *near) : ""));
+    }
   }
 }
 
@@ -257,7 +267,7 @@ void LintObserve(const Values& values, Findings& findings) {
     findings.Error(values.KeyPlace("observe.control"), "missing",
                    fmt::format("{} is missing or empty: observe.control: token needs it", kToken));
   } else if (!by_token && values.Given(kToken)) {
-    findings.Error(values.KeyPlace(kToken), "observe",
+    findings.Error(values.KeyPlace(kToken), "control",
                    fmt::format("{} is of no use without observe.control: token", kToken));
   }
 }

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 45> kRules{{
+constexpr std::array<Rule, 46> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -54,7 +54,8 @@ constexpr std::array<Rule, 45> kRules{{
     {"table", "The table is not the ledger."},
     {"registry", "There is a schema registry where a format needs it, and its address is one."},
     {"decode", "kafka.decode decodes something."},
-    {"librdkafka", "Settings that would break the guarantee or that have a key here are refused."},
+    {"librdkafka", "librdkafka knows the setting; what would break the guarantee is refused."},
+    {"control", "observe.control has its token, and no other has one."},
     {"in-flight", "processing.max_in_flight has room for processing.concurrency."},
     {"shutdown", "shutdown_timeout has room for processing.revoke_drain."},
     {"tests", "Tests are named once, and speak of what the pipeline has."},
@@ -63,6 +64,16 @@ constexpr std::array<Rule, 45> kRules{{
 
 std::string_view SeverityText(Severity severity) {
   return severity == Severity::kError ? "error" : "warning";
+}
+
+// In a workflow command of GitHub: these characters mean something.
+std::string Escaped(std::string_view text, bool property) {
+  std::string out;
+  for (const char c : text) {
+    const bool special = c == '%' || c == '\r' || c == '\n' || (property && (c == ':' || c == ','));
+    out += special ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
+  }
+  return out;
 }
 
 // One line, and not too long a one, whatever the file holds.
@@ -84,6 +95,12 @@ std::span<const Rule> Rules() { return kRules; }
 std::string FormatFinding(const Finding& finding) {
   return fmt::format("{}:{}:{}: {}: {} [{}]", finding.file, finding.line, finding.col,
                      SeverityText(finding.severity), finding.message, finding.rule);
+}
+
+std::string FormatFindingGithub(const Finding& finding) {
+  return fmt::format("::{} file={},line={},col={},title={}::{}", SeverityText(finding.severity),
+                     Escaped(finding.file, true), finding.line, finding.col,
+                     Escaped(finding.rule, true), Escaped(finding.message, false));
 }
 
 std::string FormatFindingsJson(std::span<const Finding> findings) {

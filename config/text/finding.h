@@ -29,6 +29,9 @@ struct Finding {
 
 // FILE:LINE:COL: error|warning: message [rule]
 std::string FormatFinding(const Finding& finding);
+// ::error file=FILE,line=LINE,col=COL,title=RULE::MESSAGE, a workflow command of GitHub Actions,
+// which shows it beside the line.
+std::string FormatFindingGithub(const Finding& finding);
 // A JSON array with one finding a line: file, line, column, severity, message, rule.
 std::string FormatFindingsJson(std::span<const Finding> findings);
 bool HasErrors(std::span<const Finding> findings);

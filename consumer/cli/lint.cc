@@ -13,14 +13,18 @@ namespace {
 struct LintArguments {
   std::vector<std::string> files;
   std::string format = "text";
-  bool online = false;
+  bool env_optional = false;
 };
 
-int Lint(const LintArguments& arguments) {
-  if (arguments.online) {
-    return ExitUsage(
-        "--online is not supported by this build yet; lint without it checks the files alone");
+// A build machine has neither passwords nor addresses: what hangs on a variable that is not set is
+// not checked.
+void ForgiveVariables(std::vector<config::Finding>& findings) {
+  for (config::Finding& finding : findings) {
+    if (finding.rule == "variable") finding.severity = config::Severity::kWarning;
   }
+}
+
+int Lint(const LintArguments& arguments) {
   std::vector<config::LoadResult> loaded;
   std::vector<config::Finding> findings;
   const auto add = [&findings](const std::vector<config::Finding>& more) {
@@ -32,11 +36,14 @@ int Lint(const LintArguments& arguments) {
     add(loaded.back().findings);
   }
   add(config::CheckTogether(loaded));
+  if (arguments.env_optional) ForgiveVariables(findings);
   if (arguments.format == "json") {
     std::printf("%s\n", config::FormatFindingsJson(findings).c_str());
   } else {
+    const auto format =
+        arguments.format == "github" ? config::FormatFindingGithub : config::FormatFinding;
     for (const config::Finding& finding : findings) {
-      std::printf("%s\n", config::FormatFinding(finding).c_str());
+      std::printf("%s\n", format(finding).c_str());
     }
   }
   return config::HasErrors(findings) ? kUsage : kOk;
@@ -48,9 +55,10 @@ void AddLint(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<LintArguments>();
   CLI::App* command = app.add_subcommand("lint", "check pipeline files; nothing is started");
   command->add_option("FILE", arguments->files, "pipeline files")->required();
-  command->add_option("--format", arguments->format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
-  command->add_flag("--online", arguments->online, "ask the servers too");
+  command->add_option("--format", arguments->format, "text, json or github")
+      ->check(CLI::IsMember({"text", "json", "github"}));
+  command->add_flag("--env-optional", arguments->env_optional,
+                    "a variable that is not set is a warning, and what hangs on it is not checked");
   command->callback([&run, arguments] { run = [arguments] { return Lint(*arguments); }; });
 }
 

@@ -43,6 +43,21 @@ void SetUnlessEmpty(KafkaSettings& settings, const char* name, const std::string
   if (!value.empty()) settings[name] = value;
 }
 
+std::optional<SettingProblem> TakeSetting(rd_kafka_conf_t* conf, const std::string& name,
+                                          const std::string& value) {
+  char why[512];
+  const auto result = rd_kafka_conf_set(conf, name.c_str(), value.c_str(), why, sizeof(why));
+  if (result == RD_KAFKA_CONF_OK) return std::nullopt;
+  if (result == RD_KAFKA_CONF_UNKNOWN) {
+    return SettingProblem{true, fmt::format("librdkafka has no setting '{}'", name)};
+  }
+  constexpr std::string_view kSecrets[] = {"password", "secret", "key", "token", ".config"};
+  const bool secret = std::ranges::any_of(
+      kSecrets, [&](std::string_view word) { return name.find(word) != std::string::npos; });
+  return SettingProblem{false, secret ? fmt::format("librdkafka refuses the value of '{}'", name)
+                                      : fmt::format("librdkafka refuses '{}': {}", name, why)};
+}
+
 }  // namespace
 
 KafkaSettings ConnectionSettings(const KafkaOptions& options) {
@@ -156,20 +171,28 @@ tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options) {
   return {};
 }
 
+std::optional<SettingProblem> ProblemOfSetting(const std::string& name, const std::string& value) {
+  const rdkafka::Conf conf(rd_kafka_conf_new());
+  return TakeSetting(conf.get(), name, value);
+}
+
+std::vector<std::string> SettingNames() {
+  const rdkafka::Conf conf(rd_kafka_conf_new());
+  std::size_t count = 0;  // of names and values
+  const char** dump = rd_kafka_conf_dump(conf.get(), &count);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i + 1 < count; i += 2) names.emplace_back(dump[i]);
+  rd_kafka_conf_dump_free(dump, count);
+  return names;
+}
+
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
   rdkafka::Conf conf(rd_kafka_conf_new());
-  char why[512];
   for (const auto& [name, value] : settings) {
-    const auto result =
-        rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), why, sizeof(why));
-    if (result == RD_KAFKA_CONF_OK) continue;
-    const bool unknown = result == RD_KAFKA_CONF_UNKNOWN;
-    const bool secret = name.find("password") != std::string::npos;
-    return tl::unexpected(Error{"bad_config",
-                                unknown  ? fmt::format("librdkafka has no setting '{}'", name)
-                                : secret ? fmt::format("librdkafka refuses the value of '{}'", name)
-                                         : fmt::format("librdkafka refuses '{}': {}", name, why),
-                                "kafka", "see librdkafka's CONFIGURATION.md for names and values"});
+    auto problem = TakeSetting(conf.get(), name, value);
+    if (!problem) continue;
+    return tl::unexpected(Error{"bad_config", std::move(problem->text), "kafka",
+                                "see librdkafka's CONFIGURATION.md for names and values"});
   }
   return conf;
 }

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -37,6 +39,15 @@ void SetSingles(KafkaSettings& settings, const KafkaOptions& options);
 
 // Brokers and topics given, no regular expression, no refused setting. Error: code "bad_config".
 tl::expected<void, Error> CheckKafkaOptions(const KafkaOptions& options);
+
+struct SettingProblem {
+  bool unknown = false;  // librdkafka has no setting of that name
+  std::string text;      // one line; holds no password
+};
+// nullopt: librdkafka takes it.
+std::optional<SettingProblem> ProblemOfSetting(const std::string& name, const std::string& value);
+// Of all settings that librdkafka knows.
+std::vector<std::string> SettingNames();
 
 // Error: code "bad_config", where the setting's name. Values are never printed (passwords).
 tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings);

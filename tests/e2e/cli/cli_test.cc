@@ -183,6 +183,32 @@ TEST(CommandLine, EndsWithTwoWhereItIsWrong) {
   }
 }
 
+TEST(Lint, TakesAVariableThatIsNotSetForAWarningWhereThatIsAskedFor) {
+  TempDir folder;
+  const std::string file = folder.Write(
+      "secret.yaml",
+      "version: 1\nname: orders\nkafka: {brokers: [\"${BROKER_OF_NOBODY}\"], topics: [orders]}\n"
+      "record_id: json:/order_id\nlock: {redis: {nodes: [\"127.0.0.1:7001\"]}}\n"
+      "output: {stdout: {}}\nguarantee: at-least-once\n");
+  const Finished strict = Fencepost({"lint", file});
+  EXPECT_EQ(strict.exit_code, 2) << strict.output;
+  EXPECT_THAT(strict.output, HasSubstr("error: kafka.brokers: the variable BROKER_OF_NOBODY is "
+                                       "not set"));
+  const Finished lax = Fencepost({"lint", "--env-optional", file});
+  EXPECT_EQ(lax.exit_code, 0) << lax.output;
+  EXPECT_THAT(lax.output, HasSubstr("warning: kafka.brokers: the variable BROKER_OF_NOBODY is"));
+}
+
+TEST(Lint, WritesWhatGithubShowsBesideTheLine) {
+  TempDir folder;
+  const std::string file = folder.Write("bad,1.yaml", kBadText);
+  const Finished lint = Fencepost({"lint", "--format", "github", file});
+  EXPECT_EQ(lint.exit_code, 2);
+  EXPECT_THAT(lint.output, HasSubstr("::error file="));
+  EXPECT_THAT(lint.output, HasSubstr("bad%2C1.yaml,line=3,col=1,title=unknown-key::unknown key "
+                                     "\"guarante\"; did you mean \"guarantee\"?"));
+}
+
 TEST(CommandLine, TellsItsVersion) {
   const Finished version = Fencepost({"version"});
   EXPECT_EQ(version.exit_code, 0);

@@ -239,6 +239,24 @@ INSTANTIATE_TEST_SUITE_P(
              "  topics:",
              "  tls: {}\n  topics:",
              {"5:3: error: kafka.tls.ca is missing [missing]"}},
+        Case{"SettingsThatLibrdkafkaDoesNotKnow",
+             "  topics:",
+             "  librdkafka: {sesion.timeout.ms: 6000, fetch.wait.max.ms: soon, "
+             "ssl.key.password: x}\n  topics:",
+             {"5:16: error: kafka.librdkafka: librdkafka has no setting 'sesion.timeout.ms'; did "
+              "you mean session.timeout.ms? [librdkafka]",
+              "5:60: error: kafka.librdkafka: librdkafka refuses 'fetch.wait.max.ms': Invalid "
+              "value for configuration property \"fetch.wait.max.ms\" [librdkafka]"}},
+        Case{"ControlWithoutItsToken",
+             "output:",
+             "observe: {control: token}\noutput:",
+             {"12:11: error: observe.control_token is missing or empty: observe.control: token "
+              "needs it [missing]"}},
+        Case{"ATokenWithoutControl",
+             "output:",
+             "observe: {control_token: s3cret}\noutput:",
+             {"12:11: error: observe.control_token is of no use without observe.control: token "
+              "[control]"}},
         Case{"RefusedSettings",
              "  topics:",
              "  sasl: {mechanism: PLAIN, username: u, password: p}\n"
