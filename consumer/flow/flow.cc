@@ -70,6 +70,7 @@ void Flow::Step(Now now) {
   Advance(now);
   ReleaseWithheld(now);
   CheckDrained(now);
+  if (backpressure_.records() == 0) CloseCircuit(now);  // nothing is left to probe with
   SendLookups();
   StartCalls(now);
   SendWrites(now);

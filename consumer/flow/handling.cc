@@ -254,7 +254,9 @@ void Flow::CloseCircuit(Now now) {
   if (!circuit_.OnSuccess(now.boot)) return;
   handler_unavailable_.clear();
   observer_->OnNote(locking::Severity::kInfo, "handler_available",
-                    fmt::format("the handler answers again, after {} s", open.count()));
+                    backpressure_.records() == 0
+                        ? "no record waits for the handler any more"
+                        : fmt::format("the handler answers again, after {} s", open.count()));
 }
 
 }  // namespace fencepost::consumer

@@ -156,6 +156,7 @@ TEST_F(CircuitTest, ARebalanceGivesBackWhatWaitsForTheService) {
   FailAll();
   worker.Revoke(0);
   EXPECT_TRUE(worker.drained);
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "") << "it would never be ready again";
 }
 
 TEST_F(CircuitTest, ACancelledProbeMakesRoomForTheNext) {
