@@ -184,6 +184,10 @@ constexpr MetricInfo kMetricDefinitions[] = {
           "Keys in one script call. At 512 the nodes are the bottleneck; at 1 with a high "
           "concurrency they have room.",
           kLockBatchBuckets),
+    Counter(Metric::kRecordsUnlocked, "fencepost_records_unlocked_total",
+            "Records that went on without a lease, by the ledger alone, since no quorum of lock "
+            "nodes was available (lock.on_unavailable: proceed). It rises only then: see "
+            "redis_quorum_available."),
     Counter(Metric::kFencingTokensIssued, "fencepost_fencing_tokens_issued_total",
             "Fencing tokens drawn. Many more than records consumed means repeated rounds: see "
             "lock_acquisitions_total."),

@@ -51,6 +51,7 @@ enum class Metric : std::uint8_t {
   kRedisCommandErrors,
   kRedisReconnects,
   kLockBatchSize,
+  kRecordsUnlocked,
   // Fence and dedupe
   kFencingTokensIssued,
   kFencingRejections,

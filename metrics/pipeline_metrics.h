@@ -131,6 +131,7 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   void OnDedupeSkip(consumer::DedupeSource source) override {
     cells_.Add(Metric::kDedupeSkips, 1, Series(source));
   }
+  void OnUnlocked() override { cells_.Add(Metric::kRecordsUnlocked, 1); }
   void OnOutputFencing() override { cells_.Add(Metric::kFencingRejections, 1, 1); }
   void OnIdConflict() override { cells_.Add(Metric::kIdConflicts, 1); }
   void OnInFlight(std::size_t records, std::size_t bytes) override {

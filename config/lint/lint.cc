@@ -190,6 +190,41 @@ void LintLock(const Values& values, Findings& findings) {
   }
 }
 
+// Without a lock the ledger decides alone: which effect is written, but not which call is made, nor
+// which of two workers came first.
+void LintUnavailable(const Values& values, Findings& findings) {
+  constexpr std::string_view kKey = "lock.on_unavailable";
+  if (values.Wrong(kKey) || values.String(kKey) != "proceed") return;
+  const auto refuse = [&](Place at, const std::string& why) {
+    findings.Error(at, "unavailable", fmt::format("{}: proceed {}", kKey, why));
+  };
+  if (!HasLedger(values)) {
+    return refuse(values.ValuePlace(kKey),
+                  "needs a ledger, which decides without a lock: only output.postgres and "
+                  "output.sqlite have one");
+  }
+  for (const std::string_view handler : {"handler.http", "handler.exec"}) {
+    const std::string flag = fmt::format("{}.idempotent", handler);
+    if (!values.Given(handler) || values.Wrong(flag) || values.Number(flag) != 0) continue;
+    refuse(values.ValuePlace(handler),
+           fmt::format("may run {} for one record in two workers at the same time: only with {}: "
+                       "true",
+                       handler, flag));
+  }
+  for (const std::string_view path :
+       {"output.postgres.columns", "output.postgres.args", "output.postgres.fence_by",
+        "output.sqlite.columns", "output.sqlite.fence_by"}) {
+    for (const Selector& selector : values.Selectors(path)) {
+      if (selector.kind != Selector::Kind::kToken) continue;
+      refuse(values.KeyPlace(path),
+             fmt::format("makes tokens without a lease, which say nothing of who came first: leave "
+                         "the selector token out of {}",
+                         path));
+      break;
+    }
+  }
+}
+
 void LintKafka(const Values& values, Findings& findings) {
   LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
   for (const Text& setting : values.Texts("kafka.librdkafka")) {
@@ -277,6 +312,7 @@ void LintObserve(const Values& values, Findings& findings) {
 void Lint(const Values& values, Findings& findings) {
   for (const Key& key : Schema()) LintOneChild(values, key, findings);
   LintRecordId(values, findings);
+  LintUnavailable(values, findings);
   LintKafka(values, findings);
   LintDecode(values, findings);
   LintLock(values, findings);

@@ -235,6 +235,15 @@ std::vector<Key> LockKeys() {
        .help = "How long a record waits for its lock; then it is parked and tried again.",
        .default_value = "30s",
        .limits = {{"1ms", "1d"}}},
+      {.path = "lock.on_unavailable",
+       .type = T::kChoice,
+       .help = "What records do while no quorum of lock nodes is available: `pause`, or `proceed` "
+               "without a lock, by the ledger alone, which still makes each effect once. Only with "
+               "output.postgres or output.sqlite, without the selector `token`, and without a "
+               "handler or with one that is `idempotent`: workers may run it for one record at the "
+               "same time. Leases are acquired again as soon as they can be.",
+       .default_value = "pause",
+       .choices = {"pause", "proceed"}},
       {.path = "lock.max_skew",
        .type = T::kDuration,
        .help = "Largest tolerated clock difference between workers and lock nodes.",
@@ -246,11 +255,6 @@ std::vector<Key> LockKeys() {
                "and 2 × `max_skew` is raised to that.",
        .default_words = "`5m` with a ledger, `1h` without",
        .limits = {{"1s", "365d"}}},
-      {.path = "lock.on_unavailable",
-       .type = T::kChoice,
-       .help = "Without a quorum partitions pause; nothing is dropped, nothing processed.",
-       .default_value = "pause",
-       .choices = {"pause"}},
   };
 }
 

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 46> kRules{{
+constexpr std::array<Rule, 47> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -34,6 +34,7 @@ constexpr std::array<Rule, 46> kRules{{
     {"tls", "TLS has its files, they can be used, and it is not left out by mistake."},
     {"ttl", "The lock store allows lock.ttl."},
     {"min-validity", "A lease of lock.ttl can have lock.min_validity left."},
+    {"unavailable", "lock.on_unavailable: proceed only where the ledger decides alone."},
     {"node-timeout", "A call to one lock node ends before a lease does."},
     {"remember-done", "DONE marks outlive every lease."},
     {"ledger-keep", "The ledger remembers longer than the lock nodes do."},

@@ -182,7 +182,7 @@ Instant Flow::NextTime() const {
 }
 
 void Flow::UpdateBackpressure(Now now) {
-  const bool usable = locks_->Available() && dead_letters_up_ && taking_ && !paused_;
+  const bool usable = (locks_->Available() || unlocked_) && dead_letters_up_ && taking_ && !paused_;
   const Nanos pressed =
       backpressure_.Update(partitions_, usable, now.boot, {actions_.pause, actions_.resume});
   if (pressed > Nanos(0)) observer_->OnBackpressure(pressed);

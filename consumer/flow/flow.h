@@ -136,6 +136,9 @@ class Flow {
   // The same, until it is taken back.
   void SetPaused(bool paused, Now now);
   [[nodiscard]] bool paused() const { return paused_; }
+  // While true nothing is locked: records go on without a lease, and the ledger decides. Those that
+  // are waiting for their lock go on now. Only with Finality::kLedger.
+  void SetUnlocked(bool unlocked, Now now);
   // A drain that is under way ends now.
   void HurryDrain(Now now);
   // The output answers no more. The leases of what it has in its hands are given back: whether that
@@ -200,6 +203,7 @@ class Flow {
   bool Lock(InFlight& record, Now now);
   void LockAlone(InFlight& record, Now now);
   void Acquire(LockUnit& unit, Now now);
+  void ProceedUnlocked(LockUnit& unit, Now now);
   void OnLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
   bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
   void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
@@ -342,6 +346,7 @@ class Flow {
   bool dead_letters_up_ = true;
   bool taking_ = true;
   bool paused_ = false;
+  bool unlocked_ = false;
   std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once

@@ -1,8 +1,11 @@
 // The way of a record through the lock: asked for, leased, heard to be DONE, lost, given back. It
 // goes on in flow.cc (Do).
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
+#include "locking/base/check.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -30,13 +33,35 @@ bool Flow::Lock(InFlight& in, Now now) {
 }
 
 void Flow::Acquire(LockUnit& unit, Now now) {
+  if (unlocked_) return ProceedUnlocked(unit, now);
   unit.BecomeAcquiring(locks_->Acquire(
       {.name = unit.name(), .cookie = unit.cookie(), .wait = options_.lock_wait}, now));
 }
 
 // Asks again after a failure: nothing behind it may be locked meanwhile.
 void Flow::LockAlone(InFlight& in, Now now) {
-  if (Next(in, PlaceOf(in), traits_) == Move::kLock && Lock(in, now)) in.unit->FailRound();
+  if (Next(in, PlaceOf(in), traits_) != Move::kLock || !Lock(in, now)) return;
+  if (in.unit->lease() == Lease::kAcquiring) in.unit->FailRound();
+}
+
+// With a fresh token, as one that was found DONE: whether its effect is written, the ledger says.
+void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
+  if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
+  unit.BecomeUnlocked(locks_->IssueToken(now));
+  observer_->OnUnlocked();
+  work_.Push(unit.first());
+}
+
+void Flow::SetUnlocked(bool unlocked, Now now) {
+  FENCEPOST_CHECK(!unlocked || options_.finality == Finality::kLedger,
+                  "only a ledger decides without a lock");
+  if (std::exchange(unlocked_, unlocked) == unlocked || !unlocked) return;
+  for (InFlight& in : pool_) {
+    const bool waits =
+        in.unit != nullptr && in.unit->first() == &in && in.unit->lease() == Lease::kAcquiring;
+    if (waits) ProceedUnlocked(*in.unit, now);
+  }
+  Step(now);
 }
 
 void Flow::OnLockEvents(Now now) {
@@ -174,7 +199,8 @@ bool Flow::EndedBefore(const InFlight& in, Instant began) const {
 }
 
 bool Flow::LeaseIsValid(const InFlight& in, Now now) const {
-  return FoundDone(in) || in.without_id || (Leased(in) && locks_->Valid(in.unit->lock(), now));
+  if (Leased(in)) return locks_->Valid(in.unit->lock(), now);
+  return PassedLock(in) || in.without_id;
 }
 
 void Flow::SetPhase(const InFlight& in, locking::Phase phase) {

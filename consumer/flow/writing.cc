@@ -158,7 +158,7 @@ void Flow::ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>&
 // for what becomes of that one. Without a lease, or when a Kafka transaction was aborted (its
 // leases must not be held while its records wait for others'), it is locked again.
 void Flow::WriteAgain(InFlight& in, Now now) {
-  const bool leased = Leased(in) || FoundDone(in) || in.without_id;
+  const bool leased = PassedLock(in) || in.without_id;
   if (options_.finality != Finality::kTransaction && leased && NotLeasedBefore(in) == nullptr) {
     ++in.ticket;
     in.BecomeHandled();

@@ -37,6 +37,7 @@ class ConsumerObserver {
   virtual void OnConsumed(std::size_t /*records*/) {}
   virtual void OnProcessed(ProcessedResult, std::size_t /*count*/) {}
   virtual void OnDedupeSkip(DedupeSource) {}
+  virtual void OnUnlocked() {}  // goes on without a lease (lock.on_unavailable: proceed)
   virtual void OnOutputFencing() {}
   virtual void OnIdConflict() {}
   virtual void OnInvariant(locking::Invariant) {}

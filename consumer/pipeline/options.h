@@ -57,10 +57,17 @@ struct KafkaOptions {
   DecodeOptions decode;
 };
 
+// What records do while no quorum of lock nodes is available.
+enum class OnUnavailable : std::uint8_t {
+  kPause,
+  kProceed,  // they go on without a lease, and the ledger decides
+};
+
 struct LockSection {
   locking::LockOptions lock;    // ttl, min_validity, max_skew, node_timeout, remember_done
   locking::RedisOptions redis;  // nodes and how to reach them
   Millis wait{30'000};          // then the record is parked and tried again
+  OnUnavailable on_unavailable = OnUnavailable::kPause;
 };
 
 struct ProcessingOptions {

@@ -66,6 +66,9 @@ std::string_view Prefix(ReasonCode code) {
     case ReasonCode::kKafka:
     case ReasonCode::kKafkaRemark:
       return "kafka: ";
+    case ReasonCode::kUnlocked:
+      return "records are processed without a lock, by the ledger alone (lock.on_unavailable: "
+             "proceed): ";
     case ReasonCode::kStalled:
       return "stalled: ";
   }
@@ -92,7 +95,8 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
     reasons.push_back({.code = code, .detail = std::move(detail)});
   };
   const bool stopping = !state.failure.empty() || state.draining;
-  const bool may_write = !state.lock && state.output.up() && !stopping;
+  const bool locks = !state.lock || IsRemark(*state.lock);
+  const bool may_write = locks && state.output.up() && !stopping;
   if (!state.failure.empty()) {
     add(ReasonCode::kStopping, std::move(state.failure));
   } else if (state.draining) {
@@ -121,7 +125,7 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
   return reasons;
 }
 
-bool IsRemark(const Reason& reason) { return reason.code >= ReasonCode::kStalled; }
+bool IsRemark(const Reason& reason) { return reason.code >= ReasonCode::kUnlocked; }
 
 bool IsBeginning(const Reason& reason) {
   return reason.code == ReasonCode::kLockConnecting ||

@@ -36,6 +36,7 @@ enum class ReasonCode : std::uint8_t {
   kKafkaJoining,
   kKafkaRebalancing,
   // Remarks: the pipeline may be ready with them.
+  kUnlocked,           // records go on without a lease; detail: why none can be acquired
   kStalled,            // detail: the oldest record, and what it waits for
   kDeadLettersRemark,  // detail
   kKafkaRemark         // detail

@@ -13,6 +13,7 @@ WorkerCoreOptions WorkerCoreOptionsOf(const PipelineOptions& options) {
   return {.flow = FlowOptionsOf(options),
           .nodes = static_cast<int>(options.lock.redis.nodes.size()),
           .lock = options.lock.lock,
+          .on_unavailable = options.lock.on_unavailable,
           .revoke_drain = options.processing.revoke_drain,
           .shutdown_timeout = options.shutdown_timeout};
 }
@@ -22,6 +23,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, locking::LockCore::Random rand
     : revoke_drain_(options.revoke_drain),
       shutdown_timeout_(options.shutdown_timeout),
       lock_ttl_(options.lock.ttl),
+      on_unavailable_(options.on_unavailable),
       observer_(observer),
       locks_(options.nodes, options.lock, options.creation, random, lock_observer),
       flow_(std::move(options.flow), &locks_, random, observer),
@@ -175,11 +177,13 @@ bool WorkerCore::LockConnecting(Now now) const {
 
 void WorkerCore::UpdateReadiness(Now now) {
   const bool rebalance_hides = Planted("rebalance_hides_a_lost_quorum") && !kafka_.up();
+  std::optional<Reason> lock = LockReason(now);
+  if (on_unavailable_ == OnUnavailable::kProceed) UpdateUnlocked(lock, now);
   std::vector<Reason> before =
       std::exchange(reasons_, ReasonsOf({.failure = failure_ ? failure_->Line() : "",
                                          .draining = stops_ > 0,
                                          .paused = flow_.paused(),
-                                         .lock = rebalance_hides ? std::nullopt : LockReason(now),
+                                         .lock = rebalance_hides ? std::nullopt : std::move(lock),
                                          .output = output_,
                                          .handler = flow_.HandlerUnavailable(),
                                          .dead_letters = dead_letters_,
@@ -188,6 +192,29 @@ void WorkerCore::UpdateReadiness(Now now) {
                                          .stalled = flow_.Stalled()}));
   std::erase_if(before, IsRemark);
   TellReadiness(before);
+}
+
+// While nodes are unavailable that a quorum would need. Not where waiting is for what is to be set
+// right (the store's max_ttl), for a clock that tokens could not be taken from either, or for
+// connections that have not been tried yet.
+void WorkerCore::UpdateUnlocked(std::optional<Reason>& lock, Now now) {
+  const bool unavailable = lock && lock->code != ReasonCode::kLockTtl &&
+                           lock->code != ReasonCode::kLockClock &&
+                           lock->code != ReasonCode::kLockConnecting;
+  if (unlocked_ != unavailable) {
+    unlocked_ = unavailable;
+    if (unlocked_) {
+      observer_->OnNote(locking::Severity::kWarn, "unlocked",
+                        "no lease can be acquired: records are processed without a lock, by the "
+                        "ledger alone (lock.on_unavailable: proceed): " +
+                            Sentence(*lock));
+    } else {
+      observer_->OnNote(locking::Severity::kInfo, "locked_again",
+                        "records are processed under a lock again");
+    }
+    flow_.SetUnlocked(unlocked_, now);
+  }
+  if (unlocked_) lock = Reason{.code = ReasonCode::kUnlocked, .detail = Sentence(*lock)};
 }
 
 // Only a change of the reasons why it is not ready is told.

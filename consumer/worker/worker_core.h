@@ -37,6 +37,7 @@ struct WorkerCoreOptions {
   int nodes = 3;  // of the lock
   locking::LockOptions lock;
   locking::StoreCreation creation = locking::StoreCreation::kQuarantined;
+  OnUnavailable on_unavailable = OnUnavailable::kPause;  // kProceed: the output has a ledger
   Nanos revoke_drain = Millis(10'000);      // a drain for a rebalance takes at most so long
   Nanos shutdown_timeout = Millis(25'000);  // … for the end of the worker
 };
@@ -124,6 +125,7 @@ class WorkerCore {
   void Fail(Error error);
   void UpdateReadiness(Now now);
   void TellReadiness(const std::vector<Reason>& before);
+  void UpdateUnlocked(std::optional<Reason>& lock, Now now);
   [[nodiscard]] std::optional<Reason> LockReason(Now now) const;
   [[nodiscard]] bool LockConnecting(Now now) const;
   [[nodiscard]] Nanos DrainLimit() const;
@@ -131,6 +133,7 @@ class WorkerCore {
   const Nanos revoke_drain_;
   const Nanos shutdown_timeout_;
   const Millis lock_ttl_;
+  const OnUnavailable on_unavailable_;
   ConsumerObserver* const observer_;
   locking::LockCore locks_;
   Flow flow_;
@@ -147,6 +150,7 @@ class WorkerCore {
   PartState dead_letters_{PartPhase::kUp, ""};
   std::vector<bool> refused_;  // by node: an attempt to connect failed so far
   std::vector<Reason> reasons_{{.code = ReasonCode::kStarting}};
+  bool unlocked_ = false;       // records go on without a lease
   bool was_ready_ = false;      // at any time
   bool told_starting_ = false;  // that it is not ready yet
 };

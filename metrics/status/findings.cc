@@ -93,6 +93,10 @@ Advice AdviceFor(ReasonCode code) {
       return {FindingLevel::kBad,
               "Restore the connection to the brokers; the worker continues by itself when they "
               "answer."};
+    case ReasonCode::kUnlocked:
+      return {FindingLevel::kWarn,
+              "Restore the lock nodes: until then handlers may run twice for one record; effects "
+              "are still written once. Runbook FencepostQuorumLost."};
     case ReasonCode::kStalled:
       return {
           FindingLevel::kWarn,

@@ -49,6 +49,14 @@ void LockUnit::BecomeMarking(locking::LockId mark) {
   lock_ = mark;
 }
 
+void LockUnit::BecomeUnlocked(locking::Token token) {
+  FENCEPOST_CHECK(lease_ == Lease::kNone || lease_ == Lease::kAcquiring,
+                  "a lock is done without while its unit has one");
+  lease_ = Lease::kUnlocked;
+  lock_ = {};
+  token_ = token;
+}
+
 void LockUnit::BecomeNone() {
   lease_ = Lease::kNone;
   round_failed_ = false;

@@ -4,8 +4,8 @@
 //
 // clang-format off
 //   none → acquiring → leased → lost (a record of it is in others' hands)
-//              ↘         ↓        ↓
-//                done (heard)  → marking        from each of them back to none
+//     ↘      ↓   ↘       ↓        ↓
+//     unlocked     done (heard)  → marking      from each of them back to none
 // clang-format on
 //
 // Which of its records go ahead is decided here alone, by `Sharing` (`MayProceed`). The records of
@@ -14,8 +14,8 @@
 // is kept until the last of them has left; its loss concerns them all.
 //
 // Invariants: `lock` is set while acquiring, leased, and while a mark is out; a token is there from
-// `leased` or `done` on until `none`; a unit has at least one record, and is gone without; the
-// record that works in an exclusive unit is its first.
+// `leased`, `done` or `unlocked` on until `none`; a unit has at least one record, and is gone
+// without; the record that works in an exclusive unit is its first.
 #pragma once
 
 #include <chrono>
@@ -40,9 +40,10 @@ enum class Lease : std::uint8_t {
   kNone,       // nothing is asked for
   kAcquiring,  // the lock is being acquired
   kLeased,
-  kDone,     // none: the name is DONE. The ledger decides, where there is one
-  kLost,     // at lost_at(), while a record had its effect in others' hands
-  kMarking,  // a DONE mark is out, or is to be sent again
+  kDone,      // none: the name is DONE. The ledger decides, where there is one
+  kLost,      // at lost_at(), while a record had its effect in others' hands
+  kMarking,   // a DONE mark is out, or is to be sent again
+  kUnlocked,  // none is asked for while the lock nodes are unavailable: the ledger decides
 };
 
 class LockUnit {
@@ -76,6 +77,7 @@ class LockUnit {
   void BecomeDone(locking::Token token, locking::ContentCrc crc, std::chrono::milliseconds rest);
   void BecomeLost(locking::Instant at);
   void BecomeMarking(locking::LockId mark);  // null: it is to be sent again
+  void BecomeUnlocked(locking::Token token);
   void BecomeNone();
 
  private:
@@ -117,6 +119,10 @@ inline bool Has(const InFlight& record, Lease lease) {
 inline bool Leased(const InFlight& record) { return Has(record, Lease::kLeased); }
 // The name is DONE: no lease; the ledger decides, where there is one.
 inline bool FoundDone(const InFlight& record) { return Has(record, Lease::kDone); }
+// Its lock is no longer in its way: leased, or the ledger decides without a lease.
+inline bool PassedLock(const InFlight& record) {
+  return Leased(record) || FoundDone(record) || Has(record, Lease::kUnlocked);
+}
 inline locking::Token TokenOf(const InFlight& record) {
   return record.unit != nullptr && record.unit->MayProceed(record) ? record.unit->token()
                                                                    : locking::Token();

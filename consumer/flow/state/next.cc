@@ -43,7 +43,7 @@ Move Next(const InFlight& in, const Place& place, const PipelineTraits& traits) 
     case Stage::kQueued:
       return Queued(in, place, traits);
     case Stage::kLocking:
-      return Leased(in) || FoundDone(in) ? Granted(in, place, traits) : Move::kStay;
+      return PassedLock(in) ? Granted(in, place, traits) : Move::kStay;
     case Stage::kGranted:
       return Granted(in, place, traits);
     case Stage::kWaiting:

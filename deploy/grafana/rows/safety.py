@@ -20,6 +20,14 @@ PANELS = [
         "ops",
     ),
     Panel(
+        "Records without a lock",
+        "Only with lock.on_unavailable: proceed, while no quorum of lock nodes is available: the"
+        " ledger alone decides.",
+        [(rate("records_unlocked_total", "pipeline"), "{{pipeline}}")],
+        "FencepostQuorumLost",
+        "ops",
+    ),
+    Panel(
         "Invariants",
         "Promises found broken, by which. Any: stop rollouts, keep the logs, follow the runbook.",
         [

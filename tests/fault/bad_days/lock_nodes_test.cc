@@ -9,6 +9,7 @@ namespace fencepost::testing {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 class LockNodesBadDay : public PipelineTest {
  protected:
@@ -92,6 +93,55 @@ TEST_F(LockNodesBadDay, ThreeOfFiveDownPauseItAndItGoesOnByItself) {
   for (const std::size_t node : {0U, 1U, 2U}) nodes[node].Start();
   ExpectItSays("quarantine");
   ExpectItProcesses(500);
+  ExpectTheTruth();
+}
+
+// lock.on_unavailable: proceed. Workers die, freeze and come while there is no lock at all; the
+// frozen one wakes up with leases of before.
+TEST_F(LockNodesBadDay, AllDownAreDoneWithoutUnderLoadAndKillsWhereThePipelineSaysProceed) {
+  RedisServers nodes(5, {.appendonly = true});
+  InitLocks(nodes);
+  PipelineText text = Text(4);
+  text.nodes = nodes.list();
+  text.max_skew = "2s\n  on_unavailable: proceed";
+  text.output = fmt::format(
+      "output: {{postgres: {{dsn: \"{}\", table: effects,"
+      " columns: {{order_id: json:/order_id, amount: json:/amount}}}}}}\n",
+      text.dsn);
+  team_.emplace(Worker(text));
+  team_->Start(3);
+  ExpectItProcesses(2000);
+  const auto grow = [&](int records) {
+    const int wanted = table_->Count() + records / 2;
+    orders_.Produce(records);
+    EXPECT_TRUE(Effects(wanted)) << team_->Tails();
+  };
+  {
+    const TableLock lock(*table_);  // so that the frozen one has leases
+    orders_.Produce(2000);
+    ASSERT_TRUE(WaitUntil(
+        seconds(20), [&] { return (*team_)[2].Now("fencepost_locks_held") > 0; }, "leases"));
+    (*team_)[2].Pause();
+  }
+  for (std::size_t node = 0; node < nodes.size(); ++node) nodes[node].Kill();
+  grow(5000);
+  ExpectItSays("ready");
+  EXPECT_TRUE(worker().Ready());
+  ExpectCounted("fencepost_records_unlocked_total", {});
+  EXPECT_THAT(worker().Get("/status").body, HasSubstr("processed without a lock"));
+  (*team_)[1].Kill();
+  WorkerProcess& late = team_->Add();  // it starts without any lock node
+  grow(5000);
+  EXPECT_GT(late.Now("fencepost_records_unlocked_total"), 0) << late.Readiness();
+  (*team_)[2].Resume();
+  for (std::size_t node = 0; node < nodes.size(); ++node) nodes[node].Start();
+  ASSERT_TRUE(WaitUntil(
+      seconds(60), [&] { return worker().Log().find("\"locked_again\"") != std::string::npos; },
+      "the locks to be back"))
+      << worker().Readiness();
+  const double unlocked = worker().Now("fencepost_records_unlocked_total");
+  ExpectItProcesses(3000);
+  EXPECT_EQ(worker().Now("fencepost_records_unlocked_total"), unlocked);
   ExpectTheTruth();
 }
 

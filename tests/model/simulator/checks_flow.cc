@@ -38,7 +38,8 @@ void Checks::OnStep(SimWorker& worker) {
 }
 
 bool Checks::LeaseIsValid(SimWorker& worker, const InFlight& in) const {
-  return FoundDone(in) ||
+  const bool may_proceed = world_.plan.on_unavailable == consumer::OnUnavailable::kProceed;
+  return FoundDone(in) || (may_proceed && Has(in, consumer::Lease::kUnlocked)) ||
          (Leased(in) && worker.locks().Valid(in.unit->lock(), worker.process().now()));
 }
 

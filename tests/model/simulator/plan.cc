@@ -157,6 +157,11 @@ Plan MakePlan(std::uint64_t seed) {
   DrawWaits(plan, random);
   plan.flow.max_consecutive = Pick(random, std::array<std::size_t, 4>{1, 3, 10, 10});
   if (mix != 0 && plan.flow.dead_letters) plan.table_faults = Pick(random, std::array{0, 150, 400});
+  // A draw of its own, so that all others of a seed stay what they are.
+  Random unavailable(seed * 0x2545f4914f6cdd1dULL + 7);
+  if (plan.flow.finality == consumer::Finality::kLedger && unavailable.Chance(300)) {
+    plan.on_unavailable = consumer::OnUnavailable::kProceed;
+  }
   return plan;
 }
 

@@ -63,6 +63,8 @@ struct Plan {
   Nanos wipes{0};       // a node forgets
   Nanos jumps{0};       // a clock steps
   Nanos rebalances{0};
+  consumer::OnUnavailable on_unavailable = consumer::OnUnavailable::kPause;
+
   int losses = 0;            // of a thousand calls: vanish, often with their connection
   int output_faults = 0;     // of a thousand transactions
   int table_faults = 0;      // of a thousand moments: the table refuses all, is locked or slow

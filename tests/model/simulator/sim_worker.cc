@@ -20,6 +20,7 @@ consumer::WorkerCoreOptions OptionsOf(const World& world) {
   consumer::WorkerCoreOptions options{.flow = world.plan.flow,
                                       .nodes = world.plan.nodes,
                                       .lock = world.plan.lock,
+                                      .on_unavailable = world.plan.on_unavailable,
                                       .revoke_drain = world.plan.revoke_drain,
                                       .shutdown_timeout = world.plan.revoke_drain};
   options.flow.max_consecutive = world.MostInARow();
@@ -267,6 +268,7 @@ void SimWorker::OnInvariant(locking::Invariant invariant) {
 void SimWorker::OnTakeover() { world_.Count("takeovers"); }
 void SimWorker::OnCompletedAfterExpiry() { world_.Count("completed after expiry"); }
 void SimWorker::OnRestartDetected(locking::NodeIndex) { world_.Count("restarts detected"); }
+void SimWorker::OnUnlocked() { world_.Count("unlocked"); }
 void SimWorker::OnOutputFencing() { world_.Count("fenced by the output"); }
 void SimWorker::OnIdConflict() { world_.Count("id conflicts"); }
 

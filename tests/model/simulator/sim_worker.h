@@ -70,6 +70,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnCompletedAfterExpiry() override;
   void OnRestartDetected(locking::NodeIndex node) override;
   void OnDedupeSkip(consumer::DedupeSource source) override;
+  void OnUnlocked() override;
   void OnOutputFencing() override;
   void OnIdConflict() override;
   void OnRetry(consumer::RetryStage stage) override;

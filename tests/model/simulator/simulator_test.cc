@@ -40,6 +40,7 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "skips by the lock",
                                     "skips by the ledger",
                                     "fenced by the output",
+                                    "unlocked",
                                     "id conflicts",
                                     "completed after expiry",
                                     "rounds stale",

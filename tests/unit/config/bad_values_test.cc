@@ -247,6 +247,25 @@ INSTANTIATE_TEST_SUITE_P(
               "you mean session.timeout.ms? [librdkafka]",
               "5:60: error: kafka.librdkafka: librdkafka refuses 'fetch.wait.max.ms': Invalid "
               "value for configuration property \"fetch.wait.max.ms\" [librdkafka]"}},
+        Case{"ProceedWithoutALedger",
+             "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
+             "  on_unavailable: proceed\nguarantee: at-least-once\noutput:\n  file:\n    path: o.jsonl\n    columns:\n",
+             {"12:19: error: lock.on_unavailable: proceed needs a ledger, which decides without a "
+              "lock: only output.postgres and output.sqlite have one [unavailable]"}},
+        Case{"ProceedWithAHandlerThatIsNotIdempotent",
+             "output:",
+             "  on_unavailable: proceed\nguarantee: at-least-once\n"
+             "handler: {http: {url: \"http://a\"}}\noutput:",
+             {"14:11: error: lock.on_unavailable: proceed may run handler.http for one record in "
+              "two workers at the same time: only with handler.http.idempotent: true "
+              "[unavailable]"}},
+        Case{"ProceedWithTokens",
+             "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
+             "  on_unavailable: proceed\noutput:\n  sqlite:\n    path: orders.db\n    table: "
+             "effects\n    columns:\n      fence: token\n",
+             {"17:5: error: lock.on_unavailable: proceed makes tokens without a lease, which say "
+              "nothing of who came first: leave the selector token out of output.sqlite.columns "
+              "[unavailable]"}},
         Case{"ControlWithoutItsToken",
              "output:",
              "observe: {control: token}\noutput:",

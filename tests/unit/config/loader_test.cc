@@ -103,10 +103,10 @@ lock:
     timeout: 100ms
   ttl: 20s
   min_validity: 3s
+  on_unavailable: proceed
   wait: 1m
   max_skew: 2s
   remember_done: 1h
-  on_unavailable: pause
 processing: {order: none, concurrency: 8, max_in_flight: 16, max_in_flight_bytes: 1MiB,
              timeout: 1s, revoke_drain: 2s}
 output:
@@ -149,6 +149,7 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.lock.lock.ttl, 20s);
   EXPECT_EQ(o.lock.lock.min_validity, 3s);
   EXPECT_EQ(o.lock.wait, 1min);
+  EXPECT_EQ(o.lock.on_unavailable, consumer::OnUnavailable::kProceed);
   EXPECT_EQ(o.lock.lock.max_skew, 2s);
   EXPECT_EQ(o.lock.lock.remember_done, 1h);
   EXPECT_EQ(o.processing.order, consumer::Order::kNone);

@@ -56,6 +56,7 @@ std::vector<Expected> LockFamilies() {
        {kNode, "reason=timeout|connection|auth|oom|readonly|noscript|other"}},
       {"redis_reconnects_total", "counter", {kNode}},
       {"lock_batch_size", "histogram", {}},
+      {"records_unlocked_total", "counter", {}},
       {"fencing_tokens_issued_total", "counter", {}},
       {"fencing_rejections_total", "counter", {"side=redis|output"}},
       {"dedupe_skips_total", "counter", {"source=lock|ledger"}},

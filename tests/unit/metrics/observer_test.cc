@@ -157,6 +157,7 @@ std::vector<Case> ConsumerCases() {
   using M = PipelineMetrics;
   std::vector<Case> cases = {
       {"consumed", [](M& m) { m.OnConsumed(500); }, {{"records_consumed_total", 500}}},
+      {"unlocked", [](M& m) { m.OnUnlocked(); }, {{"records_unlocked_total", 1}}},
       {"fenced by the output",
        [](M& m) { m.OnOutputFencing(); },
        {{"fencing_rejections_total{side=\"output\"}", 1}}},
