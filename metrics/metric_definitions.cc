@@ -256,6 +256,12 @@ constexpr MetricInfo kMetricDefinitions[] = {
           "Records from the watermark to the partition's end. Growing: add workers up to the "
           "number of partitions, or find the bottleneck.",
           kByPartition),
+    Gauge(
+        Metric::kGroupLag, "fencepost_group_lag_records",
+        "Records from the group's committed offsets to the ends of all partitions, as the brokers "
+        "told this worker in the last ten seconds: also of partitions that no worker holds. Take "
+        "the maximum over workers. Above the sum of consumer_lag_records for long: partitions "
+        "without a worker."),
     Gauge(Metric::kOldestUnprocessed, "fencepost_oldest_unprocessed_record_timestamp_seconds",
           "Unix time in seconds of the oldest record taken and not finished; 0 for none. When it "
           "is stalled, explain that record.",

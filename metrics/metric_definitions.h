@@ -74,6 +74,7 @@ enum class Metric : std::uint8_t {
   kDeadLetterErrors,
   // Kafka
   kConsumerLag,
+  kGroupLag,
   kOldestUnprocessed,
   kOldestUnfinishedOffset,
   kOldestUnfinishedSeconds,

@@ -150,6 +150,7 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
     cells_.Add(Metric::kDeadLetters, 1, Series(reason));
   }
   void OnDeadLetterError() override { cells_.Add(Metric::kDeadLetterErrors, 1); }
+  void OnGroupLag(std::int64_t records) override { cells_.Set(Metric::kGroupLag, records); }
   void OnHandled(Nanos took) override { cells_.Observe(Metric::kHandlerDuration, took.count()); }
   void OnLag(const consumer::TopicPartition& where, std::int64_t records) override {
     const std::lock_guard lock(partitions_mutex_);

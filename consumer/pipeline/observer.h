@@ -62,6 +62,8 @@ class ConsumerObserver {
   // Output thread:
   virtual void OnWrite(Nanos /*took*/, std::size_t /*batch*/) {}
   // Any thread:
+  // Of all partitions of the topics, by what the group has committed: about each ten seconds.
+  virtual void OnGroupLag(std::int64_t /*records*/) {}
   virtual void OnHandled(Nanos /*took*/) {}  // one handler call, however it ended
   virtual void OnDeadLetterError() {}        // one that was not acknowledged; it is tried again
   virtual void OnNote(locking::Severity, std::string_view /*event*/, std::string_view /*text*/) {}

@@ -3,6 +3,11 @@
 #include "consumer/worker/worker_impl.h"
 
 namespace fencepost::consumer {
+namespace {
+
+constexpr Millis kGroupLagInterval{10'000};
+
+}  // namespace
 
 Worker::Worker(PipelineOptions options, std::string name, locking::LockObserver* lock_observer,
                ConsumerObserver* observer)
@@ -18,6 +23,8 @@ tl::expected<void, Error> Worker::Start() {
     if (auto started = impl.dead_letters->Start(); !started) return started;
   }
   if (auto started = impl.source.Start(); !started) return started;
+  impl.group_lag.emplace(impl.options.kafka, kGroupLagInterval,
+                         [&impl](std::int64_t records) { impl.observer->OnGroupLag(records); });
   impl.engine_thread = std::thread([&impl] {
     impl.engine.Start();
     impl.Arm();

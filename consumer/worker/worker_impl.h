@@ -17,6 +17,7 @@
 #include <asio/steady_timer.hpp>
 
 #include "consumer/handlers/runner.h"
+#include "consumer/kafka/client/group_lag.h"
 #include "consumer/kafka/source/source.h"
 #include "consumer/outputs/writer.h"
 #include "consumer/worker/make_handler.h"
@@ -267,6 +268,7 @@ struct Worker::Impl : SourceSink {
   const std::unique_ptr<HandlerRunner> handler;             // nullptr: none
   const std::unique_ptr<DeadLetterPublisher> dead_letters;  // nullptr: none, or in the transaction
   Writer writer;
+  std::optional<GroupLag> group_lag;
   std::thread engine_thread;
   std::thread shutdown_thread;
 };

@@ -56,6 +56,8 @@ void Worker::Impl::Shutdown() {
   AwaitLastMarks();
   ending = "its handler";
   if (handler != nullptr) handler->Stop();
+  ending = "its question for the group's lag";
+  group_lag.reset();
   ending = "";
   work.reset();
   io.stop();

@@ -19,6 +19,18 @@ PANELS = [
         "FencepostLagGrowing",
     ),
     Panel(
+        "Lag of the group",
+        "By committed offsets, of all partitions, also those that no pod holds. Above the sum of the"
+        " lags by partition for long: partitions without a pod.",
+        [
+            (
+                f"max by (pipeline) (fencepost_group_lag_records{{{P}}})",
+                "{{pipeline}}",
+            )
+        ],
+        "FencepostLagGrowing",
+    ),
+    Panel(
         "Partitions by pod",
         "Partitions that each pod owns. 0 on a ready pod: more pods than partitions.",
         [

@@ -31,6 +31,25 @@ TEST_F(KafkaMetrics, PartitionsThatComeGoAndAreLost) {
   ExpectMoves(team[0], "rebalances_total", {{"event", "lost"}});
 }
 
+// A killed worker is a member until its session is over, so that nobody else has its partition.
+TEST_F(KafkaMetrics, TheLagOfAPartitionThatNoWorkerHoldsIsToldByAnotherWorker) {
+  PipelineText text = Text(2);
+  text.session_ms = 200'000;
+  WorkerTeam team(Worker(text));
+  team.Start(2);
+  for (std::size_t one : {0U, 1U}) {
+    ASSERT_TRUE(Shows(team[one], "fencepost_partitions_assigned", {}, 1)) << team[one].Log();
+  }
+  for (int partition : {0, 1}) SendOrder(partition, fmt::format("first-{}", partition), "k");
+  ASSERT_TRUE(AllCommitted());
+  team[1].Kill();
+  for (int partition : {0, 1}) {
+    for (int i = 0; i < 5; ++i) SendOrder(partition, fmt::format("o-{}-{}", partition, i), "k");
+  }
+  EXPECT_TRUE(Shows(team[0], "fencepost_group_lag_records", {}, 5)) << team[0].Log();
+  EXPECT_EQ(team[0].Now("fencepost_consumer_lag_records"), 0);
+}
+
 // Its heartbeats are so rare that only a commit tells it that it is no member any more.
 TEST_F(KafkaMetrics, WhatWaitsAndCommitsThatAreNotTaken) {
   PipelineText text = Text(1);

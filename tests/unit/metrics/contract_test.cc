@@ -83,6 +83,7 @@ std::vector<Expected> RecordFamilies() {
       {"retries_total", "counter", {"stage=lock|handler|output|dead_letter"}},
       {"dead_letters_total", "counter", {"reason=bad_record|id_conflict|handler|output|timeout"}},
       {"dead_letter_errors_total", "counter", {}},
+      {"group_lag_records", "gauge", {}},
       {"oldest_unprocessed_record_timestamp_seconds", "gauge", {}},
       {"commit_gap_records", "gauge", {}},
       {"offset_commits_total", "counter", {"result=committed|rejected|failed"}},

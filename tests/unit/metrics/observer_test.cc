@@ -168,6 +168,7 @@ std::vector<Case> ConsumerCases() {
       {"backpressure",
        [](M& m) { m.OnBackpressure(1500ms); },
        {{"backpressure_seconds_total", 1.5}}},
+      {"group lag", [](M& m) { m.OnGroupLag(77); }, {{"group_lag_records", 77}}},
       {"progress",
        [](M& m) { m.OnProgress(1'763'695'260'123ms); },
        {{"last_progress_timestamp_seconds", 1'763'695'260.123}}},

@@ -1,0 +1,65 @@
+#include "consumer/kafka/client/group_lag.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "consumer/kafka/client/admin.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr Millis kLimit{2000};
+
+// Nothing: a broker did not answer, or a topic is not there.
+std::optional<std::int64_t> Ask(KafkaAdmin& admin, const std::vector<std::string>& topics) {
+  std::int64_t lag = 0;
+  for (const std::string& topic : topics) {
+    const auto committed = admin.CommittedOffsets(topic, kLimit);
+    if (!committed) return std::nullopt;
+    const auto ends = admin.EndOffsets(topic, kLimit);  // after them, so that none is ahead
+    if (!ends) return std::nullopt;
+    lag += LagOf(*ends, *committed);
+  }
+  return lag;
+}
+
+}  // namespace
+
+std::int64_t LagOf(std::span<const Offset> ends, std::span<const Offset> committed) {
+  std::int64_t lag = 0;
+  for (std::size_t i = 0; i < std::min(ends.size(), committed.size()); ++i) {
+    if (committed[i] >= 0) lag += std::max<Offset>(0, ends[i] - committed[i]);
+  }
+  return lag;
+}
+
+GroupLag::GroupLag(KafkaOptions options, std::chrono::milliseconds interval, Told told)
+    : options_(std::move(options)),
+      interval_(interval),
+      told_(std::move(told)),
+      thread_([this] { Run(); }) {}
+
+GroupLag::~GroupLag() {
+  stop_.Stop();
+  thread_.join();
+}
+
+void GroupLag::Run() {
+  std::unique_ptr<KafkaAdmin> admin;
+  while (!stop_.stopped()) {
+    pollfd stopped{.fd = stop_.fd(), .events = POLLIN, .revents = 0};
+    if (poll(&stopped, 1, static_cast<int>(interval_.count())) > 0) return;
+    if (admin == nullptr) {
+      auto made = KafkaAdmin::Make(options_);
+      if (!made) continue;
+      admin = std::move(*made);
+    }
+    if (const auto lag = Ask(*admin, options_.topics)) told_(*lag);
+  }
+}
+
+}  // namespace fencepost::consumer
