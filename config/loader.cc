@@ -57,6 +57,11 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   kafka.sasl_mechanism = values.String("kafka.sasl.mechanism");
   kafka.sasl_username = values.String("kafka.sasl.username");
   kafka.sasl_password = values.String("kafka.sasl.password");
+  kafka.oauth.token_url = values.String("kafka.sasl.oauth.token_url");
+  kafka.oauth.client_id = values.String("kafka.sasl.oauth.client_id");
+  kafka.oauth.client_secret = values.String("kafka.sasl.oauth.client_secret");
+  kafka.oauth.scope = values.String("kafka.sasl.oauth.scope");
+  kafka.oauth.extensions = values.String("kafka.sasl.oauth.extensions");
   for (const Text& setting : values.Texts("kafka.librdkafka")) {
     kafka.librdkafka[setting.name] = setting.value;
   }

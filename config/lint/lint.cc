@@ -10,9 +10,6 @@
 #include "config/lint/lint_parts.h"
 #include "config/read/defaults.h"
 #include "config/text/scalar.h"
-#include "config/text/suggestion.h"
-#include "consumer/kafka/client/refused_settings.h"
-#include "consumer/kafka/client/settings.h"
 #include "locking/core/options.h"
 #include "locking/redis/address.h"
 
@@ -144,16 +141,6 @@ void LintLogin(const Values& values, Findings& findings) {
                  "lock.redis.password is missing or empty: a username needs one");
 }
 
-// Of two keys that need each other, the one that is given alone.
-void LintPair(const Values& values, std::string_view first, std::string_view second,
-              Findings& findings) {
-  for (const auto& [one, other] : {std::pair(first, second), std::pair(second, first)}) {
-    if (!values.Given(one) || values.Given(other)) continue;
-    findings.Error(values.KeyPlace(one), "missing",
-                   fmt::format("{} is missing: {} needs it", other, one));
-  }
-}
-
 void LintTls(const Values& values, Findings& findings) {
   LintPair(values, "lock.redis.tls.certificate", "lock.redis.tls.key", findings);
   if (!values.Given("lock.redis.tls")) return;
@@ -221,29 +208,6 @@ void LintUnavailable(const Values& values, Findings& findings) {
                          "the selector token out of {}",
                          path));
       break;
-    }
-  }
-}
-
-void LintKafka(const Values& values, Findings& findings) {
-  LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
-  for (const Text& setting : values.Texts("kafka.librdkafka")) {
-    const auto refuses = [&](const consumer::RefusedSetting& refused) {
-      return refused.name == setting.name &&
-             (refused.only_with.empty() || values.Given(refused.only_with));
-    };
-    const auto all = consumer::RefusedSettings();
-    const auto refused = std::find_if(all.begin(), all.end(), refuses);
-    if (refused != all.end()) {
-      findings.Error(
-          setting.name_at, "librdkafka",
-          fmt::format("kafka.librdkafka: {} is refused: {}", setting.name, refused->why));
-    } else if (const auto problem = consumer::ProblemOfSetting(setting.name, setting.value)) {
-      const auto near =
-          problem->unknown ? Nearest(setting.name, consumer::SettingNames()) : std::nullopt;
-      findings.Error(problem->unknown ? setting.name_at : setting.at, "librdkafka",
-                     fmt::format("kafka.librdkafka: {}{}", problem->text,
-                                 near ? fmt::format("; did you mean {}?", *near) : ""));
     }
   }
 }

@@ -31,24 +31,13 @@ void LintUrl(const Values& values, Findings& findings) {
   }
 }
 
-void LintRegistryLogin(const Values& values, Findings& findings) {
-  const std::string username = "kafka.decode.registry.username";
-  const std::string password = "kafka.decode.registry.password";
-  if (AnyWrong(values, {username, password})) return;
-  for (const auto& [one, other] : {std::pair(username, password), std::pair(password, username)}) {
-    if (!values.Given(one) || values.Given(other)) continue;
-    findings.Error(values.KeyPlace(one), "missing",
-                   fmt::format("{} is missing: {} needs it", other, one));
-  }
-}
-
 }  // namespace
 
 void LintDecode(const Values& values, Findings& findings) {
   if (!values.Given("kafka.decode")) return;
   if (values.Given("kafka.decode.registry")) {
     LintUrl(values, findings);
-    LintRegistryLogin(values, findings);
+    LintPair(values, "kafka.decode.registry.username", "kafka.decode.registry.password", findings);
   }
   if (AnyWrong(values, {"kafka.decode.value", "kafka.decode.key"})) return;
   std::string needs;

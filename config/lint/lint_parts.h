@@ -14,6 +14,7 @@ namespace fencepost::config {
 void LintHandler(const Values& values, Findings& findings);     // handler, retry
 void LintDeadLetter(const Values& values, Findings& findings);  // and on_…: dead_letter
 void LintDecode(const Values& values, Findings& findings);      // kafka.decode
+void LintKafka(const Values& values, Findings& findings);       // tls, sasl, librdkafka
 void LintOutput(const Values& values, Findings& findings);
 void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones
 
@@ -21,6 +22,10 @@ inline bool AnyWrong(const Values& values, std::initializer_list<std::string_vie
   return std::any_of(paths.begin(), paths.end(),
                      [&](std::string_view path) { return values.Wrong(path); });
 }
+
+// Of two keys that need each other, the one that is given alone.
+void LintPair(const Values& values, std::string_view first, std::string_view second,
+              Findings& findings);
 
 // The key that the user wrote of the two; both may be there, or neither.
 inline Place PlaceOfEither(const Values& values, std::string_view first, std::string_view second) {

@@ -44,6 +44,11 @@ struct DecodeOptions {
   [[nodiscard]] bool Needed() const { return IsWireFormat(value) || IsWireFormat(key); }
 };
 
+// OAUTHBEARER by OIDC's client credentials grant (RFC 6749, 4.4); empty: not used.
+struct OauthOptions {
+  std::string token_url, client_id, client_secret, scope, extensions;
+};
+
 struct KafkaOptions {
   std::vector<std::string> brokers;
   std::vector<std::string> topics;
@@ -53,6 +58,7 @@ struct KafkaOptions {
   bool static_members = false;                   // group.instance.id is the worker's name (KIP-345)
   std::string tls_ca, tls_certificate, tls_key;  // paths; empty: not used
   std::string sasl_mechanism, sasl_username, sasl_password;
+  OauthOptions oauth;
   std::map<std::string, std::string> librdkafka;  // passed through
   DecodeOptions decode;
 };

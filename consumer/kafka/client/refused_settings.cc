@@ -19,6 +19,10 @@ constexpr RefusedSetting kRefused[] = {
      "a start that was not committed would lose or repeat records; see kafka.start_from"},
     {"enable.partition.eof", "the watermark needs it to pass the holes of transactions"},
     {"partition.assignment.strategy", "only range is safe with this librdkafka"},
+    {"group.protocol",
+     "only the classic one is supported: offsets and transactions speak for one generation of the "
+     "group, and the new one has none"},
+    {"group.remote.assignor", "only the classic group protocol is supported"},
     {"transactional.id", "it fences workers, and fencepost chooses it"},
     {"enable.idempotence", "fencepost sets it"},
     {"enable.gapless.guarantee", "fencepost sets it"},
@@ -38,6 +42,14 @@ constexpr RefusedSetting kRefused[] = {
     {"sasl.mechanisms", "write it as kafka.sasl.mechanism", "kafka.sasl"},
     {"sasl.username", "write it as kafka.sasl.username", "kafka.sasl"},
     {"sasl.password", "write it as kafka.sasl.password", "kafka.sasl"},
+    {"sasl.oauthbearer.method", "it follows from kafka.sasl.oauth", "kafka.sasl.oauth"},
+    {"sasl.oauthbearer.token.endpoint.url", "write it as kafka.sasl.oauth.token_url",
+     "kafka.sasl.oauth"},
+    {"sasl.oauthbearer.client.id", "write it as kafka.sasl.oauth.client_id", "kafka.sasl.oauth"},
+    {"sasl.oauthbearer.client.secret", "write it as kafka.sasl.oauth.client_secret",
+     "kafka.sasl.oauth"},
+    {"sasl.oauthbearer.scope", "write it as kafka.sasl.oauth.scope", "kafka.sasl.oauth"},
+    {"sasl.oauthbearer.extensions", "write it as kafka.sasl.oauth.extensions", "kafka.sasl.oauth"},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "consumer/kafka/client/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -76,6 +77,14 @@ KafkaSettings ConnectionSettings(const KafkaOptions& options) {
   SetUnlessEmpty(settings, "sasl.mechanism", options.sasl_mechanism);
   SetUnlessEmpty(settings, "sasl.username", options.sasl_username);
   SetUnlessEmpty(settings, "sasl.password", options.sasl_password);
+  if (!options.oauth.token_url.empty()) {
+    settings["sasl.oauthbearer.method"] = "oidc";
+    settings["sasl.oauthbearer.token.endpoint.url"] = options.oauth.token_url;
+    settings["sasl.oauthbearer.client.id"] = options.oauth.client_id;
+    settings["sasl.oauthbearer.client.secret"] = options.oauth.client_secret;
+    SetUnlessEmpty(settings, "sasl.oauthbearer.scope", options.oauth.scope);
+    SetUnlessEmpty(settings, "sasl.oauthbearer.extensions", options.oauth.extensions);
+  }
   for (const auto& [name, value] : options.librdkafka) {
     if (IsConnectionSetting(name)) settings[name] = value;
   }
@@ -203,6 +212,16 @@ tl::expected<rdkafka::Handle, Error> MakeHandle(rd_kafka_type_t type, rdkafka::C
   if (!handle) return tl::unexpected(Error{"bad_config", why, "kafka", ""});
   (void)conf.release();
   return handle;
+}
+
+bool KafkaClientHas(std::string_view feature) {
+  const rdkafka::Conf conf(rd_kafka_conf_new());
+  std::array<char, 1024> text{};
+  std::size_t size = text.size();
+  if (rd_kafka_conf_get(conf.get(), "builtin.features", text.data(), &size) != RD_KAFKA_CONF_OK) {
+    return false;
+  }
+  return fmt::format(",{},", text.data()).find(fmt::format(",{},", feature)) != std::string::npos;
 }
 
 std::string KafkaClientVersion() { return rd_kafka_version_str(); }

@@ -34,9 +34,15 @@ class Refusals(unittest.TestCase):
     def test_a_secret_that_is_written_into_a_pipeline_is_refused(self):
         redis = "locks-c:6379\"], password: {}}}"
         sasl = "topics: [orders], sasl: {{mechanism: PLAIN, username: u, password: {}}}}}"
+        oauth = ("topics: [orders], sasl: {{mechanism: OAUTHBEARER, oauth: {{token_url: 'http://i/t',"
+                 " client_id: c, client_secret: {}}}}}}}")  # fmt: skip
+        registry = ("topics: [orders], decode: {{value: avro, registry: {{url: 'http://r',"
+                    " username: u, password: {}}}}}}}")  # fmt: skip
         for before, after, key in (
             ('locks-c:6379"]}', redis, "lock.redis.password"),
             ("topics: [orders]}", sasl, "kafka.sasl.password"),
+            ("topics: [orders]}", oauth, "kafka.sasl.oauth.client_secret"),
+            ("topics: [orders]}", registry, "kafka.decode.registry.password"),
             ("app@db/shop", "app:{}@db/shop", "output.postgres.dsn"),
             ("postgresql://app@db/shop", "host=db password={}", "output.postgres.dsn"),
         ):

@@ -40,6 +40,9 @@ TEST(Reload, ComparesSecretsAndDoesNotTellThem) {
   PipelineOptions after = before;
   after.kafka.sasl_password = "new";
   EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
+  after = before;
+  after.kafka.oauth.client_secret = "new";
+  EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
   EXPECT_EQ(ChangesOf(before, before).Text(), "nothing has changed");
 }
 

@@ -295,6 +295,21 @@ INSTANTIATE_TEST_SUITE_P(
               "11:5: error: kafka.librdkafka: security.protocol is refused: it follows from "
               "kafka.tls "
               "and kafka.sasl [librdkafka]"}},
+        Case{"ScramWithoutItsPassword",
+             "  topics:",
+             "  sasl: {mechanism: SCRAM-SHA-256, username: u}\n  topics:",
+             {"5:21: error: kafka.sasl.password is missing: SCRAM-SHA-256 needs it [missing]"}},
+        Case{"OauthOfAPassword",
+             "  topics:",
+             "  sasl: {mechanism: PLAIN, username: u, password: p, oauth: {token_url: http://i/t, "
+             "client_id: c, client_secret: s}}\n  topics:",
+             {"5:54: error: kafka.sasl.oauth is not for PLAIN: it is for OAUTHBEARER [sasl]"}},
+        Case{"TheNewGroupProtocol",
+             "  topics:",
+             "  librdkafka: {group.protocol: consumer}\n  topics:",
+             {"5:16: error: kafka.librdkafka: group.protocol is refused: only the classic one is "
+              "supported: offsets and transactions speak for one generation of the group, and the "
+              "new one has none [librdkafka]"}},
         Case{"NoRegistry",
              "  topics:",
              "  decode: {value: avro, key: bytes}\n  topics:",

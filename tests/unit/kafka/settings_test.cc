@@ -91,9 +91,28 @@ TEST(KafkaSettings, ChooseTheProtocolByWhatIsGiven) {
   EXPECT_EQ(ConnectionSettings(options).at("security.protocol"), "ssl");
 }
 
+TEST(KafkaSettings, AskForTokensWhereAProviderIsGiven) {
+  KafkaOptions options = Options();
+  options.sasl_mechanism = "OAUTHBEARER";
+  options.oauth = {.token_url = "https://id/token",
+                   .client_id = "billing",
+                   .client_secret = "s3cret",
+                   .scope = "kafka",
+                   .extensions = ""};
+  const KafkaSettings settings = ConnectionSettings(options);
+  EXPECT_EQ(settings.at("sasl.oauthbearer.method"), "oidc");
+  EXPECT_EQ(settings.at("sasl.oauthbearer.token.endpoint.url"), "https://id/token");
+  EXPECT_EQ(settings.at("sasl.oauthbearer.client.id"), "billing");
+  EXPECT_EQ(settings.at("sasl.oauthbearer.client.secret"), "s3cret");
+  EXPECT_EQ(settings.at("sasl.oauthbearer.scope"), "kafka");
+  EXPECT_FALSE(settings.contains("sasl.oauthbearer.extensions"));
+  EXPECT_EQ(MakeConf(settings).has_value(), KafkaClientHas("oidc"));
+}
+
 TEST(KafkaSettings, RefuseWhatWouldBreakTheGuarantee) {
-  for (const char* name : {"enable.auto.commit", "isolation.level", "auto.offset.reset",
-                           "enable.auto.offset.store", "partition.assignment.strategy"}) {
+  for (const char* name :
+       {"enable.auto.commit", "isolation.level", "auto.offset.reset", "enable.auto.offset.store",
+        "partition.assignment.strategy", "group.protocol"}) {
     KafkaOptions options = Options();
     options.librdkafka[name] = "x";
     const auto checked = CheckKafkaOptions(options);

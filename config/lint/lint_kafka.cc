@@ -1,0 +1,80 @@
+// kafka.tls, kafka.sasl, kafka.librdkafka.
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "config/lint/lint_parts.h"
+#include "config/text/suggestion.h"
+#include "consumer/kafka/client/refused_settings.h"
+#include "consumer/kafka/client/settings.h"
+
+namespace fencepost::config {
+namespace {
+
+// OAUTHBEARER logs in with a token from kafka.sasl.oauth, everything else with a password.
+void LintLogin(const Values& values, Findings& findings) {
+  if (!values.Given("kafka.sasl") || AnyWrong(values, {"kafka.sasl.mechanism"})) return;
+  const std::string mechanism = values.String("kafka.sasl.mechanism");
+  const bool token = mechanism == "OAUTHBEARER";
+  const auto needs = [&](std::string_view key) {
+    if (values.Given(key)) return;
+    findings.Error(values.ValuePlace("kafka.sasl.mechanism"), "missing",
+                   fmt::format("{} is missing: {} needs it", key, mechanism));
+  };
+  const auto unused = [&](std::string_view key) {
+    if (!values.Given(key)) return;
+    findings.Error(values.KeyPlace(key), "sasl",
+                   fmt::format("{} is not for {}: {}", key, mechanism,
+                               token ? "it logs in by kafka.sasl.oauth" : "it is for OAUTHBEARER"));
+  };
+  for (const char* key : {"kafka.sasl.username", "kafka.sasl.password"}) {
+    token ? unused(key) : needs(key);
+  }
+  token ? needs("kafka.sasl.oauth") : unused("kafka.sasl.oauth");
+  if (token && !consumer::KafkaClientHas("oidc")) {
+    findings.Error(
+        values.ValuePlace("kafka.sasl.mechanism"), "sasl",
+        fmt::format("kafka.sasl.mechanism: OAUTHBEARER needs a librdkafka that was built "
+                    "with OIDC, as Debian 13's is; this program has {} without it",
+                    consumer::KafkaClientVersion()));
+  }
+}
+
+}  // namespace
+
+// Of two keys that need each other, the one that is given alone.
+void LintPair(const Values& values, std::string_view first, std::string_view second,
+              Findings& findings) {
+  for (const auto& [one, other] : {std::pair(first, second), std::pair(second, first)}) {
+    if (!values.Given(one) || values.Given(other)) continue;
+    findings.Error(values.KeyPlace(one), "missing",
+                   fmt::format("{} is missing: {} needs it", other, one));
+  }
+}
+
+void LintKafka(const Values& values, Findings& findings) {
+  LintPair(values, "kafka.tls.certificate", "kafka.tls.key", findings);
+  LintLogin(values, findings);
+  for (const Text& setting : values.Texts("kafka.librdkafka")) {
+    const auto refuses = [&](const consumer::RefusedSetting& refused) {
+      return refused.name == setting.name &&
+             (refused.only_with.empty() || values.Given(refused.only_with));
+    };
+    const auto all = consumer::RefusedSettings();
+    const auto refused = std::find_if(all.begin(), all.end(), refuses);
+    if (refused != all.end()) {
+      findings.Error(
+          setting.name_at, "librdkafka",
+          fmt::format("kafka.librdkafka: {} is refused: {}", setting.name, refused->why));
+    } else if (const auto problem = consumer::ProblemOfSetting(setting.name, setting.value)) {
+      const auto near =
+          problem->unknown ? Nearest(setting.name, consumer::SettingNames()) : std::nullopt;
+      findings.Error(problem->unknown ? setting.name_at : setting.at, "librdkafka",
+                     fmt::format("kafka.librdkafka: {}{}", problem->text,
+                                 near ? fmt::format("; did you mean {}?", *near) : ""));
+    }
+  }
+}
+
+}  // namespace fencepost::config
