@@ -220,7 +220,7 @@ TEST_F(ConnectionTest, TellsThatAReplicaRefusesAndAsksItsRoleAgain) {
 TEST_F(ConnectionTest, RefusesNothingButNewLeasesWhenTheNodeIsFull) {
   Connect();
   EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kGranted);
-  ASSERT_EQ(server.Command({"CONFIG", "SET", "maxmemory", "1mb"}), "OK");
+  ASSERT_EQ(server.Command({"CONFIG", "SET", "maxmemory", "1"}), "OK");
   EXPECT_EQ(Ask(OpKind::kAcquire, 2), ReplyCode::kError);
   EXPECT_EQ(client.Count(CommandError::kOom), 1);
   EXPECT_TRUE(client.Noted("maxmemory"));
