@@ -6,12 +6,13 @@ import signal
 import threading
 import unittest
 
+from support.certificates import Authority
 from support.charts import Rendered
+from support.dockerfile import image_worker
 from support.fleet import Service, folder, shared
 from support.kafka import Kafka
 from support.pods import Cluster, Pod, postgres
-from support.processes import (FENCEPOST, free_port, require_namespaces, run, sanitized,
-                               wait_until)
+from support.processes import free_port, require_namespaces, run, wait_until
 
 SECURE = """\
 listeners=PLAINTEXT://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller}},S://127.0.0.1:{tls}
@@ -46,28 +47,6 @@ observe: {{log: {{level: "${{LOG_LEVEL}}"}}}}
 """
 
 
-class Authority:
-    """A CA, and certificates of it for names."""
-
-    def __init__(self, home: pathlib.Path):
-        self._home, self.ca = home, home / "ca.crt"
-        run("openssl", "req", "-x509", *self._new("ca"), "-subj", "/CN=ca", "-out", self.ca)
-
-    def _new(self, name):
-        return ("-newkey", "rsa:2048", "-nodes", "-days", "2",
-                "-keyout", self._home / f"{name}.key")  # fmt: skip
-
-    def sign(self, name: str, hosts: list[str]) -> tuple[pathlib.Path, pathlib.Path]:
-        """(certificate, key)"""
-        names = "subjectAltName=" + ",".join(f"DNS:{host}" for host in hosts)
-        file = self._home / f"{name}.crt"
-        run("openssl", "req", "-x509", *self._new(name), "-subj", f"/CN={name}", "-addext", names,
-            "-addext", "basicConstraints=critical,CA:FALSE", "-CA", self.ca,
-            "-CAkey", self._home / "ca.key", "-out", file)  # fmt: skip
-        return file, self._home / f"{name}.key"
-
-
-@unittest.skipIf(sanitized(), "the image has no sanitizer's library")
 class Company(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -97,7 +76,7 @@ class Company(unittest.TestCase):
             "kafka-billing": {"user": "billing", "password": "kafka-secret"},
             "shop-db": {"dsn": dsn},
         })  # fmt: skip
-        cls.cluster.image.add(FENCEPOST, "/usr/bin/fencepost")
+        cls.cluster.image.add(image_worker(), "/usr/bin/fencepost")
         for program in ("/usr/bin/redis-server", "/usr/bin/redis-cli"):
             cls.cluster.add_program(program)
         cls._start_locks(test)

@@ -6,9 +6,9 @@ import re
 import tempfile
 import unittest
 
-from support.dockerfile import Root, build_program, stages
-from support.processes import (FENCEPOST, SOURCE, free_port, http_get, long_run, run,
-                               sanitized, wait_until)
+from support.dockerfile import Root, image_worker
+from support.processes import SOURCE, free_port, http_get, run, wait_until
+from support.stages import stages
 
 PIPELINE = """\
 version: 1
@@ -62,12 +62,11 @@ class Dockerfile(unittest.TestCase):
         self.assertEqual(entry, ["/usr/bin/tini", "--", "/usr/bin/fencepost"])
 
 
-@unittest.skipIf(sanitized(), "the image has no sanitizer's library")
 class Image(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.root = Root(cls)
-        cls.root.add(FENCEPOST, "/usr/bin/fencepost")
+        cls.root.add(image_worker(), "/usr/bin/fencepost")
         cls.root.add(SOURCE / "config" / "examples", "/src/examples")
 
     def inside(self, *argv, check=True, tmpfs=""):
@@ -75,10 +74,11 @@ class Image(unittest.TestCase):
 
     def test_the_worker_finds_all_its_libraries(self):
         self.assertNotIn("not found", self.inside("ldd", "/usr/bin/fencepost").stdout)
-        self.assertRegex(self.inside("fencepost", "version").stdout, r"^fencepost \d")
+        self.assertRegex(self.inside("fencepost", "version").stdout, 
+                         r"^fencepost \d+\.\d+\.\d+ \(unknown\)")
 
     def test_no_library_is_installed_for_nothing(self):
-        needed = re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", FENCEPOST).stdout)
+        needed = re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", image_worker()).stdout)
         paths = self.inside("ldd", "/usr/bin/fencepost").stdout
         packages = set()
         for soname in needed:
@@ -142,12 +142,6 @@ class Image(unittest.TestCase):
         self.assertEqual(asked.returncode, 1, asked.stderr)
         asked = self.inside("fencepost", "health", "--http", "nonsense", check=False)
         self.assertEqual(asked.returncode, 2, asked.stderr)
-
-    @long_run
-    def test_the_build_stage_builds_a_program_that_runs_in_the_image(self):
-        build_program(self.root.path + "/usr/bin/fencepost-built")
-        said = self.inside("/usr/bin/fencepost-built", "version").stdout
-        self.assertRegex(said, r"^fencepost \d+\.\d+\.\d+ \(unknown\)")
 
 
 if __name__ == "__main__":

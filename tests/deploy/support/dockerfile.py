@@ -1,100 +1,22 @@
-"""Reads a Dockerfile, and makes its last stage real without a container engine: the root that
-tests/support/fetch-root made by debootstrap and the stage's own RUN lines."""
+"""The Dockerfile's last stage made real without a container engine: the root and the worker that
+tests/support/fetch-root made by debootstrap and the stages' own RUN lines."""
 
-import dataclasses
-import re
 import tempfile
 import unittest
 
 from support.processes import (APART, SOURCE, Contained, as_root, inside, require_namespaces, run,
                                wait_until)
-
-DOCKERFILE = SOURCE / "deploy" / "Dockerfile"
-
-
-@dataclasses.dataclass
-class Stage:
-    image: str
-    name: str
-    instructions: list[tuple[str, str]]  # ("RUN", "apt-get update && …")
-
-    def values(self, instruction: str) -> list[str]:
-        return [value for word, value in self.instructions if word == instruction]
-
-    def packages(self) -> list[str]:
-        """What its apt-get install lines name."""
-        found = []
-        for line in self.values("RUN"):
-            for command in re.split(r"&&|;", line):
-                words = command.split()
-                if words[:2] == ["apt-get", "install"]:
-                    found += [word for word in words[2:] if not word.startswith("-")]
-        return found
+from support.stages import stages
 
 
-def stages(path=DOCKERFILE) -> list[Stage]:
-    text = re.sub(r"(?m)^\s*#.*\n", "", path.read_text()).replace("\\\n", " ")
-    found: list[Stage] = []
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        word, _, value = line.strip().partition(" ")
-        if word == "FROM":
-            image, _, name = value.partition(" AS ")
-            found.append(Stage(image.strip(), name.strip(), []))
-        else:
-            found[-1].instructions.append((word, " ".join(value.split())))
-    return found
+def kept(*argv: str) -> str:
+    """A file of the cache, which ./dev test has made before the tests: see tests/support/fetch-root."""
+    return run(SOURCE / "tests/support/fetch-root", *argv, limit=3600).stdout.strip()
 
 
-def _kept(*argv: str) -> str:
-    """A tar file of the cache, which ./dev test has made before the tests."""
-    return run(SOURCE / "tests/support/fetch-root", *argv, limit=1800).stdout.strip()
-
-
-def _make_root(folder: str):
-    """The bare Debian, with the names of this machine's network."""
-    run(*as_root("tar", "-C", folder, "-xf", _kept("base")), limit=200)
-    for name in ("resolv.conf", "hosts"):
-        run(*as_root("cp", "-L", f"/etc/{name}", f"{folder}/etc/{name}"))
-
-
-def _carry_out(folder: str, line: str, work="/", limit=1200, **environment: str):
-    """A RUN line."""
-    clean = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive"]
-    clean += [f"{name}={value}" for name, value in environment.items()]
-    script = f"cd {work}; {line}"
-    run(*as_root(*APART, "chroot", folder, *clean, "sh", "-ec", script), limit=limit)
-
-
-def build_program(target: str):
-    """Carries out the build stage, from the sources that .dockerignore lets through, and copies the
-    program that it makes to `target`. Takes as long as a build on this machine."""
-    stage = stages()[0]
-    root = tempfile.mkdtemp(prefix="fencepost-build-")
-    arguments: dict[str, str] = {}
-    try:
-        _make_root(root)
-        work = "/"
-        for word, value in stage.instructions:
-            if word == "WORKDIR":
-                work = value
-                run(*as_root("mkdir", "-p", root + work))
-            elif word == "ARG":
-                name, _, default = value.partition("=")
-                arguments[name] = default
-            elif word == "COPY":
-                assert value == ". .", value
-                for line in (SOURCE / ".dockerignore").read_text().split():
-                    if line.startswith("!"):
-                        run(*as_root("cp", "-r", str(SOURCE / line[1:]), root + work))
-            else:
-                assert word == "RUN", word
-                _carry_out(root, value, work, limit=7200, **arguments)
-        source, _ = stages()[-1].values("COPY")[0].removeprefix("--from=build ").split()
-        run(*as_root("cp", root + source, target))
-    finally:
-        run(*as_root("rm", "-rf", "--one-file-system", root))
+def image_worker() -> str:
+    """The program that the build stage makes."""
+    return kept("worker")
 
 
 # In namespaces of its own: the root read-only, a /proc, then the user, without any right.
@@ -115,7 +37,7 @@ class Root:
         self.stage = stages()[-1]
         self.path = tempfile.mkdtemp(prefix="fencepost-root-")
         test_class.addClassCleanup(self._remove)
-        run(*as_root("tar", "-C", self.path, "-xf", _kept()), limit=200)
+        run(*as_root("tar", "-C", self.path, "-xf", kept()), limit=200)
         run(*as_root("chmod", "755", self.path))
         for folder in ("/etc/fencepost", "/src"):
             run(*as_root("mkdir", "-p", self.path + folder))

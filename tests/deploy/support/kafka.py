@@ -145,8 +145,9 @@ class Client:
 
 
 class Kafka(Client):
-    def __init__(self, test, more=""):
-        """With `more` properties, in which {port} and {controller} stand."""
+    def __init__(self, test, more="", scram=(), java=()):
+        """With `more` properties, in which {port} and {controller} stand; with users for SCRAM, as
+        `SCRAM-SHA-256=[name=NAME,password=PASSWORD]`; with more arguments for `java`."""
         libs = run(SOURCE / "tests/support/fetch-kafka", VERSION, limit=600).stdout.strip()
         folder = tempfile.TemporaryDirectory()
         test.addCleanup(folder.cleanup)
@@ -160,13 +161,15 @@ class Kafka(Client):
         )
         java = [
             "java",
+            *java,
             "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC",
             "-Xmx512m",
             "-cp",
             f"{libs}/*",
         ]
-        run(*java, "kafka.tools.StorageTool", "format", "-t", f"{port:0>22}", "-c", properties)
+        users = [word for user in scram for word in ("--add-scram", user)]
+        run(*java, "kafka.tools.StorageTool", "format", "-t", f"{port:0>22}", "-c", properties, *users)
         broker = Process(test, [*java, "kafka.Kafka", properties], cwd=folder.name)
         super().__init__(test, self.bootstrap)
         wait_until(lambda: self.answers() or not broker.running(), limit=60, what="Kafka to answer")
