@@ -249,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(
               "value for configuration property \"fetch.wait.max.ms\" [librdkafka]"}},
         Case{"ProceedWithoutALedger",
              "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
-             "  on_unavailable: proceed\nguarantee: at-least-once\noutput:\n  file:\n    path: o.jsonl\n    columns:\n",
+             "  on_unavailable: proceed\nguarantee: at-least-once\noutput:\n  file:\n    path: "
+             "o.jsonl\n    columns:\n",
              {"12:19: error: lock.on_unavailable: proceed needs a ledger, which decides without a "
               "lock: only output.postgres and output.sqlite have one [unavailable]"}},
         Case{"ProceedWithAHandlerThatIsNotIdempotent",
