@@ -434,8 +434,10 @@ std::vector<TestRecord> ReadTopic(const std::string& bootstrap, const std::strin
             {"enable.partition.eof", "true"},
             {"fetch.wait.max.ms", "50"},
             {"isolation.level", read_committed ? "read_committed" : "read_uncommitted"}})));
-  const int count = PartitionsWithLeader(reader.get(), topic);
-  if (count == 0) Fail("read " + topic, "no such topic");
+  int count = 0;  // a broker that has just been started says so of any topic
+  const auto known =
+      WaitUntil(limit, [&] { return (count = PartitionsWithLeader(reader.get(), topic)) > 0; });
+  if (!known) Fail("read " + topic, "no such topic");
   const Partitions all(rd_kafka_topic_partition_list_new(count));
   for (int p = 0; p < count; ++p) {
     rd_kafka_topic_partition_list_add(all.get(), topic.c_str(), p)->offset =
