@@ -1,5 +1,7 @@
 #include "config/build_effects.h"
 
+#include <algorithm>
+
 namespace fencepost::config {
 namespace {
 
@@ -7,6 +9,16 @@ std::vector<consumer::Column> BuildColumns(const Values& values, std::string_vie
   std::vector<consumer::Column> columns;
   for (const Text& text : values.Texts(path)) {
     columns.push_back({.name = text.name, .selector = text.selector});
+  }
+  return columns;
+}
+
+// Of a table, with what `convert` says of them.
+std::vector<consumer::Column> BuildTableColumns(const Values& values, const std::string& output) {
+  auto columns = BuildColumns(values, output + ".columns");
+  for (const Text& text : values.Texts(output + ".convert")) {
+    const auto column = std::ranges::find(columns, text.name, &consumer::Column::name);
+    if (column != columns.end()) column->conversion = *consumer::ParseConversion(text.value);
   }
   return columns;
 }
@@ -70,7 +82,7 @@ consumer::OutputOptions BuildOutput(const Values& values) {
     return consumer::PostgresOptions{
         .dsn = values.String("output.postgres.dsn"),
         .table = values.String("output.postgres.table"),
-        .columns = BuildColumns(values, "output.postgres.columns"),
+        .columns = BuildTableColumns(values, "output.postgres"),
         .rules = BuildRules(values, "output.postgres"),
         .statement = values.String("output.postgres.statement"),
         .args = values.Selectors("output.postgres.args"),
@@ -80,7 +92,7 @@ consumer::OutputOptions BuildOutput(const Values& values) {
     return consumer::SqliteOptions{
         .path = values.String("output.sqlite.path"),
         .table = values.String("output.sqlite.table"),
-        .columns = BuildColumns(values, "output.sqlite.columns"),
+        .columns = BuildTableColumns(values, "output.sqlite"),
         .rules = BuildRules(values, "output.sqlite"),
         .max_records = static_cast<int>(values.Number("output.sqlite.max_records"))};
   }

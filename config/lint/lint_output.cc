@@ -1,10 +1,13 @@
 // output: what it can keep, and what its keys mean together.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
 #include "config/lint/statement.h"
 #include "config/read/defaults.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
+#include "consumer/pipeline/options.h"
 
 namespace fencepost::config {
 namespace {
@@ -77,8 +80,8 @@ void LintWays(const Values& values, Findings& findings) {
     }
     return;
   }
-  for (const std::string_view name :
-       {"table", "columns", "on_conflict", "key", "fence_column", "fence_by", "on_null_value"}) {
+  for (const std::string_view name : {"table", "columns", "on_conflict", "key", "fence_column",
+                                      "fence_by", "on_null_value", "convert"}) {
     const std::string path = fmt::format("output.postgres.{}", name);
     if (!values.Given(path)) continue;
     findings.Error(values.KeyPlace(path), "statement",
@@ -113,6 +116,23 @@ void LintStatement(const Values& values, Findings& findings) {
                    fmt::format("output.postgres.args: the statement does not use ${}, so it has no "
                                "type",
                                i));
+  }
+}
+
+void LintConvert(const Values& values, const std::string& output, Findings& findings) {
+  const std::string path = output + ".convert";
+  const auto columns = values.Texts(output + ".columns");
+  for (const Text& text : values.Texts(path)) {
+    if (std::ranges::find(columns, text.name, &Text::name) == columns.end()) {
+      findings.Error(text.name_at, "convert",
+                     fmt::format("{}: {} is not among {}.columns", path, text.name, output));
+    } else if (!consumer::ParseConversion(text.value)) {
+      findings.Error(
+          text.at, "convert",
+          fmt::format("{}: \"{}\" is none of s, ms, us, ns (of a number that counts since "
+                      "1970), base64, hex (of a text)",
+                      path, text.value));
+    }
   }
 }
 
@@ -168,6 +188,9 @@ void LintOutput(const Values& values, Findings& findings) {
         "output.sqlite.columns", "output.sqlite.fence_by", "output.kafka.key", "output.kafka.value",
         "output.kafka.headers", "output.file.columns", "output.stdout.columns"}) {
     LintNoPosition(values, path, findings);
+  }
+  for (const char* output : {"output.postgres", "output.sqlite"}) {
+    LintConvert(values, output, findings);
   }
   LintFailover(values, findings);
   LintTables(values, findings);

@@ -183,7 +183,8 @@ std::vector<Key> PostgresKeys() {
        .check = CheckQualifiedTable},
       {.path = "output.postgres.columns",
        .type = T::kSelectorMap,
-       .help = "Column names, and what is written into them.",
+       .help = "Column names, and what is written into them; by the column's type "
+               "([table](../consumer/outputs/postgres/README.md#types)).",
        .check = CheckColumn},
       {.path = "output.postgres.statement",
        .help = "One SQL statement that is run for each row, in the transaction of the ledger; `$1` "
@@ -193,6 +194,12 @@ std::vector<Key> PostgresKeys() {
        .type = T::kSelectors,
        .help = "What the statement's parameters are.",
        .may_be_empty = true},
+      {.path = "output.postgres.convert",
+       .type = T::kTextMap,
+       .help = "How numbers and texts of a column are meant: `s`, `ms`, `us` or `ns` of a number "
+               "that counts since 1970, which becomes a point in time; `base64` or `hex` of a text "
+               "that stands for bytes.",
+       .check = CheckColumn},
       {.path = "output.postgres.max_records",
        .type = T::kInteger,
        .help = "Records of one transaction, at most. Where they take too long, fewer are written "
@@ -217,6 +224,12 @@ std::vector<Key> SqliteKeys() {
        .help = "Column names, and what is written into them.",
        .check = CheckColumn,
        .required = true},
+      {.path = "output.sqlite.convert",
+       .type = T::kTextMap,
+       .help = "How numbers and texts of a column are meant: `s`, `ms`, `us` or `ns` of a number "
+               "that counts since 1970, which becomes a point in time; `base64` or `hex` of a text "
+               "that stands for bytes.",
+       .check = CheckColumn},
       {.path = "output.sqlite.max_records",
        .type = T::kInteger,
        .help = "Records of one transaction, at most.",

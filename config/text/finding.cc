@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 48> kRules{{
+constexpr std::array<Rule, 49> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -55,6 +55,7 @@ constexpr std::array<Rule, 48> kRules{{
     {"table", "The table is not the ledger."},
     {"registry", "There is a schema registry where a format needs it, and its address is one."},
     {"sasl", "kafka.sasl has what its mechanism needs, and nothing else."},
+    {"convert", "convert names columns, and how they are meant."},
     {"decode", "kafka.decode decodes something."},
     {"librdkafka", "librdkafka knows the setting; what would break the guarantee is refused."},
     {"control", "observe.control has its token, and no other has one."},

@@ -24,13 +24,27 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
   const Column& from = shape_.columns[column];
   const std::size_t at = text_.size();
   auto found = evaluator_.Append(from.selector, text_);
+  const std::string_view type = types_ == nullptr ? "" : types_->Name(column);
   if (!found || (!*found && must_stand)) {
-    return tl::unexpected(fmt::format("{} {} from {}: {}", shape_.statement ? "argument" : "column",
-                                      from.name, from.selector.Text(),
-                                      found ? "a key cannot be null" : found.error()));
+    return tl::unexpected(
+        About(column, type, found ? "a key cannot be null" : std::string_view(found.error())));
+  }
+  if (*found && types_ != nullptr && !refused_) {
+    if (auto fine = types_->Convert(column, evaluator_.type(), text_, at); !fine) {
+      refused_ = About(column, type, fine.error());
+    }
   }
   cells_.push_back({.at = at, .size = text_.size() - at, .null = !*found});
   return {};
+}
+
+std::string BatchRows::About(std::size_t column, std::string_view type,
+                             std::string_view what) const {
+  const Column& from = shape_.columns[column];
+  return OneLine(fmt::format("{} {}{}{}{} from {}: {}", shape_.statement ? "argument" : "column",
+                             from.name, type.empty() ? "" : " (", type, type.empty() ? "" : ")",
+                             from.selector.Text(), what),
+                 1000);
 }
 
 tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item,
@@ -66,9 +80,13 @@ void BatchRows::Clear() {
   one_row_each_ = true;
 }
 
-void BatchRows::Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes) {
+tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& items,
+                                                std::vector<WriteOutcome>& outcomes,
+                                                CellTypes* types) {
   FENCEPOST_CHECK(items.size() == outcomes.size(), "one outcome an item");
   Clear();
+  types_ = types;
+  refused_.reset();
   bool bad = false;
   std::size_t bytes = 0;
   std::size_t end = 0;
@@ -99,13 +117,17 @@ void BatchRows::Fill(const std::vector<WriteItem>& items, std::vector<WriteOutco
     records_.pop_back();
     break;
   }
-  if (bad) Clear();
+  types_ = nullptr;
+  if (bad || refused_) Clear();
   for (std::size_t i = bad ? 0 : end; i < items.size(); ++i) {
     if (outcomes[i].result != WriteResult::kBadRecord) {
       outcomes[i].result = WriteResult::kNotWritten;
     }
   }
   Sort();
+  // What is bad is told first; the others come again without it.
+  if (refused_ && !bad) return tl::unexpected(*refused_);
+  return {};
 }
 
 void BatchRows::Sort() {

@@ -22,6 +22,18 @@
 
 namespace fencepost::consumer {
 
+// What an output knows of its columns' types, by the place of the column in the shape.
+class CellTypes {
+ public:
+  virtual ~CellTypes() = default;
+  virtual std::string_view Name(std::size_t column) const = 0;
+  // The cell is what `text` holds from `at` on, and stays as it is or becomes what is sent instead.
+  // `type`: what it is in JSON, where its selector reads JSON. The error is a predicate of one line
+  // that holds nothing of the record.
+  virtual tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
+                                                  std::string& text, std::size_t at) = 0;
+};
+
 class BatchRows {
  public:
   BatchRows(RowShape shape, std::string worker);
@@ -31,7 +43,13 @@ class BatchRows {
   // Records that a selector or a rule refuses get kBadRecord in `outcomes` (as many as `items`);
   // then no record has an entry, since one may be behind a refused one of its chain. Those
   // without an entry and without blame are kNotWritten.
-  void Fill(const std::vector<WriteItem>& items, std::vector<WriteOutcome>& outcomes);
+  //
+  // The error is what the types refuse first; no record has an entry then. It blames none, for the
+  // types may be wrong: which records those are is found out as with a refusal of the database
+  // (write_retry.h). It is one line that holds nothing of a record.
+  tl::expected<void, std::string> Fill(const std::vector<WriteItem>& items,
+                                       std::vector<WriteOutcome>& outcomes,
+                                       CellTypes* types = nullptr);
   // Several copies are made of what one transaction holds.
   static constexpr std::size_t kMostBytes = 8u << 20;
 
@@ -63,6 +81,9 @@ class BatchRows {
 
   // The record of this id.
   [[nodiscard]] std::optional<std::size_t> Find(std::string_view record_id) const;
+  // What a refusal says: "column arr (integer[]) from json:/arr: WHAT".
+  [[nodiscard]] std::string About(std::size_t column, std::string_view type,
+                                  std::string_view what) const;
   // Where a selector's text is not valid UTF-8 or holds a NUL, no text column can take it.
   static bool IsText(std::string_view bytes);
 
@@ -103,6 +124,8 @@ class BatchRows {
   std::vector<Entry> records_;
   std::vector<std::size_t> by_id_;  // where records_ are in the order of the request
   bool one_row_each_ = true;
+  CellTypes* types_ = nullptr;          // during Fill
+  std::optional<std::string> refused_;  // by the types, since Fill began
 };
 
 }  // namespace fencepost::consumer

@@ -1,6 +1,7 @@
 // Everything a pipeline file can say, as plain values; config/ fills them, consumer/ works by them.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -144,9 +146,37 @@ struct DeadLetterOptions {
   std::size_t max_consecutive = kMostInARow;
 };
 
+// How the text or number that a selector finds becomes a point in time, or bytes: `convert` of an
+// output with a table.
+enum class Conversion : std::uint8_t {
+  kNone,
+  kSeconds,  // to kNanos: a number that counts since the Unix epoch
+  kMillis,
+  kMicros,
+  kNanos,
+  kBase64,  // a text that stands for bytes
+  kHex,
+};
+inline constexpr std::array<std::string_view, 7> kConversionWords{"",   "s",      "ms", "us",
+                                                                  "ns", "base64", "hex"};
+constexpr bool IsTime(Conversion conversion) {
+  return conversion >= Conversion::kSeconds && conversion <= Conversion::kNanos;
+}
+constexpr std::string_view WordOf(Conversion conversion) {
+  return kConversionWords[static_cast<std::size_t>(conversion)];
+}
+// nullopt: it is none of the words.
+constexpr std::optional<Conversion> ParseConversion(std::string_view word) {
+  for (std::size_t i = 1; i < kConversionWords.size(); ++i) {
+    if (kConversionWords[i] == word) return static_cast<Conversion>(i);
+  }
+  return std::nullopt;
+}
+
 struct Column {
   std::string name;
   Selector selector;
+  Conversion conversion = Conversion::kNone;  // outputs with tables alone
 };
 
 // What a row of effects does to one that is in the table.

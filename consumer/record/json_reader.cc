@@ -118,6 +118,7 @@ struct JsonReader::Impl {
   std::vector<char> buffer;  // the value and SIMDJSON_PADDING bytes
   std::size_t length = 0;
   bool malformed = false;
+  JsonType last_type = JsonType::kString;  // of what was appended last
   std::string problem;
   std::string scratch;
   std::string ignored;
@@ -302,6 +303,7 @@ bool JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bo
   null = text == "null";
   if (digest && !Digested(DigestLiteral(text))) return false;
   if (null) return true;
+  last_type = text == "true" || text == "false" ? JsonType::kBoolean : JsonType::kNumber;
   if (text == "true" || text == "false" || IsJsonNumber(text)) {
     out.append(text);
     return true;
@@ -312,22 +314,24 @@ bool JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bo
 
 // false: malformed.
 bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool& null) {
-  json_type type{};
-  if (!Check(value.type().get(type))) return false;
+  json_type kind{};
+  if (!Check(value.type().get(kind))) return false;
   std::string_view text;
-  if (type == json_type::string) {
+  if (kind == json_type::string) {
     const std::string_view token = Trimmed(value.raw_json_token());
     if (!Check(value.get_string().get(text))) return false;
     if (digest) digest = DigestText(JsonKind::kString, text);
     out.append(raw ? token : text);
+    last_type = JsonType::kString;
     return true;
   }
-  if (type != json_type::object && type != json_type::array) {
+  if (kind != json_type::object && kind != json_type::array) {
     return AppendLiteral(value.raw_json_token(), out, null);
   }
   if (!Check(simdjson::to_json_string(value).get(text))) return false;
   if (!Digested(DigestTree(text))) return false;
   AppendText(text, raw, out);
+  last_type = kind == json_type::object ? JsonType::kObject : JsonType::kArray;
   return true;
 }
 
@@ -337,6 +341,7 @@ bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
   if (text.front() == '{' || text.front() == '[') {
     if (!Digested(DigestTree(text))) return false;
     AppendText(text, raw, out);
+    last_type = text.front() == '{' ? JsonType::kObject : JsonType::kArray;
     return true;
   }
   if (text.front() != '"') return AppendLiteral(text, out, null);
@@ -350,6 +355,7 @@ bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
   }
   if (digest) digest = DigestText(JsonKind::kString, unescaped);
   out.append(raw ? text : unescaped);
+  last_type = JsonType::kString;
   return true;
 }
 
@@ -367,6 +373,7 @@ JsonFound JsonReader::Digest(std::string_view pointer, std::uint64_t& out) {
 }
 
 const std::string& JsonReader::problem() const { return impl_->problem; }
+JsonType JsonReader::type() const { return impl_->last_type; }
 
 JsonFound JsonReader::Append(std::string_view pointer, std::string& out) {
   return Take(pointer, false, out);

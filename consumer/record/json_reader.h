@@ -19,6 +19,8 @@ void AppendPointerToken(std::string_view name, std::string& out);
 bool IsJsonNumber(std::string_view text);
 
 enum class JsonFound : std::uint8_t { kValue, kNull, kNothing, kMalformed };
+// What a value is.
+enum class JsonType : std::uint8_t { kString, kNumber, kBoolean, kObject, kArray };
 
 class JsonReader {
  public:
@@ -39,6 +41,7 @@ class JsonReader {
   // does). Of null too, which is kNull.
   JsonFound Digest(std::string_view pointer, std::uint64_t& out);
   [[nodiscard]] const std::string& problem() const;  // after kMalformed, one line
+  [[nodiscard]] JsonType type() const;               // after kValue: of what was appended
 
  private:
   struct Impl;

@@ -124,6 +124,7 @@ struct Evaluator::Impl {
   JsonReader key;
   bool key_begun = false;
   std::string text;  // of AppendAsJson and Digest
+  std::optional<JsonType> type;
 };
 
 Evaluator::Evaluator() : impl_(std::make_unique<Impl>()) {}
@@ -134,6 +135,8 @@ void Evaluator::Begin(const RecordContext& context) {
   impl_->context = context;
   impl_->json_begun = impl_->key_begun = false;
 }
+
+std::optional<JsonType> Evaluator::type() const { return impl_->type; }
 
 const std::optional<std::string_view>& Evaluator::Value() const {
   const RecordContext& context = impl_->context;
@@ -155,9 +158,10 @@ tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, 
                                                       std::string& out) {
   JsonReader* reader = Json(selector.kind);
   if (reader == nullptr) return NoValue(selector);
-  return Found(selector, *reader,
-               form == Form::kJson ? reader->AppendRaw(selector.argument, out)
-                                   : reader->Append(selector.argument, out));
+  const JsonFound found = form == Form::kJson ? reader->AppendRaw(selector.argument, out)
+                                              : reader->Append(selector.argument, out);
+  if (found == JsonFound::kValue) impl_->type = reader->type();
+  return Found(selector, *reader, found);
 }
 
 tl::expected<bool, std::string> Evaluator::NoValue(const Selector& selector) const {
@@ -247,6 +251,7 @@ tl::expected<bool, std::string> Evaluator::Append(const Selector& selector, std:
   const RecordContext& context = impl_->context;
   const Record& record = *context.record;
   std::optional<std::string_view> bytes;
+  impl_->type.reset();
   switch (selector.kind) {
     case Selector::Kind::kPosition:
       FENCEPOST_CHECK(false, "position is for record_id only, see Identifier");

@@ -78,6 +78,8 @@ class Evaluator {
   // Appends the selected bytes to `out`. true: found; false: null (only where optional, or JSON
   // null, or a null key/value/timestamp that is optional). Error: one line, the record is bad.
   tl::expected<bool, std::string> Append(const Selector& selector, std::string& out);
+  // What the last Append found, where its selector reads JSON; nullopt: bytes, topic, offset, ….
+  [[nodiscard]] std::optional<JsonType> type() const;
   // The same as one JSON value on one line (json_text.h), `null` for null. What is in JSON
   // keeps its type and digits; so does `value`, where it is JSON. Numbers: partition, offset,
   // timestamp, token. All else is a string.

@@ -11,6 +11,7 @@
 #include "consumer/outputs/lost_commit_detector.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/postgres/postgres_array.h"
+#include "consumer/outputs/postgres/postgres_cells.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
@@ -84,6 +85,7 @@ class PostgresOutput final : public Output {
                                               std::vector<std::optional<LedgerEntry>>& entries);
   // Of a transaction, or of pruning: the connection stays where the server only refused it.
   OutputError Refused(const PgFailure& failure);
+  std::optional<std::size_t> RefusedColumn(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
   tl::expected<void, OutputError> CheckLostCommits();
   // The next call connects again and reads the catalog again: the operator may have fixed the
@@ -101,6 +103,7 @@ class PostgresOutput final : public Output {
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
   PgTarget target_;
+  PgCells cells_;
   std::vector<BinaryArray> arrays_;
   std::string prune_from_ = kPruneFirst;  // where the next window of Prune begins
 };
@@ -116,7 +119,30 @@ OutputError PostgresOutput::Refused(const PgFailure& failure) {
   OutputError error = ToOutputError(failure, connection_.where());
   error.failure = kind;
   error.detail = failure.text;
+  if (const auto column = RefusedColumn(failure)) {
+    error.detail = rows_.About(*column, target_.columns[*column].cast, error.detail);
+    error.error.what = rows_.About(*column, target_.columns[*column].cast, error.error.what);
+  }
   return error;
+}
+
+// Of a single row: the first column whose type does not take its cell. (Lengths and constraints are
+// told by PostgreSQL itself.)
+std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failure) {
+  const bool data = failure.kind == PgFailure::Kind::kServer && failure.sqlstate.starts_with("22");
+  if (!data || rows_.size() != 1 || rows_.rows(0) != 1) return std::nullopt;
+  for (std::size_t column = 0; column < rows_.columns(); ++column) {
+    const PgColumn& to = target_.columns[column];
+    const auto cell = rows_.cell(0, column);
+    if (!cell || to.bytes()) continue;
+    const PgParam text{
+        .data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true};
+    const auto read = connection_.QueryOnce(fmt::format("SELECT $1::text::{}", to.cast), {text});
+    if (read) continue;
+    const bool refused = read.error().kind == PgFailure::Kind::kServer;
+    return refused ? std::optional(column) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 tl::expected<void, OutputError> PostgresOutput::Prepare() {
@@ -135,6 +161,7 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
     return tl::unexpected(target.error());
   }
   target_ = std::move(*target);
+  cells_ = PgCells(target_.columns, *shape_);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
   return CheckLostCommits();
 }
@@ -200,9 +227,21 @@ tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
     const WriteRequest& request) {
   const std::vector<WriteItem>& items = request.items;
   Outcomes outcomes(items.size());
-  if (shape_) rows_.Fill(items, outcomes);
-  if (shape_ && rows_.size() == 0) return outcomes;
+  if (shape_ && !connection_.open()) {  // what selectors refuse is known without any server
+    (void)rows_.Fill(items, outcomes);
+    if (rows_.size() == 0) return outcomes;
+    outcomes.assign(items.size(), {});
+  }
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  if (auto filled = rows_.Fill(items, outcomes, &cells_); !filled) {
+    return tl::unexpected(OutputError{.error = {.code = "output_refused",
+                                                .what = filled.error(),
+                                                .where = connection_.where(),
+                                                .hint = ""},
+                                      .failure = WriteFailure::kRefused,
+                                      .detail = filled.error()});
+  }
+  if (rows_.size() == 0) return outcomes;
   const bool chained =
       std::ranges::any_of(items, [](const WriteItem& item) { return item.chain != 0; });
   const auto answers = Transaction(chained);

@@ -13,6 +13,10 @@ bool StartsWith(std::string_view text, std::initializer_list<std::string_view> p
   return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
 }
 
+// A prepared statement that is not there, or is there already: between the transactions somebody
+// else had the session. A pooler does that.
+bool LostStatement(std::string_view state) { return state == "26000" || state == "42P05"; }
+
 }  // namespace
 
 // The classes that speak of the server or the session, whatever is written: connection 08,
@@ -27,7 +31,7 @@ WriteFailure FailureOf(const PgFailure& failure) {
   if (state == "57014" || state == "25P04") return WriteFailure::kTooSlow;
   const bool server =
       StartsWith(state, {"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX001", "XX002"});
-  return server ? WriteFailure::kUnavailable : WriteFailure::kRefused;
+  return server || LostStatement(state) ? WriteFailure::kUnavailable : WriteFailure::kRefused;
 }
 
 bool WorthRetryingAtOnce(const PgFailure& failure) {
@@ -56,6 +60,11 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
   } else if (state == "42501") {
     code = "output_denied";
     hint = "grant the role what deploy/postgres/ledger.sql shows";
+  } else if (LostStatement(state)) {
+    hint =
+        "is there a pooler such as PgBouncer in transaction mode in between? Prepared statements "
+        "and "
+        "settings need a session: use pool_mode = session, or connect to PostgreSQL itself";
   } else if (StartsWith(state, {"42", "3D", "3F", "0A"})) {
     code = "output_schema";
     hint = "compare the table with output.postgres in the pipeline file";

@@ -33,7 +33,8 @@ constexpr const char* kReadColumns =
     "                 AND g.tgtype & 2 <> 0 AND g.tgtype & 4 <> 0),"
     " (SELECT quote_ident(s.nspname) || '.' || quote_ident(l.collname) FROM pg_collation l"
     "  JOIN pg_namespace s ON s.oid = l.collnamespace WHERE l.oid = a.attcollation"
-    "  AND l.collname <> 'default'), t.typcategory"
+    "  AND l.collname <> 'default'), t.typcategory,"
+    " (SELECT e.typelem FROM pg_type e WHERE e.oid = b.oid AND e.typcategory = 'A')"
     " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,"
     " LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL"
     "   SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
@@ -67,6 +68,11 @@ std::string QuotedName(const std::vector<std::string>& parts) {
   std::string name = QuoteIdentifier(parts[0]);
   if (parts.size() > 1) name.append(".").append(QuoteIdentifier(parts[1]));
   return name;
+}
+
+// 0 of NULL.
+Oid Number(std::string_view text) {
+  return text.empty() ? 0 : static_cast<Oid>(std::stoul(std::string(text)));
 }
 
 // The catalog's rows on one relation and its columns.
@@ -187,7 +193,8 @@ tl::expected<std::vector<PgColumn>, OutputError> CheckColumns(const PgConnection
          .base = static_cast<Oid>(std::stoul(std::string(PgText(table.columns, *row, 1)))),
          .cast = std::string(PgText(table.columns, *row, 2)),
          .collation = std::string(PgText(table.columns, *row, 6)),
-         .category = PgText(table.columns, *row, 7)[0]});
+         .category = PgText(table.columns, *row, 7)[0],
+         .element = Number(PgText(table.columns, *row, 8))});
   }
   for (int row = 0; row < PQntuples(table.columns.get()); ++row) {
     const std::string_view name = PgText(table.columns, row, 0);

@@ -28,6 +28,7 @@ struct PgColumn {
       cast;  // its name in SQL, without a length: the assignment checks lengths, a cast cuts
   std::string collation;  // its name in SQL, where it is not the database's own
   char category = 'U';    // pg_type.typcategory: N a number, S text, …
+  Oid element = 0;        // of an array: the type of its elements
   [[nodiscard]] bool bytes() const { return base == kBytesOid; }
 };
 

@@ -37,7 +37,7 @@ std::string Listed(std::size_t count, Part part) {
 std::string Value(const PgColumn& column, const Column& from, std::string_view row,
                   std::size_t index) {
   const std::string cell = fmt::format("{}.c{}", row, index);
-  if (from.selector.kind == Selector::Kind::kTimestamp &&
+  if (from.selector.kind == Selector::Kind::kTimestamp && from.conversion == Conversion::kNone &&
       (column.base == kTimestamptzOid || column.base == kTimestampOid)) {
     return fmt::format("(timestamptz 'epoch' + {}::bigint * interval '1 millisecond'){}", cell,
                        column.base == kTimestampOid ? " AT TIME ZONE 'UTC'" : "");

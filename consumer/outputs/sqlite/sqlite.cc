@@ -10,6 +10,7 @@
 
 #include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/cell_values.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/lost_commit_detector.h"
 #include "consumer/outputs/output.h"
@@ -20,6 +21,35 @@
 
 namespace fencepost::consumer {
 namespace {
+
+// What `convert` says; all else is text, which the column's affinity makes a number where it is
+// one.
+class SqliteCells final : public CellTypes {
+ public:
+  explicit SqliteCells(const RowShape& shape) : shape_(shape) {}
+  [[nodiscard]] std::string_view Name(std::size_t /*column*/) const override { return ""; }
+  tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> /*type*/,
+                                          std::string& text, std::size_t at) override {
+    const Conversion conversion = shape_.columns[column].conversion;
+    if (conversion == Conversion::kNone) return {};
+    const std::string_view cell = std::string_view(text).substr(at);
+    if (!IsTime(conversion)) {
+      auto bytes = Decoded(cell, conversion);
+      if (!bytes) return tl::unexpected(bytes.error());
+      text.replace(at, std::string::npos, *bytes);
+      return {};
+    }
+    const auto point = PointInTimeOf(cell, conversion);
+    if (!point) return tl::unexpected(point.error());
+    text.resize(at);
+    AppendDateTime(*point, 'T', 6, text);
+    text += 'Z';
+    return {};
+  }
+
+ private:
+  const RowShape& shape_;
+};
 
 class SqliteOutput final : public Output {
  public:
@@ -35,7 +65,8 @@ class SqliteOutput final : public Output {
         prune_clock_(clock_()),
         lost_commits_(terms_.keep),
         shape_(ShapeOfRows(options.columns, options.rules)),
-        rows_(shape_.value_or(RowShape{}), worker_) {}
+        rows_(shape_.value_or(RowShape{}), worker_),
+        cells_(rows_.shape()) {}
   ~SqliteOutput() override { Drop(); }
 
   tl::expected<void, OutputError> Prepare() override;
@@ -89,6 +120,7 @@ class SqliteOutput final : public Output {
   std::optional<HeldFile> file_;  // the one that was prepared last
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
+  SqliteCells cells_;
   SqliteTarget target_;
   std::string now_;
   SqliteStatement insert_ledger_, insert_effect_, delete_effect_;
@@ -200,8 +232,17 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
     const WriteRequest& request) {
   const std::vector<WriteItem>& items = request.items;
   Outcomes outcomes(items.size());
-  if (shape_) rows_.Fill(items, outcomes);
-  if (shape_ && rows_.size() == 0) return outcomes;
+  if (shape_) {
+    if (auto filled = rows_.Fill(items, outcomes, &cells_); !filled) {
+      return tl::unexpected(OutputError{.error = {.code = "output_refused",
+                                                  .what = filled.error(),
+                                                  .where = options_.path,
+                                                  .hint = ""},
+                                        .failure = WriteFailure::kRefused,
+                                        .detail = filled.error()});
+    }
+    if (rows_.size() == 0) return outcomes;
+  }
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   if (!AllText(outcomes)) return outcomes;
   if (const auto done = Transaction(outcomes); !done) {

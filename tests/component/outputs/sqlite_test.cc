@@ -316,5 +316,24 @@ TEST_F(SqliteTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
   EXPECT_EQ(Exec("SELECT count(*) FROM effects"), std::to_string(kIds));
 }
 
+TEST_F(SqliteTest, ConvertsEpochsAndEncodedBytesWhereTheColumnSaysSo) {
+  Exec("CREATE TABLE t (at text, raw blob)");
+  SqliteOptions options = Options();
+  options.table = "t";
+  options.columns = Columns({{"at", "json:/at"}, {"raw", "json:/raw"}});
+  options.columns[0].conversion = Conversion::kMillis;
+  options.columns[1].conversion = Conversion::kHex;
+  const auto output = Open(options);
+  const Batch good{{.id = "a", .offset = 1, .value = R"({"at":1735689600123,"raw":"c0ffee"})"}};
+  ASSERT_EQ(WriteAll(*output, good).value().at(0).result, WriteResult::kCommitted);
+  EXPECT_EQ(Exec("SELECT at || ' ' || hex(raw) FROM t"), "2025-01-01T00:00:00.123000Z C0FFEE");
+  const Batch bad{{.id = "b", .offset = 2, .value = R"({"at":1,"raw":"s3cret"})"},
+                  {.id = "c", .offset = 3, .value = R"({"at":1,"raw":""})"}};
+  const auto outcomes = WriteAll(*output, bad).value();
+  EXPECT_EQ(outcomes.at(0).result, WriteResult::kBadRecord);
+  EXPECT_EQ(outcomes.at(0).detail, "column raw from json:/raw: is not hex");
+  EXPECT_EQ(outcomes.at(1).result, WriteResult::kCommitted);
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

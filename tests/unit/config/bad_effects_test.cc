@@ -13,6 +13,22 @@ constexpr const char* kOutput =
 constexpr const char* kAll = "order_id: json:/order_id\n      amount: json:/amount\n";
 
 INSTANTIATE_TEST_SUITE_P(
+    Convert, BadFile,
+    testing::Values(
+        Case{"AColumnThatIsNotThere",
+             "    columns:",
+             "    convert: {at: ms}\n    columns:",
+             {"16:15: error: output.sqlite.convert: at is not among "
+              "output.sqlite.columns [convert]"}},
+        Case{"AnUnknownUnit",
+             "    columns:",
+             "    convert: {amount: minutes}\n    columns:",
+             {"16:23: error: output.sqlite.convert: \"minutes\" is none of s, ms, us, ns "
+              "(of a number that counts since 1970), base64, hex (of a text) "
+              "[convert]"}}),
+    NameOfCase);
+
+INSTANTIATE_TEST_SUITE_P(
     Handler, BadFile,
     testing::Values(
         Case{"None",

@@ -1,0 +1,203 @@
+#include "consumer/outputs/cell_values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/record/json_digest.h"
+#include "consumer/record/json_text.h"
+#include "consumer/record/text.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+// digits × 10^exponent, no zero at either end; no digits: zero.
+struct Decimal {
+  bool negative = false;
+  std::string digits;
+  std::int64_t exponent = 0;
+};
+
+// nullopt: an exponent that nobody counts with.
+std::optional<Decimal> DecimalOf(std::string_view number) {
+  std::string canonical;
+  AppendCanonicalNumber(number, canonical);
+  Decimal decimal;
+  std::string_view rest = canonical;
+  if (rest == "0") return decimal;
+  if (rest.front() == '-') {
+    decimal.negative = true;
+    rest.remove_prefix(1);
+  }
+  const std::size_t mark = rest.find('e');
+  if (mark == std::string_view::npos || rest.find('.') != std::string_view::npos) {
+    return std::nullopt;
+  }
+  decimal.digits = rest.substr(0, mark);
+  const char* end = rest.data() + rest.size();
+  const auto [at, error] = std::from_chars(rest.data() + mark + 1, end, decimal.exponent);
+  constexpr std::int64_t kLargest = 1'000'000'000'000;  // so that sums hold
+  if (error != std::errc() || at != end || std::abs(decimal.exponent) > kLargest) {
+    return std::nullopt;
+  }
+  return decimal;
+}
+
+__extension__ typedef __int128 Wide;
+constexpr std::int64_t kMostDigits = 38;  // that it holds
+
+// Rounded down. nullopt: it does not fit.
+std::optional<Wide> Scaled(const Decimal& decimal, int shift) {
+  if (decimal.digits.empty()) return 0;
+  const std::int64_t exponent = decimal.exponent + shift;
+  const auto size = static_cast<std::int64_t>(decimal.digits.size());
+  if (size + exponent > kMostDigits) return std::nullopt;
+  const std::int64_t whole = std::clamp<std::int64_t>(size + exponent, 0, size);
+  Wide value = 0;
+  for (std::int64_t i = 0; i < whole; ++i) {
+    value = value * 10 + (decimal.digits[static_cast<std::size_t>(i)] - '0');
+  }
+  for (std::int64_t i = 0; i < exponent; ++i) value *= 10;
+  if (!decimal.negative) return value;
+  return -value - (whole < size ? 1 : 0);
+}
+
+constexpr std::int64_t kYear1 = -62'135'596'800;
+constexpr std::int64_t kYear9999 = 253'402'300'799;
+
+int Shift(Conversion unit) {  // to nanoseconds
+  FENCEPOST_CHECK(IsTime(unit), "a number without a unit");
+  return 9 - 3 * (static_cast<int>(unit) - static_cast<int>(Conversion::kSeconds));
+}
+
+std::optional<std::string> FromAnyBase64(std::string_view text) {
+  std::string plain(text);
+  std::ranges::replace(plain, '-', '+');
+  std::ranges::replace(plain, '_', '/');
+  if (plain.find('=') == std::string::npos) plain.append((4 - plain.size() % 4) % 4, '=');
+  auto bytes = FromBase64(plain);
+  // Bits behind the last byte are zero, or two texts stand for the same bytes.
+  if (bytes && ToBase64(*bytes) != plain) return std::nullopt;
+  return bytes;
+}
+
+std::optional<int> HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+std::optional<std::string> FromHex(std::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
+  bytes.reserve(text.size() / 2);
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    const auto high = HexDigit(text[i]);
+    const auto low = HexDigit(text[i + 1]);
+    if (!high || !low) return std::nullopt;
+    bytes.push_back(static_cast<char>(*high * 16 + *low));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string_view TypeText(std::optional<JsonType> type) {
+  if (!type) return "a text";
+  switch (*type) {
+    case JsonType::kString:
+      return "a JSON string";
+    case JsonType::kNumber:
+      return "a JSON number";
+    case JsonType::kBoolean:
+      return "a JSON boolean";
+    case JsonType::kObject:
+      return "a JSON object";
+    case JsonType::kArray:
+      return "a JSON array";
+  }
+  return "a value";
+}
+
+tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
+                                                    std::int64_t most) {
+  const auto decimal = DecimalOf(number);
+  if (decimal && decimal->exponent < 0) {
+    return tl::unexpected<std::string>("is not a whole number");
+  }
+  const auto value = decimal ? Scaled(*decimal, 0) : std::nullopt;
+  if (!value || *value < least || *value > most) {
+    return tl::unexpected<std::string>("is a number out of the type's range");
+  }
+  return static_cast<std::int64_t>(*value);
+}
+
+tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Conversion unit) {
+  if (!IsJsonNumber(number)) {
+    return tl::unexpected(
+        fmt::format("is not a number, and `convert: {}` needs one", WordOf(unit)));
+  }
+  constexpr std::int64_t kNanos = 1'000'000'000;
+  const auto decimal = DecimalOf(number);
+  const auto nanos = decimal ? Scaled(*decimal, Shift(unit)) : std::nullopt;
+  const auto out_of_range = [&] {
+    return tl::unexpected(
+        fmt::format("is out of the years 1 to 9999 in {}: is that its unit?", WordOf(unit)));
+  };
+  if (!nanos) return out_of_range();
+  Wide seconds = *nanos / kNanos;
+  Wide rest = *nanos % kNanos;
+  if (rest < 0) {
+    rest += kNanos;
+    --seconds;
+  }
+  if (seconds < kYear1 || seconds > kYear9999) return out_of_range();
+  return PointInTime{.seconds = static_cast<std::int64_t>(seconds),
+                     .nanos = static_cast<std::uint32_t>(rest)};
+}
+
+void AppendDate(const PointInTime& point, std::string& out) {
+  const auto day = std::chrono::floor<std::chrono::days>(
+      std::chrono::sys_seconds(std::chrono::seconds(point.seconds)));
+  const std::chrono::year_month_day date(day);
+  fmt::format_to(std::back_inserter(out), "{:04}-{:02}-{:02}", static_cast<int>(date.year()),
+                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
+
+void AppendDateTime(const PointInTime& point, char between, int digits, std::string& out) {
+  AppendDate(point, out);
+  const std::chrono::sys_seconds at(std::chrono::seconds(point.seconds));
+  const std::chrono::hh_mm_ss time(at - std::chrono::floor<std::chrono::days>(at));
+  fmt::format_to(std::back_inserter(out), "{}{:02}:{:02}:{:02}", between, time.hours().count(),
+                 time.minutes().count(), time.seconds().count());
+  if (digits == 0) return;
+  const std::string fraction = fmt::format("{:09}", point.nanos);
+  out.append(".").append(fraction, 0, static_cast<std::size_t>(digits));
+}
+
+tl::expected<std::string, std::string> Decoded(std::string_view text, Conversion encoding) {
+  auto bytes = encoding == Conversion::kBase64 ? FromAnyBase64(text) : FromHex(text);
+  if (!bytes) return tl::unexpected(fmt::format("is not {}", WordOf(encoding)));
+  return std::move(*bytes);
+}
+
+std::string ToHex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text.push_back(kDigits[byte >> 4]);
+    text.push_back(kDigits[byte & 15]);
+  }
+  return text;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,41 @@
+// What a column's declared unit or encoding makes of a selector's text, and numbers as a database's
+// types take them. No database here; pure functions, any thread. Errors are predicates of one line
+// ("is …") that hold nothing of a record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+#include "consumer/pipeline/options.h"
+#include "consumer/record/selector.h"
+
+namespace fencepost::consumer {
+
+// "a JSON string", …; nullopt: "a text", what other selectors than json: and key:/ find.
+std::string_view TypeText(std::optional<JsonType> type);
+
+// A JSON number that is whole, as its digits: 1.0, 1e3 and -0.0 are 1, 1000 and 0. It lies between
+// least and most.
+tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
+                                                    std::int64_t most);
+
+// A point in time of the years 1 to 9999, UTC.
+struct PointInTime {
+  std::int64_t seconds = 0;  // since the Unix epoch, rounded down
+  std::uint32_t nanos = 0;
+};
+// What is finer than a nanosecond is cut off, towards the past.
+tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Conversion unit);
+void AppendDate(const PointInTime& point, std::string& out);  // 2026-11-23
+// 2026-11-23T14:00:00.123456 with `digits` (0 to 9) behind the point; the rest is cut off.
+void AppendDateTime(const PointInTime& point, char between, int digits, std::string& out);
+
+// base64: RFC 4648, also with - and _, and without =. hex: two digits a byte.
+tl::expected<std::string, std::string> Decoded(std::string_view text, Conversion encoding);
+std::string ToHex(std::string_view bytes);
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,130 @@
+// What becomes of a JSON value in a column of each type: the table of consumer/outputs/postgres.
+#include <gmock/gmock.h>
+
+#include "tests/component/outputs/postgres_fixture.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using enum WriteResult;
+
+struct Row {
+  const char* name;
+  const char* type;
+  const char* json;    // the value at /v
+  const char* stored;  // as the column says it in text; nullptr: the record is bad
+  const char* why = "";
+  Conversion conversion = Conversion::kNone;
+  const char* selector = "json:/v";
+};
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+class PostgresTypes : public PostgresTest, public ::testing::WithParamInterface<Row> {};
+
+TEST_P(PostgresTypes, StoreTheValueOrNameColumnTypeAndSelector) {
+  const Row& row = GetParam();
+  Exec(fmt::format("CREATE TYPE mood AS ENUM ('glad'); CREATE TABLE t (id text, v {})", row.type));
+  PostgresOptions options = Options();
+  options.table = "t";
+  options.columns = Columns({{"id", "record_id"}, {"v", row.selector}});
+  options.columns[1].conversion = row.conversion;
+  const auto output = Open(options);
+  // One that the table takes, so that a refusal is the record's own.
+  const Batch good{{.id = "null", .offset = 1, .value = R"({"v":null})", .key = "k"}};
+  if (std::string_view(row.selector) == "json:/v") {
+    ASSERT_EQ(WriteAll(*output, good).value().at(0).result, kCommitted);
+    EXPECT_EQ(Value("SELECT v IS NULL FROM t"), "t");
+  }
+  const Batch batch{
+      {.id = "a", .offset = 2, .value = fmt::format(R"({{"v":{}}})", row.json), .key = "k\"1"},
+      {.id = "b", .offset = 3, .value = R"({"v":null})", .key = "k"}};
+  const auto outcomes = WriteAll(*output, batch);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  const WriteOutcome& outcome = outcomes->at(0);
+  if (row.stored != nullptr) {
+    EXPECT_EQ(outcome.result, kCommitted) << outcome.detail;
+    EXPECT_EQ(Value("SELECT v::text FROM t WHERE id = 'a'"), row.stored);
+    return;
+  }
+  ASSERT_EQ(outcome.result, kBadRecord);
+  EXPECT_EQ(outcomes->at(1).result, kCommitted) << "it holds back no other";
+  const std::string place = fmt::format("column v ({}) from {}: ", row.type, row.selector);
+  EXPECT_THAT(outcome.detail, HasSubstr(place));
+  EXPECT_THAT(outcome.detail, HasSubstr(row.why));
+  EXPECT_THAT(outcome.shown, HasSubstr(place));
+  EXPECT_THAT(outcome.shown, Not(HasSubstr("s3cret")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Json, PostgresTypes,
+    ::testing::Values(Row{"StringThatLooksLikeANumber", "jsonb", R"("123")", R"("123")"},
+                      Row{"StringThatLooksLikeNull", "jsonb", R"("null")", R"("null")"},
+                      Row{"StringThatLooksLikeAnObject", "jsonb", R"("{\"a\":1}")",
+                          R"("{\"a\":1}")"},
+                      Row{"StringOfText", "json", R"("text")", R"("text")"},
+                      Row{"Number", "jsonb", "12.50", "12.50"},
+                      Row{"Object", "jsonb", R"({"a":[1,null]})", R"({"a": [1, null]})"},
+                      Row{"Key", "jsonb", "1", R"("k\"1")", "", Conversion::kNone, "key"},
+                      Row{"Offset", "jsonb", "1", "2", "", Conversion::kNone, "offset"},
+                      Row{"Document", "jsonb", "1", R"({"v": 1})", "", Conversion::kNone, "value"}),
+    [](const auto& row) { return row.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Arrays, PostgresTypes,
+    ::testing::Values(
+        Row{"OfIntegers", "integer[]", "[1, 2.0, null, 3e1]", "{1,2,NULL,30}"},
+        Row{"Nested", "integer[]", "[[1,2],[3,4]]", "{{1,2},{3,4}}"},
+        Row{"Empty", "integer[]", "[]", "{}"},
+        Row{"OfTexts", "text[]", R"(["a b","q\"\\\u00e9\ud83d\ude00","",null,"NULL","{,}"])",
+            "{\"a b\",\"q\\\"\\\\é😀\",\"\",NULL,\"NULL\",\"{,}\"}"},
+        Row{"OfObjectsAsTexts", "text[]", R"([{"a":"]"},2,true])", R"({"{\"a\":\"]\"}",2,true})"},
+        Row{"OfDocuments", "jsonb[]", R"(["s",1,{"a":2}])", R"({"\"s\"",1,"{\"a\": 2}"})"},
+        Row{"WithAFraction", "integer[]", "[1.5]", nullptr, "has an element that is not a whole"},
+        Row{"WithANul", "text[]", R"(["\u0000"])", nullptr, "NUL"},
+        Row{"NoArray", "integer[]", "\"s3cret\"", nullptr, "malformed array literal"}),
+    [](const auto& row) { return row.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Numbers, PostgresTypes,
+    ::testing::Values(
+        Row{"WholeWithAPoint", "integer", "1.0", "1"},
+        Row{"WholeWithAnExponent", "bigint", "1e3", "1000"},
+        Row{"MinusZero", "smallint", "-0.0", "0"},
+        Row{"Largest", "bigint", "9223372036854775807", "9223372036854775807"},
+        Row{"Fraction", "integer", "1.5", nullptr, "is not a whole number"},
+        Row{"TooLarge", "smallint", "32768", nullptr, "out of the type's range"},
+        Row{"TextOfDigits", "integer", R"("12")", "12"},
+        Row{"AllDigits", "numeric", "0.1000000000000000000000001", "0.1000000000000000000000001"},
+        Row{"Boolean", "boolean", "true", "true"},
+        Row{"NoUuid", "uuid", R"("s3cret")", nullptr, "invalid input syntax for type uuid"},
+        Row{"Uuid", "uuid", R"("6ba7b810-9dad-11d1-80b4-00c04fd430c8")",
+            "6ba7b810-9dad-11d1-80b4-00c04fd430c8"},
+        Row{"Enum", "mood", R"("glad")", "glad"}, Row{"NoMood", "mood", R"("s3cret")", nullptr}),
+    [](const auto& row) { return row.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Converted, PostgresTypes,
+    ::testing::Values(
+        Row{"Milliseconds", "timestamp with time zone", "1735689600123",
+            "2025-01-01 00:00:00.123+00", "", Conversion::kMillis},
+        Row{"Seconds", "timestamp without time zone", "-1.5", "1969-12-31 23:59:58.5", "",
+            Conversion::kSeconds},
+        Row{"Date", "date", "1735689600000000", "2025-01-01", "", Conversion::kMicros},
+        Row{"NanosAsText", "text", "1", "1970-01-01T00:00:00.000000001Z", "", Conversion::kNanos},
+        Row{"OfTheRecord", "timestamp with time zone", "1", "2023-11-14 22:13:20.123+00", "",
+            Conversion::kMillis, "timestamp"},
+        Row{"WrongUnit", "timestamp with time zone", "1735689600000", nullptr, "is that its unit?",
+            Conversion::kSeconds},
+        Row{"NoNumber", "timestamp with time zone", R"("s3cret")", nullptr, "is not a number",
+            Conversion::kMillis},
+        Row{"Base64", "bytea", R"("aGVsbG8=")", "\\x68656c6c6f", "", Conversion::kBase64},
+        Row{"Base64Url", "bytea", R"("_-8")", "\\xffef", "", Conversion::kBase64},
+        Row{"Hex", "bytea", R"("DEADbeef")", "\\xdeadbeef", "", Conversion::kHex},
+        Row{"NoHex", "bytea", R"("s3cret")", nullptr, "is not hex", Conversion::kHex}),
+    [](const auto& row) { return row.param.name; });
+
+}  // namespace
+}  // namespace fencepost::consumer
