@@ -99,7 +99,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
 
 void Flow::Publish(InFlight& in, Now now) {
   if (!LeaseIsValid(in, now)) {
-    LeavePrefix(in);
+    LeaveInvalid(in, now);
     return;
   }
   if (!MayGoOut(in)) return Withhold(in, now);

@@ -74,6 +74,7 @@ void Flow::Step(Now now) {
   SendLookups();
   StartCalls(now);
   SendWrites(now);
+  if (!work_.Empty()) return Step(now);  // some were not valid any more (LeaveInvalid)
   UpdateBackpressure(now);
 }
 

@@ -209,6 +209,7 @@ class Flow {
   void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
   void OnFoundDone(InFlight& record);
   static void LeavePrefix(InFlight& record);
+  void LeaveInvalid(InFlight& record, Now now);
   void BackToQueue(InFlight& record, Now now);
   void GiveBackBehind(InFlight& record, Now now);
   void LeaveUnit(InFlight& record, Now now);

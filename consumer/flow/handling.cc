@@ -113,7 +113,7 @@ InFlight* Flow::NextToCall(Now now) {
     const bool overlaps = early && options_.handler.outside();
     if (stale || (overlaps && !Planted("calls_of_a_key_overlap"))) continue;
     if (LeaseIsValid(in, now)) return &in;
-    LeavePrefix(in);
+    LeaveInvalid(in, now);
   }
   return nullptr;
 }
@@ -165,7 +165,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
       LeavePrefix(in);
       work_.Push(&in);
     } else if (in.stage() == Stage::kHandling && !LeaseIsValid(in, now)) {
-      LeavePrefix(in);  // what it answered does not count
+      LeaveInvalid(in, now);  // what it answered does not count
       --in.attempts;
     } else if (in.stage() == Stage::kHandling && answer.result) {
       OnSucceeded(in, std::move(*answer.result));

@@ -19,6 +19,16 @@ void Flow::LeavePrefix(InFlight& in) {
   in.BecomeGranted();
 }
 
+// It is not valid any more. Of a lease the core tells too (kLost); without one it is asked for
+// again at once.
+void Flow::LeaveInvalid(InFlight& in, Now now) {
+  LeavePrefix(in);
+  if (!Has(in, Lease::kUnlocked)) return;
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
+  work_.Push(&in);
+}
+
 // Asks for its lock. False: it waits for another record here with the same id.
 bool Flow::Lock(InFlight& in, Now now) {
   LockUnit& unit =
@@ -45,9 +55,11 @@ void Flow::LockAlone(InFlight& in, Now now) {
 }
 
 // With a fresh token, as one that was found DONE: whether its effect is written, the ledger says.
+// For so long as no row that another worker writes meanwhile can be pruned (ledger.keep is longer
+// than remember_done): a worker that was frozen for longer asks again.
 void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
   if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
-  unit.BecomeUnlocked(locks_->IssueToken(now));
+  unit.BecomeUnlocked(locks_->IssueToken(now), now.boot + options_.remember_done);
   observer_->OnUnlocked();
   work_.Push(unit.first());
 }
@@ -200,6 +212,7 @@ bool Flow::EndedBefore(const InFlight& in, Instant began) const {
 
 bool Flow::LeaseIsValid(const InFlight& in, Now now) const {
   if (Leased(in)) return locks_->Valid(in.unit->lock(), now);
+  if (Has(in, Lease::kUnlocked)) return now.boot < in.unit->unlocked_until();
   return PassedLock(in) || in.without_id;
 }
 

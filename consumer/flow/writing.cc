@@ -58,7 +58,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     InFlight& in = *entry.record;
     if (in.stage() != Stage::kReady || in.ticket != entry.ticket) continue;
     if (!LeaseIsValid(in, now)) {
-      LeavePrefix(in);
+      LeaveInvalid(in, now);
       continue;
     }
     const bool follows = in.chain_before == nullptr ||

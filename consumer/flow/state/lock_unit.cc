@@ -49,12 +49,13 @@ void LockUnit::BecomeMarking(locking::LockId mark) {
   lock_ = mark;
 }
 
-void LockUnit::BecomeUnlocked(locking::Token token) {
+void LockUnit::BecomeUnlocked(locking::Token token, locking::Instant until) {
   FENCEPOST_CHECK(lease_ == Lease::kNone || lease_ == Lease::kAcquiring,
                   "a lock is done without while its unit has one");
   lease_ = Lease::kUnlocked;
   lock_ = {};
   token_ = token;
+  unlocked_until_ = until;
 }
 
 void LockUnit::BecomeNone() {

@@ -56,6 +56,8 @@ class LockUnit {
   // The first round is over, without a lease: those behind in the chain are not locked meanwhile.
   [[nodiscard]] bool round_failed() const { return round_failed_; }
   [[nodiscard]] locking::Instant lost_at() const { return lost_at_; }
+  // kUnlocked: what was found out of the ledger holds until then (Flow::ProceedUnlocked).
+  [[nodiscard]] locking::Instant unlocked_until() const { return unlocked_until_; }
   [[nodiscard]] locking::ContentCrc done_crc() const { return done_crc_; }  // as the mark says
   // Until the mark is forgotten.
   [[nodiscard]] std::chrono::milliseconds done_rest() const { return done_rest_; }
@@ -77,7 +79,7 @@ class LockUnit {
   void BecomeDone(locking::Token token, locking::ContentCrc crc, std::chrono::milliseconds rest);
   void BecomeLost(locking::Instant at);
   void BecomeMarking(locking::LockId mark);  // null: it is to be sent again
-  void BecomeUnlocked(locking::Token token);
+  void BecomeUnlocked(locking::Token token, locking::Instant until);
   void BecomeNone();
 
  private:
@@ -90,6 +92,7 @@ class LockUnit {
   locking::LockId lock_;
   locking::Token token_;
   locking::Instant lost_at_;
+  locking::Instant unlocked_until_;
   locking::ContentCrc done_crc_ = 0;
   std::chrono::milliseconds done_rest_{0};
   InFlight* first_ = nullptr;  // InFlight::unit_before, unit_after

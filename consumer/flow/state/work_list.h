@@ -20,6 +20,7 @@ class WorkList {
     (last_ == nullptr ? first_ : last_->advance_after) = record;
     last_ = record;
   }
+  [[nodiscard]] bool Empty() const { return first_ == nullptr; }
   // Null: it is empty.
   InFlight* Pop() {
     InFlight* const record = first_;

@@ -82,6 +82,20 @@ TEST_F(WithoutNodes, ARecordWhoseLeaseEndsIsWrittenWithAFreshToken) {
   EXPECT_GT(writes_[0]->request.items[0].token, before);
 }
 
+// As a worker finds itself that was frozen: others may have written them, and the rows be pruned.
+TEST_F(WithoutNodes, RecordsThatAreOlderThanTheLedgerPromisesToKeepAskAgainBeforeTheyAreWritten) {
+  Lose();
+  Deliver(1);  // is being written
+  for (int i = 0; i < 2; ++i) Deliver(1);
+  ASSERT_EQ(writes_.size(), 1);
+  now_.boot += Proceeding().flow.remember_done;
+  now_.wall += Proceeding().flow.remember_done;
+  AnswerWrites(WriteResult::kCommitted);
+  ASSERT_EQ(writes_.size(), 1);
+  EXPECT_EQ(writes_[0]->records.size(), 2);
+  EXPECT_EQ(told_.unlocked, 5) << "two of them twice";
+}
+
 TEST_F(WithoutNodes, RecordsThatTheLedgerKnowsAreSkippedAndLeaveNoMark) {
   Lose();
   Deliver(1);

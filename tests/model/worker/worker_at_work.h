@@ -23,6 +23,8 @@ using namespace std::chrono_literals;
 struct Notes : ConsumerObserver {
   std::vector<std::string> notes;  // "EVENT: TEXT"
   std::vector<bool> ready;         // as told
+  int unlocked = 0;
+  void OnUnlocked() override { ++unlocked; }
   void OnNote(locking::Severity, std::string_view event, std::string_view text) override {
     notes.push_back(std::string(event) + ": " + std::string(text));
   }
