@@ -87,21 +87,21 @@ class EachFormat : public Formats, public ::testing::WithParamInterface<const ch
 
 TEST_P(EachFormat, TakesEffectOnceThroughAKillWithRecordsInFlight) {
   const WorkerOptions options = Worker(Text(4, GetParam()));
-  Produce(GetParam(), 4, 0, 1500);
+  Produce(GetParam(), 4, 0, 2500);
   {
     WorkerProcess worker(options);
     EXPECT_TRUE(Effects(200)) << worker.Log();
     const TableLock locked(*table_);
-    Produce(GetParam(), 4, 1500, 1500);
+    Produce(GetParam(), 4, 2500, 2500);
     EXPECT_TRUE(WaitUntil(
         seconds(30), [&] { return worker.Now("fencepost_records_in_flight") > 100; },
         "records in flight"));
     worker.Kill();
   }
   WorkerProcess worker(options);
-  EXPECT_TRUE(Effects(3000)) << worker.Readiness() << worker.Log();
+  EXPECT_TRUE(Effects(5000)) << worker.Readiness() << worker.Log();
   EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(Rows(), "3000 3000 1501500");
+  EXPECT_EQ(Rows(), "5000 5000 2502500");
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 
