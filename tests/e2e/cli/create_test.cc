@@ -20,7 +20,7 @@ TEST(Create, PrintsTheSmallestPipelineByDefault) {
 TEST(Create, PrintsPipelinesThatLintHasNothingAgainst) {
   const TempDir folder;
   for (const char* kind :
-       {"orders", "orders-full", "payments", "enrich", "exec-python", "cdc-upsert"}) {
+       {"orders", "orders-full", "payments", "enrich", "exec-python", "cdc", "cdc-upsert"}) {
     const Finished created = Fencepost({"create", kind});
     EXPECT_EQ(created.exit_code, 0) << kind;
     const Finished lint = Fencepost({"lint", folder.Write("pipeline.yaml", created.output)});
@@ -34,7 +34,8 @@ TEST(Create, NamesTheKindsWhereItDoesNotKnowOne) {
   EXPECT_EQ(created.exit_code, 2);
   EXPECT_EQ(created.output, "");
   EXPECT_EQ(created.error_output,
-            "fencepost: create: there is no \"order\"; there are cdc-upsert, enrich, exec-python, "
+            "fencepost: create: there is no \"order\"; there are cdc-upsert, cdc, enrich, "
+            "exec-python, "
             "orders-full, orders, payments, transform.py\n");
 }
 

@@ -39,7 +39,7 @@ TEST(Examples, AreTheFilesAsTheyStand) {
     EXPECT_EQ(example.text, testing::ReadFile(PathOf(example))) << example.name;
   }
   for (const char* name : {"orders", "orders-full", "payments", "enrich", "exec-python",
-                           "cdc-upsert", "transform.py"}) {
+                           "cdc", "cdc-upsert", "transform.py"}) {
     EXPECT_THAT(names, Contains(name));
   }
 }

@@ -1,0 +1,112 @@
+// The example `cdc` as it is printed, with nothing but the addresses replaced: Debezium's envelopes
+// of a table's changes become a copy that equals the table.
+#include <map>
+#include <optional>
+#include <random>
+
+#include "tests/support/paths.h"
+#include "tests/support/pipeline_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kChanges = 6000;
+constexpr int kRows = 150;
+constexpr int kPartitions = 4;
+
+// A table with changes at random, and what Debezium's JSON converter writes of them.
+class Source {
+ public:
+  explicit Source(TestProducer& producer) : producer_(producer) {}
+
+  void Change(int times) {
+    for (; times > 0; --times) {
+      const int id = static_cast<int>(random_() % kRows);
+      std::optional<std::string>& row = rows_[id];
+      const bool deletes = row && random_() % 4 == 0;
+      ++changes_;
+      const std::string before = row.value_or("null");
+      const std::string after =
+          deletes
+              ? "null"
+              : fmt::format(R"({{"id":{},"name":"n {}","email":{},"updated_at":{}}})", id, changes_,
+                            changes_ % 3 == 0 ? "null" : "\"e@x\"", 1735689600000000 + changes_);
+      Send(id, fmt::format(R"({{"before":{},"after":{},"source":{{"table":"customers"}},"op":"{}",)"
+                           R"("ts_ms":{}}})",
+                           before, after, deletes ? "d" : (row ? "u" : "c"), 1735689600000));
+      if (deletes) Send(id, std::nullopt);
+      row = deletes ? std::nullopt : std::optional(after);
+    }
+    producer_.Flush();
+  }
+  // "id name email time" a row, as the copy is asked for.
+  [[nodiscard]] std::string Expected() const {
+    std::string all;
+    for (const auto& [id, row] : rows_) {
+      if (row) all += *row + "\n";
+    }
+    return all;
+  }
+
+ private:
+  void Send(int id, std::optional<std::string> value) {
+    producer_.Send("shop.public.customers", id % kPartitions, fmt::format(R"({{"id":{}}})", id),
+                   std::move(value));
+  }
+
+  TestProducer& producer_;
+  std::mt19937_64 random_{7};
+  std::map<int, std::optional<std::string>> rows_;
+  int changes_ = 0;
+};
+
+void Replace(std::string& text, const std::string& what, const std::string& with) {
+  const std::size_t at = text.find(what);
+  ASSERT_NE(at, std::string::npos) << what << " is not in the example";
+  text.replace(at, what.size(), with);
+}
+
+TEST_F(PipelineTest, ACopyMadeOfDebeziumsEnvelopesEqualsTheTableThroughAKill) {
+  Kafka().CreateTopic("shop.public.customers", kPartitions);
+  Kafka().CreateTopic("shop.public.customers.dead", 1);
+  table_->Exec(
+      "CREATE TABLE customers (id bigint PRIMARY KEY, name text, email text,"
+      " updated_at timestamptz, version bigint)");
+  std::string text = ReadFile(SourcePath("config/examples/cdc.yaml"));
+  Replace(text, "127.0.0.1:9092", Kafka().bootstrap());
+  Replace(text, "[127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]", "[" + Nodes().list() + "]");
+  Replace(text, "lock:\n", "lock:\n  ttl: 3s\n  min_validity: 1s\n  max_skew: 2s\n");
+  Replace(text, "${COPY_DSN:-postgresql://app@127.0.0.1/copy}", table_->dsn());
+  Replace(text, "record_id: position",
+          "  librdkafka: {session.timeout.ms: 4000, heartbeat.interval.ms: 500}\n"
+          "record_id: position");
+
+  TestProducer producer(Kafka().bootstrap());
+  Source source(producer);
+  source.Change(kChanges / 2);
+  WorkerTeam team({.files = {folder_.Write("cdc.yaml", text)}});
+  team.Start(2);
+  ASSERT_TRUE(WaitUntil(
+      seconds(60), [&] { return table_->Value("SELECT count(*) > 20 FROM customers") == "t"; },
+      "the copy to begin"))
+      << team.Tails();
+  source.Change(kChanges / 2);
+  team[0].Kill();
+  ASSERT_TRUE(WaitUntil(
+      seconds(90),
+      [&] { return CommittedToTheEnd(Kafka(), "customers-cdc", "shop.public.customers"); },
+      "all offsets to be committed"))
+      << team.Tails();
+  EXPECT_EQ(table_->Value("SELECT string_agg(format('{\"id\":%s,\"name\":%s,\"email\":%s,"
+                          "\"updated_at\":%s}', id, to_json(name), coalesce(to_json(email)::text,"
+                          " 'null'), (extract(epoch from updated_at) * 1000000)::bigint) || E'\\n',"
+                          " '' ORDER BY id) FROM customers"),
+            source.Expected());
+  EXPECT_TRUE(ReadTopic(Kafka().bootstrap(), "shop.public.customers.dead").empty());
+  EXPECT_EQ(team.StopAll(), "");
+}
+
+}  // namespace
+}  // namespace fencepost::testing
