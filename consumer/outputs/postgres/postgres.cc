@@ -15,20 +15,30 @@
 #include "consumer/outputs/postgres/postgres_connection.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
+#include "consumer/record/json_digest.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
 namespace {
 
-constexpr const char* kWriteStatement = "fencepost_write";
-constexpr const char* kRowsStatement = "fencepost_rows";
-constexpr const char* kRestStatement = "fencepost_rest";
 constexpr const char* kPruneFirst = "-infinity";
 template <typename Int>
 Int Number(std::string_view text) {
   Int value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
+}
+
+// UTF-8 has one byte of another form for each character but its first.
+std::size_t Characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// By what it does: where a pooler hands this session to others in between, it is missed, and none
+// of theirs is taken for it.
+std::string NameOf(const char* name, const std::string& sql) {
+  return fmt::format("{}_{:016x}", name, DigestText(JsonKind::kString, sql));
 }
 
 // RestSql told it, in the third place after BEGIN and the write.
@@ -104,6 +114,7 @@ class PostgresOutput final : public Output {
   BatchRows rows_;
   PgTarget target_;
   PgCells cells_;
+  std::string write_statement_, rows_statement_, rest_statement_;  // their names
   std::vector<BinaryArray> arrays_;
   std::string prune_from_ = kPruneFirst;  // where the next window of Prune begins
 };
@@ -120,14 +131,15 @@ OutputError PostgresOutput::Refused(const PgFailure& failure) {
   error.failure = kind;
   error.detail = failure.text;
   if (const auto column = RefusedColumn(failure)) {
-    error.detail = rows_.About(*column, target_.columns[*column].cast, error.detail);
-    error.error.what = rows_.About(*column, target_.columns[*column].cast, error.error.what);
+    const std::string& type = target_.columns[*column].declared;
+    error.detail = rows_.About(*column, type, error.detail);
+    error.error.what = rows_.About(*column, type, error.error.what);
   }
   return error;
 }
 
-// Of a single row: the first column whose type does not take its cell. (Lengths and constraints are
-// told by PostgreSQL itself.)
+// Of a single row: the first column whose type does not take its cell. (Constraints are told by
+// PostgreSQL itself.)
 std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failure) {
   const bool data = failure.kind == PgFailure::Kind::kServer && failure.sqlstate.starts_with("22");
   if (!data || rows_.size() != 1 || rows_.rows(0) != 1) return std::nullopt;
@@ -135,9 +147,13 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failur
     const PgColumn& to = target_.columns[column];
     const auto cell = rows_.cell(0, column);
     if (!cell || to.bytes()) continue;
+    if (to.length > 0 && Characters(*cell) > to.length) return column;
     const PgParam text{
         .data = cell->data(), .size = static_cast<int>(cell->size()), .binary = true};
-    const auto read = connection_.QueryOnce(fmt::format("SELECT $1::text::{}", to.cast), {text});
+    const auto read = connection_.QueryOnce(
+        fmt::format("SELECT ({})::{}", CellSql(to, shape_->columns[column], "$1::text"),
+                    to.length > 0 ? to.cast : to.declared),
+        {text});
     if (read) continue;
     const bool refused = read.error().kind == PgFailure::Kind::kServer;
     return refused ? std::optional(column) : std::nullopt;
@@ -201,14 +217,18 @@ tl::expected<void, OutputError> PostgresOutput::CheckLostCommits() {
 tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
   arrays_.resize(6 + target_.columns.size());
   if (!shape_->ordered()) {
-    auto done = connection_.PrepareStatement(kWriteStatement, WriteSql(target_, *shape_),
-                                             WriteTypes(target_));
+    const std::string sql = WriteSql(target_, *shape_);
+    write_statement_ = NameOf("fencepost_write", sql);
+    auto done = connection_.PrepareStatement(write_statement_.c_str(), sql, WriteTypes(target_));
     if (!done) return done;
   }
-  auto done =
-      connection_.PrepareStatement(kRowsStatement, RowsSql(target_, *shape_), RowsTypes(target_));
+  const std::string rows = RowsSql(target_, *shape_);
+  const std::string rest = RestSql(target_);
+  rows_statement_ = NameOf("fencepost_rows", rows);
+  rest_statement_ = NameOf("fencepost_rest", rest);
+  auto done = connection_.PrepareStatement(rows_statement_.c_str(), rows, RowsTypes(target_));
   if (done) {
-    done = connection_.PrepareStatement(kRestStatement, RestSql(target_), {kTextOid, kBoolOid});
+    done = connection_.PrepareStatement(rest_statement_.c_str(), rest, {kTextOid, kBoolOid});
   }
   if (!done || !shape_->deletes()) return done;
   // A deletion looks its rows up, and a plan made while the table was small would read all of it.
@@ -270,13 +290,13 @@ tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool 
   const std::size_t first_cells = plain ? 4 : 6;
   FillRows(first_cells, !plain);
   const PgParam pipeline{.data = pipeline_.c_str()};
-  PgConnection::Step write{plain ? kWriteStatement : kRowsStatement,
+  PgConnection::Step write{plain ? write_statement_.c_str() : rows_statement_.c_str(),
                            {pipeline, {.data = worker_.c_str()}}};
   for (std::size_t i = 0; i < first_cells + rows_.columns(); ++i) {
     write.params.push_back(arrays_[i].Param());
   }
   const PgParam if_chained{.data = chained ? "t" : "f"};
-  return connection_.Transact({write, {kRestStatement, {pipeline, if_chained}}});
+  return connection_.Transact({write, {rest_statement_.c_str(), {pipeline, if_chained}}});
 }
 
 // The rows' cells from `first_array` on, one array a column; numbered: before them, which record

@@ -34,7 +34,13 @@ constexpr const char* kReadColumns =
     " (SELECT quote_ident(s.nspname) || '.' || quote_ident(l.collname) FROM pg_collation l"
     "  JOIN pg_namespace s ON s.oid = l.collnamespace WHERE l.oid = a.attcollation"
     "  AND l.collname <> 'default'), t.typcategory,"
-    " (SELECT e.typelem FROM pg_type e WHERE e.oid = b.oid AND e.typcategory = 'A')"
+    " (WITH RECURSIVE x AS (SELECT e.typelem AS oid FROM pg_type e"
+    "   WHERE e.oid = b.oid AND e.typcategory = 'A'"
+    "   UNION ALL SELECT p.typbasetype FROM x JOIN pg_type p ON p.oid = x.oid AND p.typtype = 'd')"
+    "  SELECT x.oid FROM x JOIN pg_type p ON p.oid = x.oid WHERE p.typtype <> 'd'),"
+    " format_type(a.atttypid, a.atttypmod),"
+    " CASE WHEN a.atttypid IN ('varchar'::regtype, 'bpchar'::regtype) AND a.atttypmod > 4"
+    "  THEN a.atttypmod - 4 ELSE 0 END"
     " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid,"
     " LATERAL (WITH RECURSIVE d AS (SELECT t.oid, t.typtype, t.typbasetype UNION ALL"
     "   SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
@@ -188,13 +194,27 @@ tl::expected<std::vector<PgColumn>, OutputError> CheckColumns(const PgConnection
           connection, fmt::format("no right to insert into {}.{}", table.name(), column.name),
           fmt::format("GRANT INSERT ON {} to this role", table.name())));
     }
+    const char category = PgText(table.columns, *row, 7)[0];  // D: a time, S: text
+    const auto base = Number(PgText(table.columns, *row, 1));
+    const bool fits =
+        column.conversion == Conversion::kNone ||
+        (IsTime(column.conversion) ? category == 'D' || category == 'S' : base == kBytesOid);
+    if (!fits) {
+      return tl::unexpected(SchemaError(
+          connection,
+          fmt::format("{}.{} is {}, which output.postgres.convert: {} cannot fill", table.name(),
+                      column.name, PgText(table.columns, *row, 2), WordOf(column.conversion)),
+          IsTime(column.conversion) ? "it is for timestamps, dates and text" : "it is for bytea"));
+    }
     columns.push_back(
         {.name = column.name,
          .base = static_cast<Oid>(std::stoul(std::string(PgText(table.columns, *row, 1)))),
          .cast = std::string(PgText(table.columns, *row, 2)),
          .collation = std::string(PgText(table.columns, *row, 6)),
          .category = PgText(table.columns, *row, 7)[0],
-         .element = Number(PgText(table.columns, *row, 8))});
+         .element = Number(PgText(table.columns, *row, 8)),
+         .declared = std::string(PgText(table.columns, *row, 9)),
+         .length = Number(PgText(table.columns, *row, 10))});
   }
   for (int row = 0; row < PQntuples(table.columns.get()); ++row) {
     const std::string_view name = PgText(table.columns, row, 0);
@@ -326,6 +346,7 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
     auto columns = LearnStatement(connection, options.statement, shape);
     if (!columns) return tl::unexpected(columns.error());
     target.columns = std::move(*columns);
+    target.function = StatementFunction(options.statement);
   } else {
     auto table = FindTable(connection, options);
     if (!table) return tl::unexpected(table.error());

@@ -26,15 +26,18 @@ struct PgColumn {
   Oid base = 0;  // the type below any domains
   std::string
       cast;  // its name in SQL, without a length: the assignment checks lengths, a cast cuts
-  std::string collation;  // its name in SQL, where it is not the database's own
-  char category = 'U';    // pg_type.typcategory: N a number, S text, …
-  Oid element = 0;        // of an array: the type of its elements
+  std::string collation;   // its name in SQL, where it is not the database's own
+  char category = 'U';     // pg_type.typcategory: N a number, S text, …
+  Oid element = 0;         // of an array: the type of its elements, below any domains
+  std::string declared;    // its name in SQL, with its length and precision
+  std::size_t length = 0;  // most characters; 0: no limit
   [[nodiscard]] bool bytes() const { return base == kBytesOid; }
 };
 
 struct PgTarget {
   std::string table;              // qualified and quoted; empty: the user's own statement
   std::string ledger;             // likewise
+  std::string function;           // the user's own statement
   std::vector<PgColumn> columns;  // in the order of the shape's columns
 };
 
@@ -68,9 +71,9 @@ tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection
 // A unique index on the key, rights, a fence that can be compared (postgres_rules.cc).
 tl::expected<void, OutputError> CheckRules(PgConnection& connection, const std::string& table_oid,
                                            const PgTarget& target, const RowShape& shape);
-// The user's statement as a function of this session, kStatementFunction (postgres_statement.cc);
-// the types of its parameters.
-inline constexpr const char* kStatementFunction = "pg_temp.fencepost_statement";
+// The user's statement as a function of this session, of this name (postgres_statement.cc); the
+// types of its parameters.
+std::string StatementFunction(const std::string& statement);
 tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
                                                                 const std::string& statement,
                                                                 const RowShape& shape);

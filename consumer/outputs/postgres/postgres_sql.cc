@@ -33,16 +33,9 @@ std::string Listed(std::size_t count, Part part) {
   return list;
 }
 
-// How the text of a cell becomes a value of the column. `timestamp` gives milliseconds since 1970.
 std::string Value(const PgColumn& column, const Column& from, std::string_view row,
                   std::size_t index) {
-  const std::string cell = fmt::format("{}.c{}", row, index);
-  if (from.selector.kind == Selector::Kind::kTimestamp && from.conversion == Conversion::kNone &&
-      (column.base == kTimestamptzOid || column.base == kTimestampOid)) {
-    return fmt::format("(timestamptz 'epoch' + {}::bigint * interval '1 millisecond'){}", cell,
-                       column.base == kTimestampOid ? " AT TIME ZONE 'UTC'" : "");
-  }
-  return column.bytes() ? cell : fmt::format("{}::{}", cell, column.cast);
+  return CellSql(column, from, fmt::format("{}.c{}", row, index));
 }
 
 std::string Names(const PgTarget& target) {
@@ -239,6 +232,16 @@ class Effects {
 
 }  // namespace
 
+// `timestamp` gives milliseconds since 1970.
+std::string CellSql(const PgColumn& column, const Column& from, std::string_view cell) {
+  if (from.selector.kind == Selector::Kind::kTimestamp && from.conversion == Conversion::kNone &&
+      (column.base == kTimestamptzOid || column.base == kTimestampOid)) {
+    return fmt::format("(timestamptz 'epoch' + {}::bigint * interval '1 millisecond'){}", cell,
+                       column.base == kTimestampOid ? " AT TIME ZONE 'UTC'" : "");
+  }
+  return column.bytes() ? std::string(cell) : fmt::format("{}::{}", cell, column.cast);
+}
+
 std::string WriteSql(const PgTarget& target, const RowShape& shape) {
   const std::string values = Listed(target.columns.size(), [&](std::size_t i) {
     return Value(target.columns[i], shape.columns[i], "u", i);
@@ -284,7 +287,7 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape) {
   const std::string args =
       Listed(target.columns.size(), [](std::size_t i) { return fmt::format("e.v{}", i); });
   return fmt::format("{}{}, (SELECT count({}({})) FROM (SELECT * FROM e ORDER BY ord OFFSET 0) e)",
-                     ctes, Answer(), kStatementFunction, args);
+                     ctes, Answer(), target.function, args);
 }
 
 std::vector<Oid> RowsTypes(const PgTarget& target) {

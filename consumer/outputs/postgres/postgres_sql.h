@@ -11,6 +11,9 @@
 
 namespace fencepost::consumer {
 
+// How the text of a cell becomes a value of the column, in SQL.
+std::string CellSql(const PgColumn& column, const Column& from, std::string_view cell);
+
 // The plain case, one row inserted a record. $1 pipeline, $2 worker, $3 record ids, $4 tokens,
 // $5 sources, $6 checksums, $7… one array a column. Answers one row: how many ledger rows it
 // inserted.

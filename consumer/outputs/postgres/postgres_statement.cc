@@ -9,6 +9,8 @@
 
 #include "consumer/outputs/postgres/postgres_schema.h"
 
+#include "consumer/record/json_digest.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -26,7 +28,11 @@ constexpr const char* kReadType =
     "WITH RECURSIVE d AS (SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = $1::oid"
     " UNION ALL SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_type p ON d.typtype = 'd'"
     " AND p.oid = d.typbasetype)"
-    " SELECT oid, format_type($1::oid, -1) FROM d WHERE typtype <> 'd'";
+    " SELECT d.oid, format_type($1::oid, -1), (WITH RECURSIVE x AS (SELECT e.typelem AS oid"
+    "   FROM pg_type e WHERE e.oid = d.oid AND e.typcategory = 'A'"
+    "   UNION ALL SELECT p.typbasetype FROM x JOIN pg_type p ON p.oid = x.oid AND p.typtype = 'd')"
+    "  SELECT x.oid FROM x JOIN pg_type p ON p.oid = x.oid WHERE p.typtype <> 'd')"
+    " FROM d WHERE typtype <> 'd'";
 
 OutputError StatementError(const PgConnection& connection, const PgFailure& failure) {
   OutputError error = ToOutputError(failure, connection.where());
@@ -41,6 +47,11 @@ OutputError StatementError(const PgConnection& connection, const PgFailure& fail
 }
 
 }  // namespace
+
+std::string StatementFunction(const std::string& statement) {
+  return fmt::format("pg_temp.fencepost_statement_{:016x}",
+                     DigestText(JsonKind::kString, statement));
+}
 
 tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
                                                                 const std::string& statement,
@@ -65,15 +76,20 @@ tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& co
   for (std::size_t i = 0; i < types->size(); ++i) {
     const auto type = connection.Query(kReadType, {std::to_string((*types)[i])});
     if (!type) return failed(type.error());
-    columns.push_back({.name = shape.columns[i].name,
-                       .base = static_cast<Oid>(std::stoul(std::string(PgText(*type, 0, 0)))),
-                       .cast = std::string(PgText(*type, 0, 1)),
-                       .collation = ""});
+    columns.push_back(
+        {.name = shape.columns[i].name,
+         .base = static_cast<Oid>(std::stoul(std::string(PgText(*type, 0, 0)))),
+         .cast = std::string(PgText(*type, 0, 1)),
+         .collation = "",
+         .element = PgText(*type, 0, 2).empty()
+                        ? Oid{0}
+                        : static_cast<Oid>(std::stoul(std::string(PgText(*type, 0, 2)))),
+         .declared = std::string(PgText(*type, 0, 1))});
     list += (i == 0 ? "" : ", ") + columns.back().cast;
   }
   const std::string function =
       fmt::format("CREATE OR REPLACE FUNCTION {}({}) RETURNS integer LANGUAGE sql VOLATILE AS {}",
-                  kStatementFunction, list, DollarQuoted(statement + "\n;SELECT 1"));
+                  StatementFunction(statement), list, DollarQuoted(statement + "\n;SELECT 1"));
   if (auto done = connection.Query(function.c_str()); !done) {
     if (done.error().sqlstate != "42501") return failed(done.error());
     return tl::unexpected(DeniedError(

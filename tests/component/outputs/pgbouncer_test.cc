@@ -17,15 +17,15 @@ using enum WriteResult;
 
 class PgBouncer : public PostgresTest {
  protected:
-  // In transaction mode one server connection for all clients.
-  void Start(const std::string& mode) {
+  // So many server connections for all clients.
+  void Start(const std::string& mode, int size) {
     port_ = testing::FreePort();
     folder_.Write("pgbouncer.ini",
                   fmt::format("[databases]\n* = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\n"
                               "listen_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\n"
                               "auth_type = any\npool_mode = {}\ndefault_pool_size = {}\n"
                               "ignore_startup_parameters = extra_float_digits\n",
-                              Server().port(), port_, mode, mode == "session" ? 2 : 1));
+                              Server().port(), port_, mode, size));
     testing::ProcessOptions bouncer;
     bouncer.argv = {"/usr/sbin/pgbouncer", folder_.File("pgbouncer.ini")};
     if (geteuid() == 0) bouncer.user = "postgres";  // it refuses to run as root
@@ -44,7 +44,7 @@ class PgBouncer : public PostgresTest {
 };
 
 TEST_F(PgBouncer, InTransactionModeIsRefusedWithItsNameAndNoRecordIsBlamed) {
-  Start("transaction");
+  Start("transaction", 1);
   const auto first = Through("worker-1");
   ASSERT_TRUE(testing::WaitUntil(
       20s, [&] { return first->Prepare().has_value(); }, "PgBouncer"));
@@ -56,8 +56,26 @@ TEST_F(PgBouncer, InTransactionModeIsRefusedWithItsNameAndNoRecordIsBlamed) {
   EXPECT_THAT(refused.error().error.hint, HasSubstr("PgBouncer in transaction mode"));
 }
 
+// Two pipelines whose statements take the same parameters, and a pooler that gives the one the
+// other's session: by the name of its statement alone it would write into the other's table.
+TEST_F(PgBouncer, InTransactionModeGivesNoPipelineTheStatementOfAnother) {
+  Exec("CREATE TABLE others (order_id text PRIMARY KEY, amount numeric(12,2))");
+  Start("transaction", 1);
+  PostgresOptions options = Options();
+  options.dsn = DsnAt(port_);
+  const auto first = Open(options, "worker-1");
+  options.table = "others";
+  const auto second = Open(options, "worker-2");
+  ASSERT_TRUE(testing::WaitUntil(
+      20s, [&] { return first->Prepare().has_value(); }, "PgBouncer"));
+  (void)second->Prepare();  // in the same session, beside the first one's
+  const Batch batch{{.id = "a", .offset = 1}};
+  (void)second->Write({.items = batch.items(), .offsets = {}});
+  EXPECT_EQ(Value("SELECT count(*) FROM effects"), "0");
+}
+
 TEST_F(PgBouncer, InSessionModeWorks) {
-  Start("session");
+  Start("session", 2);
   const auto first = Through("worker-1");
   ASSERT_TRUE(testing::WaitUntil(
       20s, [&] { return first->Prepare().has_value(); }, "PgBouncer"));

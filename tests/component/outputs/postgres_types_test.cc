@@ -26,7 +26,10 @@ class PostgresTypes : public PostgresTest, public ::testing::WithParamInterface<
 
 TEST_P(PostgresTypes, StoreTheValueOrNameColumnTypeAndSelector) {
   const Row& row = GetParam();
-  Exec(fmt::format("CREATE TYPE mood AS ENUM ('glad'); CREATE TABLE t (id text, v {})", row.type));
+  Exec(
+      fmt::format("CREATE TYPE mood AS ENUM ('glad'); CREATE DOMAIN doc AS jsonb; CREATE TABLE t "
+                  "(id text, v {})",
+                  row.type));
   PostgresOptions options = Options();
   options.table = "t";
   options.columns = Columns({{"id", "record_id"}, {"v", row.selector}});
@@ -84,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"OfDocuments", "jsonb[]", R"(["s",1,{"a":2}])", R"({"\"s\"",1,"{\"a\": 2}"})"},
         Row{"WithAFraction", "integer[]", "[1.5]", nullptr, "has an element that is not a whole"},
         Row{"WithANul", "text[]", R"(["\u0000"])", nullptr, "NUL"},
+        Row{"OfADomainOfDocuments", "doc[]", R"(["123"])", R"({"\"123\""})"},
         Row{"NoArray", "integer[]", "\"s3cret\"", nullptr, "malformed array literal"}),
     [](const auto& row) { return row.param.name; });
 
@@ -99,6 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"TextOfDigits", "integer", R"("12")", "12"},
         Row{"AllDigits", "numeric", "0.1000000000000000000000001", "0.1000000000000000000000001"},
         Row{"Boolean", "boolean", "true", "true"},
+        Row{"TooPrecise", "numeric(5,2)", "12345", nullptr, "numeric field overflow"},
+        Row{"TooLong", "character varying(3)", R"("s3cret")", nullptr, "too long"},
+        Row{"JustLongEnough", "character varying(3)", R"("äöü")", "äöü"},
         Row{"NoUuid", "uuid", R"("s3cret")", nullptr, "invalid input syntax for type uuid"},
         Row{"Uuid", "uuid", R"("6ba7b810-9dad-11d1-80b4-00c04fd430c8")",
             "6ba7b810-9dad-11d1-80b4-00c04fd430c8"},
@@ -125,6 +132,47 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"Hex", "bytea", R"("DEADbeef")", "\\xdeadbeef", "", Conversion::kHex},
         Row{"NoHex", "bytea", R"("s3cret")", nullptr, "is not hex", Conversion::kHex}),
     [](const auto& row) { return row.param.name; });
+
+// A column before it whose cell PostgreSQL would not read as the type's literal either.
+TEST_F(PostgresTest, TheColumnThatIsNamedIsTheOneThatWasRefused) {
+  Exec("CREATE TABLE t (at timestamptz, u uuid)");
+  PostgresOptions options = Options();
+  options.table = "t";
+  options.columns = Columns({{"at", "timestamp"}, {"u", "json:/u"}});
+  const auto output = Open(options);
+  const Batch batch{{.id = "a", .offset = 1, .value = R"({"u":"no"})"},
+                    {.id = "b", .offset = 2, .value = R"({"u":null})"}};
+  EXPECT_THAT(WriteAll(*output, batch).value().at(0).detail,
+              HasSubstr("column u (uuid) from json:/u: invalid input syntax for type uuid"));
+}
+
+TEST_F(PostgresTest, JsonArraysGoIntoTheArrayParametersOfAStatement) {
+  Exec("CREATE TABLE t (id text, v integer[])");
+  PostgresOptions options{
+      .dsn = Dsn(),
+      .statement = "INSERT INTO t VALUES ($1, $2)",
+      .args = {Selector::Parse("record_id").value(), Selector::Parse("json:/v").value()}};
+  const Batch batch{{.id = "a", .offset = 1, .value = R"({"v":[1,2.0,null]})"}};
+  ASSERT_EQ(WriteAll(*Open(options), batch).value().at(0).result, kCommitted);
+  EXPECT_EQ(Value("SELECT v FROM t"), "{1,2,NULL}");
+}
+
+TEST_F(PostgresTest, AConversionThatTheColumnCannotTakeIsRefusedBeforeTheFirstRecord) {
+  Exec("CREATE TABLE t (n bigint, b text)");
+  PostgresOptions options = Options();
+  options.table = "t";
+  options.columns = Columns({{"n", "json:/n"}});
+  options.columns[0].conversion = Conversion::kMillis;
+  auto prepared = Open(options)->Prepare();
+  ASSERT_FALSE(prepared);
+  EXPECT_EQ(prepared.error().error.what,
+            "public.t.n is bigint, which output.postgres.convert: ms cannot fill");
+  options.columns = Columns({{"b", "json:/b"}});
+  options.columns[0].conversion = Conversion::kHex;
+  prepared = Open(options)->Prepare();
+  ASSERT_FALSE(prepared);
+  EXPECT_EQ(prepared.error().error.hint, "it is for bytea");
+}
 
 }  // namespace
 }  // namespace fencepost::consumer

@@ -65,7 +65,7 @@ TEST_F(RefusesAll, AWrongRecordIdMakesTenDeadLettersAndTheRestWaitsForTheRightOn
 
 TEST_F(RefusesAll, AWrongColumnMakesTenDeadLettersAndTheRestWaitsForTheRightOne) {
   ExpectTenLetters("amount: json:/amount", "amount: json:/amnt",
-                   {": every record is refused (10 in a row): column amount from "
+                   {": every record is refused (10 in a row): column amount (integer) from "
                     "json:/amnt",
                     "check columns"},
                    {});
