@@ -239,7 +239,10 @@ void Flow::TellCircuit(const InFlight& in, const HandlerFailure& failure, bool p
       circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failed_in, now.boot);
   if (!opened && !probe) return;
   const Millis drawn = RetryBackoff(tuning_.retry, circuit_.probes() + 1, random_());
-  circuit_.WaitUntil(now.boot + std::max(drawn, failure.retry_after.value_or(Millis(0))));
+  // What the service asks of one caller is no reason to try no other record for hours.
+  const Millis most = std::max<Millis>(tuning_.retry.max, std::chrono::minutes(1));
+  const Millis asked = std::min(failure.retry_after.value_or(Millis(0)), most);
+  circuit_.WaitUntil(now.boot + std::max(drawn, asked));
   handler_unavailable_ = ClassAndText(failure.error_class, failure.shown);
   if (!opened) return;
   observer_->OnNote(

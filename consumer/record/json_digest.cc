@@ -28,7 +28,7 @@ void AppendCanonicalNumber(std::string_view number, std::string& out) {
     const auto [rest, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
     constexpr std::int64_t kLargest = 1'000'000'000'000;  // so that the sums below hold
-    if (error != std::errc() || std::abs(exponent) > kLargest) {
+    if (error != std::errc() || exponent < -kLargest || exponent > kLargest) {
       out.append(number);
       return;
     }

@@ -133,8 +133,15 @@ std::string_view Denied(mg_connection* connection, const mg_request_info& reques
     return good ? "" : "the request needs the header Authorization: Bearer TOKEN";
   }
   const std::string_view from = request.remote_addr;
-  if (!from.starts_with("127.") && from != "::1") return "only this machine may do that";
-  for (const char* name : {"Origin", "X-Forwarded-For", "Forwarded"}) {
+  // A sidecar hands on what comes from elsewhere from another address of 127.0.0.0/8.
+  if (from != "127.0.0.1" && from != "::1") return "only this machine may do that";
+  std::string_view host = header("Host");
+  host = host.substr(0, host.ends_with(']') ? host.size() : host.rfind(':'));
+  if (host != "127.0.0.1" && host != "localhost" && host != "[::1]") {
+    return "the request is for another host: a proxy may not do that";
+  }
+  for (const char* name : {"Origin", "Referer", "Sec-Fetch-Site", "Forwarded", "Via", "X-Real-IP",
+                           "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}) {
     if (!header(name).empty()) return "a proxy or a page in a browser may not do that";
   }
   return "";

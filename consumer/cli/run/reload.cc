@@ -30,6 +30,7 @@ bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
     return postgres == nullptr ? std::string() : postgres->dsn;
   };
   return a.kafka.sasl_password != b.kafka.sasl_password ||
+         a.observe.control_token != b.observe.control_token ||
          a.kafka.oauth.client_secret != b.kafka.oauth.client_secret ||
          a.kafka.librdkafka != b.kafka.librdkafka ||
          a.kafka.decode.registry_password != b.kafka.decode.registry_password ||

@@ -31,8 +31,11 @@ RunSignals::Woken RunSignals::Wait(int milliseconds) const {
   while ((ready = poll(fds, 2, milliseconds)) < 0 && errno == EINTR) {
   }
   if (ready <= 0) return Woken::kNot;
-  wake_up_.Taken();
-  if ((fds[0].revents & POLLIN) == 0) return Woken::kByWake;
+  if ((fds[0].revents & POLLIN) == 0) {
+    wake_up_.Taken();
+    return Woken::kByWake;
+  }
+  // A wake-up that came too stays for the next call: it may be the end of a worker.
   signalfd_siginfo info{};
   [[maybe_unused]] const ssize_t n = read(signals_.get(), &info, sizeof info);
   if (info.ssi_signo != SIGHUP) return Woken::kStop;

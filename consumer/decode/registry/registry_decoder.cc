@@ -46,6 +46,7 @@ class RegistryDecoder : public RecordDecoder {
     std::optional<std::string_view> value = record.value;
     if (!Part("key", options_.key, key, to->key, encoded.problem)) return false;
     if (!Part("value", options_.value, value, to->value, encoded.problem)) return false;
+    if (!encoded.problem.empty()) to->key = to->value = std::string();  // what was begun
     to->encoded = std::move(record.owner);
     record.owner = std::move(to);
     if (encoded.problem.empty()) {

@@ -1,6 +1,7 @@
 #include "consumer/decode/registry/schema_cache.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,6 +22,11 @@ SchemaCache::~SchemaCache() {
 }
 
 const SchemaCache::Known* SchemaCache::Find(std::uint32_t id) {
+  if (id == 0 || id > std::numeric_limits<std::int32_t>::max()) {
+    impossible_.problem = fmt::format(
+        "the schema registry can have no schema id {}: ids go from 1 to 2147483647", id);
+    return &impossible_;
+  }
   const auto found = known_.find(id);
   if (found != known_.end() && (!found->second.until || Clock::now() < *found->second.until)) {
     return &found->second.known;
@@ -38,23 +44,24 @@ std::string SchemaCache::Trouble() const {
   return trouble_;
 }
 
+// In turns, so that one id for which there is no answer keeps none of the others away.
 void SchemaCache::Run() {
-  for (;;) {
-    std::uint32_t id = 0;
+  for (std::uint32_t id = 0;;) {
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [this] { return stopping_ || !wanted_.empty(); });
       if (stopping_) return;
-      id = *wanted_.begin();
+      const auto next = wanted_.upper_bound(id);
+      id = next == wanted_.end() ? *wanted_.begin() : *next;
     }
     Ask(id);
   }
 }
 
 void SchemaCache::Ask(std::uint32_t id) {
-  auto pause = pauses_.first;
   for (int questions = 1;;) {
     auto schema = client_.Fetch(id);
+    if (schema || schema.error().unknown) pause_ = pauses_.first;
     if (schema) {
       Tell("");
       Entry entry;
@@ -69,9 +76,9 @@ void SchemaCache::Ask(std::uint32_t id) {
     }
     if (!schema.error().unknown) {
       Tell(schema.error().text);
-      if (!Pause(pause)) return;
-      pause = std::min(pause * 2, pauses_.most);
-      continue;
+      Pause(pause_);
+      pause_ = std::min(pause_ * 2, pauses_.most);
+      return;
     }
     Tell("");
     if (questions++ >= pauses_.questions) {

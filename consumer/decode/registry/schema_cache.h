@@ -66,6 +66,8 @@ class SchemaCache {
   std::string trouble_;                     // guarded
   bool stopping_ = false;                   // guarded
   std::map<std::uint32_t, Entry> known_;    // of the thread of Find
+  Known impossible_;                        // likewise: of the last id that no registry can have
+  std::chrono::milliseconds pause_ = pauses_.first;  // of the thread that asks
   std::thread thread_;
 };
 

@@ -15,6 +15,7 @@ class RateLimit {
   void Set(double per_second) {  // 0: no limit
     const double interval = per_second > 0 ? 1e9 / per_second : 0;
     interval_ = locking::Nanos(static_cast<std::int64_t>(interval));
+    next_ = {};  // what the old one made to wait waits no longer
   }
 
   // When the next call may go out.

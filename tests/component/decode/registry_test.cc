@@ -109,6 +109,24 @@ TEST_F(Registry, ThatIsAwayOrRefusesUsOrIsNoneIsAskedAgainUntilItAnswers) {
   EXPECT_EQ(cache.Trouble(), "");
 }
 
+TEST_F(Registry, ThatRefusesOneIdGivesTheOthersAllTheSame) {
+  Answers("/base/schemas/ids/1", std::deque<Answer>(50, {.status = 403}));
+  Answers("/base/schemas/ids/2", {{.body = R"({"schema":"\"string\""})"}});
+  SchemaCache cache(Options(), kQuick);
+  EXPECT_EQ(cache.Find(1), nullptr);
+  EXPECT_NE(Wait(cache, 2).decoder, nullptr);
+}
+
+TEST_F(Registry, IsNotAskedForIdsThatItCannotHave) {
+  SchemaCache cache(Options(), kQuick);
+  for (const std::uint32_t id : {0U, 0x80000000U, 0xffffffffU}) {
+    const SchemaCache::Known* known = cache.Find(id);
+    ASSERT_NE(known, nullptr);
+    EXPECT_THAT(known->problem, ::testing::HasSubstr(std::to_string(id)));
+  }
+  EXPECT_TRUE(Lines().empty());
+}
+
 TEST_F(Registry, SaysWhyItGivesNothingWithoutItsPassword) {
   Answers("/base/schemas/ids/7", {{.status = 401}});
   SchemaCache cache(Options(), kQuick);

@@ -46,6 +46,18 @@ class CircuitTest : public ::testing::Test {
   FlowBench worker;
 };
 
+// It was asked of one caller: the next probe is any other record.
+TEST_F(CircuitTest, ARetryAfterOfADayKeepsNoOtherRecordFromBeingTried) {
+  HandlerFailure closed = Unavailable();
+  closed.retry_after = std::chrono::hours(24);
+  for (const std::string id : {"a", "b", "c"}) worker.Fail(id, closed);
+  EXPECT_NE(worker.flow.HandlerUnavailable(), "");
+  worker.Deliver(0, {"d@4"});
+  worker.LookUpAll();
+  worker.Wait(Millis(61'000));
+  EXPECT_EQ(worker.Calls(), "d");
+}
+
 TEST_F(CircuitTest, AnOutageOfTheServiceCostsNoRecordHoweverLongItIs) {
   FailAll();
   EXPECT_EQ(worker.flow.HandlerUnavailable(), "503: HTTP 503");

@@ -43,6 +43,9 @@ TEST(Reload, ComparesSecretsAndDoesNotTellThem) {
   after = before;
   after.kafka.oauth.client_secret = "new";
   EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
+  after = before;
+  after.observe.control_token = "new";
+  EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
   EXPECT_EQ(ChangesOf(before, before).Text(), "nothing has changed");
 }
 

@@ -46,5 +46,14 @@ TEST(RateLimit, OfNothingIsNoLimit) {
   EXPECT_EQ(limit.NextCall(), Instant());
 }
 
+TEST(RateLimit, ThatIsRaisedLetsNothingWaitForTheOldOne) {
+  const Instant start(std::chrono::seconds(100));
+  RateLimit limit(0.001);
+  limit.OnCall(start);
+  EXPECT_GT(limit.NextCall(), start + std::chrono::seconds(900));
+  limit.Set(100);
+  EXPECT_LE(limit.NextCall(), start);
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

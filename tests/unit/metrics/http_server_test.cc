@@ -184,9 +184,10 @@ class HttpControl : public ::testing::Test {
   }
   std::string Post(const std::string& path, const std::string& headers = "",
                    const std::string& body = "debug") {
-    return Exchange("127.0.0.1", server_->port(),
-                    fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n{}\r\n{}",
-                                path, body.size(), headers, body));
+    return Exchange(
+        "127.0.0.1", server_->port(),
+        fmt::format("POST {} HTTP/1.1\r\nHost: localhost:9464\r\nContent-Length: {}\r\n{}\r\n{}",
+                    path, body.size(), headers, body));
   }
   std::unique_ptr<HttpServer> server_;
 };
@@ -203,10 +204,20 @@ TEST_F(HttpControl, OfThisMachineTakesNoProxyAndNoPageInABrowser) {
   EXPECT_EQ(BodyOf(answer), "/log/level debug\n");
   EXPECT_THAT(Post("/none"), StartsWith("HTTP/1.1 404 "));
   for (const char* header :
-       {"Origin: http://evil.example", "X-Forwarded-For: 10.0.0.1", "Forwarded: for=10.0.0.1"}) {
+       {"Origin: http://evil.example", "X-Forwarded-For: 10.0.0.1", "Forwarded: for=10.0.0.1",
+        "X-Real-IP: 10.0.0.1", "Via: 1.1 proxy", "Sec-Fetch-Site: cross-site"}) {
     EXPECT_THAT(Post("/log/level", std::string(header) + "\r\n"), StartsWith("HTTP/1.1 403 "))
         << header;
   }
+}
+
+// As a proxy hands it on that adds no header of its own.
+TEST_F(HttpControl, OfThisMachineTakesNothingForAnotherHost) {
+  Start(consumer::ControlAccess::kLoopback);
+  const std::string answer = Exchange("127.0.0.1", server_->port(),
+                                      "POST /log/level HTTP/1.1\r\nHost: fencepost.example\r\n"
+                                      "Content-Length: 0\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 403 "));
 }
 
 TEST_F(HttpControl, WithATokenTakesThatTokenAlone) {
