@@ -58,7 +58,7 @@ void LintKafka(const Values& values, Findings& findings) {
   LintLogin(values, findings);
   for (const Text& setting : values.Texts("kafka.librdkafka")) {
     const auto refuses = [&](const consumer::RefusedSetting& refused) {
-      return refused.name == setting.name &&
+      return refused.name == consumer::SettingWithoutPrefix(setting.name) &&
              (refused.only_with.empty() || values.Given(refused.only_with));
     };
     const auto all = consumer::RefusedSettings();

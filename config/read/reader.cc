@@ -14,6 +14,11 @@
 namespace fencepost::config {
 namespace {
 
+constexpr std::string_view kIdForms =
+    "record_id is one of position, key, header:NAME, json:/POINTER, key:/POINTER, or a list of "
+    "those after "
+    "position";
+
 Node::Kind KindFor(Type type) {
   switch (type) {
     case Type::kSection:
@@ -254,8 +259,17 @@ class Reader {
     auto selector = consumer::Selector::Parse(text.value);
     if (!selector) {
       const std::string path = Join(key.path, text.name);
-      findings_.Error(text.at, "selector",
-                      fmt::format("{}: {}: {}", path, text.shown, selector.error()));
+      const bool id = key.path == "record_id";
+      // Nothing of a variable's value is shown.
+      const bool as_written = text.shown == fmt::format("\"{}\"", text.value);
+      const std::string meant = as_written ? consumer::LikelySelector(text.value) : "";
+      std::string why = selector.error();
+      if (!meant.empty() && consumer::Selector::Parse(meant)) {
+        why = fmt::format("not a selector; did you mean {}?{} {}", meant,
+                          id ? "" : fmt::format(" Or \"={}\", for that text?", text.value),
+                          id ? kIdForms : consumer::kSelectorForms);
+      }
+      findings_.Error(text.at, "selector", fmt::format("{}: {}: {}", path, text.shown, why));
       return false;
     }
     text.selector = std::move(*selector);

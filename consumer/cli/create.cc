@@ -19,6 +19,21 @@ std::string Kinds() {
   return kinds;
 }
 
+// KIND and what it is for, a line each: the first line of its text.
+std::string Meanings() {
+  std::string lines = "Kinds:\n";
+  for (const config::Example& example : config::Examples()) {
+    std::string_view text = example.text;
+    if (text.starts_with("#!")) text.remove_prefix(text.find('\n') + 1);
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::size_t words = line.find_first_not_of("# \"");
+    lines += fmt::format(
+        "  {:<16} {}\n", example.name,
+        words == 0 ? "The smallest one: from Kafka to PostgreSQL." : line.substr(words));
+  }
+  return lines;
+}
+
 int Create(const std::string& kind) {
   const auto examples = config::Examples();
   const auto found = std::find_if(examples.begin(), examples.end(),
@@ -36,6 +51,7 @@ void AddCreate(CLI::App& app, Run& run) {
   const auto kind = std::make_shared<std::string>("orders");
   CLI::App* command = app.add_subcommand("create", "print a pipeline to start from");
   command->add_option("KIND", *kind, "one of " + Kinds())->capture_default_str();
+  command->footer(Meanings());
   command->callback([&run, kind] { run = [kind] { return Create(*kind); }; });
 }
 

@@ -54,7 +54,7 @@ int Lint(const LintArguments& arguments) {
 void AddLint(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<LintArguments>();
   CLI::App* command = app.add_subcommand("lint", "check pipeline files; nothing is started");
-  command->add_option("FILE", arguments->files, "pipeline files")->required();
+  command->add_option("FILE", arguments->files, "pipeline files; - is standard input")->required();
   command->add_option("--format", arguments->format, "text, json or github")
       ->check(CLI::IsMember({"text", "json", "github"}));
   command->add_flag("--env-optional", arguments->env_optional,

@@ -91,6 +91,7 @@ int Main(int argc, char** argv) {
   AddForget(app, run);
   AddHealth(app, run);
   AddVersion(app, run);
+  AddCompletion(app, run);
   if (const auto unknown = UnknownCommand(app, argc, argv)) {
     PrintError(*unknown);
     return kUsage;

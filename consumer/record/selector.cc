@@ -15,12 +15,6 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr std::string_view kForms =
-    "a selector is one of key, value, topic, partition, offset, timestamp, record_id, token, "
-    "worker, "
-    "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is fine), or "
-    "\"=text\"";
-
 struct Word {
   std::string_view text;
   Selector::Kind kind;
@@ -45,6 +39,19 @@ void AppendInt(Int value, std::string& out) {
 }
 
 }  // namespace
+
+std::string LikelySelector(std::string_view text) {
+  if (text.starts_with("$.")) {
+    std::string pointer = "json:/" + std::string(text.substr(2));
+    std::ranges::replace(pointer, '.', '/');
+    return pointer;
+  }
+  const auto of_a_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  if (text.empty() || !std::ranges::all_of(text, of_a_name)) return "";
+  return fmt::format("json:/{}", text);
+}
 
 tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
   Selector selector;
@@ -75,7 +82,9 @@ tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
   }
   const auto word =
       std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == text; });
-  if (word == kWords.end()) return tl::unexpected("not a selector; " + std::string(kForms));
+  if (word == kWords.end()) {
+    return tl::unexpected(fmt::format("not a selector; {}", kSelectorForms));
+  }
   selector.kind = word->kind;
   if (selector.kind == Kind::kPosition && selector.optional) {
     return tl::unexpected<std::string>("position is always there: leave the ? out");

@@ -26,6 +26,14 @@
 
 namespace fencepost::consumer {
 
+inline constexpr std::string_view kSelectorForms =
+    "a selector is one of key, value, topic, partition, offset, timestamp, record_id, token, "
+    "worker, header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is fine), "
+    "or \"=text\"";
+// What somebody most likely meant who wrote this instead of a selector: JSONPath ($.a.b), or a name
+// in the value. Empty: nobody knows.
+std::string LikelySelector(std::string_view text);
+
 struct Selector {
   enum class Kind : std::uint8_t {
     kPosition,  // only for record_id: CLUSTERID/topic/partition/offset

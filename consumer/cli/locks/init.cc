@@ -182,6 +182,11 @@ int LocksInit(const LocksArguments& arguments) {
   if (arguments.if_missing && problem && problem->code == "store_exists") {
     return FinishWhatStands(*nodes, arguments.max_ttl, limit);
   }
+  if (problem && problem->code == "store_exists") {
+    return ExitFailed(
+        "a lock store of these nodes exists already and was left as it is; with --if-missing that "
+        "is no failure, and --force, with all workers stopped, makes a new one");
+  }
   Print(view);
   if (problem) return ExitFailed(*problem);
   if (!settled) return ExitFailed("not all lock nodes answered; nothing is created before all do");

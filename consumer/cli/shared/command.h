@@ -42,6 +42,7 @@ void AddDlq(CLI::App& app, Run& run);
 void AddForget(CLI::App& app, Run& run);
 void AddHealth(CLI::App& app, Run& run);
 void AddVersion(CLI::App& app, Run& run);
+void AddCompletion(CLI::App& app, Run& run);
 
 // One line to stderr.
 void PrintError(const std::string& line);

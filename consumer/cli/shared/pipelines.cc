@@ -1,6 +1,8 @@
 #include "consumer/cli/shared/pipelines.h"
 
 #include <cstdio>
+#include <iostream>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -11,6 +13,10 @@
 
 namespace fencepost::cli {
 namespace {
+
+std::string StandardInput() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
 
 // What was loaded is of no use: a finding, and no options.
 void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule, std::string why) {
@@ -24,7 +30,9 @@ void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule,
 }  // namespace
 
 config::LoadResult LoadFile(const std::string& file) {
-  config::LoadResult loaded = config::Load(file, config::Environment::Process());
+  config::LoadResult loaded =
+      file == "-" ? config::LoadText(StandardInput(), "-", config::Environment::Process())
+                  : config::Load(file, config::Environment::Process());
   if (!loaded.options) return loaded;
   const consumer::HandlerOptions& handler = loaded.options->handler;
   if (!std::holds_alternative<consumer::JqHandlerOptions>(handler.kind)) return loaded;

@@ -57,6 +57,7 @@ constexpr RefusedSetting kRefused[] = {
 std::span<const RefusedSetting> RefusedSettings() { return kRefused; }
 
 std::optional<std::string_view> WhySettingRefused(std::string_view name) {
+  name = SettingWithoutPrefix(name);
   for (const RefusedSetting& refused : kRefused) {
     if (refused.name == name && refused.only_with.empty()) return refused.why;
   }

@@ -15,6 +15,13 @@ struct RefusedSetting {
 };
 std::span<const RefusedSetting> RefusedSettings();
 
+// librdkafka takes `topic.NAME` for NAME.
+constexpr std::string_view SettingWithoutPrefix(std::string_view name) {
+  const bool prefixed = name.starts_with("topic.") && !name.starts_with("topic.metadata.") &&
+                        !name.starts_with("topic.blacklist");
+  return prefixed ? name.substr(6) : name;
+}
+
 // Why a setting is refused whatever else is given; nullopt: it may be set.
 std::optional<std::string_view> WhySettingRefused(std::string_view name);
 

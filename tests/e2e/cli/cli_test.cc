@@ -53,6 +53,14 @@ TEST(Lint, WritesJsonWhenAsked) {
   EXPECT_FALSE(nlohmann::json::parse(lint.output).empty());
 }
 
+TEST(Lint, ReadsStandardInput) {
+  const Finished lint = RunToEnd({.argv = {FencepostBinary(), "lint", "-"},
+                                  .stdin_text = "version: 2\n",
+                                  .separate_stderr = true});
+  EXPECT_EQ(lint.exit_code, 2);
+  EXPECT_THAT(lint.output, ::testing::HasSubstr("\n-:1:10: error: version: "));
+}
+
 TEST(Lint, RefusesTwoFilesThatNameOnePipeline) {
   const TempDir folder;
   const std::string one = folder.Write("one.yaml", GoodText());

@@ -29,6 +29,15 @@ TEST(Create, PrintsPipelinesThatLintHasNothingAgainst) {
   }
 }
 
+TEST(Create, SaysWhatEachKindIsFor) {
+  const Finished help = Fencepost({"create", "--help"});
+  EXPECT_THAT(help.output,
+              ::testing::AllOf(
+                  ::testing::HasSubstr("\n  cdc              Change data capture with Debezium"),
+                  ::testing::HasSubstr("\n  transform.py     A handler for `handler.exec`"),
+                  ::testing::HasSubstr("\n  orders           The smallest one")));
+}
+
 TEST(Create, NamesTheKindsWhereItDoesNotKnowOne) {
   const Finished created = Fencepost({"create", "order"});
   EXPECT_EQ(created.exit_code, 2);

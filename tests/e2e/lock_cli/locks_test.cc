@@ -66,6 +66,15 @@ TEST_F(Locks, StatusTellsOfEachNodeInTextAndJson) {
   EXPECT_NE(status["nodes"][2]["problem"], "");
 }
 
+TEST_F(Locks, InitOfAStoreThatExistsSaysSoOnceAndHowToTakeThatForGood) {
+  const Finished again = Tool({"locks", "init"});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_EQ(again.output, "");
+  EXPECT_THAT(again.error_output,
+              AllOf(HasSubstr("exists already and was left as it is"), HasSubstr("--if-missing")));
+  EXPECT_EQ(std::ranges::count(again.error_output, '\n'), 1);
+}
+
 TEST_F(Locks, InitIfMissingLeavesAStoreThatStandsAndCreatesOneThatDoesNot) {
   const std::string store = Status()["store"];
   const Finished again = Tool({"locks", "init"}, {"--if-missing"});

@@ -296,7 +296,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Args",
              kOutput,
              "  postgres: {dsn: a=b, statement: SELECT 1, args: [jason]}\n",
-             {"13:52: error: output.postgres.args: \"jason\": not a selector; a selector is one of "
+             {"13:52: error: output.postgres.args: \"jason\": not a selector; did you mean "
+              "json:/jason? Or \"=jason\", for that text? a selector is one of "
               "key, value, topic, partition, offset, timestamp, record_id, token, worker, "
               "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is "
               "fine), or "

@@ -85,6 +85,13 @@ INSTANTIATE_TEST_SUITE_P(
              "      \"a\\\"b\":",
              {"18:7: error: output.sqlite.columns: \"a\"b\" is not a column: 1 to 63 bytes without "
               "quotes, backslashes and controls [value]"}},
+        Case{"RecordIdAsJsonPath",
+             "record_id: json:/order_id",
+             "record_id: $.order.id",
+             {"7:12: error: record_id: \"$.order.id\": not a selector; did you mean "
+              "json:/order/id? "
+              "record_id is one of position, key, header:NAME, json:/POINTER, key:/POINTER, or a "
+              "list of those after position [selector]"}},
         Case{
             "ColumnSelector",
             "json:/amount",
@@ -142,7 +149,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"IdContentThatIsNoSelector",
              "record_id: json:/order_id",
              "record_id: json:/order_id\nid_content: [amount]",
-             {"8:14: error: id_content: \"amount\": not a selector; a selector is one of key, "
+             {"8:14: error: id_content: \"amount\": not a selector; did you mean "
+              "json:/amount? Or \"=amount\", for that text? a selector is one of key, "
               "value, topic, partition, offset, timestamp, record_id, token, worker, "
               "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is "
               "fine), or \"=text\" [selector]"}},
@@ -305,6 +313,11 @@ INSTANTIATE_TEST_SUITE_P(
              "  sasl: {mechanism: PLAIN, username: u, password: p, oauth: {token_url: http://i/t, "
              "client_id: c, client_secret: s}}\n  topics:",
              {"5:54: error: kafka.sasl.oauth is not for PLAIN: it is for OAUTHBEARER [sasl]"}},
+        Case{"ARefusedSettingInAnotherForm",
+             "  topics:",
+             "  librdkafka: {topic.auto.offset.reset: latest}\n  topics:",
+             {"5:16: error: kafka.librdkafka: topic.auto.offset.reset is refused: a start that was "
+              "not committed would lose or repeat records; see kafka.start_from [librdkafka]"}},
         Case{"TheNewGroupProtocol",
              "  topics:",
              "  librdkafka: {group.protocol: consumer}\n  topics:",

@@ -61,6 +61,13 @@ TEST(Selector, TakesEveryFormAndGivesItsTextBack) {
   EXPECT_TRUE(Parsed("json:/a?").optional);
 }
 
+TEST(Selector, IsGuessedOfJsonPathAndOfNames) {
+  EXPECT_EQ(LikelySelector("$.order.id"), "json:/order/id");
+  EXPECT_EQ(LikelySelector("amount"), "json:/amount");
+  for (const char* text : {"", "jason:/a", "a b", "a.b"})
+    EXPECT_EQ(LikelySelector(text), "") << text;
+}
+
 TEST(Selector, RefusesWhatIsNoneAndSaysWhy) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "not a selector; a selector is one of key, value"},
