@@ -34,9 +34,9 @@ std::vector<Key> HttpKeys() {
        .check = CheckStatus},
       {.path = "handler.http.retry_on",
        .type = T::kTexts,
-       .help = "What is tried again, besides `timeout` and `connection`: `429`, `5xx`. Other "
-               "statuses fail at once.",
-       .default_words = "`[429, 5xx]`",
+       .help = "What is tried again, besides `timeout` and `connection`: `408`, `429`, `5xx`. "
+               "Other statuses fail at once.",
+       .default_words = "`[408, 429, 5xx]`",
        .check = CheckErrorClass,
        .may_be_empty = true},
       {.path = "handler.http.idempotent",
@@ -64,12 +64,15 @@ std::vector<Key> RetryKeys() {
   return {
       {.path = "retry",
        .type = T::kSection,
-       .help = "How often and how fast a failed handler call is retried. The wait is drawn from 0 "
-               "to b, b = `initial` × `multiplier`^(attempt - 1), at most `max`; a longer "
-               "`Retry-After` counts instead. Records of other keys do not wait for it. After "
-               "`attempts` failures in a row, of several records and with no success in between, "
-               "the service counts as unavailable: the worker is not ready, and makes one call at "
-               "a time until one succeeds. Meanwhile no record is given up."},
+       .help =
+           "How often and how fast a failed handler call is retried. The wait is drawn from 0 "
+           "to b, b = `initial` × `multiplier`^(attempt - 1), at most `max`; a longer "
+           "`Retry-After` counts instead. Records of other keys do not wait for it. After "
+           "`attempts` failures in a row, of several records and with no success in between, "
+           "the service counts as unavailable: the worker is not ready, and makes one call at "
+           "a time until one succeeds. Meanwhile a record that has failed for four times "
+           "`give_up_after` may be given up, one in each `give_up_after` (only such records may "
+           "be left to try); none for 429, 503, or a service that is not reached."},
       {.path = "retry.attempts",
        .type = T::kInteger,
        .help = "Calls at least, the first one included, before a record is given up: it becomes a "
@@ -122,7 +125,9 @@ std::vector<Key> RetryKeys() {
       {.path = "dead_letter.max_consecutive",
        .type = T::kInteger,
        .help = "Bad records in a row (without an id, without a column, or refused by the output) "
-               "that a worker makes dead letters of while none takes effect. Further ones wait, "
+               "that a worker makes dead letters of while none takes effect; and so many that the "
+               "handler's service refuses with 401, 403, 404, 405 or 407 while it accepts none: "
+               "then the service counts as unavailable. Further ones wait, "
                "and the worker is not ready, until a record takes effect: what all records share "
                "is a mistake in the file or the table. `0`: no limit, for topics that really have "
                "long runs of bad records.",

@@ -70,7 +70,7 @@ void Flow::Step(Now now) {
   Advance(now);
   ReleaseWithheld(now);
   CheckDrained(now);
-  if (backpressure_.records() == 0) CloseCircuit(now);  // nothing is left to probe with
+  if (backpressure_.records() == 0) CloseIdleCircuit(now);
   SendLookups();
   StartCalls(now);
   SendWrites(now);
@@ -197,6 +197,9 @@ void Flow::Tune(const Tuning& tuning, Now now) {
 }
 
 void Flow::SetPaused(bool paused, Now now) {
+  if (paused_ && !paused) {
+    for (const auto& [index, partition] : partitions_) partition->oldest_since = now.boot;
+  }
   paused_ = paused;
   for (InFlight& in : pool_) {
     if (in.stage() == Stage::kQueued) work_.Push(&in);

@@ -229,11 +229,15 @@ class Flow {
   InFlight* NextToCall(Now now);
   void CancelCall(InFlight& record);
   void OnSucceeded(InFlight& record, HandlerValues values);
-  void OnFailed(InFlight& record, HandlerFailure failure, bool probe, Now now);
-  [[nodiscard]] bool MayTryAgain(const InFlight& record, const HandlerFailure& failure,
-                                 Now now) const;
-  void TellCircuit(const InFlight& record, const HandlerFailure& failure, bool probe, Now now);
-  void CloseCircuit(Now now);
+  // Whose fault a failed call may be.
+  enum class Blame : std::uint8_t { kRecord, kService, kEither };
+  void OnFailed(InFlight& record, HandlerFailure failure, std::uint64_t call, bool probe, Now now);
+  Blame BlameFor(const HandlerFailure& failure);
+  bool MayTryAgain(const InFlight& record, const HandlerFailure& failure, Blame blame, Now now);
+  void TellCircuit(InFlight& record, const HandlerFailure& failure, std::uint64_t call, bool probe,
+                   Now now);
+  void OnHandlerWorks(std::uint64_t call, Now now);
+  void CloseIdleCircuit(Now now);
 
   // dead_letters.cc: what cannot be processed.
   // `shown`: the same as `detail` and `text` without anything of the record (DeadLetter::shown).

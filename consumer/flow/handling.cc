@@ -22,6 +22,19 @@ namespace {
 constexpr std::size_t kLookupBatch = 500;
 constexpr std::size_t kLookupsOut = 2;
 
+// It is still to be handled, or tried again.
+bool NeedsHandler(const InFlight& in) {
+  switch (in.stage()) {
+    case Stage::kUnused:
+    case Stage::kMarking:
+    case Stage::kBlocked:
+    case Stage::kFinished:
+      return false;
+    default:
+      return !in.handled && in.letter == nullptr;
+  }
+}
+
 }  // namespace
 
 void Flow::AskLedger(InFlight& in) {
@@ -158,7 +171,10 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
   InFlight& in = pool_[call->second];
   calls_.erase(call);
   const bool probe = circuit_.OnEnd(answer.id);
-  if (answer.result) CloseCircuit(now);
+  if (answer.result) {
+    circuit_.ForgetRefusals();
+    OnHandlerWorks(answer.id, now);
+  }
   if (in.call == answer.id) {  // else the record has gone, and its place has another
     in.call = 0;
     if (in.stage() == Stage::kWaiting) {
@@ -170,7 +186,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
     } else if (in.stage() == Stage::kHandling && answer.result) {
       OnSucceeded(in, std::move(*answer.result));
     } else if (in.stage() == Stage::kHandling) {
-      OnFailed(in, std::move(answer.result.error()), probe, now);
+      OnFailed(in, std::move(answer.result.error()), answer.id, probe, now);
     }
   }
   Step(now);
@@ -187,13 +203,14 @@ void Flow::OnSucceeded(InFlight& in, HandlerValues values) {
   work_.Push(&in);
 }
 
-void Flow::OnFailed(InFlight& in, HandlerFailure failure, bool probe, Now now) {
-  if (in.failures++ == 0) {
-    in.failing_since = circuit_.ClosedTime(now.boot);
-    in.failed_in = circuit_.turn();
+void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bool probe, Now now) {
+  const Blame blame = BlameFor(failure);
+  if (blame == Blame::kRecord) {
+    OnHandlerWorks(call, now);  // it did answer
+  } else {
+    TellCircuit(in, failure, call, probe, now);
   }
-  TellCircuit(in, failure, probe, now);
-  const bool again = MayTryAgain(in, failure, now);
+  const bool again = MayTryAgain(in, failure, blame, now);
   Note(
       locking::Severity::kWarn, "handler_failed",
       fmt::format("attempt {}: {}{}", in.attempts, ClassAndText(failure.error_class, failure.shown),
@@ -219,24 +236,38 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, bool probe, Now now) {
     return GiveBackBehind(in, now);
   }
   in.BecomeRetrying();
-  const Millis drawn = RetryBackoff(tuning_.retry, in.failures, random_());
+  const Millis drawn = RetryBackoff(tuning_.retry, std::max(1, in.failing.failures), random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));
   timers_.push(EntryOf(in, now.boot + wait));
 }
 
-// A record is given up only while the service works for others, after so many attempts and so long.
-bool Flow::MayTryAgain(const InFlight& in, const HandlerFailure& failure, Now now) const {
-  if (!MayRetry(options_.handler, tuning_.retry, failure)) return false;
-  if (!failure.reached || circuit_.open()) return true;
-  return in.attempts < tuning_.retry.attempts ||
-         circuit_.ClosedTime(now.boot) - in.failing_since < tuning_.retry.give_up_after;
+// A status that is a record's own, such as 400, shows that the service looked at it. One that says
+// that the caller is wrong may be the answer to everything.
+Flow::Blame Flow::BlameFor(const HandlerFailure& failure) {
+  const bool caller = CallerIsWrong(failure.error_class);
+  if (!caller && failure.reached) circuit_.ForgetRefusals();
+  if (!MayRetry(options_.handler, tuning_.retry, failure)) {
+    if (!caller || !options_.dead_letters) return Blame::kRecord;
+    return circuit_.CountRefusal(options_.max_consecutive) ? Blame::kService : Blame::kRecord;
+  }
+  return SaysUnavailable(failure) ? Blame::kService : Blame::kEither;
 }
 
-// A failure that may not be retried is the record's own: the service did answer.
-void Flow::TellCircuit(const InFlight& in, const HandlerFailure& failure, bool probe, Now now) {
-  if (!MayRetry(options_.handler, tuning_.retry, failure)) return CloseCircuit(now);
+// A record is given up after so many attempts and so long, while the service works for others.
+// While it works for none, hardly any, and none where the service itself says that it is not there.
+bool Flow::MayTryAgain(const InFlight& in, const HandlerFailure& failure, Blame blame, Now now) {
+  if (blame == Blame::kRecord) return false;
+  if (!failure.reached || in.attempts < tuning_.retry.attempts) return true;
+  if (CallerIsWrong(failure.error_class) && blame == Blame::kService) return true;
+  const Nanos after = tuning_.retry.give_up_after;
+  if (!circuit_.open()) return circuit_.ClosedTime(now.boot) - in.failing.closed < after;
+  return blame == Blame::kService || !circuit_.MayGiveUp(in.failing, after, now.boot);
+}
+
+void Flow::TellCircuit(InFlight& in, const HandlerFailure& failure, std::uint64_t call, bool probe,
+                       Now now) {
   const bool opened =
-      circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failed_in, now.boot);
+      circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call, now.boot);
   if (!opened && !probe) return;
   const Millis drawn = RetryBackoff(tuning_.retry, circuit_.probes() + 1, random_());
   // What the service asks of one caller is no reason to try no other record for hours.
@@ -244,6 +275,12 @@ void Flow::TellCircuit(const InFlight& in, const HandlerFailure& failure, bool p
   const Millis asked = std::min(failure.retry_after.value_or(Millis(0)), most);
   circuit_.WaitUntil(now.boot + std::max(drawn, asked));
   handler_unavailable_ = ClassAndText(failure.error_class, failure.shown);
+  if (circuit_.refusals() != 0 && CallerIsWrong(failure.error_class)) {
+    handler_unavailable_ += fmt::format(
+        "; {} records in a row were refused so: check handler.http's url and credentials; if the "
+        "records are at fault, raise dead_letter.max_consecutive",
+        circuit_.refusals());
+  }
   if (!opened) return;
   observer_->OnNote(
       locking::Severity::kWarn, "handler_unavailable",
@@ -252,14 +289,21 @@ void Flow::TellCircuit(const InFlight& in, const HandlerFailure& failure, bool p
                   circuit_.failures(), handler_unavailable_));
 }
 
-void Flow::CloseCircuit(Now now) {
+void Flow::OnHandlerWorks(std::uint64_t call, Now now) {
   const auto open = std::chrono::duration_cast<std::chrono::seconds>(circuit_.OpenFor(now.boot));
-  if (!circuit_.OnSuccess(now.boot)) return;
+  if (!circuit_.OnSuccess(call, now.boot)) return;
   handler_unavailable_.clear();
   observer_->OnNote(locking::Severity::kInfo, "handler_available",
-                    backpressure_.records() == 0
-                        ? "no record waits for the handler any more"
-                        : fmt::format("the handler answers again, after {} s", open.count()));
+                    fmt::format("the handler answers again, after {} s", open.count()));
+}
+
+// Without a record that needs the handler it would be open for ever, and the worker not ready.
+void Flow::CloseIdleCircuit(Now now) {
+  if (!circuit_.open() || std::ranges::any_of(pool_, NeedsHandler)) return;
+  if (!circuit_.OnIdle(now.boot)) return;
+  handler_unavailable_.clear();
+  observer_->OnNote(locking::Severity::kInfo, "handler_available",
+                    "no record waits for the handler any more");
 }
 
 }  // namespace fencepost::consumer

@@ -20,6 +20,7 @@ void Flow::Report(Now now) {
   std::optional<std::chrono::milliseconds> oldest;
   stalled_.clear();
   LookForRefusal(now);
+  CloseIdleCircuit(now);
   for (const auto& [index, partition] : partitions_) {
     LookForStall(*partition, now);
     gap += partition->watermark - partition->committed;
@@ -53,7 +54,7 @@ void Flow::TellPrunable() {
 // The oldest record has not moved for long: said with its position and what it waits for.
 void Flow::LookForStall(Assignment& partition, Now now) {
   const InFlight* oldest = partition.Oldest();
-  if (oldest == nullptr) return;
+  if (oldest == nullptr || paused_) return;
   const auto still = now.boot - partition.oldest_since;
   if (still < options_.stall_after) return;
   const std::string what =

@@ -93,9 +93,9 @@ struct HttpHandlerOptions {
   std::string method = "POST";
   std::vector<std::pair<std::string, std::string>> headers;
   std::vector<ErrorClass> success{"2xx"};
-  std::vector<ErrorClass> retry_on{"429", "5xx"};  // and what is no answer: timeout, connection
-  double rate_limit = 0;                           // calls a second, of this worker; 0: any
-  std::string tls_ca;                              // empty: the system's
+  std::vector<ErrorClass> retry_on{"408", "429", "5xx"};  // and no answer: timeout, connection
+  double rate_limit = 0;                                  // calls a second, of this worker; 0: any
+  std::string tls_ca;                                     // empty: the system's
 };
 struct ExecHandlerOptions {
   std::vector<std::string> command;

@@ -14,9 +14,11 @@ namespace {
 
 using consumer::PipelineOptions;
 
-bool MayChange(std::string_view key) {
-  constexpr std::array<std::string_view, 3> kKeys{"observe.log.level", "processing.concurrency",
-                                                  "handler.http.rate_limit"};
+bool MayChange(std::string_view key, const PipelineOptions& options) {
+  constexpr std::array<std::string_view, 2> kKeys{"observe.log.level", "handler.http.rate_limit"};
+  // The processes and threads of other handlers are as many as at the start.
+  if (key == "processing.concurrency")
+    return std::holds_alternative<consumer::HttpHandlerOptions>(options.handler.kind);
   return key.starts_with("retry.") || std::ranges::find(kKeys, key) != kKeys.end();
 }
 
@@ -47,7 +49,7 @@ Changes ChangesOf(const PipelineOptions& before, const PipelineOptions& after) {
   Changes changes;
   for (const auto& [key, texts] : settings) {
     if (texts[0] == texts[1]) continue;
-    (MayChange(key) ? changes.applied : changes.refused).push_back(key);
+    (MayChange(key, before) ? changes.applied : changes.refused).push_back(key);
   }
   if (changes.refused.empty() && SecretsDiffer(before, after)) {
     changes.refused.emplace_back("a secret");

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/pipeline/options.h"
@@ -20,6 +22,18 @@ inline bool MayRetry(const HandlerOptions& handler, const RetryOptions& retry,
   if (never != ClassMatch::kStatusClass) return never == ClassMatch::kNone;
   const auto* http = std::get_if<HttpHandlerOptions>(&handler.kind);
   return http != nullptr && MatchClass(http->retry_on, failure.error_class) == ClassMatch::kExact;
+}
+
+// The service itself says that it serves nobody now, or does not answer at all.
+inline bool SaysUnavailable(const HandlerFailure& failure) {
+  return !failure.reached || failure.error_class == "429" || failure.error_class == "503";
+}
+
+// An answer about the caller (its credentials, the address, the method) that a service or a proxy
+// before it may give to every call (RFC 9110, 15.5).
+inline bool CallerIsWrong(std::string_view error_class) {
+  constexpr std::array<std::string_view, 5> kClasses{"401", "403", "404", "405", "407"};
+  return std::ranges::find(kClasses, error_class) != kClasses.end();
 }
 
 // The pause after this many failures: exponential, with full jitter or none.

@@ -2,13 +2,23 @@
 // (Nygard, "Release It!", 2007). Sans-IO, a value; one thread.
 //
 // Closed, calls go out freely. It opens after so many retryable failures in a row, of two records
-// at least, with no success in between: a single record that fails may be to blame itself, and so
-// may one that failed before others succeeded. Open, one call goes out at a time, a probe, after
-// waits that the caller draws; the first success of any call closes it.
+// at least, with no success in between. Open, one call goes out at a time, a probe, after waits
+// that the caller draws; the first success of any call closes it.
 //
-// Time with an open circuit says nothing about a record that fails: ClosedTime() stands still.
+// A failure counts in the row unless the service is known to work for others: a call succeeded that
+// began after the record's failure before this one (after this call, if it is its first). So a bad
+// record among good ones never counts twice, and records that failed before an outage count in it.
+//
+// Time with an open circuit says nothing about a record that fails: ClosedTime() stands still. But
+// where only bad records are left to probe with (the first of each partition, say) it would be open
+// for ever: MayGiveUp() lets one record go now and then.
+//
+// Answers that say that the caller calls the wrong place or may not call (404, 401) are one
+// record's own only while they are few: after so many in a row they are the service's
+// (CountRefusal).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,9 +30,16 @@ namespace fencepost::consumer {
 
 class HandlerCircuit {
  public:
-  using Call = std::uint64_t;
+  using Call = std::uint64_t;     // grows with each call; 0: none
   using RecordKey = std::size_t;  // a hash of its id
-  using Turn = std::uint64_t;     // successes so far
+
+  // What a record remembers of its failures while they may be the service's.
+  struct Failing {
+    int failures = 0;         // calls that failed
+    Call last = 0;            // the last of them
+    locking::Instant since;   // the first of them
+    locking::Nanos closed{};  // ClosedTime() then
+  };
 
   // 0: it never opens.
   explicit HandlerCircuit(int failures_to_open) : failures_to_open_(failures_to_open) {}
@@ -31,7 +48,6 @@ class HandlerCircuit {
   [[nodiscard]] bool open() const { return open_; }
   [[nodiscard]] int failures() const { return failures_; }  // in a row
   [[nodiscard]] int probes() const { return probes_; }      // that failed, since it opened
-  [[nodiscard]] Turn turn() const { return turn_; }
   // How long it was closed until now, in all.
   [[nodiscard]] locking::Nanos ClosedTime(locking::Instant now) const {
     return now - locking::Instant() - OpenTime(now);
@@ -55,14 +71,20 @@ class HandlerCircuit {
     return true;
   }
 
-  // A retryable failure of a record that failed first in that turn. True: this one opened it.
-  bool OnFailure(RecordKey record, Turn first_failed, locking::Instant now) {
-    if (first_failed != turn_) return false;
+  // A retryable failure. True: this one opened it.
+  bool OnFailure(RecordKey record, Failing& failing, Call call, locking::Instant now) {
+    if (failing.failures++ == 0) {
+      failing.since = now;
+      failing.closed = ClosedTime(now);
+    }
+    const Call before = std::exchange(failing.last, call);
+    if (last_success_ > (before == 0 ? call : before)) return false;
     if (failures_++ == 0) first_ = record;
     several_ = several_ || record != first_;
     if (open_ || failures_to_open_ == 0 || failures_ < failures_to_open_ || !several_) return false;
     open_ = true;
     opened_at_ = now;
+    gave_up_at_ = now;
     probes_ = 0;
     return true;
   }
@@ -72,18 +94,42 @@ class HandlerCircuit {
     probe_at_ = at;
   }
   // The service did what it was asked, or said why not. True: this closed it.
-  bool OnSuccess(locking::Instant now) {
-    ++turn_;
-    open_time_ = OpenTime(now);
-    failures_ = 0;
-    several_ = false;
-    probe_.reset();
-    return std::exchange(open_, false);
+  bool OnSuccess(Call call, locking::Instant now) {
+    last_success_ = std::max(last_success_, call);
+    return Close(now);
+  }
+  // Nothing is left to probe with. True: this closed it.
+  bool OnIdle(locking::Instant now) { return open_ && Close(now); }
+
+  // An answer that says that the caller is wrong, of a record that is not tried again for it unless
+  // this returns true: `most` came in a row with no other answer in between. 0: any number may.
+  bool CountRefusal(std::size_t most) {
+    if (most != 0 && refusals_ >= most) return true;
+    ++refusals_;
+    return false;
+  }
+  [[nodiscard]] std::size_t refusals() const { return refusals_; }
+  void ForgetRefusals() { refusals_ = 0; }
+
+  // While open: whether this record, which has failed for four times `after` and may be to blame,
+  // is given up. One in each `after`; never where that is 0.
+  bool MayGiveUp(const Failing& failing, locking::Nanos after, locking::Instant now) {
+    if (after == locking::Nanos(0) || now - failing.since < 4 * after) return false;
+    if (now - gave_up_at_ < after) return false;
+    gave_up_at_ = now;
+    return true;
   }
 
  private:
   [[nodiscard]] locking::Nanos OpenTime(locking::Instant now) const {
     return open_time_ + OpenFor(now);
+  }
+  bool Close(locking::Instant now) {
+    open_time_ = OpenTime(now);
+    failures_ = 0;
+    several_ = false;
+    probe_.reset();
+    return std::exchange(open_, false);
   }
 
   int failures_to_open_;
@@ -92,11 +138,13 @@ class HandlerCircuit {
   RecordKey first_ = 0;   // of the failures in a row
   bool several_ = false;  // records among them
   bool open_ = false;
-  Turn turn_ = 0;
+  Call last_success_ = 0;      // the newest call that succeeded
+  std::size_t refusals_ = 0;   // in a row
   std::optional<Call> probe_;  // out
   locking::Instant probe_at_{};
   locking::Instant opened_at_{};
-  locking::Nanos open_time_{0};  // before it opened last
+  locking::Instant gave_up_at_{};  // a record last; first: when it opened
+  locking::Nanos open_time_{0};    // before it opened last
 };
 
 }  // namespace fencepost::consumer

@@ -15,6 +15,7 @@
 
 #include "consumer/flow/ports/ports.h"
 #include "consumer/flow/state/dead_letter_limiter.h"
+#include "consumer/flow/state/handler_circuit.h"
 #include "consumer/flow/state/stage.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
@@ -38,13 +39,11 @@ struct InFlight {
   bool to_advance = false;      // it is in the WorkList
   bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
   int attempts = 0;             // handler calls begun that reached the receiver
-  int failures = 0;             // handler calls that failed, for the back-off
-  Nanos failing_since{};        // the first of them: HandlerCircuit::ClosedTime
-  std::uint64_t failed_in = 0;  // the first of them: HandlerCircuit::turn
-  int marks = 0;                // DONE calls without a majority
-  std::uint64_t call = 0;       // the handler call that has not been answered yet
-  std::uint64_t slot = 0;       // its place in Assignment::slots
-  std::uint64_t bytes = 0;      // as counted against max_in_flight_bytes
+  HandlerCircuit::Failing failing;  // handler calls that failed
+  int marks = 0;                    // DONE calls without a majority
+  std::uint64_t call = 0;           // the handler call that has not been answered yet
+  std::uint64_t slot = 0;           // its place in Assignment::slots
+  std::uint64_t bytes = 0;          // as counted against max_in_flight_bytes
   Record record;
   Identity identity;
   HandlerValues values;

@@ -10,7 +10,7 @@ namespace fencepost::consumer {
 namespace {
 
 bool Again(const std::string& error_class, std::vector<ErrorClass> never,
-           std::vector<ErrorClass> retry_on = {"429", "5xx"}) {
+           std::vector<ErrorClass> retry_on = {"408", "429", "5xx"}) {
   return MayRetry({.kind = HttpHandlerOptions{.retry_on = std::move(retry_on)}},
                   {.never = std::move(never)}, {.error_class = error_class});
 }

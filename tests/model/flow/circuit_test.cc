@@ -115,19 +115,100 @@ TEST_F(CircuitTest, ARecordIsGivenUpWhenItFailsForLongWhileOthersSucceed) {
   EXPECT_FALSE(Noted("handler_unavailable"));
 }
 
-TEST_F(CircuitTest, RecordsThatFailedBeforeOthersSucceededAreGivenUpWhenNothingElseIsLeft) {
+// The last success came after their first failure, and yet the service is away for all now.
+TEST_F(CircuitTest, RecordsThatFailedBeforeAnOutageAreNotGivenUpInIt) {
   worker.Fail("a", Unavailable());
   worker.Fail("b", Unavailable());
   worker.Handle("c");
   worker.WriteAll();
-  for (int i = 0; worker.letters.size() < 2 && i < 1000; ++i) {
+  const Instant since = world.now.boot;
+  while (world.now.boot - since < std::chrono::minutes(30)) {
     for (const char id : NextCalls()) {
       if (id != ' ') worker.Fail(std::string(1, id), Unavailable());
     }
     worker.LookUpAll();
   }
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_TRUE(Noted("handler_unavailable"));
+}
+
+TEST_F(CircuitTest, BadRecordsThatNothingCanPassAreGivenUpOneByOneInTheEnd) {
+  HandlerFailure broken = Unavailable();
+  broken.error_class = "500";
+  const Instant since = world.now.boot;
+  std::vector<Instant> given_up;
+  for (int i = 0; given_up.size() < 3 && i < 10'000; ++i) {
+    for (const char id : NextCalls()) {
+      if (id != ' ') worker.Fail(std::string(1, id), broken);
+    }
+    worker.LookUpAll();
+    if (worker.letters.size() > given_up.size()) given_up.push_back(world.now.boot);
+  }
+  ASSERT_EQ(given_up.size(), 3u);
+  EXPECT_GE(given_up[0] - since, Millis(240'000)) << "four times give_up_after";
+  EXPECT_GE(given_up[1] - given_up[0], Millis(60'000));
+  EXPECT_GE(given_up[2] - given_up[1], Millis(60'000));
+}
+
+HandlerFailure WrongAddress() {
+  HandlerFailure failure = Unavailable();
+  failure.error_class = "404";
+  failure.shown = "HTTP 404";
+  failure.retry = false;
+  return failure;
+}
+
+TEST(WrongCaller, AfterSoManyRefusalsInARowTheServiceIsAskedAgainAndNotTheTopicEmptied) {
+  SharedWorld world;
+  FlowOptions options = WithCircuit();
+  options.max_consecutive = 2;
+  options.tuning.concurrency = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
+  worker.LookUpAll();
+  for (int i = 0; i < 40; ++i) {
+    if (!worker.Calls().empty()) worker.Fail(worker.Calls(), WrongAddress());
+    worker.LookUpAll();
+    worker.Wait(Millis(1000));
+  }
+  EXPECT_EQ(worker.Letters(), "a:404 b:404");
+  EXPECT_EQ(worker.flow.HandlerUnavailable().substr(0, 47),
+            "404: HTTP 404; 2 records in a row were refused ");
+  for (int i = 0; i < 3; ++i) {
+    while (worker.Calls().empty()) worker.Wait(Millis(10));
+    worker.Handle(worker.Calls());
+  }
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
   EXPECT_EQ(worker.letters.size(), 2u);
-  EXPECT_FALSE(Noted("handler_unavailable"));
+}
+
+TEST(WrongCaller, ARefusalAmongSuccessesIsTheRecordsOwn) {
+  SharedWorld world;
+  FlowOptions options = WithCircuit();
+  options.max_consecutive = 2;
+  options.tuning.concurrency = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
+  worker.LookUpAll();
+  for (const std::string id : {"a", "b"}) worker.Fail(id, WrongAddress());
+  worker.LookUpAll();
+  worker.Handle("c");
+  for (const std::string id : {"d", "e"}) worker.Fail(id, WrongAddress());
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:404 b:404 d:404 e:404");
+}
+
+TEST_F(CircuitTest, APausedPipelineIsNotToldAsStalled) {
+  worker.SetPaused(true);
+  worker.Wait(Millis(400'000));
+  EXPECT_EQ(worker.flow.Stalled(), "");
+  worker.SetPaused(false);
+  worker.Wait(Millis(2000));
+  EXPECT_EQ(worker.flow.Stalled(), "") << "its time begins anew";
+  worker.Wait(Millis(400'000));
+  EXPECT_NE(worker.flow.Stalled(), "");
 }
 
 TEST_F(CircuitTest, TheTimeOfAnOutageDoesNotCountAsTheRecords) {

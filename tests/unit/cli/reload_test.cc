@@ -15,17 +15,25 @@ PipelineOptions Shown(std::vector<std::pair<std::string, std::string>> settings)
 }
 
 TEST(Reload, AppliesRetriesConcurrencyRateAndLogLevel) {
-  const Changes changes = ChangesOf(Shown({{"retry.attempts", "3"},
-                                           {"retry.never", "4xx"},
-                                           {"processing.concurrency", "64"},
-                                           {"handler.http.rate_limit", "5"}}),
-                                    Shown({{"retry.attempts", "5"},
-                                           {"processing.concurrency", "8"},
-                                           {"handler.http.rate_limit", "7"},
-                                           {"observe.log.level", "debug"}}));
+  PipelineOptions before = Shown({{"retry.attempts", "3"},
+                                  {"retry.never", "4xx"},
+                                  {"processing.concurrency", "64"},
+                                  {"handler.http.rate_limit", "5"}});
+  before.handler.kind = consumer::HttpHandlerOptions();
+  const Changes changes = ChangesOf(before, Shown({{"retry.attempts", "5"},
+                                                   {"processing.concurrency", "8"},
+                                                   {"handler.http.rate_limit", "7"},
+                                                   {"observe.log.level", "debug"}}));
   EXPECT_EQ(changes.Text(),
             "handler.http.rate_limit, observe.log.level, processing.concurrency, retry.attempts, "
             "retry.never are applied");
+}
+
+TEST(Reload, OfConcurrencyNeedsARestartWhereProcessesOrThreadsWereStarted) {
+  PipelineOptions before = Shown({{"processing.concurrency", "64"}});
+  before.handler.kind = consumer::ExecHandlerOptions();
+  EXPECT_EQ(ChangesOf(before, Shown({{"processing.concurrency", "8"}})).Text(),
+            "processing.concurrency needs a restart");
 }
 
 TEST(Reload, NamesWhatNeedsARestart) {

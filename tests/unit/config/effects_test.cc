@@ -61,7 +61,7 @@ TEST(Handler, OfHttpNeedsItsUrlOnly) {
   EXPECT_EQ(http.method, "POST");
   EXPECT_THAT(http.headers, IsEmpty());
   EXPECT_THAT(http.success, ElementsAre("2xx"));
-  EXPECT_THAT(http.retry_on, ElementsAre("429", "5xx"));
+  EXPECT_THAT(http.retry_on, ElementsAre("408", "429", "5xx"));
   EXPECT_FALSE(o.handler.idempotent);
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace fencepost::consumer {
 namespace {
 
@@ -19,11 +21,14 @@ class Circuit : public ::testing::Test {
     ASSERT_TRUE(circuit.open());
     circuit.WaitUntil(At(5));
   }
-  // Now for the first time.
+  // A new call of that record.
   bool Fails(std::size_t record, int second) {
-    return circuit.OnFailure(record, circuit.turn(), At(second));
+    return circuit.OnFailure(record, records[record], ++calls, At(second));
   }
+  bool Succeeds(int second) { return circuit.OnSuccess(++calls, At(second)); }
   HandlerCircuit circuit{3};
+  HandlerCircuit::Call calls = 0;
+  std::map<std::size_t, HandlerCircuit::Failing> records;
 };
 
 TEST_F(Circuit, OpensAfterSoManyFailuresInARowOfSeveralRecords) {
@@ -42,24 +47,62 @@ TEST_F(Circuit, StaysClosedForOneRecordThatFailsAgainAndAgain) {
 TEST_F(Circuit, BeginsToCountAgainAtASuccess) {
   Fails(1, 0);
   Fails(2, 0);
-  EXPECT_FALSE(circuit.OnSuccess(At(1))) << "it was closed";
-  EXPECT_FALSE(Fails(1, 2));
-  EXPECT_FALSE(Fails(2, 2));
+  EXPECT_FALSE(Succeeds(1)) << "it was closed";
+  EXPECT_FALSE(Fails(3, 2));
+  EXPECT_FALSE(Fails(4, 2));
   EXPECT_EQ(circuit.failures(), 2);
 }
 
-TEST_F(Circuit, DoesNotCountRecordsThatFailedBeforeOthersSucceeded) {
-  const HandlerCircuit::Turn before = circuit.turn();
-  circuit.OnSuccess(At(0));
-  for (std::size_t record = 0; record < 9; ++record) {
-    EXPECT_FALSE(circuit.OnFailure(record, before, At(1)));
+TEST_F(Circuit, DoesNotCountARecordThatFailsBetweenSuccessesOfOthers) {
+  for (int i = 0; i < 9; ++i) {
+    Fails(1, i);
+    Fails(2, i);
+    Succeeds(i);
   }
+  EXPECT_FALSE(Fails(1, 10));
   EXPECT_EQ(circuit.failures(), 0);
+}
+
+TEST_F(Circuit, CountsRecordsThatFailedBeforeTheOutage) {
+  Fails(1, 0);
+  Fails(2, 0);
+  Succeeds(1);
+  bool opened = false;
+  for (int i = 2; i < 9; ++i) opened = Fails(1, i) || Fails(2, i) || opened;
+  EXPECT_TRUE(opened) << "nothing has succeeded since they failed last";
+}
+
+TEST_F(Circuit, ASuccessOfAnEarlierCallSaysNothingOfALaterFailure) {
+  const HandlerCircuit::Call slow = ++calls;
+  Fails(1, 0);
+  circuit.OnSuccess(slow, At(1));
+  Fails(1, 2);
+  EXPECT_EQ(circuit.failures(), 1);
 }
 
 TEST_F(Circuit, NeverOpensWhereItIsSwitchedOff) {
   HandlerCircuit none(0);
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(none.OnFailure(static_cast<std::size_t>(i), 0, At(0)));
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_FALSE(none.OnFailure(i, records[i], ++calls, At(0)));
+  }
+}
+
+TEST_F(Circuit, LetsARecordBeGivenUpNowAndThenWhenItIsOpenForLong) {
+  const Nanos after = seconds(10);
+  Open();
+  EXPECT_FALSE(circuit.MayGiveUp(records[1], after, At(39)));
+  EXPECT_TRUE(circuit.MayGiveUp(records[1], after, At(40)));
+  EXPECT_FALSE(circuit.MayGiveUp(records[2], after, At(49))) << "one in each give_up_after";
+  EXPECT_TRUE(circuit.MayGiveUp(records[2], after, At(50)));
+  EXPECT_FALSE(circuit.MayGiveUp(records[0], Nanos(0), At(99)));
+}
+
+TEST_F(Circuit, TakesRefusalsForTheServicesOwnAfterSoManyInARow) {
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(circuit.CountRefusal(4));
+  EXPECT_TRUE(circuit.CountRefusal(4));
+  EXPECT_EQ(circuit.refusals(), 4u);
+  circuit.ForgetRefusals();
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(circuit.CountRefusal(0)) << "without a limit";
 }
 
 TEST_F(Circuit, LetsOneProbeOutAtATimeAfterItsWait) {
@@ -80,7 +123,7 @@ TEST_F(Circuit, LetsOneProbeOutAtATimeAfterItsWait) {
 TEST_F(Circuit, ClosesAtTheSuccessOfAnyCall) {
   Open();
   circuit.OnCall(70);
-  EXPECT_TRUE(circuit.OnSuccess(At(7)));
+  EXPECT_TRUE(Succeeds(7));
   EXPECT_FALSE(circuit.open());
   EXPECT_EQ(circuit.NextCall(), Instant());
   EXPECT_FALSE(circuit.OnEnd(70)) << "it is a call like any other now";
@@ -91,7 +134,7 @@ TEST_F(Circuit, ItsClosedTimeStandsStillWhileItIsOpen) {
   Open();
   EXPECT_EQ(circuit.ClosedTime(At(60)), before);
   EXPECT_EQ(circuit.OpenFor(At(60)), seconds(60));
-  circuit.OnSuccess(At(60));
+  Succeeds(60);
   EXPECT_EQ(circuit.OpenFor(At(70)), seconds(0));
   EXPECT_EQ(circuit.ClosedTime(At(70)), before + seconds(10));
 }

@@ -35,7 +35,7 @@ TEST(InFlight, IsAnotherReferenceOnceItIsQueuedAgain) {
 TEST(InFlight, LeavesNothingToTheNextRecordInItsPlaceButTheTicket) {
   At in(Stage::kFinished);
   in.index = 7;
-  in.attempts = in.failures = in.marks = 3;
+  in.attempts = in.failing.failures = in.marks = 3;
   in.handled = in.effect_done = in.passed_limiter = in.without_id = true;
   in.letter = std::make_unique<DeadLetter>();
   in.bytes = 9;
@@ -43,7 +43,7 @@ TEST(InFlight, LeavesNothingToTheNextRecordInItsPlaceButTheTicket) {
   in.BecomeUnused();
   EXPECT_EQ(in.index, 7u);
   EXPECT_NE(in.Reference(), before);
-  EXPECT_EQ(in.attempts + in.failures + in.marks, 0);
+  EXPECT_EQ(in.attempts + in.failing.failures + in.marks, 0);
   EXPECT_FALSE(in.handled || in.effect_done || in.passed_limiter || in.without_id);
   EXPECT_EQ(in.letter, nullptr);
   EXPECT_EQ(in.bytes, 0u);
