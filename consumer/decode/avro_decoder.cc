@@ -26,11 +26,12 @@ using avro::Type;
 // One value on its way into JSON. Every method says whether it went well; if not, problem() is why.
 class Walk {
  public:
-  Walk(std::string_view payload, std::string& out) : in_(payload), out_(out) {}
+  Walk(std::string_view payload, std::string& out)
+      : in_(payload), out_(out), most_(out.size() + MaxJsonOf(payload.size())) {}
 
   bool Value(const Type& type, int depth) {
     if (depth > kMaxDepth) return Fail("is nested too deeply");
-    if (out_.size() > kMaxJson) return Fail("becomes too much JSON");
+    if (out_.size() > most_) return Fail("becomes too much JSON");
     switch (type.kind) {
       case Kind::kNull:
         out_ += "null";
@@ -226,6 +227,7 @@ class Walk {
 
   ByteReader in_;
   std::string& out_;
+  const std::size_t most_;  // then `out_` is too large
   std::string problem_;
 };
 

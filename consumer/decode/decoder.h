@@ -2,9 +2,9 @@
 // then bytes, and nothing is read or asked. A decoder is used by one thread.
 //
 // Bytes are hostile until proven otherwise: what is cut off, has bytes left over, nests deeper than
-// kMaxDepth or would become more than kMaxJson of JSON is an error, one line that holds nothing of
-// the record. Source: the Avro specification (1.12), the proto3 JSON mapping, Confluent's wire
-// format.
+// kMaxDepth or would become more than MaxJsonOf its size of JSON is an error, one line that holds
+// nothing of the record. Source: the Avro specification (1.12), the proto3 JSON mapping,
+// Confluent's wire format.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,12 @@ namespace fencepost::consumer {
 
 inline constexpr int kMaxDepth = 200;
 inline constexpr std::size_t kMaxJson = std::size_t{64} << 20;
+// Names and default values make JSON larger than its encoded form, but not a few bytes into a lot
+// of memory: 8 MiB and 64 times the payload, at most kMaxJson.
+constexpr std::size_t MaxJsonOf(std::size_t payload) {
+  const std::size_t base = std::size_t{8} << 20;
+  return payload > (kMaxJson - base) / 64 ? kMaxJson : base + 64 * payload;
+}
 
 enum class SchemaKind : std::uint8_t { kAvro, kProtobuf, kJson };
 

@@ -18,6 +18,7 @@
 
 #include "consumer/decode/byte_reader.h"
 #include "consumer/decode/decoder.h"
+#include "consumer/decode/protobuf_size.h"
 #include "consumer/record/text.h"
 
 namespace fencepost::consumer {
@@ -106,8 +107,12 @@ class ProtobufDecoder : public Decoder {
       return tl::unexpected<std::string>(
           "names no message of this schema (the indexes behind the schema id)");
     }
-    const std::unique_ptr<pb::Message> message(factory_->GetPrototype(type)->New());
     const std::string_view bytes = in.rest();
+    const std::size_t most = MaxJsonOf(payload.size());
+    if (sizes_.Estimate(*type, bytes, most) > most) {
+      return tl::unexpected<std::string>("becomes too much JSON");
+    }
+    const std::unique_ptr<pb::Message> message(factory_->GetPrototype(type)->New());
     if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
       return tl::unexpected<std::string>(fmt::format("is no message {}", type->full_name()));
     }
@@ -118,8 +123,7 @@ class ProtobufDecoder : public Decoder {
           "an Any of another schema, nested too deeply)",
           type->full_name()));
     }
-    if (json.size() - before > kMaxJson)
-      return tl::unexpected<std::string>("becomes too much JSON");
+    if (json.size() - before > most) return tl::unexpected<std::string>("becomes too much JSON");
     if (!simdjson::validate_utf8(json.data() + before, json.size() - before)) {
       return tl::unexpected<std::string>("has a string that is not UTF-8");
     }
@@ -181,6 +185,7 @@ class ProtobufDecoder : public Decoder {
   const pb::FileDescriptor* file_ = nullptr;
   std::unique_ptr<pb::util::TypeResolver> resolver_;
   std::unique_ptr<pb::DynamicMessageFactory> factory_;
+  ProtobufSizes sizes_;
   std::string wire_;
 };
 

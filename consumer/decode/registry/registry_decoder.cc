@@ -12,6 +12,8 @@
 namespace fencepost::consumer {
 namespace {
 
+constexpr std::size_t kTurn = std::size_t{16} << 20;  // decoded in one go, about
+
 // What a decoded record points at.
 struct Decoded {
   std::shared_ptr<const void> encoded;  // the bytes as Kafka has them, and the headers
@@ -29,15 +31,31 @@ class RegistryDecoder : public RecordDecoder {
   }
 
   std::size_t Decode(std::span<Record> records) override {
-    for (std::size_t done = 0; done < records.size(); ++done) {
-      if (!DecodeOne(records[done])) return done;
+    std::size_t done = 0;
+    for (std::size_t made = 0; done < records.size() && made < kTurn; ++done) {
+      if (!DecodeOne(records[done])) {
+        for (const Record& record : records.subspan(done)) AskFor(record);
+        break;
+      }
+      made += records[done].Bytes();
     }
-    return records.size();
+    return done;
   }
 
   [[nodiscard]] std::string Trouble() const override { return schemas_ ? schemas_->Trouble() : ""; }
 
  private:
+  // All that wait are asked for together.
+  void AskFor(const Record& record) {
+    const auto ask = [this](RecordFormat format, std::optional<std::string_view> part) {
+      if (!part || format == RecordFormat::kJsonSchema || !DecodeOptions::IsWireFormat(format))
+        return;
+      if (const auto message = ParseWireFormat(*part)) schemas_->Find(message->schema_id);
+    };
+    ask(options_.key, record.key);
+    ask(options_.value, record.value);
+  }
+
   // False: a schema is not known yet. The record is as it was.
   bool DecodeOne(Record& record) {
     auto to = std::make_shared<Decoded>();

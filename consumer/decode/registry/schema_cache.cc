@@ -33,9 +33,14 @@ const SchemaCache::Known* SchemaCache::Find(std::uint32_t id) {
   }
   const std::lock_guard lock(mutex_);
   if (auto fetched = fetched_.extract(id)) {
-    return &known_.insert_or_assign(id, std::move(fetched.mapped())).first->second.known;
+    const auto until = fetched.mapped().until;
+    if (!until || Clock::now() < *until) {
+      return &known_.insert_or_assign(id, std::move(fetched.mapped())).first->second.known;
+    }
   }
-  if (wanted_.insert(id).second) wake_.notify_all();
+  const auto [wanted, is_new] = wanted_.try_emplace(id);
+  wanted->second.asked = Clock::now();
+  if (is_new) wake_.notify_all();
   return nullptr;
 }
 
@@ -44,57 +49,70 @@ std::string SchemaCache::Trouble() const {
   return trouble_;
 }
 
-// In turns, so that one id for which there is no answer keeps none of the others away.
 void SchemaCache::Run() {
-  for (std::uint32_t id = 0;;) {
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopping_ || !wanted_.empty(); });
-      if (stopping_) return;
-      const auto next = wanted_.upper_bound(id);
-      id = next == wanted_.end() ? *wanted_.begin() : *next;
+  for (std::optional<std::uint32_t> id = 0; (id = NextId(*id));) Ask(*id);
+}
+
+// In turns, so that one id for which there is no answer keeps none of the others away.
+std::optional<std::uint32_t> SchemaCache::NextId(std::uint32_t last) {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto now = Clock::now();
+    std::erase_if(wanted_, [&](const auto& one) { return now - one.second.asked > pauses_.drop; });
+    auto soonest = now + pauses_.most;
+    std::optional<std::uint32_t> first;
+    for (const auto& [id, wanted] : wanted_) {
+      soonest = std::min(soonest, wanted.next);
+      if (wanted.next > now) continue;
+      if (id > last) return id;
+      if (!first) first = id;
     }
-    Ask(id);
+    if (first) return first;
+    if (wanted_.empty()) trouble_.clear();
+    wake_.wait_until(lock, soonest);
   }
+  return std::nullopt;
 }
 
 void SchemaCache::Ask(std::uint32_t id) {
-  for (int questions = 1;;) {
-    auto schema = client_.Fetch(id);
-    if (schema || schema.error().unknown) pause_ = pauses_.first;
-    if (schema) {
-      Tell("");
-      Entry entry;
-      entry.known.kind = schema->kind;
-      auto decoder = MakeDecoder(*schema);
-      if (decoder) {
-        entry.known.decoder = std::move(*decoder);
-      } else {
-        entry.known.problem = fmt::format("schema {}: {}", id, decoder.error());
-      }
-      return Keep(id, std::move(entry));
-    }
-    if (!schema.error().unknown) {
-      Tell(schema.error().text);
-      Pause(pause_);
-      pause_ = std::min(pause_ * 2, pauses_.most);
-      return;
-    }
-    Tell("");
-    if (questions++ >= pauses_.questions) {
-      Entry entry;
-      entry.known.problem = fmt::format("the schema registry does not know schema id {} ({})", id,
-                                        schema.error().text);
-      entry.until = Clock::now() + pauses_.forget;
-      return Keep(id, std::move(entry));
-    }
-    if (!Pause(pauses_.unknown)) return;
+  auto schema = client_.Fetch(id);
+  if (!schema && !schema.error().unknown) {
+    Tell(schema.error().text);
+    Pause(pause_);
+    pause_ = std::min(pause_ * 2, pauses_.most);
+    return;
   }
+  pause_ = pauses_.first;
+  Tell("");
+  if (!schema) return OnUnknown(id, schema.error().text);
+  Entry entry;
+  entry.known.kind = schema->kind;
+  auto decoder = MakeDecoder(*schema);
+  if (decoder) {
+    entry.known.decoder = std::move(*decoder);
+  } else {
+    entry.known.problem = fmt::format("schema {}: {}", id, decoder.error());
+  }
+  Keep(id, std::move(entry));
 }
 
-bool SchemaCache::Pause(std::chrono::milliseconds span) {
+void SchemaCache::OnUnknown(std::uint32_t id, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto wanted = wanted_.find(id);
+    if (wanted == wanted_.end()) return;
+    wanted->second.next = Clock::now() + pauses_.unknown;
+    if (++wanted->second.questions < pauses_.questions) return;
+  }
+  Entry entry;
+  entry.known.problem = fmt::format("the schema registry does not know schema id {} ({})", id, why);
+  entry.until = Clock::now() + pauses_.forget;
+  Keep(id, std::move(entry));
+}
+
+void SchemaCache::Pause(std::chrono::milliseconds span) {
   std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, span, [this] { return stopping_; });
+  wake_.wait_for(lock, span, [this] { return stopping_; });
 }
 
 void SchemaCache::Keep(std::uint32_t id, Entry entry) {

@@ -1,7 +1,9 @@
 // Schemas by their ids, asked for on a thread of its own. An id stands for one schema for ever, so
 // what was found is kept. A registry that cannot be relied on is asked again, for ever, with pauses
 // that grow; an id that it does not know is asked for a few times more (a replica may lag behind
-// what has just been registered), and what it said is forgotten after a while.
+// what has just been registered), all such ids at the same time, and what it said is forgotten
+// after a while. An id that Find has not been asked for in a while is dropped: its records have
+// gone to another worker.
 #pragma once
 
 #include <chrono>
@@ -11,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -23,9 +24,10 @@ namespace fencepost::consumer {
 struct CachePauses {
   std::chrono::milliseconds first{200};  // before the registry is asked again
   std::chrono::milliseconds most{10'000};
-  std::chrono::milliseconds unknown{1000};  // between questions for an id that it does not know
-  int questions = 5;                        // for such an id
-  std::chrono::milliseconds forget{30'000};
+  std::chrono::milliseconds unknown{1000};   // between questions for an id that it does not know
+  int questions = 5;                         // for such an id
+  std::chrono::milliseconds forget{30'000};  // what it does not know
+  std::chrono::milliseconds drop{30'000};    // an id that nobody asks for
 };
 
 class SchemaCache {
@@ -51,9 +53,17 @@ class SchemaCache {
     Known known;
     std::optional<Clock::time_point> until;  // then it is asked for again
   };
+  // An id that has been asked for, and not fetched.
+  struct Wanted {
+    int questions = 0;  // answered with: unknown
+    Clock::time_point next;
+    Clock::time_point asked;  // by Find, last
+  };
   void Run();
+  std::optional<std::uint32_t> NextId(std::uint32_t last);  // nullopt: stopping
   void Ask(std::uint32_t id);
-  bool Pause(std::chrono::milliseconds span);  // false: stopping
+  void OnUnknown(std::uint32_t id, const std::string& why);
+  void Pause(std::chrono::milliseconds span);
   void Keep(std::uint32_t id, Entry entry);
   void Tell(std::string trouble);
 
@@ -62,7 +72,7 @@ class SchemaCache {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::uint32_t, Entry> fetched_;  // guarded: not seen by Find yet
-  std::set<std::uint32_t> wanted_;          // guarded: asked for, and not fetched
+  std::map<std::uint32_t, Wanted> wanted_;  // guarded
   std::string trouble_;                     // guarded
   bool stopping_ = false;                   // guarded
   std::map<std::uint32_t, Entry> known_;    // of the thread of Find

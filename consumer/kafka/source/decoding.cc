@@ -1,5 +1,6 @@
-// Batches on their way through the decoder. One that needs a schema that is not known yet waits
-// here, with all that came behind it; what is in front of the record that needs it goes on.
+// Batches on their way through the decoder. One that needs a schema that is not known yet, or whose
+// records become more than there is room for, waits here, with all that came behind it; what is in
+// front goes on.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -11,18 +12,18 @@ namespace fencepost::consumer {
 void KafkaSource::Impl::DeliverHeld() {
   while (!held.empty()) {
     IntakeBatch& batch = held.front();
-    const std::size_t done =
-        extras.decoder == nullptr ? batch.records.size() : extras.decoder->Decode(batch.records);
+    const bool decodes = extras.decoder != nullptr && !batch.records.empty();
+    if (decodes && sink->RoomBytes() == 0) break;  // what was made before is still on its way
+    const std::size_t done = decodes ? extras.decoder->Decode(batch.records) : batch.records.size();
     if (done < batch.records.size()) {
-      if (done > 0) {
-        const auto next = batch.records.begin() + static_cast<std::ptrdiff_t>(done);
-        IntakeBatch first;
-        first.records.assign(std::make_move_iterator(batch.records.begin()),
-                             std::make_move_iterator(next));
-        batch.records.erase(batch.records.begin(), next);
-        Tell(std::move(first));
-      }
-      break;
+      if (done == 0) break;
+      const auto next = batch.records.begin() + static_cast<std::ptrdiff_t>(done);
+      IntakeBatch first;
+      first.records.assign(std::make_move_iterator(batch.records.begin()),
+                           std::make_move_iterator(next));
+      batch.records.erase(batch.records.begin(), next);
+      Tell(std::move(first));
+      continue;
     }
     IntakeBatch whole = std::move(batch);
     held.pop_front();

@@ -22,7 +22,14 @@ using testing::WaitUntil;
 using namespace std::chrono_literals;
 
 constexpr const char* kUnknown = R"({"error_code":40403,"message":"Schema not found"})";
-const CachePauses kQuick{.first = 1ms, .most = 5ms, .unknown = 1ms, .questions = 3, .forget = 0ms};
+const CachePauses kQuick{.first = 1ms, .most = 5ms, .unknown = 1ms, .questions = 3, .forget = 1s};
+
+Record Written(std::string_view key, std::string_view value) {
+  Record record;
+  record.key = key;
+  record.value = value;
+  return record;
+}
 
 class Registry : public ::testing::Test {
  protected:
@@ -145,7 +152,50 @@ TEST_F(Registry, IsAskedThreeTimesForAnIdThatItDoesNotKnowAndAgainLater) {
   EXPECT_EQ(Wait(cache, 7).problem,
             "the schema registry does not know schema id 7 (/schemas/ids/7: HTTP 404)");
   EXPECT_EQ(Lines().size(), 3u);
-  EXPECT_NE(Wait(cache, 7).decoder, nullptr);
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return Wait(cache, 7).decoder != nullptr; }, "the schema"));
+}
+
+TEST_F(Registry, IsAskedForAllUnknownIdsAtTheSameTime) {
+  const Answer unknown{.status = 404, .body = kUnknown};
+  for (const char* id : {"1", "2", "3"}) Answers(std::string("/base/schemas/ids/") + id, {unknown});
+  CachePauses slow = kQuick;
+  slow.unknown = 50ms;
+  SchemaCache cache(Options(), slow);
+  for (std::uint32_t id = 1; id <= 3; ++id) cache.Find(id);
+  for (std::uint32_t id = 1; id <= 3; ++id) EXPECT_NE(Wait(cache, id).problem, "");
+  std::string order;
+  for (const std::string& line : Lines()) order += line.substr(line.find("ids/") + 4, 1);
+  EXPECT_EQ(order, "123123123");
+}
+
+TEST_F(Registry, IsAskedNoLongerForAnIdThatNobodyWaitsFor) {
+  Answers("/base/schemas/ids/1", {{.status = 503}});
+  CachePauses pauses = kQuick;
+  pauses.drop = 200ms;
+  SchemaCache cache(Options(), pauses);
+  cache.Find(1);
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return !cache.Trouble().empty(); }, "the trouble"));
+  EXPECT_TRUE(WaitUntil(
+      10s, [&] { return cache.Trouble().empty(); }, "no trouble"));
+}
+
+// Nulls take no byte in Avro and five in JSON.
+TEST_F(Registry, RecordsThatBecomeLargeAreDecodedAFewAtATime) {
+  Answers("/base/schemas/ids/1",
+          {{.body = R"({"schema":"{\"type\":\"array\",\"items\":\"null\"}"})"}});
+  const auto decoder = MakeRecordDecoder(Options());
+  const std::string_view million("\0\0\0\0\1\x80\x89\x7a\0", 9);
+  std::vector<Record> records(10, Written("k", million));
+  EXPECT_TRUE(WaitUntil(
+      10s,
+      [&] {
+        return decoder->Decode({records.data(), 1}) == 1;
+      },
+      "the schema"));
+  ASSERT_EQ(records[0].value->size(), 5'000'001u);
+  EXPECT_EQ(decoder->Decode(std::span(records).subspan(1)), 4u);
 }
 
 TEST_F(Registry, ThatLagsBehindIsBelievedOnceItKnowsTheId) {
@@ -170,13 +220,6 @@ TEST_F(Registry, ThatHangsHoldsUpNoEnd) {
         10s, [&] { return hanging.requests().size() == 1; }, "the question"));
   }
   server_.Release();
-}
-
-Record Written(std::string_view key, std::string_view value) {
-  Record record;
-  record.key = key;
-  record.value = value;
-  return record;
 }
 
 TEST_F(Registry, ARecordWaitsForItsSchemaAndThoseBehindItWait) {

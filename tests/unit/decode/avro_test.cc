@@ -141,6 +141,8 @@ TEST(Avro, HostileBytesAreAnErrorAndCostNothing) {
   EXPECT_THAT(Decoded(Avro(R"("bytes")"), Long(-1)), HasSubstr("cut off"));
   const SchemaText nulls = Avro(R"({"type":"array","items":"null"})");
   EXPECT_THAT(Decoded(nulls, Long(INT64_MAX)), HasSubstr("too much JSON"));
+  EXPECT_THAT(Decoded(nulls, Long(3 << 20) + Long(0)), HasSubstr("too much JSON"))
+      << "no ten bytes become megabytes of it";
   EXPECT_THAT(Decoded(nulls, Long(INT64_MIN)), HasSubstr("cut off"));
   EXPECT_THAT(Decoded(Avro(R"("long")"), std::string(11, '\xff')), HasSubstr("cut off"));
   EXPECT_THAT(Decoded(Avro(R"("int")"), Long(std::int64_t{1} << 31)), HasSubstr("32 bits"));

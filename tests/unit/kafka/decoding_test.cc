@@ -103,6 +103,33 @@ TEST_F(DecodingOnMock, ARecordThatWaitsForItsSchemaIsOvertakenByNothingAndSaysSo
   EXPECT_EQ(Notes(sink, "schema_registry_available"), 1u);
 }
 
+TEST_F(DecodingOnMock, NothingIsDecodedWhileThereIsNoRoomForWhatItBecomes) {
+  class Counting : public RecordDecoder {
+   public:
+    std::size_t Decode(std::span<Record> records) override {
+      ++calls;
+      return std::min<std::size_t>(records.size(), 10);  // the others would be too much at a time
+    }
+    [[nodiscard]] std::string Trouble() const override { return ""; }
+    std::atomic<int> calls = 0;
+  };
+  RecordingSink sink;
+  const auto decoder = std::make_shared<Counting>();
+  sink.on_records = [&] { sink.room_bytes = 0; };  // full by the first of them
+  KafkaSource source(Options(), "w1", &sink, &sink, {.decoder = decoder});
+  ASSERT_TRUE(source.Start());
+  for (int turn = 1; turn <= 5; ++turn) {
+    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() > 0 && sink.room_bytes == 0; }));
+    ASSERT_EQ(decoder->calls, turn);
+    sink.room_bytes = 1 << 20;
+  }
+  sink.on_records = nullptr;
+  ASSERT_TRUE(WaitUntil(20s, [&] {
+    sink.room_bytes = 1 << 20;
+    return sink.Count() == 1000;
+  })) << sink.Trace();
+}
+
 TEST_F(DecodingOnMock, ARevokeIsServedMeanwhileAndDropsWhatWaits) {
   RecordingSink first;
   const auto gate = std::make_shared<Gate>("0-0");

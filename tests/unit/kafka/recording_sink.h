@@ -78,6 +78,8 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
     return answer;
   }
   std::size_t Room() override { return 1000; }
+  std::uint64_t RoomBytes() override { return room_bytes; }
+  std::atomic<std::uint64_t> room_bytes = std::uint64_t{1} << 30;
   void OnRecords(std::vector<Record> records) override {
     Locked([&] {
       ++batches;
