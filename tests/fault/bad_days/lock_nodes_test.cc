@@ -131,8 +131,15 @@ TEST_F(LockNodesBadDay, AllDownAreDoneWithoutUnderLoadAndKillsWhereThePipelineSa
   EXPECT_THAT(worker().Get("/status").body, HasSubstr("processed without a lock"));
   (*team_)[1].Kill();
   WorkerProcess& late = team_->Add();  // it starts without any lock node
+  EXPECT_TRUE(WaitUntil(
+      seconds(60),
+      [&] {
+        orders_.Produce(200);
+        return late.Now("fencepost_records_unlocked_total") > 0;
+      },
+      "the late one to have its part"))
+      << late.Readiness();
   grow(5000);
-  EXPECT_GT(late.Now("fencepost_records_unlocked_total"), 0) << late.Readiness();
   (*team_)[2].Resume();
   for (std::size_t node = 0; node < nodes.size(); ++node) nodes[node].Start();
   ASSERT_TRUE(WaitUntil(
