@@ -88,6 +88,21 @@ consumer::OutputOptions BuildOutput(const Values& values) {
         .args = values.Selectors("output.postgres.args"),
         .max_records = static_cast<int>(values.Number("output.postgres.max_records"))};
   }
+  if (values.Given("output.mysql")) {
+    return consumer::MysqlOptions{
+        .host = values.String("output.mysql.host"),
+        .port = static_cast<int>(values.Number("output.mysql.port")),
+        .user = values.String("output.mysql.user"),
+        .password = values.String("output.mysql.password"),
+        .database = values.String("output.mysql.database"),
+        .tls_ca = values.String("output.mysql.tls.ca"),
+        .tls_certificate = values.String("output.mysql.tls.certificate"),
+        .tls_key = values.String("output.mysql.tls.key"),
+        .table = values.String("output.mysql.table"),
+        .columns = BuildTableColumns(values, "output.mysql"),
+        .rules = BuildRules(values, "output.mysql"),
+        .max_records = static_cast<int>(values.Number("output.mysql.max_records"))};
+  }
   if (values.Given("output.sqlite")) {
     return consumer::SqliteOptions{
         .path = values.String("output.sqlite.path"),

@@ -187,8 +187,8 @@ void LintUnavailable(const Values& values, Findings& findings) {
   };
   if (!HasLedger(values)) {
     return refuse(values.ValuePlace(kKey),
-                  "needs a ledger, which decides without a lock: only output.postgres and "
-                  "output.sqlite have one");
+                  "needs a ledger, which decides without a lock: only output.postgres, "
+                  "output.mysql and output.sqlite have one");
   }
   for (const std::string_view handler : {"handler.http", "handler.exec"}) {
     const std::string flag = fmt::format("{}.idempotent", handler);
@@ -200,7 +200,8 @@ void LintUnavailable(const Values& values, Findings& findings) {
   }
   for (const std::string_view path :
        {"output.postgres.columns", "output.postgres.args", "output.postgres.fence_by",
-        "output.sqlite.columns", "output.sqlite.fence_by"}) {
+        "output.mysql.columns", "output.mysql.fence_by", "output.sqlite.columns",
+        "output.sqlite.fence_by"}) {
     for (const Selector& selector : values.Selectors(path)) {
       if (selector.kind != Selector::Kind::kToken) continue;
       refuse(values.KeyPlace(path),
@@ -243,8 +244,8 @@ void LintLedger(const Values& values, Findings& findings) {
   }
   if (!HasLedger(values)) {
     findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
-                     "ledger.keep has no effect: only output.postgres and output.sqlite have a "
-                     "ledger");
+                     "ledger.keep has no effect: only output.postgres, output.mysql and "
+                     "output.sqlite have a ledger");
     return;
   }
   // A mark that outlives its row would look like a lost ledger.

@@ -20,8 +20,8 @@ void LintGuarantee(const Values& values, Findings& findings) {
     if (!values.Given(output)) continue;
     findings.Error(PlaceOfEither(values, "guarantee", output), "guarantee",
                    fmt::format("guarantee: {} cannot keep exactly-once: it has no transaction that "
-                               "holds the effect and the ledger; output.postgres and output.sqlite "
-                               "do; otherwise write guarantee: at-least-once",
+                               "holds the effect and the ledger; output.postgres, output.mysql and "
+                               "output.sqlite do; otherwise write guarantee: at-least-once",
                                output));
   }
   const Selector* id = values.FindSelector("record_id");
@@ -44,7 +44,8 @@ void LintNoPosition(const Values& values, std::string_view path, Findings& findi
 }
 
 void LintTables(const Values& values, Findings& findings) {
-  for (const std::string_view path : {"output.postgres.table", "output.sqlite.table"}) {
+  for (const std::string_view path :
+       {"output.postgres.table", "output.mysql.table", "output.sqlite.table"}) {
     const std::string table = values.String(path);
     if (table != "fencepost_ledger" && !table.ends_with(".fencepost_ledger")) continue;
     findings.Error(values.ValuePlace(path), "table",
@@ -185,11 +186,12 @@ void LintOutput(const Values& values, Findings& findings) {
   LintGuarantee(values, findings);
   for (const std::string_view path :
        {"output.postgres.columns", "output.postgres.args", "output.postgres.fence_by",
-        "output.sqlite.columns", "output.sqlite.fence_by", "output.kafka.key", "output.kafka.value",
-        "output.kafka.headers", "output.file.columns", "output.stdout.columns"}) {
+        "output.mysql.columns", "output.mysql.fence_by", "output.sqlite.columns",
+        "output.sqlite.fence_by", "output.kafka.key", "output.kafka.value", "output.kafka.headers",
+        "output.file.columns", "output.stdout.columns"}) {
     LintNoPosition(values, path, findings);
   }
-  for (const char* output : {"output.postgres", "output.sqlite"}) {
+  for (const char* output : {"output.postgres", "output.mysql", "output.sqlite"}) {
     LintConvert(values, output, findings);
   }
   LintFailover(values, findings);

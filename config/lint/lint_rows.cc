@@ -10,7 +10,7 @@ namespace {
 
 using consumer::Selector;
 
-// One of output.postgres and output.sqlite.
+// One of output.postgres, output.mysql and output.sqlite.
 class Rows {
  public:
   Rows(const Values& values, std::string_view output, Findings& findings)
@@ -162,6 +162,7 @@ void LintRows(const Values& values, Findings& findings) {
   if (!values.Given("output.postgres.statement")) {
     Rows(values, "output.postgres", findings).Lint();
   }
+  Rows(values, "output.mysql", findings).Lint();
   Rows(values, "output.sqlite", findings).Lint();
 }
 

@@ -9,7 +9,8 @@ namespace fencepost::config {
 using namespace std::chrono_literals;
 
 bool HasLedger(const Values& values) {
-  return values.Given("output.postgres") || values.Given("output.sqlite");
+  return values.Given("output.postgres") || values.Given("output.mysql") ||
+         values.Given("output.sqlite");
 }
 
 Milliseconds RememberDone(const Values& values) {

@@ -8,7 +8,7 @@
 
 namespace fencepost::config {
 
-// Whether the output keeps the ledger in its own transaction (postgres, sqlite).
+// Whether the output keeps the ledger in its own transaction (postgres, mysql, sqlite).
 bool HasLedger(const Values& values);
 // lock.remember_done: with a ledger DONE is only a hint, so it is kept for less long.
 Milliseconds RememberDone(const Values& values);

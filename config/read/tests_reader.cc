@@ -42,12 +42,13 @@ std::optional<LifeStage> Stage(const Values& values, std::string_view path) {
 // What the cells of an expected row are called, or nothing where any name may be one.
 std::vector<std::string> CellNames(const Values& pipeline) {
   std::vector<std::string> names;
-  for (const std::string_view path : {"output.postgres.columns", "output.sqlite.columns",
-                                      "output.file.columns", "output.stdout.columns"}) {
+  for (const std::string_view path :
+       {"output.postgres.columns", "output.mysql.columns", "output.sqlite.columns",
+        "output.file.columns", "output.stdout.columns"}) {
     for (const Text& column : pipeline.Texts(path)) names.push_back(column.name);
   }
-  for (const std::string_view path :
-       {"output.postgres.fence_column", "output.sqlite.fence_column"}) {
+  for (const std::string_view path : {"output.postgres.fence_column", "output.mysql.fence_column",
+                                      "output.sqlite.fence_column"}) {
     const std::string name = pipeline.String(path);
     if (!name.empty()) names.push_back(name);
   }

@@ -267,7 +267,8 @@ std::vector<Key> LockKeys() {
        .type = T::kChoice,
        .help = "What records do while no quorum of lock nodes is available: `pause`, or `proceed` "
                "without a lock, by the ledger alone, which still makes each effect once. Only with "
-               "output.postgres or output.sqlite, without the selector `token`, and without a "
+               "output.postgres, output.mysql or output.sqlite, without the selector `token`, and "
+               "without a "
                "handler or with one that is `idempotent`: workers may run it for one record at the "
                "same time. Leases are acquired again as soon as they can be.",
        .default_value = "pause",

@@ -214,6 +214,63 @@ std::vector<Key> PostgresKeys() {
   };
 }
 
+std::vector<Key> MysqlKeys() {
+  return {
+      {.path = "output.mysql",
+       .type = T::kSection,
+       .help = "MySQL 8 or MariaDB 10.11: exactly once per record id."},
+      {.path = "output.mysql.host",
+       .help = "Host, or the path of a Unix socket.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "output.mysql.port",
+       .type = T::kInteger,
+       .help = "Port.",
+       .default_value = "3306",
+       .limits = {{"1", "65535"}}},
+      {.path = "output.mysql.user", .help = "Account.", .check = CheckNotEmpty, .required = true},
+      {.path = "output.mysql.password", .help = "Its password.", .secret = true},
+      {.path = "output.mysql.database",
+       .help = "Database, where the ledger is.",
+       .check = CheckNotEmpty,
+       .required = true},
+      {.path = "output.mysql.tls",
+       .type = T::kSection,
+       .help = "TLS, with the server's name checked."},
+      {.path = "output.mysql.tls.ca",
+       .help = "File with the CA certificates that the server's is checked with.",
+       .check = CheckNotEmpty},
+      {.path = "output.mysql.tls.certificate",
+       .help = "File with the client's certificate.",
+       .check = CheckNotEmpty},
+      {.path = "output.mysql.tls.key",
+       .help = "File with the client's key.",
+       .check = CheckNotEmpty},
+      {.path = "output.mysql.table",
+       .help = "Table; may be `DATABASE.TABLE`.",
+       .check = CheckQualifiedTable,
+       .required = true},
+      {.path = "output.mysql.columns",
+       .type = T::kSelectorMap,
+       .help = "Column names, and what is written into them; by the column's type "
+               "([table](../consumer/outputs/mysql/README.md#types)).",
+       .check = CheckColumn,
+       .required = true},
+      {.path = "output.mysql.convert",
+       .type = T::kTextMap,
+       .help = "How numbers and texts of a column are meant: `s`, `ms`, `us` or `ns` of a number "
+               "that counts since 1970, which becomes a point in time; `base64` or `hex` of a text "
+               "that stands for bytes.",
+       .check = CheckColumn},
+      {.path = "output.mysql.max_records",
+       .type = T::kInteger,
+       .help = "Records of one transaction, at most. Where they take too long, fewer are written "
+               "at a time by themselves.",
+       .default_value = "500",
+       .limits = {{"1", "10000"}}},
+  };
+}
+
 std::vector<Key> SqliteKeys() {
   return {
       {.path = "output.sqlite",
@@ -361,6 +418,8 @@ std::vector<Key> OutputKeys() {
   };
   Append(keys, PostgresKeys());
   Append(keys, RowKeys("output.postgres"));
+  Append(keys, MysqlKeys());
+  Append(keys, RowKeys("output.mysql"));
   Append(keys, SqliteKeys());
   Append(keys, RowKeys("output.sqlite"));
   Append(keys, KafkaOutputKeys());

@@ -36,6 +36,8 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
     flow.linger = kafka->linger;
   } else if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     flow.write_batch = static_cast<std::size_t>(postgres->max_records);
+  } else if (const auto* mysql = std::get_if<MysqlOptions>(&options.output)) {
+    flow.write_batch = static_cast<std::size_t>(mysql->max_records);
   } else if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) {
     flow.write_batch = static_cast<std::size_t>(sqlite->max_records);
   }

@@ -55,6 +55,20 @@ const char* const kSqliteLedgerDdl =
     "CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at\n"
     "  ON fencepost_ledger (pipeline, completed_at);\n";
 
+// varbinary: bytes are compared, and no space at the end is lost, as in MySQL's text.
+const char* const kMysqlLedgerDdl =
+    "CREATE TABLE IF NOT EXISTS fencepost_ledger (\n"
+    "  pipeline     varbinary(255) NOT NULL,\n"
+    "  record_id    varbinary(512) NOT NULL,\n"
+    "  token        bigint NOT NULL,\n"
+    "  worker       text CHARACTER SET utf8mb4 NOT NULL,\n"
+    "  source       text CHARACTER SET utf8mb4 NOT NULL,\n"
+    "  content_crc  bigint NOT NULL,\n"
+    "  completed_at datetime(6) NOT NULL,\n"
+    "  PRIMARY KEY (pipeline, record_id),\n"
+    "  KEY fencepost_ledger_completed_at (pipeline, completed_at)\n"
+    ") ENGINE=InnoDB;\n";
+
 std::string QuoteIdentifier(std::string_view name) {
   std::string quoted = "\"";
   for (const char c : name) {

@@ -20,6 +20,7 @@ inline constexpr std::string_view kLedgerTable = "fencepost_ledger";
 // The same statements as deploy/postgres/ledger.sql (a test compares what they make).
 extern const char* const kPostgresLedgerDdl;
 extern const char* const kSqliteLedgerDdl;
+extern const char* const kMysqlLedgerDdl;  // deploy/mysql/ledger.sql
 
 // "a ""b""": any text as one SQL identifier.
 std::string QuoteIdentifier(std::string_view name);

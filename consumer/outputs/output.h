@@ -109,12 +109,15 @@ class Output {
 };
 
 struct PostgresOptions;
+struct MysqlOptions;
 struct SqliteOptions;
 struct FileOptions;
 struct StdoutOptions;
 // `pipeline` and `worker` go into the ledger rows.
 std::unique_ptr<Output> MakePostgresOutput(const PostgresOptions& options, std::string pipeline,
                                            std::string worker, OutputTerms terms = {});
+std::unique_ptr<Output> MakeMysqlOutput(const MysqlOptions& options, std::string pipeline,
+                                        std::string worker, OutputTerms terms = {});
 std::unique_ptr<Output> MakeSqliteOutput(const SqliteOptions& options, std::string pipeline,
                                          std::string worker, OutputTerms terms = {});
 // JSON lines; written, then fdatasync (file) or flushed (stdout) before Write returns. No ledger.

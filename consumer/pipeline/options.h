@@ -201,6 +201,18 @@ struct PostgresOptions {
   int max_records = 500;  // of one transaction
 };
 
+// MySQL 8 or MariaDB.
+struct MysqlOptions {
+  std::string host;  // or the path of a Unix socket
+  int port = 3306;
+  std::string user, password, database;
+  std::string tls_ca, tls_certificate, tls_key;  // paths; without a CA there is no TLS
+  std::string table;                             // NAME or DATABASE.NAME
+  std::vector<Column> columns;
+  RowRules rules;
+  int max_records = 500;  // of one transaction
+};
+
 struct SqliteOptions {
   std::string path;
   std::string table;
@@ -229,7 +241,7 @@ struct StdoutOptions {
   std::vector<Column> columns;
 };
 
-using OutputOptions = std::variant<std::monostate, PostgresOptions, SqliteOptions,
+using OutputOptions = std::variant<std::monostate, PostgresOptions, MysqlOptions, SqliteOptions,
                                    KafkaOutputOptions, FileOptions, StdoutOptions>;
 
 // What makes an effect final, and lets the offset move.

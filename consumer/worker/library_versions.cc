@@ -2,6 +2,7 @@
 
 #include "consumer/handlers/http/curl_holders.h"
 #include "consumer/kafka/client/settings.h"
+#include "consumer/outputs/mysql/mysql_connection.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 
@@ -10,6 +11,7 @@ namespace fencepost::consumer {
 std::vector<std::pair<std::string, std::string>> LibraryVersions() {
   return {{"librdkafka", KafkaClientVersion()},
           {"libpq", PostgresClientVersion()},
+          {"libmariadb", MysqlClientVersion()},
           {"sqlite", SqliteVersion()},
           {"libcurl", curl::Version()}};
 }

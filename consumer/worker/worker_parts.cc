@@ -17,6 +17,9 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return MakePostgresOutput(*postgres, options.name, worker, terms);
   }
+  if (const auto* mysql = std::get_if<MysqlOptions>(&options.output)) {
+    return MakeMysqlOutput(*mysql, options.name, worker, terms);
+  }
   if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) {
     return MakeSqliteOutput(*sqlite, options.name, worker, terms);
   }

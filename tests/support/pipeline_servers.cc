@@ -59,13 +59,26 @@ void Orders::Send(TestProducer& producer, Sent sent) {
   ++produced_;
 }
 
-EffectsTable::EffectsTable(PostgresServer& server, std::string database, Origin origin)
+EffectsTable::EffectsTable(SqlServer& server, std::string database, Origin origin)
     : server_(server), database_(std::move(database)) {
   if (origin == kIsThere) return;
-  server_.Exec(fmt::format("CREATE DATABASE \"{}\"", database_));
+  const char quote = server_.IsPostgres() ? '"' : '`';
+  server_.Exec(fmt::format("CREATE DATABASE {}{}{}", quote, database_, quote),
+               server_.IsPostgres() ? "postgres" : "mysql");
   Exec(
       "CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL CHECK (amount >= 0),"
       " fence bigint)");
+}
+
+std::string EffectsTable::dsn() const {
+  const auto* postgres = dynamic_cast<const PostgresServer*>(&server_);
+  return postgres == nullptr ? "" : postgres->dsn(database_);
+}
+
+std::string EffectsTable::mysql() const {
+  if (server_.IsPostgres()) return "";
+  return fmt::format("    host: 127.0.0.1\n    port: {}\n    user: app\n    database: {}\n",
+                     server_.port(), database_);
 }
 
 int EffectsTable::Count() const {
@@ -78,9 +91,9 @@ int EffectsTable::Count() const {
 
 std::string EffectsTable::Audit(const std::string& pipeline, int unique) const {
   const std::string wanted = fmt::format(
-      "WITH wanted AS (SELECT 'o-' || n AS order_id, n * 7 % 1000 AS amount"
-      " FROM generate_series(0, {}) n) ",
-      unique - 1);
+      "WITH wanted AS (SELECT concat('o-', n) AS order_id, n * 7 % 1000 AS amount FROM {}) ",
+      server_.IsPostgres() ? fmt::format("generate_series(0, {}) n", unique - 1)
+                           : fmt::format("(SELECT seq AS n FROM seq_0_to_{}) numbers", unique - 1));
   const struct {
     const char* what;
     std::string sql;
@@ -139,8 +152,9 @@ std::string PipelineText::Yaml() const {
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
   text += more;
   if (!output.empty()) return text + output;
-  text += dsn.empty() ? fmt::format("output:\n  sqlite:\n    path: {}\n", sqlite_path)
-                      : fmt::format("output:\n  postgres:\n    dsn: {}\n", dsn);
+  text += !mysql.empty() ? "output:\n  mysql:\n" + mysql
+          : dsn.empty()  ? fmt::format("output:\n  sqlite:\n    path: {}\n", sqlite_path)
+                         : fmt::format("output:\n  postgres:\n    dsn: {}\n", dsn);
   text +=
       "    table: effects\n"
       "    columns: {order_id: json:/order_id, amount: json:/amount, fence: token}\n";

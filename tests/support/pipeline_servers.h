@@ -53,10 +53,13 @@ class Orders {
 class EffectsTable {
  public:
   enum Origin { kMade, kIsThere };
-  EffectsTable(PostgresServer& server, std::string database, Origin origin = kMade);
+  EffectsTable(SqlServer& server, std::string database, Origin origin = kMade);
 
-  [[nodiscard]] std::string dsn() const { return server_.dsn(database_); }
-  PostgresServer::Rows Exec(const std::string& sql) const { return server_.Exec(sql, database_); }
+  // PostgreSQL's, else empty.
+  [[nodiscard]] std::string dsn() const;
+  // MySQL's, else empty: the keys of output.mysql that say where it is.
+  [[nodiscard]] std::string mysql() const;
+  SqlServer::Rows Exec(const std::string& sql) const { return server_.Exec(sql, database_); }
   [[nodiscard]] std::string Value(const std::string& sql) const {
     return server_.Value(sql, database_);
   }
@@ -67,7 +70,7 @@ class EffectsTable {
   [[nodiscard]] std::string Audit(const std::string& pipeline, int unique) const;
 
  private:
-  PostgresServer& server_;
+  SqlServer& server_;
   std::string database_;
 };
 
@@ -92,6 +95,7 @@ struct PipelineText {
   std::string nodes;          // A,B,C
   std::string login{};        // further keys of lock.redis, each with a comma before it
   std::string dsn{};          // PostgreSQL, or
+  std::string mysql{};        // MySQL: EffectsTable::mysql, or
   std::string sqlite_path{};  // SQLite
   // Short enough for tests that wait for the end of a lease, a session or a quarantine. What a
   // dead worker held stays on the nodes for ttl + 2 * max_skew: longer than its session, so that a

@@ -48,6 +48,7 @@ class PipelineTest : public ::testing::Test {
     text.brokers = Kafka().bootstrap();
     text.nodes = Nodes().list();
     text.dsn = table_->dsn();
+    text.mysql = table_->mysql();
     return text;
   }
   WorkerOptions Worker(const PipelineText& text) const {

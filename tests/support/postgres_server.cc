@@ -144,11 +144,6 @@ void PostgresServer::Promote() {
   if (Value("SELECT pg_promote(true, 30)") != "t") throw std::runtime_error("not promoted");
 }
 
-void PostgresServer::Restart() {
-  Stop();
-  Start();
-}
-
 PostgresServer::Rows PostgresServer::Exec(const std::string& sql,
                                           const std::string& database) const {
   const Connection connection(PQconnectdb(dsn(database).c_str()), &PQfinish);
@@ -169,11 +164,6 @@ PostgresServer::Rows PostgresServer::Exec(const std::string& sql,
     }
   }
   return rows;
-}
-
-std::string PostgresServer::Value(const std::string& sql, const std::string& database) const {
-  const Rows rows = Exec(sql, database);
-  return rows.empty() || rows[0].empty() ? "" : rows[0][0].value_or("");
 }
 
 }  // namespace fencepost::testing

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/process.h"
+#include "tests/support/sql_server.h"
 
 namespace fencepost::testing {
 
@@ -18,34 +19,30 @@ struct PostgresOptions {
 
 // One cluster on 127.0.0.1 with superuser `postgres` and trust authentication. The constructor
 // returns when it takes connections. The port and the data stay the same over restarts.
-class PostgresServer {
+class PostgresServer : public SqlServer {
  public:
-  using Row = std::vector<std::optional<std::string>>;  // NULL is nullopt
-  using Rows = std::vector<Row>;
-
   explicit PostgresServer(PostgresOptions options = {});
   // A standby of it (pg_basebackup), streaming from 127.0.0.1:stream_port, the primary's port or a
   // proxy's before it. It takes reads.
   PostgresServer(const PostgresServer& primary, int stream_port, PostgresOptions options = {});
-  ~PostgresServer();
+  ~PostgresServer() override;
 
-  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] int port() const override { return port_; }
+  [[nodiscard]] bool IsPostgres() const override { return true; }
   [[nodiscard]] std::string dsn(const std::string& database = "postgres",
                                 const std::string& user = "postgres") const;
   [[nodiscard]] pid_t pid() const;  // the postmaster; -1 when stopped
 
-  void Start();
-  void Stop();     // fast shutdown
-  void Kill();     // SIGKILL to the postmaster; its children follow by themselves
-  void Restart();  // Stop, Start
-  void Promote();  // a standby; returns when it takes writes
+  void Start() override;
+  void Stop() override;  // fast shutdown
+  void Kill() override;  // SIGKILL to the postmaster; its children follow by themselves
+  void Promote();        // a standby; returns when it takes writes
 
-  // Runs SQL (one or many statements) as superuser on a connection of its own; rows of the last
-  // one. Throws with PostgreSQL's message.
-  Rows Exec(const std::string& sql, const std::string& database = "postgres") const;
-  // The first cell: "" for NULL or no row.
+  Rows Exec(const std::string& sql, const std::string& database = "postgres") const override;
   [[nodiscard]] std::string Value(const std::string& sql,
-                                  const std::string& database = "postgres") const;
+                                  const std::string& database = "postgres") const {
+    return SqlServer::Value(sql, database);
+  }
 
  private:
   bool Ready() const;

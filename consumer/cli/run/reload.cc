@@ -31,13 +31,17 @@ bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
     const auto* postgres = std::get_if<consumer::PostgresOptions>(&options.output);
     return postgres == nullptr ? std::string() : postgres->dsn;
   };
+  const auto mysql = [](const PipelineOptions& options) {
+    const auto* to = std::get_if<consumer::MysqlOptions>(&options.output);
+    return to == nullptr ? std::string() : to->password;
+  };
   return a.kafka.sasl_password != b.kafka.sasl_password ||
          a.observe.control_token != b.observe.control_token ||
          a.kafka.oauth.client_secret != b.kafka.oauth.client_secret ||
          a.kafka.librdkafka != b.kafka.librdkafka ||
          a.kafka.decode.registry_password != b.kafka.decode.registry_password ||
          a.lock.redis.password != b.lock.redis.password || headers(a) != headers(b) ||
-         dsn(a) != dsn(b);
+         dsn(a) != dsn(b) || mysql(a) != mysql(b);
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ std::unique_ptr<Output> MakeLedgerOutput(const PipelineOptions& options) {
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return consumer::MakePostgresOutput(*postgres, options.name, kWorker);
   }
+  if (const auto* mysql = std::get_if<consumer::MysqlOptions>(&options.output)) {
+    return consumer::MakeMysqlOutput(*mysql, options.name, kWorker);
+  }
   return consumer::MakeSqliteOutput(std::get<SqliteOptions>(options.output), options.name, kWorker);
 }
 
@@ -102,6 +105,7 @@ tl::expected<std::size_t, Error> LedgerView::Forget(const std::vector<std::strin
 
 std::string_view OutputName(const consumer::OutputOptions& output) {
   if (std::holds_alternative<PostgresOptions>(output)) return "PostgreSQL";
+  if (std::holds_alternative<consumer::MysqlOptions>(output)) return "MySQL";
   if (std::holds_alternative<SqliteOptions>(output)) return "SQLite";
   if (std::holds_alternative<consumer::KafkaOutputOptions>(output)) return "Kafka";
   if (std::holds_alternative<consumer::FileOptions>(output)) return "a file";

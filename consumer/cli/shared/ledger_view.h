@@ -36,7 +36,7 @@ class LedgerView {
   std::unique_ptr<consumer::Output> output_;
 };
 
-// "PostgreSQL", "SQLite", "Kafka", "a file", "standard output".
+// "PostgreSQL", "MySQL", "SQLite", "Kafka", "a file", "standard output".
 std::string_view OutputName(const consumer::OutputOptions& output);
 
 }  // namespace fencepost::cli

@@ -123,11 +123,12 @@ class OrderTest : public StoreTest {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, OrderTest, ::testing::Values("postgres", "sqlite"),
+INSTANTIATE_TEST_SUITE_P(Stores, OrderTest, ::testing::Values("postgres", "mysql", "sqlite"),
                          [](const auto& store) { return std::string(store.param); });
 
 TEST_P(OrderTest, AStaleTombstoneOfABatchLeavesTheRowThatStandsAndWhatHangsOnIt) {
-  Exec("CREATE TABLE children (parent text REFERENCES effects (id) ON DELETE CASCADE)");
+  Exec(fmt::format("CREATE TABLE children (parent {} REFERENCES effects (id) ON DELETE CASCADE)",
+                   Text()));
   Exec("INSERT INTO effects VALUES ('k1', 1, 7, 'kept')");
   Exec("INSERT INTO children VALUES ('k1')");
   const auto output = store_->Open(ByKey(), Rules(OnConflict::kUpdate, true));

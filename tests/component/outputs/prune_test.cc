@@ -25,6 +25,12 @@ class PruneTest : public StoreTest {
                       " 'w', '{}/' || i, 1, now() - interval '{} hours'"
                       " FROM generate_series(0, {}) i",
                       pipeline, id, source, hours_ago, count - 1));
+    } else if (IsMysql()) {
+      Exec(
+          fmt::format("INSERT INTO fencepost_ledger SELECT '{}', concat('{}', lpad(seq, 5, '0')),"
+                      " 1, 'w', concat('{}/', seq), 1, utc_timestamp(6) - INTERVAL {} HOUR"
+                      " FROM seq_0_to_{}",
+                      pipeline, id, source, hours_ago, count - 1));
     } else {
       Exec(fmt::format(
           "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {})"
@@ -40,7 +46,7 @@ class PruneTest : public StoreTest {
     return {.keep = hours(1), .committed = std::move(committed), .topics = {"orders"}};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Stores, PruneTest, ::testing::Values("postgres", "sqlite"),
+INSTANTIATE_TEST_SUITE_P(Stores, PruneTest, ::testing::Values("postgres", "mysql", "sqlite"),
                          [](const auto& store) { return std::string(store.param); });
 
 TEST_P(PruneTest, ForgetsOldRowsOfItsOwnPipelineInSmallBatches) {
@@ -82,7 +88,7 @@ TEST_P(PruneTest, RecordsWhoseRowsAreOlderThanKeepAreSkippedWhenTheyComeAgain) {
   }
   ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted, kCommitted, kCommitted));
   Exec(IsPostgres() ? "UPDATE fencepost_ledger SET completed_at = now() - interval '2 hours'"
-                    : "UPDATE fencepost_ledger SET completed_at = '2020-01-01T00:00:00.000Z'");
+                    : "UPDATE fencepost_ledger SET completed_at = '2020-01-01T00:00:00.000'");
   Exec("DELETE FROM effects");  // a second effect shows as a row
   EXPECT_EQ(output->Prune(Scope({{{"orders", 3}, 2}}), 100).value(), 2u);
   EXPECT_THAT(Results(*output, batch),

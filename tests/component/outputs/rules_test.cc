@@ -26,7 +26,7 @@ RowRules WithDeletes(RowRules rules) {
 }
 
 class RulesTest : public StoreTest {};
-INSTANTIATE_TEST_SUITE_P(Stores, RulesTest, ::testing::Values("postgres", "sqlite"),
+INSTANTIATE_TEST_SUITE_P(Stores, RulesTest, ::testing::Values("postgres", "mysql", "sqlite"),
                          [](const auto& store) { return std::string(store.param); });
 
 TEST_P(RulesTest, ErrorMakesTheRecordOfARowThatStandsBad) {
@@ -298,8 +298,10 @@ TEST_P(RulesTest, PrepareSaysWhatTheRulesLack) {
                                         "which row to update; CREATE UNIQUE INDEX"));
   rules.key = {"id", "amount"};
   EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index on (\"id\", \"amount\")"));
-  Exec("CREATE UNIQUE INDEX part ON effects (amount, id) WHERE amount > 0");
-  EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index"));
+  if (!IsMysql()) {  // which has no such index
+    Exec("CREATE UNIQUE INDEX part ON effects (amount, id) WHERE amount > 0");
+    EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index"));
+  }
   Exec("CREATE UNIQUE INDEX whole ON effects (amount, id)");
   EXPECT_EQ(Refusal(rules), "");
 }

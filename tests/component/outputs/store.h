@@ -1,4 +1,4 @@
-// PostgreSQL and SQLite behind one face, for what both must do alike.
+// PostgreSQL, MySQL (MariaDB) and SQLite behind one face, for what both must do alike.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "tests/component/outputs/batch.h"
+#include "tests/support/mysql_server.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/process.h"
 
@@ -24,6 +25,17 @@ class Store {
                                        OutputTerms terms = {}) = 0;
 };
 
+template <typename Rows>
+std::string RowsText(const Rows& rows) {
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (const auto& cell : row) line += (line.empty() ? "" : "|") + cell.value_or("NULL");
+    text += (text.empty() ? "" : " ") + line;
+  }
+  return text;
+}
+
 class PostgresStore final : public Store {
  public:
   PostgresStore() {
@@ -32,13 +44,7 @@ class PostgresStore final : public Store {
     Server().Exec("CREATE DATABASE " + database_);
   }
   std::string Exec(const std::string& sql) override {
-    std::string text;
-    for (const auto& row : Server().Exec(sql, database_)) {
-      std::string line;
-      for (const auto& cell : row) line += (line.empty() ? "" : "|") + cell.value_or("NULL");
-      text += (text.empty() ? "" : " ") + line;
-    }
-    return text;
+    return RowsText(Server().Exec(sql, database_));
   }
   std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
                                OutputTerms terms) override {
@@ -54,6 +60,37 @@ class PostgresStore final : public Store {
     static testing::PostgresServer server;
     return server;
   }
+  std::string database_;
+};
+
+class MysqlStore final : public Store {
+ public:
+  MysqlStore() {
+    static int number = 0;
+    database_ = fmt::format("store_{}", ++number);
+    Server().Exec("CREATE DATABASE " + database_);
+  }
+  std::string Exec(const std::string& sql) override {
+    return RowsText(Server().Exec(sql, database_));
+  }
+  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
+                               OutputTerms terms) override {
+    MysqlOptions options = Options();
+    options.columns = std::move(columns);
+    options.rules = std::move(rules);
+    return MakeMysqlOutput(options, "orders", "worker-1", std::move(terms));
+  }
+  [[nodiscard]] MysqlOptions Options() const {
+    MysqlOptions options = Server().Options(database_);
+    options.table = "effects";
+    return options;
+  }
+  static testing::MysqlServer& Server() {
+    static testing::MysqlServer server;
+    return server;
+  }
+
+ private:
   std::string database_;
 };
 
@@ -99,12 +136,15 @@ class StoreTest : public ::testing::TestWithParam<const char*> {
   StoreTest() {
     if (std::string_view(GetParam()) == "postgres") {
       store_ = std::make_unique<PostgresStore>();
+    } else if (IsMysql()) {
+      store_ = std::make_unique<MysqlStore>();
     } else {
       store_ = std::make_unique<SqliteStore>();
     }
     store_->Exec(
-        "CREATE TABLE effects (id text PRIMARY KEY, amount integer CHECK (amount <> 13),"
-        " version bigint, note text DEFAULT 'new')");
+        fmt::format("CREATE TABLE effects (id {0} PRIMARY KEY, amount integer CHECK (amount <> 13),"
+                    " version bigint, note {0} DEFAULT 'new')",
+                    Text()));
   }
   std::string Exec(const std::string& sql) { return store_->Exec(sql); }
   [[nodiscard]] std::string Effects() {
@@ -119,6 +159,11 @@ class StoreTest : public ::testing::TestWithParam<const char*> {
   }
   [[nodiscard]] std::unique_ptr<Output> Open(RowRules rules, OutputTerms terms = {}) {
     return store_->Open(ByKey(), std::move(rules), std::move(terms));
+  }
+  [[nodiscard]] bool IsMysql() const { return std::string_view(GetParam()) == "mysql"; }
+  // A type that may be a key.
+  [[nodiscard]] std::string Text() const {
+    return IsMysql() ? "varchar(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin" : "text";
   }
   [[nodiscard]] bool IsPostgres() const { return std::string_view(GetParam()) == "postgres"; }
   [[nodiscard]] std::string Refusal(std::vector<Column> columns, RowRules rules) {

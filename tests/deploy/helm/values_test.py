@@ -38,11 +38,13 @@ class Refusals(unittest.TestCase):
                  " client_id: c, client_secret: {}}}}}}}")  # fmt: skip
         registry = ("topics: [orders], decode: {{value: avro, registry: {{url: 'http://r',"
                     " username: u, password: {}}}}}}}")  # fmt: skip
+        mysql = "mysql: {{host: db, user: app, password: {}, database: shop, "
         for before, after, key in (
             ('locks-c:6379"]}', redis, "lock.redis.password"),
             ("topics: [orders]}", sasl, "kafka.sasl.password"),
             ("topics: [orders]}", oauth, "kafka.sasl.oauth.client_secret"),
             ("topics: [orders]}", registry, "kafka.decode.registry.password"),
+            ('postgres: {dsn: "postgresql://app@db/shop", ', mysql, "output.mysql.password"),
             ("app@db/shop", "app:{}@db/shop", "output.postgres.dsn"),
             ("postgresql://app@db/shop", "host=db password={}", "output.postgres.dsn"),
         ):

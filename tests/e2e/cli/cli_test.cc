@@ -221,7 +221,7 @@ TEST(CommandLine, TellsItsVersion) {
   const Finished version = Fencepost({"version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_THAT(version.output, ContainsRegex("^fencepost [0-9]+\\.[0-9]+\\.[0-9]+"));
-  for (const char* library : {"librdkafka", "libpq", "sqlite", "libcurl"}) {
+  for (const char* library : {"librdkafka", "libpq", "libmariadb", "sqlite", "libcurl"}) {
     EXPECT_THAT(version.output, ContainsRegex(std::string("\n  ") + library + " [0-9]+\\.[0-9]+"));
   }
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/support/mysql_server.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -126,6 +127,24 @@ TEST_F(FullDisk, OfPostgresIsNamedWaitedForAndCostsNothing) {
   PipelineText text = Text(4);
   text.dsn = table.dsn();
   ExpectItWaitsForRoom(text, "No space left on device", "give the server room");
+  EXPECT_EQ(table.Audit(name_, unique_), "");
+}
+
+TEST_F(FullDisk, OfMysqlIsNamedWaitedForAndCostsNothing) {
+  MysqlServer server;
+  EffectsTable table(server, "shop");
+  const std::string place = disk_.path() + "/space";
+  std::filesystem::create_directory(place);
+  if (geteuid() == 0) {
+    ASSERT_EQ(RunToEnd({.argv = {"chown", "mysql", place}}).exit_code, 0);
+  }
+  table.Exec(
+      fmt::format("DROP TABLE effects; CREATE TABLE effects (order_id varchar(20) NOT NULL,"
+                  " amount int NOT NULL, fence bigint) DATA DIRECTORY='{}'",
+                  place));
+  PipelineText text = Text(4);
+  text.mysql = table.mysql();
+  ExpectItWaitsForRoom(text, "is full", "give the server room");
   EXPECT_EQ(table.Audit(name_, unique_), "");
 }
 

@@ -253,7 +253,8 @@ INSTANTIATE_TEST_SUITE_P(
              kOutput,
              "  file: {path: x}\n",
              {"13:3: error: guarantee: output.file cannot keep exactly-once: it has no transaction "
-              "that holds the effect and the ledger; output.postgres and output.sqlite do; "
+              "that holds the effect and the ledger; output.postgres, output.mysql and "
+              "output.sqlite do; "
               "otherwise "
               "write guarantee: at-least-once [guarantee]"}},
         Case{"Two",
@@ -326,8 +327,8 @@ INSTANTIATE_TEST_SUITE_P(
              "at-least-once\nledger: {keep: 30d}\nprocessing: {order: key, max_in_flight: 100}\n",
              {"13:29: error: output.kafka.linger (2s) must be less than "
               "output.kafka.transaction_timeout (2s), or no transaction ends in time [transaction]",
-              "15:10: warning: ledger.keep has no effect: only output.postgres and output.sqlite "
-              "have a ledger [ledger-keep]",
+              "15:10: warning: ledger.keep has no effect: only output.postgres, output.mysql and "
+              "output.sqlite have a ledger [ledger-keep]",
               "16:21: warning: processing.order: output.kafka always keeps the order of the "
               "partition; write partition, or leave it out [order]",
               "16:41: warning: processing.max_in_flight (100) keeps transactions from reaching "

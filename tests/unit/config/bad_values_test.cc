@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(
              "  on_unavailable: proceed\nguarantee: at-least-once\noutput:\n  file:\n    path: "
              "o.jsonl\n    columns:\n",
              {"12:19: error: lock.on_unavailable: proceed needs a ledger, which decides without a "
-              "lock: only output.postgres and output.sqlite have one [unavailable]"}},
+              "lock: only output.postgres, output.mysql and output.sqlite have one [unavailable]"}},
         Case{"ProceedWithAHandlerThatIsNotIdempotent",
              "output:",
              "  on_unavailable: proceed\nguarantee: at-least-once\n"
@@ -374,8 +374,8 @@ INSTANTIATE_TEST_SUITE_P(
              "  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n      order_id: "
              "json:/order_id\n      amount: json:/amount\n",
              "  {}\n",
-             {"12:1: error: output is empty; give one of postgres, sqlite, kafka, file, stdout "
-              "[one-output]"}},
+             {"12:1: error: output is empty; give one of postgres, mysql, sqlite, kafka, file, "
+              "stdout [one-output]"}},
         Case{"NoDsn",
              "  sqlite:\n    path: orders.db",
              "  postgres:\n    dsn: hunter2",

@@ -55,6 +55,7 @@ constexpr std::array kHomes = {
     Home{"CivetServer", "metrics", ""},
     Home{"hiredis/", "locking/redis", ""},
     Home{"libpq-fe.h", "consumer/outputs", "consumer/cli/demo"},
+    Home{"mysql.h", "consumer/outputs", ""},
     Home{"sqlite3.h", "consumer/outputs", "consumer/cli/demo", "consumer/testing"},
     Home{"curl/", "consumer/handlers", "consumer/cli", "consumer/decode"},
     Home{"jq.h", "consumer/handlers", ""},

@@ -1,0 +1,128 @@
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/outputs/cell_values.h"
+#include "consumer/outputs/mysql/mysql_schema.h"
+#include "consumer/record/json_text.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using Converted = tl::expected<void, std::string>;
+
+// Selectors whose text is a document of its own, or a number: not quoted in a json column.
+bool IsJsonAsItIs(Selector::Kind kind) {
+  switch (kind) {
+    case Selector::Kind::kValue:
+    case Selector::Kind::kPartition:
+    case Selector::Kind::kOffset:
+    case Selector::Kind::kTimestamp:
+    case Selector::Kind::kToken:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// RFC 3339 with an offset, as UTC without one. Anything else stays as it is, for the server.
+std::optional<std::string> InUtc(const std::string& text) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, end = 0;
+  char between = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2d%c%2d:%2d:%2d%n", &year, &month, &day, &between, &hour,
+                  &minute, &second, &end) != 7 ||
+      (between != 'T' && between != 't' && between != ' ')) {
+    return std::nullopt;
+  }
+  std::size_t at = static_cast<std::size_t>(end);
+  std::string fraction;
+  if (at < text.size() && text[at] == '.') {
+    const auto digits = std::min(text.find_first_not_of("0123456789", at + 1), text.size());
+    fraction = text.substr(at, digits - at);
+    at = digits;
+  }
+  const std::string zone = text.substr(at);
+  int offset = 0;
+  if (zone != "Z" && zone != "z") {
+    int hours = 0, minutes = 0;
+    char sign = 0;
+    if (zone.size() != 6 || std::sscanf(zone.c_str(), "%c%2d:%2d", &sign, &hours, &minutes) != 3 ||
+        (sign != '+' && sign != '-')) {
+      return std::nullopt;
+    }
+    offset = (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
+  }
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
+  const auto time = std::chrono::sys_days(date) + std::chrono::hours(hour) +
+                    std::chrono::minutes(minute - offset) + std::chrono::seconds(second);
+  std::string utc;
+  AppendDateTime({.seconds = time.time_since_epoch().count()}, ' ', 0, utc);
+  return utc + fraction;
+}
+
+Converted ToTime(Conversion unit, const MysqlColumn& to, std::string& text, std::size_t at) {
+  const auto point = PointInTimeOf(std::string_view(text).substr(at), unit);
+  if (!point) return tl::unexpected(point.error());
+  text.resize(at);
+  if (to.type == MysqlType::kDate) {
+    AppendDate(*point, text);
+  } else if (to.type == MysqlType::kDateTime) {
+    AppendDateTime(*point, ' ', to.digits, text);
+  } else {
+    AppendDateTime(*point, 'T', 9, text);
+    text += 'Z';
+  }
+  return {};
+}
+
+}  // namespace
+
+Converted MysqlCells::Convert(std::size_t column, std::optional<JsonType> type, std::string& text,
+                              std::size_t at) {
+  const MysqlColumn& to = (*columns_)[column];
+  const Column& from = shape_->columns[column];
+  const std::string_view cell = std::string_view(text).substr(at);
+  const auto replace = [&](const std::string& by) { text.replace(at, std::string::npos, by); };
+  if (IsTime(from.conversion)) return ToTime(from.conversion, to, text, at);
+  if (from.conversion != Conversion::kNone) {
+    auto bytes = Decoded(cell, from.conversion);
+    if (!bytes) return tl::unexpected(bytes.error());
+    if (to.type != MysqlType::kBytes) {
+      return tl::unexpected<std::string>("is bytes, and the column is not binary");
+    }
+    replace(*bytes);
+    return {};
+  }
+  if (to.type == MysqlType::kBytes) return {};
+  if (!BatchRows::IsText(cell)) {
+    return tl::unexpected<std::string>("is not UTF-8 text");
+  }
+  if (to.type == MysqlType::kJson) {
+    const bool string = type ? *type == JsonType::kString : !IsJsonAsItIs(from.selector.kind);
+    if (!string) return {};
+    scratch_.clear();
+    AppendJsonString(cell, scratch_);
+    replace(scratch_);
+  } else if (to.type == MysqlType::kInteger && type == JsonType::kNumber) {
+    const auto whole = WholeNumber(cell, to.least, to.most);
+    if (!whole) return tl::unexpected(whole.error());
+    replace(fmt::format("{}", *whole));
+  } else if ((to.type == MysqlType::kInteger || to.type == MysqlType::kBit) &&
+             type == JsonType::kBoolean) {
+    replace(cell == "true" ? "1" : "0");
+  } else if (to.type == MysqlType::kDateTime) {
+    if (from.selector.kind == Selector::Kind::kTimestamp) {
+      return ToTime(Conversion::kMillis, to, text, at);
+    }
+    if (const auto utc = InUtc(std::string(cell))) replace(*utc);
+  }
+  return {};
+}
+
+}  // namespace fencepost::consumer

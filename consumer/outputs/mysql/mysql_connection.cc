@@ -1,0 +1,189 @@
+#include "consumer/outputs/mysql/mysql_connection.h"
+
+#include <errmsg.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/outputs/cell_values.h"
+#include "consumer/outputs/failure_text.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr unsigned kConnectSeconds = 5;
+constexpr unsigned kCallSeconds = 30;
+
+std::string WhereOf(const MysqlOptions& options) {
+  if (options.host.starts_with('/')) return fmt::format("{}/{}", options.host, options.database);
+  return fmt::format("{}:{}/{}", options.host, options.port, options.database);
+}
+
+struct FreeResult {
+  void operator()(MYSQL_RES* result) const { mysql_free_result(result); }
+};
+
+// Escapes are on: a session of another mode would take them as they are.
+constexpr std::string_view kSession =
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
+    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1,"
+    " innodb_lock_wait_timeout = 5, transaction_isolation = 'READ-COMMITTED'";
+
+}  // namespace
+
+MysqlConnection::MysqlConnection(MysqlOptions options)
+    : options_(std::move(options)), where_(WhereOf(options_)) {}
+
+void MysqlConnection::Interrupt() {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  if (socket_ >= 0) ::shutdown(socket_, SHUT_RDWR);
+}
+
+void MysqlConnection::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    socket_ = -1;
+  }
+  if (connection_ != nullptr) mysql_close(connection_);
+  connection_ = nullptr;
+}
+
+tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
+  Close();
+  const auto began = std::chrono::steady_clock::now();
+  connection_ = mysql_init(nullptr);
+  const unsigned connect = kConnectSeconds;
+  const unsigned call = kCallSeconds;
+  mysql_options(connection_, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+  mysql_options(connection_, MYSQL_OPT_READ_TIMEOUT, &call);
+  mysql_options(connection_, MYSQL_OPT_WRITE_TIMEOUT, &call);
+  mysql_options(connection_, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+  const my_bool no = 0;
+  const my_bool yes = 1;
+  mysql_options(connection_, MYSQL_OPT_RECONNECT, &no);
+  const unsigned no_files = 0;
+  mysql_options(connection_, MYSQL_OPT_LOCAL_INFILE, &no_files);
+  if (!options_.tls_ca.empty()) {
+    const auto path = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+    mysql_ssl_set(connection_, path(options_.tls_key), path(options_.tls_certificate),
+                  options_.tls_ca.c_str(), nullptr, nullptr);
+    mysql_options(connection_, MYSQL_OPT_SSL_ENFORCE, &yes);
+    mysql_options(connection_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
+  }
+  const bool file = options_.host.starts_with('/');
+  if (mysql_real_connect(connection_, file ? nullptr : options_.host.c_str(), options_.user.c_str(),
+                         options_.password.c_str(), options_.database.c_str(),
+                         file ? 0 : static_cast<unsigned>(options_.port),
+                         file ? options_.host.c_str() : nullptr, 0) == nullptr) {
+    return tl::unexpected(Failure(began));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    socket_ = mysql_get_socket(connection_);
+    if (interrupted_) ::shutdown(socket_, SHUT_RDWR);
+  }
+  return SetUp();
+}
+
+tl::expected<void, MysqlFailure> MysqlConnection::SetUp() {
+  std::string session(kSession);
+  // MySQL has the name, MariaDB before 11.1 has not.
+  if (mariadb()) {
+    session.replace(session.find("transaction_isolation"), 21, "tx_isolation");
+    session += ", max_statement_time = 25";
+  }
+  if (auto done = Query(session); !done) return tl::unexpected(done.error());
+  const auto packet = Query("SELECT @@max_allowed_packet");
+  if (!packet) return tl::unexpected(packet.error());
+  const std::string text = packet->at(0).at(0).value_or("");
+  max_statement_ = 0;
+  std::from_chars(text.data(), text.data() + text.size(), max_statement_);
+  return {};
+}
+
+MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point began) {
+  MysqlFailure failure;
+  failure.code = mysql_errno(connection_);
+  failure.sqlstate = mysql_sqlstate(connection_);
+  failure.text = ErrorText(mysql_error(connection_));
+  const bool client = failure.code >= CR_MIN_ERROR && failure.code < 3000;
+  const std::lock_guard lock(mutex_);
+  if (interrupted_) {
+    failure.kind = MysqlFailure::Kind::kInterrupted;
+    failure.text = "interrupted for shutdown";
+  } else if (!client) {
+    failure.kind = MysqlFailure::Kind::kServer;
+  } else if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(kCallSeconds)) {
+    failure.kind = MysqlFailure::Kind::kTimeout;
+    failure.text = fmt::format("no answer within {} s", kCallSeconds);
+  }
+  const bool close = failure.kind != MysqlFailure::Kind::kServer;
+  if (close) {
+    socket_ = -1;
+    mysql_close(connection_);
+    connection_ = nullptr;
+  }
+  return failure;
+}
+
+tl::expected<MysqlConnection::Rows, MysqlFailure> MysqlConnection::Query(std::string_view sql) {
+  if (!open()) return tl::unexpected(MysqlFailure{.text = "not connected"});
+  const auto began = std::chrono::steady_clock::now();
+  if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
+    return tl::unexpected(Failure(began));
+  }
+  affected_ = static_cast<std::size_t>(mysql_affected_rows(connection_));
+  const std::unique_ptr<MYSQL_RES, FreeResult> result(mysql_store_result(connection_));
+  if (result == nullptr) {
+    if (mysql_errno(connection_) != 0) return tl::unexpected(Failure(began));
+    return Rows();
+  }
+  Rows rows;
+  const unsigned fields = mysql_num_fields(result.get());
+  while (const MYSQL_ROW row = mysql_fetch_row(result.get())) {
+    const unsigned long* lengths = mysql_fetch_lengths(result.get());
+    std::vector<Cell>& cells = rows.emplace_back(fields);
+    for (unsigned i = 0; i < fields; ++i) {
+      if (row[i] != nullptr) cells[i] = std::string(row[i], lengths[i]);
+    }
+  }
+  if (mysql_errno(connection_) != 0) return tl::unexpected(Failure(began));
+  return rows;
+}
+
+std::string MysqlClientVersion() { return mysql_get_client_info(); }
+
+void AppendText(std::string_view text, std::string& sql) {
+  sql.push_back('\'');
+  for (const char c : text) {
+    if (c == '\0') {
+      sql += "\\0";
+      continue;
+    }
+    if (c == '\'' || c == '\\') sql.push_back('\\');
+    sql.push_back(c);
+  }
+  sql.push_back('\'');
+}
+
+void AppendBytes(std::string_view bytes, std::string& sql) {
+  sql.append("X'").append(ToHex(bytes)).push_back('\'');
+}
+
+std::string QuoteName(std::string_view name) {
+  std::string quoted = "`";
+  for (const char c : name) {
+    if (c == '`') quoted.push_back('`');
+    quoted.push_back(c);
+  }
+  return quoted + '`';
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,88 @@
+// A session at MySQL or MariaDB (libmariadb), with limits for its waits, in which a statement is
+// text. One thread, but for Interrupt.
+//
+// The session is strict (a value that does not fit is refused, not cut), in UTC, in UTF-8, and READ
+// COMMITTED: a statement sees what was committed before it began, as in PostgreSQL.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <mysql.h>
+#include <tl/expected.hpp>
+
+#include "consumer/outputs/output.h"
+#include "consumer/pipeline/options.h"
+
+namespace fencepost::consumer {
+
+struct MysqlFailure {
+  enum class Kind : std::uint8_t {
+    kServer,       // the server refused the statement
+    kConnection,   // there is none, or it broke
+    kTimeout,      // no answer in time; the connection is closed
+    kInterrupted,  // Interrupt()
+  };
+  Kind kind = Kind::kConnection;
+  unsigned code = 0;     // of the server, or of the client library (2000 to 2999)
+  std::string sqlstate;  // of the server
+  std::string text;      // one line; it may quote a record
+  [[nodiscard]] std::string Shown() const;  // holds nothing of a record
+};
+
+// What it says of a transaction that failed by it.
+WriteFailure FailureOf(const MysqlFailure& failure);
+bool WorthRetryingAtOnce(const MysqlFailure& failure);
+OutputError ToOutputError(const MysqlFailure& failure, std::string where);
+
+class MysqlConnection {
+ public:
+  using Cell = std::optional<std::string>;
+  using Rows = std::vector<std::vector<Cell>>;
+
+  explicit MysqlConnection(MysqlOptions options);
+  ~MysqlConnection() { Close(); }
+  MysqlConnection(const MysqlConnection&) = delete;
+  MysqlConnection& operator=(const MysqlConnection&) = delete;
+
+  tl::expected<void, MysqlFailure> Connect();
+  void Close();
+  [[nodiscard]] bool open() const { return connection_ != nullptr; }
+  [[nodiscard]] const std::string& where() const { return where_; }  // HOST:PORT/DATABASE
+  // A statement has at most so many bytes (max_allowed_packet). Of the open connection.
+  [[nodiscard]] std::size_t max_statement() const { return max_statement_; }
+  [[nodiscard]] bool mariadb() const { return mysql_get_server_version(connection_) >= 100'000; }
+  // From any thread; for good.
+  void Interrupt();
+
+  // One statement. After a failure that is not the server's the connection is closed.
+  tl::expected<Rows, MysqlFailure> Query(std::string_view sql);
+  // Rows that the last statement changed or deleted.
+  [[nodiscard]] std::size_t affected() const { return affected_; }
+
+ private:
+  MysqlFailure Failure(std::chrono::steady_clock::time_point began);
+  tl::expected<void, MysqlFailure> SetUp();
+
+  const MysqlOptions options_;
+  const std::string where_;
+  MYSQL* connection_ = nullptr;
+  std::size_t max_statement_ = 0;
+  std::size_t affected_ = 0;
+  std::mutex mutex_;
+  int socket_ = -1;           // guarded: of a connection that may be waiting
+  bool interrupted_ = false;  // guarded
+};
+
+std::string MysqlClientVersion();
+
+// 'text', with what is special in it escaped. The session's text is UTF-8.
+void AppendText(std::string_view text, std::string& sql);
+void AppendBytes(std::string_view bytes, std::string& sql);  // X'6279746573'
+std::string QuoteName(std::string_view name);                // `name`
+
+}  // namespace fencepost::consumer

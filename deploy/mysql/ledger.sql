@@ -1,0 +1,28 @@
+-- The ledger of fencepost in MySQL 8 or MariaDB: one row for each record id whose effect stands,
+-- written in the transaction of the effect. `fencepost run` creates it by itself where its account
+-- may; run this once where it may not, in the database of output.mysql:
+--
+--   mysql -h HOST -u OWNER -p DATABASE < ledger.sql
+--
+-- Never truncate it: a record id that it forgot happens again when its record comes again. Old rows
+-- are removed by `ledger: {keep: …}` in the pipeline file.
+
+-- varbinary: bytes are compared, and no space at the end is lost.
+CREATE TABLE IF NOT EXISTS fencepost_ledger (
+  pipeline     varbinary(255) NOT NULL,          -- `name:` of the pipeline file
+  record_id    varbinary(512) NOT NULL,          -- at most 512 bytes, or sha256:HEX
+  token        bigint NOT NULL,                  -- fencing token of the lease it was written under
+  worker       text CHARACTER SET utf8mb4 NOT NULL,  -- who wrote it
+  source       text CHARACTER SET utf8mb4 NOT NULL,  -- topic/partition/offset of the record
+  content_crc  bigint NOT NULL,                  -- a checksum of the content, by id_content
+  completed_at datetime(6) NOT NULL,             -- UTC
+  PRIMARY KEY (pipeline, record_id),
+  KEY fencepost_ledger_completed_at (pipeline, completed_at)
+) ENGINE=InnoDB;
+
+-- What the workers' account needs (DELETE for pruning and `fencepost forget` only):
+--
+--   GRANT SELECT, INSERT, UPDATE, DELETE ON DATABASE.fencepost_ledger TO app;
+--
+-- (UPDATE, since rows are read FOR UPDATE) and on the table of effects: INSERT; with on_conflict:
+-- ignore or update also SELECT and UPDATE; with on_null_value: delete also SELECT and DELETE.

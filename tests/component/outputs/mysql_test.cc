@@ -1,0 +1,282 @@
+// What is MySQL's own: types, races, lost commits, words. Against MariaDB.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <future>
+
+#include "consumer/outputs/mysql/mysql_connection.h"
+#include "tests/component/outputs/store.h"
+#include "tests/support/paths.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using enum WriteResult;
+
+std::unique_ptr<Output> Made(MysqlOptions options, std::vector<Column> columns,
+                             OutputTerms terms = {}) {
+  options.columns = std::move(columns);
+  return MakeMysqlOutput(options, "orders", "worker-1", std::move(terms));
+}
+
+// --- types: the table of consumer/outputs/mysql ---
+
+struct Row {
+  const char* name;
+  const char* type;
+  const char* json;    // the value at /v
+  const char* stored;  // as the column says it in text; nullptr: the record is bad
+  const char* why = "";
+  Conversion conversion = Conversion::kNone;
+  const char* selector = "json:/v";
+};
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+class MysqlTypes : public ::testing::TestWithParam<Row> {};
+
+TEST_P(MysqlTypes, StoreTheValueOrNameColumnTypeAndSelector) {
+  const Row& row = GetParam();
+  MysqlStore store;
+  store.Exec(fmt::format("CREATE TABLE effects (id varchar(20), v {} NULL)", row.type));
+  auto columns = Columns({{"id", "record_id"}, {"v", row.selector}});
+  columns[1].conversion = row.conversion;
+  const auto output = Made(store.Options(), columns);
+  const Batch good{{.id = "null", .offset = 1, .value = R"({"v":null})", .key = "k"}};
+  if (std::string_view(row.selector) == "json:/v") {
+    ASSERT_EQ(WriteAll(*output, good).value().at(0).result, kCommitted);
+    EXPECT_EQ(store.Exec("SELECT v IS NULL FROM effects"), "1");
+  }
+  const Batch batch{
+      {.id = "a", .offset = 2, .value = fmt::format(R"({{"v":{}}})", row.json), .key = "k\"1"},
+      {.id = "b", .offset = 3, .value = R"({"v":null})", .key = "k"}};
+  const auto outcomes = WriteAll(*output, batch);
+  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
+  const WriteOutcome& outcome = outcomes->at(0);
+  if (row.stored != nullptr) {
+    EXPECT_EQ(outcome.result, kCommitted) << outcome.detail;
+    EXPECT_EQ(store.Exec("SELECT if('" + std::string(row.type) +
+                         "' IN ('blob', 'bit(1)'), hex(v), v) FROM effects WHERE id = 'a'"),
+              row.stored);
+    return;
+  }
+  ASSERT_EQ(outcome.result, kBadRecord);
+  EXPECT_EQ(outcomes->at(1).result, kCommitted) << "it holds back no other";
+  const std::string place = fmt::format("column v ({}) from {}: ", row.type, row.selector);
+  EXPECT_THAT(outcome.detail, AllOf(HasSubstr(place), HasSubstr(row.why)));
+  EXPECT_THAT(outcome.shown, AllOf(HasSubstr(place), Not(HasSubstr("s3cret"))));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, MysqlTypes,
+    ::testing::Values(
+        Row{"WholeNumber", "int(11)", "1.0", "1"}, Row{"Exponent", "bigint(20)", "1e3", "1000"},
+        Row{"Fraction", "int(11)", "1.5", nullptr, "is not a whole number"},
+        Row{"TooLarge", "tinyint(4)", "300", nullptr, "out of the type's range"},
+        Row{"NegativeUnsigned", "int(10) unsigned", "-1", nullptr, "out of the type's range"},
+        Row{"Boolean", "tinyint(1)", "true", "1"}, Row{"Bit", "bit(1)", "true", "1"},
+        Row{"TextThatIsANumber", "int(11)", R"("12")", "12"},
+        Row{"TextThatIsNone", "int(11)", R"("s3cret")", nullptr, "Incorrect integer value"},
+        Row{"Decimal", "decimal(10,2)", "12.50", "12.50"}, Row{"Double", "double", "0.1", "0.1"},
+        Row{"Text", "varchar(20)", R"("it's \"q\" \\ ü")", R"(it's "q" \ ü)"},
+        Row{"TooLong", "varchar(3)", R"("s3cret")", nullptr, "Data too long"},
+        Row{"TextOfAnObject", "text", R"({"a": 1})", R"({"a": 1})"},
+        Row{"JsonString", "json", R"("123")", R"("123")"},
+        Row{"JsonObject", "json", R"({"a":[1,"x"]})", R"({"a":[1,"x"]})"},
+        Row{"JsonNumber", "json", "12.50", "12.50"},
+        Row{"JsonOfKey", "json", "1", R"("k\"1")", "", Conversion::kNone, "key"},
+        Row{"BytesAsTheyAre", "blob", R"("ab")", "6162"},
+        Row{"Base64", "blob", R"("AP8=")", "00FF", "", Conversion::kBase64},
+        Row{"Hex", "blob", R"("00ff")", "00FF", "", Conversion::kHex},
+        Row{"HexInText", "varchar(20)", R"("00ff")", nullptr, "the column is not binary",
+            Conversion::kHex},
+        Row{"Date", "date", R"("2026-11-22")", "2026-11-22"},
+        Row{"DateOfSeconds", "date", "1700000000", "2023-11-14", "", Conversion::kSeconds},
+        Row{"Utc", "datetime(3)", R"("2026-11-22T13:05:00.250Z")", "2026-11-22 13:05:00.250"},
+        Row{"Offset", "datetime(6)", R"("2026-11-22T01:05:00.25+02:30")",
+            "2026-11-21 22:35:00.250000"},
+        Row{"PlainTime", "timestamp", R"("2026-11-22 13:05:00")", "2026-11-22 13:05:00"},
+        Row{"Milliseconds", "datetime(3)", "1700000000123", "2023-11-14 22:13:20.123", "",
+            Conversion::kMillis},
+        Row{"TimestampOfTheRecord", "datetime(3)", "1", "2023-11-14 22:13:20.123", "",
+            Conversion::kNone, "timestamp"},
+        Row{"NoTime", "datetime", R"("s3cret")", nullptr, "Incorrect datetime value"}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+// --- the transaction ---
+
+class MysqlTest : public ::testing::Test {
+ protected:
+  MysqlTest() {
+    store_.Exec(
+        "CREATE TABLE effects (id varchar(100) PRIMARY KEY, amount int CHECK (amount <> 13))");
+  }
+  [[nodiscard]] std::unique_ptr<Output> Open(OutputTerms terms = {}) const {
+    return Made(store_.Options(), Columns({{"id", "key"}, {"amount", "json:/amount"}}),
+                std::move(terms));
+  }
+  static Batch::Entry Entry(const std::string& id, Offset offset) {
+    return {.id = id, .offset = offset, .value = R"({"amount":1})", .key = id};
+  }
+  // "fatal: LINE" or "LINE" of the write that must fail; "" when it succeeds.
+  static std::string Trouble(Output& output, const Batch& batch) {
+    const auto written = WriteAll(output, batch);
+    if (written) return "";
+    return (written.error().fatal ? "fatal: " : "") + written.error().error.Line();
+  }
+  // The connection's end is heard of by a write that fails.
+  static std::string Again(Output& output, const Batch& batch) {
+    const std::string said = Trouble(output, batch);
+    return said.find("fatal") == std::string::npos && !said.empty() ? Trouble(output, batch) : said;
+  }
+  MysqlStore store_;
+};
+
+TEST_F(MysqlTest, TwoWritersOfTheSameRecordsWriteEachOnce) {
+  const auto write = [&] {
+    const auto output = Open();
+    std::size_t committed = 0;
+    for (int batch_number = 0; batch_number < 20; ++batch_number) {
+      Batch batch;
+      for (int i = 0; i < 50; ++i) {
+        const int n = batch_number * 50 + i;
+        batch.Add(Entry(fmt::format("r{}", n), n));
+      }
+      const auto results = Results(*output, batch);
+      committed += static_cast<std::size_t>(std::ranges::count(results, kCommitted));
+    }
+    return committed;
+  };
+  auto other = std::async(std::launch::async, write);
+  const std::size_t mine = write();
+  EXPECT_EQ(mine + other.get(), 1000u);
+  EXPECT_EQ(store_.Exec("SELECT count(*) FROM effects"), "1000");
+  EXPECT_EQ(store_.Exec("SELECT count(*) FROM fencepost_ledger"), "1000");
+}
+
+TEST_F(MysqlTest, ARowThatAnotherTransactionHoldsIsWaitedForAndThenADuplicate) {
+  const auto output = Open();
+  ASSERT_TRUE(output->Prepare());
+  MysqlConnection holder(store_.Options());
+  ASSERT_TRUE(holder.Connect());
+  ASSERT_TRUE(holder.Query("START TRANSACTION"));
+  ASSERT_TRUE(holder.Query(
+      "INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w2', 'orders/3/1', 1, now(6))"));
+  const Batch batch{Entry("a", 1)};
+  auto results = std::async(std::launch::async, [&] { return Results(*output, batch); });
+  EXPECT_TRUE(testing::WaitUntil(
+      std::chrono::seconds(10),
+      [&] {
+        return store_.Exec("SELECT count(*) FROM information_schema.innodb_lock_waits") != "0";
+      },
+      "the writer to wait"));
+  EXPECT_TRUE(holder.Query("COMMIT"));
+  EXPECT_THAT(results.get(), ElementsAre(::testing::Ne(kCommitted)));
+  EXPECT_EQ(store_.Exec("SELECT count(*) FROM effects"), "0");
+}
+
+TEST_F(MysqlTest, IdsAreBytes) {
+  const auto output = Open();
+  const Batch batch{Entry("a", 1), Entry("A", 2), Entry("a ", 3)};
+  store_.Exec("ALTER TABLE effects DROP PRIMARY KEY, MODIFY id text");
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted, kCommitted));
+}
+
+TEST_F(MysqlTest, TablesWithoutTransactionsAreRefusedForExactlyOnce) {
+  store_.Exec("ALTER TABLE effects ENGINE=MyISAM");
+  const auto prepared = Open({.exactly_once = true})->Prepare();
+  ASSERT_FALSE(prepared);
+  EXPECT_THAT(prepared.error().error.Line(), HasSubstr("effects is MyISAM, which has no"));
+  EXPECT_TRUE(Open()->Prepare());
+}
+
+TEST_F(MysqlTest, TheLedgerOfItsFileIsTheOneThatAWorkerMakes) {
+  const auto made = [&] { return store_.Exec("SHOW CREATE TABLE fencepost_ledger"); };
+  ASSERT_TRUE(Open()->Prepare());
+  const std::string by_worker = made();
+  store_.Exec("DROP TABLE fencepost_ledger");
+  store_.Exec(testing::ReadFile(testing::SourcePath("deploy/mysql/ledger.sql")));
+  EXPECT_EQ(made(), by_worker);
+}
+
+TEST_F(MysqlTest, AWrongPasswordAndAMissingDatabaseAreNamed) {
+  MysqlOptions options = store_.Options();
+  options.user = "nobody";
+  EXPECT_THAT(Made(options, Columns({{"id", "key"}}))->Prepare().error().error.Line(),
+              AllOf(HasSubstr("Access denied"), HasSubstr("check user, password")));
+  options = store_.Options();
+  options.database = "none";
+  EXPECT_THAT(Made(options, Columns({{"id", "key"}}))->Prepare().error().error.Line(),
+              HasSubstr("Unknown database"));
+}
+
+TEST_F(MysqlTest, CommitsThatAreGoneAfterARestartStopTheWorkerWithTheirOffsets) {
+  testing::MysqlServer server;
+  server.Exec("CREATE DATABASE shop");
+  server.Exec("CREATE TABLE effects (id varchar(100) PRIMARY KEY, amount int)", "shop");
+  MysqlOptions options = server.Options("shop");
+  options.table = "effects";
+  const auto output = Made(options, Columns({{"id", "key"}, {"amount", "json:/amount"}}));
+  for (int i = 0; i < 5; ++i) {
+    const Batch batch{Entry(fmt::format("a{}", i), 10 + i)};
+    ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  }
+  // So that the new start is another second's.
+  ASSERT_TRUE(testing::WaitUntil(
+      std::chrono::seconds(20),
+      [&] {
+        return std::stoll(server.Exec("SHOW GLOBAL STATUS LIKE 'Uptime'", "shop")[0][1].value()) >=
+               4;
+      },
+      "the server to be up for some seconds"));
+  server.Exec("DELETE FROM fencepost_ledger WHERE record_id >= 'a3'; DELETE FROM effects", "shop");
+  server.Restart();
+  const Batch next{Entry("a5", 15)};
+  EXPECT_THAT(Again(*output, next), AllOf(HasSubstr("fatal: 127.0.0.1:"),
+                                          HasSubstr("lost 2 commits"), HasSubstr("orders,3,13)")));
+  EXPECT_EQ(server.Value("SELECT count(*) FROM effects", "shop"), "0");
+}
+
+TEST_F(MysqlTest, RowsThatSomebodyForgotAreNoLoss) {
+  const auto output = Open();
+  const Batch batch{Entry("a", 1)};
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  ASSERT_EQ(Open()->Forget({"a"}).value(), 1u);
+  store_.Exec("KILL " + store_.Exec("SELECT id FROM information_schema.processlist"
+                                    " WHERE db = database() AND id <> connection_id() LIMIT 1"));
+  const Batch next{Entry("b", 2)};
+  EXPECT_EQ(Again(*output, next), "");
+}
+
+TEST_F(MysqlTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotMadeAnew) {
+  const auto output = Open();
+  const Batch batch{Entry("a", 1)};
+  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  store_.Exec("RENAME TABLE fencepost_ledger TO elsewhere");
+  EXPECT_THAT(Again(*output, batch), AllOf(HasSubstr("fatal: "), HasSubstr("is gone")));
+  store_.Exec("RENAME TABLE elsewhere TO fencepost_ledger");
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier));
+}
+
+TEST_F(MysqlTest, AFrozenServerIsLeftAtAnInterrupt) {
+  testing::MysqlServer server;
+  server.Exec("CREATE DATABASE shop");
+  server.Exec("CREATE TABLE effects (id varchar(100) PRIMARY KEY, amount int)", "shop");
+  MysqlOptions options = server.Options("shop");
+  options.table = "effects";
+  const auto output = Made(options, Columns({{"id", "key"}, {"amount", "json:/amount"}}));
+  ASSERT_TRUE(output->Prepare());
+  kill(server.pid(), SIGSTOP);
+  const Batch batch{Entry("a", 1)};
+  auto write = std::async(std::launch::async, [&] { return Trouble(*output, batch); });
+  output->Interrupt();
+  EXPECT_THAT(write.get(), HasSubstr("interrupted"));
+  kill(server.pid(), SIGCONT);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,127 @@
+// Bad days of a database: PostgreSQL and MariaDB.
+#include "tests/support/mysql_server.h"
+#include "tests/support/paths.h"
+#include "tests/support/pipeline_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+
+class DatabaseBadDay : public PipelineTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  DatabaseBadDay() {
+    if (!IsPostgres()) table_ = std::make_unique<EffectsTable>(Database(), name_);
+  }
+  static bool IsPostgres() { return std::string_view(GetParam()) == "postgres"; }
+  static SqlServer& Database() {
+    if (IsPostgres()) return Postgres();
+    static MysqlServer mysql;
+    return mysql;
+  }
+  // The worker says why it is not ready, is live, and does not end.
+  static void ExpectItSays(WorkerProcess& worker, const std::string& part) {
+    EXPECT_TRUE(WaitUntil(
+        seconds(20), [&] { return worker.Readiness().find(part) != std::string::npos; },
+        "the worker to say '" + part + "'"))
+        << worker.Readiness() << worker.Log();
+    EXPECT_EQ(worker.Get("/live").status, 200);
+  }
+};
+
+TEST_P(DatabaseBadDay, AWorkerWaitsForADatabaseThatIsNotThereYet) {
+  const PipelineText text = Text(4);
+  Orders orders(Kafka().bootstrap(), name_, 4);
+  orders.Produce(200);
+  Database().Stop();
+  WorkerProcess worker(Worker(text));
+  ExpectItSays(worker, "output: ");
+  Database().Start();
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_TRUE(WaitUntil(
+      seconds(20), [&] { return worker.Ready(); }, "the worker to be ready"));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
+TEST_P(DatabaseBadDay, ADatabaseThatIsRestartedOrKilledCostsNothing) {
+  const PipelineText text = Text(4);
+  WorkerTeam team(Worker(text));
+  team.Start(2);
+  Orders orders(Kafka().bootstrap(), name_, 4, 3, 0.05);
+  for (const bool kill : {false, true, true}) {
+    const int before = std::max(0, table_->Count());
+    orders.Produce(10'000);
+    ASSERT_TRUE(Effects(before + 500)) << team.Tails();
+    kill ? Database().Kill() : Database().Stop();
+    Database().Start();
+    EXPECT_TRUE(AllCommitted()) << team.Tails();
+  }
+  EXPECT_EQ(team.StopAll(), "");
+  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
+TEST_P(DatabaseBadDay, ATableThatIsMissingIsWaitedForAndNamed) {
+  const PipelineText text = Text(1);
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(20);
+  table_->Exec("ALTER TABLE effects RENAME TO elsewhere");
+  WorkerProcess worker(Worker(text));
+  ExpectItSays(worker, "effects");
+  table_->Exec("ALTER TABLE elsewhere RENAME TO effects");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, 20), "");
+}
+
+// A worker is killed with a transaction under way, another one is frozen with one, and the database
+// hangs for a while.
+TEST_P(DatabaseBadDay, WorkersThatAreKilledOrFrozenInATransactionCostNothing) {
+  const PipelineText text = Text(4);
+  WorkerTeam team(Worker(text));
+  team.Start(3);
+  Orders orders(Kafka().bootstrap(), name_, 4, 5, 0.05);
+  orders.Produce(10'000);
+  ASSERT_TRUE(Effects(500)) << team.Tails();
+  team[0].Kill();
+  team[1].Pause();
+  orders.Produce(5'000);
+  ASSERT_TRUE(Effects(4'000)) << team.Tails();
+  team[1].Resume();
+  team.Add();
+  orders.Produce(5'000);
+  EXPECT_TRUE(AllCommitted()) << team.Tails();
+  EXPECT_EQ(team.StopAll(), "");
+  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Databases, DatabaseBadDay, ::testing::Values("postgres", "mysql"),
+                         [](const auto& each) { return std::string(each.param); });
+
+class PostgresBadDay : public DatabaseBadDay {};
+
+// deploy/RUNBOOKS.md, FencepostPipelineStalled.
+TEST_P(PostgresBadDay, TheQueryOfTheRunbookFindsWhoHoldsTheTableAndEndingThatIsEnough) {
+  const PipelineText text = Text(1);
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  const TableLock lock(*table_);
+  WorkerProcess worker(Worker(text));
+  orders.Produce(20);
+  ExpectItSays(worker, "another session holds a lock");
+  const std::string runbooks = ReadFile(testing::SourcePath("deploy/RUNBOOKS.md"));
+  const std::size_t query = runbooks.find("\n```sql\n") + 8;
+  const auto holders = table_->Exec(runbooks.substr(query, runbooks.find("```", query) - query));
+  ASSERT_EQ(holders.size(), 1U);
+  EXPECT_EQ(holders[0][2], "idle in transaction");
+  EXPECT_EQ(table_->Count(), 0);
+  table_->Exec("SELECT pg_terminate_backend(" + holders[0][0].value() + ")");
+  EXPECT_TRUE(AllCommitted()) << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Database, PostgresBadDay, ::testing::Values("postgres"),
+                         [](const auto& each) { return std::string(each.param); });
+
+}  // namespace
+}  // namespace fencepost::testing
