@@ -181,7 +181,7 @@ int ReplayLetters(const DlqArguments& arguments) {
     return ExitFailed(counts.error());
   }
   PrintReplayed(asked->options, request, *counts);
-  return counts->refused + counts->failed == 0 ? kOk : kFailed;
+  return counts->refused + counts->failed == counts->done ? kOk : kFailed;
 }
 
 std::shared_ptr<DlqArguments> AddLetterOptions(CLI::App& command) {

@@ -67,8 +67,10 @@ ReplayDecision Decide(const StoredLetter& letter, const ReplayRules& rules,
         Printable(letter.record_id), row ? fmt::format(" (completed {})", RowText(*row)) : ""));
   }
   if (row && !conflict) {
-    return Refuse(fmt::format("id {} has taken effect: completed {}", Printable(letter.record_id),
-                              RowText(*row)));
+    ReplayDecision decision = Refuse(fmt::format("id {} has taken effect: completed {}",
+                                                 Printable(letter.record_id), RowText(*row)));
+    decision.done = true;
+    return decision;
   }
   if (rules.as_new_id) return AsNew(letter, rules);
   if (letter.record_id.empty()) {

@@ -91,6 +91,7 @@ class Replayer {
     const ReplayDecision decision = Decide(letter, rules_, row);
     if (!decision.replay) {
       ++counts_.refused;
+      counts_.done += decision.done ? 1 : 0;
       Line(fmt::format("refused       {}: {}", letter.at().Text(), decision.why));
     } else if (!rules_.as_new_id && !ids_.insert(letter.record_id).second) {
       ++counts_.repeated;

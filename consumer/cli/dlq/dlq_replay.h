@@ -28,6 +28,7 @@ ReplayRules RulesOf(const consumer::PipelineOptions& options, bool as_new_id);
 
 struct ReplayDecision {
   bool replay = false;
+  bool done = false;      // it has taken effect meanwhile: nothing is left to do
   std::string why;        // refused: why, and what to do. Else a warning, or empty
   std::string header_id;  // what fencepost-record-id says; empty: no such header
 };
@@ -38,6 +39,7 @@ ReplayDecision Decide(const StoredLetter& letter, const ReplayRules& rules,
 struct ReplayCounts {
   std::size_t replayed = 0;  // acknowledged; in a dry run: would be replayed
   std::size_t refused = 0;
+  std::size_t done = 0;  // of those refused: it has taken effect
   std::size_t failed = 0;
   std::size_t repeated = 0;  // later letters of an id that is in this replay already
 };
