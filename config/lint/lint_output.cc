@@ -6,6 +6,7 @@
 #include "config/lint/lint_parts.h"
 #include "config/lint/statement.h"
 #include "config/read/defaults.h"
+#include "config/text/suggestion.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/pipeline/options.h"
 
@@ -51,6 +52,19 @@ void LintTables(const Values& values, Findings& findings) {
     findings.Error(values.ValuePlace(path), "table",
                    fmt::format("{}: this is the ledger's own table", path));
   }
+}
+
+// As libpq reads it. What it stumbles over may be part of a password, and is not told.
+void LintDsn(const Values& values, Findings& findings) {
+  constexpr std::string_view kDsn = "output.postgres.dsn";
+  if (values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
+  const auto problem = consumer::ProblemOfDsn(values.String(kDsn));
+  if (!problem) return;
+  std::string what = problem->what;
+  if (const auto near = Nearest(problem->option, consumer::DsnOptions())) {
+    what = fmt::format("libpq has no option {}; did you mean {}?", problem->option, *near);
+  }
+  findings.Error(values.ValuePlace(kDsn), "dsn", fmt::format("{}: {}", kDsn, what));
 }
 
 void LintFailover(const Values& values, Findings& findings) {
@@ -194,6 +208,7 @@ void LintOutput(const Values& values, Findings& findings) {
   for (const char* output : {"output.postgres", "output.mysql", "output.sqlite"}) {
     LintConvert(values, output, findings);
   }
+  LintDsn(values, findings);
   LintFailover(values, findings);
   LintTables(values, findings);
   LintWays(values, findings);

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 49> kRules{{
+constexpr std::array<Rule, 50> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -39,6 +39,7 @@ constexpr std::array<Rule, 49> kRules{{
     {"remember-done", "DONE marks outlive every lease."},
     {"ledger-keep", "The ledger remembers longer than the lock nodes do."},
     {"guarantee", "The output can keep the guarantee that the pipeline declares."},
+    {"dsn", "libpq can read the connection string."},
     {"failover", "A database with several hosts loses no commit when it fails over."},
     {"one-output", "There is exactly one output."},
     {"one-handler", "There is at most one handler."},

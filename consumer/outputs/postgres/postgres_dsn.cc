@@ -1,11 +1,14 @@
 #include "consumer/outputs/postgres/postgres_dsn.h"
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
+
+#include "consumer/outputs/failure_text.h"
 
 namespace fencepost::consumer {
 
@@ -21,6 +24,47 @@ std::size_t HostsInDsn(const std::string& dsn) {
     hosts = std::max(hosts, static_cast<std::size_t>(std::ranges::count(list, ',')) + 1);
   }
   return hosts;
+}
+
+std::optional<DsnProblem> ProblemOfDsn(const std::string& dsn) {
+  char* error = nullptr;
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
+      PQconninfoParse(dsn.c_str(), &error), &PQconninfoFree);
+  const std::unique_ptr<char, decltype(&PQfreemem)> said(error, &PQfreemem);
+  if (!options) {
+    const std::string_view text = said == nullptr ? "" : said.get();
+    for (const std::string_view begins :
+         {"invalid connection option \"", "invalid URI query parameter: \""}) {
+      if (!text.starts_with(begins)) continue;
+      const std::string_view rest = text.substr(begins.size());
+      return DsnProblem{"it has an option that libpq does not know",
+                        std::string(rest.substr(0, rest.find('"')))};
+    }
+    return DsnProblem{"libpq cannot read it: " + BeforeQuotes(text.substr(0, text.find('\n'))), ""};
+  }
+  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
+    if (option->val == nullptr || std::string_view(option->keyword) != "port") continue;
+    for (std::string_view list = option->val; !list.empty();) {
+      const std::string_view port = list.substr(0, list.find(','));
+      list.remove_prefix(std::min(list.size(), port.size() + 1));
+      int number = 0;
+      const auto [end, bad] = std::from_chars(port.data(), port.data() + port.size(), number);
+      const bool good =
+          bad == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65535;
+      if (!good && !port.empty()) return DsnProblem{"its port is none from 1 to 65535", ""};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> DsnOptions() {
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconndefaults(),
+                                                                             &PQconninfoFree);
+  std::vector<std::string> names;
+  for (const PQconninfoOption* o = options.get(); o != nullptr && o->keyword != nullptr; ++o) {
+    names.emplace_back(o->keyword);
+  }
+  return names;
 }
 
 std::string PostgresClientVersion() {

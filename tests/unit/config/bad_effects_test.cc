@@ -268,36 +268,36 @@ INSTANTIATE_TEST_SUITE_P(
         Case{
             "PostgresWithoutATable",
             kOutput,
-            "  postgres: {dsn: a=b, args: [key]}\n",
+            "  postgres: {dsn: host=b, args: [key]}\n",
             {"13:3: error: output.postgres.table is missing (or give statement and args) [missing]",
              "13:3: error: output.postgres.columns is missing (or give statement and args) "
              "[missing]",
-             "13:24: error: output.postgres.args are those of a statement, and there is none "
+             "13:27: error: output.postgres.args are those of a statement, and there is none "
              "[statement]"}},
         Case{
             "StatementAndTable",
             kOutput,
-            "  postgres: {dsn: a=b, statement: SELECT 1, table: t, on_conflict: error}\n",
-            {"13:45: error: output.postgres.table: output.postgres.statement says all of it: leave "
+            "  postgres: {dsn: host=b, statement: SELECT 1, table: t, on_conflict: error}\n",
+            {"13:48: error: output.postgres.table: output.postgres.statement says all of it: leave "
              "one of the two out [statement]",
-             "13:55: error: output.postgres.on_conflict: output.postgres.statement says all of it: "
+             "13:58: error: output.postgres.on_conflict: output.postgres.statement says all of it: "
              "leave one of the two out [statement]"}},
         Case{
             "Parameters",
             kOutput,
-            "  postgres: {dsn: a=b, statement: \"SELECT $1, $3; SELECT 2\", args: [key, "
+            "  postgres: {dsn: host=b, statement: \"SELECT $1, $3; SELECT 2\", args: [key, "
             "position]}\n",
-            {"13:35: error: output.postgres.statement: there is something after a ;, and it is one "
+            {"13:38: error: output.postgres.statement: there is something after a ;, and it is one "
              "statement; WITH joins several into one [statement]",
-             "13:35: error: output.postgres.statement: $3 is none of the 2 args [statement]",
-             "13:69: error: output.postgres.args: the statement does not use $2, so it has no type "
+             "13:38: error: output.postgres.statement: $3 is none of the 2 args [statement]",
+             "13:72: error: output.postgres.args: the statement does not use $2, so it has no type "
              "[statement]",
-             "13:74: error: output.postgres.args: position is for record_id only; here it is "
+             "13:77: error: output.postgres.args: position is for record_id only; here it is "
              "record_id, or topic, partition and offset [selector]"}},
         Case{"Args",
              kOutput,
-             "  postgres: {dsn: a=b, statement: SELECT 1, args: [jason]}\n",
-             {"13:52: error: output.postgres.args: \"jason\": not a selector; did you mean "
+             "  postgres: {dsn: host=b, statement: SELECT 1, args: [jason]}\n",
+             {"13:55: error: output.postgres.args: \"jason\": not a selector; did you mean "
               "json:/jason? Or \"=jason\", for that text? a selector is one of "
               "key, value, topic, partition, offset, timestamp, record_id, token, worker, "
               "header:NAME, json:/POINTER, key:/POINTER (each with ? at the end where null is "

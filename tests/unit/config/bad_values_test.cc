@@ -382,6 +382,24 @@ INSTANTIATE_TEST_SUITE_P(
              {"14:10: error: output.postgres.dsn: the value is neither postgresql://… nor "
               "key=value … "
               "[value]"}},
+        Case{"DsnWithAnUnknownOption",
+             "  sqlite:\n    path: orders.db",
+             "  postgres:\n    dsn: postgresql://app@db/shop?sslmod=require",
+             {"14:10: error: output.postgres.dsn: libpq has no option sslmod; did you mean "
+              "sslmode? [dsn]"}},
+        Case{"DsnWhosePasswordHasASpace",
+             "  sqlite:\n    path: orders.db",
+             "  postgres:\n    dsn: host=db password=hunter2 hunter3=x",
+             {"14:10: error: output.postgres.dsn: it has an option that libpq does not know "
+              "[dsn]"}},
+        Case{"DsnWithoutAnEqualsSign",
+             "  sqlite:\n    path: orders.db",
+             "  postgres:\n    dsn: host=db password=hunter2 s3cret",
+             {"14:10: error: output.postgres.dsn: libpq cannot read it: missing … [dsn]"}},
+        Case{"DsnWithAPortThatIsNone",
+             "  sqlite:\n    path: orders.db",
+             "  postgres:\n    dsn: postgresql://app@db:99999/shop",
+             {"14:10: error: output.postgres.dsn: its port is none from 1 to 65535 [dsn]"}},
         Case{"DsnWithSeveralHosts",
              "  sqlite:\n    path: orders.db",
              "  postgres:\n    dsn: postgresql://app@db-1:5432,db-2:5432/shop",

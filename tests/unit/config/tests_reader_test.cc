@@ -232,7 +232,7 @@ TEST(Tests, NameTheCellsOfAStatementAndOfAKafkaOutput) {
     const auto lines = Lines(LoadText(text + output + test, "p", FakeEnvironment()).findings);
     return lines.empty() ? "" : lines.back().substr(lines.back().find("\"x\""));
   };
-  EXPECT_EQ(told("output: {postgres: {dsn: a=b, statement: S $1 $2, args: [key, value]}}\n"),
+  EXPECT_EQ(told("output: {postgres: {dsn: host=b, statement: S $1 $2, args: [key, value]}}\n"),
             "\"x\" is none of $1, $2 [tests]");
   EXPECT_EQ(told("output: {kafka: {topic: b, headers: {h: key}}}\n"),
             "\"x\" is none of key, value, header:h [tests]");
