@@ -27,6 +27,7 @@ tl::expected<std::string, std::string> Resolve(std::string_view inside, const En
   if (inside.starts_with("file:")) {
     const std::string path(inside.substr(5));
     auto text = env.read_file(path);
+    if (!text && env.stand_in) return env.stand_in(path);
     if (!text) return tl::unexpected(fmt::format("${{file:{}}}: {}", path, text.error()));
     while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
     return text;
@@ -41,6 +42,7 @@ tl::expected<std::string, std::string> Resolve(std::string_view inside, const En
   if (dash != std::string_view::npos && (!value || value->empty())) {
     return std::string(inside.substr(dash + 2));
   }
+  if (!value && env.stand_in) return env.stand_in(name);
   if (!value) {
     return tl::unexpected(
         fmt::format("the variable {} is not set; ${{{}:-default}} gives a default", name, name));

@@ -17,6 +17,10 @@ struct Environment {
   // The error says why the file cannot be read, in a few words.
   std::function<tl::expected<std::string, std::string>(const std::string& path)> read_file;
 
+  // What stands for a variable without a value and a default, or for a file that cannot be read.
+  // Null: that is an error.
+  std::function<std::string(const std::string& name)> stand_in{};
+
   static Environment Process();  // getenv and the file system (at most 1 MiB a file)
 };
 

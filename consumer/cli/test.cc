@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "config/loader.h"
@@ -18,6 +19,7 @@ namespace {
 struct TestArguments {
   std::vector<std::string> files;
   std::string filter;
+  bool env_optional = false;
 };
 
 struct Totals {
@@ -61,7 +63,12 @@ int RunTests(const TestArguments& arguments) {
   std::vector<config::LoadResult> files;
   bool good = true;
   for (const std::string& name : arguments.files) {
-    files.push_back(LoadFile(name));
+    std::vector<std::string> stood_in;
+    files.push_back(arguments.env_optional ? LoadFileWithStandIns(name, stood_in) : LoadFile(name));
+    if (!stood_in.empty()) {
+      std::fprintf(stderr, "%s: not set, so a stand-in is used: %s\n", name.c_str(),
+                   fmt::format("{}", fmt::join(stood_in, ", ")).c_str());
+    }
     for (const config::Finding& finding : files.back().findings) {
       std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
     }
@@ -89,6 +96,8 @@ void AddTest(CLI::App& app, Run& run) {
       "test", "run the tests: of pipelines in process, on virtual time, without servers");
   command->add_option("FILE", arguments->files, "pipeline files")->required();
   command->add_option("--filter", arguments->filter, "only tests whose name holds this text");
+  command->add_flag("--env-optional", arguments->env_optional,
+                    "stand-ins for variables that are not set and files that cannot be read");
   command->callback([&run, arguments] { run = [arguments] { return RunTests(*arguments); }; });
 }
 

@@ -1,8 +1,10 @@
 #include "consumer/cli/shared/pipelines.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -27,12 +29,8 @@ void Reject(config::LoadResult& loaded, config::Place at, std::string_view rule,
   loaded.tests.clear();
 }
 
-}  // namespace
-
-config::LoadResult LoadFile(const std::string& file) {
-  config::LoadResult loaded =
-      file == "-" ? config::LoadText(StandardInput(), "-", config::Environment::Process())
-                  : config::Load(file, config::Environment::Process());
+// Its jq program is compiled as well.
+config::LoadResult WithItsHandler(config::LoadResult loaded) {
   if (!loaded.options) return loaded;
   const consumer::HandlerOptions& handler = loaded.options->handler;
   if (!std::holds_alternative<consumer::JqHandlerOptions>(handler.kind)) return loaded;
@@ -41,6 +39,51 @@ config::LoadResult LoadFile(const std::string& file) {
   Reject(loaded, loaded.jq_at, "jq",
          fmt::format("{}: {}", checked.error().where, checked.error().what));
   return loaded;
+}
+
+}  // namespace
+
+config::LoadResult LoadFile(const std::string& file) {
+  return WithItsHandler(file == "-"
+                            ? config::LoadText(StandardInput(), "-", config::Environment::Process())
+                            : config::Load(file, config::Environment::Process()));
+}
+
+// For each one by itself the stand-in with which the fewest findings are errors: the keys know what
+// they take.
+config::LoadResult LoadFileWithStandIns(const std::string& file,
+                                        std::vector<std::string>& stood_in) {
+  std::map<std::string, std::string> values;
+  config::Environment environment = config::Environment::Process();
+  environment.stand_in = [&](const std::string& name) {
+    return values.emplace(name, "unset").first->second;
+  };
+  const std::string input = file == "-" ? StandardInput() : "";
+  const auto load = [&] {
+    return file == "-" ? config::LoadText(input, "-", environment)
+                       : config::Load(file, environment);
+  };
+  const auto errors = [](const config::LoadResult& loaded) {
+    return std::ranges::count(loaded.findings, config::Severity::kError,
+                              &config::Finding::severity);
+  };
+  config::LoadResult best = load();
+  for (auto& [name, value] : values) {
+    std::string kept = value;
+    const std::string host = fmt::format("unset-{}.invalid", stood_in.size() + 1);
+    for (const std::string& other : {std::string("unset"), "postgresql://" + host, "http://" + host,
+                                     host + ":1", std::string("1")}) {
+      if (errors(best) == 0) break;
+      value = other;
+      config::LoadResult loaded = load();
+      if (errors(loaded) >= errors(best)) continue;
+      best = std::move(loaded);
+      kept = other;
+    }
+    value = kept;
+    stood_in.push_back(name);
+  }
+  return WithItsHandler(std::move(best));
 }
 
 void CheckLockTls(config::LoadResult& loaded) {

@@ -13,6 +13,10 @@ namespace fencepost::cli {
 // A file as config loads it, its jq program compiled as well: where that fails there is a finding,
 // and no options.
 config::LoadResult LoadFile(const std::string& file);
+// The same, with stand-ins for variables that are not set and files that cannot be read: for what
+// asks nothing of any server. `stood_in`: their names.
+config::LoadResult LoadFileWithStandIns(const std::string& file,
+                                        std::vector<std::string>& stood_in);
 
 // Reads the TLS files of the lock nodes: where they cannot be used there is a finding, and no
 // options.

@@ -1,6 +1,8 @@
 // fencepost test: the tests: of a pipeline file, as a user runs them.
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "tests/support/paths.h"
 #include "tests/support/process.h"
 #include "tests/support/worker_process.h"
@@ -51,6 +53,30 @@ TEST(PipelineTests, PassOnEveryExample) {
        {"payments", "enrich", "exec-python", "cdc", "cdc-upsert", "orders-full"}) {
     EXPECT_THAT(run.output, HasSubstr(std::string("config/examples/") + file + ".yaml\n  ok"));
   }
+}
+
+TEST(PipelineTests, RunWithoutTheVariablesThatAreNotSetWhereThatIsAskedFor) {
+  std::string text = kPipeline;
+  for (const auto& [value, variable] :
+       std::map<std::string, std::string>{{"127.0.0.1:9]", "\"${BROKER_OF_NOBODY}\"]"},
+                                          {"127.0.0.1:2", "\"${NODE_OF_NOBODY}\""},
+                                          {"postgresql://app@127.0.0.1/shop", "${DSN_OF_NOBODY}"},
+                                          {"table: effects", "table: ${TABLE_OF_NOBODY:-effects}"},
+                                          {"http://127.0.0.1:9/price", "${URL_OF_NOBODY}"}}) {
+    text.replace(text.find(value), value.size(), variable);
+  }
+  const TempDir folder;
+  const std::string file = folder.Write("orders.yaml", text + R"(  - name: a price is written
+    given: [{value: {order_id: a}}]
+    http: [{status: 200, body: '{"price":7}'}]
+    expect: {rows: [{order_id: a, price: 7}]}
+)");
+  EXPECT_EQ(RunFile({file}).exit_code, 2);
+  const Finished run = RunFile({"--env-optional", file});
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.error_output;
+  EXPECT_THAT(run.output, HasSubstr("1 test, 0 failed"));
+  EXPECT_THAT(run.error_output, HasSubstr("BROKER_OF_NOBODY, DSN_OF_NOBODY, NODE_OF_NOBODY, "
+                                          "URL_OF_NOBODY"));
 }
 
 TEST(PipelineTests, TellWithTheLineWhatWasExpectedAndWhatCame) {
