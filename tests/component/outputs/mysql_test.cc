@@ -171,7 +171,9 @@ TEST_F(MysqlTest, ARowThatAnotherTransactionHoldsIsWaitedForAndThenADuplicate) {
   EXPECT_TRUE(testing::WaitUntil(
       std::chrono::seconds(10),
       [&] {
-        return store_.Exec("SELECT count(*) FROM information_schema.innodb_lock_waits") != "0";
+        return store_.Exec(
+                   "SELECT count(*) FROM information_schema.processlist"
+                   " WHERE id <> connection_id() AND info LIKE '%FOR UPDATE'") != "0";
       },
       "the writer to wait"));
   EXPECT_TRUE(holder.Query("COMMIT"));
