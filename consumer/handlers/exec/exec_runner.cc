@@ -201,22 +201,25 @@ void ExecRunner::Serve(Slot& slot) {
   for (int rounds = 0; more && rounds < (ended ? kLastRounds : 1); ++rounds) {
     more = process.out().Read();
     more = process.err().Read() || more;
-    TakeStderr(process);
+    if (auto said = TakeStderr(process); !said.empty()) slot.last_said = std::move(said);
     if (!TakeReplies(slot)) return;
   }
   if (ended) return Died(slot, *ended);
   if (!process.out().open() && !slot.gone_at) slot.gone_at = Clock::now() + kExitGrace;
 }
 
-void ExecRunner::TakeStderr(ExecProcess& process) {
-  const auto note = [this](const std::string& line) {
-    if (std::string text = OneLine(line, kMaxNote); !text.empty()) {
-      observer_->OnNote(Severity::kInfo, "handler_stderr", text);
-    }
+std::string ExecRunner::TakeStderr(ExecProcess& process) {
+  std::string last;
+  const auto note = [&](const std::string& line) {
+    std::string text = OneLine(line, kMaxNote);
+    if (text.empty()) return;
+    observer_->OnNote(Severity::kInfo, "handler_stderr", text);
+    last = std::move(text);
   };
   PipeLines& lines = process.err();
   while (const auto line = lines.Next()) note(*line);
   if (lines.too_long() || !lines.open()) note(lines.TakePart());
+  return last;
 }
 
 bool ExecRunner::TakeReplies(Slot& slot) {
@@ -231,7 +234,8 @@ bool ExecRunner::TakeReplies(Slot& slot) {
     }
     auto result = ParseExecReply(*line, slot.record->call.record_id, json_);
     if (!result) {
-      const std::string shown = "the reply cannot be read: " + result.error();
+      const std::string shown =
+          "the reply cannot be read: " + result.error() + " (what is no reply goes to stderr)";
       Broke(slot, shown);
       Answer(slot, Failed("exec_protocol", fmt::format("{}; the line: {}", shown, OneLine(*line)),
                           shown, false));
@@ -277,13 +281,14 @@ void ExecRunner::Answer(Slot& slot, HandlerResult result) {
 void ExecRunner::Died(Slot& slot, const std::string& how) {
   const pid_t pid = slot.process->pid();
   const bool unread = slot.answered && slot.process->Ended() && slot.process->Unread();
+  const std::string said = slot.last_said.empty() ? "" : "; on stderr it said: " + slot.last_said;
   Discard(slot);
   ScheduleRestart(slot, fmt::format("process {} ended {}", pid, how));
   if (slot.record && unread) {
     waiting_.push_front(std::move(slot.record->call));
     slot.record.reset();
   } else if (slot.record) {
-    const std::string text = fmt::format("the process ended {} before it replied", how);
+    const std::string text = fmt::format("the process ended {} before it replied{}", how, said);
     Answer(slot, Failed("exec", text, text, true));
   }
 }
@@ -300,6 +305,7 @@ void ExecRunner::Discard(Slot& slot) {
   slot.start_at = {};
   slot.gone_at.reset();
   slot.answered = false;
+  slot.last_said.clear();
 }
 
 void ExecRunner::ScheduleRestart(Slot& slot, std::string_view what) {
@@ -329,7 +335,7 @@ void ExecRunner::EndAll() {
     for (const auto& process : idle) {
       process->out().Read();  // it may still have to say something before it ends
       process->err().Read();
-      TakeStderr(*process);
+      (void)TakeStderr(*process);
       process->out().TakePart();
     }
     std::erase_if(idle, [](const auto& process) { return process->Ended().has_value(); });

@@ -45,6 +45,7 @@ class ExecRunner final : public PollingRunner {
     Millis backoff{0};
     Clock::time_point start_at{};
     bool answered = false;  // this process has answered a record
+    std::string last_said;  // this process's last line on stderr
     // Its stdout is closed: it is about to end, or is taken for dead then.
     std::optional<Clock::time_point> gone_at;
 
@@ -63,8 +64,8 @@ class ExecRunner final : public PollingRunner {
   void Poll();
   [[nodiscard]] int PollMillis(Clock::time_point now) const;
   void Serve(Slot& slot);
-  void TakeStderr(ExecProcess& process);
-  bool TakeReplies(Slot& slot);  // false: the process broke the protocol
+  std::string TakeStderr(ExecProcess& process);  // into the log; the last line
+  bool TakeReplies(Slot& slot);                  // false: the process broke the protocol
   void EndOverdue(Clock::time_point now);
   void Answer(Slot& slot, HandlerResult result);
   void Died(Slot& slot, const std::string& how);

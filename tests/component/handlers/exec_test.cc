@@ -153,6 +153,7 @@ TEST_F(ExecHandler, StartsAProcessAnewAfterWhatIsNoReply) {
     const HandlerFailure failure = FailureOf(bad);
     EXPECT_EQ(failure.error_class, "exec_protocol") << bad;
     EXPECT_THAT(failure.text, StartsWith("the reply cannot be read: "));
+    EXPECT_THAT(failure.shown, HasSubstr("goes to stderr"));
     EXPECT_FALSE(failure.retry);
     EXPECT_TRUE(pids.insert(*ValueOf("0")).second) << "the same process after " << bad;
   }
@@ -209,6 +210,15 @@ TEST_F(ExecHandler, RefusesAReplyToAnotherRecord) {
     EXPECT_THAT(failure.text, HasSubstr("record_id"));
   }
   EXPECT_NE(ValueOf("\"o-1\""), first);
+}
+
+TEST_F(ExecHandler, TellsWhatAProcessSaidLastBeforeItDied) {
+  StartPython("if value: raise KeyError('amount')\nreply('{\"value\": 1}')");
+  const HandlerFailure failure = FailureOf("3");
+  EXPECT_EQ(failure.text,
+            "the process ended with exit code 1 before it replied; on stderr it said: "
+            "KeyError: 'amount'");
+  EXPECT_EQ(failure.shown, failure.text);
 }
 
 TEST_F(ExecHandler, FailsTheRecordOfAProcessThatDies) {
