@@ -41,9 +41,11 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
                "start the worker again"});
     return;
   }
-  const std::string all = (topic.empty() ? text : fmt::format("{}: {}", topic, text)) +
+  // librdkafka counts the address that it began with and the broker behind it as two.
+  const std::string plain =
+      error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN ? "all brokers are unreachable" : text;
+  const std::string all = (topic.empty() ? plain : fmt::format("{}: {}", topic, plain)) +
                           LoginHint(error, options.sasl_mechanism, rd_kafka_version());
-  const std::string name = rd_kafka_err2name(error);
   switch (const Meaning meaning = MeaningOf(error)) {
     case Meaning::kBrokersAway:
       // "All brokers are down" also follows a login that was refused, and must not hide it.
@@ -68,7 +70,7 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
                   fmt::format("{}; grant READ on the topic and on group '{}'", all, options.group));
       return;
     default:
-      health.Note(locking::Severity::kWarn, "kafka_" + name, all);
+      health.Note(locking::Severity::kWarn, EventName("kafka_", rd_kafka_err2name(error)), all);
       return;
   }
 }

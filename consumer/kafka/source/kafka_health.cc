@@ -1,6 +1,7 @@
 #include "consumer/kafka/source/kafka_health.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,6 +53,14 @@ std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, i
   if (!login || !mechanism.starts_with("SCRAM") || librdkafka >= kFixed) return "";
   return " (librdkafka before 2.6.1 cannot log in by " + mechanism +
          " at brokers of Kafka 4: use PLAIN over TLS or a client certificate there)";
+}
+
+std::string EventName(std::string_view prefix, std::string_view name) {
+  std::string event(prefix);
+  for (const char c : name.substr(std::min(name.find_first_not_of('_'), name.size()))) {
+    event.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  return event;
 }
 
 KafkaHealth::KafkaHealth(SourceSink* sink, ConsumerObserver* observer)

@@ -25,6 +25,8 @@ enum class Meaning : std::uint8_t {
   kUnreadable,    // librdkafka would skip records: the pipeline must stop
 };
 Meaning MeaningOf(rd_kafka_resp_err_t error);
+// A name of librdkafka's as an event of ours: kafka_ and _TRANSPORT is kafka_transport.
+std::string EventName(std::string_view prefix, std::string_view name);
 // What to add to a refused login; empty where nothing is known. `librdkafka`: rd_kafka_version().
 std::string LoginHint(rd_kafka_resp_err_t error, const std::string& mechanism, int librdkafka);
 

@@ -49,7 +49,7 @@ tl::expected<void, Error> KafkaSource::Impl::Start() {
       raw, [](const rd_kafka_t* rk, int level, const char* facility, const char* text) {
         auto* self = rk == nullptr ? nullptr : static_cast<Impl*>(rd_kafka_opaque(rk));
         if (self == nullptr) return;
-        self->health.Note(SeverityOf(level), fmt::format("librdkafka_{}", facility), text);
+        self->health.Note(SeverityOf(level), EventName("librdkafka_", facility), text);
       });
   auto made = MakeHandle(RD_KAFKA_CONSUMER, *conf);
   if (!made) return tl::unexpected(made.error());

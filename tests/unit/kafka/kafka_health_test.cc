@@ -63,5 +63,12 @@ TEST_F(KafkaCondition, EndsTheTroubleOfAPartitionByItsOwnRecordsOnly) {
   EXPECT_FALSE(condition.TopicTrouble());
 }
 
+TEST(EventNames, AreInLowerCase) {
+  EXPECT_EQ(EventName("kafka_", "_TRANSPORT"), "kafka_transport");
+  EXPECT_EQ(EventName("kafka_", "UNKNOWN_MEMBER_ID"), "kafka_unknown_member_id");
+  EXPECT_EQ(EventName("librdkafka_", "SESSTMOUT"), "librdkafka_sesstmout");
+  EXPECT_EQ(EventName("kafka_", "_"), "kafka_");
+}
+
 }  // namespace
 }  // namespace fencepost::consumer::testing
