@@ -215,7 +215,7 @@ tl::expected<void, OutputError> MysqlOutput::CheckLostCommits() {
 }
 
 tl::expected<void, OutputError> MysqlOutput::PrepareIfNeedBe() {
-  if (connection_.open()) return {};
+  if (connection_.open() && !connection_.IdleTooLong()) return {};
   return Prepare();
 }
 

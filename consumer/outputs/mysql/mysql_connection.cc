@@ -19,10 +19,18 @@ namespace {
 
 constexpr unsigned kConnectSeconds = 5;
 constexpr unsigned kCallSeconds = 30;
+// A client that is frozen in a transaction holds its rows no longer. MySQL counts outside of
+// transactions, too.
+constexpr int kIdleSeconds = 20;
+constexpr unsigned kPacketTooLarge = 1153;
 
 std::string WhereOf(const MysqlOptions& options) {
   if (options.host.starts_with('/')) return fmt::format("{}/{}", options.host, options.database);
   return fmt::format("{}:{}/{}", options.host, options.port, options.database);
+}
+
+MysqlFailure Interrupted() {
+  return {.kind = MysqlFailure::Kind::kInterrupted, .text = "interrupted for shutdown"};
 }
 
 struct FreeResult {
@@ -38,12 +46,20 @@ constexpr std::string_view kSession =
 }  // namespace
 
 MysqlConnection::MysqlConnection(MysqlOptions options)
-    : options_(std::move(options)), where_(WhereOf(options_)) {}
+    : options_(std::move(options)), where_(WhereOf(options_)) {
+  static std::once_flag once;  // not by the first threads that connect
+  std::call_once(once, [] { mysql_library_init(0, nullptr, nullptr); });
+}
 
 void MysqlConnection::Interrupt() {
   const std::lock_guard lock(mutex_);
   interrupted_ = true;
   if (socket_ >= 0) ::shutdown(socket_, SHUT_RDWR);
+}
+
+bool MysqlConnection::IdleTooLong() const {
+  return !mariadb() &&
+         std::chrono::steady_clock::now() - used_ > std::chrono::seconds(kIdleSeconds / 2);
 }
 
 void MysqlConnection::Close() {
@@ -57,6 +73,10 @@ void MysqlConnection::Close() {
 
 tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
   Close();
+  {
+    const std::lock_guard lock(mutex_);
+    if (interrupted_) return tl::unexpected(Interrupted());
+  }
   const auto began = std::chrono::steady_clock::now();
   connection_ = mysql_init(nullptr);
   const unsigned connect = kConnectSeconds;
@@ -70,14 +90,19 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
   mysql_options(connection_, MYSQL_OPT_RECONNECT, &no);
   const unsigned no_files = 0;
   mysql_options(connection_, MYSQL_OPT_LOCAL_INFILE, &no_files);
+  // What is not said here differs between versions of the library.
+  const my_bool* const tls = options_.tls_ca.empty() ? &no : &yes;
+  mysql_options(connection_, MYSQL_OPT_SSL_ENFORCE, tls);
+  mysql_options(connection_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, tls);
   if (!options_.tls_ca.empty()) {
     const auto path = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
     mysql_ssl_set(connection_, path(options_.tls_key), path(options_.tls_certificate),
                   options_.tls_ca.c_str(), nullptr, nullptr);
-    mysql_options(connection_, MYSQL_OPT_SSL_ENFORCE, &yes);
-    mysql_options(connection_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
   }
   const bool file = options_.host.starts_with('/');
+  // To the library `localhost` is a socket's name.
+  const unsigned protocol = file ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
+  mysql_options(connection_, MYSQL_OPT_PROTOCOL, &protocol);
   if (mysql_real_connect(connection_, file ? nullptr : options_.host.c_str(), options_.user.c_str(),
                          options_.password.c_str(), options_.database.c_str(),
                          file ? 0 : static_cast<unsigned>(options_.port),
@@ -97,13 +122,16 @@ tl::expected<void, MysqlFailure> MysqlConnection::SetUp() {
   // MySQL has the name, MariaDB before 11.1 has not.
   if (mariadb()) {
     session.replace(session.find("transaction_isolation"), 21, "tx_isolation");
-    session += ", max_statement_time = 25";
+    session +=
+        fmt::format(", max_statement_time = 25, idle_transaction_timeout = {}", kIdleSeconds);
+  } else {
+    session += fmt::format(", wait_timeout = {}", kIdleSeconds);
   }
+  max_statement_ = 0;
   if (auto done = Query(session); !done) return tl::unexpected(done.error());
   const auto packet = Query("SELECT @@max_allowed_packet");
   if (!packet) return tl::unexpected(packet.error());
   const std::string text = packet->at(0).at(0).value_or("");
-  max_statement_ = 0;
   std::from_chars(text.data(), text.data() + text.size(), max_statement_);
   return {};
 }
@@ -116,8 +144,7 @@ MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point bega
   const bool client = failure.code >= CR_MIN_ERROR && failure.code < 3000;
   const std::lock_guard lock(mutex_);
   if (interrupted_) {
-    failure.kind = MysqlFailure::Kind::kInterrupted;
-    failure.text = "interrupted for shutdown";
+    failure = Interrupted();
   } else if (!client) {
     failure.kind = MysqlFailure::Kind::kServer;
   } else if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(kCallSeconds)) {
@@ -135,10 +162,21 @@ MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point bega
 
 tl::expected<MysqlConnection::Rows, MysqlFailure> MysqlConnection::Query(std::string_view sql) {
   if (!open()) return tl::unexpected(MysqlFailure{.text = "not connected"});
+  // Sent all the same it would end the connection, each time.
+  if (max_statement_ != 0 && sql.size() + 16 > max_statement_) {
+    return tl::unexpected(
+        MysqlFailure{.kind = MysqlFailure::Kind::kServer,
+                     .code = kPacketTooLarge,
+                     .sqlstate = "HY000",
+                     .text = fmt::format("a statement of {} bytes is larger than the server's "
+                                         "max_allowed_packet ({})",
+                                         sql.size(), max_statement_)});
+  }
   const auto began = std::chrono::steady_clock::now();
   if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
     return tl::unexpected(Failure(began));
   }
+  used_ = std::chrono::steady_clock::now();
   affected_ = static_cast<std::size_t>(mysql_affected_rows(connection_));
   const std::unique_ptr<MYSQL_RES, FreeResult> result(mysql_store_result(connection_));
   if (result == nullptr) {

@@ -5,6 +5,7 @@
 // COMMITTED: a statement sees what was committed before it began, as in PostgreSQL.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,6 +57,8 @@ class MysqlConnection {
   // A statement has at most so many bytes (max_allowed_packet). Of the open connection.
   [[nodiscard]] std::size_t max_statement() const { return max_statement_; }
   [[nodiscard]] bool mariadb() const { return mysql_get_server_version(connection_) >= 100'000; }
+  // The server may have closed it, since nothing was asked for so long.
+  [[nodiscard]] bool IdleTooLong() const;
   // From any thread; for good.
   void Interrupt();
 
@@ -73,6 +76,7 @@ class MysqlConnection {
   MYSQL* connection_ = nullptr;
   std::size_t max_statement_ = 0;
   std::size_t affected_ = 0;
+  std::chrono::steady_clock::time_point used_;  // last, with an answer
   std::mutex mutex_;
   int socket_ = -1;           // guarded: of a connection that may be waiting
   bool interrupted_ = false;  // guarded

@@ -7,6 +7,15 @@
 namespace fencepost::consumer {
 namespace {
 
+// Digits, perhaps with a sign and a point: exact in SQL, where an exponent makes a double.
+bool IsPlainNumber(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !text.empty() && digit(text.front()) && digit(text.back()) && text.size() <= 60 &&
+         std::ranges::count(text, '.') <= 1 &&
+         std::ranges::all_of(text, [&](char c) { return digit(c) || c == '.'; });
+}
+
 constexpr std::size_t kStatement = std::size_t{1} << 20;  // about so large, at most
 
 }  // namespace
@@ -68,8 +77,9 @@ void MysqlEffects::AppendCell(const BatchRows& rows, std::size_t record, std::si
     sql += "NULL";
   } else if (type == MysqlType::kBytes) {
     AppendBytes(*cell, sql);
-  } else if (type == MysqlType::kBit && (*cell == "0" || *cell == "1")) {
-    sql += *cell;  // as text it is a character
+  } else if (IsPlainNumber(*cell) && (type == MysqlType::kInteger || type == MysqlType::kNumber ||
+                                      type == MysqlType::kBit)) {
+    sql += *cell;  // compared with a column exactly; as text of a bit it is a character
   } else {
     AppendText(*cell, sql);
   }

@@ -181,6 +181,66 @@ TEST_F(MysqlTest, ARowThatAnotherTransactionHoldsIsWaitedForAndThenADuplicate) {
   EXPECT_EQ(store_.Exec("SELECT count(*) FROM effects"), "0");
 }
 
+// 2^53 + 1 and its neighbour are one number to a double.
+TEST_F(MysqlTest, FencesOfMoreThan53BitsAreCompared) {
+  store_.Exec("ALTER TABLE effects ADD version bigint");
+  MysqlOptions options = store_.Options();
+  options.rules = {.on_conflict = OnConflict::kUpdate,
+                   .key = {"id"},
+                   .fence_column = "version",
+                   .fence_by = Parsed("header:version"),
+                   .on_null_value = OnNull::kDelete};
+  const auto output = Made(options, Columns({{"id", "key"}, {"amount", "json:/amount?"}}));
+  store_.Exec("INSERT INTO effects VALUES ('k', 1, 9007199254740993)");
+  Batch stale;
+  stale.Add(
+      {.id = "1", .key = "k", .tombstone = true, .headers = {{"version", "9007199254740992"}}});
+  EXPECT_THAT(Results(*output, stale), ElementsAre(kCommitted));
+  EXPECT_EQ(store_.Exec("SELECT count(*) FROM effects"), "1");
+  Batch newer;
+  newer.Add(
+      {.id = "2", .key = "k", .tombstone = true, .headers = {{"version", "9007199254740994"}}});
+  EXPECT_THAT(Results(*output, newer), ElementsAre(kCommitted));
+  EXPECT_EQ(store_.Exec("SELECT count(*) FROM effects"), "0");
+}
+
+TEST_F(MysqlTest, ARecordThatIsLargerThanAStatementMayBeIsItsOwnFault) {
+  testing::MysqlServer server({.arguments = {"--max-allowed-packet=1M"}});
+  server.Exec("CREATE DATABASE shop");
+  server.Exec("CREATE TABLE effects (id varchar(100) PRIMARY KEY, amount longtext)", "shop");
+  MysqlOptions options = server.Options("shop");
+  options.host = "localhost";  // by TCP all the same
+  options.table = "effects";
+  const auto output = Made(options, Columns({{"id", "key"}, {"amount", "json:/amount"}}));
+  Batch batch;
+  batch.Add(Entry("a", 1));
+  batch.Add({.id = "b",
+             .offset = 2,
+             .value = R"({"amount":")" + std::string(2 << 20, 'x') + "\"}",
+             .key = "b"});
+  batch.Add(Entry("c", 3));
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kBadRecord, kCommitted));
+}
+
+TEST_F(MysqlTest, AClientThatIsFrozenInATransactionHoldsItsRowsForSecondsOnly) {
+  const auto output = Open();
+  ASSERT_TRUE(output->Prepare());
+  MysqlConnection frozen(store_.Options());
+  ASSERT_TRUE(frozen.Connect());
+  ASSERT_TRUE(frozen.Query("START TRANSACTION"));
+  ASSERT_TRUE(frozen.Query(
+      "INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w2', 'orders/3/1', 1, now(6))"));
+  const Batch batch{Entry("a", 1)};
+  EXPECT_TRUE(testing::WaitUntil(
+      std::chrono::seconds(60),
+      [&] {
+        const auto outcomes = WriteAll(*output, batch);
+        return outcomes && outcomes->at(0).result == kCommitted;
+      },
+      "the row"));
+  EXPECT_EQ(store_.Exec("SELECT worker FROM fencepost_ledger"), "worker-1");
+}
+
 TEST_F(MysqlTest, IdsAreBytes) {
   const auto output = Open();
   const Batch batch{Entry("a", 1), Entry("A", 2), Entry("a ", 3)};
@@ -249,7 +309,8 @@ TEST_F(MysqlTest, RowsThatSomebodyForgotAreNoLoss) {
   ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
   ASSERT_EQ(Open()->Forget({"a"}).value(), 1u);
   store_.Exec("KILL " + store_.Exec("SELECT id FROM information_schema.processlist"
-                                    " WHERE db = database() AND id <> connection_id() LIMIT 1"));
+                                    " WHERE db = database() AND id <> connection_id()"
+                                    " ORDER BY id LIMIT 1"));
   const Batch next{Entry("b", 2)};
   EXPECT_EQ(Again(*output, next), "");
 }
