@@ -244,9 +244,9 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bo
 // A status that is a record's own, such as 400, shows that the service looked at it. One that says
 // that the caller is wrong may be the answer to everything.
 Flow::Blame Flow::BlameFor(const HandlerFailure& failure) {
-  const bool caller = CallerIsWrong(failure.error_class);
-  if (!caller && failure.reached) circuit_.ForgetRefusals();
   if (!MayRetry(options_.handler, tuning_.retry, failure)) {
+    const bool caller = CallerIsWrong(failure.error_class);
+    if (!caller) circuit_.ForgetRefusals();
     if (!caller || !options_.dead_letters) return Blame::kRecord;
     return circuit_.CountRefusal(options_.max_consecutive) ? Blame::kService : Blame::kRecord;
   }

@@ -183,6 +183,26 @@ TEST(WrongCaller, AfterSoManyRefusalsInARowTheServiceIsAskedAgainAndNotTheTopicE
   EXPECT_EQ(worker.letters.size(), 2u);
 }
 
+// Of a proxy whose backends come and go.
+TEST(WrongCaller, AnOutageBetweenRefusalsDoesNotMakeThemFewer) {
+  SharedWorld world;
+  FlowOptions options = WithCircuit();
+  options.max_consecutive = 2;
+  options.tuning.concurrency = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
+  worker.LookUpAll();
+  for (int i = 0; i < 40; ++i) {
+    if (!worker.Calls().empty()) {
+      worker.Fail(worker.Calls(), i % 2 == 0 ? WrongAddress() : Unavailable());
+    }
+    worker.LookUpAll();
+    worker.Wait(Millis(1000));
+  }
+  EXPECT_EQ(worker.letters.size(), 2u) << worker.Letters();
+}
+
 TEST(WrongCaller, ARefusalAmongSuccessesIsTheRecordsOwn) {
   SharedWorld world;
   FlowOptions options = WithCircuit();
