@@ -18,6 +18,15 @@ namespace fencepost::consumer {
 // "a JSON string", …; nullopt: "a text", what other selectors than json: and key:/ find.
 std::string_view TypeText(std::optional<JsonType> type);
 
+// A JSON number as digits × 10^exponent, no zero at either end; no digits: zero.
+struct Decimal {
+  bool negative = false;
+  std::string digits;
+  std::int64_t exponent = 0;
+};
+// nullopt: an exponent that nobody counts with.
+std::optional<Decimal> DecimalOf(std::string_view number);
+
 // A JSON number that is whole, as its digits: 1.0, 1e3 and -0.0 are 1, 1000 and 0. It lies between
 // least and most.
 tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
@@ -28,6 +37,13 @@ struct PointInTime {
   std::int64_t seconds = 0;  // since the Unix epoch, rounded down
   std::uint32_t nanos = 0;
 };
+struct DateTime {
+  PointInTime point;        // without an offset: as if it were UTC
+  bool has_offset = false;  // Z, or +hh:mm
+  int digits = 0;           // behind the second's point
+};
+// RFC 3339, also without an offset, with at most nine digits behind the point and no leap second.
+std::optional<DateTime> ParseDateTime(std::string_view text);
 // What is finer than a nanosecond is cut off, towards the past.
 tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Conversion unit);
 void AppendDate(const PointInTime& point, std::string& out);  // 2026-11-23

@@ -1,6 +1,3 @@
-#include <charconv>
-#include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,41 +26,12 @@ bool IsJsonAsItIs(Selector::Kind kind) {
 }
 
 // RFC 3339 with an offset, as UTC without one. Anything else stays as it is, for the server.
-std::optional<std::string> InUtc(const std::string& text) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, end = 0;
-  char between = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2d%c%2d:%2d:%2d%n", &year, &month, &day, &between, &hour,
-                  &minute, &second, &end) != 7 ||
-      (between != 'T' && between != 't' && between != ' ')) {
-    return std::nullopt;
-  }
-  std::size_t at = static_cast<std::size_t>(end);
-  std::string fraction;
-  if (at < text.size() && text[at] == '.') {
-    const auto digits = std::min(text.find_first_not_of("0123456789", at + 1), text.size());
-    fraction = text.substr(at, digits - at);
-    at = digits;
-  }
-  const std::string zone = text.substr(at);
-  int offset = 0;
-  if (zone != "Z" && zone != "z") {
-    int hours = 0, minutes = 0;
-    char sign = 0;
-    if (zone.size() != 6 || std::sscanf(zone.c_str(), "%c%2d:%2d", &sign, &hours, &minutes) != 3 ||
-        (sign != '+' && sign != '-')) {
-      return std::nullopt;
-    }
-    offset = (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
-  }
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
-  const auto time = std::chrono::sys_days(date) + std::chrono::hours(hour) +
-                    std::chrono::minutes(minute - offset) + std::chrono::seconds(second);
+std::optional<std::string> InUtc(std::string_view text) {
+  const auto time = ParseDateTime(text);
+  if (!time || !time->has_offset) return std::nullopt;
   std::string utc;
-  AppendDateTime({.seconds = time.time_since_epoch().count()}, ' ', 0, utc);
-  return utc + fraction;
+  AppendDateTime(time->point, ' ', time->digits, utc);
+  return utc;
 }
 
 Converted ToTime(Conversion unit, const MysqlColumn& to, std::string& text, std::size_t at) {
@@ -120,7 +88,7 @@ Converted MysqlCells::Convert(std::size_t column, std::optional<JsonType> type, 
     if (from.selector.kind == Selector::Kind::kTimestamp) {
       return ToTime(Conversion::kMillis, to, text, at);
     }
-    if (const auto utc = InUtc(std::string(cell))) replace(*utc);
+    if (const auto utc = InUtc(cell)) replace(*utc);
   }
   return {};
 }
