@@ -1,6 +1,9 @@
 #include "config/build_effects.h"
 
 #include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
 
 namespace fencepost::config {
 namespace {
@@ -33,6 +36,21 @@ consumer::RowRules BuildRules(const Values& values, const std::string& output) {
   return rules;
 }
 
+consumer::EncodePart BuildEncodePart(const Values& values, const std::string& name) {
+  const std::string path = "output.kafka.encode." + name;
+  const auto key = [&](std::string_view last) { return fmt::format("{}.{}", path, last); };
+  consumer::EncodePart part;
+  if (!values.Given(path)) return part;
+  part.format = static_cast<consumer::RecordFormat>(values.Choice(key("format")));
+  part.subject = values.Given(key("subject")) ? values.String(key("subject"))
+                                              : values.String("output.kafka.topic") + "-" + name;
+  part.version = std::atoi(values.String(key("version")).c_str());  // latest: 0
+  part.message = values.String(key("message"));
+  part.schema = values.String(key("schema"));
+  part.register_schema = values.Number(key("register")) != 0;
+  return part;
+}
+
 consumer::KafkaOutputOptions BuildKafkaOutput(const Values& values) {
   consumer::KafkaOutputOptions kafka;
   kafka.topic = values.String("output.kafka.topic");
@@ -42,6 +60,11 @@ consumer::KafkaOutputOptions BuildKafkaOutput(const Values& values) {
   kafka.transaction_timeout = values.Duration("output.kafka.transaction_timeout");
   kafka.linger = values.Duration("output.kafka.linger");
   kafka.max_records = static_cast<int>(values.Number("output.kafka.max_records"));
+  kafka.encode.key = BuildEncodePart(values, "key");
+  kafka.encode.value = BuildEncodePart(values, "value");
+  const bool own = values.Given("output.kafka.encode.registry");
+  kafka.encode.registry =
+      BuildRegistry(values, own ? "output.kafka.encode.registry" : "kafka.decode.registry");
   return kafka;
 }
 
@@ -60,6 +83,13 @@ consumer::HttpHandlerOptions BuildHttp(const Values& values) {
 }
 
 }  // namespace
+
+consumer::RegistryOptions BuildRegistry(const Values& values, const std::string& path) {
+  return {.url = values.String(path + ".url"),
+          .username = values.String(path + ".username"),
+          .password = values.String(path + ".password"),
+          .tls_ca = values.String(path + ".tls.ca")};
+}
 
 consumer::HandlerOptions BuildHandler(const Values& values) {
   consumer::HandlerOptions handler;

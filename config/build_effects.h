@@ -6,6 +6,8 @@
 
 namespace fencepost::config {
 
+// Of the section at `path`.
+consumer::RegistryOptions BuildRegistry(const Values& values, const std::string& path);
 consumer::HandlerOptions BuildHandler(const Values& values);
 consumer::OutputOptions BuildOutput(const Values& values);
 

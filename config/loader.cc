@@ -36,10 +36,7 @@ consumer::DecodeOptions BuildDecode(const Values& values) {
   consumer::DecodeOptions decode;
   decode.value = static_cast<RecordFormat>(values.Choice("kafka.decode.value"));
   decode.key = static_cast<RecordFormat>(values.Choice("kafka.decode.key"));
-  decode.registry_url = values.String("kafka.decode.registry.url");
-  decode.registry_username = values.String("kafka.decode.registry.username");
-  decode.registry_password = values.String("kafka.decode.registry.password");
-  decode.registry_tls_ca = values.String("kafka.decode.registry.tls.ca");
+  decode.registry = BuildRegistry(values, "kafka.decode.registry");
   return decode;
 }
 

@@ -280,6 +280,7 @@ void Lint(const Values& values, Findings& findings) {
   LintUnavailable(values, findings);
   LintKafka(values, findings);
   LintDecode(values, findings);
+  LintEncode(values, findings);
   LintLock(values, findings);
   LintLogin(values, findings);
   LintProcessing(values, findings);

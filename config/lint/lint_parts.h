@@ -14,6 +14,7 @@ namespace fencepost::config {
 void LintHandler(const Values& values, Findings& findings);     // handler, retry
 void LintDeadLetter(const Values& values, Findings& findings);  // and on_…: dead_letter
 void LintDecode(const Values& values, Findings& findings);      // kafka.decode
+void LintEncode(const Values& values, Findings& findings);      // output.kafka.encode
 void LintKafka(const Values& values, Findings& findings);       // tls, sasl, librdkafka
 void LintOutput(const Values& values, Findings& findings);
 void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones

@@ -149,52 +149,6 @@ std::vector<Key> KafkaKeys() {
       {.path = "kafka.sasl.oauth.extensions",
        .help = "What else the broker is told, as `NAME=VALUE,…` (logicalCluster, for one).",
        .check = CheckNotEmpty},
-      {.path = "kafka.decode",
-       .type = T::kSection,
-       .help = "How keys and values are written, where they are not plain JSON or bytes: they are "
-               "decoded before anything else looks at them, so that selectors, handlers and "
-               "outputs see JSON; a record that is passed on without a handler is JSON, too. Dead "
-               "letters keep the original bytes. A record that cannot be "
-               "decoded is bad (`on_bad_record`). What `tests:` give is taken as decoded."},
-      {.path = "kafka.decode.value",
-       .type = T::kChoice,
-       .help = "`avro`, `protobuf` and `json_schema` are in the wire format of Confluent's "
-               "serializers: a zero byte, the id of a schema, the payload. Of `avro`, a `decimal` "
-               "becomes a number with all its digits, dates and times become RFC 3339 texts, bytes "
-               "become base64, a union the value itself. Of `protobuf`, names are those of the "
-               ".proto file, default values are there, and 64-bit integers are strings (the proto3 "
-               "JSON mapping). Of `json_schema`, the header is taken off and nothing is checked. "
-               "`json` and `bytes` are taken as they are.",
-       .default_value = "json",
-       .choices = {"avro", "protobuf", "json_schema", "json", "bytes"}},
-      {.path = "kafka.decode.key",
-       .type = T::kChoice,
-       .help =
-           "The same of the key. A text becomes a JSON string: `key` is with its quotes, `key:` "
-           "without. `processing.order: key` goes by the decoded key.",
-       .default_value = "json",
-       .choices = {"avro", "protobuf", "json_schema", "json", "bytes"}},
-      {.path = "kafka.decode.registry",
-       .type = T::kSection,
-       .help =
-           "The schema registry, for `avro` and `protobuf`. While it is unavailable (no answer, "
-           "5xx, 429, 401, 403) records wait and the worker is not ready; a schema id that it "
-           "does not know makes a record bad."},
-      {.path = "kafka.decode.registry.url",
-       .help = "Where its REST API is, such as `https://registry:8081`.",
-       .check = CheckHttpUrl,
-       .required = true},
-      {.path = "kafka.decode.registry.username",
-       .help = "User (basic authentication).",
-       .check = CheckNotEmpty},
-      {.path = "kafka.decode.registry.password", .help = "Password.", .secret = true},
-      {.path = "kafka.decode.registry.tls",
-       .type = T::kSection,
-       .help = "Which certificates are trusted, if not the system's."},
-      {.path = "kafka.decode.registry.tls.ca",
-       .help = "File with the certificates that are trusted.",
-       .check = CheckNotEmpty,
-       .required = true},
       {.path = "kafka.librdkafka",
        .type = T::kTextMap,
        .help = "Settings passed through to librdkafka, to the producers of dead letters and of the "
@@ -376,8 +330,8 @@ std::vector<Key> LedgerAndObserveKeys() {
 std::span<const Key> Schema() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all = TopKeys();
-    for (const auto& part : {KafkaKeys(), LockKeys(), ProcessingKeys(), HandlerKeys(), OutputKeys(),
-                             LedgerAndObserveKeys(), TestKeys()}) {
+    for (const auto& part : {KafkaKeys(), DecodeKeys(), LockKeys(), ProcessingKeys(), HandlerKeys(),
+                             OutputKeys(), LedgerAndObserveKeys(), TestKeys()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

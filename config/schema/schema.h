@@ -1,5 +1,6 @@
 // What a pipeline file may say: one row a key, from which the checks, REFERENCE.md and the JSON
-// Schema are made. A key is added here first (schema.cc, schema_effects.cc, schema_tests.cc).
+// Schema are made. A key is added here first (schema.cc, schema_formats.cc, schema_effects.cc,
+// schema_tests.cc).
 // Values, made once; any thread.
 #pragma once
 
@@ -65,8 +66,10 @@ std::string_view ParentOf(std::string_view path);
 std::string_view NameOf(std::string_view path);
 
 // The rows, part by part.
+std::vector<Key> DecodeKeys();  // kafka.decode
 std::vector<Key> HandlerKeys();
 std::vector<Key> OutputKeys();
+std::vector<Key> EncodeKeys();  // output.kafka.encode
 std::vector<Key> TestKeys();
 
 }  // namespace fencepost::config

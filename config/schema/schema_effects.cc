@@ -423,6 +423,7 @@ std::vector<Key> OutputKeys() {
   Append(keys, SqliteKeys());
   Append(keys, RowKeys("output.sqlite"));
   Append(keys, KafkaOutputKeys());
+  Append(keys, EncodeKeys());
   Append(keys, LineKeys());
   return keys;
 }

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 50> kRules{{
+constexpr std::array<Rule, 51> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -58,6 +58,7 @@ constexpr std::array<Rule, 50> kRules{{
     {"sasl", "kafka.sasl has what its mechanism needs, and nothing else."},
     {"convert", "convert names columns, and how they are meant."},
     {"decode", "kafka.decode decodes something."},
+    {"encode", "The keys of output.kafka.encode go together."},
     {"librdkafka", "librdkafka knows the setting; what would break the guarantee is refused."},
     {"control", "observe.control has its token, and no other has one."},
     {"in-flight", "processing.max_in_flight has room for processing.concurrency."},

@@ -158,6 +158,8 @@ class Parser {
       const Json& of = field["type"];
       type->names.push_back(Quoted(name));
       type->members.push_back(Any(of, own, depth + 1));
+      const auto value = field.find("default");
+      type->defaults.push_back(value == field.end() ? std::nullopt : std::optional(value->dump()));
     }
     return type;
   }
@@ -195,6 +197,7 @@ class Parser {
       if (precision == json.end() || !precision->is_number_unsigned()) return;
       if (has_scale && (!scale->is_number_unsigned() || *scale > *precision)) return;
       type.logical = Logical::kDecimal;
+      type.precision = precision->get<std::size_t>();
       type.scale = has_scale ? scale->get<std::size_t>() : 0;
       return;
     }

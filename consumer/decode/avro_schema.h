@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,10 +53,11 @@ enum class Logical : std::uint8_t {
 struct Type {
   Kind kind = Kind::kNull;
   Logical logical = Logical::kNone;
-  std::size_t scale = 0;             // kDecimal
-  std::size_t size = 0;              // kFixed
-  std::vector<std::string> names;    // kEnum: symbols, kRecord: fields; both as JSON strings
-  std::vector<const Type*> members;  // kRecord: fields, kUnion: branches, kArray, kMap: one
+  std::size_t precision = 0, scale = 0;  // kDecimal
+  std::size_t size = 0;                  // kFixed
+  std::vector<std::string> names;        // kEnum: symbols, kRecord: fields; both as JSON strings
+  std::vector<const Type*> members;      // kRecord: fields, kUnion: branches, kArray, kMap: one
+  std::vector<std::optional<std::string>> defaults;  // kRecord: of the fields, as JSON
 };
 
 // Owns its types, which may refer to each other in a circle.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ constexpr std::size_t MaxJsonOf(std::size_t payload) {
 }
 
 enum class SchemaKind : std::uint8_t { kAvro, kProtobuf, kJson };
+// As schema registries call it.
+constexpr std::string_view NameOf(SchemaKind kind) {
+  return kind == SchemaKind::kAvro ? "AVRO" : kind == SchemaKind::kProtobuf ? "PROTOBUF" : "JSON";
+}
 
 // What another schema refers to: by a type's full name (Avro), or an import's path (Protobuf).
 struct SchemaReference {

@@ -22,4 +22,9 @@ tl::expected<WireMessage, std::string> ParseWireFormat(std::string_view bytes) {
   return message;
 }
 
+void AppendWireHeader(std::uint32_t schema_id, std::string& out) {
+  out.push_back('\0');
+  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(schema_id >> shift));
+}
+
 }  // namespace fencepost::consumer

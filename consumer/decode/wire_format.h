@@ -18,4 +18,7 @@ struct WireMessage {
 // Error: one line without anything of the bytes; a predicate ("is cut off …").
 tl::expected<WireMessage, std::string> ParseWireFormat(std::string_view bytes);
 
+// What stands before the payload.
+void AppendWireHeader(std::uint32_t schema_id, std::string& out);
+
 }  // namespace fencepost::consumer

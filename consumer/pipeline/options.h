@@ -36,12 +36,16 @@ enum class Jitter : std::uint8_t { kFull, kNone };
 // without the header of Confluent's wire format; the others become JSON by their schema.
 enum class RecordFormat : std::uint8_t { kAvro, kProtobuf, kJsonSchema, kJson, kBytes };
 
+struct RegistryOptions {
+  std::string url;  // empty: no format needs one
+  std::string username, password;
+  std::string tls_ca;  // a path; empty: the system's
+};
+
 struct DecodeOptions {
   RecordFormat value = RecordFormat::kJson;
   RecordFormat key = RecordFormat::kJson;
-  std::string registry_url;  // empty: no format needs one
-  std::string registry_username, registry_password;
-  std::string registry_tls_ca;  // a path; empty: the system's
+  RegistryOptions registry;
   static bool IsWireFormat(RecordFormat format) { return format <= RecordFormat::kJsonSchema; }
   [[nodiscard]] bool Needed() const { return IsWireFormat(value) || IsWireFormat(key); }
 };
@@ -222,6 +226,22 @@ struct SqliteOptions {
 };
 
 // Records into a topic of the same cluster, in transactions with the offsets.
+// How a key or a value is written to Kafka, by the schema of a subject.
+struct EncodePart {
+  RecordFormat format = RecordFormat::kJson;  // kAvro, kProtobuf, kJsonSchema; else as it is
+  std::string subject;
+  int version = 0;               // 0: the newest when the worker starts
+  std::string message;           // Protobuf: its full name; empty: the schema's first
+  std::string schema;            // its text; empty: the subject's `version`
+  bool register_schema = false;  // of `schema`, where the subject does not have it
+  [[nodiscard]] bool Needed() const { return DecodeOptions::IsWireFormat(format); }
+};
+
+struct EncodeOptions {
+  EncodePart key, value;
+  RegistryOptions registry;
+};
+
 struct KafkaOutputOptions {
   std::string topic;
   Selector key{.kind = Selector::Kind::kKey, .argument = "", .optional = true};
@@ -230,6 +250,7 @@ struct KafkaOutputOptions {
   Millis transaction_timeout{10'000};
   Millis linger{100};  // a transaction is closed when its oldest record is this old, or when full
   int max_records = 10'000;
+  EncodeOptions encode;
 };
 
 // JSON lines. Without columns a line is the record with its position, key, headers and value.

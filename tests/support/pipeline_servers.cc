@@ -145,10 +145,10 @@ std::string PipelineText::Yaml() const {
       "version: 1\nname: {}\nguarantee: {}\n"
       "kafka:\n  brokers: [{}]\n  topics: [{}]\n  start_from: {}\n"
       "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: {}{}}}\n"
-      "record_id: json:/order_id\n"
+      "record_id: {}\n"
       "lock:\n  redis: {{nodes: [{}]{}}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
-      name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, nodes,
-      login, ttl, min_validity, max_skew);
+      name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, record_id,
+      nodes, login, ttl, min_validity, max_skew);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
   text += more;
   if (!output.empty()) return text + output;

@@ -105,6 +105,7 @@ struct PipelineText {
   std::string max_skew = "2s";
   int session_ms = 4000;
   int heartbeat_ms = 500;
+  std::string record_id = "json:/order_id";
   std::string order{};
   std::string librdkafka{};  // further settings, each with a comma before it
   std::string more{};        // further top-level lines

@@ -35,13 +35,17 @@ bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
     const auto* to = std::get_if<consumer::MysqlOptions>(&options.output);
     return to == nullptr ? std::string() : to->password;
   };
+  const auto registry = [](const PipelineOptions& options) {
+    const auto* kafka = std::get_if<consumer::KafkaOutputOptions>(&options.output);
+    return kafka == nullptr ? std::string() : kafka->encode.registry.password;
+  };
   return a.kafka.sasl_password != b.kafka.sasl_password ||
          a.observe.control_token != b.observe.control_token ||
          a.kafka.oauth.client_secret != b.kafka.oauth.client_secret ||
          a.kafka.librdkafka != b.kafka.librdkafka ||
-         a.kafka.decode.registry_password != b.kafka.decode.registry_password ||
+         a.kafka.decode.registry.password != b.kafka.decode.registry.password ||
          a.lock.redis.password != b.lock.redis.password || headers(a) != headers(b) ||
-         dsn(a) != dsn(b) || mysql(a) != mysql(b);
+         dsn(a) != dsn(b) || mysql(a) != mysql(b) || registry(a) != registry(b);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "consumer/decode/registry/registry_client.h"
 
 #include <array>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
 constexpr std::size_t kMaxReferences = 1000;
+constexpr std::string_view kNoRegistry = "the answer is not that of a schema registry";
 constexpr long kTimeoutMs = 10'000;
 constexpr long kConnectMs = 5'000;
 
@@ -28,9 +31,26 @@ bool SaysUnknown(const std::string& body) {
   return code.is_number_integer() && (code == 40401 || code == 40402 || code == 40403);
 }
 
+// What the registry says about a schema that is asked about or registered.
+std::string Words(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  const bool has = json.is_object() && json.contains("message") && json["message"].is_string();
+  return has ? fmt::format(" ({})", OneLine(json["message"].get<std::string>(), 120)) : "";
+}
+
 tl::unexpected<RegistryFailure> Unreliable(const std::string& path, std::string_view why) {
   return tl::unexpected(
       RegistryFailure{.unknown = false, .text = OneLine(path + ": ") + OneLine(why)});
+}
+
+std::optional<std::uint32_t> IdIn(const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object() || !json.contains("id") || !json["id"].is_number_unsigned()) {
+    return std::nullopt;
+  }
+  const auto id = json["id"].get<std::uint64_t>();
+  if (id == 0 || id > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  return static_cast<std::uint32_t>(id);
 }
 
 template <typename Value>
@@ -40,10 +60,10 @@ void Set(CURL* easy, CURLoption option, Value value) {
 
 }  // namespace
 
-RegistryClient::RegistryClient(DecodeOptions options)
+RegistryClient::RegistryClient(RegistryOptions options)
     : options_(std::move(options)), easy_(curl_easy_init()) {
   FENCEPOST_CHECK(easy_ != nullptr, "curl_easy_init");
-  while (options_.registry_url.ends_with('/')) options_.registry_url.pop_back();
+  while (options_.url.ends_with('/')) options_.url.pop_back();
 }
 
 std::size_t RegistryClient::OnBody(char* data, std::size_t size, std::size_t count, void* to) {
@@ -53,9 +73,9 @@ std::size_t RegistryClient::OnBody(char* data, std::size_t size, std::size_t cou
   return size * count;
 }
 
-tl::expected<std::string, RegistryFailure> RegistryClient::Get(const std::string& path) {
+RegistryClient::Answer RegistryClient::Ask(const std::string& path, const std::string* post) {
   CURL* const easy = easy_.get();
-  const std::string url = options_.registry_url + path;
+  const std::string url = options_.url + path;
   std::string body;
   std::array<char, CURL_ERROR_SIZE> words{};
   curl_easy_reset(easy);  // connections stay
@@ -76,16 +96,21 @@ tl::expected<std::string, RegistryFailure> RegistryClient::Get(const std::string
       +[](void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
         return static_cast<RegistryClient*>(self)->cancelled_ ? 1 : 0;
       });
-  if (!options_.registry_tls_ca.empty()) {
-    Set(easy, CURLOPT_CAINFO, options_.registry_tls_ca.c_str());
+  if (!options_.tls_ca.empty()) {
+    Set(easy, CURLOPT_CAINFO, options_.tls_ca.c_str());
   }
-  if (!options_.registry_username.empty()) {
+  if (!options_.username.empty()) {
     Set(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
-    Set(easy, CURLOPT_USERNAME, options_.registry_username.c_str());
-    Set(easy, CURLOPT_PASSWORD, options_.registry_password.c_str());
+    Set(easy, CURLOPT_USERNAME, options_.username.c_str());
+    Set(easy, CURLOPT_PASSWORD, options_.password.c_str());
   }
   curl::List headers;
   curl::Append(headers, "Accept: application/vnd.schemaregistry.v1+json, application/json");
+  if (post != nullptr) {
+    curl::Append(headers, "Content-Type: application/vnd.schemaregistry.v1+json");
+    Set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(post->size()));
+    Set(easy, CURLOPT_POSTFIELDS, post->c_str());
+  }
   Set(easy, CURLOPT_HTTPHEADER, headers.get());
   const CURLcode code = curl_easy_perform(easy);
   if (code != CURLE_OK) {
@@ -95,8 +120,9 @@ tl::expected<std::string, RegistryFailure> RegistryClient::Get(const std::string
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
   if (status == 200) return body;
   const bool unknown = status == 404 && SaysUnknown(body);
-  return tl::unexpected(RegistryFailure{.unknown = unknown,
-                                        .text = OneLine(fmt::format("{}: HTTP {}", path, status))});
+  return tl::unexpected(
+      RegistryFailure{.unknown = unknown,
+                      .text = OneLine(fmt::format("{}: HTTP {}{}", path, status, Words(body)))});
 }
 
 // References come before what refers to them. A subject and version met twice is the same.
@@ -106,7 +132,7 @@ tl::expected<void, RegistryFailure> RegistryClient::Take(const std::string& body
                                                          std::set<std::string>& seen, bool top) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) {
-    return Unreliable(path, "the answer is not that of a schema registry");
+    return Unreliable(path, kNoRegistry);
   }
   if (top) {
     const std::string kind = json.value("schemaType", Json("AVRO")).is_string()
@@ -130,10 +156,8 @@ tl::expected<void, RegistryFailure> RegistryClient::Take(const std::string& body
       return Unreliable(path, "a reference without name, subject and version, or too many");
     }
     const auto subject = one["subject"].get<std::string>();
-    const curl::Text escaped(
-        curl_easy_escape(easy_.get(), subject.data(), static_cast<int>(subject.size())));
-    const std::string at = fmt::format("/subjects/{}/versions/{}", escaped ? escaped.get() : "",
-                                       one["version"].get<std::int64_t>());
+    const std::string at =
+        fmt::format("{}/versions/{}", PathOf(subject), one["version"].get<std::int64_t>());
     const auto name = one["name"].get<std::string>();
     if (!seen.insert(name + '\0' + at).second) continue;
     const auto answer = Get(at);
@@ -155,6 +179,51 @@ tl::expected<SchemaText, RegistryFailure> RegistryClient::Fetch(std::uint32_t id
     return tl::unexpected(taken.error());
   }
   return schema;
+}
+
+tl::expected<RegisteredSchema, RegistryFailure> RegistryClient::Version(const std::string& subject,
+                                                                        int version) {
+  const std::string path = fmt::format("{}/versions/{}", PathOf(subject),
+                                       version == 0 ? "latest" : std::to_string(version));
+  const auto body = Get(path);
+  if (!body) return tl::unexpected(body.error());
+  RegisteredSchema found;
+  std::set<std::string> seen;
+  if (const auto taken = Take(*body, path, found.schema, seen, true); !taken) {
+    return tl::unexpected(taken.error());
+  }
+  const auto id = IdIn(*body);
+  if (!id) return Unreliable(path, kNoRegistry);
+  found.id = *id;
+  return found;
+}
+
+tl::expected<std::uint32_t, RegistryFailure> RegistryClient::Lookup(const std::string& subject,
+                                                                    const SchemaText& schema) {
+  return IdFor(PathOf(subject), schema);
+}
+
+tl::expected<std::uint32_t, RegistryFailure> RegistryClient::Register(const std::string& subject,
+                                                                      const SchemaText& schema) {
+  return IdFor(PathOf(subject) + "/versions", schema);
+}
+
+tl::expected<std::uint32_t, RegistryFailure> RegistryClient::IdFor(const std::string& path,
+                                                                   const SchemaText& schema) {
+  Json question = {{"schema", schema.text}};
+  if (schema.kind != SchemaKind::kAvro) question["schemaType"] = NameOf(schema.kind);
+  const std::string post = question.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto body = Ask(path, &post);
+  if (!body) return tl::unexpected(body.error());
+  const auto id = IdIn(*body);
+  if (!id) return Unreliable(path, kNoRegistry);
+  return *id;
+}
+
+std::string RegistryClient::PathOf(const std::string& subject) const {
+  const curl::Text escaped(
+      curl_easy_escape(easy_.get(), subject.data(), static_cast<int>(subject.size())));
+  return fmt::format("/subjects/{}", escaped ? escaped.get() : "");
 }
 
 }  // namespace fencepost::consumer

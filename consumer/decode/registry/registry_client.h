@@ -1,6 +1,7 @@
-// Asks a schema registry for schemas, by Confluent's REST API: GET /schemas/ids/{id}, and GET
-// /subjects/{subject}/versions/{version} for what a schema refers to. Blocks for some seconds at
-// most; one thread, but for Cancel.
+// Asks a schema registry for schemas, by Confluent's REST API: GET /schemas/ids/{id} and GET
+// /subjects/{subject}/versions/{version} for schemas and what they refer to, POST
+// /subjects/{subject} for the id of a schema that is there, POST /subjects/{subject}/versions to
+// register one. Blocks for some seconds at most; one thread, but for Cancel.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,11 @@
 
 namespace fencepost::consumer {
 
+struct RegisteredSchema {
+  std::uint32_t id = 0;
+  SchemaText schema;
+};
+
 struct RegistryFailure {
   // The registry answered, and has no such schema. Otherwise it gave no answer to rely on: it is
   // away, overloaded, or refuses us; that is asked again.
@@ -26,19 +32,33 @@ struct RegistryFailure {
 
 class RegistryClient {
  public:
-  explicit RegistryClient(DecodeOptions options);
+  explicit RegistryClient(RegistryOptions options);
   // With all that it refers to.
   tl::expected<SchemaText, RegistryFailure> Fetch(std::uint32_t id);
-  void Cancel() { cancelled_ = true; }  // any thread: a Fetch ends soon
+  // A subject's version; 0: the newest one. With all that it refers to.
+  tl::expected<RegisteredSchema, RegistryFailure> Version(const std::string& subject, int version);
+  // The id that a schema without references has under a subject. Unknown: it is not there.
+  tl::expected<std::uint32_t, RegistryFailure> Lookup(const std::string& subject,
+                                                      const SchemaText& schema);
+  // The same, and the subject has it from now on.
+  tl::expected<std::uint32_t, RegistryFailure> Register(const std::string& subject,
+                                                        const SchemaText& schema);
+  void Cancel() { cancelled_ = true; }  // any thread: a call ends soon
 
  private:
-  tl::expected<std::string, RegistryFailure> Get(const std::string& path);
+  using Answer = tl::expected<std::string, RegistryFailure>;
+  Answer Get(const std::string& path) { return Ask(path, nullptr); }
+  // A POST where there is a body.
+  Answer Ask(const std::string& path, const std::string* body);
+  tl::expected<std::uint32_t, RegistryFailure> IdFor(const std::string& path,
+                                                     const SchemaText& schema);
+  [[nodiscard]] std::string PathOf(const std::string& subject) const;
   tl::expected<void, RegistryFailure> Take(const std::string& body, const std::string& path,
                                            SchemaText& schema, std::set<std::string>& seen,
                                            bool top);
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* to);
 
-  DecodeOptions options_;
+  RegistryOptions options_;
   curl::Easy easy_;
   std::atomic<bool> cancelled_ = false;
 };

@@ -20,14 +20,10 @@ struct Decoded {
   std::string key, value;
 };
 
-std::string_view NameOf(SchemaKind kind) {
-  return kind == SchemaKind::kAvro ? "AVRO" : kind == SchemaKind::kProtobuf ? "PROTOBUF" : "JSON";
-}
-
 class RegistryDecoder : public RecordDecoder {
  public:
   explicit RegistryDecoder(const DecodeOptions& options) : options_(options) {
-    if (!options.registry_url.empty()) schemas_.emplace(options);
+    if (!options.registry.url.empty()) schemas_.emplace(options.registry);
   }
 
   std::size_t Decode(std::span<Record> records) override {

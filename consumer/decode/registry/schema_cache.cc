@@ -8,7 +8,7 @@
 
 namespace fencepost::consumer {
 
-SchemaCache::SchemaCache(DecodeOptions options, CachePauses pauses)
+SchemaCache::SchemaCache(RegistryOptions options, CachePauses pauses)
     : pauses_(pauses), client_(std::move(options)), thread_([this] { Run(); }) {}
 
 SchemaCache::~SchemaCache() {

@@ -32,7 +32,7 @@ struct CachePauses {
 
 class SchemaCache {
  public:
-  explicit SchemaCache(DecodeOptions options, CachePauses pauses = {});
+  explicit SchemaCache(RegistryOptions options, CachePauses pauses = {});
   ~SchemaCache();  // a question that is out is given up
   SchemaCache(const SchemaCache&) = delete;
   SchemaCache& operator=(const SchemaCache&) = delete;

@@ -4,8 +4,9 @@
 
 namespace fencepost::consumer {
 
-OutputRecords::OutputRecords(const KafkaOutputOptions& options, std::string_view worker)
-    : options_(options), worker_(worker) {}
+OutputRecords::OutputRecords(const KafkaOutputOptions& options, std::string_view worker,
+                             RecordEncoder* encoder, bool key_is_json)
+    : options_(options), worker_(worker), encoder_(encoder), key_is_json_(key_is_json) {}
 
 void OutputRecords::Begin(const WriteItem& item, rd_kafka_topic_t* topic) {
   item_ = &item;
@@ -15,12 +16,12 @@ void OutputRecords::Begin(const WriteItem& item, rd_kafka_topic_t* topic) {
   produced_.timestamp = item.record->timestamp;
 }
 
-tl::expected<const ProducedRecord*, std::string> OutputRecords::Next() {
+tl::expected<const ProducedRecord*, EncodeProblem> OutputRecords::Next() {
   current_ = ValueOf(*item_, next_++);
   evaluator_.Begin(ContextOf(*item_, worker_, current_));
-  const auto key = Select(options_.key, "key", key_);
+  const Bytes key = Key();
   if (!key) return tl::unexpected(key.error());
-  const auto value = Select(options_.value, "value", value_);
+  const Bytes value = Value();
   if (!value) return tl::unexpected(value.error());
   produced_.key = *key;
   produced_.value = *value;
@@ -28,24 +29,71 @@ tl::expected<const ProducedRecord*, std::string> OutputRecords::Next() {
   headers_.resize(options_.headers.size());
   for (std::size_t i = 0; i < headers_.size(); ++i) {
     const Column& column = options_.headers[i];
-    const auto header = Select(column.selector, column.name.c_str(), headers_[i]);
+    const Bytes header = Select(column.selector, column.name.c_str(), headers_[i]);
     if (!header) return tl::unexpected(header.error());
     produced_.headers[i] = HeaderView{column.name, *header};
   }
   return &produced_;
 }
 
+namespace {
+
+tl::unexpected<EncodeProblem> ProblemOf(const char* what, const Selector& selector,
+                                        const std::string& why) {
+  const std::string text = fmt::format("{} from {}: {}", what, selector.Text(), why);
+  return tl::unexpected(EncodeProblem{.detail = text, .shown = text});
+}
+
+tl::unexpected<EncodeProblem> Misfit(const char* what, const EncodeProblem& why) {
+  return tl::unexpected(
+      EncodeProblem{.detail = fmt::format("the {} does not fit its schema: {}", what, why.detail),
+                    .shown = fmt::format("the {} does not fit its schema: {}", what, why.shown)});
+}
+
+}  // namespace
+
+OutputRecords::Bytes OutputRecords::Key() {
+  if (encoder_ == nullptr || !encoder_->HasKey()) return Select(options_.key, "key", key_);
+  const bool as_it_is = options_.key.kind == Selector::Kind::kKey && key_is_json_;
+  if (as_it_is && item_->record->key) {
+    json_ = *item_->record->key;
+  } else {
+    const auto found = SelectJson(options_.key, "key");
+    if (!found) return tl::unexpected(found.error());
+    if (!*found) return std::nullopt;
+  }
+  const auto encoded = encoder_->Key(json_, key_);
+  if (!encoded) return Misfit("key", encoded.error());
+  return key_;
+}
+
+OutputRecords::Bytes OutputRecords::Value() {
+  if (encoder_ == nullptr || !encoder_->HasValue()) return Select(options_.value, "value", value_);
+  const auto found = SelectJson(options_.value, "value");
+  if (!found) return tl::unexpected(found.error());
+  if (!*found) return std::nullopt;
+  const auto encoded = encoder_->Value(json_, value_);
+  if (!encoded) return Misfit("value", encoded.error());
+  return value_;
+}
+
+tl::expected<bool, EncodeProblem> OutputRecords::SelectJson(const Selector& selector,
+                                                            const char* what) {
+  json_.clear();
+  const auto done = evaluator_.AppendAsJson(selector, json_);
+  if (!done) return ProblemOf(what, selector, done.error());
+  // A JSON null that is a whole value is one; that there is nothing is no value.
+  return json_ != "null" || (selector.kind == Selector::Kind::kValue && current_);
+}
+
 // The record's own key and value need no copy.
-tl::expected<OutputRecords::Bytes, std::string> OutputRecords::Select(const Selector& selector,
-                                                                      const char* what,
-                                                                      std::string& buffer) {
+OutputRecords::Bytes OutputRecords::Select(const Selector& selector, const char* what,
+                                           std::string& buffer) {
   if (selector.kind == Selector::Kind::kKey && item_->record->key) return item_->record->key;
   if (selector.kind == Selector::Kind::kValue && current_) return current_;
   buffer.clear();
   const auto found = evaluator_.Append(selector, buffer);
-  if (!found) {
-    return tl::unexpected(fmt::format("{} from {}: {}", what, selector.Text(), found.error()));
-  }
+  if (!found) return ProblemOf(what, selector, found.error());
   return *found ? Bytes(buffer) : std::nullopt;
 }
 

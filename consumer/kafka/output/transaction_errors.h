@@ -32,6 +32,8 @@ OutputError ErrorOfBatch(const std::string& why, const std::string& topic);
 // that the topic must allow; 0: it is not too large. The rest goes again at once.
 OutputError ErrorOfLetter(const std::string& record, const std::string& why,
                           const std::string& topic, std::uint64_t needed);
+// The topic is not there, or not to be written: asked for again by itself. `where`: its key.
+OutputError ErrorOfTopic(const std::string& topic, const char* where, rd_kafka_resp_err_t code);
 // Transactions could not be started: retried until the operator fixes it.
 Error ErrorOfInit(const TransactionOwner& who, const TransactionStep& step);
 // No answer to a commit or an abort yet.

@@ -32,6 +32,7 @@ constexpr int kSmallestBatch = 1024;
 struct Refusal {
   std::string text;
   rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  std::string detail = {};  // with parts of the record; empty: as text
 };
 // Why a transaction is not committed.
 struct Trouble {
@@ -55,12 +56,17 @@ class KafkaOutput final : public Output {
         worker_(std::move(worker)),
         id_(pipeline_ + "." + worker_),
         group_metadata_(std::move(group_metadata)),
-        records_(options_, worker_) {}
+        encoder_(Encoding(options_) ? std::make_unique<RecordEncoder>(options_.encode) : nullptr),
+        records_(options_, worker_, encoder_.get(),
+                 DecodeOptions::IsWireFormat(kafka_.decode.key)) {}
 
   tl::expected<void, OutputError> Prepare() override;
   Outcomes Write(const WriteRequest& request) override;
   [[nodiscard]] bool OutcomePending() const override { return pending_ == Pending::kCommit; }
-  void Interrupt() override { interrupted_ = true; }
+  void Interrupt() override {
+    interrupted_ = true;
+    if (encoder_ != nullptr) encoder_->Cancel();
+  }
 
  private:
   enum class Pending : std::uint8_t { kNothing, kCommit, kAbort };
@@ -77,7 +83,9 @@ class KafkaOutput final : public Output {
     }
   };
 
-  [[nodiscard]] KafkaSettings Settings() const;
+  static bool Encoding(const KafkaOutputOptions& options) {
+    return options.encode.key.Needed() || options.encode.value.Needed();
+  }
   tl::expected<void, OutputError> Make();
   tl::expected<void, OutputError> CheckTopic(rd_kafka_topic_t* topic, const char* where);
 
@@ -107,6 +115,7 @@ class KafkaOutput final : public Output {
   const KafkaOutputOptions options_;
   const std::string dead_letter_topic_, pipeline_, worker_, id_;
   const GroupMetadataOf group_metadata_;
+  const std::unique_ptr<RecordEncoder> encoder_;  // nullptr: nothing is encoded
   OutputRecords records_;
 
   std::atomic<bool> interrupted_ = false;
@@ -123,29 +132,11 @@ class KafkaOutput final : public Output {
   // A refused batch of several records does not say which of them was refused: the same request
   // goes once more, each record a batch of its own. If none is refused then, together they were too
   // large.
-  bool one_by_one_ = false;
-  int batch_size_ = 1'000'000;  // librdkafka's default
+  Batches batches_;
 };
 
-KafkaSettings KafkaOutput::Settings() const {
-  KafkaSettings all = ProducerSettings(kafka_);
-  all["transactional.id"] = id_;
-  all["transaction.timeout.ms"] = std::to_string(options_.transaction_timeout.count());
-  // Right after a commit the coordinator is still busy with it and asks to come again.
-  all.try_emplace("retry.backoff.ms", "5");
-  const auto batch_size = all.find("batch.size");
-  if (batch_size == all.end() || std::atoi(batch_size->second.c_str()) > batch_size_) {
-    all["batch.size"] = std::to_string(batch_size_);
-  }
-  if (one_by_one_) SetSingles(all, kafka_);
-  all["queue.buffering.max.messages"] =
-      std::to_string(std::clamp(options_.max_records, 50'000, 5'000'000) * 2);
-  all["log_level"] = "0";  // what matters comes back as an error
-  return all;
-}
-
 tl::expected<void, OutputError> KafkaOutput::Make() {
-  auto made = TransactionalProducer::Make(Settings());
+  auto made = TransactionalProducer::Make(TransactionSettings(kafka_, options_, id_, batches_));
   if (!made) return tl::unexpected(OutputError{.error = made.error(), .fatal = true});
   live_.Drop();
   live_.producer = std::move(*made);
@@ -187,6 +178,11 @@ tl::expected<void, OutputError> KafkaOutput::Prepare() {
       return found;
     }
   }
+  if (encoder_ != nullptr) {
+    if (auto prepared = encoder_->Prepare(); !prepared) {
+      return tl::unexpected(OutputError{.error = prepared.error()});
+    }
+  }
   live_.ready = true;
   return {};
 }
@@ -199,15 +195,7 @@ tl::expected<void, OutputError> KafkaOutput::CheckTopic(rd_kafka_topic_t* topic,
     error = live_.producer->Ask(topic, kTurn * 5);
   } while (error == RD_KAFKA_RESP_ERR__TIMED_OUT && !GiveUp(since));
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-  const std::string name = rd_kafka_topic_name(topic);
-  if (error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
-    return tl::unexpected(
-        OutputError{.error = {"unknown_topic", fmt::format("topic '{}' does not exist (yet)", name),
-                              where, "create it, it is looked for again by itself"}});
-  }
-  return tl::unexpected(OutputError{
-      .error = {"kafka_output", fmt::format("topic '{}': {}", name, rd_kafka_err2str(error)), where,
-                ""}});
+  return tl::unexpected(ErrorOfTopic(rd_kafka_topic_name(topic), where, error));
 }
 
 KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
@@ -282,7 +270,7 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
   while (!records_.AtEnd()) {
     const auto record = records_.Next();
     if (!record) {
-      bad_.emplace(index, Refusal{record.error()});
+      bad_.emplace(index, Refusal{.text = record.error().shown, .detail = record.error().detail});
       unselected_.insert(index);
       return Trouble{Trouble::Of::kRecords};
     }
@@ -398,14 +386,14 @@ std::optional<OutputError> KafkaOutput::NameTheRefused() {
     if (!OfARecord(failure.code)) continue;
     refused.emplace(failure.item, Refusal{rd_kafka_err2str(failure.code), failure.code});
   }
-  if (!refused.empty() && !one_by_one_) {
-    one_by_one_ = true;
+  if (!refused.empty() && !batches_.one_by_one) {
+    batches_.one_by_one = true;
     live_.Drop();
     return ErrorOfBatch(refused.begin()->second.text, options_.topic);
   }
   bad_.merge(refused);
-  if (one_by_one_ && !bad_.empty()) {
-    one_by_one_ = false;
+  if (batches_.one_by_one && !bad_.empty()) {
+    batches_.one_by_one = false;
     live_.Drop();
   }
   return std::nullopt;
@@ -420,7 +408,7 @@ std::optional<OutputError> KafkaOutput::RefusedDeadLetter(const WriteRequest& re
     if (item.dead_letter == nullptr) continue;
     const bool large = refusal.code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
     if (large && held_.Shorten(item)) {
-      one_by_one_ = true;  // it is known to be large
+      batches_.one_by_one = true;  // it is known to be large
       if (!error) error = ErrorOfBatch(refusal.text, dead_letter_topic_);
       continue;
     }
@@ -434,11 +422,11 @@ std::optional<OutputError> KafkaOutput::RefusedDeadLetter(const WriteRequest& re
 
 KafkaOutput::Outcomes KafkaOutput::Committed(const WriteRequest& request) {
   held_.Committed();
-  if (one_by_one_) {
-    one_by_one_ = false;
+  if (batches_.one_by_one) {
+    batches_.one_by_one = false;
     // Together they were too large, or one of them is just below the limit.
-    if (largest_ < static_cast<std::size_t>(batch_size_) / 2) {
-      batch_size_ = std::max(batch_size_ / 2, kSmallestBatch);
+    if (largest_ < static_cast<std::size_t>(batches_.bytes) / 2) {
+      batches_.bytes = std::max(batches_.bytes / 2, kSmallestBatch);
     }
     live_.Drop();
   }
@@ -456,7 +444,7 @@ KafkaOutput::Outcomes KafkaOutput::NotWritten(const WriteRequest& request, const
   for (const auto& [index, refusal] : bad_) {
     outcomes[index] = {
         .result = WriteResult::kBadRecord,
-        .detail = refusal.text,
+        .detail = refusal.detail.empty() ? refusal.text : refusal.detail,
         .reason =
             unselected_.contains(index) ? DeadLetterReason::kBadRecord : DeadLetterReason::kOutput,
         .shown = refusal.text,

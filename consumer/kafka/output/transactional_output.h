@@ -4,7 +4,8 @@
 // What it keeps. A transaction holds a whole request or nothing. Offsets are sent on behalf of one
 // assignment (WriteRequest::epoch): with the group metadata of that assignment, so that the broker
 // refuses them once the group has moved on; then everything is kNotWritten. A record that is
-// refused for itself (too large, a selector that finds nothing) is kBadRecord, and so are all
+// refused for itself (too large, a selector that finds nothing, a value that does not fit its
+// schema) is kBadRecord, and so are all
 // others of the request that are; the rest is kNotWritten. A request without items moves offsets
 // only; where its assignment is over it answers like one that was written (with no outcomes):
 // nothing is left to do.

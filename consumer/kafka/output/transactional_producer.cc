@@ -1,5 +1,8 @@
 #include "consumer/kafka/output/transactional_producer.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "consumer/kafka/client/producer.h"
 
 namespace fencepost::consumer {
@@ -17,6 +20,24 @@ void SetBytes(rd_kafka_vu_t& part, const std::optional<std::string_view>& bytes)
 }
 
 }  // namespace
+
+KafkaSettings TransactionSettings(const KafkaOptions& kafka, const KafkaOutputOptions& options,
+                                  const std::string& transactional_id, const Batches& batches) {
+  KafkaSettings all = ProducerSettings(kafka);
+  all["transactional.id"] = transactional_id;
+  all["transaction.timeout.ms"] = std::to_string(options.transaction_timeout.count());
+  // Right after a commit the coordinator is still busy with it and asks to come again.
+  all.try_emplace("retry.backoff.ms", "5");
+  const auto batch_size = all.find("batch.size");
+  if (batch_size == all.end() || std::atoi(batch_size->second.c_str()) > batches.bytes) {
+    all["batch.size"] = std::to_string(batches.bytes);
+  }
+  if (batches.one_by_one) SetSingles(all, kafka);
+  all["queue.buffering.max.messages"] =
+      std::to_string(std::clamp(options.max_records, 50'000, 5'000'000) * 2);
+  all["log_level"] = "0";  // what matters comes back as an error
+  return all;
+}
 
 tl::expected<std::unique_ptr<TransactionalProducer>, Error> TransactionalProducer::Make(
     const KafkaSettings& settings) {

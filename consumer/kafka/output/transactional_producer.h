@@ -16,6 +16,7 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/settings.h"
+#include "consumer/pipeline/options.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
 
@@ -43,6 +44,14 @@ struct ProducedRecord {
   std::vector<HeaderView> headers;
   std::optional<std::chrono::milliseconds> timestamp;
 };
+
+// How records go into batches: refused ones are found by sending each alone, or less at a time.
+struct Batches {
+  bool one_by_one = false;
+  int bytes = 1'000'000;  // at most; librdkafka's default
+};
+KafkaSettings TransactionSettings(const KafkaOptions& kafka, const KafkaOutputOptions& options,
+                                  const std::string& transactional_id, const Batches& batches);
 
 class TransactionalProducer {
  public:

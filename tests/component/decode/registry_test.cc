@@ -40,11 +40,11 @@ class Registry : public ::testing::Test {
     const std::lock_guard lock(mutex_);
     answers_["GET " + path + " HTTP/1.1"] = std::move(answers);
   }
-  [[nodiscard]] DecodeOptions Options() const {
-    return {.value = RecordFormat::kAvro,
-            .registry_url = server_.Url("/base/"),
-            .registry_username = "reader",
-            .registry_password = "hunter2"};
+  [[nodiscard]] RegistryOptions Options() const {
+    return {.url = server_.Url("/base/"), .username = "reader", .password = "hunter2"};
+  }
+  [[nodiscard]] DecodeOptions Decoding() const {
+    return {.value = RecordFormat::kAvro, .registry = Options()};
   }
   // Asks until the schema, or why there is none, is there.
   static const SchemaCache::Known& Wait(SchemaCache& cache, std::uint32_t id) {
@@ -150,7 +150,8 @@ TEST_F(Registry, IsAskedThreeTimesForAnIdThatItDoesNotKnowAndAgainLater) {
           {unknown, unknown, unknown, {.body = R"({"schema":"\"string\""})"}});
   SchemaCache cache(Options(), kQuick);
   EXPECT_EQ(Wait(cache, 7).problem,
-            "the schema registry does not know schema id 7 (/schemas/ids/7: HTTP 404)");
+            "the schema registry does not know schema id 7 (/schemas/ids/7: HTTP 404 "
+            "(Schema not found))");
   EXPECT_EQ(Lines().size(), 3u);
   EXPECT_TRUE(WaitUntil(
       10s, [&] { return Wait(cache, 7).decoder != nullptr; }, "the schema"));
@@ -185,7 +186,7 @@ TEST_F(Registry, IsAskedNoLongerForAnIdThatNobodyWaitsFor) {
 TEST_F(Registry, RecordsThatBecomeLargeAreDecodedAFewAtATime) {
   Answers("/base/schemas/ids/1",
           {{.body = R"({"schema":"{\"type\":\"array\",\"items\":\"null\"}"})"}});
-  const auto decoder = MakeRecordDecoder(Options());
+  const auto decoder = MakeRecordDecoder(Decoding());
   const std::string_view million("\0\0\0\0\1\x80\x89\x7a\0", 9);
   std::vector<Record> records(10, Written("k", million));
   EXPECT_TRUE(WaitUntil(
@@ -211,8 +212,8 @@ TEST_F(Registry, ThatHangsHoldsUpNoEnd) {
     server_.Hold();
     return Answer{};
   });
-  DecodeOptions options = Options();
-  options.registry_url = hanging.Url("");
+  RegistryOptions options = Options();
+  options.url = hanging.Url("");
   {
     SchemaCache cache(options, kQuick);
     EXPECT_EQ(cache.Find(7), nullptr);
@@ -225,7 +226,7 @@ TEST_F(Registry, ThatHangsHoldsUpNoEnd) {
 TEST_F(Registry, ARecordWaitsForItsSchemaAndThoseBehindItWait) {
   Answers("/base/schemas/ids/1", {{.body = R"({"schema":"\"string\""})"}});
   Answers("/base/schemas/ids/2", {{.status = 503}});
-  const auto decoder = MakeRecordDecoder(Options());
+  const auto decoder = MakeRecordDecoder(Decoding());
   const std::string_view known("\0\0\0\0\1\2x", 7);
   const std::string_view waits("\0\0\0\0\2\2y", 7);
   std::vector<Record> records{Written("k", known), Written("k", waits), Written("k", known)};
@@ -251,7 +252,7 @@ TEST_F(Registry, WhatCannotBeDecodedKeepsItsBytesAndSaysWhy) {
   Answers("/base/schemas/ids/2",
           {{.body = R"({"schema":"syntax = \"proto3\";","schemaType":"PROTOBUF"})"}});
   Answers("/base/schemas/ids/3", {{.body = R"({"schema":"{}","schemaType":"JSON"})"}});
-  const auto decoder = MakeRecordDecoder(Options());
+  const auto decoder = MakeRecordDecoder(Decoding());
   const auto problem_of = [&](std::string_view value) {
     Record record = Written("k", value);
     EXPECT_TRUE(DecodeNow(*decoder, record, 10s));

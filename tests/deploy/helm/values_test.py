@@ -38,6 +38,8 @@ class Refusals(unittest.TestCase):
                  " client_id: c, client_secret: {}}}}}}}")  # fmt: skip
         registry = ("topics: [orders], decode: {{value: avro, registry: {{url: 'http://r',"
                     " username: u, password: {}}}}}}}")  # fmt: skip
+        encode = ("kafka: {{topic: out, encode: {{value: {{format: avro}}, registry: {{url:"
+                  " 'http://r', username: u, password: {}}}}}, ")  # fmt: skip
         mysql = "mysql: {{host: db, user: app, password: {}, database: shop, "
         for before, after, key in (
             ('locks-c:6379"]}', redis, "lock.redis.password"),
@@ -45,6 +47,8 @@ class Refusals(unittest.TestCase):
             ("topics: [orders]}", oauth, "kafka.sasl.oauth.client_secret"),
             ("topics: [orders]}", registry, "kafka.decode.registry.password"),
             ('postgres: {dsn: "postgresql://app@db/shop", ', mysql, "output.mysql.password"),
+            ('postgres: {dsn: "postgresql://app@db/shop", ', encode,
+             "output.kafka.encode.registry.password"),
             ("app@db/shop", "app:{}@db/shop", "output.postgres.dsn"),
             ("postgresql://app@db/shop", "host=db password={}", "output.postgres.dsn"),
         ):

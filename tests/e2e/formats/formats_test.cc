@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
@@ -44,6 +45,15 @@ class Registry {
   void Away(int status) const {
     RunToEnd({.argv = {"curl", "-sf", "-X", "POST", "-d", std::to_string(status),
                        url() + "/test/away"}});
+  }
+  // An Avro schema under a subject.
+  void Register(const std::string& subject, const std::string& schema) const {
+    const TempDir folder;
+    const std::string body = folder.Write("body.json", nlohmann::json({{"schema", schema}}).dump());
+    const Finished done =
+        RunToEnd({.argv = {"curl", "-sf", "-u", kUser, "-X", "POST", "-d", "@" + body,
+                           fmt::format("{}/subjects/{}/versions", url(), subject)}});
+    if (done.exit_code != 0) throw std::runtime_error(done.output);
   }
   [[nodiscard]] std::string Questions() const {
     return RunToEnd({.argv = {"curl", "-sf", url() + "/test/questions"}}).output;
@@ -103,6 +113,48 @@ TEST_P(EachFormat, TakesEffectOnceThroughAKillWithRecordsInFlight) {
   EXPECT_TRUE(AllCommitted()) << worker.Log();
   EXPECT_EQ(Rows(), "5000 5000 2502500");
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+// In by one serializer, out by ours, read by the same library: each order is what it was.
+TEST_P(EachFormat, IsWrittenAsItsOwnDeserializersReadItOnceThroughAKill) {
+  const std::string format = GetParam();
+  PipelineText text = Text(4, format);
+  Kafka().CreateTopic(name_ + "-out", 2);
+  const bool json = format == "json_schema";
+  const auto part = [&](const std::string& which, const std::string& message) {
+    const std::string subject = fmt::format("{}-{}", name_, which);
+    return fmt::format("      {}: {{format: {}, {}}}\n", which, format,
+                       json ? R"(schema: '{"type":"object"}', register: true)"
+                            : "subject: " + subject + (format == "protobuf" ? message : ""));
+  };
+  text.record_id = "position";
+  text.output =
+      fmt::format("output:\n  kafka:\n    topic: {0}-out\n    encode:\n{1}{2}", name_,
+                  part("value", ", message: shop.Order"), part("key", ", message: shop.Customer"));
+  if (json) {
+    text.output += fmt::format(
+        "      registry: {{url: \"{}\", username: reader, password: secret-of-the-registry}}\n",
+        registry_.url());
+  }
+  const WorkerOptions options = Worker(text);
+  Produce(format, 4, 0, 1000);
+  {
+    WorkerProcess worker(options);
+    EXPECT_TRUE(WaitUntil(
+        seconds(60), [&] { return worker.Now("fencepost_records_processed_total") > 0; },
+        "the first orders"))
+        << worker.Log();
+    worker.Kill();
+  }
+  WorkerProcess worker(options);
+  EXPECT_TRUE(AllCommitted()) << worker.Readiness() << worker.Log();
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  const Finished read =
+      RunToEnd({.argv = {Python(), SourcePath("tests/support/registry/read_orders.py"), format,
+                         Kafka().bootstrap(), registry_.url(), name_ + "-out", "1000", kUser}},
+               seconds(120));
+  EXPECT_EQ(read.output, "1000 orders, 0 of them not twice\n");
+  EXPECT_THAT(worker.Log(), Not(HasSubstr("secret-of-the-registry")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EachFormat, ::testing::Values("avro", "protobuf", "json_schema"),
@@ -168,6 +220,46 @@ TEST_F(Formats, WaitForARegistryThatIsAwayAndNothingIsLostOrGivenUp) {
   EXPECT_THAT(log, HasSubstr("schema_registry_unavailable"));
   EXPECT_THAT(log, Not(HasSubstr("secret-of-the-registry")));
   EXPECT_EQ(team.StopAll(), "");
+}
+
+TEST_F(Formats, OutputWaitsForItsSubjectAndDeadLettersWhatDoesNotFitIt) {
+  PipelineText text = PipelineTest::Text(1);
+  Kafka().CreateTopic(name_ + "-out", 1);
+  Kafka().CreateTopic(name_ + ".dead", 1);
+  text.record_id = "position";
+  text.output = fmt::format(
+      "output:\n  kafka:\n    topic: {0}-out\n    encode:\n"
+      "      value: {{format: avro, subject: orders-of-{0}}}\n"
+      "      registry: {{url: \"{1}\", username: reader, password: secret-of-the-registry}}\n",
+      name_, registry_.url());
+  text.more = fmt::format("dead_letter: {{topic: {}.dead}}\n", name_);
+  Send(0, R"({"id":"a","amount":"1.50"})");
+  Send(0, R"({"id":"b","amount":1.505})");
+  Send(0, R"({"id":"c","amount":2})");
+  WorkerProcess worker(Worker(text));
+  EXPECT_TRUE(WaitUntil(
+      seconds(60),
+      [&] {
+        return worker.Readiness().find("the schema registry has no version of subject 'orders-of-" +
+                                       name_) != std::string::npos;
+      },
+      "the worker to say what it waits for"))
+      << worker.Readiness() << worker.Log();
+  registry_.Register("orders-of-" + name_,
+                     R"({"type":"record","name":"O","fields":[{"name":"id","type":"string"},)"
+                     R"({"name":"amount","type":{"type":"bytes","logicalType":"decimal",)"
+                     R"("precision":9,"scale":2}}]})");
+  EXPECT_TRUE(AllCommitted()) << worker.Readiness() << worker.Log();
+  const auto written = ReadTopic(Kafka().bootstrap(), name_ + "-out");
+  ASSERT_EQ(written.size(), 2u) << worker.Log();
+  EXPECT_EQ(written[0].value->substr(5), std::string("\2a\4\0\x96", 5));
+  EXPECT_EQ(written[1].value->substr(5), std::string("\2c\4\0\xc8", 5));
+  const auto letters = ReadTopic(Kafka().bootstrap(), name_ + ".dead");
+  ASSERT_EQ(letters.size(), 1u);
+  EXPECT_EQ(
+      *letters[0].Header("fencepost-error"),
+      "the value does not fit its schema: at /amount has more than 2 digits behind the point");
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
 }
 
 TEST_F(Formats, MakeDeadLettersWithTheOriginalBytesOfWhatCannotBeDecoded) {

@@ -3,6 +3,7 @@ to FIRST + COUNT - 1 as Confluent's own serializers write them, with keys of the
 json). Each order twice, on two partitions: the same record."""
 
 import base64
+import collections
 import datetime
 import decimal
 import json
@@ -11,9 +12,9 @@ import uuid
 
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from confluent_kafka.schema_registry.avro import AvroSerializer
-from confluent_kafka.schema_registry.json_schema import JSONSerializer
-from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
@@ -41,6 +42,9 @@ AVRO = {
         {"name": "tags", "type": {"type": "map", "values": "long"}},
     ],
 }
+
+
+Format = collections.namedtuple("Format", "serialize value serialize_key key read read_key")
 
 
 def order_id(number):
@@ -72,7 +76,7 @@ def avro(client):
             "tags": {"n": 2**62 + number},
         }
 
-    return serialize, value, key, order_id
+    return Format(serialize, value, key, order_id, AvroDeserializer(client), AvroDeserializer(client))
 
 
 def protobuf(client):
@@ -112,23 +116,31 @@ def protobuf(client):
         made.customer.name = f"customer {number}"
         return made
 
-    return (
-        ProtobufSerializer(one, client, {"use.deprecated.format": False}),
+    settings = {"use.deprecated.format": False}
+    return Format(
+        ProtobufSerializer(one, client, settings),
         value,
-        ProtobufSerializer(name, client, {"use.deprecated.format": False}),
+        ProtobufSerializer(name, client, settings),
         lambda number: name(name=order_id(number)),
+        ProtobufDeserializer(one, settings),
+        ProtobufDeserializer(name, settings),
     )
 
 
 def json_schema(client):
     schema = {"title": "Order", "type": "object", "properties": {"order_id": {"type": "string"}}}
     text = {"title": "Key", "type": "object"}
-    return (
+    return Format(
         JSONSerializer(json.dumps(schema), client),
         lambda number: {"order_id": order_id(number), "amount": amount(number)},
         JSONSerializer(json.dumps(text), client),
         lambda number: {"id": order_id(number)},
+        JSONDeserializer(json.dumps(schema)),
+        JSONDeserializer(json.dumps(text)),
     )
+
+
+MAKERS = {"avro": avro, "protobuf": protobuf, "json_schema": json_schema}
 
 
 def main():
@@ -137,16 +149,15 @@ def main():
     if len(sys.argv) > 8:
         settings["basic.auth.user.info"] = sys.argv[8]
     client = SchemaRegistryClient(settings)
-    makers = {"avro": avro, "protobuf": protobuf, "json_schema": json_schema}
-    serialize, value, serialize_key, key = makers[kind](client)
+    orders = MAKERS[kind](client)
     of_value = SerializationContext(topic, MessageField.VALUE)
     of_key = SerializationContext(topic, MessageField.KEY)
     failed = []
     producer = Producer({"bootstrap.servers": brokers, "linger.ms": 20})
     last = None
     for number in range(int(first), int(first) + int(count)):
-        written = serialize(value(number), of_value)
-        last = (serialize_key(key(number), of_key), written)
+        written = orders.serialize(orders.value(number), of_value)
+        last = (orders.serialize_key(orders.key(number), of_key), written)
         for place in (number, number + 1):
             producer.produce(
                 topic,
@@ -162,4 +173,5 @@ def main():
     print(base64.b64encode(last[0]).decode(), base64.b64encode(last[1]).decode())
 
 
-main()
+if __name__ == "__main__":
+    main()

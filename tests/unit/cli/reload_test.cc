@@ -54,6 +54,12 @@ TEST(Reload, ComparesSecretsAndDoesNotTellThem) {
   after = before;
   after.observe.control_token = "new";
   EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
+  after = before;
+  consumer::KafkaOutputOptions kafka;
+  before.output = kafka;
+  kafka.encode.registry.password = "new";
+  after.output = kafka;
+  EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
   EXPECT_EQ(ChangesOf(before, before).Text(), "nothing has changed");
 }
 

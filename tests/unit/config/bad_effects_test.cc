@@ -333,6 +333,25 @@ INSTANTIATE_TEST_SUITE_P(
               "partition; write partition, or leave it out [order]",
               "16:41: warning: processing.max_in_flight (100) keeps transactions from reaching "
               "output.kafka.max_records (10000) [in-flight]"}},
+        Case{"EncodeOfParts",
+             kOutput,
+             "  kafka:\n    topic: x\n    encode:\n"
+             "      value: {format: avro, message: shop.Order, version: 2, schema: '\"int\"'}\n"
+             "      key: {format: protobuf, register: true}\nguarantee: at-least-once\n",
+             {"15:5: error: output.kafka.encode.registry is missing: output.kafka.encode needs the "
+              "schemas [registry]",
+              "16:29: error: output.kafka.encode.value.message is of protobuf only [encode]",
+              "16:50: error: output.kafka.encode.value.version and "
+              "output.kafka.encode.value.schema: give one of them [encode]",
+              "17:31: error: output.kafka.encode.key.schema is missing: "
+              "output.kafka.encode.key.register needs it [missing]"}},
+        Case{"EncodeOfNothing",
+             kOutput,
+             "  kafka: {topic: x, encode: {registry: {url: \"http://u:hunter2@r\"}}}\n"
+             "guarantee: at-least-once\n",
+             {"13:21: error: output.kafka.encode: value or key is missing [missing]",
+              "13:46: error: output.kafka.encode.registry.url: give user and password by "
+              "output.kafka.encode.registry.username and .password, not in the URL [registry]"}},
         Case{"FileWithoutAPath",
              kOutput,
              "  file: {columns: {}}\nguarantee: at-least-once\n",

@@ -223,6 +223,34 @@ output:
   EXPECT_EQ(o.processing.max_in_flight, 5000);
 }
 
+TEST(Output, OfKafkaIsEncodedByTheSchemasOfItsSubjects) {
+  const auto o = With(R"(
+record_id: position
+output:
+  kafka:
+    topic: out
+    encode:
+      value: {format: protobuf, version: 3, message: shop.Order}
+      key: {format: avro, subject: keys, schema: '"string"', register: true}
+      registry: {url: "https://r:8081", username: u, password: hunter2, tls: {ca: /ca.pem}}
+)");
+  const auto& encode = std::get<consumer::KafkaOutputOptions>(o.output).encode;
+  EXPECT_EQ(encode.value.format, consumer::RecordFormat::kProtobuf);
+  EXPECT_EQ(encode.value.subject, "out-value");
+  EXPECT_EQ(encode.value.version, 3);
+  EXPECT_EQ(encode.value.message, "shop.Order");
+  EXPECT_EQ(encode.value.schema, "");
+  EXPECT_FALSE(encode.value.register_schema);
+  EXPECT_EQ(encode.key.format, consumer::RecordFormat::kAvro);
+  EXPECT_EQ(encode.key.subject, "keys");
+  EXPECT_EQ(encode.key.version, 0);
+  EXPECT_EQ(encode.key.schema, R"("string")");
+  EXPECT_TRUE(encode.key.register_schema);
+  EXPECT_EQ(encode.registry.url, "https://r:8081");
+  EXPECT_EQ(encode.registry.password, "hunter2");
+  EXPECT_EQ(encode.registry.tls_ca, "/ca.pem");
+}
+
 TEST(Output, OfKafkaHasRoomForTwoTransactionsWhateverTheirSize) {
   const auto o = With("record_id: position\noutput: {kafka: {topic: out, max_records: 500}}\n");
   EXPECT_EQ(o.processing.max_in_flight, 1000);

@@ -127,10 +127,10 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.kafka.tls_ca + o.kafka.tls_certificate + o.kafka.tls_key, "/ca.pem/c.pem/k.pem");
   EXPECT_EQ(o.kafka.decode.value, consumer::RecordFormat::kProtobuf);
   EXPECT_EQ(o.kafka.decode.key, consumer::RecordFormat::kJsonSchema);
-  EXPECT_EQ(o.kafka.decode.registry_url, "https://r:8081");
-  EXPECT_EQ(o.kafka.decode.registry_username, "u");
-  EXPECT_EQ(o.kafka.decode.registry_password, "hunter2");
-  EXPECT_EQ(o.kafka.decode.registry_tls_ca, "/ca.pem");
+  EXPECT_EQ(o.kafka.decode.registry.url, "https://r:8081");
+  EXPECT_EQ(o.kafka.decode.registry.username, "u");
+  EXPECT_EQ(o.kafka.decode.registry.password, "hunter2");
+  EXPECT_EQ(o.kafka.decode.registry.tls_ca, "/ca.pem");
   EXPECT_EQ(o.kafka.sasl_mechanism, "SCRAM-SHA-512");
   EXPECT_EQ(o.kafka.sasl_username, "u");
   EXPECT_EQ(o.kafka.sasl_password, "hunter2");
