@@ -57,8 +57,11 @@ GroupView LookAtGroup(const std::string& broker, const std::string& group) {
   const std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> handle(
       rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof(why)), &rd_kafka_destroy);
   if (!handle) throw std::runtime_error(why);
-  const rd_kafka_group_list* list = nullptr;
-  const auto error = rd_kafka_list_groups(handle.get(), group.c_str(), &list, kCallMs);
+  const rd_kafka_group_list* found = nullptr;
+  auto error = rd_kafka_list_groups(handle.get(), group.c_str(), &found, kCallMs);
+  const std::unique_ptr<const rd_kafka_group_list, decltype(&rd_kafka_group_list_destroy)> list(
+      found, &rd_kafka_group_list_destroy);
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR && list->group_cnt == 1) error = list->groups[0].err;
   if (error == RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS ||
       error == RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE ||
       error == RD_KAFKA_RESP_ERR_NOT_COORDINATOR) {
@@ -75,7 +78,6 @@ GroupView LookAtGroup(const std::string& broker, const std::string& group) {
                               static_cast<std::size_t>(member.member_assignment_size));
     }
   }
-  rd_kafka_group_list_destroy(list);
   return view;
 }
 
