@@ -176,6 +176,13 @@ LoadResult Unreadable(const std::string& file, const std::string& why) {
 
 }  // namespace
 
+Place LoadResult::PlaceOf(std::string_view path) const {
+  for (;; path = path.substr(0, path.rfind('.'))) {
+    if (const auto found = places.find(path); found != places.end()) return found->second;
+    if (path.find('.') == std::string_view::npos) return {};
+  }
+}
+
 LoadResult LoadText(std::string_view text, const std::string& file,
                     const Environment& environment) {
   if (text.size() > kMaxFileBytes) return Unreadable(file, "larger than 1 MiB");
@@ -189,9 +196,7 @@ LoadResult LoadText(std::string_view text, const std::string& file,
     values = ReadTree(*root, environment, findings);
     Lint(*values, findings);
     result.tests = ReadTests(*values, environment, findings);
-    result.name_at = values->ValuePlace("name");
-    result.jq_at = values->ValuePlace("handler.jq");
-    result.lock_tls_at = values->KeyPlace("lock.redis.tls");
+    result.places = values->Places();
   }
   result.findings = findings.Take();
   if (values && !HasErrors(result.findings)) {
@@ -219,7 +224,7 @@ std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {
     if (is_new) continue;
     Findings findings(file.file);
     findings.Error(
-        file.name_at, "duplicate-pipeline",
+        file.PlaceOf("name"), "duplicate-pipeline",
         fmt::format("the pipeline name \"{}\" is that of {} too; one process runs a name "
                     "once",
                     file.options->name, other->second->file));

@@ -2,6 +2,8 @@
 // the schema, lint. Nothing is started, nothing is asked of a network. Any thread.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,9 +22,10 @@ struct LoadResult {
   std::optional<consumer::PipelineOptions> options;  // there exactly when no finding is an error
   std::vector<consumer::PipelineTest> tests;         // the file's, where there are options
   std::vector<Finding> findings;                     // sorted by place; all that could be found
-  Place name_at;                                     // of the pipeline's name, for CheckTogether
-  Place jq_at;                                       // of handler.jq: compiled where jq is linked
-  Place lock_tls_at;  // of lock.redis.tls: read when a node is connected to
+  // Of what the file has, by path: for what only others can check (jq programs, servers).
+  std::map<std::string, Place, std::less<>> places;
+  // Of the key, or of the nearest section around it.
+  [[nodiscard]] Place PlaceOf(std::string_view path) const;
 };
 
 // A file that cannot be read is the finding FILE:1:1: error: cannot be read: … [file].

@@ -322,6 +322,12 @@ Place Values::KeyPlace(std::string_view path) const {
   }
 }
 
+std::map<std::string, Place, std::less<>> Values::Places() const {
+  auto places = places_;
+  for (auto& [path, place] : places) place = ValuePlace(path);
+  return places;
+}
+
 Place Values::ValuePlace(std::string_view path) const {
   const Entry* entry = Find(path);
   return entry != nullptr && !entry->texts.empty() ? entry->texts.front().at : KeyPlace(path);

@@ -51,6 +51,8 @@ class Values {
   }
   // Of the key, or of the nearest section around it that the file has.
   [[nodiscard]] Place KeyPlace(std::string_view path) const;
+  // Of every key that the file has, by its path: of the value where it has one.
+  [[nodiscard]] std::map<std::string, Place, std::less<>> Places() const;
   // Of the value, or as KeyPlace.
   [[nodiscard]] Place ValuePlace(std::string_view path) const;
   // nullptr where the key is not given or wrong.

@@ -47,8 +47,8 @@ tl::expected<void, Error> RecordEncoder::Prepare(Part& part) {
                   options.subject)
             : fmt::format("subject '{}' of the schema registry does not have this schema",
                           options.subject);
-    return tl::unexpected(
-        Unavailable(what, where, "register it, it is looked for again by itself"));
+    return tl::unexpected(Error{std::string(kSchemaMissing), what, where,
+                                "register it, it is looked for again by itself"});
   }
   if (!found) {
     return tl::unexpected(Unavailable(

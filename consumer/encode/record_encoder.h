@@ -16,6 +16,9 @@
 
 namespace fencepost::consumer {
 
+// Error of Prepare: the registry answers, and the subject has no such version or schema.
+inline constexpr std::string_view kSchemaMissing = "schema_missing";
+
 class RecordEncoder {
  public:
   explicit RecordEncoder(EncodeOptions options);

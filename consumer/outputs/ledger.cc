@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace fencepost::consumer {
 namespace {
 
@@ -68,6 +70,22 @@ const char* const kMysqlLedgerDdl =
     "  PRIMARY KEY (pipeline, record_id),\n"
     "  KEY fencepost_ledger_completed_at (pipeline, completed_at)\n"
     ") ENGINE=InnoDB;\n";
+
+MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there) {
+  if (terms.look_only) return MissingLedger::kTell;
+  return was_there ? MissingLedger::kGone : MissingLedger::kCreate;
+}
+
+OutputError LedgerMissing(const std::string& where, std::string_view ddl) {
+  return {.error = {.code = "ledger_missing",
+                    .what = fmt::format("there is no ledger {} yet", kLedgerTable),
+                    .where = where,
+                    .hint = ddl.empty() ? "a worker makes it when it starts"
+                                        : fmt::format("a worker makes it when it starts, where "
+                                                      "its role may create tables; else make it "
+                                                      "by {}",
+                                                      ddl)}};
+}
 
 std::string QuoteIdentifier(std::string_view name) {
   std::string quoted = "\"";

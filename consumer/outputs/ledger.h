@@ -5,6 +5,7 @@
 // of the effect. Its primary key is what makes the effect happen once.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,16 @@ inline constexpr std::string_view kLedgerTable = "fencepost_ledger";
 extern const char* const kPostgresLedgerDdl;
 extern const char* const kSqliteLedgerDdl;
 extern const char* const kMysqlLedgerDdl;  // deploy/mysql/ledger.sql
+
+// What it means that there is no ledger.
+enum class MissingLedger : std::uint8_t {
+  kCreate,
+  kGone,  // it was there at an earlier connect: a new one would let every effect happen again
+  kTell,  // OutputTerms::look_only
+};
+MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there);
+// "ledger_missing". `ddl`: the file that makes one; empty: a worker always may.
+OutputError LedgerMissing(const std::string& where, std::string_view ddl);
 
 // "a ""b""": any text as one SQL identifier.
 std::string QuoteIdentifier(std::string_view name);

@@ -63,6 +63,9 @@ struct OutputTerms {
   std::optional<std::chrono::seconds> keep;  // ledger.keep; nullopt: for ever
   std::string group;                         // the consumer group, for messages
   std::function<locking::Now()> clock;       // nullptr: the host's
+  // Nothing is created: without a ledger Prepare, and what needs one, is the error
+  // "ledger_missing".
+  bool look_only = false;
 };
 
 class Output {

@@ -24,13 +24,18 @@ namespace {
 constexpr const char* kWorker = "fencepost-cli";
 
 std::unique_ptr<Output> MakeLedgerOutput(const PipelineOptions& options) {
+  consumer::OutputTerms terms;
+  terms.exactly_once = options.guarantee == consumer::Guarantee::kExactlyOnce;
+  terms.group = options.kafka.group;
+  terms.look_only = true;
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
-    return consumer::MakePostgresOutput(*postgres, options.name, kWorker);
+    return consumer::MakePostgresOutput(*postgres, options.name, kWorker, terms);
   }
   if (const auto* mysql = std::get_if<consumer::MysqlOptions>(&options.output)) {
-    return consumer::MakeMysqlOutput(*mysql, options.name, kWorker);
+    return consumer::MakeMysqlOutput(*mysql, options.name, kWorker, terms);
   }
-  return consumer::MakeSqliteOutput(std::get<SqliteOptions>(options.output), options.name, kWorker);
+  return consumer::MakeSqliteOutput(std::get<SqliteOptions>(options.output), options.name, kWorker,
+                                    terms);
 }
 
 // Interrupts the output when the limit is over before this object goes.
@@ -58,17 +63,25 @@ class Limit {
   std::jthread thread_;
 };
 
+constexpr std::string_view kMissing = "ledger_missing";
+
+// What the output says to do is meant for a worker, whose batches wait.
+template <typename Answer>
+tl::expected<Answer, Error> WithoutHint(tl::expected<Answer, Error> answer) {
+  if (!answer) answer.error().hint.clear();
+  return answer;
+}
+
 template <typename Answer>
 tl::expected<Answer, Error> Within(Output& output, Millis limit, auto ask) {
   Limit timer(output, limit);
-  tl::expected<Answer, OutputError> answer = ask();
+  auto answer = tl::expected<Answer, OutputError>(ask()).map_error(
+      [](OutputError failure) { return std::move(failure.error); });
   const bool over = timer.End();
-  if (answer) return std::move(*answer);
-  Error error = answer.error().error;
-  if (over) error.what = fmt::format("no answer within {} s", limit.count() / 1000);
-  // What the output says to do is meant for a worker, whose batches wait.
-  error.hint.clear();
-  return tl::unexpected(std::move(error));
+  if (!answer && over) {
+    answer.error().what = fmt::format("no answer within {} s", limit.count() / 1000);
+  }
+  return answer;
 }
 
 }  // namespace
@@ -94,13 +107,22 @@ std::optional<Error> LedgerView::Missing() const {
 tl::expected<LedgerView::Rows, Error> LedgerView::Lookup(const std::vector<std::string>& ids,
                                                          Millis limit) {
   if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
-  return Within<Rows>(*output_, limit, [&] { return output_->Lookup(ids); });
+  auto rows = Within<Rows>(*output_, limit, [&] { return output_->Lookup(ids); });
+  if (rows || rows.error().code != kMissing) return WithoutHint(std::move(rows));
+  return Rows(ids.size());
 }
 
 tl::expected<std::size_t, Error> LedgerView::Forget(const std::vector<std::string>& ids,
                                                     Millis limit) {
   if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
-  return Within<std::size_t>(*output_, limit, [&] { return output_->Forget(ids); });
+  auto gone = Within<std::size_t>(*output_, limit, [&] { return output_->Forget(ids); });
+  if (gone || gone.error().code != kMissing) return WithoutHint(std::move(gone));
+  return std::size_t{0};
+}
+
+tl::expected<void, Error> LedgerView::Check(Millis limit) {
+  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
+  return Within<void>(*output_, limit, [&] { return output_->Prepare(); });
 }
 
 std::string_view OutputName(const consumer::OutputOptions& output) {

@@ -1,5 +1,6 @@
-// The ledger of a pipeline as a command sees it: rows looked up and deleted, no effects written.
-// One thread; every call blocks, and ends within its limit.
+// The database of a pipeline as a command sees it: checked as a worker would at its start, rows of
+// the ledger looked up and deleted, no effects written and nothing created. One thread; every call
+// blocks, and ends within its limit.
 #pragma once
 
 #include <memory>
@@ -20,9 +21,12 @@ class LedgerView {
   // nullptr: this output has no ledger (kafka, file, stdout).
   static std::unique_ptr<LedgerView> Of(const consumer::PipelineOptions& options);
 
+  // Whether a worker could write: the login, the table, its columns and their types, rights, the
+  // ledger. Error "ledger_missing": it could but for the ledger, which is not there yet.
+  tl::expected<void, Error> Check(consumer::Millis limit);
   using Rows = std::vector<std::optional<consumer::LedgerEntry>>;
-  // In the order of the ids (as stored). Error: the database cannot be asked, and why. After a
-  // failure every further call fails too.
+  // In the order of the ids (as stored); a ledger that is not there has none. Error: the database
+  // cannot be asked, and why. After a failure every further call fails too.
   tl::expected<Rows, Error> Lookup(const std::vector<std::string>& ids, consumer::Millis limit);
   // How many rows there were.
   tl::expected<std::size_t, Error> Forget(const std::vector<std::string>& ids,

@@ -36,7 +36,7 @@ config::LoadResult WithItsHandler(config::LoadResult loaded) {
   if (!std::holds_alternative<consumer::JqHandlerOptions>(handler.kind)) return loaded;
   const auto checked = consumer::CheckHandler(handler);
   if (checked) return loaded;
-  Reject(loaded, loaded.jq_at, "jq",
+  Reject(loaded, loaded.PlaceOf("handler.jq"), "jq",
          fmt::format("{}: {}", checked.error().where, checked.error().what));
   return loaded;
 }
@@ -90,7 +90,7 @@ void CheckLockTls(config::LoadResult& loaded) {
   if (!loaded.options) return;
   const auto problem = locking::TlsProblemOf(loaded.options->lock.redis);
   if (!problem) return;
-  Reject(loaded, loaded.lock_tls_at, "tls", "lock.redis.tls: " + problem->Line());
+  Reject(loaded, loaded.PlaceOf("lock.redis.tls"), "tls", "lock.redis.tls: " + problem->Line());
 }
 
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(

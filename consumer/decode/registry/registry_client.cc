@@ -40,7 +40,7 @@ std::string Words(const std::string& body) {
 
 tl::unexpected<RegistryFailure> Unreliable(const std::string& path, std::string_view why) {
   return tl::unexpected(
-      RegistryFailure{.unknown = false, .text = OneLine(path + ": ") + OneLine(why)});
+      RegistryFailure{.unknown = false, .text = OneLine(path) + ": " + OneLine(why)});
 }
 
 std::optional<std::uint32_t> IdIn(const std::string& body) {

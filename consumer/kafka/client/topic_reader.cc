@@ -36,8 +36,11 @@ class Until {
   Clock::time_point end_;
 };
 
+// `error`: nullptr, or what becomes the newest trouble with the connections, as it is polled for;
+// it outlives the consumer.
 tl::expected<rdkafka::SharedConsumer, Error> NewConsumer(const KafkaOptions& options,
-                                                         const std::string& group) {
+                                                         const std::string& group,
+                                                         std::string* error) {
   KafkaSettings settings = ConnectionSettings(options);
   SetSafeReading(settings);
   settings["group.id"] = group;
@@ -45,6 +48,10 @@ tl::expected<rdkafka::SharedConsumer, Error> NewConsumer(const KafkaOptions& opt
   settings["log_level"] = "0";
   auto conf = MakeConf(settings);
   if (!conf) return tl::unexpected(conf.error());
+  rd_kafka_conf_set_opaque(conf->get(), error);
+  rd_kafka_conf_set_error_cb(conf->get(), [](rd_kafka_t*, int, const char* why, void* to) {
+    if (to != nullptr) *static_cast<std::string*>(to) = why;
+  });
   auto handle = MakeHandle(RD_KAFKA_CONSUMER, *conf);
   if (!handle) return tl::unexpected(handle.error());
   rd_kafka_poll_set_consumer(handle->get());
@@ -69,8 +76,8 @@ struct TopicReader::Impl {
   void Unassign() { rd_kafka_assign(consumer.get(), nullptr); }
 
   KafkaOptions options;
-  rdkafka::SharedConsumer consumer;
   std::string last_connection_error;
+  rdkafka::SharedConsumer consumer;  // goes before it
 };
 
 Error TopicReader::Impl::Failed(rd_kafka_resp_err_t error, const std::string& where) const {
@@ -141,9 +148,9 @@ TopicReader::TopicReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TopicReader::~TopicReader() = default;
 
 tl::expected<std::unique_ptr<TopicReader>, Error> TopicReader::Make(const KafkaOptions& kafka) {
-  auto consumer = NewConsumer(kafka, kNoGroup);
-  if (!consumer) return tl::unexpected(consumer.error());
   auto impl = std::make_unique<Impl>();
+  auto consumer = NewConsumer(kafka, kNoGroup, &impl->last_connection_error);
+  if (!consumer) return tl::unexpected(consumer.error());
   impl->options = kafka;
   impl->consumer = std::move(*consumer);
   return std::unique_ptr<TopicReader>(new TopicReader(std::move(impl)));
@@ -238,7 +245,7 @@ tl::expected<std::optional<TopicRecord>, Error> TopicReader::ReadOne(const Topic
 tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::string& group,
                                                                   const TopicPartition& where,
                                                                   Millis limit) {
-  const auto member = NewConsumer(impl_->options, group);
+  const auto member = NewConsumer(impl_->options, group, nullptr);
   if (!member) return tl::unexpected(member.error());
   const rdkafka::PartitionList list = rdkafka::MakeList(1);
   const auto* one =
@@ -254,7 +261,14 @@ tl::expected<std::optional<Offset>, Error> TopicReader::Committed(const std::str
 
 tl::expected<std::string, Error> TopicReader::ClusterId(Millis limit) {
   char* id = rd_kafka_clusterid(impl_->consumer.get(), Until(limit).Ms());
-  if (id == nullptr) return tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, ""));
+  if (id == nullptr) {
+    // The reason came as an event meanwhile.
+    for (int turn = 0; turn < 5 && impl_->last_connection_error.empty(); ++turn) {
+      (void)impl_->Poll();
+    }
+    return tl::unexpected(
+        impl_->Failed(RD_KAFKA_RESP_ERR__TIMED_OUT, impl_->last_connection_error));
+  }
   std::string copy(id);
   rd_kafka_mem_free(impl_->consumer.get(), id);
   return copy;

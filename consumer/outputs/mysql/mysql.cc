@@ -164,7 +164,8 @@ tl::expected<void, OutputError> MysqlOutput::Prepare() {
   }
   auto target = LearnTarget(
       connection_, options_, *shape_,
-      {.exactly_once = terms_.exactly_once, .ledger_was_there = incarnation_.has_value()});
+      {.exactly_once = terms_.exactly_once,
+       .missing = IfLedgerIsMissing(terms_, incarnation_.has_value())});
   if (!target) {
     connection_.Close();
     return tl::unexpected(target.error());

@@ -246,7 +246,11 @@ class Catalog {
   Checked<void> Ledger() {
     const std::string name(kLedgerTable);
     auto engine = EngineOf(options_.database, name);
-    if (engine && !*engine && terms_.ledger_was_there) {
+    const bool missing = engine && !*engine;
+    if (missing && terms_.missing == MissingLedger::kTell) {
+      return tl::unexpected(LedgerMissing(connection_.where(), "deploy/mysql/ledger.sql"));
+    }
+    if (missing && terms_.missing == MissingLedger::kGone) {
       OutputError gone = Problem(
           fmt::format("the ledger {} that this worker has written to is gone: without it every "
                       "effect could happen again",
@@ -257,7 +261,7 @@ class Catalog {
       gone.fatal = true;
       return tl::unexpected(std::move(gone));
     }
-    if (engine && !*engine) {
+    if (missing) {
       if (auto made = Query(kMysqlLedgerDdl); !made) return tl::unexpected(made.error());
       engine = EngineOf(options_.database, name);
     }

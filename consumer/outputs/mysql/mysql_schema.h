@@ -9,6 +9,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/ledger.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
 #include "consumer/outputs/row_rules.h"
 
@@ -42,8 +43,7 @@ struct MysqlTarget {
 
 struct MysqlTerms {
   bool exactly_once = false;  // OutputTerms::exactly_once
-  // It was there at an earlier connect: to create it again would let every effect happen again.
-  bool ledger_was_there = false;
+  MissingLedger missing = MissingLedger::kCreate;
 };
 
 // Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before

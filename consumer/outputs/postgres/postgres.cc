@@ -171,7 +171,8 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
   }
   auto target = LearnTarget(
       connection_, options_, *shape_,
-      {.exactly_once = terms_.exactly_once, .ledger_was_there = incarnation_.has_value()});
+      {.exactly_once = terms_.exactly_once,
+       .missing = IfLedgerIsMissing(terms_, incarnation_.has_value())});
   if (!target) {
     connection_.Drop();
     return tl::unexpected(target.error());

@@ -300,10 +300,15 @@ OutputError LedgerGone(const PgConnection& connection) {
   return error;
 }
 
-tl::expected<Relation, OutputError> FindLedger(PgConnection& connection, bool was_there) {
+tl::expected<Relation, OutputError> FindLedger(PgConnection& connection, MissingLedger missing) {
   const std::string name = QuoteIdentifier(kLedgerTable);
   auto ledger = ReadRelation(connection, name);
-  if (ledger && !*ledger && was_there) return tl::unexpected(LedgerGone(connection));
+  if (ledger && !*ledger && missing == MissingLedger::kGone) {
+    return tl::unexpected(LedgerGone(connection));
+  }
+  if (ledger && !*ledger && missing == MissingLedger::kTell) {
+    return tl::unexpected(LedgerMissing(connection.where(), "deploy/postgres/ledger.sql"));
+  }
   if (ledger && !*ledger) {
     if (auto created = CreateLedger(connection); !created) {
       OutputError error = ToOutputError(created.error(), connection.where());
@@ -362,7 +367,7 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   if (auto fine = CheckRules(connection, table_oid, target, shape); !fine) {
     return tl::unexpected(fine.error());
   }
-  auto ledger = FindLedger(connection, terms.ledger_was_there);
+  auto ledger = FindLedger(connection, terms.missing);
   if (!ledger) return tl::unexpected(ledger.error());
   if (terms.exactly_once) {
     if (auto keeps = CheckKeeps(connection, *ledger); !keeps) return tl::unexpected(keeps.error());

@@ -7,6 +7,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/outputs/ledger.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
 #include "consumer/outputs/row_rules.h"
 #include "consumer/pipeline/options.h"
@@ -43,13 +44,12 @@ struct PgTarget {
 
 struct PgTerms {
   bool exactly_once = false;  // OutputTerms::exactly_once
-  // It was there at an earlier connect: to create it again would let every effect happen again.
-  bool ledger_was_there = false;
+  MissingLedger missing = MissingLedger::kCreate;
 };
 
-// Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before
-// the first record: columns, rights, the ledger's shape, and that the database can do what the
-// rules ask.
+// Reads the catalog, and creates the ledger where it is missing and may be created. Checks what can
+// be checked before the first record: columns, rights, the ledger's shape, and that the database
+// can do what the rules ask.
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                                                 const PostgresOptions& options,
                                                 const RowShape& shape, const PgTerms& terms);

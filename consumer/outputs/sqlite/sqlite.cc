@@ -164,7 +164,8 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
                                                 .hint = shape_.error().hint}});
   }
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Fail(opened.error()));
-  auto target = LearnTarget(connection_, options_, *shape_, file_.has_value());
+  auto target = LearnTarget(connection_, options_, *shape_,
+                            IfLedgerIsMissing(terms_, file_.has_value()));
   if (!target) {
     Drop();
     return tl::unexpected(target.error());

@@ -220,7 +220,7 @@ tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connect
 
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape, bool ledger_was_there) {
+                                                    const RowShape& shape, MissingLedger missing) {
   const auto parts = SplitTableName(options.table);
   if (!parts) {
     return tl::unexpected(SchemaError(options, parts.error(), "correct output.sqlite.table"));
@@ -244,10 +244,13 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
     if (!unique) return tl::unexpected(ToOutputError(unique.error(), options.path));
     if (!*unique) return tl::unexpected(NoUniqueIndex(options));
   }
-  if (ledger_was_there) {
+  if (missing != MissingLedger::kCreate) {
     const auto ledger = ReadColumns(connection, "main", std::string(kLedgerTable));
     if (!ledger) return tl::unexpected(ToOutputError(ledger.error(), options.path));
-    if (ledger->empty()) return tl::unexpected(LedgerGone(options));
+    if (ledger->empty()) {
+      return tl::unexpected(missing == MissingLedger::kGone ? LedgerGone(options)
+                                                            : LedgerMissing(options.path, ""));
+    }
   }
   const auto problem = LedgerProblem(connection);
   if (!problem) return tl::unexpected(ToOutputError(problem.error(), options.path));

@@ -6,6 +6,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/outputs/ledger.h"
 #include "consumer/outputs/row_rules.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/pipeline/options.h"
@@ -18,9 +19,9 @@ struct SqliteTarget {
 };
 
 // Checks table, columns, what the rules ask, and ledger before the first record, and creates the
-// ledger where it is missing; where it was there before (`ledger_was_there`), that is fatal.
+// ledger where it is missing and may be created.
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape, bool ledger_was_there);
+                                                    const RowShape& shape, MissingLedger missing);
 
 }  // namespace fencepost::consumer

@@ -1,9 +1,11 @@
-// fencepost lint FILE...: check pipeline files; one line a finding.
+// fencepost lint FILE...: check pipeline files, and on request the servers that they name; one line
+// a finding.
 #include <cstdio>
 
 #include <CLI/CLI.hpp>
 
 #include "config/loader.h"
+#include "consumer/cli/lint/online.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
 
@@ -14,6 +16,8 @@ struct LintArguments {
   std::vector<std::string> files;
   std::string format = "text";
   bool env_optional = false;
+  bool online = false;
+  int timeout_s = 10;
 };
 
 // A build machine has neither passwords nor addresses: what hangs on a variable that is not set is
@@ -37,6 +41,11 @@ int Lint(const LintArguments& arguments) {
   }
   add(config::CheckTogether(loaded));
   if (arguments.env_optional) ForgiveVariables(findings);
+  const bool files_are_good = !config::HasErrors(findings);
+  for (const config::LoadResult& file : loaded) {
+    if (!arguments.online || !file.options) continue;
+    add(LintOnline(file, std::chrono::seconds(arguments.timeout_s)));
+  }
   if (arguments.format == "json") {
     std::printf("%s\n", config::FormatFindingsJson(findings).c_str());
   } else {
@@ -46,7 +55,8 @@ int Lint(const LintArguments& arguments) {
       std::printf("%s\n", format(finding).c_str());
     }
   }
-  return config::HasErrors(findings) ? kUsage : kOk;
+  if (!files_are_good) return kUsage;
+  return config::HasErrors(findings) ? kFailed : kOk;
 }
 
 }  // namespace
@@ -59,6 +69,12 @@ void AddLint(CLI::App& app, Run& run) {
       ->check(CLI::IsMember({"text", "json", "github"}));
   command->add_flag("--env-optional", arguments->env_optional,
                     "a variable that is not set is a warning, and what hangs on it is not checked");
+  command->add_flag("--online", arguments->online,
+                    "ask the servers, too: brokers, topics, group, schema registry, table and "
+                    "rights, lock nodes; nothing is written");
+  command
+      ->add_option("--timeout", arguments->timeout_s, "seconds that each server has, with --online")
+      ->check(CLI::Range(1, 600));
   command->callback([&run, arguments] { run = [arguments] { return Lint(*arguments); }; });
 }
 

@@ -1,0 +1,112 @@
+// fencepost lint --online on real servers.
+#include "tests/e2e/cli_tools/tools_test.h"
+
+namespace fencepost::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class LintOnline : public ToolsTest {
+ protected:
+  // Exit code, and what it found.
+  [[nodiscard]] std::string Lint(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words{"--online", "--timeout", "5"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = Tool({"lint"}, words);
+    return fmt::format("{}\n{}{}", done.exit_code, done.output, done.error_output);
+  }
+};
+
+TEST_F(LintOnline, IsSilentWhereAWorkerCanStartAndCreatesNothing) {
+  ToolsText();
+  const std::string before = Lint();
+  EXPECT_THAT(before, HasSubstr("0\n"));
+  EXPECT_THAT(before, HasSubstr(": warning: 127.0.0.1:"));
+  EXPECT_THAT(before, HasSubstr("there is no ledger fencepost_ledger yet; a worker makes it when "
+                                "it starts"));
+  EXPECT_EQ(table_->Value("SELECT count(*) FROM pg_tables WHERE tablename = 'fencepost_ledger'"),
+            "0");
+  Send(0, Orders::Value(1));
+  RunWorker();
+  EXPECT_EQ(Lint(), "0\n");
+}
+
+TEST_F(LintOnline, NamesEachThingThatIsMissingAtItsKey) {
+  PipelineText text = ToolsText();
+  text.topic = "orders-nowhere";
+  text.dsn = Postgres().dsn(name_, "nobody_at_all");
+  text.more = "dead_letter: {topic: dead-nowhere}\n";
+  Use(text);
+  const std::string found = Lint();
+  EXPECT_THAT(found, HasSubstr("1\n"));
+  EXPECT_THAT(found, HasSubstr("tool.yaml:6:12: error: topic 'orders-nowhere' does not exist; "
+                               "create it, or correct the name [online]"));
+  EXPECT_THAT(found, HasSubstr("error: topic 'dead-nowhere' does not exist; create it, workers do "
+                               "not [online]"));
+  EXPECT_THAT(found, HasSubstr("role \"nobody_at_all\" does not exist"));
+}
+
+TEST_F(LintOnline, ChecksColumnsTypesAndRightsAsAWorkerWould) {
+  PipelineText text = ToolsText();
+  table_->Exec("CREATE ROLE reader LOGIN");
+  table_->Exec("ALTER TABLE effects RENAME COLUMN amount TO sum");
+  EXPECT_THAT(Lint(), HasSubstr("effects has no column amount"));
+  table_->Exec("ALTER TABLE effects RENAME COLUMN sum TO amount");
+  text.dsn = Postgres().dsn(name_, "reader");
+  Use(text);
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("1\n"), HasSubstr("error: "), HasSubstr("effects"),
+                            HasSubstr("GRANT"), HasSubstr("[online]")));
+}
+
+TEST_F(LintOnline, TellsLockNodesThatAreAwayOrEvictLocks) {
+  RedisServers nodes(3);
+  PipelineText text = ToolsText();
+  text.nodes = nodes.list();
+  Use(text);
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("0\n"), HasSubstr("warning: the lock nodes have no lock "
+                                                        "store yet: make it by `fencepost locks "
+                                                        "init`")));
+  InitLocks(nodes);
+  nodes[1].Command({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("0\n"), HasSubstr("warning: lock node b ("),
+                            HasSubstr("maxmemory-policy is 'allkeys-lru', which evicts live "
+                                      "locks; CONFIG SET maxmemory-policy noeviction")));
+  nodes[1].Command({"CONFIG", "SET", "maxmemory-policy", "noeviction"});
+  nodes[0].Kill();
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("0\n"), HasSubstr("warning: lock node a (")));
+  nodes[2].Kill();
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("1\n"), HasSubstr("error: lock node a ("),
+                            HasSubstr("error: lock node c ("), Not(HasSubstr("lock node b ("))));
+}
+
+TEST_F(LintOnline, SaysThatNoBrokerAnswersAndWhy) {
+  PipelineText text = ToolsText();
+  text.brokers = "127.0.0.1:1";
+  Use(text);
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("1\n"), HasSubstr("tool.yaml:5:13: error: "),
+                            HasSubstr("Connection refused"),
+                            HasSubstr("no broker of 127.0.0.1:1 answers; check the addresses")));
+}
+
+TEST_F(LintOnline, AsksTheSchemaRegistry) {
+  PipelineText text = ToolsText();
+  text.start_from = "earliest\n  decode: {value: avro, registry: {url: \"http://127.0.0.1:1\"}}";
+  Use(text);
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("1\n"), HasSubstr("error: the schema registry gives no "
+                                                        "schemas: /schemas/ids/1: ")));
+}
+
+TEST_F(LintOnline, OfAFileThatIsWrongAsksNobody) {
+  PipelineText text = ToolsText();
+  text.brokers = "127.0.0.1:1";
+  text.more = "unknown: 1\n";
+  Use(text);
+  EXPECT_THAT(Lint(),
+              AllOf(HasSubstr("2\n"), HasSubstr("[unknown-key]"), Not(HasSubstr("[online]"))));
+}
+
+}  // namespace
+}  // namespace fencepost::testing
