@@ -1,4 +1,4 @@
-// fencepost dlq list|show|replay FILE: the dead letter topic, looked at and sent back.
+// fencepost dlq list|show|replay|purge FILE: the dead letter topic, looked at, sent back, emptied.
 #include <cstdio>
 #include <memory>
 
@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 
 #include "consumer/cli/dlq/content_difference.h"
+#include "consumer/cli/dlq/dlq_effects.h"
 #include "consumer/cli/dlq/dlq_letter.h"
+#include "consumer/cli/dlq/dlq_purge.h"
 #include "consumer/cli/dlq/dlq_replay.h"
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/bytes_text.h"
@@ -36,10 +38,11 @@ struct DlqArguments {
   std::size_t limit = 0;
   bool json = false;
   bool as_new_id = false;
+  bool all = false;
   bool execute = false;
 };
 
-// What every one of the three needs first. Nothing: it was said why (exit 2).
+// What every one of them needs first. Nothing: it was said why (exit 2).
 struct Asked {
   PipelineOptions options;
   LetterFilter filter;
@@ -112,28 +115,75 @@ std::string DifferenceText(const PipelineOptions& options, const StoredLetter& l
   return text;
 }
 
+// Prints letters, some at a time, with what the ledger says of them.
+class LetterPrinter {
+ public:
+  LetterPrinter(const PipelineOptions& options, bool all, bool json)
+      : options_(options), all_(all), json_(json), ledger_(LedgerView::Of(options)) {}
+
+  void Add(const StoredLetter& letter) {
+    batch_.push_back(letter);
+    if (batch_.size() == kLettersAtATime) Flush();
+  }
+
+  void Flush() {
+    const std::vector<LetterEffect> effects = Effects();
+    for (std::size_t i = 0; i < batch_.size(); ++i) Print(batch_[i], effects[i]);
+    batch_.clear();
+  }
+
+  [[nodiscard]] std::size_t printed() const { return printed_; }
+
+ private:
+  std::vector<LetterEffect> Effects() {
+    if (ledger_ != nullptr) {
+      auto found = EffectsOf(options_, *ledger_, batch_);
+      if (found) return std::move(*found);
+      PrintError("the ledger cannot be asked which of them have taken effect since: " +
+                 found.error().Line());
+      ledger_.reset();
+    }
+    return std::vector<LetterEffect>(batch_.size(), LetterEffect::kUnknown);
+  }
+
+  void Print(const StoredLetter& letter, LetterEffect effect) {
+    if (json_) {
+      fmt::print("{}\n", LetterJson(letter, effect, all_).dump());
+    } else if (all_) {
+      fmt::print("{}{}{}", printed_ == 0 ? "" : "\n", LetterText(letter, effect),
+                 DifferenceText(options_, letter));
+    } else {
+      fmt::print("{}\n", LetterLine(letter, effect));
+    }
+    ++printed_;
+  }
+
+  const PipelineOptions& options_;
+  const bool all_;
+  const bool json_;
+  std::unique_ptr<LedgerView> ledger_;  // null: there is none, or it cannot be asked
+  std::vector<StoredLetter> batch_;
+  std::size_t printed_ = 0;
+};
+
 int PrintLetters(const DlqArguments& arguments, bool all) {
   const auto asked = Understand(arguments);
   if (!asked) return kUsage;
   auto topic = LetterTopic::Open(asked->options, kConnectLimit);
   if (!topic) return ExitFailed(topic.error());
-  std::size_t printed = 0;
+  LetterPrinter printer(asked->options, all, arguments.json);
+  std::size_t matched = 0;
   const auto seen = topic->Visit(
       asked->filter,
       [&](const StoredLetter& letter) {
-        if (arguments.json) {
-          fmt::print("{}\n", LetterJson(letter, all).dump());
-        } else if (all) {
-          fmt::print("{}{}{}", printed == 0 ? "" : "\n", LetterText(letter),
-                     DifferenceText(asked->options, letter));
-        } else {
-          fmt::print("{}\n", LetterLine(letter));
-        }
-        return ++printed != arguments.limit;
+        printer.Add(letter);
+        return ++matched != arguments.limit;
       },
       kReadLimit);
+  printer.Flush();
   if (!seen) return ExitFailed(seen.error());
   if (arguments.json) return kOk;
+  const std::size_t printed = printer.printed();
   const bool cut = arguments.limit > 0 && printed == arguments.limit;
   fmt::print("{}{} dead letter{} in {}{}{}\n", all && printed > 0 ? "\n" : "", printed,
              printed == 1 ? "" : "s", asked->options.dead_letter->topic,
@@ -184,6 +234,31 @@ int ReplayLetters(const DlqArguments& arguments) {
   return counts->refused + counts->failed == counts->done ? kOk : kFailed;
 }
 
+int PurgeLetters(const DlqArguments& arguments) {
+  const auto asked = Understand(arguments);
+  if (!asked) return kUsage;
+  const bool ledger = FinalityOf(asked->options.output) == consumer::Finality::kLedger;
+  if (!ledger && !arguments.all) {
+    PrintError(arguments.file +
+               ": this output has no ledger, so nothing tells which dead letters have taken effect "
+               "since; --all deletes them all the same");
+    return kUsage;
+  }
+  auto topic = LetterTopic::Open(asked->options, kConnectLimit);
+  if (!topic) return ExitFailed(topic.error());
+  const auto deleted =
+      Purge(asked->options, *topic,
+            {.filter = asked->filter, .all = arguments.all, .execute = arguments.execute});
+  if (!deleted) {
+    std::fflush(stdout);
+    return ExitFailed(deleted.error());
+  }
+  fmt::print("{} dead letter{} {}deleted\n", *deleted, *deleted == 1 ? "" : "s",
+             arguments.execute ? "" : "would be ");
+  if (!arguments.execute) fmt::print("nothing was deleted: --execute does it\n");
+  return kOk;
+}
+
 std::shared_ptr<DlqArguments> AddLetterOptions(CLI::App& command) {
   auto arguments = std::make_shared<DlqArguments>();
   command.add_option("FILE", arguments->file, "the pipeline file")->required();
@@ -198,8 +273,11 @@ std::shared_ptr<DlqArguments> AddLetterOptions(CLI::App& command) {
   command.add_option("--since", arguments->since,
                      "only those that failed at this time or later: RFC 3339, or an age like 2h");
   command.add_option("--until", arguments->until, "only those that failed before this time");
-  command.add_option("--limit", arguments->limit, "at most so many")->check(CLI::PositiveNumber);
   return arguments;
+}
+
+void AddLimit(CLI::App& command, DlqArguments& arguments) {
+  command.add_option("--limit", arguments.limit, "at most so many")->check(CLI::PositiveNumber);
 }
 
 void AddReplay(CLI::App& dlq, Run& run) {
@@ -213,6 +291,7 @@ void AddReplay(CLI::App& dlq, Run& run) {
       "record_id: position without kafka.accept_replay_ids. Exit code 1 if any was refused or\n"
       "failed.\n");
   const auto arguments = AddLetterOptions(*replay);
+  AddLimit(*replay, *arguments);
   replay->add_flag("--execute", arguments->execute, "do it; without this it is only told");
   replay->add_flag(
       "--as-new-id", arguments->as_new_id,
@@ -222,20 +301,40 @@ void AddReplay(CLI::App& dlq, Run& run) {
   replay->callback([&run, arguments] { run = [arguments] { return ReplayLetters(*arguments); }; });
 }
 
+void AddPurge(CLI::App& dlq, Run& run) {
+  CLI::App* purge = dlq.add_subcommand(
+      "purge",
+      "delete dead letters that have taken effect since; a dry run, unless --execute is given");
+  purge->footer(
+      "Deletes dead letters whose id has a row in the ledger (list marks them). Kafka deletes "
+      "only\n"
+      "from the beginning of a partition, so in each all go that stand before the first record\n"
+      "that has to stay: one that has not taken effect, of another pipeline, or that the filters\n"
+      "leave out. Needs the right to delete records of the topic.\n");
+  const auto arguments = AddLetterOptions(*purge);
+  purge->add_flag("--execute", arguments->execute, "do it; without this it is only told");
+  purge->add_flag("--all", arguments->all,
+                  "also those that have not taken effect: they are lost for good");
+  purge->callback([&run, arguments] { run = [arguments] { return PurgeLetters(*arguments); }; });
+}
+
 }  // namespace
 
 void AddDlq(CLI::App& app, Run& run) {
-  CLI::App* dlq = app.add_subcommand("dlq", "the dead letters: list, show, replay");
+  CLI::App* dlq = app.add_subcommand("dlq", "the dead letters: list, show, replay, purge");
   dlq->require_subcommand(1);
   CLI::App* list = dlq->add_subcommand("list", "one line each, and a total");
   const auto of_list = AddLetterOptions(*list);
+  AddLimit(*list, *of_list);
   list->add_flag("--json", of_list->json, "one JSON object a line");
   list->callback([&run, of_list] { run = [of_list] { return PrintLetters(*of_list, false); }; });
   CLI::App* show = dlq->add_subcommand("show", "everything of each: headers, key, value");
   const auto of_show = AddLetterOptions(*show);
+  AddLimit(*show, *of_show);
   show->add_flag("--json", of_show->json, "one JSON object a line");
   show->callback([&run, of_show] { run = [of_show] { return PrintLetters(*of_show, true); }; });
   AddReplay(*dlq, run);
+  AddPurge(*dlq, run);
 }
 
 }  // namespace fencepost::cli

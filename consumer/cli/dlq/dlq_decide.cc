@@ -17,15 +17,10 @@ std::string RowText(const consumer::LedgerEntry& row) {
                      Printable(row.worker), Printable(row.source), row.token.value());
 }
 
-// The same for every replay of this letter: where it counts, a second one is recognised.
-std::string NewId(const StoredLetter& letter) {
-  return fmt::format("{}:replay:{}", letter.record_id, letter.at().Text());
-}
-
 ReplayDecision AsNew(const StoredLetter& letter, const ReplayRules& rules) {
   ReplayDecision decision{.replay = true};
   if (rules.accept_replay_ids) {
-    decision.header_id = NewId(letter);
+    decision.header_id = NewReplayId(letter);
   } else if (!rules.position_ids && letter.error_class == kIdConflict) {
     if (rules.conflict_stops) {
       return Refuse(
@@ -42,6 +37,10 @@ ReplayDecision AsNew(const StoredLetter& letter, const ReplayRules& rules) {
 }
 
 }  // namespace
+
+std::string NewReplayId(const StoredLetter& letter) {
+  return fmt::format("{}:replay:{}", letter.record_id, letter.at().Text());
+}
 
 ReplayRules RulesOf(const consumer::PipelineOptions& options, bool as_new_id) {
   return {.topics = options.kafka.topics,

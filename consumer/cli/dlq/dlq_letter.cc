@@ -90,15 +90,16 @@ std::vector<HeaderView> OwnHeaders(const Record& record) {
   return own;
 }
 
-std::string LetterLine(const StoredLetter& letter) {
-  return fmt::format("{}  {}  {}  attempts {}  id {}  from {}  {}", letter.at().Text(),
+std::string LetterLine(const StoredLetter& letter, LetterEffect effect) {
+  return fmt::format("{}  {}  {}  attempts {}  id {}  from {}  {}{}", letter.at().Text(),
                      Printable(letter.failed_at), Printable(letter.error_class),
                      Printable(letter.attempts),
                      letter.record_id.empty() ? "(none)" : Printable(letter.record_id, 600),
-                     Printable(letter.origin.Text()), Printable(letter.error));
+                     Printable(letter.origin.Text()), Printable(letter.error),
+                     effect == LetterEffect::kTaken ? "  [has taken effect since]" : "");
 }
 
-std::string LetterText(const StoredLetter& letter) {
+std::string LetterText(const StoredLetter& letter, LetterEffect effect) {
   const Record& record = letter.stored.record;
   std::string text = fmt::format(
       "{}\n  from        {}\n  failed at   {}\n  class       {}\n  error       {}\n"
@@ -113,10 +114,11 @@ std::string LetterText(const StoredLetter& letter) {
     text += fmt::format("  header      {}: {}\n", Printable(own.name), Quoted(own.value, 10'000));
   }
   text += fmt::format("  value       {}\n", ValueText(record.value));
+  if (effect == LetterEffect::kTaken) text += "  effect      taken since\n";
   return text;
 }
 
-nlohmann::json LetterJson(const StoredLetter& letter, bool all) {
+nlohmann::json LetterJson(const StoredLetter& letter, LetterEffect effect, bool all) {
   const Record& record = letter.stored.record;
   int attempts = 0;
   ReadNumber(letter.attempts, attempts);
@@ -131,7 +133,9 @@ nlohmann::json LetterJson(const StoredLetter& letter, bool all) {
                           {{"topic", JsonOf(letter.origin.where.topic)},
                            {"partition", letter.origin.where.partition},
                            {"offset", letter.origin.offset}}},
-                         {"error", JsonOf(letter.error)}};
+                         {"error", JsonOf(letter.error)},
+                         {"took_effect", nullptr}};
+  if (effect != LetterEffect::kUnknown) json["took_effect"] = effect == LetterEffect::kTaken;
   if (!letter.record_id.empty()) json["record_id"] = JsonOf(letter.record_id);
   if (!all) return json;
   json["pipeline"] = JsonOf(letter.pipeline);

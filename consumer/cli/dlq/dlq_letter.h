@@ -53,11 +53,14 @@ bool Matches(const LetterFilter& filter, const StoredLetter& letter);
 // The record's own headers, as they were before it died (in their order).
 std::vector<consumer::HeaderView> OwnHeaders(const consumer::Record& record);
 
-// One line: position, failed at, class, attempts, id, where it came from, error.
-std::string LetterLine(const StoredLetter& letter);
+// Whether the ledger has a row of its id, or of the id that a replay as a new record has.
+enum class LetterEffect : std::uint8_t { kNone, kTaken, kUnknown };
+
+// One line: position, failed at, class, attempts, id, where it came from, error, effect.
+std::string LetterLine(const StoredLetter& letter, LetterEffect effect);
 // Many lines: everything.
-std::string LetterText(const StoredLetter& letter);
+std::string LetterText(const StoredLetter& letter, LetterEffect effect);
 // `all`: with key, value, headers and timestamp too.
-nlohmann::json LetterJson(const StoredLetter& letter, bool all);
+nlohmann::json LetterJson(const StoredLetter& letter, LetterEffect effect, bool all);
 
 }  // namespace fencepost::cli

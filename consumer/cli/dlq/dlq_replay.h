@@ -26,6 +26,10 @@ struct ReplayRules {
 };
 ReplayRules RulesOf(const consumer::PipelineOptions& options, bool as_new_id);
 
+// The id of this letter's replay with as_new_id: the same for each, so that a second one is
+// recognised.
+std::string NewReplayId(const StoredLetter& letter);
+
 struct ReplayDecision {
   bool replay = false;
   bool done = false;      // it has taken effect meanwhile: nothing is left to do

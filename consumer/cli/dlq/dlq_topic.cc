@@ -29,7 +29,7 @@ tl::expected<void, Error> LetterTopic::Scan(const Meet& meet, Millis limit) {
     const auto read = reader_->Read(
         {range},
         [&](const TopicRecord& stored) {
-          goes_on = meet(ReadLetter(stored));
+          goes_on = meet(stored, ReadLetter(stored));
           return goes_on;
         },
         limit);
@@ -44,7 +44,7 @@ tl::expected<LettersSeen, Error> LetterTopic::Visit(
     Millis limit) {
   LettersSeen seen;
   const auto scanned = Scan(
-      [&](const tl::expected<StoredLetter, std::string>& letter) {
+      [&](const TopicRecord&, const tl::expected<StoredLetter, std::string>& letter) {
         if (!letter) {
           ++seen.strange;
         } else if (letter->pipeline != filter.pipeline) {

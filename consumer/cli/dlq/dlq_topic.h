@@ -35,7 +35,8 @@ class LetterTopic {
                                          const std::function<bool(const StoredLetter&)>& visit,
                                          consumer::Millis limit);
   // As Visit, but over all records, whether they are letters that match or not; false stops.
-  using Meet = std::function<bool(const tl::expected<StoredLetter, std::string>&)>;
+  using Meet = std::function<bool(const consumer::TopicRecord&,
+                                  const tl::expected<StoredLetter, std::string>&)>;
   tl::expected<void, Error> Scan(const Meet& meet, consumer::Millis limit);
 
  private:

@@ -263,7 +263,7 @@ void Gatherer::AskLetters() {
   std::vector<LetterFacts> found;
   const auto end = BootClock::now() + kLettersLimit;
   const auto scanned = topic->Scan(
-      [&](const tl::expected<StoredLetter, std::string>& letter) {
+      [&](const TopicRecord&, const tl::expected<StoredLetter, std::string>& letter) {
         facts_.letters_partly = BootClock::now() >= end;
         if (!letter || letter->pipeline != options_.name) return !facts_.letters_partly;
         const bool here = facts_.position && letter->origin == *facts_.position;

@@ -73,6 +73,37 @@ tl::expected<void, Error> KafkaAdmin::CreateTopic(const std::string& topic, int 
   return {};
 }
 
+tl::expected<void, Error> KafkaAdmin::DeleteRecords(const std::vector<Before>& records,
+                                                    Millis limit) {
+  const rdkafka::PartitionList list = rdkafka::MakeList(records.size());
+  for (const auto& [where, offset] : records) {
+    rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition)->offset =
+        offset;
+  }
+  char why[512];
+  const rdkafka::Queue queue(rd_kafka_queue_new(handle_.get()));
+  const rdkafka::AdminOptions options(
+      rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS));
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), Ms(limit), why, sizeof(why));
+  const rdkafka::DeleteRecords request(rd_kafka_DeleteRecords_new(list.get()));
+  rd_kafka_DeleteRecords_t* one = request.get();
+  rd_kafka_DeleteRecords(handle_.get(), &one, 1, options.get(), queue.get());
+  const rdkafka::Event event(rd_kafka_queue_poll(queue.get(), Ms(limit) + 1000));
+  if (!event) return Failed(records.front().where.topic, "no answer");
+  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failed(records.front().where.topic, rd_kafka_event_error_string(event.get()));
+  }
+  const rd_kafka_topic_partition_list_t* answers =
+      rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
+  for (int i = 0; i < answers->cnt; ++i) {
+    const rd_kafka_topic_partition_t& answer = answers->elems[i];
+    if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    return Failed(fmt::format("{}/{}", answer.topic, answer.partition),
+                  rd_kafka_err2str(answer.err));
+  }
+  return {};
+}
+
 tl::expected<int, Error> KafkaAdmin::PartitionCount(const std::string& topic, Millis limit) {
   const rdkafka::Topic only(rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
   const rd_kafka_metadata_t* raw = nullptr;

@@ -1,5 +1,5 @@
-// A few questions to a cluster, and making a topic: for commands, the demo and the bench. Each call
-// blocks at most `limit`. One thread.
+// A few questions to a cluster, making a topic, deleting records: for commands, the demo and the
+// bench. Each call blocks at most `limit`. One thread.
 #pragma once
 
 #include <chrono>
@@ -30,6 +30,13 @@ class KafkaAdmin {
   tl::expected<std::vector<Offset>, Error> EndOffsets(const std::string& topic, Millis limit);
   // By partition: what the group has committed, -1 for nothing.
   tl::expected<std::vector<Offset>, Error> CommittedOffsets(const std::string& topic, Millis limit);
+  // Deletes the records of each partition before its offset, for good. Error: "kafka_admin", with
+  // the partition; those of others may be deleted. A mock cluster does not know this call.
+  struct Before {
+    TopicPartition where;
+    Offset offset = 0;
+  };
+  tl::expected<void, Error> DeleteRecords(const std::vector<Before>& records, Millis limit);
   tl::expected<int, Error> PartitionCount(const std::string& topic, Millis limit);
 
  private:

@@ -92,6 +92,93 @@ TEST_F(Dlq, ShowsEverythingOfEach) {
   EXPECT_EQ(json["headers"][0]["name"], "source");
 }
 
+TEST_F(Dlq, MarksWhatHasTakenEffectSince) {
+  ToolsText();
+  Bury({{.id = "o-1"}, {.id = "o-2"}});
+  Send(0, Orders::Value(1));  // o-1
+  RunWorker();
+  const std::string lines = Call("list").output;
+  EXPECT_THAT(
+      lines, HasSubstr("HTTP 404 from the service  [has taken effect since]\n" + dead_ + "/0/1  "));
+  EXPECT_THAT(lines, HasSubstr("HTTP 404 from the service\n2 dead letters in "));
+  EXPECT_THAT(Call("show", {"--id", "o-1"}).output, HasSubstr("  effect      taken since\n"));
+  std::istringstream json(Call("list", {"--json"}).output);
+  std::vector<bool> took;
+  for (std::string line; std::getline(json, line);) {
+    took.push_back(nlohmann::json::parse(line)["took_effect"]);
+  }
+  EXPECT_THAT(took, ElementsAre(true, false));
+}
+
+TEST_F(Dlq, ListsThemWithoutALedgerToAskToo) {
+  PipelineText text = ToolsText();
+  Bury({{.id = "o-1"}});
+  text.dsn = Postgres().dsn(name_, "nobody_at_all");
+  Use(text);
+  const Finished list = Call("list", {"--json"});
+  EXPECT_EQ(list.exit_code, 0);
+  EXPECT_TRUE(nlohmann::json::parse(list.output)["took_effect"].is_null());
+  EXPECT_THAT(list.error_output, HasSubstr("the ledger cannot be asked which of them have taken "
+                                           "effect since: "));
+}
+
+TEST_F(Dlq, PurgeDeletesWhatHasTakenEffectUpToTheFirstThatHasNot) {
+  ToolsText();
+  Bury({{.id = "o-1"}, {.id = "o-2"}, {.id = "o-3"}});
+  Send(0, Orders::Value(1));
+  Send(0, Orders::Value(3));
+  RunWorker();
+  const std::string plan = fmt::format(
+      "{0}/0: 1 dead letter before offset 1; offset 1 stays: id o-2 has not taken "
+      "effect; 1 behind it stays, too, since Kafka deletes only from the beginning\n",
+      dead_);
+  const Finished dry = Call("purge");
+  EXPECT_EQ(dry.exit_code, 0) << dry.error_output;
+  EXPECT_EQ(dry.output, "would delete " + plan +
+                            "1 dead letter would be deleted\n"
+                            "nothing was deleted: --execute does it\n");
+  EXPECT_THAT(Call("list").output, HasSubstr("3 dead letters in "));
+  const Finished purge = Call("purge", {"--execute"});
+  EXPECT_EQ(purge.exit_code, 0) << purge.error_output;
+  EXPECT_EQ(purge.output, "deleting " + plan + "1 dead letter deleted\n");
+  EXPECT_THAT(Call("list").output,
+              AllOf(StartsWith(dead_ + "/0/1  "), HasSubstr("2 dead letters in ")));
+
+  Send(0, Orders::Value(2));
+  RunWorker();
+  EXPECT_THAT(Call("purge", {"--execute"}).output,
+              HasSubstr("2 dead letters before offset 3\n2 dead letters deleted\n"));
+  EXPECT_THAT(Call("list").output, StartsWith("0 dead letters in "));
+  EXPECT_THAT(Call("purge", {"--execute"}).output, "0 dead letters deleted\n");
+}
+
+TEST_F(Dlq, PurgeKeepsWhatIsNotAskedForAndWhatIsOfOthers) {
+  ToolsText();
+  Bury(
+      {{.id = "o-1", .error_class = "timeout"}, {.id = "o-2", .pipeline = "bills"}, {.id = "o-3"}});
+  EXPECT_THAT(Call("purge", {"--all", "--class", "404", "--execute"}).output,
+              AllOf(HasSubstr("nothing to delete in " + dead_ +
+                              "/0; offset 0 stays: it is not "
+                              "among those that were asked for"),
+                    EndsWith("0 dead letters deleted\n")));
+  EXPECT_THAT(Call("purge", {"--all", "--execute"}).output,
+              HasSubstr("1 dead letter before offset 1; offset 1 stays: it is of pipeline bills"));
+  EXPECT_THAT(Call("list").output, HasSubstr("1 dead letter in "));
+}
+
+TEST_F(Dlq, PurgeWithoutALedgerWantsToBeToldAll) {
+  PipelineText text = ToolsText();
+  text.guarantee = "at-least-once";
+  text.output = "output: {stdout: {}}\n";
+  Use(text);
+  Bury({{.id = "o-1"}});
+  const Finished purge = Call("purge", {"--execute"});
+  EXPECT_EQ(purge.exit_code, 2);
+  EXPECT_THAT(purge.error_output, HasSubstr("nothing tells which dead letters have taken effect "
+                                            "since; --all deletes them all the same"));
+  EXPECT_THAT(Call("list").output, HasSubstr("1 dead letter in "));
+}
+
 TEST_F(Dlq, ReplayIsADryRunUnlessItIsToldToExecute) {
   ToolsText();
   Bury({{.id = "o-1"}});
@@ -243,7 +330,7 @@ TEST_F(Dlq, SaysWhatIsWrongWithTheCommandOrTheFile) {
   EXPECT_EQ(Call("bury").exit_code, 2);
   text.more = "";
   Use(text);
-  for (const char* command : {"list", "show", "replay"}) {
+  for (const char* command : {"list", "show", "replay", "purge"}) {
     const Finished none = Call(command);
     EXPECT_EQ(none.exit_code, 2);
     EXPECT_THAT(none.error_output, HasSubstr("there is no dead_letter section"));

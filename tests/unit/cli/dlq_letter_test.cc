@@ -69,18 +69,22 @@ TEST(Letter, WithoutATimeIsOutsideOfAnyBound) {
 }
 
 TEST(Letter, IsALine) {
-  EXPECT_EQ(LetterLine(PlantedLetter().Read()),
-            "orders.dead/0/7  2026-11-03T10:00:00.000Z  404  attempts 5  id o-17  from "
-            "orders/3/1042  HTTP 404 from the service");
+  const std::string line =
+      "orders.dead/0/7  2026-11-03T10:00:00.000Z  404  attempts 5  id o-17  from "
+      "orders/3/1042  HTTP 404 from the service";
+  EXPECT_EQ(LetterLine(PlantedLetter().Read(), LetterEffect::kNone), line);
+  EXPECT_EQ(LetterLine(PlantedLetter().Read(), LetterEffect::kUnknown), line);
+  EXPECT_EQ(LetterLine(PlantedLetter().Read(), LetterEffect::kTaken),
+            line + "  [has taken effect since]");
 }
 
 TEST(Letter, CannotSteerTheTerminal) {
-  const std::string line =
-      LetterLine(PlantedLetter().Set("fencepost-error", "a\nb\x1b[31m\xff").Read());
+  const std::string line = LetterLine(
+      PlantedLetter().Set("fencepost-error", "a\nb\x1b[31m\xff").Read(), LetterEffect::kNone);
   EXPECT_THAT(line, HasSubstr("a?b?[31m?"));
   PlantedLetter text;
   text.value = "\x1b]0;x\x07";
-  EXPECT_THAT(LetterText(text.Read()), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(LetterText(text.Read(), LetterEffect::kNone), Not(HasSubstr("\x1b")));
 }
 
 TEST(Letter, ShowsEverything) {
@@ -88,7 +92,7 @@ TEST(Letter, ShowsEverything) {
   text.value = "line one\nline two";
   text.headers.push_back({"binary", std::string("\x00\xff", 2)});
   text.headers.push_back({"empty", std::nullopt});
-  EXPECT_EQ(LetterText(text.Read()),
+  EXPECT_EQ(LetterText(text.Read(), LetterEffect::kNone),
             "orders.dead/0/7\n"
             "  from        orders/3/1042\n"
             "  failed at   2026-11-03T10:00:00.000Z\n"
@@ -110,17 +114,19 @@ TEST(Letter, IsJsonWithEveryByte) {
   PlantedLetter text;
   text.key = std::nullopt;
   text.value = std::string("\x00\xff", 2);
-  const nlohmann::json json = LetterJson(text.Drop("fencepost-record-id").Read(), true);
+  const nlohmann::json json =
+      LetterJson(text.Drop("fencepost-record-id").Read(), LetterEffect::kUnknown, true);
   EXPECT_EQ(json["topic"], "orders.dead");
   EXPECT_EQ(json["offset"], 7);
   EXPECT_EQ(json["source"]["offset"], 1042);
   EXPECT_EQ(json["attempts"], 5);
   EXPECT_TRUE(json["record_id"].is_null());
   EXPECT_TRUE(json["key"].is_null());
+  EXPECT_TRUE(json["took_effect"].is_null());
   EXPECT_EQ(json["value"]["base64"], "AP8=");
   ASSERT_EQ(json["headers"].size(), 1u);
   EXPECT_EQ(json["headers"][0]["name"], "source");
-  EXPECT_FALSE(LetterJson(text.Read(), false).contains("value"));
+  EXPECT_FALSE(LetterJson(text.Read(), LetterEffect::kNone, false).contains("value"));
 }
 
 TEST(Bytes, AreCutBetweenCharacters) {
