@@ -152,7 +152,7 @@ consumer::PipelineOptions Build(const Values& values) {
         .max_consecutive = static_cast<std::size_t>(values.Number("dead_letter.max_consecutive"))};
   }
   options.output = BuildOutput(values);
-  if (values.Given("ledger.keep")) {
+  if (values.Given("ledger.keep") && values.Duration("ledger.keep") != kForever) {
     options.ledger_keep =
         std::chrono::duration_cast<std::chrono::seconds>(values.Duration("ledger.keep"));
   }
@@ -200,6 +200,9 @@ LoadResult LoadText(std::string_view text, const std::string& file,
   }
   result.findings = findings.Take();
   if (values && !HasErrors(result.findings)) {
+    Findings advice(file);
+    Advise(*values, advice);
+    result.advice = advice.Take();
     result.options = Build(*values);
     result.options->config_hash = Sha256Hex(text);
     result.options->shown = RedactedSettings(*values);

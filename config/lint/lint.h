@@ -7,5 +7,8 @@
 namespace fencepost::config {
 
 void Lint(const Values& values, Findings& findings);
+// Warnings of what works, and will hurt, in a file without errors. Only for those who check a file:
+// `run` does not say it at each start.
+void Advise(const Values& values, Findings& findings);
 
 }  // namespace fencepost::config

@@ -155,7 +155,9 @@ class Reader {
     std::optional<Text> text = ReadText(key, value);
     if (!text) return;
     Entry entry;
-    if (IsNumber(key.type)) {
+    if (!key.or_word.empty() && text->value == key.or_word) {
+      entry.number = kForever.count();
+    } else if (IsNumber(key.type)) {
       const auto number = ParseNumber(key.type, text->value);
       if (!number) {
         Tell(key, *text, "value", number.error());

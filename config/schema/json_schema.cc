@@ -92,6 +92,9 @@ Json Form(const Key& key) {
     case Type::kBoolean:
       return OrVariable({{"type", "boolean"}});
     case Type::kDuration:
+      if (!key.or_word.empty()) {
+        return {{"anyOf", {Reference("duration"), {{"const", key.or_word}}}}};
+      }
       return Reference("duration");
     case Type::kSize:
       return Reference("size");

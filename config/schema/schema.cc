@@ -292,8 +292,9 @@ std::vector<Key> LedgerAndObserveKeys() {
        .type = T::kDuration,
        .help = "How long rows are kept at least; an id that comes again later takes effect again. "
                "Rows of records that the group has not committed stay.",
-       .default_words = "for ever",
-       .limits = {{"1m", "36500d"}}},
+       .default_words = "`forever`",
+       .limits = {{"1m", "36500d"}},
+       .or_word = "forever"},
       {.path = "observe", .type = T::kSection, .help = "What can be seen of the worker."},
       {.path = "observe.http",
        .help = "`HOST:PORT` of `/metrics`, `/live`, `/ready`, `/status`; port 0 takes a free one.",

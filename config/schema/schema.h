@@ -49,11 +49,12 @@ struct Key {
   std::string (*check)(std::string_view text) = nullptr;
   // Of a section: its keys that have to be given, in one of these ways.
   std::vector<std::vector<std::string_view>> ways = {};
-  bool required = false;      // where its section is given
-  bool one_child = false;     // of a section: exactly one of its keys is given
-  bool may_be_empty = false;  // lists and maps that otherwise may not
-  bool secret = false;        // its value is never printed
-  bool or_selectors = false;  // a list of selectors may stand in its place
+  bool required = false;          // where its section is given
+  bool one_child = false;         // of a section: exactly one of its keys is given
+  bool may_be_empty = false;      // lists and maps that otherwise may not
+  bool secret = false;            // its value is never printed
+  std::string_view or_word = {};  // of a duration: stands for one without an end, kForever
+  bool or_selectors = false;      // a list of selectors may stand in its place
 };
 
 std::span<const Key> Schema();

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 52> kRules{{
+constexpr std::array<Rule, 53> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -64,6 +64,8 @@ constexpr std::array<Rule, 52> kRules{{
     {"in-flight", "processing.max_in_flight has room for processing.concurrency."},
     {"shutdown", "shutdown_timeout has room for processing.revoke_drain."},
     {"tests", "Tests are named once, and speak of what the pipeline has."},
+    {"advice",
+     "It works, and will hurt: an end at the first bad record, a ledger that only grows."},
     {"online", "The servers have what the pipeline needs (`lint --online`)."},
     {"duplicate-pipeline", "Two files of one process name different pipelines."},
 }};

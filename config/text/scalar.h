@@ -21,6 +21,7 @@ tl::expected<std::int64_t, std::string> ParseInteger(std::string_view text);  //
 tl::expected<std::int64_t, std::string> ParseThousandths(std::string_view text);
 tl::expected<bool, std::string> ParseBoolean(std::string_view text);  // true false
 
+inline constexpr Milliseconds kForever = Milliseconds::max();
 std::string DurationText(Milliseconds duration);  // in the largest unit that is exact
 
 }  // namespace fencepost::config

@@ -38,6 +38,7 @@ int Lint(const LintArguments& arguments) {
     loaded.push_back(LoadFile(file));
     CheckLockTls(loaded.back());
     add(loaded.back().findings);
+    if (!config::HasErrors(loaded.back().findings)) add(loaded.back().advice);
   }
   add(config::CheckTogether(loaded));
   if (arguments.env_optional) ForgiveVariables(findings);

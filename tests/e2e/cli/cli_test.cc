@@ -86,7 +86,8 @@ TEST(RunCommand, RefusesABadFileBeforeAnythingStarts) {
 
 TEST(Lint, AndRunAndTestCompileTheProgramOfJq) {
   const TempDir folder;
-  const std::string good = folder.Write("good.yaml", GoodText());
+  const std::string good =
+      folder.Write("good.yaml", GoodText() + "on_bad_record: stop\nledger: {keep: forever}\n");
   const std::string text = GoodText("bills") + "handler:\n  jq: |\n    .a\n    | nothing\n";
   const std::string bad = folder.Write("bad.yaml", text);
   const auto line = std::count(text.begin(), text.end(), '\n') - 2;

@@ -21,7 +21,7 @@ class LintOnline : public ToolsTest {
 };
 
 TEST_F(LintOnline, IsSilentWhereAWorkerCanStartAndCreatesNothing) {
-  ToolsText();
+  ToolsText(1, "ledger: {keep: forever}\n");
   const std::string before = Lint();
   EXPECT_THAT(before, HasSubstr("0\n"));
   EXPECT_THAT(before, HasSubstr(": warning: 127.0.0.1:"));

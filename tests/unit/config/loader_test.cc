@@ -61,7 +61,7 @@ TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
   ASSERT_EQ(postgres.columns.size(), 2u);
   EXPECT_EQ(postgres.columns[0].name, "order_id");
   EXPECT_EQ(postgres.columns[1].selector.Text(), "json:/amount");
-  EXPECT_FALSE(o.ledger_keep);
+  EXPECT_EQ(o.ledger_keep, std::chrono::hours(30 * 24));
   EXPECT_EQ(o.observe.http, "");
   EXPECT_EQ(o.observe.log_level, "info");
   EXPECT_EQ(o.observe.log_format, "json");

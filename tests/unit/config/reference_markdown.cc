@@ -50,7 +50,7 @@ std::string TypeText(const Key& key) {
     case Type::kBoolean:
       return "true, false";
     case Type::kDuration:
-      return "duration";
+      return key.or_word.empty() ? "duration" : fmt::format("duration, or `{}`", key.or_word);
     case Type::kSize:
       return "size";
     case Type::kSelector:

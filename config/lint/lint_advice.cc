@@ -1,0 +1,89 @@
+// What works, and will hurt: warnings. Each names what silences it: a choice that is written down.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "config/lint/lint.h"
+#include "config/lint/lint_parts.h"
+#include "config/read/defaults.h"
+#include "locking/redis/address.h"
+
+namespace fencepost::config {
+namespace {
+
+constexpr std::string_view kRule = "advice";
+
+void AdviseDeadLetters(const Values& values, Findings& findings) {
+  if (values.Given("dead_letter") || values.Given("on_bad_record")) return;
+  findings.Warning(
+      {}, kRule,
+      "there is no dead_letter: the first record without an id, or that the output "
+      "refuses, ends the pipeline; give dead_letter: {topic: …}, or say on_bad_record: "
+      "stop");
+}
+
+void AdviseKeep(const Values& values, Findings& findings) {
+  const bool by_position = !values.Given("record_id") || values.String("record_id") == "position";
+  if (!HasLedger(values) || by_position || values.Given("ledger.keep")) return;
+  findings.Warning(
+      values.KeyPlace("output"), kRule,
+      "there is no ledger.keep: the ledger grows by a row for each id, for ever; say how "
+      "long an id may come again, as in ledger: {keep: 30d}, or ledger: {keep: forever}");
+}
+
+// A call that outlives the lease of a worker that was killed or frozen runs beside the next one's.
+void AdviseTtl(const Values& values, Findings& findings) {
+  const bool outside = values.Given("handler.http") || values.Given("handler.exec");
+  if (!outside || AnyWrong(values, {"processing.timeout", "lock.ttl"})) return;
+  const Milliseconds timeout = values.Duration("processing.timeout");
+  const Milliseconds ttl = values.Duration("lock.ttl");
+  if (timeout <= ttl) return;
+  findings.Warning(PlaceOfEither(values, "processing.timeout", "lock.ttl"), kRule,
+                   fmt::format("processing.timeout ({}) is above lock.ttl ({}): a call of a worker "
+                               "that was killed or frozen may still run when another worker makes "
+                               "it again",
+                               DurationText(timeout), DurationText(ttl)));
+}
+
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+void AdviseNodes(const Values& values, Findings& findings) {
+  const auto nodes = values.Texts("lock.redis.nodes");
+  if (nodes.size() == 1) {
+    findings.Warning(nodes.front().at, kRule,
+                     "lock.redis.nodes: one node is no quorum: while it is away nothing is "
+                     "processed, and a node that lost its data forgets all locks; take three or "
+                     "five");
+  }
+  std::map<std::string, std::string> seen;  // host → as written in the file
+  for (const Text& node : nodes) {
+    const auto address = locking::ParseNodeAddress(node.value);
+    if (!address || !address->path.empty()) continue;
+    const bool loopback = IsLoopback(address->host);
+    // Several servers on one's own machine are how everybody begins; two names of it are a mistake.
+    const auto [first, is_new] =
+        seen.emplace(loopback ? ":" + address->port : address->host, node.shown);
+    if (is_new) continue;
+    findings.Warning(node.at, kRule,
+                     loopback
+                         ? fmt::format("lock.redis.nodes: {} and {} are one server: localhost has "
+                                       "several names",
+                                       first->second, node.shown)
+                         : fmt::format("lock.redis.nodes: {} and {} are on one host: they fail "
+                                       "together, and count as two of the quorum",
+                                       first->second, node.shown));
+  }
+}
+
+}  // namespace
+
+void Advise(const Values& values, Findings& findings) {
+  AdviseDeadLetters(values, findings);
+  AdviseKeep(values, findings);
+  AdviseTtl(values, findings);
+  AdviseNodes(values, findings);
+}
+
+}  // namespace fencepost::config
