@@ -88,8 +88,8 @@ class Documents(unittest.TestCase):
         self.assertEqual([line.split(": ")[1] for line in dead_links(OPERATIONS, text)],
                          ["no gone.md", "no heading #gone"])  # fmt: skip
 
-    def test_the_readme_lists_the_commands_of_the_program(self):
-        readme = (SOURCE / "README.md").read_text()
+    def test_the_list_of_commands_is_the_programs(self):
+        readme = (SOURCE / "consumer/cli/README.md").read_text()
         commands = readme[readme.index("\n## Commands") : readme.index("\nExit codes:")]
         listed = set(re.findall(r"(?m)^    fencepost (\w+)", commands))
         words = run(FENCEPOST, "--help").stdout.partition("Subcommands:")[2]
@@ -99,8 +99,9 @@ class Documents(unittest.TestCase):
             for word in re.findall(r"(?m)^  (\w+)  ", below):
                 self.assertRegex(commands, rf"fencepost {command} [a-z|]*\b{word}\b")
 
-    def test_options_that_the_readme_names_exist(self):
-        readme = (SOURCE / "README.md").read_text()
+    def test_options_that_the_list_and_the_readme_name_exist(self):
+        readme = "\n".join((SOURCE / path).read_text()
+                           for path in ("README.md", "consumer/cli/README.md"))  # fmt: skip
         for line in re.findall(r"(?m)^    fencepost (.*)", readme):
             words = re.match(r"[a-z]+(?: [a-z|]+)?(?= |$)", line)[0].split()
             command = [words[0]]
