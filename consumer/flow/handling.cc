@@ -266,8 +266,8 @@ bool Flow::MayTryAgain(const InFlight& in, const HandlerFailure& failure, Blame 
 
 void Flow::TellCircuit(InFlight& in, const HandlerFailure& failure, std::uint64_t call, bool probe,
                        Now now) {
-  const bool opened =
-      circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call, now.boot);
+  const bool opened = circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call,
+                                         SaysUnavailable(failure), now.boot);
   if (!opened && !probe) return;
   const Millis drawn = RetryBackoff(tuning_.retry, circuit_.probes() + 1, random_());
   // What the service asks of one caller is no reason to try no other record for hours.
@@ -282,11 +282,10 @@ void Flow::TellCircuit(InFlight& in, const HandlerFailure& failure, std::uint64_
         circuit_.refusals());
   }
   if (!opened) return;
-  observer_->OnNote(
-      locking::Severity::kWarn, "handler_unavailable",
-      fmt::format("{} calls failed in a row, for several records: {}; from now on one call at a "
-                  "time, until one succeeds",
-                  circuit_.failures(), handler_unavailable_));
+  observer_->OnNote(locking::Severity::kWarn, "handler_unavailable",
+                    fmt::format("{} calls failed in a row: {}; from now on one call at a "
+                                "time, until one succeeds",
+                                circuit_.failures(), handler_unavailable_));
 }
 
 void Flow::OnHandlerWorks(std::uint64_t call, Now now) {

@@ -1,8 +1,9 @@
 // Whether the service behind a handler is at fault, rather than a record: a circuit breaker
 // (Nygard, "Release It!", 2007). Sans-IO, a value; one thread.
 //
-// Closed, calls go out freely. It opens after so many retryable failures in a row, of two records
-// at least, with no success in between. Open, one call goes out at a time, a probe, after waits
+// Closed, calls go out freely. It opens after so many retryable failures in a row with no success
+// in between, of two records at least: one alone may be bad, unless the service itself says that it
+// is not there. Open, one call goes out at a time, a probe, after waits
 // that the caller draws; the first success of any call closes it.
 //
 // A failure counts in the row unless the service is known to work for others: a call succeeded that
@@ -71,8 +72,10 @@ class HandlerCircuit {
     return true;
   }
 
-  // A retryable failure. True: this one opened it.
-  bool OnFailure(RecordKey record, Failing& failing, Call call, locking::Instant now) {
+  // A retryable failure; `unavailable`: one by which the service says that it serves nobody now.
+  // True: this one opened it.
+  bool OnFailure(RecordKey record, Failing& failing, Call call, bool unavailable,
+                 locking::Instant now) {
     if (failing.failures++ == 0) {
       failing.since = now;
       failing.closed = ClosedTime(now);
@@ -81,7 +84,8 @@ class HandlerCircuit {
     if (last_success_ > (before == 0 ? call : before)) return false;
     if (failures_++ == 0) first_ = record;
     several_ = several_ || record != first_;
-    if (open_ || failures_to_open_ == 0 || failures_ < failures_to_open_ || !several_) return false;
+    if (open_ || failures_to_open_ == 0 || failures_ < failures_to_open_) return false;
+    if (!several_ && !unavailable) return false;
     open_ = true;
     opened_at_ = now;
     gave_up_at_ = now;

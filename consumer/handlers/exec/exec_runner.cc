@@ -238,7 +238,7 @@ bool ExecRunner::TakeReplies(Slot& slot) {
           "the reply cannot be read: " + result.error() + " (what is no reply goes to stderr)";
       Broke(slot, shown);
       Answer(slot, Failed("exec_protocol", fmt::format("{}; the line: {}", shown, OneLine(*line)),
-                          shown, false));
+                          shown, true));
       return false;
     }
     slot.backoff = Millis(0);

@@ -154,7 +154,7 @@ TEST_F(ExecHandler, StartsAProcessAnewAfterWhatIsNoReply) {
     EXPECT_EQ(failure.error_class, "exec_protocol") << bad;
     EXPECT_THAT(failure.text, StartsWith("the reply cannot be read: "));
     EXPECT_THAT(failure.shown, HasSubstr("goes to stderr"));
-    EXPECT_FALSE(failure.retry);
+    EXPECT_TRUE(failure.retry);
     EXPECT_TRUE(pids.insert(*ValueOf("0")).second) << "the same process after " << bad;
   }
 }

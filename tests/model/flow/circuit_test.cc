@@ -77,6 +77,21 @@ TEST_F(CircuitTest, AnOutageOfTheServiceCostsNoRecordHoweverLongItIs) {
   EXPECT_EQ(worker.Watermark(0), 3);
 }
 
+TEST_F(CircuitTest, AServiceThatSaysThatItIsNotThereCostsALoneRecordNothing) {
+  worker.Handle("b");
+  worker.Handle("c");
+  // Two failures may have begun before the others succeeded; three count.
+  for (int i = 0; i < 5; ++i) worker.Fail(NextCalls(), Unavailable());
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "503: HTTP 503");
+  for (int probe = 0; probe < 200; ++probe) {
+    ASSERT_EQ(NextCalls(), "a");
+    worker.Fail("a", Unavailable());
+  }
+  EXPECT_EQ(worker.Letters(), "");
+  worker.Handle(NextCalls());
+  EXPECT_EQ(worker.flow.HandlerUnavailable(), "");
+}
+
 TEST_F(CircuitTest, TakesTurnsSoThatAnyRecordCanShowThatTheServiceWorks) {
   FailAll();
   std::string probed;

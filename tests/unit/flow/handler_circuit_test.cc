@@ -23,7 +23,11 @@ class Circuit : public ::testing::Test {
   }
   // A new call of that record.
   bool Fails(std::size_t record, int second) {
-    return circuit.OnFailure(record, records[record], ++calls, At(second));
+    return circuit.OnFailure(record, records[record], ++calls, false, At(second));
+  }
+  // The service says that it serves nobody now.
+  bool FindsNobody(std::size_t record, int second) {
+    return circuit.OnFailure(record, records[record], ++calls, true, At(second));
   }
   bool Succeeds(int second) { return circuit.OnSuccess(++calls, At(second)); }
   HandlerCircuit circuit{3};
@@ -42,6 +46,20 @@ TEST_F(Circuit, OpensAfterSoManyFailuresInARowOfSeveralRecords) {
 TEST_F(Circuit, StaysClosedForOneRecordThatFailsAgainAndAgain) {
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(Fails(1, i));
   EXPECT_TRUE(Fails(2, 100));
+}
+
+TEST_F(Circuit, OpensForOneRecordAloneWhereTheServiceSaysThatItIsNotThere) {
+  EXPECT_FALSE(FindsNobody(1, 0));
+  EXPECT_FALSE(FindsNobody(1, 1));
+  EXPECT_TRUE(FindsNobody(1, 2));
+  EXPECT_TRUE(circuit.open());
+}
+
+TEST_F(Circuit, StaysClosedForOneThatFindsNobodyWhileTheServiceWorksForOthers) {
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(FindsNobody(1, i));
+    Succeeds(i);
+  }
 }
 
 TEST_F(Circuit, BeginsToCountAgainAtASuccess) {
@@ -83,7 +101,7 @@ TEST_F(Circuit, ASuccessOfAnEarlierCallSaysNothingOfALaterFailure) {
 TEST_F(Circuit, NeverOpensWhereItIsSwitchedOff) {
   HandlerCircuit none(0);
   for (std::size_t i = 0; i < 100; ++i) {
-    EXPECT_FALSE(none.OnFailure(i, records[i], ++calls, At(0)));
+    EXPECT_FALSE(none.OnFailure(i, records[i], ++calls, true, At(0)));
   }
 }
 
