@@ -46,6 +46,17 @@ void LintHeaders(const Values& values, Findings& findings) {
   }
 }
 
+// There are no templates: a service that wants the id in its path would get the braces.
+void LintUrl(const Values& values, Findings& findings) {
+  const std::string url = values.String("handler.http.url");
+  const std::size_t open = url.find('{');
+  if (open == std::string::npos || url.find('}', open) == std::string::npos) return;
+  findings.Warning(values.ValuePlace("handler.http.url"), "handler",
+                   fmt::format("handler.http.url: {} is sent as it is, the url is the same for "
+                               "every record; the service has the id in Idempotency-Key",
+                               url.substr(open, url.find('}', open) - open + 1)));
+}
+
 void LintTimes(const Values& values, Findings& findings) {
   if (!values.Given("handler") ||
       AnyWrong(values, {"processing.timeout", "processing.revoke_drain"})) {
@@ -86,6 +97,7 @@ void LintRetry(const Values& values, Findings& findings) {
 
 void LintHandler(const Values& values, Findings& findings) {
   LintIdempotent(values, findings);
+  LintUrl(values, findings);
   LintHeaders(values, findings);
   LintTimes(values, findings);
   LintRetry(values, findings);

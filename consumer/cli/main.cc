@@ -60,8 +60,8 @@ std::optional<std::string> UnknownCommand(const CLI::App& app, int argc, char** 
 
 int Main(int argc, char** argv) {
   CLI::App app{
-      "A Kafka consumer that processes each record exactly once where that can be had, "
-      "and says plainly where it cannot.",
+      "A Kafka consumer that gives each record its effect exactly once where the output makes that "
+      "possible, and refuses to claim it where the output does not.",
       "fencepost"};
   app.require_subcommand(1);
   app.set_version_flag("--version", Version());
@@ -70,8 +70,13 @@ int Main(int argc, char** argv) {
            " --help`\n";
   });
   // What follows -- of `lock exec` is another program's, word by word.
-  const std::vector<char*> words(argv, argv + argc);
-  const bool lock = argc > 1 && std::string_view(argv[1]) == "lock";
+  std::vector<char*> words(argv, argv + argc);
+  static char help[] = "--help";
+  if (argc > 1 && std::string_view(argv[1]) == "help") {  // `help lint` is `lint --help`
+    words.erase(words.begin() + 1);
+    words.push_back(help);
+  }
+  const bool lock = words.size() > 1 && std::string_view(words[1]) == "lock";
   const auto dashes = std::find_if(words.begin(), words.end(), [lock](const char* word) {
     return lock && std::string_view(word) == "--";
   });
@@ -92,12 +97,12 @@ int Main(int argc, char** argv) {
   AddHealth(app, run);
   AddVersion(app, run);
   AddCompletion(app, run);
-  if (const auto unknown = UnknownCommand(app, argc, argv)) {
+  if (const auto unknown = UnknownCommand(app, static_cast<int>(words.size()), words.data())) {
     PrintError(*unknown);
     return kUsage;
   }
   try {
-    app.parse(static_cast<int>(dashes - words.begin()), argv);
+    app.parse(static_cast<int>(dashes - words.begin()), words.data());
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }

@@ -35,7 +35,7 @@ inline RecordContext ContextOf(const WriteItem& item, std::string_view worker,
           .record_id = item.record_id,
           .token = item.token.value(),
           .worker = worker,
-          .value = &value};
+          .value = item.values == nullptr ? nullptr : &value};
 }
 
 // Calls visit(value) for each value until one fails. The error says which, where there are several.

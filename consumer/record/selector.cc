@@ -173,6 +173,12 @@ tl::expected<bool, std::string> Evaluator::AppendJson(const Selector& selector, 
   return Found(selector, *reader, found);
 }
 
+// As an object or an array, in which a pointer may find something (RFC 8259).
+static bool BeginsAsJson(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && (text[begin] == '{' || text[begin] == '[');
+}
+
 tl::expected<bool, std::string> Evaluator::NoValue(const Selector& selector) const {
   if (selector.optional) return false;
   return tl::unexpected(
@@ -181,22 +187,24 @@ tl::expected<bool, std::string> Evaluator::NoValue(const Selector& selector) con
 
 tl::expected<bool, std::string> Evaluator::Found(const Selector& selector, const JsonReader& reader,
                                                  JsonFound found) const {
+  const std::string_view part = Part(selector);
+  const Record& record = *impl_->context.record;
+  const auto& bytes = part == "key" ? record.key : Value();
+  const bool made = impl_->context.value != nullptr && part != "key";
+  const std::string whose = made ? "handler's answer" : std::string(part);
   if (found == JsonFound::kMalformed) {
-    const std::string_view part = Part(selector);
-    const Record& record = *impl_->context.record;
-    const auto& bytes = part == "key" ? record.key : record.value;
-    if (const auto id = bytes ? RegisteredSchema(*bytes) : std::nullopt) {
+    if (const auto id = bytes && !made ? RegisteredSchema(*bytes) : std::nullopt) {
       return tl::unexpected(
           fmt::format("the {} begins with the magic byte of a schema registry (schema id {}): set "
                       "kafka.decode.{}",
                       part, *id, part));
     }
-    return tl::unexpected(
-        fmt::format("the {} is not valid JSON: {}", Part(selector), reader.problem()));
+    return tl::unexpected(fmt::format("the {} is not valid JSON: {}", whose, reader.problem()));
   }
   if (found == JsonFound::kNothing && !selector.optional) {
     return tl::unexpected(
-        fmt::format("{} finds nothing in the {}", selector.Text(), Part(selector)));
+        fmt::format("{} finds nothing in the {}{}", selector.Text(), whose,
+                    bytes && !BeginsAsJson(*bytes) ? ", which is no JSON object or array" : ""));
   }
   return found == JsonFound::kValue;
 }

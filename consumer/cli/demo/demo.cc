@@ -245,7 +245,7 @@ class Demo {
     });
     if (!taken) return taken;
     team_->Thaw(*victim);
-    Say(fmt::format("thawed worker-{}: its leases are over, its late writes are refused",
+    Say(fmt::format("thawed worker-{}: its leases are over, and others have its records",
                     *victim + 1));
     return {};
   }

@@ -88,7 +88,7 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
     code = "output_refused";
     hint = "compare the table with output.postgres in the pipeline file";
   } else if (failure.kind == PgFailure::Kind::kConnection) {
-    hint = "check that PostgreSQL runs and is reachable; the batch is written again";
+    hint = "check that PostgreSQL runs, and the dsn: address, user, password, database";
   }
   return {.error = {.code = std::move(code),
                     .what = failure.Shown(),

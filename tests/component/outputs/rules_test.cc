@@ -266,8 +266,9 @@ TEST_P(RulesTest, OneBadRowMakesItsRecordBadAndNothingOfItIsWritten) {
   ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ((*outcomes)[i].result, kBadRecord) << i;
   EXPECT_EQ((*outcomes)[4].result, kCommitted);
-  EXPECT_EQ((*outcomes)[2].detail,
-            "value 2 of 2: column id from json:/id: json:/id finds nothing in the value");
+  EXPECT_EQ(
+      (*outcomes)[2].detail,
+      "value 2 of 2: column id from json:/id: json:/id finds nothing in the handler's answer");
   EXPECT_EQ((*outcomes)[3].detail, "value 2 of 2: the value is null (see on_null_value)");
   EXPECT_EQ(Effects(), "f|1|NULL g|2|NULL");
   EXPECT_EQ(Ledger(), "5");

@@ -161,6 +161,13 @@ TEST(CommandLine, AnUnknownCommandIsToldWithTheOneThatIsNear) {
               HasSubstr("unknown command \"frobnicate\"; see `fencepost --help`"));
 }
 
+TEST(CommandLine, HelpIsACommandToo) {
+  EXPECT_EQ(Fencepost({"help"}).output, Fencepost({"--help"}).output);
+  const Finished lint = Fencepost({"help", "lint"});
+  EXPECT_EQ(lint.exit_code, 0);
+  EXPECT_EQ(lint.output, Fencepost({"lint", "--help"}).output);
+}
+
 TEST(CommandLine, AWrongOptionPointsToTheHelpOfItsCommand) {
   const Finished run = Fencepost({"run", "--htpp", "x", "orders.yaml"});
   EXPECT_EQ(run.exit_code, 2);

@@ -67,12 +67,23 @@ TEST(Advice, NamesOneNodeAloneAndNodesThatFailTogether) {
   EXPECT_THAT(
       AdviceOf(Pipeline("a:6379", rest)),
       ElementsAre(HasSubstr("p.yaml:5:24: warning: lock.redis.nodes: one node is no quorum")));
-  EXPECT_THAT(AdviceOf(Pipeline("a:6379, b:6379, a:6380", rest)),
-              ElementsAre(HasSubstr("a:6379 and a:6380 are on one host: they fail together")));
+  EXPECT_THAT(
+      AdviceOf(Pipeline("a:6379, b:6379, a:6380", rest)),
+      ElementsAre(HasSubstr("\"a:6379\" and \"a:6380\" are on one host: they fail together")));
   EXPECT_THAT(AdviceOf(Pipeline("127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003", rest)),
               IsEmpty());
   EXPECT_THAT(AdviceOf(Pipeline("127.0.0.1:7001, localhost:7001, 127.0.0.1:7003", rest)),
-              ElementsAre(HasSubstr("127.0.0.1:7001 and localhost:7001 are one server")));
+              ElementsAre(HasSubstr("\"127.0.0.1:7001\" and \"localhost:7001\" are one server")));
+}
+
+TEST(Url, WithATemplateIsSentAsItIs) {
+  const LoadResult loaded =
+      LoadText(Pipeline(kThree, std::string(kStop) + kFile +
+                                    "handler: {http: {url: \"http://s/orders/{id}\"}}\n"),
+               "p.yaml", {});
+  ASSERT_EQ(loaded.findings.size(), 1u);
+  EXPECT_THAT(FormatFinding(loaded.findings.front()),
+              HasSubstr("warning: handler.http.url: {id} is sent as it is"));
 }
 
 TEST(Keep, ForeverIsTheDefaultAndMayBeSaid) {

@@ -122,7 +122,7 @@ TEST(JsonLines, EachValueOfAHandlerIsReadForItself) {
             "{\"a\":1,\"id\":\"1\"}\n{\"a\":2,\"id\":\"1\"}\n{\"a\":5,\"id\":\"3\"}\n")
       << "all lines of a record or none";
   EXPECT_EQ(outcomes[1].detail,
-            "value 2 of 2: column a from json:/a: json:/a finds nothing in the value");
+            "value 2 of 2: column a from json:/a: json:/a finds nothing in the handler's answer");
 }
 
 TEST(JsonText, EscapesWhatAStringCannotHold) {
