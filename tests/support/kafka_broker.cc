@@ -62,6 +62,7 @@ std::map<std::string, std::string> Properties(int port, int controller_port,
       {"transaction.abort.timed.out.transaction.cleanup.interval.ms", "500"},
       {"log.flush.scheduler.interval.ms", "9223372036854775807"},
       {"log.segment.bytes", "67108864"},
+      {"log.retention.ms", "-1"},  // tests write records with times of their own
       {"num.network.threads", "2"},
       {"num.io.threads", "4"},
   };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "consumer/cli/lint/online.h"
+#include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/topic_reader.h"
 
 namespace fencepost::cli {
@@ -49,6 +50,22 @@ void LintTarget(OnlineLint& lint, TopicReader& reader, std::string_view key,
   }
 }
 
+// Dead letters keep the time of their records, and Kafka's retention counts from it. A role that
+// may not describe settings learns nothing here.
+void LintRetention(OnlineLint& lint, const std::string& topic) {
+  const auto admin = consumer::KafkaAdmin::Make(lint.options().kafka);
+  if (!admin) return;
+  const auto kept = (*admin)->TopicSetting(topic, "retention.ms", lint.limit);
+  const auto time = (*admin)->TopicSetting(topic, "message.timestamp.type", lint.limit);
+  if (!kept || !time || kept->empty() || *kept == "-1" || *time == "LogAppendTime") return;
+  lint.Warning("dead_letter.topic",
+               fmt::format("topic '{}' keeps records for {} ms (retention.ms) from the time of the "
+                           "record, which its dead letter keeps: those of older records are "
+                           "deleted at once; set retention.ms=-1 and delete with `fencepost dlq "
+                           "purge`, or message.timestamp.type=LogAppendTime",
+                           topic, *kept));
+}
+
 }  // namespace
 
 void LintBrokers(OnlineLint& lint) {
@@ -72,6 +89,7 @@ void LintBrokers(OnlineLint& lint) {
   }
   if (lint.options().dead_letter) {
     LintTarget(lint, reader, "dead_letter.topic", lint.options().dead_letter->topic);
+    LintRetention(lint, lint.options().dead_letter->topic);
   }
   if (const auto* to = std::get_if<consumer::KafkaOutputOptions>(&lint.options().output)) {
     LintTarget(lint, reader, "output.kafka.topic", to->topic);

@@ -104,6 +104,39 @@ tl::expected<void, Error> KafkaAdmin::DeleteRecords(const std::vector<Before>& r
   return {};
 }
 
+tl::expected<std::string, Error> KafkaAdmin::TopicSetting(const std::string& topic,
+                                                          const std::string& name, Millis limit) {
+  char why[512];
+  const rdkafka::Queue queue(rd_kafka_queue_new(handle_.get()));
+  const rdkafka::AdminOptions options(
+      rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), Ms(limit), why, sizeof(why));
+  const rdkafka::ConfigResource resource(
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+  rd_kafka_ConfigResource_t* one = resource.get();
+  rd_kafka_DescribeConfigs(handle_.get(), &one, 1, options.get(), queue.get());
+  const rdkafka::Event event(rd_kafka_queue_poll(queue.get(), Ms(limit) + 1000));
+  if (!event) return Failed(topic, "no answer");
+  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failed(topic, rd_kafka_event_error_string(event.get()));
+  }
+  std::size_t count = 0;
+  const auto* answers = rd_kafka_DescribeConfigs_result_resources(
+      rd_kafka_event_DescribeConfigs_result(event.get()), &count);
+  if (count != 1) return Failed(topic, "no answer about the topic");
+  if (const auto error = rd_kafka_ConfigResource_error(answers[0]);
+      error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failed(topic, rd_kafka_err2str(error));
+  }
+  const auto* entries = rd_kafka_ConfigResource_configs(answers[0], &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (name != rd_kafka_ConfigEntry_name(entries[i])) continue;
+    const char* value = rd_kafka_ConfigEntry_value(entries[i]);
+    return value == nullptr ? std::string() : std::string(value);
+  }
+  return std::string();
+}
+
 tl::expected<int, Error> KafkaAdmin::PartitionCount(const std::string& topic, Millis limit) {
   const rdkafka::Topic only(rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
   const rd_kafka_metadata_t* raw = nullptr;

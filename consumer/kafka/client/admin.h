@@ -37,6 +37,10 @@ class KafkaAdmin {
     Offset offset = 0;
   };
   tl::expected<void, Error> DeleteRecords(const std::vector<Before>& records, Millis limit);
+  // A setting of the topic as it is in force; empty: the broker knows no such one. Error:
+  // "kafka_admin", also where the right to describe settings is missing.
+  tl::expected<std::string, Error> TopicSetting(const std::string& topic, const std::string& name,
+                                                Millis limit);
   tl::expected<int, Error> PartitionCount(const std::string& topic, Millis limit);
 
  private:

@@ -29,6 +29,7 @@ using Metadata = Holder<const rd_kafka_metadata_t, &rd_kafka_metadata_destroy>;
 using Failure = Holder<rd_kafka_error_t, &rd_kafka_error_destroy>;
 using NewTopic = Holder<rd_kafka_NewTopic_t, &rd_kafka_NewTopic_destroy>;
 using DeleteRecords = Holder<rd_kafka_DeleteRecords_t, &rd_kafka_DeleteRecords_destroy>;
+using ConfigResource = Holder<rd_kafka_ConfigResource_t, &rd_kafka_ConfigResource_destroy>;
 using AdminOptions = Holder<rd_kafka_AdminOptions_t, &rd_kafka_AdminOptions_destroy>;
 using Headers = Holder<rd_kafka_headers_t, &rd_kafka_headers_destroy>;
 

@@ -34,6 +34,18 @@ TEST_F(LintOnline, IsSilentWhereAWorkerCanStartAndCreatesNothing) {
   EXPECT_EQ(Lint(), "0\n");
 }
 
+TEST_F(LintOnline, WarnsOfADeadLetterTopicThatDeletesTheLettersOfOldRecords) {
+  PipelineText text = ToolsText(1, "ledger: {keep: forever}\n");
+  RunWorker();  // makes the ledger
+  EXPECT_EQ(Lint(), "0\n");
+  const std::string old = name_ + ".old";
+  Kafka().admin().CreateTopic(old, 1, {{"retention.ms", "86400000"}});
+  text.more = fmt::format("dead_letter: {{topic: {}}}\nledger: {{keep: forever}}\n", old);
+  Use(text);
+  EXPECT_THAT(Lint(), AllOf(HasSubstr("0\n"), HasSubstr("warning: topic '" + old +
+                                                        "' keeps records for 86400000 ms")));
+}
+
 TEST_F(LintOnline, NamesEachThingThatIsMissingAtItsKey) {
   PipelineText text = ToolsText();
   text.topic = "orders-nowhere";
