@@ -1,6 +1,8 @@
 // What a user of the lock sets. Plain values.
 #pragma once
 
+#include <cstdint>
+
 #include "locking/base/types.h"
 
 namespace fencepost::locking {
@@ -16,6 +18,14 @@ struct DelayPolicy {
   bool jitter = true;
 };
 
+// Which nodes an acquire asks at first (PROTOCOL.md, The client, step by step).
+enum class Contact : std::uint8_t {
+  kQuorum,  // a quorum of those that answer fast, the same for all clients of a name; the others
+            // only where it cannot decide, or is late. A lease is on a bare quorum until its first
+            // extension, and a mark that only a quorum has may be missed once one of that is wiped
+  kAll
+};
+
 struct LockOptions {
   Millis ttl{10'000};          // at most the store's max_ttl; the watchdog extends at a third of it
   Millis min_validity{2'000};  // a lease with less left is given back
@@ -23,6 +33,8 @@ struct LockOptions {
   Millis node_timeout{200};    // a call to one node
   Millis remember_done{300'000};  // how long a name stays done; at least max_ttl + 2 × max_skew
   Millis max_ttl{30'000};  // only for a store that is created; afterwards the store's own counts
+
+  Contact contact = Contact::kQuorum;
 
   // Waiters are told by pub/sub when a lock is given back (channel = the key), on top of polling,
   // which alone is needed for progress. The ACL user needs `&fencepost:* +publish +subscribe

@@ -28,8 +28,28 @@ Verdict AcquireRound::OnReply(NodeIndex node, const Reply& reply) {
 
 Verdict AcquireRound::Decide() const {
   if (ballot_.Result() == Tally::kWon) return Verdict::kWon;
+  const int asked = Count(Without(ballot_.yes() | ballot_.no() | ballot_.pending(), rest_));
+  if (Planted("quorum_of_the_asked") && Count(ballot_.yes()) >= Quorum(asked)) {
+    return Verdict::kWon;
+  }
   if (done_) return Verdict::kDone;
   return MajorityRival() || ballot_.pending() == 0 ? Verdict::kLost : Verdict::kPending;
+}
+
+bool AcquireRound::NeedsTheRest() const {
+  if (rest_ == 0 || IsMajority(ballot_.yes() | pending(), nodes_)) return false;
+  return std::ranges::none_of(rivals_, [this](Token rival) {
+    return rival && std::ranges::count(rivals_, rival) + Count(pending()) >= Quorum(nodes_);
+  });
+}
+
+NodeSet AcquireRound::AskTheRest() {
+  if (Planted("late_ones_count_twice")) {
+    for (NodeIndex node = 0; node < nodes_; ++node) {
+      if ((pending() & Bit(node)) != 0 && ballot_.yes() != 0) ballot_.Yes(node);
+    }
+  }
+  return std::exchange(rest_, 0);
 }
 
 bool AcquireRound::WorthAskingAgain() const {

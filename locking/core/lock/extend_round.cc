@@ -45,6 +45,12 @@ void ExtendRound::OnFilled(NodeIndex node) {
   filled_ |= Bit(node);
 }
 
+void ExtendRound::OnContended(NodeIndex node, const Reply& reply) {
+  if (reply.quarantined) return;
+  rivals_[static_cast<std::size_t>(node)] = reply.token;
+  stolen_ |= Bit(node);
+}
+
 void ExtendRound::Accept() {
   seen_wiped_ = false;
   forgot_ = filled_ = 0;

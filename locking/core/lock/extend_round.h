@@ -33,6 +33,8 @@ class ExtendRound {
 
   void OnGranted(NodeIndex node) { holds_ |= Bit(node); }  // late, by the acquire round
   void OnFilled(NodeIndex node);
+  // A fill of the last round found the name held by another.
+  void OnContended(NodeIndex node, const Reply& reply);
 
   // A round is out.
   [[nodiscard]] bool open() const { return open_; }
@@ -56,9 +58,9 @@ class ExtendRound {
   NodeSet forgot_ = 0;  // count, and were found without it since the last win
   bool seen_wiped_ = false;
   // --- of the round ---
-  bool open_ = false;  // Invariant: false once a verdict was given
-  Ballot ballot_;      // yes: extended, and not in quarantine
-  NodeSet stolen_ = 0;
+  bool open_ = false;    // Invariant: false once a verdict was given
+  Ballot ballot_;        // yes: extended, and not in quarantine
+  NodeSet stolen_ = 0;   // another's, by what an extension or a fill of this round found
   NodeTokens rivals_{};  // who holds it there; 0 where nobody does, or in quarantine
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "locking/base/check.h"
 
 namespace fencepost::locking {
@@ -16,7 +18,8 @@ LockCore::LockCore(int nodes, const LockOptions& options, StoreCreation creation
       observer_(ObserverOrNone(observer)),
       random_(std::move(random)),
       store_(nodes, options, creation, DrawNonce(), observer),
-      clock_(random_()) {
+      clock_(random_()),
+      fast_(nodes, options.node_timeout) {
   FENCEPOST_CHECK(nodes >= 1 && nodes <= kMaxNodes, std::to_string(nodes));
 }
 
@@ -83,7 +86,11 @@ bool LockCore::HasOps(NodeIndex node) const {
 }
 
 std::size_t LockCore::TakeBatch(NodeIndex node, std::vector<Op>& out) {
-  return store_.Open(node) ? queues_[static_cast<std::size_t>(node)].Take(out) : 0;
+  if (!store_.Open(node)) return 0;
+  NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
+  const std::size_t taken = queue.Take(out);
+  if (taken > 0) fast_.OnTaken(node, queue.Empty(), last_now_);
+  return taken;
 }
 
 void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
@@ -121,6 +128,7 @@ void LockCore::HandleReply(NodeIndex node, const Reply& reply, Now now) {
 
 void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now now) {
   last_now_ = now;
+  fast_.OnAnswered(node, now);
   for (const Reply& reply : replies) {
     const bool frees = reply.kind == OpKind::kAbort || reply.kind == OpKind::kRelease;
     const std::uint32_t index = reply.lock.slot;
@@ -132,9 +140,16 @@ void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now 
   Settle(now);
 }
 
+void LockCore::OnConnected(NodeIndex node, const NodeInfo& info, Now now) {
+  fast_.OnProbed(node, info.call.received_at - info.call.sent_at, now);
+  store_.OnConnected(node, info, now);
+  Settle(now);
+}
+
 void LockCore::OnStalled(NodeIndex node, bool stalled, Now now) {
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   if (stalled) {
+    fast_.OnAway(node, now);
     Fail(node, queue.Stall(), ReplyCode::kTimeout, now);
   } else {
     queue.Resume();
@@ -145,9 +160,36 @@ void LockCore::OnStalled(NodeIndex node, bool stalled, Now now) {
 void LockCore::OnDisconnected(NodeIndex node, Now now) {
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   queue.Resume();
+  fast_.OnAway(node, now);
   store_.OnDisconnected(node, now);
   Fail(node, queue.Clear(), ReplyCode::kConnection, now);
   Settle(now);
+}
+
+// A node that is slow, but there: what is away is told by its connection.
+void LockCore::TellFast() {
+  const NodeSet slow = Without(AllNodes(nodes_), fast_.fast());
+  if (slow == told_slow_ || options_.contact == Contact::kAll) return;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    const NodeSet bit = Bit(node);
+    const bool told = (told_slow_ & bit) != 0;
+    if ((slow & bit) == 0 && told) {
+      told_slow_ = Without(told_slow_, bit);
+      observer_->OnNote(Severity::kInfo, "redis_node_fast",
+                        fmt::format("lock node {} answers as fast as others again: acquires ask it "
+                                    "first again",
+                                    NodeLetter(node)));
+    }
+    const bool there = store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled();
+    if ((slow & bit) == 0 || told || !there) continue;
+    told_slow_ |= bit;
+    observer_->OnNote(
+        Severity::kWarn, "redis_node_slow",
+        fmt::format("lock node {} answers later than a quorum of others: acquires ask "
+                    "others first until it is as fast; look at its host, its disk and "
+                    "the way to it",
+                    NodeLetter(node)));
+  }
 }
 
 Op LockCore::OpOf(std::uint32_t index, OpKind kind) const {
@@ -166,7 +208,9 @@ void LockCore::Send(std::uint32_t index, NodeIndex node, OpKind kind) {
   const Op op = OpOf(index, kind);
   if (!queues_[static_cast<std::size_t>(node)].Push(op)) {
     Fail(node, {&op, 1}, ReplyCode::kTimeout, last_now_);
+    return;
   }
+  fast_.OnQueued(node, last_now_);
 }
 
 void LockCore::SendToAll(std::uint32_t index, NodeSet nodes, OpKind kind) {
@@ -187,6 +231,7 @@ void LockCore::Fail(NodeIndex node, std::span<const Op> ops, ReplyCode code, Now
 // quorum. Work done here may fail more operations; it ends because those wait for time.
 void LockCore::Settle(Now now) {
   last_now_ = now;
+  TellFast();
   for (NodeIndex node = 0; node < nodes_; ++node) {
     NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
     if (!store_.Open(node)) {
@@ -253,6 +298,8 @@ void LockCore::OnTime(Now now) {
       TryRound(index, now);
     } else if (slot.state == State::kAsking && std::get<LockAttempt>(slot.stage).asking_again) {
       AskAgain(index, now);
+    } else if (slot.state == State::kAsking) {
+      OnLate(index, now);
     } else if (slot.state == State::kHeld && now.boot >= slot.valid_until) {
       LoseAtEnd(index, now);
     } else if (slot.state == State::kHeld) {

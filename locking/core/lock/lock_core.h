@@ -31,6 +31,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "locking/core/contact/fast_nodes.h"
 #include "locking/core/lock/node_queue.h"
 #include "locking/core/lock/pending_aborts.h"
 #include "locking/core/lock/slot_pool.h"
@@ -114,7 +115,7 @@ class LockCore {
 
   // --- users ---------------------------------------------------------------------------------
   LockId Acquire(const AcquireSpec& spec, Now now);
-  // Stops trying; aborts go to all nodes; no event follows. A lease that is held is released.
+  // Stops trying; aborts go to all nodes that were asked; no event follows. A lease that is held is released.
   void Cancel(LockId lock, Now now);
   // Gives a lease back. kReleased follows.
   void Release(LockId lock, Now now);
@@ -146,6 +147,8 @@ class LockCore {
   std::size_t TakeBatch(NodeIndex node, std::vector<Op>& out);
   [[nodiscard]] bool HasOps(NodeIndex node) const;
   void OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now now);
+  // The node was asked who it is, on connecting or by a probe (also tells store()).
+  void OnConnected(NodeIndex node, const NodeInfo& info, Now now);
   // The node stopped answering (or answers again): while it is stalled, operations that must not
   // come late (acquire, extend, fill) fail at once, the others wait in order, up to a limit.
   void OnStalled(NodeIndex node, bool stalled, Now now);
@@ -208,6 +211,11 @@ class LockCore {
   void TellFreed(std::uint32_t index, Now now);
   void LearnRoundTrip(const Slot& slot, Now now);
   void AskAgain(std::uint32_t index, Now now);
+  void AskTheRest(std::uint32_t index, Now now);
+  void OnLate(std::uint32_t index, Now now);
+  void AskMore(std::uint32_t index, NodeSet nodes, Now now);
+  [[nodiscard]] NodeSet AskedFirst(const Slot& slot, NodeSet candidates) const;
+  void TellFast();
   void WaitForRound(std::uint32_t index, WaitReason reason, Now now);
   void GiveUp(std::uint32_t index, WaitReason reason);
   [[nodiscard]] Nanos DrawDelay(LockAttempt& attempt);
@@ -224,6 +232,7 @@ class LockCore {
   void BeginExtension(std::uint32_t index, Now now);
   void OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void OnFillReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
+  void OnFillContended(std::uint32_t index, NodeIndex node, const Reply& reply, Now now);
   void EndExtension(std::uint32_t index, Tally tally, Now now);
   [[nodiscard]] LossReason ReasonAtEnd(const Slot& slot) const;
   // End of the lease's validity: sent + ttl - clock drift (LockOptions::Validity).
@@ -256,6 +265,8 @@ class LockCore {
   TokenClock clock_;
   SlotPool slots_;
   std::array<NodeQueue, kMaxNodes> queues_;
+  FastNodes fast_;
+  NodeSet told_slow_ = 0;
   std::array<PendingAborts, kMaxNodes> pending_aborts_;
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;

@@ -95,11 +95,63 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
   slot.nonce = DrawNonce();
   ++slot.round;
   slot.granted = slot.may_hold = slot.free_after = slot.creating = 0;
-  const NodeSet asked = Without(OpenNodes(), attempt.left_out);
+  const NodeSet candidates = Without(OpenNodes(), attempt.left_out);
   attempt.left_out = 0;
-  attempt.round = AcquireRound(nodes_, asked, slot.token);
-  SendToAll(index, asked, OpKind::kAcquire);
-  if (asked == 0) OnVerdict(index, Verdict::kLost, now);
+  const NodeSet first = AskedFirst(slot, candidates);
+  attempt.round = AcquireRound(nodes_, candidates, first, slot.token);
+  SendToAll(index, first, OpKind::kAcquire);
+  if (candidates == 0) {
+    OnVerdict(index, Verdict::kLost, now);
+  } else if (first != candidates) {
+    Schedule(index, now.boot + fast_.Patience(first));
+  }
+}
+
+// Enough for a lease, if all goes well. Where that is not to be expected, all at once.
+NodeSet LockCore::AskedFirst(const Slot& slot, NodeSet candidates) const {
+  if (options_.contact == Contact::kAll) return candidates;
+  NodeSet good = candidates;
+  std::array<std::uint8_t, kMaxNodes> place{};
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    const auto i = static_cast<std::size_t>(node);
+    if (store_.Quarantined(node) || queues_[i].stalled()) good = Without(good, Bit(node));
+    place[i] = store_.Place(node);
+  }
+  return IsMajority(good, nodes_) ? fast_.First(slot.name, good, place) : candidates;
+}
+
+// Those that were asked first have not decided it in the usual time.
+void LockCore::OnLate(std::uint32_t index, Now now) {
+  const auto& round = std::get<LockAttempt>(slots_[index].stage).round;
+  fast_.OnLate(round.pending(), round.Heard(), now);
+  AskTheRest(index, now);
+}
+
+// In the same round: one token, one nonce, and the validity from before the token was drawn.
+void LockCore::AskTheRest(std::uint32_t index, Now now) {
+  Slot& slot = slots_[index];
+  slot.due = Instant::max();
+  if (Planted("late_asked_counts_from_its_sending")) slot.started = now.boot;
+  const NodeSet rest = std::get<LockAttempt>(slot.stage).round.AskTheRest();
+  AskMore(index, rest, now);
+  if (Planted("abort_forgets_the_late_asked")) {
+    slot.may_hold = Without(slot.may_hold, rest);
+    slot.creating = Without(slot.creating, rest);
+  }
+}
+
+void LockCore::AskMore(std::uint32_t index, NodeSet nodes, Now now) {
+  Slot& slot = slots_[index];
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if ((nodes & Bit(node)) == 0) continue;
+    if (store_.Open(node)) {
+      Send(index, node, OpKind::kAcquire);
+    } else {
+      ++slot.outstanding;
+      const Op op = OpOf(index, OpKind::kAcquire);
+      Fail(node, {&op, 1}, ReplyCode::kConnection, now);
+    }
+  }
 }
 
 void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
@@ -116,8 +168,13 @@ void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& 
     OnLateAcquireReply(index, node, reply, now);
     return;
   }
-  const Verdict verdict = std::get<LockAttempt>(slot.stage).round.OnReply(node, reply);
-  if (verdict != Verdict::kPending) OnVerdict(index, verdict, now);
+  AcquireRound& round = std::get<LockAttempt>(slot.stage).round;
+  const Verdict verdict = round.OnReply(node, reply);
+  if (verdict != Verdict::kPending) {
+    OnVerdict(index, verdict, now);
+  } else if (round.NeedsTheRest()) {
+    AskTheRest(index, now);
+  }
 }
 
 // The round was decided before this node answered.
@@ -188,16 +245,7 @@ void LockCore::AskAgain(std::uint32_t index, Now now) {
   attempt.asking_again = false;
   slot.due = Instant::max();
   const NodeSet again = attempt.round.AskAgain();
-  for (NodeIndex node = 0; node < nodes_; ++node) {
-    if ((again & Bit(node)) == 0) continue;
-    if (store_.Open(node)) {
-      Send(index, node, OpKind::kAcquire);
-    } else {
-      ++slot.outstanding;
-      const Op op = OpOf(index, OpKind::kAcquire);
-      Fail(node, {&op, 1}, ReplyCode::kConnection, now);
-    }
-  }
+  AskMore(index, again, now);
   if (again == 0) OnRoundLost(index, RoundResult::kContended, WaitReason::kContended, now);
 }
 

@@ -163,6 +163,8 @@ LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
   return lock;
 }
 
+// On all nodes, whichever the lease was asked of: a release may be forgotten with its node, a mark
+// is what keeps the work from being done again once nodes of its quorum were wiped.
 void LockCore::BeginMarking(std::uint32_t index) {
   Slot& slot = slots_[index];
   slot.state = State::kMarking;

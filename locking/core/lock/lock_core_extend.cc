@@ -86,7 +86,21 @@ void LockCore::OnFillReply(std::uint32_t index, NodeIndex node, const Reply& rep
   } else if (NodeAnswered(reply.code)) {
     slot.may_hold = Without(slot.may_hold, bit);
   }
+  if (reply.code == ReplyCode::kContended && slot.state == State::kHeld &&
+      reply.round == slot.round) {
+    OnFillContended(index, node, reply, now);
+    if (slot.state != State::kHeld) return;
+  }
   OnLateAcquireReply(index, node, reply, now);
+}
+
+// A lease that was granted by a bare quorum meets a rival there first: the rival's nodes are not
+// among those that are extended.
+void LockCore::OnFillContended(std::uint32_t index, NodeIndex node, const Reply& reply, Now now) {
+  ExtendRound& round = std::get<HeldLease>(slots_[index].stage).round;
+  round.OnContended(node, reply);
+  const bool lost = !round.open() && round.Loss() == LossReason::kStolen;
+  if (lost) Lose(index, LossReason::kStolen, now, round.MajorityRival());
 }
 
 }  // namespace fencepost::locking

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -102,6 +103,11 @@ class Store {
   [[nodiscard]] bool Open(NodeIndex node) const { return At(node).open; }
   // By what this client knows.
   [[nodiscard]] bool Quarantined(NodeIndex node) const { return At(node).quarantined; }
+  // What tells an open node from the others, alike at every client whatever the order of its list.
+  [[nodiscard]] std::uint8_t Place(NodeIndex node) const {
+    const std::optional<Sentinel>& sentinel = At(node).sentinel;
+    return sentinel ? static_cast<std::uint8_t>(sentinel->index) : 0;
+  }
   // A majority of the configured N is open, out of quarantine, and no problem is in the way.
   [[nodiscard]] bool Available() const { return available_; }
   // The main reason, when not Available().

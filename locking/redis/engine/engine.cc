@@ -41,7 +41,7 @@ struct RedisEngine::Impl {
       return engine_.core.store().TakeCommand(index_);
     }
     void OnConnected(const NodeInfo& info, Now now) override {
-      engine_.core.store().OnConnected(index_, info, now);
+      engine_.core.OnConnected(index_, info, now);
       engine_.StoreChanged(now);
     }
     void OnDisconnected(Now now) override {

@@ -104,7 +104,7 @@ class Round : public ::testing::Test {
   const Token token = Token::AtWall(kWall);
   const Token lower{token.value() - 1};
   const Token higher{token.value() + 1};
-  AcquireRound round{3, AllNodes(3), token};
+  AcquireRound round{3, AllNodes(3), AllNodes(3), token};
 };
 
 TEST_F(Round, IsWonByAMajorityAndNotBefore) {

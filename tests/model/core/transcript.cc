@@ -59,8 +59,13 @@ std::string Text(const LockEvent& event) {
 
 }  // namespace
 
-Transcript::Transcript(int nodes, bool connected, const LockOptions& with, LockObserver* observer)
-    : options(with),
+Transcript::Transcript(int nodes, bool connected, const LockOptions& with, LockObserver* observer,
+                       Contact contact)
+    : options([&] {
+        LockOptions asked = with;
+        asked.contact = contact;
+        return asked;
+      }()),
       core(
           nodes, options, StoreCreation::kQuarantined,
           [this] { return random += 0x9e3779b97f4a7c15ULL; }, observer),
@@ -83,7 +88,7 @@ void Transcript::Connect(char node, bool quarantined) {
   if (quarantined) sentinel.quarantine_until = now.wall + Millis(30'000);
   info.sentinel = sentinel.Encode();
   info.call = {now.boot, now.boot, now.wall};
-  core.store().OnConnected(node - 'a', info, now);
+  core.OnConnected(node - 'a', info, now);
   core.OnTime(now);
 }
 

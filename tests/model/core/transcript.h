@@ -18,9 +18,10 @@ namespace fencepost::locking {
 
 class Transcript {
  public:
-  // All nodes are connected members of one store.
+  // All nodes are connected members of one store. An acquire asks all of them at once, whatever
+  // `with` says, unless `contact` does.
   explicit Transcript(int nodes = 3, bool connected = true, const LockOptions& with = {},
-                      LockObserver* observer = nullptr);
+                      LockObserver* observer = nullptr, Contact contact = Contact::kAll);
 
   LockId Acquire(const std::string& name, Millis wait = Millis(0), bool watchdog = true);
   LockId AcquireAs(AcquireSpec spec);

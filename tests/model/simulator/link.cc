@@ -227,7 +227,7 @@ void Link::OnInfo() {
     store.OnSentinel(index_, info.sentinel, info.call, now);
   } else {
     session_.Up(now.boot);
-    store.OnConnected(index_, info, now);
+    worker_.locks().OnConnected(index_, info, now);
   }
   worker_.locks().OnTime(now);
   worker_.HandedIn();

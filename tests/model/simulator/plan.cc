@@ -162,6 +162,8 @@ Plan MakePlan(std::uint64_t seed) {
   if (plan.flow.finality == consumer::Finality::kLedger && unavailable.Chance(300)) {
     plan.on_unavailable = consumer::OnUnavailable::kProceed;
   }
+  Random contact(seed * 0x9e6c63d0876a9a47ULL + 3);
+  plan.lock.contact = contact.Chance(300) ? locking::Contact::kAll : locking::Contact::kQuorum;
   return plan;
 }
 
