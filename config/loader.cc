@@ -73,6 +73,7 @@ consumer::LockSection BuildLock(const Values& values) {
   section.lock.max_skew = values.Duration("lock.max_skew");
   section.lock.node_timeout = values.Duration("lock.redis.timeout");
   section.lock.remember_done = RememberDone(values);
+  section.lock.contact = LockContact(values);
   section.redis.nodes = values.Strings("lock.redis.nodes");
   section.redis.username = values.String("lock.redis.username");
   section.redis.password = values.String("lock.redis.password");

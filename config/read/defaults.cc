@@ -1,6 +1,7 @@
 #include "config/read/defaults.h"
 
 #include <algorithm>
+#include <span>
 
 #include "locking/core/options.h"
 
@@ -16,6 +17,16 @@ bool HasLedger(const Values& values) {
 Milliseconds RememberDone(const Values& values) {
   if (values.Find("lock.remember_done") != nullptr) return values.Duration("lock.remember_done");
   return HasLedger(values) ? Milliseconds(5min) : Milliseconds(1h);
+}
+
+locking::Contact LockContact(const Values& values) {
+  if (values.Find("lock.contact") != nullptr) {
+    return static_cast<locking::Contact>(values.Choice("lock.contact"));
+  }
+  const std::span<const Text> id = values.Texts("record_id");
+  const bool position = id.empty() || (id.size() == 1 && id.front().value == "position");
+  const bool decided = HasLedger(values) || (values.Given("output.kafka") && position);
+  return decided ? locking::Contact::kQuorum : locking::Contact::kAll;
 }
 
 Milliseconds LeastRememberDone(const Values& values) {

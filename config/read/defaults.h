@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config/read/reader.h"
+#include "locking/core/options.h"
 
 namespace fencepost::config {
 
@@ -12,6 +13,8 @@ namespace fencepost::config {
 bool HasLedger(const Values& values);
 // lock.remember_done: with a ledger DONE is only a hint, so it is kept for less long.
 Milliseconds RememberDone(const Values& values);
+// lock.contact: where DONE marks alone decide, all nodes are asked for one.
+locking::Contact LockContact(const Values& values);
 // What it is raised to: less could end another's lease and then be forgotten.
 Milliseconds LeastRememberDone(const Values& values);
 // processing.max_in_flight: with a Kafka output room for two transactions.

@@ -76,7 +76,7 @@ enum class OnUnavailable : std::uint8_t {
 };
 
 struct LockSection {
-  locking::LockOptions lock;    // ttl, min_validity, max_skew, node_timeout, remember_done
+  locking::LockOptions lock;    // ttl, min_validity, max_skew, node_timeout, remember_done, contact
   locking::RedisOptions redis;  // nodes and how to reach them
   Millis wait{30'000};          // then the record is parked and tried again
   OnUnavailable on_unavailable = OnUnavailable::kPause;

@@ -206,6 +206,16 @@ TEST(Output, OfKafkaHasItsDefaultsAndTheOrderOfThePartition) {
   EXPECT_EQ(o.lock.lock.remember_done, 1h);
 }
 
+TEST(Output, WithoutALedgerAsksAllLockNodesUnlessPositionsGoToKafka) {
+  const auto contact = [](const char* text) { return With(text).lock.lock.contact; };
+  EXPECT_EQ(contact("record_id: position\noutput: {kafka: {topic: out}}\n"),
+            locking::Contact::kQuorum);
+  EXPECT_EQ(contact("record_id: json:/id\noutput: {kafka: {topic: out}}\n"),
+            locking::Contact::kAll);
+  EXPECT_EQ(contact("guarantee: at-least-once\noutput: {file: {path: a}}\n"),
+            locking::Contact::kAll);
+}
+
 TEST(Output, OfKafkaTakesAllItsKeys) {
   const auto o = With(R"(
 record_id: position
