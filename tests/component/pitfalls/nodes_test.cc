@@ -15,7 +15,10 @@ namespace {
 
 using testing::TcpProxy;
 
-class NodePitfall : public PitfallTest {};
+class NodePitfall : public PitfallTest {
+ protected:
+  NodePitfall() { contact_ = Contact::kQuorum; }
+};
 
 TEST_F(NodePitfall, AnAcquireThatTimedOutLeavesNoOrphan) {
   auto options = Options();

@@ -68,11 +68,15 @@ class LockFixture : public ::testing::Test {
     return static_cast<std::size_t>(Quorum(node_count()));
   }
 
+  // Many tests look for a lease on all nodes.
+  Contact contact_ = Contact::kAll;
+
   QuorumLock::Options Options() {
     QuorumLock::Options options;
     options.redis.nodes = nodes_.addresses();
     options.lock.node_timeout = 1s;
     options.lock.min_validity = 100ms;
+    options.lock.contact = contact_;
     options.name_space = "test";
     options.creation = StoreCreation::kNever;
     return options;
