@@ -98,7 +98,8 @@ std::vector<Key> KafkaKeys() {
       {.path = "kafka.accept_replay_ids",
        .type = T::kBoolean,
        .help = "The header `fencepost-record-id` of a replayed dead letter is its identity. Only "
-               "for topics that nobody else writes to.",
+               "for topics that nobody else writes to. With `record_id: position` it must be a "
+               "position, or the record is bad.",
        .default_value = "false"},
       {.path = "kafka.tls",
        .type = T::kSection,

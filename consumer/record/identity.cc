@@ -7,6 +7,7 @@
 #include <simdjson.h>
 
 #include "consumer/record/dead_letter.h"
+#include "consumer/record/position_id.h"
 #include "locking/base/digest.h"
 
 namespace fencepost::consumer {
@@ -77,10 +78,15 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
   context.where = &where;
   evaluator_.Begin(context);
   if (const auto replayed = ReplayId(record); replayed && !replayed->empty()) {
+    if (rule_.ByPosition() && !ParsePositionId(*replayed)) {
+      return tl::unexpected(
+          fmt::format("no record id: the header {} is no position "
+                      "(CLUSTERID/topic/partition/offset)",
+                      dead_letter_header::kRecordId));
+    }
     out.id.assign(*replayed);
   } else if (rule_.ByPosition()) {
-    fmt::format_to(std::back_inserter(out.id), "{}/{}/{}/{}", cluster_id_, where.topic,
-                   where.partition, record.offset);
+    AppendPositionId({cluster_id_, where.topic, where.partition, record.offset}, out.id);
   } else if (const auto found = AppendParts(out.id); !found) {
     return found;
   }

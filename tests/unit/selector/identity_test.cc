@@ -43,6 +43,22 @@ TEST(Identity, OfAPositionNamesClusterTopicPartitionAndOffset) {
   EXPECT_EQ(SourceText(kWhere, 42), "orders/7/42");
 }
 
+TEST(Identity, OfAReplayedDeadLetterByPositionIsThePositionInItsHeader) {
+  const IdentityRule rule{.accept_replay_ids = true};
+  Record record;
+  record.offset = 42;
+  record.headers = {{"fencepost-record-id", "cluster-1/orders/7/3"}};
+  EXPECT_EQ(Of(rule, record).id, "cluster-1/orders/7/3");
+  record.headers = {{"fencepost-record-id", "o-17"}};
+  Identifier identifier(rule, "cluster-1");
+  Identity identity;
+  const auto done = identifier.Identify(record, kWhere, identity);
+  ASSERT_FALSE(done) << identity.id;
+  EXPECT_EQ(done.error(),
+            "no record id: the header fencepost-record-id is no position "
+            "(CLUSTERID/topic/partition/offset)");
+}
+
 TEST(Identity, ComesFromKeyHeaderAndJson) {
   Record record;
   record.key = "k-1";
