@@ -62,7 +62,7 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   // Appends this pipeline's series of a metric. Any thread.
   void Collect(const MetricInfo& metric, std::vector<prometheus::ClientMetric>& out) const;
 
-  // locking::LockObserver
+  // locking::LockObserver; the first two of both
   void OnRound(locking::RoundResult result, Nanos took) override {
     cells_.Add(Metric::kLockAcquisitions, 1, Series(result));
     if (took > Nanos(0)) cells_.Observe(Metric::kLockAcquireDuration, took.count());

@@ -114,6 +114,13 @@ void LintRememberDone(const Values& values, Findings& findings) {
     return;
   }
   const Milliseconds given = values.Duration("lock.remember_done");
+  if (given == Milliseconds(0)) {
+    if (HasLedger(values)) return;
+    findings.Error(values.ValuePlace("lock.remember_done"), "remember-done",
+                   "lock.remember_done: 0s needs a ledger (output.postgres, output.mysql or "
+                   "output.sqlite): without one only the lock nodes remember what is done");
+    return;
+  }
   const Milliseconds least = LeastRememberDone(values);
   if (given >= least) return;
   findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
@@ -248,6 +255,7 @@ void LintLedger(const Values& values, Findings& findings) {
                      "output.sqlite have a ledger");
     return;
   }
+  if (RememberDone(values) == Milliseconds(0)) return;  // a lease says nothing of a row
   // A mark that outlives its row would look like a lost ledger.
   const Milliseconds done = std::max(RememberDone(values), LeastRememberDone(values));
   const Milliseconds least = done + values.Duration("lock.max_skew");

@@ -16,7 +16,7 @@ bool HasLedger(const Values& values) {
 
 Milliseconds RememberDone(const Values& values) {
   if (values.Find("lock.remember_done") != nullptr) return values.Duration("lock.remember_done");
-  return HasLedger(values) ? Milliseconds(5min) : Milliseconds(1h);
+  return HasLedger(values) ? Milliseconds(0) : Milliseconds(1h);
 }
 
 locking::Contact LockContact(const Values& values) {

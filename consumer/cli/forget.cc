@@ -167,6 +167,7 @@ struct Held {
   std::string id;
   locking::Token token;
   Millis rest{0};
+  bool left_behind = false;
 };
 
 // The longest rest that a node tells of each id that a worker holds.
@@ -174,9 +175,25 @@ class HeldIds {
  public:
   void See(const std::string& id, const Reply& reply) {
     if (reply.code != ReplyCode::kContended || reply.rest <= Millis(0)) return;
-    if (held_.empty() || held_.back().id != id) held_.push_back({id, reply.token, reply.rest});
+    if (held_.empty() || held_.back().id != id) held_.push_back({.id = id});
     Held& last = held_.back();
-    if (reply.rest > last.rest) last = {id, reply.token, reply.rest};
+    if (reply.rest > last.rest) last = {.id = id, .token = reply.token, .rest = reply.rest};
+  }
+  // A lease under the token of the ledger's row is one that was left behind: nobody works under it.
+  tl::expected<void, Error> LeaveOutLeftBehind(LedgerView* ledger) {
+    for (std::size_t from = 0; ledger != nullptr && from < held_.size(); from += kBatch) {
+      const std::size_t to = std::min(from + kBatch, held_.size());
+      std::vector<std::string> ids;
+      for (std::size_t i = from; i < to; ++i) ids.push_back(held_[i].id);
+      const auto rows = ledger->Lookup(ids, kLedgerLimit);
+      if (!rows) return tl::unexpected(rows.error());
+      for (std::size_t i = from; i < to; ++i) {
+        const auto& row = (*rows)[i - from];
+        held_[i].left_behind = row && row->token == held_[i].token;
+      }
+    }
+    std::erase_if(held_, [](const Held& held) { return held.left_behind; });
+    return {};
   }
   // Error: some are held; each was printed.
   [[nodiscard]] tl::expected<void, Error> Refuse(const char* outcome) const {
@@ -202,7 +219,7 @@ struct Forgotten {
 };
 
 // Counts the marks and refuses what is held; changes nothing.
-tl::expected<void, Error> LookAtMarks(Marks& marks, Forgotten& found) {
+tl::expected<void, Error> LookAtMarks(Marks& marks, LedgerView* ledger, Forgotten& found) {
   if (auto connected = marks.Connect(); !connected) return connected;
   HeldIds held;
   std::string last;
@@ -212,10 +229,11 @@ tl::expected<void, Error> LookAtMarks(Marks& marks, Forgotten& found) {
     ++found.marks;
   });
   if (!asked) return asked;
-  return held.Refuse("nothing was forgotten");
+  return held.LeaveOutLeftBehind(ledger).and_then(
+      [&held] { return held.Refuse("nothing was forgotten"); });
 }
 
-tl::expected<void, Error> TakeMarksBack(Marks& marks, Forgotten& forgotten) {
+tl::expected<void, Error> TakeMarksBack(Marks& marks, LedgerView* ledger, Forgotten& forgotten) {
   std::string last;
   HeldIds meanwhile;
   auto asked = marks.Ask(OpKind::kForget, [&](const auto& id, const Reply& reply) {
@@ -224,7 +242,9 @@ tl::expected<void, Error> TakeMarksBack(Marks& marks, Forgotten& forgotten) {
     ++forgotten.marks;
   });
   if (!asked) return asked;
-  return meanwhile.Refuse("marks were taken back, but no ledger row was deleted");
+  return meanwhile.LeaveOutLeftBehind(ledger).and_then([&meanwhile] {
+    return meanwhile.Refuse("marks were taken back, but no ledger row was deleted");
+  });
 }
 
 // Counts the rows, or deletes them too.
@@ -289,14 +309,14 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
     range.ids = {consumer::StoredId(arguments.id)};
   }
   Marks marks(options, range.ids);
+  const auto ledger = LedgerView::Of(options);
   Forgotten found;
-  if (auto looked = LookAtMarks(marks, found); !looked) return looked;
+  if (auto looked = LookAtMarks(marks, ledger.get(), found); !looked) return looked;
   if (!arguments.execute) {
     forgotten.marks = found.marks;
-  } else if (auto taken = TakeMarksBack(marks, forgotten); !taken) {
+  } else if (auto taken = TakeMarksBack(marks, ledger.get(), forgotten); !taken) {
     return taken;
   }
-  const auto ledger = LedgerView::Of(options);
   if (ledger != nullptr) {
     auto done = OnRows(*ledger, range.ids, arguments.execute, forgotten);
     if (!done) return done;

@@ -28,6 +28,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.max_in_flight_bytes = options.processing.max_in_flight_bytes;
   flow.lock_wait = options.lock.wait;
   flow.remember_done = options.lock.lock.remember_done;
+  if (options.ledger_keep) flow.unlocked_for = Millis(*options.ledger_keep) / 2;
   flow.commit_interval = options.kafka.commit_interval;
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
     flow.order = Order::kPartition;  // a transaction holds a prefix of each partition
@@ -58,7 +59,10 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
       backpressure_({.records = options_.max_in_flight,
                      .bytes = options_.max_in_flight_bytes,
                      .finished_behind = options_.max_finished_behind,
-                     .hold_after = options_.hold_after}) {}
+                     .hold_after = options_.hold_after}) {
+  FENCEPOST_CHECK(options_.remember_done > Millis(0) || LeavesLeases(),
+                  "without a ledger only DONE marks remember what is done");
+}
 
 Flow::~Flow() = default;
 

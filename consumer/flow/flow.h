@@ -14,8 +14,9 @@
 // Invariants (PROTOCOL.md): leases are held only as a prefix of an order chain; the watermark never
 // passes a delivered record that is not finished; a record is finished only after its effect is
 // final (Finality: the ledger's transaction, DONE on a majority, or the Kafka transaction), a dead
-// letter only after its publish was acknowledged; DONE is sent only after an effect; a record of an
-// assignment that is over changes nothing any more; a record has at most one handler call out.
+// letter only after its publish was acknowledged; DONE is sent, and a lease is left behind, only
+// after an effect; a record of an assignment that is over changes nothing any more; a record has at
+// most one handler call out.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +69,9 @@ struct FlowOptions {
   std::size_t max_finished_behind = 100'000;        // an unfinished record, in one partition
   Millis hold_after{500};  // a partition that holds more than its share for so long is paused
   Millis lock_wait{30'000};
-  Millis remember_done{300'000};
+  Millis remember_done{300'000};  // of DONE marks. 0, with a ledger: none, leases are left behind
+  // What was found out without a lease holds for so long; nullopt: for ever (ProceedUnlocked).
+  std::optional<Millis> unlocked_for;
   Millis commit_interval{1000};
   Millis stall_after{300'000};
   std::size_t write_batch = 500;  // records a transaction
@@ -183,6 +186,10 @@ class Flow {
     bool operator>(const Entry& other) const { return at > other.at; }
   };
   static Entry EntryOf(InFlight& record, Instant at) { return {&record, record.ticket, at}; }
+  struct Look {
+    Entry entry;
+    Nanos contended{0};  // LookupBatch
+  };
 
   // flow.cc: what is next for each record.
   void Step(Now now);  // after every input
@@ -213,7 +220,12 @@ class Flow {
   void BackToQueue(InFlight& record, Now now);
   void GiveBackBehind(InFlight& record, Now now);
   void LeaveUnit(InFlight& record, Now now);
+  [[nodiscard]] bool HandsOn(const InFlight& record, Now now);
   void EndLease(LockUnit& unit, Now now);
+  [[nodiscard]] bool LeavesLeases() const;
+  void OnContended(InFlight& record, Nanos took);
+  void JudgeContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
+                       Now now);
   void SetPhase(const InFlight& record, locking::Phase phase);
   void NoteViolation(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
@@ -326,7 +338,7 @@ class Flow {
   std::vector<InFlight*> affected_;  // OnLockEvent
   WorkList work_;
   std::uint64_t advanced_ = 0;
-  std::deque<Entry> lookups_;
+  std::deque<Look> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
   HandlerCircuit circuit_;
   RateLimit rate_limit_;

@@ -39,19 +39,21 @@ bool NeedsHandler(const InFlight& in) {
 
 void Flow::AskLedger(InFlight& in) {
   in.BecomeLookup();
-  lookups_.push_back(EntryOf(in, Instant()));
+  lookups_.push_back({EntryOf(in, Instant())});
 }
 
 void Flow::SendLookups() {
   while (!lookups_.empty() && lookups_out_ < kLookupsOut) {
     auto batch = std::make_unique<LookupBatch>();
     while (!lookups_.empty() && batch->ids.size() < kLookupBatch) {
-      const Entry entry = lookups_.front();
+      const auto [entry, contended] = lookups_.front();
       lookups_.pop_front();
       InFlight& in = *entry.record;
-      if (in.stage() != Stage::kLookup || in.ticket != entry.ticket) continue;
+      const bool asks = contended > Nanos(0) || in.stage() == Stage::kLookup;
+      if (!asks || in.ticket != entry.ticket) continue;
       batch->references.push_back(in.Reference());
       batch->ids.push_back(in.identity.id);
+      batch->contended.push_back(contended);
     }
     if (batch->ids.empty()) continue;
     ++lookups_out_;
@@ -65,8 +67,11 @@ void Flow::OnLookedUp(const LookupBatch& batch,
   --lookups_out_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     InFlight* in = FindReference(batch.references[i]);
-    if (in == nullptr || in->stage() != Stage::kLookup) continue;
-    OnLookup(*in, entries[i], now);
+    if (batch.contended[i] > Nanos(0)) {
+      JudgeContention(in, entries[i], batch.contended[i], now);
+    } else if (in != nullptr && in->stage() == Stage::kLookup) {
+      OnLookup(*in, entries[i], now);
+    }
     Advance(now);
   }
   Step(now);

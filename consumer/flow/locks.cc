@@ -12,6 +12,16 @@ namespace fencepost::consumer {
 
 using locking::LockEvent;
 
+namespace {
+
+// The ledger may say of it that it is done. (Of one with other content it has.)
+bool MayLook(const InFlight& in) {
+  const bool conflict = in.letter != nullptr && in.letter->reason == DeadLetterReason::kIdConflict;
+  return !conflict && !Planted("contended_duplicate_waits");
+}
+
+}  // namespace
+
 // Back to granted. If the lease has expired by our own clock, kLost follows, and queues this record
 // and those behind it again.
 void Flow::LeavePrefix(InFlight& in) {
@@ -44,8 +54,11 @@ bool Flow::Lock(InFlight& in, Now now) {
 
 void Flow::Acquire(LockUnit& unit, Now now) {
   if (unlocked_) return ProceedUnlocked(unit, now);
-  unit.BecomeAcquiring(locks_->Acquire(
-      {.name = unit.name(), .cookie = unit.cookie(), .wait = options_.lock_wait}, now));
+  unit.BecomeAcquiring(locks_->Acquire({.name = unit.name(),
+                                        .cookie = unit.cookie(),
+                                        .wait = options_.lock_wait,
+                                        .counts_contention = LeavesLeases()},
+                                       now));
 }
 
 // Asks again after a failure: nothing behind it may be locked meanwhile.
@@ -55,11 +68,12 @@ void Flow::LockAlone(InFlight& in, Now now) {
 }
 
 // With a fresh token, as one that was found DONE: whether its effect is written, the ledger says.
-// For so long as no row that another worker writes meanwhile can be pruned (ledger.keep is longer
-// than remember_done): a worker that was frozen for longer asks again.
+// For so long as no row that another worker writes meanwhile can be pruned (half of ledger.keep): a
+// worker that was frozen for longer asks again.
 void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
   if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
-  unit.BecomeUnlocked(locks_->IssueToken(now), now.boot + options_.remember_done);
+  const auto& limit = options_.unlocked_for;
+  unit.BecomeUnlocked(locks_->IssueToken(now), limit ? now.boot + *limit : Instant::max());
   observer_->OnUnlocked();
   work_.Push(unit.first());
 }
@@ -96,8 +110,9 @@ void Flow::OnLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
   if (!UpdateUnit(unit, event, now)) return;
   if (event.broken) NoteViolation(*unit.first(), event);
   affected_.clear();
-  for (InFlight* in = unit.first(); in != nullptr && unit.MayProceed(*in); in = in->unit_after) {
-    affected_.push_back(in);
+  for (InFlight* in = unit.first(); in != nullptr; in = in->unit_after) {
+    if (unit.MayProceed(*in)) affected_.push_back(in);
+    if (!unit.shared()) break;  // any number may wait
   }
   for (InFlight* in : affected_) {  // one may take others along that are behind it in its chain
     if (in->unit == &unit) ContinueAfter(event, *in, now);
@@ -110,7 +125,7 @@ void Flow::OnLockEvent(LockUnit& unit, const LockEvent& event, Now now) {
 bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
   switch (event.kind) {
     case LockEvent::Kind::kLeased:
-      unit.BecomeLeased(event.token);
+      unit.BecomeLeased(event.token, event.takeover);
       return true;
     case LockEvent::Kind::kDone:
       unit.BecomeDone(
@@ -118,6 +133,13 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
           event.rest);
       return true;
     case LockEvent::Kind::kRoundFailed: {
+      if (event.contended > Nanos(0) && MayLook(*unit.first())) {
+        OnContended(*unit.first(), event.contended);
+        return false;
+      }
+      if (event.contended > Nanos(0)) {
+        observer_->OnRound(locking::RoundResult::kContended, event.contended);
+      }
       observer_->OnRetry(RetryStage::kLock);
       const bool first = !unit.round_failed();
       unit.FailRound();
@@ -128,7 +150,10 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       return true;
     case LockEvent::Kind::kCompleted:
       return unit.lease() == Lease::kMarking;
-    case LockEvent::Kind::kGaveUp:
+    case LockEvent::Kind::kGaveUp:  // the look before it has found no row
+      if (event.contended > Nanos(0)) {
+        observer_->OnRound(locking::RoundResult::kContended, event.contended);
+      }
       return true;
     default:
       return false;
@@ -220,31 +245,79 @@ void Flow::SetPhase(const InFlight& in, locking::Phase phase) {
   if (Leased(in)) locks_->SetPhase(in.unit->lock(), phase);
 }
 
-// Nothing is held or asked for any more.
+// --- the end of a lease ------------------------------------------------------------------------
+
+// Where the ledger remembers what is done, the nodes need not: once it is known to have a record's
+// row, nothing is sent any more.
+bool Flow::LeavesLeases() const {
+  return options_.finality == Finality::kLedger && options_.remember_done == Millis(0);
+}
+
+// Nothing is held or asked for any more here. What the ledger has is left to end by itself at the
+// nodes (PROTOCOL.md, Leases left behind); anything else is given back at once.
 void Flow::EndLease(LockUnit& unit, Now now) {
-  if (unit.lease() == Lease::kLeased) locks_->Release(unit.lock(), now);
+  const bool leave = unit.in_ledger() || (LeavesLeases() && Planted("left_while_unknown"));
+  if (unit.lease() == Lease::kLeased) {
+    leave ? locks_->Leave(unit.lock(), now) : locks_->Release(unit.lock(), now);
+  }
   if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
   unit.BecomeNone();
 }
 
-// Where it was the one that went ahead, the next record of the unit takes its turn. One that may
+// A lease that would be left behind is good for the next record of the unit, while it is valid: the
+// ledger says of that one that it is a duplicate.
+bool Flow::HandsOn(const InFlight& in, Now now) {
+  const LockUnit& unit = *in.unit;
+  if (!unit.in_ledger() || unit.lease() != Lease::kLeased || in.unit_after == nullptr) return false;
+  if (!locks_->Valid(unit.lock(), now) && !Planted("handed_on_after_its_end")) return false;
+  locks_->SetPhase(unit.lock(), locking::Phase::kWaiting);
+  return true;
+}
+
+// Where it was the one that went ahead, the next record with its id takes its turn. One that may
 // not be locked now leaves too: the others must not wait for it.
 void Flow::LeaveUnit(InFlight& in, Now now) {
-  LockUnit* unit = in.unit;
-  if (unit == nullptr) return;
-  const bool ends = unit->LeaseEndsWith(in);
-  if (ends) EndLease(*unit, now);
-  unit = units_.Leave(in);
-  while (ends && unit != nullptr) {
-    InFlight& next = *unit->first();
-    next.BecomeQueued();
-    if (Next(next, PlaceOf(next), traits_) == Move::kLock) {
-      next.BecomeLocking();
-      Acquire(*unit, now);
-      return work_.Push(next.chain_after);
-    }
-    unit = units_.Leave(next);
+  for (InFlight* at = &in; at != nullptr && at->unit != nullptr;) {
+    LockUnit& unit = *at->unit;
+    if (unit.LeaseEndsWith(*at) && !HandsOn(*at, now)) EndLease(unit, now);
+    at = units_.Leave(*at);
+    if (at == nullptr) return;
+    at->BecomeQueued();
+    if (Next(*at, PlaceOf(*at), traits_) != Move::kLock) continue;
+    at->BecomeLocking();
+    unit.lease() == Lease::kNone ? Acquire(unit, now) : work_.Push(at);
+    return work_.Push(at->chain_after);
   }
+}
+
+// --- held by another ---------------------------------------------------------------------------
+
+// Its name is held, perhaps by a lease that was left behind: the ledger is asked, once a round at
+// most and once at a time, while the acquire goes on. Until the first answer its lease counts as
+// one that may come soon, so that those behind it in its chain keep theirs: a look waits for no
+// lease.
+void Flow::OnContended(InFlight& in, Nanos took) {
+  if (std::exchange(in.looking, true)) {
+    ++in.unjudged;
+    return;
+  }
+  lookups_.push_back({EntryOf(in, Instant()), took});
+}
+
+// With a row it is a duplicate, and the lock was no other's work. Without one it goes on waiting.
+// `in`: null, or it has its lease by now: only counted.
+void Flow::JudgeContention(InFlight* in, const std::optional<LedgerEntry>& entry, Nanos took,
+                           Now now) {
+  const auto result = entry ? locking::RoundResult::kDone : locking::RoundResult::kContended;
+  observer_->OnRound(result, took);
+  if (in == nullptr || !std::exchange(in->looking, false)) return;
+  for (; in->unjudged > 0; --in->unjudged) observer_->OnRound(result, Nanos(0));
+  if (in->stage() != Stage::kLocking || in->unit->lease() != Lease::kAcquiring) return;
+  if (entry) return OnLookup(*in, entry, now);
+  observer_->OnRetry(RetryStage::kLock);
+  if (in->unit->round_failed()) return;
+  in->unit->FailRound();
+  GiveBackBehind(*in, now);
 }
 
 }  // namespace fencepost::consumer

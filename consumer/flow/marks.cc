@@ -14,8 +14,10 @@ constexpr Millis kMaxMarkBackoff{1000};
 }  // namespace
 
 // Only after the effect is known to be written. Sent, not awaited, where the ledger or the Kafka
-// transaction decides; otherwise the offset waits for a majority of marks.
+// transaction decides; otherwise the offset waits for a majority of marks. Not sent where the
+// ledger remembers: the lease is left behind.
 void Flow::MarkDone(InFlight& in, Now now) {
+  if (LeavesLeases()) return in.unit->NoteInLedger();
   const bool await = options_.finality == Finality::kDoneMark;
   LockUnit& unit = *in.unit;
   // The lease may have ended although its kLost is still to be heard: then it cannot be marked.

@@ -227,6 +227,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
          "written it too",
          in);
   }
+  if (LeavesLeases() && in.unit->took_over()) observer_->OnTakeover();
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }

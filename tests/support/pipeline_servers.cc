@@ -149,6 +149,7 @@ std::string PipelineText::Yaml() const {
       "lock:\n  redis: {{nodes: [{}]{}}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
       name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, record_id,
       nodes, login, ttl, min_validity, max_skew);
+  if (!remember_done.empty()) text += fmt::format("  remember_done: {}\n", remember_done);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
   text += more;
   if (!output.empty()) return text + output;

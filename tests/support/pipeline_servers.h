@@ -99,6 +99,7 @@ struct PipelineText {
   std::string sqlite_path{};  // SQLite
   // Short enough for tests that wait for the end of a lease, a session or a quarantine. What a
   // dead worker held stays on the nodes for ttl + 2 * max_skew: longer than its session, so that a
+  std::string remember_done;  // empty: the default
   // takeover is seen.
   std::string ttl = "3s";
   std::string min_validity = "1s";

@@ -58,7 +58,13 @@ std::string TokenText(locking::Token token) {
   return fmt::format("token {} (drawn {})", token.value(), MomentText(token.wall()));
 }
 
-std::string NodeLine(const NodeFacts& node) {
+// What a worker leaves at the nodes once the ledger has its record (lock.remember_done: 0).
+bool LeftBehind(const Facts& facts) {
+  return facts.finality == consumer::Finality::kLedger &&
+         facts.remember_done == locking::Millis(0) && facts.row && *facts.row && **facts.row;
+}
+
+std::string NodeLine(const NodeFacts& node, bool left_behind) {
   std::string text;
   switch (node.state) {
     case NodeState::kUnreachable:
@@ -68,6 +74,7 @@ std::string NodeLine(const NodeFacts& node) {
       text = fmt::format("held under {}, {}", TokenText(node.token),
                          node.rest > locking::Millis(0) ? "for another " + SpanText(node.rest)
                                                         : "past its deadline");
+      if (left_behind) text += ", by a lease that was left behind: the ledger has its row";
       break;
     case NodeState::kDone:
       text = fmt::format("DONE under {}, checksum {:016x}, remembered for another {}",
@@ -218,7 +225,7 @@ std::vector<std::string> FactLines(const Facts& facts) {
   } else {
     add("lock", Printable(consumer::LockName(facts.pipeline, facts.id), 700));
   }
-  for (const NodeFacts& node : facts.nodes) add("", NodeLine(node));
+  for (const NodeFacts& node : facts.nodes) add("", NodeLine(node, LeftBehind(facts)));
   add("ledger", LedgerLine(facts));
   std::string_view name = "difference";
   for (const std::string& line : DifferenceLines(facts)) add(std::exchange(name, ""), line);

@@ -161,6 +161,9 @@ struct WriteBatch {
 struct LookupBatch {
   std::vector<std::uint64_t> references;  // the flow's
   std::vector<std::string> ids;
+  // The flow's, one an id: how long the lock round took that found the name held, for which the
+  // ledger is asked; 0: it is asked for another reason.
+  std::vector<Nanos> contended;
 };
 
 // A ledger row.

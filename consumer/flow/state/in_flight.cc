@@ -16,6 +16,8 @@ void InFlight::Become(Stage stage) {
 void InFlight::BecomeQueued() {
   Become(Stage::kQueued);
   ++ticket;
+  looking = false;
+  unjudged = 0;
 }
 
 void InFlight::BecomeWithheld() {

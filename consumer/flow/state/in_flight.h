@@ -38,6 +38,10 @@ struct InFlight {
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
   bool to_advance = false;      // it is in the WorkList
   bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
+  bool same_id_ahead = false;   // in its unit: it waits for the one with the same id before it
+  bool looking = false;         // kLocking: the ledger is asked, since its name is held
+  int unjudged = 0;             // further rounds that found it held, while the ledger is asked
+  std::uint32_t place = 0;      // in its unit: which id of the unit it has
   int attempts = 0;             // handler calls begun that reached the receiver
   HandlerCircuit::Failing failing;  // handler calls that failed
   int marks = 0;                    // DONE calls without a majority

@@ -18,10 +18,11 @@ void LockUnit::FailRound() {
   round_failed_ = true;
 }
 
-void LockUnit::BecomeLeased(locking::Token token) {
+void LockUnit::BecomeLeased(locking::Token token, bool took_over) {
   FENCEPOST_CHECK(lease_ == Lease::kAcquiring, "a lease that was not asked for");
   lease_ = Lease::kLeased;
   token_ = token;
+  took_over_ = took_over;
 }
 
 void LockUnit::BecomeDone(locking::Token token, locking::ContentCrc crc,
@@ -61,11 +62,14 @@ void LockUnit::BecomeUnlocked(locking::Token token, locking::Instant until) {
 void LockUnit::BecomeNone() {
   lease_ = Lease::kNone;
   round_failed_ = false;
+  took_over_ = false;
+  in_ledger_ = false;
   lock_ = {};
   token_ = {};
 }
 
-LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing) {
+LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing,
+                          std::uint32_t place) {
   FENCEPOST_CHECK(record.unit == nullptr, "a record is in one unit at most");
   if (unused_.empty()) {
     unused_.push_back(static_cast<std::uint32_t>(pool_.size()));
@@ -73,30 +77,50 @@ LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing) {
   }
   LockUnit* unit = &pool_[unused_.back()];
   unit->name_ = std::move(name);  // in an unused place, so that the name is looked up only once
-  const auto [place, made] = by_name_.try_emplace(unit->name_, unit);
+  const auto [found, made] = by_name_.try_emplace(unit->name_, unit);
   if (made) {
     unused_.pop_back();
-    unit->sharing_ = Planted("same_id_side_by_side") ? Sharing::kShared : sharing;
+    unit->sharing_ = sharing;
   }
-  unit = place->second;
+  unit = found->second;
   record.unit = unit;
   record.unit_before = unit->last_;
   (unit->last_ == nullptr ? unit->first_ : unit->last_->unit_after) = &record;
   unit->last_ = &record;
+  record.place = place;
+  if (unit->taken_.size() <= place) unit->taken_.resize(place + 1);
+  record.same_id_ahead = unit->taken_[place] && !Planted("same_id_side_by_side");
+  unit->taken_[place] = true;
+  unit->waiting_ += record.same_id_ahead ? 1 : 0;
   return *unit;
 }
 
-LockUnit* LockUnits::Leave(InFlight& record) {
+InFlight* LockUnits::Leave(InFlight& record) {
   LockUnit& unit = *std::exchange(record.unit, nullptr);
   InFlight* const before = std::exchange(record.unit_before, nullptr);
   InFlight* const after = std::exchange(record.unit_after, nullptr);
   (before == nullptr ? unit.first_ : before->unit_after) = after;
   (after == nullptr ? unit.last_ : after->unit_before) = before;
-  if (unit.first_ != nullptr) return &unit;
-  FENCEPOST_CHECK(unit.lease_ == Lease::kNone, "a lease without a record");
-  by_name_.erase(unit.name_);
-  unused_.push_back(unit.index_);
-  return nullptr;
+  if (std::exchange(record.same_id_ahead, false)) {
+    --unit.waiting_;
+    return nullptr;
+  }
+  unit.taken_[record.place] = false;
+  if (unit.first_ == nullptr) {
+    FENCEPOST_CHECK(unit.lease_ == Lease::kNone, "a lease without a record");
+    by_name_.erase(unit.name_);
+    unused_.push_back(unit.index_);
+    return nullptr;
+  }
+  InFlight* next = unit.waiting_ == 0 ? nullptr : unit.first_;
+  while (next != nullptr && !(next->same_id_ahead && next->place == record.place)) {
+    next = next->unit_after;
+  }
+  if (next == nullptr) return nullptr;
+  next->same_id_ahead = false;
+  unit.taken_[record.place] = true;
+  --unit.waiting_;
+  return next;
 }
 
 LockUnit* LockUnits::Find(std::uint64_t cookie, locking::LockId lock) {

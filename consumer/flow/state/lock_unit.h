@@ -8,10 +8,11 @@
 //     unlocked     done (heard)  → marking      from each of them back to none
 // clang-format on
 //
-// Which of its records go ahead is decided here alone, by `Sharing` (`MayProceed`). The records of
-// one id are an exclusive unit: one works, and the others wait for it in the order in which they
-// came. The next one acquires the lock again. In a shared unit all go ahead under one lease, which
-// is kept until the last of them has left; its loss concerns them all.
+// Which of its records go ahead is decided here alone (`MayProceed`): of each id one, and the
+// others wait for it in the order in which they came. An exclusive unit is that of one id: its
+// lease ends with the record that works, unless the flow hands it on to the next. In a shared unit
+// the records of all its ids go ahead under one lease, which is kept until the last of them has
+// left; its loss concerns them all.
 //
 // Invariants: `lock` is set while acquiring, leased, and while a mark is out; a token is there from
 // `leased`, `done` or `unlocked` on until `none`; a unit has at least one record, and is gone
@@ -32,8 +33,8 @@
 namespace fencepost::consumer {
 
 enum class Sharing : std::uint8_t {
-  kExclusive,  // one record at a time
-  kShared,     // all of them
+  kExclusive,  // those of one id
+  kShared,     // those of a block of ids
 };
 
 enum class Lease : std::uint8_t {
@@ -53,6 +54,11 @@ class LockUnit {
   [[nodiscard]] Lease lease() const { return lease_; }
   [[nodiscard]] locking::LockId lock() const { return lock_; }  // of the lease or the mark
   [[nodiscard]] locking::Token token() const { return token_; }
+  [[nodiscard]] bool shared() const { return sharing_ == Sharing::kShared; }
+  // The lease was acquired after another's deadline had passed.
+  [[nodiscard]] bool took_over() const { return took_over_; }
+  // The ledger is known to have the row of its id: whoever finds the name held can see that.
+  [[nodiscard]] bool in_ledger() const { return in_ledger_; }
   // The first round is over, without a lease: those behind in the chain are not locked meanwhile.
   [[nodiscard]] bool round_failed() const { return round_failed_; }
   [[nodiscard]] locking::Instant lost_at() const { return lost_at_; }
@@ -63,9 +69,7 @@ class LockUnit {
   [[nodiscard]] std::chrono::milliseconds done_rest() const { return done_rest_; }
 
   // This record, which is in the unit, goes ahead. Else it waits for another one.
-  [[nodiscard]] bool MayProceed(const InFlight& record) const {
-    return sharing_ == Sharing::kShared || first_ == &record;
-  }
+  [[nodiscard]] bool MayProceed(const InFlight& record) const { return !record.same_id_ahead; }
   // No lease is left when this record leaves: those that stay need one of their own.
   [[nodiscard]] bool LeaseEndsWith(const InFlight& record) const {
     return MayProceed(record) && (sharing_ == Sharing::kExclusive || first_ == last_);
@@ -75,7 +79,8 @@ class LockUnit {
   // Each names the state that follows, and checks the ones before it.
   void BecomeAcquiring(locking::LockId lock);
   void FailRound();
-  void BecomeLeased(locking::Token token);
+  void BecomeLeased(locking::Token token, bool took_over = false);
+  void NoteInLedger() { in_ledger_ = true; }
   void BecomeDone(locking::Token token, locking::ContentCrc crc, std::chrono::milliseconds rest);
   void BecomeLost(locking::Instant at);
   void BecomeMarking(locking::LockId mark);  // null: it is to be sent again
@@ -89,6 +94,10 @@ class LockUnit {
   Sharing sharing_ = Sharing::kExclusive;
   Lease lease_ = Lease::kNone;
   bool round_failed_ = false;
+  bool took_over_ = false;
+  bool in_ledger_ = false;
+  std::vector<bool> taken_;  // by InFlight::place: a record with that id goes ahead
+  std::size_t waiting_ = 0;  // records that do not go ahead
   locking::LockId lock_;
   locking::Token token_;
   locking::Instant lost_at_;
@@ -103,9 +112,11 @@ class LockUnit {
 class LockUnits {
  public:
   // The record joins the unit of this name, as the last one. All that join it say the same sharing.
-  LockUnit& Join(InFlight& record, std::string name, Sharing sharing);
-  // The record leaves its unit. Null: the unit is gone with it; its lease had become kNone.
-  LockUnit* Leave(InFlight& record);
+  // `place`: which of the unit's ids it has; 0 where there is one.
+  LockUnit& Join(InFlight& record, std::string name, Sharing sharing, std::uint32_t place = 0);
+  // The record leaves its unit, which is gone with the last one; its lease had become kNone then.
+  // Returns the next record with its id, which may go ahead now; null: there is none.
+  InFlight* Leave(InFlight& record);
   // To which the core's event belongs. Null: it is over here.
   [[nodiscard]] LockUnit* Find(std::uint64_t cookie, locking::LockId lock);
 

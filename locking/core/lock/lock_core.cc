@@ -43,6 +43,7 @@ LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
   attempt.delay.first = std::min(spec.delay.first, kLongestDelay);
   attempt.delay.most = std::min(spec.delay.most, kLongestDelay);
   attempt.min_validity = options_.MinValidity(spec.min_validity);
+  attempt.counts_contention = spec.counts_contention;
   const bool only_tries_count = spec.tries > 0 && spec.wait == Millis(0);
   const bool no_end = only_tries_count || spec.wait == Millis::max();
   attempt.give_up_at = no_end ? Instant::max() : now.boot + spec.wait;

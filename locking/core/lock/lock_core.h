@@ -12,9 +12,9 @@
 // clang-format on
 //
 // Life of a lock: Acquire → rounds, with jittered waits between them → Leased → (extended at a
-// third of its ttl) → Done or Release → ended. It may be Lost in between, once, and never comes
-// back. After the event that ends it (kDone, kGaveUp, kLost, kReleased, kCompleted) its LockId
-// means nothing any more; calls with it are ignored.
+// third of its ttl) → Done, Release or Leave → ended. It may be Lost in between, once, and never
+// comes back. After the event that ends it (kDone, kGaveUp, kLost, kReleased, kCompleted), or after
+// Leave, its LockId means nothing any more; calls with it are ignored.
 //
 // Speed: no allocation a lock in the steady state (slots are reused, names keep their capacity).
 #pragma once
@@ -64,6 +64,9 @@ struct LockEvent {
   ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
   bool majority = false;
   Millis rest{0};  // kDone: until the mark is forgotten
+  // AcquireSpec::counts_contention, and not told to the observer:
+  bool takeover = false;  // kLeased: an acquire found that another's deadline had passed
+  Nanos contended{0};     // kRoundFailed, kGaveUp: how long a round took that ended contended
   // kLeased, kLost: this told that a promise was broken (the observer has counted it), and by which
   // other's token.
   std::optional<Invariant> broken;
@@ -78,6 +81,9 @@ struct AcquireSpec {
   Millis wait{0};            // how long to try: 0 is one round; Millis::max() is for ever
   Millis ttl{0};             // 0: options.ttl
   bool watchdog = true;      // extend at a third of the ttl until done or released
+  // Leases of this name may have been left behind (Leave): the caller counts contended rounds and
+  // takeovers, when it knows whether this was one of those. The observer is not told of them.
+  bool counts_contention = false;
   // How many rounds at most; 0: no limit of its own. With a wait of 0 it alone counts, and a time
   // without a quorum to ask is a round that failed; otherwise that time is waited out.
   int tries = 0;
@@ -117,6 +123,10 @@ class LockCore {
   LockId Acquire(const AcquireSpec& spec, Now now);
   // Stops trying; aborts go to all nodes that were asked; no event follows. A lease that is held is released.
   void Cancel(LockId lock, Now now);
+  // Forgets a lease: it is extended no more and nothing is sent, so the nodes keep others out until
+  // its deadline. For work whose effect stands, where whoever finds the name held can see that. No
+  // event follows.
+  void Leave(LockId lock, Now now);
   // Gives a lease back. kReleased follows.
   void Release(LockId lock, Now now);
   // The work is complete: marks the name DONE on all nodes, for `remember`, at least max_ttl + 2 *

@@ -158,7 +158,11 @@ void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& 
   Slot& slot = slots_[index];
   const bool granted =
       reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
-  if (reply.code == ReplyCode::kGrantedTakeover && slot.granted == 0) observer_->OnTakeover();
+  if (reply.code == ReplyCode::kGrantedTakeover && slot.granted == 0) {
+    auto* const attempt = std::get_if<LockAttempt>(&slot.stage);
+    const bool callers = attempt != nullptr && attempt->counts_contention;
+    callers ? void(attempt->takeover = true) : observer_->OnTakeover();
+  }
   if (granted) slot.granted |= Bit(node);
   if (!granted && NodeAnswered(reply.code)) slot.may_hold = Without(slot.may_hold, Bit(node));
   if (reply.code == ReplyCode::kStale) observer_->OnFencingRejection();
@@ -262,6 +266,7 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
   observer_->OnLeased(now.boot - attempt.first_try);
   observer_->OnHeld(static_cast<std::int64_t>(held_));
   LockEvent& event = Emit(index, LockEvent::Kind::kLeased);
+  event.takeover = attempt.takeover;
   if (slot.token <= attempt.rival_seen) {  // 2: the nodes forgot a floor
     event.broken = Invariant::kTokenRegressed;
     event.rival = attempt.rival_seen;
@@ -274,7 +279,9 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
 void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason reason, Now now) {
   Slot& slot = slots_[index];
   auto& attempt = std::get<LockAttempt>(slot.stage);
-  observer_->OnRound(result, now.boot - slot.started);
+  const Nanos took = now.boot - slot.started;
+  const bool callers = attempt.counts_contention && result == RoundResult::kContended;
+  if (!callers) observer_->OnRound(result, took);
   if (reason == WaitReason::kUnavailable || reason == WaitReason::kTimeout) {
     observer_->OnQuorumFailure(attempt.round.Failure());
   }
@@ -289,6 +296,7 @@ void LockCore::OnRoundLost(std::uint32_t index, RoundResult result, WaitReason r
   }
   FreeNodes(index, OpKind::kAbort, now);
   WaitForRound(index, reason, now);
+  if (callers) events_.back().contended = std::max(took, Nanos(1));
 }
 
 // Not once a round: a caller that waits asks again and again.

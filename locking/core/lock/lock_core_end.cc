@@ -1,5 +1,5 @@
-// LockCore: how a lease ends: released, marked DONE, lost or cancelled; and questions, which end
-// with their answers.
+// LockCore: how a lease ends: left behind, released, marked DONE, lost or cancelled; and questions,
+// which end with their answers.
 #include "locking/core/lock/lock_core.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::locking {
 namespace {
@@ -82,6 +83,20 @@ void LockCore::EndAsDone(std::uint32_t index, const Reply& reply, Now now) {
   event.rest = reply.rest;
   FreeNodes(index, OpKind::kAbort, now);
   End(index);
+}
+
+// --- left behind ------------------------------------------------------------------------------
+
+// What is queued or on the way still goes: a fill or a late grant leaves one node held for a ttl
+// more, and whoever meets it there finds out as at the others.
+void LockCore::Leave(LockId lock, Now now) {
+  Slot* slot = Find(lock);
+  if (slot == nullptr || slot->state != State::kHeld) return;
+  if (Planted("left_lease_is_released")) return Release(lock, now);
+  if (Planted("left_lease_is_extended")) return;
+  slot->phase = Phase::kReleasing;
+  LeaveHeld(lock.slot, now);
+  End(lock.slot);
 }
 
 // --- released ---------------------------------------------------------------------------------

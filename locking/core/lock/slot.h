@@ -51,18 +51,20 @@ struct LockAttempt {
   DelayPolicy delay;
   Millis min_validity{0};
   Instant first_try;
-  Instant give_up_at;            // Instant::max(): `tries` alone counts, or it waits for ever
-  bool waits_for_quorum = true;  // else a time without one is a failed round
-  bool awaiting_quorum = false;  // Invariant: only while kWaiting, and among quorum_waiters_
-  bool asking_again = false;     // Invariant: only while kAsking; an even split, asked at `due`
-  bool watched = false;          // its name's channel is subscribed to for it; in watchers_
-  bool last_round = false;       // the next round is the last that the wait has room for
-  std::uint16_t backoff = 0;     // k of the delay, first * multiplier^k
-  int tries = 0;                 // of rounds at most; 0: no limit
-  int rounds = 0;                // begun. Invariant: rounds <= tries, where there is a limit
-  int repeats = 0;               // of an even split, within this round
-  NodeSet left_out = 0;          // of the next round: nodes whose floor is not believable
-  NodeSet freed_at = 0;          // nodes that told, since the round began, of a free
+  Instant give_up_at;              // Instant::max(): `tries` alone counts, or it waits for ever
+  bool waits_for_quorum = true;    // else a time without one is a failed round
+  bool awaiting_quorum = false;    // Invariant: only while kWaiting, and among quorum_waiters_
+  bool asking_again = false;       // Invariant: only while kAsking; an even split, asked at `due`
+  bool watched = false;            // its name's channel is subscribed to for it; in watchers_
+  bool last_round = false;         // the next round is the last that the wait has room for
+  bool counts_contention = false;  // AcquireSpec
+  bool takeover = false;           // an acquire of it found that another's deadline had passed
+  std::uint16_t backoff = 0;       // k of the delay, first * multiplier^k
+  int tries = 0;                   // of rounds at most; 0: no limit
+  int rounds = 0;                  // begun. Invariant: rounds <= tries, where there is a limit
+  int repeats = 0;                 // of an even split, within this round
+  NodeSet left_out = 0;            // of the next round: nodes whose floor is not believable
+  NodeSet freed_at = 0;            // nodes that told, since the round began, of a free
   WaitReason reason = WaitReason::kContended;  // of the round before
   Token rival_seen;  // the highest that held a majority in a round that we lost
 };

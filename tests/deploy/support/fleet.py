@@ -121,6 +121,7 @@ lock:
   ttl: {ttl}
   min_validity: {min_validity}
   max_skew: 500ms
+  remember_done: 5m
 processing: {{order: none, concurrency: 64, timeout: 5s}}
 {more}
 output:

@@ -22,6 +22,7 @@ class ToolsTest : public PipelineTest {
     dead_ = name_ + ".dead";
     Kafka().CreateTopic(dead_, 1);
     text.more = fmt::format("dead_letter: {{topic: {}}}\n{}", dead_, more);
+    text.remember_done = "5m";
     Use(text);
     return text;
   }

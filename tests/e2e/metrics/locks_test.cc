@@ -15,6 +15,7 @@ class LockMetrics : public MetricsTest {
  protected:
   PipelineText Text() {
     PipelineText text = MetricsTest::Text(1);
+    text.remember_done = "5m";
     text.more = Http() + "processing: {timeout: 30s, revoke_drain: 31s}\n";
     return text;
   }

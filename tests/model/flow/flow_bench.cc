@@ -161,6 +161,7 @@ bool FlowBench::Exchange(int node) {
   std::vector<Reply> replies;
   locking::CallHeader header;
   for (const Op& op : ops) {
+    ++operations_[op.kind];
     world.nodes[static_cast<std::size_t>(node)].Apply(
         op.kind, std::span(&op, 1), world.lock, world.now.wall, world.now.wall, &header, replies);
   }
@@ -374,6 +375,17 @@ std::string FlowBench::Lookups() const {
   std::string text;
   for (const auto& batch : lookups) {
     for (const std::string& id : batch->ids) text += (text.empty() ? "" : " ") + id;
+  }
+  return text;
+}
+
+std::string FlowBench::Operations() const {
+  static constexpr std::array kNames = {"extend",  "acquire", "fill",   "abort",
+                                        "release", "done",    "forget", "inspect"};
+  std::string text;
+  for (const auto& [kind, count] : operations_) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : " ",
+                        kNames.at(static_cast<std::size_t>(kind)), count);
   }
   return text;
 }

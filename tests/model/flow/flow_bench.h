@@ -35,6 +35,8 @@ struct SharedWorld {
 
 struct Told : ConsumerObserver {
   int conflicts = 0;
+  int takeovers = 0;
+  std::vector<locking::RoundResult> rounds;
   int skips_by_hint = 0;
   int skips_by_ledger = 0;
   int handler_retries = 0;
@@ -53,6 +55,8 @@ struct Told : ConsumerObserver {
     notes.push_back(std::string(event) + ": " + std::string(text));
   }
   void OnIdConflict() override { ++conflicts; }
+  void OnRound(locking::RoundResult result, Nanos) override { rounds.push_back(result); }
+  void OnTakeover() override { ++takeovers; }
   void OnDedupeSkip(DedupeSource source) override {
     ++(source == DedupeSource::kLock ? skips_by_hint : skips_by_ledger);
   }
@@ -113,6 +117,8 @@ class FlowBench {
   // The ids of the calls that are out: "a b"; "a!": it was cancelled.
   [[nodiscard]] std::string Calls() const;
   [[nodiscard]] std::string Lookups() const;
+  // What was sent to all nodes together, in the order of OpKind: "acquire 3 release 3".
+  [[nodiscard]] std::string Operations() const;
   // The dead letters that wait: "a:422 :bad_record".
   [[nodiscard]] std::string Letters() const;
   [[nodiscard]] locking::NodeModel::State StateOf(const std::string& id, int node = 0) const;
@@ -147,6 +153,7 @@ class FlowBench {
 
   const Finality finality_;
 
+  std::map<locking::OpKind, int> operations_;
   std::map<PartitionIndex, Source> sources_;
   std::vector<PartitionOffset> commits_;
   std::deque<std::string> texts_;  // behind the records' views

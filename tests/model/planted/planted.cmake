@@ -80,6 +80,12 @@ caught_by(silent_node_is_kept unit/node_session
 caught_by(failed_commit_counts unit/flow
   AssignmentTest.IsToBeCommittedAgainAfterACommitThatFailed)
 caught_by(lost_lease_is_kept unit/flow LockUnit.IsLeasedNoMoreOnceItIsLost)
+caught_by(left_lease_is_released model/flow LeftLease.StaysAtTheNodesUntilItsDeadline)
+caught_by(left_lease_is_extended model/flow LeftLease.StaysAtTheNodesUntilItsDeadline)
+caught_by(contended_duplicate_waits model/flow
+  ContendedRecord.ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeases)
+caught_by(handed_on_after_its_end model/flow
+  RecordWithTheSameId.AcquiresWhereTheLeaseOfTheOneBeforeItHasEnded)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)

@@ -65,6 +65,7 @@ class Checks {
   void CheckOrder(const std::string& source);
   [[nodiscard]] bool Complete(const LogRecord& record) const;
   [[nodiscard]] bool LeaseIsValid(SimWorker& worker, const consumer::InFlight& in) const;
+  [[nodiscard]] bool MayBeLeft(std::string_view name) const;
   [[nodiscard]] bool Completed(std::string_view name, locking::Token token) const;
   [[nodiscard]] bool Held(const Lease& lease) const;
 

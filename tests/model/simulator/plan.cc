@@ -162,6 +162,10 @@ Plan MakePlan(std::uint64_t seed) {
   if (plan.flow.finality == consumer::Finality::kLedger && unavailable.Chance(300)) {
     plan.on_unavailable = consumer::OnUnavailable::kProceed;
   }
+  // With a ledger most leave their leases behind; the others mark what is done.
+  if (plan.flow.finality == consumer::Finality::kLedger && unavailable.Chance(750)) {
+    plan.flow.remember_done = Millis(0);
+  }
   Random contact(seed * 0x9e6c63d0876a9a47ULL + 3);
   plan.lock.contact = contact.Chance(300) ? locking::Contact::kAll : locking::Contact::kQuorum;
   return plan;

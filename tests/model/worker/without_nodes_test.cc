@@ -20,6 +20,7 @@ class WithoutNodes : public WorkerAtWork {
   static WorkerCoreOptions Proceeding() {
     WorkerCoreOptions options = Options();
     options.on_unavailable = OnUnavailable::kProceed;
+    options.flow.unlocked_for = Millis(30'000);
     return options;
   }
   void Lose() {
@@ -88,8 +89,8 @@ TEST_F(WithoutNodes, RecordsThatAreOlderThanTheLedgerPromisesToKeepAskAgainBefor
   Deliver(1);  // is being written
   for (int i = 0; i < 2; ++i) Deliver(1);
   ASSERT_EQ(writes_.size(), 1);
-  now_.boot += Proceeding().flow.remember_done;
-  now_.wall += Proceeding().flow.remember_done;
+  now_.boot += *Proceeding().flow.unlocked_for;
+  now_.wall += *Proceeding().flow.unlocked_for;
   AnswerWrites(WriteResult::kCommitted);
   ASSERT_EQ(writes_.size(), 1);
   EXPECT_EQ(writes_[0]->records.size(), 2);

@@ -315,6 +315,17 @@ TEST(Explain, TellsEachPartInALine) {
           "  dead letter none in orders.dead"));
 }
 
+TEST(Explain, TellsOfALeaseThatWasLeftBehind) {
+  Facts facts = WithRow("orders/3/1042", 0xabc, 1043);
+  facts.remember_done = Millis(0);
+  facts.nodes = {Node(NodeState::kHeld, Millis(2000))};
+  EXPECT_THAT(FactLines(facts),
+              Contains(HasSubstr("for another 2 s, by a lease that was left behind: the ledger has "
+                                 "its row")));
+  facts.row = std::optional<consumer::LedgerEntry>();
+  EXPECT_THAT(FactLines(facts), Not(Contains(HasSubstr("left behind"))));
+}
+
 TEST(Explain, IsJsonToo) {
   const nlohmann::json json = FactsJson(WithRow("orders/3/1042", 0xabc, 1043));
   EXPECT_EQ(json["position"], "orders/3/1042");

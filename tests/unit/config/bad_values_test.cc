@@ -235,8 +235,8 @@ INSTANTIATE_TEST_SUITE_P(
               "[missing]"}},
         Case{"LedgerKeep",
              "output:\n",
-             "ledger: {keep: 5m}\noutput:\n",
-             {"12:16: error: ledger.keep (5m) must be more than lock.remember_done and "
+             "  remember_done: 5m\nledger: {keep: 5m}\noutput:\n",
+             {"13:16: error: ledger.keep (5m) must be more than lock.remember_done and "
               "lock.max_skew "
               "together (305s), or marks outlive their rows [ledger-keep]"}},
         Case{"CertificateWithoutKey",
@@ -255,6 +255,13 @@ INSTANTIATE_TEST_SUITE_P(
               "you mean session.timeout.ms? [librdkafka]",
               "5:60: error: kafka.librdkafka: librdkafka refuses 'fetch.wait.max.ms': Invalid "
               "value for configuration property \"fetch.wait.max.ms\" [librdkafka]"}},
+        Case{"RememberNothingWithoutALedger",
+             "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
+             "  remember_done: 0s\nguarantee: at-least-once\noutput:\n  file:\n    path: "
+             "o.jsonl\n    columns:\n",
+             {"12:18: error: lock.remember_done: 0s needs a ledger (output.postgres, output.mysql "
+              "or output.sqlite): without one only the lock nodes remember what is done "
+              "[remember-done]"}},
         Case{"ProceedWithoutALedger",
              "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
              "  on_unavailable: proceed\nguarantee: at-least-once\noutput:\n  file:\n    path: "

@@ -46,7 +46,7 @@ TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
   EXPECT_EQ(o.lock.lock.min_validity, 2s);
   EXPECT_EQ(o.lock.lock.max_skew, 5s);
   EXPECT_EQ(o.lock.lock.node_timeout, 200ms);
-  EXPECT_EQ(o.lock.lock.remember_done, 5min);
+  EXPECT_EQ(o.lock.lock.remember_done, 0ms);
   EXPECT_EQ(o.lock.lock.contact, locking::Contact::kQuorum);
   EXPECT_EQ(o.lock.lock.max_ttl, 30s);
   EXPECT_EQ(o.lock.wait, 30s);

@@ -17,7 +17,10 @@ constexpr LockId kLater{.slot = 4, .generation = 1};
 // Three records of one unit.
 struct Unit {
   explicit Unit(Sharing sharing = Sharing::kExclusive) {
-    for (InFlight& in : records) units.Join(in, "lock:a", sharing);
+    std::uint32_t place = 0;
+    for (InFlight& in : records) {
+      units.Join(in, "lock:a", sharing, sharing == Sharing::kShared ? place++ : 0);
+    }
   }
   LockUnit& unit() { return *records[1].unit; }
   void Lease() {
@@ -52,10 +55,10 @@ TEST(LockUnit, GivesTheTurnInTheOrderInWhichTheRecordsCame) {
   Unit id;
   EXPECT_TRUE(id.unit().LeaseEndsWith(id.records[0]));
   EXPECT_FALSE(id.unit().LeaseEndsWith(id.records[1])) << "it has nothing that could end";
-  EXPECT_EQ(id.units.Leave(id.records[0]), &id.unit());
+  EXPECT_EQ(id.units.Leave(id.records[0]), &id.records[1]);
   EXPECT_TRUE(id.unit().MayProceed(id.records[1]));
   EXPECT_EQ(id.records[0].unit, nullptr);
-  EXPECT_NE(id.units.Leave(id.records[2]), nullptr);
+  EXPECT_EQ(id.units.Leave(id.records[2]), nullptr) << "it had not gone ahead";
   EXPECT_EQ(id.units.Leave(id.records[1]), nullptr);
 }
 
