@@ -49,6 +49,9 @@ struct Record {
   PartitionIndex partition = 0;
   AssignmentEpoch epoch = 0;
   Offset offset = 0;
+  // So many offsets directly before it have no record for a reader of this group, and never will:
+  // markers of transactions, aborted or compacted away. 0 also where it is not known.
+  Offset gap = 0;
   std::optional<std::chrono::milliseconds> timestamp;  // since the Unix epoch
   std::optional<std::string_view> key;
   std::optional<std::string_view> value;  // nullopt: a tombstone

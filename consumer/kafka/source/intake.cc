@@ -166,7 +166,7 @@ Intake::Assigned* Intake::Find(const rd_kafka_message_t* message) {
 }
 
 void Intake::TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, IntakeBatch& batch) {
-  assigned.next = message->offset + 1;
+  const Offset gap = message->offset - std::exchange(assigned.next, message->offset + 1);
   // Ends come behind all records of their batch: one that a record has overtaken is no end.
   std::erase_if(batch.ends, [&](const PartitionEnd& end) {
     return end.partition == assigned.partition.partition;
@@ -174,6 +174,7 @@ void Intake::TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, I
   Record& record = batch.records.emplace_back();
   record.partition = assigned.partition.partition;
   record.epoch = assigned.partition.epoch;
+  record.gap = gap;
   ReadMessage(message, record);
   if (!std::exchange(assigned.sample, false)) return;
   batch.samples.push_back(SampledFingerprint{assigned.partition.where, FingerprintOf(record)});
