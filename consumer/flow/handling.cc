@@ -54,6 +54,7 @@ void Flow::SendLookups() {
       batch->references.push_back(in.Reference());
       batch->ids.push_back(in.identity.id);
       batch->contended.push_back(contended);
+      batch->epoch = std::max(batch->epoch, in.record.epoch);
     }
     if (batch->ids.empty()) continue;
     ++lookups_out_;

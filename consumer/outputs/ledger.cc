@@ -42,6 +42,23 @@ const char* const kPostgresLedgerDdl =
     "CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at\n"
     "  ON fencepost_ledger (pipeline, completed_at);\n";
 
+// Each transaction changes its rows: with room on their page they stay there, and no index has to
+// follow (HOT).
+const char* const kPostgresPositionsDdl =
+    "CREATE TABLE IF NOT EXISTS fencepost_positions (\n"
+    "  pipeline   text COLLATE \"C\" NOT NULL,\n"
+    "  cluster    text COLLATE \"C\" NOT NULL,\n"
+    "  topic      text COLLATE \"C\" NOT NULL,\n"
+    "  partition  integer NOT NULL,\n"
+    "  done       int8multirange NOT NULL,\n"
+    "  token      bigint NOT NULL,\n"
+    "  worker     text NOT NULL,\n"
+    "  anchors    text NOT NULL,\n"
+    "  forgotten  bigint NOT NULL DEFAULT 0,\n"
+    "  updated_at timestamptz NOT NULL,\n"
+    "  PRIMARY KEY (pipeline, cluster, topic, partition)\n"
+    ") WITH (fillfactor = 50);\n";
+
 // WITHOUT ROWID: the primary key is the table, one tree less to write.
 const char* const kSqliteLedgerDdl =
     "CREATE TABLE IF NOT EXISTS fencepost_ledger (\n"
@@ -56,6 +73,21 @@ const char* const kSqliteLedgerDdl =
     ") WITHOUT ROWID;\n"
     "CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at\n"
     "  ON fencepost_ledger (pipeline, completed_at);\n";
+
+const char* const kSqlitePositionsDdl =
+    "CREATE TABLE IF NOT EXISTS fencepost_positions (\n"
+    "  pipeline    text NOT NULL,\n"
+    "  cluster     text NOT NULL,\n"
+    "  topic       text NOT NULL,\n"
+    "  \"partition\" integer NOT NULL,\n"
+    "  done        text NOT NULL,\n"
+    "  token       bigint NOT NULL,\n"
+    "  worker      text NOT NULL,\n"
+    "  anchors     text NOT NULL,\n"
+    "  forgotten   bigint NOT NULL DEFAULT 0,\n"
+    "  updated_at  timestamptz NOT NULL,\n"
+    "  PRIMARY KEY (pipeline, cluster, topic, \"partition\")\n"
+    ") WITHOUT ROWID;\n";
 
 // varbinary: bytes are compared, and no space at the end is lost, as in MySQL's text.
 const char* const kMysqlLedgerDdl =
@@ -76,9 +108,9 @@ MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there) {
   return was_there ? MissingLedger::kGone : MissingLedger::kCreate;
 }
 
-OutputError LedgerMissing(const std::string& where, std::string_view ddl) {
+OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl) {
   return {.error = {.code = "ledger_missing",
-                    .what = fmt::format("there is no ledger {} yet", kLedgerTable),
+                    .what = fmt::format("there is no ledger {} yet", table),
                     .where = where,
                     .hint = ddl.empty() ? "a worker makes it when it starts"
                                         : fmt::format("a worker makes it when it starts, where "

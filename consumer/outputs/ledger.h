@@ -2,7 +2,9 @@
 // database here; any thread.
 //
 // The ledger holds one row for each record id whose effect is written, put there in the transaction
-// of the effect. Its primary key is what makes the effect happen once.
+// of the effect. Its primary key is what makes the effect happen once. Where ids are positions it
+// is another table, with one row a partition: the ranges of the offsets that are done, changed in
+// the transaction of their effects; the row's lock is what makes each effect happen once.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +20,12 @@
 namespace fencepost::consumer {
 
 inline constexpr std::string_view kLedgerTable = "fencepost_ledger";
+inline constexpr std::string_view kPositionsTable = "fencepost_positions";
 // The same statements as deploy/postgres/ledger.sql (a test compares what they make).
 extern const char* const kPostgresLedgerDdl;
+extern const char* const kPostgresPositionsDdl;
 extern const char* const kSqliteLedgerDdl;
+extern const char* const kSqlitePositionsDdl;
 extern const char* const kMysqlLedgerDdl;  // deploy/mysql/ledger.sql
 
 // What it means that there is no ledger.
@@ -31,7 +36,7 @@ enum class MissingLedger : std::uint8_t {
 };
 MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there);
 // "ledger_missing". `ddl`: the file that makes one; empty: a worker always may.
-OutputError LedgerMissing(const std::string& where, std::string_view ddl);
+OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl);
 
 // "a ""b""": any text as one SQL identifier.
 std::string QuoteIdentifier(std::string_view name);

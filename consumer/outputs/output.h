@@ -20,6 +20,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/flow/ports/ports.h"
+#include "consumer/record/position_id.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
 #include "locking/base/types.h"
@@ -56,6 +57,24 @@ struct PruneScope {
   std::vector<std::string> topics;
 };
 
+// A record of a partition's log, by what tells it from another one at the same offset.
+struct LogRecord {
+  Offset offset = 0;
+  std::int64_t timestamp = -1;      // ms since the Unix epoch; -1: it has none
+  locking::ContentCrc content = 0;  // of the whole record, as the identity of a position has it
+  bool operator==(const LogRecord&) const = default;
+};
+// A partition's log as it is now.
+struct LogState {
+  Offset first = 0;                // the oldest offset that is kept
+  Offset end = 0;                  // the next one to be written
+  std::vector<LogRecord> records;  // those of the offsets that were asked for that are there
+};
+// Reads it: which partition of which cluster, and offsets. nullopt: it is the log of another
+// cluster. An error may pass. Called on the output's thread, and may block there.
+using ReadLog = std::function<tl::expected<std::optional<LogState>, Error>(
+    std::string_view cluster, const TopicPartition& where, const std::vector<Offset>& offsets)>;
+
 // What the pipeline as a whole asks of an output with a ledger.
 struct OutputTerms {
   // Tables that forget in a crash, or that are outside of the transaction, are refused.
@@ -66,6 +85,12 @@ struct OutputTerms {
   // Nothing is created: without a ledger Prepare, and what needs one, is the error
   // "ledger_missing".
   bool look_only = false;
+  // The ids are positions (consumer/record/position_id.h): the ledger has one row a partition, with
+  // the ranges of the offsets that are done, and no record has an id of another form.
+  bool by_position = false;
+  // By position: before the first record of a partition in an assignment is said to be done, its
+  // log is compared with what the ledger knows of it. nullptr: it is not.
+  ReadLog read_log;
 };
 
 class Output {
@@ -88,6 +113,9 @@ class Output {
   // The next Write of the same request writes nothing again: it goes on asking what became of the
   // transaction that was written before.
   [[nodiscard]] virtual bool OutcomePending() const { return false; }
+  // A newer assignment: records of it are written or looked up from now on. (Write finds it in its
+  // records, too.)
+  virtual void OnAssignment(AssignmentEpoch /*epoch*/) {}
   // What the ledger holds of these ids (as stored), in their order. Without a ledger: nothing.
   virtual tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
       const std::vector<std::string>& ids) {
@@ -95,6 +123,12 @@ class Output {
   }
   // Deletes the ledger rows of these ids; how many there were. For `fencepost forget`.
   virtual tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& /*ids*/) {
+    return 0;
+  }
+  // By position: takes back all offsets of `first`'s partition from its own to `last`, whether or
+  // not they have records; how many of them were done.
+  virtual tl::expected<std::size_t, OutputError> ForgetOffsets(const PositionId& /*first*/,
+                                                               Offset /*last*/) {
     return 0;
   }
   // Deletes at most `limit` ledger rows of this pipeline that `scope` allows; returns how many. One

@@ -154,6 +154,7 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
 
 bool Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
   milliseconds wait = kFirstBackoff;
+  output_->OnAssignment(lookup->epoch);
   for (;;) {
     auto entries = output_->Lookup(lookup->ids);
     if (entries) {

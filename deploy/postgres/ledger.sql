@@ -33,3 +33,22 @@ CREATE INDEX IF NOT EXISTS fencepost_ledger_completed_at
 -- on_null_value: delete also SELECT and DELETE. A `statement:` needs TEMPORARY on the database.
 --
 --   GRANT INSERT ON effects TO app;
+
+-- For pipelines with `record_id: position`, in place of the above: one row a partition. PostgreSQL
+-- 14 or later. It does not grow: offsets that were done out of order merge.
+CREATE TABLE IF NOT EXISTS fencepost_positions (
+  pipeline   text COLLATE "C" NOT NULL,      -- `name:` of the pipeline file
+  cluster    text COLLATE "C" NOT NULL,      -- the id of the Kafka cluster
+  topic      text COLLATE "C" NOT NULL,
+  partition  integer NOT NULL,
+  done       int8multirange NOT NULL,        -- offsets whose effects stand
+  token      bigint NOT NULL,                -- of the last write: its fencing token (the greatest)
+  worker     text NOT NULL,                  --   and who wrote it
+  anchors    text NOT NULL,                  -- some done records, to recognise a recreated topic
+  forgotten  bigint NOT NULL DEFAULT 0,      -- how often `fencepost forget` took offsets back
+  updated_at timestamptz NOT NULL,
+  PRIMARY KEY (pipeline, cluster, topic, partition)
+) WITH (fillfactor = 50);                    -- room for new versions of a row on its page
+
+--   GRANT USAGE ON SCHEMA public TO app;
+--   GRANT SELECT, INSERT, UPDATE ON fencepost_positions TO app;

@@ -181,7 +181,7 @@ void Gatherer::Identify(const TopicRecord& found, const std::string& cluster) {
 void Gatherer::CompareWithRow() {
   if (!facts_.row || !*facts_.row || !**facts_.row || !record_) return;
   const consumer::LedgerEntry& row = ***facts_.row;
-  if (!locking::IsOtherContent(row.crc, *facts_.crc)) return;
+  if (!row.crc || !locking::IsOtherContent(*row.crc, *facts_.crc)) return;
   facts_.difference = DifferenceFromSource(*reader_, row.source, record_->record, kPartLimit);
 }
 

@@ -142,7 +142,7 @@ Verdict Judgement::Say() const {
 
 Verdict Judgement::ByRow(const LedgerEntry& row) const {
   const bool own = facts_.position && row.source == facts_.position->Text();
-  if (facts_.crc && locking::IsOtherContent(*facts_.crc, row.crc)) {
+  if (facts_.crc && row.crc && locking::IsOtherContent(*facts_.crc, *row.crc)) {
     Verdict verdict{.code = "id_conflict"};
     verdict.happened = fmt::format(
         "The same id is in the ledger with other content (from {}, completed {}): an id conflict. "
@@ -164,8 +164,10 @@ Verdict Judgement::ByRow(const LedgerEntry& row) const {
   }
   if (own || facts_.position_from == PositionFrom::kLedgerRow) {
     return {"done",
-            fmt::format("Done: its effect was committed at {} by worker {}.", row.completed_at,
-                        Printable(row.worker)),
+            row.crc
+                ? fmt::format("Done: its effect was committed at {} by worker {}.",
+                              row.completed_at, Printable(row.worker))
+                : fmt::format("Done: its effect was committed at {} or before.", row.completed_at),
             Past() || !CommittedKnown()
                 ? fmt::format("Nothing. Another record with this id is skipped while {}.",
                               HowLongKept())
@@ -179,7 +181,7 @@ Verdict Judgement::ByRow(const LedgerEntry& row) const {
       "duplicate",
       fmt::format("Another record with the same id{} took effect: {}, committed at {} by worker "
                   "{}.{}",
-                  facts_.crc ? " and the same content" : "", Printable(row.source),
+                  facts_.crc && row.crc ? " and the same content" : "", Printable(row.source),
                   row.completed_at, Printable(row.worker), before),
       Past() ? "Nothing: it was skipped." : "The worker that reads it finds the row and skips it."};
 }

@@ -99,8 +99,14 @@ std::string LedgerLine(const Facts& facts) {
   if (!*facts.row) return Cannot(facts.row->error());
   if (!**facts.row) return "no row of this id";
   const consumer::LedgerEntry& row = ***facts.row;
+  if (!row.crc) {
+    return fmt::format(
+        "among the done offsets of its partition, last written at {} by {} under "
+        "token {}",
+        row.completed_at, Printable(row.worker), row.token.value());
+  }
   return fmt::format("row of {} by {}, from {}, under token {}, checksum {:016x}", row.completed_at,
-                     Printable(row.worker), Printable(row.source), row.token.value(), row.crc);
+                     Printable(row.worker), Printable(row.source), row.token.value(), *row.crc);
 }
 
 std::vector<std::string> LetterLines(const Facts& facts) {
@@ -182,7 +188,8 @@ nlohmann::json LedgerJson(const Facts& facts) {
             {"worker", JsonOf(row.worker)},
             {"source", JsonOf(row.source)},
             {"token", std::to_string(row.token.value())},
-            {"checksum", fmt::format("{:016x}", row.crc)}}}};
+            {"checksum", row.crc ? nlohmann::json(fmt::format("{:016x}", *row.crc))
+                                 : nlohmann::json(nullptr)}}}};
 }
 
 nlohmann::json LettersJson(const Facts& facts) {

@@ -6,7 +6,7 @@ namespace fencepost::consumer {
 
 WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& item,
                                  std::string_view source) {
-  if (locking::IsOtherContent(existing.crc, item.crc)) {
+  if (existing.crc && locking::IsOtherContent(*existing.crc, item.crc)) {
     return {.result = WriteResult::kIdConflict,
             .detail = fmt::format("the ledger holds {} from {}; this is {}", item.record_id,
                                   existing.source, source),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "consumer/flow/ports/ports.h"
@@ -13,7 +14,7 @@ namespace fencepost::consumer {
 struct LedgerRow {
   std::uint64_t token = 0;
   std::string_view source;
-  locking::ContentCrc crc = 0;
+  std::optional<locking::ContentCrc> crc;  // nullopt: not known (LedgerEntry)
 };
 // The order of the questions is the contract: content, then source, then token.
 WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& item,

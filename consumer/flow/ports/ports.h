@@ -164,15 +164,18 @@ struct LookupBatch {
   // The flow's, one an id: how long the lock round took that found the name held, for which the
   // ledger is asked; 0: it is asked for another reason.
   std::vector<Nanos> contended;
+  AssignmentEpoch epoch = 0;  // the newest of their records'
 };
 
-// A ledger row.
+// What the ledger knows of a record that is done. Of a position, which shares its row with others,
+// token and worker are those of the last write to its partition, which is this one's or a later
+// one; it was completed at `completed_at` or before; and its content is not known.
 struct LedgerEntry {
   locking::Token token;
-  locking::ContentCrc crc = 0;
-  std::string worker;
-  std::string source;        // topic/partition/offset
-  std::string completed_at;  // RFC 3339, UTC
+  std::optional<locking::ContentCrc> crc = std::nullopt;
+  std::string worker{};
+  std::string source{};        // topic/partition/offset
+  std::string completed_at{};  // RFC 3339, UTC
 };
 
 }  // namespace fencepost::consumer

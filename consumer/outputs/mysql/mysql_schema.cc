@@ -248,7 +248,8 @@ class Catalog {
     auto engine = EngineOf(options_.database, name);
     const bool missing = engine && !*engine;
     if (missing && terms_.missing == MissingLedger::kTell) {
-      return tl::unexpected(LedgerMissing(connection_.where(), "deploy/mysql/ledger.sql"));
+      return tl::unexpected(
+          LedgerMissing(kLedgerTable, connection_.where(), "deploy/mysql/ledger.sql"));
     }
     if (missing && terms_.missing == MissingLedger::kGone) {
       OutputError gone = Problem(

@@ -2,6 +2,7 @@
 // ends it from another thread, even when the server is frozen. Apart from Interrupt, one thread.
 #pragma once
 
+#include <charconv>
 #include <chrono>
 #include <initializer_list>
 #include <memory>
@@ -26,6 +27,16 @@ std::string_view PgText(const PgResult& result, int row, int column);  // "" for
 inline bool PgBool(const PgResult& result, int row, int column) {
   return PgText(result, row, column) == "t";
 }
+
+template <typename Int>
+Int PgNumber(std::string_view text) {
+  Int value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+// A prepared statement's name, by what it does: where a pooler hands this session to others in
+// between, it is missed, and none of theirs is taken for it.
+std::string PgStatementName(std::string_view name, const std::string& sql);
 
 // What went wrong, in one line of at most kMaxErrorText bytes, without the secrets of the dsn and
 // the password that is in use.

@@ -4,7 +4,10 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/outputs/postgres/postgres_connection.h"
+#include "consumer/record/json_digest.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -18,6 +21,10 @@ bool StartsWith(std::string_view text, std::initializer_list<std::string_view> p
 bool LostStatement(std::string_view state) { return state == "26000" || state == "42P05"; }
 
 }  // namespace
+
+std::string PgStatementName(std::string_view name, const std::string& sql) {
+  return fmt::format("{}_{:016x}", name, DigestText(JsonKind::kString, sql));
+}
 
 // The classes that speak of the server or the session, whatever is written: connection 08,
 // transaction state 25, authorization 28, database 3D, resources 53, object state 55 (a trigger

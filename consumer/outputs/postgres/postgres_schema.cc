@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +20,8 @@ constexpr const char* kFindRelation =
     " c.relpersistence = 'p', has_table_privilege(c.oid, 'SELECT'),"
     " has_table_privilege(c.oid, 'INSERT'), row_security_active(c.oid), c.relpersistence,"
     " (SELECT string_agg(quote_ident(p.relname), ', ') FROM pg_partition_tree(c.oid) t"
-    "  JOIN pg_class p ON p.oid = t.relid WHERE p.relkind = 'f' OR p.relpersistence <> 'p')"
+    "  JOIN pg_class p ON p.oid = t.relid WHERE p.relkind = 'f' OR p.relpersistence <> 'p'),"
+    " has_table_privilege(c.oid, 'UPDATE')"
     " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)";
 
 // format_type with -1: `bpchar` and "bit", where without it is `character`, which means one.
@@ -47,26 +49,59 @@ constexpr const char* kReadColumns =
     "   AND p.oid = d.typbasetype) SELECT oid FROM d WHERE typtype <> 'd') b"
     " WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 
-constexpr const char* kLedgerKey =
-    "SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = $1::oid AND i.indisunique AND "
-    "i.indisvalid"
-    " AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 2"
-    " AND (SELECT attname FROM pg_attribute WHERE attrelid = i.indrelid AND attnum = i.indkey[0])"
-    "     = 'pipeline'"
-    " AND (SELECT attname FROM pg_attribute WHERE attrelid = i.indrelid AND attnum = i.indkey[1])"
-    "     = 'record_id')";
+// $2: the names of its columns, in their order.
+constexpr const char* kUniqueKey =
+    "SELECT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = $1::oid AND i.indisunique"
+    " AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"
+    " AND (SELECT string_agg(a.attname, ', ' ORDER BY k.n) FROM unnest(i.indkey::int2[])"
+    "      WITH ORDINALITY k(number, n) JOIN pg_attribute a ON a.attrelid = i.indrelid"
+    "      AND a.attnum = k.number WHERE k.n <= i.indnkeyatts) = $2)";
 
 struct LedgerColumn {
   std::string_view name, type;
 };
-constexpr std::array<LedgerColumn, 7> kLedgerColumns{
+constexpr std::array<LedgerColumn, 7> kIdColumns{{{"pipeline", "text"},
+                                                  {"record_id", "text"},
+                                                  {"token", "bigint"},
+                                                  {"worker", "text"},
+                                                  {"source", "text"},
+                                                  {"content_crc", "bigint"},
+                                                  {"completed_at", "timestamp with time zone"}}};
+constexpr std::array<LedgerColumn, 10> kPositionColumns{
     {{"pipeline", "text"},
-     {"record_id", "text"},
+     {"cluster", "text"},
+     {"topic", "text"},
+     {"partition", "integer"},
+     {"done", "int8multirange"},
      {"token", "bigint"},
      {"worker", "text"},
-     {"source", "text"},
-     {"content_crc", "bigint"},
-     {"completed_at", "timestamp with time zone"}}};
+     {"anchors", "text"},
+     {"forgotten", "bigint"},
+     {"updated_at", "timestamp with time zone"}}};
+
+// What a ledger is made of.
+struct LedgerKind {
+  std::string_view name;
+  const char* ddl = nullptr;
+  std::span<const LedgerColumn> columns;
+  std::string_view key;
+  bool updates = false;     // its rows are changed
+  std::string_view rights;  // that a role needs for all that is done to it
+};
+LedgerKind KindOf(bool by_position) {
+  if (by_position) {
+    return {kPositionsTable,
+            kPostgresPositionsDdl,
+            kPositionColumns,
+            "pipeline, cluster, topic, partition",
+            true,
+            "SELECT, INSERT, UPDATE"};
+  }
+  return {kLedgerTable, kPostgresLedgerDdl,      kIdColumns, "pipeline, record_id",
+          false,        "SELECT, INSERT, DELETE"};
+}
+
+constexpr int kMultirangeVersion = 140'000;
 
 constexpr const char* kLedgerHint = "create it with deploy/postgres/ledger.sql, as its owner";
 
@@ -228,7 +263,8 @@ tl::expected<std::vector<PgColumn>, OutputError> CheckColumns(const PgConnection
   return columns;
 }
 
-tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Relation& ledger) {
+tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Relation& ledger,
+                                            const LedgerKind& wanted) {
   const auto bad = [&](std::string what, std::string hint = kLedgerHint) {
     return tl::unexpected(
         SchemaError(connection, fmt::format("{} {}", ledger.name(), what), std::move(hint)));
@@ -239,7 +275,7 @@ tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Rela
     return bad("is unlogged or temporary: a crash would forget what is done",
                fmt::format("ALTER TABLE {} SET LOGGED", ledger.name()));
   }
-  for (const LedgerColumn& column : kLedgerColumns) {
+  for (const LedgerColumn& column : wanted.columns) {
     const auto row = ledger.Column(column.name);
     if (!row) return bad(fmt::format("has no column {}", column.name));
     if (const auto type = PgText(ledger.columns, *row, 2); type != column.type) {
@@ -249,34 +285,39 @@ tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Rela
   for (int row = 0; row < PQntuples(ledger.columns.get()); ++row) {
     const std::string_view name = PgText(ledger.columns, row, 0);
     const bool ours =
-        std::ranges::find(kLedgerColumns, name, &LedgerColumn::name) != kLedgerColumns.end();
+        std::ranges::find(wanted.columns, name, &LedgerColumn::name) != wanted.columns.end();
     if (!ours && PgBool(ledger.columns, row, 5)) {
       return bad(fmt::format("has {} as NOT NULL, and nothing fills it", name),
                  "give it a default");
     }
   }
-  const auto key = connection.Query(kLedgerKey, {std::string(PgText(ledger.about, 0, 0))});
+  const auto key = connection.Query(
+      kUniqueKey, {std::string(PgText(ledger.about, 0, 0)), std::string(wanted.key)});
   if (!key) return tl::unexpected(ToOutputError(key.error(), connection.where()));
   if (!PgBool(*key, 0, 0)) {
     return bad(
-        "has no primary key (pipeline, record_id): nothing would keep an effect from happening "
-        "twice");
+        fmt::format("has no primary key ({}): nothing would keep an effect from happening "
+                    "twice",
+                    wanted.key));
   }
   if (PgBool(ledger.about, 0, 6)) {
     return bad("hides rows from this role by row level security",
                "the ledger needs a role that sees every row");
   }
-  if (!PgBool(ledger.about, 0, 4) || !PgBool(ledger.about, 0, 5)) {
+  const auto may = [&](int field) { return PgBool(ledger.about, 0, field); };
+  if (!may(4) || !may(5) || (wanted.updates && !may(9))) {
     return tl::unexpected(
-        DeniedError(connection, fmt::format("no right to read and insert into {}", ledger.name()),
-                    fmt::format("GRANT SELECT, INSERT, DELETE ON {} to this role", ledger.name())));
+        DeniedError(connection,
+                    fmt::format("no right to read{} and insert into {}",
+                                wanted.updates ? ", update" : "", ledger.name()),
+                    fmt::format("GRANT {} ON {} to this role", wanted.rights, ledger.name())));
   }
   return {};
 }
 
 // Under an advisory lock, since CREATE TABLE IF NOT EXISTS in two sessions at once can fail in one.
-tl::expected<void, PgFailure> CreateLedger(PgConnection& connection) {
-  const std::array<const char*, 4> statements{"BEGIN", kCreateLock, kPostgresLedgerDdl, "COMMIT"};
+tl::expected<void, PgFailure> CreateLedger(PgConnection& connection, const char* ddl) {
+  const std::array<const char*, 4> statements{"BEGIN", kCreateLock, ddl, "COMMIT"};
   for (const char* statement : statements) {
     if (auto done = connection.Query(statement); !done) {
       connection.Drop();
@@ -286,12 +327,12 @@ tl::expected<void, PgFailure> CreateLedger(PgConnection& connection) {
   return {};
 }
 
-OutputError LedgerGone(const PgConnection& connection) {
+OutputError LedgerGone(const PgConnection& connection, std::string_view name) {
   OutputError error = SchemaError(
       connection,
       fmt::format("the ledger {} that this worker has written to is gone: without it every effect "
                   "could happen again",
-                  kLedgerTable),
+                  name),
       "was it dropped or renamed, or the search_path of the role changed? bring it back, then "
       "start "
       "the workers; a worker that starts without one makes an empty one");
@@ -300,20 +341,22 @@ OutputError LedgerGone(const PgConnection& connection) {
   return error;
 }
 
-tl::expected<Relation, OutputError> FindLedger(PgConnection& connection, MissingLedger missing) {
-  const std::string name = QuoteIdentifier(kLedgerTable);
+tl::expected<Relation, OutputError> FindLedger(PgConnection& connection, MissingLedger missing,
+                                               const LedgerKind& wanted) {
+  const std::string name = QuoteIdentifier(wanted.name);
   auto ledger = ReadRelation(connection, name);
   if (ledger && !*ledger && missing == MissingLedger::kGone) {
-    return tl::unexpected(LedgerGone(connection));
+    return tl::unexpected(LedgerGone(connection, wanted.name));
   }
   if (ledger && !*ledger && missing == MissingLedger::kTell) {
-    return tl::unexpected(LedgerMissing(connection.where(), "deploy/postgres/ledger.sql"));
+    return tl::unexpected(
+        LedgerMissing(wanted.name, connection.where(), "deploy/postgres/ledger.sql"));
   }
   if (ledger && !*ledger) {
-    if (auto created = CreateLedger(connection); !created) {
+    if (auto created = CreateLedger(connection, wanted.ddl); !created) {
       OutputError error = ToOutputError(created.error(), connection.where());
       error.error.what = fmt::format("the ledger {} is missing and could not be created: {}",
-                                     kLedgerTable, error.error.what);
+                                     wanted.name, error.error.what);
       if (created.error().kind == PgFailure::Kind::kServer) error.error.hint = kLedgerHint;
       return tl::unexpected(error);
     }
@@ -367,13 +410,23 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   if (auto fine = CheckRules(connection, table_oid, target, shape); !fine) {
     return tl::unexpected(fine.error());
   }
-  auto ledger = FindLedger(connection, terms.missing);
+  const LedgerKind kind = KindOf(terms.by_position);
+  if (terms.by_position && connection.server_version() < kMultirangeVersion) {
+    return tl::unexpected(
+        SchemaError(connection,
+                    fmt::format("record_id: position needs PostgreSQL 14 or later, and this is {}",
+                                connection.server_version() / 10'000),
+                    "upgrade the server, or choose another record_id"));
+  }
+  auto ledger = FindLedger(connection, terms.missing, kind);
   if (!ledger) return tl::unexpected(ledger.error());
   if (terms.exactly_once) {
     if (auto keeps = CheckKeeps(connection, *ledger); !keeps) return tl::unexpected(keeps.error());
   }
-  if (auto fine = CheckLedger(connection, *ledger); !fine) return tl::unexpected(fine.error());
+  if (auto fine = CheckLedger(connection, *ledger, kind); !fine)
+    return tl::unexpected(fine.error());
   target.ledger = ledger->name();
+  target.by_position = terms.by_position;
   return target;
 }
 

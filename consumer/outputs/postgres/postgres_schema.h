@@ -36,14 +36,16 @@ struct PgColumn {
 };
 
 struct PgTarget {
-  std::string table;              // qualified and quoted; empty: the user's own statement
-  std::string ledger;             // likewise
+  std::string table;   // qualified and quoted; empty: the user's own statement
+  std::string ledger;  // likewise: fencepost_ledger, by position fencepost_positions
+  bool by_position = false;
   std::string function;           // the user's own statement
   std::vector<PgColumn> columns;  // in the order of the shape's columns
 };
 
 struct PgTerms {
-  bool exactly_once = false;  // OutputTerms::exactly_once
+  bool exactly_once = false;  // as in OutputTerms
+  bool by_position = false;   // likewise
   MissingLedger missing = MissingLedger::kCreate;
 };
 

@@ -66,16 +66,76 @@ std::string LedgerInsert(const PgTarget& target) {
       target.ledger);
 }
 
+// The row of the partition that `p` names, in a subquery of its own, so that it is looked up by its
+// key whatever the planner believes of the table's size.
+std::string PositionRow(std::string_view ledger, std::string_view columns, std::string_view more) {
+  return fmt::format(
+      "CROSS JOIN LATERAL (SELECT {} FROM {} l WHERE l.pipeline = $1 AND l.cluster = p.cluster"
+      " AND l.topic = p.topic AND l.partition = p.partition::int4{} OFFSET 0) l",
+      columns, ledger, more);
+}
+
+// `done * range` once a partition: what is asked row by row is only the small part of `done` that
+// lies in the batch, and mostly there is none. The row is locked, so `done` stays what it is here.
+std::string PositionLedger(const PgTarget& target) {
+  return fmt::format(
+      "part AS MATERIALIZED (SELECT p.n, p.cluster, p.topic, p.partition::int4 AS partition,"
+      " p.range::int8multirange AS range, p.token AS new_token, p.anchors AS new_anchors,"
+      " l.done * p.range::int8multirange AS known, l.token, l.worker, l.anchors, l.forgotten"
+      " FROM unnest($3, $4, $5, $6, $7, $8) WITH ORDINALITY"
+      " AS p(cluster, topic, partition, range, token, anchors, n) {0}),"
+      " known AS MATERIALIZED (SELECT n, known FROM part WHERE NOT isempty(known)),"
+      " done AS (UPDATE {1} l SET done = l.done + p.range, token = p.new_token, worker = $2,"
+      " anchors = p.new_anchors, updated_at = now() FROM part p WHERE l.pipeline = $1"
+      " AND l.cluster = p.cluster AND l.topic = p.topic AND l.partition = p.partition"
+      " AND p.known <> p.range)",
+      PositionRow(target.ledger, "done, token, worker, anchors, forgotten", ""), target.ledger);
+}
+
+// Where the ledger comes into a write: the columns of `u` that are its own, the CTEs that use it,
+// whether a row of `u` is new, and what the statement answers.
+struct LedgerSql {
+  std::string_view arrays, columns;
+  std::string ctes;
+  std::string fresh;
+  std::string answer, from;  // SELECT list and what follows it
+  std::size_t next = 0;      // the first parameter that is not the ledger's
+};
+
 // What was not inserted is handed to the next statement within the session, so that the arrays are
 // sent once, and that statement is planned for the ledger as it is now: a plan made while it was
 // empty would read all of it for every row.
 std::string Answer() {
   return fmt::format(
-      " SELECT (SELECT count(*) FROM led),"
+      "(SELECT count(*) FROM led),"
       " set_config('fencepost.rest', ARRAY(SELECT crc || ' ' || record_id FROM u WHERE {})::text,"
       " true),"
       " set_config('plan_cache_mode', 'force_custom_plan', true)",
       IfInserted("false", "true"));
+}
+
+LedgerSql LedgerOf(const PgTarget& target) {
+  if (!target.by_position) {
+    return {.arrays = "$3, $4, $5, $6",
+            .columns = "record_id, token, source, crc",
+            .ctes = LedgerInsert(target),
+            .fresh = IfInserted("true", "false"),
+            .answer = Answer(),
+            .from = "",
+            .next = 7};
+  }
+  // As kIfInserted; most batches have nothing in `known`.
+  return {.arrays = "$9, $10",
+          .columns = "part, off",
+          .ctes = PositionLedger(target),
+          .fresh =
+              "CASE WHEN u.part IN (SELECT n FROM known) THEN NOT EXISTS (SELECT FROM known k"
+              " WHERE k.n = u.part AND k.known @> u.off) ELSE true END",
+          .answer =
+              "part.n, part.known::text, part.token, part.worker, part.anchors,"
+              " part.forgotten",
+          .from = " FROM part ORDER BY part.n",
+          .next = 11};
 }
 
 // What the rows that were inserted do to the table, by the rules. They are in `e`: ord (the order
@@ -246,17 +306,25 @@ std::string WriteSql(const PgTarget& target, const RowShape& shape) {
   const std::string values = Listed(target.columns.size(), [&](std::size_t i) {
     return Value(target.columns[i], shape.columns[i], "u", i);
   });
+  const LedgerSql ledger = LedgerOf(target);
   return fmt::format(
-      "WITH u AS MATERIALIZED (SELECT * FROM unnest($3, $4, $5, $6{})"
-      " AS u(record_id, token, source, crc{})), {},"
-      " eff AS (INSERT INTO {} ({}) SELECT {} FROM u WHERE {}){}",
-      ArraysFrom(target, 7), CellNames(target), LedgerInsert(target), target.table, Names(target),
-      values, IfInserted("true", "false"), Answer());
+      "WITH u AS MATERIALIZED (SELECT * FROM unnest({}{}) AS u({}{})), {},"
+      " eff AS (INSERT INTO {} ({}) SELECT {} FROM u WHERE {}) SELECT {}{}",
+      ledger.arrays, ArraysFrom(target, ledger.next), ledger.columns, CellNames(target),
+      ledger.ctes, target.table, Names(target), values, ledger.fresh, ledger.answer, ledger.from);
+}
+
+// Of the ledger, and pipeline and worker.
+std::vector<Oid> LedgerTypes(const PgTarget& target) {
+  if (!target.by_position) {
+    return {kTextOid, kTextOid, kTextArrayOid, kInt8ArrayOid, kTextArrayOid, kInt8ArrayOid};
+  }
+  return {kTextOid,      kTextOid,      kTextArrayOid, kTextArrayOid, kInt8ArrayOid,
+          kTextArrayOid, kInt8ArrayOid, kTextArrayOid, kInt8ArrayOid, kInt8ArrayOid};
 }
 
 std::vector<Oid> WriteTypes(const PgTarget& target) {
-  std::vector<Oid> types{kTextOid,      kTextOid,      kTextArrayOid,
-                         kInt8ArrayOid, kTextArrayOid, kInt8ArrayOid};
+  std::vector<Oid> types = LedgerTypes(target);
   for (const PgColumn& column : target.columns) {
     types.push_back(column.bytes() ? kBytesArrayOid : kTextArrayOid);
   }
@@ -275,25 +343,73 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape) {
   // As with IfInserted.
   constexpr std::string_view kOfInserted =
       "CASE WHEN e.n IN (SELECT n FROM fresh) THEN true ELSE false END";
-  const std::string ctes = fmt::format(
-      "WITH RECURSIVE u AS MATERIALIZED (SELECT * FROM unnest($3, $4, $5, $6) WITH ORDINALITY"
-      " AS u(record_id, token, source, crc, n)), {},"
+  const LedgerSql ledger = LedgerOf(target);
+  std::string sql = fmt::format(
+      "WITH RECURSIVE u AS MATERIALIZED (SELECT * FROM unnest({}) WITH ORDINALITY"
+      " AS u({}, n)), {},"
       " fresh AS MATERIALIZED (SELECT n FROM u WHERE {}),"
-      " e AS MATERIALIZED (SELECT e.ord, e.del{} FROM unnest($7, $8{}) WITH ORDINALITY"
+      " e AS MATERIALIZED (SELECT e.ord, e.del{} FROM unnest(${}, ${}{}) WITH ORDINALITY"
       " AS e(n, del{}, ord) WHERE {})",
-      LedgerInsert(target), IfInserted("true", "false"), values, ArraysFrom(target, 9),
-      CellNames(target), kOfInserted);
-  if (!shape.statement) return ctes + Effects(target, shape).Sql() + Answer();
-  const std::string args =
-      Listed(target.columns.size(), [](std::size_t i) { return fmt::format("e.v{}", i); });
-  return fmt::format("{}{}, (SELECT count({}({})) FROM (SELECT * FROM e ORDER BY ord OFFSET 0) e)",
-                     ctes, Answer(), target.function, args);
+      ledger.arrays, ledger.columns, ledger.ctes, ledger.fresh, values, ledger.next,
+      ledger.next + 1, ArraysFrom(target, ledger.next + 2), CellNames(target), kOfInserted);
+  if (!shape.statement) sql += Effects(target, shape).Sql();
+  sql += " SELECT " + ledger.answer;
+  if (shape.statement) {
+    const std::string args =
+        Listed(target.columns.size(), [](std::size_t i) { return fmt::format("e.v{}", i); });
+    sql += fmt::format(", (SELECT count({}({})) FROM (SELECT * FROM e ORDER BY ord OFFSET 0) e)",
+                       target.function, args);
+  }
+  return sql + ledger.from;
 }
 
 std::vector<Oid> RowsTypes(const PgTarget& target) {
   std::vector<Oid> types = WriteTypes(target);
-  types.insert(types.begin() + 6, {kInt8ArrayOid, kBoolArrayOid});
+  types.insert(types.begin() + static_cast<std::ptrdiff_t>(LedgerTypes(target).size()),
+               {kInt8ArrayOid, kBoolArrayOid});
   return types;
+}
+
+std::string InsertPositionsSql(const PgTarget& target) {
+  return fmt::format(
+      "INSERT INTO {} (pipeline, cluster, topic, partition, done, token, worker, anchors,"
+      " updated_at) SELECT $1, cluster, topic, partition::int4, '{{}}', 0, '', '', now()"
+      " FROM unnest($2, $3, $4) AS p(cluster, topic, partition)"
+      " ON CONFLICT (pipeline, cluster, topic, partition) DO NOTHING",
+      target.ledger);
+}
+
+// The subqueries are run one after the other, in the order of the arrays, and each takes its lock.
+// The cast is no constant, which would fail as soon as it is planned.
+std::string LockPositionsSql(const PgTarget& target) {
+  return fmt::format(
+      "SELECT CASE WHEN count(*) < cardinality($2) THEN"
+      " ('fencepost: a row of the ledger is missing, there are ' || count(*))::bigint END"
+      " FROM unnest($2, $3, $4) AS p(cluster, topic, partition) {}",
+      PositionRow(target.ledger, "1", " FOR UPDATE"));
+}
+
+std::string ReadPositionsSql(const std::string& ledger) {
+  return fmt::format(
+      "SELECT p.n, (l.done * p.range::int8multirange)::text, l.token, l.worker, l.anchors,"
+      " l.forgotten,"
+      " to_char(l.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+      " FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[]) WITH ORDINALITY"
+      " AS p(cluster, topic, partition, range, n) {} ORDER BY p.n",
+      PositionRow(ledger, "*", ""));
+}
+
+std::string TakeBackPositionsSql(const std::string& ledger) {
+  return fmt::format(
+      "WITH was AS MATERIALIZED (SELECT p.cluster, p.topic, p.partition::int4 AS partition,"
+      " p.range::int8multirange AS range, l.done * p.range::int8multirange AS gone"
+      " FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[])"
+      " AS p(cluster, topic, partition, range) {})"
+      " UPDATE {} l SET done = l.done - w.range, forgotten = l.forgotten + 1,"
+      " anchors = CASE WHEN isempty(l.done - w.range) THEN '' ELSE l.anchors END FROM was w"
+      " WHERE l.pipeline = $1 AND l.cluster = w.cluster AND l.topic = w.topic"
+      " AND l.partition = w.partition AND NOT isempty(w.gone) RETURNING w.gone::text",
+      PositionRow(ledger, "done", " FOR UPDATE"), ledger);
 }
 
 // An uncorrelated subquery runs once, and only where there is a row to go with. The cast says what

@@ -23,6 +23,22 @@ std::vector<Oid> WriteTypes(const PgTarget& target);
 // $8 whether they delete, $9… one array a column; rows in the order in which they count.
 std::string RowsSql(const PgTarget& target, const RowShape& shape);
 std::vector<Oid> RowsTypes(const PgTarget& target);
+// By position (PgTarget::by_position) the write has other ledger parameters: $3 clusters, $4
+// topics, $5 partitions, $6 ranges as text, $7 tokens, $8 anchors of the partitions, $9 the
+// records' partitions (counted from 1), $10 their offsets; what follows is as above. It answers one
+// row a partition: its number; which of its ranges were done before, token, worker and anchors as
+// they were before; and `forgotten`.
+
+// $1 pipeline, $2 clusters, $3 topics, $4 partitions: of all these three, in the order of the keys.
+std::string InsertPositionsSql(const PgTarget& target);
+// Locks the rows in the order of the parameters; where one is missing it is kRowsMissingState.
+std::string LockPositionsSql(const PgTarget& target);
+inline constexpr std::string_view kRowsMissingState = "22P02";
+// And $5 ranges as text. What the write answers, and updated_at; no row where there is none.
+std::string ReadPositionsSql(const std::string& ledger);
+// The same parameters. Answers the ranges that were taken back, a row each.
+std::string TakeBackPositionsSql(const std::string& ledger);
+
 // $1 pipeline, $2 chained. In the same transaction, after the write: the record ids that it did not
 // insert, with the ledger's token, source and content_crc. Where there are any, the transaction
 // writes to the log, so that its COMMIT waits for the standbys that the found rows' own may still

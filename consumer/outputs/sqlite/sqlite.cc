@@ -16,6 +16,7 @@
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/outputs/sqlite/sqlite_ledger.h"
+#include "consumer/outputs/sqlite/sqlite_positions.h"
 #include "consumer/outputs/sqlite/sqlite_schema.h"
 #include "consumer/outputs/sqlite/sqlite_sql.h"
 
@@ -66,7 +67,9 @@ class SqliteOutput final : public Output {
         lost_commits_(terms_.keep),
         shape_(ShapeOfRows(options.columns, options.rules)),
         rows_(shape_.value_or(RowShape{}), worker_),
-        cells_(rows_.shape()) {}
+        cells_(rows_.shape()) {
+    if (terms_.by_position) positions_.emplace(connection_, pipeline_, worker_, terms_);
+  }
   ~SqliteOutput() override { Drop(); }
 
   tl::expected<void, OutputError> Prepare() override;
@@ -79,6 +82,11 @@ class SqliteOutput final : public Output {
   tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) override;
   tl::expected<std::size_t, OutputError> Prune(const PruneScope& scope, std::size_t limit) override;
   tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
+  tl::expected<std::size_t, OutputError> ForgetOffsets(const PositionId& first,
+                                                       Offset last) override;
+  void OnAssignment(AssignmentEpoch epoch) override {
+    if (positions_) positions_->memory().OnAssignment(epoch);
+  }
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
@@ -89,12 +97,14 @@ class SqliteOutput final : public Output {
   Maybe<void> PrepareStatements();
   // Opens the file that its path leads to now.
   tl::expected<void, OutputError> PrepareIfNeedBe();
+  Maybe<std::optional<LostCommits>> FindLostCommits();
   // Whether the file that was opened still has what was committed.
   tl::expected<void, OutputError> CheckLostCommits();
 
   // All of rows_, in the order of the request.
   Maybe<void> Transaction(Outcomes& outcomes);
   Maybe<WriteOutcome> WriteRecord(std::size_t record);
+  Maybe<WriteOutcome> WriteRows(std::size_t record);  // its effect
   Maybe<void> WriteRow(std::size_t record, std::size_t row);
   bool AllText(Outcomes& outcomes) const;
   // A column that takes no bytes that are not text.
@@ -124,6 +134,7 @@ class SqliteOutput final : public Output {
   SqliteTarget target_;
   std::string now_;
   SqliteStatement insert_ledger_, insert_effect_, delete_effect_;
+  std::optional<SqlitePositions> positions_;  // by position, in place of ledger_
 };
 
 void SqliteOutput::Drop() {
@@ -131,6 +142,7 @@ void SqliteOutput::Drop() {
   insert_effect_.reset();
   delete_effect_.reset();
   ledger_.Reset();
+  if (positions_) positions_->Reset();
   connection_.Close();
 }
 
@@ -164,8 +176,9 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
                                                 .hint = shape_.error().hint}});
   }
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Fail(opened.error()));
-  auto target = LearnTarget(connection_, options_, *shape_,
-                            IfLedgerIsMissing(terms_, file_.has_value()));
+  auto target = LearnTarget(
+      connection_, options_, *shape_,
+      {.by_position = terms_.by_position, .missing = IfLedgerIsMissing(terms_, file_.has_value())});
   if (!target) {
     Drop();
     return tl::unexpected(target.error());
@@ -177,17 +190,9 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
 
 tl::expected<void, OutputError> SqliteOutput::CheckLostCommits() {
   const HeldFile& file = connection_.file();
-  auto search = lost_commits_.Look(clock_().boot);
-  while (const std::vector<std::string>* ids = search.Ask()) {
-    bool there = false;
-    for (std::size_t i = 0; i < ids->size(); ++i) {
-      const auto found = ledger_.Find((*ids)[i]);
-      if (!found) return tl::unexpected(Fail(found.error()));
-      there = there || (found->has_value() && search.IsOurs(i, (*found)->token));
-    }
-    search.Answer(there);
-  }
-  const auto lost = search.Lost();
+  const auto found = FindLostCommits();
+  if (!found) return tl::unexpected(Fail(found.error()));
+  const std::optional<LostCommits>& lost = *found;
   if (lost && !(file_ && file_->id() == file.id())) {
     Drop();  // the next call fails the same way
     return tl::unexpected(OutputError{
@@ -196,9 +201,29 @@ tl::expected<void, OutputError> SqliteOutput::CheckLostCommits() {
         .fatal = true});
   }
   // The same file lost nothing: somebody deleted these rows (`forget`).
-  if (lost) lost_commits_.Forget();
+  if (lost) positions_ ? positions_->memory().Forget() : lost_commits_.Forget();
+  if (positions_) positions_->memory().OnComplete(clock_());
   file_ = file;
   return {};
+}
+
+SqliteOutput::Maybe<std::optional<LostCommits>> SqliteOutput::FindLostCommits() {
+  if (positions_) {
+    const auto rows = positions_->Read(positions_->memory().Acknowledged());
+    if (!rows) return tl::unexpected(rows.error());
+    return positions_->memory().Lost(*rows);
+  }
+  auto search = lost_commits_.Look(clock_().boot);
+  while (const std::vector<std::string>* ids = search.Ask()) {
+    bool there = false;
+    for (std::size_t i = 0; i < ids->size(); ++i) {
+      const auto found = ledger_.Find((*ids)[i]);
+      if (!found) return tl::unexpected(found.error());
+      there = there || (found->has_value() && search.IsOurs(i, (*found)->token));
+    }
+    search.Answer(there);
+  }
+  return search.Lost();
 }
 
 SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
@@ -208,9 +233,11 @@ SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
   };
   const std::array<Entry, 3> entries{
       {{insert_ledger_,
-        "INSERT INTO fencepost_ledger"
-        " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (pipeline, record_id) DO NOTHING"},
+        positions_
+            ? "SELECT 1"
+            : "INSERT INTO fencepost_ledger"
+              " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
+              " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (pipeline, record_id) DO NOTHING"},
        {insert_effect_, InsertSql(target_, *shape_)},
        {delete_effect_, shape_->deletes() ? DeleteSql(target_, *shape_) : "SELECT 1"}}};
   for (const Entry& entry : entries) {
@@ -218,7 +245,7 @@ SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
     if (!statement) return tl::unexpected(statement.error());
     entry.statement = std::move(*statement);
   }
-  return ledger_.Prepare();
+  return positions_ ? positions_->Prepare() : ledger_.Prepare();
 }
 
 tl::expected<void, OutputError> SqliteOutput::PrepareIfNeedBe() {
@@ -233,6 +260,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
     const WriteRequest& request) {
   const std::vector<WriteItem>& items = request.items;
   Outcomes outcomes(items.size());
+  if (positions_ && !PositionBatch::AllArePositions(items, outcomes)) return outcomes;
   if (shape_) {
     if (auto filled = rows_.Fill(items, outcomes, &cells_); !filled) {
       return tl::unexpected(OutputError{.error = {.code = "output_refused",
@@ -260,7 +288,12 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
                               .hint = "the batch is written again"},
                     .retry_at_once = true});
   }
-  lost_commits_.Remember(clock_(), rows_, outcomes);
+  if (!positions_) {
+    lost_commits_.Remember(clock_(), rows_, outcomes);
+  } else {
+    positions_->memory().OnAssignment(items);
+    if (auto stands = positions_->Committed(); !stands) return tl::unexpected(stands.error());
+  }
   return outcomes;
 }
 
@@ -308,6 +341,9 @@ SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
   if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) return begun;
+  if (positions_) {
+    if (auto read = positions_->Begin(rows_); !read) return read;
+  }
   std::set<std::uint64_t> held;
   for (const std::size_t record : order) {
     WriteOutcome& outcome = outcomes[rows_.index(record)];
@@ -321,10 +357,17 @@ SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
     outcome = std::move(*written);
     if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
   }
+  if (positions_) {
+    if (auto stored = positions_->End(now_); !stored) return stored;
+  }
   return connection_.Exec("COMMIT");
 }
 
 SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) {
+  if (positions_) {
+    if (auto before = positions_->DoneBefore(record, rows_.item(record))) return *before;
+    return WriteRows(record);
+  }
   const WriteItem& item = rows_.item(record);
   sqlite3_stmt* statement = insert_ledger_.get();
   BindText(statement, 1, pipeline_);
@@ -336,6 +379,10 @@ SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) 
   BindText(statement, 7, now_);
   if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
   if (sqlite3_changes64(connection_.db()) == 0) return WhatStands(record);
+  return WriteRows(record);
+}
+
+SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRows(std::size_t record) {
   for (std::size_t row = 0; row < rows_.rows(record); ++row) {
     if (auto done = WriteRow(record, row); !done) return tl::unexpected(done.error());
   }
@@ -380,6 +427,12 @@ tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> SqliteOutput:
     const std::vector<std::string>& ids) {
   std::vector<std::optional<LedgerEntry>> entries(ids.size());
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  if (positions_) {
+    const PositionLookup asked = ByPartition(ids);
+    const auto rows = positions_->Read(asked.parts);
+    if (!rows) return tl::unexpected(Fail(rows.error()));
+    return positions_->memory().Answer(asked, *rows);
+  }
   for (std::size_t i = 0; i < ids.size(); ++i) {
     auto found = ledger_.Find(ids[i]);
     if (!found) return tl::unexpected(Fail(found.error()));
@@ -390,6 +443,11 @@ tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> SqliteOutput:
 
 tl::expected<bool, OutputError> SqliteOutput::KnowsTopic(const std::string& topic) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  if (positions_) {
+    const auto knows = positions_->KnowsTopic(topic);
+    if (!knows) return tl::unexpected(Fail(knows.error()));
+    return *knows;
+  }
   const auto row = connection_.Prepare(
       "SELECT 1 FROM fencepost_ledger WHERE pipeline = ?1 AND substr(source, 1, length(?2)) = ?2"
       " LIMIT 1");
@@ -404,7 +462,14 @@ tl::expected<bool, OutputError> SqliteOutput::KnowsTopic(const std::string& topi
 
 tl::expected<std::size_t, OutputError> SqliteOutput::Forget(const std::vector<std::string>& ids) {
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  return Deleted(ledger_.Delete(ids));
+  return Deleted(positions_ ? positions_->TakeBack(ByPartition(ids).parts) : ledger_.Delete(ids));
+}
+
+tl::expected<std::size_t, OutputError> SqliteOutput::ForgetOffsets(const PositionId& first,
+                                                                   Offset last) {
+  if (!positions_) return 0;
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  return Deleted(positions_->TakeBack({PartOf(first, last)}));
 }
 
 tl::expected<std::size_t, OutputError> SqliteOutput::Deleted(const Maybe<std::size_t>& gone) {
@@ -415,6 +480,7 @@ tl::expected<std::size_t, OutputError> SqliteOutput::Deleted(const Maybe<std::si
 
 tl::expected<std::size_t, OutputError> SqliteOutput::Prune(const PruneScope& scope,
                                                            std::size_t limit) {
+  if (positions_) return 0;  // a row a partition does not grow
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   const auto rows = ledger_.PrunableRows(scope, prune_clock_.At(clock_()) - scope.keep, limit);
   if (!rows) return tl::unexpected(Fail(rows.error()));

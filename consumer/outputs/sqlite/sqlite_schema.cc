@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,8 +15,27 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr std::array<std::string_view, 7> kLedgerColumns{
+constexpr std::array<std::string_view, 7> kIdColumns{
     "pipeline", "record_id", "token", "worker", "source", "content_crc", "completed_at"};
+constexpr std::array<std::string_view, 10> kPositionColumns{
+    "pipeline", "cluster", "topic",   "partition", "done",
+    "token",    "worker",  "anchors", "forgotten", "updated_at"};
+
+// What a ledger is made of.
+struct LedgerKind {
+  std::string_view name;
+  const char* ddl = nullptr;
+  std::span<const std::string_view> columns;
+  std::string_view key;  // as group_concat has it
+};
+LedgerKind KindOf(bool by_position) {
+  if (by_position) {
+    return {kPositionsTable, kSqlitePositionsDdl, kPositionColumns,
+            "pipeline, cluster, topic, partition"};
+  }
+  return {kLedgerTable, kSqliteLedgerDdl, kIdColumns, "pipeline, record_id"};
+}
+
 constexpr const char* kNewLedger = "rename it, and a new one is made";
 
 struct TableColumn {
@@ -164,8 +184,8 @@ OutputError NoUniqueIndex(const SqliteOptions& options) {
       fmt::format("CREATE UNIQUE INDEX … ON {} ({}), or correct key", options.table, names));
 }
 
-tl::expected<void, SqliteFailure> CreateLedger(SqliteConnection& connection) {
-  for (const char* statement : {"BEGIN IMMEDIATE", kSqliteLedgerDdl, "COMMIT"}) {
+tl::expected<void, SqliteFailure> CreateLedger(SqliteConnection& connection, const char* ddl) {
+  for (const char* statement : {"BEGIN IMMEDIATE", ddl, "COMMIT"}) {
     if (auto done = connection.Exec(statement); !done) {
       if (sqlite3_get_autocommit(connection.db()) == 0) (void)connection.Exec("ROLLBACK");
       return done;
@@ -174,12 +194,12 @@ tl::expected<void, SqliteFailure> CreateLedger(SqliteConnection& connection) {
   return {};
 }
 
-OutputError LedgerGone(const SqliteOptions& options) {
+OutputError LedgerGone(const SqliteOptions& options, std::string_view name) {
   OutputError error = SchemaError(
       options,
       fmt::format("the ledger {} that this worker has written to is gone: without it every effect "
                   "could happen again",
-                  kLedgerTable),
+                  name),
       "was it dropped, or the file replaced? bring it back, then start the workers; a worker that "
       "starts without one makes an empty one");
   error.error.code = "ledger_gone";
@@ -188,39 +208,44 @@ OutputError LedgerGone(const SqliteOptions& options) {
 }
 
 // What is wrong with the ledger, or "".
-tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connection) {
-  const std::string name(kLedgerTable);
+tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connection,
+                                                       const LedgerKind& kind) {
+  const std::string name(kind.name);
   auto columns = ReadColumns(connection, "main", name);
   if (columns && columns->empty()) {
-    if (auto created = CreateLedger(connection); !created) return tl::unexpected(created.error());
+    if (auto created = CreateLedger(connection, kind.ddl); !created)
+      return tl::unexpected(created.error());
     columns = ReadColumns(connection, "main", name);
   }
   if (!columns) return tl::unexpected(columns.error());
-  for (const std::string_view wanted : kLedgerColumns) {
+  for (const std::string_view wanted : kind.columns) {
     if (std::ranges::none_of(*columns,
                              [&](const TableColumn& c) { return SameName(c.name, wanted); })) {
-      return fmt::format("{} has no column {}", kLedgerTable, wanted);
+      return fmt::format("{} has no column {}", name, wanted);
     }
   }
   auto key = connection.Prepare(
-      "SELECT count(*) FROM pragma_index_list('fencepost_ledger') l WHERE l.\"unique\" AND NOT "
+      "SELECT count(*) FROM pragma_index_list(?1) l WHERE l.\"unique\" AND NOT "
       "l.partial"
-      " AND (SELECT group_concat(lower(name)) FROM (SELECT name FROM pragma_index_info(l.name)"
-      " ORDER BY seqno)) = 'pipeline,record_id'");
+      " AND (SELECT group_concat(lower(name), ', ') FROM (SELECT name FROM "
+      "pragma_index_info(l.name)"
+      " ORDER BY seqno)) = ?2");
   if (!key) return tl::unexpected(key.error());
+  sqlite3_bind_text64(key->get(), 1, name.data(), name.size(), SQLITE_STATIC, SQLITE_UTF8);
+  sqlite3_bind_text64(key->get(), 2, kind.key.data(), kind.key.size(), SQLITE_STATIC, SQLITE_UTF8);
   if (const auto row = connection.Step(key->get()); !row) return tl::unexpected(row.error());
   if (sqlite3_column_int(key->get(), 0) != 0) return "";
   return fmt::format(
-      "{} has no primary key (pipeline, record_id): nothing would keep an effect from happening "
-      "twice",
-      kLedgerTable);
+      "{} has no primary key ({}): nothing would keep an effect from happening twice", name,
+      kind.key);
 }
 
 }  // namespace
 
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape, MissingLedger missing) {
+                                                    const RowShape& shape,
+                                                    const SqliteTerms& terms) {
   const auto parts = SplitTableName(options.table);
   if (!parts) {
     return tl::unexpected(SchemaError(options, parts.error(), "correct output.sqlite.table"));
@@ -244,15 +269,17 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
     if (!unique) return tl::unexpected(ToOutputError(unique.error(), options.path));
     if (!*unique) return tl::unexpected(NoUniqueIndex(options));
   }
-  if (missing != MissingLedger::kCreate) {
-    const auto ledger = ReadColumns(connection, "main", std::string(kLedgerTable));
+  const LedgerKind kind = KindOf(terms.by_position);
+  if (terms.missing != MissingLedger::kCreate) {
+    const auto ledger = ReadColumns(connection, "main", std::string(kind.name));
     if (!ledger) return tl::unexpected(ToOutputError(ledger.error(), options.path));
     if (ledger->empty()) {
-      return tl::unexpected(missing == MissingLedger::kGone ? LedgerGone(options)
-                                                            : LedgerMissing(options.path, ""));
+      return tl::unexpected(terms.missing == MissingLedger::kGone
+                                ? LedgerGone(options, kind.name)
+                                : LedgerMissing(kind.name, options.path, ""));
     }
   }
-  const auto problem = LedgerProblem(connection);
+  const auto problem = LedgerProblem(connection, kind);
   if (!problem) return tl::unexpected(ToOutputError(problem.error(), options.path));
   if (!problem->empty()) return tl::unexpected(SchemaError(options, *problem, kNewLedger));
   std::string table = QuoteIdentifier(parts->front());

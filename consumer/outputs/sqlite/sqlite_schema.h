@@ -18,10 +18,16 @@ struct SqliteTarget {
   std::vector<bool> blobs;  // by the shape's columns: takes bytes, not text
 };
 
+struct SqliteTerms {
+  bool by_position = false;  // as in OutputTerms
+  MissingLedger missing = MissingLedger::kCreate;
+};
+
 // Checks table, columns, what the rules ask, and ledger before the first record, and creates the
 // ledger where it is missing and may be created.
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
-                                                    const RowShape& shape, MissingLedger missing);
+                                                    const RowShape& shape,
+                                                    const SqliteTerms& terms);
 
 }  // namespace fencepost::consumer

@@ -33,6 +33,9 @@ class Batch {
     std::optional<HandlerValues> values{};  // what a handler made of it
     std::vector<std::pair<std::string, std::optional<std::string>>> headers{};
     std::uint64_t chain = 0;
+    std::int32_t partition = 3;
+    Offset gap = 0;
+    AssignmentEpoch epoch = 1;
   };
 
   Batch() = default;
@@ -49,6 +52,8 @@ class Batch {
     const Entry& kept = entries_.emplace_back(std::move(entry));
     Record& record = records_.emplace_back();
     record.offset = kept.offset;
+    record.gap = kept.gap;
+    record.epoch = kept.epoch;
     record.timestamp = std::chrono::milliseconds(1'700'000'000'123);
     if (!kept.tombstone) record.value = kept.value;
     if (kept.key) record.key = *kept.key;
@@ -57,7 +62,7 @@ class Batch {
           {.name = name, .value = value ? std::optional<std::string_view>(*value) : std::nullopt});
     }
     items_.push_back({.record = &record,
-                      .where = &where_,
+                      .where = &places_.emplace_back(TopicPartition{"orders", kept.partition}),
                       .record_id = kept.id,
                       .token = locking::Token(kept.token),
                       .crc = kept.crc,
@@ -73,7 +78,7 @@ class Batch {
   [[nodiscard]] const std::vector<WriteItem>& items() const { return items_; }
 
  private:
-  const TopicPartition where_{.topic = "orders", .partition = 3};
+  std::deque<TopicPartition> places_;
   std::deque<Entry> entries_;
   std::deque<Record> records_;
   std::vector<WriteItem> items_;

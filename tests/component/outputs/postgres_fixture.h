@@ -47,6 +47,12 @@ class PostgresTest : public ::testing::Test {
     return MakePostgresOutput(options, "orders", worker);
   }
   [[nodiscard]] std::unique_ptr<Output> Open() const { return Open(Options()); }
+  [[nodiscard]] std::unique_ptr<Output> OpenByPosition(const PostgresOptions& options,
+                                                       const std::string& worker) const {
+    OutputTerms terms;
+    terms.by_position = true;
+    return MakePostgresOutput(options, "orders", worker, std::move(terms));
+  }
 
   std::string database_;
 };

@@ -30,15 +30,17 @@ class PostgresSchemaTest : public PostgresTest {
   }
   std::string Refusal() { return Refusal(Options()); }
   // All that the catalog knows of the ledger.
-  std::string Shape() {
-    return Value(
+  std::string Shape(const std::string& table = "fencepost_ledger") {
+    return Value(fmt::format(
         "SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), attnotnull,"
         " (SELECT collname FROM pg_collation WHERE oid = attcollation),"
         " (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = attrelid"
         "  AND adnum = attnum)), E'\n' ORDER BY attnum)"
         " || (SELECT string_agg(indexdef, E'\n' ORDER BY indexname) FROM pg_indexes"
-        "     WHERE tablename = 'fencepost_ledger')"
-        " FROM pg_attribute WHERE attrelid = 'fencepost_ledger'::regclass AND attnum > 0");
+        "     WHERE tablename = '{0}')"
+        " || coalesce((SELECT reloptions::text FROM pg_class WHERE oid = '{0}'::regclass), '')"
+        " FROM pg_attribute WHERE attrelid = '{0}'::regclass AND attnum > 0",
+        table));
   }
 };
 
@@ -46,9 +48,13 @@ TEST_F(PostgresSchemaTest, CreatesTheLedgerThatTheDeploymentsSqlCreates) {
   ASSERT_EQ(Refusal(), "");
   const std::string created = Shape();
   EXPECT_THAT(created, HasSubstr("record_id text t C"));
-  Exec("DROP TABLE fencepost_ledger");
+  ASSERT_TRUE(OpenByPosition(Options(), "worker-1")->Prepare());
+  const std::string positions = Shape("fencepost_positions");
+  EXPECT_THAT(positions, HasSubstr("done int8multirange t"));
+  Exec("DROP TABLE fencepost_ledger, fencepost_positions");
   Exec(DeployedLedger());
   EXPECT_EQ(Shape(), created);
+  EXPECT_EQ(Shape("fencepost_positions"), positions);
 }
 
 TEST_F(PostgresSchemaTest, ARoleWithoutCreateWorksWhereTheLedgerStands) {

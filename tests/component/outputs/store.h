@@ -22,7 +22,8 @@ class Store {
   // The rows of the last statement: "cell|cell cell|cell", NULL for null.
   virtual std::string Exec(const std::string& sql) = 0;
   virtual std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
-                                       OutputTerms terms = {}) = 0;
+                                       OutputTerms terms = {},
+                                       const std::string& worker = "worker-1") = 0;
 };
 
 template <typename Rows>
@@ -46,13 +47,13 @@ class PostgresStore final : public Store {
   std::string Exec(const std::string& sql) override {
     return RowsText(Server().Exec(sql, database_));
   }
-  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
-                               OutputTerms terms) override {
+  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules, OutputTerms terms,
+                               const std::string& worker = "worker-1") override {
     return MakePostgresOutput({.dsn = Server().dsn(database_),
                                .table = "effects",
                                .columns = std::move(columns),
                                .rules = std::move(rules)},
-                              "orders", "worker-1", std::move(terms));
+                              "orders", worker, std::move(terms));
   }
 
  private:
@@ -73,12 +74,12 @@ class MysqlStore final : public Store {
   std::string Exec(const std::string& sql) override {
     return RowsText(Server().Exec(sql, database_));
   }
-  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
-                               OutputTerms terms) override {
+  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules, OutputTerms terms,
+                               const std::string& worker = "worker-1") override {
     MysqlOptions options = Options();
     options.columns = std::move(columns);
     options.rules = std::move(rules);
-    return MakeMysqlOutput(options, "orders", "worker-1", std::move(terms));
+    return MakeMysqlOutput(options, "orders", worker, std::move(terms));
   }
   [[nodiscard]] MysqlOptions Options() const {
     MysqlOptions options = Server().Options(database_);
@@ -116,13 +117,13 @@ class SqliteStore final : public Store {
     sqlite3_free(error);
     return text;
   }
-  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
-                               OutputTerms terms) override {
+  std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules, OutputTerms terms,
+                               const std::string& worker = "worker-1") override {
     return MakeSqliteOutput({.path = folder_.File("effects.db"),
                              .table = "effects",
                              .columns = std::move(columns),
                              .rules = std::move(rules)},
-                            "orders", "worker-1", std::move(terms));
+                            "orders", worker, std::move(terms));
   }
 
  private:

@@ -1,0 +1,94 @@
+#include "consumer/outputs/positions/position_anchors.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fencepost::consumer {
+namespace {
+
+template <typename Int>
+bool TakeNumber(std::string_view& text, Int& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (!text.empty() && text.front() == ':') text.remove_prefix(1);
+  return true;
+}
+
+int Distance(const LogRecord& newest, const LogRecord& other) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(newest.offset - other.offset)) +
+                          3) /
+         4;
+}
+
+}  // namespace
+
+// Of those at about the same distance the oldest stays: it moves on to the next distance, where
+// there is none yet.
+void PositionAnchors::Add(const LogRecord& record) {
+  const auto at =
+      std::ranges::find_if(all_, [&](const LogRecord& one) { return one.offset <= record.offset; });
+  if (at != all_.end() && at->offset == record.offset) return;  // the earlier one is the evidence
+  all_.insert(at, record);
+  std::vector<LogRecord> kept;
+  for (const LogRecord& one : all_) {
+    if (!kept.empty() && Distance(all_.front(), kept.back()) == Distance(all_.front(), one)) {
+      kept.back() = one;
+    } else {
+      kept.push_back(one);
+    }
+  }
+  if (kept.size() > kMost) kept.resize(kMost);
+  all_ = std::move(kept);
+}
+
+std::string PositionAnchors::Text() const {
+  std::string text;
+  for (const LogRecord& one : all_) {
+    fmt::format_to(std::back_inserter(text), "{}{}:{}:{}", text.empty() ? "" : " ", one.offset,
+                   one.timestamp, one.content);
+  }
+  return text;
+}
+
+PositionAnchors PositionAnchors::Parse(std::string_view text) {
+  PositionAnchors anchors;
+  while (!text.empty()) {
+    const std::size_t blank = std::min(text.find(' '), text.size());
+    std::string_view part = text.substr(0, blank);
+    text.remove_prefix(std::min(blank + 1, text.size()));
+    LogRecord one;
+    const bool read = TakeNumber(part, one.offset) && TakeNumber(part, one.timestamp) &&
+                      TakeNumber(part, one.content) && part.empty();
+    if (read && (anchors.all_.empty() || anchors.all_.back().offset > one.offset)) {
+      anchors.all_.push_back(one);
+    }
+  }
+  return anchors;
+}
+
+std::optional<std::string> AnotherLog(const PositionAnchors& anchors, const LogState& log) {
+  if (anchors.all().empty()) return std::nullopt;
+  const LogRecord& newest = anchors.all().front();
+  if (log.end <= newest.offset) {
+    return fmt::format("it ends at offset {}, and the record at {} was done", log.end,
+                       newest.offset);
+  }
+  for (const LogRecord& found : log.records) {
+    const auto anchor = std::ranges::find(anchors.all(), found.offset, &LogRecord::offset);
+    if (anchor == anchors.all().end()) continue;
+    const bool same = anchor->timestamp == found.timestamp &&
+                      !locking::IsOtherContent(anchor->content, found.content);
+    if (same) continue;
+    return fmt::format("at offset {} there is another record than the one that was done",
+                       found.offset);
+  }
+  return std::nullopt;
+}
+
+}  // namespace fencepost::consumer

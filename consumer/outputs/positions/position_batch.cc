@@ -1,0 +1,115 @@
+#include "consumer/outputs/positions/position_batch.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr const char* kNoPosition =
+    "its id, from the header fencepost-record-id, is no position (CLUSTER/topic/partition/offset), "
+    "and with record_id: position the ledger holds nothing else";
+
+bool Names(const PositionId& id, const PositionKey& key) {
+  return id.partition == key.where.partition && id.topic == key.where.topic &&
+         id.cluster == key.cluster;
+}
+
+// The part of this id, a new one where there is none yet. Neighbours are mostly of one partition.
+std::size_t PartOf(const PositionId& id, std::vector<PositionPart>& parts, std::size_t last) {
+  if (last < parts.size() && Names(id, parts[last].key)) return last;
+  const auto known =
+      std::ranges::find_if(parts, [&](const PositionPart& part) { return Names(id, part.key); });
+  const auto at = static_cast<std::size_t>(known - parts.begin());
+  if (known == parts.end()) parts.push_back({.key = PositionKey::Of(id)});
+  return at;
+}
+
+// Sorts the parts; where each of them went.
+std::vector<std::size_t> Sort(std::vector<PositionPart>& parts) {
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::size_t i) -> const PositionKey& { return parts[i].key; });
+  std::vector<PositionPart> sorted;
+  std::vector<std::size_t> went(parts.size());
+  for (const std::size_t i : order) {
+    went[i] = sorted.size();
+    sorted.push_back(std::move(parts[i]));
+  }
+  parts = std::move(sorted);
+  return went;
+}
+
+}  // namespace
+
+PositionLookup ByPartition(const std::vector<std::string>& ids) {
+  PositionLookup lookup;
+  std::size_t last = 0;
+  for (const std::string& text : ids) {
+    const auto id = ParsePositionId(text);
+    auto& place = lookup.places.emplace_back();
+    if (!id) continue;
+    last = PartOf(*id, lookup.parts, last);
+    lookup.parts[last].ranges.Add(id->offset, id->offset + 1);
+    place = {last, id->offset};
+  }
+  const std::vector<std::size_t> went = Sort(lookup.parts);
+  for (auto& place : lookup.places) {
+    if (place) place->part = went[place->part];
+  }
+  return lookup;
+}
+
+PositionPart PartOf(const PositionId& first, Offset last) {
+  PositionPart part{.key = PositionKey::Of(first)};
+  const Offset end = last == std::numeric_limits<Offset>::max() ? last : last + 1;
+  if (first.offset < end) part.ranges.Add(first.offset, end);
+  return part;
+}
+
+bool PositionBatch::AllArePositions(const std::vector<WriteItem>& items,
+                                    std::vector<WriteOutcome>& outcomes) {
+  const auto is_position = [](const WriteItem& item) {
+    return ParsePositionId(item.record_id).has_value();
+  };
+  if (std::ranges::all_of(items, is_position)) return true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    outcomes[i].result = WriteResult::kNotWritten;
+    if (is_position(items[i])) continue;
+    outcomes[i].result = WriteResult::kBadRecord;
+    outcomes[i].detail = outcomes[i].shown = kNoPosition;
+  }
+  return false;
+}
+
+void PositionBatch::Fill(const BatchRows& rows) {
+  parts_.clear();
+  places_.clear();
+  std::size_t last = 0;
+  for (std::size_t record = 0; record < rows.size(); ++record) {
+    const WriteItem& item = rows.item(record);
+    const auto id = ParsePositionId(item.record_id);
+    FENCEPOST_CHECK(id.has_value(), "an id that is no position");
+    last = PartOf(*id, parts_, last);
+    places_.push_back({last, id->offset});
+    PositionPart& part = parts_[last];
+    const bool in_place = item.where->partition == id->partition &&
+                          item.where->topic == id->topic && item.record->offset == id->offset;
+    const Offset gap = in_place ? item.record->gap : 0;
+    part.ranges.Add(id->offset - gap, id->offset + 1);
+    part.token = std::max(part.token, item.token);
+    if (!in_place || (part.newest && part.newest->offset > id->offset)) continue;
+    const auto& timestamp = item.record->timestamp;
+    part.newest = LogRecord{.offset = id->offset,
+                            .timestamp = timestamp ? timestamp->count() : -1,
+                            .content = item.crc};
+  }
+  const std::vector<std::size_t> went = Sort(parts_);
+  for (PositionLookup::Place& place : places_) place.part = went[place.part];
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,69 @@
+// The records of a batch by the partitions that their ids name, in the order in which every writer
+// locks the rows of those partitions. Keeps its memory from batch to batch. One thread.
+//
+// The id counts, not where the record was read: a dead letter that came back has the id of its
+// original.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/positions/position_ranges.h"
+#include "consumer/record/position_id.h"
+
+namespace fencepost::consumer {
+
+// A row of fencepost_positions, but for the pipeline.
+struct PositionKey {
+  std::string cluster;
+  TopicPartition where;
+  static PositionKey Of(const PositionId& id) {
+    return {std::string(id.cluster), {std::string(id.topic), id.partition}};
+  }
+  auto operator<=>(const PositionKey&) const = default;
+};
+
+// Some of the records of one partition.
+struct PositionPart {
+  PositionKey key;
+  PositionRanges ranges;            // their offsets, with the gaps before them
+  locking::Token token;             // the greatest
+  std::optional<LogRecord> newest;  // of those that were read where their id says
+};
+
+// By partition, sorted by their keys; `places`: which of them each id is in, by their order.
+struct PositionLookup {
+  struct Place {
+    std::size_t part = 0;
+    Offset offset = 0;
+  };
+  std::vector<PositionPart> parts;
+  std::vector<std::optional<Place>> places;  // nullopt: the id is no position, and so unknown
+};
+PositionLookup ByPartition(const std::vector<std::string>& ids);
+// All offsets from that of `first` to `last`.
+PositionPart PartOf(const PositionId& first, Offset last);
+
+class PositionBatch {
+ public:
+  // Whether the ids of all are positions. Else those without one get kBadRecord in `outcomes`, and
+  // the others kNotWritten.
+  static bool AllArePositions(const std::vector<WriteItem>& items,
+                              std::vector<WriteOutcome>& outcomes);
+  // All of `rows`, whose ids are positions.
+  void Fill(const BatchRows& rows);
+  [[nodiscard]] const std::vector<PositionPart>& parts() const { return parts_; }
+  // Of a record of the rows.
+  [[nodiscard]] std::size_t part(std::size_t record) const { return places_[record].part; }
+  [[nodiscard]] Offset offset(std::size_t record) const { return places_[record].offset; }
+
+ private:
+  std::vector<PositionPart> parts_;
+  std::vector<PositionLookup::Place> places_;
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,139 @@
+#include "consumer/outputs/positions/position_memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "locking/base/planted.h"
+
+namespace fencepost::consumer {
+namespace {
+
+OutputError OtherLog(const PositionKey& key, const std::string& why) {
+  const TopicPartition& where = key.where;
+  return {
+      .error = {.code = "topic_replaced",
+                .what = fmt::format("the topic was recreated or truncated: {}; what the ledger "
+                                    "has as done are records of the former log",
+                                    why),
+                .where = fmt::format("{}/{}", where.topic, where.partition),
+                .hint = fmt::format(
+                    "give the pipeline another name, so that it begins with an empty ledger, "
+                    "or stop its workers and take back all that is done of this partition: "
+                    "fencepost forget FILE --topic {} --partition {} --from 0 --to {} --execute",
+                    where.topic, where.partition, std::numeric_limits<Offset>::max())},
+      .fatal = true};
+}
+
+}  // namespace
+
+void PositionMemory::OnConnected() {
+  for (auto& [key, known] : known_) known.row = false;
+}
+
+bool PositionMemory::Knows(const PositionKey& key) const {
+  const auto known = known_.find(key);
+  return known != known_.end() && known->second.row;
+}
+
+void PositionMemory::Learn(const PositionKey& key, const PositionAnchors& anchors) {
+  Known& known = known_[key];
+  known.row = true;
+  known.anchors = anchors;
+}
+
+std::string PositionMemory::AnchorsWith(const PositionPart& part) {
+  PositionAnchors& anchors = known_[part.key].anchors;
+  if (part.newest) anchors.Add(*part.newest);
+  return anchors.Text();
+}
+
+WriteOutcome PositionMemory::DoneBefore(const PositionRow& row, const WriteItem& item) const {
+  if (row.worker == worker_) return {.result = WriteResult::kOwnEarlier};
+  if (row.token > item.token) return {.result = WriteResult::kFenced};
+  return {.result = WriteResult::kDuplicate};
+}
+
+void PositionMemory::OnAssignment(const std::vector<WriteItem>& items) {
+  for (const WriteItem& item : items) epoch_ = std::max(epoch_, item.record->epoch);
+}
+
+tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
+                                                        const PositionRow& row) {
+  Known& known = known_[key];
+  if (!terms_.read_log || known.compared == epoch_ || Planted("another_log_is_not_noticed")) {
+    return {};
+  }
+  std::vector<Offset> offsets;
+  for (const LogRecord& anchor : row.anchors.all()) offsets.push_back(anchor.offset);
+  auto log = terms_.read_log(key.cluster, key.where, offsets);
+  if (!log) {
+    Error error = std::move(log.error());
+    error.what = fmt::format("whether {}/{} is still the log that its records were done in: {}",
+                             key.where.topic, key.where.partition, error.what);
+    return tl::unexpected(OutputError{.error = std::move(error)});
+  }
+  if (*log) {
+    if (const auto why = AnotherLog(row.anchors, **log)) return tl::unexpected(OtherLog(key, *why));
+  }
+  known.compared = epoch_;
+  return {};
+}
+
+void PositionMemory::Acknowledge(const PositionPart& part, std::int64_t forgotten) {
+  Known& known = known_[part.key];
+  known.row = true;
+  if (known.forgotten != forgotten) known.acknowledged = {};
+  known.forgotten = forgotten;
+  known.acknowledged.Add(part.ranges);
+}
+
+std::vector<PositionPart> PositionMemory::Acknowledged() const {
+  std::vector<PositionPart> parts;
+  for (const auto& [key, known] : known_) {
+    if (!known.acknowledged.empty()) parts.push_back({.key = key, .ranges = known.acknowledged});
+  }
+  return parts;
+}
+
+std::optional<LostCommits> PositionMemory::Lost(
+    const std::vector<std::optional<PositionRow>>& rows) const {
+  LostCommits lost{.since = complete_at_};
+  std::size_t at = 0;
+  for (const auto& [key, known] : known_) {
+    if (known.acknowledged.empty()) continue;
+    const std::optional<PositionRow>& row = rows[at++];
+    if (row && row->forgotten > known.forgotten) continue;
+    const PositionRanges missing = known.acknowledged.Minus(row ? row->done : PositionRanges());
+    if (missing.empty()) continue;
+    lost.commits += static_cast<std::size_t>(missing.CountOffsets());
+    lost.back_to.push_back({key.where, missing.first()});
+  }
+  if (lost.back_to.empty()) return std::nullopt;
+  return lost;
+}
+
+tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> PositionMemory::Answer(
+    const PositionLookup& asked, const std::vector<std::optional<PositionRow>>& rows) {
+  std::vector<std::optional<LedgerEntry>> entries;
+  for (const auto& place : asked.places) {
+    auto& entry = entries.emplace_back();
+    if (!place || !rows[place->part] || !rows[place->part]->done.Contains(place->offset)) continue;
+    const PositionKey& key = asked.parts[place->part].key;
+    if (auto same = Compare(key, *rows[place->part]); !same) return tl::unexpected(same.error());
+    const PositionRow& row = *rows[place->part];
+    entry = LedgerEntry{.token = row.token,
+                        .worker = row.worker,
+                        .source = SourceText(key.where, place->offset),
+                        .completed_at = row.updated_at};
+  }
+  return entries;
+}
+
+void PositionMemory::Forget() {
+  for (auto& [key, known] : known_) known.acknowledged = {};
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,85 @@
+// What an output knows of the ledger's rows by position: which of them were seen on this
+// connection, their anchors, whether the log of each was compared in this assignment, and what was
+// acknowledged, to see whether a database that is met again still has it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/outputs/lost_commit_detector.h"
+#include "consumer/outputs/positions/position_anchors.h"
+#include "consumer/outputs/positions/position_batch.h"
+
+namespace fencepost::consumer {
+
+// A row of the database, as far as it was asked for.
+struct PositionRow {
+  PositionRanges done;
+  locking::Token token;
+  std::string worker;
+  PositionAnchors anchors;
+  std::int64_t forgotten = 0;  // how often some of its offsets were taken back
+  std::string updated_at{};    // RFC 3339, UTC
+};
+
+class PositionMemory {
+ public:
+  PositionMemory(std::string worker, const OutputTerms& terms)
+      : worker_(std::move(worker)), terms_(terms) {}
+
+  // --- rows that exist, and their anchors ---
+  void OnConnected();  // what was known of rows may be over
+  [[nodiscard]] bool Knows(const PositionKey& key) const;
+  void Learn(const PositionKey& key, const PositionAnchors& anchors);
+  // The anchors to store with these records.
+  std::string AnchorsWith(const PositionPart& part);
+
+  // --- what is done ---
+  // Of a record whose offset is among the done ones of its row.
+  [[nodiscard]] WriteOutcome DoneBefore(const PositionRow& row, const WriteItem& item) const;
+
+  // --- whether its log is still the one that was counted in ---
+  void OnAssignment(AssignmentEpoch epoch) { epoch_ = std::max(epoch_, epoch); }
+  // The newest epoch of the records.
+  void OnAssignment(const std::vector<WriteItem>& items);
+  // Before a record of this row is said to be done: once an assignment. A fatal error explains.
+  tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row);
+
+  // What a look-up answers, one an id, once the logs were compared; `rows`: one a part.
+  tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Answer(
+      const PositionLookup& asked, const std::vector<std::optional<PositionRow>>& rows);
+
+  // --- what was acknowledged ---
+  void Acknowledge(const PositionPart& part, std::int64_t forgotten);
+  // Of every partition of which anything was.
+  [[nodiscard]] std::vector<PositionPart> Acknowledged() const;
+  // `rows`: one each of Acknowledged, in its order, with the done ones of its ranges; nullopt:
+  // gone. What of it is missing. What a person took back meanwhile (`forgotten` moved) is not.
+  [[nodiscard]] std::optional<LostCommits> Lost(
+      const std::vector<std::optional<PositionRow>>& rows) const;
+  // What is missing is explained otherwise.
+  void Forget();
+  void OnComplete(locking::Now now) { complete_at_ = now.wall; }  // nothing is missing now
+
+ private:
+  struct Known {
+    bool row = false;
+    PositionAnchors anchors;
+    std::optional<AssignmentEpoch> compared;
+    PositionRanges acknowledged;
+    std::int64_t forgotten = 0;
+  };
+
+  const std::string worker_;
+  const OutputTerms& terms_;
+  AssignmentEpoch epoch_ = 0;
+  std::map<PositionKey, Known> known_;
+  locking::WallTime complete_at_{};
+};
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,40 @@
+// A set of offsets as ranges that neither overlap nor touch. Its text is that of PostgreSQL's
+// int8multirange, "{[1,5),[7,9)}". A value; no I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "consumer/record/record.h"
+
+namespace fencepost::consumer {
+
+class PositionRanges {
+ public:
+  PositionRanges() = default;
+
+  // The offsets from `begin` on, without `end`; begin <= end.
+  void Add(Offset begin, Offset end);
+  void Add(const PositionRanges& other);
+  void Remove(Offset begin, Offset end);
+
+  [[nodiscard]] bool empty() const { return ranges_.empty(); }
+  [[nodiscard]] std::size_t size() const { return ranges_.size(); }      // ranges
+  [[nodiscard]] Offset first() const { return ranges_.begin()->first; }  // not of an empty one
+  [[nodiscard]] bool Contains(Offset offset) const;
+  [[nodiscard]] PositionRanges Minus(const PositionRanges& other) const;
+  [[nodiscard]] std::uint64_t CountOffsets() const;
+  [[nodiscard]] std::string Text() const;
+  // Nothing where it is not exactly what Text writes.
+  static std::optional<PositionRanges> Parse(std::string_view text);
+  bool operator==(const PositionRanges&) const = default;
+
+ private:
+  std::map<Offset, Offset> ranges_;  // end by begin
+};
+
+}  // namespace fencepost::consumer

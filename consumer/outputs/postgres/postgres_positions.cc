@@ -1,0 +1,200 @@
+#include "consumer/outputs/postgres/postgres_positions.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/outputs/postgres/postgres_sql.h"
+#include "locking/base/check.h"
+
+namespace fencepost::consumer {
+namespace {
+
+// The places of the write's answer (LedgerByPosition in postgres_sql.cc).
+enum Answer : int { kNumber, kKnown, kToken, kWorker, kAnchors, kForgotten };
+
+PositionRow RowOf(const PgResult& result, int row) {
+  auto done = PositionRanges::Parse(PgText(result, row, kKnown));
+  FENCEPOST_CHECK(done.has_value(), "an int8multirange of another form");
+  return {.done = std::move(*done),
+          .token = locking::Token(PgNumber<std::uint64_t>(PgText(result, row, kToken))),
+          .worker = std::string(PgText(result, row, kWorker)),
+          .anchors = PositionAnchors::Parse(PgText(result, row, kAnchors)),
+          .forgotten = PgNumber<std::int64_t>(PgText(result, row, kForgotten))};
+}
+
+}  // namespace
+
+PgPositions::Maybe<void> PgPositions::Prepare(const PgTarget& target) {
+  memory_.OnConnected();
+  ledger_ = target.ledger;
+  const std::string insert = InsertPositionsSql(target);
+  const std::string lock = LockPositionsSql(target);
+  insert_statement_ = PgStatementName("fencepost_insert", insert);
+  lock_statement_ = PgStatementName("fencepost_lock", lock);
+  const std::vector<Oid> keys{kTextOid, kTextArrayOid, kTextArrayOid, kInt8ArrayOid};
+  auto done = connection_.PrepareStatement(insert_statement_.c_str(), insert, keys);
+  if (!done) return done;
+  return connection_.PrepareStatement(lock_statement_.c_str(), lock, keys);
+}
+
+void PgPositions::FillKeys(const std::vector<PositionPart>& parts) {
+  arrays_[0].Begin(kTextOid, parts.size());
+  arrays_[1].Begin(kTextOid, parts.size());
+  arrays_[2].Begin(kInt8Oid, parts.size());
+  for (const PositionPart& part : parts) {
+    arrays_[0].Add(std::string_view(part.key.cluster));
+    arrays_[1].Add(std::string_view(part.key.where.topic));
+    arrays_[2].Add(static_cast<std::uint64_t>(part.key.where.partition));
+  }
+}
+
+std::vector<PgParam> PgPositions::Keys() const {
+  std::vector<PgParam> params{PgParam{.data = pipeline_.c_str()}};
+  for (std::size_t i = 0; i < kKeyArrays; ++i) params.push_back(arrays_[i].Param());
+  return params;
+}
+
+PgPositions::Maybe<void> PgPositions::Fill(const BatchRows& rows) {
+  batch_.Fill(rows);
+  const std::vector<PositionPart>& parts = batch_.parts();
+  std::vector<PositionPart> unknown;
+  for (const PositionPart& part : parts) {
+    if (!memory_.Knows(part.key)) unknown.push_back(part);
+  }
+  insert_ = false;
+  if (!unknown.empty()) {
+    const auto read = Read(unknown);
+    if (!read) return tl::unexpected(read.error());
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      const std::optional<PositionRow>& row = (*read)[i];
+      insert_ = insert_ || !row;
+      if (row) memory_.Learn(unknown[i].key, row->anchors);
+    }
+  }
+  FillKeys(parts);
+  arrays_[3].Begin(kTextOid, parts.size());
+  arrays_[4].Begin(kInt8Oid, parts.size());
+  arrays_[5].Begin(kTextOid, parts.size());
+  for (const PositionPart& part : parts) {
+    arrays_[3].Add(std::string_view(part.ranges.Text()));
+    arrays_[4].Add(part.token.value());
+    arrays_[5].Add(std::string_view(memory_.AnchorsWith(part)));
+  }
+  arrays_[6].Begin(kInt8Oid, rows.size());
+  arrays_[7].Begin(kInt8Oid, rows.size());
+  for (std::size_t record = 0; record < rows.size(); ++record) {
+    arrays_[6].Add(std::uint64_t{batch_.part(record) + 1});
+    arrays_[7].Add(static_cast<std::uint64_t>(batch_.offset(record)));
+  }
+  return {};
+}
+
+void PgPositions::AddParams(std::vector<PgParam>& params) const {
+  for (const BinaryArray& array : arrays_) params.push_back(array.Param());
+}
+
+PgPositions::Maybe<PgResult> PgPositions::Transact(PgConnection::Step write) {
+  std::vector<PgConnection::Step> steps;
+  if (insert_) steps.push_back({insert_statement_.c_str(), Keys()});
+  steps.push_back({lock_statement_.c_str(), Keys()});
+  steps.push_back(std::move(write));
+  auto answers = connection_.Transact(steps);
+  if (answers) return std::move(answers->back());
+  if (RowIsMissing(answers.error())) memory_.OnConnected();
+  return tl::unexpected(std::move(answers.error()));
+}
+
+// BEGIN, the rows where they are inserted, then the lock.
+bool PgPositions::RowIsMissing(const PgFailure& failure) const {
+  return failure.kind == PgFailure::Kind::kServer && failure.answered == (insert_ ? 2U : 1U) &&
+         failure.sqlstate == kRowsMissingState;
+}
+
+tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const BatchRows& rows,
+                                                   std::vector<WriteOutcome>& outcomes) {
+  const std::vector<PositionPart>& parts = batch_.parts();
+  FENCEPOST_CHECK(PQntuples(answer.get()) == static_cast<int>(parts.size()), "a row a partition");
+  std::vector<std::optional<PositionRow>> before;  // of parts with records that were done
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    PositionRow row = RowOf(answer, static_cast<int>(i));
+    const std::int64_t forgotten = row.forgotten;
+    if (row.done.empty()) {
+      before.emplace_back(std::nullopt);
+    } else {
+      if (auto same = memory_.Compare(parts[i].key, row); !same) return same;
+      before.emplace_back(std::move(row));
+    }
+    memory_.Acknowledge(parts[i], forgotten);
+  }
+  for (std::size_t record = 0; record < rows.size(); ++record) {
+    WriteOutcome& outcome = outcomes[rows.index(record)];
+    outcome.took_rows = rows.takes_rows(record);
+    const std::optional<PositionRow>& row = before[batch_.part(record)];
+    if (row && row->done.Contains(batch_.offset(record))) {
+      outcome = memory_.DoneBefore(*row, rows.item(record));
+    }
+  }
+  return {};
+}
+
+PgPositions::Maybe<std::vector<std::optional<PositionRow>>> PgPositions::Read(
+    const std::vector<PositionPart>& parts) {
+  std::vector<std::optional<PositionRow>> rows(parts.size());
+  if (parts.empty()) return rows;
+  FillKeys(parts);
+  arrays_[3].Begin(kTextOid, parts.size());
+  for (const PositionPart& part : parts) arrays_[3].Add(std::string_view(part.ranges.Text()));
+  std::vector<PgParam> params = Keys();
+  params.push_back(arrays_[3].Param());
+  const auto found = connection_.QueryOnce(ReadPositionsSql(ledger_), params);
+  if (!found) {
+    if (!found.error().sqlstate.starts_with("22")) return tl::unexpected(found.error());
+    if (parts.size() == 1) return rows;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      auto one = Read({parts[i]});
+      if (!one) return tl::unexpected(one.error());
+      rows[i] = std::move(one->front());
+    }
+    return rows;
+  }
+  for (int r = 0; r < PQntuples(found->get()); ++r) {
+    PositionRow row = RowOf(*found, r);
+    row.updated_at = PgText(*found, r, kForgotten + 1);
+    rows[PgNumber<std::size_t>(PgText(*found, r, kNumber)) - 1] = std::move(row);
+  }
+  return rows;
+}
+
+PgPositions::Maybe<std::size_t> PgPositions::TakeBack(const std::vector<PositionPart>& parts) {
+  if (parts.empty()) return 0;
+  FillKeys(parts);
+  arrays_[3].Begin(kTextOid, parts.size());
+  for (const PositionPart& part : parts) arrays_[3].Add(std::string_view(part.ranges.Text()));
+  std::vector<PgParam> params = Keys();
+  params.push_back(arrays_[3].Param());
+  const auto gone = connection_.QueryOnce(TakeBackPositionsSql(ledger_), params);
+  if (!gone) return tl::unexpected(gone.error());
+  std::size_t count = 0;
+  for (int r = 0; r < PQntuples(gone->get()); ++r) {
+    const auto ranges = PositionRanges::Parse(PgText(*gone, r, 0));
+    FENCEPOST_CHECK(ranges.has_value(), "an int8multirange of another form");
+    count += static_cast<std::size_t>(ranges->CountOffsets());
+  }
+  return count;
+}
+
+PgPositions::Maybe<bool> PgPositions::KnowsTopic(const std::string& topic) {
+  const auto found = connection_.Query(
+      fmt::format("SELECT 1 FROM {} WHERE pipeline = $1 AND topic = $2 AND NOT isempty(done)"
+                  " LIMIT 1",
+                  ledger_)
+          .c_str(),
+      {pipeline_, topic});
+  if (!found) return tl::unexpected(found.error());
+  return PQntuples(found->get()) > 0;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,240 @@
+// The ledger by position, a row a partition: what the databases must do alike.
+#include <latch>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/component/outputs/positions.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using enum WriteResult;
+
+INSTANTIATE_TEST_SUITE_P(Stores, PositionsTest, ::testing::Values("postgres", "sqlite"));
+
+TEST_P(PositionsTest, EffectsOfAPartitionHaveOneRowThatHoldsTheirOffsets) {
+  const auto output = Open("worker-1");
+  EXPECT_THAT(Results(*output, Orders(5, 8, {.token = 77})), All(3, kCommitted));
+  EXPECT_EQ(Effects(), "5|5 6|6 7|7");
+  EXPECT_EQ(Exec("SELECT pipeline, cluster, topic, partition, done, token, worker"
+                 " FROM fencepost_positions"),
+            "orders|C|orders|3|{[5,8)}|77|worker-1");
+  EXPECT_THAT(Results(*output, Orders(8, 10)), All(2, kCommitted));
+  EXPECT_EQ(Done(), "{[5,10)}");
+}
+
+TEST_P(PositionsTest, WorkOutOfOrderLeavesRangesThatMerge) {
+  const auto output = Open("worker-1");
+  EXPECT_THAT(Results(*output, Orders(4, 6)), All(2, kCommitted));
+  EXPECT_THAT(Results(*output, Orders(1, 2)), All(1, kCommitted));
+  EXPECT_EQ(Done(), "{[1,2),[4,6)}");
+  EXPECT_THAT(Results(*output, Orders(0, 6)), ElementsAre(kCommitted, kOwnEarlier, kCommitted,
+                                                          kCommitted, kOwnEarlier, kOwnEarlier));
+  EXPECT_EQ(Done(), "{[0,6)}");
+  EXPECT_EQ(Effects(), "0|0 1|1 2|2 3|3 4|4 5|5");
+}
+
+TEST_P(PositionsTest, OffsetsThatHaveNoRecordAreDoneWithTheRecordBehindThem) {
+  const auto output = Open("worker-1");
+  Batch batch;
+  batch.Add(Order(20));
+  batch.Add(Order(23, {.gap = 2}));
+  EXPECT_THAT(Results(*output, batch), All(2, kCommitted));
+  EXPECT_EQ(Done(), "{[20,24)}");
+}
+
+TEST_P(PositionsTest, ARecordThatIsDoneIsJudgedByTheLastWriteToItsPartition) {
+  ASSERT_THAT(Results(*Open("worker-1"), Orders(1, 2, {.token = 50})), ElementsAre(kCommitted));
+  const auto other = Open("worker-2");
+  EXPECT_THAT(Results(*other, Orders(1, 2, {.token = 49})), ElementsAre(kFenced));
+  EXPECT_THAT(Results(*other, Orders(1, 2, {.token = 50})), ElementsAre(kDuplicate));
+  EXPECT_THAT(Results(*Open("worker-1"), Orders(1, 2, {.token = 49})), ElementsAre(kOwnEarlier));
+  EXPECT_EQ(Exec("SELECT token, worker FROM fencepost_positions"), "50|worker-1");
+  EXPECT_EQ(Effects(), "1|1");
+}
+
+TEST_P(PositionsTest, TheIdCountsAndNotWhereTheRecordWasRead) {
+  const auto output = Open("worker-1");
+  Batch replay;
+  replay.Add(Order(7, {.read_at = 900, .gap = 4}));
+  EXPECT_THAT(Results(*output, replay), ElementsAre(kCommitted));
+  EXPECT_EQ(Done(), "{[7,8)}");
+  EXPECT_EQ(Exec("SELECT anchors FROM fencepost_positions"), "");
+  EXPECT_EQ(WriteResult::kOwnEarlier, Results(*output, Orders(7, 8)).at(0));
+}
+
+TEST_P(PositionsTest, ARecordWithAnIdOfAnotherFormIsBadAndNothingOfItsBatchIsWrittenBehindIt) {
+  const auto output = Open("worker-1");
+  Batch batch;
+  batch.Add({.id = "o-1", .offset = 1, .key = "o-1", .chain = 1});
+  batch.Add(Order(2, {.chain = 1}));
+  batch.Add(Order(3));
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kBadRecord, kNotWritten, kCommitted));
+  EXPECT_EQ(Done(), "{[3,4)}");
+}
+
+TEST_P(PositionsTest, ABadRowsOffsetIsNotDoneAndTheOthersOfItsBatchAre) {
+  const auto output = Open("worker-1");
+  const auto results = Results(*output, Orders(0, 40));  // the table refuses 13
+  ASSERT_EQ(results.size(), 40u);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(results[i], i == 13 ? kBadRecord : kCommitted) << i;
+  }
+  EXPECT_EQ(Done(), "{[0,13),[14,40)}");
+}
+
+TEST_P(PositionsTest, WritersThatRaceForTheSamePartitionsCommitEachRecordOnce) {
+  constexpr int kWriters = 3;
+  constexpr int kRounds = 6;
+  constexpr int kRecords = 40;
+  std::latch start(kWriters);
+  std::vector<int> committed(kWriters), standing(kWriters);
+  std::vector<std::thread> writers;
+  for (int w = 0; w < kWriters; ++w) {
+    writers.emplace_back([&, w] {
+      const auto output = Open(fmt::format("worker-{}", w));
+      EXPECT_TRUE(output->Prepare());
+      start.arrive_and_wait();
+      for (int round = 0; round < kRounds; ++round) {
+        Batch batch;  // the partitions in an order of each writer's own
+        for (int i = 0; i < kRecords; ++i) {
+          const int n = (i * 7 + w * 13) % kRecords;
+          batch.Add(Order(round * 100 + n / 4,
+                          {.token = static_cast<std::uint64_t>(w + 1), .partition = n % 4}));
+        }
+        for (const WriteResult result : ResultsOfRetries(*output, batch)) {
+          committed[static_cast<std::size_t>(w)] += result == kCommitted;
+          standing[static_cast<std::size_t>(w)] += EffectIsWritten(result);
+        }
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(committed[0] + committed[1] + committed[2], kRounds * kRecords);
+  EXPECT_THAT(standing, Each(kRounds * kRecords));
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), std::to_string(kRounds * kRecords));
+}
+
+TEST_P(PositionsTest, TellsWhatIsDoneAndTakesItBack) {
+  const auto output = Open("worker-1");
+  ASSERT_THAT(Results(*output, Orders(0, 10, {.token = 9})), All(10, kCommitted));
+  const auto entries = output->Lookup({Id(3), "o-1", Id(10), Id(3, 4)}).value();
+  ASSERT_TRUE(entries[0]);
+  EXPECT_EQ(entries[0]->source, "orders/3/3");
+  EXPECT_EQ(entries[0]->worker, "worker-1");
+  EXPECT_EQ(entries[0]->token.value(), 9u);
+  EXPECT_EQ(entries[0]->crc, std::nullopt);
+  EXPECT_THAT(entries[0]->completed_at,
+              ::testing::MatchesRegex("[0-9]{4}-..-..T..:..:..\\.[0-9]{3}Z"));
+  EXPECT_FALSE(entries[1]);
+  EXPECT_FALSE(entries[2]);
+  EXPECT_FALSE(entries[3]);
+  EXPECT_EQ(output->Forget({Id(3), Id(4), Id(10), "o-1", Id(3, 4)}).value(), 2u);
+  EXPECT_EQ(Done(), "{[0,3),[5,10)}");
+  EXPECT_FALSE(output->Lookup({Id(3)}).value().front());
+  EXPECT_EQ(output->Forget({Id(3)}).value(), 0u);
+  EXPECT_EQ(output->ForgetOffsets(ParsePositionId(Id(6)).value(), 7).value(), 2u);
+  EXPECT_EQ(Done(), "{[0,3),[5,6),[8,10)}");
+  EXPECT_NE(Exec("SELECT anchors FROM fencepost_positions"), "");
+  const Offset last = std::numeric_limits<Offset>::max();
+  EXPECT_EQ(output->ForgetOffsets(ParsePositionId(Id(0)).value(), last).value(), 6u);
+  EXPECT_EQ(Exec("SELECT done, anchors FROM fencepost_positions"), "{}|")
+      << "of what was taken back nothing is known, not even that it was another log";
+  EXPECT_EQ(
+      output->Prune({.keep = std::chrono::seconds(0), .committed = {}, .topics = {}}, 10).value(),
+      0u);
+}
+
+TEST_P(PositionsTest, KnowsTheTopicsOfWhichSomethingIsDone) {
+  const auto output = Open("worker-1");
+  EXPECT_FALSE(output->KnowsTopic("orders").value());
+  ASSERT_THAT(Results(*output, Orders(0, 1)), ElementsAre(kCommitted));
+  EXPECT_TRUE(output->KnowsTopic("orders").value());
+  EXPECT_FALSE(output->KnowsTopic("order").value());
+}
+
+TEST_P(PositionsTest, ALogIsComparedOnceAnAssignmentAndNotWithoutARecordThatWasDone) {
+  int reads = 0;
+  std::vector<Offset> asked;
+  const ReadLog read = [&](std::string_view cluster, const TopicPartition& where,
+                           const std::vector<Offset>& offsets) {
+    ++reads;
+    asked = offsets;
+    EXPECT_EQ(cluster, "C");
+    EXPECT_EQ(where, (TopicPartition{"orders", 3}));
+    return LogState{.first = 0, .end = 100, .records = {RecordAt(offsets.front())}};
+  };
+  const auto output = Open("worker-1", {.read_log = read});
+  ASSERT_THAT(Results(*output, Orders(0, 5)), All(5, kCommitted));
+  ASSERT_THAT(Results(*output, Orders(5, 9)), All(4, kCommitted));
+  EXPECT_EQ(reads, 0);
+  ASSERT_THAT(Results(*output, Orders(5, 10)),
+              ElementsAre(kOwnEarlier, kOwnEarlier, kOwnEarlier, kOwnEarlier, kCommitted));
+  ASSERT_THAT(Results(*output, Orders(5, 6)), ElementsAre(kOwnEarlier));
+  ASSERT_TRUE(output->Lookup({Id(5)}).value().front());
+  EXPECT_EQ(reads, 1);
+  EXPECT_EQ(asked.front(), 8) << "the newest that was done before this batch";
+  output->OnAssignment(2);
+  ASSERT_TRUE(output->Lookup({Id(5)}).value().front());
+  EXPECT_EQ(reads, 2);
+  ASSERT_THAT(Results(*output, Orders(5, 6, {.epoch = 3})), ElementsAre(kOwnEarlier));
+  EXPECT_EQ(reads, 3);
+}
+
+TEST_P(PositionsTest, ATopicThatWasRecreatedStopsTheWorkerBeforeARecordIsTakenForDone) {
+  ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
+  const auto another = [](std::string_view, const TopicPartition&, const std::vector<Offset>& at) {
+    LogState log{.first = 0, .end = 9, .records = {}};
+    for (const Offset offset : at) log.records.push_back(RecordAt(offset, offset < 5 ? 5 : 1));
+    return log;
+  };
+  const auto output = Open("worker-2", {.read_log = another});
+  for (int i = 0; i < 2; ++i) {  // whoever asks again hears the same, whatever was written
+    const auto written = output->Write({.items = Orders(4, 8).items(), .offsets = {}});
+    ASSERT_FALSE(written);
+    EXPECT_TRUE(written.error().fatal);
+    EXPECT_THAT(written.error().error.Line(),
+                AllOf(HasSubstr("orders/3"), HasSubstr("recreated"), HasSubstr("another name"),
+                      HasSubstr("fencepost forget")));
+    EXPECT_EQ(written.error().error.code, "topic_replaced");
+  }
+  const auto found = Open("worker-3", {.read_log = another})->Lookup({Id(2)});
+  ASSERT_FALSE(found);
+  EXPECT_TRUE(found.error().fatal);
+}
+
+TEST_P(PositionsTest, ATruncatedTopicStopsTheWorkerAndOneWhoseRecordsAreGoneDoesNot) {
+  ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
+  LogState log{.first = 0, .end = 4, .records = {}};
+  const ReadLog read = [&](std::string_view, const TopicPartition&, const std::vector<Offset>&) {
+    return log;
+  };
+  const auto truncated = Open("worker-2", {.read_log = read})->Lookup({Id(2)});
+  ASSERT_FALSE(truncated);
+  EXPECT_TRUE(truncated.error().fatal);
+  log = {.first = 5, .end = 5, .records = {}};
+  EXPECT_TRUE(Open("worker-2", {.read_log = read})->Lookup({Id(2)}).value().front());
+}
+
+TEST_P(PositionsTest, BrokersThatAreAwayAndTheLogOfAnotherClusterStopNobody) {
+  ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
+  const auto away = [](std::string_view, const TopicPartition&,
+                       const std::vector<Offset>&) -> tl::expected<std::optional<LogState>, Error> {
+    return tl::unexpected(Error{"kafka_unreachable", "no broker answers", "", ""});
+  };
+  const auto found = Open("worker-2", {.read_log = away})->Lookup({Id(2)});
+  ASSERT_FALSE(found);
+  EXPECT_FALSE(found.error().fatal);
+  EXPECT_THAT(found.error().error.Line(), HasSubstr("no broker answers"));
+  const auto other = [](std::string_view, const TopicPartition&, const std::vector<Offset>&)
+      -> tl::expected<std::optional<LogState>, Error> { return std::nullopt; };
+  EXPECT_TRUE(Open("worker-2", {.read_log = other})->Lookup({Id(2)}).value().front());
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,78 @@
+#include "consumer/outputs/positions/position_anchors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+constexpr locking::ContentCrc kRule = 7ull << 32;
+
+LogRecord At(Offset offset, std::uint32_t content = 1) {
+  return {.offset = offset, .timestamp = 1000 + offset, .content = kRule | content};
+}
+
+TEST(PositionAnchors, AreFewAndReachFarBack) {
+  PositionAnchors anchors;
+  for (Offset offset = 0; offset < 1'000'000; offset += 37) anchors.Add(At(offset));
+  const auto& all = anchors.all();
+  EXPECT_EQ(all.front().offset, 999'999 / 37 * 37);
+  EXPECT_LE(all.size(), PositionAnchors::kMost);
+  EXPECT_GE(all.size(), 4u);
+  EXPECT_LT(all.back().offset, 500'000);
+  EXPECT_EQ(PositionAnchors::Parse(anchors.Text()), anchors);
+}
+
+TEST(PositionAnchors, KeepTheEarlierOfTwoRecordsAtOneOffset) {
+  PositionAnchors anchors;
+  anchors.Add(At(5, 1));
+  anchors.Add(At(9, 1));
+  anchors.Add(At(5, 2));
+  EXPECT_EQ(anchors.all().back(), At(5, 1));
+}
+
+TEST(PositionAnchors, LeaveOutWhatTheyCannotRead) {
+  EXPECT_EQ(PositionAnchors::Parse("9:1009:1 x 5:1005:1").Text(), "9:1009:1 5:1005:1");
+  EXPECT_EQ(PositionAnchors::Parse("").Text(), "");
+}
+
+TEST(AnotherLog, IsNoticedByOneRecordThatIsAnother) {
+  PositionAnchors anchors;
+  for (const Offset offset : {10, 890, 900}) anchors.Add(At(offset));
+  LogState log{.first = 0, .end = 1000, .records = {At(900), At(890), At(10)}};
+  EXPECT_EQ(AnotherLog(anchors, log), std::nullopt);
+  log.records = {At(900), At(890, 2), At(10)};
+  EXPECT_THAT(AnotherLog(anchors, log), Optional(HasSubstr("offset 890")));
+  log.records = {At(900)};
+  ++log.records.front().timestamp;
+  EXPECT_THAT(AnotherLog(anchors, log), Optional(HasSubstr("offset 900")));
+}
+
+TEST(AnotherLog, IsNoticedByAnEndThatIsNotBehindTheNewest) {
+  PositionAnchors anchors;
+  for (const Offset offset : {10, 900}) anchors.Add(At(offset));
+  EXPECT_THAT(AnotherLog(anchors, {.first = 0, .end = 900, .records = {}}),
+              Optional(HasSubstr("ends at offset 900")));
+  EXPECT_EQ(AnotherLog(anchors, {.first = 0, .end = 901, .records = {}}), std::nullopt);
+}
+
+TEST(AnotherLog, IsNotSuspectedWhereRecordsWereDeletedOrCompactedAway) {
+  PositionAnchors anchors;
+  for (const Offset offset : {10, 500, 900}) anchors.Add(At(offset));
+  EXPECT_EQ(AnotherLog(anchors, {.first = 950, .end = 1000, .records = {}}), std::nullopt);
+  EXPECT_EQ(AnotherLog(anchors, {.first = 0, .end = 1000, .records = {At(10)}}), std::nullopt);
+}
+
+TEST(AnotherLog, IsNotSuspectedByAContentThatWasTakenByAnotherRule) {
+  PositionAnchors anchors;
+  anchors.Add(At(10));
+  LogRecord other = At(10, 2);
+  other.content ^= 1ull << 40;
+  EXPECT_EQ(AnotherLog(anchors, {.first = 0, .end = 1000, .records = {other}}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,89 @@
+#include "consumer/outputs/positions/position_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fencepost::consumer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const PositionKey kKey{"C", {"orders", 3}};
+
+PositionPart Part(Offset begin, Offset end) {
+  PositionPart part{.key = kKey};
+  part.ranges.Add(begin, end);
+  return part;
+}
+
+PositionRow Row(const char* done, std::int64_t forgotten = 0) {
+  PositionRow row{.done = PositionRanges::Parse(done).value(), .forgotten = forgotten};
+  row.anchors.Add({.offset = 8, .timestamp = 1, .content = 1});
+  return row;
+}
+
+class PositionMemoryTest : public ::testing::Test {
+ protected:
+  PositionMemoryTest() {
+    terms_.read_log =
+        [this](std::string_view, const TopicPartition&,
+               const std::vector<Offset>&) -> tl::expected<std::optional<LogState>, Error> {
+      ++reads_;
+      return log_;
+    };
+  }
+  [[nodiscard]] std::string BackTo(std::vector<std::optional<PositionRow>> rows) const {
+    const auto lost = memory_.Lost(rows);
+    if (!lost) return "";
+    return fmt::format("{} from {}", lost->commits, lost->back_to.at(0).next);
+  }
+
+  OutputTerms terms_;
+  std::optional<LogState> log_;
+  int reads_ = 0;
+  PositionMemory memory_{"worker-1", terms_};
+};
+
+TEST_F(PositionMemoryTest, ComparesALogOnceAnAssignment) {
+  log_ = LogState{.first = 0, .end = 9, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  for (const AssignmentEpoch epoch : {1, 1, 2, 1}) {
+    memory_.OnAssignment(epoch);
+    EXPECT_TRUE(memory_.Compare(kKey, Row("{[0,9)}")));
+  }
+  EXPECT_EQ(reads_, 2);
+}
+
+TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
+  log_ = LogState{.first = 0, .end = 9, .records = {{.offset = 8, .timestamp = 2, .content = 1}}};
+  for (int i = 0; i < 2; ++i) {
+    const auto same = memory_.Compare(kKey, Row("{[0,9)}"));
+    ASSERT_FALSE(same);
+    EXPECT_TRUE(same.error().fatal);
+    EXPECT_EQ(same.error().error.code, "topic_replaced");
+    EXPECT_THAT(same.error().error.Line(), HasSubstr("orders/3"));
+  }
+}
+
+TEST_F(PositionMemoryTest, WhatWasAcknowledgedAndIsNotDoneIsLostFromItsLowestOffsetOn) {
+  EXPECT_EQ(BackTo({}), "");
+  memory_.Acknowledge(Part(10, 15), 0);
+  memory_.Acknowledge(Part(15, 20), 0);
+  EXPECT_THAT(memory_.Acknowledged(),
+              ElementsAre(::testing::Field(&PositionPart::ranges, Part(10, 20).ranges)));
+  EXPECT_EQ(BackTo({Row("{[0,20)}")}), "");
+  EXPECT_EQ(BackTo({Row("{[0,12),[15,30)}")}), "3 from 12");
+  EXPECT_EQ(BackTo({std::nullopt}), "10 from 10");
+}
+
+TEST_F(PositionMemoryTest, WhatAPersonTookBackIsNotLostAndWhatIsDoneAfterwardsMayBe) {
+  memory_.Acknowledge(Part(10, 15), 0);
+  EXPECT_EQ(BackTo({Row("{[10,12)}", 1)}), "");
+  memory_.Acknowledge(Part(15, 16), 1);
+  EXPECT_EQ(BackTo({Row("{[10,12)}", 1)}), "1 from 15");
+  memory_.Forget();
+  EXPECT_TRUE(memory_.Acknowledged().empty());
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
