@@ -255,6 +255,14 @@ void LintLedger(const Values& values, Findings& findings) {
                      "output.sqlite have a ledger");
     return;
   }
+  const auto id = values.Selectors("record_id");
+  const bool by_position = id.empty() || id.front().kind == Selector::Kind::kPosition;
+  if (by_position && !values.Given("output.mysql")) {
+    findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
+                     "ledger.keep has no effect: by position the ledger has one row a partition, "
+                     "which does not grow");
+    return;
+  }
   if (RememberDone(values) == Milliseconds(0)) return;  // a lease says nothing of a row
   // A mark that outlives its row would look like a lost ledger.
   const Milliseconds done = std::max(RememberDone(values), LeastRememberDone(values));

@@ -305,7 +305,8 @@ std::vector<Key> LedgerAndObserveKeys() {
       {.path = "ledger.keep",
        .type = T::kDuration,
        .help = "How long rows are kept at least; an id that comes again later takes effect again. "
-               "Rows of records that the group has not committed stay.",
+               "Rows of records that the group has not committed stay. With `record_id: position` "
+               "the ledger has one row a partition, which does not grow: nothing is forgotten.",
        .default_words = "`forever`",
        .limits = {{"1m", "36500d"}},
        .or_word = "forever"},

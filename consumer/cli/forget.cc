@@ -55,6 +55,7 @@ struct Range {
   std::vector<std::string> ids;
   std::size_t records = 0;
   std::size_t without_id = 0;
+  std::string cluster;  // by position
 };
 
 tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
@@ -76,10 +77,10 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
   }
   consumer::PartitionRange range = (*ranges)[static_cast<std::size_t>(*arguments.partition)];
   range.first = std::max(range.first, *arguments.from);
-  range.end = std::min(range.end, *arguments.to + 1);
+  if (*arguments.to < range.end) range.end = *arguments.to + 1;
   consumer::Identifier identifier(options.identity, cluster);
   consumer::Identity identity;
-  Range found;
+  Range found{.cluster = cluster};
   const auto decoder = consumer::MakeRecordDecoder(options.kafka.decode);
   std::string no_schema;
   const auto read = (*reader)->Read(
@@ -279,6 +280,19 @@ tl::expected<void, Error> OnRows(LedgerView& ledger, const std::vector<std::stri
   return {};
 }
 
+// By position: whatever is done in [from, to], also where the topic has no record any more.
+tl::expected<void, Error> TakeOffsetsBack(LedgerView& ledger, const ForgetArguments& arguments,
+                                          const std::string& cluster, Forgotten& forgotten) {
+  const consumer::PositionId first{.cluster = cluster,
+                                   .topic = arguments.topic,
+                                   .partition = *arguments.partition,
+                                   .offset = *arguments.from};
+  const auto gone = ledger.ForgetOffsets(first, *arguments.to, kLedgerLimit);
+  if (!gone) return tl::unexpected(gone.error());
+  forgotten.rows += *gone;
+  return {};
+}
+
 void PrintWhatNext(const PipelineOptions& options, const std::optional<Position>& position) {
   const std::string place = position
                                 ? fmt::format("--topic {}:{} --to-offset {}", position->where.topic,
@@ -304,7 +318,8 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
         "{}/{} {} to {}: {} records, {} ids{}\n", arguments.topic, *arguments.partition,
         *arguments.from, *arguments.to, range.records, range.ids.size(),
         range.without_id > 0 ? fmt::format(", {} records without an id", range.without_id) : "");
-    if (range.ids.empty()) return Fail("there is no id to forget in this range");
+    if (range.ids.empty() && range.cluster.empty())
+      return Fail("there is no id to forget in this range");
   } else {
     range.ids = {consumer::StoredId(arguments.id)};
   }
@@ -319,6 +334,9 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
   }
   if (ledger != nullptr) {
     auto done = OnRows(*ledger, range.ids, arguments.execute, forgotten);
+    if (done && arguments.execute && !range.cluster.empty()) {
+      done = TakeOffsetsBack(*ledger, arguments, range.cluster, forgotten);
+    }
     if (!done) return done;
   }
   const char* would = arguments.execute ? "" : "would be ";

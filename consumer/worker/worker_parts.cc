@@ -4,16 +4,19 @@
 #include <utility>
 
 #include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/worker/log_reader.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
 
 std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::string& worker,
                                    GroupMetadataOf group_metadata) {
-  const OutputTerms terms{.exactly_once = options.guarantee == Guarantee::kExactlyOnce,
-                          .keep = options.ledger_keep,
-                          .group = options.kafka.group,
-                          .clock = {}};
+  OutputTerms terms{.exactly_once = options.guarantee == Guarantee::kExactlyOnce,
+                    .keep = options.ledger_keep,
+                    .group = options.kafka.group,
+                    .clock = {},
+                    .by_position = options.identity.ByPosition()};
+  if (terms.by_position) terms.read_log = MakeLogReader(options.kafka);
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return MakePostgresOutput(*postgres, options.name, worker, terms);
   }
@@ -53,7 +56,9 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
 }
 
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {
-  if (!options.ledger_keep) return std::nullopt;
+  const bool grows = !options.identity.ByPosition() ||
+                     std::holds_alternative<MysqlOptions>(options.output);
+  if (!options.ledger_keep || !grows) return std::nullopt;
   return PruneScope{.keep = *options.ledger_keep, .committed = {}, .topics = options.kafka.topics};
 }
 

@@ -28,6 +28,7 @@ std::unique_ptr<Output> MakeLedgerOutput(const PipelineOptions& options) {
   terms.exactly_once = options.guarantee == consumer::Guarantee::kExactlyOnce;
   terms.group = options.kafka.group;
   terms.look_only = true;
+  terms.by_position = options.identity.ByPosition();
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return consumer::MakePostgresOutput(*postgres, options.name, kWorker, terms);
   }
@@ -116,6 +117,15 @@ tl::expected<std::size_t, Error> LedgerView::Forget(const std::vector<std::strin
                                                     Millis limit) {
   if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
   auto gone = Within<std::size_t>(*output_, limit, [&] { return output_->Forget(ids); });
+  if (gone || gone.error().code != kMissing) return WithoutHint(std::move(gone));
+  return std::size_t{0};
+}
+
+tl::expected<std::size_t, Error> LedgerView::ForgetOffsets(const consumer::PositionId& first,
+                                                           consumer::Offset last, Millis limit) {
+  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
+  auto gone =
+      Within<std::size_t>(*output_, limit, [&] { return output_->ForgetOffsets(first, last); });
   if (gone || gone.error().code != kMissing) return WithoutHint(std::move(gone));
   return std::size_t{0};
 }

@@ -32,6 +32,10 @@ class LedgerView {
   tl::expected<std::size_t, Error> Forget(const std::vector<std::string>& ids,
                                           consumer::Millis limit);
 
+  // By position (Output::ForgetOffsets).
+  tl::expected<std::size_t, Error> ForgetOffsets(const consumer::PositionId& first,
+                                                 consumer::Offset last, consumer::Millis limit);
+
  private:
   explicit LedgerView(const consumer::PipelineOptions& options);
   [[nodiscard]] std::optional<Error> Missing() const;

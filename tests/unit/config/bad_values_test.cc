@@ -239,6 +239,11 @@ INSTANTIATE_TEST_SUITE_P(
              {"13:16: error: ledger.keep (5m) must be more than lock.remember_done and "
               "lock.max_skew "
               "together (305s), or marks outlive their rows [ledger-keep]"}},
+        Case{"LedgerKeepByPosition",
+             "record_id: json:/order_id\n",
+             "record_id: position\nledger: {keep: 5m}\n",
+             {"8:10: warning: ledger.keep has no effect: by position the ledger has one row a "
+              "partition, which does not grow [ledger-keep]"}},
         Case{"CertificateWithoutKey",
              "  topics:",
              "  tls: {ca: a, certificate: b}\n  topics:",
