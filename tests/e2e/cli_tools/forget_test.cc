@@ -47,19 +47,6 @@ TEST_F(Forget, LetsOneRecordTakeEffectAgainOnceTheOffsetIsMovedBack) {
             "o-0 1,o-1 2,o-2 1");
 }
 
-TEST_F(Forget, TakesALeaseThatWasLeftBehindForNoWorkers) {
-  PipelineText text = ToolsText();
-  text.remember_done = "0s";
-  text.ttl = "30s";
-  Use(text);
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(2);
-  RunWorker();
-  EXPECT_EQ(LedgerRows(), 2);
-  EXPECT_THAT(Id("o-1").output, HasSubstr("0 DONE marks taken back on all 5 lock nodes, 1 ledger "
-                                          "row deleted"));
-}
-
 TEST_F(Forget, IsADryRunUnlessItIsToldToExecute) {
   Done(3);
   for (const std::vector<std::string>& words :
