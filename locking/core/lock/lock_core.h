@@ -121,7 +121,8 @@ class LockCore {
 
   // --- users ---------------------------------------------------------------------------------
   LockId Acquire(const AcquireSpec& spec, Now now);
-  // Stops trying; aborts go to all nodes that were asked; no event follows. A lease that is held is released.
+  // Stops trying; aborts go to all nodes that were asked; no event follows. A lease that is held is
+  // released.
   void Cancel(LockId lock, Now now);
   // Forgets a lease: it is extended no more and nothing is sent, so the nodes keep others out until
   // its deadline. For work whose effect stands, where whoever finds the name held can see that. No
