@@ -25,7 +25,9 @@ locking::Contact LockContact(const Values& values) {
   }
   const std::span<const Text> id = values.Texts("record_id");
   const bool position = id.empty() || (id.size() == 1 && id.front().value == "position");
-  const bool decided = HasLedger(values) || (values.Given("output.kafka") && position);
+  // A replay has its original's id: its transaction does not tell that it was done.
+  const bool replays = values.Number("kafka.accept_replay_ids") != 0;
+  const bool decided = HasLedger(values) || (values.Given("output.kafka") && position && !replays);
   return decided ? locking::Contact::kQuorum : locking::Contact::kAll;
 }
 

@@ -71,7 +71,8 @@ struct LogState {
   std::vector<LogRecord> records;  // those of the offsets that were asked for that are there
 };
 // Reads it: which partition of which cluster, and offsets. nullopt: it is the log of another
-// cluster. An error may pass. Called on the output's thread, and may block there.
+// cluster, or there is none any more. An error may pass. Called on the output's thread, and may
+// block there.
 using ReadLog = std::function<tl::expected<std::optional<LogState>, Error>(
     std::string_view cluster, const TopicPartition& where, const std::vector<Offset>& offsets)>;
 

@@ -68,6 +68,7 @@ struct Reading {
 
 struct TopicReader::Impl {
   [[nodiscard]] Error Failed(rd_kafka_resp_err_t error, const std::string& where) const;
+  tl::expected<int, Error> CountPartitions(const std::string& topic, const Until& until);
   [[nodiscard]] tl::expected<PartitionRange, Error> RangeOf(const TopicPartition& where,
                                                             const Until& until) const;
   // nullptr: nothing came. An error that only says that brokers are away is kept for later.
@@ -156,21 +157,38 @@ tl::expected<std::unique_ptr<TopicReader>, Error> TopicReader::Make(const KafkaO
   return std::unique_ptr<TopicReader>(new TopicReader(std::move(impl)));
 }
 
+tl::expected<int, Error> TopicReader::Impl::CountPartitions(const std::string& topic,
+                                                            const Until& until) {
+  const rdkafka::Topic only(rd_kafka_topic_new(consumer.get(), topic.c_str(), nullptr));
+  if (only == nullptr) return tl::unexpected(Failed(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
+  const rd_kafka_metadata_t* raw = nullptr;
+  auto error = rd_kafka_metadata(consumer.get(), 0, only.get(), &raw, until.Ms());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, topic));
+  const rdkafka::Metadata metadata(raw);
+  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, topic));
+  return metadata->topics[0].partition_cnt;
+}
+
+tl::expected<PartitionRange, Error> TopicReader::Range(const TopicPartition& where, Millis limit) {
+  const Until until(limit);
+  const auto count = impl_->CountPartitions(where.topic, until);
+  if (!count) return tl::unexpected(count.error());
+  if (where.partition >= *count) {
+    return tl::unexpected(Error{"unknown_partition",
+                                fmt::format("the topic has {} partitions", *count),
+                                fmt::format("{}/{}", where.topic, where.partition), ""});
+  }
+  return impl_->RangeOf(where, until);
+}
+
 tl::expected<std::vector<PartitionRange>, Error> TopicReader::Ranges(const std::string& topic,
                                                                      Millis limit) {
   const Until until(limit);
-  const rdkafka::Topic only(rd_kafka_topic_new(impl_->consumer.get(), topic.c_str(), nullptr));
-  if (only == nullptr) {
-    return tl::unexpected(impl_->Failed(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
-  }
-  const rd_kafka_metadata_t* raw = nullptr;
-  auto error = rd_kafka_metadata(impl_->consumer.get(), 0, only.get(), &raw, until.Ms());
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(impl_->Failed(error, topic));
-  const rdkafka::Metadata metadata(raw);
-  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(impl_->Failed(error, topic));
+  const auto count = impl_->CountPartitions(topic, until);
+  if (!count) return tl::unexpected(count.error());
   std::vector<PartitionRange> ranges;
-  for (int p = 0; p < metadata->topics[0].partition_cnt; ++p) {
+  for (int p = 0; p < *count; ++p) {
     auto range = impl_->RangeOf({topic, p}, until);
     if (!range) return tl::unexpected(range.error());
     ranges.push_back(std::move(*range));

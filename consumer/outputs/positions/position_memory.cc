@@ -20,7 +20,9 @@ OutputError OtherLog(const PositionKey& key, const std::string& why) {
                                     why),
                 .where = fmt::format("{}/{}", where.topic, where.partition),
                 .hint = fmt::format(
-                    "give the pipeline another name, so that it begins with an empty ledger, "
+                    "records of the new log that came before this was found may have taken effect, "
+                    "and do again by either way: give the pipeline another name, so that it begins "
+                    "with an empty ledger, "
                     "or stop its workers and take back all that is done of this partition: "
                     "fencepost forget FILE --topic {} --partition {} --from 0 --to {} --execute",
                     where.topic, where.partition, std::numeric_limits<Offset>::max())},
@@ -45,8 +47,9 @@ void PositionMemory::Learn(const PositionKey& key, const PositionAnchors& anchor
 }
 
 std::string PositionMemory::AnchorsWith(const PositionPart& part) {
+  if (!part.newest) return "";
   PositionAnchors& anchors = known_[part.key].anchors;
-  if (part.newest) anchors.Add(*part.newest);
+  anchors.Add(*part.newest);
   return anchors.Text();
 }
 

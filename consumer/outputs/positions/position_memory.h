@@ -36,7 +36,7 @@ class PositionMemory {
   void OnConnected();  // what was known of rows may be over
   [[nodiscard]] bool Knows(const PositionKey& key) const;
   void Learn(const PositionKey& key, const PositionAnchors& anchors);
-  // The anchors to store with these records.
+  // The anchors to store with these records; empty: those that are stored stay.
   std::string AnchorsWith(const PositionPart& part);
 
   // --- what is done ---

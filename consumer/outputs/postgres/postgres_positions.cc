@@ -104,13 +104,19 @@ PgPositions::Maybe<PgResult> PgPositions::Transact(PgConnection::Step write) {
   auto answers = connection_.Transact(steps);
   if (answers) return std::move(answers->back());
   if (RowIsMissing(answers.error())) memory_.OnConnected();
-  return tl::unexpected(std::move(answers.error()));
+  PgFailure failure = std::move(answers.error());
+  // It waited for the row's lock for as long as a statement may take: no record is to blame.
+  if (AtLock(failure) && failure.sqlstate == "57014") failure.sqlstate = "55P03";
+  return tl::unexpected(std::move(failure));
 }
 
 // BEGIN, the rows where they are inserted, then the lock.
+bool PgPositions::AtLock(const PgFailure& failure) const {
+  return failure.kind == PgFailure::Kind::kServer && failure.answered == (insert_ ? 2U : 1U);
+}
+
 bool PgPositions::RowIsMissing(const PgFailure& failure) const {
-  return failure.kind == PgFailure::Kind::kServer && failure.answered == (insert_ ? 2U : 1U) &&
-         failure.sqlstate == kRowsMissingState;
+  return AtLock(failure) && failure.sqlstate == kRowsMissingState;
 }
 
 tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const BatchRows& rows,
@@ -121,12 +127,15 @@ tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const
   for (std::size_t i = 0; i < parts.size(); ++i) {
     PositionRow row = RowOf(answer, static_cast<int>(i));
     const std::int64_t forgotten = row.forgotten;
+    PositionAnchors anchors = row.anchors;  // another worker may have written since they were read
+    if (parts[i].newest) anchors.Add(*parts[i].newest);
     if (row.done.empty()) {
       before.emplace_back(std::nullopt);
     } else {
       if (auto same = memory_.Compare(parts[i].key, row); !same) return same;
       before.emplace_back(std::move(row));
     }
+    memory_.Learn(parts[i].key, anchors);
     memory_.Acknowledge(parts[i], forgotten);
   }
   for (std::size_t record = 0; record < rows.size(); ++record) {

@@ -46,6 +46,7 @@ class PgPositions {
   // What the write answered.
   Maybe<PgResult> Transact(PgConnection::Step write);
   // The lock found less rows than there must be: somebody deleted one. Nothing was written.
+  [[nodiscard]] bool AtLock(const PgFailure& failure) const;
   [[nodiscard]] bool RowIsMissing(const PgFailure& failure) const;
   // Fills in the outcomes of the records that were done before. The error: the transaction stands,
   // but its outcomes must not be told.

@@ -86,7 +86,8 @@ std::string PositionLedger(const PgTarget& target) {
       " AS p(cluster, topic, partition, range, token, anchors, n) {0}),"
       " known AS MATERIALIZED (SELECT n, known FROM part WHERE NOT isempty(known)),"
       " done AS (UPDATE {1} l SET done = l.done + p.range, token = p.new_token, worker = $2,"
-      " anchors = p.new_anchors, updated_at = now() FROM part p WHERE l.pipeline = $1"
+      " anchors = coalesce(nullif(p.new_anchors, ''), l.anchors), updated_at = now() FROM part p "
+      "WHERE l.pipeline = $1"
       " AND l.cluster = p.cluster AND l.topic = p.topic AND l.partition = p.partition"
       " AND p.known <> p.range)",
       PositionRow(target.ledger, "done, token, worker, anchors, forgotten", ""), target.ledger);

@@ -10,6 +10,7 @@ namespace fencepost::consumer {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -66,6 +67,17 @@ TEST_P(PositionsTest, TheIdCountsAndNotWhereTheRecordWasRead) {
   EXPECT_EQ(Done(), "{[7,8)}");
   EXPECT_EQ(Exec("SELECT anchors FROM fencepost_positions"), "");
   EXPECT_EQ(WriteResult::kOwnEarlier, Results(*output, Orders(7, 8)).at(0));
+}
+
+TEST_P(PositionsTest, AReplayByAWorkerThatKnowsOlderAnchorsKeepsThoseThatAreStored) {
+  const auto replayer = Open("worker-2");
+  ASSERT_THAT(Results(*replayer, Orders(0, 1)), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*Open("worker-1"), Orders(1, 60)), Each(AnyOf(kCommitted, kBadRecord)));
+  const std::string stored = Exec("SELECT anchors FROM fencepost_positions");
+  Batch replay;
+  replay.Add(Order(200, {.read_at = 900}));
+  EXPECT_THAT(Results(*replayer, replay), ElementsAre(kCommitted));
+  EXPECT_EQ(Exec("SELECT anchors FROM fencepost_positions"), stored);
 }
 
 TEST_P(PositionsTest, ARecordWithAnIdOfAnotherFormIsBadAndNothingOfItsBatchIsWrittenBehindIt) {

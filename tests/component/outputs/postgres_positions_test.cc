@@ -118,6 +118,18 @@ TEST_F(PostgresPositionsTest, AWriteThatWaitedForItsRowSeesAllThatTheWriterBefor
       << "the row that the tombstone deletes was committed while it waited";
 }
 
+TEST_F(PostgresPositionsTest, WaitingForTheRowForLongerThanAStatementMayTakeBlamesNoRecord) {
+  PostgresOptions options = ByKey();
+  options.dsn += "?options=-c%20statement_timeout%3D300";
+  const auto output = OpenByPosition(options, "worker-1");
+  ASSERT_THAT(Results(*output, Orders(0, 1)), ElementsAre(kCommitted));
+  const Session stuck(Dsn(), "UPDATE fencepost_positions SET worker = 'worker-2'");
+  const Orders batch(1, 3);
+  const auto written = output->Write({.items = batch.items(), .offsets = {}});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().failure, WriteFailure::kLocked);
+}
+
 TEST_F(PostgresPositionsTest, ADefaultOfSerializableCostsNothing) {
   Exec(fmt::format("ALTER DATABASE {} SET default_transaction_isolation = 'serializable'",
                    database_));
