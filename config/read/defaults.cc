@@ -16,19 +16,14 @@ bool HasLedger(const Values& values) {
 
 Milliseconds RememberDone(const Values& values) {
   if (values.Find("lock.remember_done") != nullptr) return values.Duration("lock.remember_done");
-  return HasLedger(values) ? Milliseconds(0) : Milliseconds(1h);
+  return HasLedger(values) ? Milliseconds(5min) : Milliseconds(1h);
 }
 
 locking::Contact LockContact(const Values& values) {
   if (values.Find("lock.contact") != nullptr) {
     return static_cast<locking::Contact>(values.Choice("lock.contact"));
   }
-  const std::span<const Text> id = values.Texts("record_id");
-  const bool position = id.empty() || (id.size() == 1 && id.front().value == "position");
-  // A replay has its original's id: its transaction does not tell that it was done.
-  const bool replays = values.Number("kafka.accept_replay_ids") != 0;
-  const bool decided = HasLedger(values) || (values.Given("output.kafka") && position && !replays);
-  return decided ? locking::Contact::kQuorum : locking::Contact::kAll;
+  return locking::Contact::kAll;
 }
 
 Milliseconds LeastRememberDone(const Values& values) {

@@ -11,9 +11,9 @@ namespace fencepost::config {
 
 // Whether the output keeps the ledger in its own transaction (postgres, mysql, sqlite).
 bool HasLedger(const Values& values);
-// lock.remember_done: 0 with a ledger, which remembers what is done.
+// lock.remember_done: with a ledger DONE is only a hint, so it is kept for less long.
 Milliseconds RememberDone(const Values& values);
-// lock.contact: where DONE marks alone decide, all nodes are asked for one.
+// lock.contact: all, until a quorum has been tried for longer.
 locking::Contact LockContact(const Values& values);
 // What it is raised to, unless it is 0: less could end another's lease and then be forgotten.
 Milliseconds LeastRememberDone(const Values& values);

@@ -40,6 +40,7 @@ class Locks : public LockCliTest {
     lock.ttl = Millis(5000);
     lock.min_validity = Millis(500);
     lock.max_skew = Millis(100);
+    lock.contact = locking::Contact::kAll;
     auto connected = QuorumLock::Connect({.redis = {.nodes = nodes_.addresses()}, .lock = lock});
     EXPECT_TRUE(connected);
     EXPECT_TRUE((*connected)->WaitReady(Millis(5000)));

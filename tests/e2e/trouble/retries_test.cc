@@ -52,7 +52,7 @@ TEST_F(Retries, ACallThatFailsIsMadeAgainUntilItSucceeds) {
 
 TEST_F(Retries, AttemptsThatRunOutMakeADeadLetterOfTheUntouchedRecord) {
   const PipelineText text = Text();
-  Answers("o-1", {503});
+  Answers("o-1", {500});
   TestRecord record;
   record.topic = name_;
   record.key = std::string("k\0\xff", 3);
@@ -81,8 +81,8 @@ TEST_F(Retries, AttemptsThatRunOutMakeADeadLetterOfTheUntouchedRecord) {
     headers.push_back(name + "=" + value.value_or("null"));
   }
   EXPECT_THAT(headers,
-              ElementsAre("own=1", "none=null", "own=2", StartsWith("fencepost-error=HTTP 503"),
-                          "fencepost-error-class=503", "fencepost-pipeline=" + name_,
+              ElementsAre("own=1", "none=null", "own=2", StartsWith("fencepost-error=HTTP 500"),
+                          "fencepost-error-class=500", "fencepost-pipeline=" + name_,
                           "fencepost-topic=" + name_, "fencepost-partition=0", "fencepost-offset=0",
                           "fencepost-record-id=o-1", "fencepost-attempts=3",
                           MatchesRegex("fencepost-failed-at=20..-..-..T..:..:..[.]...Z")));
@@ -120,7 +120,7 @@ TEST_F(Retries, AnOutageOfTheServiceIsWaitedForAndCostsNoRecord) {
 TEST_F(Retries, ARecordThatFailsWhileOthersSucceedIsGivenUp) {
   PipelineText text = Text();
   text.more.replace(text.more.find("give_up_after: 0s"), 17, "give_up_after: 500ms");
-  Answers("poison", {503});
+  Answers("poison", {500});
   SendOrder(0, "poison", "k");
   Orders orders(Kafka().bootstrap(), name_, 1);
   orders.Produce(500);
