@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include "tests/component/outputs/postgres_fixture.h"
@@ -15,6 +16,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum WriteResult;
 
+// From 1.21 on it gives a session the statements that were prepared on another one, unless it is
+// told not to; older ones do not know the setting.
+std::string NoPreparedStatements() {
+  const std::string version =
+      testing::RunToEnd({.argv = {"/usr/sbin/pgbouncer", "--version"}}).output;
+  int major = 0, minor = 0;
+  EXPECT_EQ(std::sscanf(version.c_str(), "PgBouncer %d.%d", &major, &minor), 2) << version;
+  return major > 1 || minor >= 21 ? "max_prepared_statements = 0\n" : "";
+}
+
 class PgBouncer : public PostgresTest {
  protected:
   // So many server connections for all clients.
@@ -24,8 +35,8 @@ class PgBouncer : public PostgresTest {
                   fmt::format("[databases]\n* = host=127.0.0.1 port={} user=postgres\n[pgbouncer]\n"
                               "listen_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\n"
                               "auth_type = any\npool_mode = {}\ndefault_pool_size = {}\n"
-                              "ignore_startup_parameters = extra_float_digits\n",
-                              Server().port(), port_, mode, size));
+                              "ignore_startup_parameters = extra_float_digits\n{}",
+                              Server().port(), port_, mode, size, NoPreparedStatements()));
     testing::ProcessOptions bouncer;
     bouncer.argv = {"/usr/sbin/pgbouncer", folder_.File("pgbouncer.ini")};
     if (geteuid() == 0) bouncer.user = "postgres";  // it refuses to run as root

@@ -110,7 +110,9 @@ TEST_P(PositionsTest, WritersThatRaceForTheSamePartitionsCommitEachRecordOnce) {
   for (int w = 0; w < kWriters; ++w) {
     writers.emplace_back([&, w] {
       const auto output = Open(fmt::format("worker-{}", w));
-      EXPECT_TRUE(output->Prepare());
+      // SQLite refuses at once where several make the file at a time.
+      EXPECT_TRUE(testing::WaitUntil(
+          std::chrono::seconds(20), [&] { return output->Prepare().has_value(); }, "the database"));
       start.arrive_and_wait();
       for (int round = 0; round < kRounds; ++round) {
         Batch batch;  // the partitions in an order of each writer's own
