@@ -113,9 +113,13 @@ void Flow::Publish(InFlight& in, Now now) {
 
 // Asked when nothing else is in its way: of a record that the ledger knows after all there is no
 // dead letter to count.
+// (A Kafka transaction moves the offset past it by itself.)
 bool Flow::MayGoOut(InFlight& in) {
+  const bool oldest = in.assignment->Oldest() == &in ||
+                      options_.finality == Finality::kTransaction ||
+                      Planted("dead_letters_out_of_order");
   if (in.cause && !in.passed_limiter)
-    in.passed_limiter = dead_letter_limiter_.Pass(*in.cause, in.turn);
+    in.passed_limiter = dead_letter_limiter_.Pass(*in.cause, in.turn, oldest);
   return !in.cause || in.passed_limiter || Planted("dead_letters_without_a_limit");
 }
 
@@ -143,6 +147,15 @@ void Flow::ReleaseWithheld(Now now) {
   }
   if (withheld_.empty()) refused_.clear();
   Advance(now);
+}
+
+// The watermark has come to a record that is withheld: it may go out now, if not too many have.
+void Flow::ReleaseOldest(Assignment& partition) {
+  InFlight* const oldest = partition.slots.empty() ? nullptr : partition.slots.front().record;
+  if (oldest == nullptr || oldest->stage() != Stage::kWithheld || !MayGoOut(*oldest)) return;
+  std::erase_if(withheld_, [oldest](const Entry& entry) { return entry.record == oldest; });
+  oldest->BecomeQueued();
+  work_.Push(oldest);
 }
 
 // Acknowledged: the lock is released, without a DONE mark and without a ledger row.

@@ -39,6 +39,7 @@ void Flow::LeaveChain(InFlight& in) {
 void Flow::AdvanceWatermark(Assignment& partition, Now now) {
   if (partition.gone) return;
   partition.AdvanceWatermark(now.boot);
+  if (!withheld_.empty()) ReleaseOldest(partition);
   const auto blocked = partition.blocked.find(partition.watermark);
   if (blocked == partition.blocked.end() || !taking_) return;
   taking_ = false;

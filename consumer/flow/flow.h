@@ -266,6 +266,7 @@ class Flow {
   void ReleaseWithheld(Now now);
   void Publish(InFlight& record, Now now);
   void OnDeadLetterPublished(InFlight& record, Now now);
+  void ReleaseOldest(Assignment& partition);
   static std::string ClassAndText(const std::string& error_class, const std::string& shown);
 
   // writing.cc: written.

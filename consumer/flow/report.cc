@@ -69,7 +69,7 @@ void Flow::LookForStall(Assignment& partition, Now now) {
 // The text is that of the first one, so that it stays the same while others come.
 void Flow::LookForRefusal(Now now) {
   refused_.clear();
-  if (withheld_.empty()) return;
+  if (withheld_.empty() || !dead_letter_limiter_.Full()) return;
   const bool long_ago = now.boot - withheld_.front().at >= options_.stall_after;
   if (!long_ago && MayTakeEffect()) return;
   const InFlight& first = *withheld_.front().record;

@@ -3,9 +3,10 @@
 // be emptied into its dead letters. Sans-IO, a value; one thread.
 //
 // Each dead letter that goes out is counted under its cause, until that cause is disproved: some
-// record got past the step that the bad ones failed at. When so many come without any success,
-// further ones wait. One that was found bad before its cause was disproved, or in the same moment,
-// goes out and is not counted.
+// record got past the step that the bad ones failed at. It goes out only as the oldest record of
+// its partition, so that the offset passes it: a pipeline that is stopped then and mended does not
+// find it again. When so many come without any success, further ones wait. One that was found bad
+// before its cause was disproved, or in the same moment, goes out and is not counted.
 //
 // What disproves which cause is the flow's to say:
 // - An effect (rows that the output took) disproves all of them.
@@ -37,13 +38,16 @@ class DeadLetterLimiter {
 
   // To be kept for a record that is found bad now.
   [[nodiscard]] Turn Now(LetterCause cause) const { return turns_[Place(cause)]; }
-  // Whether the dead letter of one that was found bad then may go out.
-  bool Pass(LetterCause cause, Turn then) {
-    if (then < turns_[Place(cause)]) return true;
-    if (most_ != 0 && in_a_row() >= most_) return false;
+  // Whether the dead letter of one that was found bad then may go out. `oldest`: the offset passes
+  // it then.
+  bool Pass(LetterCause cause, Turn then, bool oldest) {
+    if (most_ == 0 || then < turns_[Place(cause)]) return true;
+    if (Full() || !oldest) return false;
     ++counts_[Place(cause)];
     return true;
   }
+  // So many went out that further ones wait for some success.
+  [[nodiscard]] bool Full() const { return most_ != 0 && in_a_row() >= most_; }
 
   void Disprove(LetterCause cause) { disproved_[Place(cause)] = true; }
   // The moment is over. True: something was disproved in it, and what waits may be asked again.

@@ -11,7 +11,7 @@ using enum LetterCause;
 // How many of so many go out that are found bad now.
 int Passed(DeadLetterLimiter& gate, LetterCause cause, int of) {
   int passed = 0;
-  for (int i = 0; i < of; ++i) passed += gate.Pass(cause, gate.Now(cause)) ? 1 : 0;
+  for (int i = 0; i < of; ++i) passed += gate.Pass(cause, gate.Now(cause), true) ? 1 : 0;
   return passed;
 }
 
@@ -21,6 +21,17 @@ TEST(DeadLetterLimiterTest, LetsSoManyInARowOutAsItIsTold) {
     EXPECT_EQ(Passed(gate, kIdentity, 50), most);
     EXPECT_EQ(gate.in_a_row(), static_cast<std::size_t>(most)) << "what waits does not count";
   }
+}
+
+TEST(DeadLetterLimiterTest, UntilSomethingTakesEffectLetsOnlyTheOldestOfAPartitionOut) {
+  DeadLetterLimiter gate(3);
+  const auto then = gate.Now(kOutput);
+  EXPECT_FALSE(gate.Pass(kOutput, then, false));
+  EXPECT_TRUE(gate.Pass(kOutput, then, true));
+  gate.Disprove(kOutput);
+  ASSERT_TRUE(gate.EndMoment());
+  EXPECT_TRUE(gate.Pass(kOutput, then, false));
+  EXPECT_EQ(gate.in_a_row(), 0U);
 }
 
 TEST(DeadLetterLimiterTest, WithoutALimitLetsAllOut) {
@@ -62,11 +73,11 @@ TEST(DeadLetterLimiterTest, LetsOutUncountedWhatWasFoundBadBeforeItsCauseWasDisp
   const DeadLetterLimiter::Turn in_that_moment = gate.Now(kOutput);
   gate.EndMoment();
   const DeadLetterLimiter::Turn after = gate.Now(kOutput);
-  EXPECT_TRUE(gate.Pass(kOutput, after));
-  EXPECT_FALSE(gate.Pass(kOutput, after));
-  EXPECT_TRUE(gate.Pass(kOutput, before));
-  EXPECT_TRUE(gate.Pass(kOutput, in_that_moment));
-  EXPECT_FALSE(gate.Pass(kIdentity, gate.Now(kIdentity)));
+  EXPECT_TRUE(gate.Pass(kOutput, after, true));
+  EXPECT_FALSE(gate.Pass(kOutput, after, true));
+  EXPECT_TRUE(gate.Pass(kOutput, before, true));
+  EXPECT_TRUE(gate.Pass(kOutput, in_that_moment, true));
+  EXPECT_FALSE(gate.Pass(kIdentity, gate.Now(kIdentity), true));
   EXPECT_FALSE(gate.EndMoment()) << "it is said once";
 }
 
