@@ -83,6 +83,7 @@ consumer::LockSection BuildLock(const Values& values) {
   section.redis.tls_key = values.String("lock.redis.tls.key");
   section.redis.tls_server_name = values.String("lock.redis.tls.server_name");
   section.wait = values.Duration("lock.wait");
+  section.block = values.Number("lock.block");
   section.on_unavailable =
       static_cast<consumer::OnUnavailable>(values.Choice("lock.on_unavailable"));
   return section;

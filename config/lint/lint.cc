@@ -129,6 +129,14 @@ void LintRememberDone(const Values& values, Findings& findings) {
                                DurationText(given), DurationText(least)));
 }
 
+void LintBlock(const Values& values, Findings& findings) {
+  if (values.Find("lock.block") == nullptr || values.Wrong("lock.block")) return;
+  if (values.Number("lock.block") == 1 || SharesLocks(values)) return;
+  findings.Warning(values.KeyPlace("lock.block"), "block",
+                   "lock.block has no effect: only with record_id: position, and a ledger or "
+                   "output.kafka without accept_replay_ids, do records share a lock");
+}
+
 void LintLogin(const Values& values, Findings& findings) {
   if (values.Wrong("lock.redis.password")) return;
   if (!values.String("lock.redis.password").empty()) return;
@@ -166,6 +174,7 @@ void LintLock(const Values& values, Findings& findings) {
   LintTls(values, findings);
   LintTtl(values, findings);
   LintRememberDone(values, findings);
+  LintBlock(values, findings);
   if (AnyWrong(values, {"lock.ttl", "lock.min_validity", "lock.redis.timeout"})) return;
   const Milliseconds ttl = values.Duration("lock.ttl");
   const Milliseconds least = values.Duration("lock.min_validity");
@@ -255,9 +264,7 @@ void LintLedger(const Values& values, Findings& findings) {
                      "output.sqlite have a ledger");
     return;
   }
-  const auto id = values.Selectors("record_id");
-  const bool by_position = id.empty() || id.front().kind == Selector::Kind::kPosition;
-  if (by_position && !values.Given("output.mysql")) {
+  if (ByPosition(values) && !values.Given("output.mysql")) {
     findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
                      "ledger.keep has no effect: by position the ledger has one row a partition, "
                      "which does not grow");

@@ -23,8 +23,7 @@ void AdviseDeadLetters(const Values& values, Findings& findings) {
 }
 
 void AdviseKeep(const Values& values, Findings& findings) {
-  const bool by_position = !values.Given("record_id") || values.String("record_id") == "position";
-  if (!HasLedger(values) || by_position || values.Given("ledger.keep")) return;
+  if (!HasLedger(values) || ByPosition(values) || values.Given("ledger.keep")) return;
   findings.Warning(
       values.KeyPlace("output"), kRule,
       "there is no ledger.keep: the ledger grows by a row for each id, for ever; say how "

@@ -14,6 +14,17 @@ bool HasLedger(const Values& values) {
          values.Given("output.sqlite");
 }
 
+bool ByPosition(const Values& values) {
+  const auto id = values.Selectors("record_id");
+  return id.empty() || id.front().kind == consumer::Selector::Kind::kPosition;
+}
+
+bool SharesLocks(const Values& values) {
+  const bool moves_offsets =
+      values.Given("output.kafka") && values.Number("kafka.accept_replay_ids") == 0;
+  return ByPosition(values) && (HasLedger(values) || moves_offsets);
+}
+
 Milliseconds RememberDone(const Values& values) {
   if (values.Find("lock.remember_done") != nullptr) return values.Duration("lock.remember_done");
   return HasLedger(values) ? Milliseconds(5min) : Milliseconds(1h);

@@ -11,6 +11,10 @@ namespace fencepost::config {
 
 // Whether the output keeps the ledger in its own transaction (postgres, mysql, sqlite).
 bool HasLedger(const Values& values);
+// Whether a record's identity is its position.
+bool ByPosition(const Values& values);
+// Whether neighbouring offsets share a lock (consumer::LockBlock).
+bool SharesLocks(const Values& values);
 // lock.remember_done: with a ledger DONE is only a hint, so it is kept for less long.
 Milliseconds RememberDone(const Values& values);
 // lock.contact: all, until a quorum has been tried for longer.

@@ -218,6 +218,15 @@ std::vector<Key> LockKeys() {
        .help = "How long a record waits for its lock; then it is parked and tried again.",
        .default_value = "30s",
        .limits = {{"1ms", "1d"}}},
+      {.path = "lock.block",
+       .type = T::kInteger,
+       .help = "With `record_id: position` and a ledger or `output.kafka`: so many neighbouring "
+               "offsets of a partition share one lock, which is kept while a record of them is in "
+               "flight. A worker that was killed leaves whole blocks locked until their lease "
+               "ends. 1: each record has a lock of its own. All workers of a pipeline must have "
+               "the same: stop them all before it changes.",
+       .default_value = "1024",
+       .limits = {{"1", "65536"}}},
       {.path = "lock.on_unavailable",
        .type = T::kChoice,
        .help = "What records do while no quorum of lock nodes is available: `pause`, or `proceed` "

@@ -13,7 +13,7 @@
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 53> kRules{{
+constexpr std::array<Rule, 54> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -37,6 +37,7 @@ constexpr std::array<Rule, 53> kRules{{
     {"unavailable", "lock.on_unavailable: proceed only where the ledger decides alone."},
     {"node-timeout", "A call to one lock node ends before a lease does."},
     {"remember-done", "DONE marks outlive every lease."},
+    {"block", "lock.block is given where records share locks."},
     {"ledger-keep", "The ledger remembers longer than the lock nodes do."},
     {"guarantee", "The output can keep the guarantee that the pipeline declares."},
     {"dsn", "libpq can read the connection string."},

@@ -19,6 +19,7 @@
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/kafka/client/topic_reader.h"
 #include "consumer/record/identity.h"
+#include "consumer/record/position_id.h"
 
 namespace fencepost::cli {
 namespace {
@@ -108,12 +109,19 @@ tl::expected<Range, Error> ReadIds(const PipelineOptions& options,
   return found;
 }
 
-// One round of questions to all lock nodes, about `ids` in batches.
+// What the locks of these ids are named after, each once, in order.
+std::vector<std::string> LockedIds(const std::vector<std::string>& ids, std::int64_t block) {
+  std::set<std::string> locked;
+  for (const std::string& id : ids) locked.insert(consumer::LockedId(id, block));
+  return {locked.begin(), locked.end()};
+}
+
+// One round of questions to all lock nodes, about the locks of `ids` in batches.
 class Marks {
  public:
   Marks(const PipelineOptions& options, const std::vector<std::string>& ids)
       : pipeline_(options.name),
-        ids_(ids),
+        ids_(LockedIds(ids, LockBlock(options))),
         view_({options.lock.redis, options.lock.lock}, locking::StoreCreation::kNever) {}
 
   // Every node must answer. Error: which one does not.
@@ -160,7 +168,7 @@ class Marks {
   }
 
   const std::string pipeline_;
-  const std::vector<std::string>& ids_;
+  const std::vector<std::string> ids_;
   StoreView view_;
 };
 
@@ -204,8 +212,9 @@ class HeldIds {
                              Printable(held_[i].id, 600), held_[i].token.value(),
                              SpanText(held_[i].rest)));
     }
-    return Fail(fmt::format("{} of the ids {} being processed; {}", held_.size(),
-                            held_.size() == 1 ? "is" : "are", outcome),
+    const char* are = held_.size() == 1 ? "is held: its" : "are held: their";
+    return Fail(fmt::format("{} of the locks {} records are being processed; {}", held_.size(), are,
+                            outcome),
                 "stop the workers, wait for the rest, and run it again");
   }
 

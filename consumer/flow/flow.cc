@@ -28,6 +28,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.max_in_flight_bytes = options.processing.max_in_flight_bytes;
   flow.lock_wait = options.lock.wait;
   flow.remember_done = options.lock.lock.remember_done;
+  flow.block = LockBlock(options);
   if (options.ledger_keep) flow.unlocked_for = Millis(*options.ledger_keep) / 2;
   flow.commit_interval = options.kafka.commit_interval;
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
@@ -62,6 +63,8 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
                      .hold_after = options_.hold_after}) {
   FENCEPOST_CHECK(options_.remember_done > Millis(0) || LeavesLeases(),
                   "without a ledger only DONE marks remember what is done");
+  FENCEPOST_CHECK(options_.block == 1 || (options_.identity.ByPosition() && WriteDecides()),
+                  "a lock of several records is never DONE: their writes must decide");
 }
 
 Flow::~Flow() = default;

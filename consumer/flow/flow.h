@@ -70,6 +70,7 @@ struct FlowOptions {
   Millis hold_after{500};  // a partition that holds more than its share for so long is paused
   Millis lock_wait{30'000};
   Millis remember_done{300'000};  // of DONE marks. 0, with a ledger: none, leases are left behind
+  std::int64_t block = 1;         // offsets that share a lock unit (LockBlock)
   // What was found out without a lease holds for so long; nullopt: for ever (ProceedUnlocked).
   std::optional<Millis> unlocked_for;
   Millis commit_interval{1000};
@@ -208,6 +209,7 @@ class Flow {
 
   // locks.cc: locking, by lock units.
   bool Lock(InFlight& record, Now now);
+  LockUnit& JoinUnit(InFlight& record);
   void LockAlone(InFlight& record, Now now);
   void Acquire(LockUnit& unit, Now now);
   void ProceedUnlocked(LockUnit& unit, Now now);
@@ -264,9 +266,9 @@ class Flow {
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);
   void ReleaseWithheld(Now now);
+  void ReleaseOldest(Assignment& partition);
   void Publish(InFlight& record, Now now);
   void OnDeadLetterPublished(InFlight& record, Now now);
-  void ReleaseOldest(Assignment& partition);
   static std::string ClassAndText(const std::string& error_class, const std::string& shown);
 
   // writing.cc: written.
@@ -281,7 +283,9 @@ class Flow {
   void WriteAgain(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void Skip(InFlight& record, DedupeSource source, Now now);
-  [[nodiscard]] bool WriteDecides() const;
+  [[nodiscard]] bool WriteDecides() const {
+    return consumer::WriteDecides(options_.finality, options_.identity);
+  }
 
   // marks.cc: marked DONE.
   void MarkDone(InFlight& record, Now now);

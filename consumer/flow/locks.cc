@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
+#include "consumer/record/position_id.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
 
@@ -34,15 +35,27 @@ void Flow::LeavePrefix(InFlight& in) {
 void Flow::LeaveInvalid(InFlight& in, Now now) {
   LeavePrefix(in);
   if (!Has(in, Lease::kUnlocked)) return;
+  units_.Close(*in.unit);
   BackToQueue(in, now);
   GiveBackBehind(in, now);
   work_.Push(&in);
 }
 
+// By its id, or by the block of offsets in which its id lies.
+LockUnit& Flow::JoinUnit(InFlight& in) {
+  auto position = options_.block > 1 ? ParsePositionId(in.identity.id) : std::nullopt;
+  if (!position) {
+    return units_.Join(in, LockName(options_.pipeline, in.identity.id), Sharing::kExclusive);
+  }
+  const auto place = static_cast<std::uint32_t>(position->offset % options_.block);
+  if (Planted("record_outside_its_block") && place == 0 && position->offset > 0) --position->offset;
+  return units_.Join(in, LockName(options_.pipeline, BlockName(*position, options_.block)),
+                     Sharing::kShared, place);
+}
+
 // Asks for its lock. False: it waits for another record here with the same id.
 bool Flow::Lock(InFlight& in, Now now) {
-  LockUnit& unit =
-      units_.Join(in, LockName(options_.pipeline, in.identity.id), Sharing::kExclusive);
+  LockUnit& unit = JoinUnit(in);
   if (!unit.MayProceed(in)) {
     in.BecomeWaitingForSameId();
     return false;
@@ -57,7 +70,7 @@ void Flow::Acquire(LockUnit& unit, Now now) {
   unit.BecomeAcquiring(locks_->Acquire({.name = unit.name(),
                                         .cookie = unit.cookie(),
                                         .wait = options_.lock_wait,
-                                        .counts_contention = LeavesLeases()},
+                                        .counts_contention = LeavesLeases() && !unit.shared()},
                                        now));
 }
 
@@ -75,13 +88,20 @@ void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
   const auto& limit = options_.unlocked_for;
   unit.BecomeUnlocked(locks_->IssueToken(now), limit ? now.boot + *limit : Instant::max());
   observer_->OnUnlocked();
-  work_.Push(unit.first());
+  for (InFlight* in = unit.first(); in != nullptr; in = in->unit_after) {
+    if (unit.MayProceed(*in)) work_.Push(in);
+    if (!unit.shared()) break;
+  }
 }
 
 void Flow::SetUnlocked(bool unlocked, Now now) {
   FENCEPOST_CHECK(!unlocked || options_.finality == Finality::kLedger,
                   "only a ledger decides without a lock");
-  if (std::exchange(unlocked_, unlocked) == unlocked || !unlocked) return;
+  if (std::exchange(unlocked_, unlocked) == unlocked) return;
+  for (InFlight& in : pool_) {  // those that come are locked again
+    if (!unlocked && Has(in, Lease::kUnlocked)) units_.Close(*in.unit);
+  }
+  if (!unlocked) return;
   for (InFlight& in : pool_) {
     const bool waits =
         in.unit != nullptr && in.unit->first() == &in && in.unit->lease() == Lease::kAcquiring;
@@ -128,9 +148,10 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       unit.BecomeLeased(event.token, event.takeover);
       return true;
     case LockEvent::Kind::kDone:
-      unit.BecomeDone(
-          options_.finality == Finality::kLedger ? locks_->IssueToken(now) : event.token, event.crc,
-          event.rest);
+      unit.BecomeDone(options_.finality == Finality::kLedger || unit.shared()
+                          ? locks_->IssueToken(now)
+                          : event.token,
+                      event.crc, event.rest);
       return true;
     case LockEvent::Kind::kRoundFailed: {
       if (event.contended > Nanos(0) && MayLook(*unit.first())) {
@@ -147,6 +168,7 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
     }
     case LockEvent::Kind::kLost:
       unit.BecomeLost(event.ended);
+      units_.Close(unit);
       return true;
     case LockEvent::Kind::kCompleted:
       return unit.lease() == Lease::kMarking;
@@ -186,7 +208,7 @@ void Flow::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
 void Flow::OnFoundDone(InFlight& in) {
   CancelCall(in);
   if (Pinned(in.stage())) return;
-  const bool ledger = options_.finality == Finality::kLedger;
+  const bool ledger = options_.finality == Finality::kLedger || in.unit->shared();
   if (ledger && (in.stage() == Stage::kReady || in.stage() == Stage::kLookup)) return;
   if (InLeasedPrefix(in.stage())) {
     ++in.ticket;
@@ -279,10 +301,16 @@ bool Flow::HandsOn(const InFlight& in, Now now) {
 void Flow::LeaveUnit(InFlight& in, Now now) {
   for (InFlight* at = &in; at != nullptr && at->unit != nullptr;) {
     LockUnit& unit = *at->unit;
-    if (unit.LeaseEndsWith(*at) && !HandsOn(*at, now)) EndLease(unit, now);
+    const bool ends =
+        unit.LeaseEndsWith(*at) || (unit.shared() && Planted("unit_released_under_its_others"));
+    if (ends && !HandsOn(*at, now)) EndLease(unit, now);
     at = units_.Leave(*at);
     if (at == nullptr) return;
     at->BecomeQueued();
+    if (unit.closed()) {  // it joins the next unit of this name
+      work_.Push(at);
+      continue;
+    }
     if (Next(*at, PlaceOf(*at), traits_) != Move::kLock) continue;
     at->BecomeLocking();
     unit.lease() == Lease::kNone ? Acquire(unit, now) : work_.Push(at);

@@ -17,6 +17,7 @@ constexpr Millis kMaxMarkBackoff{1000};
 // transaction decides; otherwise the offset waits for a majority of marks. Not sent where the
 // ledger remembers: the lease is left behind.
 void Flow::MarkDone(InFlight& in, Now now) {
+  if (in.unit->shared()) return;  // its lease is that of other records too: it is never DONE
   if (LeavesLeases()) return in.unit->NoteInLedger();
   const bool await = options_.finality == Finality::kDoneMark;
   LockUnit& unit = *in.unit;

@@ -126,8 +126,14 @@ void Flow::HurryDrain(Now now) {
 }
 
 void Flow::OnOutputEnded(Now now) {
+  const auto only_written = [](const LockUnit& unit) {
+    const InFlight* in = unit.first();
+    while (in != nullptr && in->stage() == Stage::kWriting) in = in->unit_after;
+    return in == nullptr;
+  };
   for (InFlight& in : pool_) {
-    if (in.stage() == Stage::kWriting && Leased(in)) EndLease(*in.unit, now);
+    const bool out = in.stage() == Stage::kWriting && Leased(in);
+    if (out && (!in.unit->shared() || only_written(*in.unit))) EndLease(*in.unit, now);
   }
 }
 

@@ -196,14 +196,6 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
   OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
 }
 
-// With a ledger the write itself finds out whether another has done the record; so does a Kafka
-// transaction that holds the position which is the record's identity.
-bool Flow::WriteDecides() const {
-  return options_.finality == Finality::kLedger ||
-         (options_.finality == Finality::kTransaction && options_.identity.ByPosition() &&
-          !options_.identity.accept_replay_ids);
-}
-
 // What the outcome tells about bad records (DeadLetterLimiter). What is deleted, or becomes no row,
 // tells nothing about those that become one.
 void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outcome) {
@@ -215,7 +207,7 @@ void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outco
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
-  if (FoundDone(in)) {
+  if (FoundDone(in) && !in.unit->shared()) {
     observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
     Note(locking::Severity::kError, "invariant_violated",
          "done_without_ledger: its lock is marked done, but the ledger had no row of it", in);

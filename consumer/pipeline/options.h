@@ -79,6 +79,7 @@ struct LockSection {
   locking::LockOptions lock;    // ttl, min_validity, max_skew, node_timeout, remember_done, contact
   locking::RedisOptions redis;  // nodes and how to reach them
   Millis wait{30'000};          // then the record is parked and tried again
+  std::int64_t block = 1024;    // neighbouring offsets that share a lock (LockBlock)
   OnUnavailable on_unavailable = OnUnavailable::kPause;
 };
 
@@ -278,6 +279,13 @@ inline Finality FinalityOf(const OutputOptions& output) {
   return Finality::kLedger;
 }
 
+// With a ledger the write itself finds out whether another has done the record; so does a Kafka
+// transaction that holds the position which is the record's identity.
+inline bool WriteDecides(Finality finality, const IdentityRule& identity) {
+  return finality == Finality::kLedger || (finality == Finality::kTransaction &&
+                                           identity.ByPosition() && !identity.accept_replay_ids);
+}
+
 // Who may change the log's level and pause pipelines over HTTP.
 enum class ControlAccess : std::uint8_t { kOff, kLoopback, kToken };
 
@@ -314,6 +322,14 @@ struct PipelineOptions {
     return dead_letter ? dead_letter->max_consecutive : kMostInARow;
   }
 };
+
+// So many neighbouring offsets of a partition share a lock: lock.block, where the record's identity
+// is its position and the write decides. 1: each record has its own.
+inline std::int64_t LockBlock(const PipelineOptions& options) {
+  const bool shared =
+      options.identity.ByPosition() && WriteDecides(FinalityOf(options.output), options.identity);
+  return shared ? options.lock.block : 1;
+}
 
 // What a worker that runs can take up.
 struct Tuning {

@@ -64,4 +64,9 @@ std::string BlockName(const PositionId& position, std::int64_t size) {
                      last);
 }
 
+std::string LockedId(std::string_view id, std::int64_t block) {
+  const auto position = block > 1 ? ParsePositionId(id) : std::nullopt;
+  return position ? BlockName(*position, block) : std::string(id);
+}
+
 }  // namespace fencepost::consumer

@@ -30,4 +30,8 @@ std::string FormatPositionId(const PositionId& position);
 // that has this one. The id itself where `size` is 1. Blocks of two sizes have no name in common.
 std::string BlockName(const PositionId& position, std::int64_t size);
 
+// What the lock of a record with this id is named after: its block, where the id is a position and
+// `block` is above 1, else the id.
+std::string LockedId(std::string_view id, std::int64_t block);
+
 }  // namespace fencepost::consumer

@@ -254,7 +254,8 @@ locking::Nanos TestWorker::LoseLease(LifeStage stage, std::string_view record_id
                     (stage == LifeStage::kOutput && (world_.LoseDuring(LifeStage::kLock) ||
                                                      world_.LoseDuring(LifeStage::kCommit)));
   if (!here) return locking::Nanos(0);
-  world_.Steal(LockName(world_.options.name, record_id));
+  const PipelineOptions& options = world_.options;
+  world_.Steal(LockName(options.name, LockedId(record_id, LockBlock(options))));
   return world_.options.lock.lock.ttl * 2;  // until the watchdog has seen it
 }
 

@@ -13,6 +13,7 @@
 #include "consumer/cli/shared/store_view.h"
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/record/identity.h"
+#include "consumer/record/position_id.h"
 
 namespace fencepost::cli {
 
@@ -50,6 +51,7 @@ class Gatherer {
     facts_.position_ids = options.identity.ByPosition();
     facts_.ledger_keep = options.ledger_keep;
     facts_.remember_done = options.lock.lock.remember_done;
+    facts_.block = LockBlock(options);
     if (options.dead_letter) facts_.dead_letter_topic = options.dead_letter->topic;
     facts_.now = locking::ReadClocks().wall;
   }
@@ -228,8 +230,8 @@ void Gatherer::AskNodes() {
   const LockNodes nodes{options_.lock.redis, options_.lock.lock};
   StoreView view(nodes, locking::StoreCreation::kNever);
   view.Connect(kNodesLimit);
-  const auto answers = view.Ask(locking::OpKind::kInspect,
-                                {consumer::LockName(options_.name, facts_.id)}, kNodesLimit);
+  facts_.lock = consumer::LockName(options_.name, consumer::LockedId(facts_.id, facts_.block));
+  const auto answers = view.Ask(locking::OpKind::kInspect, {facts_.lock}, kNodesLimit);
   for (int i = 0; i < view.size(); ++i) {
     NodeFacts node = NodeFactsOf(answers.front()[static_cast<std::size_t>(i)], view.Status(i));
     node.letter = locking::NodeLetter(i);

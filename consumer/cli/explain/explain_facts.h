@@ -63,6 +63,7 @@ struct Facts {
   bool position_ids = false;
   std::optional<std::chrono::seconds> ledger_keep;
   locking::Millis remember_done{0};
+  std::int64_t block = 1;         // LockBlock
   std::string dead_letter_topic;  // empty: none
 
   locking::WallTime now;
@@ -80,6 +81,7 @@ struct Facts {
   // Where the ledger's row is of other content: how it differs from the record of that row.
   std::optional<Told<std::vector<std::string>>> difference;
 
+  std::string lock;              // its lock's name, the whole key; empty: the id is not known
   std::vector<NodeFacts> nodes;  // empty: not asked, since the id is not known
   // nullopt: no ledger, or not asked.
   std::optional<Told<std::optional<consumer::LedgerEntry>>> row;

@@ -290,8 +290,9 @@ std::optional<Verdict> Judgement::ByLock() const {
     return Verdict{
         "in_progress",
         fmt::format("A worker holds its lock on {}, under the token drawn {}: this record, or "
-                    "another one with its id, is being processed.",
-                    Nodes(held_), Drawn(NodeState::kHeld)),
+                    "another one {}, is being processed.",
+                    Nodes(held_), Drawn(NodeState::kHeld),
+                    facts_.block > 1 ? "of its block of offsets" : "with its id"),
         fmt::format("The worker extends the lease until it is done; if it dies, another one takes "
                     "over within {}.",
                     SpanText(LongestRest(NodeState::kHeld)))};

@@ -60,7 +60,7 @@ std::string TokenText(locking::Token token) {
 
 // What a worker leaves at the nodes once the ledger has its record (lock.remember_done: 0).
 bool LeftBehind(const Facts& facts) {
-  return facts.finality == consumer::Finality::kLedger &&
+  return facts.finality == consumer::Finality::kLedger && facts.block == 1 &&
          facts.remember_done == locking::Millis(0) && facts.row && *facts.row && **facts.row;
 }
 
@@ -230,7 +230,7 @@ std::vector<std::string> FactLines(const Facts& facts) {
   if (facts.nodes.empty()) {
     add("lock", "not asked: the id is not known");
   } else {
-    add("lock", Printable(consumer::LockName(facts.pipeline, facts.id), 700));
+    add("lock", Printable(facts.lock, 700) + (facts.block > 1 ? ", of a block of offsets" : ""));
   }
   for (const NodeFacts& node : facts.nodes) add("", NodeLine(node, LeftBehind(facts)));
   add("ledger", LedgerLine(facts));

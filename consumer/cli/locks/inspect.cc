@@ -10,6 +10,7 @@
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/record/identity.h"
+#include "consumer/record/position_id.h"
 #include "locking/core/unit_value.h"
 
 namespace fencepost::cli {
@@ -127,13 +128,17 @@ int LocksInspect(const LocksArguments& given) {
   LocksArguments arguments = given;
   std::string name_space = arguments.name_space.empty() ? "default" : arguments.name_space;
   bool record_ids = false;
+  std::int64_t block = 1;
   if (arguments.nodes.redis.empty() && !arguments.words.empty()) {
     arguments.nodes.file = arguments.words.front();
     arguments.words.erase(arguments.words.begin());
     const auto pipelines = LoadPipelines({arguments.nodes.file});
     if (!pipelines) return kUsage;
     record_ids = arguments.name_space.empty();
-    if (record_ids) name_space = pipelines->front().name;
+    if (record_ids) {
+      name_space = pipelines->front().name;
+      block = LockBlock(pipelines->front());
+    }
   }
   const auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
@@ -142,7 +147,8 @@ int LocksInspect(const LocksArguments& given) {
   }
   std::vector<std::string> keys;
   for (const std::string& name : arguments.words) {
-    keys.push_back(record_ids ? consumer::LockName(name_space, consumer::StoredId(name))
+    const std::string locked = consumer::LockedId(consumer::StoredId(name), block);
+    keys.push_back(record_ids ? consumer::LockName(name_space, locked)
                               : fmt::format("fencepost:{{{}}}:{}", name_space, name));
   }
   RawNodes raw(*nodes);

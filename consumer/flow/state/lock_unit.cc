@@ -81,6 +81,7 @@ LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing,
   if (made) {
     unused_.pop_back();
     unit->sharing_ = sharing;
+    unit->closed_ = false;
   }
   unit = found->second;
   record.unit = unit;
@@ -93,6 +94,11 @@ LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing,
   unit->taken_[place] = true;
   unit->waiting_ += record.same_id_ahead ? 1 : 0;
   return *unit;
+}
+
+void LockUnits::Close(LockUnit& unit) {
+  if (!unit.shared() || std::exchange(unit.closed_, true)) return;
+  by_name_.erase(unit.name_);
 }
 
 InFlight* LockUnits::Leave(InFlight& record) {
@@ -108,7 +114,7 @@ InFlight* LockUnits::Leave(InFlight& record) {
   unit.taken_[record.place] = false;
   if (unit.first_ == nullptr) {
     FENCEPOST_CHECK(unit.lease_ == Lease::kNone, "a lease without a record");
-    by_name_.erase(unit.name_);
+    if (!unit.closed_) by_name_.erase(unit.name_);
     unused_.push_back(unit.index_);
     return nullptr;
   }

@@ -55,6 +55,7 @@ class LockUnit {
   [[nodiscard]] locking::LockId lock() const { return lock_; }  // of the lease or the mark
   [[nodiscard]] locking::Token token() const { return token_; }
   [[nodiscard]] bool shared() const { return sharing_ == Sharing::kShared; }
+  [[nodiscard]] bool closed() const { return closed_; }  // LockUnits::Close
   // The lease was acquired after another's deadline had passed.
   [[nodiscard]] bool took_over() const { return took_over_; }
   // The ledger is known to have the row of its id: whoever finds the name held can see that.
@@ -94,6 +95,7 @@ class LockUnit {
   Sharing sharing_ = Sharing::kExclusive;
   Lease lease_ = Lease::kNone;
   bool round_failed_ = false;
+  bool closed_ = false;
   bool took_over_ = false;
   bool in_ledger_ = false;
   std::vector<bool> taken_;  // by InFlight::place: a record with that id goes ahead
@@ -114,6 +116,9 @@ class LockUnits {
   // The record joins the unit of this name, as the last one. All that join it say the same sharing.
   // `place`: which of the unit's ids it has; 0 where there is one.
   LockUnit& Join(InFlight& record, std::string name, Sharing sharing, std::uint32_t place = 0);
+  // No more records join a shared unit whose lease is no more: those that come make another unit of
+  // its name. Changes nothing of an exclusive one, in which they wait.
+  void Close(LockUnit& unit);
   // The record leaves its unit, which is gone with the last one; its lease had become kNone then.
   // Returns the next record with its id, which may go ahead now; null: there is none.
   InFlight* Leave(InFlight& record);

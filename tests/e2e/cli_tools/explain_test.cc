@@ -77,6 +77,17 @@ TEST_F(Explain, TellsWhoHoldsTheLockAndWhatBecomesOfIt) {
   Says(2, AllOf(HasSubstr("past its deadline"), HasSubstr("takes the lock over")));
 }
 
+TEST_F(Explain, TellsThatTheBlockOfItsOffsetIsHeld) {
+  PipelineText text = ToolsText();
+  text.record_id = "position";
+  Use(text);
+  Send(0, Orders::Value(1));
+  const std::string block = fmt::format("{}/{}/0/0-1023", Kafka().admin().ClusterId(), name_);
+  PlantHeld(block, minutes(1));
+  Says(0, AllOf(HasSubstr(Key(block) + ", of a block of offsets"),
+                HasSubstr("another one of its block of offsets, is being processed")));
+}
+
 TEST_F(Explain, TellsThatTheLedgerLostARow) {
   ToolsText();
   Send(0, Orders::Value(1));

@@ -107,10 +107,30 @@ TEST_F(Forget, IsRefusedWhileAWorkerHoldsTheLock) {
       forgotten.error_output,
       AllOf(ContainsRegex("fencepost: o-1 is held by a worker under token 88000000000000000 for "
                           "another 5[0-9] s\n"),
-            HasSubstr("fencepost: 1 of the ids is being processed; nothing was forgotten; stop the "
-                      "workers")));
+            HasSubstr("fencepost: 1 of the locks is held: its records are being processed; nothing "
+                      "was forgotten; stop the workers")));
   EXPECT_EQ(LedgerRows(), 2);
   EXPECT_EQ(Nodes()[0].Command({"GETRANGE", Key("o-0"), "0", "0"}), "D");
+}
+
+TEST_F(Forget, ByPositionIsRefusedWhileAWorkerHoldsTheBlock) {
+  PipelineText text = ToolsText();
+  text.record_id = "position";
+  Use(text);
+  Orders orders(Kafka().bootstrap(), name_, 1);
+  orders.Produce(3);
+  RunWorker();
+  const std::string block = fmt::format("{}/{}/0/0-1023", Kafka().admin().ClusterId(), name_);
+  PlantHeld(block, minutes(1), 1);
+  const Finished refused = Range(0, 1);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.error_output, AllOf(HasSubstr("fencepost: " + block + " is held by a worker"),
+                                          HasSubstr("nothing was forgotten")));
+  const auto done = [this] { return table_->Value("SELECT done::text FROM fencepost_positions"); };
+  EXPECT_EQ(done(), "{[0,3)}");
+  Nodes()[0].Command({"DEL", Key(block)});
+  EXPECT_EQ(Range(0, 1).exit_code, 0);
+  EXPECT_EQ(done(), "{[2,3)}");
 }
 
 TEST_F(Forget, SaysWhatIsLeftWhenTheLedgerCannotBeReached) {

@@ -121,6 +121,19 @@ void FlowBench::Deliver(PartitionIndex partition, const std::vector<std::string>
   Act();
 }
 
+void FlowBench::DeliverReplay(PartitionIndex partition, const std::string& id) {
+  Source& source = sources_[partition];
+  Record record;
+  record.partition = partition;
+  record.epoch = source.epoch;
+  record.offset = source.next++;
+  record.headers.push_back({"fencepost-record-id", texts_.emplace_back(id)});
+  std::vector<Record> records;
+  records.push_back(std::move(record));
+  flow.OnRecords(std::move(records), world.now);
+  Act();
+}
+
 void FlowBench::End(PartitionIndex partition, Offset end) {
   flow.OnPartitionEnd({{partition, sources_[partition].epoch, end}}, world.now);
   Act();

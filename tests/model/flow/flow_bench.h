@@ -77,6 +77,8 @@ class FlowBench {
               std::size_t late = 0);
   // "id", "id@key" or "id=value"; "" has no id. Offsets go on from the last one.
   void Deliver(PartitionIndex partition, const std::vector<std::string>& records);
+  // A dead letter that was replayed, with the id of its original.
+  void DeliverReplay(PartitionIndex partition, const std::string& id);
   void End(PartitionIndex partition, Offset end);
   void Revoke(PartitionIndex partition, bool lost = false);
   // Lock operations go to the nodes and back until there are none.

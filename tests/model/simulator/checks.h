@@ -66,6 +66,7 @@ class Checks {
   [[nodiscard]] bool Complete(const LogRecord& record) const;
   [[nodiscard]] bool LeaseIsValid(SimWorker& worker, const consumer::InFlight& in) const;
   [[nodiscard]] bool MayBeLeft(std::string_view name) const;
+  void CheckCovered(const consumer::InFlight& in);
   [[nodiscard]] bool Completed(std::string_view name, locking::Token token) const;
   [[nodiscard]] bool Held(const Lease& lease) const;
 

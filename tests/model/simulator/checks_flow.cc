@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/record/position_id.h"
 #include "tests/model/simulator/checks.h"
 #include "tests/model/simulator/world.h"
 
@@ -21,6 +22,7 @@ using consumer::Stage;
 void Checks::OnStep(SimWorker& worker) {
   const locking::Now now = worker.process().now();
   worker.flow().ForEachRecord([&](const InFlight& in) {
+    if (Leased(in)) CheckCovered(in);
     const bool holds = Leased(in) && MayGiveBack(in.stage());
     if (!holds || !worker.locks().Valid(in.unit->lock(), now)) return;
     const InFlight* gap = nullptr;
@@ -35,6 +37,16 @@ void Checks::OnStep(SimWorker& worker) {
                    fmt::format("w{} holds {} behind {} in stage {}", worker.process().index,
                                in.identity.id, gap->identity.id, static_cast<int>(gap->stage())));
   });
+}
+
+// A block's lease is that of its own offsets.
+void Checks::CheckCovered(const InFlight& in) {
+  if (!in.unit->shared()) return;
+  const auto position = consumer::ParsePositionId(in.identity.id);
+  const std::string name =
+      consumer::LockName(kPipeline, consumer::BlockName(*position, world_.plan.flow.block));
+  if (in.unit->name() == name) return;
+  world_.Violate("18", fmt::format("{} is worked on under {}", in.identity.id, in.unit->name()));
 }
 
 bool Checks::LeaseIsValid(SimWorker& worker, const InFlight& in) const {

@@ -143,7 +143,7 @@ Plan MakePlan(std::uint64_t seed) {
   plan.workers = random.Between(2, 4);
   plan.partitions = random.Between(1, 4);
   plan.store_exists = random.Chance(700);
-  plan.by_position = random.Chance(kind == kTransactions ? 400 : 100);
+  plan.by_position = random.Chance(kind == kTransactions ? 400 : 250);
   plan.records = random.Between(20, 120);
   plan.ids = std::max(1, plan.records * random.Between(20, 100) / 100);
   plan.conflicts = random.Chance(200) ? 200 : 0;
@@ -166,6 +166,8 @@ Plan MakePlan(std::uint64_t seed) {
   if (plan.flow.finality == consumer::Finality::kLedger && unavailable.Chance(750)) {
     plan.flow.remember_done = Millis(0);
   }
+  if (plan.by_position && WriteDecides(plan.flow.finality, plan.flow.identity))
+    plan.flow.block = Pick(unavailable, std::array{1, 2, 4, 8});
   Random contact(seed * 0x9e6c63d0876a9a47ULL + 3);
   plan.lock.contact = contact.Chance(300) ? locking::Contact::kAll : locking::Contact::kQuorum;
   return plan;

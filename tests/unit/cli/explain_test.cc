@@ -46,6 +46,7 @@ Facts Plain() {
       RecordFacts{.timestamp = kNow - Millis(7'200'000), .key = "customer-17", .value_bytes = 45});
   facts.id = "o-17";
   facts.crc = 0xabc;
+  facts.lock = "fencepost:{orders}:o-17";
   for (int i = 0; i < 3; ++i) facts.nodes.push_back(Node(NodeState::kNothing));
   facts.row = std::optional<consumer::LedgerEntry>();
   facts.letters = std::vector<LetterFacts>();

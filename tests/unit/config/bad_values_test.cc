@@ -244,6 +244,11 @@ INSTANTIATE_TEST_SUITE_P(
              "record_id: position\nledger: {keep: 5m}\n",
              {"8:10: warning: ledger.keep has no effect: by position the ledger has one row a "
               "partition, which does not grow [ledger-keep]"}},
+        Case{"BlockOfIds",
+             "record_id: json:/order_id\nlock:\n",
+             "record_id: json:/order_id\nlock:\n  block: 64\n",
+             {"9:3: warning: lock.block has no effect: only with record_id: position, and a ledger "
+              "or output.kafka without accept_replay_ids, do records share a lock [block]"}},
         Case{"CertificateWithoutKey",
              "  topics:",
              "  tls: {ca: a, certificate: b}\n  topics:",

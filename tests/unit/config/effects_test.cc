@@ -206,6 +206,16 @@ TEST(Output, OfKafkaHasItsDefaultsAndTheOrderOfThePartition) {
   EXPECT_EQ(o.lock.lock.remember_done, 1h);
 }
 
+TEST(Output, DecidesWhetherNeighbouringOffsetsShareALock) {
+  const auto block = [](const char* text) { return consumer::LockBlock(With(text)); };
+  EXPECT_EQ(
+      block("record_id: position\noutput: {sqlite: {path: a, table: t, columns: {a: value}}}\n"),
+      1024);
+  EXPECT_EQ(block("record_id: position\noutput: {kafka: {topic: out}}\n"), 1024);
+  EXPECT_EQ(block("record_id: json:/id\noutput: {kafka: {topic: out}}\n"), 1);
+  EXPECT_EQ(block("record_id: position\nguarantee: at-least-once\noutput: {file: {path: a}}\n"), 1);
+}
+
 TEST(Output, OfKafkaTakesAllItsKeys) {
   const auto o = With(R"(
 record_id: position

@@ -66,5 +66,11 @@ TEST(BlockName, OfTheLastOffsetsEndsWithThem) {
             "c/t/0/9223372036854775000-9223372036854775807");
 }
 
+TEST(LockedId, IsTheBlockOfAPositionAndElseTheId) {
+  EXPECT_EQ(LockedId("c/t/3/1030", 1024), "c/t/3/1024-2047");
+  EXPECT_EQ(LockedId("c/t/3/1030", 1), "c/t/3/1030");
+  EXPECT_EQ(LockedId("sha256:00ff", 1024), "sha256:00ff") << "a position that is too long";
+}
+
 }  // namespace
 }  // namespace fencepost::consumer
