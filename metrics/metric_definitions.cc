@@ -142,8 +142,8 @@ constexpr MetricInfo kMetricDefinitions[] = {
             "not answer, so the locks stay until their deadline.",
             kByReleaseOutcome),
     Counter(Metric::kCompletedAfterExpiry, "fencepost_completed_after_expiry_total",
-            "Records marked done by a caller that was no longer the holder. Without a ledger their "
-            "effect may have happened twice: raise lock.ttl."),
+            "Records done by a caller that was no longer the holder. Without a ledger their effect "
+            "may have happened twice: raise lock.ttl."),
     Counter(Metric::kQuorumFailures, "fencepost_quorum_failures_total",
             "Rounds that ended for want of nodes, by the main reason. Bring nodes back; for policy "
             "set noeviction; for clock correct the clock named in the log.",

@@ -42,6 +42,8 @@ class ConsumerObserver {
   // behind (kDone); a lease that took over from another which had not written the effect.
   virtual void OnRound(locking::RoundResult, Nanos /*took; 0: told before*/) {}
   virtual void OnTakeover() {}
+  // An effect was written after its lease had ended, where no DONE mark tells the lock core of it.
+  virtual void OnCompletedAfterExpiry() {}
   virtual void OnUnlocked() {}  // goes on without a lease (lock.on_unavailable: proceed)
   virtual void OnOutputFencing() {}
   virtual void OnIdConflict() {}

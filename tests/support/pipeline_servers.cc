@@ -150,6 +150,7 @@ std::string PipelineText::Yaml() const {
       name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, record_id,
       nodes, login, ttl, min_validity, max_skew);
   if (!remember_done.empty()) text += fmt::format("  remember_done: {}\n", remember_done);
+  if (!contact.empty()) text += fmt::format("  contact: {}\n", contact);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
   text += more;
   if (!output.empty()) return text + output;

@@ -99,9 +99,10 @@ struct PipelineText {
   std::string sqlite_path{};  // SQLite
   // Short enough for tests that wait for the end of a lease, a session or a quarantine. What a
   // dead worker held stays on the nodes for ttl + 2 * max_skew: longer than its session, so that a
-  std::string remember_done;  // empty: the default
   // takeover is seen.
   std::string ttl = "3s";
+  std::string remember_done{};  // empty: the default
+  std::string contact{};        // likewise
   std::string min_validity = "1s";
   std::string max_skew = "2s";
   int session_ms = 4000;

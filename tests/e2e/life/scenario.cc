@@ -269,18 +269,23 @@ void Scenario::FreezeOne() {
     team_[static_cast<std::size_t>(frozen_)].Pause();
   }
   Feed(1000, 400);
-  RequireWithin(
-      seconds(120),
-      [&] {
-        team_.Look();
-        for (std::size_t i = 0; i < before.size(); ++i) {
-          const Combination& combination = AllCombinations()[i];
-          if (!CanBeHeld(combination) || combination.ByPosition()) continue;
-          if (Sum("fencepost_lock_takeovers_total", combination) <= before[i]) return false;
-        }
-        return true;
-      },
-      "others to take over what the frozen worker had leased, in every pipeline that was held");
+  std::vector<std::string> without;
+  const bool all = WaitUntil(seconds(120), [&] {
+    team_.Look();
+    without.clear();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const Combination& combination = AllCombinations()[i];
+      if (!CanBeHeld(combination) || combination.ByPosition()) continue;
+      const bool taken = Sum("fencepost_lock_takeovers_total", combination) > before[i];
+      if (!taken) without.push_back(combination.Name());
+    }
+    return without.empty();
+  });
+  if (!all) {
+    throw std::runtime_error(fmt::format(
+        "waited 120 s in vain for others to take over what the frozen worker had leased in {}",
+        fmt::join(without, ", ")));
+  }
   WorkerProcess& frozen = team_[static_cast<std::size_t>(frozen_)];
   frozen.Resume();
   RequireWithin(

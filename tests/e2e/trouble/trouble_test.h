@@ -62,9 +62,9 @@ class TroubleTest : public PipelineTest {
   }
   [[nodiscard]] std::string DeadTopic() const { return name_ + ".dead"; }
   // `dead_letter:` with a topic that exists.
-  std::string DeadLetters() const {
+  std::string DeadLetters(const std::string& more = "") const {
     Kafka().CreateTopic(DeadTopic(), 1);
-    return fmt::format("dead_letter: {{topic: {}}}\n", DeadTopic());
+    return fmt::format("dead_letter: {{topic: {}{}}}\n", DeadTopic(), more);
   }
   [[nodiscard]] std::vector<TestRecord> Letters() const {
     return ReadTopic(Kafka().bootstrap(), DeadTopic());

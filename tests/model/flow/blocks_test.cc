@@ -63,9 +63,11 @@ TEST(Block, IsLostForAllItsRecords) {
   worker.core.OnTime(world.now);
   worker.Settle();
   EXPECT_EQ(worker.Writes(), "cluster/t/0/0") << "it is in the output's hands";
+  EXPECT_EQ(worker.told.done_late, 0);
   EXPECT_EQ(worker.Leased(), "cluster/t/0/1 cluster/t/0/2") << "under a lease of their own";
   worker.WriteAll();
   EXPECT_EQ(worker.Watermark(0), 3);
+  EXPECT_EQ(worker.told.done_late, 1);
   EXPECT_EQ(worker.core.held(), 0);
 }
 
