@@ -1,7 +1,6 @@
 #include "config/read/defaults.h"
 
 #include <algorithm>
-#include <span>
 
 #include "locking/core/options.h"
 
@@ -20,6 +19,7 @@ bool ByPosition(const Values& values) {
 }
 
 bool SharesLocks(const Values& values) {
+  // A replay has its original's id: its transaction does not tell that it was done.
   const bool moves_offsets =
       values.Given("output.kafka") && values.Number("kafka.accept_replay_ids") == 0;
   return ByPosition(values) && (HasLedger(values) || moves_offsets);
@@ -27,14 +27,15 @@ bool SharesLocks(const Values& values) {
 
 Milliseconds RememberDone(const Values& values) {
   if (values.Find("lock.remember_done") != nullptr) return values.Duration("lock.remember_done");
-  return HasLedger(values) ? Milliseconds(5min) : Milliseconds(1h);
+  return HasLedger(values) ? Milliseconds(0) : Milliseconds(1h);
 }
 
 locking::Contact LockContact(const Values& values) {
   if (values.Find("lock.contact") != nullptr) {
     return static_cast<locking::Contact>(values.Choice("lock.contact"));
   }
-  return locking::Contact::kAll;
+  const bool marks_decide = !HasLedger(values) && !SharesLocks(values);
+  return marks_decide ? locking::Contact::kAll : locking::Contact::kQuorum;
 }
 
 Milliseconds LeastRememberDone(const Values& values) {

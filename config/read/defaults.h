@@ -15,9 +15,9 @@ bool HasLedger(const Values& values);
 bool ByPosition(const Values& values);
 // Whether neighbouring offsets share a lock (consumer::LockBlock).
 bool SharesLocks(const Values& values);
-// lock.remember_done: with a ledger DONE is only a hint, so it is kept for less long.
+// lock.remember_done: 0 with a ledger, which remembers what is done.
 Milliseconds RememberDone(const Values& values);
-// lock.contact: all, until a quorum has been tried for longer.
+// lock.contact: where DONE marks alone decide, all nodes are asked for one.
 locking::Contact LockContact(const Values& values);
 // What it is raised to, unless it is 0: less could end another's lease and then be forgotten.
 Milliseconds LeastRememberDone(const Values& values);

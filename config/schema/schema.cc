@@ -248,7 +248,7 @@ std::vector<Key> LockKeys() {
                "and 2 × `max_skew` is raised to that. `0s`, only with a ledger: not at all; once "
                "the ledger has a record, nothing is sent to the nodes, the lease is left to end by "
                "itself, and who finds it held asks the ledger.",
-       .default_words = "`5m` with a ledger, `1h` without",
+       .default_words = "`0s` with a ledger, `1h` without",
        .limits = {{"0s", "365d"}}},
       {.path = "lock.contact",
        .type = T::kChoice,
@@ -257,7 +257,9 @@ std::vector<Key> LockKeys() {
            "same ones by every worker, spread by name), and the others only where these cannot "
            "decide it or are late; or all at once. `all` hears of more marks of done records, "
            "and holds a lease on more than a quorum from its beginning.",
-       .default_value = "all",
+       .default_words =
+           "`quorum`; `all` where marks alone tell what is done: without a ledger, but "
+           "for `output.kafka` with `record_id: position`",
        .choices = {"quorum", "all"}},
   };
 }

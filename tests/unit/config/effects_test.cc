@@ -216,6 +216,23 @@ TEST(Output, DecidesWhetherNeighbouringOffsetsShareALock) {
   EXPECT_EQ(block("record_id: position\nguarantee: at-least-once\noutput: {file: {path: a}}\n"), 1);
 }
 
+TEST(Output, WithoutALedgerAsksAllLockNodesUnlessPositionsGoToKafka) {
+  const auto contact = [](const char* text) { return With(text).lock.lock.contact; };
+  EXPECT_EQ(contact("record_id: position\noutput: {kafka: {topic: out}}\n"),
+            locking::Contact::kQuorum);
+  EXPECT_EQ(contact("record_id: json:/id\noutput: {kafka: {topic: out}}\n"),
+            locking::Contact::kAll);
+  const LoadResult replays = LoadText(
+      "version: 1\nname: orders\nguarantee: exactly-once\n"
+      "kafka: {brokers: [a:1], topics: [t], accept_replay_ids: true}\n"
+      "lock: {redis: {nodes: [a:1, b:1, c:1]}}\noutput: {kafka: {topic: out}}\n",
+      "p.yaml", FakeEnvironment());
+  ASSERT_TRUE(replays.options);
+  EXPECT_EQ(replays.options->lock.lock.contact, locking::Contact::kAll);
+  EXPECT_EQ(contact("guarantee: at-least-once\noutput: {file: {path: a}}\n"),
+            locking::Contact::kAll);
+}
+
 TEST(Output, OfKafkaTakesAllItsKeys) {
   const auto o = With(R"(
 record_id: position

@@ -46,8 +46,8 @@ TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
   EXPECT_EQ(o.lock.lock.min_validity, 2s);
   EXPECT_EQ(o.lock.lock.max_skew, 5s);
   EXPECT_EQ(o.lock.lock.node_timeout, 200ms);
-  EXPECT_EQ(o.lock.lock.remember_done, 5min);
-  EXPECT_EQ(o.lock.lock.contact, locking::Contact::kAll);
+  EXPECT_EQ(o.lock.lock.remember_done, 0ms);
+  EXPECT_EQ(o.lock.lock.contact, locking::Contact::kQuorum);
   EXPECT_EQ(o.lock.lock.max_ttl, 30s);
   EXPECT_EQ(o.lock.wait, 30s);
   EXPECT_EQ(o.processing.order, consumer::Order::kKey);
@@ -108,7 +108,7 @@ lock:
   wait: 1m
   max_skew: 2s
   remember_done: 1h
-  contact: quorum
+  contact: all
 processing: {order: none, concurrency: 8, max_in_flight: 16, max_in_flight_bytes: 1MiB,
              timeout: 1s, revoke_drain: 2s}
 output:
@@ -154,7 +154,7 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.lock.on_unavailable, consumer::OnUnavailable::kProceed);
   EXPECT_EQ(o.lock.lock.max_skew, 2s);
   EXPECT_EQ(o.lock.lock.remember_done, 1h);
-  EXPECT_EQ(o.lock.lock.contact, locking::Contact::kQuorum);
+  EXPECT_EQ(o.lock.lock.contact, locking::Contact::kAll);
   EXPECT_EQ(o.processing.order, consumer::Order::kNone);
   EXPECT_EQ(o.processing.concurrency, 8);
   EXPECT_EQ(o.processing.max_in_flight, 16);
