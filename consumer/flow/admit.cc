@@ -48,19 +48,9 @@ void Flow::Admit(Assignment& partition, Record record, Now now) {
 
 void Flow::JoinChain(InFlight& in) {
   if (options_.order == Order::kNone) return;
-  OrderChain* chain = &in.assignment->chain;
-  if (options_.order == Order::kKey) {
-    const auto& key = in.record.key;
-    scratch_.assign(reinterpret_cast<const char*>(&in.record.partition),
-                    sizeof in.record.partition);
-    scratch_.push_back(key ? '\1' : '\0');  // the null key is a chain of its own
-    if (key) scratch_.append(*key);
-    const auto place = chains_.try_emplace(scratch_).first;
-    chain = &place->second;
-    chain->key = place->first;
-  }
-  if (chain->id == 0) chain->id = next_chain_++;
-  chain->Join(in);
+  OrderChain& chain = options_.order == Order::kKey ? chains_.Of(in.record.partition, in.record.key)
+                                                    : in.assignment->chain;
+  chain.Join(in);
 }
 
 }  // namespace fencepost::consumer

@@ -31,9 +31,7 @@ void Flow::LeaveChain(InFlight& in) {
   OrderChain* const chain = in.chain;
   if (chain == nullptr) return;
   work_.Push(chain->Leave(in));
-  if (chain->tail != nullptr || options_.order != Order::kKey) return;
-  scratch_.assign(chain->key);
-  chains_.erase(scratch_);
+  if (chain->tail == nullptr && options_.order == Order::kKey) chains_.Remove(*chain);
 }
 
 void Flow::AdvanceWatermark(Assignment& partition, Now now) {

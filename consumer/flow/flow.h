@@ -37,6 +37,7 @@
 #include "consumer/flow/state/in_flight.h"
 #include "consumer/flow/state/lock_unit.h"
 #include "consumer/flow/state/next.h"
+#include "consumer/flow/state/order_chains.h"
 #include "consumer/flow/state/rate_limit.h"
 #include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
@@ -338,7 +339,7 @@ class Flow {
   std::vector<std::unique_ptr<Assignment>> leaving_;  // revoked, with writes still out
   std::deque<InFlight> pool_;                         // stable addresses
   std::vector<std::uint32_t> unused_;
-  std::unordered_map<std::string, OrderChain> chains_;  // order: key
+  OrderChains chains_;  // order: key
   LockUnits units_;
   std::vector<InFlight*> affected_;  // OnLockEvent
   WorkList work_;
@@ -355,7 +356,6 @@ class Flow {
   std::deque<Entry> withheld_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks
   std::unordered_map<std::uint64_t, std::uint32_t> calls_;                 // out: id → pool index
-  std::string scratch_;
 
   std::size_t lookups_out_ = 0;
   std::size_t writes_out_ = 0;

@@ -41,16 +41,27 @@ void Flow::LeaveInvalid(InFlight& in, Now now) {
   work_.Push(&in);
 }
 
-// By its id, or by the block of offsets in which its id lies.
+// By its id, or by the block of offsets in which its id lies: mostly that of the record before it.
 LockUnit& Flow::JoinUnit(InFlight& in) {
+  Assignment::Block& last = in.assignment->block;
+  const Offset within = in.record.offset - last.first;
+  const bool same = last.unit != nullptr && in.identity.in_place && within >= 0 &&
+                    within < options_.block && last.unit->open(last.life);
+  if (same) {
+    units_.Join(in, *last.unit, static_cast<std::uint32_t>(within));
+    return *last.unit;
+  }
   auto position = options_.block > 1 ? ParsePositionId(in.identity.id) : std::nullopt;
   if (!position) {
     return units_.Join(in, LockName(options_.pipeline, in.identity.id), Sharing::kExclusive);
   }
   const auto place = static_cast<std::uint32_t>(position->offset % options_.block);
   if (Planted("record_outside_its_block") && place == 0 && position->offset > 0) --position->offset;
-  return units_.Join(in, LockName(options_.pipeline, BlockName(*position, options_.block)),
-                     Sharing::kShared, place);
+  LockUnit& unit =
+      units_.Join(in, LockName(options_.pipeline, BlockName(*position, options_.block)),
+                  Sharing::kShared, place);
+  if (in.identity.in_place) last = {in.record.offset - place, &unit, unit.life()};
+  return unit;
 }
 
 // Asks for its lock. False: it waits for another record here with the same id.

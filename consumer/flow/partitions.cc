@@ -12,6 +12,7 @@ void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now,
     std::unique_ptr<Assignment>& place = partitions_[assigned.partition];
     FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
     place = std::make_unique<Assignment>(assigned);
+    place->chain.id = next_chain_++;
   }
   if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
   backpressure_.OnAssigned(late);

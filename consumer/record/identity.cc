@@ -50,6 +50,17 @@ std::optional<std::string_view> Identifier::ReplayId(const Record& record) const
   return std::nullopt;
 }
 
+void Identifier::AppendPosition(const TopicPartition& where, Offset offset, std::string& id) {
+  if (prefix_.empty() || prefix_of_ != where) {
+    prefix_.clear();
+    AppendPositionId({cluster_id_, where.topic, where.partition, 0}, prefix_);
+    prefix_.pop_back();
+    prefix_of_ = where;
+  }
+  const fmt::format_int digits(offset);
+  id.append(prefix_).append(digits.data(), digits.size());
+}
+
 tl::expected<void, std::string> Identifier::AppendParts(std::string& id) {
   for (const Selector& selector : rule_.record_id) {
     part_.clear();
@@ -70,6 +81,7 @@ tl::expected<void, std::string> Identifier::AppendParts(std::string& id) {
 tl::expected<void, std::string> Identifier::Identify(const Record& record,
                                                      const TopicPartition& where, Identity& out) {
   out.id.clear();
+  out.in_place = false;
   if (record.encoded != nullptr && !record.encoded->problem.empty()) {
     return tl::unexpected(record.encoded->problem);
   }
@@ -86,7 +98,8 @@ tl::expected<void, std::string> Identifier::Identify(const Record& record,
     }
     out.id.assign(*replayed);
   } else if (rule_.ByPosition()) {
-    AppendPositionId({cluster_id_, where.topic, where.partition, record.offset}, out.id);
+    AppendPosition(where, record.offset, out.id);
+    out.in_place = true;
   } else if (const auto found = AppendParts(out.id); !found) {
     return found;
   }

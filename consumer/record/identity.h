@@ -21,6 +21,7 @@ namespace fencepost::consumer {
 struct Identity {
   std::string id;               // as stored
   locking::ContentCrc crc = 0;  // of its content
+  bool in_place = false;        // the id is the position where the record was read
 };
 
 // What makes two records the same.
@@ -47,11 +48,15 @@ class Identifier {
  private:
   [[nodiscard]] std::optional<std::string_view> ReplayId(const Record& record) const;
 
+  void AppendPosition(const TopicPartition& where, Offset offset, std::string& id);
   tl::expected<void, std::string> AppendParts(std::string& id);
 
   IdentityRule rule_;
   ContentDigest content_;
   std::string cluster_id_;
+  // record_id: position: all but the offset, of the partition that was asked for last.
+  TopicPartition prefix_of_;
+  std::string prefix_;
   Evaluator evaluator_;
   std::string part_;
 };

@@ -27,6 +27,13 @@ struct Assignment {
     InFlight* record = nullptr;  // nullptr: finished
   };
 
+  // The block of offsets whose lock unit a record joined last (lock.block).
+  struct Block {
+    Offset first = 0;
+    LockUnit* unit = nullptr;
+    std::uint64_t life = 0;  // LockUnit::life
+  };
+
   explicit Assignment(const AssignedPartition& assigned);
 
   // The record is delivered: it takes the next slot.
@@ -64,14 +71,15 @@ struct Assignment {
   std::size_t unfinished = 0;    // of `slots`
   std::uint64_t bytes = 0;       // held by the unfinished ones
   OrderChain chain;              // order: partition
-  Offset position = 0;           // everything before it was delivered, or is not there
-  Offset watermark = 0;          // everything before it is finished
-  Offset committing = 0;         // the highest offset handed to Kafka
-  Offset committed = 0;          // the highest offset that Kafka took
-  Offset end = 0;                // as last heard from the broker
-  std::optional<Offset> goal;    // the end as first heard in this assignment
-  std::size_t writing = 0;       // records that the output has in its hands
-  Instant oldest_since;          // since when the oldest unfinished record has been that
+  Block block;
+  Offset position = 0;         // everything before it was delivered, or is not there
+  Offset watermark = 0;        // everything before it is finished
+  Offset committing = 0;       // the highest offset handed to Kafka
+  Offset committed = 0;        // the highest offset that Kafka took
+  Offset end = 0;              // as last heard from the broker
+  std::optional<Offset> goal;  // the end as first heard in this assignment
+  std::size_t writing = 0;     // records that the output has in its hands
+  Instant oldest_since;        // since when the oldest unfinished record has been that
   Instant stall_told;
   // Backpressure's:
   std::optional<Instant> over_share_since;

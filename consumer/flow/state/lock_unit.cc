@@ -82,23 +82,34 @@ LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing,
     unused_.pop_back();
     unit->sharing_ = sharing;
     unit->closed_ = false;
+    ++unit->life_;
   }
-  unit = found->second;
-  record.unit = unit;
-  record.unit_before = unit->last_;
-  (unit->last_ == nullptr ? unit->first_ : unit->last_->unit_after) = &record;
-  unit->last_ = &record;
-  record.place = place;
-  if (unit->taken_.size() <= place) unit->taken_.resize(place + 1);
-  record.same_id_ahead = unit->taken_[place] && !Planted("same_id_side_by_side");
-  unit->taken_[place] = true;
-  unit->waiting_ += record.same_id_ahead ? 1 : 0;
+  unit = found.value();
+  Append(record, *unit, place);
   return *unit;
+}
+
+void LockUnits::Join(InFlight& record, LockUnit& unit, std::uint32_t place) {
+  FENCEPOST_CHECK(record.unit == nullptr && unit.shared() && unit.open(unit.life()),
+                  "a record joins a unit that is over");
+  Append(record, unit, place);
+}
+
+void LockUnits::Append(InFlight& record, LockUnit& unit, std::uint32_t place) {
+  record.unit = &unit;
+  record.unit_before = unit.last_;
+  (unit.last_ == nullptr ? unit.first_ : unit.last_->unit_after) = &record;
+  unit.last_ = &record;
+  record.place = place;
+  if (unit.taken_.size() <= place) unit.taken_.resize(place + 1);
+  record.same_id_ahead = unit.taken_[place] && !Planted("same_id_side_by_side");
+  unit.taken_[place] = true;
+  unit.waiting_ += record.same_id_ahead ? 1 : 0;
 }
 
 void LockUnits::Close(LockUnit& unit) {
   if (!unit.shared() || std::exchange(unit.closed_, true)) return;
-  by_name_.erase(unit.name_);
+  by_name_.erase(std::string_view(unit.name_));
 }
 
 InFlight* LockUnits::Leave(InFlight& record) {
@@ -114,7 +125,7 @@ InFlight* LockUnits::Leave(InFlight& record) {
   unit.taken_[record.place] = false;
   if (unit.first_ == nullptr) {
     FENCEPOST_CHECK(unit.lease_ == Lease::kNone, "a lease without a record");
-    if (!unit.closed_) by_name_.erase(unit.name_);
+    if (!unit.closed_) by_name_.erase(std::string_view(unit.name_));
     unused_.push_back(unit.index_);
     return nullptr;
   }

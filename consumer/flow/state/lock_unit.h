@@ -24,10 +24,10 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "consumer/flow/state/in_flight.h"
+#include "consumer/flow/state/name_map.h"
 #include "locking/base/types.h"
 
 namespace fencepost::consumer {
@@ -56,6 +56,12 @@ class LockUnit {
   [[nodiscard]] locking::Token token() const { return token_; }
   [[nodiscard]] bool shared() const { return sharing_ == Sharing::kShared; }
   [[nodiscard]] bool closed() const { return closed_; }  // LockUnits::Close
+  // Its place is used for another unit, of another life, once its last record has left.
+  [[nodiscard]] std::uint64_t life() const { return life_; }
+  // It is still the unit of this life, and more records may join it.
+  [[nodiscard]] bool open(std::uint64_t life) const {
+    return life_ == life && first_ != nullptr && !closed_;
+  }
   // The lease was acquired after another's deadline had passed.
   [[nodiscard]] bool took_over() const { return took_over_; }
   // The ledger is known to have the row of its id: whoever finds the name held can see that.
@@ -92,6 +98,7 @@ class LockUnit {
   friend class LockUnits;
   std::string name_;
   std::uint32_t index_ = 0;  // in the pool
+  std::uint64_t life_ = 0;
   Sharing sharing_ = Sharing::kExclusive;
   Lease lease_ = Lease::kNone;
   bool round_failed_ = false;
@@ -116,6 +123,8 @@ class LockUnits {
   // The record joins the unit of this name, as the last one. All that join it say the same sharing.
   // `place`: which of the unit's ids it has; 0 where there is one.
   LockUnit& Join(InFlight& record, std::string name, Sharing sharing, std::uint32_t place = 0);
+  // … this shared unit, which is open(life).
+  void Join(InFlight& record, LockUnit& unit, std::uint32_t place);
   // No more records join a shared unit whose lease is no more: those that come make another unit of
   // its name. Changes nothing of an exclusive one, in which they wait.
   void Close(LockUnit& unit);
@@ -126,9 +135,11 @@ class LockUnits {
   [[nodiscard]] LockUnit* Find(std::uint64_t cookie, locking::LockId lock);
 
  private:
+  static void Append(InFlight& record, LockUnit& unit, std::uint32_t place);
+
   std::deque<LockUnit> pool_;  // stable addresses
   std::vector<std::uint32_t> unused_;
-  std::unordered_map<std::string_view, LockUnit*> by_name_;  // LockUnit::name_
+  NameMap<LockUnit*> by_name_;  // LockUnit::name_
 };
 
 // Of a record that goes ahead in its unit.

@@ -9,7 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include "consumer/flow/state/in_flight.h"
@@ -18,7 +18,7 @@ namespace fencepost::consumer {
 
 struct OrderChain {
   std::uint64_t id = 0;           // WriteItem::chain
-  std::string_view key;           // order: key: its name among the flow's chains
+  std::string name;               // order: key: among the flow's chains
   InFlight* tail = nullptr;       // null: it is empty
   std::size_t out_of_prefix = 0;  // those behind such a record may be pinned, and still in it
 
