@@ -32,6 +32,8 @@ class PositionMemory {
   PositionMemory(std::string worker, const OutputTerms& terms)
       : worker_(std::move(worker)), terms_(terms) {}
 
+  [[nodiscard]] const std::string& worker() const { return worker_; }
+
   // --- rows that exist, and their anchors ---
   void OnConnected();  // what was known of rows may be over
   [[nodiscard]] bool Knows(const PositionKey& key) const;
@@ -47,6 +49,7 @@ class PositionMemory {
   void OnAssignment(AssignmentEpoch epoch) { epoch_ = std::max(epoch_, epoch); }
   // The newest epoch of the records.
   void OnAssignment(const std::vector<WriteItem>& items);
+  using Rows = std::vector<std::optional<PositionRow>>;
   // Before a record of this row is said to be done: once an assignment. A fatal error explains.
   tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row);
 

@@ -69,10 +69,7 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failur
 }
 
 tl::expected<void, OutputError> PostgresOutput::Prepare() {
-  if (!shape_) {
-    return tl::unexpected(
-        SchemaError(connection_, "output.postgres: " + shape_.error().what, shape_.error().hint));
-  }
+  if (auto fine = CheckShape("output.postgres", connection_.where()); !fine) return fine;
   if (auto connected = connection_.Connect(); !connected) {
     return tl::unexpected(Fail(connected.error()));
   }
@@ -87,7 +84,7 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
   target_ = std::move(*target);
   cells_ = PgCells(target_.columns, *shape_);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
-  return CheckLostCommits();
+  return CheckIncarnation();
 }
 
 tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
@@ -116,7 +113,7 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
   return {};
 }
 
-tl::expected<void, OutputError> PostgresOutput::PrepareIfNeedBe() {
+PostgresOutput::Answer<void> PostgresOutput::PrepareIfNeedBe() {
   if (connection_.open()) return {};
   return Prepare();
 }
@@ -132,14 +129,8 @@ tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
   }
   if (positions_ && !PositionBatch::AllArePositions(items, outcomes)) return outcomes;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  if (auto filled = rows_.Fill(items, outcomes, &cells_); !filled) {
-    return tl::unexpected(OutputError{.error = {.code = "output_refused",
-                                                .what = filled.error(),
-                                                .where = connection_.where(),
-                                                .hint = ""},
-                                      .failure = WriteFailure::kRefused,
-                                      .detail = filled.error()});
-  }
+  auto filled = FillRows(items, outcomes, &cells_, connection_.where());
+  if (!filled) return tl::unexpected(filled.error());
   if (rows_.size() == 0) return outcomes;
   if (positions_) return WritePositions(items, std::move(outcomes));
   const bool chained =
@@ -164,7 +155,8 @@ tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool 
 
 tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::WritePositions(
     const std::vector<WriteItem>& items, Outcomes outcomes) {
-  positions_->OnAssignment(items);
+  memory_.OnAssignment(items);
+  positions_->Take(rows_);
   if (auto filled = positions_->Fill(rows_); !filled) return tl::unexpected(Fail(filled.error()));
   PgConnection::Step write = WriteStep();
   positions_->AddParams(write.params);

@@ -10,49 +10,21 @@
 
 namespace fencepost::consumer {
 
-tl::expected<void, OutputError> PostgresOutput::CheckLostCommits() {
+PostgresOutput::Answer<void> PostgresOutput::CheckIncarnation() {
   auto incarnation = LearnIncarnation(connection_, target_);
   if (!incarnation) return tl::unexpected(Fail(incarnation.error()));
-  const auto asked = positions_ ? FindLostPositions() : FindLostCommits();
-  if (!asked) return tl::unexpected(Fail(asked.error()));
-  const std::optional<LostCommits>& lost = *asked;
-  if (lost && !(incarnation_ && incarnation_->IsSame(*incarnation))) {
-    const std::string& before = incarnation_ ? incarnation_->timeline : incarnation->timeline;
-    const bool switched = !before.empty() && before != incarnation->timeline;
-    const std::string how =
-        switched ? fmt::format("timeline {} -> {}", before, incarnation->timeline) : "";
-    OutputError error{.error = LostCommitsError(*lost, connection_.where(), how, terms_.group),
-                      .fatal = true};
-    connection_.Drop();  // the next call fails the same way
-    return tl::unexpected(std::move(error));
+  const bool same = incarnation_ && incarnation_->IsSame(*incarnation);
+  const std::string& before = incarnation_ ? incarnation_->timeline : incarnation->timeline;
+  const bool switched = !before.empty() && before != incarnation->timeline;
+  const std::string how =
+      switched ? fmt::format("timeline {} -> {}", before, incarnation->timeline) : "";
+  auto complete = CheckLostCommits(same, connection_.where(), how);
+  if (complete) {
+    incarnation_ = std::move(*incarnation);
+  } else if (complete.error().fatal) {
+    connection_.Drop();
   }
-  // The server has run all the time, so it lost nothing: somebody deleted these rows (`forget`).
-  if (lost) positions_ ? positions_->memory().Forget() : lost_commits_.Forget();
-  if (positions_) positions_->memory().OnComplete(clock_());
-  incarnation_ = std::move(*incarnation);
-  return {};
-}
-
-tl::expected<std::optional<LostCommits>, PgFailure> PostgresOutput::FindLostCommits() {
-  auto search = lost_commits_.Look(clock_().boot);
-  while (const std::vector<std::string>* ids = search.Ask()) {
-    const auto found = OfIds(LookupSql(target_), 0, ids->size(), *ids);
-    if (!found) return tl::unexpected(found.error());
-    bool there = false;
-    for (int r = 0; r < PQntuples(found->get()); ++r) {
-      const bool stands = PQgetisnull(found->get(), r, 0) == 0;
-      const locking::Token token(stands ? PgNumber<std::uint64_t>(PgText(*found, r, 0)) : 0);
-      there = there || (stands && search.IsOurs(static_cast<std::size_t>(r), token));
-    }
-    search.Answer(there);
-  }
-  return search.Lost();
-}
-
-tl::expected<std::optional<LostCommits>, PgFailure> PostgresOutput::FindLostPositions() {
-  const auto rows = positions_->Read(positions_->memory().Acknowledged());
-  if (!rows) return tl::unexpected(rows.error());
-  return positions_->memory().Lost(*rows);
+  return complete;
 }
 
 // Planned again each time, since what these look up grows: a plan made while the ledger was empty
@@ -65,24 +37,19 @@ tl::expected<PgResult, PgFailure> PostgresOutput::OfIds(const std::string& sql, 
   return connection_.QueryOnce(sql, {PgParam{.data = pipeline_.c_str()}, arrays_[0].Param()});
 }
 
-tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> PostgresOutput::Lookup(
+PostgresOutput::Answer<PostgresOutput::Entries> PostgresOutput::LookUpIds(
     const std::vector<std::string>& ids) {
-  std::vector<std::optional<LedgerEntry>> entries(ids.size());
-  if (ids.empty()) return entries;
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  if (positions_) return LookUpPositions(ids);
+  Entries entries(ids.size());
   if (auto done = LookUpRange(ids, 0, ids.size(), entries); !done) {
     return tl::unexpected(done.error());
   }
   return entries;
 }
 
-tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> PostgresOutput::LookUpPositions(
-    const std::vector<std::string>& ids) {
-  const PositionLookup asked = ByPartition(ids);
-  const auto rows = positions_->Read(asked.parts);
+PostgresOutput::Answer<PositionMemory::Rows> PostgresOutput::ReadPositions(const Parts& parts) {
+  auto rows = positions_->Read(parts);
   if (!rows) return tl::unexpected(Fail(rows.error()));
-  return positions_->memory().Answer(asked, *rows);
+  return std::move(*rows);
 }
 
 // An id that the database's encoding does not know is in no row: the ids are all that this
@@ -111,24 +78,13 @@ tl::expected<void, OutputError> PostgresOutput::LookUpRange(
   return {};
 }
 
-tl::expected<std::size_t, OutputError> PostgresOutput::Forget(const std::vector<std::string>& ids) {
-  if (ids.empty()) return 0;
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  if (positions_) return TakeBack(ByPartition(ids).parts);
+PostgresOutput::Answer<std::size_t> PostgresOutput::ForgetIds(const std::vector<std::string>& ids) {
   const auto gone = OfIds(ForgetSql(target_), 0, ids.size(), ids);
   if (!gone) return tl::unexpected(Fail(gone.error()));
   return PgNumber<std::size_t>(PQcmdTuples(gone->get()));
 }
 
-tl::expected<std::size_t, OutputError> PostgresOutput::ForgetOffsets(const PositionId& first,
-                                                                     Offset last) {
-  if (!positions_) return 0;
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  return TakeBack({PartOf(first, last)});
-}
-
-tl::expected<std::size_t, OutputError> PostgresOutput::TakeBack(
-    const std::vector<PositionPart>& parts) {
+PostgresOutput::Answer<std::size_t> PostgresOutput::TakeBack(const Parts& parts) {
   const auto taken = positions_->TakeBack(parts);
   if (!taken) return tl::unexpected(Fail(taken.error()));
   return *taken;
@@ -146,10 +102,8 @@ tl::expected<bool, OutputError> PostgresOutput::KnowsTopic(const std::string& to
   return PQntuples(found->get()) > 0;
 }
 
-tl::expected<std::size_t, OutputError> PostgresOutput::Prune(const PruneScope& scope,
+PostgresOutput::Answer<std::size_t> PostgresOutput::PruneIds(const PruneScope& scope,
                                                              std::size_t limit) {
-  if (positions_) return 0;  // a row a partition does not grow
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   BinaryArray topics, partitions, offsets, all_topics;
   topics.Begin(kTextOid, scope.committed.size());
   partitions.Begin(kInt8Oid, scope.committed.size());

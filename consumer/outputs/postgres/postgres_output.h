@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/lost_commit_detector.h"
-#include "consumer/outputs/output.h"
+#include "consumer/outputs/positions/ledger_output.h"
 #include "consumer/outputs/postgres/postgres_array.h"
 #include "consumer/outputs/postgres/postgres_cells.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
@@ -19,49 +17,36 @@
 
 namespace fencepost::consumer {
 
-class PostgresOutput final : public Output {
+class PostgresOutput final : public LedgerOutput {
  public:
   PostgresOutput(const PostgresOptions& options, std::string pipeline, std::string worker,
                  OutputTerms terms)
-      : options_(options),
-        pipeline_(std::move(pipeline)),
-        worker_(std::move(worker)),
-        connection_(options.dsn, fmt::format("fencepost/{}/{}", pipeline_, worker_)),
-        terms_(std::move(terms)),
-        clock_(terms_.clock ? terms_.clock : locking::ReadClocks),
-        lost_commits_(terms_.keep),
-        shape_(ShapeOf(options)),
-        rows_(shape_.value_or(RowShape{}), worker_) {
-    if (terms_.by_position) positions_.emplace(connection_, pipeline_, worker_, terms_);
+      : LedgerOutput(std::move(pipeline), std::move(worker), std::move(terms), options.max_records,
+                     ShapeOf(options)),
+        options_(options),
+        connection_(options.dsn, fmt::format("fencepost/{}/{}", pipeline_, worker_)) {
+    if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_);
   }
 
   tl::expected<void, OutputError> Prepare() override;
-  [[nodiscard]] std::size_t max_records() const override {
-    return static_cast<std::size_t>(options_.max_records);
-  }
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
-  tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
-      const std::vector<std::string>& ids) override;
-  tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) override;
-  tl::expected<std::size_t, OutputError> ForgetOffsets(const PositionId& first,
-                                                       Offset last) override;
-  tl::expected<std::size_t, OutputError> Prune(const PruneScope& scope, std::size_t limit) override;
   tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
-  void OnAssignment(AssignmentEpoch epoch) override {
-    if (positions_) positions_->OnAssignment(epoch);
-  }
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
   static constexpr std::string_view kPruneFirst = "-infinity";
-  using Outcomes = std::vector<WriteOutcome>;
 
   static tl::expected<RowShape, RowProblem> ShapeOf(const PostgresOptions& options) {
     if (!options.statement.empty()) return ShapeOfStatement(options.args);
     return ShapeOfRows(options.columns, options.rules);
   }
   tl::expected<void, PgFailure> PrepareStatements();
-  tl::expected<void, OutputError> PrepareIfNeedBe();
+  Answer<void> PrepareIfNeedBe() override;
+  Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
+  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
+  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
+  Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
+  Answer<std::size_t> TakeBack(const Parts& parts) override;
   tl::expected<PgResult, PgFailure> OfIds(const std::string& sql, std::size_t begin,
                                           std::size_t end, const std::vector<std::string>& ids);
   // All of rows_. `chained`: another content under one of the ids rolls it back.
@@ -72,11 +57,6 @@ class PostgresOutput final : public Output {
   [[nodiscard]] PgConnection::Step WriteStep() const;
   void FillLedgerRows(PgConnection::Step& write);
   void AddRows(PgConnection::Step& write);
-  tl::expected<std::size_t, OutputError> TakeBack(const std::vector<PositionPart>& parts);
-  tl::expected<std::optional<LostCommits>, PgFailure> FindLostCommits();
-  tl::expected<std::optional<LostCommits>, PgFailure> FindLostPositions();
-  tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> LookUpPositions(
-      const std::vector<std::string>& ids);
   tl::expected<void, OutputError> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
   tl::expected<Outcomes, OutputError> Conflicts(Outcomes outcomes);
   tl::expected<void, OutputError> LookUpRange(const std::vector<std::string>& ids,
@@ -86,21 +66,14 @@ class PostgresOutput final : public Output {
   OutputError Refused(const PgFailure& failure);
   std::optional<std::size_t> RefusedColumn(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
-  tl::expected<void, OutputError> CheckLostCommits();
+  Answer<void> CheckIncarnation();
   // The next call connects again and reads the catalog again: the operator may have fixed the
   // schema.
   OutputError Fail(const PgFailure& failure);
 
   const PostgresOptions options_;
-  const std::string pipeline_;
-  const std::string worker_;
   PgConnection connection_;
-  const OutputTerms terms_;
-  const std::function<locking::Now()> clock_;
-  LostCommitDetector lost_commits_;
   std::optional<PgIncarnation> incarnation_;  // of the last connection that was prepared
-  const tl::expected<RowShape, RowProblem> shape_;
-  BatchRows rows_;
   PgTarget target_;
   PgCells cells_;
   std::string write_statement_, rows_statement_, rest_statement_;  // their names

@@ -57,8 +57,12 @@ std::vector<PgParam> PgPositions::Keys() const {
   return params;
 }
 
-PgPositions::Maybe<void> PgPositions::Fill(const BatchRows& rows) {
+const std::vector<PositionPart>& PgPositions::Take(const BatchRows& rows) {
   batch_.Fill(rows);
+  return batch_.parts();
+}
+
+PgPositions::Maybe<void> PgPositions::Fill(const BatchRows& rows) {
   const std::vector<PositionPart>& parts = batch_.parts();
   std::vector<PositionPart> unknown;
   for (const PositionPart& part : parts) {

@@ -29,17 +29,15 @@ class PgPositions {
   template <typename T>
   using Maybe = tl::expected<T, PgFailure>;
 
-  PgPositions(PgConnection& connection, const std::string& pipeline, const std::string& worker,
-              const OutputTerms& terms)
-      : connection_(connection), pipeline_(pipeline), memory_(worker, terms) {}
+  PgPositions(PgConnection& connection, const std::string& pipeline, PositionMemory& memory)
+      : connection_(connection), pipeline_(pipeline), memory_(memory) {}
 
   Maybe<void> Prepare(const PgTarget& target);
-  [[nodiscard]] PositionMemory& memory() { return memory_; }
-  void OnAssignment(AssignmentEpoch epoch) { memory_.OnAssignment(epoch); }
-  void OnAssignment(const std::vector<WriteItem>& items) { memory_.OnAssignment(items); }
 
   // --- the write ---
-  // All of `rows`. Rows of the database that were not seen on this connection are read.
+  // All of `rows`, by partition.
+  const std::vector<PositionPart>& Take(const BatchRows& rows);
+  // The same rows. Rows of the database that were not seen on this connection are read.
   Maybe<void> Fill(const BatchRows& rows);
   // $3 to $10 of the write.
   void AddParams(std::vector<PgParam>& params) const;
@@ -71,7 +69,7 @@ class PgPositions {
 
   PgConnection& connection_;
   const std::string& pipeline_;
-  PositionMemory memory_;
+  PositionMemory& memory_;
   std::string ledger_;  // its name, quoted
   std::string insert_statement_, lock_statement_;
   PositionBatch batch_;

@@ -12,8 +12,7 @@
 #include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/cell_values.h"
 #include "consumer/outputs/ledger.h"
-#include "consumer/outputs/lost_commit_detector.h"
-#include "consumer/outputs/output.h"
+#include "consumer/outputs/positions/ledger_output.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/outputs/sqlite/sqlite_ledger.h"
 #include "consumer/outputs/sqlite/sqlite_positions.h"
@@ -52,54 +51,38 @@ class SqliteCells final : public CellTypes {
   const RowShape& shape_;
 };
 
-class SqliteOutput final : public Output {
+class SqliteOutput final : public LedgerOutput {
  public:
   SqliteOutput(const SqliteOptions& options, std::string pipeline, std::string worker,
                OutputTerms terms)
-      : options_(options),
-        pipeline_(std::move(pipeline)),
-        worker_(std::move(worker)),
+      : LedgerOutput(std::move(pipeline), std::move(worker), std::move(terms), options.max_records,
+                     ShapeOfRows(options.columns, options.rules)),
+        options_(options),
         connection_(options.path),
         ledger_(connection_, pipeline_),
-        terms_(std::move(terms)),
-        clock_(terms_.clock ? terms_.clock : locking::ReadClocks),
         prune_clock_(clock_()),
-        lost_commits_(terms_.keep),
-        shape_(ShapeOfRows(options.columns, options.rules)),
-        rows_(shape_.value_or(RowShape{}), worker_),
         cells_(rows_.shape()) {
-    if (terms_.by_position) positions_.emplace(connection_, pipeline_, worker_, terms_);
+    if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_);
   }
   ~SqliteOutput() override { Drop(); }
 
   tl::expected<void, OutputError> Prepare() override;
-  [[nodiscard]] std::size_t max_records() const override {
-    return static_cast<std::size_t>(options_.max_records);
-  }
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
-  tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
-      const std::vector<std::string>& ids) override;
-  tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) override;
-  tl::expected<std::size_t, OutputError> Prune(const PruneScope& scope, std::size_t limit) override;
   tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
-  tl::expected<std::size_t, OutputError> ForgetOffsets(const PositionId& first,
-                                                       Offset last) override;
-  void OnAssignment(AssignmentEpoch epoch) override {
-    if (positions_) positions_->memory().OnAssignment(epoch);
-  }
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
-  using Outcomes = std::vector<WriteOutcome>;
   template <typename T>
   using Maybe = tl::expected<T, SqliteFailure>;
 
   Maybe<void> PrepareStatements();
   // Opens the file that its path leads to now.
-  tl::expected<void, OutputError> PrepareIfNeedBe();
-  Maybe<std::optional<LostCommits>> FindLostCommits();
-  // Whether the file that was opened still has what was committed.
-  tl::expected<void, OutputError> CheckLostCommits();
+  Answer<void> PrepareIfNeedBe() override;
+  Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
+  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
+  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
+  Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
+  Answer<std::size_t> TakeBack(const Parts& parts) override;
 
   // All of rows_, in the order of the request.
   Maybe<void> Transaction(Outcomes& outcomes);
@@ -119,17 +102,10 @@ class SqliteOutput final : public Output {
   void Drop();
 
   const SqliteOptions options_;
-  const std::string pipeline_;
-  const std::string worker_;
   SqliteConnection connection_;
   SqliteLedger ledger_;
-  const OutputTerms terms_;
-  const std::function<locking::Now()> clock_;
   const PruneClock prune_clock_;
-  LostCommitDetector lost_commits_;
   std::optional<HeldFile> file_;  // the one that was prepared last
-  const tl::expected<RowShape, RowProblem> shape_;
-  BatchRows rows_;
   SqliteCells cells_;
   SqliteTarget target_;
   std::string now_;
@@ -169,12 +145,7 @@ OutputError SqliteOutput::Refused(const SqliteFailure& failure) {
 
 tl::expected<void, OutputError> SqliteOutput::Prepare() {
   Drop();
-  if (!shape_) {
-    return tl::unexpected(OutputError{.error = {.code = "output_schema",
-                                                .what = "output.sqlite: " + shape_.error().what,
-                                                .where = options_.path,
-                                                .hint = shape_.error().hint}});
-  }
+  if (auto fine = CheckShape("output.sqlite", options_.path); !fine) return fine;
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Fail(opened.error()));
   auto target = LearnTarget(
       connection_, options_, *shape_,
@@ -185,45 +156,15 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
   }
   target_ = std::move(*target);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
-  return CheckLostCommits();
-}
-
-tl::expected<void, OutputError> SqliteOutput::CheckLostCommits() {
   const HeldFile& file = connection_.file();
-  const auto found = FindLostCommits();
-  if (!found) return tl::unexpected(Fail(found.error()));
-  const std::optional<LostCommits>& lost = *found;
-  if (lost && !(file_ && file_->id() == file.id())) {
-    Drop();  // the next call fails the same way
-    return tl::unexpected(OutputError{
-        .error =
-            LostCommitsError(*lost, options_.path, "another file took its place", terms_.group),
-        .fatal = true});
+  const bool same = file_ && file_->id() == file.id();
+  auto complete = CheckLostCommits(same, options_.path, "another file took its place");
+  if (complete) {
+    file_ = file;
+  } else if (complete.error().fatal) {
+    Drop();
   }
-  // The same file lost nothing: somebody deleted these rows (`forget`).
-  if (lost) positions_ ? positions_->memory().Forget() : lost_commits_.Forget();
-  if (positions_) positions_->memory().OnComplete(clock_());
-  file_ = file;
-  return {};
-}
-
-SqliteOutput::Maybe<std::optional<LostCommits>> SqliteOutput::FindLostCommits() {
-  if (positions_) {
-    const auto rows = positions_->Read(positions_->memory().Acknowledged());
-    if (!rows) return tl::unexpected(rows.error());
-    return positions_->memory().Lost(*rows);
-  }
-  auto search = lost_commits_.Look(clock_().boot);
-  while (const std::vector<std::string>* ids = search.Ask()) {
-    bool there = false;
-    for (std::size_t i = 0; i < ids->size(); ++i) {
-      const auto found = ledger_.Find((*ids)[i]);
-      if (!found) return tl::unexpected(found.error());
-      there = there || (found->has_value() && search.IsOurs(i, (*found)->token));
-    }
-    search.Answer(there);
-  }
-  return search.Lost();
+  return complete;
 }
 
 SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
@@ -248,7 +189,7 @@ SqliteOutput::Maybe<void> SqliteOutput::PrepareStatements() {
   return positions_ ? positions_->Prepare() : ledger_.Prepare();
 }
 
-tl::expected<void, OutputError> SqliteOutput::PrepareIfNeedBe() {
+SqliteOutput::Answer<void> SqliteOutput::PrepareIfNeedBe() {
   if (connection_.interrupted()) {
     return tl::unexpected(Fail({SQLITE_INTERRUPT, "interrupted for shutdown"}));
   }
@@ -262,18 +203,16 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
   Outcomes outcomes(items.size());
   if (positions_ && !PositionBatch::AllArePositions(items, outcomes)) return outcomes;
   if (shape_) {
-    if (auto filled = rows_.Fill(items, outcomes, &cells_); !filled) {
-      return tl::unexpected(OutputError{.error = {.code = "output_refused",
-                                                  .what = filled.error(),
-                                                  .where = options_.path,
-                                                  .hint = ""},
-                                        .failure = WriteFailure::kRefused,
-                                        .detail = filled.error()});
-    }
+    auto filled = FillRows(items, outcomes, &cells_, options_.path);
+    if (!filled) return tl::unexpected(filled.error());
     if (rows_.size() == 0) return outcomes;
   }
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
   if (!AllText(outcomes)) return outcomes;
+  if (positions_) {
+    positions_->changes().Fill(rows_);
+    memory_.OnAssignment(items);
+  }
   if (const auto done = Transaction(outcomes); !done) {
     RollBack();
     return tl::unexpected(Refused(done.error()));
@@ -290,9 +229,8 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
   }
   if (!positions_) {
     lost_commits_.Remember(clock_(), rows_, outcomes);
-  } else {
-    positions_->memory().OnAssignment(items);
-    if (auto stands = positions_->Committed(); !stands) return tl::unexpected(stands.error());
+  } else if (auto stands = positions_->changes().OnCommitted(); !stands) {
+    return tl::unexpected(stands.error());
   }
   return outcomes;
 }
@@ -342,7 +280,7 @@ SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
   std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
   if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) return begun;
   if (positions_) {
-    if (auto read = positions_->Begin(rows_); !read) return read;
+    if (auto locked = positions_->Lock(); !locked) return locked;
   }
   std::set<std::uint64_t> held;
   for (const std::size_t record : order) {
@@ -358,14 +296,15 @@ SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
     if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
   }
   if (positions_) {
-    if (auto stored = positions_->End(now_); !stored) return stored;
+    if (auto stored = positions_->Store(now_); !stored) return stored;
   }
   return connection_.Exec("COMMIT");
 }
 
 SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) {
   if (positions_) {
-    if (auto before = positions_->DoneBefore(record, rows_.item(record))) return *before;
+    auto before = positions_->changes().DoneBefore(record, rows_.item(record));
+    if (before) return *before;
     return WriteRows(record);
   }
   const WriteItem& item = rows_.item(record);
@@ -423,22 +362,21 @@ SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WhatStands(std::size_t record) {
       rows_.source(record));
 }
 
-tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> SqliteOutput::Lookup(
+SqliteOutput::Answer<SqliteOutput::Entries> SqliteOutput::LookUpIds(
     const std::vector<std::string>& ids) {
-  std::vector<std::optional<LedgerEntry>> entries(ids.size());
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  if (positions_) {
-    const PositionLookup asked = ByPartition(ids);
-    const auto rows = positions_->Read(asked.parts);
-    if (!rows) return tl::unexpected(Fail(rows.error()));
-    return positions_->memory().Answer(asked, *rows);
-  }
+  Entries entries(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     auto found = ledger_.Find(ids[i]);
     if (!found) return tl::unexpected(Fail(found.error()));
     entries[i] = std::move(*found);
   }
   return entries;
+}
+
+SqliteOutput::Answer<PositionMemory::Rows> SqliteOutput::ReadPositions(const Parts& parts) {
+  auto rows = positions_->Read(parts);
+  if (!rows) return tl::unexpected(Fail(rows.error()));
+  return std::move(*rows);
 }
 
 tl::expected<bool, OutputError> SqliteOutput::KnowsTopic(const std::string& topic) {
@@ -460,16 +398,12 @@ tl::expected<bool, OutputError> SqliteOutput::KnowsTopic(const std::string& topi
   return *found;
 }
 
-tl::expected<std::size_t, OutputError> SqliteOutput::Forget(const std::vector<std::string>& ids) {
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  return Deleted(positions_ ? positions_->TakeBack(ByPartition(ids).parts) : ledger_.Delete(ids));
+SqliteOutput::Answer<std::size_t> SqliteOutput::ForgetIds(const std::vector<std::string>& ids) {
+  return Deleted(ledger_.Delete(ids));
 }
 
-tl::expected<std::size_t, OutputError> SqliteOutput::ForgetOffsets(const PositionId& first,
-                                                                   Offset last) {
-  if (!positions_) return 0;
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  return Deleted(positions_->TakeBack({PartOf(first, last)}));
+SqliteOutput::Answer<std::size_t> SqliteOutput::TakeBack(const Parts& parts) {
+  return Deleted(positions_->TakeBack(parts));
 }
 
 tl::expected<std::size_t, OutputError> SqliteOutput::Deleted(const Maybe<std::size_t>& gone) {
@@ -478,10 +412,8 @@ tl::expected<std::size_t, OutputError> SqliteOutput::Deleted(const Maybe<std::si
   return tl::unexpected(Fail(gone.error()));
 }
 
-tl::expected<std::size_t, OutputError> SqliteOutput::Prune(const PruneScope& scope,
-                                                           std::size_t limit) {
-  if (positions_) return 0;  // a row a partition does not grow
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+SqliteOutput::Answer<std::size_t> SqliteOutput::PruneIds(const PruneScope& scope,
+                                                         std::size_t limit) {
   const auto rows = ledger_.PrunableRows(scope, prune_clock_.At(clock_()) - scope.keep, limit);
   if (!rows) return tl::unexpected(Fail(rows.error()));
   if (rows->empty()) return 0;

@@ -72,24 +72,11 @@ SqlitePositions::Maybe<std::vector<std::optional<PositionRow>>> SqlitePositions:
   return rows;
 }
 
-SqlitePositions::Maybe<void> SqlitePositions::Begin(const BatchRows& rows) {
-  batch_.Fill(rows);
-  auto before = Read(batch_.parts());
-  if (!before) return tl::unexpected(before.error());
-  before_ = std::move(*before);
-  touched_.assign(before_.size(), {});
+SqlitePositions::Maybe<void> SqlitePositions::Lock() {
+  auto rows = Read(changes_.parts());
+  if (!rows) return tl::unexpected(rows.error());
+  changes_.OnLocked(std::move(*rows));
   return {};
-}
-
-std::optional<WriteOutcome> SqlitePositions::DoneBefore(std::size_t record, const WriteItem& item) {
-  const std::size_t part = batch_.part(record);
-  const std::optional<PositionRow>& row = before_[part];
-  if (row && row->done.Contains(batch_.offset(record))) {
-    touched_[part].known = true;
-    return memory_.DoneBefore(*row, item);
-  }
-  touched_[part].fresh = true;
-  return std::nullopt;
 }
 
 SqlitePositions::Maybe<void> SqlitePositions::Store(const PositionKey& key,
@@ -110,28 +97,9 @@ SqlitePositions::Maybe<void> SqlitePositions::Store(const PositionKey& key,
   return {};
 }
 
-SqlitePositions::Maybe<void> SqlitePositions::End(std::string_view now) {
-  for (std::size_t i = 0; i < before_.size(); ++i) {
-    if (!touched_[i].fresh) continue;
-    const PositionPart& part = batch_.parts()[i];
-    PositionRow row = before_[i].value_or(PositionRow());
-    row.done.Add(part.ranges);
-    row.token = part.token;
-    row.worker = worker_;
-    if (part.newest) row.anchors.Add(*part.newest);
-    row.updated_at = now;
-    if (auto stored = Store(part.key, row); !stored) return stored;
-  }
-  return {};
-}
-
-tl::expected<void, OutputError> SqlitePositions::Committed() {
-  for (std::size_t i = 0; i < before_.size(); ++i) {
-    const PositionPart& part = batch_.parts()[i];
-    if (touched_[i].known) {
-      if (auto same = memory_.Compare(part.key, *before_[i]); !same) return same;
-    }
-    memory_.Acknowledge(part, before_[i] ? before_[i]->forgotten : 0);
+SqlitePositions::Maybe<void> SqlitePositions::Store(std::string_view now) {
+  for (const auto& [key, row] : changes_.Changed(now)) {
+    if (auto stored = Store(key, row); !stored) return stored;
   }
   return {};
 }
@@ -146,15 +114,12 @@ SqlitePositions::Maybe<std::size_t> SqlitePositions::TakeBack(
   std::size_t gone = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!(*rows)[i]) continue;
-    PositionRow& row = *(*rows)[i];
-    const std::uint64_t before = row.done.CountOffsets();
-    row.done = row.done.Minus(parts[i].ranges);
-    const std::uint64_t taken = before - row.done.CountOffsets();
+    const std::size_t taken = consumer::TakeBack(parts[i].ranges, *(*rows)[i]);
+    gone += taken;
     if (taken == 0) continue;
-    gone += static_cast<std::size_t>(taken);
-    ++row.forgotten;
-    if (row.done.empty()) row.anchors = {};
-    if (auto stored = Store(parts[i].key, row); !stored) return tl::unexpected(stored.error());
+    if (auto stored = Store(parts[i].key, *(*rows)[i]); !stored) {
+      return tl::unexpected(stored.error());
+    }
   }
   if (auto done = connection_.Exec("COMMIT"); !done) return tl::unexpected(done.error());
   return gone;

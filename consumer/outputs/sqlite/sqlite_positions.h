@@ -11,8 +11,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/positions/position_batch.h"
-#include "consumer/outputs/positions/position_memory.h"
+#include "consumer/outputs/positions/position_changes.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 
 namespace fencepost::consumer {
@@ -22,22 +21,16 @@ class SqlitePositions {
   template <typename T>
   using Maybe = tl::expected<T, SqliteFailure>;
 
-  SqlitePositions(SqliteConnection& connection, const std::string& pipeline,
-                  const std::string& worker, const OutputTerms& terms)
-      : connection_(connection), pipeline_(pipeline), worker_(worker), memory_(worker, terms) {}
+  SqlitePositions(SqliteConnection& connection, const std::string& pipeline, PositionMemory& memory)
+      : connection_(connection), pipeline_(pipeline), changes_(memory) {}
 
   Maybe<void> Prepare();
   void Reset();  // before the connection is closed
-  [[nodiscard]] PositionMemory& memory() { return memory_; }
+  [[nodiscard]] PositionChanges& changes() { return changes_; }
 
-  // --- within a transaction, in this order ---
-  Maybe<void> Begin(const BatchRows& rows);
-  // What is to be said of a record that was done before; nullopt: it is new, and counts as done.
-  std::optional<WriteOutcome> DoneBefore(std::size_t record, const WriteItem& item);
-  Maybe<void> End(std::string_view now);
-  // --- and once it is committed ---
-  // The error: it stands, but its outcomes must not be told.
-  tl::expected<void, OutputError> Committed();
+  // The first and the last of a transaction.
+  Maybe<void> Lock();
+  Maybe<void> Store(std::string_view now);
 
   // One a part, with all that is done of its partition.
   Maybe<std::vector<std::optional<PositionRow>>> Read(const std::vector<PositionPart>& parts);
@@ -51,17 +44,8 @@ class SqlitePositions {
 
   SqliteConnection& connection_;
   const std::string& pipeline_;
-  const std::string& worker_;
-  PositionMemory memory_;
+  PositionChanges changes_;
   SqliteStatement look_, store_, knows_;
-  // Of the transaction, one a part.
-  PositionBatch batch_;
-  std::vector<std::optional<PositionRow>> before_;
-  struct Touched {
-    bool known = false;  // a record that was done
-    bool fresh = false;  // one that was not
-  };
-  std::vector<Touched> touched_;
 };
 
 }  // namespace fencepost::consumer

@@ -1,0 +1,53 @@
+#include "consumer/outputs/positions/position_changes.h"
+
+#include <utility>
+
+namespace fencepost::consumer {
+
+std::optional<WriteOutcome> PositionChanges::DoneBefore(std::size_t record,
+                                                        const WriteItem& item) const {
+  const std::optional<PositionRow>& row = before_[batch_.part(record)];
+  if (!row || !row->done.Contains(batch_.offset(record))) return std::nullopt;
+  return memory_.DoneBefore(*row, item);
+}
+
+std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view now) const {
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    const PositionPart& part = parts()[i];
+    PositionRow row = before_[i].value_or(PositionRow());
+    if (part.ranges.Minus(row.done).empty()) continue;
+    row.done.Add(part.ranges);
+    row.token = part.token;
+    row.worker = memory_.worker();
+    if (part.newest) row.anchors.Add(*part.newest);
+    row.updated_at = now;
+    changes.push_back({part.key, std::move(row)});
+  }
+  return changes;
+}
+
+tl::expected<void, OutputError> PositionChanges::OnCommitted() {
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    const PositionPart& part = parts()[i];
+    const std::optional<PositionRow>& row = before_[i];
+    const bool some_done = row && part.ranges.Minus(row->done) != part.ranges;
+    if (some_done) {
+      if (auto same = memory_.Compare(part.key, *row); !same) return same;
+    }
+    memory_.Acknowledge(part, row ? row->forgotten : 0);
+  }
+  return {};
+}
+
+std::size_t TakeBack(const PositionRanges& ranges, PositionRow& row) {
+  PositionRanges left = row.done.Minus(ranges);
+  const std::uint64_t gone = row.done.CountOffsets() - left.CountOffsets();
+  if (gone == 0) return 0;
+  row.done = std::move(left);
+  ++row.forgotten;
+  if (row.done.empty()) row.anchors = {};
+  return static_cast<std::size_t>(gone);
+}
+
+}  // namespace fencepost::consumer
