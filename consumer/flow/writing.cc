@@ -80,6 +80,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     batch.records.push_back(&in);
     batch.request.items.push_back({.record = &in.record,
                                    .where = in.where,
+                                   .cluster = identifier_->cluster_id(),
                                    .record_id = in.identity.id,
                                    .token = TokenOf(in),
                                    .crc = in.identity.crc,

@@ -44,6 +44,7 @@ class Identifier {
   // Fills `out` (its strings keep their capacity). Error: why the record has no id, one line.
   tl::expected<void, std::string> Identify(const Record& record, const TopicPartition& where,
                                            Identity& out);
+  [[nodiscard]] const std::string& cluster_id() const { return cluster_id_; }
 
  private:
   [[nodiscard]] std::optional<std::string_view> ReplayId(const Record& record) const;

@@ -86,6 +86,7 @@ struct HandlerAnswer {
 struct WriteItem {
   const Record* record = nullptr;
   const TopicPartition* where = nullptr;
+  std::string_view cluster{};  // the id of the Kafka cluster that it was read from
   std::string_view record_id;  // as stored
   locking::Token token;
   locking::ContentCrc crc = 0;

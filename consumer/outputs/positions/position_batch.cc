@@ -96,16 +96,20 @@ void PositionBatch::Fill(const BatchRows& rows) {
     FENCEPOST_CHECK(id.has_value(), "an id that is no position");
     last = PartOf(*id, parts_, last);
     places_.push_back({last, id->offset});
+    const Record& read = *item.record;
+    const PositionId place{item.cluster, item.where->topic, item.where->partition, read.offset};
+    const bool in_place = place == *id;
+    if (!in_place) {
+      parts_[last].ranges.Add(id->offset, id->offset + 1);
+      parts_[last].token = std::max(parts_[last].token, item.token);
+      last = PartOf(place, parts_, last);
+    }
     PositionPart& part = parts_[last];
-    const bool in_place = item.where->partition == id->partition &&
-                          item.where->topic == id->topic && item.record->offset == id->offset;
-    const Offset gap = in_place ? item.record->gap : 0;
-    part.ranges.Add(id->offset - gap, id->offset + 1);
+    part.ranges.Add(read.offset - read.gap, read.offset + 1);
     part.token = std::max(part.token, item.token);
-    if (!in_place || (part.newest && part.newest->offset > id->offset)) continue;
-    const auto& timestamp = item.record->timestamp;
-    part.newest = LogRecord{.offset = id->offset,
-                            .timestamp = timestamp ? timestamp->count() : -1,
+    if (!in_place || (part.newest && part.newest->offset > read.offset)) continue;
+    part.newest = LogRecord{.offset = read.offset,
+                            .timestamp = read.timestamp ? read.timestamp->count() : -1,
                             .content = item.crc};
   }
   const std::vector<std::size_t> went = Sort(parts_);

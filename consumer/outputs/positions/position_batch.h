@@ -2,7 +2,8 @@
 // locks the rows of those partitions. Keeps its memory from batch to batch. One thread.
 //
 // The id counts, not where the record was read: a dead letter that came back has the id of its
-// original.
+// original. The offset where it was read is done together with it, or each of them would leave a
+// hole between ranges.
 #pragma once
 
 #include <compare>
@@ -30,7 +31,8 @@ struct PositionKey {
 // Some of the records of one partition.
 struct PositionPart {
   PositionKey key;
-  PositionRanges ranges;            // their offsets, with the gaps before them
+  PositionRanges ranges;            // their offsets, with the gaps before them, and where replays
+                                    // were read
   locking::Token token;             // the greatest
   std::optional<LogRecord> newest;  // of those that were read where their id says
 };

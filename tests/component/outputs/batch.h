@@ -63,6 +63,7 @@ class Batch {
     }
     items_.push_back({.record = &record,
                       .where = &places_.emplace_back(TopicPartition{"orders", kept.partition}),
+                      .cluster = "C",
                       .record_id = kept.id,
                       .token = locking::Token(kept.token),
                       .crc = kept.crc,

@@ -22,8 +22,8 @@ TEST_P(PositionsTest, EffectsOfAPartitionHaveOneRowThatHoldsTheirOffsets) {
   const auto output = Open("worker-1");
   EXPECT_THAT(Results(*output, Orders(5, 8, {.token = 77})), All(3, kCommitted));
   EXPECT_EQ(Effects(), "5|5 6|6 7|7");
-  EXPECT_EQ(Exec("SELECT pipeline, cluster, topic, partition, done, token, worker"
-                 " FROM fencepost_positions"),
+  EXPECT_EQ(Exec("SELECT pipeline, cluster, topic, " + Name("partition") +
+                 ", done, token, worker FROM fencepost_positions"),
             "orders|C|orders|3|{[5,8)}|77|worker-1");
   EXPECT_THAT(Results(*output, Orders(8, 10)), All(2, kCommitted));
   EXPECT_EQ(Done(), "{[5,10)}");
@@ -59,14 +59,45 @@ TEST_P(PositionsTest, ARecordThatIsDoneIsJudgedByTheLastWriteToItsPartition) {
   EXPECT_EQ(Effects(), "1|1");
 }
 
-TEST_P(PositionsTest, TheIdCountsAndNotWhereTheRecordWasRead) {
+TEST_P(PositionsTest, TheIdCountsAndWhereTheRecordWasReadIsDoneWithIt) {
   const auto output = Open("worker-1");
   Batch replay;
   replay.Add(Order(7, {.read_at = 900, .gap = 4}));
   EXPECT_THAT(Results(*output, replay), ElementsAre(kCommitted));
-  EXPECT_EQ(Done(), "{[7,8)}");
+  EXPECT_EQ(Done(), "{[7,8),[896,901)}");
   EXPECT_EQ(Exec("SELECT anchors FROM fencepost_positions"), "");
   EXPECT_EQ(WriteResult::kOwnEarlier, Results(*output, Orders(7, 8)).at(0));
+}
+
+TEST_P(PositionsTest, DeadLettersThatComeBackAmongTheOthersLeaveOneRange) {
+  const auto output = Open("worker-1");
+  Batch first;
+  for (Offset offset = 20; offset < 50; ++offset) {
+    if (offset % 3 != 1) first.Add(Order(offset));  // the others are dead letters
+  }
+  ASSERT_THAT(Results(*output, first), All(20, kCommitted));
+  for (int i = 0; i < 2; ++i) {  // the second time each is done already
+    Batch back;
+    for (Offset offset = 50; offset < 70; ++offset) {
+      const bool replay = offset % 2 == 0;
+      const Offset read = i == 0 ? offset : offset + 20;
+      back.Add(replay ? Order(22 + (offset - 50) / 2 * 3, {.read_at = read}) : Order(read));
+    }
+    EXPECT_THAT(Results(*output, back), Each(AnyOf(kCommitted, kOwnEarlier)));
+  }
+  EXPECT_EQ(Done(), "{[20,90)}");
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "50");
+}
+
+TEST_P(PositionsTest, AReplayFromAnotherClusterSaysNothingOfTheSameOffsetThere) {
+  const auto output = Open("worker-1");
+  Batch replay;
+  Batch::Entry entry = Order(7, {.gap = 4});
+  entry.id = "D/orders/3/7";
+  replay.Add(entry);
+  EXPECT_THAT(Results(*output, replay), ElementsAre(kCommitted));
+  EXPECT_EQ(Exec("SELECT cluster, done, anchors FROM fencepost_positions ORDER BY cluster"),
+            "C|{[3,8)}| D|{[7,8)}|");
 }
 
 TEST_P(PositionsTest, AReplayByAWorkerThatKnowsOlderAnchorsKeepsThoseThatAreStored) {
