@@ -39,6 +39,12 @@ LedgerOutput::Answer<void> LedgerOutput::FillRows(const std::vector<WriteItem>& 
       .detail = filled.error()});
 }
 
+LedgerOutput::Answer<void> LedgerOutput::CheckLogs(const std::vector<WriteItem>& items,
+                                                   const Parts& parts) {
+  memory_.OnAssignment(items);
+  return memory_.BeforeWrite(parts, [this](const Parts& asked) { return ReadPositions(asked); });
+}
+
 LedgerOutput::Answer<void> LedgerOutput::CheckLostCommits(bool same, const std::string& where,
                                                           std::string_view how) {
   const auto lost = FindLostCommits();

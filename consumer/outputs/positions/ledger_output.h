@@ -52,6 +52,9 @@ class LedgerOutput : public Output {
   // rows_, from these items.
   Answer<void> FillRows(const std::vector<WriteItem>& items, Outcomes& outcomes, CellTypes* cells,
                         const std::string& where);
+  // By position, before a transaction of these parts: whether their logs are those that their rows
+  // know.
+  Answer<void> CheckLogs(const std::vector<WriteItem>& items, const Parts& parts);
   // Whether the database that was connected still has what it had acknowledged. `same`: it has been
   // there all the time, so somebody deleted what is missing; `how`: what became of it, or "". The
   // fatal error: the caller closes the connection, so that the next call fails the same way.

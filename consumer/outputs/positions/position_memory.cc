@@ -63,6 +63,30 @@ void PositionMemory::OnAssignment(const std::vector<WriteItem>& items) {
   for (const WriteItem& item : items) epoch_ = std::max(epoch_, item.record->epoch);
 }
 
+tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<PositionPart>& parts,
+                                                            const ReadRows& read) {
+  if (!terms_.read_log || Planted("first_write_is_not_compared")) return {};
+  std::vector<PositionPart> behind;
+  for (const PositionPart& part : parts) {
+    // A replay says nothing of where its partition's log is.
+    if (!part.newest || known_[part.key].written == epoch_) continue;
+    PositionPart& asked = behind.emplace_back(PositionPart{.key = part.key});
+    asked.ranges.Add(part.ranges.end(), std::numeric_limits<Offset>::max());
+  }
+  if (behind.empty()) return {};
+  const auto rows = read(behind);
+  if (!rows) return tl::unexpected(rows.error());
+  for (std::size_t i = 0; i < behind.size(); ++i) {
+    const std::optional<PositionRow>& row = (*rows)[i];
+    const bool reaches = row && !row->done.empty() && row->done.end() > behind[i].ranges.first();
+    if (reaches) {
+      if (auto same = Compare(behind[i].key, *row); !same) return same;
+    }
+    known_[behind[i].key].written = epoch_;
+  }
+  return {};
+}
+
 tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
                                                         const PositionRow& row) {
   Known& known = known_[key];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,7 +50,13 @@ class PositionMemory {
   void OnAssignment(AssignmentEpoch epoch) { epoch_ = std::max(epoch_, epoch); }
   // The newest epoch of the records.
   void OnAssignment(const std::vector<WriteItem>& items);
+  // Before the first write of an assignment to each of these partitions. `read`: their rows, one a
+  // part. Where one has offsets behind those of its part as done, these are no news of its log, or
+  // it is another log, and nothing of it may be written: it is compared.
   using Rows = std::vector<std::optional<PositionRow>>;
+  using ReadRows = std::function<tl::expected<Rows, OutputError>(const std::vector<PositionPart>&)>;
+  tl::expected<void, OutputError> BeforeWrite(const std::vector<PositionPart>& parts,
+                                              const ReadRows& read);
   // Before a record of this row is said to be done: once an assignment. A fatal error explains.
   tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row);
 
@@ -74,6 +81,7 @@ class PositionMemory {
     bool row = false;
     PositionAnchors anchors;
     std::optional<AssignmentEpoch> compared;
+    std::optional<AssignmentEpoch> written;  // looked at before the first write
     PositionRanges acknowledged;
     std::int64_t forgotten = 0;
   };

@@ -25,6 +25,9 @@ class PositionRanges {
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
   [[nodiscard]] std::size_t size() const { return ranges_.size(); }      // ranges
   [[nodiscard]] Offset first() const { return ranges_.begin()->first; }  // not of an empty one
+  [[nodiscard]] Offset end() const {
+    return ranges_.rbegin()->second;
+  }  // behind the last; likewise
   [[nodiscard]] bool Contains(Offset offset) const;
   [[nodiscard]] PositionRanges Minus(const PositionRanges& other) const;
   [[nodiscard]] std::uint64_t CountOffsets() const;

@@ -155,8 +155,9 @@ tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool 
 
 tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::WritePositions(
     const std::vector<WriteItem>& items, Outcomes outcomes) {
-  memory_.OnAssignment(items);
-  positions_->Take(rows_);
+  if (auto same = CheckLogs(items, positions_->Take(rows_)); !same) {
+    return tl::unexpected(same.error());
+  }
   if (auto filled = positions_->Fill(rows_); !filled) return tl::unexpected(Fail(filled.error()));
   PgConnection::Step write = WriteStep();
   positions_->AddParams(write.params);

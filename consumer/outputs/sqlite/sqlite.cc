@@ -211,7 +211,8 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
   if (!AllText(outcomes)) return outcomes;
   if (positions_) {
     positions_->changes().Fill(rows_);
-    memory_.OnAssignment(items);
+    auto same = CheckLogs(items, positions_->changes().parts());
+    if (!same) return tl::unexpected(same.error());
   }
   if (const auto done = Transaction(outcomes); !done) {
     RollBack();

@@ -266,6 +266,33 @@ TEST_P(PositionsTest, ATruncatedTopicStopsTheWorkerAndOneWhoseRecordsAreGoneDoes
   EXPECT_TRUE(Open("worker-2", {.read_log = read})->Lookup({Id(2)}).value().front());
 }
 
+TEST_P(PositionsTest, OffsetsThatBeginAgainBelowWhatIsDoneStopTheWorkerBeforeItsFirstWrite) {
+  ASSERT_THAT(Results(*Open("worker-1"), Orders(500, 505)), All(5, kCommitted));
+  int reads = 0;
+  LogState log{.first = 0, .end = 9, .records = {}};
+  const ReadLog read = [&](std::string_view, const TopicPartition&, const std::vector<Offset>&) {
+    ++reads;
+    return log;
+  };
+  const auto output = Open("worker-2", {.read_log = read});
+  for (int i = 0; i < 2; ++i) {
+    const auto written = output->Write({.items = Orders(0, 5).items(), .offsets = {}});
+    ASSERT_FALSE(written);
+    EXPECT_TRUE(written.error().fatal);
+    EXPECT_EQ(written.error().error.code, "topic_replaced");
+  }
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "5") << "nothing of the new log took effect";
+  log = {.first = 0, .end = 505, .records = {RecordAt(504)}};
+  reads = 0;
+  EXPECT_THAT(Results(*output, Orders(0, 5)), All(5, kCommitted));
+  EXPECT_THAT(Results(*output, Orders(5, 9)), All(4, kCommitted));
+  EXPECT_EQ(reads, 1) << "once an assignment";
+  EXPECT_THAT(Results(*output, Orders(9, 10, {.epoch = 2})), All(1, kCommitted));
+  EXPECT_EQ(reads, 2);
+  EXPECT_THAT(Results(*output, Orders(505, 506, {.epoch = 3})), All(1, kCommitted));
+  EXPECT_EQ(reads, 2) << "nothing is done behind it";
+}
+
 TEST_P(PositionsTest, BrokersThatAreAwayAndTheLogOfAnotherClusterStopNobody) {
   ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
   const auto away = [](std::string_view, const TopicPartition&,

@@ -90,6 +90,8 @@ caught_by(dead_letters_out_of_order model/flow
   Withheld.GoOutInTheOrderOfTheirPartition)
 caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
+caught_by(first_write_is_not_compared unit/outputs
+  PositionMemoryTest.BeforeAFirstWriteALogIsComparedWhereOffsetsBehindItAreDone)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)
