@@ -119,6 +119,20 @@ OutputError LedgerMissing(std::string_view table, const std::string& where, std:
                                                       ddl)}};
 }
 
+OutputError RowsOfIdsLeft(std::string_view pipeline, std::string where) {
+  return {.error = {.code = "output_schema",
+                    .what = fmt::format("{} has rows of pipeline {}, and {} has none: with "
+                                        "record_id: position only the second is read, and what "
+                                        "the first has as done could take effect again",
+                                        kLedgerTable, pipeline, kPositionsTable),
+                    .where = std::move(where),
+                    .hint = fmt::format(
+                        "they are of a version before, or of another record_id: let those workers "
+                        "commit all that they have done and stop, then delete their rows (DELETE "
+                        "FROM {} WHERE pipeline = '{}'); or give the pipeline another name",
+                        kLedgerTable, pipeline)}};
+}
+
 std::string QuoteIdentifier(std::string_view name) {
   std::string quoted = "\"";
   for (const char c : name) {

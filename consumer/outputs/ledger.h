@@ -35,8 +35,15 @@ enum class MissingLedger : std::uint8_t {
   kTell,  // OutputTerms::look_only
 };
 MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there);
+inline bool IsMissingLedger(const OutputError& error) {
+  return error.error.code == "ledger_missing";
+}
 // "ledger_missing". `ddl`: the file that makes one; empty: a worker always may.
 OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl);
+// By position: the ledger has nothing of this pipeline yet, and the one by id has rows of it, of an
+// older version or another record_id. Nobody reads them, and what they have as done would be done
+// again.
+OutputError RowsOfIdsLeft(std::string_view pipeline, std::string where);
 
 // "a ""b""": any text as one SQL identifier.
 std::string QuoteIdentifier(std::string_view name);

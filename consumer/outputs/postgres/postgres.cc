@@ -74,7 +74,8 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
     return tl::unexpected(Fail(connected.error()));
   }
   auto target = LearnTarget(connection_, options_, *shape_,
-                            {.exactly_once = terms_.exactly_once,
+                            {.pipeline = pipeline_,
+                             .exactly_once = terms_.exactly_once,
                              .by_position = terms_.by_position,
                              .missing = IfLedgerIsMissing(terms_, incarnation_.has_value())});
   if (!target) {

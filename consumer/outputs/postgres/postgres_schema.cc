@@ -327,6 +327,29 @@ tl::expected<void, PgFailure> CreateLedger(PgConnection& connection, const char*
   return {};
 }
 
+// A role that may not read the ledger by id has written nothing there.
+tl::expected<void, OutputError> CheckRowsOfIds(PgConnection& connection,
+                                               const std::string& pipeline, bool positions) {
+  const auto failed = [&](const PgFailure& failure) {
+    return tl::unexpected(ToOutputError(failure, connection.where()));
+  };
+  const auto may =
+      connection.Query("SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)",
+                       {std::string(kLedgerTable)});
+  if (!may) return failed(may.error());
+  if (!PgBool(*may, 0, 0)) return {};
+  const auto left = connection.Query(
+      fmt::format("SELECT EXISTS (SELECT FROM {} WHERE pipeline = $1){}", kLedgerTable,
+                  positions ? fmt::format(" AND NOT EXISTS (SELECT FROM {} WHERE pipeline = $1)",
+                                          kPositionsTable)
+                            : "")
+          .c_str(),
+      {pipeline});
+  if (!left) return failed(left.error());
+  if (PgBool(*left, 0, 0)) return tl::unexpected(RowsOfIdsLeft(pipeline, connection.where()));
+  return {};
+}
+
 OutputError LedgerGone(const PgConnection& connection, std::string_view name) {
   OutputError error = SchemaError(
       connection,
@@ -419,12 +442,18 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                     "upgrade the server, or choose another record_id"));
   }
   auto ledger = FindLedger(connection, terms.missing, kind);
-  if (!ledger) return tl::unexpected(ledger.error());
-  if (terms.exactly_once) {
+  if (ledger && terms.exactly_once) {
     if (auto keeps = CheckKeeps(connection, *ledger); !keeps) return tl::unexpected(keeps.error());
   }
-  if (auto fine = CheckLedger(connection, *ledger, kind); !fine)
-    return tl::unexpected(fine.error());
+  if (ledger) {
+    auto fine = CheckLedger(connection, *ledger, kind);
+    if (!fine) return tl::unexpected(fine.error());
+  }
+  if (terms.by_position && (ledger || IsMissingLedger(ledger.error()))) {
+    auto fine = CheckRowsOfIds(connection, terms.pipeline, ledger.has_value());
+    if (!fine) return tl::unexpected(fine.error());
+  }
+  if (!ledger) return tl::unexpected(ledger.error());
   target.ledger = ledger->name();
   target.by_position = terms.by_position;
   return target;

@@ -44,6 +44,7 @@ struct PgTarget {
 };
 
 struct PgTerms {
+  std::string pipeline;
   bool exactly_once = false;  // as in OutputTerms
   bool by_position = false;   // likewise
   MissingLedger missing = MissingLedger::kCreate;

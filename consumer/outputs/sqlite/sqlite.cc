@@ -147,9 +147,10 @@ tl::expected<void, OutputError> SqliteOutput::Prepare() {
   Drop();
   if (auto fine = CheckShape("output.sqlite", options_.path); !fine) return fine;
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Fail(opened.error()));
-  auto target = LearnTarget(
-      connection_, options_, *shape_,
-      {.by_position = terms_.by_position, .missing = IfLedgerIsMissing(terms_, file_.has_value())});
+  auto target = LearnTarget(connection_, options_, *shape_,
+                            {.pipeline = pipeline_,
+                             .by_position = terms_.by_position,
+                             .missing = IfLedgerIsMissing(terms_, file_.has_value())});
   if (!target) {
     Drop();
     return tl::unexpected(target.error());

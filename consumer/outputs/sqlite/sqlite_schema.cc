@@ -240,6 +240,31 @@ tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connect
       kind.key);
 }
 
+// Whether the table is there, with a row of the pipeline.
+tl::expected<bool, SqliteFailure> HasRowOf(SqliteConnection& connection, std::string_view table,
+                                           const std::string& pipeline) {
+  const auto columns = ReadColumns(connection, "main", std::string(table));
+  if (!columns) return tl::unexpected(columns.error());
+  if (columns->empty()) return false;
+  const auto row =
+      connection.Prepare(fmt::format("SELECT 1 FROM main.{} WHERE pipeline = ?1 LIMIT 1", table));
+  if (!row) return tl::unexpected(row.error());
+  sqlite3_bind_text64(row->get(), 1, pipeline.data(), pipeline.size(), SQLITE_STATIC, SQLITE_UTF8);
+  return connection.Step(row->get());
+}
+
+tl::expected<void, OutputError> CheckRowsOfIds(SqliteConnection& connection,
+                                               const SqliteOptions& options,
+                                               const std::string& pipeline) {
+  const auto positions = HasRowOf(connection, kPositionsTable, pipeline);
+  if (!positions) return tl::unexpected(ToOutputError(positions.error(), options.path));
+  if (*positions) return {};
+  const auto ids = HasRowOf(connection, kLedgerTable, pipeline);
+  if (!ids) return tl::unexpected(ToOutputError(ids.error(), options.path));
+  if (*ids) return tl::unexpected(RowsOfIdsLeft(pipeline, options.path));
+  return {};
+}
+
 }  // namespace
 
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
@@ -270,6 +295,10 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
     if (!*unique) return tl::unexpected(NoUniqueIndex(options));
   }
   const LedgerKind kind = KindOf(terms.by_position);
+  if (terms.by_position) {
+    auto fine = CheckRowsOfIds(connection, options, terms.pipeline);
+    if (!fine) return tl::unexpected(fine.error());
+  }
   if (terms.missing != MissingLedger::kCreate) {
     const auto ledger = ReadColumns(connection, "main", std::string(kind.name));
     if (!ledger) return tl::unexpected(ToOutputError(ledger.error(), options.path));

@@ -19,6 +19,7 @@ struct SqliteTarget {
 };
 
 struct SqliteTerms {
+  std::string pipeline;
   bool by_position = false;  // as in OutputTerms
   MissingLedger missing = MissingLedger::kCreate;
 };

@@ -293,6 +293,31 @@ TEST_P(PositionsTest, OffsetsThatBeginAgainBelowWhatIsDoneStopTheWorkerBeforeIts
   EXPECT_EQ(reads, 2) << "nothing is done behind it";
 }
 
+TEST_P(PositionsTest, RowsThatAnOlderVersionLeftARecordEachAreNotPassedOver) {
+  {
+    const auto by_id = store_->Open(ByKey(), {}, {});
+    ASSERT_THAT(Results(*by_id, Orders(0, 2)), All(2, kCommitted));
+  }
+  for (const bool look_only : {true, false}) {
+    const auto prepared = Open("worker-1", {.look_only = look_only})->Prepare();
+    ASSERT_FALSE(prepared);
+    EXPECT_EQ(prepared.error().error.code, "output_schema");
+    EXPECT_THAT(prepared.error().error.Line(),
+                AllOf(HasSubstr("fencepost_ledger has rows of pipeline orders"),
+                      HasSubstr("another name")));
+  }
+  EXPECT_FALSE(Open("worker-1")->Write({.items = Orders(0, 2).items(), .offsets = {}}));
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "2");
+  const auto output = Open("worker-1");
+  EXPECT_FALSE(output->Prepare());
+  Exec("DELETE FROM fencepost_ledger");
+  EXPECT_THAT(Results(*output, Orders(2, 3)), ElementsAre(kCommitted)) << "once they are gone";
+  Exec(
+      "INSERT INTO fencepost_ledger VALUES ('orders', 'C/orders/3/1', 1, 'w', 'orders/3/1', 1,"
+      " '2026-11-22 00:00:00')");
+  EXPECT_TRUE(Open("worker-2")->Prepare()) << "the rows by position are there";
+}
+
 TEST_P(PositionsTest, BrokersThatAreAwayAndTheLogOfAnotherClusterStopNobody) {
   ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
   const auto away = [](std::string_view, const TopicPartition&,
