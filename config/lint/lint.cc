@@ -264,7 +264,7 @@ void LintLedger(const Values& values, Findings& findings) {
                      "output.sqlite have a ledger");
     return;
   }
-  if (ByPosition(values) && !values.Given("output.mysql")) {
+  if (ByPosition(values)) {
     findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
                      "ledger.keep has no effect: by position the ledger has one row a partition, "
                      "which does not grow");

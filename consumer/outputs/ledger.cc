@@ -103,6 +103,23 @@ const char* const kMysqlLedgerDdl =
     "  KEY fencepost_ledger_completed_at (pipeline, completed_at)\n"
     ") ENGINE=InnoDB;\n";
 
+// A replay's id may name any cluster and topic that fit into an id. The texts are of what fencepost
+// writes itself.
+const char* const kMysqlPositionsDdl =
+    "CREATE TABLE IF NOT EXISTS fencepost_positions (\n"
+    "  pipeline    varbinary(255) NOT NULL,\n"
+    "  cluster     varbinary(512) NOT NULL,\n"
+    "  topic       varbinary(512) NOT NULL,\n"
+    "  `partition` int NOT NULL,\n"
+    "  done        longtext CHARACTER SET ascii NOT NULL,\n"
+    "  token       bigint NOT NULL,\n"
+    "  worker      text CHARACTER SET utf8mb4 NOT NULL,\n"
+    "  anchors     text CHARACTER SET ascii NOT NULL,\n"
+    "  forgotten   bigint NOT NULL DEFAULT 0,\n"
+    "  updated_at  datetime(6) NOT NULL,\n"
+    "  PRIMARY KEY (pipeline, cluster, topic, `partition`)\n"
+    ") ENGINE=InnoDB;\n";
+
 MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there) {
   if (terms.look_only) return MissingLedger::kTell;
   return was_there ? MissingLedger::kGone : MissingLedger::kCreate;

@@ -26,7 +26,8 @@ extern const char* const kPostgresLedgerDdl;
 extern const char* const kPostgresPositionsDdl;
 extern const char* const kSqliteLedgerDdl;
 extern const char* const kSqlitePositionsDdl;
-extern const char* const kMysqlLedgerDdl;  // deploy/mysql/ledger.sql
+extern const char* const kMysqlLedgerDdl;  // deploy/mysql/ledger.sql, as the next
+extern const char* const kMysqlPositionsDdl;
 
 // What it means that there is no ledger.
 enum class MissingLedger : std::uint8_t {

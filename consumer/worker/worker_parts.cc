@@ -56,9 +56,7 @@ SourceExtras SourceExtrasOf(const PipelineOptions& options, const std::string& w
 }
 
 std::optional<PruneScope> PruneScopeOf(const PipelineOptions& options) {
-  const bool grows =
-      !options.identity.ByPosition() || std::holds_alternative<MysqlOptions>(options.output);
-  if (!options.ledger_keep || !grows) return std::nullopt;
+  if (!options.ledger_keep || options.identity.ByPosition()) return std::nullopt;
   return PruneScope{.keep = *options.ledger_keep, .committed = {}, .topics = options.kafka.topics};
 }
 

@@ -26,3 +26,21 @@ CREATE TABLE IF NOT EXISTS fencepost_ledger (
 --
 -- (UPDATE, since rows are read FOR UPDATE) and on the table of effects: INSERT; with on_conflict:
 -- ignore or update also SELECT and UPDATE; with on_null_value: delete also SELECT and DELETE.
+
+-- For pipelines with `record_id: position`, in place of the above: one row a partition. It does not
+-- grow: offsets that were done out of order merge.
+CREATE TABLE IF NOT EXISTS fencepost_positions (
+  pipeline    varbinary(255) NOT NULL,           -- `name:` of the pipeline file
+  cluster     varbinary(512) NOT NULL,           -- the id of the Kafka cluster
+  topic       varbinary(512) NOT NULL,
+  `partition` int NOT NULL,
+  done        longtext CHARACTER SET ascii NOT NULL,  -- offsets whose effects stand: {[0,5),[7,9)}
+  token       bigint NOT NULL,                   -- of the last write: its fencing token (the greatest)
+  worker      text CHARACTER SET utf8mb4 NOT NULL,    --   and who wrote it
+  anchors     text CHARACTER SET ascii NOT NULL,      -- some done records, to recognise a recreated topic
+  forgotten   bigint NOT NULL DEFAULT 0,         -- how often `fencepost forget` took offsets back
+  updated_at  datetime(6) NOT NULL,              -- UTC
+  PRIMARY KEY (pipeline, cluster, topic, `partition`)
+) ENGINE=InnoDB;
+
+--   GRANT SELECT, INSERT, UPDATE ON DATABASE.fencepost_positions TO app;

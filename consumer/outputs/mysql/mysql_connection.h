@@ -5,7 +5,9 @@
 // COMMITTED: a statement sees what was committed before it began, as in PostgreSQL.
 #pragma once
 
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,6 +85,18 @@ class MysqlConnection {
 };
 
 std::string MysqlClientVersion();
+
+// Of a cell; 0: NULL.
+template <typename Int>
+Int MysqlNumber(const MysqlConnection::Cell& cell) {
+  Int value = 0;
+  if (cell) std::from_chars(cell->data(), cell->data() + cell->size(), value);
+  return value;
+}
+// The ledger has its bits as a signed number.
+inline std::uint64_t MysqlUnsigned(const MysqlConnection::Cell& cell) {
+  return static_cast<std::uint64_t>(MysqlNumber<std::int64_t>(cell));
+}
 
 // 'text', with what is special in it escaped. The session's text is UTF-8.
 void AppendText(std::string_view text, std::string& sql);

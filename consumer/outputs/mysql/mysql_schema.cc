@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,6 +40,30 @@ int Number(const MysqlConnection::Cell& cell) {
   int number = 0;
   if (cell) std::from_chars(cell->data(), cell->data() + cell->size(), number);
   return number;
+}
+
+constexpr unsigned kNoTable = 1146;
+constexpr unsigned kDenied = 1142;
+
+constexpr std::array<std::string_view, 7> kIdColumns{
+    "pipeline", "record_id", "token", "worker", "source", "content_crc", "completed_at"};
+constexpr std::array<std::string_view, 10> kPositionColumns{
+    "pipeline", "cluster", "topic",   "partition", "done",
+    "token",    "worker",  "anchors", "forgotten", "updated_at"};
+
+// What a ledger is made of.
+struct LedgerKind {
+  std::string_view name;
+  const char* ddl = nullptr;
+  std::span<const std::string_view> columns;
+  std::string_view key;  // as group_concat has it
+};
+LedgerKind KindOf(bool by_position) {
+  if (by_position) {
+    return {kPositionsTable, kMysqlPositionsDdl, kPositionColumns,
+            "pipeline,cluster,topic,partition"};
+  }
+  return {kLedgerTable, kMysqlLedgerDdl, kIdColumns, "pipeline,record_id"};
 }
 
 struct TableColumn {
@@ -92,7 +117,7 @@ class Catalog {
     table_ = parts->back();
     schema_ = parts->size() > 1 ? parts->front() : options_.database;
     MysqlTarget target{.table = QuoteName(schema_) + "." + QuoteName(table_),
-                       .ledger = QuoteName(options_.database) + "." + QuoteName(kLedgerTable)};
+                       .ledger = LedgerName(KindOf(terms_.by_position).name)};
     const auto engine = EngineOf(schema_, table_);
     if (!engine) return tl::unexpected(engine.error());
     if (!*engine) {
@@ -129,6 +154,10 @@ class Catalog {
                            std::string_view prefix = "table") {
     return fmt::format(" WHERE {}_schema = {} AND table_name = {}", prefix, Quoted(schema),
                        Quoted(table));
+  }
+
+  [[nodiscard]] std::string LedgerName(std::string_view table) const {
+    return QuoteName(options_.database) + "." + QuoteName(table);
   }
 
   // nullopt: there is no such table.
@@ -244,14 +273,17 @@ class Catalog {
   }
 
   Checked<void> Ledger() {
-    const std::string name(kLedgerTable);
+    const LedgerKind kind = KindOf(terms_.by_position);
+    const std::string name(kind.name);
     auto engine = EngineOf(options_.database, name);
-    const bool missing = engine && !*engine;
-    if (missing && terms_.missing == MissingLedger::kTell) {
-      return tl::unexpected(
-          LedgerMissing(kLedgerTable, connection_.where(), "deploy/mysql/ledger.sql"));
+    if (!engine) return tl::unexpected(engine.error());
+    if (terms_.by_position) {
+      if (auto fine = RowsOfIds(engine->has_value()); !fine) return fine;
     }
-    if (missing && terms_.missing == MissingLedger::kGone) {
+    if (!*engine && terms_.missing == MissingLedger::kTell) {
+      return tl::unexpected(LedgerMissing(name, connection_.where(), "deploy/mysql/ledger.sql"));
+    }
+    if (!*engine && terms_.missing == MissingLedger::kGone) {
       OutputError gone = Problem(
           fmt::format("the ledger {} that this worker has written to is gone: without it every "
                       "effect could happen again",
@@ -262,36 +294,53 @@ class Catalog {
       gone.fatal = true;
       return tl::unexpected(std::move(gone));
     }
-    if (missing) {
-      if (auto made = Query(kMysqlLedgerDdl); !made) return tl::unexpected(made.error());
+    if (!*engine) {
+      if (auto made = Query(kind.ddl); !made) return tl::unexpected(made.error());
       engine = EngineOf(options_.database, name);
+      if (!engine) return tl::unexpected(engine.error());
     }
-    if (!engine) return tl::unexpected(engine.error());
     if (auto fine = IsTransactional(name, engine->value_or("")); !fine) return fine;
-    const auto columns = ReadColumns(options_.database, name);
+    return CheckLedger(kind);
+  }
+
+  Checked<void> CheckLedger(const LedgerKind& kind) {
+    constexpr const char* kNew = "rename it, and a new one is made";
+    const auto columns = ReadColumns(options_.database, kind.name);
     if (!columns) return tl::unexpected(columns.error());
-    constexpr std::array<std::string_view, 7> kColumns{
-        "pipeline", "record_id", "token", "worker", "source", "content_crc", "completed_at"};
-    for (const std::string_view wanted : kColumns) {
+    for (const std::string_view wanted : kind.columns) {
       const bool there = std::ranges::any_of(
           *columns, [&](const TableColumn& c) { return SameName(c.column.name, wanted); });
-      if (!there) {
-        return Bad(fmt::format("{} has no column {}", name, wanted),
-                   "rename it, and a new one is made");
-      }
+      if (!there) return Bad(fmt::format("{} has no column {}", kind.name, wanted), kNew);
     }
     const auto key = Query(
         "SELECT group_concat(column_name ORDER BY seq_in_index), min(sub_part) FROM"
         " information_schema.statistics" +
-        Where(options_.database, name) + " AND non_unique = 0 GROUP BY index_name");
+        Where(options_.database, kind.name) + " AND non_unique = 0 GROUP BY index_name");
     if (!key) return tl::unexpected(key.error());
     const bool good = std::ranges::any_of(
-        *key, [](const auto& row) { return row[0] == "pipeline,record_id" && !row[1]; });
+        *key, [&](const auto& row) { return row[0] && *row[0] == kind.key && !row[1]; });
     if (good) return {};
-    return Bad(fmt::format("{} has no primary key (pipeline, record_id): nothing would keep an "
-                           "effect from happening twice",
-                           name),
-               "rename it, and a new one is made");
+    return Bad(fmt::format("{} has no primary key ({}): nothing would keep an effect from "
+                           "happening twice",
+                           kind.name, kind.key),
+               kNew);
+  }
+
+  // An account that may not read the ledger by id has written nothing there.
+  Checked<void> RowsOfIds(bool positions) {
+    std::string of = " WHERE pipeline = ";
+    AppendText(terms_.pipeline, of);
+    of += " LIMIT 1";
+    const auto ids = connection_.Query("SELECT 1 FROM " + LedgerName(kLedgerTable) + of);
+    const bool none = !ids && (ids.error().code == kNoTable || ids.error().code == kDenied);
+    if (none || (ids && ids->empty())) return {};
+    if (!ids) return tl::unexpected(ToOutputError(ids.error(), connection_.where()));
+    if (positions) {
+      const auto rows = Query("SELECT 1 FROM " + LedgerName(kPositionsTable) + of);
+      if (!rows) return tl::unexpected(rows.error());
+      if (!rows->empty()) return {};
+    }
+    return tl::unexpected(RowsOfIdsLeft(terms_.pipeline, connection_.where()));
   }
 
   MysqlConnection& connection_;

@@ -42,7 +42,9 @@ struct MysqlTarget {
 };
 
 struct MysqlTerms {
-  bool exactly_once = false;  // OutputTerms::exactly_once
+  std::string pipeline;
+  bool exactly_once = false;  // as in OutputTerms
+  bool by_position = false;   // likewise
   MissingLedger missing = MissingLedger::kCreate;
 };
 

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum WriteResult;
 
-INSTANTIATE_TEST_SUITE_P(Stores, PositionsTest, ::testing::Values("postgres", "sqlite"));
+INSTANTIATE_TEST_SUITE_P(Stores, PositionsTest, ::testing::Values("postgres", "mysql", "sqlite"));
 
 TEST_P(PositionsTest, EffectsOfAPartitionHaveOneRowThatHoldsTheirOffsets) {
   const auto output = Open("worker-1");
