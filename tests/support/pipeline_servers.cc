@@ -172,7 +172,8 @@ void InitLocks(const RedisServers& nodes, const std::string& max_ttl) {
 
 bool CommittedToTheEnd(KafkaBroker& kafka, const std::string& group, const std::string& topic) {
   try {
-    return kafka.admin().CommittedOffsets(group, topic) == kafka.admin().EndOffsets(topic);
+    const auto ends = kafka.admin().EndOffsets(topic);  // none: the broker does not answer
+    return !ends.empty() && kafka.admin().CommittedOffsets(group, topic) == ends;
   } catch (const std::runtime_error&) {
     return false;  // the broker is not back yet
   }
