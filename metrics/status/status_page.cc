@@ -24,7 +24,7 @@ constexpr std::string_view kWords[] = {"note", "warning", "critical"};
 
 struct Concern {
   Finding finding;
-  std::vector<std::string> pipelines;
+  std::vector<const ShownPipeline*> pipelines;
 };
 
 // The worst first; what several pipelines have in common (a lock node that is away) once.
@@ -36,9 +36,9 @@ std::vector<Concern> ConcernsOf(const ShownProcess& process) {
         return one.finding.what == finding.what && one.finding.todo == finding.todo;
       });
       if (same == concerns.end()) {
-        concerns.push_back({std::move(finding), {shown.status.pipeline}});
+        concerns.push_back({std::move(finding), {&shown}});
       } else {
-        same->pipelines.push_back(shown.status.pipeline);
+        same->pipelines.push_back(&shown);
       }
     }
   }
@@ -51,9 +51,10 @@ std::vector<Concern> ConcernsOf(const ShownProcess& process) {
 void AppendConcern(std::string& out, const Concern& concern, bool name_pipelines) {
   const auto level = static_cast<std::size_t>(concern.finding.level);
   out += fmt::format(R"(<li class="{}">{})", kKinds[level], Tag(kKinds[level], kWords[level]));
-  for (const std::string& pipeline : concern.pipelines) {
+  for (const ShownPipeline* shown : concern.pipelines) {
     if (!name_pipelines) break;
-    out += fmt::format(R"( <a href="#{0}">{0}</a>)", EscapeHtml(pipeline));
+    out += fmt::format(R"( <a href="#{}">{}</a>)", EscapeHtml(PageIdOf(*shown)),
+                       EscapeHtml(shown->status.pipeline));
   }
   const std::string& what = concern.finding.what;
   out += fmt::format(R"( <b>{}{}</b> <span>{}</span></li>)", EscapeHtml(what),
@@ -79,20 +80,22 @@ void AppendSummary(std::string& out, const ShownProcess& process) {
   }
   for (const Concern& concern : concerns) {
     if (concern.finding.level == FindingLevel::kNote) continue;
-    in_need.insert(concern.pipelines.begin(), concern.pipelines.end());
+    for (const ShownPipeline* shown : concern.pipelines) in_need.insert(shown->status.pipeline);
   }
   const auto worst = concerns.empty() ? FindingLevel::kNote : concerns.front().finding.level;
   const bool calm = in_need.empty();
   const bool starting = process.pipelines.empty();
-  out += fmt::format(
-      R"(<div id="summary" class="{}" data-title="{}"><p class="verdict" role="status">{}</p>)",
-      starting ? "note"
-      : calm   ? "good"
-               : kKinds[static_cast<std::size_t>(worst)],
-      calm                          ? ""
-      : worst == FindingLevel::kBad ? "\u2716 "
-                                    : "\u26a0 ",
-      Verdict(in_need.size(), process.pipelines.size()));
+  const std::string of = starting ? "" : process.pipelines.front().process;
+  out += fmt::format(R"(<div id="summary{}" class="summary {}" data-title="{}">)"
+                     R"(<p class="verdict" role="status">{}</p>)",
+                     of.empty() ? "" : "@" + of,
+                     starting ? "note"
+                     : calm   ? "good"
+                              : kKinds[static_cast<std::size_t>(worst)],
+                     calm                          ? ""
+                     : worst == FindingLevel::kBad ? "\u2716 "
+                                                   : "\u26a0 ",
+                     Verdict(in_need.size(), process.pipelines.size()));
   if (!concerns.empty()) out += "<ul>";
   for (const Concern& concern : concerns) AppendConcern(out, concern, process.pipelines.size() > 1);
   out += concerns.empty() ? "</div>" : "</ul></div>";
@@ -108,12 +111,39 @@ std::string StatusFragment(const ShownProcess& process) {
 }
 
 std::string StatusEvent(const ShownProcess& process) {
-  // As JSON, for the line ends.
-  const nlohmann::json text = StatusFragment(process);
-  return "data: " + text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n\n";
+  return StatusEventOf(StatusFragment(process));
 }
 
 std::string StatusPage(const ShownProcess& process) {
+  return StatusPageAround(process, StatusFragment(process));
+}
+
+std::string StatusEventOf(const std::string& fragment) {
+  const nlohmann::json text = fragment;  // as JSON, for the line ends
+  return "data: " + text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n\n";
+}
+
+std::string FragmentOfProcesses(const std::vector<ProcessFragment>& processes) {
+  std::string rows;
+  std::size_t in_need = 0;
+  for (const ProcessFragment& one : processes) {
+    if (!one.ready) ++in_need;
+    if (one.trouble.empty()) continue;
+    rows += fmt::format("<li class=\"bad\">{} <b>process {}</b> <span>{}</span></li>",
+                        Tag("bad", "critical"), EscapeHtml(one.name), EscapeHtml(one.trouble));
+  }
+  std::string out = fmt::format(
+      R"(<div id="summary" class="summary {}" data-title="{}"><p class="verdict" role="status">)",
+      in_need == 0 ? "good" : "bad", in_need == 0 ? "" : "\u2716 ");
+  out += in_need == 0 ? fmt::format("{} processes are at work.", processes.size())
+                      : fmt::format("{} of {} processes need{} attention.", in_need,
+                                    processes.size(), in_need == 1 ? "s" : "");
+  out += rows.empty() ? "</p></div>" : "</p><ul>" + rows + "</ul></div>";
+  for (const ProcessFragment& one : processes) out += one.fragment;
+  return out;
+}
+
+std::string StatusPageAround(const ShownProcess& process, const std::string& fragment) {
   return fmt::format(
       R"(<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">)"
       R"(<meta name="viewport" content="width=device-width,initial-scale=1">)"
@@ -126,7 +156,7 @@ std::string StatusPage(const ShownProcess& process) {
       R"(<a href="ready">ready</a> <a href="live">live</a></footer>)"
       R"(<script>{5}</script></body></html>)",
       EscapeHtml(process.worker), kStatusStyle, EscapeHtml(process.version), ShowTime(process.now),
-      StatusFragment(process), kStatusScript);
+      fragment, kStatusScript);
 }
 
 const std::string& StatusPagePolicy() {

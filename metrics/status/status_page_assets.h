@@ -30,17 +30,17 @@ body.live #live{color:var(--good);background:var(--goodbg)}
 body.stale #live,body.gone #live{color:var(--bad);background:var(--badbg);font-weight:600}
 body.stale main,body.gone main{filter:grayscale(1)}
 body.stale header,body.gone header{position:sticky;top:0;z-index:1}
-section,#summary{background:var(--card);border:1px solid var(--line);border-radius:.7rem;
+section,.summary{background:var(--card);border:1px solid var(--line);border-radius:.7rem;
 padding:1rem 1.1rem;margin:.9rem 0}
-#summary{border-left:.4rem solid var(--note)}
-#summary.good{border-left-color:var(--good)}#summary.warn{border-left-color:var(--warn)}
-#summary.bad{border-left-color:var(--bad)}
+.summary{border-left:.4rem solid var(--note)}
+.summary.good{border-left-color:var(--good)}.summary.warn{border-left-color:var(--warn)}
+.summary.bad{border-left-color:var(--bad)}
 p.verdict{margin:0;font-size:1.15rem;font-weight:600}
-#summary.good .verdict{color:var(--good)}#summary.warn .verdict{color:var(--warn)}
-#summary.bad .verdict{color:var(--bad)}
-#summary ul{list-style:none;margin:.5rem 0 0;padding:0}
-#summary li{padding:.4rem 0;border-top:1px solid var(--line);overflow-wrap:anywhere}
-#summary li b{font-weight:600}#summary li span:last-child{color:var(--dim)}
+.summary.good .verdict{color:var(--good)}.summary.warn .verdict{color:var(--warn)}
+.summary.bad .verdict{color:var(--bad)}
+.summary ul{list-style:none;margin:.5rem 0 0;padding:0}
+.summary li{padding:.4rem 0;border-top:1px solid var(--line);overflow-wrap:anywhere}
+.summary li b{font-weight:600}.summary li span:last-child{color:var(--dim)}
 .top{display:flex;flex-wrap:wrap;gap:.3rem .8rem;align-items:center}
 .tag{border-radius:1rem;padding:.05rem .6rem;font-size:.83rem;font-weight:600;white-space:nowrap}
 .tag.good{color:var(--good);background:var(--goodbg)}

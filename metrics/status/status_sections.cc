@@ -218,7 +218,8 @@ void AppendEvent(std::string& out, const consumer::ErrorStatus& one) {
           : "");
 }
 
-void AppendErrors(std::string& out, const WorkerStatus& status) {
+void AppendErrors(std::string& out, const ShownPipeline& shown) {
+  const WorkerStatus& status = shown.status;
   out += "<h3>Last errors and warnings</h3>";
   const auto& events = status.last_errors;
   if (events.empty()) {
@@ -226,12 +227,12 @@ void AppendErrors(std::string& out, const WorkerStatus& status) {
     return;
   }
   out += R"(<p class="dim">The newest first; times are UTC.</p><ol class="events" role="list">)";
-  std::size_t shown = 0;
+  std::size_t told = 0;
   for (auto one = events.rbegin(); one != events.rend(); ++one) {
-    if (shown++ == kShownEvents) {
+    if (told++ == kShownEvents) {
       out += fmt::format(R"(</ol><details id="events-{}"><summary>older ones: {}</summary>)"
                          R"(<ol class="events" role="list">)",
-                         EscapeHtml(status.pipeline), events.size() - kShownEvents);
+                         EscapeHtml(PageIdOf(shown)), events.size() - kShownEvents);
     }
     AppendEvent(out, *one);
   }
@@ -265,7 +266,7 @@ void AppendCounts(std::string& out, const std::string& pipeline, const Counts& c
 }
 
 void AppendDetails(std::string& out, const ShownPipeline& shown) {
-  const std::string id = EscapeHtml(shown.status.pipeline);
+  const std::string id = EscapeHtml(PageIdOf(shown));
   out += fmt::format(R"(<details id="counts-{}"><summary>Counts since the start</summary>)", id);
   AppendCounts(out, shown.status.pipeline, shown.counts);
   out += fmt::format(
@@ -286,15 +287,17 @@ void AppendDetails(std::string& out, const ShownPipeline& shown) {
 void AppendPipeline(std::string& out, const ShownPipeline& shown) {
   const WorkerStatus& status = shown.status;
   out += fmt::format(
-      R"(<section id="{0}"><div class="top"><h2>{0}</h2>{1}<span class="dim">up {2}</span></div>)",
-      EscapeHtml(status.pipeline), status.ready ? Tag("good", "ready") : Tag("bad", "not ready"),
+      R"(<section id="{}"><div class="top"><h2>{}</h2>{}<span class="dim">{}up {}</span></div>)",
+      EscapeHtml(PageIdOf(shown)), EscapeHtml(status.pipeline),
+      status.ready ? Tag("good", "ready") : Tag("bad", "not ready"),
+      shown.process.empty() ? "" : "process " + EscapeHtml(shown.process) + ", ",
       ShowDuration(status.uptime));
   out += R"(<dl class="facts">)";
   AppendRecordFacts(out, shown);
   out += R"(</dl><dl class="facts small">)";
   AppendLockFacts(out, shown);
   out += "</dl>";
-  AppendErrors(out, status);
+  AppendErrors(out, shown);
   out += R"(<div class="pair">)";
   AppendNodes(out, status);
   AppendPartitions(out, status);

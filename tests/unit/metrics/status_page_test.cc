@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "metrics/status/findings.h"
 #include "metrics/status/html.h"
@@ -63,6 +65,28 @@ TEST(StatusPage, LoadsNothingFromElsewhere) {
   EXPECT_THAT(page, Not(HasSubstr("http://")));
   EXPECT_THAT(page, Not(HasSubstr("https://")));
   EXPECT_THAT(page, Not(HasSubstr("src=")));
+}
+
+// Whose pipelines have the same names: what a script or a link looks for is there once.
+TEST(StatusPage, IsSharedBySeveralProcessesWithEachIdOnce) {
+  std::vector<ProcessFragment> fragments;
+  for (const char* number : {"0", "1"}) {
+    ShownProcess process = Process();
+    process.pipelines[0].process = number;
+    fragments.push_back({.name = number, .ready = true, .fragment = StatusFragment(process)});
+  }
+  fragments.push_back({.name = "2", .trouble = "ended, starts again in 0.5 s"});
+  const std::string page =
+      StatusPageAround({.worker = "pod-1", .version = "1.2.3"}, FragmentOfProcesses(fragments));
+  EXPECT_THAT(page, AllOf(HasSubstr("1 of 3 processes needs attention."),
+                          HasSubstr("<b>process 2</b> <span>ended, starts again in 0.5 s</span>"),
+                          HasSubstr("id=\"orders@0\""), HasSubstr("process 1, up")));
+  std::set<std::string> ids;
+  for (std::size_t at = 0; (at = page.find(" id=\"", at)) != std::string::npos; ++at) {
+    const std::string id = page.substr(at + 5, page.find('"', at + 5) - at - 5);
+    EXPECT_TRUE(ids.insert(id).second) << id;
+  }
+  EXPECT_THAT(ids, ::testing::IsSupersetOf({"summary", "summary@1", "counts-orders@1"}));
 }
 
 TEST(StatusPage, AnEventIsOneLineOfJson) {
