@@ -17,6 +17,7 @@ enum class CellUnit : std::uint8_t { kOne, kMillis, kNanos };
 enum class Scope : std::uint8_t {
   kPipeline,  // has the label `pipeline`, before all others
   kProcess,   // one series a process
+  kEach,      // likewise, for each process of `run --processes`, told by what supervises them
 };
 
 struct LabelInfo {
@@ -89,6 +90,8 @@ enum class Metric : std::uint8_t {
   kConfigInfo,
   kReady,
   kBuildInfo,
+  kEachUp,
+  kEachRestarts,
   kProcessCpu,
   kProcessOpenFds,
   kProcessMaxFds,

@@ -23,6 +23,7 @@ using Tree = std::map<std::string, Words>;
 void Collect(const CLI::App& app, const std::string& path, Tree& tree) {
   Words& words = tree[path];
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
     for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
   }
   for (const CLI::App* command : app.get_subcommands(nullptr)) {

@@ -62,6 +62,14 @@ std::string FieldsText(const consumer::AboutRecord& record) {
 
 }  // namespace
 
+LogOptions LogOptionsOf(const consumer::ObserveOptions& observe, const std::string& worker) {
+  LogOptions options;
+  options.worker = worker;
+  options.level = SeverityFromName(observe.log_level).value_or(Severity::kInfo);
+  options.format = observe.log_format == "text" ? LogFormat::kText : LogFormat::kJson;
+  return options;
+}
+
 std::optional<Severity> SeverityFromName(std::string_view name) {
   const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
   if (found == std::end(kNames)) return std::nullopt;
@@ -79,7 +87,7 @@ Log::Log(LogOptions options) : options_(std::move(options)), level_(options_.lev
   logger_ = std::make_shared<spdlog::async_logger>("fencepost", std::move(sink), pool_,
                                                    spdlog::async_overflow_policy::overrun_oldest);
   logger_->set_pattern("%v");
-  logger_->set_level(kLevels[0]);  // level_ decides
+  logger_->set_level(kLevels[0]);                         // level_ decides
   logger_->set_error_handler([](const std::string&) {});  // a log that cannot be written is lost
 }
 

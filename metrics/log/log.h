@@ -27,6 +27,7 @@
 #include <spdlog/common.h>
 
 #include "consumer/pipeline/observer.h"
+#include "consumer/pipeline/options.h"
 #include "consumer/pipeline/status.h"
 #include "locking/base/types.h"
 #include "locking/core/observer.h"
@@ -56,6 +57,9 @@ struct LogOptions {
   spdlog::sink_ptr sink;                // nullptr: stderr
   std::function<locking::Now()> clock;  // empty: locking::ReadClocks
 };
+
+// As the file says.
+LogOptions LogOptionsOf(const consumer::ObserveOptions& observe, const std::string& worker);
 
 class Log {
  public:

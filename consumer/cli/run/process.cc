@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <thread>
 
@@ -23,15 +24,6 @@ using consumer::Millis;
 using consumer::PipelineOptions;
 using consumer::Worker;
 using locking::Severity;
-
-metrics::LogOptions LogOptionsOf(const PipelineOptions& pipeline, const std::string& worker) {
-  metrics::LogOptions options;
-  options.worker = worker;
-  options.level = metrics::SeverityFromName(pipeline.observe.log_level).value_or(Severity::kInfo);
-  options.format =
-      pipeline.observe.log_format == "text" ? metrics::LogFormat::kText : metrics::LogFormat::kJson;
-  return options;
-}
 
 // A process that hangs is ended this long after the longest shutdown_timeout, or after a second
 // signal.
@@ -60,11 +52,12 @@ Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
 }  // namespace
 
 Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string> files,
-                 const std::string& worker)
+                 const std::string& worker, std::string number)
     : pipelines_(std::move(pipelines)),
       files_(std::move(files)),
       worker_(worker),
-      log_(LogOptionsOf(pipelines_.front(), worker)),
+      number_(std::move(number)),
+      log_(metrics::LogOptionsOf(pipelines_.front().observe, worker)),
       page_({Version(), Commit()}) {
   for (const PipelineOptions& options : pipelines_) {
     const auto added = page_.Add({.name = options.name,
@@ -99,6 +92,13 @@ tl::expected<void, Error> Process::StartHttp(const std::string& address) {
   return {};
 }
 
+void Process::AnswerSupervisor(Fd channel) {
+  supervised_ = std::make_unique<AnsweringEnd>(
+      std::move(channel),
+      [this](std::string_view path, std::string_view body) { return AnswerTo(path, body); },
+      [] { kill(getpid(), SIGTERM); });
+}
+
 int Process::RunUntilStopped(const RunSignals& signals) {
   for (const auto& worker : workers_) {
     worker->OnFailure([&signals] { signals.Wake(); });
@@ -124,7 +124,7 @@ int Process::RunUntilStopped(const RunSignals& signals) {
 RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
   for (;;) {
     TakeSamples();
-    const auto woken = signals.Wait(server_ == nullptr ? -1 : 1000);
+    const auto woken = signals.Wait(server_ == nullptr && supervised_ == nullptr ? -1 : 1000);
     if (woken == RunSignals::Woken::kReload) {
       Reload();
     } else if (woken != RunSignals::Woken::kNot) {
@@ -135,7 +135,7 @@ RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
 
 // A file that is wrong, or gone, changes nothing.
 void Process::Reload() {
-  auto fresh = LoadPipelines(files_);
+  auto fresh = LoadPipelines(files_, number_.empty() ? Printed::kAll : Printed::kErrors);
   if (!fresh) {
     log_.Write(Severity::kError, "", "reload_failed",
                "the files have errors (see stderr): the workers go on as they were");
@@ -150,11 +150,29 @@ void Process::Apply(std::size_t worker, PipelineOptions fresh) {
   const bool whole = changes.refused.empty();
   log_.Write(whole ? Severity::kInfo : Severity::kWarn, running.name, "reloaded", changes.Text());
   if (changes.applied.empty()) return;
-  if (worker == 0) log_.SetLevel(LogOptionsOf(fresh, worker_).level);
+  if (worker == 0) log_.SetLevel(metrics::LogOptionsOf(fresh.observe, worker_).level);
   workers_[worker]->Tune(TuningOf(fresh));
   const std::lock_guard lock(mutex_);
   for (const std::string& key : changes.applied) TakeSetting(running.shown, fresh.shown, key);
   watched_[worker].settings = running.shown;
+}
+
+// What an HTTP server would answer, but for the words around it.
+Answer Process::AnswerTo(std::string_view path, std::string_view body) {
+  const auto probe = [](const metrics::ProbeResult& result) {
+    return Answer{result.ready ? 200 : 503, result.reason};
+  };
+  if (path == "/metrics") return {200, page_.Render()};
+  if (path == "/live") return probe(Liveness());
+  if (path == "/ready") return probe(AllReady());
+  const bool fragment = path == "/fragment";
+  if (path != "/status" && !fragment) {
+    const metrics::ControlAnswer answer = OnPost(path, body);
+    return {answer.status, answer.text};
+  }
+  const metrics::ShownProcess shown = Shown();
+  if (!fragment) return {200, StatusJson(shown)};
+  return {ReadyOf(shown).ready ? 200 : 503, StatusFragment(shown)};
 }
 
 metrics::ControlAnswer Process::OnPost(std::string_view path, std::string_view body) {
@@ -264,7 +282,8 @@ metrics::ShownProcess Process::Shown() const {
                                  .rate = watched.finished->Rate(),
                                  .per_second = watched.finished->PerSecond(),
                                  .lock_ttl = watched.metrics->info().lock_ttl,
-                                 .settings = watched.settings});
+                                 .settings = watched.settings,
+                                 .process = number_});
   }
   return process;
 }

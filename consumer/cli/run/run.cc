@@ -1,10 +1,14 @@
 // fencepost run FILE...: the workers of these pipelines, until SIGTERM or SIGINT. Its arguments.
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <utility>
@@ -15,6 +19,7 @@
 #include "consumer/cli/run/process.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/cli/supervise/supervisor.h"
 #include "consumer/kafka/client/shared_consumer.h"
 #include "consumer/record/text.h"
 #include "consumer/worker/make_handler.h"
@@ -28,6 +33,10 @@ struct RunArguments {
   std::vector<std::string> files;
   std::string http;
   std::string worker;
+  std::optional<int> processes{};
+  // Of a process of `--processes`: which, and the descriptor over which its supervisor asks.
+  std::string process{};
+  int channel = -1;
 };
 
 std::string FromEnvironment(const char* name) {
@@ -123,30 +132,89 @@ bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
   return good;
 }
 
-int RunPipelines(const RunArguments& arguments, const RunSignals& signals) {
+// --processes, else FENCEPOST_PROCESSES, else 1. A process of several is one itself.
+tl::expected<int, std::string> Processes(const RunArguments& arguments) {
+  if (!arguments.process.empty()) return 1;
+  if (arguments.processes) return *arguments.processes;
+  const std::string text = FromEnvironment("FENCEPOST_PROCESSES");
+  if (text.empty()) return 1;
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc() && end == text.data() + text.size() && count >= 1 &&
+      count <= kMostProcesses) {
+    return count;
+  }
+  return tl::unexpected(fmt::format("FENCEPOST_PROCESSES is '{}': it must be a number from 1 to {}",
+                                    text, kMostProcesses));
+}
+
+template <typename Server>
+std::optional<int> StartHttp(Server& server, const std::string& address) {
+  if (address.empty()) return std::nullopt;
+  const auto started = server.StartHttp(address);
+  if (started) return std::nullopt;
+  const bool wrong = started.error().code == "http_bad_address";
+  return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
+}
+
+// What is checked before anything starts.
+struct Checked {
+  std::vector<PipelineOptions> pipelines;
+  std::string name;
+  std::string address;  // of the HTTP server; empty: none
+};
+tl::expected<Checked, ExitCode> Check(const RunArguments& arguments, int processes) {
+  const auto wrong = [](const std::string& why) {
+    PrintError(why);
+    return tl::unexpected(kUsage);
+  };
   const auto name = WorkerName(arguments);
-  if (!name) return ExitUsage(name.error());
-  const auto pipelines = LoadPipelines(arguments.files);
-  if (!pipelines || !HandlersAreGood(*pipelines)) return kUsage;
-  if (const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines); !fits) {
-    return ExitUsage(fits.error());
+  if (!name) return wrong(name.error());
+  if (processes > 1 && std::ranges::find(arguments.files, "-") != arguments.files.end()) {
+    return wrong("standard input can be read once only: with --processes give a file");
   }
+  auto pipelines =
+      LoadPipelines(arguments.files, arguments.process.empty() ? Printed::kAll : Printed::kErrors);
+  if (!pipelines || !HandlersAreGood(*pipelines)) return tl::unexpected(kUsage);
+  const std::string longest = processes > 1 ? NameOfProcess(*name, processes - 1) : *name;
+  if (const auto good = GoodName(longest, "--worker or FENCEPOST_WORKER, with a process's number");
+      !good) {
+    return wrong(good.error());
+  }
+  if (const auto fits = NameFitsStaticMembers(arguments, longest, *pipelines); !fits) {
+    return wrong(fits.error());
+  }
+  if (!arguments.process.empty()) return Checked{std::move(*pipelines), *name, ""};
   const auto address = HttpAddress(arguments, *pipelines);
-  if (!address) return ExitUsage(address.error());
-  Process process(*pipelines, arguments.files, *name);
-  if (!address->empty()) {
-    if (const auto started = process.StartHttp(*address); !started) {
-      const bool wrong = started.error().code == "http_bad_address";
-      return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
-    }
+  if (!address) return wrong(address.error());
+  return Checked{std::move(*pipelines), *name, *address};
+}
+
+int RunPipelines(const RunArguments& arguments, int processes, const RunSignals& signals) {
+  auto checked = Check(arguments, processes);
+  if (!checked) return checked.error();
+  if (processes > 1) {
+    Supervisor supervisor(checked->pipelines, arguments.files, checked->name, processes);
+    if (const auto code = StartHttp(supervisor, checked->address)) return *code;
+    return supervisor.Run(signals);
   }
+  Process process(std::move(checked->pipelines), arguments.files, checked->name, arguments.process);
+  if (const auto code = StartHttp(process, checked->address)) return *code;
+  if (arguments.channel >= 0) process.AnswerSupervisor(Fd(arguments.channel));
   return process.RunUntilStopped(signals);
 }
 
 // librdkafka's threads that never end would run on under the process's static objects.
 int RunToItsEnd(const RunArguments& arguments) {
-  const RunSignals signals;
-  const int code = RunPipelines(arguments, signals);
+  const auto processes = Processes(arguments);
+  if (!processes) return ExitUsage(processes.error());
+  if (arguments.channel >= 0) {
+    fcntl(arguments.channel, F_SETFD, FD_CLOEXEC);
+    prctl(PR_SET_NAME, "fencepost");  // it was started by another name: /proc/self/exe
+  }
+  const RunSignals signals(
+      {.children = *processes > 1, .supervisor = arguments.channel >= 0 ? getppid() : 0});
+  const int code = RunPipelines(arguments, *processes, signals);
   if (consumer::rdkafka::ConsumersLeftBehind() == 0) return code;
   PrintError("a Kafka client did not come to its end and is left to the end of the process");
   std::fflush(nullptr);
@@ -162,6 +230,12 @@ void AddRun(CLI::App& app, Run& run) {
   command->add_option("FILE", arguments->files, "pipeline files")->required();
   command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status");
   command->add_option("--worker", arguments->worker, "this worker's name");
+  command
+      ->add_option("--processes", arguments->processes,
+                   "run them in N processes: one worker each, one port, one to signal")
+      ->check(CLI::Range(1, kMostProcesses));
+  command->add_option(kProcessOption, arguments->process)->group("");  // hidden
+  command->add_option(kChannelOption, arguments->channel)->group("");
   command->callback([&run, arguments] { run = [arguments] { return RunToItsEnd(*arguments); }; });
 }
 

@@ -94,11 +94,12 @@ void CheckLockTls(config::LoadResult& loaded) {
 }
 
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
-    const std::vector<std::string>& files) {
+    const std::vector<std::string>& files, Printed which) {
   std::vector<config::LoadResult> loaded;
   bool good = true;
-  const auto print = [&good](const std::vector<config::Finding>& findings) {
+  const auto print = [&good, which](const std::vector<config::Finding>& findings) {
     for (const config::Finding& finding : findings) {
+      if (which == Printed::kErrors && finding.severity != config::Severity::kError) continue;
       std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
     }
     good = good && !config::HasErrors(findings);

@@ -1,6 +1,7 @@
 // Loading the files named on the command line, the same for every command that takes FILE.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ config::LoadResult LoadFileWithStandIns(const std::string& file,
 void CheckLockTls(config::LoadResult& loaded);
 
 // The checked pipelines, or nothing: then every finding was printed to stderr (exit 2). Warnings
-// are printed too.
+// are printed too, unless another process has told them.
+enum class Printed : std::uint8_t { kAll, kErrors };
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
-    const std::vector<std::string>& files);
+    const std::vector<std::string>& files, Printed which = Printed::kAll);
 
 }  // namespace fencepost::cli

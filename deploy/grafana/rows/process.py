@@ -5,22 +5,28 @@ from rows.panel import POD, RED, P, Panel, R
 PANELS = [
     Panel(
         "CPU",
-        "CPUs used, by pod. At the limit leases expire: raise it.",
-        [(f"rate(process_cpu_seconds_total{{{POD}}}{R})", "{{instance}}")],
+        "CPUs used, by pod, all its processes. At the limit leases expire: raise it.",
+        [(
+                f"sum by (instance) (rate(process_cpu_seconds_total{{{POD}}}{R}))",
+                "{{instance}}",
+            )],
         "FencepostLocksExpiring",
     ),
     Panel(
         "Memory",
-        "Resident memory. Near the pod's limit: lower max_in_flight_bytes or raise it; steady"
+        "Resident memory, of all processes of a pod. Near the pod's limit: lower max_in_flight_bytes or raise it; steady"
         " growth: a leak, report it.",
-        [(f"process_resident_memory_bytes{{{POD}}}", "{{instance}}")],
+        [(f"sum by (instance) (process_resident_memory_bytes{{{POD}}})", "{{instance}}")],
         "FencepostPipelineStalled",
         "bytes",
     ),
     Panel(
         "File descriptors",
         "Share of the limit that is open. Near 1: raise LimitNOFILE or find the leak.",
-        [(f"process_open_fds{{{POD}}} / process_max_fds{{{POD}}}", "{{instance}}")],
+        [(
+                f"max by (instance) (process_open_fds{{{POD}}} / process_max_fds{{{POD}}})",
+                "{{instance}}",
+            )],
         "FencepostPipelineStalled",
         "percentunit",
         steps=((0.8, RED),),
@@ -28,13 +34,16 @@ PANELS = [
     Panel(
         "Threads",
         "Constant after the start. Growth is a fault to report.",
-        [(f"process_threads{{{POD}}}", "{{instance}}")],
+        [(f"sum by (instance) (process_threads{{{POD}}})", "{{instance}}")],
         "FencepostPipelineStalled",
     ),
     Panel(
         "Uptime",
-        "Since the process started. Short again and again: it crashes, see why in its log.",
-        [(f"time() - process_start_time_seconds{{{POD}}}", "{{instance}}")],
+        "Since the youngest process of a pod started. Short again and again: it crashes, see why in its log.",
+        [(
+                f"min by (instance) (time() - process_start_time_seconds{{{POD}}})",
+                "{{instance}}",
+            )],
         "FencepostRebalancing",
         "s",
     ),
@@ -51,8 +60,20 @@ PANELS = [
         "One version and, for each pipeline, one configuration, or a rollout is under way or"
         " stuck.",
         [
-            (f"count by (version, commit) (fencepost_build_info{{{POD}}})", "pods"),
-            (f"count by (pipeline, hash) (fencepost_config_info{{{P}}})", "pods"),
+            (
+                (
+                    "count by (version, commit) (max by (instance, version, commit)"
+                    f" (fencepost_build_info{{{POD}}}))"
+                ),
+                "pods",
+            ),
+            (
+                (
+                    "count by (pipeline, hash) (max by (instance, pipeline, hash)"
+                    f" (fencepost_config_info{{{P}}}))"
+                ),
+                "pods",
+            ),
         ],
         "FencepostRebalancing",
         kind="table",

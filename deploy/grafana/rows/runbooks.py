@@ -24,6 +24,7 @@ PLACES = (
     "FencepostRebalancing",
     "FencepostRedisClockOff",
     "FencepostRecordStuck",
+    "FencepostProcessRestarting",
 )
 
 
