@@ -102,7 +102,10 @@ void Process::AnswerSupervisor(Fd channel) {
 int Process::RunUntilStopped(const RunSignals& signals) {
   for (const auto& worker : workers_) {
     worker->OnFailure([&signals] { signals.Wake(); });
-    if (const auto started = worker->Start(); !started) return ExitUsage(started.error());
+    if (const auto started = worker->Start(); !started) {
+      Complain(started.error().Line());
+      return kUsage;
+    }
   }
   const bool signalled = WaitForTheEnd(signals) == RunSignals::Woken::kStop;
   for (const auto& worker : workers_) worker->RequestStop();
@@ -115,7 +118,7 @@ int Process::RunUntilStopped(const RunSignals& signals) {
   });
   AwaitEnd(signals, signalled);
   joiner.join();
-  for (const Error& error : errors_) PrintError(error.Line());
+  for (const Error& error : errors_) Complain(error.Line());
   return errors_.empty() ? kOk : kFailed;
 }
 
@@ -216,6 +219,11 @@ void Process::AwaitEnd(const RunSignals& signals, bool signalled) {
   }
 }
 
+// On stderr, which several processes may share.
+void Process::Complain(const std::string& line) const {
+  PrintError(number_.empty() ? line : fmt::format("process {}: {}", number_, line));
+}
+
 // Some thread never returns (a jq program that loops for ever): nothing can be joined, and no
 // destructor may run. The locks end by their TTL, the effects are safe, the offsets stay.
 void Process::GiveUp(Clock::duration waited) {
@@ -226,7 +234,7 @@ void Process::GiveUp(Clock::duration waited) {
     hangs += fmt::format("{}pipeline '{}' waits for {}", hangs.empty() ? "" : ", ",
                          worker->Status().pipeline, part);
   }
-  PrintError(fmt::format(
+  Complain(fmt::format(
       "the stop has not come to its end within {} s: {}; the process ends without it, what was "
       "in flight is done again",
       std::chrono::duration_cast<std::chrono::seconds>(waited).count(), hangs));

@@ -52,6 +52,7 @@ class Process {
   void Reload();
   void Apply(std::size_t worker, consumer::PipelineOptions fresh);
   void AwaitEnd(const RunSignals& signals, bool signalled);
+  void Complain(const std::string& line) const;
   [[noreturn]] void GiveUp(std::chrono::steady_clock::duration waited);
   [[nodiscard]] Answer AnswerTo(std::string_view path, std::string_view body);
   metrics::ControlAnswer OnPost(std::string_view path, std::string_view body);

@@ -58,6 +58,9 @@ class AskingEnd {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::uint32_t kLargestAnswer = 256U << 20U;
+  // Who owes so many answers is asked nothing more: frozen for a day, it would have to answer that
+  // day's questions before the next one.
+  static constexpr int kMostUnanswered = 8;
 
   explicit AskingEnd(Fd fd);
 
@@ -87,6 +90,7 @@ class AskingEnd {
   Fd fd_;
   std::string in_;  // read and not taken yet
   std::uint32_t last_ = 0;
+  int unanswered_ = 0;
 };
 
 // Two connected ends. Closed at exec. Throws std::system_error.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "consumer/cli/shared/command.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::cli {
 namespace {
@@ -51,14 +52,14 @@ Supervision::Actions Supervision::OnEnded(int process, ProcessEnd end, Time now)
     }
     return {};
   }
-  if (own_decision) {
+  if (own_decision && !Planted("decision_is_started_again")) {
     code_ = CodeOf(end);
     return StopAll(now);
   }
   state.wait = was_steady || state.wait == Duration{0}
                    ? options_.first_wait
                    : std::min<Duration>(2 * state.wait, options_.longest_wait);
-  state.start_at = now + state.wait;
+  if (!Planted("crashed_process_stays_away")) state.start_at = now + state.wait;
   return {};
 }
 

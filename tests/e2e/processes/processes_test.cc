@@ -18,6 +18,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
 constexpr int kPartitions = 4;
@@ -194,6 +195,7 @@ TEST_F(Processes, ARecordThatStopsThePipelineStopsAllOfThemWithItsCode) {
   EXPECT_TRUE(Shared(worker)) << worker.Log();
   Send(0, "{}");
   EXPECT_EQ(worker.Wait(seconds(40)), 1) << worker.Log();
+  EXPECT_THAT(worker.ErrorLines(), ElementsAre(StartsWith("fencepost: process ")));
   EXPECT_THAT(worker.Log(),
               AllOf(HasSubstr("ended with exit code 1; all end"),
                     HasSubstr("ended with exit code 0"), Not(HasSubstr("starts again"))));

@@ -57,6 +57,9 @@ function(caught_by bug where test)
   if(NOT TARGET planted_${tests})
     model_program(planted_${tests} $<TARGET_OBJECTS:${tests}> $<TARGET_OBJECTS:planted_objects>
       ${PROJECT_SOURCE_DIR}/tests/model/planted/planted_test_main.cc)
+    if(where STREQUAL "unit/cli")
+      target_link_libraries(planted_${tests} PRIVATE fencepost_cli)
+    endif()
   endif()
   model_test(planted/${bug} planted_${tests} ${bug} ${test})
   set(by_test ${by_test} ${bug} PARENT_SCOPE)
@@ -92,6 +95,15 @@ caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
 caught_by(first_write_is_not_compared unit/outputs
   PositionMemoryTest.BeforeAFirstWriteALogIsComparedWhereOffsetsBehindItAreDone)
+
+caught_by(crashed_process_stays_away unit/cli
+  SupervisionTest.OneThatCrashesIsStartedAgainAloneAndLaterEachTime)
+caught_by(decision_is_started_again unit/cli
+  SupervisionTest.OneThatEndsByItsOwnDecisionEndsAllWithItsCode)
+caught_by(late_answer_is_taken unit/cli
+  Channel.AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion)
+caught_by(one_ctrl_c_counts_twice unit/cli
+  RunSignals.AStopThatComesByTheTerminalAndByTheSupervisorIsOne)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)

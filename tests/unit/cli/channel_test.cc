@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "consumer/cli/supervise/channel.h"
+#include "tests/support/process.h"
 
 namespace fencepost::cli {
 namespace {
@@ -54,6 +55,28 @@ TEST(Channel, AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion) {
   EXPECT_FALSE(asking.Ask({"/slow"}, In(1ms)));
   go.set_value();
   EXPECT_EQ(asking.Ask({"/quick"}, In(10s))->text, "/quick");
+}
+
+TEST(Channel, WhoOwesManyAnswersIsAskedNothingMoreUntilTheyHaveCome) {
+  SocketPair ends = MakeSocketPair();
+  AskingEnd asking(std::move(ends.asking));
+  std::promise<void> go;
+  std::atomic<int> answered{0};
+  const AnsweringEnd answering(
+      std::move(ends.answering),
+      [&, wait = go.get_future().share()](std::string_view path, std::string_view) {
+        wait.wait();
+        ++answered;
+        return Answer{200, std::string(path)};
+      },
+      [] {});
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(asking.Ask({"/frozen"}, In(0ms)));
+  go.set_value();
+  std::optional<Answer> answer;
+  EXPECT_TRUE(testing::WaitUntil(
+      10s, [&] { return (answer = asking.Ask({"/thawed"}, In(100ms))).has_value(); }, "an answer"));
+  EXPECT_EQ(answer->text, "/thawed");
+  EXPECT_LE(answered, AskingEnd::kMostUnanswered + 1);
 }
 
 TEST(Channel, SeveralMayAskAtATimeAndEachGetsItsAnswer) {
