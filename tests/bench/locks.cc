@@ -1,55 +1,28 @@
 #include "tests/bench/locks.h"
 
-#include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "consumer/cli/bench_locks.h"
-#include "tests/bench/lock_floor.h"
-#include "tests/bench/measure.h"
-#include "tests/bench/store.h"
+#include "tests/bench/floors/lock_floor.h"
+#include "tests/bench/shared/servers.h"
+#include "tests/bench/shared/turns.h"
+#include "tests/support/paths.h"
 
 namespace fencepost::bench {
 namespace {
 
 constexpr int kNodes = 5;
+constexpr double kSeconds = 1.5;  // of one side in one round
 
-// One side's rounds at one number in flight.
-struct Side {
-  std::vector<double> cycles_per_s, p50_ms, p99_ms, client_us, redis_us;
-
-  void Measure(const std::vector<pid_t>& redis, double seconds,
-               const std::function<CycleFigures()>& run) {
-    const double client = OwnCpuSeconds();
-    const double nodes = CpuSeconds(redis);
-    const CycleFigures figures = run();
-    const double cycles = figures.cycles_per_s * seconds;
-    cycles_per_s.push_back(figures.cycles_per_s);
-    p50_ms.push_back(figures.p50_ms);
-    p99_ms.push_back(figures.p99_ms);
-    client_us.push_back((OwnCpuSeconds() - client) * 1e6 / cycles);
-    redis_us.push_back((CpuSeconds(redis) - nodes) * 1e6 / cycles);
-  }
-
-  [[nodiscard]] std::string Json() const {
-    return fmt::format(R"({{"cycles_per_s":{:.0f},"p50_ms":{:.3f},"p99_ms":{:.3f},)"
-                       R"("client_us":{:.1f},"redis_us":{:.1f}}})",
-                       Median(cycles_per_s), Median(p50_ms), Median(p99_ms), Median(client_us),
-                       Median(redis_us));
-  }
-  void PrintRow(const char* name) const {
-    fmt::print(stderr, "{:>9} {:>10} {:>9.0f} {:>9.3f} {:>9.3f} {:>12.1f} {:>12.1f}", "", name,
-               Median(cycles_per_s), Median(p50_ms), Median(p99_ms), Median(client_us),
-               Median(redis_us));
-  }
-};
-
-CycleFigures RunOurs(const std::vector<std::string>& addresses, int in_flight, double seconds,
-                     bool done) {
+CycleFigures RunOurs(const std::vector<std::string>& addresses, const std::string& contact,
+                     int in_flight, double seconds, bool done) {
   cli::LockNodes nodes;
   nodes.redis.nodes = addresses;
+  nodes.lock.contact = contact == "all" ? locking::Contact::kAll : locking::Contact::kQuorum;
   const cli::LockBenchResult result = cli::BenchLocks(nodes, in_flight, seconds, done);
   if (result.cycles_per_s == 0) throw std::runtime_error("no cycle was completed in time");
   if (result.errors > 0) {
@@ -58,45 +31,101 @@ CycleFigures RunOurs(const std::vector<std::string>& addresses, int in_flight, d
   return {result.cycles_per_s, result.p50_ms, result.p99_ms};
 }
 
+CycleFigures RunProgram(std::vector<std::string> argv, const std::string& nodes, int in_flight,
+                        double seconds) {
+  for (const std::string& word :
+       {std::string("--redis"), nodes, std::string("--in-flight"), std::to_string(in_flight),
+        std::string("--seconds"), fmt::format("{}", seconds)}) {
+    argv.push_back(word);
+  }
+  const auto ended = testing::RunToEnd({.argv = argv});
+  const auto json = Json::parse(ended.output, nullptr, false);
+  if (ended.exit_code != 0 || !json.is_object()) {
+    throw std::runtime_error(argv.front() + ": " + ended.output);
+  }
+  if (json.at("errors").get<int>() > 0) {
+    fmt::print(stderr, "{}: {} cycles without a lock\n", argv.front(), json.at("errors").dump());
+  }
+  return {json.at("cycles_per_s"), json.at("p50_ms"), json.at("p99_ms")};
+}
+
+Figures Told(const CycleFigures& cycle) {
+  return {{"cycles_per_s", cycle.cycles_per_s}, {"p50_ms", cycle.p50_ms}, {"p99_ms", cycle.p99_ms}};
+}
+
+std::vector<int> InFlight(const Options& options, std::vector<int> otherwise) {
+  return options.in_flight.empty() ? std::move(otherwise) : options.in_flight;
+}
+
 }  // namespace
 
-void RunLocksBench(const LocksBench& bench) {
+void RunLocksBench(const Options& options) {
   testing::RedisServers servers(kNodes);
   const auto addresses = servers.addresses();
   const auto redis = Pids(servers);
-  fmt::print(stderr,
-             "locks: acquire + {} over {} nodes, floor = SET NX PX + compare-and-delete; medians "
-             "of {} rounds of {} s; load {:.1f}\n{:>9} {:>10} {:>9} {:>9} {:>9} {:>12} {:>12}\n",
-             bench.done ? "done" : "release", kNodes, bench.rounds, bench.seconds, LoadAverage(),
-             "in flight", "", "cycles/s", "p50 ms", "p99 ms", "client us", "redis us");
-  for (const int in_flight : bench.in_flight) {
-    Side floor, ours;
-    std::vector<double> ratios;
-    for (int round = 0; round < bench.rounds; ++round) {
-      ResetStore(servers);  // each side finds no more than the sentinel
-      floor.Measure(redis, bench.seconds,
-                    [&] { return RunLockFloor(addresses, in_flight, bench.seconds); });
-      if (bench.floor_only) continue;
-      ResetStore(servers);
-      ours.Measure(redis, bench.seconds,
-                   [&] { return RunOurs(addresses, in_flight, bench.seconds, bench.done); });
-      ratios.push_back(ours.cycles_per_s.back() / floor.cycles_per_s.back());
+  const double seconds = options.seconds.value_or(kSeconds);
+  // Each turn finds no more than the sentinel.
+  const auto turn = [&](const std::function<CycleFigures()>& run) {
+    ResetStore(servers, kNodes);
+    CpuMeter meter;
+    meter.Add("client_us", &OwnCpuSeconds);
+    meter.Add("redis_us", [&redis] { return CpuSeconds(redis); });
+    meter.Start();
+    const CycleFigures cycle = run();
+    Figures figures = Told(cycle);
+    for (auto& figure : meter.PerRecord(cycle.cycles_per_s * seconds)) figures.push_back(figure);
+    return figures;
+  };
+  for (const int in_flight : InFlight(options, {1, 16, 256, 4096})) {
+    std::vector<Side> sides{{.name = "floor", .reference = true, .turn = [&, in_flight] {
+                               return turn(
+                                   [&] { return RunLockFloor(addresses, in_flight, seconds); });
+                             }}};
+    for (const std::string& contact : options.contact) {
+      sides.push_back({.name = "ours, " + contact, .turn = [&, in_flight, contact] {
+                         return turn([&] {
+                           return RunOurs(addresses, contact, in_flight, seconds, options.done);
+                         });
+                       }});
     }
-    fmt::print(stderr, "{:>9}\n", in_flight);
-    floor.PrintRow("floor");
-    fmt::print(stderr, "\n");
-    if (!bench.floor_only) {
-      ours.PrintRow("ours");
-      fmt::print(stderr, "  ratio {:.3f}\n", Median(ratios));
+    Tell(TakeTurns({.bench = "locks",
+                    .of = {{"in_flight", in_flight}, {"then", options.done ? "done" : "release"}},
+                    .words = "floor: SET NX PX, then compare-and-delete, on five nodes",
+                    .rounds = options.rounds.value_or(5),
+                    .references_only = options.floor_only},
+                   std::move(sides)));
+  }
+}
+
+void RunPeersBench(const Options& options) {
+  testing::RedisServers servers(kNodes);
+  const double seconds = options.seconds.value_or(kSeconds);
+  for (const int in_flight : InFlight(options, {1, 256})) {
+    const auto program = [&, in_flight](std::vector<std::string> argv) {
+      return [&, in_flight, argv] {
+        ResetStore(servers, kNodes);
+        return Told(RunProgram(argv, servers.list(), in_flight, seconds));
+      };
+    };
+    std::vector<Side> sides{{.name = "floor", .reference = true, .turn = [&, in_flight] {
+                               ResetStore(servers, kNodes);
+                               return Told(RunLockFloor(servers.addresses(), in_flight, seconds));
+                             }}};
+    for (const std::string& peer : options.peers) {
+      sides.push_back({.name = std::filesystem::path(peer).filename(),
+                       .reference = true,
+                       .turn = program({peer})});
     }
-    fmt::print(R"({{"bench":"locks","in_flight":{},"floor":{})", in_flight, floor.Json());
-    if (!bench.floor_only) {
-      fmt::print(R"(,"ours":{},"ratio":{:.3f})", ours.Json(), Median(ratios));
+    for (const std::string& contact : options.contact) {
+      sides.push_back({.name = "ours, " + contact,
+                       .turn = program({testing::FencepostBinary(), "bench", "locks", "--json",
+                                        "--contact", contact})});
     }
-    fmt::print(R"(,"load":{:.1f}}})"
-               "\n",
-               LoadAverage());
-    std::fflush(stdout);
+    Tell(TakeTurns({.bench = "peers",
+                    .of = {{"in_flight", in_flight}},
+                    .words = "acquire + release of a fresh name on five nodes, by a process each",
+                    .rounds = options.rounds.value_or(5)},
+                   std::move(sides)));
   }
 }
 

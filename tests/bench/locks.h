@@ -1,20 +1,16 @@
-// ./dev bench locks: the shipped lock against the floor, on five real nodes.
+// ./dev bench locks: the shipped lock against the floor (floors/lock_floor.h), on five real nodes.
 #pragma once
 
-#include <vector>
+#include "tests/bench/shared/options.h"
 
 namespace fencepost::bench {
 
-struct LocksBench {
-  std::vector<int> in_flight{1, 16, 256, 4096};
-  int rounds = 5;
-  double seconds = 1.5;  // of one side in one round
-  bool done = false;     // mark each name DONE instead of releasing it
-  bool floor_only = false;
-};
+// For each number in flight, a side for each way to contact the nodes. Throws when something cannot
+// be started or measured.
+void RunLocksBench(const Options& options);
 
-// Prints a table on stderr and one line of JSON for each number in flight on stdout. Throws when
-// something cannot be started or measured.
-void RunLocksBench(const LocksBench& bench);
+// ./dev bench peers: the same by processes: `fencepost bench locks` and the peers' programs
+// (peers/), whose command line it is too.
+void RunPeersBench(const Options& options);
 
 }  // namespace fencepost::bench

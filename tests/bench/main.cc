@@ -2,62 +2,97 @@
 // floor), in turns on the same servers; only the ratios mean something.
 #include <cstdio>
 #include <exception>
+#include <map>
 
 #include <CLI/CLI.hpp>
 
+#include "tests/bench/floors/http_server.h"
+#include "tests/bench/growth.h"
+#include "tests/bench/handler.h"
+#include "tests/bench/kafka.h"
+#include "tests/bench/latency.h"
 #include "tests/bench/locks.h"
-#include "tests/bench/peers.h"
+#include "tests/bench/memory.h"
 #include "tests/bench/pipeline.h"
+#include "tests/bench/report/report.h"
 #include "tests/bench/scrape.h"
+#include "tests/bench/shared/machine.h"
 
-int main(int argc, char** argv) {
-  CLI::App app("measures fencepost against the floor; a table on stderr, JSON lines on stdout");
-  std::string what;
-  int rounds = 0;
-  fencepost::bench::LocksBench locks;
-  fencepost::bench::PipelineBench pipeline;
-  fencepost::bench::PeersBench peers;
-  app.add_option("WHAT", what,
-                 "locks, pipeline, floor (both, the floors alone), peers, or scrape; default: the "
-                 "first two")
-      ->check(CLI::IsMember({"locks", "pipeline", "floor", "peers", "scrape"}));
-  app.add_option("--rounds", rounds, "of each measurement; default 5 (locks), 3 (pipeline)")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--in-flight", locks.in_flight, "locks at a time: 1,16,256,4096")
+namespace fencepost::bench {
+namespace {
+
+const std::map<std::string, void (*)(const Options&)>& Measurements() {
+  static const std::map<std::string, void (*)(const Options&)> all{
+      {"locks", &RunLocksBench},       {"peers", &RunPeersBench},
+      {"pipeline", &RunPipelineBench}, {"kafka", &RunKafkaBench},
+      {"handler", &RunHandlerBench},   {"latency", &RunLatencyBench},
+      {"memory", &RunMemoryBench},     {"node-memory", &RunNodeMemoryBench},
+      {"growth", &RunGrowthBench},     {"scrape", &RunScrapeBench}};
+  return all;
+}
+
+void AddOptions(CLI::App& app, Options& options) {
+  app.add_option("MORE", options.more, "of growth: curves; of report: files of JSON lines");
+  app.add_option("--rounds", options.rounds, "of each side")->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", options.seconds, "of one side in one round, where time bounds it")
+      ->check(CLI::Range(0.1, 3600.0));
+  app.add_option("--records", options.records, "of a run")->check(CLI::Range(1, 100'000'000));
+  app.add_option("--in-flight", options.in_flight, "of locks, peers and handler: 1,256")
       ->delimiter(',')
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--seconds", locks.seconds, "of one side in one round of locks")
-      ->check(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
-  app.add_option("--records", pipeline.records, "in the topic")
-      ->check(CLI::Range(1, 100'000'000))
-      ->capture_default_str();
-  app.add_option("--workers", pipeline.workers, "numbers of worker processes: 1,3")
+  app.add_option("--workers", options.workers, "of pipeline and kafka: processes, 1,3")
       ->delimiter(',')
       ->check(CLI::IsMember({1, 2, 3, 4, 6, 12}));
-  app.add_option("--peer", peers.programs,
-                 "of peers: a program that takes the options of bench locks")
+  app.add_option_function<std::string>(
+         "--by",
+         [&options](const std::string& by) {
+           if (by != "both") options.by = {by};
+         },
+         "record_id: position, id or both")
+      ->check(CLI::IsMember({"position", "id", "both"}));
+  app.add_option("--contact", options.contact,
+                 "of locks, peers and node-memory: quorum, all (default: both)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"quorum", "all"}));
+  app.add_option("--set", options.set, "PATH=VALUE into the pipeline file: lock.contact=quorum");
+  app.add_option("--ledger-rows", options.ledger_rows, "of growth ledger: 0,1000000,100000000")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 100'000'000));
+  app.add_option("--peer", options.peers, "of peers: a program that takes bench locks' options")
       ->check(CLI::ExistingFile);
-  app.add_flag("--done", locks.done, "of locks: mark each name done instead of releasing it");
-  app.add_flag("!--no-fsync", pipeline.fsync, "PostgreSQL without fsync");
-  app.add_flag("--to-topic", pipeline.to_topic, "Kafka to Kafka in transactions, without a floor");
+  app.add_option("--streams", options.streams, "of kafka: the folder with Kafka Streams' jars")
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--to", options.to, "of report: the folder of RESULTS.md and results/");
+  app.add_flag("--done", options.done, "of locks: mark each name done instead of releasing it");
+  app.add_flag("!--no-fsync", options.fsync, "PostgreSQL without fsync");
+  app.add_flag("--floor-only", options.floor_only, "the floors and peers alone");
+}
+
+}  // namespace
+}  // namespace fencepost::bench
+
+int main(int argc, char** argv) {
+  using namespace fencepost::bench;
+  CLI::App app("measures fencepost against the floor; a table on stderr, JSON lines on stdout");
+  std::string what;
+  Options options;
+  std::string names = "report";
+  for (const auto& [name, run] : Measurements()) names += ", " + name;
+  app.add_option("WHAT", what, names)->required();
+  AddOptions(app, options);
   CLI11_PARSE(app, argc, argv);
-  if (rounds > 0) locks.rounds = pipeline.rounds = rounds;
-  locks.floor_only = pipeline.floor_only = what == "floor";
-  if (rounds > 0) peers.rounds = rounds;
-  if (app.count("--in-flight") > 0) peers.in_flight = locks.in_flight;
-  if (app.count("--seconds") > 0) peers.seconds = locks.seconds;
   try {
-    if (what == "scrape") {
-      fencepost::bench::RunScrapeBench({});
-      return 0;
+    const auto found = Measurements().find(what);
+    if (what == "serve") ServeHttp();
+    if (what == "report") {
+      WriteReport(options.more, options.to);
+    } else if (found == Measurements().end()) {
+      std::fprintf(stderr, "bench: no %s; there are %s\n", what.c_str(), names.c_str());
+      return 2;
+    } else {
+      TellMachine(argc, argv);
+      found->second(options);
     }
-    if (what == "peers") {
-      fencepost::bench::RunPeersBench(peers);
-      return 0;
-    }
-    if (what != "pipeline") fencepost::bench::RunLocksBench(locks);
-    if (what != "locks") fencepost::bench::RunPipelineBench(pipeline);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench: %s\n", error.what());
     return 1;

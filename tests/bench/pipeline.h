@@ -1,22 +1,14 @@
-// ./dev bench pipeline: Kafka to PostgreSQL by the shipped worker, against the floor.
+// ./dev bench pipeline: from Kafka to PostgreSQL, shipped workers against the floor, on real
+// servers.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include "tests/bench/shared/options.h"
 
 namespace fencepost::bench {
 
-struct PipelineBench {
-  std::int64_t records = 300'000;
-  std::vector<int> workers{1, 3};
-  int rounds = 3;
-  bool fsync = true;
-  bool floor_only = false;
-  bool to_topic = false;  // Kafka to Kafka, in transactions, instead
-};
-
-// Prints a table on stderr and one line of JSON for each number of workers on stdout. Throws when
-// something cannot be started or measured, or an effect is missing or there twice.
-void RunPipelineBench(const PipelineBench& bench);
+// A side for the floor (floors/pipeline_floor.h), and for each way to identify records and number
+// of workers. Throws when something cannot be started or measured, or an id has not exactly one
+// effect.
+void RunPipelineBench(const Options& options);
 
 }  // namespace fencepost::bench

@@ -1,73 +1,68 @@
 #include "tests/bench/scrape.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "metrics/http/http_server.h"
 #include "metrics/page.h"
-#include "tests/bench/measure.h"
+#include "tests/bench/shared/turns.h"
 #include "tests/support/http.h"
 
 namespace fencepost::bench {
 namespace {
 
-void Show(const char* what, const ScrapeBench& options, std::vector<double> seconds,
-          std::size_t bytes) {
-  std::sort(seconds.begin(), seconds.end());
-  const double median = Median(seconds) * 1e3;
-  const double worst = seconds.back() * 1e3;
-  std::fprintf(stderr, "%-8s %6d partitions %8zu bytes  median %.2f ms  worst %.2f ms\n", what,
-               options.partitions, bytes, median, worst);
-  std::printf(
-      "{\"bench\":\"scrape\",\"what\":\"%s\",\"partitions\":%d,\"bytes\":%zu,"
-      "\"median_ms\":%.3f,\"worst_ms\":%.3f,\"load\":%.2f}\n",
-      what, options.partitions, bytes, median, worst, LoadAverage());
+constexpr int kPartitions = 1000;
+constexpr int kLooks = 10;  // a turn
+
+// `look` returns the page's size.
+Figures Turn(const std::function<std::size_t()>& look) {
+  std::vector<double> ms;
+  std::size_t bytes = 0;
+  for (int i = 0; i < kLooks; ++i) {
+    const auto start = Clock::now();
+    bytes = look();
+    ms.push_back(SecondsSince(start) * 1e3);
+  }
+  const double worst = *std::max_element(ms.begin(), ms.end());
+  return {{"median_ms", Median(std::move(ms))},
+          {"worst_ms", worst},
+          {"page_kib", static_cast<double>(bytes) / 1024}};
+}
+
+std::size_t Fetch(int port) {
+  const auto answer = testing::HttpGet("127.0.0.1", port, "/metrics");
+  if (answer.status != 200) throw std::runtime_error("/metrics did not answer");
+  return answer.body.size();
 }
 
 }  // namespace
 
-void RunScrapeBench(const ScrapeBench& options) {
+void RunScrapeBench(const Options& options) {
   metrics::MetricsPage page({"bench", "bench"});
   auto* const pipeline =
       page.Add({"orders", 5, std::chrono::seconds(10), "0123abcd"}, nullptr).value();
-  for (int i = 0; i < options.partitions; ++i) pipeline->OnLag({"orders", i}, i * 7919);
-  std::vector<double> rendered;
-  std::size_t bytes = 0;
-  for (int round = 0; round < options.rounds; ++round) {
-    const auto start = Clock::now();
-    bytes = page.Render().size();
-    rendered.push_back(SecondsSince(start));
-  }
-  Show("render", options, std::move(rendered), bytes);
-
-  auto server =
-      metrics::HttpServer::Start("127.0.0.1:0", {.metrics = [&] { return page.Render(); },
-                                                 .live =
-                                                     [] {
-                                                       return metrics::ProbeResult{true, ""};
-                                                     },
-                                                 .ready =
-                                                     [] {
-                                                       return metrics::ProbeResult{true, ""};
-                                                     },
-                                                 .status = [] { return std::string(); },
-                                                 .page = [] { return std::string(); },
-                                                 .event = [] { return std::string(); }});
+  for (int i = 0; i < kPartitions; ++i) pipeline->OnLag({"orders", i}, i * 7919);
+  const auto well = [] { return metrics::ProbeResult{true, ""}; };
+  const auto nothing = [] { return std::string(); };
+  auto server = metrics::HttpServer::Start("127.0.0.1:0", {.metrics = [&] { return page.Render(); },
+                                                           .live = well,
+                                                           .ready = well,
+                                                           .status = nothing,
+                                                           .page = nothing,
+                                                           .event = nothing});
   if (!server) throw std::runtime_error(server.error().Line());
   const std::string bound = (*server)->bound();
   const int port = std::stoi(bound.substr(bound.rfind(':') + 1));
-  std::vector<double> fetched;
-  for (int round = 0; round < options.rounds; ++round) {
-    const auto start = Clock::now();
-    const auto answer = testing::HttpGet("127.0.0.1", port, "/metrics");
-    fetched.push_back(SecondsSince(start));
-    if (answer.status != 200) throw std::runtime_error("/metrics did not answer");
-    bytes = answer.body.size();
-  }
-  Show("fetch", options, std::move(fetched), bytes);
+  Tell(TakeTurns(
+      {.bench = "scrape",
+       .of = {{"partitions", kPartitions}},
+       .words = "a page that is built, and one that is fetched",
+       .rounds = options.rounds.value_or(5)},
+      {{.name = "build", .turn = [&] { return Turn([&] { return page.Render().size(); }); }},
+       {.name = "fetch", .turn = [&] { return Turn([&] { return Fetch(port); }); }}}));
 }
 
 }  // namespace fencepost::bench

@@ -1,14 +1,11 @@
-// How long a scrape of /metrics takes.
+// ./dev bench scrape: how long a look at /metrics takes, with five lock nodes and 1,000 partitions.
 #pragma once
+
+#include "tests/bench/shared/options.h"
 
 namespace fencepost::bench {
 
-struct ScrapeBench {
-  int rounds = 50;
-  int partitions = 1000;  // of one pipeline with five lock nodes
-};
-
 // The page is built in this process as `run` builds it, and fetched over HTTP from its server.
-void RunScrapeBench(const ScrapeBench& options);
+void RunScrapeBench(const Options& options);
 
 }  // namespace fencepost::bench

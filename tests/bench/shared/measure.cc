@@ -1,4 +1,4 @@
-#include "tests/bench/measure.h"
+#include "tests/bench/shared/measure.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -39,7 +39,20 @@ Ticks TicksOf(pid_t pid) {
   return {utime + stime, cutime + cstime};
 }
 
+// A line "NAME: 1234 kB" of proc(5)'s status.
+double StatusMib(pid_t pid, const std::string& name) {
+  std::istringstream lines(testing::ReadFile(fmt::format("/proc/{}/status", pid)));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name + ":")) return std::stod(line.substr(name.size() + 1)) / 1024;
+  }
+  return 0;
+}
+
 }  // namespace
+
+double EpochSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 double OwnCpuSeconds() {
   rusage usage{};
@@ -60,6 +73,21 @@ double CpuSeconds(const std::vector<pid_t>& pids) {
   for (const pid_t pid : pids) sum += CpuSeconds(pid);
   return sum;
 }
+
+void CpuMeter::Start() {
+  for (Group& group : groups_) group.before = group.seconds();
+}
+
+Figures CpuMeter::PerRecord(double records) const {
+  Figures figures;
+  for (const Group& group : groups_) {
+    figures.emplace_back(group.name, (group.seconds() - group.before) * 1e6 / records);
+  }
+  return figures;
+}
+
+double ResidentMib(pid_t pid) { return StatusMib(pid, "VmRSS"); }
+double PeakResidentMib(pid_t pid) { return StatusMib(pid, "VmHWM"); }
 
 double LoadAverage() {
   double load = 0;

@@ -1,33 +1,15 @@
-#include "tests/bench/workers.h"
+#include "tests/bench/shared/workers.h"
 
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "tests/bench/measure.h"
+#include "tests/bench/shared/measure.h"
 #include "tests/support/http.h"
 #include "tests/support/paths.h"
 
 namespace fencepost::bench {
 namespace {
-
-constexpr const char* kPipeline = R"(version: 1
-name: bench
-guarantee: exactly-once
-kafka: {{brokers: ["{bootstrap}"], topics: [{topic}], group: {topic}, start_from: earliest}}
-lock: {{redis: {{nodes: [{redis}]}}}}
-)";
-constexpr const char* kToTable = R"(record_id: json:/order_id
-output:
-  postgres:
-    dsn: {dsn}
-    table: effects
-    columns: {{order_id: json:/order_id, amount: json:/amount}}
-)";
-
-constexpr const char* kToTopic = R"(record_id: position
-output: {{kafka: {{topic: {topic}}}}}
-)";
 
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // a scrape costs the worker time
 constexpr testing::Deadline kReadyLimit = std::chrono::seconds(60);
@@ -36,14 +18,8 @@ constexpr testing::Deadline kStopLimit = std::chrono::seconds(40);
 
 }  // namespace
 
-Workers::Workers(const WorkersOptions& options, int count) : share_(options.partitions / count) {
-  const std::string file =
-      dir_.Write("bench.yaml",
-                 fmt::format(kPipeline, fmt::arg("bootstrap", options.bootstrap),
-                             fmt::arg("topic", options.topic), fmt::arg("redis", options.redis)) +
-                     (options.output_topic.empty()
-                          ? fmt::format(kToTable, fmt::arg("dsn", options.dsn))
-                          : fmt::format(kToTopic, fmt::arg("topic", options.output_topic))));
+Workers::Workers(const std::string& pipeline_file, int count, int share) : share_(share) {
+  const std::string file = dir_.Write("bench.yaml", pipeline_file);
   for (int i = 0; i < count; ++i) {
     workers_.push_back({std::make_unique<testing::Process>(
         testing::ProcessOptions{.argv = {testing::FencepostBinary(), "run", file, "--http",
@@ -55,7 +31,7 @@ bool Workers::Ready(Worker& worker) const {
   if (!worker.process->Running()) Fail("a worker has ended");
   if (worker.port == 0) {
     constexpr std::string_view kSaid = "listening on http://127.0.0.1:";
-    const std::string output = worker.process->ErrorOutput();
+    const std::string output = worker.process->Output();
     const std::size_t at = output.find(kSaid);
     if (at == std::string::npos || output.find('\n', at) == std::string::npos) return false;
     worker.port = std::stoi(output.substr(at + kSaid.size()));
@@ -75,19 +51,22 @@ void Workers::WaitUntilReady() {
   if (!testing::WaitUntil(kReadyLimit, ready)) Fail("the workers are not ready");
 }
 
+double Workers::Processed() {
+  double sum = 0;
+  for (Worker& worker : workers_) {
+    if (!worker.process->Running()) Fail("a worker has ended");
+    const auto page = testing::Scrape(worker.port);
+    if (page) sum += page->Value("fencepost_records_processed_total").value_or(0);
+  }
+  return sum;
+}
+
 void Workers::WaitUntilProcessed(std::int64_t records) {
   Clock::time_point asked;
   const auto processed = [this, records, &asked] {
     if (Clock::now() - asked < kAskEvery) return false;
     asked = Clock::now();
-    double sum = 0;
-    for (Worker& worker : workers_) {
-      if (!worker.process->Running()) Fail("a worker has ended");
-      const auto page = testing::Scrape(worker.port);
-      if (!page) return false;
-      sum += page->Value("fencepost_records_processed_total").value_or(0);
-    }
-    return sum >= static_cast<double>(records);
+    return Processed() >= static_cast<double>(records);
   };
   if (!testing::WaitUntil(kProcessedLimit, processed)) Fail("not all records were processed");
 }
@@ -107,7 +86,7 @@ std::vector<pid_t> Workers::Pids() const {
 
 void Workers::Fail(const std::string& what) const {
   std::string text = what;
-  for (const Worker& worker : workers_) text += "\n" + worker.process->ErrorOutput();
+  for (const Worker& worker : workers_) text += "\n" + worker.process->Output();
   throw std::runtime_error(text);
 }
 

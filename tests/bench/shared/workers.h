@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,24 +12,19 @@
 
 namespace fencepost::bench {
 
-struct WorkersOptions {
-  std::string bootstrap, topic;
-  std::string redis;         // A,B,C
-  std::string dsn;           // effects go to PostgreSQL, or
-  std::string output_topic;  // to this topic, in transactions, by position
-  int partitions = 0;
-};
-
 class Workers {
  public:
-  Workers(const WorkersOptions& options, int count);
+  // `share`: of the partitions, for each of them.
+  Workers(const std::string& pipeline_file, int count, int share);
 
-  // All of these throw, with what a worker has said, when it takes too long.
-  void WaitUntilReady();  // each with its even share of the partitions
+  // These throw, with what a worker has said, when it takes too long or a worker has ended.
+  void WaitUntilReady();             // each with its share of the partitions
+  [[nodiscard]] double Processed();  // records in all; asking costs the workers time
   void WaitUntilProcessed(std::int64_t records);
   void Stop();  // SIGTERM; each has to end with exit code 0
 
   [[nodiscard]] std::vector<pid_t> Pids() const;
+  [[noreturn]] void Fail(const std::string& what) const;
 
  private:
   struct Worker {
@@ -39,7 +33,6 @@ class Workers {
   };
 
   bool Ready(Worker& worker) const;
-  [[noreturn]] void Fail(const std::string& what) const;
 
   const int share_;
   testing::TempDir dir_;

@@ -1,4 +1,4 @@
-#include "tests/bench/lock_floor.h"
+#include "tests/bench/floors/lock_floor.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/bench/measure.h"
+#include "tests/bench/shared/measure.h"
 
 namespace fencepost::bench {
 namespace {

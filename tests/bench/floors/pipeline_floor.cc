@@ -1,4 +1,4 @@
-#include "tests/bench/pipeline_floor.h"
+#include "tests/bench/floors/pipeline_floor.h"
 
 #include <arpa/inet.h>
 #include <libpq-fe.h>
@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/client/rdkafka_holders.h"
-#include "tests/bench/measure.h"
+#include "tests/bench/floors/group_consumer.h"
+#include "tests/bench/shared/measure.h"
 
 namespace fencepost::bench {
 namespace {
@@ -126,33 +126,9 @@ class Database {
 
 class Loop {
  public:
-  explicit Loop(const PipelineFloor& floor) : floor_(floor), database_(floor.dsn) {
-    char error[512];
-    rd_kafka_conf_t* conf = rd_kafka_conf_new();
-    const std::pair<const char*, std::string> settings[] = {
-        {"bootstrap.servers", floor.bootstrap}, {"group.id", floor.group},
-        {"auto.offset.reset", "earliest"},      {"enable.auto.commit", "false"},
-        {"enable.auto.offset.store", "false"},  {"partition.assignment.strategy", "range"}};
-    for (const auto& [name, value] : settings) {
-      rd_kafka_conf_set(conf, name, value.c_str(), error, sizeof error);
-    }
-    consumer_.reset(rd_kafka_new(RD_KAFKA_CONSUMER, conf, error, sizeof error));
-    if (!consumer_) throw std::runtime_error(error);
-    rd_kafka_poll_set_consumer(consumer_.get());
-    const auto topics = consumer::rdkafka::MakeList(1);
-    rd_kafka_topic_partition_list_add(topics.get(), floor.topic.c_str(), RD_KAFKA_PARTITION_UA);
-    rd_kafka_subscribe(consumer_.get(), topics.get());
-  }
-  ~Loop() { rd_kafka_consumer_close(consumer_.get()); }
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
-
-  void WaitForPartitions() {
-    const auto start = Clock::now();
-    while (Assigned() < floor_.partitions) {
-      if (SecondsSince(start) > 60) throw std::runtime_error("the floor got no partitions");
-      if (Poll(100)) throw std::runtime_error("records were there before their time");
-    }
+  explicit Loop(const PipelineFloor& floor)
+      : floor_(floor), database_(floor.dsn), consumer_(floor.bootstrap, floor.topic, floor.group) {
+    consumer_.WaitForPartitions(floor.partitions);
   }
 
   void Run() {
@@ -183,21 +159,10 @@ class Loop {
   }
 
  private:
-  [[nodiscard]] int Assigned() const {
-    rd_kafka_topic_partition_list_t* list = nullptr;
-    if (rd_kafka_assignment(consumer_.get(), &list) != RD_KAFKA_RESP_ERR_NO_ERROR) return 0;
-    const consumer::rdkafka::PartitionList holder(list);
-    return list->cnt;
-  }
-
   bool Poll(int timeout_ms) {
-    const Message message(rd_kafka_consumer_poll(consumer_.get(), timeout_ms));
-    if (!message) return false;
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      throw std::runtime_error(std::string("kafka: ") + rd_kafka_message_errstr(message.get()));
-    }
-    Take(*message);
-    return true;
+    const Message message = consumer_.Poll(timeout_ms);
+    if (message) Take(*message);
+    return message != nullptr;
   }
 
   void Take(const rd_kafka_message_t& message) {
@@ -222,17 +187,13 @@ class Loop {
   }
 
   void Commit(bool async) {
-    const auto list = consumer::rdkafka::MakeList(offsets_.size());
-    for (const auto& [partition, offset] : offsets_) {
-      rd_kafka_topic_partition_list_add(list.get(), floor_.topic.c_str(), partition)->offset =
-          offset;
-    }
-    if (list->cnt > 0) rd_kafka_commit(consumer_.get(), list.get(), async ? 1 : 0);
+    const auto list = consumer_.Offsets(offsets_);
+    if (list->cnt > 0) rd_kafka_commit(consumer_.handle(), list.get(), async ? 1 : 0);
   }
 
   const PipelineFloor& floor_;
   Database database_;
-  consumer::rdkafka::Handle consumer_;
+  GroupConsumer consumer_;
   simdjson::ondemand::parser parser_;
   std::string json_;
   fmt::memory_buffer source_;
@@ -245,7 +206,6 @@ class Loop {
 
 void RunPipelineFloor(const PipelineFloor& floor, const std::function<void()>& open) {
   Loop loop(floor);
-  loop.WaitForPartitions();
   open();
   loop.Run();
 }

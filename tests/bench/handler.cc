@@ -1,0 +1,62 @@
+#include "tests/bench/handler.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/bench/floors/http_floor.h"
+#include "tests/bench/floors/http_server.h"
+#include "tests/bench/shared/run.h"
+#include "tests/bench/shared/turns.h"
+
+namespace fencepost::bench {
+namespace {
+
+constexpr std::size_t kBytes = 256;
+
+Figures Floor(Servers& servers, const HttpServerProcess& server, int concurrency,
+              std::int64_t records) {
+  CpuMeter meter = servers.Meter(&OwnCpuSeconds);
+  meter.Add("server_us", [&server] { return CpuSeconds(server.pid()); });
+  meter.Start();
+  const auto start = Clock::now();
+  RunHttpFloor(
+      {.url = server.url(), .concurrency = concurrency, .records = records, .bytes = kBytes});
+  Figures figures{{"records_per_s", static_cast<double>(records) / SecondsSince(start)}};
+  for (auto& figure : meter.PerRecord(static_cast<double>(records))) figures.push_back(figure);
+  return figures;
+}
+
+Figures Ours(Servers& servers, Run run) {
+  servers.Reset();
+  const RunResult result = RunWorkers(servers, std::move(run));
+  Figures figures{{"records_per_s", result.per_s}};
+  figures.insert(figures.end(), result.cpu.begin(), result.cpu.end());
+  return figures;
+}
+
+}  // namespace
+
+void RunHandlerBench(const Options& options) {
+  Servers servers(options.fsync);
+  const HttpServerProcess server;
+  const std::int64_t records = options.records.value_or(100'000);
+  const int concurrency = options.in_flight.empty() ? 64 : options.in_flight.front();
+  Run run{.by = "position",
+          .stream = {.records = records, .bytes = kBytes},
+          .handler_url = server.url(),
+          .set = options.set,
+          .server = [&server] { return CpuSeconds(server.pid()); }};
+  run.set.push_back(fmt::format("processing.concurrency={}", concurrency));
+  Tell(TakeTurns({.bench = "handler",
+                  .of = Of(options, {{"records", records}, {"concurrency", concurrency}}),
+                  .words = "floor: libcurl's multi interface alone",
+                  .rounds = options.rounds.value_or(5),
+                  .references_only = options.floor_only},
+                 {{.name = "floor",
+                   .reference = true,
+                   .turn = [&] { return Floor(servers, server, concurrency, records); }},
+                  {.name = "1 worker", .turn = [&] { return Ours(servers, run); }}}));
+}
+
+}  // namespace fencepost::bench

@@ -1,0 +1,84 @@
+#include "tests/bench/shared/run.h"
+
+#include <utility>
+
+#include "tests/bench/shared/effects.h"
+#include "tests/bench/shared/pipeline_file.h"
+
+namespace fencepost::bench {
+namespace {
+
+constexpr testing::Deadline kLimit = std::chrono::minutes(10);
+constexpr double kLookEveryS = 0.1;  // a look costs the worker time
+
+// What the workers have processed, looked at until it is all or the limit has passed.
+struct Progress {
+  double first_s = 0, last_s = 0;
+  double first = 0, last = 0;
+
+  void Look(double now_s, double processed) {
+    if (first == 0) first_s = now_s, first = processed;
+    last_s = now_s, last = processed;
+  }
+  // Nothing more than one look: from the opening on.
+  [[nodiscard]] double PerSecond() const {
+    return last > first ? (last - first) / (last_s - first_s) : last / last_s;
+  }
+};
+
+Progress Watch(Workers& workers, double records, std::optional<double> limit_s) {
+  Progress progress;
+  const auto opened = Clock::now();
+  double looked = 0;
+  const auto ended = [&] {
+    const double now = SecondsSince(opened);
+    if (now - looked < kLookEveryS) return false;
+    const double processed = workers.Processed();
+    looked = SecondsSince(opened);
+    if (processed > 0) progress.Look(looked, processed);
+    return processed >= records || (limit_s && processed > 0 && looked >= *limit_s);
+  };
+  if (!testing::WaitUntil(kLimit, ended)) workers.Fail("not all records were processed");
+  return progress;
+}
+
+}  // namespace
+
+RunResult RunWorkers(Servers& servers, Run run) {
+  run.stream.topic = servers.NewTopic();
+  if (run.nodes.empty()) run.nodes = servers.redis.addresses();
+  Stream stream(servers.kafka, run.stream);
+  const PipelineFile file{.bootstrap = servers.kafka.bootstrap(),
+                          .topic = stream.topic(),
+                          .nodes = run.nodes,
+                          .by = run.by,
+                          .dsn = servers.postgres.dsn(),
+                          .output_topic = "",
+                          .handler_url = run.handler_url,
+                          .set = run.set};
+  Workers workers(file.Text(), run.workers, run.stream.partitions / run.workers);
+  workers.WaitUntilReady();
+  if (run.before_open) run.before_open();
+  CpuMeter meter = servers.Meter([&workers] { return CpuSeconds(workers.Pids()); });
+  if (run.server) meter.Add("server_us", run.server);
+  meter.Start();
+  const double opened = EpochSeconds();
+  stream.Open();
+  const Progress progress = Watch(workers, static_cast<double>(run.stream.records), run.limit_s);
+  RunResult result{.processed = static_cast<std::int64_t>(progress.last),
+                   .per_s = 0,
+                   .steady_per_s = progress.PerSecond(),
+                   .cpu = meter.PerRecord(progress.last)};
+  if (run.at_end) run.at_end(workers);
+  workers.Stop();
+  const std::int64_t due = run.effects.value_or(run.stream.records);
+  const bool all = result.processed >= run.stream.records;
+  const std::int64_t without = run.stream.records - due;  // records that have no effect of theirs
+  CheckEffects(servers.postgres, all ? due : result.processed - without, due);
+  if (all && due > 0) {
+    result.per_s = static_cast<double>(result.processed) / (LastCommit(servers.postgres) - opened);
+  }
+  return result;
+}
+
+}  // namespace fencepost::bench

@@ -1,0 +1,63 @@
+#include "tests/bench/shared/servers.h"
+
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tests/support/paths.h"
+
+namespace fencepost::bench {
+
+void ResetStore(testing::RedisServers& servers, std::size_t nodes) {
+  std::vector<std::string> list = servers.addresses();
+  list.resize(nodes);
+  for (std::size_t node = 0; node < servers.size(); ++node) servers[node].Command({"FLUSHALL"});
+  const auto init =
+      testing::RunToEnd({.argv = {testing::FencepostBinary(), "locks", "init", "--force", "--redis",
+                                  fmt::format("{}", fmt::join(list, ","))}});
+  if (init.exit_code != 0) throw std::runtime_error("fencepost locks init: " + init.output);
+}
+
+std::vector<pid_t> Pids(testing::RedisServers& servers) {
+  std::vector<pid_t> pids;
+  for (std::size_t node = 0; node < servers.size(); ++node) pids.push_back(servers[node].pid());
+  return pids;
+}
+
+// Deleted topics and all records of a long measurement would fill the disk: old segments go.
+Servers::Servers(bool fsync, int nodes)
+    : kafka(
+          {.config = {{"message.max.bytes", "4194304"}, {"log.segment.delete.delay.ms", "1000"}}}),
+      redis(nodes),
+      postgres({.fsync = fsync,
+                .config = {"shared_buffers=256MB", "max_wal_size=4GB", "autovacuum=off",
+                           "track_commit_timestamp=on"}}) {}
+
+void Servers::NewEffects() {
+  postgres.Exec("SET client_min_messages = warning; DROP TABLE IF EXISTS effects");
+  postgres.Exec("CREATE TABLE effects (order_id text, amount bigint)");
+}
+
+void Servers::Reset(std::size_t nodes) {
+  postgres.Exec(
+      "SET client_min_messages = warning;"
+      " DROP TABLE IF EXISTS fencepost_ledger, fencepost_positions");
+  postgres.Exec(testing::ReadFile(testing::SourcePath("deploy/postgres/ledger.sql")));
+  NewEffects();
+  postgres.Exec("CHECKPOINT");
+  ResetStore(redis, nodes);
+}
+
+std::string Servers::NewTopic() { return fmt::format("orders-{}", ++topics_); }
+
+CpuMeter Servers::Meter(CpuMeter::Seconds client) {
+  CpuMeter meter;
+  meter.Add("client_us", std::move(client));
+  meter.Add("redis_us", [this] { return CpuSeconds(Pids(redis)); });
+  meter.Add("postgres_us", [this] { return CpuSeconds(postgres.pid()); });
+  meter.Add("kafka_us", [this] { return CpuSeconds(kafka.pid()); });
+  return meter;
+}
+
+}  // namespace fencepost::bench

@@ -1,0 +1,37 @@
+// The servers that every run from Kafka uses, started once a measurement, and the state in which a
+// run finds them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/bench/shared/measure.h"
+#include "tests/support/servers.h"
+
+namespace fencepost::bench {
+
+// Empties the nodes and creates the store on the first `nodes` of them. Nobody may be connected.
+void ResetStore(testing::RedisServers& servers, std::size_t nodes);
+std::vector<pid_t> Pids(testing::RedisServers& servers);
+
+class Servers {
+ public:
+  explicit Servers(bool fsync = true, int nodes = 5);
+
+  testing::KafkaBroker kafka;
+  testing::RedisServers redis;
+  testing::PostgresServer postgres;
+
+  // The table `effects(order_id, amount)`, the ledger, and the lock store: each of them new.
+  void Reset(std::size_t nodes = 5);
+  void NewEffects();                         // that table alone
+  std::string NewTopic();                    // a name that no run before had
+  CpuMeter Meter(CpuMeter::Seconds client);  // of client, nodes, PostgreSQL and Kafka
+
+ private:
+  int topics_ = 0;
+};
+
+}  // namespace fencepost::bench
