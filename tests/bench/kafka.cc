@@ -149,6 +149,7 @@ Figures Streams(Servers& servers, std::int64_t records, const std::string& jars)
 void RunKafkaBench(const Options& options) {
   Servers servers(options.fsync);
   const std::int64_t records = options.records.value_or(500'000);
+  const std::vector<int> workers = options.workers.empty() ? std::vector<int>{1} : options.workers;
   std::vector<Side> sides{
       {.name = "floor", .reference = true, .turn = [&] { return Floor(servers, records); }}};
   if (!options.streams.empty()) {
@@ -156,7 +157,7 @@ void RunKafkaBench(const Options& options) {
                        return Streams(servers, records, options.streams);
                      }});
   }
-  for (const int count : options.workers) {
+  for (const int count : workers) {
     sides.push_back({.name = fmt::format("{} worker{}", count, count == 1 ? "" : "s"),
                      .turn = [&, count] { return Ours(servers, records, count, options); }});
   }

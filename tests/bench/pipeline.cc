@@ -48,10 +48,12 @@ Figures Ours(Servers& servers, Run run) {
 void RunPipelineBench(const Options& options) {
   Servers servers(options.fsync);
   const std::int64_t records = options.records.value_or(300'000);
+  const std::vector<int> workers =
+      options.workers.empty() ? std::vector<int>{1, 3} : options.workers;
   std::vector<Side> sides{
       {.name = "floor", .reference = true, .turn = [&] { return Floor(servers, records); }}};
   for (const std::string& by : options.by) {
-    for (const int count : options.workers) {
+    for (const int count : workers) {
       const Run run{.by = by, .workers = count, .stream = {.records = records}, .set = options.set};
       sides.push_back({.name = fmt::format("by {}, {} worker{}", by, count, count == 1 ? "" : "s"),
                        .turn = [&servers, run] { return Ours(servers, run); }});

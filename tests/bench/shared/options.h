@@ -15,7 +15,7 @@ struct Options {
   std::optional<double> seconds;        // of one side in one round, where time bounds it
   std::optional<std::int64_t> records;  // of one run
   std::vector<int> in_flight{};
-  std::vector<int> workers{1, 3};
+  std::vector<int> workers{};                         // processes
   std::vector<std::string> by{"position", "id"};      // record_id
   std::vector<std::string> contact{"quorum", "all"};  // of locks and peers
   std::vector<std::string> set{};                     // PATH=VALUE, into the pipeline file

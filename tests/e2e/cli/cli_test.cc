@@ -292,5 +292,19 @@ TEST(BenchLocks, TellsItsNumbersAsJson) {
   }
 }
 
+TEST(BenchLocks, MarksEachNameOnAllNodesWhereContactIsAll) {
+  RedisServers nodes(3);
+  InitLocks(nodes, "30s");
+  const Finished bench = Fencepost({"bench", "locks", "--redis", nodes.list(), "--in-flight", "4",
+                                    "--seconds", "0.3", "--done", "--json", "--contact", "all"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.error_output;
+  const double cycles = 0.3 * nlohmann::json::parse(bench.output).at("cycles_per_s").get<double>();
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    EXPECT_GT(std::stod(nodes[node].Command({"DBSIZE"})), 0.9 * cycles);  // a quorum has two thirds
+  }
+  EXPECT_EQ(Fencepost({"bench", "locks", "--redis", nodes.list(), "--contact", "some"}).exit_code,
+            2);
+}
+
 }  // namespace
 }  // namespace fencepost::testing
