@@ -158,10 +158,11 @@ void LockCore::OnAcquireReply(std::uint32_t index, NodeIndex node, const Reply& 
   Slot& slot = slots_[index];
   const bool granted =
       reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
-  if (reply.code == ReplyCode::kGrantedTakeover && slot.granted == 0) {
-    auto* const attempt = std::get_if<LockAttempt>(&slot.stage);
-    const bool callers = attempt != nullptr && attempt->counts_contention;
-    callers ? void(attempt->takeover = true) : observer_->OnTakeover();
+  // Once, whichever of the nodes tells: the first that grants may never have had the other's lease.
+  auto* const attempt = std::get_if<LockAttempt>(&slot.stage);
+  if (reply.code == ReplyCode::kGrantedTakeover && attempt != nullptr && !attempt->takeover) {
+    attempt->takeover = true;
+    if (!attempt->counts_contention) observer_->OnTakeover();
   }
   if (granted) slot.granted |= Bit(node);
   if (!granted && NodeAnswered(reply.code)) slot.may_hold = Without(slot.may_hold, Bit(node));

@@ -25,6 +25,7 @@ struct Counts : LockObserver {
   std::multiset<Invariant> broken;
   std::vector<Nanos> offsets;
   int late_marks = 0;
+  int takeovers = 0;
   std::vector<std::string> notes;
   void OnRound(RoundResult result, Nanos) override { rounds.insert(result); }
   void OnQuorumFailure(QuorumFailure reason) override { failures.insert(reason); }
@@ -36,6 +37,7 @@ struct Counts : LockObserver {
     notes.push_back(std::string(event) + ": " + std::string(text));
   }
   void OnCompletedAfterExpiry() override { ++late_marks; }
+  void OnTakeover() override { ++takeovers; }
   void OnClockOffset(NodeIndex, Nanos offset) override { offsets.push_back(offset); }
 };
 
@@ -63,6 +65,18 @@ TEST_F(Counted, AReleaseByItsOutcome) {
     EXPECT_EQ(counts.released.count(outcome), 1u) << static_cast<int>(outcome);
     s.Events();
   }
+}
+
+// Its lease was on other nodes than those that are asked now, but for one.
+TEST_F(Counted, ATakeoverOnceWhicheverNodeTellsOfIt) {
+  s.Acquire("x");
+  s.Send();
+  s.Answer('a', ReplyCode::kGranted);
+  EXPECT_EQ(counts.takeovers, 0);
+  s.Answer('b', ReplyCode::kGrantedTakeover);
+  EXPECT_EQ(s.Events(), "leased");
+  s.Answer('c', ReplyCode::kGrantedTakeover);
+  EXPECT_EQ(counts.takeovers, 1);
 }
 
 TEST_F(Counted, AnExpiryByWhereTheWorkWas) {
