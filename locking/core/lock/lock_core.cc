@@ -10,6 +10,11 @@
 #include "locking/base/check.h"
 
 namespace fencepost::locking {
+namespace {
+
+constexpr Millis kTellSlowAfter{10'000};  // a busy moment of a node is nobody's business
+
+}  // namespace
 
 LockCore::LockCore(int nodes, const LockOptions& options, StoreCreation creation, Random random,
                    LockObserver* observer)
@@ -21,6 +26,7 @@ LockCore::LockCore(int nodes, const LockOptions& options, StoreCreation creation
       clock_(random_()),
       fast_(nodes, options.node_timeout) {
   FENCEPOST_CHECK(nodes >= 1 && nodes <= kMaxNodes, std::to_string(nodes));
+  slow_since_.fill(Instant::max());
 }
 
 LockCore::~LockCore() = default;
@@ -167,22 +173,26 @@ void LockCore::OnDisconnected(NodeIndex node, Now now) {
   Settle(now);
 }
 
-// A node that is slow, but there: what is away is told by its connection.
-void LockCore::TellFast() {
-  const NodeSet slow = Without(AllNodes(nodes_), fast_.fast());
-  if (slow == told_slow_ || options_.contact == Contact::kAll) return;
+// A node that is there, and slow for a while: what is away is told by its connection.
+void LockCore::TellFast(Now now) {
+  if (options_.contact == Contact::kAll) return;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const NodeSet bit = Bit(node);
+    Instant& since = slow_since_[static_cast<std::size_t>(node)];
     const bool told = (told_slow_ & bit) != 0;
-    if ((slow & bit) == 0 && told) {
+    if ((fast_.fast() & bit) != 0) {
+      since = Instant::max();
+      if (!told) continue;
       told_slow_ = Without(told_slow_, bit);
       observer_->OnNote(Severity::kInfo, "redis_node_fast",
                         fmt::format("lock node {} answers as fast as others again: acquires ask it "
                                     "first again",
                                     NodeLetter(node)));
+      continue;
     }
+    since = std::min(since, now.boot);
     const bool there = store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled();
-    if ((slow & bit) == 0 || told || !there) continue;
+    if (told || !there || now.boot - since < kTellSlowAfter) continue;
     told_slow_ |= bit;
     observer_->OnNote(
         Severity::kWarn, "redis_node_slow",
@@ -232,7 +242,7 @@ void LockCore::Fail(NodeIndex node, std::span<const Op> ops, ReplyCode code, Now
 // quorum. Work done here may fail more operations; it ends because those wait for time.
 void LockCore::Settle(Now now) {
   last_now_ = now;
-  TellFast();
+  TellFast(now);
   for (NodeIndex node = 0; node < nodes_; ++node) {
     NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
     if (!store_.Open(node)) {

@@ -226,7 +226,7 @@ class LockCore {
   void OnLate(std::uint32_t index, Now now);
   void AskMore(std::uint32_t index, NodeSet nodes, Now now);
   [[nodiscard]] NodeSet AskedFirst(const Slot& slot, NodeSet candidates) const;
-  void TellFast();
+  void TellFast(Now now);
   void WaitForRound(std::uint32_t index, WaitReason reason, Now now);
   void GiveUp(std::uint32_t index, WaitReason reason);
   [[nodiscard]] Nanos DrawDelay(LockAttempt& attempt);
@@ -278,6 +278,7 @@ class LockCore {
   std::array<NodeQueue, kMaxNodes> queues_;
   FastNodes fast_;
   NodeSet told_slow_ = 0;
+  std::array<Instant, kMaxNodes> slow_since_;  // max(): it is fast
   std::array<PendingAborts, kMaxNodes> pending_aborts_;
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;

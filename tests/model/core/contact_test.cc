@@ -2,6 +2,7 @@
 // are PROTOCOL.md's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -191,6 +192,20 @@ TEST_F(AQuorumFirst, IsNotWaitedForLongerThanIsUsual) {  // 4
             }()));
   s.Answer(first[2], ReplyCode::kGranted);
   EXPECT_EQ(s.Send(), std::string(1, first[2]) + ":release") << "behind its acquire";
+}
+
+TEST_F(AQuorumFirst, IsOfOthersThanASlowNodeWhichIsToldOnceItLasts) {
+  const std::string first = Begin();
+  s.Answer(first[0], ReplyCode::kGranted);
+  s.Answer(first[1], ReplyCode::kGranted);
+  s.PassToNext();
+  s.Send();
+  s.Pass(std::chrono::seconds(9));
+  s.core.OnTime(s.now);
+  EXPECT_EQ(std::ranges::count(seen.notes, "redis_node_slow"), 0) << "a moment is nothing";
+  s.Pass(std::chrono::seconds(2));
+  s.core.OnTime(s.now);
+  EXPECT_EQ(std::ranges::count(seen.notes, "redis_node_slow"), 1);
 }
 
 TEST_F(AQuorumFirst, IsHeardOnceANodeHoweverLateItAnswers) {  // 5
