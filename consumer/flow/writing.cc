@@ -82,6 +82,7 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                                    .where = in.where,
                                    .cluster = identifier_->cluster_id(),
                                    .record_id = in.identity.id,
+                                   .in_place = in.identity.in_place,
                                    .token = TokenOf(in),
                                    .crc = in.identity.crc,
                                    .values = in.handled ? &in.values : nullptr,

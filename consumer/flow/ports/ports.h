@@ -88,6 +88,7 @@ struct WriteItem {
   const TopicPartition* where = nullptr;
   std::string_view cluster{};  // the id of the Kafka cluster that it was read from
   std::string_view record_id;  // as stored
+  bool in_place = false;       // it is the position where the record was read
   locking::Token token;
   locking::ContentCrc crc = 0;
   // What the handler made of the record: one row a value, in order, and none is allowed (then only

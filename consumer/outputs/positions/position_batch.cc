@@ -74,7 +74,7 @@ PositionPart PartOf(const PositionId& first, Offset last) {
 bool PositionBatch::AllArePositions(const std::vector<WriteItem>& items,
                                     std::vector<WriteOutcome>& outcomes) {
   const auto is_position = [](const WriteItem& item) {
-    return ParsePositionId(item.record_id).has_value();
+    return item.in_place || ParsePositionId(item.record_id).has_value();
   };
   if (std::ranges::all_of(items, is_position)) return true;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -92,12 +92,12 @@ void PositionBatch::Fill(const BatchRows& rows) {
   std::size_t last = 0;
   for (std::size_t record = 0; record < rows.size(); ++record) {
     const WriteItem& item = rows.item(record);
-    const auto id = ParsePositionId(item.record_id);
+    const Record& read = *item.record;
+    const PositionId place{item.cluster, item.where->topic, item.where->partition, read.offset};
+    const auto id = item.in_place ? place : ParsePositionId(item.record_id);
     FENCEPOST_CHECK(id.has_value(), "an id that is no position");
     last = PartOf(*id, parts_, last);
     places_.push_back({last, id->offset});
-    const Record& read = *item.record;
-    const PositionId place{item.cluster, item.where->topic, item.where->partition, read.offset};
     const bool in_place = place == *id;
     if (!in_place) {
       parts_[last].ranges.Add(id->offset, id->offset + 1);
