@@ -70,7 +70,7 @@ void Growth::Measure(const std::string& curve, const Json& x, const Run& run,
   const auto turn = [&]() -> Figures {
     prepare ? prepare() : servers_.Reset(run.nodes.size());
     const RunResult result = RunWorkers(servers_, run);
-    Figures figures{{"records_per_s", result.steady_per_s}};
+    Figures figures{{"records_per_s", result.processed_per_s}};
     figures.insert(figures.end(), result.cpu.begin(), result.cpu.end());
     return figures;
   };

@@ -9,34 +9,23 @@ namespace fencepost::bench {
 namespace {
 
 constexpr testing::Deadline kLimit = std::chrono::minutes(10);
-constexpr double kLookEveryS = 0.1;  // a look costs the worker time
+constexpr double kLookEveryS = 0.05;  // a look costs the worker time
 
-// What the workers have processed, looked at until it is all or the limit has passed.
+// What the workers have processed at the last look, when it is all or the limit has passed.
 struct Progress {
-  double first_s = 0, last_s = 0;
-  double first = 0, last = 0;
-
-  void Look(double now_s, double processed) {
-    if (first == 0) first_s = now_s, first = processed;
-    last_s = now_s, last = processed;
-  }
-  // Nothing more than one look: from the opening on.
-  [[nodiscard]] double PerSecond() const {
-    return last > first ? (last - first) / (last_s - first_s) : last / last_s;
-  }
+  double processed = 0;
+  double seconds = 0;  // since the opening
 };
 
 Progress Watch(Workers& workers, double records, std::optional<double> limit_s) {
   Progress progress;
   const auto opened = Clock::now();
-  double looked = 0;
   const auto ended = [&] {
-    const double now = SecondsSince(opened);
-    if (now - looked < kLookEveryS) return false;
-    const double processed = workers.Processed();
-    looked = SecondsSince(opened);
-    if (processed > 0) progress.Look(looked, processed);
-    return processed >= records || (limit_s && processed > 0 && looked >= *limit_s);
+    if (SecondsSince(opened) - progress.seconds < kLookEveryS) return false;
+    progress.processed = workers.Processed();
+    progress.seconds = SecondsSince(opened);
+    return progress.processed >= records ||
+           (limit_s && progress.processed > 0 && progress.seconds >= *limit_s);
   };
   if (!testing::WaitUntil(kLimit, ended)) workers.Fail("not all records were processed");
   return progress;
@@ -65,10 +54,10 @@ RunResult RunWorkers(Servers& servers, Run run) {
   const double opened = EpochSeconds();
   stream.Open();
   const Progress progress = Watch(workers, static_cast<double>(run.stream.records), run.limit_s);
-  RunResult result{.processed = static_cast<std::int64_t>(progress.last),
+  RunResult result{.processed = static_cast<std::int64_t>(progress.processed),
                    .per_s = 0,
-                   .steady_per_s = progress.PerSecond(),
-                   .cpu = meter.PerRecord(progress.last)};
+                   .processed_per_s = progress.processed / progress.seconds,
+                   .cpu = meter.PerRecord(progress.processed)};
   if (run.at_end) run.at_end(workers);
   workers.Stop();
   const std::int64_t due = run.effects.value_or(run.stream.records);

@@ -30,9 +30,9 @@ struct RunResult {
   std::int64_t processed = 0;
   // From the commit that opens the topic to that of the last effect; 0 with a limit.
   double per_s = 0;
-  // What the workers' metrics say between the first look at which there were some and the last:
-  // without the first fetch, and where the last effect is not the end.
-  double steady_per_s = 0;
+  // From that commit to the last look at the workers' metrics, of which there are twenty a second:
+  // also with a limit, and where the last effect is not the end.
+  double processed_per_s = 0;
   Figures cpu;
 };
 

@@ -25,7 +25,7 @@ std::vector<pid_t> Pids(testing::RedisServers& servers) {
   return pids;
 }
 
-// Deleted topics and all records of a long measurement would fill the disk: old segments go.
+// Deleted topics leave the disk soon: there are many in a long measurement.
 Servers::Servers(bool fsync, int nodes)
     : kafka(
           {.config = {{"message.max.bytes", "4194304"}, {"log.segment.delete.delay.ms", "1000"}}}),

@@ -12,9 +12,9 @@ namespace fencepost::bench {
 namespace {
 
 constexpr auto kAskEvery = std::chrono::milliseconds(100);  // a scrape costs the worker time
-constexpr testing::Deadline kReadyLimit = std::chrono::seconds(60);
+constexpr testing::Deadline kReadyLimit = std::chrono::minutes(3);
 constexpr testing::Deadline kProcessedLimit = std::chrono::minutes(10);
-constexpr testing::Deadline kStopLimit = std::chrono::seconds(40);
+constexpr testing::Deadline kStopLimit = std::chrono::minutes(2);
 
 }  // namespace
 
