@@ -191,6 +191,30 @@ TEST_F(MysqlPositionsTest, PartitionsThatOthersHoldAreNotWaitedFor) {
   EXPECT_TRUE(output->Lookup({Id(0, 5), Id(0, 7)}).value().front()) << "nor by questions";
 }
 
+// Between the look for the row and its insert; no lock keeps the gap.
+TEST_F(MysqlPositionsTest, ARowThatAnotherWriterInsertsMeanwhileMakesAllOfItBeDoneAgain) {
+  const auto output = Open();
+  ASSERT_THAT(Results(*output, Orders(0, 1, {.partition = 7})), ElementsAre(kCommitted));
+  Session holder(store_.Options(), "UPDATE fencepost_positions SET worker = 'worker-2'");
+  Batch batch;
+  batch.Add(Order(0, {.partition = 5}));
+  batch.Add(Order(1, {.partition = 7}));
+  const auto write = [&]() -> Written {
+    return output->Write({.items = batch.items(), .offsets = {}});
+  };
+  auto first = std::async(std::launch::async, write);
+  EXPECT_TRUE(Runs("FOR UPDATE")) << "it has seen that 5 is missing, and waits for 7";
+  store_.Exec(
+      "INSERT INTO fencepost_positions VALUES ('orders', 'C', 'orders', 5, '{[0,1)}', 1,"
+      " 'worker-2', '', 0, now())");
+  holder.Exec("COMMIT");
+  const Written failed = first.get();
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(failed.error().retry_at_once) << failed.error().error.Line();
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kDuplicate, kCommitted));
+  EXPECT_EQ(Value("SELECT group_concat(id ORDER BY id) FROM effects"), "7-0,7-1");
+}
+
 // It held its row, had written its effects and was frozen; another worker has its partition by
 // then.
 TEST_F(MysqlPositionsTest, AWorkerThatWakesInItsTransactionFindsItEndedAndItsRecordsDone) {
