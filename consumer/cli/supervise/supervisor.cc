@@ -394,16 +394,21 @@ metrics::ControlAnswer Supervisor::Post(std::string_view path, std::string_view 
     if (answer.status != 200) return answer;  // what one refuses, all do
   }
   if (answer.status != 200) return answer;
-  std::vector<std::string> silent;
+  // One that starts takes it twice, or was started since and takes it for the first time.
+  std::vector<std::shared_ptr<AskingEnd>> starting(all.size());
   {
     const std::lock_guard lock(mutex_);
     standing_[SubjectOf(path)] = question;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].answer) continue;
-      if (!all[i].live) silent.push_back(fmt::format("process {}: {}", i, all[i].trouble));
-      // One that was started since takes it twice, or for the first time.
-      if (running_[i].asking) (void)running_[i].asking->Begin(question, Clock::now());
+      if (!all[i].answer && all[i].live) starting[i] = running_[i].asking;
     }
+  }
+  std::vector<std::string> silent;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool told =
+        all[i].answer || (all[i].live && (starting[i] == nullptr ||
+                                          starting[i]->Begin(question, Clock::now() + kAskLimit)));
+    if (!told) silent.push_back(fmt::format("process {}: {}", i, all[i].trouble));
   }
   if (path == "/log/level") log_.SetLevel(*metrics::SeverityFromName(WordOf(body)));
   if (silent.empty()) return answer;

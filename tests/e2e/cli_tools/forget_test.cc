@@ -71,8 +71,9 @@ TEST_F(Forget, TakesARangeOfOffsets) {
               AllOf(HasSubstr(name_ + "/0 1 to 3: 3 records, 3 ids\n"),
                     HasSubstr("3 DONE marks taken back on all 5 lock nodes, 3 ledger rows deleted"),
                     HasSubstr(":0 --to-offset 1 ")));
-  EXPECT_EQ(table_->Value("SELECT string_agg(record_id, ',' ORDER BY record_id) FROM fencepost_ledger"),
-            "o-0,o-4");
+  EXPECT_EQ(
+      table_->Value("SELECT string_agg(record_id, ',' ORDER BY record_id) FROM fencepost_ledger"),
+      "o-0,o-4");
 }
 
 TEST_F(Forget, SaysThatThereWasNothingToForget) {
