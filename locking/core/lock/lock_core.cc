@@ -36,6 +36,7 @@ Nonce LockCore::DrawNonce() { return Nonce{{random_(), random_()}}; }
 // --- users -------------------------------------------------------------------------------------
 
 LockId LockCore::Acquire(const AcquireSpec& spec, Now now) {
+  last_now_ = now;
   const std::uint32_t index = slots_.New();
   Slot& slot = slots_[index];
   auto& attempt = std::get<LockAttempt>(slot.stage);
@@ -148,12 +149,14 @@ void LockCore::OnReplies(NodeIndex node, const std::vector<Reply>& replies, Now 
 }
 
 void LockCore::OnConnected(NodeIndex node, const NodeInfo& info, Now now) {
+  last_now_ = now;
   fast_.OnProbed(node, info.call.received_at - info.call.sent_at, now);
   store_.OnConnected(node, info, now);
   Settle(now);
 }
 
 void LockCore::OnStalled(NodeIndex node, bool stalled, Now now) {
+  last_now_ = now;
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   if (stalled) {
     fast_.OnAway(node, now);
@@ -165,6 +168,7 @@ void LockCore::OnStalled(NodeIndex node, bool stalled, Now now) {
 }
 
 void LockCore::OnDisconnected(NodeIndex node, Now now) {
+  last_now_ = now;
   NodeQueue& queue = queues_[static_cast<std::size_t>(node)];
   queue.Resume();
   fast_.OnAway(node, now);
@@ -291,6 +295,7 @@ void LockCore::Schedule(std::uint32_t index, Instant at) {
 }
 
 void LockCore::OnTime(Now now) {
+  last_now_ = now;
   if (store_.NextTime() <= now.boot) store_.OnTime(now);
   CheckClock(now);
   while (!timers_.empty() && timers_.top().at <= now.boot) {

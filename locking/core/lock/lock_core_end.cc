@@ -90,6 +90,7 @@ void LockCore::EndAsDone(std::uint32_t index, const Reply& reply, Now now) {
 // What is queued or on the way still goes: a fill or a late grant leaves one node held for a ttl
 // more, and whoever meets it there finds out as at the others.
 void LockCore::Leave(LockId lock, Now now) {
+  last_now_ = now;
   Slot* slot = Find(lock);
   if (slot == nullptr || slot->state != State::kHeld) return;
   if (Planted("left_lease_is_released")) return Release(lock, now);
@@ -102,6 +103,7 @@ void LockCore::Leave(LockId lock, Now now) {
 // --- released ---------------------------------------------------------------------------------
 
 void LockCore::Release(LockId lock, Now now) {
+  last_now_ = now;
   Slot* slot = Find(lock);
   if (slot == nullptr || slot->state != State::kHeld) return;
   slot->phase = Phase::kReleasing;
@@ -134,6 +136,7 @@ void LockCore::TellFreed(std::uint32_t index, Now now) {
 }
 
 void LockCore::Cancel(LockId lock, Now now) {
+  last_now_ = now;
   Slot* slot = Find(lock);
   if (slot == nullptr) return;
   const bool held = slot->state == State::kHeld;
@@ -149,6 +152,7 @@ void LockCore::Cancel(LockId lock, Now now) {
 // --- marked DONE ------------------------------------------------------------------------------
 
 void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
+  last_now_ = now;
   Slot* slot = Find(lock);
   if (slot == nullptr || slot->state != State::kHeld) return;
   slot->phase = Phase::kReleasing;
@@ -161,6 +165,7 @@ void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
 }
 
 LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
+  last_now_ = now;
   const std::uint32_t index = slots_.New();
   Slot& slot = slots_[index];
   slot.name.assign(spec.name);
@@ -209,6 +214,7 @@ void LockCore::OnMarkedReply(std::uint32_t index, NodeIndex node, const Reply& r
 // --- questions --------------------------------------------------------------------------------
 
 LockId LockCore::Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now) {
+  last_now_ = now;
   FENCEPOST_CHECK(kind == OpKind::kForget || kind == OpKind::kInspect, "not a question");
   const std::uint32_t index = slots_.New();
   Slot& slot = slots_[index];

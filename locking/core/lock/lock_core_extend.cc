@@ -17,6 +17,7 @@ void LockCore::ScheduleExtension(std::uint32_t index, Instant from) {
 }
 
 void LockCore::ExtendNow(LockId lock, Now now) {
+  last_now_ = now;
   Slot* slot = Find(lock);
   if (slot == nullptr || slot->state != State::kHeld) return;
   if (now.boot >= slot->valid_until) {

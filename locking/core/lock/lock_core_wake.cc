@@ -48,6 +48,7 @@ Nanos LockCore::DrawWakeDelay(const Slot& slot) {
 }
 
 void LockCore::OnFreed(NodeIndex node, std::string_view name, Now now) {
+  last_now_ = now;
   const auto found = watchers_.find(std::string(name));
   if (found == watchers_.end()) return;
   for (const std::uint32_t index : found->second) {
