@@ -194,8 +194,8 @@ void LockCore::TellFast(Now now) {
                                     NodeLetter(node)));
       continue;
     }
-    since = std::min(since, now.boot);
     const bool there = store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled();
+    since = there ? std::min(since, now.boot) : Instant::max();
     if (told || !there || now.boot - since < kTellSlowAfter) continue;
     told_slow_ |= bit;
     observer_->OnNote(

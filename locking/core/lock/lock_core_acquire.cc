@@ -85,7 +85,7 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
     return;
   }
   slot.state = State::kAsking;
-  attempt.asking_again = false;
+  attempt.asking_again = attempt.takeover = false;
   slot.due = Instant::max();
   attempt.freed_at = 0;
   attempt.repeats = 0;

@@ -221,6 +221,13 @@ TEST_F(AQuorumFirst, IsOfOthersThanASlowNodeWhichIsToldOnceItLasts) {
   EXPECT_EQ(tell(), 1);
 }
 
+TEST_F(AQuorumFirst, TellsOfNoNodeThatWasAwayAsSlow) {
+  s.core.OnStalled(0, true, s.now);
+  s.Pass(std::chrono::seconds(11));
+  s.core.OnStalled(0, false, s.now);
+  EXPECT_EQ(std::ranges::count(seen.notes, "redis_node_slow"), 0);
+}
+
 TEST_F(AQuorumFirst, IsHeardOnceANodeHoweverLateItAnswers) {  // 5
   const std::string first = Begin();
   s.PassToNext();
