@@ -111,15 +111,17 @@ void Flow::Publish(InFlight& in, Now now) {
   actions_.dead_letters.push_back(std::move(letter));
 }
 
+// (A Kafka transaction moves the offset past it by itself.)
+bool Flow::PassesOffset(const InFlight& in) const {
+  return in.assignment->Oldest() == &in || options_.finality == Finality::kTransaction ||
+         Planted("dead_letters_out_of_order");
+}
+
 // Asked when nothing else is in its way: of a record that the ledger knows after all there is no
 // dead letter to count.
-// (A Kafka transaction moves the offset past it by itself.)
 bool Flow::MayGoOut(InFlight& in) {
-  const bool oldest = in.assignment->Oldest() == &in ||
-                      options_.finality == Finality::kTransaction ||
-                      Planted("dead_letters_out_of_order");
   if (in.cause && !in.passed_limiter)
-    in.passed_limiter = dead_letter_limiter_.Pass(*in.cause, in.turn, oldest);
+    in.passed_limiter = dead_letter_limiter_.Pass(*in.cause, in.turn, PassesOffset(in));
   return !in.cause || in.passed_limiter || Planted("dead_letters_without_a_limit");
 }
 
@@ -137,11 +139,11 @@ void Flow::ReleaseWithheld(Now now) {
     for (const Entry& entry : std::exchange(withheld_, {})) {
       InFlight& in = *entry.record;
       if (in.stage() != Stage::kWithheld || in.ticket != entry.ticket) continue;
-      if (!MayGoOut(in)) {
+      if (!dead_letter_limiter_.MayPass(*in.cause, in.turn, PassesOffset(in))) {
         withheld_.push_back(entry);
         continue;
       }
-      in.BecomeQueued();
+      in.BecomeQueued();  // it is counted once nothing else is in its way
       work_.Push(&in);
     }
   }
@@ -152,7 +154,8 @@ void Flow::ReleaseWithheld(Now now) {
 // The watermark has come to a record that is withheld: it may go out now, if not too many have.
 void Flow::ReleaseOldest(Assignment& partition) {
   InFlight* const oldest = partition.slots.empty() ? nullptr : partition.slots.front().record;
-  if (oldest == nullptr || oldest->stage() != Stage::kWithheld || !MayGoOut(*oldest)) return;
+  if (oldest == nullptr || oldest->stage() != Stage::kWithheld) return;
+  if (!dead_letter_limiter_.MayPass(*oldest->cause, oldest->turn, true)) return;
   std::erase_if(withheld_, [oldest](const Entry& entry) { return entry.record == oldest; });
   oldest->BecomeQueued();
   work_.Push(oldest);

@@ -211,6 +211,7 @@ class Flow {
   // locks.cc: locking, by lock units.
   bool Lock(InFlight& record, Now now);
   LockUnit& JoinUnit(InFlight& record);
+  void GoOn(InFlight& record);
   void LockAlone(InFlight& record, Now now);
   void Acquire(LockUnit& unit, Now now);
   void ProceedUnlocked(LockUnit& unit, Now now);
@@ -264,6 +265,7 @@ class Flow {
   };
   void DeadLetterOrStop(InFlight& record, Refusal refusal, Now now);
   void StartDeadLetter(InFlight& record, Now now);
+  [[nodiscard]] bool PassesOffset(const InFlight& record) const;
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);
   void ReleaseWithheld(Now now);

@@ -72,8 +72,14 @@ bool Flow::Lock(InFlight& in, Now now) {
     return false;
   }
   in.BecomeLocking();
-  unit.lease() == Lease::kNone ? Acquire(unit, now) : work_.Push(&in);
+  unit.lease() == Lease::kNone ? Acquire(unit, now) : GoOn(in);
   return true;
+}
+
+// Its unit has what it needs, or will tell.
+void Flow::GoOn(InFlight& in) {
+  if (in.unit->lease() == Lease::kUnlocked) observer_->OnUnlocked();
+  work_.Push(&in);
 }
 
 void Flow::Acquire(LockUnit& unit, Now now) {
@@ -98,9 +104,8 @@ void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
   if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
   const auto& limit = options_.unlocked_for;
   unit.BecomeUnlocked(locks_->IssueToken(now), limit ? now.boot + *limit : Instant::max());
-  observer_->OnUnlocked();
   for (InFlight* in = unit.first(); in != nullptr; in = in->unit_after) {
-    if (unit.MayProceed(*in)) work_.Push(in);
+    if (unit.MayProceed(*in)) GoOn(*in);
     if (!unit.shared()) break;
   }
 }
@@ -184,6 +189,8 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
     case LockEvent::Kind::kCompleted:
       return unit.lease() == Lease::kMarking;
     case LockEvent::Kind::kGaveUp:  // the look before it has found no row
+      // Its lock is over, whoever stays in it.
+      if (!Planted("given_up_block_stays_open")) units_.Close(unit);
       if (event.contended > Nanos(0)) {
         observer_->OnRound(locking::RoundResult::kContended, event.contended);
       }
@@ -324,7 +331,7 @@ void Flow::LeaveUnit(InFlight& in, Now now) {
     }
     if (Next(*at, PlaceOf(*at), traits_) != Move::kLock) continue;
     at->BecomeLocking();
-    unit.lease() == Lease::kNone ? Acquire(unit, now) : work_.Push(at);
+    unit.lease() == Lease::kNone ? Acquire(unit, now) : GoOn(*at);
     return work_.Push(at->chain_after);
   }
 }

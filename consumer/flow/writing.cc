@@ -221,8 +221,9 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
          "written it too",
          in);
   }
-  if (LeavesLeases() && in.unit->took_over()) observer_->OnTakeover();
-  const bool unmarked = LeavesLeases() || in.unit->shared();
+  const bool left = LeavesLeases() && !in.unit->shared();
+  if (left && in.unit->took_over()) observer_->OnTakeover();
+  const bool unmarked = left || in.unit->shared();
   if (unmarked && EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);

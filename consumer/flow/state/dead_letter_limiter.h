@@ -40,10 +40,13 @@ class DeadLetterLimiter {
   [[nodiscard]] Turn Now(LetterCause cause) const { return turns_[Place(cause)]; }
   // Whether the dead letter of one that was found bad then may go out. `oldest`: the offset passes
   // it then.
+  [[nodiscard]] bool MayPass(LetterCause cause, Turn then, bool oldest) const {
+    return Free(cause, then) || (oldest && !Full());
+  }
+  // It goes out, if it may, and is counted.
   bool Pass(LetterCause cause, Turn then, bool oldest) {
-    if (most_ == 0 || then < turns_[Place(cause)]) return true;
-    if (Full() || !oldest) return false;
-    ++counts_[Place(cause)];
+    if (!MayPass(cause, then, oldest)) return false;
+    if (!Free(cause, then)) ++counts_[Place(cause)];
     return true;
   }
   // So many went out that further ones wait for some success.
@@ -69,6 +72,9 @@ class DeadLetterLimiter {
 
  private:
   static constexpr std::size_t kCauses = 2;
+  [[nodiscard]] bool Free(LetterCause cause, Turn then) const {
+    return most_ == 0 || then < turns_[Place(cause)];
+  }
   static std::size_t Place(LetterCause cause) { return static_cast<std::size_t>(cause); }
 
   std::size_t most_;  // 0: no limit

@@ -105,5 +105,35 @@ TEST(Block, OfAReplayAndItsOriginalLetsOneOfThemGoAhead) {
   EXPECT_EQ(worker.told.conflicts + worker.told.skips_by_ledger, 1);
 }
 
+// A replay in another partition waits for its original, which gives up: both are locked anew.
+TEST(Block, ThatGaveUpIsAcquiredAgainThoughARecordWithTheSameIdWaitsInIt) {
+  SharedWorld world;
+  FlowOptions options = Blocks();
+  options.identity.accept_replay_ids = true;
+  FlowBench worker(world, options);
+  world.Steal("fencepost:{p}:cluster/t/0/0-3");
+  worker.Assign(0);
+  worker.Deliver(0, {"x"});
+  worker.Assign(1);
+  worker.DeliverReplay(1, "cluster/t/0/0");
+  worker.Settle();
+  worker.Wait(options.lock_wait + world.lock.ttl * 4);
+  worker.WriteAll();
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.conflicts + worker.told.skips_by_ledger, 1) << "the other one";
+  EXPECT_EQ(worker.told.takeovers, 0) << "the lock core counts that of a block";
+}
+
+TEST(Block, LetsEachOfItsRecordsCountWhereItGoesOnWithoutALock) {
+  SharedWorld world;
+  FlowBench worker(world, Blocks());
+  worker.flow.SetUnlocked(true, world.now);
+  worker.Assign(0);
+  worker.Deliver(0, {"x", "x", "x"});
+  worker.Settle();
+  EXPECT_EQ(worker.told.unlocked, 3);
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

@@ -37,6 +37,7 @@ struct Told : ConsumerObserver {
   int conflicts = 0;
   int takeovers = 0;
   int done_late = 0;
+  int unlocked = 0;
   std::vector<locking::RoundResult> rounds;
   int skips_by_hint = 0;
   int skips_by_ledger = 0;
@@ -59,6 +60,7 @@ struct Told : ConsumerObserver {
   void OnRound(locking::RoundResult result, Nanos) override { rounds.push_back(result); }
   void OnTakeover() override { ++takeovers; }
   void OnCompletedAfterExpiry() override { ++done_late; }
+  void OnUnlocked() override { ++unlocked; }
   void OnDedupeSkip(DedupeSource source) override {
     ++(source == DedupeSource::kLock ? skips_by_hint : skips_by_ledger);
   }

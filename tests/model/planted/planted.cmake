@@ -89,6 +89,8 @@ caught_by(contended_duplicate_waits model/flow
   ContendedRecord.ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeases)
 caught_by(handed_on_after_its_end model/flow
   RecordWithTheSameId.AcquiresWhereTheLeaseOfTheOneBeforeItHasEnded)
+caught_by(given_up_block_stays_open model/flow
+  Block.ThatGaveUpIsAcquiredAgainThoughARecordWithTheSameIdWaitsInIt)
 caught_by(dead_letters_out_of_order model/flow
   Withheld.GoOutInTheOrderOfTheirPartition)
 caught_by(another_log_is_not_noticed unit/outputs

@@ -34,6 +34,15 @@ TEST(DeadLetterLimiterTest, UntilSomethingTakesEffectLetsOnlyTheOldestOfAPartiti
   EXPECT_EQ(gate.in_a_row(), 0U);
 }
 
+TEST(DeadLetterLimiterTest, CountsNoneThatOnlyAsked) {
+  DeadLetterLimiter gate(1);
+  const auto then = gate.Now(kOutput);
+  EXPECT_TRUE(gate.MayPass(kOutput, then, true));
+  EXPECT_EQ(gate.in_a_row(), 0U);
+  EXPECT_TRUE(gate.Pass(kOutput, then, true));
+  EXPECT_FALSE(gate.MayPass(kOutput, then, true));
+}
+
 TEST(DeadLetterLimiterTest, WithoutALimitLetsAllOut) {
   DeadLetterLimiter gate(0);
   EXPECT_EQ(Passed(gate, kOutput, 5000), 5000);
