@@ -121,6 +121,12 @@ void LintRememberDone(const Values& values, Findings& findings) {
                    "output.sqlite): without one only the lock nodes remember what is done");
     return;
   }
+  if (SharesLocks(values) && !values.Wrong("lock.block") && values.Number("lock.block") > 1) {
+    findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
+                     "lock.remember_done has no effect: records share locks (lock.block), which "
+                     "are never marked; lock.block: 1 gives each record its own");
+    return;
+  }
   const Milliseconds least = LeastRememberDone(values);
   if (given >= least) return;
   findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",

@@ -247,7 +247,8 @@ std::vector<Key> LockKeys() {
        .help = "How long the nodes remember that a record is done. Less than the store's `max_ttl` "
                "and 2 × `max_skew` is raised to that. `0s`, only with a ledger: not at all; once "
                "the ledger has a record, nothing is sent to the nodes, the lease is left to end by "
-               "itself, and who finds it held asks the ledger.",
+               "itself, and who finds it held asks the ledger. Of no effect where records share a "
+               "lock (`lock.block`): that is never marked.",
        .default_words = "`0s` with a ledger, `1h` without",
        .limits = {{"0s", "365d"}}},
       {.path = "lock.contact",

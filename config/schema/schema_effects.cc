@@ -131,7 +131,8 @@ std::vector<Key> RetryKeys() {
                "handler's service refuses with 401, 403, 404, 405 or 407 while it accepts none: "
                "then the service counts as unavailable. Further ones wait, "
                "and the worker is not ready, until a record takes effect: what all records share "
-               "is a mistake in the file or the table. `0`: no limit, for topics that really have "
+               "is a mistake in the file or the table. Until one does, they go out one after the "
+               "other in each partition. `0`: no limit and no order, for topics that really have "
                "long runs of bad records.",
        .default_value = "10",
        .limits = {{"0", "1000000"}}},

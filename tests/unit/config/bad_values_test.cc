@@ -244,6 +244,11 @@ INSTANTIATE_TEST_SUITE_P(
              "record_id: position\nledger: {keep: 5m}\n",
              {"8:10: warning: ledger.keep has no effect: by position the ledger has one row a "
               "partition, which does not grow [ledger-keep]"}},
+        Case{"MarksOfBlocks",
+             "record_id: json:/order_id\nlock:\n",
+             "record_id: position\nlock:\n  remember_done: 5m\n",
+             {"9:18: warning: lock.remember_done has no effect: records share locks (lock.block), "
+              "which are never marked; lock.block: 1 gives each record its own [remember-done]"}},
         Case{"BlockOfIds",
              "record_id: json:/order_id\nlock:\n",
              "record_id: json:/order_id\nlock:\n  block: 64\n",
