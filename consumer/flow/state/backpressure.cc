@@ -44,17 +44,19 @@ double Backpressure::NextShare() const {
   return several_ ? (kPauseAbove * (1 - Used()) - largest_) / (kPauseAbove + 1) : 1;
 }
 
-std::size_t Backpressure::Room() const {
+std::size_t Backpressure::Left() const {
   return bytes_ >= limits_.bytes ? 0 : Part(records_, limits_.records, NextShare());
 }
 
-std::uint64_t Backpressure::RoomBytes() const { return Part(bytes_, limits_.bytes, NextShare()); }
+std::uint64_t Backpressure::RoomBytes() const {
+  return paused_ ? 0 : Part(bytes_, limits_.bytes, NextShare());
+}
 
 Nanos Backpressure::Update(const Partitions& partitions, bool usable, Instant now,
                            Changes changes) {
   several_ = partitions.size() + late_ > 1;
   const bool waits = WeighShares(partitions, now);
-  const bool full = Room() == 0;
+  const bool full = Left() == 0;
   // Of the room that is not taken by partitions that are paused by themselves.
   const bool low = !full && Used() - held_ <= kLow * (1 - held_);
   const bool before = paused_;

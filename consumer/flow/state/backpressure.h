@@ -51,13 +51,16 @@ class Backpressure {
 
   [[nodiscard]] std::size_t records() const { return records_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  [[nodiscard]] std::size_t Room() const;                      // records that may be delivered now
-  [[nodiscard]] std::uint64_t RoomBytes() const;               // and bytes
+  // Records that may be delivered now, and bytes. None while all is paused, which Kafka's thread
+  // hears of some moments later: else a partition that is over its share takes what is left.
+  [[nodiscard]] std::size_t Room() const { return paused_ ? 0 : Left(); }
+  [[nodiscard]] std::uint64_t RoomBytes() const;
   [[nodiscard]] Instant NextTime() const { return hold_at_; }  // max(): none
 
  private:
   [[nodiscard]] double Used() const { return Share(records_, bytes_); }
   [[nodiscard]] double NextShare() const;
+  [[nodiscard]] std::size_t Left() const;
   [[nodiscard]] double Share(std::size_t records, std::uint64_t bytes) const;
   bool WeighShares(const Partitions& partitions, Instant now);
   void TellPaused(const Partitions& partitions, Instant now, Changes changes);

@@ -130,6 +130,21 @@ TEST_F(BackpressureTest, APartitionOverItsShareStopsAllForAMomentAndThenItselfAl
   EXPECT_EQ(TakeResumed(), Indexes{1}) << "40 is less than twice the 60 that are left";
 }
 
+// Kafka's thread hears of it some moments later: one record at a time, a partition that is over its
+// share would take all that is left until then, and the others would have none for ever.
+TEST_F(BackpressureTest, LeavesNoRoomWhileAllArePaused) {
+  Assignment& stuck = Assign(0);
+  Assign(1);
+  Deliver(stuck, 76);
+  Update();
+  ASSERT_EQ(TakePaused(), (Indexes{0, 1}));
+  EXPECT_EQ(pressure_.Room(), 0u);
+  EXPECT_EQ(pressure_.RoomBytes(), 0u);
+  After(kHoldAfter);
+  EXPECT_EQ(TakeResumed(), Indexes{1});
+  EXPECT_GT(pressure_.Room(), 0u);
+}
+
 TEST_F(BackpressureTest, WhatIsGivenAsRoomNeverPutsAPartitionOverItsShare) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     SCOPED_TRACE(seed);
