@@ -45,7 +45,7 @@ TEST_F(LeasePitfall, ReleaseLeavesTheNameToWhoeverHoldsItNow) {
     AwaitLoss(dropped);
     AwaitExpiredEverywhere("dropped");
     const Lease now = Take(*other, "dropped");
-    AwaitEverywhere('H', "dropped");
+    AwaitOneHolder("dropped");
     const std::string values = ValuesOf("dropped");
     dropped = Lease();
     EXPECT_EQ(Code(lock->Acquire("dropped")), "contended");  // behind it on the same connections
@@ -54,7 +54,7 @@ TEST_F(LeasePitfall, ReleaseLeavesTheNameToWhoeverHoldsItNow) {
   }
   AwaitExpiredEverywhere("released");
   const Lease now = Take(*other, "released");
-  AwaitEverywhere('H', "released");
+  AwaitOneHolder("released");
   const std::string values = ValuesOf("released");
   EXPECT_EQ(old.Release(), ReleaseOutcome::kExpired);
   EXPECT_EQ(Code(lock->Acquire("released")), "contended");
