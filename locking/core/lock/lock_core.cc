@@ -26,7 +26,6 @@ LockCore::LockCore(int nodes, const LockOptions& options, StoreCreation creation
       clock_(random_()),
       fast_(nodes, options.node_timeout) {
   FENCEPOST_CHECK(nodes >= 1 && nodes <= kMaxNodes, std::to_string(nodes));
-  slow_since_.fill(Instant::max());
 }
 
 LockCore::~LockCore() = default;
@@ -179,13 +178,14 @@ void LockCore::OnDisconnected(NodeIndex node, Now now) {
 
 // A node that is there, and slow for a while: what is away is told by its connection.
 void LockCore::TellFast(Now now) {
-  if (options_.contact == Contact::kAll) return;
+  const NodeSet slow = Without(AllNodes(nodes_), fast_.fast());
+  if ((slow | slow_ | told_slow_) == 0 || options_.contact == Contact::kAll) return;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const NodeSet bit = Bit(node);
     Instant& since = slow_since_[static_cast<std::size_t>(node)];
     const bool told = (told_slow_ & bit) != 0;
-    if ((fast_.fast() & bit) != 0) {
-      since = Instant::max();
+    if ((slow & bit) == 0) {
+      slow_ = Without(slow_, bit);
       if (!told) continue;
       told_slow_ = Without(told_slow_, bit);
       observer_->OnNote(Severity::kInfo, "redis_node_fast",
@@ -195,7 +195,8 @@ void LockCore::TellFast(Now now) {
       continue;
     }
     const bool there = store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled();
-    since = there ? std::min(since, now.boot) : Instant::max();
+    if (there && (slow_ & bit) == 0) since = now.boot;
+    slow_ = there ? slow_ | bit : Without(slow_, bit);
     if (told || !there || now.boot - since < kTellSlowAfter) continue;
     told_slow_ |= bit;
     observer_->OnNote(

@@ -277,8 +277,9 @@ class LockCore {
   SlotPool slots_;
   std::array<NodeQueue, kMaxNodes> queues_;
   FastNodes fast_;
+  NodeSet slow_ = 0;  // and there, as last looked at
   NodeSet told_slow_ = 0;
-  std::array<Instant, kMaxNodes> slow_since_;  // max(): it is fast
+  std::array<Instant, kMaxNodes> slow_since_;  // of slow_
   std::array<PendingAborts, kMaxNodes> pending_aborts_;
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;
