@@ -66,6 +66,24 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   return kafka;
 }
 
+std::vector<locking::RedisOptions> BuildGroups(const Values& values) {
+  locking::RedisOptions common;
+  common.username = values.String("lock.redis.username");
+  common.password = values.String("lock.redis.password");
+  common.tls = values.Given("lock.redis.tls");
+  common.tls_ca = values.String("lock.redis.tls.ca");
+  common.tls_certificate = values.String("lock.redis.tls.certificate");
+  common.tls_key = values.String("lock.redis.tls.key");
+  common.tls_server_name = values.String("lock.redis.tls.server_name");
+  std::vector<locking::RedisOptions> groups;
+  int list = -1;
+  for (const Text& node : LockNodes(values)) {
+    if (std::exchange(list, node.list) != node.list) groups.push_back(common);
+    groups.back().nodes.push_back(node.value);
+  }
+  return groups;
+}
+
 consumer::LockSection BuildLock(const Values& values) {
   consumer::LockSection section;
   section.lock.ttl = values.Duration("lock.ttl");
@@ -74,14 +92,7 @@ consumer::LockSection BuildLock(const Values& values) {
   section.lock.node_timeout = values.Duration("lock.redis.timeout");
   section.lock.remember_done = RememberDone(values);
   section.lock.contact = LockContact(values);
-  section.redis.nodes = values.Strings("lock.redis.nodes");
-  section.redis.username = values.String("lock.redis.username");
-  section.redis.password = values.String("lock.redis.password");
-  section.redis.tls = values.Given("lock.redis.tls");
-  section.redis.tls_ca = values.String("lock.redis.tls.ca");
-  section.redis.tls_certificate = values.String("lock.redis.tls.certificate");
-  section.redis.tls_key = values.String("lock.redis.tls.key");
-  section.redis.tls_server_name = values.String("lock.redis.tls.server_name");
+  section.groups = BuildGroups(values);
   section.wait = values.Duration("lock.wait");
   section.block = values.Number("lock.block");
   section.on_unavailable =

@@ -29,7 +29,7 @@ class Cells {
  public:
   explicit Cells(int nodes);  // the number of series of the label `node`
 
-  void Add(Metric metric, std::int64_t delta, int series = 0);  // counter; in the metric's CellUnit
+  void Add(Metric metric, std::int64_t delta, int series = 0);  // in the metric's CellUnit
   void Set(Metric metric, std::int64_t value, int series = 0);  // gauge
   void Observe(Metric metric, std::int64_t value,
                int series = 0);  // histogram; negative counts as 0

@@ -1,7 +1,6 @@
 #include "config/lint/lint.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <string>
 
@@ -11,7 +10,6 @@
 #include "config/read/defaults.h"
 #include "config/text/scalar.h"
 #include "locking/core/options.h"
-#include "locking/redis/address.h"
 
 namespace fencepost::config {
 namespace {
@@ -73,28 +71,6 @@ void LintOneChild(const Values& values, const Key& section, Findings& findings) 
                  given.empty() ? empty : several);
 }
 
-// Two spellings of one node are one node.
-void LintNodes(const Values& values, Findings& findings) {
-  const auto nodes = values.Texts("lock.redis.nodes");
-  if (nodes.empty()) return;
-  std::map<std::string, std::string> seen;  // what is reached → as written in the file
-  for (const Text& node : nodes) {
-    const auto address = locking::ParseNodeAddress(node.value);
-    if (!address) continue;
-    const auto [first, is_new] = seen.emplace(locking::ReachedBy(*address), node.shown);
-    if (is_new) continue;
-    findings.Error(
-        node.at, "nodes",
-        fmt::format("lock.redis.nodes: {} is given twice{}; each node is an "
-                    "independent primary",
-                    node.shown, first->second == node.shown ? "" : ", as " + first->second));
-  }
-  const std::size_t count = nodes.size();
-  if (count % 2 == 1 && count <= locking::kMaxNodes) return;
-  findings.Error(values.KeyPlace("lock.redis.nodes"), "nodes",
-                 fmt::format("lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count));
-}
-
 // The file alone does not tell the store's max_ttl; a worker that may not lock for so long is not
 // ready, and says so.
 void LintTtl(const Values& values, Findings& findings) {
@@ -143,41 +119,8 @@ void LintBlock(const Values& values, Findings& findings) {
                    "output.kafka without accept_replay_ids, do records share a lock");
 }
 
-void LintLogin(const Values& values, Findings& findings) {
-  if (values.Wrong("lock.redis.password")) return;
-  if (!values.String("lock.redis.password").empty()) return;
-  bool needed = false;
-  for (const Text& node : values.Texts("lock.redis.nodes")) {
-    const auto address = locking::ParseNodeAddress(node.value);
-    if (!address || address->password) continue;
-    needed = true;
-    if (address->username.value_or("").empty()) continue;
-    findings.Error(node.at, "login",
-                   fmt::format("lock.redis.nodes: {} has a user and no password: write it into the "
-                               "URL, or give lock.redis.password",
-                               node.shown));
-  }
-  if (!needed || !values.Given("lock.redis.username")) return;
-  findings.Error(values.KeyPlace("lock.redis.username"), "missing",
-                 "lock.redis.password is missing or empty: a username needs one");
-}
-
-void LintTls(const Values& values, Findings& findings) {
-  LintPair(values, "lock.redis.tls.certificate", "lock.redis.tls.key", findings);
-  if (!values.Given("lock.redis.tls")) return;
-  for (const Text& node : values.Texts("lock.redis.nodes")) {
-    const auto address = locking::ParseNodeAddress(node.value);
-    if (!address || address->tls.value_or(true)) continue;
-    findings.Warning(node.at, "tls",
-                     fmt::format("lock.redis.nodes: {} is reached without TLS, though there is "
-                                 "lock.redis.tls; rediss:// is with it",
-                                 node.shown));
-  }
-}
-
 void LintLock(const Values& values, Findings& findings) {
-  LintNodes(values, findings);
-  LintTls(values, findings);
+  LintLockNodes(values, findings);
   LintTtl(values, findings);
   LintRememberDone(values, findings);
   LintBlock(values, findings);
@@ -261,7 +204,7 @@ void LintProcessing(const Values& values, Findings& findings) {
 
 void LintLedger(const Values& values, Findings& findings) {
   if (!values.Given("ledger.keep") ||
-      AnyWrong(values, {"ledger.keep", "lock.remember_done", "lock.max_skew"})) {
+      AnyWrong(values, {"ledger.keep", "lock.remember_done", "lock.max_skew", "record_id"})) {
     return;
   }
   if (!HasLedger(values)) {
@@ -311,7 +254,7 @@ void Lint(const Values& values, Findings& findings) {
   LintDecode(values, findings);
   LintEncode(values, findings);
   LintLock(values, findings);
-  LintLogin(values, findings);
+  LintLockLogin(values, findings);
   LintProcessing(values, findings);
   LintLedger(values, findings);
   LintObserve(values, findings);

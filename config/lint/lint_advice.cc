@@ -22,6 +22,14 @@ void AdviseDeadLetters(const Values& values, Findings& findings) {
       "stop");
 }
 
+void AdviseRecordId(const Values& values, Findings& findings) {
+  if (!HasLedger(values) || values.Given("record_id")) return;
+  findings.Warning({}, kRule,
+                   "there is no record_id: a record is identified by its position in the topic, "
+                   "and what a producer sends again is a new record with an effect of its own; "
+                   "give record_id: json:/POINTER, or say record_id: position");
+}
+
 void AdviseKeep(const Values& values, Findings& findings) {
   if (!HasLedger(values) || ByPosition(values) || values.Given("ledger.keep")) return;
   findings.Warning(
@@ -49,30 +57,36 @@ bool IsLoopback(std::string_view host) {
 }
 
 void AdviseNodes(const Values& values, Findings& findings) {
-  const auto nodes = values.Texts("lock.redis.nodes");
-  if (nodes.size() == 1) {
-    findings.Warning(nodes.front().at, kRule,
-                     "lock.redis.nodes: one node is no quorum: while it is away nothing is "
-                     "processed, and a node that lost its data forgets all locks; take three or "
-                     "five");
-  }
-  std::map<std::string, std::string> seen;  // host → as written in the file
-  for (const Text& node : nodes) {
+  const std::string_view path = LockNodesPath(values);
+  const auto nodes = LockNodes(values);
+  std::map<std::string, const Text*> seen;  // by host, in each group
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Text& node = nodes[i];
+    const bool first_of_group = i == 0 || nodes[i - 1].list != node.list;
+    const bool last_of_group = i + 1 == nodes.size() || nodes[i + 1].list != node.list;
+    if (first_of_group && last_of_group) {
+      findings.Warning(node.at, kRule,
+                       fmt::format("{}: one node is no quorum: while it is away nothing is "
+                                   "processed, and a node that lost its data forgets all locks; "
+                                   "take three or five",
+                                   path));
+    }
+    if (first_of_group) seen.clear();
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address || !address->path.empty()) continue;
     const bool loopback = IsLoopback(address->host);
     // Several servers on one's own machine are how everybody begins; two names of it are a mistake.
     const auto [first, is_new] =
-        seen.emplace(loopback ? ":" + address->port : address->host, node.shown);
+        seen.emplace(loopback ? ":" + address->port : address->host, &node);
     if (is_new) continue;
-    findings.Warning(node.at, kRule,
-                     loopback
-                         ? fmt::format("lock.redis.nodes: {} and {} are one server: localhost has "
-                                       "several names",
-                                       first->second, node.shown)
-                         : fmt::format("lock.redis.nodes: {} and {} are on one host: they fail "
-                                       "together, and count as two of the quorum",
-                                       first->second, node.shown));
+    const std::string& other = first->second->shown;
+    findings.Warning(
+        node.at, kRule,
+        loopback ? fmt::format("{}: {} and {} are one server: localhost has several names", path,
+                               other, node.shown)
+                 : fmt::format("{}: {} and {} are on one host: they fail together, and count as "
+                               "two of the quorum",
+                               path, other, node.shown));
   }
 }
 
@@ -80,6 +94,7 @@ void AdviseNodes(const Values& values, Findings& findings) {
 
 void Advise(const Values& values, Findings& findings) {
   AdviseDeadLetters(values, findings);
+  AdviseRecordId(values, findings);
   AdviseKeep(values, findings);
   AdviseTtl(values, findings);
   AdviseNodes(values, findings);

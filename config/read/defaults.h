@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "config/read/reader.h"
@@ -9,6 +10,9 @@
 
 namespace fencepost::config {
 
+// The key that lists the lock nodes, and all that it lists: Text::list is their group.
+std::string_view LockNodesPath(const Values& values);
+std::span<const Text> LockNodes(const Values& values);
 // Whether the output keeps the ledger in its own transaction (postgres, mysql, sqlite).
 bool HasLedger(const Values& values);
 // Whether a record's identity is its position.

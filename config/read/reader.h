@@ -26,6 +26,7 @@ struct Text {
   std::string shown;  // how messages may print it: as written in the file, or nothing for secrets
   Place at;           // of the value
   Place name_at;
+  int list = 0;                 // kTextLists: in which of them, from 1
   consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap, or_selectors
 };
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "config/read/defaults.h"
 #include "config/read/node_text.h"
 #include "config/text/suggestion.h"
 
@@ -164,7 +165,7 @@ class TestsReader {
     faults.lease_lost_during = Stage(values, "tests.faults.lease_lost_during");
     faults.redis_nodes_down = static_cast<int>(values.Number("tests.faults.redis_nodes_down"));
     faults.duplicate = static_cast<int>(values.Number("tests.faults.duplicate"));
-    const int nodes = static_cast<int>(pipeline_.Strings("lock.redis.nodes").size());
+    const int nodes = static_cast<int>(LockNodes(pipeline_).size());
     if (nodes > 0 && faults.redis_nodes_down > nodes) {
       Error(values.ValuePlace("tests.faults.redis_nodes_down"),
             fmt::format("tests.faults.redis_nodes_down: {} of {} nodes cannot be down",

@@ -181,7 +181,7 @@ class Builder : public YAML::EventHandler {
       findings_.Error(key.at, "duplicate-key",
                       fmt::format("the key \"{}\" is given twice", key.text));
     } else {
-      frame.node.entries.emplace_back(std::move(key), std::move(value));
+      frame.node.entries.push_back({std::move(key), std::move(value)});
     }
   }
 

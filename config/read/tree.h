@@ -7,21 +7,28 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "config/text/finding.h"
 
 namespace fencepost::config {
 
+struct Member;
+
 struct Node {
   enum class Kind : std::uint8_t { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   Place at;
-  std::string text;                            // kScalar
-  bool plain = false;                          // kScalar: neither quoted nor a | or > text
-  std::vector<Node> items;                     // kList
-  std::vector<std::pair<Node, Node>> entries;  // kMap: scalar keys, each once
+  std::string text;             // kScalar
+  bool plain = false;           // kScalar: neither quoted nor a | or > text
+  std::vector<Node> items;      // kList
+  std::vector<Member> entries;  // kMap: scalar keys, each once
+};
+
+// Not a pair, which must not be named before Node is complete.
+struct Member {
+  Node key;
+  Node value;
 };
 
 // The root map of the only document, or nullopt; errors go to `findings`. Anchors, aliases, tags

@@ -29,7 +29,9 @@ std::vector<Key> TopKeys() {
       {.path = "record_id",
        .type = T::kSelector,
        .help = "What identifies a record: `position`, `key`, `header:NAME`, `json:/POINTER` or "
-               "`key:/POINTER`; or a list of these (not `position`), for an id of several parts.",
+               "`key:/POINTER`; or a list of these (not `position`), for an id of several parts. "
+               "`position` is the place in the topic (partition and offset): what a producer sends "
+               "again is a new record there.",
        .default_value = "position",
        .or_selectors = true},
       {.path = "id_content",
@@ -91,9 +93,10 @@ std::vector<Key> KafkaKeys() {
       {.path = "kafka.static_members",
        .type = T::kBoolean,
        .help = "A worker that ends and comes back under the same name within the session timeout "
-               "(15 s) keeps its partitions, and the other workers are not interrupted. Partitions "
-               "of one that does not come back wait for that time, after a clean stop too. Each "
-               "worker needs a name that it keeps: `--worker` or `FENCEPOST_WORKER`.",
+               "(15 s) keeps its partitions, and the other workers are not interrupted; without "
+               "it, one that is killed and started again stops the whole group for that time. "
+               "Partitions of one that does not come back wait for that time, after a clean stop "
+               "too. Each worker needs a name that it keeps: `--worker` or `FENCEPOST_WORKER`.",
        .default_value = "false"},
       {.path = "kafka.accept_replay_ids",
        .type = T::kBoolean,
@@ -165,16 +168,28 @@ std::vector<Key> LockKeys() {
        .type = T::kSection,
        .help = "The quorum lock on record ids.",
        .required = true},
-      {.path = "lock.redis", .type = T::kSection, .help = "The lock store.", .required = true},
+      {.path = "lock.redis",
+       .type = T::kSection,
+       .help = "The lock store.",
+       .ways = {{"nodes"}, {"groups"}},
+       .required = true},
       {.path = "lock.redis.nodes",
        .type = T::kTexts,
-       .help = "1, 3, 5 or 7 independent Redis primaries, each `HOST:PORT`, `unix:/PATH` or a URL: "
+       .help = "1, 3, 5 or 7 independent Redis primaries (or give `groups`), each `HOST:PORT`, "
+               "`unix:/PATH` or a URL: "
                "`redis://[USER[:PASSWORD]@]HOST[:PORT]`, or `rediss://` for TLS with the system's "
                "CAs or those of `tls`. What a URL says of login and TLS counts for its node, the "
                "keys below for the others. User and password are percent-encoded and never "
                "printed; the database is 0. Names are looked up at every connect.",
-       .check = CheckLockNode,
-       .required = true},
+       .check = CheckLockNode},
+      {.path = "lock.redis.groups",
+       .type = T::kTextLists,
+       .help =
+           "Instead of `nodes`, where one set of nodes does not carry the load: up to 8 lists of "
+           "such nodes, at most 26 in all. Each group is a lock store of its own, and each name "
+           "belongs to one group, by a hash. All workers list the same groups in the same order; "
+           "a store that was made for another number or place of groups is refused.",
+       .check = CheckLockNode},
       {.path = "lock.redis.username", .help = "ACL user; with `password`.", .check = CheckNotEmpty},
       {.path = "lock.redis.password", .help = "Password; an empty one means none.", .secret = true},
       {.path = "lock.redis.tls",
@@ -256,8 +271,9 @@ std::vector<Key> LockKeys() {
        .help =
            "Which lock nodes are asked first for a lock: a quorum of those that answer fast (the "
            "same ones by every worker, spread by name), and the others only where these cannot "
-           "decide it or are late; or all at once. `all` hears of more marks of done records, "
-           "and holds a lease on more than a quorum from its beginning.",
+           "decide it or are late; or all at once. Up to 64 locks at a time go to all nodes either "
+           "way. `all` hears of more marks of done records, and holds a lease on more than a "
+           "quorum from its beginning.",
        .default_words =
            "`quorum`; `all` where marks alone tell what is done: without a ledger, but "
            "for `output.kafka` with `record_id: position`",

@@ -9,11 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "locking/base/check.h"
+#include "locking/base/control_text.h"
 
 namespace fencepost::config {
 namespace {
 
-constexpr std::array<Rule, 54> kRules{{
+constexpr std::array<Rule, 55> kRules{{
     {"file", "The file can be read, is UTF-8 text and at most 1 MiB."},
     {"yaml", "The text is YAML: one document, a map of keys, not nested too deep."},
     {"quoting", "Inside {} and [] YAML needs values with ?, { or } quoted."},
@@ -30,6 +31,7 @@ constexpr std::array<Rule, 54> kRules{{
     {"selector", "Selectors are well-formed and used where they mean something."},
     {"record-id", "record_id identifies a record."},
     {"nodes", "There are 1, 3, 5 or 7 lock nodes, each once."},
+    {"groups", "There are at most 8 groups of lock nodes, of one size, and no nodes beside them."},
     {"login", "A user of the lock nodes has a password."},
     {"tls", "TLS has its files, they can be used, and it is not left out by mistake."},
     {"ttl", "The lock store allows lock.ttl."},
@@ -88,8 +90,10 @@ std::string Escaped(std::string_view text, bool property) {
 // One line, and not too long a one, whatever the file holds.
 std::string OneLine(std::string message) {
   constexpr std::size_t kLongest = 400;
-  for (char& c : message) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  for (std::size_t at = 0; at < message.size(); ++at) {
+    if (const std::size_t size = ControlSize(std::string_view(message).substr(at)); size > 0) {
+      message.replace(at, size, " ");
+    }
   }
   if (message.size() <= kLongest) return message;
   std::size_t end = kLongest;

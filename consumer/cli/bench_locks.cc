@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "locking/base/random.h"
-#include "locking/core/lock/lock_core.h"
+#include "locking/core/groups/lock_groups.h"
 #include "locking/redis/engine/engine.h"
 
 namespace fencepost::cli {
@@ -26,17 +27,21 @@ class LockLoop {
   LockLoop(const LockNodes& nodes, int in_flight, bool done)
       : nodes_(nodes),
         done_(done),
-        core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock,
-              locking::StoreCreation::kNever, locking::RandomBits, nullptr),
-        engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [this] { OnStep(); }),
+        locks_(locking::SizesOf(nodes.groups), nodes.lock, locking::StoreCreation::kNever,
+               locking::RandomBits, nullptr),
         begun_(static_cast<std::size_t>(in_flight)) {
-    engine_.Start();
+    for (int group = 0; group < locks_.size(); ++group) {
+      engines_.push_back(std::make_unique<locking::RedisEngine>(
+          io_, locks_.core(group), nodes_.groups[static_cast<std::size_t>(group)], nodes_.lock,
+          nullptr, [this] { OnStep(); }));
+      engines_.back()->Start();
+    }
   }
 
   bool WaitForQuorum(Millis limit) {
     const Instant end = BootClock::now() + limit;
-    while (!core_.Available() && BootClock::now() < end) RunFor(Millis(10));
-    return core_.Available();
+    while (!Available() && BootClock::now() < end) RunFor(Millis(10));
+    return Available();
   }
 
   LockBenchResult Run(double seconds) {
@@ -55,6 +60,13 @@ class LockLoop {
   }
 
  private:
+  [[nodiscard]] bool Available() const {
+    for (int group = 0; group < locks_.size(); ++group) {
+      if (!locks_.core(group).Available()) return false;
+    }
+    return true;
+  }
+
   void RunFor(Millis limit) {
     io_.run_for(limit);
     io_.restart();
@@ -65,15 +77,13 @@ class LockLoop {
     begun_[slot] = now.boot;
     name_.clear();
     fmt::format_to(std::back_inserter(name_), "fencepost:{{bench}}:{:016x}-{}", run_, next_++);
-    core_.Acquire({.name = {name_.data(), name_.size()}, .cookie = slot, .wait = Millis(5000)},
-                  now);
-    engine_.Kick();
+    const locking::LockId lock = locks_.Acquire(
+        {.name = {name_.data(), name_.size()}, .cookie = slot, .wait = Millis(5000)}, now);
+    engines_[lock.group]->Kick();
   }
 
   void OnStep() {
-    while (!core_.events().empty()) {
-      events_.clear();
-      events_.swap(core_.events());
+    while (locks_.TakeEvents(events_)) {
       const locking::Now now = locking::ReadClocks();
       for (const LockEvent& event : events_) OnEvent(event, now);
     }
@@ -82,7 +92,7 @@ class LockLoop {
   void OnEvent(const LockEvent& event, locking::Now now) {
     switch (event.kind) {
       case LockEvent::Kind::kLeased:
-        done_ ? core_.Done(event.lock, 0, kRemember, now) : core_.Release(event.lock, now);
+        done_ ? locks_.Done(event.lock, 0, kRemember, now) : locks_.Release(event.lock, now);
         break;
       case LockEvent::Kind::kRoundFailed:
       case LockEvent::Kind::kAnswered:
@@ -105,8 +115,8 @@ class LockLoop {
   const LockNodes nodes_;
   const bool done_;
   asio::io_context io_{1};
-  locking::LockCore core_;
-  locking::RedisEngine engine_;
+  locking::LockGroups locks_;
+  std::vector<std::unique_ptr<locking::RedisEngine>> engines_;
   std::vector<Instant> begun_;
   std::vector<LockEvent> events_;
   std::vector<float> took_ms_;

@@ -122,14 +122,17 @@ class Marks {
   Marks(const PipelineOptions& options, const std::vector<std::string>& ids)
       : pipeline_(options.name),
         ids_(LockedIds(ids, LockBlock(options))),
-        view_({options.lock.redis, options.lock.lock}, locking::StoreCreation::kNever) {}
+        view_({options.lock.groups, options.lock.lock}, locking::StoreCreation::kNever) {
+    for (const std::string& id : ids_) {
+      groups_.insert(view_.nodes().GroupOfKey(consumer::LockName(pipeline_, id)));
+    }
+  }
 
-  // Every node must answer. Error: which one does not.
+  // Every node that has names of these ids must answer. Error: which one does not.
   tl::expected<void, Error> Connect() {
-    view_.Connect(kNodesLimit);
-    for (int node = 0; node < view_.size(); ++node) {
+    view_.WatchUntil([this] { return Missing().empty(); }, kNodesLimit);
+    for (const int node : Missing()) {
       const locking::NodeStatus status = view_.Status(node);
-      if (status.connected && status.open) continue;
       return NoAnswer(node, WhyNoAnswer(status));
     }
     return {};
@@ -146,9 +149,12 @@ class Marks {
       }
       const auto answers = view_.Ask(kind, names, kNodesLimit);
       for (std::size_t i = from; i < to; ++i) {
-        for (int node = 0; node < view_.size(); ++node) {
-          const Reply& reply = answers[i - from][static_cast<std::size_t>(node)];
-          if (!NodeAnswered(reply.code)) return NoAnswer(node, "no answer");
+        const auto group = static_cast<std::size_t>(view_.nodes().GroupOfKey(names[i - from]));
+        for (std::size_t node = 0; node < view_.nodes().groups[group].nodes.size(); ++node) {
+          const Reply& reply = answers[i - from][node];
+          const int first = view_.nodes().SpotOf(static_cast<int>(group)).first_node;
+          if (!NodeAnswered(reply.code))
+            return NoAnswer(first + static_cast<int>(node), "no answer");
           see(ids_[i], reply);
         }
       }
@@ -156,19 +162,33 @@ class Marks {
     return {};
   }
 
-  [[nodiscard]] int nodes() const { return view_.size(); }
+  [[nodiscard]] int nodes() const {
+    int nodes = 0;
+    for (const int group : groups_) nodes += view_.store(group).size();
+    return nodes;
+  }
 
  private:
+  [[nodiscard]] std::vector<int> Missing() const {
+    std::vector<int> missing;
+    for (int node = 0; node < view_.size(); ++node) {
+      if (!groups_.contains(view_.nodes().GroupOfNode(node))) continue;
+      const locking::NodeStatus status = view_.Status(node);
+      if (!status.connected || !status.open) missing.push_back(node);
+    }
+    return missing;
+  }
   tl::unexpected<Error> NoAnswer(int node, const std::string& why) const {
     return Fail(fmt::format("lock node {} does not answer ({}); a mark is taken back only where "
                             "all {} nodes do",
-                            locking::NodeLetter(node), why, view_.size()),
+                            locking::NodeLetter(node), why, nodes()),
                 "no ledger row was deleted; run it again when the node is back",
                 view_.Address(node));
   }
 
   const std::string pipeline_;
   const std::vector<std::string> ids_;
+  std::set<int> groups_;  // of these ids
   StoreView view_;
 };
 
@@ -386,6 +406,11 @@ int Forget(const ForgetArguments& arguments) {
       std::find(topics.begin(), topics.end(), arguments.topic) == topics.end()) {
     return ExitUsage(fmt::format("pipeline {} does not read topic {}; it reads {}", options.name,
                                  arguments.topic, fmt::join(topics, ", ")));
+  }
+  if (!arguments.id.empty()) {
+    const auto wrong =
+        WhyNoPosition(options, arguments.id, "--topic T --partition P --from O --to O");
+    if (wrong) return ExitUsage("forget: " + *wrong);
   }
   const auto done = Carry(options, arguments);
   if (done) return kOk;

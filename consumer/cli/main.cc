@@ -1,5 +1,4 @@
-// The composition root. Read as a table of contents: each command has a file of its own beside
-// this.
+// The entry point: errors of the command line, and the exit code.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -13,7 +12,6 @@
 
 #include "config/text/suggestion.h"
 #include "consumer/cli/shared/command.h"
-#include "consumer/worker/library_versions.h"
 
 #ifndef FENCEPOST_VERSION
 #error "FENCEPOST_VERSION comes from CMake"
@@ -23,20 +21,6 @@ namespace fencepost::cli {
 
 std::string Version() { return FENCEPOST_VERSION; }
 std::string Commit() { return FENCEPOST_COMMIT; }
-
-void AddVersion(CLI::App& app, Run& run) {
-  CLI::App* command =
-      app.add_subcommand("version", "print the version, and those of the libraries");
-  command->callback([&run] {
-    run = [] {
-      std::printf("fencepost %s (%s)\n", Version().c_str(), Commit().c_str());
-      for (const auto& [name, version] : consumer::LibraryVersions()) {
-        std::printf("  %s %s\n", name.c_str(), version.c_str());
-      }
-      return kOk;
-    };
-  });
-}
 
 namespace {
 
@@ -82,21 +66,7 @@ int Main(int argc, char** argv) {
   });
   const std::vector<std::string> behind(dashes == words.end() ? dashes : dashes + 1, words.end());
   Run run;
-  AddRun(app, run);
-  AddDemo(app, run);
-  AddLint(app, run);
-  AddLocks(app, run);
-  AddLock(app, run, behind);
-  AddTest(app, run);
-  AddBench(app, run);
-  AddCreate(app, run);
-  AddSchema(app, run);
-  AddExplain(app, run);
-  AddDlq(app, run);
-  AddForget(app, run);
-  AddHealth(app, run);
-  AddVersion(app, run);
-  AddCompletion(app, run);
+  AddCommands(app, run, behind);
   if (const auto unknown = UnknownCommand(app, static_cast<int>(words.size()), words.data())) {
     PrintError(*unknown);
     return kUsage;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "consumer/record/json_reader.h"
 #include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
 
@@ -77,6 +78,10 @@ class Parser {
   explicit Parser(Schema* schema) : schema_(schema) {}
 
   const Type* Text(const std::string& text) {
+    // A default is written out by recursion: JsonReader refuses what is nested too deeply for that.
+    std::string whole;
+    reader_.Begin(text);
+    if (reader_.Append("", whole) == JsonFound::kMalformed) throw Problem{"it is not JSON"};
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_discarded()) throw Problem{"it is not JSON"};
     return Any(json, "", 0);
@@ -209,6 +214,7 @@ class Parser {
   }
 
   Schema* schema_;
+  JsonReader reader_;
   std::map<std::string, const Type*> named_;
 };
 

@@ -1,8 +1,8 @@
 // Avro's binary encoding, written along the schema from JSON.
 //
 // Of a union it is the first type that takes the value as it is: bytes only where no other takes a
-// text, and what has to be read in another way (digits in a string as a number, a number as a date)
-// only where nothing else fits.
+// text, and what has to be read in another way (digits in a string as a number, a number as a date,
+// a number with more digits than the type holds) only where nothing else fits.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -24,6 +24,7 @@
 #include "consumer/encode/encoder.h"
 #include "consumer/encode/json_tree.h"
 #include "consumer/outputs/cell_values.h"
+#include "consumer/record/json_digest.h"
 #include "consumer/record/json_reader.h"
 #include "consumer/record/text.h"
 
@@ -84,9 +85,9 @@ class Walk {
       case Kind::kLong:
         return Integer(type, value, reading);
       case Kind::kFloat:
-        return Float<float, std::uint32_t>(type, value);
+        return Float<float, std::uint32_t>(type, value, reading);
       case Kind::kDouble:
-        return Float<double, std::uint64_t>(type, value);
+        return Float<double, std::uint64_t>(type, value, reading);
       case Kind::kBytes:
       case Kind::kFixed:
         return Bytes(type, value, reading);
@@ -203,6 +204,16 @@ class Walk {
     return true;
   }
 
+  // Whether it is the number that is written for it again.
+  template <typename Number>
+  static bool Keeps(std::string_view text, Number number) {
+    std::string given;
+    std::string again;
+    AppendCanonicalNumber(text, given);
+    AppendCanonicalNumber(fmt::format("{}", number), again);
+    return given == again;
+  }
+
   template <typename Number>
   static std::optional<Number> NotFinite(const JsonValue& value) {
     using Limits = std::numeric_limits<Number>;
@@ -214,7 +225,7 @@ class Walk {
   }
 
   template <typename Number, typename Bits>
-  bool Float(const Type& type, const JsonValue& value) {
+  bool Float(const Type& type, const JsonValue& value, Reading reading) {
     auto number = NotFinite<Number>(value);
     if (!number) {
       if (value.kind != Json::kNumber) return Mismatch(type, value);
@@ -222,6 +233,9 @@ class Walk {
       Number read{};
       const auto [at, error] = std::from_chars(value.text.data(), end, read);
       if (error != std::errc() || at != end) return Fail("is a number out of the type's range");
+      if (reading == Reading::kAsItIs && !Keeps(value.text, read)) {
+        return Fail("has digits that the type does not hold");
+      }
       number = read;
     }
     auto bits = std::bit_cast<Bits>(*number);

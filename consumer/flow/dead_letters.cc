@@ -47,8 +47,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
   const bool bad =
       refusal.reason == DeadLetterReason::kBadRecord || refusal.reason == DeadLetterReason::kOutput;
   if (!options_.dead_letters || (bad && options_.on_bad_record != OnBad::kDeadLetter)) {
-    const char* hint = bad ? "fix the producer, the columns or the table, give dead_letter, or "
-                             "move the group's offset past it"
+    const char* hint = bad ? kBadRecordHint
                            : "fix what the handler calls, give dead_letter, or move the group's "
                              "offset past it";
     return Block(in, {bad ? "bad_record" : "handler_failed", std::move(refusal.shown), "", hint},

@@ -46,7 +46,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   return flow;
 }
 
-Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
+Flow::Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::Random random,
            ConsumerObserver* observer)
     : options_(std::move(options)),
       tuning_(options_.tuning),
@@ -192,7 +192,8 @@ Instant Flow::NextTime() const {
 }
 
 void Flow::UpdateBackpressure(Now now) {
-  const bool usable = (locks_->Available() || unlocked_) && dead_letters_up_ && taking_ && !paused_;
+  const bool usable =
+      (locks_->AnyAvailable() || unlocked_ != 0) && dead_letters_up_ && taking_ && !paused_;
   const Nanos pressed =
       backpressure_.Update(partitions_, usable, now.boot, {actions_.pause, actions_.resume});
   if (pressed > Nanos(0)) observer_->OnBackpressure(pressed);

@@ -9,7 +9,7 @@
 //
 // A host (consumer/worker/worker_impl.h, the simulator, `fencepost test`) hands in what happened
 // (records, lock events, answers, time) on one thread, then takes actions() and carries them out.
-// The LockCore beside it is driven by the same host.
+// The LockGroups beside it is driven by the same host.
 //
 // Invariants (PROTOCOL.md): leases are held only as a prefix of an order chain; the watermark never
 // passes a delivered record that is not finished; a record is finished only after its effect is
@@ -45,7 +45,7 @@
 #include "consumer/pipeline/status.h"
 #include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
-#include "locking/core/lock/lock_core.h"
+#include "locking/core/groups/lock_groups.h"
 
 namespace fencepost::consumer {
 
@@ -101,7 +101,7 @@ struct FlowActions {
 
 class Flow {
  public:
-  Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
+  Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::Random random,
        ConsumerObserver* observer);
   ~Flow();
   Flow(const Flow&) = delete;
@@ -121,7 +121,7 @@ class Flow {
   void OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok);
 
   // --- locks, ledger, handler, output, dead letters, time ---------------------------------------
-  void OnLockEvents(Now now);  // drains locks->events()
+  void OnLockEvents(Now now);  // drains those of all groups
   void OnLookedUp(const LookupBatch& batch, const std::vector<std::optional<LedgerEntry>>& entries,
                   Now now);
   void OnHandled(HandlerAnswer answer, Now now);
@@ -141,9 +141,10 @@ class Flow {
   // The same, until it is taken back.
   void SetPaused(bool paused, Now now);
   [[nodiscard]] bool paused() const { return paused_; }
-  // While true nothing is locked: records go on without a lease, and the ledger decides. Those that
-  // are waiting for their lock go on now. Only with Finality::kLedger.
-  void SetUnlocked(bool unlocked, Now now);
+  // While true nothing of this group of lock nodes is locked: its records go on without a lease,
+  // and the ledger decides. Those that are waiting for their lock go on now. Only with
+  // Finality::kLedger.
+  void SetUnlocked(int group, bool unlocked, Now now);
   // A drain that is under way ends now.
   void HurryDrain(Now now);
   // The output answers no more. The leases of what it has in its hands are given back: whether that
@@ -211,10 +212,13 @@ class Flow {
   // locks.cc: locking, by lock units.
   bool Lock(InFlight& record, Now now);
   LockUnit& JoinUnit(InFlight& record);
-  void GoOn(InFlight& record);
+  void GoOn(InFlight& record, Now now);
   void LockAlone(InFlight& record, Now now);
   void Acquire(LockUnit& unit, Now now);
   void ProceedUnlocked(LockUnit& unit, Now now);
+  [[nodiscard]] bool Unlocked(const LockUnit& unit) const {
+    return unlocked_ != 0 && ((unlocked_ >> locks_->GroupOfName(unit.name())) & 1U) != 0;
+  }
   void OnLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
   bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
   void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
@@ -331,7 +335,7 @@ class Flow {
   const FlowOptions options_;  // but for what tuning_ has
   Tuning tuning_;
   const PipelineTraits traits_;
-  locking::LockCore* const locks_;
+  locking::LockGroups* const locks_;
   const locking::LockCore::Random random_;
   ConsumerObserver* const observer_;
   std::unique_ptr<Identifier> identifier_;
@@ -370,7 +374,7 @@ class Flow {
   bool dead_letters_up_ = true;
   bool taking_ = true;
   bool paused_ = false;
-  bool unlocked_ = false;
+  std::uint32_t unlocked_ = 0;  // a bit for each group of lock nodes
   std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once

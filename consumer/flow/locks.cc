@@ -15,10 +15,9 @@ using locking::LockEvent;
 
 namespace {
 
-// The ledger may say of it that it is done. (Of one with other content it has.)
-bool MayLook(const InFlight& in) {
-  const bool conflict = in.letter != nullptr && in.letter->reason == DeadLetterReason::kIdConflict;
-  return !conflict && !Planted("contended_duplicate_waits");
+// Its row was read, and is of other content.
+bool IsConflict(const InFlight& in) {
+  return in.letter != nullptr && in.letter->reason == DeadLetterReason::kIdConflict;
 }
 
 }  // namespace
@@ -72,18 +71,27 @@ bool Flow::Lock(InFlight& in, Now now) {
     return false;
   }
   in.BecomeLocking();
-  unit.lease() == Lease::kNone ? Acquire(unit, now) : GoOn(in);
+  GoOn(in, now);
   return true;
 }
 
-// Its unit has what it needs, or will tell.
-void Flow::GoOn(InFlight& in) {
-  if (in.unit->lease() == Lease::kUnlocked) observer_->OnUnlocked();
+// Its unit has what it needs, or will tell. Of an id that the ledger has with other content there
+// is nothing to exclude others from: its dead letter waits for nobody's lease, least of all for the
+// one that was left behind with that row.
+void Flow::GoOn(InFlight& in, Now now) {
+  LockUnit& unit = *in.unit;
+  if (unit.lease() == Lease::kNone) {
+    const bool decided = options_.finality == Finality::kLedger && IsConflict(in) &&
+                         !Planted("conflict_waits_for_its_lock");
+    if (!decided) return Acquire(unit, now);
+    unit.BecomeDone(locks_->IssueToken(unit.name(), now), in.identity.crc, Millis(0));
+  }
+  if (unit.lease() == Lease::kUnlocked) observer_->OnUnlocked();
   work_.Push(&in);
 }
 
 void Flow::Acquire(LockUnit& unit, Now now) {
-  if (unlocked_) return ProceedUnlocked(unit, now);
+  if (Unlocked(unit)) return ProceedUnlocked(unit, now);
   unit.BecomeAcquiring(locks_->Acquire({.name = unit.name(),
                                         .cookie = unit.cookie(),
                                         .wait = options_.lock_wait,
@@ -103,24 +111,28 @@ void Flow::LockAlone(InFlight& in, Now now) {
 void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
   if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
   const auto& limit = options_.unlocked_for;
-  unit.BecomeUnlocked(locks_->IssueToken(now), limit ? now.boot + *limit : Instant::max());
+  unit.BecomeUnlocked(locks_->IssueToken(unit.name(), now),
+                      limit ? now.boot + *limit : Instant::max());
   for (InFlight* in = unit.first(); in != nullptr; in = in->unit_after) {
-    if (unit.MayProceed(*in)) GoOn(*in);
+    if (unit.MayProceed(*in)) GoOn(*in, now);
     if (!unit.shared()) break;
   }
 }
 
-void Flow::SetUnlocked(bool unlocked, Now now) {
+void Flow::SetUnlocked(int group, bool unlocked, Now now) {
   FENCEPOST_CHECK(!unlocked || options_.finality == Finality::kLedger,
                   "only a ledger decides without a lock");
-  if (std::exchange(unlocked_, unlocked) == unlocked) return;
+  const std::uint32_t bit = 1U << group;
+  if (((unlocked_ & bit) != 0) == unlocked) return;
+  unlocked_ ^= bit;
   for (InFlight& in : pool_) {  // those that come are locked again
-    if (!unlocked && Has(in, Lease::kUnlocked)) units_.Close(*in.unit);
+    const bool ends = !unlocked && Has(in, Lease::kUnlocked) && !Unlocked(*in.unit);
+    if (ends) units_.Close(*in.unit);
   }
   if (!unlocked) return;
   for (InFlight& in : pool_) {
-    const bool waits =
-        in.unit != nullptr && in.unit->first() == &in && in.unit->lease() == Lease::kAcquiring;
+    const bool waits = in.unit != nullptr && in.unit->first() == &in &&
+                       in.unit->lease() == Lease::kAcquiring && Unlocked(*in.unit);
     if (waits) ProceedUnlocked(*in.unit, now);
   }
   Step(now);
@@ -128,9 +140,7 @@ void Flow::SetUnlocked(bool unlocked, Now now) {
 
 void Flow::OnLockEvents(Now now) {
   std::vector<LockEvent> events;
-  while (!locks_->events().empty()) {
-    events.clear();
-    events.swap(locks_->events());
+  while (locks_->TakeEvents(events)) {
     for (const LockEvent& event : events) {
       LockUnit* const unit = units_.Find(event.cookie, event.lock);
       if (unit == nullptr) continue;
@@ -165,12 +175,12 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       return true;
     case LockEvent::Kind::kDone:
       unit.BecomeDone(options_.finality == Finality::kLedger || unit.shared()
-                          ? locks_->IssueToken(now)
+                          ? locks_->IssueToken(unit.name(), now)
                           : event.token,
                       event.crc, event.rest);
       return true;
     case LockEvent::Kind::kRoundFailed: {
-      if (event.contended > Nanos(0) && MayLook(*unit.first())) {
+      if (event.contended > Nanos(0) && !Planted("contended_duplicate_waits")) {
         OnContended(*unit.first(), event.contended);
         return false;
       }
@@ -212,6 +222,7 @@ void Flow::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
       return OnMarked(in, event.majority, now);
     case LockEvent::Kind::kLost:
       if (Pinned(in.stage())) return;  // the ledger, or the marks, decide
+      if (Planted("lost_lease_resets_attempts")) in.attempts = 0;
       work_.Push(&in);
       break;
     default:  // gave up: the wait ran out. It is tried again for as long as the partition is ours
@@ -331,7 +342,7 @@ void Flow::LeaveUnit(InFlight& in, Now now) {
     }
     if (Next(*at, PlaceOf(*at), traits_) != Move::kLock) continue;
     at->BecomeLocking();
-    unit.lease() == Lease::kNone ? Acquire(unit, now) : GoOn(*at);
+    GoOn(*at, now);
     return work_.Push(at->chain_after);
   }
 }

@@ -31,7 +31,7 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
   }
   if (*found && types_ != nullptr && !refused_) {
     if (auto fine = types_->Convert(column, evaluator_.type(), text_, at); !fine) {
-      refused_ = About(column, type, fine.error());
+      refused_ = OneLine(Cell(column, type) + " " + fine.error(), 1000);
     }
   }
   cells_.push_back({.at = at, .size = text_.size() - at, .null = !*found});
@@ -40,11 +40,14 @@ tl::expected<void, std::string> BatchRows::EvaluateCell(std::size_t column, bool
 
 std::string BatchRows::About(std::size_t column, std::string_view type,
                              std::string_view what) const {
+  return OneLine(fmt::format("{}: {}", Cell(column, type), what), 1000);
+}
+
+std::string BatchRows::Cell(std::size_t column, std::string_view type) const {
   const Column& from = shape_.columns[column];
-  return OneLine(fmt::format("{} {}{}{}{} from {}: {}", shape_.statement ? "argument" : "column",
-                             from.name, type.empty() ? "" : " (", type, type.empty() ? "" : ")",
-                             from.selector.Text(), what),
-                 1000);
+  return fmt::format("{} {}{}{}{} from {}", shape_.statement ? "argument" : "column", from.name,
+                     type.empty() ? "" : " (", type, type.empty() ? "" : ")",
+                     from.selector.InWords());
 }
 
 tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item,
@@ -52,7 +55,9 @@ tl::expected<void, std::string> BatchRows::EvaluateRow(const WriteItem& item,
   const bool null = !value && !shape_.takes_null;
   if (null && shape_.on_null_value == OnNull::kSkip) return {};
   if (null && shape_.on_null_value == OnNull::kBad) {
-    return tl::unexpected<std::string>("the value is null (see on_null_value)");
+    return tl::unexpected<std::string>(
+        item.values == nullptr ? "the value is null (see on_null_value)"
+                               : "the handler's answer is null or has no body (see on_null_value)");
   }
   evaluator_.Begin(ContextOf(item, worker_, value));
   rows_.push_back({.first_cell = cells_.size(), .deletes = null});

@@ -81,13 +81,16 @@ class BatchRows {
 
   // The record of this id.
   [[nodiscard]] std::optional<std::size_t> Find(std::string_view record_id) const;
-  // What a refusal says: "column arr (integer[]) from json:/arr: WHAT".
+  // What a refusal of the database says: "column arr (integer[]) from json:/arr: WHAT".
   [[nodiscard]] std::string About(std::size_t column, std::string_view type,
                                   std::string_view what) const;
   // Where a selector's text is not valid UTF-8 or holds a NUL, no text column can take it.
   static bool IsText(std::string_view bytes);
 
  private:
+  // "column arr (integer[]) from json:/arr".
+  [[nodiscard]] std::string Cell(std::size_t column, std::string_view type) const;
+
   struct Span {
     std::size_t at = 0;
     std::size_t size = 0;

@@ -83,7 +83,7 @@ std::string What(const PgErrorFields& fields) {
   if (OwnWords(fields.context)) {
     if (in(kOfServer)) return fields.message;
     std::string beginning = in(kOfData) ? BeforeQuotes(fields.message) : "";
-    if (!beginning.empty()) return beginning;
+    if (!beginning.empty()) return beginning.append(UsualCause(state));
   }
   const std::string_view function = FunctionIn(fields.context);
   if (function.empty()) return std::string(ConditionName(state));
@@ -91,6 +91,10 @@ std::string What(const PgErrorFields& fields) {
 }
 
 }  // namespace
+
+std::string_view UsualCause(std::string_view sqlstate) {
+  return sqlstate == "22008" ? " (of a number since 1970, convert says the unit)" : "";
+}
 
 std::string ErrorText(std::string_view text) { return OneLine(text, kMaxErrorText); }
 

@@ -17,6 +17,8 @@ std::string ErrorText(std::string_view text);
 // The beginning of a message up to where it quotes a value (in quotes of any language, or as bytes
 // 0x…); what is cut off ends in "…". Databases quote names and values alike.
 std::string BeforeQuotes(std::string_view message);
+// What is behind an error of this class as a rule, " (…)"; empty: nothing that is known.
+std::string_view UsualCause(std::string_view sqlstate);
 
 // What PostgreSQL tells about an error; empty: nothing.
 struct PgErrorFields {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,13 +22,24 @@ namespace fencepost::consumer {
 
 inline constexpr std::string_view kLedgerTable = "fencepost_ledger";
 inline constexpr std::string_view kPositionsTable = "fencepost_positions";
-// The same statements as deploy/postgres/ledger.sql (a test compares what they make).
-extern const char* const kPostgresLedgerDdl;
-extern const char* const kPostgresPositionsDdl;
-extern const char* const kSqliteLedgerDdl;
-extern const char* const kSqlitePositionsDdl;
-extern const char* const kMysqlLedgerDdl;  // deploy/mysql/ledger.sql, as the next
-extern const char* const kMysqlPositionsDdl;
+
+struct LedgerColumn {
+  std::string_view name;
+  std::string_view postgres;  // its type there
+};
+// What a ledger is made of, in all databases.
+struct LedgerTable {
+  std::string_view name;
+  std::span<const LedgerColumn> columns;
+  std::string_view key;  // the columns of the primary key
+  bool updates = false;  // its rows are changed
+  // What makes it. The first two are the statements of deploy/*/ledger.sql (tests compare what they
+  // make).
+  const char* postgres = nullptr;
+  const char* mysql = nullptr;
+  const char* sqlite = nullptr;
+};
+const LedgerTable& TableOfLedger(bool by_position);
 
 // What it means that there is no ledger.
 enum class MissingLedger : std::uint8_t {
@@ -36,15 +48,24 @@ enum class MissingLedger : std::uint8_t {
   kTell,  // OutputTerms::look_only
 };
 MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there);
+// What an output asks of its database when it learns what is there.
+struct LedgerTerms {
+  std::string pipeline;
+  bool exactly_once = false;  // as in OutputTerms
+  bool by_position = false;   // likewise
+  MissingLedger missing = MissingLedger::kCreate;
+};
 inline bool IsMissingLedger(const OutputError& error) {
   return error.error.code == "ledger_missing";
 }
 // "ledger_missing". `ddl`: the file that makes one; empty: a worker always may.
 OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl);
-// By position: the ledger has nothing of this pipeline yet, and the one by id has rows of it, of an
-// older version or another record_id. Nobody reads them, and what they have as done would be done
-// again.
-OutputError RowsOfIdsLeft(std::string_view pipeline, std::string where);
+// "ledger_gone", fatal. `how`: asks what may have become of it.
+OutputError LedgerGone(std::string_view table, std::string where, std::string_view how);
+// The other ledger than the one that is read has rows of the pipeline, of an older version or
+// another record_id, and this one has none yet. Nobody reads them, and what they have as done would
+// be done again.
+OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_position);
 
 // "a ""b""": any text as one SQL identifier.
 std::string QuoteIdentifier(std::string_view name);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
@@ -88,7 +89,8 @@ const std::vector<std::string>* LostCommitDetector::Search::Ask() const {
 }
 
 bool LostCommitDetector::Search::IsOurs(std::size_t id, locking::Token token) const {
-  return detector_->commits_[asked_[Asked()]].tokens[id] == token;
+  return detector_->commits_[asked_[Asked()]].tokens[id] == token ||
+         Planted("anothers_row_is_ones_own");
 }
 
 void LostCommitDetector::Search::Answer(bool one_is_there) {
@@ -98,7 +100,7 @@ void LostCommitDetector::Search::Answer(bool one_is_there) {
 }
 
 std::optional<LostCommits> LostCommitDetector::Search::Lost() const {
-  if (missing_ == asked_.size()) return std::nullopt;
+  if (missing_ == asked_.size() || Planted("lost_commits_go_unsaid")) return std::nullopt;
   const auto& commits = detector_->commits_;
   // Commits without a row of their own that lie between the last one there and the first one gone
   // are of either side: they count for the offsets.
@@ -112,7 +114,10 @@ std::optional<LostCommits> LostCommitDetector::Search::Lost() const {
   for (std::size_t at = doubtful; at < commits.size(); ++at) {
     for (const Lowest& one : commits[at].lowest) {
       const auto [known, is_new] = lowest.emplace(one.partition, one.offset);
-      if (!is_new) known->second = std::min(known->second, one.offset);
+      if (is_new) continue;
+      const bool highest = Planted("highest_lost_offset_is_named");
+      known->second =
+          highest ? std::max(known->second, one.offset) : std::min(known->second, one.offset);
     }
   }
   for (const auto& [place, offset] : lowest) {
@@ -141,7 +146,8 @@ Error LostCommitsError(const LostCommits& lost, std::string where, std::string_v
           .where = std::move(where),
           .hint = fmt::format(
               "stop all workers of the group, put the lowest offset that any of them names for a "
-              "partition into a file (one TOPIC,PARTITION,OFFSET a line; here {}{}), and run "
+              "partition into a file (one TOPIC,PARTITION,OFFSET a line; here {}{}), without the "
+              "partitions where the group's own offset is lower, with 0 where it has none, and run "
               "kafka-consumer-groups --group {} --reset-offsets --from-file FILE --execute: what "
               "is in the ledger is skipped",
               lines, lost.at_least ? ", or earlier" : "", group.empty() ? "GROUP" : group)};

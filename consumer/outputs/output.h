@@ -1,8 +1,8 @@
 // Where effects are written, together with the ledger. One implementation a kind of database. An
 // Output belongs to one thread (outputs/writer.h runs it); every call may block.
 //
-// Contract: Write puts its items into ONE transaction: ledger rows on conflict do
-// nothing, effects only for rows that were inserted, then a classification of the rest. A
+// Contract: Write puts its items into ONE transaction: ledger rows for the ids that have none,
+// effects only for rows that were inserted, then a classification of the rest. A
 // transaction whose COMMIT was not answered is resolved only by writing the same items again: the
 // caller does that, so Write must tell the failure and never guess. Nor does it search for the
 // record that a failure is about: write_retry.h does.

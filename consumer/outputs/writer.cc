@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "locking/base/planted.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -136,6 +138,8 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
   if (!output_->OutcomePending()) batch.began = locking::BootClock::now();
   const auto before = steady_clock::now();
   auto outcomes = WriteStep(*output_, batch.request, step);
+  const bool taken = Planted("interrupted_write_counts") && !WaitUnlessStopped(milliseconds(0));
+  if (taken) outcomes = std::vector<WriteOutcome>(step.items.size());
   if (outcomes) {
     answered = true;
     observer_->OnWrite(steady_clock::now() - before, step.items.size());

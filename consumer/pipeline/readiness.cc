@@ -1,6 +1,7 @@
 #include "consumer/pipeline/readiness.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,6 +44,7 @@ std::string_view Prefix(ReasonCode code) {
     case ReasonCode::kLockConnecting:
       return "lock: connecting";
     case ReasonCode::kLockStore:
+    case ReasonCode::kLockGroups:
     case ReasonCode::kLockTtl:
     case ReasonCode::kLockQuarantine:
       return "lock: ";
@@ -82,9 +84,13 @@ std::string Fields(const Reason& reason) {
         "workers and create the store again with `fencepost locks init --force --max-ttl`",
         reason.span.count(), reason.limit.count());
   }
+  if (reason.code == ReasonCode::kNoQuorum && !reason.detail.empty()) return ": " + reason.detail;
   if (reason.code != ReasonCode::kLockQuarantine) return reason.detail;
-  if (reason.span.count() == 0) return "lock nodes are in quarantine";
-  return fmt::format("lock nodes are in quarantine for another {} s", reason.span.count() / 1000);
+  const std::string which = reason.detail.empty()
+                                ? "lock nodes are in quarantine"
+                                : fmt::format("{}, {} in quarantine", reason.detail, reason.nodes);
+  if (reason.span.count() == 0) return which;
+  return fmt::format("{} for another {} s", which, reason.span.count() / 1000);
 }
 
 }  // namespace
@@ -95,7 +101,7 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
     reasons.push_back({.code = code, .detail = std::move(detail)});
   };
   const bool stopping = !state.failure.empty() || state.draining;
-  const bool locks = !state.lock || IsRemark(*state.lock);
+  const bool locks = std::ranges::all_of(state.locks, IsRemark);
   const bool may_write = locks && state.output.up() && !stopping;
   if (!state.failure.empty()) {
     add(ReasonCode::kStopping, std::move(state.failure));
@@ -103,7 +109,7 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
     add(ReasonCode::kDraining, "");
   }
   if (state.paused) add(ReasonCode::kPaused, "");
-  if (state.lock) reasons.push_back(std::move(*state.lock));
+  std::ranges::move(state.locks, std::back_inserter(reasons));
   if (!state.output.up()) {
     const bool connecting = state.output.phase == PartPhase::kConnecting;
     add(connecting ? ReasonCode::kOutputConnecting : ReasonCode::kOutput,
@@ -134,7 +140,11 @@ bool IsBeginning(const Reason& reason) {
 }
 
 std::string Sentence(const Reason& reason) {
-  return std::string(Prefix(reason.code)) + Fields(reason);
+  std::string text = std::string(Prefix(reason.code)) + Fields(reason);
+  constexpr std::string_view kLock = "lock: ";
+  const bool of_group = reason.group > 0 && text.starts_with(kLock);
+  if (of_group) text.insert(kLock.size(), fmt::format("group {}: ", reason.group));
+  return text;
 }
 
 std::string WhyNotReady(const std::vector<Reason>& reasons) {

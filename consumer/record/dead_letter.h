@@ -48,6 +48,11 @@ struct DeadLetter {
 // its dead letters by what all its records share.
 inline constexpr std::size_t kMostInARow = 10;
 
+// What ends the trouble of a record that is bad where on_bad_record is stop.
+inline constexpr const char* kBadRecordHint =
+    "fix the producer, the columns or the table, give dead_letter, or move the group's offset past "
+    "it";
+
 // The header fencepost-error is one line of UTF-8, and no longer than this.
 inline constexpr std::size_t kMaxErrorHeader = 1000;
 

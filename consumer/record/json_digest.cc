@@ -21,30 +21,29 @@ std::uint64_t DigestPair(JsonKind kind, std::uint64_t first, std::uint64_t secon
 
 void AppendCanonicalNumber(std::string_view number, std::string& out) {
   const std::size_t end = std::min(number.find_first_of("eE"), number.size());
+  const bool negative = number.front() == '-';
+  std::string digits;
+  for (const char c : number.substr(negative ? 1 : 0, end - (negative ? 1 : 0))) {
+    if (c != '.') digits.push_back(c);
+  }
+  const std::size_t last = digits.find_last_not_of('0');
+  if (last == std::string::npos) {
+    out.push_back('0');
+    return;
+  }
   std::int64_t exponent = 0;
   if (end < number.size()) {
-    std::string_view digits = number.substr(end + 1);
-    if (digits.front() == '+') digits.remove_prefix(1);
-    const auto [rest, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    std::string_view power = number.substr(end + 1);
+    if (power.front() == '+') power.remove_prefix(1);
+    const auto [rest, error] = std::from_chars(power.data(), power.data() + power.size(), exponent);
     constexpr std::int64_t kLargest = 1'000'000'000'000;  // so that the sums below hold
     if (error != std::errc() || exponent < -kLargest || exponent > kLargest) {
       out.append(number);
       return;
     }
   }
-  const bool negative = number.front() == '-';
-  std::string digits;
-  for (const char c : number.substr(negative ? 1 : 0, end - (negative ? 1 : 0))) {
-    if (c != '.') digits.push_back(c);
-  }
   if (const std::size_t point = number.find('.'); point < end) {
     exponent -= static_cast<std::int64_t>(end - point - 1);
-  }
-  const std::size_t last = digits.find_last_not_of('0');
-  if (last == std::string::npos) {
-    out.push_back('0');
-    return;
   }
   exponent += static_cast<std::int64_t>(digits.size() - last - 1);
   const std::size_t first = digits.find_first_not_of('0');

@@ -146,7 +146,7 @@ struct JsonReader::Impl {
     const std::string_view text = Trimmed(value);
     const char open = text.front();
     if ((open == '{' && text.back() != '}') || (open == '[' && text.back() != ']')) {
-      Malformed("it does not end as it begins");
+      Malformed("it is cut off, or something follows the JSON value");
     }
   }
 

@@ -92,6 +92,12 @@ tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
   return selector;
 }
 
+std::string Selector::InWords() const {
+  const bool bare =
+      (kind == Kind::kJson || kind == Kind::kKeyJson) && argument.empty() && !optional;
+  return bare ? Text() + " (the whole of it)" : Text();
+}
+
 std::string Selector::Text() const {
   const std::string_view tail = optional ? "?" : "";
   switch (kind) {

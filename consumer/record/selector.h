@@ -58,6 +58,8 @@ struct Selector {
   // The error is one line for the user: what is wrong and which forms there are.
   static tl::expected<Selector, std::string> Parse(std::string_view text);
   [[nodiscard]] std::string Text() const;  // the text that Parse takes
+  // The same within a sentence: `json:` with what it selects, which its colon would run into.
+  [[nodiscard]] std::string InWords() const;
   bool operator==(const Selector&) const = default;
 };
 

@@ -6,6 +6,8 @@
 #include <openssl/evp.h>
 #include <simdjson.h>
 
+#include "locking/base/control_text.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -19,12 +21,7 @@ std::size_t CharacterSize(std::string_view text) {
   return size >= 2 && size <= text.size() && IsUtf8(text.substr(0, size)) ? size : 0;
 }
 
-// C0 and DEL, and the C1 controls of two bytes.
-bool IsBlank(std::string_view character) {
-  const auto lead = static_cast<unsigned char>(character.front());
-  if (character.size() == 1) return lead <= 0x20 || lead == 0x7f;
-  return character.size() == 2 && lead == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
-}
+bool IsBlank(std::string_view character) { return character == " " || ControlSize(character) > 0; }
 
 }  // namespace
 

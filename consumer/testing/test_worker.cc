@@ -15,7 +15,6 @@ constexpr Millis kPublishTakes{2};
 
 WorkerCoreOptions CoreOptions(const TestWorld& world) {
   WorkerCoreOptions options = WorkerCoreOptionsOf(world.options);
-  options.nodes = static_cast<int>(world.nodes.size());
   options.creation = locking::StoreCreation::kNever;
   // A test has few records, and they may all be meant to fail: attempts alone decide.
   options.flow.tuning.retry.give_up_after = Millis(0);
@@ -99,7 +98,7 @@ void TestWorker::Settle() {
         more = world_.Exchange(node, core_.locks()) || more;
       }
     }
-    if (!core_.locks().events().empty()) {
+    if (core_.locks().HasEvents()) {
       const std::size_t held = core_.locks().held();
       core_.OnLockEvents(world_.time.now());
       if (held > 0 && Dies(LifeStage::kLock)) return;

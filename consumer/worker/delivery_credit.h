@@ -1,6 +1,7 @@
 // How many more records may be handed from the Kafka thread to the engine thread, counting those
 // that are on their way. The engine thread offers what the flow has room for; the Kafka thread
-// takes off what it has sent and the engine has not taken in yet. Two threads, no lock.
+// takes off what it has sent and the engine has not taken in yet. Where that leaves nothing, the
+// Kafka thread waits, and is woken once there is room. Two threads, no lock.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +28,13 @@ class DeliveryCredit {
     return Bytes() == 0 ? 0 : static_cast<std::size_t>(Left(records_));
   }
   [[nodiscard]] std::uint64_t Bytes() const { return static_cast<std::uint64_t>(Left(bytes_)); }
+  // As Records, and where that is 0 the engine is asked for a TakeAwaited.
+  [[nodiscard]] std::size_t RecordsOrAwait() {
+    if (const std::size_t records = Records(); records > 0) return records;
+    awaited_.store(true, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return Records();
+  }
   // Before these are handed over.
   Load Send(const std::vector<Record>& records) {
     Load load{.records = static_cast<std::int64_t>(records.size())};
@@ -52,6 +60,12 @@ class DeliveryCredit {
     records_.on_its_way.fetch_sub(load.records, std::memory_order_release);
     bytes_.on_its_way.fetch_sub(load.bytes, std::memory_order_release);
   }
+  // After an offer: there is room, and the Kafka thread waits for it. True once.
+  [[nodiscard]] bool TakeAwaited() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return awaited_.load(std::memory_order_relaxed) && Records() > 0 &&
+           awaited_.exchange(false, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::int64_t kAllRoom = std::int64_t{1} << 40;
@@ -71,6 +85,7 @@ class DeliveryCredit {
 
   Count records_;
   Count bytes_;
+  std::atomic<bool> awaited_{false};
 };
 
 }  // namespace fencepost::consumer

@@ -16,6 +16,9 @@ template <typename... Ts>
 struct Overloaded : Ts... {
   using Ts::operator()...;
 };
+// Clang 16 does not deduce it by itself.
+template <typename... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
 
 int JqThreads(int concurrency) {
   const auto hardware = static_cast<int>(std::thread::hardware_concurrency());

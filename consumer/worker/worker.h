@@ -1,6 +1,6 @@
 // One pipeline at work: its threads and how they are tied together.
 //
-//   Kafka thread (KafkaSource) → engine thread (Flow, LockCore, RedisEngine on one io_context)
+//   Kafka thread (KafkaSource) → engine thread (Flow, locks, their nodes on one io_context)
 //                              → handler threads (HandlerRunner) → engine thread
 //                              → output thread (Writer) → engine thread → Kafka thread
 //                              → dead letters' thread (DeadLetterPublisher) → engine thread

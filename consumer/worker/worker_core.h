@@ -1,8 +1,8 @@
 // One pipeline at work, sans-IO: its locks, the life of its records, the room for more of them, its
 // end. A host (worker_impl.h, `fencepost test`, the simulator) hands in what happened, one input
 // after the other on one thread, takes the actions after each and carries them out. It also drives
-// locks(): operations to the lock nodes and their replies back (locking/core/lock/lock_core.h),
-// then OnLockEvents.
+// locks(): of each group, operations to the lock nodes and their replies back
+// (locking/core/lock/lock_core.h), then OnLockEvents.
 //
 // Readiness: what the parts say of themselves comes in as it changes (On…State, OnNodeAway), the
 // rest the core knows; it is reckoned again at each of these, at RequestStop and at OnTime, which a
@@ -28,13 +28,13 @@
 #include "consumer/pipeline/readiness.h"
 #include "consumer/worker/delivery_credit.h"
 #include "locking/base/error.h"
-#include "locking/core/lock/lock_core.h"
+#include "locking/core/groups/lock_groups.h"
 
 namespace fencepost::consumer {
 
 struct WorkerCoreOptions {
   FlowOptions flow;
-  int nodes = 3;  // of the lock
+  std::vector<int> nodes{3};  // of the lock, by group
   locking::LockOptions lock;
   locking::StoreCreation creation = locking::StoreCreation::kQuarantined;
   OnUnavailable on_unavailable = OnUnavailable::kPause;  // kProceed: the output has a ledger
@@ -47,6 +47,7 @@ struct WorkerActions : FlowActions {
   // The worker ends with this error: the first one only. `stop` is always empty.
   std::optional<Error> failure;
   AssignmentEpoch epoch = 0;  // the assignment of what is to be paused and resumed
+  bool room = false;          // the source waited for room, and there is some
 };
 
 class WorkerCore {
@@ -77,9 +78,11 @@ class WorkerCore {
 
   // --- lock nodes, handler, output, dead letters -------------------------------------------------
   void OnLockEvents(Now now) { flow_.OnLockEvents(now); }
-  void OnNodeAway(int node) {
-    refused_[static_cast<std::size_t>(node)] = true;
-  }  // an attempt failed
+  // An attempt to reach it failed. `node`: counted through all groups. `why`: its address and what
+  // was the matter.
+  void OnNodeAway(int node, std::string why) {
+    refused_[static_cast<std::size_t>(node)] = std::move(why);
+  }
   void OnLookedUp(const LookupBatch& batch, const std::vector<std::optional<LedgerEntry>>& entries,
                   Now now) {
     flow_.OnLookedUp(batch, entries, now);
@@ -113,8 +116,8 @@ class WorkerCore {
   // To be carried out in the order of the fields, after every input. Offers the room again.
   [[nodiscard]] WorkerActions TakeActions();
 
-  locking::LockCore& locks() { return locks_; }
-  [[nodiscard]] const locking::LockCore& locks() const { return locks_; }
+  locking::LockGroups& locks() { return locks_; }
+  [[nodiscard]] const locking::LockGroups& locks() const { return locks_; }
   [[nodiscard]] const Flow& flow() const { return flow_; }
   DeliveryCredit& credit() { return credit_; }
   // All that is in the way now, and remarks, the gravest first; ready: nothing but remarks.
@@ -125,9 +128,12 @@ class WorkerCore {
   void Fail(Error error);
   void UpdateReadiness(Now now);
   void TellReadiness(const std::vector<Reason>& before);
-  void UpdateUnlocked(std::optional<Reason>& lock, Now now);
-  [[nodiscard]] std::optional<Reason> LockReason(Now now) const;
-  [[nodiscard]] bool LockConnecting(Now now) const;
+  void UpdateUnlocked(int group, std::optional<Reason>& lock, Now now);
+  [[nodiscard]] std::vector<Reason> LockReasons(Now now);
+  [[nodiscard]] std::optional<Reason> LockReason(int group, Now now) const;
+  [[nodiscard]] std::optional<Reason> ReasonOf(const locking::LockCore& core, Now now) const;
+  [[nodiscard]] bool LockConnecting(const locking::LockCore& core, Now now) const;
+  [[nodiscard]] std::string NodesAway(const locking::LockCore& core, Now now) const;
   [[nodiscard]] Nanos DrainLimit() const;
 
   const Nanos revoke_drain_;
@@ -135,7 +141,7 @@ class WorkerCore {
   const Millis lock_ttl_;
   const OnUnavailable on_unavailable_;
   ConsumerObserver* const observer_;
-  locking::LockCore locks_;
+  locking::LockGroups locks_;
   Flow flow_;
   DeliveryCredit credit_;
   AssignmentEpoch epoch_ = 0;          // the newest assignment that the flow has heard of
@@ -148,9 +154,10 @@ class WorkerCore {
   PartState kafka_;
   PartState output_;
   PartState dead_letters_{PartPhase::kUp, ""};
-  std::vector<bool> refused_;  // by node: an attempt to connect failed so far
+  // By node of all groups: the last attempt that failed.
+  std::vector<std::optional<std::string>> refused_;
   std::vector<Reason> reasons_{{.code = ReasonCode::kStarting}};
-  bool unlocked_ = false;       // records go on without a lease
+  std::vector<bool> unlocked_;  // by group: its records go on without a lease
   bool was_ready_ = false;      // at any time
   bool told_starting_ = false;  // that it is not ready yet
 };

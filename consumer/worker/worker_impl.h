@@ -44,8 +44,6 @@ struct Worker::Impl : SourceSink {
         observer(obs),
         timer(io),
         core(WorkerCoreOptionsOf(options), locking::RandomBits, lock_observer, observer),
-        engine(io, core.locks(), options.lock.redis, options.lock.lock, lock_observer,
-               [this] { Step(); }),
         source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
         handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
                                   observer,
@@ -73,6 +71,11 @@ struct Worker::Impl : SourceSink {
                  },
              .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }},
             options.max_consecutive()) {
+    for (int group = 0; group < core.locks().size(); ++group) {
+      engines.push_back(std::make_unique<locking::RedisEngine>(
+          io, core.locks().core(group), options.lock.groups[static_cast<std::size_t>(group)],
+          options.lock.lock, lock_observer, [this] { Step(); }));
+    }
     latest.reason = "starting";
     latest.reasons = core.reasons();
   }
@@ -90,6 +93,7 @@ struct Worker::Impl : SourceSink {
     if (!actions.pause.empty()) source.Pause(std::move(actions.pause), actions.epoch);
     if (!actions.resume.empty()) source.Resume(std::move(actions.resume), actions.epoch);
     if (!actions.commit.empty()) source.Commit(std::move(actions.commit));
+    if (actions.room) source.OnRoom();
     for (auto& lookup : actions.lookups) writer.LookUp(std::move(lookup));
     for (auto& call : actions.calls) handler->Call(std::move(call));
     for (const std::uint64_t call : actions.cancels) handler->Cancel(call);
@@ -101,7 +105,7 @@ struct Worker::Impl : SourceSink {
       std::exchange(drained, nullptr)->set_value(std::move(*actions.drained));
     }
     if (actions.failure) OnFailed(std::move(*actions.failure));
-    engine.Kick();
+    for (const auto& engine : engines) engine->Kick();
     Arm();
   }
 
@@ -166,7 +170,7 @@ struct Worker::Impl : SourceSink {
     auto shared = std::make_shared<std::vector<Record>>(std::move(records));
     Tell([this, shared, load](locking::Now now) { core.OnRecords(std::move(*shared), load, now); });
   }
-  std::size_t Room() override { return core.credit().Records(); }
+  std::size_t Room() override { return core.credit().RecordsOrAwait(); }
   std::uint64_t RoomBytes() override { return core.credit().Bytes(); }
   void OnPartitionEnd(std::vector<PartitionEnd> ends) override {
     Tell([this, ends = std::move(ends)](locking::Now now) { core.OnPartitionEnd(ends, now); });
@@ -237,6 +241,9 @@ struct Worker::Impl : SourceSink {
   void TellNodesAway();
   void UpdateStatus();
   void FillNodes(WorkerStatus& fresh, locking::Now now);
+  [[nodiscard]] const locking::NodeUnavailable& Away(int group, int node) const {
+    return engines[static_cast<std::size_t>(group)]->Away(node);
+  }
 
   const PipelineOptions options;
   const std::string name;
@@ -249,7 +256,7 @@ struct Worker::Impl : SourceSink {
   asio::steady_timer timer;
   locking::Instant armed_for = locking::Instant::min();
   WorkerCore core;
-  locking::RedisEngine engine;
+  std::vector<std::unique_ptr<locking::RedisEngine>> engines;  // by group of lock nodes
   std::shared_ptr<std::promise<std::vector<PartitionOffset>>> drained;
 
   std::atomic<std::int64_t> last_tick{0};

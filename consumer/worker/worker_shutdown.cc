@@ -1,5 +1,7 @@
 // The end of a worker: asked for by RequestStop, in the order in which its parts end. How long the
 // drain may take: WorkerCore::DrainLimit; signals, and what hangs: cli/run.cc.
+#include <algorithm>
+
 #include "consumer/worker/worker_impl.h"
 
 namespace fencepost::consumer {
@@ -81,7 +83,10 @@ void Worker::Impl::AwaitLastMarks() {
 bool Worker::Impl::QuietNow() {
   std::promise<bool> quiet;
   auto answer = quiet.get_future();
-  Post([this, &quiet] { quiet.set_value(engine.Quiet()); });
+  Post([this, &quiet] {
+    quiet.set_value(
+        std::ranges::all_of(engines, [](const auto& engine) { return engine->Quiet(); }));
+  });
   return answer.get();
 }
 

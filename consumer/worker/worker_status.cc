@@ -26,8 +26,16 @@ void Worker::Impl::SetPart(void (WorkerCore::*input)(PartState, locking::Now), P
 }
 
 void Worker::Impl::TellNodesAway() {
-  for (int node = 0; node < static_cast<int>(options.lock.redis.nodes.size()); ++node) {
-    if (engine.Away(node).code != locking::UnavailableReason::kNotYet) core.OnNodeAway(node);
+  for (int group = 0; group < core.locks().size(); ++group) {
+    const locking::LockCore& locks = core.locks().core(group);
+    const auto& addresses = options.lock.groups[static_cast<std::size_t>(group)].nodes;
+    for (int node = 0; node < locks.store().size(); ++node) {
+      const locking::NodeUnavailable& away = Away(group, node);
+      if (away.code == locking::UnavailableReason::kNotYet) continue;
+      const std::string& address = addresses[static_cast<std::size_t>(node)];
+      core.OnNodeAway(locks.spot().first_node + node,
+                      locking::RedactedAddress(address) + ": " + away.detail);
+    }
   }
 }
 
@@ -45,21 +53,26 @@ void Worker::Impl::UpdateStatus() {
 }
 
 void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
-  for (std::size_t i = 0; i < options.lock.redis.nodes.size(); ++i) {
-    const auto node = core.locks().store().Status(static_cast<int>(i), now);
-    LockNodeStatus& row = fresh.nodes.emplace_back();
-    row.letter = locking::NodeLetter(static_cast<int>(i));
-    row.address = locking::RedactedAddress(options.lock.redis.nodes[i]);
-    row.up = node.connected;
-    row.open = node.open;
-    row.quarantined = node.quarantined;
-    row.quarantine_left = node.quarantine_left;
-    row.clock_offset = node.clock_offset;
-    row.problem = node.problem;
-    if (node.connected) continue;
-    const locking::NodeUnavailable& away = engine.Away(static_cast<int>(i));
-    row.away = away.code;
-    row.problem = away.code == locking::UnavailableReason::kNotYet ? "connecting" : away.detail;
+  for (int group = 0; group < core.locks().size(); ++group) {
+    const locking::LockCore& locks = core.locks().core(group);
+    const auto& addresses = options.lock.groups[static_cast<std::size_t>(group)].nodes;
+    for (int i = 0; i < locks.store().size(); ++i) {
+      const auto node = locks.store().Status(i, now);
+      LockNodeStatus& row = fresh.nodes.emplace_back();
+      row.letter = locking::NodeLetter(locks.spot().first_node + i);
+      row.group = core.locks().size() > 1 ? group + 1 : 0;
+      row.address = locking::RedactedAddress(addresses[static_cast<std::size_t>(i)]);
+      row.up = node.connected;
+      row.open = node.open;
+      row.quarantined = node.quarantined;
+      row.quarantine_left = node.quarantine_left;
+      row.clock_offset = node.clock_offset;
+      row.problem = node.problem;
+      if (node.connected) continue;
+      const locking::NodeUnavailable& away = Away(group, i);
+      row.away = away.code;
+      row.problem = away.code == locking::UnavailableReason::kNotYet ? "connecting" : away.detail;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // What a user of the lock sets. Plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "locking/base/types.h"
@@ -20,9 +21,10 @@ struct DelayPolicy {
 
 // Which nodes an acquire asks at first (PROTOCOL.md, The client, step by step).
 enum class Contact : std::uint8_t {
-  kQuorum,  // a quorum of those that answer fast, the same for all clients of a name; the others
-            // only where it cannot decide, or is late. A lease is on a bare quorum until its first
-            // extension, and a mark that only a quorum has may be missed once one of that is wiped
+  kQuorum,  // while more than `few_locks` are at work: a quorum of those that answer fast, the
+            // same for all clients of a name; the others only where it cannot decide, or is late.
+            // A lease is on a bare quorum until its first extension, and a mark that only a quorum
+            // has may be missed once one of that is wiped
   kAll
 };
 
@@ -35,6 +37,9 @@ struct LockOptions {
   Millis max_ttl{30'000};  // only for a store that is created; afterwards the store's own counts
 
   Contact contact = Contact::kQuorum;
+  // Up to so many locks at once (waited for, held, being given back) an acquire goes to all nodes:
+  // they have time for it, and the fastest quorum decides.
+  std::size_t few_locks = 64;
 
   // Waiters are told by pub/sub when a lock is given back (channel = the key), on top of polling,
   // which alone is needed for progress. The ACL user needs `&fencepost:* +publish +subscribe

@@ -32,12 +32,7 @@ std::string UnitValue::Encode() const {
 std::optional<UnitValue> UnitValue::Decode(std::string_view text) {
   UnitValue value;
   FixedFields fields(text);
-  bool lower = true;
-  const auto hex = [&](std::size_t digits) {
-    const std::string_view ahead = fields.rest().substr(0, digits);
-    lower = lower && ahead.find_first_of("ABCDEF") == std::string_view::npos;
-    return fields.Number(digits, 16);
-  };
+  const auto hex = [&](std::size_t digits) { return fields.Number(digits, 16); };
   switch (fields.Letter()) {
     case 'H':
       value.state = State::kHeld;
@@ -58,7 +53,7 @@ std::optional<UnitValue> UnitValue::Decode(std::string_view text) {
     default:
       return std::nullopt;
   }
-  return fields.Complete() && lower ? std::optional(value) : std::nullopt;
+  return fields.Complete() && value.Encode() == text ? std::optional(value) : std::nullopt;
 }
 
 Token UnitValue::Highest() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -197,23 +198,32 @@ void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options
   }
 }
 
-void FormatPlainAcquire(const Op& op, WallTime deadline, const LockOptions& options,
-                        std::string& out) {
+void FormatPlainAcquires(std::span<const Op> ops, WallTime from, const LockOptions& options,
+                         std::string& out) {
   const auto millis = [](WallTime time) {
     return static_cast<std::uint64_t>(time.time_since_epoch().count());
   };
-  out.append("*7\r\n$3\r\nSET\r\n");
-  AppendBulk(op.name, out);
-  AppendLength('$', 1 + kInstantDigits + kTokenDigits + Nonce::kBytes, out);
-  out.push_back('H');
-  AppendHex(millis(deadline), kInstantDigits, out);
-  AppendHex(op.token.value(), kTokenDigits, out);
-  AppendBytes(op.nonce, out);
-  out.append("\r\n$2\r\nNX\r\n$3\r\nGET\r\n$4\r\nPXAT\r\n");
-  AppendBulk(fmt::format_int(millis(deadline + 2 * options.max_skew)).c_str(), out);
-}
-
-void FormatPlainEnd(std::string& out) {
+  std::string head;  // of the value, up to the token
+  std::string tail;  // behind the value
+  std::optional<Millis> ttl;
+  for (const Op& op : ops) {
+    if (op.ttl != ttl) {
+      ttl = op.ttl;
+      const WallTime deadline = from + op.ttl;
+      head.clear();
+      AppendLength('$', 1 + kInstantDigits + kTokenDigits + Nonce::kBytes, head);
+      head.push_back('H');
+      AppendHex(millis(deadline), kInstantDigits, head);
+      tail = "\r\n$2\r\nNX\r\n$3\r\nGET\r\n$4\r\nPXAT\r\n";
+      AppendBulk(fmt::format_int(millis(deadline + 2 * options.max_skew)).c_str(), tail);
+    }
+    out.append("*7\r\n$3\r\nSET\r\n");
+    AppendBulk(op.name, out);
+    out.append(head);
+    AppendHex(op.token.value(), kTokenDigits, out);
+    AppendBytes(op.nonce, out);
+    out.append(tail);
+  }
   out.append("*2\r\n$3\r\nGET\r\n");
   AppendBulk(kSentinelKey, out);
   out.append("*1\r\n$4\r\nTIME\r\n");

@@ -90,12 +90,11 @@ void AppendBulk(std::string_view text, std::string& out);
 // Appends to `out` the RESP command that applies `ops` (all of one kind, at most kMaxBatch).
 void FormatCall(OpKind kind, std::span<const Op> ops, const LockOptions& options, std::string& out);
 
-// The same for one acquire as a plain command (plain_acquire.h): SET NAME 'H' E T N, NX GET PXAT
-// deadline + 2 * max_skew. Answer: nil where it was written, else the existing value.
-void FormatPlainAcquire(const Op& op, WallTime deadline, const LockOptions& options,
-                        std::string& out);
-// What follows the last of them: GET of the sentinel, TIME.
-void FormatPlainEnd(std::string& out);
+// The same for acquires as plain commands (plain_acquire.h), each with the deadline E = `from` +
+// its ttl: SET NAME 'H' E T N, NX GET PXAT E + 2 * max_skew. Answer: nil where it was written, else
+// the existing value. Behind the last one: GET of the sentinel, TIME.
+void FormatPlainAcquires(std::span<const Op> ops, WallTime from, const LockOptions& options,
+                         std::string& out);
 
 struct CallHeader {
   WallTime node_time;

@@ -1,6 +1,7 @@
 #include "metrics/log/log.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <nlohmann/json.hpp>
 
+#include "locking/base/control_text.h"
 #include "locking/base/time_text.h"
 
 namespace fencepost::metrics {
@@ -20,16 +22,21 @@ constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::l
                                                  spdlog::level::warn, spdlog::level::err};
 constexpr std::size_t kQueuedLines = 1024;
 
+// What a pipeline, or a part of it, has become. Each is written, behind what was held back of the
+// pipeline: so the log's last word is how things are.
+constexpr std::array<std::string_view, 8> kStates{
+    "handler_available", "not_ready", "output_available", "paused", "ready",
+    "resumed",           "stopped",   "stopping"};
+
 // Keeps an event on one line, whatever a broker or a server put into its error text.
 std::string OneLine(std::string_view text) {
   std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += c;
-    }
+  for (std::size_t at = 0, size = 1; at < text.size(); at += size) {
+    const std::size_t control = ControlSize(text.substr(at));
+    size = std::max<std::size_t>(control, 1);
+    if (control == 0) line += text[at];
+    if (control == 1) line += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
+    if (control == 2) line += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[at + 1]));
   }
   return line;
 }
@@ -121,6 +128,8 @@ void Log::WriteLocked(Line line, Record record, locking::Now now) {
   }
   if (line.severity < level_) return;
   std::uint64_t suppressed = 0;
+  const bool state = std::ranges::find(kStates, line.event) != kStates.end();
+  if (state) TellHeldBackLocked(line.pipeline);
   if (const auto seen = seen_.find(line); seen != seen_.end()) {
     if (now.boot - seen->second.since < kRepeatAfter) {
       ++seen->second.suppressed;
@@ -138,7 +147,7 @@ void Log::WriteLocked(Line line, Record record, locking::Now now) {
     return;
   }
   EmitLocked(line, record, suppressed, now.wall);
-  if (seen_.size() < kRemembered) {
+  if (!state && seen_.size() < kRemembered) {
     seen_.emplace(std::move(line), Repeats{now.boot, now.wall, 0, std::move(record)});
   }
 }
@@ -160,6 +169,21 @@ bool Log::HeldBackLocked(const Line& line, const Record& record, locking::Now no
   flood.held_back.record = record;
   flood.text = line.text;
   return true;
+}
+
+// What was held back of this pipeline so far.
+void Log::TellHeldBackLocked(std::string_view pipeline) {
+  const auto tell = [&](const Line& line, Repeats& held) {
+    if (line.pipeline != pipeline || held.suppressed == 0) return;
+    EmitLocked(line, held.record, held.suppressed - 1, held.last);
+    held.suppressed = 0;
+  };
+  for (auto& [line, held] : seen_) tell(line, held);
+  for (auto& [about, flood] : events_) {
+    Line line = about;
+    line.text = flood.text;
+    tell(line, flood.held_back);
+  }
 }
 
 // Forgets texts whose ten seconds are over. What was held back and did not come again since is told

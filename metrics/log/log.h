@@ -6,7 +6,8 @@
 // Repeats are held back for ten seconds: the same event with the same text, of whatever record; and
 // of one event with ever different texts (as those of 10,000 bad records are) what comes after the
 // first hundred. `suppressed` in a line says how many like it were held back before it, so that
-// lines and their `suppressed` add up to what happened.
+// lines and their `suppressed` add up to what happened. A line of what was held back has the time
+// at which it came last. A change of state (ready, stopped, …) is written each time, behind it.
 //
 // Thread-safe. Write does not block on stderr: lines go through a bounded queue to a thread that
 // the Log owns; when stderr is stalled, the oldest lines in the queue are dropped. It never
@@ -115,6 +116,7 @@ class Log {
   [[nodiscard]] bool HeldBackLocked(const Line& line, const Record& record, locking::Now now);
   Flood& FloodOf(const Line& line);
   static std::string TextOf(const Line& line, const Record& record);
+  void TellHeldBackLocked(std::string_view pipeline);
   void TellRepeatsLocked(locking::Now now, bool all);
   void EmitLocked(const Line& line, const Record& record, std::uint64_t suppressed,
                   locking::WallTime wall);

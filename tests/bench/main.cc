@@ -63,6 +63,8 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--streams", options.streams, "of kafka: the folder with Kafka Streams' jars")
       ->check(CLI::ExistingDirectory);
   app.add_option("--to", options.to, "of report: the folder of RESULTS.md and results/");
+  app.add_option("--sizes", options.sizes, "of report: the document whose table of sizes is made")
+      ->check(CLI::ExistingFile);
   app.add_flag("--done", options.done, "of locks: mark each name done instead of releasing it");
   app.add_flag("!--no-fsync", options.fsync, "PostgreSQL without fsync");
   app.add_flag("--floor-only", options.floor_only, "the floors and peers alone");
@@ -85,7 +87,7 @@ int main(int argc, char** argv) {
     const auto found = Measurements().find(what);
     if (what == "serve") ServeHttp();
     if (what == "report") {
-      WriteReport(options.more, options.to);
+      WriteReport(options.more, options.to, options.sizes);
     } else if (found == Measurements().end()) {
       std::fprintf(stderr, "bench: no %s; there are %s\n", what.c_str(), names.c_str());
       return 2;

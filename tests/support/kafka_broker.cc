@@ -80,6 +80,13 @@ void AddSaslListener(std::map<std::string, std::string>& properties, int port,
       options.sasl_user, options.sasl_password);
 }
 
+void AddProxiedListener(std::map<std::string, std::string>& properties,
+                        const KafkaBrokerOptions& options) {
+  properties["listeners"] += fmt::format(",PROXIED://127.0.0.1:{}", options.proxied_port);
+  properties["advertised.listeners"] += fmt::format(",PROXIED://127.0.0.1:{}", options.proxy_port);
+  properties["listener.security.protocol.map"] += ",PROXIED:PLAINTEXT";
+}
+
 }  // namespace
 
 KafkaBroker::KafkaBroker(const std::string& version)
@@ -112,6 +119,7 @@ void KafkaBroker::Format() {
     sasl_port_ = FreePort();
     AddSaslListener(properties, sasl_port_, options_);
   }
+  if (options_.proxied_port != 0) AddProxiedListener(properties, options_);
   for (const auto& [name, value] : options_.config) properties[name] = value;
   for (const auto& [name, value] : properties) text += fmt::format("{}={}\n", name, value);
   const std::string file = dir_.Write("server.properties", text);

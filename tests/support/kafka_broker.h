@@ -20,6 +20,10 @@ struct KafkaBrokerOptions {
   std::map<std::string, std::string> config{};  // more broker properties, or other values for ours
   std::string sasl_user{};  // given: a second listener takes this user alone, by SASL PLAIN
   std::string sasl_password{};
+  // Given: a third listener on the first port, whose clients are told to come to the second one,
+  // where a proxy is.
+  int proxied_port = 0;
+  int proxy_port = 0;
 };
 
 // The constructor returns when metadata requests are answered. Topics are not created by

@@ -12,6 +12,7 @@ namespace fencepost::testing {
 namespace {
 
 constexpr int kCallMs = 30'000;
+constexpr int kFlushMs = 120'000;  // a thousand new partitions join a transaction one by one
 
 template <typename T, auto kDestroy>
 struct Destroyer {
@@ -405,7 +406,7 @@ void TestProducer::Send(const std::string& topic, std::int32_t partition,
 }
 
 void TestProducer::Flush() {
-  Require(rd_kafka_flush(handle_, kCallMs), "flush");
+  Require(rd_kafka_flush(handle_, kFlushMs), "flush");
   if (failed_ > 0) Fail("produce", fmt::format("{} records refused: {}", failed_, first_error_));
 }
 

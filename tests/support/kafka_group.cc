@@ -90,4 +90,32 @@ int RemoveMembers(const std::string& broker, const std::string& group) {
   return static_cast<int>(members.size());
 }
 
+void DeleteGroup(const std::string& broker, const std::string& group) {
+  char why[512];
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  rd_kafka_conf_set(conf, "bootstrap.servers", broker.c_str(), why, sizeof(why));
+  const std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> handle(
+      rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof(why)), &rd_kafka_destroy);
+  if (!handle) throw std::runtime_error(why);
+  const std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)> queue(
+      rd_kafka_queue_new(handle.get()), &rd_kafka_queue_destroy);
+  const std::unique_ptr<rd_kafka_DeleteGroup_t, decltype(&rd_kafka_DeleteGroup_destroy)> old(
+      rd_kafka_DeleteGroup_new(group.c_str()), &rd_kafka_DeleteGroup_destroy);
+  rd_kafka_DeleteGroup_t* groups[] = {old.get()};
+  rd_kafka_DeleteGroups(handle.get(), groups, 1, nullptr, queue.get());
+  const std::unique_ptr<rd_kafka_event_t, decltype(&rd_kafka_event_destroy)> event(
+      rd_kafka_queue_poll(queue.get(), kCallMs), &rd_kafka_event_destroy);
+  if (!event) throw std::runtime_error("kafka: DeleteGroups was not answered");
+  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    throw std::runtime_error(rd_kafka_event_error_string(event.get()));
+  }
+  std::size_t count = 0;
+  const auto* results =
+      rd_kafka_DeleteGroups_result_groups(rd_kafka_event_DeleteGroups_result(event.get()), &count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const rd_kafka_error_t* error = rd_kafka_group_result_error(results[i]);
+    if (error != nullptr) throw std::runtime_error(rd_kafka_error_string(error));
+  }
+}
+
 }  // namespace fencepost::testing

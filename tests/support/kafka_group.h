@@ -21,4 +21,7 @@ GroupView LookAtGroup(const std::string& broker, const std::string& group);
 // how many there were; throws std::runtime_error.
 int RemoveMembers(const std::string& broker, const std::string& group);
 
+// Deletes a group that has no members, its offsets with it; throws std::runtime_error.
+void DeleteGroup(const std::string& broker, const std::string& group);
+
 }  // namespace fencepost::testing

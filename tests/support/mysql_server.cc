@@ -3,6 +3,7 @@
 #include <mysql.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
@@ -36,9 +37,15 @@ MysqlServer::MysqlServer(MysqlServerOptions options) : options_(std::move(option
   std::ofstream(dir_.File("init.sql")) << "CREATE USER IF NOT EXISTS app@'127.0.0.1';\n"
                                           "GRANT ALL ON *.* TO app@'127.0.0.1'"
                                           " WITH GRANT OPTION;\n";
+  // Not /tmp: a server that starts removes what others have there.
+  std::filesystem::create_directory(dir_.File("tmp"));
   ProcessOptions install;
-  install.argv = {"mariadb-install-db", "--no-defaults", "--skip-test-db",
-                  "--auth-root-authentication-method=normal", "--datadir=" + options_.folder};
+  install.argv = {"mariadb-install-db",
+                  "--no-defaults",
+                  "--skip-test-db",
+                  "--auth-root-authentication-method=normal",
+                  "--datadir=" + options_.folder,
+                  "--tmpdir=" + dir_.File("tmp")};
   if (geteuid() == 0) {
     const auto chown = RunToEnd({.argv = {"chown", "-R", kUser, dir_.path().string()}});
     if (chown.exit_code != 0) throw std::runtime_error(chown.output);
@@ -76,6 +83,7 @@ void MysqlServer::Start() {
   server.argv = {"mariadbd",
                  "--no-defaults",
                  "--datadir=" + options_.folder,
+                 "--tmpdir=" + dir_.File("tmp"),
                  "--bind-address=127.0.0.1",
                  fmt::format("--port={}", port_),
                  "--socket=" + dir_.File("socket"),

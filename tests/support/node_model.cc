@@ -133,7 +133,8 @@ void MarkDone(const Op& op, WallTime now, Millis max_skew, Millis max_ttl, Unit&
 void Forget(const Op& op, WallTime now, Millis max_skew, Unit& unit, Reply& reply) {
   if (unit.state == State::kDone) {
     reply.code = ReplyCode::kFreed;
-    unit = MakeFree(unit.token, now + op.ttl + 2 * max_skew);
+    const Token floor = Planted("forget_drops_the_floor") ? Token() : unit.token;
+    unit = MakeFree(floor, now + op.ttl + 2 * max_skew);
   } else if (HeldNow(unit, now)) {
     SayContended(unit, now, reply);
   } else {
@@ -311,10 +312,10 @@ void NodeModel::SetSentinel(std::optional<std::string> text) {
   quarantine_until_ = {};
   max_ttl_ = {};
   if (!complete_) return;
-  FENCEPOST_CHECK(sentinel_->size() == locking::kSentinelSize, *sentinel_);
+  FENCEPOST_CHECK(sentinel_->size() >= locking::kSentinelSize, *sentinel_);
   const std::string_view view = *sentinel_;
   quarantine_until_ = WallTime(Millis(Number(view.substr(locking::kSentinelQuarantineAt, 13))));
-  max_ttl_ = Millis(Number(view.substr(locking::kSentinelSize - 8)));
+  max_ttl_ = Millis(Number(view.substr(locking::kSentinelSize - 8, 8)));
 }
 
 void NodeModel::PutForeign(std::string_view name) {
@@ -331,6 +332,8 @@ void NodeModel::Remove(std::string_view name) {
 void NodeModel::SetExpiry(std::string_view name, WallTime expires) {
   if (const auto found = units_.find(name); found != units_.end()) found->second.expires = expires;
 }
+
+void NodeModel::RemoveSentinel() { SetSentinel(std::nullopt); }
 
 void NodeModel::Wipe() {
   units_.clear();

@@ -69,6 +69,7 @@ class NodeModel {
   // expire.
   void PutForeign(std::string_view name);
   void Remove(std::string_view name);
+  void RemoveSentinel();
   // A name that stands is forgotten at another time: the milliseconds in which a node's script runs
   // are no business of the model's.
   void SetExpiry(std::string_view name, WallTime expires);

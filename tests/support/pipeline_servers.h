@@ -93,6 +93,7 @@ struct PipelineText {
   std::string topic;
   std::string start_from = "earliest";
   std::string nodes;          // A,B,C
+  std::string groups{};       // or [A,B,C],[D,E,F]
   std::string login{};        // further keys of lock.redis, each with a comma before it
   std::string dsn{};          // PostgreSQL, or
   std::string mysql{};        // MySQL: EffectsTable::mysql, or
@@ -103,6 +104,7 @@ struct PipelineText {
   std::string ttl = "3s";
   std::string remember_done{};  // empty: the default
   std::string contact{};        // likewise
+  std::string block{};          // likewise
   std::string min_validity = "1s";
   std::string max_skew = "2s";
   int session_ms = 4000;

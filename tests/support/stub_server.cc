@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,12 +23,21 @@ bool More(int fd, std::string& pending) {
   return size > 0;
 }
 
-void SendAll(int fd, std::string_view text) {
+// False: the client has closed.
+bool SendAll(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t size = send(fd, text.data(), text.size(), MSG_NOSIGNAL);
-    if (size <= 0) return;
+    if (size <= 0) return false;
     text.remove_prefix(static_cast<std::size_t>(size));
   }
+  return true;
+}
+
+// So slowly that it is the time that ends it, not the size.
+void Trickle(int fd, std::string_view text) {
+  pollfd gone{fd, POLLIN, 0};
+  constexpr int kPauseMs = 50;
+  while (poll(&gone, 1, kPauseMs) == 0 && SendAll(fd, text)) continue;
 }
 
 std::string Lower(std::string text) {
@@ -129,7 +139,8 @@ void StubServer::Serve(int fd) {
       const std::lock_guard guard(mutex_);
       --at_once_;
     }
-    SendAll(fd, answer.raw.empty() ? ToText(answer) : answer.raw);
+    (void)SendAll(fd, answer.raw.empty() ? ToText(answer) : answer.raw);
+    if (!answer.over_and_over.empty()) Trickle(fd, answer.over_and_over);
     if (!answer.raw.empty()) break;
   }
   const std::lock_guard guard(mutex_);
@@ -154,7 +165,9 @@ bool StubServer::ReadRequest(int fd, std::string& pending, Request& request) {
     }
     const std::size_t colon = line.find(':');
     const std::size_t value = std::min(line.find_first_not_of(' ', colon + 1), line.size());
-    request.headers[Lower(line.substr(0, colon))] = line.substr(value);
+    std::string& all =
+        request.headers[Lower(line.substr(0, colon))];  // one that comes twice: a list
+    all += (all.empty() ? "" : ", ") + line.substr(value);
   }
   std::size_t length = 0;
   if (request.headers.contains("content-length")) {

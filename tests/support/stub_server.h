@@ -24,7 +24,8 @@ class StubServer {
     int status = 200;
     std::string body{};
     std::vector<std::string> headers{};
-    std::string raw{};  // sent instead, and the connection closed
+    std::string raw{};            // sent instead, and the connection closed
+    std::string over_and_over{};  // sent behind `raw` until the client has enough of it
   };
   using Handle = std::function<Answer(const Request&)>;
 

@@ -11,8 +11,10 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <deque>
 #include <list>
+#include <random>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -68,8 +70,11 @@ struct Flow {
 };
 
 struct Connection {
+  int number = 0;
   int client = -1;
+  int client_port = 0;
   int server = -1;
+  bool forgotten = false;
   std::array<Flow, 2> flows;  // to the server, to the client
   bool broken = false;
 };
@@ -82,31 +87,43 @@ struct TcpProxy::Loop {
   struct Weather {
     std::array<std::chrono::milliseconds, 2> delay{};
     std::array<bool, 2> black{};
+    std::array<bool, 2> held{};
+    std::chrono::milliseconds jitter{0};
     bool refuse = false;
+
+    [[nodiscard]] bool Black(std::size_t way) const { return black[way] || held[way]; }
   };
+  using WatchFunction = std::function<bool(const Passing&)>;
 
   int target = 0;
   int port = 0;
   int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // other threads write to it until the join
   std::atomic<int>* open = nullptr;
 
-  std::mutex mutex;  // guards the next four
+  std::mutex mutex;  // guards the next ones
   std::condition_variable applied;
   Weather weather;
+  std::shared_ptr<WatchFunction> watch_wanted;
   bool stop = false;
   std::uint64_t cuts_wanted = 0;
+  std::uint64_t forgets_wanted = 0;
   std::uint64_t asked = 0;  // counts changes; a setter returns when `seen` has caught up
   std::uint64_t seen = 0;
 
   // Of the thread alone.
   int listener = -1;
   std::uint64_t cuts_done = 0;
+  std::uint64_t forgets_done = 0;
+  std::shared_ptr<WatchFunction> watch;
+  int accepted = 0;
+  std::minstd_rand random;
   std::list<Connection> connections;
 
   void Run();
   bool Apply(Weather& now);
   void Accept();
-  static void Read(Flow& flow, std::chrono::milliseconds delay, bool& broken);
+  void Read(Connection& connection, std::size_t way, Weather& now);
+  void Show(const Connection& connection, std::size_t way, std::string_view bytes, Weather& now);
   static void Write(Flow& flow, bool& broken);
   void CloseAll();
   void Reap();
@@ -122,6 +139,11 @@ bool TcpProxy::Loop::Apply(Weather& now) {
     CloseAll();
     cuts_done = cuts_wanted;
   }
+  if (forgets_done != forgets_wanted) {
+    for (Connection& connection : connections) connection.forgotten = true;
+    forgets_done = forgets_wanted;
+  }
+  watch = watch_wanted;
   if (now.refuse && listener >= 0) {
     close(listener);
     listener = -1;
@@ -142,7 +164,10 @@ void TcpProxy::Loop::CloseAll() {
 }
 
 void TcpProxy::Loop::Accept() {
-  const int client = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  sockaddr_in peer{};
+  socklen_t peer_size = sizeof(peer);
+  const int client = accept4(listener, reinterpret_cast<sockaddr*>(&peer), &peer_size,
+                             SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (client < 0) return;
   const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = Loopback(target);
@@ -156,25 +181,46 @@ void TcpProxy::Loop::Accept() {
   setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   Connection& connection = connections.emplace_back();
+  connection.number = ++accepted;
   connection.client = client;
+  connection.client_port = ntohs(peer.sin_port);
   connection.server = server;
   connection.flows[0].from = connection.flows[1].to = client;
   connection.flows[0].to = connection.flows[1].from = server;
   *open = static_cast<int>(connections.size());
 }
 
-void TcpProxy::Loop::Read(Flow& flow, std::chrono::milliseconds delay, bool& broken) {
+void TcpProxy::Loop::Read(Connection& connection, std::size_t way, Weather& now) {
+  Flow& flow = connection.flows[way];
   std::array<char, 65536> buffer;
   const ssize_t size = recv(flow.from, buffer.data(), buffer.size(), 0);
   if (size > 0) {
     const auto count = static_cast<std::size_t>(size);
+    Show(connection, way, {buffer.data(), count}, now);
+    auto delay = now.delay[way];
+    if (now.jitter.count() > 0) {
+      const auto most = static_cast<unsigned>(now.jitter.count()) + 1U;
+      delay += std::chrono::milliseconds(random() % most);
+    }
     flow.held.push_back({Clock::now() + delay, std::string(buffer.data(), count)});
     flow.held_bytes += count;
   } else if (size == 0) {
     flow.ended = true;
   } else if (errno != EAGAIN && errno != EINTR) {
-    broken = true;
+    connection.broken = true;
   }
+}
+
+void TcpProxy::Loop::Show(const Connection& connection, std::size_t way, std::string_view bytes,
+                          Weather& now) {
+  if (!watch) return;
+  const Passing passing{.way = way == 0 ? Way::kToServer : Way::kToClient,
+                        .connection = connection.number,
+                        .client_port = connection.client_port,
+                        .bytes = bytes};
+  if (!(*watch)(passing)) return;
+  const std::lock_guard lock(mutex);
+  now.held[way] = weather.held[way] = true;
 }
 
 void TcpProxy::Loop::Write(Flow& flow, bool& broken) {
@@ -220,7 +266,7 @@ int TcpProxy::Loop::Timeout(const Weather& now) const {
   for (const Connection& connection : connections) {
     for (std::size_t way = 0; way < 2; ++way) {
       const Flow& flow = connection.flows[way];
-      if (flow.held.empty() || now.black[way]) continue;
+      if (flow.held.empty() || now.Black(way) || connection.forgotten) continue;
       const auto rest = flow.held.front().due - Clock::now();
       if (rest > Clock::duration::zero()) {
         wait = std::min(wait, std::chrono::ceil<std::chrono::milliseconds>(rest));
@@ -241,8 +287,9 @@ void TcpProxy::Loop::Run() {
         const Flow& flow = connection.flows[way];
         const bool due = !flow.held.empty() && flow.held.front().due <= Clock::now();
         if (!flow.ended && flow.held_bytes < kHeldLimit) events[way] |= POLLIN;
-        if (due && !now.black[way]) events[1 - way] |= POLLOUT;
+        if (due && !now.Black(way)) events[1 - way] |= POLLOUT;
       }
+      if (connection.forgotten) events = {};
       fds.push_back({events[0] != 0 ? connection.client : -1, events[0], 0});
       fds.push_back({events[1] != 0 ? connection.server : -1, events[1], 0});
     }
@@ -254,12 +301,13 @@ void TcpProxy::Loop::Run() {
       for (std::size_t way = 0; way < 2; ++way, ++at) {
         Flow& flow = connection.flows[way];
         const bool readable = (fds[at].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
-        if (readable && !flow.ended) Read(flow, now.delay[way], connection.broken);
+        if (readable && !flow.ended) Read(connection, way, now);
       }
     }
     for (Connection& connection : connections) {
+      if (connection.forgotten) continue;
       for (std::size_t way = 0; way < 2; ++way) {
-        if (!now.black[way]) Write(connection.flows[way], connection.broken);
+        if (!now.Black(way)) Write(connection.flows[way], connection.broken);
       }
     }
     Reap();
@@ -308,6 +356,24 @@ void TcpProxy::Delay(std::chrono::milliseconds delay, Way way) {
     if (way != Way::kToClient) loop.weather.delay[0] = delay;
     if (way != Way::kToServer) loop.weather.delay[1] = delay;
   });
+}
+
+void TcpProxy::Watch(std::function<bool(const Passing&)> watch) {
+  Change([&](Loop& loop) {
+    loop.watch_wanted = watch ? std::make_shared<Loop::WatchFunction>(std::move(watch)) : nullptr;
+  });
+}
+
+void TcpProxy::Release() {
+  Change([](Loop& loop) { loop.weather.held = {}; });
+}
+
+void TcpProxy::Jitter(std::chrono::milliseconds most) {
+  Change([&](Loop& loop) { loop.weather.jitter = most; });
+}
+
+void TcpProxy::Forget() {
+  Change([](Loop& loop) { ++loop.forgets_wanted; });
 }
 
 void TcpProxy::BlackHole(Way way) {

@@ -14,11 +14,11 @@ namespace {
 constexpr Deadline kStartLimit = std::chrono::seconds(20);
 constexpr std::string_view kListening = "listening on http://";
 
-// The port in the line that `run` prints once it is bound; 0 while it has not.
+// The port in the event that says that `run` is bound; 0 while it has not.
 int PortIn(const std::string& output) {
   const std::size_t at = output.find(kListening);
   if (at == std::string::npos) return 0;
-  const std::size_t end = output.find('\n', at);
+  const std::size_t end = output.find_first_of("\"\n", at);
   if (end == std::string::npos) return 0;
   const std::size_t colon = output.rfind(':', end);
   return std::stoi(output.substr(colon + 1, end - colon - 1));
@@ -94,7 +94,7 @@ std::vector<std::string> WorkerProcess::ErrorLines() const {
   std::vector<std::string> lines;
   std::istringstream text(process_->ErrorOutput());
   for (std::string line; std::getline(text, line);) {
-    if (!line.empty() && line[0] != '{' && !line.starts_with(kListening)) lines.push_back(line);
+    if (!line.empty() && line[0] != '{') lines.push_back(line);
   }
   return lines;
 }

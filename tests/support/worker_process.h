@@ -27,6 +27,7 @@ class WorkerProcess {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
   [[nodiscard]] HttpResponse Get(const std::string& path) const;
   // /ready says 200 and "ready".
   [[nodiscard]] bool Ready() const { return Get("/ready").status == 200; }

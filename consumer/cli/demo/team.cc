@@ -35,10 +35,11 @@ void Team::Look() {
     if (member.state != WorkerState::kRunning) continue;
     if (member.url.empty()) {
       const std::string said = member.child->Errors();
-      const std::size_t at = said.find("http://");
-      const std::size_t end = said.find('\n', at);
+      constexpr std::string_view kSaid = "listening on ";  // in its log, as JSON
+      const std::size_t at = said.find(kSaid);
+      const std::size_t end = said.find('"', at);
       if (at == std::string::npos || end == std::string::npos) continue;
-      member.url = said.substr(at, end - at);
+      member.url = said.substr(at + kSaid.size(), end - at - kSaid.size());
     }
     if (const auto totals = Scrape(member.url)) member.last = *totals;
   }

@@ -8,6 +8,7 @@
 
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/position.h"
+#include "consumer/record/json_reader.h"
 
 namespace fencepost::cli {
 namespace {
@@ -26,15 +27,31 @@ std::string Shown(const Json& root, const std::string& pointer) {
   return Printable(root.at(at).dump(-1, ' ', false, Json::error_handler_t::replace), kMostText);
 }
 
+// What is walked over by recursion: JsonReader refuses what is nested too deeply for that.
+bool IsShallow(std::string_view text) {
+  consumer::JsonReader reader;
+  std::string whole;
+  reader.Begin(text);
+  return reader.Append("", whole) != consumer::JsonFound::kMalformed;
+}
+
 // Part by part, where both are objects or arrays.
 bool CompareJson(std::string_view there, std::string_view here, std::vector<std::string>& lines) {
+  if (!IsShallow(there) || !IsShallow(here)) return false;
   const Json first = Json::parse(there, nullptr, false);
   const Json second = Json::parse(here, nullptr, false);
   if (first.is_discarded() || second.is_discarded()) return false;
   if (!first.is_structured() || !second.is_structured()) return false;
   const std::size_t before = lines.size();
+  std::map<std::string, std::size_t> ends;  // of arrays that grow, by pointer
   for (const Json& step : Json::diff(first, second)) {
-    const std::string path = step.at("path").get<std::string>();
+    auto path = step.at("path").get<std::string>();
+    if (path.ends_with("/-")) {
+      const std::string array = path.substr(0, path.size() - 2);
+      const Json& grows = first.at(Json::json_pointer(array));
+      const std::size_t end = ends.try_emplace(array, grows.size()).first->second++;
+      if (grows.is_array()) path = fmt::format("{}/{}", array, end);
+    }
     lines.push_back(fmt::format("value {}: {} there, {} here",
                                 path.empty() ? "as a whole" : Printable(path, kMostText),
                                 Shown(first, path), Shown(second, path)));

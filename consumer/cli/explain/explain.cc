@@ -48,6 +48,9 @@ int Explain(const ExplainArguments& arguments) {
   Question question;
   if (by_position) {
     question.position = Position{{arguments.topic, *arguments.partition}, *arguments.offset};
+  } else if (const auto wrong =
+                 WhyNoPosition(pipelines->front(), arguments.id, "TOPIC PARTITION OFFSET")) {
+    return ExitUsage("explain: " + *wrong);
   } else {
     question.id = consumer::StoredId(arguments.id);
   }

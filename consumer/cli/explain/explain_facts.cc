@@ -12,6 +12,7 @@
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/store_view.h"
 #include "consumer/decode/registry/registry_decoder.h"
+#include "consumer/outputs/batch_rows.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
 
@@ -36,6 +37,33 @@ bool Away(const Error& kafka) { return kafka.code == "kafka_unreachable"; }
 
 Error WrongQuestion(std::string what, std::string hint) {
   return {.code = "bad_arguments", .what = std::move(what), .where = "", .hint = std::move(hint)};
+}
+
+// What an output takes from a record.
+std::vector<consumer::Column> ColumnsOf(const consumer::OutputOptions& output) {
+  return std::visit(
+      [](const auto& kind) -> std::vector<consumer::Column> {
+        std::vector<consumer::Column> columns;
+        if constexpr (requires { kind.columns; }) columns = kind.columns;
+        if constexpr (requires { kind.args; }) {
+          for (std::size_t i = 0; i < kind.args.size(); ++i) {
+            columns.push_back({fmt::format("${}", i + 1), kind.args[i]});
+          }
+        }
+        return columns;
+      },
+      output);
+}
+
+// Why the columns refuse the record, as far as no database is needed to tell. Of a tombstone
+// on_null_value decides, of a handler's answer the handler.
+std::string WhyNoRow(const PipelineOptions& options, const consumer::Record& record,
+                     const consumer::TopicPartition& where, const std::string& id) {
+  if (options.handler.any() || !record.value) return "";
+  consumer::BatchRows rows(ColumnsOf(options.output), "");
+  std::vector<consumer::WriteOutcome> outcomes(1);
+  (void)rows.Fill({{.record = &record, .where = &where, .record_id = id}}, outcomes);
+  return outcomes.front().detail;
 }
 
 class Gatherer {
@@ -176,6 +204,7 @@ void Gatherer::Identify(const TopicRecord& found, const std::string& cluster) {
   } else if (facts_.id.empty() || facts_.id == identity.id) {
     facts_.id = identity.id;
     facts_.crc = identity.crc;
+    facts_.no_row = WhyNoRow(options_, decoded, found.where, identity.id);
     record_ = found;
   }
 }
@@ -227,15 +256,18 @@ NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& st
 }
 
 void Gatherer::AskNodes() {
-  const LockNodes nodes{options_.lock.redis, options_.lock.lock};
+  const LockNodes nodes{options_.lock.groups, options_.lock.lock};
   StoreView view(nodes, locking::StoreCreation::kNever);
-  view.Connect(kNodesLimit);
   facts_.lock = consumer::LockName(options_.name, consumer::LockedId(facts_.id, facts_.block));
+  const int group = nodes.GroupOfKey(facts_.lock);
+  const int first = nodes.SpotOf(group).first_node;
+  view.Connect(first, view.store(group).size(), kNodesLimit);
   const auto answers = view.Ask(locking::OpKind::kInspect, {facts_.lock}, kNodesLimit);
-  for (int i = 0; i < view.size(); ++i) {
-    NodeFacts node = NodeFactsOf(answers.front()[static_cast<std::size_t>(i)], view.Status(i));
-    node.letter = locking::NodeLetter(i);
-    node.address = view.Address(i);
+  for (int i = 0; i < view.store(group).size(); ++i) {
+    const int number = first + i;
+    NodeFacts node = NodeFactsOf(answers.front()[static_cast<std::size_t>(i)], view.Status(number));
+    node.letter = locking::NodeLetter(number);
+    node.address = view.Address(number);
     facts_.nodes.push_back(std::move(node));
   }
 }

@@ -77,7 +77,8 @@ struct Facts {
 
   std::string id;  // as stored; empty: not known
   std::optional<locking::ContentCrc> crc;
-  std::string no_id;  // the record is there, and this is why it has no id
+  std::string no_id;   // the record is there, and this is why it has no id
+  std::string no_row;  // likewise, why the output's columns refuse it; not known with a handler
   // Where the ledger's row is of other content: how it differs from the record of that row.
   std::optional<Told<std::vector<std::string>>> difference;
 

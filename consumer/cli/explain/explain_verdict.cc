@@ -10,6 +10,7 @@
 #include "consumer/cli/explain/explain_words.h"
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
+#include "consumer/record/dead_letter.h"
 
 namespace fencepost::cli {
 namespace {
@@ -43,6 +44,8 @@ class Judgement {
   [[nodiscard]] Verdict ByLetter(const LetterFacts& letter) const;
   [[nodiscard]] Verdict NoSuchRecord() const;
   [[nodiscard]] Verdict WithoutId() const;
+  [[nodiscard]] Verdict WithoutRow() const;
+  [[nodiscard]] std::string WhatABadRecordDoes() const;
   [[nodiscard]] Verdict ByMark() const;
   [[nodiscard]] Verdict DoneWithoutRow() const;
   [[nodiscard]] std::optional<Verdict> ByLock() const;
@@ -86,6 +89,7 @@ class Judgement {
   }
   [[nodiscard]] std::string ConflictRule() const;
   [[nodiscard]] std::string HowLongKept() const {
+    if (facts_.position_ids) return "its partition's ledger row is there, which does not grow";
     if (!facts_.ledger_keep) return "its ledger row is kept for ever (no ledger.keep)";
     return "its ledger row is kept for " + SpanText(*facts_.ledger_keep) + " (ledger.keep)";
   }
@@ -135,6 +139,7 @@ Verdict Judgement::Say() const {
   if (facts_.id.empty()) return Unknown();
   if (done_ > 0) return RowUnknown() ? Unknown() : ByMark();
   if (Past()) return RowUnknown() ? Unknown() : PassedBy();
+  if (!facts_.no_row.empty()) return WithoutRow();
   if (auto verdict = ByLock()) return std::move(*verdict);
   if (RowUnknown() || reached_ == 0 || !CommittedKnown()) return Unknown();
   return Waiting();
@@ -236,11 +241,26 @@ Verdict Judgement::WithoutId() const {
                              "began after it."
                            : "Nothing: the group began after it, or was moved past it.";
   } else {
-    verdict.next = letters ? "The worker that reads it sends it to the dead letter topic "
-                             "(on_bad_record: dead_letter)."
-                           : "The worker that reads it stops (on_bad_record: stop).";
+    verdict.next = WhatABadRecordDoes();
   }
   return verdict;
+}
+
+Verdict Judgement::WithoutRow() const {
+  return {"bad_record",
+          fmt::format("The output's columns refuse it: {}.", Printable(facts_.no_row)),
+          WhatABadRecordDoes()};
+}
+
+std::string Judgement::WhatABadRecordDoes() const {
+  if (facts_.on_bad_record == OnBad::kDeadLetter) {
+    return "The worker that reads it sends it to the dead letter topic (on_bad_record: "
+           "dead_letter).";
+  }
+  return fmt::format(
+      "The worker that reads it ends with exit code 1, and so does each that is started after it "
+      "(on_bad_record: stop): {}.",
+      consumer::kBadRecordHint);
 }
 
 // DONE is there, and the ledger does not say otherwise.
@@ -366,7 +386,12 @@ Verdict Judgement::Waiting() const {
       before == 0
           ? "It is the next one of its partition: a worker takes it up at once. If it stays like "
             "this, no worker has the partition, or this record holds it back: see /status and "
-            "the workers' log."
+            "the workers' log." +
+                (facts_.on_bad_record == OnBad::kStop
+                     ? fmt::format(" If workers end at it with exit code 1 (the event bad_record "
+                                   "says why; on_bad_record: stop): {}.",
+                                   consumer::kBadRecordHint)
+                     : "")
           : fmt::format("A worker gets to it: the group's committed offset is {} before it.",
                         before);
   return verdict;

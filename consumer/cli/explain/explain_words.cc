@@ -254,6 +254,7 @@ nlohmann::json FactsJson(const Facts& facts) {
   if (facts.position) json["position"] = facts.position->Text();
   if (!facts.id.empty()) json["id"] = JsonOf(facts.id);
   if (!facts.no_id.empty()) json["no_id"] = JsonOf(facts.no_id);
+  if (!facts.no_row.empty()) json["no_row"] = JsonOf(facts.no_row);
   if (facts.crc) json["checksum"] = fmt::format("{:016x}", *facts.crc);
   if (facts.difference && *facts.difference) json["difference"] = **facts.difference;
   for (const NodeFacts& node : facts.nodes) json["lock"].push_back(NodeJson(node));

@@ -1,7 +1,10 @@
 // fencepost lint FILE...: check pipeline files, and on request the servers that they name; one line
 // a finding.
 #include <cstdio>
+#include <filesystem>
+#include <variant>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "config/loader.h"
@@ -28,6 +31,31 @@ void ForgiveVariables(std::vector<config::Finding>& findings) {
   }
 }
 
+// The program's own file, as in [python3, scripts/transform.py]: a path from the folder in which
+// the worker is started. An absolute one may be there on the worker's host alone.
+void LookForScript(config::LoadResult& loaded) {
+  const auto* exec = loaded.options
+                         ? std::get_if<consumer::ExecHandlerOptions>(&loaded.options->handler.kind)
+                         : nullptr;
+  if (exec == nullptr) return;
+  for (std::size_t i = 1; i < exec->command.size(); ++i) {
+    const std::string& word = exec->command[i];
+    const bool path = word.find('/') != std::string::npos && word.find("://") == std::string::npos;
+    std::error_code error;
+    if (!path || word.starts_with('-') || word.starts_with('/') ||
+        std::filesystem::exists(word, error)) {
+      continue;
+    }
+    config::Findings findings(loaded.file);
+    findings.Warning(loaded.PlaceOf("handler.exec.command"), "advice",
+                     fmt::format("handler.exec.command: there is no {} in {}, from where lint was "
+                                 "started: a worker looks for it where it is started itself; an "
+                                 "absolute path is found from everywhere",
+                                 word, std::filesystem::current_path(error).string()));
+    for (config::Finding& finding : findings.Take()) loaded.advice.push_back(std::move(finding));
+  }
+}
+
 int Lint(const LintArguments& arguments) {
   std::vector<config::LoadResult> loaded;
   std::vector<config::Finding> findings;
@@ -37,6 +65,7 @@ int Lint(const LintArguments& arguments) {
   for (const std::string& file : arguments.files) {
     loaded.push_back(LoadFile(file));
     CheckLockTls(loaded.back());
+    LookForScript(loaded.back());
     add(loaded.back().findings);
     if (!config::HasErrors(loaded.back().findings)) add(loaded.back().advice);
   }

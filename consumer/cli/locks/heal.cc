@@ -86,8 +86,23 @@ bool Known(const Standing& standing, std::size_t node) {
   return sentinel && sentinel->complete && sentinel->run_id == standing.run_ids[node];
 }
 
-// Which node needs it; -1: none. More than one cannot be healed.
-tl::expected<NodeIndex, Error> Patient(const Standing& standing, const LockNodes& nodes,
+// A group, and the nodes of it by number within it.
+struct Group {
+  const LockNodes& nodes;
+  int number;
+  [[nodiscard]] NodeIndex First() const { return nodes.SpotOf(number).first_node; }
+  [[nodiscard]] char Letter(NodeIndex node) const { return NodeLetter(First() + node); }
+  [[nodiscard]] const locking::RedisOptions& redis() const {
+    return nodes.groups[static_cast<std::size_t>(number)];
+  }
+  [[nodiscard]] bool Is(NodeIndex node, const std::string& wanted) const {
+    return wanted == std::string(1, Letter(node)) ||
+           wanted == redis().nodes[static_cast<std::size_t>(node)];
+  }
+};
+
+// Which node needs it; -1: none. More than one of a group cannot be healed.
+tl::expected<NodeIndex, Error> Patient(const Standing& standing, const Group& group,
                                        const std::string& wanted) {
   NodeIndex patient = -1;
   for (std::size_t i = 0; i < standing.sentinels.size(); ++i) {
@@ -97,25 +112,23 @@ tl::expected<NodeIndex, Error> Patient(const Standing& standing, const LockNodes
       return tl::unexpected(
           Error{"too_many",
                 fmt::format("lock nodes {} and {} have both lost their memory, or may have",
-                            NodeLetter(patient), NodeLetter(node)),
+                            group.Letter(patient), group.Letter(node)),
                 "", "healing copies from all other nodes; wait for the quarantine of one"});
     }
     patient = node;
   }
   if (patient < 0 || wanted.empty()) return patient;
-  const bool same = wanted == std::string(1, NodeLetter(patient)) ||
-                    wanted == nodes.redis.nodes[static_cast<std::size_t>(patient)];
-  if (same) return patient;
-  return tl::unexpected(Error{
-      "other_node",
-      fmt::format("it is lock node {} that is in quarantine, not {}", NodeLetter(patient), wanted),
-      "", "leave --node out"});
+  if (group.Is(patient, wanted)) return patient;
+  return tl::unexpected(Error{"other_node",
+                              fmt::format("it is lock node {} that is in quarantine, not {}",
+                                          group.Letter(patient), wanted),
+                              "", "leave --node out"});
 }
 
 // A node that no client has seen since it was wiped gets its place, and its quarantine, from us.
-void Admit(const LockNodes& nodes, NodeIndex patient) {
-  StoreView view(nodes, locking::StoreCreation::kQuarantined);
-  view.WatchUntil([&] { return view.Status(patient).quarantined; }, kAdmission);
+void Admit(const Group& group, NodeIndex patient) {
+  StoreView view(group.nodes, locking::StoreCreation::kQuarantined);
+  view.WatchUntil([&] { return view.Status(group.First() + patient).quarantined; }, kAdmission);
 }
 
 // Steps that ask nodes; the error is why one did not answer.
@@ -148,8 +161,8 @@ tl::expected<void, Error> Act(RawNodes& raw, Healing& healing) {
 }
 
 tl::expected<Healing::Counts, Error> Carry(RawNodes& raw, const Standing& standing,
-                                           NodeIndex patient, Millis max_skew) {
-  Healing healing(patient, standing.run_ids, max_skew);
+                                           NodeIndex patient, const Group& group) {
+  Healing healing(patient, standing.run_ids, group.nodes.lock.max_skew, group.First());
   Teller teller;
   for (;;) {
     const Healing::Step& step = healing.Next();
@@ -161,7 +174,7 @@ tl::expected<Healing::Counts, Error> Carry(RawNodes& raw, const Standing& standi
     if (step.kind == Kind::kWait) {
       fmt::print(stderr,
                  "waiting {:.1f} s: what was under way when node {} forgot must have ended\n",
-                 static_cast<double>(step.wait.count()) / 1000, NodeLetter(patient));
+                 static_cast<double>(step.wait.count()) / 1000, group.Letter(patient));
       std::this_thread::sleep_for(step.wait);
       healing.OnWaited();
       teller.Begin();
@@ -177,31 +190,23 @@ tl::expected<Healing::Counts, Error> Carry(RawNodes& raw, const Standing& standi
   }
 }
 
-}  // namespace
-
-int LocksHeal(const LocksArguments& arguments) {
-  auto nodes = ResolveLockNodes(arguments.nodes);
-  if (!nodes) return kUsage;
-  if (arguments.max_skew >= Millis(0)) nodes->lock.max_skew = arguments.max_skew;
-  if (nodes->redis.nodes.size() == 1) {
-    return ExitFailed(Error{"one_node", "a store of one node has no other to copy from", "",
-                            "wait for its quarantine"});
-  }
-  RawNodes raw(*nodes);
+int Heal(const Group& group, const std::string& wanted) {
+  RawNodes raw(group.redis());
   auto standing = Stand(raw);
   if (!standing) return ExitFailed(standing.error());
-  const auto patient = Patient(*standing, *nodes, arguments.node);
+  const auto patient = Patient(*standing, group, wanted);
   if (!patient) return ExitFailed(patient.error());
   if (*patient < 0) {
-    fmt::print("no lock node is in quarantine: nothing to heal\n");
+    fmt::print("no lock node{} is in quarantine: nothing to heal\n",
+               group.nodes.GroupText(group.number, " of "));
     return kOk;
   }
   if (!Known(*standing, static_cast<std::size_t>(*patient))) {
-    Admit(*nodes, *patient);
+    Admit(group, *patient);
     standing = Stand(raw);
     if (!standing) return ExitFailed(standing.error());
   }
-  const auto counts = Carry(raw, *standing, *patient, nodes->lock.max_skew);
+  const auto counts = Carry(raw, *standing, *patient, group);
   if (!counts && counts.error().code == "over") {  // a big store: time was as fast
     fmt::print("{}\n", counts.error().Line());
     return kOk;
@@ -210,8 +215,36 @@ int LocksHeal(const LocksArguments& arguments) {
   fmt::print(
       "lock node {} is healed and counts again: {} marks, {} leases ({} kept for their "
       "holders), {} floors written\n",
-      NodeLetter(*patient), counts->done, counts->held, counts->kept_for_anyone, counts->floors);
+      group.Letter(*patient), counts->done, counts->held, counts->kept_for_anyone, counts->floors);
   return kOk;
+}
+
+}  // namespace
+
+// Group by group: each has the others of its own to copy from.
+int LocksHeal(const LocksArguments& arguments) {
+  auto nodes = ResolveLockNodes(arguments.nodes);
+  if (!nodes) return kUsage;
+  if (arguments.max_skew >= Millis(0)) nodes->lock.max_skew = arguments.max_skew;
+  int code = kOk;
+  bool any = false;
+  for (int number = 0; number < static_cast<int>(nodes->groups.size()); ++number) {
+    const Group group{*nodes, number};
+    const auto count = static_cast<NodeIndex>(group.redis().nodes.size());
+    bool listed = nodes->groups.size() == 1 || arguments.node.empty();
+    for (NodeIndex node = 0; node < count; ++node) {
+      listed = listed || group.Is(node, arguments.node);
+    }
+    if (!listed) continue;
+    any = true;
+    const int healed =
+        count > 1 ? Heal(group, arguments.node)
+                  : ExitFailed(Error{"one_node", "a store of one node has no other to copy from",
+                                     nodes->GroupText(number, ""), "wait for its quarantine"});
+    code = std::max(code, healed);
+  }
+  if (!any) return ExitFailed(arguments.node + ": no lock node of this list; leave --node out");
+  return code;
 }
 
 }  // namespace fencepost::cli

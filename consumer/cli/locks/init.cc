@@ -31,26 +31,23 @@ void Print(const StoreView& view) {
   }
 }
 
-// Whether a store of these nodes is there: a majority of them knows it, and nothing speaks against
-// it.
+// Whether a store of these nodes is there, in each group: a majority of them knows it, and nothing
+// speaks against it.
 bool Exists(const StoreView& view) {
-  if (view.store().store_id().empty() || view.store().Problem()) return false;
-  int members = 0;
-  for (int node = 0; node < view.size(); ++node) {
-    const auto sentinel = view.Status(node).sentinel;
-    const bool member = sentinel && sentinel->complete && sentinel->nodes == view.size() &&
-                        sentinel->store_id == view.store().store_id();
-    members += member ? 1 : 0;
-  }
-  return members >= locking::Quorum(view.size());
+  return view.AllStores(
+      [](const locking::Store& store) { return !store.Problem() && store.Stands(); });
 }
 
 int SayThatItStands(const StoreView& view, Millis wanted_ttl) {
   Print(view);
-  std::printf("lock store %s exists already and was left as it is%s\n",
-              view.store().store_id().c_str(),
-              view.store().Available() ? "" : "; it counts when its quarantine is over");
-  const Millis ttl = view.store().max_ttl();
+  Millis ttl = wanted_ttl;
+  for (int group = 0; group < view.groups(); ++group) {
+    const locking::Store& store = view.store(group);
+    fmt::print("lock store {}{} exists already and was left as it is{}\n", store.store_id(),
+               view.nodes().GroupText(group, " of "),
+               store.Available() ? "" : "; it counts when its quarantine is over");
+    if (store.max_ttl() != wanted_ttl) ttl = store.max_ttl();
+  }
   if (wanted_ttl <= Millis(0) || ttl == wanted_ttl) return kOk;
   return ExitFailed(fmt::format(
       "the store's max_ttl is {} ms, not {} ms: with all workers stopped, `fencepost locks init "
@@ -77,7 +74,7 @@ int FinishWhatStands(const LockNodes& nodes, Millis wanted_ttl, std::chrono::sec
     return SayThatItStands(view, wanted_ttl);
   }
   Print(view);
-  const auto problem = view.store().Problem();
+  const auto problem = view.Problem();
   return ExitFailed(problem ? problem->Line()
                             : "the lock store that was begun here is not to be ended");
 }
@@ -96,8 +93,9 @@ bool IsFinal(const Error& problem) {
 std::string MayHaveForgotten(const LockNodes& nodes) {
   RawNodes raw(nodes);
   for (std::size_t i = 0; i < raw.nodes.size(); ++i) {
-    const std::string name = fmt::format("node {} ({})", locking::NodeLetter(static_cast<int>(i)),
-                                         locking::RedactedAddress(nodes.redis.nodes[i]));
+    const std::string name =
+        fmt::format("node {} ({})", locking::NodeLetter(static_cast<int>(i)),
+                    locking::RedactedAddress(nodes.Address(static_cast<int>(i))));
     if (!raw.why[i].empty()) return name + " cannot be asked what was written to it";
     const auto counts = raw.nodes[i]->ReadInfo("commandstats", kLook);
     if (!counts) return name + " does not tell what was written to it";
@@ -118,7 +116,7 @@ tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds lim
   StoreView view(nodes, StoreCreation::kNever);
   if (!view.WatchUntil([&view] { return view.AllConnected() || AnySentinel(view); }, limit)) {
     Print(view);
-    const auto problem = view.store().Problem();
+    const auto problem = view.Problem();
     PrintError(problem ? problem->Line()
                        : "not all lock nodes answered; nothing is created before all do");
     return tl::unexpected(kFailed);
@@ -130,27 +128,35 @@ tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds lim
 }
 
 bool Made(const StoreView& view, StoreCreation creation) {
-  if (creation != StoreCreation::kQuarantined) return view.store().Created();
+  if (creation != StoreCreation::kQuarantined) {
+    return view.AllStores([](const locking::Store& store) { return store.Created(); });
+  }
   return view.All([](const NodeStatus& node) { return node.sentinel && node.sentinel->complete; });
 }
 
-void SayThatItIsMade(const StoreView& view, const Plan& plan) {
-  std::printf("lock store %s created over %d nodes; ", view.store().store_id().c_str(),
-              view.size());
+void SayWhenItCounts(const StoreView& view, const Plan& plan) {
   if (plan.creation != StoreCreation::kQuarantined) {
-    std::printf("it counts at once\n");
+    fmt::print("it counts at once\n");
     return;
   }
   Millis left{0};
   for (int node = 0; node < view.size(); ++node) {
     left = std::max(left, view.Status(node).quarantine_left);
   }
-  std::printf(
-      "it counts in %.0f s: %s, so a worker that is stalled may rely on a lease that was "
+  fmt::print(
+      "it counts in {:.0f} s: {}, so a worker that is stalled may rely on a lease that was "
       "forgotten. Wait, or, with all workers stopped, `fencepost locks init --force` makes one "
-      "that "
-      "counts at once\n",
-      std::ceil(static_cast<double>(left.count()) / 1000), plan.doubt.c_str());
+      "that counts at once\n",
+      std::ceil(static_cast<double>(left.count()) / 1000), plan.doubt);
+}
+
+void SayThatItIsMade(const StoreView& view, const Plan& plan) {
+  for (int group = 0; group < view.groups(); ++group) {
+    const locking::Store& store = view.store(group);
+    fmt::print("lock store {}{} created over {} nodes; ", store.store_id(),
+               view.nodes().GroupText(group, " of "), store.size());
+    SayWhenItCounts(view, plan);
+  }
 }
 
 }  // namespace
@@ -174,11 +180,11 @@ int LocksInit(const LocksArguments& arguments) {
   StoreView view(*nodes, plan->creation);
   const bool settled = view.WatchUntil(
       [&] {
-        const auto problem = view.store().Problem();
+        const auto problem = view.Problem();
         return Made(view, plan->creation) || (problem && IsFinal(*problem));
       },
       limit);
-  const auto problem = view.store().Problem();
+  const auto problem = view.Problem();
   if (arguments.if_missing && problem && problem->code == "store_exists") {
     return FinishWhatStands(*nodes, arguments.max_ttl, limit);
   }

@@ -41,7 +41,7 @@ void AddLocks(CLI::App& app, Run& run) {
   CLI::App* heal = locks->add_subcommand(
       "heal", "give a node that lost its memory what the others have, and end its quarantine");
   AddLockNodeOptions(*heal, arguments->nodes);
-  heal->add_option("--node", arguments->node, "only this one: a to g, or its address");
+  heal->add_option("--node", arguments->node, "only this one: its letter, or its address");
   AddDuration(*heal, "--max-skew", arguments->max_skew,
               "the largest max_skew of any client (the file's, or 5s)");
   heal->callback([&run, arguments] { run = [arguments] { return LocksHeal(*arguments); }; });

@@ -12,6 +12,7 @@
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/cli/supervise/supervisor.h"
 #include "consumer/worker/library_versions.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
@@ -61,9 +62,10 @@ Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string
       page_({Version(), Commit()}) {
   for (const PipelineOptions& options : pipelines_) {
     const auto added = page_.Add({.name = options.name,
-                                  .nodes = static_cast<int>(options.lock.redis.nodes.size()),
+                                  .nodes = locking::NodesInAll(options.lock.groups),
                                   .lock_ttl = options.lock.lock.ttl,
-                                  .config_hash = options.config_hash},
+                                  .config_hash = options.config_hash,
+                                  .groups = static_cast<int>(options.lock.groups.size())},
                                  &log_);
     workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
     watched_.push_back({.metrics = *added, .settings = options.shown});
@@ -87,8 +89,7 @@ tl::expected<void, Error> Process::StartHttp(const std::string& address) {
   auto server = metrics::HttpServer::Start(address, std::move(endpoints));
   if (!server) return tl::unexpected(server.error());
   server_ = std::move(*server);
-  std::fprintf(stderr, "listening on http://%s\n", server_->bound().c_str());
-  log_.Write(Severity::kInfo, "", "http_listening", "http://" + server_->bound());
+  log_.Write(Severity::kInfo, "", "http_listening", "listening on http://" + server_->bound());
   return {};
 }
 
@@ -138,12 +139,14 @@ RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
 
 // A file that is wrong, or gone, changes nothing.
 void Process::Reload() {
-  auto fresh = LoadPipelines(files_, number_.empty() ? Printed::kAll : Printed::kErrors);
+  std::vector<std::string> warnings;
+  auto fresh = LoadPipelines(files_, &warnings);
   if (!fresh) {
     log_.Write(Severity::kError, "", "reload_failed",
                "the files have errors (see stderr): the workers go on as they were");
     return;
   }
+  if (number_.empty()) LogWarnings(log_, warnings);  // else the supervisor tells them
   for (std::size_t i = 0; i < workers_.size(); ++i) Apply(i, std::move((*fresh)[i]));
 }
 

@@ -39,6 +39,7 @@ class Process {
   void AnswerSupervisor(Fd channel);
   // Starts the workers; returns the exit code once all have ended after a signal or a failure.
   int RunUntilStopped(const RunSignals& signals);
+  metrics::Log& log() { return log_; }
 
  private:
   // What the status page shows beside the workers' own word.

@@ -162,6 +162,7 @@ struct Checked {
   std::vector<PipelineOptions> pipelines;
   std::string name;
   std::string address;  // of the HTTP server; empty: none
+  std::vector<std::string> warnings;
 };
 tl::expected<Checked, ExitCode> Check(const RunArguments& arguments, int processes) {
   const auto wrong = [](const std::string& why) {
@@ -173,8 +174,8 @@ tl::expected<Checked, ExitCode> Check(const RunArguments& arguments, int process
   if (processes > 1 && std::ranges::find(arguments.files, "-") != arguments.files.end()) {
     return wrong("standard input can be read once only: with --processes give a file");
   }
-  auto pipelines =
-      LoadPipelines(arguments.files, arguments.process.empty() ? Printed::kAll : Printed::kErrors);
+  std::vector<std::string> warnings;
+  auto pipelines = LoadPipelines(arguments.files, &warnings);
   if (!pipelines || !HandlersAreGood(*pipelines)) return tl::unexpected(kUsage);
   const std::string longest = processes > 1 ? NameOfProcess(*name, processes - 1) : *name;
   if (const auto good = GoodName(longest, "--worker or FENCEPOST_WORKER, with a process's number");
@@ -184,10 +185,24 @@ tl::expected<Checked, ExitCode> Check(const RunArguments& arguments, int process
   if (const auto fits = NameFitsStaticMembers(arguments, longest, *pipelines); !fits) {
     return wrong(fits.error());
   }
-  if (!arguments.process.empty()) return Checked{std::move(*pipelines), *name, ""};
+  if (!arguments.process.empty()) return Checked{std::move(*pipelines), *name, "", {}};
   const auto address = HttpAddress(arguments, *pipelines);
   if (!address) return wrong(address.error());
-  return Checked{std::move(*pipelines), *name, *address};
+  return Checked{std::move(*pipelines), *name, *address, std::move(warnings)};
+}
+
+// What the log says first. A name that was given is one that the worker has after a restart too,
+// as those of several processes are: then it may keep its partitions.
+void TellAtStart(metrics::Log& log, const RunArguments& arguments, const Checked& checked) {
+  LogWarnings(log, checked.warnings);
+  if (arguments.worker.empty() && FromEnvironment("FENCEPOST_WORKER").empty()) return;
+  for (const PipelineOptions& pipeline : checked.pipelines) {
+    if (pipeline.kafka.static_members) continue;
+    log.Write(locking::Severity::kInfo, pipeline.name, "no_static_member",
+              "a worker that is killed and comes back under its name stops the whole group until "
+              "session.timeout.ms is over for the one that was killed; kafka.static_members: true "
+              "gives it its partitions back, and stops nobody");
+  }
 }
 
 int RunPipelines(const RunArguments& arguments, int processes, const RunSignals& signals) {
@@ -195,10 +210,12 @@ int RunPipelines(const RunArguments& arguments, int processes, const RunSignals&
   if (!checked) return checked.error();
   if (processes > 1) {
     Supervisor supervisor(checked->pipelines, arguments.files, checked->name, processes);
+    TellAtStart(supervisor.log(), arguments, *checked);
     if (const auto code = StartHttp(supervisor, checked->address)) return *code;
     return supervisor.Run(signals);
   }
-  Process process(std::move(checked->pipelines), arguments.files, checked->name, arguments.process);
+  Process process(checked->pipelines, arguments.files, checked->name, arguments.process);
+  if (arguments.process.empty()) TellAtStart(process.log(), arguments, *checked);
   if (const auto code = StartHttp(process, checked->address)) return *code;
   if (arguments.channel >= 0) process.AnswerSupervisor(Fd(arguments.channel));
   return process.RunUntilStopped(signals);

@@ -6,11 +6,10 @@
 
 #include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
+#include "locking/base/control_text.h"
 
 namespace fencepost::cli {
 namespace {
-
-bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 // The most bytes up to `most` that do not end inside a character.
 std::string_view CutBetweenCharacters(std::string_view text, std::size_t most) {
@@ -22,8 +21,10 @@ std::string_view CutBetweenCharacters(std::string_view text, std::size_t most) {
 }  // namespace
 
 bool IsText(std::string_view bytes) {
-  const auto steers = [](char c) { return IsControl(c) && c != '\n' && c != '\t'; };
-  return std::none_of(bytes.begin(), bytes.end(), steers) && consumer::IsUtf8(bytes);
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    if (ControlSize(bytes.substr(at)) > 0 && bytes[at] != '\n' && bytes[at] != '\t') return false;
+  }
+  return consumer::IsUtf8(bytes);
 }
 
 std::string Quoted(std::optional<std::string_view> bytes, std::size_t most) {
@@ -51,8 +52,11 @@ std::string Printable(std::string_view text, std::size_t most) {
   const bool valid = consumer::IsUtf8(text);
   const std::string_view shown = valid ? CutBetweenCharacters(text, most) : text.substr(0, most);
   std::string line;
-  for (const char c : shown) {
-    line += IsControl(c) || (!valid && static_cast<unsigned char>(c) > 0x7f) ? '?' : c;
+  for (std::size_t at = 0; at < shown.size(); ++at) {
+    const std::size_t control = ControlSize(shown.substr(at));
+    const bool bad = control > 0 || (!valid && static_cast<unsigned char>(shown[at]) > 0x7f);
+    line += bad ? '?' : shown[at];
+    if (control > 1) at += control - 1;
   }
   if (shown.size() < text.size()) line += "…";
   return line;

@@ -41,8 +41,9 @@ void AddExplain(CLI::App& app, Run& run);
 void AddDlq(CLI::App& app, Run& run);
 void AddForget(CLI::App& app, Run& run);
 void AddHealth(CLI::App& app, Run& run);
-void AddVersion(CLI::App& app, Run& run);
 void AddCompletion(CLI::App& app, Run& run);
+// All of them, and `version` (commands.cc).
+void AddCommands(CLI::App& app, Run& run, const std::vector<std::string>& command_words);
 
 // One line to stderr.
 void PrintError(const std::string& line);

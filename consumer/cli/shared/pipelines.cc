@@ -88,28 +88,31 @@ config::LoadResult LoadFileWithStandIns(const std::string& file,
 
 void CheckLockTls(config::LoadResult& loaded) {
   if (!loaded.options) return;
-  const auto problem = locking::TlsProblemOf(loaded.options->lock.redis);
+  const auto problem = locking::TlsProblemOf(loaded.options->lock.groups);
   if (!problem) return;
   Reject(loaded, loaded.PlaceOf("lock.redis.tls"), "tls", "lock.redis.tls: " + problem->Line());
 }
 
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
-    const std::vector<std::string>& files, Printed which) {
+    const std::vector<std::string>& files, std::vector<std::string>* warnings) {
   std::vector<config::LoadResult> loaded;
   bool good = true;
-  const auto print = [&good, which](const std::vector<config::Finding>& findings) {
+  const auto take = [&good, warnings](const std::vector<config::Finding>& findings) {
     for (const config::Finding& finding : findings) {
-      if (which == Printed::kErrors && finding.severity != config::Severity::kError) continue;
-      std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
+      if (finding.severity == config::Severity::kError) {
+        std::fprintf(stderr, "%s\n", config::FormatFinding(finding).c_str());
+      } else if (warnings != nullptr) {
+        warnings->push_back(config::FormatFinding(finding));
+      }
     }
     good = good && !config::HasErrors(findings);
   };
   for (const std::string& file : files) {
     loaded.push_back(LoadFile(file));
     CheckLockTls(loaded.back());
-    print(loaded.back().findings);
+    take(loaded.back().findings);
   }
-  print(config::CheckTogether(loaded));
+  take(config::CheckTogether(loaded));
   if (!good) return std::nullopt;
   std::vector<consumer::PipelineOptions> pipelines;
   for (config::LoadResult& result : loaded) pipelines.push_back(std::move(*result.options));

@@ -1,7 +1,6 @@
 // Loading the files named on the command line, the same for every command that takes FILE.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,10 +22,9 @@ config::LoadResult LoadFileWithStandIns(const std::string& file,
 // options.
 void CheckLockTls(config::LoadResult& loaded);
 
-// The checked pipelines, or nothing: then every finding was printed to stderr (exit 2). Warnings
-// are printed too, unless another process has told them.
-enum class Printed : std::uint8_t { kAll, kErrors };
+// The checked pipelines, or nothing: then every error was printed to stderr (exit 2). Warnings go
+// to `warnings`, a line each: who runs the file reads them, not who asks about one record.
 std::optional<std::vector<consumer::PipelineOptions>> LoadPipelines(
-    const std::vector<std::string>& files, Printed which = Printed::kAll);
+    const std::vector<std::string>& files, std::vector<std::string>* warnings = nullptr);
 
 }  // namespace fencepost::cli

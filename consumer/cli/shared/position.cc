@@ -1,5 +1,10 @@
 #include "consumer/cli/shared/position.h"
 
+#include <fmt/format.h>
+
+#include "consumer/cli/shared/bytes_text.h"
+#include "consumer/record/position_id.h"
+
 namespace fencepost::cli {
 namespace {
 
@@ -21,6 +26,15 @@ std::optional<Position> ParsePosition(std::string_view text) {
   position.where.topic = text.substr(text.rfind('/') + 1);
   if (position.where.topic.empty()) return std::nullopt;
   return position;
+}
+
+std::optional<std::string> WhyNoPosition(const consumer::PipelineOptions& options,
+                                         std::string_view id, std::string_view how) {
+  if (!options.identity.ByPosition() || consumer::ParsePositionId(id)) return std::nullopt;
+  return fmt::format(
+      "{} is no id of pipeline {}: its ids are positions (record_id: position), written "
+      "CLUSTERID/TOPIC/PARTITION/OFFSET; name the record by {}",
+      Printable(id), options.name, how);
 }
 
 }  // namespace fencepost::cli

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "consumer/pipeline/options.h"
 #include "consumer/record/record.h"
 
 namespace fencepost::cli {
@@ -27,5 +28,10 @@ struct Position {
 // "topic/partition/offset", as in a ledger row's source; what is before it ("CLUSTER/…", in an
 // id by position) is left out. Nothing where it is not of that form.
 std::optional<Position> ParsePosition(std::string_view text);
+
+// Why --id ID names no record of a pipeline whose ids are positions, with `how` to name one;
+// nothing where it does, or where ids are others.
+std::optional<std::string> WhyNoPosition(const consumer::PipelineOptions& options,
+                                         std::string_view id, std::string_view how);
 
 }  // namespace fencepost::cli

@@ -24,10 +24,25 @@ std::string WhyNoAnswer(const locking::NodeStatus& status) {
 
 StoreView::StoreView(const LockNodes& nodes, locking::StoreCreation creation)
     : nodes_(nodes),
-      core_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock, creation, locking::RandomBits,
-            nullptr),
-      engine_(io_, core_, nodes_.redis, nodes_.lock, nullptr, [this] { Take(); }) {
-  engine_.Start();
+      locks_(locking::SizesOf(nodes.groups), nodes.lock, creation, locking::RandomBits, nullptr) {
+  for (int group = 0; group < locks_.size(); ++group) {
+    engines_.push_back(std::make_unique<locking::RedisEngine>(
+        io_, locks_.core(group), nodes_.groups[static_cast<std::size_t>(group)], nodes_.lock,
+        nullptr, [this] { Take(); }));
+    engines_.back()->Start();
+  }
+}
+
+std::optional<Error> StoreView::Problem() const {
+  std::optional<Error> first;
+  for (int group = 0; group < groups(); ++group) {
+    std::optional<Error> problem = store(group).Problem();
+    if (!problem) continue;
+    if (groups() > 1 && problem->where.empty()) problem->where = nodes_.GroupText(group, "");
+    if (problem->code == "foreign_group") return problem;
+    if (!first) first = std::move(problem);
+  }
+  return first;
 }
 
 bool StoreView::WatchUntil(const std::function<bool()>& enough, Millis limit) {
@@ -40,11 +55,15 @@ bool StoreView::WatchUntil(const std::function<bool()>& enough, Millis limit) {
   return true;
 }
 
-bool StoreView::Connect(Millis limit) {
-  const auto takes_part = [](const locking::NodeStatus& node) {
-    return node.connected && node.open;
+bool StoreView::Connect(int first, int count, Millis limit) {
+  const auto all = [&] {
+    for (int node = first; node < first + count; ++node) {
+      const locking::NodeStatus status = Status(node);
+      if (!status.connected || !status.open) return false;
+    }
+    return true;
   };
-  return WatchUntil([&] { return All(takes_part); }, limit);
+  return WatchUntil(all, limit);
 }
 
 std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
@@ -55,9 +74,9 @@ std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
   for (locking::Reply& reply : none) reply.code = locking::ReplyCode::kConnection;
   answers_.assign(names.size(), none);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    core_.Ask(kind, names[i], i + 1, locking::ReadClocks());
+    locks_.Ask(kind, names[i], i + 1, locking::ReadClocks());
   }
-  engine_.Kick();
+  for (const auto& engine : engines_) engine->Kick();
   WatchUntil(
       [&] {
         Take();
@@ -68,13 +87,14 @@ std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
 }
 
 void StoreView::Take() {
-  for (const locking::LockEvent& event : core_.events()) {
-    if (event.kind != locking::LockEvent::Kind::kAnswered || event.cookie == 0) continue;
-    if (event.cookie > answers_.size()) continue;
-    answers_[event.cookie - 1] = *event.answers;
-    ++answered_;
+  for (std::vector<locking::LockEvent> events; locks_.TakeEvents(events);) {
+    for (const locking::LockEvent& event : events) {
+      if (event.kind != locking::LockEvent::Kind::kAnswered || event.cookie == 0) continue;
+      if (event.cookie > answers_.size()) continue;
+      answers_[event.cookie - 1] = *event.answers;
+      ++answered_;
+    }
   }
-  core_.events().clear();
 }
 
 }  // namespace fencepost::cli

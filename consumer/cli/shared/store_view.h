@@ -1,15 +1,19 @@
-// The lock store as a command sees it: one client, for a while, on the calling thread. Asks single
-// questions (what state has this name? forget it), takes no locks.
+// The lock store (of each group) as a command sees it: one client, for a while, on the calling
+// thread. Asks single questions (what state has this name? forget it), takes no locks. Nodes are
+// counted through all groups.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <asio/io_context.hpp>
 
 #include "consumer/cli/shared/lock_nodes.h"
-#include "locking/core/lock/lock_core.h"
+#include "locking/base/error.h"
+#include "locking/core/groups/lock_groups.h"
 #include "locking/redis/address.h"
 #include "locking/redis/engine/engine.h"
 
@@ -40,20 +44,36 @@ class StoreView {
   [[nodiscard]] bool AllConnected() const {
     return All([](const locking::NodeStatus& node) { return node.connected; });
   }
-  // Until every node has answered once, or the limit.
-  bool Connect(locking::Millis limit);
-  // One answer a node and name (whole keys, fencepost:{PIPELINE}:ID); kConnection where a node
-  // cannot be asked.
+  // Until each of these nodes has answered once, or the limit.
+  bool Connect(int first, int count, locking::Millis limit);
+  // One answer a name (whole keys, fencepost:{PIPELINE}:ID) and node of its group, the first node's
+  // first; kConnection where a node cannot be asked.
   std::vector<locking::NodeReplies> Ask(locking::OpKind kind, const std::vector<std::string>& names,
                                         locking::Millis limit);
 
-  [[nodiscard]] const locking::Store& store() const { return core_.store(); }
-  [[nodiscard]] locking::NodeStatus Status(int node) const {
-    return core_.store().Status(node, locking::ReadClocks());
+  [[nodiscard]] int groups() const { return locks_.size(); }
+  [[nodiscard]] const locking::Store& store(int group) const { return locks_.core(group).store(); }
+  // Whether it holds of the store of every group.
+  template <typename Test>
+  [[nodiscard]] bool AllStores(Test test) const {
+    for (int group = 0; group < groups(); ++group) {
+      if (!test(store(group))) return false;
+    }
+    return true;
   }
-  [[nodiscard]] int size() const { return static_cast<int>(nodes_.redis.nodes.size()); }
+  [[nodiscard]] bool Available() const {
+    return AllStores([](const locking::Store& store) { return store.Available(); });
+  }
+  // The first that keeps a store from use, and which group's; a list of other groups before all.
+  [[nodiscard]] std::optional<Error> Problem() const;
+  [[nodiscard]] locking::NodeStatus Status(int node) const {
+    const int group = nodes_.GroupOfNode(node);
+    return store(group).Status(node - nodes_.SpotOf(group).first_node, locking::ReadClocks());
+  }
+  [[nodiscard]] int size() const { return nodes_.size(); }
+  [[nodiscard]] const LockNodes& nodes() const { return nodes_; }
   [[nodiscard]] std::string Address(int node) const {
-    return locking::RedactedAddress(nodes_.redis.nodes[static_cast<std::size_t>(node)]);
+    return locking::RedactedAddress(nodes_.Address(node));
   }
 
  private:
@@ -61,8 +81,8 @@ class StoreView {
 
   const LockNodes nodes_;
   asio::io_context io_{1};
-  locking::LockCore core_;
-  locking::RedisEngine engine_;
+  locking::LockGroups locks_;
+  std::vector<std::unique_ptr<locking::RedisEngine>> engines_;
   std::vector<locking::NodeReplies> answers_;
   std::size_t answered_ = 0;
 };

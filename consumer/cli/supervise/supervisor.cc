@@ -66,6 +66,11 @@ std::string NameOfProcess(const std::string& name, int process) {
   return fmt::format("{}-{}", name, process);
 }
 
+void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    log.Write(Severity::kWarn, "", "file_warning", warning);
+}
+
 Supervisor::Supervisor(const std::vector<consumer::PipelineOptions>& pipelines,
                        std::vector<std::string> files, std::string worker, int processes)
     : files_(std::move(files)),
@@ -95,8 +100,7 @@ tl::expected<void, Error> Supervisor::StartHttp(const std::string& address) {
   auto server = metrics::HttpServer::Start(address, std::move(endpoints));
   if (!server) return tl::unexpected(server.error());
   server_ = std::move(*server);
-  std::fprintf(stderr, "listening on http://%s\n", server_->bound().c_str());
-  log_.Write(Severity::kInfo, "", "http_listening", "http://" + server_->bound());
+  log_.Write(Severity::kInfo, "", "http_listening", "listening on http://" + server_->bound());
   return {};
 }
 
@@ -245,12 +249,14 @@ void Supervisor::Stop() {
 
 // A file that is wrong is told once, and changes nothing in any process.
 void Supervisor::Reload() {
-  const auto fresh = LoadPipelines(files_);
+  std::vector<std::string> warnings;
+  const auto fresh = LoadPipelines(files_, &warnings);
   if (!fresh) {
     log_.Write(Severity::kError, "", "reload_failed",
                "the files have errors (see stderr): the processes go on as they were");
     return;
   }
+  LogWarnings(log_, warnings);
   log_.SetLevel(metrics::LogOptionsOf(fresh->front().observe, worker_).level);
   for (int i = 0; i < processes_; ++i) Signal(i, SIGHUP);
 }

@@ -39,6 +39,9 @@ constexpr const char* kChannelOption = "--channel";
 // The worker's name of a process: of one NAME, NAME-0, NAME-1, …; the same after a restart.
 std::string NameOfProcess(const std::string& name, int process);
 
+// What lint warns of in the files, as events.
+void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings);
+
 class Supervisor {
  public:
   // `pipelines`, checked, are what `files` hold. `worker`: the name that those of the processes are
@@ -51,6 +54,7 @@ class Supervisor {
   tl::expected<void, Error> StartHttp(const std::string& address);
   // Until all have ended; the exit code. `signals` with `children`.
   int Run(const RunSignals& signals);
+  metrics::Log& log() { return log_; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -135,9 +135,10 @@ tl::expected<void, RegistryFailure> RegistryClient::Take(const std::string& body
     return Unreliable(path, kNoRegistry);
   }
   if (top) {
-    const std::string kind = json.value("schemaType", Json("AVRO")).is_string()
-                                 ? json.value("schemaType", Json("AVRO")).get<std::string>()
-                                 : "";
+    const auto named = json.find("schemaType");
+    const std::string kind = named == json.end()  ? "AVRO"
+                             : named->is_string() ? named->get<std::string>()
+                                                  : "";
     schema.kind = kind == "PROTOBUF" ? SchemaKind::kProtobuf
                   : kind == "JSON"   ? SchemaKind::kJson
                                      : SchemaKind::kAvro;
@@ -146,9 +147,9 @@ tl::expected<void, RegistryFailure> RegistryClient::Take(const std::string& body
       return Unreliable(path, "a schema of another kind than AVRO, PROTOBUF and JSON");
     }
   }
-  const Json references = json.value("references", Json::array());
-  if (!references.is_array()) return {};  // null: none
-  for (const Json& one : references) {
+  const auto references = json.find("references");  // not copied, which goes by recursion
+  if (references == json.end() || !references->is_array()) return {};  // null: none
+  for (const Json& one : *references) {
     const bool whole = one.is_object() && one.contains("name") && one["name"].is_string() &&
                        one.contains("subject") && one["subject"].is_string() &&
                        one.contains("version") && one["version"].is_number_integer();

@@ -27,8 +27,8 @@ void LockUnit::BecomeLeased(locking::Token token, bool took_over) {
 
 void LockUnit::BecomeDone(locking::Token token, locking::ContentCrc crc,
                           std::chrono::milliseconds rest) {
-  FENCEPOST_CHECK(lease_ == Lease::kAcquiring || lease_ == Lease::kLeased,
-                  "a mark is heard of a lock that is not asked for");
+  FENCEPOST_CHECK(lease_ == Lease::kNone || lease_ == Lease::kAcquiring || lease_ == Lease::kLeased,
+                  "a name is done of which a record's effect is in others' hands");
   lease_ = Lease::kDone;
   lock_ = {};
   token_ = token;

@@ -41,7 +41,7 @@ enum class Lease : std::uint8_t {
   kNone,       // nothing is asked for
   kAcquiring,  // the lock is being acquired
   kLeased,
-  kDone,      // none: the name is DONE. The ledger decides, where there is one
+  kDone,      // none: the name is DONE, or its row was read. The ledger decides, if there is one
   kLost,      // at lost_at(), while a record had its effect in others' hands
   kMarking,   // a DONE mark is out, or is to be sent again
   kUnlocked,  // none is asked for while the lock nodes are unavailable: the ledger decides

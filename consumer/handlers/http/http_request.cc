@@ -11,6 +11,7 @@
 #include "consumer/handlers/http/http_answer.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -96,7 +97,8 @@ tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& optio
     const auto same = [&header = header](std::string_view other) {
       return SameName(header, other);
     };
-    if (std::any_of(kReserved.begin(), kReserved.end(), same)) continue;
+    const bool ours = std::any_of(kReserved.begin(), kReserved.end(), same);
+    if (ours && !Planted("header_hides_the_token")) continue;
     target.own_content_type = target.own_content_type || same("content-type");
     // That is how curl wants a header without a value.
     target.headers.push_back(value.empty() ? header + ";" : header + ": " + value);
@@ -106,6 +108,7 @@ tl::expected<HttpTarget, Error> HttpTarget::Make(const HttpHandlerOptions& optio
 
 HttpRequest::HttpRequest(const HttpTarget* target) : target_(target), easy_(curl_easy_init()) {
   FENCEPOST_CHECK(easy_ != nullptr, "curl_easy_init");
+  SetCommonOptions();
 }
 
 std::size_t HttpRequest::OnBody(char* data, std::size_t size, std::size_t count, void* self) {
@@ -123,9 +126,9 @@ void HttpRequest::Begin(HandlerCall call) {
   body_.clear();
   too_large_ = false;
   words_[0] = '\0';
-  curl_easy_reset(easy_.get());  // connections are the multi handle's, and stay
-  SetCommonOptions();
-  SetMethodAndBody();
+  Set(easy_.get(), CURLOPT_TIMEOUT_MS,
+      static_cast<long>(std::max<Millis>(call_.timeout, Millis(1)).count()));
+  SetHeaders(SetBody());
 }
 
 void HttpRequest::SetCommonOptions() {
@@ -143,30 +146,31 @@ void HttpRequest::SetCommonOptions() {
   if (!target_->options.tls_ca.empty()) {
     Set(easy, CURLOPT_CAINFO, target_->options.tls_ca.c_str());
   }
-  Set(easy, CURLOPT_TIMEOUT_MS,
-      static_cast<long>(std::max<Millis>(call_.timeout, Millis(1)).count()));
+  const std::string& method = target_->options.method;
+  if (method == "HEAD") {
+    Set(easy, CURLOPT_NOBODY, 1L);
+  } else if (method != "GET") {
+    Set(easy, CURLOPT_CUSTOMREQUEST, method.c_str());
+  }
   Set(easy, CURLOPT_ERRORBUFFER, words_.data());
   Set(easy, CURLOPT_WRITEFUNCTION, &HttpRequest::OnBody);
   Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(this));
   Set(easy, CURLOPT_PRIVATE, static_cast<void*>(this));
 }
 
-void HttpRequest::SetMethodAndBody() {
+bool HttpRequest::SetBody() {
   CURL* const easy = easy_.get();
   const std::string& method = target_->options.method;
+  if (method == "GET" || method == "HEAD") return false;
   const auto& value = call_.record.value;
-  if (method == "GET" || method == "HEAD") {
-    Set(easy, method == "GET" ? CURLOPT_HTTPGET : CURLOPT_NOBODY, 1L);
-    return SetHeaders(false);
-  }
-  const bool always = method == "POST" || method == "PUT" || method == "PATCH";
-  if (value || always) {
+  if (value || method == "POST" || method == "PUT" || method == "PATCH") {
     Set(easy, CURLOPT_POST, 1L);
     Set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(value ? value->size() : 0));
     Set(easy, CURLOPT_POSTFIELDS, value && !value->empty() ? value->data() : "");
+  } else {
+    Set(easy, CURLOPT_HTTPGET, 1L);
   }
-  if (method != "POST") Set(easy, CURLOPT_CUSTOMREQUEST, method.c_str());
-  SetHeaders(value.has_value());
+  return value.has_value();
 }
 
 void HttpRequest::SetHeaders(bool with_body) {
@@ -209,7 +213,8 @@ std::optional<Millis> HttpRequest::RetryAfter() const {
 }
 
 HandlerResult HttpRequest::Result(CURLcode code) {
-  if (code != CURLE_OK && !too_large_) {
+  const bool torn = code == CURLE_PARTIAL_FILE && Planted("torn_answer_counts");
+  if (code != CURLE_OK && !too_large_ && !torn) {
     const bool late = code == CURLE_OPERATION_TIMEDOUT;
     curl_off_t ready = 0;  // microseconds until the request was about to go out
     curl_easy_getinfo(easy_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready);

@@ -48,8 +48,8 @@ class HttpRequest {
 
  private:
   static std::size_t OnBody(char* data, std::size_t size, std::size_t count, void* self);
-  void SetCommonOptions();
-  void SetMethodAndBody();
+  void SetCommonOptions();  // once: they and the method stay from request to request
+  bool SetBody();           // whether the request has a body that is the record's
   void SetHeaders(bool with_body);
   [[nodiscard]] std::string CurlsWords(CURLcode code) const;
   [[nodiscard]] std::optional<Millis> RetryAfter() const;

@@ -11,8 +11,6 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr int kPollMillis = 1000;  // curl's own timers and Wake cut it short
-
 void Checked(CURLMcode code) { FENCEPOST_CHECK(code == CURLM_OK, curl_multi_strerror(code)); }
 
 }  // namespace
@@ -32,10 +30,9 @@ tl::expected<void, Error> HttpRunner::Start() {
   auto target = HttpTarget::Make(options_, pipeline_);
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
-  multi_.reset(curl_multi_init());
-  FENCEPOST_CHECK(multi_ != nullptr, "curl_multi_init");
+  loop_ = std::make_unique<CurlLoop>();
   // Otherwise connections are closed while requests rest between two batches.
-  Checked(curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(concurrency_)));
+  Checked(curl_multi_setopt(loop_->multi(), CURLMOPT_MAXCONNECTS, static_cast<long>(concurrency_)));
   thread_ = std::thread([this] { Run(); });
   return {};
 }
@@ -44,18 +41,15 @@ void HttpRunner::SetConcurrency(int calls) {
   concurrency_ = static_cast<std::size_t>(std::max(calls, 1));
 }
 
-void HttpRunner::Wake() { Checked(curl_multi_wakeup(multi_.get())); }
+void HttpRunner::Wake() { loop_->Wake(); }
 
 void HttpRunner::Run() {
   BlockSignals();  // a peer that went away is an answer, not a SIGPIPE
   while (!stopping()) {
     TakeCommands();
     StartWaiting();
-    int running = 0;
-    Checked(curl_multi_perform(multi_.get(), &running));
+    loop_->Turn(waiting_.empty() || running_.size() >= concurrency_);
     FinishEnded();
-    if (!waiting_.empty() && running_.size() < concurrency_) continue;
-    Checked(curl_multi_poll(multi_.get(), nullptr, 0, kPollMillis, nullptr));
   }
   while (!running_.empty()) Release(running_.begin());
   idle_.clear();
@@ -73,7 +67,7 @@ void HttpRunner::StartWaiting() {
     }
     request->Begin(std::move(waiting_.front()));
     waiting_.pop_front();
-    Checked(curl_multi_add_handle(multi_.get(), request->handle()));
+    Checked(curl_multi_add_handle(loop_->multi(), request->handle()));
     const std::uint64_t id = request->call().id;
     const bool fresh = running_.try_emplace(id, Running{std::move(request), Clock::now()}).second;
     FENCEPOST_CHECK(fresh, "a call is out twice under one id");
@@ -90,7 +84,7 @@ bool HttpRunner::CancelRunning(std::uint64_t id) {
 
 void HttpRunner::FinishEnded() {
   int left = 0;
-  while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+  while (const CURLMsg* message = curl_multi_info_read(loop_->multi(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
     const CURLcode code = message->data.result;
     HttpRequest* request = nullptr;
@@ -106,7 +100,7 @@ Nanos HttpRunner::Release(std::unordered_map<std::uint64_t, Running>::iterator a
   const Nanos took = Clock::now() - at->second.since;
   std::unique_ptr<HttpRequest> request = std::move(at->second.request);
   running_.erase(at);
-  Checked(curl_multi_remove_handle(multi_.get(), request->handle()));
+  Checked(curl_multi_remove_handle(loop_->multi(), request->handle()));
   request->End();
   idle_.push_back(std::move(request));
   observer_->OnHandled(took);

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "consumer/handlers/http/curl_holders.h"
+#include "consumer/handlers/http/curl_loop.h"
 #include "consumer/handlers/http/http_request.h"
 #include "consumer/handlers/polling_runner.h"
 
@@ -45,7 +45,7 @@ class HttpRunner final : public PollingRunner {
   std::atomic<std::size_t> concurrency_;
 
   HttpTarget target_;
-  curl::Multi multi_;
+  std::unique_ptr<CurlLoop> loop_;
   // The thread's own:
   std::unordered_map<std::uint64_t, Running> running_;
   std::vector<std::unique_ptr<HttpRequest>> idle_;

@@ -19,7 +19,9 @@ std::optional<Millis> ParseRetryAfter(const std::string& text, Millis now) {
   if (rest == end && error == std::errc::result_out_of_range) return std::chrono::seconds(kMost);
   const time_t date = curl_getdate(text.c_str(), nullptr);
   if (date == -1) return std::nullopt;
-  const Millis wait = std::chrono::seconds(date) - now;
+  // libcurl takes years of up to 19 digits.
+  const std::int64_t latest = std::chrono::ceil<std::chrono::seconds>(now).count() + kMost;
+  const Millis wait = std::chrono::seconds(std::clamp<std::int64_t>(date, 0, latest)) - now;
   return std::clamp<Millis>(wait, Millis(0), std::chrono::seconds(kMost));
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "locking/base/planted.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -84,7 +86,7 @@ std::optional<std::string_view> FindInexactNumber(std::string_view json) {
       const auto* const end = std::find_if_not(json.begin() + static_cast<std::ptrdiff_t>(at),
                                                json.end(), IsNumberPart);
       const std::string_view number(json.data() + at, end);
-      if (!SurvivesADouble(number)) return number;
+      if (!SurvivesADouble(number) && !Planted("jq_may_change_numbers")) return number;
       at += number.size();
     } else {
       ++at;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "locking/base/planted.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -29,7 +31,8 @@ DeadLetterRecord::DeadLetterRecord(std::string_view topic, const DeadLetter& let
   outgoing_.timestamp = letter.record.timestamp;
   outgoing_.headers.reserve(letter.record.headers.size() + added_.size());
   for (const HeaderView& header : letter.record.headers) {
-    if (!IsDeadLetterHeader(header.name)) outgoing_.headers.push_back(header);
+    if (IsDeadLetterHeader(header.name) && !Planted("letter_keeps_its_former_headers")) continue;
+    outgoing_.headers.push_back(header);
   }
   for (const auto& [name, value] : added_) outgoing_.headers.push_back(HeaderView{name, value});
 }

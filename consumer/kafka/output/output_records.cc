@@ -40,7 +40,7 @@ namespace {
 
 tl::unexpected<EncodeProblem> ProblemOf(const char* what, const Selector& selector,
                                         const std::string& why) {
-  const std::string text = fmt::format("{} from {}: {}", what, selector.Text(), why);
+  const std::string text = fmt::format("{} from {}: {}", what, selector.InWords(), why);
   return tl::unexpected(EncodeProblem{.detail = text, .shown = text});
 }
 

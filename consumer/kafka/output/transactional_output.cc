@@ -16,6 +16,7 @@
 #include "consumer/kafka/output/transactional_producer.h"
 #include "consumer/kafka/source/offset_committer.h"
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -224,7 +225,8 @@ KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
     return tl::unexpected(Unavailable(begun));
   }
   Trouble trouble = ProduceAll(request);
-  if (!trouble && metadata != nullptr) trouble = SendOffsets(request, *metadata);
+  const bool offsets = metadata != nullptr && !Planted("offsets_outside_the_transaction");
+  if (!trouble && offsets) trouble = SendOffsets(request, *metadata);
   return trouble ? EndByAbort(request, trouble) : EndByCommit(request);
 }
 
@@ -256,7 +258,8 @@ Trouble KafkaOutput::ProduceAll(const WriteRequest& request) {
     if (trouble && trouble.of != Trouble::Of::kRecords) return trouble;
     if (i % 1024 == 0) live_.producer->Poll(milliseconds(0));
   }
-  return bad_.empty() ? Trouble{} : Trouble{Trouble::Of::kRecords};
+  if (bad_.empty() || Planted("transaction_without_its_bad_record")) return {};
+  return Trouble{Trouble::Of::kRecords};
 }
 
 Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
@@ -329,6 +332,7 @@ KafkaOutput::Outcomes KafkaOutput::EndByCommit(const WriteRequest& request) {
         pending_ = Pending::kNothing;
         return Committed(request);
       case Kind::kAgain:
+        if (Planted("unanswered_commit_counts")) return Committed(request);
         if (GiveUp(since))
           return tl::unexpected(OutputError{.error = ErrorOfSilence(Who(), "commit")});
         break;

@@ -23,7 +23,7 @@ Intake::Intake(rdkafka::SharedConsumer consumer) : consumer_(std::move(consumer)
 void Intake::Open(const std::vector<AssignedPartition>& partitions,
                   const std::vector<TopicPartition>& apart) {
   Close();
-  queue_.reset(rd_kafka_queue_new(consumer_.get()));
+  Exchange(rdkafka::Queue(rd_kafka_queue_new(consumer_.get())));
   for (const AssignedPartition& p : partitions) {
     Forward(p.where, queue_.get());
     assigned_[p.partition] = Assigned{.partition = p, .next = p.start};
@@ -66,7 +66,17 @@ void Intake::Close() {
   assigned_.clear();
   paused_ = 0;
   apart_.clear();
-  queue_.reset();
+  Exchange(nullptr);
+}
+
+void Intake::Exchange(rdkafka::Queue queue) {
+  const std::lock_guard lock(mutex_);
+  queue_.swap(queue);
+}
+
+void Intake::Interrupt() {
+  const std::lock_guard lock(mutex_);
+  if (queue_ != nullptr) rd_kafka_queue_yield(queue_.get());
 }
 
 void Intake::Pause(const std::vector<PartitionIndex>& partitions) { SetPaused(partitions, true); }

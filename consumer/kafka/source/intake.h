@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -78,6 +79,8 @@ class Intake {
   // Waits for the first record at most so long, then takes what is there, within limits and at most
   // `room` records (at least 1); the record that reaches `bytes` is the last.
   IntakeBatch Gather(std::chrono::milliseconds wait, std::size_t room, std::uint64_t bytes);
+  // Ends the wait of Gather, or of the next one, at once. Any thread.
+  void Interrupt();
   // As Gather, for a message that came by the consumer's own queue.
   void Take(rdkafka::Message message, IntakeBatch& batch);
 
@@ -110,7 +113,10 @@ class Intake {
   static void TakeError(const rd_kafka_message_t* message, const Assigned& assigned,
                         IntakeBatch& batch);
 
+  void Exchange(rdkafka::Queue queue);
+
   rdkafka::SharedConsumer consumer_;
+  std::mutex mutex_;      // of the pointer: the Kafka thread writes it, and reads it without
   rdkafka::Queue queue_;  // one for each assignment, so that none sees another's records
   std::map<TopicPartition, rdkafka::Queue> apart_;  // of this assignment, released ones too
   std::map<PartitionIndex, Assigned> assigned_;

@@ -2,6 +2,7 @@
 
 #include <syslog.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn{10};  // longest wait for a record before other work
+constexpr std::chrono::milliseconds kIdleTurn{80};  // the same while nothing comes
 constexpr std::chrono::seconds kCloseLimit{5};
 constexpr std::chrono::seconds kQuestions{3};  // whether a topic that was forbidden still is
 
@@ -79,7 +81,7 @@ void KafkaSource::Impl::RequestStop() {
     const std::lock_guard lock(mutex);
     stopping = true;
   }
-  wake.notify_all();
+  if (intake) Wake();
 }
 
 void KafkaSource::Impl::Join() {
@@ -91,7 +93,7 @@ void KafkaSource::Impl::Enqueue(Command command) {
     const std::lock_guard lock(mutex);
     commands.push_back(std::move(command));
   }
-  wake.notify_all();
+  Wake();
 }
 
 void KafkaSource::Impl::EnqueueCommit(std::vector<PartitionOffset> offsets) {
@@ -99,7 +101,21 @@ void KafkaSource::Impl::EnqueueCommit(std::vector<PartitionOffset> offsets) {
     const std::lock_guard lock(mutex);
     to_commit.insert(to_commit.end(), offsets.begin(), offsets.end());
   }
+  Wake();
+}
+
+void KafkaSource::Impl::TellRoom() {
+  {
+    const std::lock_guard lock(mutex);
+    room_came = true;
+  }
   wake.notify_all();
+}
+
+// A pause that waited for the end of an idle turn would let records in that come meanwhile.
+void KafkaSource::Impl::Wake() {
+  wake.notify_all();
+  intake->Interrupt();
 }
 
 void KafkaSource::Impl::Run() {
@@ -114,7 +130,7 @@ void KafkaSource::Impl::Run() {
       DeliverHeld();
       if (!held.empty()) WaitForCommand();
     } else if (room > 0 && intake->Flowing() && !failed) {
-      Deliver(intake->Gather(kTurn, room, sink->RoomBytes()));
+      GatherRecords(room);
     } else {
       WaitForCommand();
     }
@@ -125,6 +141,14 @@ void KafkaSource::Impl::Run() {
   Close();
 }
 
+// Each empty turn makes the next one longer, so that an idle worker seldom wakes.
+void KafkaSource::Impl::GatherRecords(std::size_t room) {
+  IntakeBatch batch = intake->Gather(turn, room, sink->RoomBytes());
+  const bool idle = batch.empty() && waiting.empty();
+  turn = idle ? std::min(2 * turn, kIdleTurn) : kTurn;
+  Deliver(std::move(batch));
+}
+
 void KafkaSource::Impl::RunCommands() {
   std::vector<Command> now;
   std::vector<PartitionOffset> offsets;
@@ -133,6 +157,7 @@ void KafkaSource::Impl::RunCommands() {
     now.swap(commands);
     offsets.swap(to_commit);
   }
+  if (!now.empty() || !offsets.empty()) turn = kTurn;  // an answer is to be read
   for (const Command& command : now) {
     if (command.epoch != epoch.load()) continue;
     if (command.kind == Command::Kind::kPause) {
@@ -147,8 +172,10 @@ void KafkaSource::Impl::RunCommands() {
 
 void KafkaSource::Impl::WaitForCommand() {
   std::unique_lock lock(mutex);
-  wake.wait_for(lock, kTurn,
-                [this] { return stopping || !commands.empty() || !to_commit.empty(); });
+  wake.wait_for(lock, kTurn, [this] {
+    return stopping || room_came || !commands.empty() || !to_commit.empty();
+  });
+  room_came = false;
 }
 
 // Rebalances, errors and the log are served here, by callbacks inside the poll; it also tells
@@ -238,7 +265,7 @@ void KafkaSource::Impl::Close() {
   }
   if (!assigned.empty()) OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
   reader.reset();
-  intake.reset();
+  intake->Close();
   starts.reset();
   commits.reset();
   health.SetGroup({PartPhase::kDown, "stopped"});
@@ -263,6 +290,8 @@ void KafkaSource::Pause(std::vector<PartitionIndex> partitions, AssignmentEpoch 
 void KafkaSource::Resume(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch) {
   impl_->Enqueue({Impl::Command::Kind::kResume, std::move(partitions), epoch});
 }
+
+void KafkaSource::OnRoom() { impl_->TellRoom(); }
 
 void KafkaSource::Commit(std::vector<PartitionOffset> offsets) {
   impl_->EnqueueCommit(std::move(offsets));

@@ -47,7 +47,8 @@ class SourceSink {
   // At most Room() records at a time; they are taken at once.
   virtual void OnRecords(std::vector<Record> records) = 0;
   // How many more records may be handed over now (max_in_flight, records and bytes). While it is 0
-  // the source keeps what it has polled, and polls on for events only as far as that is paused.
+  // the source keeps what it has polled, and polls on for events only as far as that is paused; it
+  // asks again after OnRoom, and every 10 ms.
   virtual std::size_t Room() { return 1000; }
   // The same in bytes: taking ends with the record that reaches it.
   virtual std::uint64_t RoomBytes() { return std::numeric_limits<std::uint64_t>::max(); }
@@ -92,11 +93,13 @@ class KafkaSource {
   // command).
   tl::expected<void, Error> Start();
 
-  // Any thread; only enqueue. Takes effect within about 10 ms; records that were on their way still
+  // Any thread; only enqueue. Takes effect within 80 ms; records that were on their way still
   // come. `epoch` is the assignment that is meant: once it is over nothing happens.
   void Pause(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch);
   // Only what was paused is resumed. A new assignment starts unpaused.
   void Resume(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch);
+  // Room() was 0 and is not any more.
+  void OnRoom();
   // Asynchronous; OnCommitted answers with what was sent. One request is out at a time, and the
   // newest offset of a partition wins, so an offset that a newer one replaced gets no answer of its
   // own; nor do offsets of another epoch. What is refused is not sent again by itself.

@@ -43,10 +43,13 @@ struct KafkaSource::Impl {
   };
   void Enqueue(Command command);
   void EnqueueCommit(std::vector<PartitionOffset> offsets);
+  void TellRoom();
+  void Wake();
 
   // --- the Kafka thread: source.cc -------------------------------------------------------------
   void Run();
   void RunCommands();
+  void GatherRecords(std::size_t room);
   void WaitForCommand();
   void PollConsumer();
   void Deliver(IntakeBatch batch);
@@ -109,6 +112,7 @@ struct KafkaSource::Impl {
   std::vector<PartitionOffset> to_commit;         // guarded by mutex
   std::shared_ptr<const GroupMetadata> metadata;  // guarded by mutex
   AssignmentEpoch metadata_epoch = 0;             // guarded by mutex
+  bool room_came = false;                         // guarded by mutex
   std::atomic<bool> stopping = false;
   std::atomic<AssignmentEpoch> epoch = 0;  // told last; written by the Kafka thread
 
@@ -127,6 +131,7 @@ struct KafkaSource::Impl {
   std::map<TopicPartition, Clock::time_point> waiting;
   std::deque<IntakeBatch> held;  // of this assignment, for their schemas; nothing overtakes them
   std::optional<Clock::time_point> rebalance_began;
+  std::chrono::milliseconds turn{10};  // how long the next record is waited for
   Clock::time_point next_second;
   Clock::time_point next_question;
   bool cluster_id_told = false;

@@ -80,8 +80,8 @@ tl::expected<void, std::string> JsonLines::AppendLine(const WriteItem& item,
     AppendJsonString(column.name, text_);
     text_ += ':';
     if (auto done = evaluator_.AppendAsJson(column.selector, text_); !done) {
-      return tl::unexpected(
-          fmt::format("column {} from {}: {}", column.name, column.selector.Text(), done.error()));
+      return tl::unexpected(fmt::format("column {} from {}: {}", column.name,
+                                        column.selector.InWords(), done.error()));
     }
   }
   if (whole_) AppendHeaders(*item.record);

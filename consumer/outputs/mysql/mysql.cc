@@ -12,6 +12,7 @@
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/mysql/mysql_effects.h"
 #include "consumer/outputs/mysql/mysql_output.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -204,7 +205,8 @@ std::vector<std::size_t> MysqlOutput::Fresh(Known known, Outcomes& outcomes) con
 MysqlOutput::Done MysqlOutput::InsertLedger(std::vector<std::size_t> fresh) {
   std::ranges::sort(fresh, {}, [this](std::size_t record) { return rows_.item(record).record_id; });
   for (std::size_t begin = 0; begin < fresh.size(); begin += kIds) {
-    std::string sql = "INSERT INTO " + target_.ledger +
+    const bool optional = Planted("mysql_ledger_row_is_optional");
+    std::string sql = (optional ? "INSERT IGNORE INTO " : "INSERT INTO ") + target_.ledger +
                       " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
                       " VALUES ";
     for (std::size_t i = begin; i < std::min(fresh.size(), begin + kIds); ++i) {

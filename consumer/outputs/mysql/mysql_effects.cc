@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "locking/base/planted.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -62,6 +64,7 @@ std::string MysqlEffects::OnDuplicateKey() const {
     set = fmt::format("{0} = IF({1}, {2}.{0}, (SELECT 1 UNION SELECT 2))",
                       QuoteName(target_.columns[shape_.key.front()].name), same_key, target_.table);
   }
+  if (shape_.updates() && shape_.fence && Planted("mysql_fence_goes_first")) assign(*shape_.fence);
   for (std::size_t i = 0; shape_.updates() && i < target_.columns.size(); ++i) {
     if (!shape_.IsKey(i) && shape_.fence != i) assign(i);
   }

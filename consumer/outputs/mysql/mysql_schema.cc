@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,27 +43,6 @@ int Number(const MysqlConnection::Cell& cell) {
 
 constexpr unsigned kNoTable = 1146;
 constexpr unsigned kDenied = 1142;
-
-constexpr std::array<std::string_view, 7> kIdColumns{
-    "pipeline", "record_id", "token", "worker", "source", "content_crc", "completed_at"};
-constexpr std::array<std::string_view, 10> kPositionColumns{
-    "pipeline", "cluster", "topic",   "partition", "done",
-    "token",    "worker",  "anchors", "forgotten", "updated_at"};
-
-// What a ledger is made of.
-struct LedgerKind {
-  std::string_view name;
-  const char* ddl = nullptr;
-  std::span<const std::string_view> columns;
-  std::string_view key;  // as group_concat has it
-};
-LedgerKind KindOf(bool by_position) {
-  if (by_position) {
-    return {kPositionsTable, kMysqlPositionsDdl, kPositionColumns,
-            "pipeline,cluster,topic,partition"};
-  }
-  return {kLedgerTable, kMysqlLedgerDdl, kIdColumns, "pipeline,record_id"};
-}
 
 struct TableColumn {
   MysqlColumn column;
@@ -108,7 +86,7 @@ MysqlColumn TypeOf(std::string name, const std::string& data_type, const std::st
 class Catalog {
  public:
   Catalog(MysqlConnection& connection, const MysqlOptions& options, const RowShape& shape,
-          const MysqlTerms& terms)
+          const LedgerTerms& terms)
       : connection_(connection), options_(options), shape_(shape), terms_(terms) {}
 
   Checked<MysqlTarget> Learn() {
@@ -117,7 +95,7 @@ class Catalog {
     table_ = parts->back();
     schema_ = parts->size() > 1 ? parts->front() : options_.database;
     MysqlTarget target{.table = QuoteName(schema_) + "." + QuoteName(table_),
-                       .ledger = LedgerName(KindOf(terms_.by_position).name)};
+                       .ledger = LedgerName(TableOfLedger(terms_.by_position).name)};
     const auto engine = EngineOf(schema_, table_);
     if (!engine) return tl::unexpected(engine.error());
     if (!*engine) {
@@ -273,29 +251,20 @@ class Catalog {
   }
 
   Checked<void> Ledger() {
-    const LedgerKind kind = KindOf(terms_.by_position);
+    const LedgerTable& kind = TableOfLedger(terms_.by_position);
     const std::string name(kind.name);
     auto engine = EngineOf(options_.database, name);
     if (!engine) return tl::unexpected(engine.error());
-    if (terms_.by_position) {
-      if (auto fine = RowsOfIds(engine->has_value()); !fine) return fine;
-    }
+    if (auto fine = OtherRows(engine->has_value()); !fine) return fine;
     if (!*engine && terms_.missing == MissingLedger::kTell) {
       return tl::unexpected(LedgerMissing(name, connection_.where(), "deploy/mysql/ledger.sql"));
     }
     if (!*engine && terms_.missing == MissingLedger::kGone) {
-      OutputError gone = Problem(
-          fmt::format("the ledger {} that this worker has written to is gone: without it every "
-                      "effect could happen again",
-                      name),
-          "was it dropped, or the database replaced? bring it back, then start the workers; a "
-          "worker that starts without one makes an empty one");
-      gone.error.code = "ledger_gone";
-      gone.fatal = true;
-      return tl::unexpected(std::move(gone));
+      return tl::unexpected(
+          LedgerGone(name, connection_.where(), "was it dropped, or the database replaced?"));
     }
     if (!*engine) {
-      if (auto made = Query(kind.ddl); !made) return tl::unexpected(made.error());
+      if (auto made = Query(kind.mysql); !made) return tl::unexpected(made.error());
       engine = EngineOf(options_.database, name);
       if (!engine) return tl::unexpected(engine.error());
     }
@@ -303,18 +272,18 @@ class Catalog {
     return CheckLedger(kind);
   }
 
-  Checked<void> CheckLedger(const LedgerKind& kind) {
+  Checked<void> CheckLedger(const LedgerTable& kind) {
     constexpr const char* kNew = "rename it, and a new one is made";
     const auto columns = ReadColumns(options_.database, kind.name);
     if (!columns) return tl::unexpected(columns.error());
-    for (const std::string_view wanted : kind.columns) {
+    for (const LedgerColumn& wanted : kind.columns) {
       const bool there = std::ranges::any_of(
-          *columns, [&](const TableColumn& c) { return SameName(c.column.name, wanted); });
-      if (!there) return Bad(fmt::format("{} has no column {}", kind.name, wanted), kNew);
+          *columns, [&](const TableColumn& c) { return SameName(c.column.name, wanted.name); });
+      if (!there) return Bad(fmt::format("{} has no column {}", kind.name, wanted.name), kNew);
     }
     const auto key = Query(
-        "SELECT group_concat(column_name ORDER BY seq_in_index), min(sub_part) FROM"
-        " information_schema.statistics" +
+        "SELECT group_concat(column_name ORDER BY seq_in_index SEPARATOR ', '), min(sub_part)"
+        " FROM information_schema.statistics" +
         Where(options_.database, kind.name) + " AND non_unique = 0 GROUP BY index_name");
     if (!key) return tl::unexpected(key.error());
     const bool good = std::ranges::any_of(
@@ -326,27 +295,30 @@ class Catalog {
                kNew);
   }
 
-  // An account that may not read the ledger by id has written nothing there.
-  Checked<void> RowsOfIds(bool positions) {
+  // `own`: the ledger that is read is there. An account that may not read the other has written
+  // nothing there.
+  Checked<void> OtherRows(bool own) {
+    const auto [mine, other] = terms_.by_position ? std::pair(kPositionsTable, kLedgerTable)
+                                                  : std::pair(kLedgerTable, kPositionsTable);
     std::string of = " WHERE pipeline = ";
     AppendText(terms_.pipeline, of);
     of += " LIMIT 1";
-    const auto ids = connection_.Query("SELECT 1 FROM " + LedgerName(kLedgerTable) + of);
-    const bool none = !ids && (ids.error().code == kNoTable || ids.error().code == kDenied);
-    if (none || (ids && ids->empty())) return {};
-    if (!ids) return tl::unexpected(ToOutputError(ids.error(), connection_.where()));
-    if (positions) {
-      const auto rows = Query("SELECT 1 FROM " + LedgerName(kPositionsTable) + of);
+    const auto left = connection_.Query("SELECT 1 FROM " + LedgerName(other) + of);
+    const bool none = !left && (left.error().code == kNoTable || left.error().code == kDenied);
+    if (none || (left && left->empty())) return {};
+    if (!left) return tl::unexpected(ToOutputError(left.error(), connection_.where()));
+    if (own) {
+      const auto rows = Query("SELECT 1 FROM " + LedgerName(mine) + of);
       if (!rows) return tl::unexpected(rows.error());
       if (!rows->empty()) return {};
     }
-    return tl::unexpected(RowsOfIdsLeft(terms_.pipeline, connection_.where()));
+    return tl::unexpected(OtherRowsLeft(terms_.pipeline, connection_.where(), terms_.by_position));
   }
 
   MysqlConnection& connection_;
   const MysqlOptions& options_;
   const RowShape& shape_;
-  const MysqlTerms& terms_;
+  const LedgerTerms& terms_;
   std::string schema_, table_;
 };
 
@@ -354,7 +326,8 @@ class Catalog {
 
 tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                                                    const MysqlOptions& options,
-                                                   const RowShape& shape, const MysqlTerms& terms) {
+                                                   const RowShape& shape,
+                                                   const LedgerTerms& terms) {
   return Catalog(connection, options, shape, terms).Learn();
 }
 

@@ -41,18 +41,11 @@ struct MysqlTarget {
   std::vector<MysqlColumn> columns;  // in the order of the shape's
 };
 
-struct MysqlTerms {
-  std::string pipeline;
-  bool exactly_once = false;  // as in OutputTerms
-  bool by_position = false;   // likewise
-  MissingLedger missing = MissingLedger::kCreate;
-};
-
 // Reads the catalog, and creates the ledger where it is missing. Checks what can be checked before
 // the first record.
 tl::expected<MysqlTarget, OutputError> LearnTarget(MysqlConnection& connection,
                                                    const MysqlOptions& options,
-                                                   const RowShape& shape, const MysqlTerms& terms);
+                                                   const RowShape& shape, const LedgerTerms& terms);
 
 // What the columns' types make of a cell (table in README.md).
 class MysqlCells final : public CellTypes {

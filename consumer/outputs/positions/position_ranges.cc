@@ -69,7 +69,9 @@ PositionRanges PositionRanges::Minus(const PositionRanges& other) const {
 
 std::uint64_t PositionRanges::CountOffsets() const {
   std::uint64_t count = 0;
-  for (const auto& [begin, end] : ranges_) count += static_cast<std::uint64_t>(end - begin);
+  for (const auto& [begin, end] : ranges_) {
+    count += static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(begin);
+  }
   return count;
 }
 
@@ -82,6 +84,7 @@ std::string PositionRanges::Text() const {
 }
 
 std::optional<PositionRanges> PositionRanges::Parse(std::string_view text) {
+  const std::string_view whole = text;
   PositionRanges ranges;
   if (!Take(text, '{')) return std::nullopt;
   while (!Take(text, '}')) {
@@ -95,8 +98,8 @@ std::optional<PositionRanges> PositionRanges::Parse(std::string_view text) {
     }
     ranges.ranges_.emplace_hint(ranges.ranges_.end(), begin, end);
   }
-  if (!text.empty()) return std::nullopt;
-  return ranges;
+  // Numbers can be written in other ways.
+  return text.empty() && ranges.Text() == whole ? std::optional(std::move(ranges)) : std::nullopt;
 }
 
 }  // namespace fencepost::consumer

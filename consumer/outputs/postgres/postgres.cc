@@ -90,18 +90,24 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
 
 tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
   arrays_.resize(6 + target_.columns.size());
-  if (!shape_->ordered()) {
-    const std::string sql = WriteSql(target_, *shape_);
-    write_statement_ = PgStatementName("fencepost_write", sql);
-    auto done = connection_.PrepareStatement(write_statement_.c_str(), sql, WriteTypes(target_));
+  for (const Ids ids : {Ids::kAny, Ids::kNew}) {
+    if (ids == Ids::kNew && positions_) continue;
+    WriteNames& names = write_statements_.at(static_cast<std::size_t>(ids));
+    if (!shape_->ordered()) {
+      const std::string sql = WriteSql(target_, *shape_, ids);
+      names.plain = PgStatementName("fencepost_write", sql);
+      auto done = connection_.PrepareStatement(names.plain.c_str(), sql, WriteTypes(target_));
+      if (!done) return done;
+    }
+    const std::string sql = RowsSql(target_, *shape_, ids);
+    names.rows = PgStatementName("fencepost_rows", sql);
+    auto done = connection_.PrepareStatement(names.rows.c_str(), sql, RowsTypes(target_));
     if (!done) return done;
   }
-  const std::string rows = RowsSql(target_, *shape_);
-  rows_statement_ = PgStatementName("fencepost_rows", rows);
-  auto done = connection_.PrepareStatement(rows_statement_.c_str(), rows, RowsTypes(target_));
-  if (done && positions_) {
+  tl::expected<void, PgFailure> done;
+  if (positions_) {
     done = positions_->Prepare(target_);
-  } else if (done) {
+  } else {
     const std::string rest = RestSql(target_);
     rest_statement_ = PgStatementName("fencepost_rest", rest);
     done = connection_.PrepareStatement(rest_statement_.c_str(), rest, {kTextOid, kBoolOid});
@@ -134,6 +140,9 @@ tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
   if (!filled) return tl::unexpected(filled.error());
   if (rows_.size() == 0) return outcomes;
   if (positions_) return WritePositions(items, std::move(outcomes));
+  const auto written = WriteNew(outcomes);
+  if (!written) return tl::unexpected(written.error());
+  if (*written) return outcomes;
   const bool chained =
       std::ranges::any_of(items, [](const WriteItem& item) { return item.chain != 0; });
   const auto answers = Transaction(chained);
@@ -145,10 +154,24 @@ tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
   return outcomes;
 }
 
+// What the server refuses here says nothing of any record, and the transaction that follows at once
+// finds out what it is: a known id, or anything that a write of theirs would meet, too.
+PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
+  if (careful_ > 0) return false;
+  const auto answer = connection_.Transact({FilledWrite(Ids::kNew)});
+  if (answer) {
+    TakeRows(outcomes);
+    lost_commits_.Remember(clock_(), rows_, outcomes);
+    return true;
+  }
+  const PgFailure& failure = answer.error();
+  if (FailureOf(failure) != WriteFailure::kRefused) return tl::unexpected(Refused(failure));
+  careful_ = kCarefulFor;
+  return false;
+}
+
 tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool chained) {
-  PgConnection::Step write = WriteStep();
-  FillLedgerRows(write);
-  AddRows(write);
+  const PgConnection::Step write = FilledWrite(Ids::kAny);
   const PgParam if_chained{.data = chained ? "t" : "f"};
   return connection_.Transact(
       {write, {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, if_chained}}});
@@ -160,7 +183,7 @@ tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::WritePositio
     return tl::unexpected(same.error());
   }
   if (auto filled = positions_->Fill(rows_); !filled) return tl::unexpected(Fail(filled.error()));
-  PgConnection::Step write = WriteStep();
+  PgConnection::Step write = WriteStep(Ids::kAny);
   positions_->AddParams(write.params);
   AddRows(write);
   const auto answer = positions_->Transact(std::move(write));
@@ -181,9 +204,17 @@ tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::WritePositio
 bool PostgresOutput::plain() const { return !shape_->ordered() && rows_.one_row_each(); }
 
 // With its first two parameters.
-PgConnection::Step PostgresOutput::WriteStep() const {
-  return {plain() ? write_statement_.c_str() : rows_statement_.c_str(),
+PgConnection::Step PostgresOutput::WriteStep(Ids ids) const {
+  const WriteNames& names = write_statements_.at(static_cast<std::size_t>(ids));
+  return {plain() ? names.plain.c_str() : names.rows.c_str(),
           {{.data = pipeline_.c_str()}, {.data = worker_.c_str()}}};
+}
+
+PgConnection::Step PostgresOutput::FilledWrite(Ids ids) {
+  PgConnection::Step write = WriteStep(ids);
+  FillLedgerRows(write);
+  AddRows(write);
+  return write;
 }
 
 void PostgresOutput::FillLedgerRows(PgConnection::Step& write) {
@@ -230,6 +261,12 @@ void PostgresOutput::AddRows(PgConnection::Step& write) {
   }
 }
 
+void PostgresOutput::TakeRows(Outcomes& outcomes) const {
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    outcomes[rows_.index(record)].took_rows = rows_.takes_rows(record);
+  }
+}
+
 tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult>& answers,
                                                       Outcomes& outcomes) {
   const PgResult& rest = answers[1];
@@ -246,9 +283,9 @@ tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult
                                rows_.size(), inserted, others),
                    "does a trigger or rule change the ledger's rows?");
   }
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    outcomes[rows_.index(record)].took_rows = rows_.takes_rows(record);
-  }
+  if (others > 0) careful_ = kCarefulFor;
+  if (careful_ > 0) --careful_;
+  TakeRows(outcomes);
   for (int r = 0; r < PQntuples(rest.get()); ++r) {
     const auto row = rows_.Find(PgText(rest, r, 0));
     // Pruned or forgotten between the two statements. The others are committed; written again, they

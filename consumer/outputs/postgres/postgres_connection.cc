@@ -120,7 +120,10 @@ PgFailure PgConnection::ServerFailure(const PGresult* result, Sent sent) const {
   if (const std::string detail = field(PG_DIAG_MESSAGE_DETAIL); !detail.empty()) {
     failure.text += ": " + detail;
   }
-  if (!failure.sqlstate.empty()) failure.text += " (SQLSTATE " + failure.sqlstate + ")";
+  if (!failure.sqlstate.empty()) {
+    failure.text.append(UsualCause(failure.sqlstate))
+        .append(" (SQLSTATE " + failure.sqlstate + ")");
+  }
   failure.text = Redacted(std::move(failure.text));
   if (sent == Sent::kRecords && !failure.sqlstate.empty()) {
     failure.shown = Redacted(WithoutRecord({.sqlstate = failure.sqlstate,

@@ -2,6 +2,7 @@
 // looks up, deletes and prunes.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "consumer/outputs/postgres/postgres_connection.h"
 #include "consumer/outputs/postgres/postgres_positions.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
+#include "consumer/outputs/postgres/postgres_sql.h"
 
 namespace fencepost::consumer {
 
@@ -35,6 +37,9 @@ class PostgresOutput final : public LedgerOutput {
 
  private:
   static constexpr std::string_view kPruneFirst = "-infinity";
+  // After a known id, transactions. Each that meets one as new is written twice, so at most one in
+  // so many is.
+  static constexpr std::size_t kCarefulFor = 100;
 
   static tl::expected<RowShape, RowProblem> ShapeOf(const PostgresOptions& options) {
     if (!options.statement.empty()) return ShapeOfStatement(options.args);
@@ -49,14 +54,18 @@ class PostgresOutput final : public LedgerOutput {
   Answer<std::size_t> TakeBack(const Parts& parts) override;
   tl::expected<PgResult, PgFailure> OfIds(const std::string& sql, std::size_t begin,
                                           std::size_t end, const std::vector<std::string>& ids);
+  // All of rows_, as new ids. False: one of them may be known, nothing was written.
+  Answer<bool> WriteNew(Outcomes& outcomes);
   // All of rows_. `chained`: another content under one of the ids rolls it back.
   tl::expected<std::vector<PgResult>, PgFailure> Transaction(bool chained);
   tl::expected<Outcomes, OutputError> WritePositions(const std::vector<WriteItem>& items,
                                                      Outcomes outcomes);
   [[nodiscard]] bool plain() const;  // by the write for one row a record
-  [[nodiscard]] PgConnection::Step WriteStep() const;
+  [[nodiscard]] PgConnection::Step WriteStep(Ids ids) const;
+  [[nodiscard]] PgConnection::Step FilledWrite(Ids ids);  // by id
   void FillLedgerRows(PgConnection::Step& write);
   void AddRows(PgConnection::Step& write);
+  void TakeRows(Outcomes& outcomes) const;
   tl::expected<void, OutputError> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
   tl::expected<Outcomes, OutputError> Conflicts(Outcomes outcomes);
   tl::expected<void, OutputError> LookUpRange(const std::vector<std::string>& ids,
@@ -76,7 +85,14 @@ class PostgresOutput final : public LedgerOutput {
   std::optional<PgIncarnation> incarnation_;  // of the last connection that was prepared
   PgTarget target_;
   PgCells cells_;
-  std::string write_statement_, rows_statement_, rest_statement_;  // their names
+  struct WriteNames {
+    std::string plain, rows;
+  };
+  std::array<WriteNames, 2> write_statements_;  // by Ids
+  std::string rest_statement_;                  // its name
+  // By id: so many transactions are to be written as if any id could be known. Those that come
+  // again (after a restart, from a topic that is read anew) come many at a time.
+  std::size_t careful_ = 0;
   std::vector<BinaryArray> arrays_;
   std::optional<PgPositions> positions_;  // by position
   std::string prune_from_{kPruneFirst};   // where the next window of Prune begins

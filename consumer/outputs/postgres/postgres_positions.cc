@@ -15,6 +15,17 @@ namespace {
 // The places of the write's answer (LedgerByPosition in postgres_sql.cc).
 enum Answer : int { kNumber, kKnown, kToken, kWorker, kAnchors, kForgotten };
 
+// Sessions of this pipeline that wait in a statement for the rest of what their client sends, for
+// as long as a transaction may take (transaction_timeout, PostgreSQL 17): it is frozen. Before 17
+// nothing else ends them, and the rows that they have locked stay locked.
+constexpr const char* kEndFrozen =
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND usename = current_user AND pid <> pg_backend_pid()"
+    " AND regexp_replace(application_name, '/[^/]*$', '') ="
+    " regexp_replace(current_setting('application_name'), '/[^/]*$', '')"
+    " AND state = 'active' AND wait_event = 'ClientRead'"
+    " AND state_change < clock_timestamp() - interval '28 s'";
+
 PositionRow RowOf(const PgResult& result, int row) {
   auto done = PositionRanges::Parse(PgText(result, row, kKnown));
   FENCEPOST_CHECK(done.has_value(), "an int8multirange of another form");
@@ -111,6 +122,7 @@ PgPositions::Maybe<PgResult> PgPositions::Transact(PgConnection::Step write) {
   PgFailure failure = std::move(answers.error());
   // It waited for the row's lock for as long as a statement may take: no record is to blame.
   if (AtLock(failure) && failure.sqlstate == "57014") failure.sqlstate = "55P03";
+  if (AtLock(failure) && failure.sqlstate == "55P03") (void)connection_.Query(kEndFrozen);
   return tl::unexpected(std::move(failure));
 }
 

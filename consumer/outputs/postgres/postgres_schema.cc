@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,50 +55,6 @@ constexpr const char* kUniqueKey =
     " AND (SELECT string_agg(a.attname, ', ' ORDER BY k.n) FROM unnest(i.indkey::int2[])"
     "      WITH ORDINALITY k(number, n) JOIN pg_attribute a ON a.attrelid = i.indrelid"
     "      AND a.attnum = k.number WHERE k.n <= i.indnkeyatts) = $2)";
-
-struct LedgerColumn {
-  std::string_view name, type;
-};
-constexpr std::array<LedgerColumn, 7> kIdColumns{{{"pipeline", "text"},
-                                                  {"record_id", "text"},
-                                                  {"token", "bigint"},
-                                                  {"worker", "text"},
-                                                  {"source", "text"},
-                                                  {"content_crc", "bigint"},
-                                                  {"completed_at", "timestamp with time zone"}}};
-constexpr std::array<LedgerColumn, 10> kPositionColumns{
-    {{"pipeline", "text"},
-     {"cluster", "text"},
-     {"topic", "text"},
-     {"partition", "integer"},
-     {"done", "int8multirange"},
-     {"token", "bigint"},
-     {"worker", "text"},
-     {"anchors", "text"},
-     {"forgotten", "bigint"},
-     {"updated_at", "timestamp with time zone"}}};
-
-// What a ledger is made of.
-struct LedgerKind {
-  std::string_view name;
-  const char* ddl = nullptr;
-  std::span<const LedgerColumn> columns;
-  std::string_view key;
-  bool updates = false;     // its rows are changed
-  std::string_view rights;  // that a role needs for all that is done to it
-};
-LedgerKind KindOf(bool by_position) {
-  if (by_position) {
-    return {kPositionsTable,
-            kPostgresPositionsDdl,
-            kPositionColumns,
-            "pipeline, cluster, topic, partition",
-            true,
-            "SELECT, INSERT, UPDATE"};
-  }
-  return {kLedgerTable, kPostgresLedgerDdl,      kIdColumns, "pipeline, record_id",
-          false,        "SELECT, INSERT, DELETE"};
-}
 
 constexpr int kMultirangeVersion = 140'000;
 
@@ -264,7 +219,7 @@ tl::expected<std::vector<PgColumn>, OutputError> CheckColumns(const PgConnection
 }
 
 tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Relation& ledger,
-                                            const LedgerKind& wanted) {
+                                            const LedgerTable& wanted) {
   const auto bad = [&](std::string what, std::string hint = kLedgerHint) {
     return tl::unexpected(
         SchemaError(connection, fmt::format("{} {}", ledger.name(), what), std::move(hint)));
@@ -278,8 +233,8 @@ tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Rela
   for (const LedgerColumn& column : wanted.columns) {
     const auto row = ledger.Column(column.name);
     if (!row) return bad(fmt::format("has no column {}", column.name));
-    if (const auto type = PgText(ledger.columns, *row, 2); type != column.type) {
-      return bad(fmt::format("has {} as {}, not {}", column.name, type, column.type));
+    if (const auto type = PgText(ledger.columns, *row, 2); type != column.postgres) {
+      return bad(fmt::format("has {} as {}, not {}", column.name, type, column.postgres));
     }
   }
   for (int row = 0; row < PQntuples(ledger.columns.get()); ++row) {
@@ -310,7 +265,8 @@ tl::expected<void, OutputError> CheckLedger(PgConnection& connection, const Rela
         DeniedError(connection,
                     fmt::format("no right to read{} and insert into {}",
                                 wanted.updates ? ", update" : "", ledger.name()),
-                    fmt::format("GRANT {} ON {} to this role", wanted.rights, ledger.name())));
+                    fmt::format("GRANT SELECT, INSERT, {} ON {} to this role",
+                                wanted.updates ? "UPDATE" : "DELETE", ledger.name())));
   }
   return {};
 }
@@ -327,56 +283,48 @@ tl::expected<void, PgFailure> CreateLedger(PgConnection& connection, const char*
   return {};
 }
 
-// A role that may not read the ledger by id has written nothing there.
-tl::expected<void, OutputError> CheckRowsOfIds(PgConnection& connection,
-                                               const std::string& pipeline, bool positions) {
+// `own`: the ledger that is read is there. A role that may not read the other has written nothing
+// there.
+tl::expected<void, OutputError> CheckOtherRows(PgConnection& connection, const LedgerTerms& terms,
+                                               bool own) {
+  const std::string_view other = terms.by_position ? kLedgerTable : kPositionsTable;
   const auto failed = [&](const PgFailure& failure) {
     return tl::unexpected(ToOutputError(failure, connection.where()));
   };
   const auto may =
       connection.Query("SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)",
-                       {std::string(kLedgerTable)});
+                       {std::string(other)});
   if (!may) return failed(may.error());
   if (!PgBool(*may, 0, 0)) return {};
   const auto left = connection.Query(
-      fmt::format("SELECT EXISTS (SELECT FROM {} WHERE pipeline = $1){}", kLedgerTable,
-                  positions ? fmt::format(" AND NOT EXISTS (SELECT FROM {} WHERE pipeline = $1)",
-                                          kPositionsTable)
-                            : "")
+      fmt::format("SELECT EXISTS (SELECT FROM {} WHERE pipeline = $1){}", other,
+                  own ? fmt::format(" AND NOT EXISTS (SELECT FROM {} WHERE pipeline = $1)",
+                                    terms.by_position ? kPositionsTable : kLedgerTable)
+                      : "")
           .c_str(),
-      {pipeline});
+      {terms.pipeline});
   if (!left) return failed(left.error());
-  if (PgBool(*left, 0, 0)) return tl::unexpected(RowsOfIdsLeft(pipeline, connection.where()));
+  if (PgBool(*left, 0, 0)) {
+    return tl::unexpected(OtherRowsLeft(terms.pipeline, connection.where(), terms.by_position));
+  }
   return {};
 }
 
-OutputError LedgerGone(const PgConnection& connection, std::string_view name) {
-  OutputError error = SchemaError(
-      connection,
-      fmt::format("the ledger {} that this worker has written to is gone: without it every effect "
-                  "could happen again",
-                  name),
-      "was it dropped or renamed, or the search_path of the role changed? bring it back, then "
-      "start "
-      "the workers; a worker that starts without one makes an empty one");
-  error.error.code = "ledger_gone";
-  error.fatal = true;
-  return error;
-}
-
 tl::expected<Relation, OutputError> FindLedger(PgConnection& connection, MissingLedger missing,
-                                               const LedgerKind& wanted) {
+                                               const LedgerTable& wanted) {
   const std::string name = QuoteIdentifier(wanted.name);
   auto ledger = ReadRelation(connection, name);
   if (ledger && !*ledger && missing == MissingLedger::kGone) {
-    return tl::unexpected(LedgerGone(connection, wanted.name));
+    return tl::unexpected(
+        LedgerGone(wanted.name, connection.where(),
+                   "was it dropped or renamed, or the search_path of the role changed?"));
   }
   if (ledger && !*ledger && missing == MissingLedger::kTell) {
     return tl::unexpected(
         LedgerMissing(wanted.name, connection.where(), "deploy/postgres/ledger.sql"));
   }
   if (ledger && !*ledger) {
-    if (auto created = CreateLedger(connection, wanted.ddl); !created) {
+    if (auto created = CreateLedger(connection, wanted.postgres); !created) {
       OutputError error = ToOutputError(created.error(), connection.where());
       error.error.what = fmt::format("the ledger {} is missing and could not be created: {}",
                                      wanted.name, error.error.what);
@@ -410,7 +358,7 @@ OutputError DeniedError(const PgConnection& connection, std::string what, std::s
 
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                                                 const PostgresOptions& options,
-                                                const RowShape& shape, const PgTerms& terms) {
+                                                const RowShape& shape, const LedgerTerms& terms) {
   PgTarget target;
   std::string table_oid;
   if (shape.statement) {
@@ -433,7 +381,7 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
   if (auto fine = CheckRules(connection, table_oid, target, shape); !fine) {
     return tl::unexpected(fine.error());
   }
-  const LedgerKind kind = KindOf(terms.by_position);
+  const LedgerTable& kind = TableOfLedger(terms.by_position);
   if (terms.by_position && connection.server_version() < kMultirangeVersion) {
     return tl::unexpected(
         SchemaError(connection,
@@ -449,8 +397,8 @@ tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
     auto fine = CheckLedger(connection, *ledger, kind);
     if (!fine) return tl::unexpected(fine.error());
   }
-  if (terms.by_position && (ledger || IsMissingLedger(ledger.error()))) {
-    auto fine = CheckRowsOfIds(connection, terms.pipeline, ledger.has_value());
+  if (ledger || IsMissingLedger(ledger.error())) {
+    auto fine = CheckOtherRows(connection, terms, ledger.has_value());
     if (!fine) return tl::unexpected(fine.error());
   }
   if (!ledger) return tl::unexpected(ledger.error());

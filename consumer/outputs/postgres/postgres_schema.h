@@ -43,19 +43,12 @@ struct PgTarget {
   std::vector<PgColumn> columns;  // in the order of the shape's columns
 };
 
-struct PgTerms {
-  std::string pipeline;
-  bool exactly_once = false;  // as in OutputTerms
-  bool by_position = false;   // likewise
-  MissingLedger missing = MissingLedger::kCreate;
-};
-
 // Reads the catalog, and creates the ledger where it is missing and may be created. Checks what can
 // be checked before the first record: columns, rights, the ledger's shape, and that the database
 // can do what the rules ask.
 tl::expected<PgTarget, OutputError> LearnTarget(PgConnection& connection,
                                                 const PostgresOptions& options,
-                                                const RowShape& shape, const PgTerms& terms);
+                                                const RowShape& shape, const LedgerTerms& terms);
 
 // What tells one database from another that took its place: while both stay the same, the server
 // has run all the time, and the ledger is the very table.

@@ -3,6 +3,7 @@
 // Pure; any thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,20 +15,25 @@ namespace fencepost::consumer {
 // How the text of a cell becomes a value of the column, in SQL.
 std::string CellSql(const PgColumn& column, const Column& from, std::string_view cell);
 
+// What a write takes the ids of its records for. kNew: the ledger has none of them; a plain INSERT,
+// which costs a third less than ON CONFLICT, and any id that is there is an error that rolls back
+// all. kAny: those that are there are left out.
+enum class Ids : std::uint8_t { kAny, kNew };
+
 // The plain case, one row inserted a record. $1 pipeline, $2 worker, $3 record ids, $4 tokens,
-// $5 sources, $6 checksums, $7… one array a column. Answers one row: how many ledger rows it
-// inserted.
-std::string WriteSql(const PgTarget& target, const RowShape& shape);
+// $5 sources, $6 checksums, $7… one array a column. Answers one row; of kAny: how many ledger rows
+// it inserted.
+std::string WriteSql(const PgTarget& target, const RowShape& shape, Ids ids);
 std::vector<Oid> WriteTypes(const PgTarget& target);
 // Any number of rows a record, by the rules. The same, but $7 the rows' records (counted from 1),
 // $8 whether they delete, $9… one array a column; rows in the order in which they count.
-std::string RowsSql(const PgTarget& target, const RowShape& shape);
+std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids);
 std::vector<Oid> RowsTypes(const PgTarget& target);
-// By position (PgTarget::by_position) the write has other ledger parameters: $3 clusters, $4
-// topics, $5 partitions, $6 ranges as text, $7 tokens, $8 anchors of the partitions, $9 the
-// records' partitions (counted from 1), $10 their offsets; what follows is as above. It answers one
-// row a partition: its number; which of its ranges were done before, token, worker and anchors as
-// they were before; and `forgotten`.
+// By position (PgTarget::by_position; Ids::kAny) the write has other ledger parameters: $3
+// clusters, $4 topics, $5 partitions, $6 ranges as text, $7 tokens, $8 anchors of the partitions,
+// $9 the records' partitions (counted from 1), $10 their offsets; what follows is as above. It
+// answers one row a partition: its number; which of its ranges were done before, token, worker and
+// anchors as they were before; and `forgotten`.
 
 // $1 pipeline, $2 clusters, $3 topics, $4 partitions: of all these three, in the order of the keys.
 std::string InsertPositionsSql(const PgTarget& target);

@@ -18,6 +18,7 @@
 #include "consumer/outputs/sqlite/sqlite_positions.h"
 #include "consumer/outputs/sqlite/sqlite_schema.h"
 #include "consumer/outputs/sqlite/sqlite_sql.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -249,7 +250,7 @@ bool SqliteOutput::AllText(Outcomes& outcomes) const {
     outcome.result = WriteResult::kBadRecord;
     outcome.detail = outcome.shown =
         fmt::format("column {} from {}: not UTF-8 text; a BLOB column takes any bytes", from.name,
-                    from.selector.Text());
+                    from.selector.InWords());
   }
   for (std::size_t record = 0; !fine && record < rows_.size(); ++record) {
     WriteOutcome& outcome = outcomes[rows_.index(record)];
@@ -280,7 +281,8 @@ SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
   std::vector<std::size_t> order(rows_.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
-  if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) return begun;
+  const bool apart = Planted("sqlite_without_a_transaction");
+  if (auto begun = connection_.Exec(apart ? "SELECT 1" : "BEGIN IMMEDIATE"); !begun) return begun;
   if (positions_) {
     if (auto locked = positions_->Lock(); !locked) return locked;
   }
@@ -300,7 +302,7 @@ SqliteOutput::Maybe<void> SqliteOutput::Transaction(Outcomes& outcomes) {
   if (positions_) {
     if (auto stored = positions_->Store(now_); !stored) return stored;
   }
-  return connection_.Exec("COMMIT");
+  return connection_.Exec(apart ? "SELECT 1" : "COMMIT");
 }
 
 SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) {
@@ -319,7 +321,8 @@ SqliteOutput::Maybe<WriteOutcome> SqliteOutput::WriteRecord(std::size_t record) 
   sqlite3_bind_int64(statement, 6, static_cast<std::int64_t>(item.crc));
   BindText(statement, 7, now_);
   if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
-  if (sqlite3_changes64(connection_.db()) == 0) return WhatStands(record);
+  const bool known = sqlite3_changes64(connection_.db()) == 0;
+  if (known && !Planted("sqlite_effect_of_a_known_id")) return WhatStands(record);
   return WriteRows(record);
 }
 

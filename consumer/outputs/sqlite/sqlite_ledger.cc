@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "consumer/outputs/ledger.h"
+#include "locking/base/planted.h"
 #include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
@@ -26,7 +27,9 @@ SqliteLedger::Maybe<void> SqliteLedger::Prepare() {
       {{look_,
         "SELECT token, source, content_crc, worker, completed_at FROM fencepost_ledger"
         " WHERE pipeline = ?1 AND record_id = ?2"},
-       {delete_, "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2"},
+       {delete_, Planted("forget_of_all_pipelines")
+                     ? "DELETE FROM fencepost_ledger WHERE ?1 <> '' AND record_id = ?2"
+                     : "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2"},
        {old_,
         "SELECT record_id, source, completed_at FROM fencepost_ledger WHERE pipeline = ?1"
         " AND completed_at >= ?2 AND completed_at < ?3 ORDER BY completed_at LIMIT ?4"},

@@ -1,11 +1,9 @@
 #include "consumer/outputs/sqlite/sqlite_schema.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,27 +12,6 @@
 
 namespace fencepost::consumer {
 namespace {
-
-constexpr std::array<std::string_view, 7> kIdColumns{
-    "pipeline", "record_id", "token", "worker", "source", "content_crc", "completed_at"};
-constexpr std::array<std::string_view, 10> kPositionColumns{
-    "pipeline", "cluster", "topic",   "partition", "done",
-    "token",    "worker",  "anchors", "forgotten", "updated_at"};
-
-// What a ledger is made of.
-struct LedgerKind {
-  std::string_view name;
-  const char* ddl = nullptr;
-  std::span<const std::string_view> columns;
-  std::string_view key;  // as group_concat has it
-};
-LedgerKind KindOf(bool by_position) {
-  if (by_position) {
-    return {kPositionsTable, kSqlitePositionsDdl, kPositionColumns,
-            "pipeline, cluster, topic, partition"};
-  }
-  return {kLedgerTable, kSqliteLedgerDdl, kIdColumns, "pipeline, record_id"};
-}
 
 constexpr const char* kNewLedger = "rename it, and a new one is made";
 
@@ -194,34 +171,21 @@ tl::expected<void, SqliteFailure> CreateLedger(SqliteConnection& connection, con
   return {};
 }
 
-OutputError LedgerGone(const SqliteOptions& options, std::string_view name) {
-  OutputError error = SchemaError(
-      options,
-      fmt::format("the ledger {} that this worker has written to is gone: without it every effect "
-                  "could happen again",
-                  name),
-      "was it dropped, or the file replaced? bring it back, then start the workers; a worker that "
-      "starts without one makes an empty one");
-  error.error.code = "ledger_gone";
-  error.fatal = true;
-  return error;
-}
-
 // What is wrong with the ledger, or "".
 tl::expected<std::string, SqliteFailure> LedgerProblem(SqliteConnection& connection,
-                                                       const LedgerKind& kind) {
+                                                       const LedgerTable& kind) {
   const std::string name(kind.name);
   auto columns = ReadColumns(connection, "main", name);
   if (columns && columns->empty()) {
-    if (auto created = CreateLedger(connection, kind.ddl); !created)
+    if (auto created = CreateLedger(connection, kind.sqlite); !created)
       return tl::unexpected(created.error());
     columns = ReadColumns(connection, "main", name);
   }
   if (!columns) return tl::unexpected(columns.error());
-  for (const std::string_view wanted : kind.columns) {
+  for (const LedgerColumn& wanted : kind.columns) {
     if (std::ranges::none_of(*columns,
-                             [&](const TableColumn& c) { return SameName(c.name, wanted); })) {
-      return fmt::format("{} has no column {}", name, wanted);
+                             [&](const TableColumn& c) { return SameName(c.name, wanted.name); })) {
+      return fmt::format("{} has no column {}", name, wanted.name);
     }
   }
   auto key = connection.Prepare(
@@ -253,15 +217,19 @@ tl::expected<bool, SqliteFailure> HasRowOf(SqliteConnection& connection, std::st
   return connection.Step(row->get());
 }
 
-tl::expected<void, OutputError> CheckRowsOfIds(SqliteConnection& connection,
+tl::expected<void, OutputError> CheckOtherRows(SqliteConnection& connection,
                                                const SqliteOptions& options,
-                                               const std::string& pipeline) {
-  const auto positions = HasRowOf(connection, kPositionsTable, pipeline);
-  if (!positions) return tl::unexpected(ToOutputError(positions.error(), options.path));
-  if (*positions) return {};
-  const auto ids = HasRowOf(connection, kLedgerTable, pipeline);
-  if (!ids) return tl::unexpected(ToOutputError(ids.error(), options.path));
-  if (*ids) return tl::unexpected(RowsOfIdsLeft(pipeline, options.path));
+                                               const LedgerTerms& terms) {
+  const auto [own, other] = terms.by_position ? std::pair(kPositionsTable, kLedgerTable)
+                                              : std::pair(kLedgerTable, kPositionsTable);
+  const auto read = HasRowOf(connection, own, terms.pipeline);
+  if (!read) return tl::unexpected(ToOutputError(read.error(), options.path));
+  if (*read) return {};
+  const auto left = HasRowOf(connection, other, terms.pipeline);
+  if (!left) return tl::unexpected(ToOutputError(left.error(), options.path));
+  if (*left) {
+    return tl::unexpected(OtherRowsLeft(terms.pipeline, options.path, terms.by_position));
+  }
   return {};
 }
 
@@ -270,7 +238,7 @@ tl::expected<void, OutputError> CheckRowsOfIds(SqliteConnection& connection,
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
                                                     const RowShape& shape,
-                                                    const SqliteTerms& terms) {
+                                                    const LedgerTerms& terms) {
   const auto parts = SplitTableName(options.table);
   if (!parts) {
     return tl::unexpected(SchemaError(options, parts.error(), "correct output.sqlite.table"));
@@ -294,18 +262,18 @@ tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection
     if (!unique) return tl::unexpected(ToOutputError(unique.error(), options.path));
     if (!*unique) return tl::unexpected(NoUniqueIndex(options));
   }
-  const LedgerKind kind = KindOf(terms.by_position);
-  if (terms.by_position) {
-    auto fine = CheckRowsOfIds(connection, options, terms.pipeline);
-    if (!fine) return tl::unexpected(fine.error());
+  const LedgerTable& kind = TableOfLedger(terms.by_position);
+  if (auto fine = CheckOtherRows(connection, options, terms); !fine) {
+    return tl::unexpected(fine.error());
   }
   if (terms.missing != MissingLedger::kCreate) {
     const auto ledger = ReadColumns(connection, "main", std::string(kind.name));
     if (!ledger) return tl::unexpected(ToOutputError(ledger.error(), options.path));
     if (ledger->empty()) {
-      return tl::unexpected(terms.missing == MissingLedger::kGone
-                                ? LedgerGone(options, kind.name)
-                                : LedgerMissing(kind.name, options.path, ""));
+      return tl::unexpected(
+          terms.missing == MissingLedger::kGone
+              ? LedgerGone(kind.name, options.path, "was it dropped, or the file replaced?")
+              : LedgerMissing(kind.name, options.path, ""));
     }
   }
   const auto problem = LedgerProblem(connection, kind);

@@ -18,17 +18,11 @@ struct SqliteTarget {
   std::vector<bool> blobs;  // by the shape's columns: takes bytes, not text
 };
 
-struct SqliteTerms {
-  std::string pipeline;
-  bool by_position = false;  // as in OutputTerms
-  MissingLedger missing = MissingLedger::kCreate;
-};
-
 // Checks table, columns, what the rules ask, and ledger before the first record, and creates the
 // ledger where it is missing and may be created.
 tl::expected<SqliteTarget, OutputError> LearnTarget(SqliteConnection& connection,
                                                     const SqliteOptions& options,
                                                     const RowShape& shape,
-                                                    const SqliteTerms& terms);
+                                                    const LedgerTerms& terms);
 
 }  // namespace fencepost::consumer

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "locking/base/planted.h"
+#include "locking/base/stable_hash.h"
+
 namespace fencepost::locking {
 namespace {
 
@@ -24,20 +27,6 @@ constexpr Nanos kMostHold{Millis(16'000)};
 constexpr Nanos kSteady{Millis(60'000)};  // in for so long: the next time is as the first
 
 constexpr Nanos kLongestWait{Millis(3'600'000)};  // beyond, times are of no use here
-
-// FNV-1a, so that every client and every build picks the same.
-std::uint64_t HashOf(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
-// The finalizer of SplitMix64.
-std::uint64_t Mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 }  // namespace
 
@@ -167,6 +156,13 @@ Nanos FastNodes::Patience(NodeSet asked) const {
     patience = std::max(patience, At(node).waits < 2 ? kFirstPatience : late + late / 8);
   }
   return std::min(patience, longest_);
+}
+
+bool FastNodes::MayAskOthers(NodeSet silent) {
+  if (Without(silent, fast_) != 0 || Planted("late_ones_all_ask_the_rest")) return true;
+  if (credit_ < kAskOthersOneOf) return false;
+  credit_ -= kAskOthersOneOf;
+  return true;
 }
 
 }  // namespace fencepost::locking

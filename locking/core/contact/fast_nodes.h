@@ -44,8 +44,17 @@ class FastNodes {
   // How long an acquire waits for the nodes that it asked first: a little above the 99th
   // percentile of the last waits for the slowest of them.
   [[nodiscard]] Nanos Patience(NodeSet asked) const;
+  // An acquire asks a quorum first.
+  void OnQuorumAsked() { credit_ = credit_ < kMostCredit ? credit_ + 1 : credit_; }
+  // One that is late may ask the others, too: always where a node that it waits for is not among
+  // the fast ones any more, else as one in ten of those that asked a quorum first, and a few more
+  // after a while without. Where all nodes are late together, they have more to do than they can,
+  // and asking more of them would only make it worse (Dean and Barroso, "The Tail at Scale", 2013).
+  [[nodiscard]] bool MayAskOthers(NodeSet silent);
 
  private:
+  static constexpr int kAskOthersOneOf = 10;
+  static constexpr int kMostCredit = 64 * kAskOthersOneOf;
   static constexpr std::size_t kRecent = 100;
   static constexpr Nanos kUnknown = Nanos::max();
   static constexpr Instant kNever = Instant::max();
@@ -73,6 +82,7 @@ class FastNodes {
   int nodes_;
   Nanos longest_;
   NodeSet fast_;
+  int credit_ = kMostCredit;
   std::array<Node, kMaxNodes> all_{};
 };
 

@@ -17,13 +17,15 @@ constexpr Millis kTellSlowAfter{10'000};  // a busy moment of a node is nobody's
 }  // namespace
 
 LockCore::LockCore(int nodes, const LockOptions& options, StoreCreation creation, Random random,
-                   LockObserver* observer)
+                   LockObserver* observer, GroupSpot spot)
     : nodes_(nodes),
+      spot_(spot),
       options_(options),
       observer_(ObserverOrNone(observer)),
       random_(std::move(random)),
-      store_(nodes, options, creation, DrawNonce(), observer),
+      store_(nodes, options, creation, DrawNonce(), observer, spot),
       clock_(random_()),
+      slots_(spot.place.group),
       fast_(nodes, options.node_timeout) {
   FENCEPOST_CHECK(nodes >= 1 && nodes <= kMaxNodes, std::to_string(nodes));
 }
@@ -191,7 +193,7 @@ void LockCore::TellFast(Now now) {
       observer_->OnNote(Severity::kInfo, "redis_node_fast",
                         fmt::format("lock node {} answers as fast as others again: acquires ask it "
                                     "first again",
-                                    NodeLetter(node)));
+                                    Letter(node)));
       continue;
     }
     const bool there = store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled();
@@ -204,7 +206,7 @@ void LockCore::TellFast(Now now) {
         fmt::format("lock node {} answers later than a quorum of others: acquires ask "
                     "others first until it is as fast; look at its host, its disk and "
                     "the way to it",
-                    NodeLetter(node)));
+                    Letter(node)));
   }
 }
 
@@ -292,17 +294,16 @@ void LockCore::Schedule(std::uint32_t index, Instant at) {
   slot.due = at;
   if (at >= slot.scheduled || at == Instant::max()) return;
   slot.scheduled = at;
-  timers_.push({at, index});
+  timers_.Push({at, index});
 }
 
 void LockCore::OnTime(Now now) {
   last_now_ = now;
   if (store_.NextTime() <= now.boot) store_.OnTime(now);
   CheckClock(now);
-  while (!timers_.empty() && timers_.top().at <= now.boot) {
-    const std::uint32_t index = timers_.top().slot;
-    const Instant at = timers_.top().at;
-    timers_.pop();
+  while (!timers_.Empty() && timers_.First().at <= now.boot) {
+    const auto [at, index] = timers_.First();
+    timers_.Pop();
     Slot& slot = slots_[index];
     if (slot.scheduled != at) continue;  // an earlier entry took its place
     slot.scheduled = Instant::max();
@@ -328,7 +329,7 @@ void LockCore::OnTime(Now now) {
 
 Instant LockCore::NextTime() const {
   Instant next = std::min(store_.NextTime(), clock_check_at_);
-  if (!timers_.empty()) next = std::min(next, timers_.top().at);
+  if (!timers_.Empty()) next = std::min(next, timers_.First().at);
   return next;
 }
 

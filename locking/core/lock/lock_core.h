@@ -24,7 +24,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +39,7 @@
 #include "locking/core/ops.h"
 #include "locking/core/options.h"
 #include "locking/core/store/store.h"
+#include "locking/core/timers.h"
 
 namespace fencepost::locking {
 
@@ -113,8 +113,9 @@ class LockCore {
   // `random` returns 64 uniformly random bits a call (a CSPRNG in the driver, seeded in tests).
   using Random = std::function<std::uint64_t()>;
 
+  // `spot`: where its nodes are one group of several; its store then wants SetGroups.
   LockCore(int nodes, const LockOptions& options, StoreCreation creation, Random random,
-           LockObserver* observer);
+           LockObserver* observer, GroupSpot spot = {});
   ~LockCore();
   LockCore(const LockCore&) = delete;
   LockCore& operator=(const LockCore&) = delete;
@@ -181,6 +182,7 @@ class LockCore {
   // A quorum can be asked, and the clock is not refused. While false, acquires wait.
   [[nodiscard]] bool Available() const;
   [[nodiscard]] std::size_t held() const { return held_; }
+  [[nodiscard]] const GroupSpot& spot() const { return spot_; }
 
  private:
   static constexpr Millis kClockCheckInterval{1000};
@@ -188,12 +190,6 @@ class LockCore {
 
   using Slot = LockSlot;
   using State = LockState;
-
-  struct Timer {
-    Instant at;
-    std::uint32_t slot;
-    bool operator>(const Timer& other) const { return at > other.at; }
-  };
 
   struct Failed {  // an operation that the core answers itself
     NodeIndex node;
@@ -267,8 +263,10 @@ class LockCore {
   void HandleReply(NodeIndex node, const Reply& reply, Now now);
   void CheckClock(Now now);
   [[nodiscard]] NodeSet OpenNodes() const;  // those that can be asked
+  [[nodiscard]] char Letter(NodeIndex node) const { return NodeLetter(spot_.first_node + node); }
 
   const int nodes_;
+  const GroupSpot spot_;
   const LockOptions options_;
   LockObserver* const observer_;
   Random random_;
@@ -284,7 +282,7 @@ class LockCore {
   std::vector<Failed> failed_;
   std::vector<Failed> failing_;
   std::vector<std::uint32_t> quorum_waiters_;
-  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+  Timers timers_;
   std::vector<LockEvent> events_;
   std::unordered_map<std::string, std::vector<std::uint32_t>> watchers_;  // by name: waiting slots
   std::vector<WatchChange> watch_changes_;

@@ -103,13 +103,15 @@ void LockCore::BeginRound(std::uint32_t index, Now now) {
   if (candidates == 0) {
     OnVerdict(index, Verdict::kLost, now);
   } else if (first != candidates) {
+    fast_.OnQuorumAsked();
     Schedule(index, now.boot + fast_.Patience(first));
   }
 }
 
-// Enough for a lease, if all goes well. Where that is not to be expected, all at once.
+// Enough for a lease, if all goes well. Where that is not to be expected, or the nodes have little
+// to do, all at once.
 NodeSet LockCore::AskedFirst(const Slot& slot, NodeSet candidates) const {
-  if (options_.contact == Contact::kAll) return candidates;
+  if (options_.contact == Contact::kAll || slots_.used() <= options_.few_locks) return candidates;
   NodeSet good = candidates;
   std::array<std::uint8_t, kMaxNodes> place{};
   for (NodeIndex node = 0; node < nodes_; ++node) {
@@ -120,11 +122,15 @@ NodeSet LockCore::AskedFirst(const Slot& slot, NodeSet candidates) const {
   return IsMajority(good, nodes_) ? fast_.First(slot.name, good, place) : candidates;
 }
 
-// Those that were asked first have not decided it in the usual time.
+// Those that were asked first have not decided it in the usual time. Where the others may not be
+// asked, they are all the same once one that was asked has timed out.
 void LockCore::OnLate(std::uint32_t index, Now now) {
-  const auto& round = std::get<LockAttempt>(slots_[index].stage).round;
-  fast_.OnLate(round.pending(), round.Heard(), now);
-  AskTheRest(index, now);
+  const NodeSet silent = std::get<LockAttempt>(slots_[index].stage).round.pending();
+  const bool heard = std::get<LockAttempt>(slots_[index].stage).round.Heard();
+  fast_.OnLate(silent, heard, now);
+  if (fast_.MayAskOthers(silent)) return AskTheRest(index, now);
+  const Nanos again = std::max<Nanos>(fast_.Patience(silent), options_.node_timeout / 8);
+  Schedule(index, now.boot + again);
 }
 
 // In the same round: one token, one nonce, and the validity from before the token was drawn.
@@ -265,7 +271,7 @@ void LockCore::OnWon(std::uint32_t index, Now now) {
   ++held_;
   observer_->OnRound(RoundResult::kAcquired, now.boot - slot.started);
   observer_->OnLeased(now.boot - attempt.first_try);
-  observer_->OnHeld(static_cast<std::int64_t>(held_));
+  observer_->OnHeld(1);
   LockEvent& event = Emit(index, LockEvent::Kind::kLeased);
   event.takeover = attempt.takeover;
   if (slot.token <= attempt.rival_seen) {  // 2: the nodes forgot a floor

@@ -33,7 +33,7 @@ void LockCore::LeaveHeld(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
   --held_;
   slot.due = Instant::max();
-  observer_->OnHeld(static_cast<std::int64_t>(held_));
+  observer_->OnHeld(-1);
   observer_->OnLeaseEnded(now.boot - slot.leased_at, slot.valid_until - now.boot);
   if (now.boot >= slot.valid_until) {
     observer_->OnExpired(slot.phase);

@@ -98,7 +98,7 @@ struct LockSlot {
   Instant valid_until;                   // of the last lease, or of a win that came too late
   Instant abort_until = Instant::max();  // of a pending abort: no longer than this
   Instant due = Instant::max();          // the next thing that time does to this lock
-  Instant scheduled = Instant::max();    // its entry in the timer heap
+  Instant scheduled = Instant::max();    // its entry in the timers
   // Invariant: an LockAttempt while kWaiting and kAsking, a HeldLease while kHeld, a ReleaseRound
   // while kFreeing, a MarkRound while kMarking, a NodeQuestion while kQuestion. Otherwise nobody
   // looks.

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@ namespace fencepost::locking {
 
 class SlotPool {
  public:
+  explicit SlotPool(int group) : group_(static_cast<std::uint32_t>(group)) {}
+
   // An empty slot, whose stage is a LockAttempt. The caller sets its state.
   std::uint32_t New() {
     if (unused_.empty()) {
@@ -27,12 +30,16 @@ class SlotPool {
     const std::uint32_t index = unused_.back();
     unused_.pop_back();
     LockSlot& slot = slots_[index];
-    LockSlot fresh;
-    fresh.name = std::move(slot.name);  // keeps its capacity
-    fresh.name.clear();
-    fresh.generation = slot.generation == UINT32_MAX ? 1 : slot.generation + 1;
-    fresh.scheduled = slot.scheduled;
-    slot = std::move(fresh);
+    std::string name = std::move(slot.name);  // keeps its capacity
+    name.clear();
+    const std::uint32_t generation =
+        slot.generation == LockId::kLastGeneration ? 1 : slot.generation + 1;
+    const Instant scheduled = slot.scheduled;
+    std::destroy_at(&slot);  // in place: it is large
+    std::construct_at(&slot);
+    slot.name = std::move(name);
+    slot.generation = generation;
+    slot.scheduled = scheduled;
     return index;
   }
   // Takes the slot back if it has ended and nothing of it is out.
@@ -45,10 +52,13 @@ class SlotPool {
 
   LockSlot& operator[](std::uint32_t index) { return slots_[index]; }
   const LockSlot& operator[](std::uint32_t index) const { return slots_[index]; }
-  [[nodiscard]] LockId IdOf(std::uint32_t index) const { return {index, slots_[index].generation}; }
+  [[nodiscard]] LockId IdOf(std::uint32_t index) const {
+    return {index, slots_[index].generation & LockId::kLastGeneration, group_ & 7U};
+  }
   // The lock has this slot, be it ended already.
   [[nodiscard]] bool Has(LockId lock) const {
-    return lock.slot < slots_.size() && slots_[lock.slot].generation == lock.generation;
+    return lock.slot < slots_.size() && slots_[lock.slot].generation == lock.generation &&
+           lock.group == group_;
   }
   // The lock has not ended.
   [[nodiscard]] bool Live(LockId lock) const {
@@ -56,8 +66,10 @@ class SlotPool {
            slots_[lock.slot].state != LockState::kUnused;
   }
   [[nodiscard]] std::size_t size() const { return slots_.size(); }
+  [[nodiscard]] std::size_t used() const { return slots_.size() - unused_.size(); }
 
  private:
+  std::uint32_t group_;  // of all its locks
   std::deque<LockSlot> slots_;
   std::vector<std::uint32_t> unused_;
 };

@@ -1,7 +1,8 @@
 #!lua flags=no-writes
 -- Raw values, as they stand at one moment, and what else healing must know. KEYS: the sentinel,
--- then a name each. Answer: TIME (13 digits), the sentinel (its fixed width), then for each name
--- its value's length (3 digits), the value, and for how many ms it is remembered (13 digits).
+-- then a name each. Answer: TIME (13 digits), the sentinel's length (3 digits), the sentinel, then
+-- for each name its value's length (3 digits), the value, and for how many ms it is remembered (13
+-- digits).
 local call, sub, format = redis.call, string.sub, string.format
 
 local sentinel = call('GET', KEYS[1])
@@ -9,7 +10,9 @@ if not sentinel or sub(sentinel, 1, 1) ~= 'C' then
   return redis.error_reply('NOSENTINEL this node does not remember a complete lock store')
 end
 local time = call('TIME')
-local answers = {format('%013d', time[1] * 1000 + math.floor(time[2] / 1000)) .. sentinel}
+local answers = {
+  format('%013d%03d', time[1] * 1000 + math.floor(time[2] / 1000), #sentinel) .. sentinel,
+}
 for i = 2, #KEYS do
   local value = redis.pcall('GET', KEYS[i])
   if type(value) == 'table' and sub(value.err, 1, 10) ~= 'WRONGTYPE ' then

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 #include "locking/core/ops.h"
 
 namespace fencepost::locking {
@@ -16,8 +17,9 @@ constexpr const char* kAgain = "nothing was lifted; run it again when it is well
 
 }  // namespace
 
-Healing::Healing(NodeIndex healed, std::vector<std::string> run_ids, Millis max_skew)
-    : healed_(healed), run_ids_(std::move(run_ids)) {
+Healing::Healing(NodeIndex healed, std::vector<std::string> run_ids, Millis max_skew,
+                 NodeIndex first_node)
+    : healed_(healed), first_node_(first_node), run_ids_(std::move(run_ids)) {
   FENCEPOST_CHECK(healed >= 0 && healed < count() && count() <= kMaxNodes, "the node to heal");
   rules_.nodes = count();
   rules_.max_skew = max_skew;
@@ -52,8 +54,10 @@ std::optional<Error> Healing::Refusal(const std::vector<NodeSight>& sights) {
   for (NodeIndex node = 0; node < count(); ++node) {
     const NodeSight& sight = sights[static_cast<std::size_t>(node)];
     const auto sentinel = Sentinel::Decode(sight.sentinel);
-    const auto refuse = [node](std::string what) {
-      return Error{"not_ready", fmt::format("lock node {} {}", NodeLetter(node), what), "", kAgain};
+    const auto refuse = [this, node](std::string what) {
+      return Error{"not_ready",
+                   fmt::format("lock node {} {}", NodeLetter(first_node_ + node), what), "",
+                   kAgain};
     };
     if (!sentinel || !sentinel->complete) return refuse("is not a member of a lock store");
     if (sentinel->nodes != count() || sentinel->store_id != own->store_id ||
@@ -77,16 +81,17 @@ std::optional<Error> Healing::Refusal(const std::vector<NodeSight>& sights) {
 std::optional<Error> Healing::Changed(const std::vector<NodeSight>& sights) const {
   for (NodeIndex node = 0; node < count(); ++node) {
     const auto at = static_cast<std::size_t>(node);
-    if (sights[at].sentinel == sentinels_[at]) continue;
+    if (sights[at].sentinel == sentinels_[at] || Planted("healing_lifts_over_a_wipe")) continue;
     return Error{"changed",
                  fmt::format("lock node {} forgot what it knew, or was changed by a client, while "
                              "lock node {} was being healed",
-                             NodeLetter(node), NodeLetter(healed_)),
+                             NodeLetter(first_node_ + node), NodeLetter(first_node_ + healed_)),
                  "", kAgain};
   }
   if (sights[static_cast<std::size_t>(healed_)].time >= rules_.quarantine_until) {
     return Error{"over",
-                 fmt::format("the quarantine of lock node {} ended by itself", NodeLetter(healed_)),
+                 fmt::format("the quarantine of lock node {} ended by itself",
+                             NodeLetter(first_node_ + healed_)),
                  "", "nothing is left to be done"};
   }
   return std::nullopt;
@@ -111,7 +116,7 @@ void Healing::OnLook(const std::vector<NodeSight>& sights) {
 void Healing::Begin(const std::vector<NodeSight>& sights) {
   Millis wait{0};
   for (const NodeSight& sight : sights) wait = std::max(wait, readable_from_ - sight.time);
-  if (wait > Millis(0)) {
+  if (wait > Millis(0) && !Planted("healing_reads_at_once")) {
     Go(Step::Kind::kWait);
     step_.wait = wait;
     return;
@@ -218,7 +223,8 @@ void Healing::OnLifted(const std::optional<std::string>& current) {
   FENCEPOST_CHECK(step_.kind == Step::Kind::kLift, "no lift is out");
   if (current == step_.lift.replacement) return Go(Step::Kind::kFinished);
   Fail("changed",
-       fmt::format("lock node {} forgot again while it was being healed", NodeLetter(healed_)),
+       fmt::format("lock node {} forgot again while it was being healed",
+                   NodeLetter(first_node_ + healed_)),
        kAgain);
 }
 

@@ -95,7 +95,9 @@ class Healing {
   };
 
   // `run_ids`: of the processes behind the connections, from INFO, one a node.
-  Healing(NodeIndex healed, std::vector<std::string> run_ids, Millis max_skew);
+  // `first_node`: of the group (GroupSpot), for messages.
+  Healing(NodeIndex healed, std::vector<std::string> run_ids, Millis max_skew,
+          NodeIndex first_node = 0);
 
   [[nodiscard]] const Step& Next() const { return step_; }
   void OnWaited();
@@ -121,6 +123,7 @@ class Healing {
   void Go(Step::Kind kind);
 
   const NodeIndex healed_;
+  const NodeIndex first_node_;
   const std::vector<std::string> run_ids_;
   Step step_;
   Counts counts_;

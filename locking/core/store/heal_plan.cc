@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "locking/base/planted.h"
 #include "locking/core/store/heal.h"
 
 namespace fencepost::locking {
@@ -60,7 +61,7 @@ UnitValue DoneOf(const Testimony& told) {
 // Who may hold it by a quorum that counted the healed node before it forgot: that takes all but one
 // of a quorum of the others.
 std::vector<std::pair<Nonce, Testimony::Holder>> Candidates(const Testimony& told, int nodes) {
-  const int needed = Quorum(nodes) - 1;
+  const int needed = Quorum(nodes) - (Planted("healing_needs_a_whole_quorum") ? 0 : 1);
   std::vector<std::pair<Nonce, Testimony::Holder>> candidates;
   for (const auto& [nonce, holder] : told.holders) {
     if (holder.nodes + told.for_anyone >= needed) candidates.emplace_back(nonce, holder);

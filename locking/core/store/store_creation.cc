@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "locking/base/stable_hash.h"
 #include "locking/core/store/store.h"
 
 namespace fencepost::locking {
@@ -32,13 +33,10 @@ bool Store::Abandoned(const Node& node) const {
 std::string Store::MemberHash() const {
   std::set<std::string> run_ids;
   for (const Node& node : nodes_) run_ids.insert(node.run_id);
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: nobody attacks it, run_ids are random
-  for (const std::string& run_id : run_ids) {
-    for (const char c : run_id) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    }
-  }
-  return fmt::format("{:016x}", hash);
+  std::string all;  // nobody attacks the hash: run_ids are random
+  for (const std::string& run_id : run_ids) all += run_id;
+  if (spot_.place.groups > 1) all += PlaceText(spot_.place);
+  return fmt::format("{:016x}", HashOf(all));
 }
 
 bool Store::MayCreate() {
@@ -63,6 +61,8 @@ bool Store::MayCreate() {
 
 void Store::PlanCreation() {
   if (!MayCreate() || !AllReadable()) return;
+  waits_for_groups_ = !WhyNoneIsMade().empty();
+  if (waits_for_groups_) return;
   const bool overwrites = creation_ == StoreCreation::kForced && !overwritten_;
   const bool complete = std::ranges::any_of(nodes_, &Node::Complete);
   if (complete && !overwrites) return;  // they disagree: FindForeignNodes told
@@ -77,7 +77,7 @@ void Store::PlanCreation() {
 bool Store::AllFormingOneStore() const {
   std::set<int> indexes;
   for (const Node& node : nodes_) {
-    if (!node.Forming() || node.sentinel->nodes != count()) return false;
+    if (!node.Forming() || !Fits(*node.sentinel)) return false;
     if (node.sentinel->store_id != nodes_.front().sentinel->store_id) return false;
     indexes.insert(node.sentinel->index);
   }
@@ -89,7 +89,7 @@ std::string Store::FormingTarget(const std::string& hash) const {
   std::set<std::string> open;
   std::set<std::string> locked;
   for (const Node& node : nodes_) {
-    if (!node.Forming() || node.sentinel->nodes != count()) continue;
+    if (!node.Forming() || !Fits(*node.sentinel)) continue;
     if (!node.sentinel->store_id.ends_with(hash)) continue;
     (node.sentinel->epoch == kOpenEpoch ? open : locked).insert(node.sentinel->store_id);
   }
@@ -110,8 +110,8 @@ void Store::PlanForming() {
   for (NodeIndex i = 0; i < count(); ++i) {
     Node& node = At(i);
     if (node.Forming() && node.sentinel->store_id == target) continue;
-    const bool ours = node.Forming() && node.sentinel->nodes == count() &&
-                      node.sentinel->store_id.ends_with(hash);
+    const bool ours =
+        node.Forming() && Fits(*node.sentinel) && node.sentinel->store_id.ends_with(hash);
     const bool outbid =
         ours && node.sentinel->epoch == kOpenEpoch && target < node.sentinel->store_id;
     const bool forced = creation_ == StoreCreation::kForced && !ours;
@@ -130,6 +130,7 @@ void Store::PlanForming() {
     sentinel.epoch = kOpenEpoch;
     sentinel.run_id = node.run_id;
     sentinel.max_ttl = ttl;
+    sentinel.place = spot_.place;
     sentinel.index = static_cast<int>(std::ranges::count_if(
         nodes_, [&node](const Node& other) { return other.run_id < node.run_id; }));
     // The node's own time makes the text unlike any that was there before a wipe.

@@ -221,7 +221,8 @@ void Store::PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epo
                             .nodes = count(),
                             .epoch = epoch,
                             .run_id = node.run_id,
-                            .max_ttl = max_ttl()};
+                            .max_ttl = max_ttl(),
+                            .place = spot_.place};
     Write(node, sentinel, QuarantineTime());
   }
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::locking {
 namespace {
@@ -53,7 +54,9 @@ bool Batch::MayGoPlain(std::size_t run) const {
   const Run& plain = runs_[run];
   return plain.kind == OpKind::kAcquire && plain.may_go_plain && !plain.again &&
          std::none_of(runs_.begin() + static_cast<std::ptrdiff_t>(run), runs_.end(),
-                      [](const Run& later) { return Ends(later.kind); });
+                      [](const Run& later) {
+                        return Ends(later.kind) && !Planted("plain_acquire_after_its_abort");
+                      });
 }
 
 std::size_t Batch::Write(const LockOptions& options, std::string& out, PlainAcquire* plain,
@@ -129,7 +132,8 @@ const PlainAcquire::Judgement& Batch::OnPlain(PlainAcquire& plain, const LockOpt
     run.state = State::kSettled;
     Split(run, judgement.fates);
     for (std::size_t i = before; i < replies_.size(); ++i) {
-      replies_[i].quarantined = judgement.header.quarantined;
+      replies_[i].quarantined =
+          judgement.header.quarantined && !Planted("plain_grant_counts_in_quarantine");
     }
   }
   return judgement;
@@ -189,7 +193,7 @@ bool Batch::PrepareResend() {
     Run& run = runs_[i];
     if (run.state == State::kSettled) {
       overtaken = overtaken || Ends(run.kind);
-    } else if (overtaken && MustNotComeLate(run.kind)) {
+    } else if (overtaken && MustNotComeLate(run.kind) && !Planted("resent_behind_its_end")) {
       Settle(run, ReplyCode::kError);
     } else {
       any = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "locking/base/planted.h"
 #include "locking/redis/node/connection.h"
 
 namespace fencepost::locking {
@@ -16,7 +17,11 @@ void Connection::SendBatch() {
 
 void Connection::OnBatchAnswer(const redisReply& reply) {
   if (batch_.NextIsPlain()) {
-    if (plain_.OnAnswer(reply)) OnPlainAnswers();
+    if (plain_.OnAnswer(reply)) {
+      OnPlainAnswers();
+    } else {
+      plain_.OnNils(session_.TakeNils(plain_.NamesLeft()));
+    }
     return;
   }
   if (reply.type == REDIS_REPLY_ERROR) {
@@ -54,6 +59,7 @@ void Connection::OnPlainAnswers() {
   plain_.OnCall(info);
   const auto elsewhere =
       static_cast<std::size_t>(std::ranges::count(judgement.fates, PlainAcquire::Fate::kAskScript));
+  if (Planted("plain_acquire_tells_no_clock")) return;
   if (keys > elsewhere) client_.OnCall(OpKind::kAcquire, keys - elsewhere, info, now_);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "locking/base/check.h"
+#include "locking/base/planted.h"
 #include "locking/redis/session/node_probe.h"
 
 namespace fencepost::locking {
@@ -13,12 +14,12 @@ namespace {
 
 // What is added to the deadline, so that it is seldom sooner than the script's would be. A call
 // that took longer than this says too little of the node's clock.
-constexpr Millis kMargin{5};
-constexpr Millis kEstimateValid{10'000};  // in which a slewed clock moves by kMargin (500 ppm)
+constexpr Millis kMargin{20};
+constexpr Millis kEstimateValid{10'000};  // in which a slewed clock moves by 5 ms (500 ppm)
 constexpr Millis kMostTooLate{1'000};
-// Above it the client pays more for the answers than the node saves.
-constexpr std::size_t kMostNames = 4;
-// After a name that was not free, more of its kind are likely.
+// After names that were not free, more of their kind are likely; each costs a call more. From one
+// in so many on, all are left to the script for some turns.
+constexpr std::size_t kOneTakenOf = 16;
 constexpr int kScriptTurns = 8;
 
 }  // namespace
@@ -40,7 +41,7 @@ WallTime PlainAcquire::NodeTime(Instant at) const {
 }
 
 bool PlainAcquire::Suits(std::span<const Op> ops, const LockOptions& options, Now now) {
-  if (ops.empty() || ops.size() > kMostNames || !sentinel_ || !last_) return false;
+  if (ops.empty() || !sentinel_ || !last_) return false;
   if (last_->received_at - last_->sent_at > kMargin) return false;
   if (now.boot - last_->received_at > kEstimateValid) return false;
   const WallTime node = NodeTime(now.boot);
@@ -58,10 +59,7 @@ std::size_t PlainAcquire::Write(std::span<const Op> ops, const LockOptions& opti
                                 std::string& out) {
   FENCEPOST_CHECK(last_ && sentinel_, "acquires that do not suit");
   node_time_ = NodeTime(now.boot);
-  for (const Op& op : ops) {
-    FormatPlainAcquire(op, node_time_ + op.ttl + kMargin, options, out);
-  }
-  FormatPlainEnd(out);
+  FormatPlainAcquires(ops, node_time_ + kMargin, options, out);
   asked_ = ops.size();
   answered_ = 0;
   written_.clear();
@@ -89,6 +87,12 @@ bool PlainAcquire::OnAnswer(const redisReply& reply) {
   return answered_ == asked_ + 2;
 }
 
+void PlainAcquire::OnNils(std::size_t nils) {
+  FENCEPOST_CHECK(nils <= NamesLeft(), "more answers than names");
+  answered_ += nils;
+  written_.insert(written_.end(), nils, true);
+}
+
 const PlainAcquire::Judgement& PlainAcquire::Judge(std::span<const Op> ops,
                                                    const LockOptions& options) {
   FENCEPOST_CHECK(ops.size() == asked_ && answered_ == asked_ + 2, "not all answers are there");
@@ -101,22 +105,24 @@ const PlainAcquire::Judgement& PlainAcquire::Judge(std::span<const Op> ops,
                        .quarantined = read_time_ < sentinel_->quarantine_until};
   for (std::size_t i = 0; i < ops.size(); ++i) {
     judgement_.fates.push_back(written_[i] ? Judge(ops[i], options) : Fate::kAskScript);
-    if (!written_[i]) script_turns_ = kScriptTurns;
   }
+  const auto taken = static_cast<std::size_t>(std::ranges::count(written_, false));
+  if (taken * kOneTakenOf >= ops.size() && taken > 0) script_turns_ = kScriptTurns;
   return judgement_;
 }
 
 // TIME and the sentinel were read after the write: what they say was so at the write, or later.
 PlainAcquire::Fate PlainAcquire::Judge(const Op& op, const LockOptions& options) {
   const Millis left = node_time_ + op.ttl + kMargin - read_time_;
-  if (std::chrono::abs(op.token.wall() - read_time_) > options.max_skew ||
-      left > op.ttl + kMostTooLate || op.ttl > sentinel_->max_ttl) {
+  const bool counts = std::chrono::abs(op.token.wall() - read_time_) <= options.max_skew &&
+                      left <= op.ttl + kMostTooLate && op.ttl <= sentinel_->max_ttl;
+  if (!counts && !Planted("plain_grant_counts_by_any_clock")) {
     judgement_.refusal =
         fmt::format("an acquire was taken back: the node's clock went {} ms while it was asked",
                     (read_time_ - node_time_).count());
     return Fate::kRefused;
   }
-  return left < op.ttl ? Fate::kLengthen : Fate::kGranted;
+  return left < op.ttl && !Planted("short_plain_grant_stays") ? Fate::kLengthen : Fate::kGranted;
 }
 
 }  // namespace fencepost::locking

@@ -1,12 +1,13 @@
 // Acquires without a script (PROTOCOL.md, The plain path): names that are likely to be free are
 // asked for by SET NX GET PXAT, with a deadline that the client reckons from what it knows of the
 // node's clock; GET of the sentinel and TIME follow in the same write and judge what was granted.
-// The node's CPU: a third of what the script takes for one name, two thirds for thirty. What is not
-// granted is the script's.
+// The node's CPU: two thirds to three quarters of what the script takes. What is not granted is the
+// script's.
 //
 // One connection's; sans-IO; one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,9 @@ class PlainAcquire {
   std::size_t Write(std::span<const Op> ops, const LockOptions& options, Now now, std::string& out);
   // The next answer. True: it was the last one.
   bool OnAnswer(const redisReply& reply);
+  // So many answers may be to names yet; the next `nils` of them said that nothing was there.
+  [[nodiscard]] std::size_t NamesLeft() const { return asked_ - std::min(answered_, asked_); }
+  void OnNils(std::size_t nils);
 
   enum class Fate : std::uint8_t {
     kGranted,

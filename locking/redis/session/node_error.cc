@@ -1,8 +1,18 @@
 #include "locking/redis/session/node_error.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace fencepost::locking {
+std::string ShownOfNode(std::string_view text) {
+  constexpr std::size_t kMost = 300;
+  std::string shown(text.substr(0, kMost));
+  std::ranges::replace_if(
+      shown, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return shown.append(text.size() > kMost ? " [cut]" : "");
+}
+
 namespace {
 
 struct Known {
@@ -68,7 +78,7 @@ std::string HintOfGrant(std::string_view text) {
   const std::string_view command = DeniedCommand(text);
   std::string lacks = "what is listed there";
   if (!command.empty()) {
-    lacks = fmt::format("+{}", command);
+    lacks = "+" + ShownOfNode(command);
   } else if (Has(text, "channel")) {
     lacks = "&fencepost:*";
   } else if (Has(text, "key")) {
@@ -90,9 +100,9 @@ NodeError ReadNodeError(std::string_view whole) {
     if (!(known.at_start ? text.starts_with(known.text) : Has(text, known.text))) continue;
     const bool grant = known.hint == kGrant;
     return {known.kind, known.reason, grant ? HintOfGrant(text) : std::string(known.hint),
-            std::string(text), known.away};
+            ShownOfNode(text), known.away};
   }
-  return {.text = std::string(text)};
+  return {.text = ShownOfNode(text)};
 }
 
 }  // namespace fencepost::locking

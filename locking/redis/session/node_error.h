@@ -17,10 +17,14 @@ struct NodeError {
   NodeErrorKind kind = NodeErrorKind::kOther;
   CommandError reason = CommandError::kOther;
   std::string hint;  // what to do; may be empty
-  std::string text;  // as the node worded it, without what it repeats of the call: passwords, too
+  // As the node worded it, without what it repeats of the call: passwords, too. Fit to print.
+  std::string text;
   UnavailableReason away =
       UnavailableReason::kOther;  // of a node that answers so while a connection is made
 };
+
+// What a node sent, on one line: at most 300 characters of ASCII, others as '?'.
+std::string ShownOfNode(std::string_view text);
 
 // `text` as the node worded it, without the leading '-'.
 NodeError ReadNodeError(std::string_view text);

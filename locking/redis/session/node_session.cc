@@ -131,10 +131,11 @@ NodeSession::Step NodeSession::Next(Instant now) {
 NodeSession::Step NodeSession::TakeReply(Instant now) {
   if (stage_ == Stage::kListening) return Step::kReply;
   if (expected_ == 0) {  // as a server does that closes the connection: "max number of clients"
-    return Fail(
-        {CommandError::kOther,
-         fmt::format("unexpected reply: no request is outstanding: {}", TextOf(*reply_)), ""},
-        now);
+    return Fail({CommandError::kOther,
+                 fmt::format("unexpected reply: no request is outstanding: {}",
+                             ShownOfNode(TextOf(*reply_))),
+                 ""},
+                now);
   }
   --expected_;
   if (stage_ == Stage::kPreparing) return OnPrepareReply(now);
@@ -144,6 +145,19 @@ NodeSession::Step NodeSession::TakeReply(Instant now) {
   }
   answered_ = expected_ == 0;
   return Step::kReply;
+}
+
+std::size_t NodeSession::TakeNils(std::size_t most) {
+  constexpr std::string_view kNil = "$-1\r\n";
+  const bool between_replies = stage_ == Stage::kAsking && reader_->ridx == -1;
+  if (!between_replies || expected_ == 0) return 0;
+  const std::string_view come(reader_->buf + reader_->pos, reader_->len - reader_->pos);
+  most = std::min(most, expected_ - 1);
+  std::size_t taken = 0;
+  while (taken < most && come.substr(taken * kNil.size(), kNil.size()) == kNil) ++taken;
+  reader_->pos += taken * kNil.size();
+  expected_ -= taken;
+  return taken;
 }
 
 NodeSession::Step NodeSession::OnPrepareReply(Instant now) {

@@ -131,6 +131,9 @@ class NodeSession {
   [[nodiscard]] Instant deadline() const { return deadline_; }  // max(): none
   [[nodiscard]] const redisReply& reply() const { return *reply_; }
   ReplyPtr KeepReply() { return std::move(reply_); }  // beyond Next
+  // After kReply: takes replies that are nil and have come already, at most so many and never the
+  // request's last one, without making a reply of each. Returns how many.
+  std::size_t TakeNils(std::size_t most);
   [[nodiscard]] const SessionFailure& failure() const { return failure_; }
   [[nodiscard]] bool lost() const { return lost_; }  // by the failure: it had been up
   // Whether the failure is worth a line in the log: a new reason after a second, the same again

@@ -23,7 +23,7 @@ tl::expected<NodeSight, std::string> ParseLook(std::string_view payload, std::si
   FixedFields fields(payload);
   NodeSight sight;
   sight.time = WallTime(fields.Duration());
-  sight.sentinel = fields.Take(kSentinelSize);
+  sight.sentinel = fields.Take(fields.Number(kLengthDigits));
   if (!fields.good()) return tl::unexpected(std::string("look: the answer has no header"));
   sight.values.reserve(names);
   for (std::size_t i = 0; i < names; ++i) {

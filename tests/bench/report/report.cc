@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -10,6 +12,7 @@
 
 #include "tests/bench/report/aims.h"
 #include "tests/bench/report/chart.h"
+#include "tests/bench/report/sizes.h"
 
 namespace fencepost::bench {
 namespace {
@@ -184,6 +187,7 @@ std::vector<Json> ReadMeasurements(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
     std::ifstream file(path);
     if (!file) throw std::runtime_error(path + ": cannot be read");
+    std::set<std::string> curves;
     int number = 0;
     for (std::string text; std::getline(file, text);) {
       ++number;
@@ -191,6 +195,11 @@ std::vector<Json> ReadMeasurements(const std::vector<std::string>& files) {
       const bool good = line.is_object() && line.contains("bench") &&
                         (IsRun(line) || (line.contains("of") && line.contains("sides")));
       if (!good) throw std::runtime_error(fmt::format("{}:{}: no measurement", path, number));
+      if (IsPoint(line) && curves.insert(Words(line.at("of").at("curve"))).second) {
+        std::erase_if(lines, [&line](const Json& other) {
+          return IsPoint(other) && other.at("of").at("curve") == line.at("of").at("curve");
+        });
+      }
       const auto same = std::ranges::find_if(lines, [&line](const Json& other) {
         return !IsRun(line) && other.at("bench") == line.at("bench") &&
                other.at("of") == line.at("of");
@@ -230,13 +239,19 @@ std::map<std::string, std::string> Charts(const std::vector<Json>& lines) {
   return charts;
 }
 
-void WriteReport(const std::vector<std::string>& files, const std::string& folder) {
+void WriteReport(const std::vector<std::string>& files, const std::string& folder,
+                 const std::string& sizes) {
   if (files.empty()) throw std::runtime_error("report of which files?");
   const std::vector<Json> lines = ReadMeasurements(files);
   const std::filesystem::path to(folder);
   std::filesystem::create_directories(to / "results");
   std::ofstream(to / "RESULTS.md") << Results(lines);
   for (const auto& [name, svg] : Charts(lines)) std::ofstream(to / "results" / name) << svg;
+  if (sizes.empty()) return;
+  std::stringstream document;
+  document << std::ifstream(sizes).rdbuf();
+  const std::string text = WithSizes(document.str(), lines);
+  std::ofstream(sizes) << text;
 }
 
 }  // namespace fencepost::bench

@@ -10,14 +10,17 @@
 
 namespace fencepost::bench {
 
-// The lines of these files. Of two measurements of the same, the later one counts. Throws
+// The lines of these files. Of two measurements of the same, the later one counts; a curve is the
+// last file's that has points of it. Throws
 // std::runtime_error with file and line where one is no line of ./dev bench.
 std::vector<Json> ReadMeasurements(const std::vector<std::string>& files);
 
 std::string Results(const std::vector<Json>& lines);
 std::map<std::string, std::string> Charts(const std::vector<Json>& lines);  // SVG by file name
 
-// Writes both into `folder`: RESULTS.md, results/*.svg.
-void WriteReport(const std::vector<std::string>& files, const std::string& folder);
+// Writes both into `folder`: RESULTS.md, results/*.svg. Where `sizes` names a document, its table
+// of sizes too.
+void WriteReport(const std::vector<std::string>& files, const std::string& folder,
+                 const std::string& sizes = {});
 
 }  // namespace fencepost::bench

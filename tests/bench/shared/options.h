@@ -27,6 +27,7 @@ struct Options {
   std::string streams{};             // folder with the jars of Kafka Streams; empty: without it
   std::vector<std::string> more{};   // growth: its curves; report: files
   std::string to = "tests/bench";    // report: where it goes
+  std::string sizes{};               // report: the document with the table of sizes; empty: none
 };
 
 // What a measurement is of, with what --set changed.

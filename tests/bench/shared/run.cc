@@ -9,7 +9,7 @@ namespace fencepost::bench {
 namespace {
 
 constexpr testing::Deadline kLimit = std::chrono::minutes(10);
-constexpr double kLookEveryS = 0.05;  // a look costs the worker time
+constexpr double kLookEveryS = 0.2;  // a look costs the worker time
 
 // What the workers have processed at the last look, when it is all or the limit has passed.
 struct Progress {

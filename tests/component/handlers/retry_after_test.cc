@@ -27,6 +27,7 @@ TEST(RetryAfter, WhatIsNeitherSaysNothing) {
 TEST(RetryAfter, AHugeNumberIsAYear) {
   EXPECT_EQ(ParseRetryAfter("99999999999999999999999", kNow), std::chrono::hours(366 * 24));
   EXPECT_EQ(ParseRetryAfter("9999999999", kNow), std::chrono::hours(366 * 24));
+  EXPECT_EQ(ParseRetryAfter("1 Oct 950000000", kNow), std::chrono::hours(366 * 24));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/component/outputs/positions.h"
 #include "tests/component/outputs/postgres_fixture.h"
 #include "tests/component/outputs/sqlite_fixture.h"
 
@@ -178,6 +179,22 @@ TEST_F(ReplacedSqliteTest, AFileThatHoldsAllThatWasCommittedIsGoneOnWith) {
   fs::rename(folder_.File("copy.db"), path_);
   EXPECT_THAT(Results(*output, b), ElementsAre(kCommitted));
   EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a,b");
+}
+
+TEST_F(ReplacedSqliteTest, WhatSomebodyTookBackIsNoLossInACopyOfTheFile) {
+  SqliteOptions options = Options();
+  options.columns = Columns({{"order_id", "key"}, {"amount", "json:/amount"}});
+  const auto open = [&](const std::string& worker) {
+    return MakeSqliteOutput(options, "orders", worker, {.by_position = true});
+  };
+  const auto output = open("worker-1");
+  ASSERT_THAT(Results(*output, Orders(0, 3)), ElementsAre(kCommitted, kCommitted, kCommitted));
+  ASSERT_EQ(open("forget")->Forget({Id(1)}).value(), 1u);
+  CopyTo("copy.db");
+  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
+  fs::rename(folder_.File("copy.db"), path_);
+  EXPECT_EQ(Trouble(*output, Orders(3, 4)), "");
+  EXPECT_EQ(Look("SELECT done FROM fencepost_positions"), "{[0,1),[2,4)}");
 }
 
 TEST_F(ReplacedSqliteTest, TheLogOfTheFormerFileIsNotPlayedIntoTheNewOne) {

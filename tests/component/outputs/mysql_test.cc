@@ -66,7 +66,7 @@ TEST_P(MysqlTypes, StoreTheValueOrNameColumnTypeAndSelector) {
   }
   ASSERT_EQ(outcome.result, kBadRecord);
   EXPECT_EQ(outcomes->at(1).result, kCommitted) << "it holds back no other";
-  const std::string place = fmt::format("column v ({}) from {}: ", row.type, row.selector);
+  const std::string place = fmt::format("column v ({}) from {}", row.type, row.selector);
   EXPECT_THAT(outcome.detail, AllOf(HasSubstr(place), HasSubstr(row.why)));
   EXPECT_THAT(outcome.shown, AllOf(HasSubstr(place), Not(HasSubstr("s3cret"))));
 }
@@ -122,6 +122,15 @@ class MysqlTest : public ::testing::Test {
   static Batch::Entry Entry(const std::string& id, Offset offset) {
     return {.id = id, .offset = offset, .value = R"({"amount":1})", .key = id};
   }
+  // For a row that another transaction holds. `what`: of whom, where it does not come to that.
+  bool AWriterWaits(const char* what) {
+    const auto waits = [this] {
+      return store_.Exec(
+                 "SELECT count(*) FROM information_schema.processlist"
+                 " WHERE id <> connection_id() AND info LIKE '%FOR UPDATE'") != "0";
+    };
+    return testing::WaitUntil(std::chrono::seconds(10), waits, what);
+  }
   // "fatal: LINE" or "LINE" of the write that must fail; "" when it succeeds.
   static std::string Trouble(Output& output, const Batch& batch) {
     const auto written = WriteAll(output, batch);
@@ -168,17 +177,32 @@ TEST_F(MysqlTest, ARowThatAnotherTransactionHoldsIsWaitedForAndThenADuplicate) {
       "INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w2', 'orders/3/1', 1, now(6))"));
   const Batch batch{Entry("a", 1)};
   auto results = std::async(std::launch::async, [&] { return Results(*output, batch); });
-  EXPECT_TRUE(testing::WaitUntil(
-      std::chrono::seconds(10),
-      [&] {
-        return store_.Exec(
-                   "SELECT count(*) FROM information_schema.processlist"
-                   " WHERE id <> connection_id() AND info LIKE '%FOR UPDATE'") != "0";
-      },
-      "the writer to wait"));
+  EXPECT_TRUE(AWriterWaits("the writer to wait"));
   EXPECT_TRUE(holder.Query("COMMIT"));
   EXPECT_THAT(results.get(), ElementsAre(::testing::Ne(kCommitted)));
   EXPECT_EQ(store_.Exec("SELECT count(*) FROM effects"), "0");
+}
+
+TEST_F(MysqlTest, AnIdThatAnotherWriterInsertsMeanwhileMakesAllOfItBeDoneAgain) {
+  const auto output = Open();
+  const Batch first{Entry("b", 1)};
+  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
+  MysqlConnection holder(store_.Options());
+  ASSERT_TRUE(holder.Connect());
+  ASSERT_TRUE(holder.Query("START TRANSACTION"));
+  ASSERT_TRUE(holder.Query("UPDATE fencepost_ledger SET worker = 'w2' WHERE record_id = 'b'"));
+  const Batch batch{Entry("a", 2), Entry("b", 1)};
+  auto write = std::async(std::launch::async,
+                          [&] { return output->Write({.items = batch.items(), .offsets = {}}); });
+  EXPECT_TRUE(AWriterWaits("the writer to have seen that a is missing, and to wait for b"));
+  store_.Exec(
+      "INSERT INTO fencepost_ledger VALUES ('orders', 'a', 9, 'w2', 'orders/3/7', 1, now(6))");
+  EXPECT_TRUE(holder.Query("COMMIT"));
+  const auto failed = write.get();
+  ASSERT_FALSE(failed);
+  EXPECT_TRUE(failed.error().retry_at_once) << failed.error().error.Line();
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kFenced, kOwnEarlier));
+  EXPECT_EQ(store_.Exec("SELECT id FROM effects"), "b");
 }
 
 // 2^53 + 1 and its neighbour are one number to a double.

@@ -318,6 +318,22 @@ TEST_P(PositionsTest, RowsThatAnOlderVersionLeftARecordEachAreNotPassedOver) {
   EXPECT_TRUE(Open("worker-2")->Prepare()) << "the rows by position are there";
 }
 
+TEST_P(PositionsTest, RowsByPositionAreNotPassedOverByAPipelineThatHasIdsNow) {
+  ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 2)), All(2, kCommitted));
+  const auto by_id = [&] { return store_->Open(ByKey(), {}, {}); };
+  const auto prepared = by_id()->Prepare();
+  ASSERT_FALSE(prepared);
+  EXPECT_EQ(prepared.error().error.code, "output_schema");
+  EXPECT_THAT(prepared.error().error.Line(),
+              AllOf(HasSubstr("fencepost_positions has rows of pipeline orders"),
+                    HasSubstr("with record_id: an id only the second is read"),
+                    HasSubstr("DELETE FROM fencepost_positions WHERE pipeline = 'orders'")));
+  EXPECT_FALSE(by_id()->Write({.items = Orders(0, 2).items(), .offsets = {}}));
+  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "2");
+  Exec("DELETE FROM fencepost_positions");
+  EXPECT_TRUE(by_id()->Prepare()) << "once they are gone";
+}
+
 TEST_P(PositionsTest, BrokersThatAreAwayAndTheLogOfAnotherClusterStopNobody) {
   ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
   const auto away = [](std::string_view, const TopicPartition&,

@@ -99,7 +99,7 @@ TEST_F(PostgresLimitsTest, LimitsOfTheSessionAreOursWhereTheDsnHasNoStricterOnes
 TEST(PostgresStandby, AnEarlierCommitStandsOnlyOnceTheStandbyHasIt) {
   testing::PostgresServer server;
   server.Exec(std::string("CREATE TABLE effects (order_id text, amount numeric);") +
-              kPostgresLedgerDdl);
+              TableOfLedger(false).postgres);
   server.Exec("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
   server.Restart();
   const auto output = MakePostgresOutput(
@@ -138,7 +138,7 @@ TEST(PostgresStandby, AnEarlierCommitStandsOnlyOnceTheStandbyHasIt) {
 TEST(PostgresStandby, AnOrdinaryRoleMayFindItsEarlierRows) {
   testing::PostgresServer server;
   server.Exec(std::string("CREATE TABLE effects (order_id text, amount numeric);") +
-              kPostgresLedgerDdl +
+              TableOfLedger(false).postgres +
               "CREATE ROLE app LOGIN; GRANT INSERT ON effects TO app;"
               "GRANT SELECT, INSERT, DELETE ON fencepost_ledger TO app");
   const auto output = MakePostgresOutput(

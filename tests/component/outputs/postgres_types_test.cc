@@ -54,7 +54,7 @@ TEST_P(PostgresTypes, StoreTheValueOrNameColumnTypeAndSelector) {
   }
   ASSERT_EQ(outcome.result, kBadRecord);
   EXPECT_EQ(outcomes->at(1).result, kCommitted) << "it holds back no other";
-  const std::string place = fmt::format("column v ({}) from {}: ", row.type, row.selector);
+  const std::string place = fmt::format("column v ({}) from {}", row.type, row.selector);
   EXPECT_THAT(outcome.detail, HasSubstr(place));
   EXPECT_THAT(outcome.detail, HasSubstr(row.why));
   EXPECT_THAT(outcome.shown, HasSubstr(place));
@@ -125,6 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
             Conversion::kMillis, "timestamp"},
         Row{"WrongUnit", "timestamp with time zone", "1735689600000", nullptr, "is that its unit?",
             Conversion::kSeconds},
+        Row{"WithoutUnit", "timestamp with time zone", "1735689600000", nullptr,
+            "convert says the unit"},
         Row{"NoNumber", "timestamp with time zone", R"("s3cret")", nullptr, "is not a number",
             Conversion::kMillis},
         Row{"Base64", "bytea", R"("aGVsbG8=")", "\\x68656c6c6f", "", Conversion::kBase64},

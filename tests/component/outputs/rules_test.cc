@@ -269,7 +269,8 @@ TEST_P(RulesTest, OneBadRowMakesItsRecordBadAndNothingOfItIsWritten) {
   EXPECT_EQ(
       (*outcomes)[2].detail,
       "value 2 of 2: column id from json:/id: json:/id finds nothing in the handler's answer");
-  EXPECT_EQ((*outcomes)[3].detail, "value 2 of 2: the value is null (see on_null_value)");
+  EXPECT_EQ((*outcomes)[3].detail,
+            "value 2 of 2: the handler's answer is null or has no body (see on_null_value)");
   EXPECT_EQ(Effects(), "f|1|NULL g|2|NULL");
   EXPECT_EQ(Ledger(), "5");
 }

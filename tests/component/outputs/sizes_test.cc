@@ -1,4 +1,4 @@
-// What deploy/operations/sizing.md says that a row of the ledger takes.
+// What deploy/SIZING.md says that a row of the ledger takes.
 #include <gmock/gmock.h>
 
 #include "tests/component/outputs/postgres_fixture.h"
@@ -29,7 +29,7 @@ TEST_F(SizesTest, ALedgerRowTakesAsManyBytesAsTheDocumentSays) {
   const double bytes =
       std::stod(Value("SELECT pg_total_relation_size('fencepost_ledger')")) / kRows;
   const double stated =
-      testing::Stated("deploy/operations/sizing.md", R"(the ledger \| (\d+) bytes a row)");
+      testing::Stated("deploy/SIZING.md", R"(the ledger \| (\d+) bytes a row)");
   EXPECT_NEAR(bytes, stated, stated / 4);
 }
 

@@ -77,6 +77,7 @@ class LockFixture : public ::testing::Test {
     options.lock.node_timeout = 1s;
     options.lock.min_validity = 100ms;
     options.lock.contact = contact_;
+    options.lock.few_locks = 0;
     options.name_space = "test";
     options.creation = StoreCreation::kNever;
     return options;

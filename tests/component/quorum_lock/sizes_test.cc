@@ -1,4 +1,4 @@
-// What deploy/operations/sizing.md says that a mark takes on a node.
+// What deploy/SIZING.md says that a mark takes on a node.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST_F(OneNode, KeepsADoneMarkInAsManyBytesAsTheDocumentSays) {
   const double before = UsedMemory();
   for (int done = kBatch; done < kMarks + kBatch; done += kBatch) mark(done);
   const double bytes = (UsedMemory() - before) / kMarks;
-  const double stated = testing::Stated("deploy/operations/sizing.md",
+  const double stated = testing::Stated("deploy/SIZING.md",
                                         R"(memory of a lock node \| (\d+) bytes a DONE mark)");
   EXPECT_NEAR(bytes, stated, stated / 4);
 }

@@ -74,7 +74,7 @@ TEST_F(BatchTest, DoesNotWriteAgainWhatALaterCallHasOvertakenAndMustNotComeLate)
   EXPECT_TRUE(batch.OnNoScript());
   NodeSays("X");
   ASSERT_TRUE(batch.PrepareResend());
-  EXPECT_EQ(Write(), 1u) << "the mark may come late, the acquire may not";
+  ASSERT_EQ(Write(), 1u) << "the mark may come late, the acquire may not";
   NodeSays("N");
   EXPECT_THAT(Codes(), ElementsAre(Pair(0, ReplyCode::kError), Pair(1, ReplyCode::kMarkedLate),
                                    Pair(2, ReplyCode::kExpired)));

@@ -53,6 +53,7 @@ class ScriptedClient final : public NodeClient {
   std::vector<CommandError> errors;
   std::vector<std::string> notes;
   std::vector<OpKind> calls;
+  WallTime node_time{};  // of the last one
   std::size_t batches = 0;
   int reconnects = 0;
   int disconnects = 0;
@@ -110,6 +111,7 @@ class ScriptedClient final : public NodeClient {
   void OnNoSentinel(Now) override { ++no_sentinels; }
   void OnCall(OpKind kind, std::size_t, const CallInfo& call, Now) override {
     EXPECT_LE(call.sent_at, call.received_at);
+    node_time = call.node_time;
     calls.push_back(kind);
   }
   void OnReplies(const std::vector<Reply>& all, Now) override {

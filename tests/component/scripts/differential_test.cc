@@ -240,7 +240,7 @@ class Differential : public ::testing::Test {
     using Fate = locking::PlainAcquire::Fate;
     const Op op = RandomOp(OpKind::kAcquire);
     const locking::Instant asked = locking::ReadClocks().boot;
-    const WallTime estimate = client_.NodeTime() + Millis(Below(20)) - Millis(10);
+    const WallTime estimate = client_.NodeTime() + Millis(Below(80)) - Millis(40);
     locking::PlainAcquire plain;
     plain.OnCall({asked, locking::ReadClocks().boot, estimate});
     plain.OnSentinel(CompleteSentinel(kMaxTtl));

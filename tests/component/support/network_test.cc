@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/support/servers.h"
 
 namespace fencepost::testing {
@@ -72,6 +74,42 @@ TEST_F(TcpProxyTest, CutsWhatIsOpenAndTakesNewConnections) {
   EXPECT_FALSE(client.Set("2"));
   Client again(proxy_.port());
   EXPECT_TRUE(again.Set("3"));
+}
+
+TEST_F(TcpProxyTest, HoldsWhatTheWatcherPicksUntilItIsReleased) {
+  std::atomic<int> port{0};
+  proxy_.Watch([&](const TcpProxy::Passing& passing) {
+    if (passing.bytes.find("stop") == std::string_view::npos) return false;
+    port = passing.client_port;
+    return passing.way == TcpProxy::Way::kToServer;
+  });
+  Client client(proxy_.port());
+  EXPECT_TRUE(client.Set("1"));
+  EXPECT_EQ(port, 0);
+  EXPECT_FALSE(client.Set("stop"));
+  EXPECT_NE(port, 0);
+  EXPECT_EQ(redis_.Command({"GET", "a"}), "1");
+  proxy_.Release();
+  EXPECT_TRUE(WaitUntil(seconds(5), [&] { return redis_.Command({"GET", "a"}) == "stop"; }));
+  proxy_.Watch(nullptr);
+}
+
+TEST_F(TcpProxyTest, ForgetsWhatIsOpenWithoutAWordAndTakesNewConnections) {
+  Client client(proxy_.port());
+  EXPECT_TRUE(client.Set("1"));
+  proxy_.Forget();
+  EXPECT_FALSE(client.Set("2"));
+  Client again(proxy_.port());
+  EXPECT_TRUE(again.Set("3"));
+  proxy_.Restore();
+  EXPECT_EQ(redis_.Command({"GET", "a"}), "3");
+}
+
+TEST_F(TcpProxyTest, JittersAndLosesNothing) {
+  Client client(proxy_.port());
+  proxy_.Jitter(milliseconds(20));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(client.Set(std::to_string(i).c_str()));
+  EXPECT_EQ(redis_.Command({"GET", "a"}), "9");
 }
 
 TEST_F(TcpProxyTest, RefusesUntilRestored) {

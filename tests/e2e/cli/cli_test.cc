@@ -176,6 +176,81 @@ TEST(CommandLine, AWrongOptionPointsToTheHelpOfItsCommand) {
               HasSubstr("see `fencepost locks init --help`"));
 }
 
+// A file with a warning, and servers of which none is there.
+std::string WarnedText() {
+  return "version: 1\nname: orders\nguarantee: at-least-once\n"
+         "kafka: {brokers: [\"127.0.0.1:1\"], topics: [orders]}\nrecord_id: key\n"
+         "lock: {redis: {nodes: [\"127.0.0.1:1\"]}}\noutput: {stdout: {}}\n"
+         "on_bad_record: stop\n";
+}
+
+TEST(RunCommand, WritesTheWarningsOfTheFileAndWhereItListensAsEvents) {
+  const TempDir folder;
+  WorkerProcess worker({.files = {folder.Write("one.yaml", WarnedText())}});
+  EXPECT_THAT(worker.ErrorLines(), ::testing::IsEmpty());
+  EXPECT_THAT(worker.Log(), AllOf(HasSubstr("\"event\":\"file_warning\""),
+                                  HasSubstr("one.yaml:5:12: warning: record_id: key takes every"),
+                                  HasSubstr("\"event\":\"http_listening\"")));
+  EXPECT_THAT(worker.Log(), Not(HasSubstr("no_static_member"))) << "its name is another each time";
+}
+
+TEST(RunCommand, SaysWhatTheCrashOfAWorkerThatKeepsItsNameCostsTheGroup) {
+  const TempDir folder;
+  const std::string file = folder.Write("one.yaml", WarnedText());
+  const WorkerProcess named({.files = {file}, .name = "host-orders"});
+  EXPECT_THAT(named.Log(),
+              AllOf(HasSubstr("\"event\":\"no_static_member\",\"pipeline\":\"orders\""),
+                    HasSubstr("kafka.static_members: true")));
+  std::string text = WarnedText();
+  text.replace(text.find("topics:"), 7, "static_members: true, topics:");
+  const WorkerProcess member({.files = {folder.Write("two.yaml", text)}, .name = "host-orders"});
+  EXPECT_THAT(member.Log(), Not(HasSubstr("no_static_member")));
+}
+
+TEST(CommandLine, WarnsOfTheFileOnlyWhereItIsCheckedOrRun) {
+  const TempDir folder;
+  const std::string file = folder.Write("one.yaml", WarnedText());
+  EXPECT_THAT(Fencepost({"lint", file}).output, HasSubstr("warning: record_id: key"));
+  EXPECT_THAT(Fencepost({"explain", file, "bills", "0", "1"}).error_output,
+              MatchesRegex("fencepost: pipeline orders does not read topic bills[^\n]*\n"));
+}
+
+TEST(CommandLine, AnIdThatIsNoPositionIsRefusedWhereIdsArePositions) {
+  const TempDir folder;
+  std::string text = WarnedText();
+  text.replace(text.find("record_id: key"), 14, "record_id: position");
+  const std::string file = folder.Write("one.yaml", text);
+  for (const auto& [command, how] :
+       {std::pair("explain", "TOPIC PARTITION OFFSET"),
+        std::pair("forget", "--topic T --partition P --from O --to O")}) {
+    const Finished refused = Fencepost({command, file, "--id", "g-1"});
+    EXPECT_EQ(refused.exit_code, 2) << command;
+    EXPECT_EQ(refused.output, "");
+    EXPECT_EQ(refused.error_output,
+              fmt::format("fencepost: {}: g-1 is no id of pipeline orders: its ids are positions "
+                          "(record_id: position), written CLUSTERID/TOPIC/PARTITION/OFFSET; name "
+                          "the record by {}\n",
+                          command, how));
+  }
+}
+
+TEST(Lint, WarnsOfAProgramsFileThatIsNotThere) {
+  const TempDir folder;
+  const auto with = [&](const std::string& script) {
+    return Fencepost({"lint", folder.Write("one.yaml", WarnedText() +
+                                                           "handler: {exec: {command: [python3, " +
+                                                           script + "]}}\n")})
+        .output;
+  };
+  EXPECT_THAT(with("nowhere/transform.py"),
+              ContainsRegex("one.yaml:9:[0-9]+: warning: handler.exec.command: there is no "
+                            "nowhere/transform.py in /[^\n]* \\[advice\\]\n"));
+  for (const char* script :
+       {"/opt/of/another/host.py", "transform.py", "--url=http://a/b", "-a/b"}) {
+    EXPECT_THAT(with(script), Not(HasSubstr("there is no"))) << script;
+  }
+}
+
 TEST(RunCommand, RefusesAFileThatIsNotThere) {
   const Finished run = Fencepost({"run", "/nowhere/orders.yaml"});
   EXPECT_EQ(run.exit_code, 2);

@@ -192,14 +192,16 @@ std::string EachCalled(const std::vector<Call>& calls, const Stream& stream, boo
   return trouble.Text();
 }
 
-std::string Explained(const std::vector<Call>& calls, const std::set<int>& lost) {
+std::string Explained(const std::vector<Call>& calls, const std::set<int>& lost,
+                      const std::set<int>& stale) {
   std::map<std::string, Call> before;
   Trouble trouble("further calls without a reason");
   for (const Call& call : Sorted(calls)) {
     const auto [at, first] = before.try_emplace(call.record_id, call);
     if (first) continue;
     const Call& last = at->second;
-    const bool late = lost.contains(call.life) && call.token < last.token;
+    const bool late =
+        stale.contains(call.life) || (lost.contains(call.life) && call.token < last.token);
     if (!last.refused && !lost.contains(last.life) && !late) {
       trouble.Add(fmt::format("{} after {}", Line(call), Line(last)));
     }

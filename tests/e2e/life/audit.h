@@ -63,8 +63,10 @@ int Overtaken(const std::vector<Effect>& effects);
 std::string Genuine(const std::vector<Call>& calls, const Stream& stream, bool by_position);
 std::string EachCalled(const std::vector<Call>& calls, const Stream& stream, bool by_position);
 // Each call of an id after its first follows one that was refused, or one of a life in `lost`
-// (it died, or was stalled past its leases), or is such a life's late one.
-std::string Explained(const std::vector<Call>& calls, const std::set<int>& lost);
+// (it died, or was stalled past its leases), or is such a life's late one. A life in `stale` was
+// not told yet that its partitions were given away: it may call with a new token, too.
+std::string Explained(const std::vector<Call>& calls, const std::set<int>& lost,
+                      const std::set<int>& stale = {});
 // No two calls of one chain at a time. A life in `lost` may have sent a call that is carried out
 // after it lost the lease: that one does not count.
 std::string Apart(const std::vector<Call>& calls, const Stream& stream, const std::string& order,

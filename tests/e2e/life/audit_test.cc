@@ -65,6 +65,8 @@ TEST_F(Audit, OfCallsSeesTheUnexplainedTheForgedAndThoseAtOneTime) {
   EXPECT_EQ(Explained({refused, again}, {}), "");
   EXPECT_EQ(Explained({first, again}, {5}), "");
   EXPECT_NE(Explained({first, again}, {6}), "");
+  EXPECT_NE(Explained({first, again}, {}, {6}), "");
+  EXPECT_EQ(Explained({first, again}, {}, {0}), "");
 
   const Call beside = Asked("o-2", "t/0/1", 15, 25);
   EXPECT_NE(Apart({first, beside}, stream_, "key", {}), "");

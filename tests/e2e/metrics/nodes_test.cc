@@ -59,9 +59,9 @@ TEST_F(NodeMetrics, EveryKindOfErrorIsCountedAtItsNode) {
   nodes_[1].Command({"CONFIG", "SET", "maxmemory", "1"});
   Error(worker, "b", "oom");
   nodes_[1].Command({"CONFIG", "SET", "maxmemory", "0"});
-  nodes_[2].Command({"ACL", "SETUSER", "default", "-evalsha"});
+  nodes_[2].Command({"ACL", "SETUSER", "default", "-evalsha", "-set"});
   Error(worker, "c", "auth");
-  nodes_[2].Command({"ACL", "SETUSER", "default", "+evalsha"});
+  nodes_[2].Command({"ACL", "SETUSER", "default", "+evalsha", "+set"});
   nodes_[2].Command({"CONFIG", "SET", "min-replicas-to-write", "1"});
   Error(worker, "c", "other");
   nodes_[2].Command({"CONFIG", "SET", "min-replicas-to-write", "0"});

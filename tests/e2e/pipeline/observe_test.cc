@@ -84,7 +84,9 @@ TEST_F(ObserveOutages, ReadyAndStatusNameAllThatIsAwayTheGravestFirst) {
   const auto pipeline = nlohmann::json::parse(worker.Get("/status").body)["pipelines"][0];
   const auto reasons = pipeline["reasons"].get<std::vector<std::string>>();
   ASSERT_EQ(reasons.size(), 3U);
-  EXPECT_THAT(reasons[0], HasSubstr("lock: no quorum of lock nodes"));
+  EXPECT_THAT(reasons[0], AllOf(HasSubstr("lock: no quorum of lock nodes: 3 of 3 nodes are away "
+                                          "(127.0.0.1:1: "),
+                                HasSubstr("; 127.0.0.1:3: ")));
   EXPECT_THAT(reasons[1], AllOf(HasSubstr("output: "), HasSubstr("effects")));
   EXPECT_THAT(reasons[2], HasSubstr("kafka: topic '" + text.topic + "' does not exist (yet)"));
   EXPECT_EQ(pipeline["reason"], fmt::format("{}; {}; {}", reasons[0], reasons[1], reasons[2]));

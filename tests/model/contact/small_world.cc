@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_set>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,18 +56,14 @@ struct State {
 
 class World {
  public:
-  World(const Rules& rules, std::size_t most) : rules_(rules), most_(most) {
+  World(const Rules& rules, std::size_t most) : rules_(rules), search_(most) {
     options_.max_skew = kTick;
   }
 
   Found Run() {
     Visit(Beginning());
-    while (!open_.empty() && !found_.violation && found_.states < most_) {
-      const State state = std::move(open_.back());
-      open_.pop_back();
-      Expand(state);
-    }
-    found_.to_its_end = open_.empty();
+    static_cast<model::Searched&>(found_) =
+        search_.Run([this](const State& state) { Expand(state); });
     return found_;
   }
 
@@ -304,12 +301,11 @@ class World {
   void Visit(State state) {
     if (state.broken.empty()) NothingIsLeft(state);
     if (!state.broken.empty()) {
-      found_.violation = fmt::format("{} at tick {}: {}", state.broken, state.now, Print(state));
-      return;
+      return search_.Break(
+          fmt::format("{} at tick {}: {}", state.broken, state.now, Print(state)));
     }
-    if (!seen_.insert(Print(state)).second) return;
-    ++found_.states;
-    open_.push_back(std::move(state));
+    std::string print = Print(state);
+    search_.Visit(std::move(state), std::move(print));
   }
 
   [[nodiscard]] static std::string Print(const State& state) {
@@ -341,10 +337,8 @@ class World {
   }
 
   const Rules rules_;
-  const std::size_t most_;
   LockOptions options_;
-  std::unordered_set<std::string> seen_;
-  std::vector<State> open_;
+  model::Search<State> search_;
   Found found_;
 };
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
-#include <string>
+
+#include "tests/model/search/search.h"
 
 namespace fencepost::contact_model {
 
@@ -22,13 +22,10 @@ struct Rules {
   bool one_is_enough = false;  // of the asked, instead of a quorum of the configured nodes
 };
 
-struct Found {
-  std::size_t states = 0;
+struct Found : model::Searched {
   std::size_t leases = 0;    // of these: just granted
   std::size_t late = 0;      // by the third node too
   std::size_t extended = 0;  // just extended
-  bool to_its_end = false;   // nothing was left to be searched
-  std::optional<std::string> violation;
 };
 
 // Every state that can be reached, until one breaks an invariant.

@@ -75,6 +75,24 @@ TEST_F(AQuorumFirst, IsAllThatIsAskedWhereItGrants) {
   EXPECT_EQ(s.Events(), "released:released");
 }
 
+TEST_F(AQuorumFirst, IsAskedWhereMoreThanAFewLocksAreAtWork) {
+  Transcript t(5, true, {}, nullptr, Contact::kQuorum, 3);
+  const auto nodes_asked = [&t](const std::string& name) {
+    t.Acquire(name);
+    const std::string sent = t.Send();
+    t.AnswerAll(ReplyCode::kGranted);
+    return std::ranges::count(sent, ':');
+  };
+  const LockId first = t.Acquire("a");
+  t.Send();
+  t.AnswerAll(ReplyCode::kGranted);
+  EXPECT_EQ(nodes_asked("b"), 5);
+  EXPECT_EQ(nodes_asked("c"), 5);
+  EXPECT_EQ(nodes_asked("d"), 3);
+  t.core.Leave(first, t.now);
+  EXPECT_EQ(nodes_asked("e"), 3) << "b, c and d are held";
+}
+
 TEST_F(AQuorumFirst, IsTheSameForEveryClientAndSpreadOverAllNodes) {
   Transcript other(5, true, {}, nullptr, Contact::kQuorum);
   other.random = 12345;
@@ -192,6 +210,26 @@ TEST_F(AQuorumFirst, IsNotWaitedForLongerThanIsUsual) {  // 4
             }()));
   s.Answer(first[2], ReplyCode::kGranted);
   EXPECT_EQ(s.Send(), std::string(1, first[2]) + ":release") << "behind its acquire";
+}
+
+TEST_F(AQuorumFirst, IsAloneWhereAllNodesAreLateTogetherUntilOneTimesOut) {
+  constexpr std::size_t kLocks = 100;
+  const auto operations = [this] {
+    std::vector<Op> ops;
+    for (NodeIndex node = 0; node < 5; ++node) {
+      while (s.core.TakeBatch(node, ops) > 0) continue;
+    }
+    return ops.size();
+  };
+  for (std::size_t i = 0; i < kLocks; ++i) s.Acquire("x" + std::to_string(i));
+  EXPECT_EQ(operations(), 3 * kLocks);
+  s.PassToNext();
+  EXPECT_EQ(operations(), 2 * 64) << "a few";
+  s.PassToNext();
+  EXPECT_EQ(operations(), 0);
+  for (NodeIndex node = 0; node < 2; ++node) s.core.OnStalled(node, true, s.now);
+  s.PassToNext();
+  EXPECT_GT(operations(), 0) << "those that wait for the stalled ones";
 }
 
 TEST_F(AQuorumFirst, IsOfOthersThanASlowNodeWhichIsToldOnceItLasts) {

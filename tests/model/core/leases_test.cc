@@ -161,6 +161,25 @@ TEST(Lease, CountsTheRepliesOfOneExtensionRoundOnly) {  // 5, 6
   EXPECT_GT(s.core.ValidUntil(lock), end);
 }
 
+TEST(Lease, IsNotExtendedByALateAnswerToAnEarlierRound) {  // 6
+  Transcript s;
+  const LockId lock = s.Lease();
+  s.Pass(Millis(100));
+  s.core.ExtendNow(lock, s.now);
+  s.Send();
+  s.Answer('a', ReplyCode::kExtended);
+  s.Answer('b', ReplyCode::kExtended);
+  const Instant end = s.core.ValidUntil(lock);
+  s.Pass(Millis(100));
+  s.core.ExtendNow(lock, s.now);
+  EXPECT_EQ(s.Send(), "a:extend b:extend");
+  s.Answer('c', ReplyCode::kExtended);
+  s.Answer('a', ReplyCode::kExtended);
+  EXPECT_EQ(s.core.ValidUntil(lock), end) << "c has not been asked in this round yet";
+  s.Answer('b', ReplyCode::kExtended);
+  EXPECT_GT(s.core.ValidUntil(lock), end);
+}
+
 TEST(Lease, IsLostAtOnceWhenOthersHoldSoMuchThatNoQuorumIsLeft) {
   Transcript s;
   const LockId lock = s.Lease();

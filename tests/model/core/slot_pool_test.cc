@@ -17,7 +17,7 @@ class SlotPoolTest : public ::testing::Test {
     pool[lock.slot].state = LockState::kEnded;
     pool.Reclaim(lock.slot);
   }
-  SlotPool pool;
+  SlotPool pool{0};
 };
 
 TEST_F(SlotPoolTest, ReusesASlotUnderAnotherIdSoThatTheOldOneMeansNothing) {
@@ -76,7 +76,7 @@ TEST_F(SlotPoolTest, KeepsNothingOfTheLockBeforeButItsEntryInTheTimerHeap) {
 
 TEST_F(SlotPoolTest, GivesAGenerationThatIsNeverZero) {
   const LockId lock = Begin();
-  pool[lock.slot].generation = UINT32_MAX;
+  pool[lock.slot].generation = LockId::kLastGeneration;
   End(lock);
   EXPECT_EQ(Begin().generation, 1U);
 }

@@ -60,10 +60,11 @@ std::string Text(const LockEvent& event) {
 }  // namespace
 
 Transcript::Transcript(int nodes, bool connected, const LockOptions& with, LockObserver* observer,
-                       Contact contact)
+                       Contact contact, std::size_t few_locks)
     : options([&] {
         LockOptions asked = with;
         asked.contact = contact;
+        asked.few_locks = few_locks;
         return asked;
       }()),
       core(

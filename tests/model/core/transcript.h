@@ -19,9 +19,10 @@ namespace fencepost::locking {
 class Transcript {
  public:
   // All nodes are connected members of one store. An acquire asks all of them at once, whatever
-  // `with` says, unless `contact` does.
+  // `with` says, unless `contact` and `few_locks` do.
   explicit Transcript(int nodes = 3, bool connected = true, const LockOptions& with = {},
-                      LockObserver* observer = nullptr, Contact contact = Contact::kAll);
+                      LockObserver* observer = nullptr, Contact contact = Contact::kAll,
+                      std::size_t few_locks = 0);
 
   LockId Acquire(const std::string& name, Millis wait = Millis(0), bool watchdog = true);
   LockId AcquireAs(AcquireSpec spec);

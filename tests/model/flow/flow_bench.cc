@@ -4,6 +4,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "locking/base/check.h"
 #include "locking/core/store/sentinel.h"
@@ -72,12 +73,15 @@ FlowOptions FlowBench::Handling(Order order) {
 FlowBench::FlowBench(SharedWorld& shared, const FlowOptions& options, std::uint64_t seed)
     : world(shared),
       random(seed << 32),
-      core(
-          static_cast<int>(shared.nodes.size()), shared.lock, locking::StoreCreation::kQuarantined,
-          [this] { return random += 0x9e3779b97f4a7c15ULL; }, nullptr),
+      locks(
+          {static_cast<int>(shared.nodes.size())}, shared.lock,
+          locking::StoreCreation::kQuarantined, [this] { return random += 0x9e3779b97f4a7c15ULL; },
+          nullptr),
+      core(locks.core(0)),
       flow(
-          options, &core, [this] { return random += 0x9e3779b97f4a7c15ULL; }, &told),
-      finality_(options.finality) {
+          options, &locks, [this] { return random += 0x9e3779b97f4a7c15ULL; }, &told),
+      finality_(options.finality),
+      outbox_(shared.nodes.size()) {
   for (int node = 0; node < static_cast<int>(world.nodes.size()); ++node) Connect(node);
   flow.OnClusterId("cluster");
 }
@@ -164,13 +168,22 @@ void FlowBench::Act() {
   if (actions.stop) stop = std::move(actions.stop);
 }
 
-bool FlowBench::Exchange(int node) {
-  if (core.store().TakeCommand(node)) {  // a probe
-    Connect(node);
-    return true;
+bool FlowBench::Post() {
+  bool probed = false;
+  for (int node = 0; node < static_cast<int>(world.nodes.size()); ++node) {
+    if (core.store().TakeCommand(node)) {  // a probe
+      Connect(node);
+      probed = true;
+    }
+    std::vector<Op>& ops = outbox_[static_cast<std::size_t>(node)];
+    if (ops.empty()) core.TakeBatch(node, ops);
   }
-  std::vector<Op> ops;
-  if (core.TakeBatch(node, ops) == 0) return false;
+  return probed;
+}
+
+bool FlowBench::Exchange(int node) {
+  const std::vector<Op> ops = std::exchange(outbox_[static_cast<std::size_t>(node)], {});
+  if (ops.empty()) return false;
   std::vector<Reply> replies;
   locking::CallHeader header;
   for (const Op& op : ops) {
@@ -184,7 +197,7 @@ bool FlowBench::Exchange(int node) {
 }
 
 bool FlowBench::Round() {
-  bool any = false;
+  bool any = Post();
   for (int node = 0; node < static_cast<int>(world.nodes.size()); ++node) {
     any = Exchange(node) || any;
   }
@@ -194,7 +207,7 @@ bool FlowBench::Round() {
 }
 
 void FlowBench::Settle() {
-  while (Round()) {
+  while (settles && Round()) {
   }
 }
 
@@ -208,7 +221,7 @@ bool FlowBench::Write() {
   }
   if (finality_ == Finality::kLedger) {
     world.ledger.Send(items);
-    Answer(world.ledger.Write(items, simulator::Ledger::Mood::kUsual).value());
+    Answer(world.ledger.Write(items, simulator::Mood::kUsual, {}).value());
   } else {
     Answer(std::vector<WriteOutcome>(OutcomesOf(writes.front()->request)));
   }
@@ -240,18 +253,7 @@ bool FlowBench::LookUp() {
   if (lookups.empty()) return false;
   const auto batch = std::move(lookups.front());
   lookups.pop_front();
-  std::vector<std::optional<LedgerEntry>> entries;
-  for (const std::string& id : batch->ids) {
-    const simulator::Ledger::Row* row = world.ledger.Find(id);
-    entries.emplace_back();
-    if (row == nullptr) continue;
-    entries.back() = LedgerEntry{.token = row->token,
-                                 .crc = row->crc,
-                                 .worker = {},
-                                 .source = row->source,
-                                 .completed_at = {}};
-  }
-  flow.OnLookedUp(*batch, entries, world.now);
+  flow.OnLookedUp(*batch, world.ledger.Lookup(batch->ids), world.now);
   Act();
   Settle();
   return true;
@@ -259,7 +261,10 @@ bool FlowBench::LookUp() {
 
 void FlowBench::LookUpAll() {
   Settle();
-  while (LookUp()) {
+  for (int turns = 0; LookUp(); ++turns) {
+    if (turns < 10'000) continue;
+    ADD_FAILURE() << "the same is looked up again and again";
+    return;
   }
 }
 
@@ -442,7 +447,14 @@ std::vector<PartitionOffset> FlowBench::Commits() {
   Pass(Millis(1000));
   flow.OnTime(world.now);
   Act();
-  return std::exchange(commits_, {});
+  return TakeCommits();
+}
+
+void FlowBench::Tick() {
+  core.OnTime(world.now);
+  flow.OnTime(world.now);
+  flow.OnLockEvents(world.now);
+  Act();
 }
 
 }  // namespace fencepost::consumer

@@ -89,6 +89,9 @@ class FlowBench {
   void Settle();
   // … once. False when there were none.
   bool Round();
+  // What is to be sent to the nodes, is: it is in outbox() until the next Round. Probes are
+  // answered at once: true, where there were any.
+  bool Post();
   // The oldest transaction happens, by the ledger where there is one. False when none waits.
   bool Write();
   void WriteAll();
@@ -131,11 +134,20 @@ class FlowBench {
   [[nodiscard]] std::string StageOf(const std::string& id) const;
   [[nodiscard]] Offset Watermark(PartitionIndex partition) const;
   std::vector<PartitionOffset> Commits();
+  // The timers of core and flow come that are due.
+  void Tick();
+  // What the flow asks for is taken, as each of these does.
+  void Act();
+  // What is to be committed, since the last time.
+  std::vector<PartitionOffset> TakeCommits() { return std::exchange(commits_, {}); }
+  [[nodiscard]] const std::vector<std::vector<locking::Op>>& outbox() const { return outbox_; }
 
   SharedWorld& world;
+  bool settles = true;  // false: Settle does nothing; the test says when there is a Round
   Told told;
-  std::uint64_t random;  // the state of the core's source
-  locking::LockCore core;
+  std::uint64_t random;       // the state of the core's source
+  locking::LockGroups locks;  // one group
+  locking::LockCore& core;
   Flow flow;
   std::vector<PartitionIndex> paused, resumed;
   std::optional<std::vector<PartitionOffset>> drained;
@@ -153,12 +165,12 @@ class FlowBench {
     AssignmentEpoch epoch = 0;
     Offset next = 0;
   };
-  void Act();
   bool Exchange(int node);
   HandlerCall TakeCall(const std::string& id);
 
   const Finality finality_;
 
+  std::vector<std::vector<locking::Op>> outbox_;  // by node
   std::map<locking::OpKind, int> operations_;
   std::map<PartitionIndex, Source> sources_;
   std::vector<PartitionOffset> commits_;

@@ -120,22 +120,43 @@ TEST(ContendedRecord, IsLookedUpOnceARoundAndOnceAtATime) {
   EXPECT_EQ(worker.Lookups(), "a") << "and is asked again after a further round";
 }
 
-TEST(ContendedRecord, WithAnIdOfOtherContentIsAConflictAndAsksNoMore) {
-  SharedWorld world;
-  WriteElsewhere(world, "a=1");
+FlowOptions LettersOfConflicts() {
   FlowOptions options = Leaving();
   options.dead_letters = true;
   options.on_id_conflict = OnBad::kDeadLetter;
-  FlowBench worker(world, options);
+  return options;
+}
+
+// The row says all: it does not wait for the lease that was left behind with it.
+TEST(ContendedRecord, WithAnIdOfOtherContentIsADeadLetterAtOnce) {
+  SharedWorld world;
+  WriteElsewhere(world, "a=1");
+  FlowBench worker(world, LettersOfConflicts());
   worker.Assign(0);
-  worker.Deliver(0, {"a=2"});
+  worker.Deliver(0, {"a=2", "b"});
   worker.LookUpAll();
   EXPECT_EQ(worker.told.conflicts, 1);
-  EXPECT_EQ(worker.Letters(), "") << "not without its lease";
-  EXPECT_EQ(worker.Lookups(), "");
-  worker.Wait(world.lock.ttl + Millis(2500));
   EXPECT_EQ(worker.Letters(), "a:id_conflict");
+  EXPECT_EQ(worker.Lookups(), "");
+  EXPECT_EQ(worker.StateOf("a"), State::kHeld) << "the lease of the other is not touched";
+  worker.Acknowledge();
+  worker.WriteAll();
+  EXPECT_EQ(worker.Watermark(0), 2);
   EXPECT_EQ(worker.told.conflicts, 1);
+}
+
+TEST(ContendedRecord, BehindAConflictOfItsIdIsLookedUpAsAnyOther) {
+  SharedWorld world;
+  WriteElsewhere(world, "a=1");
+  FlowBench worker(world, LettersOfConflicts());
+  worker.Assign(0);
+  worker.Deliver(0, {"a=2", "a=1"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:id_conflict");
+  worker.Acknowledge();
+  worker.LookUpAll();
+  EXPECT_EQ(worker.told.skips_by_ledger, 1);
+  EXPECT_EQ(worker.Watermark(0), 2);
 }
 
 TEST(RecordWithTheSameId, GoesOnUnderTheLeaseOfTheOneBeforeIt) {

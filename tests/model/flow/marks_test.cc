@@ -130,6 +130,16 @@ TEST_F(Marking, AnEffectWhoseWriteBeganUnderItsLeaseIsNone) {
   EXPECT_TRUE(worker.told.broken.empty());
 }
 
+TEST_F(Marking, IsNotOfAnEffectThatTheOutputHadNotAnsweredWhenItEnded) {  // 10
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  ASSERT_EQ(worker.StageOf("a"), "writing");
+  worker.flow.OnOutputEnded(world.now);
+  worker.Wait(Millis(100));
+  for (const int node : {0, 1, 2}) EXPECT_NE(worker.StateOf("a", node), State::kDone) << node;
+  EXPECT_EQ(worker.Watermark(0), 0);
+}
+
 TEST_F(Marking, ThatIsHeardCompletesTheRecordOnceAMajorityHasItForTheRestOfItsTime) {  // 11
   MarkAt(0, "a", CrcOf("a"), Millis(60'000));
   worker.Pass(Millis(20'000));

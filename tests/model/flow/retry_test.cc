@@ -118,6 +118,24 @@ TEST_F(Retry, DoesNotCountAnAttemptThatALostLeaseCutShort) {
   EXPECT_EQ(worker.StageOf("a"), "retrying") << "that was its first failure";
 }
 
+TEST_F(Retry, GoesOnCountingWhereALostLeaseInterruptsIt) {
+  HandlerFailure failure = Failure("503");
+  failure.retry_after = world.lock.ttl;
+  for (int attempt = 1; attempt < 4; ++attempt) {
+    worker.Fail("a", failure);
+    world.Steal(LockName("p", "a"));
+    worker.Wait(world.lock.ttl / 2);
+    EXPECT_EQ(worker.Leased(), "");
+    worker.Wait(world.lock.ttl * 2);
+    worker.LookUpAll();
+    ASSERT_EQ(worker.Calls(), "a");
+    EXPECT_EQ(worker.calls[0].attempt, attempt + 1);
+  }
+  worker.Fail("a", Failure("503"));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:503");
+}
+
 TEST(Jitter, DrawsTheWaitFromNothingToTheBackoff) {
   FlowOptions options = Retrying();
   options.tuning.retry.initial = options.tuning.retry.max = Millis(300);

@@ -3,15 +3,9 @@
 // ticks; everything that can happen next, does, in some history.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "locking/core/store/heal.h"
-#include "tests/support/node_model.h"
+#include "tests/model/search/search.h"
 
 namespace fencepost::heal_model {
 
@@ -25,12 +19,9 @@ struct Rules {
   bool lifts_first = false;      // the quarantine, before anything is copied
 };
 
-struct Found {
-  std::size_t states = 0;
+struct Found : model::Searched {
   std::size_t healed = 0;  // of these: just lifted
   std::size_t kept_for_anyone = 0;
-  bool to_its_end = false;  // nothing was left to be searched
-  std::optional<std::string> violation;
 };
 
 // Every state that can be reached, until one breaks an invariant.

@@ -1,6 +1,6 @@
 # The simulator, and the proof that it finds what it is there to find. Its sources compile once.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/model/simulator/*.cc)
-list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+list(FILTER sources EXCLUDE REGEX "(_test|long_run)\\.cc$")
 add_library(simulator_objects OBJECT ${sources})
 target_link_libraries(simulator_objects PRIVATE fencepost_consumer fencepost_support)
 target_precompile_headers(simulator_objects REUSE_FROM fencepost_support)
@@ -22,9 +22,12 @@ function(model_test test)
 endfunction()
 
 model_program(model_simulator $<TARGET_OBJECTS:simulator_objects>
+  ${PROJECT_SOURCE_DIR}/tests/model/simulator/history_test.cc
   ${PROJECT_SOURCE_DIR}/tests/model/simulator/simulator_test.cc)
 target_link_libraries(model_simulator PRIVATE GTest::gtest_main)
 model_test(simulator model_simulator)
+model_program(simulator_long_run $<TARGET_OBJECTS:simulator_objects>
+  ${PROJECT_SOURCE_DIR}/tests/model/simulator/long_run.cc)
 
 # --- planted bugs: Planted("NAME") in shipped sources and the node model (locking/base/planted.h)
 # Those sources are compiled once more, with the points open, and linked before the libraries, so
@@ -32,11 +35,16 @@ model_test(simulator model_simulator)
 file(GLOB_RECURSE shipped CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/locking/*.cc
   ${PROJECT_SOURCE_DIR}/consumer/*.cc ${PROJECT_SOURCE_DIR}/tests/support/*.cc)
 set(open_sources)
+set(open_cli_sources)  # they need the commands' library
 set(points)
 foreach(source ${shipped})
   file(STRINGS ${source} lines REGEX "Planted\\(\"")
   if(lines)
-    list(APPEND open_sources ${source})
+    if(source MATCHES "/consumer/cli/")
+      list(APPEND open_cli_sources ${source})
+    else()
+      list(APPEND open_sources ${source})
+    endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
     string(REGEX MATCHALL "Planted\\(\"[a-z_]+\"" found "${lines}")
     list(APPEND points ${found})
@@ -45,30 +53,50 @@ endforeach()
 list(TRANSFORM points REPLACE "Planted\\(\"([a-z_]+)\"" "\\1")
 list(REMOVE_DUPLICATES points)
 add_library(planted_objects OBJECT ${open_sources} ${CMAKE_CURRENT_LIST_DIR}/planted.cc)
-target_compile_definitions(planted_objects PRIVATE FENCEPOST_PLANTED_BUGS)
-target_link_libraries(planted_objects PRIVATE fencepost_consumer fencepost_support)
+add_library(planted_cli_objects OBJECT ${open_cli_sources})
+target_link_libraries(planted_cli_objects PRIVATE fencepost_cli)
+foreach(objects planted_objects planted_cli_objects)
+  target_compile_definitions(${objects} PRIVATE FENCEPOST_PLANTED_BUGS)
+  target_link_libraries(${objects} PRIVATE fencepost_consumer fencepost_support)
+endforeach()
+add_custom_target(planted_programs)
 
-model_program(model_planted $<TARGET_OBJECTS:simulator_objects> $<TARGET_OBJECTS:planted_objects>
+function(planted_program name)
+  model_program(${name} $<TARGET_OBJECTS:planted_objects> ${ARGN})
+  add_dependencies(planted_programs ${name})
+endfunction()
+
+planted_program(model_planted $<TARGET_OBJECTS:simulator_objects>
   ${CMAKE_CURRENT_LIST_DIR}/planted_main.cc)
 
-# What no simulated world shows is held by one test: caught_by(BUG TIER/AREA TEST).
-function(caught_by bug where test)
+# NAME: that this test finds the bug.
+function(planted_test name bug where test)
   string(REPLACE "/" "_" tests ${where})
   if(NOT TARGET planted_${tests})
-    model_program(planted_${tests} $<TARGET_OBJECTS:${tests}> $<TARGET_OBJECTS:planted_objects>
+    planted_program(planted_${tests} $<TARGET_OBJECTS:${tests}>
       ${PROJECT_SOURCE_DIR}/tests/model/planted/planted_test_main.cc)
     if(where STREQUAL "unit/cli")
+      target_sources(planted_${tests} PRIVATE $<TARGET_OBJECTS:planted_cli_objects>)
       target_link_libraries(planted_${tests} PRIVATE fencepost_cli)
     endif()
   endif()
-  model_test(planted/${bug} planted_${tests} ${bug} ${test})
+  model_test(planted/${name} planted_${tests} ${bug} ${test})
+endfunction()
+
+# What no simulated world shows is held by one test: caught_by(BUG TIER/AREA TEST).
+function(caught_by bug where test)
+  planted_test(${bug} ${bug} ${where} ${test})
   set(by_test ${by_test} ${bug} PARENT_SCOPE)
 endfunction()
 
 caught_by(ended_generation_counts unit/store
   StoreLists.NeverCountDisjointQuorumsAndAreRepairedInTheEnd)
+caught_by(place_in_groups_not_read unit/store
+  All/OtherLists.AreRefusedInAllTheirGroupsWithOneProblemAndMakeNothing/0)
 caught_by(filled_lease_comes_back model/core
   Lease.IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt)
+caught_by(late_ones_all_ask_the_rest model/core
+  AQuorumFirst.IsAloneWhereAllNodesAreLateTogetherUntilOneTimesOut)
 caught_by(second_stop_waits model/worker
   Drain.WaitsForNothingWhenItBeginsAfterTheSecondRequestToStop)
 caught_by(output_failure_forgotten model/worker Drain.WaitsForNothingAfterTheOutputHasFailed)
@@ -87,6 +115,8 @@ caught_by(left_lease_is_released model/flow LeftLease.StaysAtTheNodesUntilItsDea
 caught_by(left_lease_is_extended model/flow LeftLease.StaysAtTheNodesUntilItsDeadline)
 caught_by(contended_duplicate_waits model/flow
   ContendedRecord.ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeases)
+caught_by(conflict_waits_for_its_lock model/flow
+  ContendedRecord.WithAnIdOfOtherContentIsADeadLetterAtOnce)
 caught_by(handed_on_after_its_end model/flow
   RecordWithTheSameId.AcquiresWhereTheLeaseOfTheOneBeforeItHasEnded)
 caught_by(given_up_block_stays_open model/flow
@@ -98,6 +128,86 @@ caught_by(another_log_is_not_noticed unit/outputs
 caught_by(first_write_is_not_compared unit/outputs
   PositionMemoryTest.BeforeAFirstWriteALogIsComparedWhereOffsetsBehindItAreDone)
 
+caught_by(late_extension_counts model/core Lease.IsNotExtendedByALateAnswerToAnEarlierRound)
+caught_by(lost_lease_resets_attempts model/flow Retry.GoesOnCountingWhereALostLeaseInterruptsIt)
+caught_by(unanswered_write_is_marked model/flow
+  Marking.IsNotOfAnEffectThatTheOutputHadNotAnsweredWhenItEnded)
+caught_by(interrupted_write_counts unit/outputs
+  Writer.AnswersNothingOfAWriteThatItsStopInterrupted)
+caught_by(answered_before_it_is_synced component/outputs
+  FileSyncTest.AWriteIsAnsweredOnceAllOfItIsOnTheDisk)
+caught_by(failed_fetch_is_no_offset unit/kafka
+  OffsetFetch.ThatFailsIsNotTakenForAGroupWithoutOffsets)
+
+caught_by(plain_acquire_tells_no_clock component/redis
+  PlainAcquireTest.TellsTheNodesClockAsACallOfTheScriptDoes)
+caught_by(plain_grant_counts_by_any_clock unit/wire
+  PlainAcquireTest.CountsAGrantOnlyWithADeadlineThatTheScriptCouldHaveGiven)
+caught_by(plain_grant_counts_in_quarantine unit/wire
+  PlainBatchTest.TellsThatTheNodeIsInQuarantine)
+caught_by(short_plain_grant_stays unit/wire
+  PlainBatchTest.GivesALaterDeadlineByAnExtensionWhereTheNodeWasSlow)
+caught_by(plain_acquire_after_its_abort unit/wire
+  PlainBatchTest.UsesTheScriptWhereTheEndOfAnAttemptFollows)
+caught_by(resent_behind_its_end component/redis
+  BatchTest.DoesNotWriteAgainWhatALaterCallHasOvertakenAndMustNotComeLate)
+caught_by(clock_may_step_back unit/store NodeClock.SeesAStepBeyondTheDriftEitherWay)
+caught_by(forget_drops_the_floor component/scripts
+  Differential.ARealNodeAnswersAndStoresWhatTheModelSays)
+caught_by(healing_reads_at_once unit/store
+  HealingTest.WaitsUntilTheSlowestNodeRefusesWhatWasSentBeforeTheWipe)
+caught_by(healing_lifts_over_a_wipe unit/store
+  HealingTest.LiftsNothingWhereANodeForgotWhileItWasRead)
+caught_by(healing_needs_a_whole_quorum unit/store
+  HealPlan.GivesALeaseBackThatOneOfTheOthersHas)
+
+# Databases. Each starts its server, which takes a second or two.
+caught_by(postgres_effect_of_a_known_id component/outputs
+  PostgresTest.JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken)
+caught_by(postgres_rows_are_not_locked component/outputs
+  PostgresPositionsTest.AWriteThatWaitedForItsRowSeesAllThatTheWriterBeforeItCommitted)
+caught_by(mysql_rows_are_not_locked component/outputs
+  MysqlPositionsTest.AWriteThatWaitedForItsRowSeesAllThatTheWriterBeforeItCommitted)
+caught_by(mysql_ledger_row_is_optional component/outputs
+  MysqlTest.AnIdThatAnotherWriterInsertsMeanwhileMakesAllOfItBeDoneAgain)
+caught_by(mysql_fence_goes_first component/outputs
+  Stores/RulesTest.OnlyAHigherFenceOverwritesWhateverTheOrderOfOffsets/mysql)
+caught_by(sqlite_without_a_transaction component/outputs
+  Stores/RulesTest.OneBadRowMakesItsRecordBadAndNothingOfItIsWritten/sqlite)
+caught_by(sqlite_effect_of_a_known_id component/outputs
+  SqliteTest.JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken)
+caught_by(forget_of_all_pipelines component/outputs
+  Stores/RulesTest.LooksUpAndForgetsOnlyItsOwnPipeline/sqlite)
+caught_by(forgotten_counts_as_lost component/outputs
+  ReplacedSqliteTest.WhatSomebodyTookBackIsNoLossInACopyOfTheFile)
+caught_by(other_content_is_a_duplicate unit/outputs
+  Ledger.AsksForContentFirstThenSourceThenToken)
+caught_by(next_to_come_is_pruned unit/outputs
+  Ledger.ForgetsOnlyRowsBelowWhatIsCommittedOrOfOtherTopics)
+caught_by(anothers_row_is_ones_own unit/outputs
+  LostCommitDetectorTest.KnowsARowThatAnotherWroteAnewFromItsOwn)
+
+caught_by(offsets_outside_the_transaction unit/kafka
+  KafkaOutputOnMock.WritesNothingWhereTheGroupRefusesTheOffsets)
+caught_by(transaction_without_its_bad_record unit/kafka
+  KafkaOutputOnMock.WritesNothingOfATransactionWithARecordThatIsBad)
+caught_by(unanswered_commit_counts unit/kafka
+  KafkaOutputOnMock.TakesACommitForDoneOnlyOnceItIsAnswered)
+caught_by(refused_letter_counts unit/kafka DeadLetters.ArePublishedOnceTheBrokerHasTakenThem)
+caught_by(letter_keeps_its_former_headers unit/kafka
+  DeadLetters.SayWhereTheyComeFromNowAndNotWhereAnEarlierOneDid)
+
+caught_by(torn_answer_counts component/handlers HttpHandler.TakesAnAnswerThatBreaksOffForNone)
+caught_by(header_hides_the_token component/handlers
+  HttpHandler.SendsTheRecordWithItsIdItsTokenAndItsSource)
+caught_by(reply_to_another_record_counts component/handlers
+  ExecHandler.RefusesAReplyToAnotherRecord)
+caught_by(line_from_before_is_the_reply component/handlers
+  WholeAndPart/ExecHandlerLate.TextIsNotTakenForTheReplyToTheNextRecord/0)
+caught_by(jq_may_change_numbers component/handlers
+  JqRunner.WouldRatherHaveABadRecordThanAWrongNumber)
+caught_by(replay_of_what_took_effect unit/cli Replay.OfWhatTookEffectMeanwhileIsRefused)
+
 caught_by(crashed_process_stays_away unit/cli
   SupervisionTest.OneThatCrashesIsStartedAgainAloneAndLaterEachTime)
 caught_by(decision_is_started_again unit/cli
@@ -106,6 +216,16 @@ caught_by(late_answer_is_taken unit/cli
   Channel.AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion)
 caught_by(one_ctrl_c_counts_twice unit/cli
   RunSignals.AStopThatComesByTheTerminalAndByTheSupervisorIsOne)
+
+# The small worlds of model/flow find these too.
+planted_test(record_outside_its_block/small_world record_outside_its_block model/flow
+  BlocksInASmallWorld.CoverWhatIsProcessedThroughTheEndAndTheExtensionOfTheirLeases)
+planted_test(unit_released_under_its_others/small_world unit_released_under_its_others model/flow
+  BlocksInASmallWorld.CoverWhatIsProcessedWhereTheirPartitionIsTakenAway)
+planted_test(left_while_unknown/small_world left_while_unknown model/flow
+  LeasesLeftBehindInASmallWorld.AreOfRecordsThatTheLedgerHasThoughAWorkerDiedOrWasNotAnswered)
+planted_test(same_id_side_by_side/small_world same_id_side_by_side model/flow
+  BlocksInASmallWorld.EndWhereARecordWaitsForItsReplay)
 
 foreach(bug ${by_test})
   if(NOT bug IN_LIST points)

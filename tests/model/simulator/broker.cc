@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/source/initial_offsets.h"
 #include "tests/model/simulator/sim_worker.h"
 #include "tests/model/simulator/world.h"
 
@@ -15,7 +16,7 @@ using consumer::PartitionIndex;
 using consumer::PartitionOffset;
 
 constexpr Millis kBeforeRebalance{30};
-constexpr Millis kRebalanceGrace{1000};
+constexpr Millis kRebalanceGrace{300};
 
 }  // namespace
 
@@ -35,30 +36,33 @@ Offset Log::End(Nanos now) const {
 void Broker::Fill() {
   const Plan& plan = world_.plan;
   Random& random = world_.random;
-  logs.resize(static_cast<std::size_t>(plan.partitions));
+  logs.resize(static_cast<std::size_t>(plan.AllPartitions()));
+  shared_out_ = static_cast<std::size_t>(plan.partitions);
   for (int i = 0; i < plan.records; ++i) {
-    const int partition = random.Below(plan.partitions);
+    const Nanos at = plan.produce_for * i / plan.records;
+    const bool added = plan.added > 0 && at >= plan.added_at;
+    const int partition = random.Below(added ? plan.AllPartitions() : plan.partitions);
     Log& log = logs[static_cast<std::size_t>(partition)];
     LogRecord& record = log.records.emplace_back();
     const std::size_t count = log.records.size();
     record.offset = count < 2 ? random.Below(3) : log.records[count - 2].next;
     record.next = record.offset + 1 + (random.Chance(plan.holes) ? random.Between(1, 3) : 0);
-    record.at = plan.produce_for * i / plan.records;
+    record.at = at;
     const int id = i < plan.ids ? i : random.Below(plan.ids);
     record.source = consumer::SourceText({kTopic, partition}, record.offset);
     const bool without_id = !plan.by_position && random.Chance(plan.without_id);
     if (!without_id) record.header_id = fmt::format("id-{}", id);
     record.doubtful = plan.conflicts > 0;
     record.key = fmt::format("k{}", id % 5);
-    std::string chain;
-    if (plan.flow.order != consumer::Order::kNone) chain = fmt::format("p{}", partition);
-    if (plan.flow.order == consumer::Order::kKey) chain += record.key;
-    chains_[record.source] = {std::move(chain), record.offset};
     const bool other = i >= plan.ids && random.Chance(plan.conflicts);
     record.value = fmt::format("v{}{}", id, other ? "-other" : "");
     record.record_id = plan.by_position
                            ? fmt::format("{}/{}/{}/{}", kCluster, kTopic, partition, record.offset)
                            : record.header_id;  // empty where there is none
+    std::string chain;
+    if (plan.flow.order != consumer::Order::kNone) chain = fmt::format("p{}", partition);
+    if (plan.flow.order == consumer::Order::kKey) chain += record.key;
+    world_.checks.OnSentRecord(record, chain, partition);
   }
 }
 
@@ -80,8 +84,33 @@ std::string Broker::Lag() const {
 
 // --- the group ---------------------------------------------------------------------------------
 
-void Broker::Join(int worker, int life) {
-  members_[{worker, life}] = Member{.answered = true};
+// A static member that comes back within its session gets what it had; who it was before is fenced.
+bool Broker::ComeBack(int worker, int life, int join) {
+  if (!world_.plan.static_members) return false;
+  const auto before = std::ranges::find_if(
+      members_, [&](const auto& entry) { return entry.first.first == worker; });
+  if (before == members_.end()) return false;
+  const bool stable = !rebalancing_ && before->second.generation == generation_ && open_.empty();
+  auto had = std::move(before->second.partitions);
+  members_.erase(before);
+  if (!stable) return false;
+  world_.Note("w{} is back", worker);
+  world_.Count("static members back");
+  Member member = {
+      .answered = true, .join = join, .generation = generation_, .partitions = std::move(had)};
+  Assign({worker, life}, members_[{worker, life}] = std::move(member));
+  return true;
+}
+
+void Broker::AddPartitions() {
+  world_.Note("there are {} partitions now", logs.size());
+  shared_out_ = logs.size();
+  Rebalance();
+}
+
+void Broker::Join(int worker, int life, int join) {
+  if (ComeBack(worker, life, join)) return;
+  members_[{worker, life}] = Member{.answered = true, .join = join};
   world_.Note("w{} joins", worker);
   if (rebalancing_) return TryComplete();
   Rebalance();
@@ -117,28 +146,72 @@ void Broker::TryComplete() {
   if (!open_.empty()) return;  // where to go on is known when they have ended
   rebalancing_ = false;
   ++generation_;
-  const std::size_t count = members_.size();
   std::size_t place = 0;
   for (auto& [name, member] : members_) {
     member.generation = generation_;
-    std::vector<std::pair<PartitionIndex, Offset>> starts;
-    for (std::size_t p = 0; p < logs.size(); ++p) {
-      if (p % count == place) {
-        starts.emplace_back(static_cast<PartitionIndex>(p), logs[p].committed);
-      }
+    member.partitions.clear();
+    for (std::size_t p = place++; p < shared_out_; p += members_.size()) {
+      member.partitions.push_back(static_cast<PartitionIndex>(p));
     }
-    ++place;
-    world_.Note("w{} gets {} partitions, generation {}", name.first, starts.size(), generation_);
-    Send(name, member, [starts, generation = generation_](SimConsumer& consumer) {
-      consumer.OnAssigned(generation, starts);
-    });
+  }
+  if (world_.Strikes(Fault::kOffsetsLost, world_.plan.offsets_lost)) LoseOffsets();
+  DecideStarts();
+  for (auto& [name, member] : members_) Assign(name, member);
+}
+
+// They expired, or somebody deleted them.
+void Broker::LoseOffsets() {
+  world_.Note("the offsets of the group are lost");
+  for (std::size_t p = 0; p < logs.size(); ++p) {
+    logs[p].committed = 0;
+    logs[p].any_committed = false;
+    world_.checks.OnOffsetLost(static_cast<int>(p));
   }
 }
 
-void Broker::Rejoin(int worker, int life, int generation,
+void Broker::SetOffset(PartitionIndex partition, Offset next) {
+  world_.Note("the offset of partition {} is set to {}", partition, next);
+  logs[partition].committed = next;
+  logs[partition].any_committed = true;
+  world_.checks.OnOffsetSet(static_cast<int>(partition), next);
+}
+
+// By the shipped rule: what each member does for its partitions. `start_from: earliest`.
+void Broker::DecideStarts() {
+  std::size_t waiting = 1;
+  while (waiting > 0) {
+    waiting = 0;
+    for (const auto& [name, member] : members_) {
+      std::vector<consumer::KnownPartition> known(shared_out_);
+      for (std::size_t p = 0; p < shared_out_; ++p) {
+        known[p].owned = std::ranges::count(member.partitions, p) > 0;
+        if (logs[p].any_committed) known[p].committed = logs[p].committed;
+      }
+      const consumer::StartStep step =
+          member.partitions.empty() ? consumer::StartStep::kReady : consumer::DecideStart(known);
+      if (step == consumer::StartStep::kWait) ++waiting;
+      for (std::size_t p = 0; p < shared_out_; ++p) {
+        const bool all = step == consumer::StartStep::kCommitAll;
+        const bool mine = step == consumer::StartStep::kCommitNew && known[p].owned;
+        if (all || mine) logs[p].any_committed = true;
+      }
+    }
+  }
+}
+
+void Broker::Assign(const Name& name, Member& member) {
+  std::vector<std::pair<PartitionIndex, Offset>> starts;
+  for (const PartitionIndex p : member.partitions) starts.emplace_back(p, logs[p].committed);
+  world_.Note("w{} gets {} partitions, generation {}", name.first, starts.size(), generation_);
+  Send(name, member, [starts, join = member.join, generation = generation_](SimConsumer& consumer) {
+    consumer.OnAssigned(join, generation, starts);
+  });
+}
+
+void Broker::Rejoin(int worker, int life, int join, int generation,
                     const std::vector<PartitionOffset>& offsets) {
   const auto found = members_.find({worker, life});
-  if (found == members_.end()) return SendKicked({worker, life});
+  if (found == members_.end()) return SendKicked({worker, life}, join);
   Commit(worker, life, generation, offsets);
   found->second.answered = true;
   TryComplete();
@@ -147,15 +220,19 @@ void Broker::Rejoin(int worker, int life, int generation,
 void Broker::Leave(int worker, int life, int generation,
                    const std::vector<PartitionOffset>& offsets) {
   Commit(worker, life, generation, offsets);
+  if (world_.plan.static_members) return;  // its session ends it
   if (members_.erase({worker, life}) == 0) return;
   world_.Note("w{} leaves", worker);
   rebalancing_ ? TryComplete() : Rebalance();
 }
 
 void Broker::Kick(int worker, int life) {
-  if (members_.erase({worker, life}) == 0) return;
+  const auto found = members_.find({worker, life});
+  if (found == members_.end()) return;
+  const int join = found->second.join;
+  members_.erase(found);
   world_.Note("w{} is out of the group", worker);
-  SendKicked({worker, life});
+  SendKicked({worker, life}, join);
   rebalancing_ ? TryComplete() : Rebalance();
 }
 
@@ -173,6 +250,7 @@ bool Broker::Commit(int worker, int life, int generation,
     world_.Note("w{} commits {} of partition {}", worker, offset.next, offset.partition);
     world_.checks.OnCommit(log, static_cast<int>(offset.partition), offset.next);
     log.committed = offset.next;
+    log.any_committed = true;
   }
   return true;
 }
@@ -184,9 +262,9 @@ void Broker::Send(const Name& name, Member& member, std::function<void(SimConsum
   });
 }
 
-void Broker::SendKicked(const Name& name) {
-  world_.time.In(world_.NetDelay() + Millis(20), [this, name] {
-    world_.ToConsumer(name.first, name.second, [](SimConsumer& c) { c.OnKicked(); });
+void Broker::SendKicked(const Name& name, int join) {
+  world_.time.In(world_.NetDelay() + Millis(20), [this, name, join] {
+    world_.ToConsumer(name.first, name.second, [join](SimConsumer& c) { c.OnKicked(join); });
   });
 }
 

@@ -36,6 +36,7 @@ struct LogRecord {
 struct Log {
   std::vector<LogRecord> records;
   consumer::Offset committed = 0;
+  bool any_committed = false;
 
   [[nodiscard]] std::size_t Visible(Nanos now) const;
   [[nodiscard]] consumer::Offset End(Nanos now) const;
@@ -65,8 +66,8 @@ class Broker {
   void Fill();
 
   // --- from the workers; each arrives at the coordinator after a while -------------------------
-  void Join(int worker, int life);
-  void Rejoin(int worker, int life, int generation,
+  void Join(int worker, int life, int join);
+  void Rejoin(int worker, int life, int join, int generation,
               const std::vector<consumer::PartitionOffset>& offsets);
   void Leave(int worker, int life, int generation,
              const std::vector<consumer::PartitionOffset>& offsets);
@@ -81,15 +82,13 @@ class Broker {
   // kCommitted, kAborted or kFenced; the same again for a transaction that has ended.
   TransactionState EndTransaction(const TransactionName& name, const std::vector<Produced>& items);
 
-  // The order chain of the record at a source (empty: none), and its offset.
-  [[nodiscard]] const std::pair<std::string, consumer::Offset>& ChainOf(
-      const std::string& source) const {
-    return chains_.at(source);
-  }
-
   // --- from the world --------------------------------------------------------------------------
   void Kick(int worker, int life);
   void Rebalance();
+  void AddPartitions();
+  [[nodiscard]] bool Empty() const { return members_.empty(); }
+  void SetOffset(consumer::PartitionIndex partition, consumer::Offset next);  // of an empty group
+  [[nodiscard]] bool AnyTransactionOpen() const { return !open_.empty(); }
   [[nodiscard]] bool Finished() const;  // everything is committed to the end
   [[nodiscard]] std::string Lag() const;
 
@@ -98,7 +97,9 @@ class Broker {
  private:
   struct Member {
     bool answered = false;
+    int join = 0;        // the worker's number of it
     int generation = 0;  // 0: new, nothing to give back
+    std::vector<consumer::PartitionIndex> partitions;
     Nanos told_at{0};
   };
   using Name = std::pair<int, int>;
@@ -109,18 +110,22 @@ class Broker {
     std::vector<consumer::PartitionOffset> offsets;
   };
 
+  bool ComeBack(int worker, int life, int join);
+  void Assign(const Name& name, Member& member);
+  void LoseOffsets();
+  void DecideStarts();
   void TryComplete();
   void Close(int worker);
   [[nodiscard]] bool Current(int worker, int life, int generation) const;
   void Send(const Name& name, Member& member, std::function<void(SimConsumer&)> message);
-  void SendKicked(const Name& name);
+  void SendKicked(const Name& name, int join);
 
   World& world_;
   std::map<Name, Member> members_;
-  std::map<std::string, std::pair<std::string, consumer::Offset>> chains_;  // by source
   std::map<int, int> producers_;  // worker → the life whose producer may write
   std::map<int, Open> open_;      // by worker
   std::map<TransactionName, TransactionState> ended_;
+  std::size_t shared_out_ = 0;  // of the partitions: there are to be more
   int generation_ = 0;
   int round_ = 0;
   bool rebalancing_ = false;

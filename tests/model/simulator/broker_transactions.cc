@@ -46,7 +46,7 @@ TransactionState Broker::EndTransaction(const TransactionName& name,
   if (found == open_.end() || found->second.name != name) return TransactionState::kFenced;
   const Open open = std::move(found->second);
   open_.erase(found);
-  const bool abort = world_.FaultsOn() && world_.random.Chance(world_.plan.aborts);
+  const bool abort = world_.Strikes(Fault::kAborts, world_.plan.aborts);
   const auto state = abort ? TransactionState::kAborted : TransactionState::kCommitted;
   ended_[name] = state;
   if (!abort) {
@@ -61,6 +61,7 @@ TransactionState Broker::EndTransaction(const TransactionName& name,
       world_.Note("w{} moves partition {} to {}", name.worker, offset.partition, offset.next);
       world_.checks.OnCommit(log, static_cast<int>(offset.partition), offset.next);
       log.committed = offset.next;
+      log.any_committed = true;
     }
   }
   TryComplete();

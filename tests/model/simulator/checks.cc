@@ -30,14 +30,29 @@ void Checks::OnSent(const Process& process, const locking::Op& op) {
 
 void Checks::OnForgot(const SimNode& node) {
   forgot_ = true;
-  granted_.resize(static_cast<std::size_t>(world_.plan.nodes));
-  granted_[static_cast<std::size_t>(node.index)].clear();
+  Tokens(node).clear();
+}
+
+void Checks::OnEvicted(const SimNode& node, const std::string& name) {
+  Tokens(node).erase(name);
+  overwritten_.insert(name);
+  evicted_ = true;
+}
+
+std::map<std::string, locking::Token, std::less<>>& Checks::Tokens(const SimNode& node) {
+  const auto at = static_cast<std::size_t>(node.index);
+  if (granted_.size() <= at) granted_.resize(at + 1);
+  return granted_[at];
 }
 
 void Checks::OnOperation(SimNode& node, const Process& process, const locking::Op& op,
                          const Unit& before, const Unit& after, const locking::Reply& reply) {
   world_.Note("w{} node {} op {} {} token {} → {}", process.index, node.index,
               static_cast<int>(op.kind), op.name, op.token.value(), static_cast<int>(reply.code));
+  if (node.group != locking::GroupOf(op.name, world_.plan.groups)) {
+    world_.Violate(
+        "24", fmt::format("node {} is asked for {}, a name of another group", node.index, op.name));
+  }
   const bool frees = op.kind == OpKind::kAbort || op.kind == OpKind::kRelease;
   const bool others =
       (before.state == State::kHeld && before.nonce != op.nonce) || before.state == State::kDone;
@@ -68,8 +83,7 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
     const bool majority = static_cast<int>(nodes.size()) >= locking::Quorum(world_.plan.nodes);
     if (majority) majority_at_.try_emplace(id, world_.time.now());
   }
-  granted_.resize(static_cast<std::size_t>(world_.plan.nodes));
-  auto& tokens = granted_[static_cast<std::size_t>(node.index)];
+  auto& tokens = Tokens(node);
   // PROTOCOL.md, Windows: a carried mark with little time left takes a floor along.
   const bool carried = op.kind == OpKind::kDone && after.state == State::kDone &&
                        op.ttl < world_.plan.lock.max_ttl + 2 * world_.plan.lock.max_skew;
@@ -130,7 +144,7 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
 }
 
 void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name) {
-  if (world_.NodeClocksStep() || overwritten_.contains(name)) return;
+  if (world_.plan.Has(Fault::kNodeClocks) || overwritten_.contains(name)) return;
   if (!worker.locks().Valid(lease.lock, worker.process().now())) return;
   for (const Lease& other : leases_[name]) {
     const Process& process = world_.process(other.worker);
@@ -146,8 +160,9 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
   const Nanos now = world_.time.now();
   const Nanos until = worker.process().TrueTime(worker.locks().ValidUntil(lease.lock));
   int keeping = 0;
-  for (int i = 0; i < world_.plan.nodes; ++i) {
-    const SimNode& node = world_.node(i);
+  for (const auto& one : world_.nodes()) {
+    const SimNode& node = *one;
+    if (node.group != static_cast<int>(lease.lock.group)) continue;
     const Unit unit = node.model.Look(name, node.Wall(now));
     const bool forgetful =
         node.forgot_at.count() >= 0 && now - node.forgot_at < 3 * Nanos(world_.plan.lock.ttl);
@@ -178,8 +193,8 @@ void Checks::OnExtended(SimWorker& worker, locking::LockId lock) {
 // The lease ended as DONE. A node that was closed just then (it was asked again who it is) still
 // has it as held, until its deadline.
 bool Checks::Completed(std::string_view name, locking::Token token) const {
-  for (int i = 0; i < world_.plan.nodes; ++i) {
-    const SimNode& node = world_.node(i);
+  for (const auto& one : world_.nodes()) {
+    const SimNode& node = *one;
     const Unit unit = node.model.Look(name, node.Wall(world_.time.now()));
     if (unit.state == State::kDone && unit.token == token) return true;
   }
@@ -195,14 +210,17 @@ bool Checks::MayBeLeft(std::string_view name) const {
 // lost the way to the node.
 void Checks::CheckNothingLeft() {
   const Nanos now = world_.time.now();
-  for (int i = 0; i < world_.plan.nodes; ++i) {
-    const SimNode& node = world_.node(i);
+  for (const auto& one : world_.nodes()) {
+    const SimNode& node = *one;
+    if (node.gone) continue;
     node.model.ForEach(node.Wall(now), [&](std::string_view name, const Unit& unit) {
       if (unit.state != State::kHeld || node.Wall(now) >= unit.deadline) return;
       const auto [index, life] = drawn_[unit.nonce];
       if (!world_.Lives(index, life) || lost_.contains({index, unit.token})) return;
       if (unmarked_.contains({index, unit.token})) return;
-      if (node.forgot_at.count() >= 0 || Completed(name, unit.token)) return;
+      // What ends while healing copies it stays there (PROTOCOL.md, Healing).
+      if (node.forgot_at.count() >= 0 || node.copied_to) return;
+      if (Completed(name, unit.token)) return;
       if (MayBeLeft(name)) return;
       for (const auto& link : world_.worker(index)->links()) {
         if (&link->node() == &node && link->broke_at().count() >= 0) return;

@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "consumer/record/record.h"
 #include "locking/core/lock/lock_core.h"
 #include "tests/model/simulator/effects.h"
+#include "tests/model/simulator/history_checker.h"
 #include "tests/support/node_model.h"
 
 namespace fencepost::simulator {
@@ -28,13 +28,15 @@ struct SimNode;
 
 class Checks {
  public:
-  explicit Checks(World& world) : world_(world) {}
+  Checks(World& world, Promise promise) : world_(world), history_(promise) {}
 
   void OnSent(const Process& process, const locking::Op& op);
   void OnOperation(SimNode& node, const Process& process, const locking::Op& op,
                    const locking::NodeModel::Unit& before, const locking::NodeModel::Unit& after,
                    const locking::Reply& reply);
   void OnForgot(const SimNode& node);  // wiped, restarted, or its clock stepped
+  void OnEvicted(const SimNode& node, const std::string& name);
+  [[nodiscard]] bool AnyEvicted() const { return evicted_; }
   void OnLockEvent(SimWorker& worker, const locking::LockEvent& event, std::string_view name);
   void OnExtended(SimWorker& worker, locking::LockId lock);
   void OnStep(SimWorker& worker);
@@ -43,11 +45,27 @@ class Checks {
   void OnLetter(SimWorker& worker, const consumer::DeadLetter& letter);
   void OnBatch(const consumer::WriteRequest& request);
   // It happened.
+  void OnSentRecord(const LogRecord& record, const std::string& chain, int partition);
   void OnEffect(const std::string& id, const std::string& source, const By& by);
   void OnPublished(const std::string& source, const By& by);
   void OnTransaction(const By& by, const std::vector<Produced>& items,
                      const std::vector<consumer::PartitionOffset>& offsets);
   void OnCommit(const Log& log, int partition, consumer::Offset next);
+  void OnOffsetLost(int partition) {
+    See({.kind = Seen::Kind::kOffsetLost, .partition = partition}, {});
+  }
+  void OnOffsetSet(int partition, consumer::Offset next) {
+    See({.kind = Seen::Kind::kOffsetSet, .partition = partition, .next = next}, {});
+  }
+  // The output has answered a worker, on a connection to what it is now.
+  void OnUsed(const By& by) { See({.kind = Seen::Kind::kUsed}, by); }
+  void OnAcknowledged(const std::string& id, const By& by) {
+    See({.kind = Seen::Kind::kAcknowledged, .id = id}, by);
+  }
+  void OnEffectLost(const std::string& id, const std::string& source, const By& by) {
+    See({.kind = Seen::Kind::kEffectLost, .source = source, .id = id}, by);
+  }
+  void OnStopped(const By& by) { See({.kind = Seen::Kind::kStopped}, by); }
   void AtTheEnd();
 
  private:
@@ -58,12 +76,14 @@ class Checks {
     locking::Token token;
   };
 
+  std::map<std::string, locking::Token, std::less<>>& Tokens(const SimNode& node);
   void CheckPromise(SimWorker& worker, const Lease& lease, const std::string& name);
   void CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name);
   void CheckNothingLeft();
   void CheckRepeats(const std::string& id, const std::vector<By>& effects);
-  void CheckOrder(const std::string& source);
-  [[nodiscard]] bool Complete(const LogRecord& record) const;
+  void See(Seen seen, const By& by);
+  void Complain(const std::optional<Complaint>& complaint);
+  [[nodiscard]] bool Marked(const LogRecord& record) const;
   [[nodiscard]] bool LeaseIsValid(SimWorker& worker, const consumer::InFlight& in) const;
   [[nodiscard]] bool MayBeLeft(std::string_view name) const;
   void CheckCovered(const consumer::InFlight& in);
@@ -71,22 +91,21 @@ class Checks {
   [[nodiscard]] bool Held(const Lease& lease) const;
 
   World& world_;
+  HistoryChecker history_;  // what the outside sees
   std::map<std::string, std::vector<Lease>, std::less<>> leases_;
   std::vector<std::map<std::string, locking::Token, std::less<>>> granted_;  // by node
   std::map<locking::Nonce, std::pair<int, int>> drawn_;                      // worker, life
   std::map<std::pair<int, locking::Token>, bool> lost_;                      // worker, token
-  // Names whose HELD or FREE a carried mark with little time left has replaced.
+  // Names whose HELD or FREE a carried mark with little time left has replaced, or that a node has
+  // evicted: until somebody sees that it does, another may count it.
   std::set<std::string, std::less<>> overwritten_;
   std::set<std::pair<int, locking::Token>> unmarked_;  // worker, token
   std::set<std::string, std::less<>> lost_names_;
   std::map<std::string, std::set<int>, std::less<>> marked_;  // by id: nodes that had DONE
   std::map<std::string, Nanos, std::less<>> marked_at_;       // first, anywhere
   std::map<std::string, Nanos, std::less<>> majority_at_;     // by id: a quorum of them had
-  // By worker, life, assignment and order chain: the offset that took effect last.
-  std::map<std::tuple<int, int, consumer::AssignmentEpoch, std::string>, consumer::Offset>
-      last_in_chain_;
-  std::map<std::string, consumer::Offset> last_by_ledger_;  // by order chain: whoever did it
-  bool forgot_ = false;                                     // some node did
+  bool evicted_ = false;                                      // something
+  bool forgot_ = false;                                       // some node did
 };
 
 }  // namespace fencepost::simulator

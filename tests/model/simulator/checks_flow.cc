@@ -67,6 +67,11 @@ void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
     world_.Violate("18", fmt::format("w{} handles {} without a lease", index, call.record_id));
   });
   if (!found) world_.Violate("18", fmt::format("w{} handles nothing it has", index));
+  See({.kind = Seen::Kind::kCall,
+       .source = consumer::SourceText(call.where, call.record.offset),
+       .id = call.record_id,
+       .token = call.token},
+      {index, worker.process().incarnation(), call.record.epoch, world_.time.now()});
   const SimHandler::Out mine = worker.handler().Describe(call);
   for (const auto& [id, other] : worker.handler().out()) {
     const bool same = other.source == mine.source && other.epoch == mine.epoch;
@@ -107,39 +112,44 @@ void Checks::OnBatch(const consumer::WriteRequest& request) {
 // --- happened ----------------------------------------------------------------------------------
 
 void Checks::OnEffect(const std::string& id, const std::string& source, const By& by) {
-  for (const By& letter : world_.effects.Letters(source)) {
-    if (!letter.SameAssignment(by)) continue;
-    world_.Violate("19", fmt::format("{} took effect and is a dead letter too", source));
-  }
+  See({.kind = Seen::Kind::kEffect, .source = source, .id = id}, by);
   world_.effects.Add(id, source, by);
-  const auto& [chain, offset] = world_.broker.ChainOf(source);
-  if (chain.empty()) return;
-  Offset& last = last_in_chain_[{by.worker, by.life, by.epoch, chain}];
-  if (offset < last) {
-    world_.Violate("21", fmt::format("{} took effect after {}", source, last));
-  }
-  last = offset;
-  if (world_.plan.flow.finality == Finality::kLedger) CheckOrder(source);
-}
-
-// Also over refusals, crashes and restarts: nothing takes effect behind what has taken none, unless
-// that is a dead letter. (Without a ledger, what comes again takes effect again.)
-void Checks::CheckOrder(const std::string& source) {
-  const auto& [chain, offset] = world_.broker.ChainOf(source);
-  const auto [last, first] = last_by_ledger_.try_emplace(chain, offset);
-  if (offset < last->second && world_.effects.Letters(source).empty()) {
-    world_.Violate("21", fmt::format("{} took effect after {} of its chain, whoever did it", source,
-                                     last->second));
-  }
-  last->second = std::max(last->second, offset);
 }
 
 void Checks::OnPublished(const std::string& source, const By& by) {
-  for (const By& effect : world_.effects.From(source)) {
-    if (!effect.SameAssignment(by)) continue;
-    world_.Violate("19", fmt::format("{} is a dead letter and took effect too", source));
-  }
+  See({.kind = Seen::Kind::kLetter, .source = source}, by);
   world_.effects.AddLetter(source, by);
+}
+
+void Checks::OnSentRecord(const LogRecord& record, const std::string& chain, int partition) {
+  history_.Send({.source = record.source,
+                 .id = record.record_id,
+                 .chain = chain,
+                 .partition = partition,
+                 .offset = record.offset});
+}
+
+void Checks::See(Seen seen, const By& by) {
+  seen.worker = by.worker;
+  seen.life = by.life;
+  seen.assignment = by.epoch;
+  Complain(history_.See(std::move(seen)));
+}
+
+// By the invariants of PROTOCOL.md.
+void Checks::Complain(const std::optional<Complaint>& complaint) {
+  if (!complaint) return;
+  // A wall clock that steps back by more than max_skew may take the tokens along (TokenClock).
+  if (complaint->what == "token" && world_.plan.Has(Fault::kWorkerClocks)) return;
+  const bool transactions = history_.promise() == Promise::kOncePerSource;
+  std::string_view invariant = "17";
+  if (complaint->what == "doubled" && transactions) invariant = "20";
+  if (complaint->what == "both") invariant = "19";
+  if (complaint->what == "order") invariant = "21";
+  if (complaint->what == "early") invariant = "16";
+  if (complaint->what == "token") invariant = "2";
+  if (complaint->what == "silent") invariant = "lost commits";
+  world_.Violate(std::string(invariant), complaint->text);
 }
 
 // Whatever it holds lies between where its partition was and where it goes on: so it is neither
@@ -156,11 +166,6 @@ void Checks::OnTransaction(const By& by, const std::vector<Produced>& items,
       world_.Violate("20",
                      fmt::format("{} is in a transaction that does not move past it", item.source));
     }
-    const auto& list =
-        item.letter ? world_.effects.Letters(item.source) : world_.effects.From(item.source);
-    if (!list.empty()) {
-      world_.Violate("20", fmt::format("{} is there twice", item.source));
-    }
     if (item.letter) {
       OnPublished(item.source, by);
     } else {
@@ -169,24 +174,19 @@ void Checks::OnTransaction(const By& by, const std::vector<Produced>& items,
   }
 }
 
-// Nothing is left to be done about it.
-bool Checks::Complete(const LogRecord& record) const {
-  if (!world_.effects.Letters(record.source).empty()) return true;
-  if (record.record_id.empty() || world_.effects.Of(record.record_id).empty()) return false;
-  if (world_.plan.flow.finality != Finality::kDoneMark) return true;
-  // One with other content is skipped as soon as a mark is heard.
-  return record.doubtful || majority_at_.contains(record.record_id);
+// Where marks stand for what is done, the lock nodes have them. One with other content is skipped
+// as soon as a mark is heard.
+bool Checks::Marked(const LogRecord& record) const {
+  if (world_.plan.flow.finality != Finality::kDoneMark || record.doubtful) return true;
+  return !world_.effects.Letters(record.source).empty() || majority_at_.contains(record.record_id);
 }
 
 void Checks::OnCommit(const Log& log, int partition, Offset next) {
-  if (next < log.committed) {
-    world_.Violate("16", fmt::format("partition {}: the offset went back from {} to {}", partition,
-                                     log.committed, next));
-  }
+  See({.kind = Seen::Kind::kOffset, .partition = partition, .next = next}, {});
   for (const LogRecord& record : log.records) {
-    if (record.offset < log.committed || record.offset >= next || Complete(record)) continue;
+    if (record.offset < log.committed || record.offset >= next || Marked(record)) continue;
     world_.Violate("16", fmt::format("partition {}: {} was committed, past {} at {}, which is not "
-                                     "complete",
+                                     "marked",
                                      partition, next, record.record_id, record.source));
   }
 }
@@ -194,17 +194,15 @@ void Checks::OnCommit(const Log& log, int partition, Offset next) {
 // --- the end -----------------------------------------------------------------------------------
 
 void Checks::AtTheEnd() {
+  Complain(history_.AtTheEnd());
   for (const Log& log : world_.broker.logs) {
     for (const LogRecord& record : log.records) {
-      if (!Complete(record)) {
-        world_.Violate("17", fmt::format("{} is lost", record.source));
+      if (!Marked(record)) {
+        world_.Violate("17", fmt::format("{} is not marked", record.source));
       }
       const bool dead = !world_.effects.Letters(record.source).empty();
       const bool took = !world_.effects.From(record.source).empty();
       if (dead && took) world_.Count("dead letter and effect");
-      if (dead && took && world_.plan.flow.finality == Finality::kTransaction) {
-        world_.Violate("20", fmt::format("{} took effect and is a dead letter", record.source));
-      }
     }
   }
   for (const auto& [id, effects] : world_.effects.all()) {
@@ -213,14 +211,10 @@ void Checks::AtTheEnd() {
   CheckNothingLeft();
 }
 
-// With a ledger there are none. Without one each needs its reason. In transactions it is the
-// positions that count, and those were looked at.
+// Without a ledger each needs its reason. In transactions it is the positions that count, and
+// those were looked at.
 void Checks::CheckRepeats(const std::string& id, const std::vector<By>& effects) {
-  const Finality finality = world_.plan.flow.finality;
-  if (finality == Finality::kLedger) {
-    return world_.Violate("17", fmt::format("{} took effect {} times", id, effects.size()));
-  }
-  const bool marks = finality == Finality::kDoneMark;
+  const bool marks = world_.plan.flow.finality == Finality::kDoneMark;
   world_.Count(marks ? "effects repeated" : "ids repeated in transactions",
                static_cast<int>(effects.size()) - 1);
   if (!marks) return;

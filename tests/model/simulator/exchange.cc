@@ -13,9 +13,6 @@ namespace {
 
 using Shared = std::shared_ptr<Exchange>;
 
-// One in so many replies comes in two pieces.
-constexpr int kInPieces = 50;  // of a thousand
-
 // Later, to the link, unless its worker is dead by now: nothing of it may be touched here. One
 // after the other, as a connection brings them.
 void Tell(World& world, const Shared& exchange, std::function<void(Link&)> what) {
@@ -50,7 +47,7 @@ void Answer(World& world, const Shared& exchange, std::size_t reply) {
   std::string bytes = exchange->kind == Kind::kPrepare
                           ? "+OK\r\n$1\r\ns\r\n"
                           : fmt::format(":{}\r\n", exchange->Name(reply));
-  if (vanishes || (world.FaultsOn() && world.random.Chance(kInPieces))) {
+  if (vanishes || world.Strikes(Fault::kPieces, world.plan.pieces)) {
     const auto half = static_cast<std::size_t>(world.random.Below(static_cast<int>(bytes.size())));
     Deliver(world, exchange, bytes.substr(0, half));
     if (vanishes) return Break(world, exchange, "the node closed the connection");
@@ -65,12 +62,13 @@ void Publish(World& world, SimNode& node, std::string_view name) {
   const auto found = node.subscriptions.find(name);
   if (found == node.subscriptions.end()) return;
   for (const auto& [index, life] : found->second) {
-    const int copies = world.random.Chance(world.plan.wakes_doubled) ? 2 : 1;
+    const int copies = world.Strikes(Fault::kWakes, world.plan.wakes_doubled) ? 2 : 1;
     for (int copy = 0; copy < copies; ++copy) {
-      if (world.random.Chance(world.plan.wakes_lost) || !world.Lives(index, life)) continue;
+      if (!world.Lives(index, life)) continue;
+      if (world.Strikes(Fault::kWakes, world.plan.wakes_lost)) continue;
       Nanos delay = world.NetDelay();
-      if (world.random.Chance(world.plan.wakes_late)) {
-        delay += world.random.Time(Nanos(0), std::chrono::seconds(3));
+      if (world.Strikes(Fault::kWakes, world.plan.wakes_late)) {
+        delay += world.random.Time(Nanos(0), 5 * Nanos(world.plan.lock.ttl));
       }
       world.process(index).Later(Process::kTimer, delay,
                                  [&world, &node, index, text = std::string(name)] {
@@ -122,7 +120,7 @@ void Execute(World& world, const Shared& exchange, std::size_t at) {
     }
     locking::NodeInfo& info = exchange->info;
     info.run_id = node.model.run_id();
-    info.maxmemory_policy = "noeviction";
+    info.maxmemory_policy = node.fit ? "noeviction" : "allkeys-lru";
     info.role = "master";
     info.sentinel = node.model.sentinel();
     info.call.node_time = wall;
@@ -151,8 +149,8 @@ void Arrive(World& world, const Shared& exchange) {
 
 }  // namespace
 
-void Transmit(World& world, const Shared& exchange) {
-  world.time.In(world.NetDelay(), [&world, exchange] { Arrive(world, exchange); });
+void Transmit(World& world, const Shared& exchange, Nanos wait) {
+  world.time.In(wait + world.NetDelay(), [&world, exchange] { Arrive(world, exchange); });
 }
 
 }  // namespace fencepost::simulator

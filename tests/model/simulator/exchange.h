@@ -53,7 +53,8 @@ struct Exchange {
   locking::NodeInfo info;
 };
 
-// Sends it over the network to its node; the link receives the replies, if there are any.
-void Transmit(World& world, const std::shared_ptr<Exchange>& exchange);
+// Sends it over the network to its node, after `wait`; the link receives the replies, if there are
+// any.
+void Transmit(World& world, const std::shared_ptr<Exchange>& exchange, Nanos wait = Nanos(0));
 
 }  // namespace fencepost::simulator

@@ -10,22 +10,38 @@ namespace fencepost::simulator {
 
 using std::chrono::seconds;
 
-namespace {
-
-constexpr Nanos kOperator = seconds(10);  // how often somebody looks
-
-}  // namespace
-
 void Faults::Begin() {
   const Plan& plan = world_.plan;
-  node_clocks_step_ = plan.jumps.count() > 0 && world_.random.Chance(500);
-  Again(plan.node_stops, [this] { StopNode(); });
-  Again(plan.wipes, [this] { Wipe(); });
+  Again(plan.cuts, [this] { CutOffNode(); });
+  Again(plan.freezes, [this] { FreezeNode(); });
+  Again(plan.restarts, [this] { RestartNode(); });
+  Again(plan.wipes, [this] { WipeNode(); });
+  Again(plan.unfit, [this] { UnfitNode(); });
+  Again(plan.evictions, [this] { FillNode(); });
+  Again(plan.replaced, [this] { ReplaceNode(); });
+  Again(plan.node_jumps, [this] {
+    world_.Strike(Fault::kNodeClocks);
+    StepNodeClock(AnyNode(), DrawOffset());
+  });
   Again(plan.pauses, [this] { PauseWorker(); });
-  Again(plan.crashes, [this] { EndWorker(); });
-  Again(plan.jumps, [this] { StepClock(); });
-  Again(plan.rebalances, [this] { world_.broker.Rebalance(); });
-  Again(plan.wipes.count() > 0 ? seconds(1) : Nanos(0), [this] { Snapshot(); });
+  Again(plan.crashes, [this] { CrashWorker(); });
+  Again(plan.leaves, [this] { StopWorker(); });
+  Again(plan.jumps, [this] { StepWallClock(); });
+  Again(plan.boot_jumps, [this] { StepBootClock(); });
+  Again(plan.rebalances, [this] {
+    world_.Strike(Fault::kRebalances);
+    world_.broker.Rebalance();
+  });
+  Again(plan.letters_refused, [this] { RefuseLetters(); });
+  Again(plan.handler_outages, [this] { BreakHandler(); });
+  Again(plan.failovers, [this] { FailOver(); });
+  Again(plan.wipes / 2, [this] { Snapshot(); });
+  if (plan.added > 0) {
+    world_.time.At(plan.added_at, [this] {
+      world_.Strike(Fault::kPartitionsAdded);
+      world_.broker.AddPartitions();
+    });
+  }
   world_.time.At(plan.faults_end, [this] { End(); });
 }
 
@@ -41,21 +57,31 @@ void Faults::Again(Nanos mean, std::function<void()> fault) {
 
 // --- nodes -------------------------------------------------------------------------------------
 
-void Faults::StopNode() {
-  SimNode& node = world_.node(world_.random.Below(world_.plan.nodes));
+int Faults::AnyPlace() { return world_.random.Below(world_.plan.NodesInAll()); }
+
+SimNode& Faults::AnyNode() { return world_.NodeAt(AnyPlace()); }
+
+Process& Faults::AnyProcess() { return world_.process(world_.random.Below(world_.plan.workers)); }
+
+// The process behind the way lives on, with its data.
+void Faults::CutOffNode() {
+  SimNode& node = AnyNode();
   if (!node.up || node.frozen) return;
-  const Nanos wait = world_.random.Time(Millis(20), Millis(2500));
-  if (world_.random.Chance(500)) {
-    world_.Note("node {} freezes", node.index);
-    node.frozen = true;
-    world_.time.In(wait, [this, &node] { Thaw(node); });
-    return;
-  }
-  // Its way is cut: the process behind it lives on, with its data.
   world_.Note("node {} cannot be reached", node.index);
+  world_.Strike(Fault::kCuts);
   node.up = false;
   ++node.incarnation;
-  world_.time.In(wait, [&node] { node.up = true; });
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage),
+                 [&node] { node.up = !node.gone; });
+}
+
+void Faults::FreezeNode() {
+  SimNode& node = AnyNode();
+  if (!node.up || node.frozen) return;
+  world_.Note("node {} freezes", node.index);
+  world_.Strike(Fault::kFreezes);
+  node.frozen = true;
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this, &node] { Thaw(node); });
 }
 
 void Faults::Thaw(SimNode& node) {
@@ -66,26 +92,45 @@ void Faults::Thaw(SimNode& node) {
 
 // A majority must go on knowing the store, and what it promised: fewer than half may be forgetful
 // until their quarantine is over and their place in the store is found.
-bool Faults::MayForget() const {
+bool Faults::MayForget(const SimNode& one) const {
   int forgetful = 0;
-  const Nanos repair = Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + seconds(9);
+  const Nanos repair = Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew +
+                       (world_.plan.large ? seconds(9) : Millis(700));
   for (int i = 0; i < world_.plan.nodes; ++i) {
-    const SimNode& node = world_.node(i);
+    const SimNode& node = world_.NodeAt(one.group * world_.plan.nodes + i);
     const bool recent =
         node.forgot_at.count() >= 0 && !node.healed && world_.time.now() - node.forgot_at < repair;
-    if (recent || !node.model.Complete()) ++forgetful;
+    const bool known =
+        node.model.Complete() && !node.model.Quarantined(node.Wall(world_.time.now()));
+    if (recent || !known || !node.fit) ++forgetful;
   }
   return forgetful + 1 <= (world_.plan.nodes - 1) / 2;
 }
 
-void Faults::Wipe() {
-  SimNode& node = world_.node(world_.random.Below(world_.plan.nodes));
-  if (!MayForget() || !node.model.Complete()) return;
-  const int kind = world_.random.Below(4);
-  world_.Note("node {} forgets, kind {}", node.index, kind);
+// From now on it may have forgotten.
+bool Faults::Forget(SimNode& node, Fault fault) {
+  if (!MayForget(node) || !node.model.Complete()) return false;
+  world_.Strike(fault);
   node.forgot_at = world_.time.now();
   node.healed = false;
   world_.checks.OnForgot(node);
+  return true;
+}
+
+void Faults::RestartNode() {
+  SimNode& node = AnyNode();
+  if (!Forget(node, Fault::kRestarts)) return;
+  world_.Note("node {} starts again with its data", node.index);
+  ++node.incarnation;
+  node.model.Restart(world_.FreshRunId(), true);
+  Thaw(node);
+}
+
+void Faults::WipeNode() {
+  SimNode& node = AnyNode();
+  if (!Forget(node, Fault::kWipes)) return;
+  const int kind = world_.random.Below(3);
+  world_.Note("node {} forgets, kind {}", node.index, kind);
   if (kind == 0) {  // FLUSHALL: connections stay
     node.model.Wipe();
     return;
@@ -93,27 +138,90 @@ void Faults::Wipe() {
   ++node.incarnation;
   const bool old_data = kind == 1 && node.snapshot != nullptr;
   if (old_data) node.model = *node.snapshot;
-  node.model.Restart(world_.FreshRunId(), old_data || kind == 2);
+  node.model.Restart(world_.FreshRunId(), old_data);
   Thaw(node);
 }
 
+// CONFIG SET: it would evict what it has if it were full, which it is not.
+void Faults::UnfitNode() {
+  SimNode& node = AnyNode();
+  if (!node.fit || !Forget(node, Fault::kUnfit)) return;  // for all that anybody knows
+  world_.Note("node {} may evict", node.index);
+  node.fit = false;
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [&node] { node.fit = true; });
+}
+
+// … and it is: names go one after the other, and the sentinel as any of them, until it is seen to.
+void Faults::FillNode() {
+  SimNode& node = AnyNode();
+  if (!node.fit || !Forget(node, Fault::kEvictions)) return;
+  world_.Note("node {} is full, and evicts", node.index);
+  node.fit = false;
+  Evict(node);
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this, &node] {
+    world_.Note("node {} evicts no more", node.index);
+    node.fit = true;
+    node.forgot_at = world_.time.now();
+    node.healed = false;
+  });
+}
+
+void Faults::Evict(SimNode& node) {
+  if (node.fit || node.gone) return;
+  std::vector<std::string> names;
+  node.model.ForEach(node.Wall(world_.time.now()),
+                     [&](std::string_view name, const auto&) { names.emplace_back(name); });
+  std::ranges::sort(names);
+  const int picked = world_.random.Below(static_cast<int>(names.size()) * 4 + 1);
+  if (picked / 4 < static_cast<int>(names.size())) {
+    const std::string& name = names[static_cast<std::size_t>(picked / 4)];
+    world_.Note("node {} evicts {}", node.index, name);
+    world_.Count("names evicted");
+    world_.checks.OnEvicted(node, name);
+    node.model.Remove(name);
+  } else if (node.model.Complete()) {
+    world_.Note("node {} evicts its sentinel", node.index);
+    world_.Count("sentinels evicted");
+    node.model.RemoveSentinel();
+  }
+  world_.time.In(world_.random.Time(Millis(1), Millis(40)), [this, &node] { Evict(node); });
+}
+
+// Its host is gone for good. Another, empty one takes its place in the list, which workers read
+// when they start: so each is started again, one after the other, and some for long have the former
+// list.
+void Faults::ReplaceNode() {
+  const int place = AnyPlace();
+  SimNode& node = world_.NodeAt(place);
+  if (!Forget(node, Fault::kReplaced)) return;
+  SimNode& next = world_.Replace(place);
+  world_.Note("node {} is gone, and node {} comes in its place", node.index, next.index);
+  for (int i = 0; i < world_.plan.workers; ++i) {
+    const Process& process = world_.process(i);
+    world_.time.In(world_.random.Time(Millis(5), 2 * world_.plan.outage),
+                   [this, i, life = process.incarnation()] {
+                     if (world_.Lives(i, life)) world_.Bury(i, life);
+                   });
+  }
+}
+
 void Faults::Snapshot() {
-  SimNode& node = world_.node(world_.random.Below(world_.plan.nodes));
+  SimNode& node = AnyNode();
   if (node.model.Complete()) node.snapshot = std::make_unique<locking::NodeModel>(node.model);
 }
 
 // --- workers -----------------------------------------------------------------------------------
 
 void Faults::PauseWorker() {
-  const int index = world_.random.Below(world_.plan.workers);
-  Process& process = world_.process(index);
+  Process& process = AnyProcess();
   if (!process.alive() || process.paused()) return;
   const Nanos ttl = world_.plan.lock.ttl;
   const bool past_ttl = world_.random.Chance(500);
-  const Nanos length =
-      past_ttl ? world_.random.Time(ttl, ttl * 2 + seconds(2)) : world_.random.Time(Millis(1), ttl);
-  world_.Note("w{} is stalled for {} ms", index, length.count() / 1'000'000);
-  world_.NoticeSilence(index);
+  const Nanos length = past_ttl ? world_.random.Time(ttl, ttl * 2 + world_.plan.outage)
+                                : world_.random.Time(Millis(1), ttl);
+  world_.Note("w{} is stalled for {} ms", process.index, length.count() / 1'000'000);
+  world_.Strike(Fault::kPauses);
+  world_.NoticeSilence(process.index);
   process.Pause();
   world_.time.In(length, [this, &process, life = process.incarnation()] {
     if (process.incarnation() != life) return;
@@ -122,30 +230,45 @@ void Faults::PauseWorker() {
   });
 }
 
-void Faults::EndWorker() {
-  const int index = world_.random.Below(world_.plan.workers);
-  const Process& process = world_.process(index);
+void Faults::CrashWorker() {
+  const Process& process = AnyProcess();
   if (!process.alive()) return;
-  if (world_.random.Chance(700) || process.paused())
-    return world_.Bury(index, process.incarnation());
-  world_.Note("w{} is asked to end", index);
-  world_.worker(index)->Leave();
+  world_.Strike(Fault::kCrashes);
+  world_.Bury(process.index, process.incarnation());
+}
+
+void Faults::StopWorker() {
+  const Process& process = AnyProcess();
+  if (!process.alive() || process.paused()) return;
+  world_.Note("w{} is asked to end", process.index);
+  world_.Strike(Fault::kLeaves);
+  world_.worker(process.index)->Leave();
 }
 
 // --- clocks ------------------------------------------------------------------------------------
 
-void Faults::StepClock() {
+Nanos Faults::DrawOffset() {
   const Nanos skew = Nanos(world_.plan.lock.max_skew) * 9 / 20;
-  const bool wild = world_.random.Chance(300);
-  const Nanos most = wild ? skew * 10 : skew;
-  const Nanos offset = world_.random.Time(-most, most);
-  if (node_clocks_step_ && world_.random.Chance(500)) {
-    StepNodeClock(world_.node(world_.random.Below(world_.plan.nodes)), offset);
-    return;
-  }
-  Process& process = world_.process(world_.random.Below(world_.plan.workers));
-  world_.Note("w{} wall clock steps to {} ms", process.index, offset.count() / 1'000'000);
-  process.wall_offset = offset;
+  const Nanos most = world_.random.Chance(300) ? skew * 10 : skew;
+  return world_.random.Time(-most, most);
+}
+
+void Faults::StepWallClock() {
+  Process& process = AnyProcess();
+  process.wall_offset = DrawOffset();
+  world_.Note("w{} wall clock steps to {} ms", process.index,
+              process.wall_offset.count() / 1'000'000);
+  world_.Strike(Fault::kWorkerClocks);
+}
+
+// As its host wakes from a sleep that nobody else has had: leases are older than they were.
+void Faults::StepBootClock() {
+  Process& process = AnyProcess();
+  const Nanos slept = world_.random.Time(Millis(1), 2 * Nanos(world_.plan.lock.ttl));
+  process.boot_base += slept;
+  world_.Note("w{} has slept for {} ms by its clock", process.index, slept.count() / 1'000'000);
+  world_.Strike(Fault::kBootClocks);
+  if (process.alive() && !process.paused()) world_.worker(process.index)->OnClockStepped();
 }
 
 void Faults::StepNodeClock(SimNode& node, Nanos offset) {
@@ -156,20 +279,58 @@ void Faults::StepNodeClock(SimNode& node, Nanos offset) {
   world_.checks.OnForgot(node);
 }
 
+// --- handler and dead letters ------------------------------------------------------------------
+
+void Faults::BreakHandler() {
+  if (std::exchange(handler_out_, true)) return;
+  world_.Note("the handler is out");
+  world_.Strike(Fault::kHandlerOutages);
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this] {
+    world_.Note("the handler is back");
+    handler_out_ = false;
+  });
+}
+
+void Faults::RefuseLetters() {
+  if (std::exchange(letters_refused_, true)) return;
+  world_.Note("dead letters are refused");
+  world_.Strike(Fault::kLettersRefused);
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this] {
+    world_.Note("dead letters are taken again");
+    letters_refused_ = false;
+  });
+}
+
+// A standby that was behind takes over, or a backup is restored.
+void Faults::FailOver() {
+  const Nanos now = world_.time.now();
+  const Nanos behind =
+      world_.random.Time(Nanos(0), world_.random.Chance(300) ? world_.plan.outage : Millis(60));
+  const Nanos away = world_.random.Time(Nanos(0), world_.plan.outage);
+  world_.Strike(Fault::kFailovers);
+  const auto lost = world_.ledger.FailOver(now - behind, now + away);
+  world_.Note("the output fails over, {} rows are lost", lost.size());
+  world_.Count("rows lost", static_cast<int>(lost.size()));
+  for (const auto& [id, row] : lost) {
+    world_.Note("lost: {} of w{}", id, row.by.worker);
+    world_.checks.OnEffectLost(id, row.source, row.by);
+  }
+}
+
 // --- the end -----------------------------------------------------------------------------------
 
 void Faults::End() {
   world_.Note("the trouble ends");
   const Nanos skew = Nanos(world_.plan.lock.max_skew) * 9 / 20;
-  for (int i = 0; i < world_.plan.nodes; ++i) {
-    SimNode& node = world_.node(i);
+  for (int i = 0; i < world_.plan.NodesInAll(); ++i) {
+    SimNode& node = world_.NodeAt(i);
     if (std::chrono::abs(node.offset) > skew) StepNodeClock(node, Nanos(0));
   }
   for (int i = 0; i < world_.plan.workers; ++i) {
     Process& process = world_.process(i);
     process.wall_offset = std::clamp(process.wall_offset, -skew, skew);
   }
-  world_.time.In(kOperator, [this] { Operator(); });
+  world_.time.In(world_.plan.looks, [this] { Operator(); });
 }
 
 // A person who does what the workers' problem line says. A node that was taken back by a worker
@@ -179,24 +340,22 @@ void Faults::Operator() {
   for (int i = 0; i < world_.plan.workers; ++i) {
     SimWorker* const worker = world_.worker(i);
     if (worker == nullptr) continue;
-    const auto problem = worker->locks().store().Problem();
-    if (!problem || problem->code != "replaced") continue;
-    for (std::size_t place = 0; place < worker->links().size(); ++place) {
-      SimNode& node = world_.node(worker->links()[place]->node().index);
-      const auto status =
-          worker->locks().store().Status(static_cast<int>(place), worker->process().now());
-      if (status.problem != problem->Line()) continue;
+    for (const auto& link : worker->links()) {
+      const auto problem = link->store().Problem();
+      if (!problem || problem->code != "replaced") continue;
+      SimNode& node = link->node();
+      if (link->Status().problem != problem->Line()) continue;
       world_.Note("the operator wipes node {}", node.index);
       world_.Count("wiped by the operator");
       node.forgot_at = world_.time.now();
       node.healed = false;
       world_.checks.OnForgot(node);
       node.model.Wipe();
-      world_.time.In(kOperator, [this] { Operator(); });
+      world_.time.In(world_.plan.looks, [this] { Operator(); });
       return;
     }
   }
-  world_.time.In(kOperator, [this] { Operator(); });
+  world_.time.In(world_.plan.looks, [this] { Operator(); });
 }
 
 }  // namespace fencepost::simulator

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "tests/model/simulator/fault_kinds.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -16,25 +17,43 @@ class Faults {
  public:
   explicit Faults(World& world) : world_(world) {}
   void Begin();
-  // The clocks of nodes step: another's lease may end early there (PROTOCOL.md, windows).
-  [[nodiscard]] bool NodeClocksStep() const { return node_clocks_step_; }
+  // For a while: every handler call fails; no letter is taken, by its topic's rights.
+  [[nodiscard]] bool handler_out() const { return handler_out_; }
+  [[nodiscard]] bool letters_refused() const { return letters_refused_; }
 
  private:
   void Again(Nanos mean, std::function<void()> fault);
-  void StopNode();
+  [[nodiscard]] int AnyPlace();
+  [[nodiscard]] SimNode& AnyNode();
+  [[nodiscard]] Process& AnyProcess();
+  void CutOffNode();
+  void FreezeNode();
   void Thaw(SimNode& node);
-  void Wipe();
+  void RestartNode();
+  void WipeNode();
+  void UnfitNode();
+  void FillNode();
+  void Evict(SimNode& node);
+  void ReplaceNode();
+  [[nodiscard]] bool Forget(SimNode& node, Fault fault);
   void PauseWorker();
-  void EndWorker();
-  void StepClock();
+  void CrashWorker();
+  void StopWorker();
+  [[nodiscard]] Nanos DrawOffset();
+  void StepWallClock();
+  void StepBootClock();
   void StepNodeClock(SimNode& node, Nanos offset);
+  void BreakHandler();
+  void RefuseLetters();
+  void FailOver();
   void Snapshot();
-  [[nodiscard]] bool MayForget() const;
+  [[nodiscard]] bool MayForget(const SimNode& one) const;
   void End();
   void Operator();
 
   World& world_;
-  bool node_clocks_step_ = false;
+  bool handler_out_ = false;
+  bool letters_refused_ = false;
 };
 
 }  // namespace fencepost::simulator

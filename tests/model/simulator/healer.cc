@@ -19,6 +19,8 @@ void Healer::Begin() {
   if (world_.plan.nodes > 1 && random_.Chance(700)) LookAround();
 }
 
+SimNode& Healer::NodeAt(int node) const { return world_.NodeAt(first_ + node); }
+
 Nanos Healer::Delay() {
   if (random_.Chance(20)) return random_.Time(Millis(100), seconds(2));
   return random_.Time(microseconds(50), Millis(4));
@@ -33,15 +35,15 @@ void Healer::LookAround() {
 
 std::optional<int> Healer::Patient() const {
   std::optional<int> patient;
-  for (int i = 0; i < world_.plan.nodes; ++i) {
-    const SimNode& node = world_.node(i);
+  for (int i = 0; i < world_.plan.NodesInAll(); ++i) {
+    const SimNode& node = world_.NodeAt(i);
     if (node.model.Quarantined(node.Wall(world_.time.now()))) patient = i;
   }
   return patient;
 }
 
 bool Healer::Reaches(int node) const {
-  const SimNode& there = world_.node(node);
+  const SimNode& there = NodeAt(node);
   return there.up && !there.frozen &&
          there.incarnation == incarnations_[static_cast<std::size_t>(node)];
 }
@@ -50,12 +52,14 @@ void Healer::Start(int patient) {
   std::vector<std::string> run_ids;
   incarnations_.clear();
   order_.clear();
+  first_ = world_.plan.GroupOfPlace(patient) * world_.plan.nodes;
   for (int i = 0; i < world_.plan.nodes; ++i) {
-    run_ids.push_back(world_.node(i).model.run_id());
-    incarnations_.push_back(world_.node(i).incarnation);
+    run_ids.push_back(NodeAt(i).model.run_id());
+    incarnations_.push_back(NodeAt(i).incarnation);
     order_.push_back(i);
   }
-  healing_ = std::make_unique<locking::Healing>(patient, run_ids, world_.plan.lock.max_skew);
+  healing_ =
+      std::make_unique<locking::Healing>(patient - first_, run_ids, world_.plan.lock.max_skew);
   world_.Note("healing of node {} begins", patient);
   Go();
 }
@@ -89,13 +93,14 @@ void Healer::Act() {
     return LookAt(0);
   }
   if (!Reaches(step.node)) return Fail("away");
-  SimNode& node = world_.node(step.node);
+  SimNode& node = NodeAt(step.node);
   const locking::WallTime wall = node.Wall(world_.time.now());
   if (step.kind == Kind::kScan) {
     healing_->OnScan(Page(step));
   } else if (step.kind == Kind::kWrite) {
     const auto written = node.model.Heal(step.sentinel, step.writes, wall);
     if (!written) return Fail("not in that quarantine");
+    node.copied_to = true;
     healing_->OnWritten(*written);
   } else {
     healing_->OnLifted(node.model.ApplySentinelWrite(step.lift, wall));
@@ -110,7 +115,7 @@ void Healer::LookAt(std::size_t place) {
     return Go();
   }
   const int index = order_[place];
-  const SimNode& node = world_.node(index);
+  const SimNode& node = NodeAt(index);
   const auto sight = Reaches(index)
                          ? node.model.Sight(healing_->Next().names, node.Wall(world_.time.now()))
                          : std::nullopt;
@@ -121,7 +126,7 @@ void Healer::LookAt(std::size_t place) {
 
 // What comes in behind the cursor meanwhile is not seen, as with SCAN.
 locking::HealPage Healer::Page(const locking::Healing::Step& step) {
-  const SimNode& node = world_.node(step.node);
+  const SimNode& node = NodeAt(step.node);
   std::vector<std::string> names;
   node.model.ForEach(node.Wall(world_.time.now()), [&](std::string_view name, const auto&) {
     if (step.cursor == "0" || name > step.cursor) names.emplace_back(name);
@@ -142,7 +147,7 @@ void Healer::Fail(const std::string& why) {
 }
 
 void Healer::Finish() {
-  SimNode& node = world_.node(healing_->healed());
+  SimNode& node = NodeAt(healing_->healed());
   world_.Note("node {} is healed", node.index);
   node.healed = true;
   const auto& counts = healing_->counts();

@@ -30,6 +30,7 @@ class Healer {
   void LookAt(std::size_t place);
   void Fail(const std::string& why);
   void Finish();
+  [[nodiscard]] SimNode& NodeAt(int node) const;  // of the group that is healed
   // Its way is open, and it is the process that was connected to.
   [[nodiscard]] bool Reaches(int node) const;
   [[nodiscard]] Nanos Delay();
@@ -38,6 +39,7 @@ class Healer {
   World& world_;
   Random random_;
   std::unique_ptr<locking::Healing> healing_;
+  int first_ = 0;  // node of the group that is healed
   std::vector<int> incarnations_;
   std::vector<locking::NodeSight> sights_;
   std::vector<int> order_;  // in which the nodes are looked at

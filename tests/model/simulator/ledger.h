@@ -1,6 +1,7 @@
 // The output: a table of effects and its ledger, where a transaction happens at one moment or not
 // at all. What it answers stands in consumer/outputs/output.h. One that was sent and has not
-// happened yet keeps others from its ids, as its rows' locks would.
+// happened yet keeps others from its ids, as its rows' locks would. After a failover, or when a
+// backup is restored, it is as it was at an earlier moment, and all connections to it are broken.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +10,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
+#include "tests/model/simulator/effects.h"
+#include "tests/model/simulator/plan.h"
 
 namespace fencepost::simulator {
 
@@ -32,11 +36,13 @@ class Ledger {
     locking::Token token;
     std::string source;
     locking::ContentCrc crc = 0;
-    int effects = 0;
+    By by;
+  };
+  struct LostRow {
+    std::string id;
+    Row row;
   };
 
-  // How the table is just now.
-  enum class Mood : std::uint8_t { kUsual, kRefusesAll, kLocked, kSlow };
   using Outcomes = tl::expected<std::vector<consumer::WriteOutcome>, consumer::WriteFailure>;
 
   void Send(const std::vector<LedgerItem>& items) {
@@ -46,13 +52,14 @@ class Ledger {
     for (const LedgerItem& item : items) sent_.erase(sent_.find(item.id));
   }
   // One transaction that was sent.
-  Outcomes Write(const std::vector<LedgerItem>& items, Mood mood) {
+  Outcomes Write(const std::vector<LedgerItem>& items, Mood mood, const By& by) {
     const bool refused = std::ranges::any_of(items, [&](const LedgerItem& item) {
       return Find(item.id) == nullptr && (item.refused || mood == Mood::kRefusesAll);
     });
     const bool waits = std::ranges::any_of(
         items, [&](const LedgerItem& item) { return sent_.count(item.id) > 1; });
     Forget(items);
+    if (mood == Mood::kFull) return tl::unexpected(consumer::WriteFailure::kUnavailable);
     if (mood == Mood::kSlow && items.size() > 2) {
       return tl::unexpected(consumer::WriteFailure::kTooSlow);
     }
@@ -60,15 +67,51 @@ class Ledger {
       return tl::unexpected(consumer::WriteFailure::kLocked);
     }
     if (refused) return tl::unexpected(consumer::WriteFailure::kRefused);
-    return Take(items);
+    return Take(items, by);
   }
   [[nodiscard]] const Row* Find(const std::string& id) const {
     const auto found = rows_.find(id);
     return found == rows_.end() ? nullptr : &found->second;
   }
+  [[nodiscard]] std::vector<std::optional<consumer::LedgerEntry>> Lookup(
+      const std::vector<std::string>& ids) const {
+    std::vector<std::optional<consumer::LedgerEntry>> entries;
+    for (const std::string& id : ids) {
+      const Row* row = Find(id);
+      entries.emplace_back();
+      if (row == nullptr) continue;
+      entries.back() = consumer::LedgerEntry{.token = row->token,
+                                             .crc = row->crc,
+                                             .worker = {},
+                                             .source = row->source,
+                                             .completed_at = {}};
+    }
+    return entries;
+  }
+  [[nodiscard]] const std::map<std::string, Row>& rows() const { return rows_; }
+
+  // --- connections -----------------------------------------------------------------------------
+  // A connection belongs to one session.
+  [[nodiscard]] std::uint64_t session() const { return session_; }
+  [[nodiscard]] bool Away(Nanos now) const { return now < away_until_; }
+  // What was committed at `since` or later is gone; it answers again from `back` on.
+  std::vector<LostRow> FailOver(Nanos since, Nanos back) {
+    ++session_;
+    away_until_ = back;
+    std::vector<LostRow> lost;
+    for (auto at = rows_.begin(); at != rows_.end();) {
+      if (at->second.by.at < since) {
+        ++at;
+        continue;
+      }
+      lost.push_back({at->first, std::move(at->second)});
+      at = rows_.erase(at);
+    }
+    return lost;
+  }
 
  private:
-  std::vector<consumer::WriteOutcome> Take(const std::vector<LedgerItem>& items) {
+  std::vector<consumer::WriteOutcome> Take(const std::vector<LedgerItem>& items, const By& by) {
     std::vector<consumer::WriteOutcome> outcomes;
     std::set<std::uint64_t> held;
     for (const LedgerItem& item : items) {
@@ -78,9 +121,9 @@ class Ledger {
       }
       const auto [place, inserted] = rows_.try_emplace(item.id);
       Row& row = place->second;
-      if (inserted) row = {item.token, item.source, item.crc, 0};
-      if (inserted) ++row.effects;
-      outcomes.push_back({inserted ? consumer::WriteResult::kCommitted : Classify(row, item), {}});
+      if (inserted) row = {item.token, item.source, item.crc, by};
+      outcomes.push_back(
+          {.result = inserted ? consumer::WriteResult::kCommitted : Classify(row, item)});
       const bool conflict = outcomes.back().result == consumer::WriteResult::kIdConflict;
       if (conflict && item.chain != 0) held.insert(item.chain);
     }
@@ -96,6 +139,8 @@ class Ledger {
 
   std::map<std::string, Row> rows_;
   std::multiset<std::string> sent_;  // ids in transactions that have not happened
+  std::uint64_t session_ = 1;
+  Nanos away_until_{0};
 };
 
 }  // namespace fencepost::simulator

@@ -18,15 +18,13 @@ using locking::Op;
 using locking::ReplyCode;
 using locking::StoreCommand;
 
-constexpr Millis kHandshakeTimeout{1000};
-
 locking::SessionOptions SessionOf(World& world) {
   static const locking::Script script{"any", "return 1", "s"};
   static const std::array<const locking::Script*, 1> scripts = {&script};
   return {.username = "",
           .password = "secret",
           .scripts = scripts,
-          .handshake_timeout = std::max<Nanos>(kHandshakeTimeout, world.plan.lock.node_timeout),
+          .handshake_timeout = std::max<Nanos>(world.plan.handshake, world.plan.lock.node_timeout),
           .seed = world.random.Bits()};
 }
 
@@ -44,13 +42,17 @@ void Cut(Exchange& exchange, const std::vector<Op>& ops) {
 
 }  // namespace
 
-Link::Link(World& world, SimWorker& worker, NodeIndex index, SimNode& node)
+Link::Link(World& world, SimWorker& worker, int group, NodeIndex index, SimNode& node)
     : world_(world),
       worker_(worker),
       process_(worker.process()),
+      group_(group),
       index_(index),
+      core_(worker.locks().core(group)),
       node_(node),
       session_(SessionOf(world)) {}
+
+locking::NodeStatus Link::Status() const { return core_.store().Status(index_, process_.now()); }
 
 // --- steps of the session ----------------------------------------------------------------------
 
@@ -115,6 +117,12 @@ void Link::OnBroken(int connection, const char* why) {
   ArmTimer();
 }
 
+// Its clock has stepped: timers that are armed come too late.
+void Link::OnClockStepped() {
+  armed_for_ = locking::Instant::max();
+  ArmTimer();
+}
+
 // As SessionPump does: a timer that is armed for an earlier time is left alone.
 void Link::ArmTimer() {
   const locking::Instant deadline = session_.deadline();
@@ -133,7 +141,7 @@ void Link::ArmTimer() {
 
 void Link::Pump() {
   if (session_.stage() != NodeSession::Stage::kReady) return;
-  auto& store = worker_.locks().store();
+  auto& store = core_.store();
   Shared exchange;
   if (auto command = store.TakeCommand(index_)) {
     const bool probe = command->kind == StoreCommand::Kind::kProbe;
@@ -150,7 +158,7 @@ void Link::Pump() {
 
 Link::Shared Link::TakeBatch() {
   ops_.clear();
-  if (worker_.locks().TakeBatch(index_, ops_) == 0) return nullptr;
+  if (core_.TakeBatch(index_, ops_) == 0) return nullptr;
   worker_.OnSending(ops_);
   batch_ = std::make_shared<Exchange>(Exchange::Kind::kBatch);
   Cut(*batch_, ops_);
@@ -179,6 +187,7 @@ void Link::Send(const Shared& exchange) {
   exchange->node_incarnation = node_incarnation_;
   exchange->sent_at = Boot();
   world_.DrawFate(*exchange);
+  if (world_.plan.pauses.count() == 0) return Transmit(world_, exchange, world_.HostDelay());
   // The process may stall between the decision and the sending.
   process_.Later(channel(), world_.HostDelay(), [this, exchange] {
     if (IsCurrent(exchange->connection)) Transmit(world_, exchange);
@@ -211,7 +220,7 @@ void Link::OnAllReplies() {
     HandBack(ReplyCode::kTimeout);
   }
   if (session_.EndTurn()) {
-    worker_.locks().OnStalled(index_, false, process_.now());
+    core_.OnStalled(index_, false, process_.now());
     worker_.HandedIn();
   }
   worker_.Kick();
@@ -222,21 +231,25 @@ void Link::OnInfo() {
   locking::NodeInfo& info = out_->info;
   info.call.sent_at = out_->sent_at;
   info.call.received_at = now.boot;
-  auto& store = worker_.locks().store();
+  auto& store = core_.store();
   if (out_->kind == Exchange::Kind::kWrite) {
     store.OnSentinel(index_, info.sentinel, info.call, now);
   } else {
     session_.Up(now.boot);
-    worker_.locks().OnConnected(index_, info, now);
+    core_.OnConnected(index_, info, now);
   }
-  worker_.locks().OnTime(now);
+  core_.OnTime(now);
   worker_.HandedIn();
+  const bool told = out_->kind == Exchange::Kind::kProbe && info.maxmemory_policy != "noeviction";
+  if (!told || !store.Open(index_)) return;
+  world_.Violate("evicts", fmt::format("w{} goes on with node {}, which it knows to evict",
+                                       process_.index, node_.index));
 }
 
 void Link::OnCall(std::size_t at) {
   Exchange::Call& call = batch_->calls[at];
   const locking::Now now = process_.now();
-  auto& store = worker_.locks().store();
+  auto& store = core_.store();
   if (call.answered_by_script) {
     store.OnCall(index_, {batch_->sent_at, now.boot, call.header.node_time}, now);
   } else if (!std::exchange(wiped_, true)) {
@@ -255,9 +268,19 @@ void Link::HandBack(ReplyCode rest) {
       replies_.push_back({.lock = op.lock, .round = op.round, .kind = op.kind, .code = rest});
     }
   }
-  worker_.locks().OnReplies(index_, replies_, process_.now());
+  core_.OnReplies(index_, replies_, process_.now());
   worker_.OnAnswered(replies_);
   worker_.HandedIn();
+}
+
+// A lock is being given back, or a mark is out.
+bool Link::Releasing() const {
+  if (batch_ == nullptr) return false;
+  return std::ranges::any_of(batch_->calls, [](const Exchange::Call& call) {
+    using enum locking::OpKind;
+    const locking::OpKind kind = call.ops.front().kind;
+    return kind == kRelease || kind == kAbort || kind == kDone;
+  });
 }
 
 // --- trouble -----------------------------------------------------------------------------------
@@ -265,7 +288,7 @@ void Link::HandBack(ReplyCode rest) {
 void Link::Stall() {
   world_.Note("w{} node {} stalls", process_.index, node_.index);
   world_.Count("stalls");
-  worker_.locks().OnStalled(index_, true, process_.now());
+  core_.OnStalled(index_, true, process_.now());
   if (batch_ != nullptr) HandBack(ReplyCode::kTimeout);
   worker_.HandedIn();
 }
@@ -280,7 +303,7 @@ void Link::Close() {
                    fmt::format("w{} node {}: {}", process_.index, node_.index, failure.Text()));
   }
   broke_at_ = world_.time.now();
-  if (session_.lost()) worker_.locks().OnDisconnected(index_, process_.now());
+  if (session_.lost()) core_.OnDisconnected(index_, process_.now());
   if (batch_ != nullptr) HandBack(ReplyCode::kConnection);
   worker_.HandedIn();
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "locking/core/lock/lock_core.h"
 #include "locking/redis/session/node_session.h"
 #include "tests/model/simulator/exchange.h"
 
@@ -17,7 +18,8 @@ class SimWorker;
 
 class Link {
  public:
-  Link(World& world, SimWorker& worker, locking::NodeIndex index, SimNode& node);
+  // `index`: of the node in the worker's list of its group.
+  Link(World& world, SimWorker& worker, int group, locking::NodeIndex index, SimNode& node);
 
   void Start();
   // Sends the next thing if nothing is out.
@@ -28,13 +30,21 @@ class Link {
   void OnBytes(int connection, std::string_view bytes);
   void OnBroken(int connection, const char* why);
 
+  void OnClockStepped();
+
   [[nodiscard]] bool Busy() const { return batch_ != nullptr; }
-  [[nodiscard]] const SimNode& node() const { return node_; }
+  [[nodiscard]] bool Releasing() const;
+  [[nodiscard]] SimNode& node() const { return node_; }
   // When a connection last ended, and with it what was to be freed.
   [[nodiscard]] Nanos broke_at() const { return broke_at_; }
   [[nodiscard]] Process::Channel channel() const {
     return static_cast<Process::Channel>(Process::kLink + index_);
   }
+  [[nodiscard]] const locking::Store& store() const { return core_.store(); }
+  [[nodiscard]] locking::NodeStatus Status() const;
+  [[nodiscard]] bool Idle() const { return !Busy() && !core_.HasOps(index_); }
+  void OnFreed(std::string_view name) { core_.OnFreed(index_, name, process_.now()); }
+  [[nodiscard]] int group() const { return group_; }
 
  private:
   using Shared = std::shared_ptr<Exchange>;
@@ -58,7 +68,9 @@ class Link {
   World& world_;
   SimWorker& worker_;
   Process& process_;
+  const int group_;
   const locking::NodeIndex index_;
+  locking::LockCore& core_;
   SimNode& node_;
   locking::NodeSession session_;
   std::string sent_;  // what the session writes: the exchange stands for it

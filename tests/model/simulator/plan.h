@@ -1,11 +1,15 @@
-// What a seed says: the world, the work and the trouble.
+// What a seed says: the world, the work and the trouble. Most worlds are small: a few records, some
+// seconds of trouble, in which a fault finds its moment as well as in a large one, many times as
+// fast. One in forty is large.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "consumer/flow/flow.h"
 #include "locking/core/options.h"
+#include "tests/model/simulator/fault_kinds.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -13,22 +17,26 @@ namespace fencepost::simulator {
 inline constexpr char kPipeline[] = "sim";
 inline constexpr char kCluster[] = "cluster";
 inline constexpr char kTopic[] = "t";
-inline constexpr int kMixes = 8;  // of faults
 inline constexpr int kKinds = 4;  // of pipelines
+
+// How the table is just now.
+enum class Mood : std::uint8_t { kUsual, kRefusesAll, kLocked, kSlow, kFull, kCount };
 
 struct Plan {
   std::uint64_t seed = 0;
-  std::string mix;   // its name
   std::string kind;  // its name
+  bool large = false;
+  FaultSet faults;  // that are on
 
   // The world.
-  int nodes = 3;
+  int nodes = 3;   // of the lock, in each group
+  int groups = 1;  // of lock nodes
   int workers = 2;
   int partitions = 2;
   bool store_exists = true;  // else the workers create it, and wait for its quarantine
-  Nanos delay{0};            // one way, the usual
-  int slow_calls = 0;        // of a thousand: slower than the node timeout
-  int clock_ppm = 0;         // the most that a clock runs fast or slow
+  bool static_members = false;
+  Nanos delay{0};     // one way, the usual
+  int clock_ppm = 0;  // the most that a clock runs fast or slow
 
   // The work.
   int records = 100;
@@ -40,41 +48,75 @@ struct Plan {
 
   locking::LockOptions lock;
   consumer::FlowOptions flow;
+  consumer::OnUnavailable on_unavailable = consumer::OnUnavailable::kPause;
   Nanos revoke_drain{0};
   Nanos session{0};
-  Nanos write_takes{0};  // at most
+  Nanos restart_within{0};  // a worker that has ended
+  Nanos handshake{0};       // with a lock node, at most
+  Nanos write_takes{0};     // at most
   Nanos transaction_timeout{0};
-  int without_id = 0;          // of a thousand records: without an id
+  int without_id = 0;        // of a thousand records: without an id
   int refused = 0;           // of a thousand records: the output does not take them
   Nanos handler_takes{0};    // at most, unless it hangs
   int handler_refusals = 0;  // of a thousand calls: it says that it would never help
+  Nanos calls{0};            // beside the flow, a worker's: the mean time between two; 0: none
+  Nanos call_waits{0};       // at most
+  Nanos looks{0};            // how often somebody looks after it
+  Nanos quiet{0};            // for how long nothing more may happen at the end
 
-  // What is told of freed locks (lock.wake_up); of a thousand messages.
+  // The trouble (fault_kinds.cc): until then.
+  Nanos faults_end{0};
+  Nanos outage{0};  // at most: of a node, or the handler
+
+  // The mean time between two; 0: never.
+  Nanos cuts{0};       // a node cannot be reached for a while
+  Nanos freezes{0};    // a node stands still
+  Nanos restarts{0};   // a node comes again with its data
+  Nanos wipes{0};      // a node forgets
+  Nanos unfit{0};      // a node is set up to evict what it has, but is not full
+  Nanos evictions{0};  // … and is full
+  Nanos replaced{0};   // a node is gone for good, and another host takes its place in the lists
+  Nanos node_jumps{0};
+  Nanos pauses{0};   // a worker is stalled, often past its ttl
+  Nanos crashes{0};  // a worker dies
+  Nanos leaves{0};   // a worker ends in order
+  Nanos jumps{0};    // the wall clock of a worker steps
+  Nanos boot_jumps{0};
+  Nanos rebalances{0};
+  Nanos letters_refused{0};
+  Nanos handler_outages{0};
+  Nanos failovers{0};  // the output goes back to an earlier moment, and all connections break
+
+  // Of a thousand.
+  int losses = 0;  // calls: vanish, often with their connection
+  int slow_calls = 0;
+  int pieces = 0;
   int wakes_lost = 0;
   int wakes_late = 0;
   int wakes_doubled = 0;
-  Nanos calls{0};  // beside the flow, a worker's: the mean time between two; 0: none
+  int crashes_at_actions = 0;  // before one, or behind it
+  int output_faults = 0;       // transactions: without an answer
+  int serializations = 0;
+  std::array<int, static_cast<std::size_t>(Mood::kCount)> moods{};  // moments
+  int commit_faults = 0;
+  int offsets_lost = 0;  // assignments: before them all offsets of the group are forgotten
+  int letter_faults = 0;
+  int aborts = 0;
+  int handler_failures = 0;  // calls: it may be tried again
+  int handler_hangs = 0;     // calls: longer than the ttl
 
-  // The trouble; each 0 for never, else the mean time between two.
-  Nanos faults_end{0};
-  Nanos node_stops{0};  // a node is down, or frozen, for a while
-  Nanos pauses{0};      // a worker is stalled, often past its ttl
-  Nanos crashes{0};     // a worker dies, or leaves in order
-  Nanos wipes{0};       // a node forgets
-  Nanos jumps{0};       // a clock steps
-  Nanos rebalances{0};
-  consumer::OnUnavailable on_unavailable = consumer::OnUnavailable::kPause;
+  int added = 0;  // partitions, later
+  Nanos added_at{0};
 
-  int losses = 0;            // of a thousand calls: vanish, often with their connection
-  int output_faults = 0;     // of a thousand transactions
-  int table_faults = 0;      // of a thousand moments: the table refuses all, is locked or slow
-  int commit_faults = 0;     // of a thousand offset commits
-  int letter_faults = 0;     // of a thousand dead letters
-  int aborts = 0;            // of a thousand transactions
-  int handler_failures = 0;  // of a thousand calls: it may be tried again
-  int handler_hangs = 0;     // of a thousand calls: longer than the ttl
-
-  [[nodiscard]] bool Calm() const { return mix == "calm"; }
+  [[nodiscard]] int NodesInAll() const { return groups * nodes; }
+  [[nodiscard]] int GroupOfPlace(int place) const { return place / nodes; }
+  [[nodiscard]] int AllPartitions() const { return partitions + added; }
+  [[nodiscard]] bool Calm() const { return faults.none(); }
+  [[nodiscard]] bool Has(Fault fault) const { return faults[static_cast<std::size_t>(fault)]; }
+  void SwitchOff(Fault fault) {
+    faults.reset(static_cast<std::size_t>(fault));
+    KindOf(fault).off(*this);
+  }
 };
 
 Plan MakePlan(std::uint64_t seed);

@@ -3,7 +3,7 @@
 // died.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -22,8 +22,7 @@ class Process {
     kOutput,
     kHandler,
     kLetters,
-    kLink,
-    kChannels = kLink + locking::kMaxNodes
+    kLink  // and the next ones: one a node
   };
 
   Process(Timeline& time, Random& random, int number)
@@ -49,14 +48,18 @@ class Process {
   [[nodiscard]] Nanos TrueTime(locking::Instant boot) const {
     if (boot <= now().boot) return time_.now();
     const Nanos shown = boot.time_since_epoch() - boot_base;
-    Nanos at = std::max(time_.now(), shown - Slew(shown, ppm) - microseconds(50));
+    const Nanos about = shown - Slew(shown, ppm);
+    Nanos at = std::max(time_.now(), shown - Slew(about, ppm));
     while (at + Slew(at, ppm) < shown) at += microseconds(1);
     return at;
   }
 
-  void Later(Channel channel, Nanos delay, std::function<void()> run) {
+  template <typename Run>
+  void Later(Channel channel, Nanos delay, Run run) {
     time_.In(delay, [this, channel, life = incarnation_, run = std::move(run)]() mutable {
-      Happen(channel, life, std::move(run));
+      if (life != incarnation_) return;
+      if (!paused_) return static_cast<void>(run());
+      held_.emplace_back(channel, std::move(run));
     });
   }
 
@@ -71,37 +74,24 @@ class Process {
   void Wake() {
     if (!std::exchange(paused_, false)) return;
     ++changes_;
-    std::array<std::deque<std::function<void()>>, kChannels> held;
-    held.swap(held_);
-    for (std::size_t left = held_count_; left > 0; --left) {
-      auto channel = static_cast<std::size_t>(random_.Below(kChannels));
-      while (held[channel].empty()) channel = (channel + 1) % kChannels;
-      time_.In(Nanos(0), [this, channel, life = incarnation_,
-                          run = std::move(held[channel].front())]() mutable {
-        Happen(static_cast<Channel>(channel), life, std::move(run));
-      });
-      held[channel].pop_front();
+    auto held = std::exchange(held_, {});
+    while (!held.empty()) {
+      const auto channel =
+          held[static_cast<std::size_t>(random_.Below(static_cast<int>(held.size())))].first;
+      const auto next = std::ranges::find(held, channel, &Held::first);
+      Later(channel, Nanos(0), std::move(next->second));
+      held.erase(next);
     }
-    held_count_ = 0;
   }
   void Die() {
     alive_ = paused_ = false;
     ++incarnation_;
     ++changes_;
-    for (auto& channel : held_) channel.clear();
-    held_count_ = 0;
+    held_.clear();
   }
 
  private:
-  void Happen(Channel channel, int life, std::function<void()> run) {
-    if (life != incarnation_) return;
-    if (!paused_) {
-      run();
-      return;
-    }
-    held_[channel].push_back(std::move(run));
-    ++held_count_;
-  }
+  using Held = std::pair<Channel, std::function<void()>>;
 
   Timeline& time_;
   Random& random_;
@@ -109,8 +99,7 @@ class Process {
   bool paused_ = false;
   int incarnation_ = 0;
   int changes_ = 0;
-  std::array<std::deque<std::function<void()>>, kChannels> held_;
-  std::size_t held_count_ = 0;
+  std::deque<Held> held_;  // as it came
 };
 
 }  // namespace fencepost::simulator

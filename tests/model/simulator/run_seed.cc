@@ -5,9 +5,11 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "tests/model/simulator/shrink.h"
 #include "tests/model/simulator/world.h"
 
 namespace fencepost::simulator {
@@ -39,31 +41,31 @@ std::optional<std::uint64_t> FromEnvironment(const char* name) {
 
 }  // namespace
 
-std::optional<std::string> RunSeed(std::uint64_t seed, std::map<std::string, int>* counts) {
+std::optional<std::string> RunSeed(std::uint64_t seed, Counts* counts, Story story) {
   std::signal(SIGABRT, TellSeed);
   std::signal(SIGSEGV, TellSeed);
   running_seed = seed;
-  const auto plan = MakePlan(seed);
+  Plan plan = MakePlan(seed);
   World world(plan, false);
   const auto failed = world.Run();
   if (counts != nullptr) {
     for (const auto& [what, count] : world.counts()) (*counts)[what] += count;
   }
   if (!failed) return std::nullopt;
-  World again(plan, true);  // the same once more, and written down
+  std::string text = fmt::format("seed {} ({}: {}): invariant {}: {}\n", seed, plan.kind,
+                                 Describe(plan), failed->invariant, failed->text);
+  if (story == Story::kShrunk) {
+    plan = Shrink(std::move(plan), failed->invariant);
+    text += fmt::format("shrunk to {}\n", Describe(plan));
+  }
+  World again(plan, true);  // once more, and written down
   const auto violation = again.Run();
   if (!violation) return fmt::format("seed {}: it failed, but not the second time", seed);
-  std::string text = fmt::format("seed {} ({}, {}): invariant {}: {}\n", seed, plan.kind, plan.mix,
-                                 violation->invariant, violation->text);
   for (const std::string& line : again.trace()) text += line + "\n";
   text += fmt::format("replay: FENCEPOST_SEED={}\n", seed);
   return text;
 }
 
 std::optional<std::uint64_t> OnlySeed() { return FromEnvironment("FENCEPOST_SEED"); }
-
-std::uint64_t SeedCount(std::uint64_t usual) {
-  return FromEnvironment("FENCEPOST_SEEDS").value_or(usual);
-}
 
 }  // namespace fencepost::simulator

@@ -2,18 +2,20 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
+#include "tests/model/simulator/coverage.h"
+
 namespace fencepost::simulator {
 
+// Of the seed as it is, or as small as it can be made.
+enum class Story : std::uint8_t { kWhole, kShrunk };
 // Nothing when the run went well; else the seed, the invariant, and the last things that happened.
 // `counts`, where given, is added what happened on the way.
-std::optional<std::string> RunSeed(std::uint64_t seed,
-                                   std::map<std::string, int>* counts = nullptr);
-// FENCEPOST_SEED: this one alone. FENCEPOST_SEEDS: how many, from 1 on.
+std::optional<std::string> RunSeed(std::uint64_t seed, Counts* counts = nullptr,
+                                   Story story = Story::kShrunk);
+// FENCEPOST_SEED: this one alone.
 std::optional<std::uint64_t> OnlySeed();
-std::uint64_t SeedCount(std::uint64_t usual);
 
 }  // namespace fencepost::simulator

@@ -37,10 +37,12 @@ void SimCaller::Ask() {
   locking::AcquireSpec spec;
   spec.name = name;
   spec.cookie = ++last_;
-  spec.wait = PickMillis(random, std::array{0, 50, 2000, 10'000});
+  const bool large = world_.plan.large;
+  spec.wait = std::min<Millis>(PickMillis(random, std::array{0, 50, 2000, 10'000}),
+                               std::chrono::floor<Millis>(world_.plan.call_waits));
   spec.watchdog = random.Chance(500);
   spec.tries = random.Below(4);
-  spec.delay.first = PickMillis(random, std::array{0, 1, 50, 1000});
+  spec.delay.first = PickMillis(random, std::array{0, large ? 2 : 20, 50, 1000});
   spec.delay.most = PickMillis(random, std::array{20, 1000, 5000});
   spec.delay.multiplier = random.Chance(500) ? 1.0 : 3.0;
   spec.delay.jitter = random.Chance(700);

@@ -1,4 +1,4 @@
-// What users of the lock library do beside the flow, on the same LockCore: they ask for a few names
+// What users of the lock library do beside the flow, on the same locks: they ask for a few names
 // in every way there is (tries, delays, a validity of their own), call attempts off at any moment,
 // hold, extend by hand, and give back.
 #pragma once

@@ -19,6 +19,7 @@ using consumer::TopicPartition;
 namespace {
 
 constexpr Millis kCommitTimeout{400};
+constexpr Millis kIdle{25};
 constexpr int kMostInOneGo = 40;
 
 }  // namespace
@@ -33,17 +34,14 @@ void SimConsumer::ToBroker(std::function<void()> message) {
   world_.time.At(told_at_, std::move(message));
 }
 
-void SimConsumer::Start() {
-  Join();
-  Poll();
-}
+void SimConsumer::Start() { Join(); }
 
 void SimConsumer::Join() {
   state_ = State::kOut;
-  ToBroker(
-      [&world = world_, index = worker_.process().index, life = worker_.process().incarnation()] {
-        if (world.Lives(index, life)) world.broker.Join(index, life);
-      });
+  ToBroker([&world = world_, index = worker_.process().index,
+            life = worker_.process().incarnation(), join = ++joins_] {
+    if (world.Lives(index, life)) world.broker.Join(index, life, join);
+  });
 }
 
 void SimConsumer::Leave(std::function<void()> left) {
@@ -54,9 +52,9 @@ void SimConsumer::Leave(std::function<void()> left) {
 
 // --- assigned and revoked ----------------------------------------------------------------------
 
-void SimConsumer::OnAssigned(int generation,
+void SimConsumer::OnAssigned(int join, int generation,
                              const std::vector<std::pair<PartitionIndex, Offset>>& starts) {
-  if (state_ != State::kOut) return;
+  if (state_ != State::kOut || join != joins_) return;
   state_ = State::kMember;
   generation_ = generation;
   std::vector<AssignedPartition> told;
@@ -68,6 +66,7 @@ void SimConsumer::OnAssigned(int generation,
     told.push_back({index, TopicPartition{kTopic, static_cast<std::int32_t>(index)},
                     static_cast<consumer::AssignmentEpoch>(generation), start});
   }
+  PollIn(world_.random.Time(Nanos(0), kIdle));
   if (told.empty()) return;
   const auto load = worker_.core().credit().SendAssignment();
   Post([this, told = std::move(told), load] {
@@ -81,7 +80,9 @@ void SimConsumer::OnRevoke() {
   if (state_ == State::kMember) Drain(false);
 }
 
-void SimConsumer::OnKicked() {
+// Told of the same end twice, it joins again once.
+void SimConsumer::OnKicked(int join) {
+  if (join != joins_) return;
   if (state_ == State::kMember) {
     Drain(true);
   } else if (state_ == State::kDraining) {
@@ -122,8 +123,8 @@ void SimConsumer::OnDrained(std::vector<PartitionOffset> offsets) {
     Join();
   } else {
     state_ = State::kOut;
-    ToBroker([&world = world_, index, life, generation = generation_, offsets] {
-      if (world.Lives(index, life)) world.broker.Rejoin(index, life, generation, offsets);
+    ToBroker([&world = world_, index, life, join = joins_, generation = generation_, offsets] {
+      if (world.Lives(index, life)) world.broker.Rejoin(index, life, join, generation, offsets);
     });
   }
 }
@@ -142,6 +143,7 @@ void SimConsumer::Resume(const std::vector<PartitionIndex>& partitions) {
     const auto found = assigned_.find(index);
     if (found != assigned_.end()) found->second.paused = false;
   }
+  PollIn(world_.random.Time(Nanos(0), kIdle));
 }
 
 void SimConsumer::Poll() {
@@ -168,8 +170,42 @@ void SimConsumer::Poll() {
     }
     TellEnd(index, assigned);
   }
-  const Nanos wait = read > 0 ? world_.random.Time(Millis(1), Millis(4)) : Nanos(Millis(25));
-  worker_.process().Later(Process::kKafka, wait, [this] { Poll(); });
+  if (read > 0) return PollIn(world_.random.Time(Millis(1), Millis(4)));
+  // Idle: until the next record can be read, or something else changes.
+  const Nanos now = world_.time.now();
+  for (const auto& [index, assigned] : assigned_) {
+    const auto& records = world_.broker.logs[index].records;
+    if (assigned.paused || assigned.next == records.size()) continue;
+    const Nanos at = records[assigned.next].at;
+    if (at > now) PollIn(at - now);
+  }
+}
+
+void SimConsumer::PollIn(Nanos wait) {
+  const Nanos at = world_.time.now() + wait;
+  if (poll_at_ <= at) return;
+  poll_at_ = at;
+  worker_.process().Later(Process::kKafka, wait, [this, at] {
+    if (poll_at_ != at) return;
+    poll_at_ = Nanos::max();
+    Poll();
+  });
+}
+
+void SimConsumer::Nudge() {
+  const Nanos now = world_.time.now();
+  if (poll_at_ < now + kIdle || worker_.core().credit().Records() == 0) return;
+  for (const auto& [index, assigned] : assigned_) {
+    const Log& log = world_.broker.logs[index];
+    if (assigned.paused || assigned.next >= log.Visible(now)) continue;
+    return PollIn(world_.random.Time(Nanos(0), kIdle));
+  }
+}
+
+std::optional<Phase> SimConsumer::PhaseNow() const {
+  if (state_ == State::kDraining) return Phase::kDraining;
+  if (state_ != State::kOut) return std::nullopt;
+  return generation_ == 0 ? Phase::kStarting : Phase::kRebalancing;
 }
 
 std::size_t SimConsumer::Read(PartitionIndex index, Assigned& assigned, std::size_t most,
@@ -220,12 +256,14 @@ void SimConsumer::SendCommit() {
   for (const auto& [index, offset] : to_commit_) offsets.push_back(offset);
   to_commit_.clear();
   const int commit = commit_out_ = ++commits_;
-  const bool vanishes = world_.random.Chance(world_.FaultsOn() ? world_.plan.commit_faults : 0);
+  const bool trouble = world_.Strikes(Fault::kCommits, world_.plan.commit_faults);
+  const bool vanishes = trouble && world_.random.Chance(700);
+  const bool refused = trouble && !vanishes;
   Process& process = worker_.process();
   ToBroker([this, &process, &world = world_, life = process.incarnation(), generation = generation_,
-            commit, offsets, vanishes] {
+            commit, offsets, vanishes, refused] {
     if (vanishes && world.random.Chance(500)) return;
-    const bool ok = world.broker.Commit(process.index, life, generation, offsets);
+    const bool ok = !refused && world.broker.Commit(process.index, life, generation, offsets);
     if (vanishes || process.incarnation() != life) return;
     process.Later(Process::kKafka, world.NetDelay(),
                   [this, commit, offsets, ok] { OnCommitAnswer(commit, offsets, ok); });

@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "consumer/kafka/source/source.h"
+#include "tests/model/simulator/coverage.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -31,9 +33,18 @@ class SimConsumer {
 
   // --- from the coordinator --------------------------------------------------------------------
   void OnRevoke();
-  void OnAssigned(int generation,
+  // Of one of its joins.
+  void OnAssigned(int join, int generation,
                   const std::vector<std::pair<consumer::PartitionIndex, consumer::Offset>>& starts);
-  void OnKicked();
+  void OnKicked(int join);  // which of its joins is over
+
+  // When records may have become readable.
+  void Nudge();
+
+  // --- for Coverage ------------------------------------------------------------------------------
+  // kStarting, kRebalancing or kDraining.
+  [[nodiscard]] std::optional<Phase> PhaseNow() const;
+  [[nodiscard]] bool Committing() const { return commit_out_ != 0; }
 
  private:
   enum class State : std::uint8_t { kOut, kMember, kDraining, kLeft };
@@ -46,6 +57,7 @@ class SimConsumer {
   void Join();
   void Drain(bool lost);
   void Poll();
+  void PollIn(Nanos wait);
   std::size_t Read(consumer::PartitionIndex index, Assigned& assigned, std::size_t most,
                    std::vector<consumer::Record>& out);
   void TellEnd(consumer::PartitionIndex index, Assigned& assigned);
@@ -60,6 +72,7 @@ class SimConsumer {
   SimWorker& worker_;
   State state_ = State::kOut;
   int generation_ = 0;
+  int joins_ = 0;
   bool lost_ = false;    // this drain is of a lost assignment
   bool kicked_ = false;  // while draining
   std::function<void()> leaving_;
@@ -69,6 +82,7 @@ class SimConsumer {
   int commits_ = 0;
   Nanos posted_at_{0};
   Nanos told_at_{0};
+  Nanos poll_at_ = Nanos::max();  // the next one
 };
 
 }  // namespace fencepost::simulator

@@ -36,7 +36,13 @@ SimHandler::Out SimHandler::Describe(const HandlerCall& call) const {
 
 HandlerResult SimHandler::Draw() {
   Random& random = world_.random;
-  if (world_.FaultsOn() && random.Chance(world_.plan.handler_failures)) return Failed("503", true);
+  if (world_.faults().handler_out()) {
+    world_.Count("calls in an outage");
+    return Failed("503", true);
+  }
+  if (world_.Strikes(Fault::kHandlerFailures, world_.plan.handler_failures)) {
+    return Failed(random.Chance(500) ? "503" : "500", true);
+  }
   if (random.Chance(world_.plan.handler_refusals)) return Failed("422", random.Chance(500));
   return consumer::HandlerValues{"made"};
 }
@@ -46,7 +52,7 @@ void SimHandler::Call(const HandlerCall& call) {
   world_.Note("w{} call {} of {} attempt {}", worker_.process().index, call.id, call.record_id,
               call.attempt);
   Random& random = world_.random;
-  const bool hangs = world_.FaultsOn() && random.Chance(world_.plan.handler_hangs);
+  const bool hangs = world_.Strikes(Fault::kHandlerHangs, world_.plan.handler_hangs);
   const Nanos takes = hangs ? random.Time(world_.plan.lock.ttl, 3 * Nanos(world_.plan.lock.ttl))
                             : random.Time(microseconds(200), world_.plan.handler_takes);
   HandlerResult result = Draw();

@@ -41,7 +41,11 @@ void SimLetters::Attempt(const Letter& letter) {
   worker_.process().Later(Process::kLetters, world_.HostDelay(), [this, letter] {
     World& world = world_;
     Process& process = worker_.process();
-    const bool trouble = world.FaultsOn() && world.random.Chance(world.plan.letter_faults);
+    if (world.faults().letters_refused()) {
+      return process.Later(Process::kLetters, 2 * world.NetDelay(),
+                           [this, letter] { OnFailed(letter, true); });
+    }
+    const bool trouble = world.Strikes(Fault::kLetters, world.plan.letter_faults);
     const bool never = trouble && world.random.Chance(500);
     const Nanos takes = world.random.Time(microseconds(200), kMostTime);
     world.time.In(takes,

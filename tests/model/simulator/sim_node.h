@@ -30,18 +30,23 @@ constexpr Nanos Slew(Nanos now, int ppm) {
 using Subscriptions = std::map<std::string, std::set<std::pair<int, int>>, std::less<>>;
 
 struct SimNode {
-  SimNode(int node_index, std::string run_id) : index(node_index), model(std::move(run_id)) {}
+  SimNode(int node_index, int node_group, std::string run_id)
+      : index(node_index), group(node_group), model(std::move(run_id)) {}
 
   int index;
+  int group;
   locking::NodeModel model;
   std::unique_ptr<locking::NodeModel> snapshot;  // what an append-only file may bring back
   bool up = true;
   bool frozen = false;
+  bool gone = false;                           // for good: another has its place
+  bool fit = true;                             // else it is set up to evict
   int incarnation = 0;                         // connections belong to one
   int ppm = 0;                                 // how fast its clock runs, by Slew
   Nanos offset{0};                             // of its clock
   Nanos forgot_at{-1};                         // when it last forgot, or its clock last stepped
   bool healed = false;                         // since then
+  bool copied_to = false;                      // by healing, of what others had, ever
   std::vector<std::function<void()>> backlog;  // calls that came while it was frozen
   Subscriptions subscriptions;
 

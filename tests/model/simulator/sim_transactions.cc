@@ -80,9 +80,8 @@ void SimTransactions::OnOffsets(std::uint64_t attempt, TransactionState state) {
 void SimTransactions::Commit(std::uint64_t attempt) {
   if (attempt != attempt_) return;
   Process& process = worker_.process();
-  const int losses = world_.FaultsOn() ? world_.plan.output_faults : 0;
-  const bool vanishes = world_.random.Chance(losses);
-  const bool silent = world_.random.Chance(losses);
+  const bool vanishes = world_.Strikes(Fault::kUnanswered, world_.plan.output_faults);
+  const bool silent = world_.Strikes(Fault::kUnanswered, world_.plan.output_faults);
   world_.time.In(world_.NetDelay(), [this, &world = world_, &process, attempt, vanishes, silent,
                                      life = process.incarnation(), items = items_] {
     if (vanishes) return;

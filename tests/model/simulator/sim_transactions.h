@@ -20,6 +20,7 @@ class World;
 class SimTransactions {
  public:
   SimTransactions(World& world, SimWorker& worker) : world_(world), worker_(worker) {}
+  void Stop() { ++attempt_; }  // nothing more is sent, and nothing answered
   void Write(std::unique_ptr<consumer::WriteBatch> batch);
 
  private:

@@ -17,18 +17,20 @@ constexpr Millis kTick{1000};
 constexpr Millis kMarksLimit{1000};
 
 consumer::WorkerCoreOptions OptionsOf(const World& world) {
-  consumer::WorkerCoreOptions options{.flow = world.plan.flow,
-                                      .nodes = world.plan.nodes,
-                                      .lock = world.plan.lock,
-                                      .on_unavailable = world.plan.on_unavailable,
-                                      .revoke_drain = world.plan.revoke_drain,
-                                      .shutdown_timeout = world.plan.revoke_drain};
+  consumer::WorkerCoreOptions options{
+      .flow = world.plan.flow,
+      .nodes = std::vector<int>(static_cast<std::size_t>(world.plan.groups), world.plan.nodes),
+      .lock = world.plan.lock,
+      .on_unavailable = world.plan.on_unavailable,
+      .revoke_drain = world.plan.revoke_drain,
+      .shutdown_timeout = world.plan.revoke_drain};
   options.flow.max_consecutive = world.MostInARow();
   return options;
 }
 
 std::uint64_t Key(locking::LockId lock) {
-  return (static_cast<std::uint64_t>(lock.generation) << 32) | lock.slot;
+  return (static_cast<std::uint64_t>(lock.group) << 61) |
+         (static_cast<std::uint64_t>(lock.generation) << 32) | lock.slot;
 }
 
 }  // namespace
@@ -44,17 +46,20 @@ SimWorker::SimWorker(World& world, Process& process)
       handler_(world, *this),
       letters_(world, *this),
       caller_(world, *this),
-      most_in_a_row_(world.MostInARow()) {
-  // Every worker lists the nodes in an order of its own.
-  std::vector<int> order;
-  for (int i = 0; i < world.plan.nodes; ++i) order.push_back(i);
-  for (std::size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1],
-              order[static_cast<std::size_t>(world.random.Below(static_cast<int>(i)))]);
-  }
-  for (int i = 0; i < world.plan.nodes; ++i) {
-    SimNode& node = world.node(order[static_cast<std::size_t>(i)]);
-    links_.push_back(std::make_unique<Link>(world, *this, i, node));
+      most_in_a_row_(world.MostInARow()),
+      watched_(static_cast<std::size_t>(world.plan.groups)) {
+  for (int group = 0; group < world.plan.groups; ++group) {
+    // Every worker lists the nodes of a group in an order of its own.
+    std::vector<int> order;
+    for (int i = 0; i < world.plan.nodes; ++i) order.push_back(group * world.plan.nodes + i);
+    for (std::size_t i = order.size(); i > 1; --i) {
+      std::swap(order[i - 1],
+                order[static_cast<std::size_t>(world.random.Below(static_cast<int>(i)))]);
+    }
+    for (int i = 0; i < world.plan.nodes; ++i) {
+      SimNode& node = world.NodeAt(order[static_cast<std::size_t>(i)]);
+      links_.push_back(std::make_unique<Link>(world, *this, group, i, node));
+    }
   }
 }
 
@@ -73,7 +78,12 @@ void SimWorker::Start() {
 void SimWorker::Leave() {
   core_.RequestStop(process_.now());
   Act();
-  consumer_.Leave([this] { AwaitMarks(world_.time.now() + kMarksLimit); });
+  consumer_.Leave([this] {
+    writer_.Stop();
+    transactions_.Stop();
+    core_.OnOutputEnded(process_.now());
+    AwaitMarks(world_.time.now() + kMarksLimit);
+  });
 }
 
 // The last DONE and release calls are waited for, but not for ever.
@@ -87,10 +97,18 @@ void SimWorker::AwaitMarks(Nanos until) {
 }
 
 bool SimWorker::Quiet() const {
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    if (links_[i]->Busy() || core_.locks().HasOps(static_cast<int>(i))) return false;
-  }
-  return true;
+  return std::ranges::all_of(links_, [](const auto& link) { return link->Idle(); });
+}
+
+bool SimWorker::Releasing() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link->Releasing(); });
+}
+
+void SimWorker::OnClockStepped() {
+  core_armed_ = flow_armed_ = Instant::max();
+  for (const auto& link : links_) link->OnClockStepped();
+  Kick();
+  Arm();
 }
 
 // --- the engine's thread -----------------------------------------------------------------------
@@ -113,8 +131,8 @@ void SimWorker::Pass() {
     Watch();
     handed_in_ = true;
   }
-  if (std::exchange(handed_in_, false) || !locks().events().empty()) {
-    watched_ = 0;
+  if (std::exchange(handed_in_, false) || locks().HasEvents()) {
+    std::ranges::fill(watched_, 0);
     core_.OnLockEvents(now);
     Act();
   }
@@ -126,9 +144,15 @@ void SimWorker::Pass() {
 
 // What a node is asked to tell of takes effect there a little later, even when this worker is gone.
 void SimWorker::Subscribe() {
-  for (const locking::WatchChange& change : std::exchange(locks().watch_changes(), {})) {
+  for (int group = 0; group < locks().size(); ++group) Subscribe(group);
+}
+
+void SimWorker::Subscribe(int group) {
+  for (const locking::WatchChange& change :
+       std::exchange(locks().core(group).watch_changes(), {})) {
     for (const auto& link : links_) {
-      SimNode& node = world_.node(link->node().index);
+      if (link->group() != group) continue;
+      SimNode& node = link->node();
       const std::pair<int, int> who(process_.index, process_.incarnation());
       world_.time.In(world_.plan.delay, [&node, who, change] {
         if (change.on) {
@@ -142,46 +166,81 @@ void SimWorker::Subscribe() {
 }
 
 void SimWorker::OnFreed(const SimNode& node, const std::string& name) {
-  for (std::size_t place = 0; place < links_.size(); ++place) {
-    if (&links_[place]->node() != &node) continue;
-    locks().OnFreed(static_cast<int>(place), name, process_.now());
+  for (const auto& link : links_) {
+    if (&link->node() == &node) link->OnFreed(name);
   }
   HandedIn();
 }
 
 void SimWorker::Act() {
   CarryOut(core_.TakeActions());
+  consumer_.Nudge();
   Watch();
   world_.checks.OnStep(*this);
   Kick();
   Arm();
 }
 
+// It may die before one of its actions, or right behind it.
+template <typename Do>
+void SimWorker::CarryOut(bool any, Do carry_out) {
+  if (!any) return;
+  CrashPerhaps();
+  if (process_.paused()) return;
+  carry_out();
+  CrashPerhaps();
+}
+
+// Nothing of it runs any more; it is buried once its code has returned.
+void SimWorker::CrashPerhaps() {
+  if (process_.paused()) return;
+  if (!world_.Strikes(Fault::kCrashesAtActions, world_.plan.crashes_at_actions)) return;
+  world_.Note("w{} dies at an action", process_.index);
+  world_.NoticeSilence(process_.index);
+  process_.Pause();
+  world_.time.In(Nanos(0), [&world = world_, index = process_.index,
+                            life = process_.incarnation()] { world.Bury(index, life); });
+}
+
 void SimWorker::CarryOut(WorkerActions actions) {
-  if (!actions.pause.empty()) consumer_.Pause(actions.pause);
-  if (!actions.resume.empty()) consumer_.Resume(actions.resume);
-  if (!actions.commit.empty()) consumer_.Commit(std::move(actions.commit));
-  for (auto& lookup : actions.lookups) writer_.LookUp(std::move(lookup));
+  CarryOut(!actions.pause.empty(), [&] { consumer_.Pause(actions.pause); });
+  CarryOut(!actions.resume.empty(), [&] { consumer_.Resume(actions.resume); });
+  CarryOut(!actions.commit.empty(), [&] { consumer_.Commit(std::move(actions.commit)); });
+  for (auto& lookup : actions.lookups) {
+    CarryOut(true, [&] { writer_.LookUp(std::move(lookup)); });
+  }
   for (const auto& call : actions.calls) {
-    world_.checks.OnCall(*this, call);
-    handler_.Call(call);
+    CarryOut(true, [&] {
+      world_.checks.OnCall(*this, call);
+      handler_.Call(call);
+    });
   }
-  for (const std::uint64_t call : actions.cancels) handler_.Cancel(call);
-  const bool transaction = world_.plan.flow.finality == consumer::Finality::kTransaction;
+  CarryOut(!actions.cancels.empty(), [&] {
+    for (const std::uint64_t call : actions.cancels) handler_.Cancel(call);
+  });
   for (auto& batch : actions.writes) {
-    for (const consumer::WriteItem& item : batch->request.items) {
-      if (item.dead_letter != nullptr) LetterOut(*item.dead_letter);
+    CarryOut(true, [&] { Write(std::move(batch)); });
+  }
+  CarryOut(!actions.dead_letters.empty(), [&] {
+    for (const auto& letter : actions.dead_letters) {
+      world_.checks.OnLetter(*this, letter);
+      LetterOut(letter);
     }
-    transaction ? transactions_.Write(std::move(batch)) : writer_.Write(std::move(batch));
+    letters_.Publish(actions.dead_letters);
+  });
+  CarryOut(!actions.dropped_letters.empty(), [&] { letters_.Drop(actions.dropped_letters); });
+  CarryOut(actions.drained.has_value(), [&] { consumer_.OnDrained(std::move(*actions.drained)); });
+  if (!actions.failure) return;
+  world_.OnFailure(*this, *actions.failure);
+  process_.Later(Process::kTimer, Nanos(0), [this] { Leave(); });
+}
+
+void SimWorker::Write(std::unique_ptr<consumer::WriteBatch> batch) {
+  for (const consumer::WriteItem& item : batch->request.items) {
+    if (item.dead_letter != nullptr) LetterOut(*item.dead_letter);
   }
-  for (const auto& letter : actions.dead_letters) {
-    world_.checks.OnLetter(*this, letter);
-    LetterOut(letter);
-  }
-  letters_.Publish(actions.dead_letters);
-  letters_.Drop(actions.dropped_letters);
-  if (actions.drained) consumer_.OnDrained(std::move(*actions.drained));
-  if (actions.failure) world_.Violate("progress", "a worker stopped: " + actions.failure->Line());
+  const bool transaction = world_.plan.flow.finality == consumer::Finality::kTransaction;
+  transaction ? transactions_.Write(std::move(batch)) : writer_.Write(std::move(batch));
 }
 
 void SimWorker::LetterOut(const consumer::DeadLetter& letter) {
@@ -201,7 +260,8 @@ void SimWorker::Arm() {
   const Instant core_next = locks().NextTime();
   if (core_next < core_armed_) {
     core_armed_ = core_next;
-    process_.Later(Process::kTimer, in(core_next), [this] {
+    process_.Later(Process::kTimer, in(core_next), [this, core_next] {
+      if (core_armed_ != core_next) return;
       core_armed_ = Instant::max();
       Kick();
     });
@@ -209,7 +269,8 @@ void SimWorker::Arm() {
   const Instant flow_next = std::min(core_.NextTime(), now.boot + kTick);
   if (flow_next >= flow_armed_) return;
   flow_armed_ = flow_next;
-  process_.Later(Process::kTimer, in(flow_next), [this] {
+  process_.Later(Process::kTimer, in(flow_next), [this, flow_next] {
+    if (flow_armed_ != flow_next) return;
     flow_armed_ = Instant::max();
     core_.OnTime(process_.now());
     Act();
@@ -238,26 +299,36 @@ void SimWorker::OnAnswered(const std::vector<locking::Reply>& replies) {
 
 // Events that came since the last look; the flow drains them later.
 void SimWorker::Watch() {
-  const auto& events = core_.locks().events();
-  for (; watched_ < events.size(); ++watched_) {
-    const LockEvent& event = events[watched_];
+  for (int group = 0; group < locks().size(); ++group) Watch(group);
+}
+
+void SimWorker::Watch(int group) {
+  const auto& events = locks().core(group).events();
+  std::size_t& watched = watched_[static_cast<std::size_t>(group)];
+  for (; watched < events.size(); ++watched) {
+    const LockEvent& event = events[watched];
     const std::string_view name = NameOf(event.lock);
     world_.Note("w{} lock {} {} event {} token {}", process_.index, event.lock.slot, name,
                 static_cast<int>(event.kind), event.token.value());
     world_.checks.OnLockEvent(*this, event, name);
     caller_.OnLockEvent(event);
   }
-  if (events.empty()) watched_ = 0;
+  if (events.empty()) watched = 0;
 }
 
 void SimWorker::OnInvariant(locking::Invariant invariant) {
   switch (invariant) {
     case locking::Invariant::kCommitPastHole:
       return world_.Violate("16", "the flow would commit past a hole");
-    case locking::Invariant::kDoneWithoutLedger:
+    case locking::Invariant::kDoneWithoutLedger:  // what its output has lost is done again
+      if (world_.plan.Has(Fault::kFailovers)) return world_.Count("marks without a row");
       return world_.Violate("10", "DONE, but no row in the ledger");
     case locking::Invariant::kLeaseAfterLoss:  // a window (PROTOCOL.md): its worker was stalled
       return world_.Count("effects after the lease");
+    case locking::Invariant::kDoubleGrant:  // what a node has evicted it gives to another
+    case locking::Invariant::kTokenRegressed:
+      if (world_.checks.AnyEvicted()) return world_.Count("seen of what was evicted");
+      return world_.Violate("shipped", "the shipped code reports two holders, or an old token");
     default:
       return world_.Violate("shipped", "the shipped code reports a broken invariant");
   }

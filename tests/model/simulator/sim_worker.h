@@ -29,10 +29,11 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Leave();  // in order: drain, commit, leave the group, die
 
   consumer::WorkerCore& core() { return core_; }
-  locking::LockCore& locks() { return core_.locks(); }
+  locking::LockGroups& locks() { return core_.locks(); }
   [[nodiscard]] const consumer::Flow& flow() const { return core_.flow(); }
   Process& process() { return process_; }
   SimConsumer& consumer() { return consumer_; }
+  [[nodiscard]] const SimConsumer& consumer() const { return consumer_; }
   [[nodiscard]] const SimWriter& writer() const { return writer_; }
   [[nodiscard]] const SimHandler& handler() const { return handler_; }
   [[nodiscard]] const SimCaller& caller() const { return caller_; }
@@ -45,6 +46,8 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void OnSending(const std::vector<locking::Op>& ops);
   void OnAnswered(const std::vector<locking::Reply>& replies);
   [[nodiscard]] bool Quiet() const;
+  [[nodiscard]] bool Releasing() const;
+  void OnClockStepped();
 
   void Delivered(const std::string& source) { row_.Delivered(source); }
   void LetterOut(const consumer::DeadLetter& letter);
@@ -58,8 +61,14 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Pass();
   void Arm();
   void Watch();
+  void Watch(int group);
   void Subscribe();
+  void Subscribe(int group);
   void CarryOut(consumer::WorkerActions actions);
+  template <typename Do>
+  void CarryOut(bool any, Do carry_out);
+  void CrashPerhaps();
+  void Write(std::unique_ptr<consumer::WriteBatch> batch);
 
   // As an observer: what the shipped code reports.
   void OnInvariant(locking::Invariant invariant) override;
@@ -92,7 +101,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   LettersInARow row_;
   bool kicked_ = false;
   bool handed_in_ = false;
-  std::size_t watched_ = 0;  // of the core's events
+  std::vector<std::size_t> watched_;  // of the events of each group
   locking::Instant core_armed_ = locking::Instant::max();
   locking::Instant flow_armed_ = locking::Instant::max();
   std::unordered_map<std::uint64_t, std::string> names_;

@@ -33,7 +33,13 @@ std::vector<LedgerItem> Rows(const Items& items) {
 }  // namespace
 
 SimWriter::SimWriter(World& world, SimWorker& worker)
-    : world_(world), worker_(worker), retry_(kMostRecords, world.MostInARow()) {}
+    : world_(world),
+      worker_(worker),
+      retry_(kMostRecords, world.MostInARow()),
+      output_(world, worker.process()),
+      session_(world.ledger.Away(world.time.now()) ? 0 : world.ledger.session()) {}
+
+bool SimWriter::HasLedger() const { return world_.plan.flow.finality == Finality::kLedger; }
 
 void SimWriter::Write(std::unique_ptr<consumer::WriteBatch> batch) {
   queue_.push_back(std::move(batch));
@@ -45,8 +51,20 @@ void SimWriter::LookUp(std::unique_ptr<consumer::LookupBatch> lookup) {
   Next();
 }
 
+void SimWriter::Stop() {
+  ended_ = true;
+  ++attempt_;
+}
+
+// Nothing follows.
+void SimWriter::End(const fencepost::Error& error) {
+  Stop();
+  worker_.core().OnOutputFailed(error, worker_.process().now());
+  worker_.Act();
+}
+
 void SimWriter::Next() {
-  if (batch_ != nullptr || lookup_ != nullptr) return;
+  if (ended_ || batch_ != nullptr || lookup_ != nullptr) return;
   backoff_ = kFirstBackoff;
   if (!lookups_.empty()) {
     lookup_ = std::move(lookups_.front());
@@ -59,47 +77,87 @@ void SimWriter::Next() {
   Begin();
 }
 
+// --- the connection ----------------------------------------------------------------------------
+
+template <typename Then>
+void SimWriter::Connected(int attempt, Then then) {
+  if (session_ != 0 || !HasLedger()) return then();
+  worker_.process().Later(Process::kOutput, 2 * world_.NetDelay(),
+                          [this, attempt, then = std::move(then)] {
+                            if (attempt != attempt_) return;
+                            OnConnecting(attempt);
+                            if (session_ != 0) then();
+                          });
+}
+
+void SimWriter::OnConnecting(int attempt) {
+  if (world_.ledger.Away(world_.time.now())) return OnBroken(attempt);
+  session_ = world_.ledger.session();
+  if (const auto fine = output_.Prepare(); !fine) {
+    session_ = 0;
+    End(fine.error().error);
+  }
+}
+
+// Whether it is of no use or was closed: the next try makes a new one.
+void SimWriter::OnBroken(int attempt) {
+  if (attempt != attempt_) return;
+  ++attempt_;
+  session_ = 0;
+  lookup_ != nullptr ? AskAgainLater() : Fail(consumer::WriteFailure::kUnavailable);
+}
+
 // --- lookups -----------------------------------------------------------------------------------
 
 void SimWriter::Ask() {
   const int attempt = ++attempt_;
   worker_.process().Later(Process::kOutput, world_.HostDelay(), [this, attempt] {
-    const bool first = batch_ != nullptr && batch_->began == locking::Instant();
-    if (first) batch_->began = worker_.process().now().boot;
-    World& world = world_;
-    Process& process = worker_.process();
-    if (world.FaultsOn() && world.random.Chance(world.plan.output_faults)) {
-      process.Later(Process::kOutput, world.plan.write_takes,
-                    [this, attempt] { OnUnavailable(attempt); });
-      return;
-    }
-    const Nanos takes = world.random.Time(microseconds(200), world.plan.write_takes / 8);
-    world.time.In(takes, [this, &world, &process, attempt, life = process.incarnation()] {
-      if (process.incarnation() != life) return;
-      std::vector<std::optional<LedgerEntry>> entries;
-      for (const std::string& id : lookup_->ids) {
-        const Ledger::Row* row = world.ledger.Find(id);
-        entries.emplace_back();
-        if (row == nullptr) continue;
-        entries.back() = LedgerEntry{.token = row->token,
-                                     .crc = row->crc,
-                                     .worker = {},
-                                     .source = row->source,
-                                     .completed_at = {}};
-      }
-      process.Later(Process::kOutput, world.NetDelay(),
-                    [this, attempt, entries] { OnFound(attempt, entries); });
-    });
+    Connected(attempt, [this, attempt] { Question(attempt); });
   });
 }
 
-void SimWriter::OnFound(int attempt, const std::vector<std::optional<LedgerEntry>>& entries) {
+void SimWriter::Question(int attempt) {
+  World& world = world_;
+  Process& process = worker_.process();
+  if (world.Strikes(Fault::kUnanswered, world.plan.output_faults)) {
+    process.Later(Process::kOutput, world.plan.write_takes, [this, attempt] { OnBroken(attempt); });
+    return;
+  }
+  const Nanos takes = world.random.Time(microseconds(200), world.plan.write_takes / 8);
+  world.time.In(
+      takes, [this, &world, &process, attempt, life = process.incarnation(), session = session_] {
+        if (process.incarnation() != life) return;
+        if (HasLedger() && session != world.ledger.session()) {
+          return process.Later(Process::kOutput, world.NetDelay(),
+                               [this, attempt] { OnBroken(attempt); });
+        }
+        const auto entries = world.ledger.Lookup(lookup_->ids);
+        process.Later(Process::kOutput, world.NetDelay(),
+                      [this, attempt, session, entries] { OnFound(attempt, session, entries); });
+      });
+}
+
+void SimWriter::OnFound(int attempt, std::uint64_t session,
+                        const std::vector<std::optional<LedgerEntry>>& entries) {
   if (attempt != attempt_) return;
+  CheckUse(session);
   const auto lookup = std::exchange(lookup_, nullptr);
   world_.Count("lookups", static_cast<int>(entries.size()));
   worker_.core().OnLookedUp(*lookup, entries, worker_.process().now());
   worker_.Act();
   Next();
+}
+
+void SimWriter::AskAgainLater() {
+  worker_.process().Later(Process::kOutput, backoff_, [this] { Ask(); });
+  backoff_ = std::min<Nanos>(backoff_ * 2, kMaxBackoff);
+}
+
+// It was answered: has it said what it had to say?
+void SimWriter::CheckUse(std::uint64_t session) {
+  if (!world_.plan.Has(Fault::kFailovers) || session != world_.ledger.session()) return;
+  const Process& process = worker_.process();
+  world_.checks.OnUsed({process.index, process.incarnation(), 0, world_.time.now()});
 }
 
 // --- writes ------------------------------------------------------------------------------------
@@ -127,6 +185,7 @@ void SimWriter::Go() {
   refuses_all_ = !step.reason.empty();
   switch (step.kind) {
     case consumer::WriteRetry::Step::Kind::kWrite:
+      if (step.reconnect) session_ = 0;
       return Attempt(step.items);
     case consumer::WriteRetry::Step::Kind::kWait:
       if (refuses_all_) world_.Count("batches handed back");
@@ -141,16 +200,17 @@ void SimWriter::Go() {
   }
 }
 
-// For half a second at a time the table is broken, or somebody sits on it, or it is slow.
-Ledger::Mood SimWriter::Mood(World& world) {
-  const auto moment = static_cast<std::uint64_t>(world.time.now() / Millis(500));
+// For a while at a time the table is broken, or somebody sits on it, or it is slow, or full.
+Mood SimWriter::MoodNow(World& world) {
+  if (!world.FaultsOn()) return Mood::kUsual;
+  const auto moment = static_cast<std::uint64_t>(world.time.now() / (world.plan.outage / 4));
   const std::uint64_t hash = (world.plan.seed * 31 + moment) * 0x9e3779b97f4a7c15ULL >> 20;
-  if (!world.FaultsOn() || hash % 1000 >= static_cast<std::uint64_t>(world.plan.table_faults)) {
-    return Ledger::Mood::kUsual;
+  auto left = static_cast<int>(hash % 1000);
+  for (std::size_t mood = 0; mood < world.plan.moods.size(); ++mood) {
+    left -= world.plan.moods[mood];
+    if (left < 0) return static_cast<Mood>(mood);
   }
-  constexpr std::array kMoods{Ledger::Mood::kRefusesAll, Ledger::Mood::kLocked,
-                              Ledger::Mood::kSlow};
-  return kMoods[hash / 1000 % kMoods.size()];
+  return Mood::kUsual;
 }
 
 // Lines: what is refused has none, and what is behind it in its chain waits.
@@ -172,7 +232,12 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
   by.at = world.time.now();
   Ledger::Outcomes outcomes;
   if (world.plan.flow.finality == Finality::kLedger) {
-    outcomes = world.ledger.Write(Rows(items), Mood(world));
+    const Mood mood = MoodNow(world);
+    if (mood == Mood::kRefusesAll) world.Strike(Fault::kTableRefuses);
+    if (mood == Mood::kLocked) world.Strike(Fault::kTableLocked);
+    if (mood == Mood::kSlow) world.Strike(Fault::kTableSlow);
+    if (mood == Mood::kFull) world.Strike(Fault::kTableFull);
+    outcomes = world.ledger.Write(Rows(items), mood, by);
   } else {
     outcomes = Append(items);
   }
@@ -190,42 +255,85 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
 }
 
 // The worker may stall before it sends; once sent, the transaction goes on without it.
-void SimWriter::Attempt(const std::vector<std::size_t>& places) {
+void SimWriter::Attempt(std::vector<std::size_t> places) {
   const int attempt = ++attempt_;
-  std::vector<Item> part;
-  for (const std::size_t place : places) part.push_back(items_[place]);
-  worker_.process().Later(Process::kOutput, world_.HostDelay(), [this, attempt, part] {
-    World& world = world_;
-    Process& process = worker_.process();
-    const bool ledger = world.plan.flow.finality == Finality::kLedger;
-    const bool trouble = world.FaultsOn() && world.random.Chance(world.plan.output_faults);
-    const bool late = trouble && ledger && world.random.Chance(300);
-    const bool never = trouble && !late && (!ledger || world.random.Chance(400));
-    const Nanos limit = world.plan.write_takes + Millis(200);
-    const Nanos takes = late ? world.random.Time(limit, limit * 4)
-                             : world.random.Time(microseconds(300), world.plan.write_takes);
-    if (ledger) world.ledger.Send(Rows(part));
-    world.time.In(takes, [this, &world, &process, life = process.incarnation(), attempt, never,
-                          trouble, ledger, items = part] {
-      if (never && ledger) world.ledger.Forget(Rows(items));
-      if (never) return;
-      const auto outcomes = Happen(world, items, {process.index, life, 0, Nanos(0)});
-      if (trouble || process.incarnation() != life) return;
-      process.Later(Process::kOutput, world.NetDelay(),
-                    [this, attempt, outcomes] { OnAnswer(attempt, outcomes); });
-    });
-    if (!trouble) return;
-    process.Later(Process::kOutput, limit, [this, attempt] { OnNoAnswer(attempt); });
-  });
+  worker_.process().Later(Process::kOutput, world_.HostDelay(),
+                          [this, attempt, places = std::move(places)] {
+                            Connected(attempt, [this, attempt, places] { Send(attempt, places); });
+                          });
 }
 
-void SimWriter::OnAnswer(int attempt, const Ledger::Outcomes& outcomes) {
+void SimWriter::Send(int attempt, const std::vector<std::size_t>& places) {
+  if (attempt != attempt_) return;
+  std::vector<Item> part;
+  for (const std::size_t place : places) part.push_back(items_[place]);
+  World& world = world_;
+  Process& process = worker_.process();
+  const bool ledger = HasLedger();
+  const bool trouble = world.Strikes(Fault::kUnanswered, world.plan.output_faults);
+  const bool late = trouble && ledger && world.random.Chance(300);
+  const bool never = trouble && !late && (!ledger || world.random.Chance(400));
+  const Nanos limit = world.plan.write_takes + Millis(200);
+  const Nanos takes = late ? world.random.Time(limit, limit * 4)
+                           : world.random.Time(microseconds(300), world.plan.write_takes);
+  if (ledger) world.ledger.Send(Rows(part));
+  world.time.In(takes, [this, &world, &process, life = process.incarnation(), attempt, never, late,
+                        trouble, ledger, places, session = session_, items = std::move(part)] {
+    const bool broken = ledger && session != world.ledger.session();
+    const bool conflict = !never && !late && !broken && ledger &&
+                          world.Strikes(Fault::kConflicts, world.plan.serializations);
+    if ((never || conflict || broken) && ledger) world.ledger.Forget(Rows(items));
+    const bool listens = process.incarnation() == life;
+    if (never) return;
+    if (broken) {
+      if (!listens) return;
+      process.Later(Process::kOutput, world.NetDelay(), [this, attempt] { OnBroken(attempt); });
+      return;
+    }
+    if (conflict) {
+      world.Count("transactions not serializable");
+      if (!listens) return;
+      process.Later(Process::kOutput, world.NetDelay(), [this, attempt] { OnConflict(attempt); });
+      return;
+    }
+    const auto outcomes = Happen(world, items, {process.index, life, 0, Nanos(0)});
+    if (trouble || !listens) return;
+    process.Later(Process::kOutput, world.NetDelay(), [this, attempt, session, places, outcomes] {
+      OnAnswer(attempt, session, places, outcomes);
+    });
+  });
+  if (!trouble) return;
+  process.Later(Process::kOutput, limit, [this, attempt] { OnNoAnswer(attempt); });
+}
+
+void SimWriter::OnAnswer(int attempt, std::uint64_t session, const std::vector<std::size_t>& places,
+                         const Ledger::Outcomes& outcomes) {
   if (attempt != attempt_ || batch_ == nullptr) return;
-  if (outcomes) {
-    retry_.OnWritten(*outcomes);
-    return Go();
+  if (!outcomes) return Fail(outcomes.error());
+  if (HasLedger()) Remember(places, *outcomes);
+  CheckUse(session);
+  retry_.OnWritten(*outcomes);
+  Go();
+}
+
+void SimWriter::Remember(const std::vector<std::size_t>& places,
+                         const std::vector<WriteOutcome>& outcomes) {
+  std::vector<const consumer::WriteItem*> items;
+  for (const std::size_t place : places) items.push_back(&batch_->request.items[place]);
+  output_.Remember(items, outcomes);
+  if (!world_.plan.Has(Fault::kFailovers)) return;
+  const Process& process = worker_.process();
+  const By me{process.index, process.incarnation(), 0, world_.time.now()};
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!consumer::EffectIsWritten(outcomes[i].result)) continue;
+    world_.checks.OnAcknowledged(std::string(items[i]->record_id), me);
   }
-  Fail(outcomes.error());
+}
+
+void SimWriter::OnConflict(int attempt) {
+  if (attempt != attempt_) return;
+  ++attempt_;
+  Fail(consumer::WriteFailure::kUnavailable, true);
 }
 
 void SimWriter::OnNoAnswer(int attempt) {
@@ -235,19 +343,16 @@ void SimWriter::OnNoAnswer(int attempt) {
   Fail(told ? consumer::WriteFailure::kUnavailable : consumer::WriteFailure::kClientTimeout);
 }
 
-void SimWriter::Fail(consumer::WriteFailure failure) {
+// The connection is closed where it may be to blame.
+void SimWriter::Fail(consumer::WriteFailure failure, bool retry_at_once) {
+  using enum consumer::WriteFailure;
+  if (!retry_at_once && (failure == kUnavailable || failure == kClientTimeout)) session_ = 0;
   consumer::OutputError error;
+  error.retry_at_once = retry_at_once;
   error.error.what = "failed";
   error.failure = failure;
   retry_.OnFailed(error);
   Go();
-}
-
-void SimWriter::OnUnavailable(int attempt) {
-  if (attempt != attempt_) return;
-  ++attempt_;
-  worker_.process().Later(Process::kOutput, backoff_, [this] { Ask(); });
-  backoff_ = std::min<Nanos>(backoff_ * 2, kMaxBackoff);
 }
 
 }  // namespace fencepost::simulator

@@ -1,6 +1,7 @@
 // A worker's output thread, as consumer/outputs/writer.h: one thing at a time, lookups first, and
 // each batch by the shipped WriteRetry. A transaction whose answer is lost is written again, and
-// the first may still happen after all. An output without a ledger has no such doubts: a line is
+// the first may still happen after all. A connection that broke, or may have, is made again, and
+// SimOutput looks what the output is then. One without a ledger has no such doubts: a line is
 // there, or the file was away.
 #pragma once
 
@@ -13,6 +14,8 @@
 #include "consumer/outputs/write_retry.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/ledger.h"
+#include "tests/model/simulator/plan.h"
+#include "tests/model/simulator/sim_output.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -25,6 +28,7 @@ class SimWriter {
   SimWriter(World& world, SimWorker& worker);
   void Write(std::unique_ptr<consumer::WriteBatch> batch);
   void LookUp(std::unique_ptr<consumer::LookupBatch> lookup);
+  void Stop();  // nothing more is sent, and nothing answered
   [[nodiscard]] bool refuses_all() const { return refuses_all_; }  // as retry_ told last
 
  private:
@@ -38,16 +42,31 @@ class SimWriter {
   void Next();
   void Begin();
   void Go();
-  void Attempt(const std::vector<std::size_t>& places);
+  void Attempt(std::vector<std::size_t> places);
   void Ask();
-  static Ledger::Mood Mood(World& world);
+  void AskAgainLater();
+  static Mood MoodNow(World& world);
   static Ledger::Outcomes Happen(World& world, const std::vector<Item>& items, By by);
   static std::vector<consumer::WriteOutcome> Append(const std::vector<Item>& items);
-  void OnFound(int attempt, const std::vector<std::optional<consumer::LedgerEntry>>& entries);
-  void OnAnswer(int attempt, const Ledger::Outcomes& outcomes);
+  [[nodiscard]] bool HasLedger() const;
+  // On a connection, a new one if need be.
+  template <typename Then>
+  void Connected(int attempt, Then then);
+  void OnConnecting(int attempt);
+  void Send(int attempt, const std::vector<std::size_t>& places);
+  void Question(int attempt);
+  void OnFound(int attempt, std::uint64_t session,
+               const std::vector<std::optional<consumer::LedgerEntry>>& entries);
+  void OnAnswer(int attempt, std::uint64_t session, const std::vector<std::size_t>& places,
+                const Ledger::Outcomes& outcomes);
+  void OnBroken(int attempt);
+  void CheckUse(std::uint64_t session);
+  void Remember(const std::vector<std::size_t>& places,
+                const std::vector<consumer::WriteOutcome>& outcomes);
+  void End(const fencepost::Error& error);
   void OnNoAnswer(int attempt);
-  void OnUnavailable(int attempt);
-  void Fail(consumer::WriteFailure failure);
+  void OnConflict(int attempt);
+  void Fail(consumer::WriteFailure failure, bool retry_at_once = false);
 
   World& world_;
   SimWorker& worker_;
@@ -59,6 +78,9 @@ class SimWriter {
   std::vector<Item> items_;
   int attempt_ = 0;
   bool refuses_all_ = false;
+  bool ended_ = false;  // it can never write again
+  SimOutput output_;
+  std::uint64_t session_;  // of the ledger, in which the connection was made; 0: there is none
   Nanos backoff_{0};
 };
 

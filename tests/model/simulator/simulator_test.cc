@@ -1,7 +1,6 @@
 // The shipped LockCore and Flow against every trouble there is, in virtual time.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 #include <string>
 
@@ -11,9 +10,15 @@
 namespace fencepost::simulator {
 namespace {
 
-constexpr std::uint64_t kLeastSeeds = 320;
-constexpr std::uint64_t kMostSeeds = 6000;
-constexpr std::chrono::seconds kUsualTime{30};
+constexpr std::uint64_t kSeeds = 12'000;
+
+// Offsets are lost when all members of the group have given back what they had: only one that was
+// late, and thrown out, is still at work.
+bool MayMeet(Fault fault, Phase phase) {
+  const bool at_work = phase == Phase::kAcquiring || phase == Phase::kHandling ||
+                       phase == Phase::kDraining || phase == Phase::kCommitting;
+  return fault != Fault::kOffsetsLost || !at_work;
+}
 
 TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
   if (const auto seed = OnlySeed()) {
@@ -21,14 +26,8 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
     EXPECT_FALSE(failure) << *failure;
     return;
   }
-  const bool counted = SeedCount(0) != 0;
-  const std::uint64_t most = SeedCount(kMostSeeds);
-  const auto begun = std::chrono::steady_clock::now();
-  std::uint64_t seed = 1;
-  std::map<std::string, int> counts;
-  for (; seed <= most; ++seed) {
-    const auto took = std::chrono::steady_clock::now() - begun;
-    if (!counted && seed > kLeastSeeds && took > kUsualTime) break;
+  Counts counts;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const auto failure = RunSeed(seed, &counts);
     ASSERT_FALSE(failure) << *failure;
   }
@@ -61,6 +60,11 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "transactions locked out",
                                     "transactions too slow",
                                     "batches handed back",
+                                    "names evicted",
+                                    "sentinels evicted",
+                                    "rows lost",
+                                    "stopped: lost_commits",
+                                    "offsets set back",
                                     "transactions",
                                     "transactions aborted",
                                     "offsets alone",
@@ -76,16 +80,22 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "closed: the node closed the connection",
                                     "closed: no connection and login within the timeout",
                                     "closed: no answer for ten timeouts"}) {
-    EXPECT_TRUE(counted || counts[trouble] > 0) << trouble;
+    EXPECT_GT(counts[trouble], 0) << trouble;
   }
-  GTEST_LOG_(INFO) << seed - 1 << " seeds, " << kKinds << " kinds of pipelines, " << kMixes
-                   << " mixes of faults";
+  for (std::size_t fault = 0; fault < kFaults; ++fault) {
+    for (std::size_t phase = 0; phase < kPhases; ++phase) {
+      const std::string key = Key(static_cast<Fault>(fault), static_cast<Phase>(phase));
+      if (MayMeet(static_cast<Fault>(fault), static_cast<Phase>(phase))) {
+        EXPECT_GT(counts[key], 0) << key;
+      }
+    }
+  }
 }
 
 TEST(Simulator, GoesTheSameWayForTheSameSeed) {
-  for (const std::uint64_t seed : {7, 8, 15, 20, 31}) {
-    std::map<std::string, int> first;
-    std::map<std::string, int> second;
+  for (const std::uint64_t seed : {7, 8, 15, 20, 31, 40}) {
+    Counts first;
+    Counts second;
     RunSeed(seed, &first);
     RunSeed(seed, &second);
     EXPECT_EQ(first, second) << "seed " << seed;

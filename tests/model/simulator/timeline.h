@@ -38,17 +38,31 @@ class Timeline {
  public:
   [[nodiscard]] Nanos now() const { return now_; }
 
-  void At(Nanos when, std::function<void()> run) {
-    events_.push({std::max(when, now_), next_++, std::move(run)});
+  template <typename Run>
+  void At(Nanos when, Run run) {
+    std::size_t place = runs_.size();
+    if (free_.empty()) {
+      runs_.emplace_back(std::move(run));
+    } else {
+      place = free_.back();
+      free_.pop_back();
+      runs_[place] = std::move(run);
+    }
+    events_.push({std::max(when, now_), next_++, place});
   }
-  void In(Nanos delay, std::function<void()> run) { At(now_ + delay, std::move(run)); }
+  template <typename Run>
+  void In(Nanos delay, Run run) {
+    At(now_ + delay, std::move(run));
+  }
 
   // False when nothing is left.
   bool Step() {
     if (events_.empty()) return false;
-    auto run = std::move(const_cast<Event&>(events_.top()).run);
-    now_ = events_.top().when;
+    const Event event = events_.top();
     events_.pop();
+    now_ = event.when;
+    const auto run = std::exchange(runs_[event.place], nullptr);
+    free_.push_back(event.place);
     run();
     return true;
   }
@@ -58,12 +72,14 @@ class Timeline {
   struct Event {
     Nanos when;
     std::uint64_t order;
-    std::function<void()> run;
+    std::size_t place;  // in runs_
     bool operator<(const Event& other) const {
       return when != other.when ? when > other.when : order > other.order;
     }
   };
   std::priority_queue<Event> events_;
+  std::vector<std::function<void()>> runs_;
+  std::vector<std::size_t> free_;
   Nanos now_{0};
   std::uint64_t next_ = 0;
 };

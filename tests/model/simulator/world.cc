@@ -9,25 +9,38 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::size_t kTraceLines = 60;
+constexpr std::size_t kTraceLines = 150;
 constexpr std::uint64_t kMostEvents = 3'000'000;
 constexpr Nanos kLongEnough = seconds(150);
-constexpr Nanos kQuiet = seconds(3);
-constexpr Nanos kOperatorLooks = seconds(10);
+constexpr Nanos kBetweenLooks = Millis(2);
+
+Promise PromiseOf(const Plan& plan) {
+  switch (plan.flow.finality) {
+    case consumer::Finality::kLedger:
+      return Promise::kOnce;
+    case consumer::Finality::kDoneMark:
+      return Promise::kAtLeastOnce;
+    case consumer::Finality::kTransaction:
+      return Promise::kOncePerSource;
+  }
+  return Promise::kOnce;
+}
 
 }  // namespace
 
 World::World(Plan world_plan, bool tracing)
     : plan(std::move(world_plan)),
       random(plan.seed),
-      checks(*this),
+      checks(*this, PromiseOf(plan)),
       broker(*this),
       tracing_(tracing),
       faults_(*this),
-      healer_(*this) {
+      healer_(*this),
+      operator_(*this) {
   const Nanos skew = Nanos(plan.lock.max_skew) * 9 / 20;  // any two stay within max_skew
-  for (int i = 0; i < plan.nodes; ++i) {
-    nodes_.push_back(std::make_unique<SimNode>(i, FreshRunId()));
+  for (int i = 0; i < plan.NodesInAll(); ++i) {
+    nodes_.push_back(std::make_unique<SimNode>(i, plan.GroupOfPlace(i), FreshRunId()));
+    places_.push_back(nodes_.back().get());
     nodes_.back()->offset = random.Time(-skew, skew);
     nodes_.back()->ppm = random.Between(-plan.clock_ppm, plan.clock_ppm);
   }
@@ -39,29 +52,48 @@ World::World(Plan world_plan, bool tracing)
     process.ppm = random.Between(-plan.clock_ppm, plan.clock_ppm);
     workers_.push_back(nullptr);
   }
-  if (plan.store_exists) CreateStore();
+  for (int group = 0; group < plan.groups && plan.store_exists; ++group) CreateStore(group);
   broker.Fill();
 }
 
 World::~World() = default;
 
 // As `locks init` leaves it.
-void World::CreateStore() {
+void World::CreateStore(int group) {
   std::vector<SimNode*> ranked;
-  for (const auto& node : nodes_) ranked.push_back(node.get());
+  for (int i = 0; i < plan.nodes; ++i) ranked.push_back(&NodeAt(group * plan.nodes + i));
   std::sort(ranked.begin(), ranked.end(), [](const SimNode* a, const SimNode* b) {
     return a->model.run_id() < b->model.run_id();
   });
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
     locking::Sentinel sentinel;
     sentinel.complete = true;
-    sentinel.store_id = std::string(locking::kStoreIdSize, 'a');
+    sentinel.store_id = std::string(locking::kStoreIdSize, static_cast<char>('a' + group));
     sentinel.index = static_cast<int>(rank);
     sentinel.nodes = plan.nodes;
     sentinel.run_id = ranked[rank]->model.run_id();
     sentinel.max_ttl = plan.lock.max_ttl;
+    sentinel.place = {group, plan.groups};
     ranked[rank]->model.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, kStart);
   }
+}
+
+// The new one is empty, and of its own clock.
+SimNode& World::Replace(int place) {
+  SimNode& old = NodeAt(place);
+  old.up = false;
+  old.gone = true;
+  ++old.incarnation;
+  const int index = static_cast<int>(nodes_.size());
+  nodes_.push_back(std::make_unique<SimNode>(index, old.group, FreshRunId()));
+  SimNode& next = *nodes_.back();
+  const Nanos skew = Nanos(plan.lock.max_skew) * 9 / 20;
+  next.offset = random.Time(-skew, skew);
+  next.ppm = random.Between(-plan.clock_ppm, plan.clock_ppm);
+  next.incarnation = old.incarnation;
+  next.forgot_at = time.now();
+  places_[static_cast<std::size_t>(place)] = &next;
+  return next;
 }
 
 std::optional<Violation> World::Run() {
@@ -70,14 +102,21 @@ std::optional<Violation> World::Run() {
   }
   faults_.Begin();
   healer_.Begin();
-  time.In(plan.faults_end + plan.produce_for + kOperatorLooks, [this] { LookAfterWithheld(); });
+  time.In(plan.faults_end + plan.produce_for + plan.looks, [this] { LookAfterWithheld(); });
   const Nanos deadline = plan.faults_end + plan.produce_for + kLongEnough;
   std::optional<Nanos> settled_at;
+  Nanos look_at = plan.faults_end;
+  // A connection whose answer was lost is given up after ten timeouts, and what it was to free is
+  // freed on the next one.
+  const Nanos given_up = plan.faults_end + 12 * Nanos(plan.lock.node_timeout) + plan.handshake;
   while (!violation_ && time.Step()) {
-    if (!FaultsOn() && Settled()) {
+    if (time.now() < look_at) continue;
+    look_at = time.now() + kBetweenLooks;
+    if (Settled()) {
       if (!settled_at) settled_at = time.now();
-      if (time.now() - *settled_at > kQuiet) {
+      if (time.now() - *settled_at > plan.quiet && time.now() > given_up) {
         checks.AtTheEnd();
+        if (plan.Calm()) CheckCalm();
         break;
       }
     } else if (time.now() > deadline || time.events() > kMostEvents) {
@@ -87,6 +126,7 @@ std::optional<Violation> World::Run() {
   }
   Count("events", static_cast<int>(time.events()));
   Count("virtual milliseconds", static_cast<int>(time.now() / Millis(1)));
+  coverage_.AddTo(counts_);
   return violation_;
 }
 
@@ -101,7 +141,7 @@ void World::LookAfterWithheld() {
       any = any || in.stage() == consumer::Stage::kWithheld;
     });
   }
-  if (!any) return time.In(kOperatorLooks, [this] { LookAfterWithheld(); });
+  if (!any) return time.In(plan.looks, [this] { LookAfterWithheld(); });
   Count("limits lifted");
   lifted_ = true;
   for (int i = 0; i < plan.workers; ++i) Bury(i, process(i).incarnation());
@@ -112,15 +152,16 @@ void World::NoteWhatStands() {
     if (worker == nullptr) continue;
     const int index = worker->process().index;
     Note("w{}: {} in flight, room {}, available {}, held {}", index, worker->flow().in_flight(),
-         worker->flow().backpressure().Room(), worker->locks().Available(), worker->locks().held());
-    if (const auto problem = worker->locks().store().Problem()) {
-      Note("w{}: {}", index, problem->Line());
+         worker->flow().backpressure().Room(), worker->locks().AnyAvailable(),
+         worker->locks().held());
+    for (int group = 0; group < plan.groups; ++group) {
+      const auto problem = worker->locks().core(group).store().Problem();
+      if (problem) Note("w{} group {}: {}", index, group + 1, problem->Line());
     }
     for (const auto& node : nodes_) {
-      for (std::size_t place = 0; place < worker->links().size(); ++place) {
-        if (&worker->links()[place]->node() != node.get()) continue;
-        const auto status =
-            worker->locks().store().Status(static_cast<int>(place), worker->process().now());
+      for (const auto& link : worker->links()) {
+        if (&link->node() != node.get()) continue;
+        const auto status = link->Status();
         Note("w{} node {}: connected {} open {} quarantined {} for {} ms {} {}", index, node->index,
              status.connected, status.open, status.quarantined, status.quarantine_left.count(),
              status.sentinel ? status.sentinel->Encode() : "-", status.problem);
@@ -135,8 +176,18 @@ void World::NoteWhatStands() {
   }
 }
 
+// Where nothing goes wrong, nothing is lost, however tight the times are.
+void World::CheckCalm() {
+  for (const std::string_view what :
+       {"stalls", "restarts detected", "unlocked", "producers fenced"}) {
+    // While a store is created nothing can be locked.
+    if (what == "unlocked" && !plan.store_exists) continue;
+    if (counts_.contains(what)) Violate("calm", fmt::format("nothing went wrong, but: {}", what));
+  }
+}
+
 bool World::Settled() const {
-  if (!broker.Finished()) return false;
+  if (!broker.Finished() || operator_.Expected()) return false;
   return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) {
     return worker != nullptr && worker->flow().in_flight() == 0 && worker->caller().Idle();
   });
@@ -157,12 +208,12 @@ void World::Keep(std::string line) {
 
 Nanos World::NetDelay() {
   const Nanos usual = random.Time(plan.delay / 2, plan.delay * 2);
-  const bool slow = FaultsOn() && random.Chance(plan.slow_calls);
+  const bool slow = Strikes(Fault::kSlowCalls, plan.slow_calls);
   return slow ? usual + random.Time(Nanos(0), Nanos(plan.lock.node_timeout) * 3) : usual;
 }
 
 void World::DrawFate(Exchange& exchange) {
-  if (!FaultsOn() || !random.Chance(plan.losses)) return;
+  if (!Strikes(Fault::kLosses, plan.losses)) return;
   exchange.fate =
       random.Chance(500) ? Exchange::Fate::kRequestVanishes : Exchange::Fate::kAnswerVanishes;
   exchange.breaks = random.Chance(600);
@@ -194,7 +245,7 @@ void World::ToConsumer(int index, int life, std::function<void(SimConsumer&)> me
 }
 
 void World::Raise(int index) {
-  if (worker(index) != nullptr) return;
+  if (worker(index) != nullptr || operator_.HoldsWorkers()) return;
   Note("w{} starts", index);
   process(index).Start();
   workers_[static_cast<std::size_t>(index)] = std::make_unique<SimWorker>(*this, process(index));
@@ -207,7 +258,16 @@ void World::Bury(int index, int life) {
   NoticeSilence(index);
   process(index).Die();
   workers_[static_cast<std::size_t>(index)] = nullptr;
-  time.In(random.Time(Millis(10), Millis(3000)), [this, index] { Raise(index); });
+  time.In(random.Time(Millis(10), plan.restart_within), [this, index] { Raise(index); });
+}
+
+void World::OnFailure(SimWorker& worker, const fencepost::Error& error) {
+  const Process& process = worker.process();
+  Note("w{} ends: {}", process.index, error.Line());
+  if (error.code != "lost_commits") return Violate("progress", "a worker stopped: " + error.Line());
+  Count("stopped: " + error.code);
+  checks.OnStopped({process.index, process.incarnation(), 0, time.now()});
+  operator_.OnStopped(error);
 }
 
 // Called before the process stops: a change after this one means that it came back.

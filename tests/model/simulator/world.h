@@ -1,7 +1,7 @@
 // One run of the simulator: nodes, Kafka, an output, workers, trouble, and the checks, in virtual
 // time, all from one seed.
 //
-// The workers are the shipped ones (LockCore, Flow). Trouble ends at plan.faults_end; then
+// The workers are the shipped ones (LockGroups, Flow). Trouble ends at plan.faults_end; then
 // everything must come to its end by itself: no lag, every id's effect there once, nothing left
 // held.
 #pragma once
@@ -19,10 +19,12 @@
 
 #include "tests/model/simulator/broker.h"
 #include "tests/model/simulator/checks.h"
+#include "tests/model/simulator/coverage.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/faults.h"
 #include "tests/model/simulator/healer.h"
 #include "tests/model/simulator/ledger.h"
+#include "tests/model/simulator/operator.h"
 #include "tests/model/simulator/plan.h"
 #include "tests/model/simulator/sim_worker.h"
 
@@ -52,8 +54,15 @@ class World {
   }
 
   // What happened in this run, and how often.
-  void Count(const std::string& what, int by = 1) { counts_[what] += by; }
-  [[nodiscard]] const std::map<std::string, int>& counts() const { return counts_; }
+  void Count(std::string_view what, int by = 1) {
+    const auto found = counts_.find(what);
+    if (found != counts_.end()) {
+      found->second += by;
+    } else {
+      counts_.emplace(what, by);
+    }
+  }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
 
   // --- the weather -----------------------------------------------------------------------------
   [[nodiscard]] bool FaultsOn() const { return time.now() < plan.faults_end; }
@@ -62,10 +71,21 @@ class World {
   void DrawFate(Exchange& exchange);
   // The output does not take this record.
   [[nodiscard]] bool Refuses(const std::string& source) const;
-  [[nodiscard]] bool NodeClocksStep() const { return faults_.NodeClocksStep(); }
+  // Whether a fault befalls this one, of a thousand so many.
+  bool Strikes(Fault fault, int in_a_thousand) {
+    if (in_a_thousand == 0 || !FaultsOn() || !random.Chance(in_a_thousand)) return false;
+    Strike(fault);
+    return true;
+  }
+  void Strike(Fault fault) { coverage_.Strike(*this, fault); }
+  [[nodiscard]] const Faults& faults() const { return faults_; }
 
   // --- who there is ----------------------------------------------------------------------------
-  SimNode& node(int index) { return *nodes_[static_cast<std::size_t>(index)]; }
+  // That there is or was.
+  [[nodiscard]] const std::vector<std::unique_ptr<SimNode>>& nodes() const { return nodes_; }
+  // The one at this place of the lists, those of all groups in a row; by now.
+  SimNode& NodeAt(int place) { return *places_[static_cast<std::size_t>(place)]; }
+  SimNode& Replace(int place);
   Process& process(int index) { return *processes_[static_cast<std::size_t>(index)]; }
   // Null while it is dead.
   SimWorker* worker(int index) { return workers_[static_cast<std::size_t>(index)].get(); }
@@ -73,6 +93,8 @@ class World {
   void ToConsumer(int index, int life, std::function<void(SimConsumer&)> message);
   void Raise(int index);           // a worker starts
   void Bury(int index, int life);  // it has ended, or was killed
+  // It ends by itself, with these last words.
+  void OnFailure(SimWorker& worker, const fencepost::Error& error);
   // dead_letter.max_consecutive of the workers that start now.
   [[nodiscard]] std::size_t MostInARow() const { return lifted_ ? 0 : plan.flow.max_consecutive; }
   void NoticeSilence(int index);  // its session runs out unless it comes back before
@@ -88,22 +110,26 @@ class World {
 
  private:
   void Keep(std::string line);
-  void CreateStore();
+  void CreateStore(int group);
   void NoteWhatStands();
   void LookAfterWithheld();
+  void CheckCalm();
   [[nodiscard]] bool Settled() const;
 
   const bool tracing_;
   bool lifted_ = false;
   std::deque<std::string> trace_;
-  std::map<std::string, int> counts_;
+  Counts counts_;
   std::optional<Violation> violation_;
   int next_run_id_ = 1;
   std::vector<std::unique_ptr<SimNode>> nodes_;
+  std::vector<SimNode*> places_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
   Faults faults_;
   Healer healer_;
+  Operator operator_;
+  Coverage coverage_;
 };
 
 }  // namespace fencepost::simulator

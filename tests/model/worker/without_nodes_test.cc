@@ -43,7 +43,9 @@ TEST_F(WithoutNodes, RecordsGoOnByTheLedgerAloneAndTheWorkerIsReadyWithARemark) 
   EXPECT_EQ(writes_[0]->records.size(), 2);
   EXPECT_TRUE(core_.ready());
   ASSERT_THAT(Codes(), ElementsAre(kUnlocked));
-  EXPECT_EQ(core_.reasons()[0].detail, "lock: no quorum of lock nodes");
+  EXPECT_EQ(core_.reasons()[0].detail,
+            "lock: no quorum of lock nodes: 1 of 1 nodes is away (10.0.0.1:7001: nothing listens "
+            "there)");
   AnswerWrites(WriteResult::kCommitted);
   EXPECT_EQ(core_.flow().in_flight(), 0);
 }
@@ -76,7 +78,7 @@ TEST_F(WithoutNodes, ARecordWhoseLeaseEndsIsWrittenWithAFreshToken) {
   const locking::Token before = writes_[0]->request.items[0].token;
   Lose();
   Pass(60s);
-  core_.locks().OnTime(now_);
+  core_.locks().core(0).OnTime(now_);
   Act();
   AnswerWrites(WriteResult::kNotWritten);
   ASSERT_EQ(writes_.size(), 1);

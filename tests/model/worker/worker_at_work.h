@@ -34,7 +34,8 @@ struct Notes : ConsumerObserver {
 class WorkerAtWork : public ::testing::Test {
  protected:
   explicit WorkerAtWork(const WorkerCoreOptions& options = Options())
-      : node_(std::string(locking::kRunIdSize, 'a')),
+      : nodes_(options.nodes.front()),
+        node_(std::string(locking::kRunIdSize, 'a')),
         core_(
             options, [this] { return random_ += 0x9e3779b97f4a7c15ULL; }, nullptr, &told_) {
     ConnectNode("noeviction");
@@ -45,7 +46,7 @@ class WorkerAtWork : public ::testing::Test {
     locking::Sentinel sentinel;
     sentinel.complete = true;
     sentinel.store_id = std::string(locking::kStoreIdSize, '1');
-    sentinel.nodes = 1;
+    sentinel.nodes = nodes_;
     sentinel.run_id = node_.run_id();
     sentinel.max_ttl = lock_.max_ttl;
     node_.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, now_.wall);
@@ -55,8 +56,8 @@ class WorkerAtWork : public ::testing::Test {
     info.role = "master";
     info.sentinel = node_.sentinel();
     info.call = {now_.boot, now_.boot, now_.wall};
-    core_.locks().store().OnConnected(0, info, now_);
-    core_.locks().OnTime(now_);
+    core_.locks().core(0).store().OnConnected(0, info, now_);
+    core_.locks().core(0).OnTime(now_);
   }
   // It comes back without its memory, as another process.
   void RestartNode() {
@@ -64,7 +65,7 @@ class WorkerAtWork : public ::testing::Test {
     locking::Sentinel sentinel;
     sentinel.complete = true;
     sentinel.store_id = std::string(locking::kStoreIdSize, '1');
-    sentinel.nodes = 1;
+    sentinel.nodes = nodes_;
     sentinel.run_id = std::string(locking::kRunIdSize, 'b');
     sentinel.max_ttl = lock_.max_ttl;
     sentinel.quarantine_until = now_.wall + 30s;
@@ -74,17 +75,17 @@ class WorkerAtWork : public ::testing::Test {
     info.role = "master";
     info.sentinel = sentinel.Encode();
     info.call = {now_.boot, now_.boot, now_.wall};
-    core_.locks().store().OnConnected(0, info, now_);
-    core_.locks().OnTime(now_);
+    core_.locks().core(0).store().OnConnected(0, info, now_);
+    core_.locks().core(0).OnTime(now_);
   }
   void LoseNode() {
-    core_.locks().store().OnDisconnected(0, now_);
-    core_.OnNodeAway(0);
-    core_.locks().OnTime(now_);
+    core_.locks().core(0).store().OnDisconnected(0, now_);
+    core_.OnNodeAway(0, "10.0.0.1:7001: nothing listens there");
+    core_.locks().core(0).OnTime(now_);
   }
 
   static WorkerCoreOptions Options() {
-    WorkerCoreOptions options{.nodes = 1, .revoke_drain = 10s, .shutdown_timeout = 25s};
+    WorkerCoreOptions options{.nodes = {1}, .revoke_drain = 10s, .shutdown_timeout = 25s};
     options.flow.pipeline = "p";
     options.flow.max_in_flight = 100;
     return options;
@@ -132,6 +133,7 @@ class WorkerAtWork : public ::testing::Test {
       for (auto& batch : actions.writes) writes_.push_back(std::move(batch));
       if (!actions.pause.empty()) paused_in_.push_back(actions.epoch);
       if (actions.drained) drained_ = std::move(actions.drained);
+      if (actions.room) ++rooms_told_;
       if (actions.failure) failures_.push_back(actions.failure->code);
       EXPECT_FALSE(actions.stop);
       more = Exchange();
@@ -141,18 +143,19 @@ class WorkerAtWork : public ::testing::Test {
 
   bool Exchange() {
     std::vector<locking::Op> ops;
-    if (core_.locks().TakeBatch(0, ops) == 0) return false;
+    if (core_.locks().core(0).TakeBatch(0, ops) == 0) return false;
     std::vector<locking::Reply> replies;
     locking::CallHeader header;
     for (const locking::Op& op : ops) {
       node_.Apply(op.kind, std::span(&op, 1), lock_, now_.wall, now_.wall, &header, replies);
     }
-    core_.locks().OnReplies(0, replies, now_);
+    core_.locks().core(0).OnReplies(0, replies, now_);
     return true;
   }
 
   const locking::LockOptions lock_;
   locking::Now now_{Instant(1000s), locking::WallTime(locking::Millis(1'800'000'000'000))};
+  const int nodes_;
   locking::NodeModel node_;
   std::uint64_t random_ = 0;
   Notes told_;
@@ -162,6 +165,7 @@ class WorkerAtWork : public ::testing::Test {
   std::optional<std::vector<PartitionOffset>> drained_;
   std::vector<std::string> failures_;
   std::vector<AssignmentEpoch> paused_in_;
+  int rooms_told_ = 0;
 };
 
 }  // namespace fencepost::consumer

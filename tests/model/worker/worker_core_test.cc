@@ -133,6 +133,20 @@ TEST_F(Credit, CountsARecordOnceWhenItHasArrived) {
   EXPECT_EQ(core_.credit().Records(), 70);
 }
 
+TEST_F(Credit, ThatIsWaitedForIsToldOnceWhenThereIsSome) {
+  Assign();
+  const auto load = core_.credit().Send(std::vector<Record>(100));
+  EXPECT_EQ(core_.credit().RecordsOrAwait(), 0);
+  Act();
+  EXPECT_EQ(rooms_told_, 0) << "all of it is on its way";
+  core_.credit().Arrived(load);
+  Act();
+  EXPECT_EQ(rooms_told_, 1);
+  EXPECT_EQ(core_.credit().RecordsOrAwait(), 100);
+  Act();
+  EXPECT_EQ(rooms_told_, 1) << "nobody waits";
+}
+
 // The offer is one for the partitions before.
 TEST_F(Credit, IsNoneFromTheMomentThatAnAssignmentIsSentUntilTheFlowHasIt) {
   Assign();
@@ -198,8 +212,8 @@ const ReadinessRow kReadiness[] = {
 class Readiness : public WorkerAtWork, public ::testing::WithParamInterface<ReadinessRow> {
  protected:
   void Enter(const ReadinessRow& row) {
-    if (row.node != LockNode::kThere) core_.locks().store().OnDisconnected(0, now_);
-    if (row.node == LockNode::kLost) core_.OnNodeAway(0);
+    if (row.node != LockNode::kThere) core_.locks().core(0).store().OnDisconnected(0, now_);
+    if (row.node == LockNode::kLost) core_.OnNodeAway(0, "10.0.0.1:7001: nothing listens there");
     if (row.end == End::kAsked) core_.RequestStop(now_);
     if (row.end == End::kFailed) core_.OnSourceFailed({.code = "fatal", .what = "fatal"});
     core_.OnOutputState(row.output, now_);
@@ -242,16 +256,38 @@ TEST_F(ReadinessOverTime, IsToldWhenItChangesAndNotAgain) {
   Pass(1s);
   EXPECT_EQ(told_.notes.size(), told + 1);
   EXPECT_EQ(told_.notes.back(),
-            "not_ready: the worker is not ready: lock: no quorum of lock nodes");
+            "not_ready: the worker is not ready: lock: no quorum of lock nodes: 1 of 1 nodes is "
+            "away (10.0.0.1:7001: nothing listens there)");
   EXPECT_FALSE(told_.ready.back());
 }
 
 // A node that is lost later was there before: nothing of the start is left to wait for.
 TEST_F(ReadinessOverTime, LacksAQuorumAndDoesNotConnectOnceItWasReady) {
   Enter({});
-  core_.locks().store().OnDisconnected(0, now_);
+  core_.locks().core(0).store().OnDisconnected(0, now_);
   Pass(1s);
   EXPECT_THAT(Codes(), ElementsAre(kNoQuorum));
+}
+
+class ThreeNodes : public WorkerAtWork {
+ protected:
+  ThreeNodes() : WorkerAtWork(Three()) {}
+  static WorkerCoreOptions Three() {
+    WorkerCoreOptions options = Options();
+    options.nodes = {3};
+    return options;
+  }
+};
+
+// Who reads of the quarantine alone waits for its end, and nothing happens then.
+TEST_F(ThreeNodes, AreNamedWhereOneIsAwayAndOneInQuarantine) {
+  RestartNode();
+  core_.OnNodeAway(1, "10.0.0.2:7001: no answer in time");
+  core_.OnOutputState({PartPhase::kUp}, now_);
+  core_.OnKafkaState({PartPhase::kUp}, now_);
+  EXPECT_EQ(WhyNotReady(core_.reasons()),
+            "lock: 1 of 3 nodes is away (10.0.0.2:7001: no answer in time), 1 in quarantine for "
+            "another 30 s");
 }
 
 class LongTtl : public WorkerAtWork {

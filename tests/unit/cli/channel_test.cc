@@ -52,9 +52,15 @@ TEST(Channel, AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion) {
         return Answer{200, std::string(path)};
       },
       [] {});
-  EXPECT_FALSE(asking.Ask({"/slow"}, In(1ms)));
-  go.set_value();
-  EXPECT_EQ(asking.Ask({"/quick"}, In(10s))->text, "/quick");
+  {
+    auto slow = asking.Begin({"/slow"}, In(10s));
+    ASSERT_TRUE(slow);
+    EXPECT_FALSE(slow->Await(In(0ms)));
+  }
+  auto quick = asking.Begin({"/quick"}, In(10s));
+  go.set_value();  // so that both answers come once the second is asked for
+  ASSERT_TRUE(quick);
+  EXPECT_EQ(quick->Await(In(10s))->text, "/quick");
 }
 
 TEST(Channel, WhoOwesManyAnswersIsAskedNothingMoreUntilTheyHaveCome) {

@@ -28,6 +28,21 @@ TEST(ContentDifference, NamesThePartsOfJsonThatDiffer) {
                           "17"));
 }
 
+TEST(ContentDifference, NamesWhatAnArrayHasMore) {
+  EXPECT_THAT(ContentDifference(Of(R"({"a":[1]})"), Of(R"({"a":[1,2,{"b":3}]})")),
+              ElementsAre("value /a/1: nothing there, 2 here",
+                          R"(value /a/2: nothing there, {"b":3} here)"));
+  EXPECT_THAT(ContentDifference(Of(R"({"a":{}})"), Of(R"({"a":{"-":1}})")),
+              ElementsAre("value /a/-: nothing there, 1 here"));
+}
+
+// It was walked over by recursion, as deep as the value: 200 KB were enough for any stack.
+TEST(ContentDifference, ShowsWhatIsNestedTooDeeplyAsItIs) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_THAT(ContentDifference(Of(deep), Of("[" + deep + "]")),
+              ElementsAre(::testing::StartsWith("value: \"[[[[")));
+}
+
 TEST(ContentDifference, ShowsWhatIsNoJsonAsItIs) {
   EXPECT_THAT(ContentDifference(Of("one\x01"), Of(std::nullopt)),
               ElementsAre("value: base64:b25lAQ== there, null here"));

@@ -132,6 +132,10 @@ TEST(Letter, IsJsonWithEveryByte) {
 TEST(Bytes, AreCutBetweenCharacters) {
   EXPECT_EQ(Quoted("äöü", 3), "\"ä…\"");
   EXPECT_EQ(Printable("äöü", 3), "ä…");
+  EXPECT_EQ(Printable("a\xc2\x9b"
+                      "31mb"),
+            "a?31mb")
+      << "a control sequence in two bytes";
   EXPECT_EQ(Quoted(std::nullopt), "null");
   EXPECT_EQ(Quoted("a\tb\n"), "\"a\\tb\\n\"");
 }

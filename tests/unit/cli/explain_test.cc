@@ -139,6 +139,9 @@ TEST(Explain, ARecordWithItsOwnRowIsDone) {
          "kept for ever (no ledger.keep)");
   Expect(WithRow("orders/3/1042", 0xabc, 1042), "done", "committed at",
          "The group's offset passes it once");
+  Facts position = WithRow("orders/3/1042", 0xabc, 1043);
+  position.position_ids = true;
+  Expect(position, "done", "committed at", "its partition's ledger row is there, which does not");
 }
 
 TEST(Explain, ARecordWhoseRowIsAnothersIsADuplicate) {
@@ -221,7 +224,21 @@ TEST(Explain, ARecordWithoutAnIdIsBad) {
   facts.no_id = "no record id: json:/order_id is null";
   Expect(facts, "bad_record", "json:/order_id is null", "sends it to the dead letter topic");
   facts.on_bad_record = consumer::OnBad::kStop;
-  Expect(facts, "bad_record", "json:/order_id is null", "stops (on_bad_record: stop)");
+  Expect(facts, "bad_record", "json:/order_id is null",
+         "ends with exit code 1, and so does each that is started after it (on_bad_record: stop): "
+         "fix the producer, the columns or the table, give dead_letter, or move the group's offset "
+         "past it");
+}
+
+TEST(Explain, ARecordThatTheColumnsRefuseIsBadBeforeAWorkerHasSeenIt) {
+  Facts facts = Plain();
+  facts.no_row = "column amount from json:/amount: json:/amount finds nothing in the value";
+  Expect(facts, "bad_record", "The output's columns refuse it: column amount from json:/amount",
+         "sends it to the dead letter topic");
+  facts.on_bad_record = consumer::OnBad::kStop;
+  Expect(facts, "bad_record", "finds nothing in the value", "ends with exit code 1");
+  facts.no_row.clear();
+  Expect(facts, "waiting", "Nothing yet", "If workers end at it with exit code 1");
 }
 
 TEST(Explain, WithoutALedgerTheMarkIsTheTruth) {

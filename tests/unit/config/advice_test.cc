@@ -53,6 +53,16 @@ TEST(Advice, IsToSayHowLongTheLedgerKeepsIds) {
   }
 }
 
+TEST(Advice, IsToSayWhatIdentifiesARecordWhereEffectsAreExactlyOnce) {
+  const std::string sqlite =
+      std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
+  EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite)),
+              ElementsAre(HasSubstr("p.yaml:1:1: warning: there is no record_id: a record is "
+                                    "identified by its position in the topic, and what a producer "
+                                    "sends again is a new record")));
+  EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite + "record_id: position\n")), IsEmpty());
+}
+
 TEST(Advice, NamesATimeoutThatOutlivesTheLease) {
   const std::string http = std::string(kStop) + kFile + "handler: {http: {url: \"http://s/\"}}\n";
   EXPECT_THAT(AdviceOf(Pipeline(kThree, http + "processing: {timeout: 12s, revoke_drain: 20s}\n")),

@@ -143,6 +143,23 @@ TEST_F(FastNodesTest, AreWaitedForALittleLongerThanTheirLastWaitsButOneInAHundre
   EXPECT_EQ(fast.Patience(AllNodes(5)), Millis(100)) << "half a node timeout at most";
 }
 
+TEST_F(FastNodesTest, AreJoinedByTheOthersForOneLateAcquireInTenOrAnyThatWaitsForASlowNode) {
+  const NodeSet asked = Bit(0) | Bit(1) | Bit(2);
+  int saved = 0;
+  while (fast.MayAskOthers(asked)) ++saved;
+  EXPECT_EQ(saved, 64);
+  for (int i = 1; i <= 100; ++i) {
+    fast.OnQuorumAsked();
+    EXPECT_EQ(fast.MayAskOthers(asked), i % 10 == 0);
+  }
+  fast.OnAway(2, now);
+  EXPECT_TRUE(fast.MayAskOthers(asked));
+  EXPECT_FALSE(fast.MayAskOthers(Bit(0) | Bit(1)));
+  for (int i = 0; i < 10'000; ++i) fast.OnQuorumAsked();
+  for (int i = 0; i < 64; ++i) EXPECT_TRUE(fast.MayAskOthers(Bit(0)));
+  EXPECT_FALSE(fast.MayAskOthers(Bit(0)));
+}
+
 TEST_F(FastNodesTest, GiveANameTheSameQuorumWhateverTheOrderOfTheList) {
   for (int i = 0; i < 100; ++i) {
     const std::string name = "name " + std::to_string(i);

@@ -130,6 +130,16 @@ TEST(Avro, WhatIsNoSchemaIsOneLine) {
 }
 
 // Each way to write a length that is not there, or work without an end.
+// It was copied and written out by recursion, as deep as the text.
+TEST(Avro, ADefaultThatIsNestedTooDeeplyIsNoSchema) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_THAT(Decoded(Avro(R"({"type":"record","name":"R","fields":[{"name":"a","type":"int",)"
+                           R"("default":)" +
+                           deep + "}]}"),
+                      ""),
+              StartsWith("error: it is no Avro schema: "));
+}
+
 TEST(Avro, HostileBytesAreAnErrorAndCostNothing) {
   const SchemaText list =
       Avro(R"({"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]})");

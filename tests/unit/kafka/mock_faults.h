@@ -28,6 +28,14 @@ inline void DelayRequest(const MockCluster& cluster, std::int16_t api_key,
       cluster.cluster(), 1, api_key, 1, RD_KAFKA_RESP_ERR_NO_ERROR, static_cast<int>(by.count()));
 }
 
+// The next request of that kind is answered with the error code, and so late.
+inline void FailRequestLate(const MockCluster& cluster, std::int16_t api_key, int error_code,
+                            std::chrono::milliseconds by) {
+  rd_kafka_mock_broker_push_request_error_rtts(cluster.cluster(), 1, api_key, 1,
+                                               static_cast<rd_kafka_resp_err_t>(error_code),
+                                               static_cast<int>(by.count()));
+}
+
 // The broker vanishes, or comes back at the same address.
 inline void SetBrokerUp(const MockCluster& cluster, bool up) {
   up ? rd_kafka_mock_broker_set_up(cluster.cluster(), 1)

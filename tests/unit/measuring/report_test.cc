@@ -8,12 +8,14 @@
 
 #include "tests/bench/report/aims.h"
 #include "tests/bench/report/chart.h"
+#include "tests/bench/report/sizes.h"
 #include "tests/support/process.h"
 
 namespace fencepost::bench {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -64,7 +66,7 @@ TEST(Report, SaysOfEachAimWhetherItIsReachedMissedOrNotMeasured) {
 TEST(Report, CountsTheBestSideForAnAimAndNoneWithOtherSettings) {
   Json several = Measured("pipeline", Json::object(), "by position, 1 worker", 1, 0.8);
   Json more = several.at("sides").at(1);
-  more["name"] = "by position, 3 workers";
+  more["name"] = "by position, 1 worker, otherwise";
   more["ratios"]["floor"]["records_per_s"] = 1.1;
   several["sides"].push_back(more);
   const Json other =
@@ -120,6 +122,20 @@ TEST(Measurements, AreReadFromFilesAndTheLaterOneOfTheSameCounts) {
   EXPECT_EQ(lines.at(1).at("sides").at(1).at("figures").at("records_per_s"), 2);
 }
 
+TEST(Measurements, OfACurveAreThoseOfTheLastRunOnly) {
+  const testing::TempDir dir;
+  const std::string first =
+      dir.Write("a.jsonl", Point("ledger", 0, 1).dump() + "\n" + Point("ledger", 1, 1).dump() +
+                               "\n" + Point("nodes", 1, 1).dump() + "\n");
+  const std::string second = dir.Write(
+      "b.jsonl", Point("ledger", 0, 2).dump() + "\n" + Point("ledger", 9, 2).dump() + "\n");
+  std::vector<std::string> points;
+  for (const Json& line : ReadMeasurements({first, second})) points.push_back(line.at("of").dump());
+  EXPECT_THAT(points, ElementsAre(Point("nodes", 1, 1).at("of").dump(),
+                                  Point("ledger", 0, 2).at("of").dump(),
+                                  Point("ledger", 9, 2).at("of").dump()));
+}
+
 TEST(Measurements, AreRefusedWithTheLineThatIsNone) {
   const testing::TempDir dir;
   const std::string path = dir.Write("a.jsonl", "{\"bench\":\"run\"}\nKilled\n");
@@ -149,6 +165,56 @@ TEST(Report, IsWrittenIntoAFolderWithItsCharts) {
       HasSubstr("| `./dev bench growth nodes` | 2026-11-24 12:00 UTC | fencepost 1 | a cpu, "
                 "2 cores, 23 GiB, Linux 6.1 | 2.0.2 | 7.0 |"));
   EXPECT_THAT(testing::ReadFile(dir.File("results/growth-nodes.svg")), HasSubstr("</svg>"));
+}
+
+Json Pipeline(const std::string& side, double us) {
+  return {{"bench", "pipeline"},
+          {"of", {{"records", 1}}},
+          {"words", ""},
+          {"rounds", 1},
+          {"load", 0},
+          {"sides",
+           {{{"name", side},
+             {"figures",
+              {{"records_per_s", 50'000.0},
+               {"client_us", us},
+               {"redis_us", us},
+               {"postgres_us", us},
+               {"kafka_us", 1.0}}}}}}};
+}
+
+TEST(Sizes, AreLaidOutForHalfTheLoad) {
+  const auto costs =
+      CostsOf("id", {Pipeline("by position, 1 worker", 1), Pipeline("by id, 1 worker", 10)});
+  ASSERT_TRUE(costs.has_value());
+  const Fleet fleet = FleetFor(1'000'000, *costs, false);
+  EXPECT_EQ(fleet.workers, 40);       // of 50,000 a second, half used
+  EXPECT_EQ(fleet.worker_cores, 20);  // 10 cores busy
+  EXPECT_EQ(fleet.database_cores, 20);
+  EXPECT_EQ(fleet.broker_cores, 2);
+  EXPECT_EQ(fleet.groups, 4);  // 10 busy cores, 2 a node of five, half used
+  EXPECT_EQ(fleet.node_load, 0.5);
+  EXPECT_EQ(fleet.connections, 40);
+  // 20 s of leases on three nodes of five, in four groups.
+  EXPECT_NEAR(fleet.node_mib, 1e6 * 20 * 0.6 * 190 / 4 / (1 << 20), 1);
+}
+
+TEST(Sizes, HaveTwoWorkersAndOneGroupAtLeast) {
+  const auto costs = CostsOf("position", {Pipeline("by position, 1 worker", 1)});
+  ASSERT_TRUE(costs.has_value());
+  const Fleet fleet = FleetFor(10, *costs, true);
+  EXPECT_EQ(fleet.workers, 2);
+  EXPECT_EQ(fleet.groups, 1);
+  EXPECT_EQ(fleet.node_mib, 0);
+}
+
+TEST(Sizes, StandBetweenTheMarksOfTheDocument) {
+  const std::string document = "before\n<!-- sizes -->\nold\n<!-- end of sizes -->\nafter";
+  const std::string text = WithSizes(document, {Pipeline("by id, 1 worker", 10)});
+  EXPECT_THAT(text, AllOf(HasSubstr("before\n<!-- sizes -->\n| records/s |"),
+                          HasSubstr("\n| 1,000,000 | id | 40 | 20.0 | 4 | 50.0 |"),
+                          HasSubstr("<!-- end of sizes -->\nafter"), Not(HasSubstr("old"))));
+  EXPECT_THROW(WithSizes("no marks", {}), std::runtime_error);
 }
 
 }  // namespace

@@ -84,12 +84,13 @@ TEST_F(LogTest, EscapesWhateverTheTextHolds) {
 
 TEST_F(LogTest, WritesTextOnOneLineToo) {
   Open(LogFormat::kText);
-  log_->Write(Severity::kInfo, "orders", "assigned", "4 partitions\nforged line");
+  log_->Write(Severity::kInfo, "orders", "assigned", "4 partitions\nforged line\xc2\x9b");
   log_->Write(Severity::kError, "", "http", "stopped");
   EXPECT_THAT(
       Lines(),
-      ElementsAre("2025-11-21T03:21:00.123Z info  orders assigned: 4 partitions\\x0aforged line",
-                  "2025-11-21T03:21:00.123Z error http: stopped"));
+      ElementsAre(
+          "2025-11-21T03:21:00.123Z info  orders assigned: 4 partitions\\x0aforged line\\u009b",
+          "2025-11-21T03:21:00.123Z error http: stopped"));
 }
 
 TEST_F(LogTest, LeavesOutWhatIsBelowItsLevel) {
@@ -118,6 +119,33 @@ TEST_F(LogTest, TellsOfHeldBackRepeatsWhenAnotherEventComesLater) {
   log_->Write(Severity::kInfo, "orders", "e", "other");
   EXPECT_THAT(Told(),
               ElementsAre(std::pair("again", 0), std::pair("again", 3), std::pair("other", 0)));
+}
+
+// Whoever reads the last lines would take a late "not ready" for how it is.
+TEST_F(LogTest, TellsWhatWasHeldBackBeforeAChangeOfState) {
+  Open();
+  for (int i = 0; i < 3; ++i) log_->Write(Severity::kWarn, "orders", "e", "again");
+  log_->Write(Severity::kWarn, "refunds", "e", "of another pipeline");
+  log_->Write(Severity::kWarn, "refunds", "e", "of another pipeline");
+  Pass(2s);
+  log_->Write(Severity::kInfo, "orders", "ready", "ready");
+  log_->Write(Severity::kWarn, "orders", "e", "again");
+  log_->Write(Severity::kInfo, "orders", "stopped", "stopped");
+  EXPECT_THAT(Told(),
+              ElementsAre(std::pair("again", 0), std::pair("of another pipeline", 0),
+                          std::pair("again", 1), std::pair("ready", 0), std::pair("again", 0),
+                          std::pair("stopped", 0), std::pair("of another pipeline", 0)));
+}
+
+TEST_F(LogTest, HoldsNoChangeOfStateBack) {
+  Open();
+  for (int i = 0; i < 2; ++i) {
+    log_->Write(Severity::kInfo, "orders", "ready", "ready");
+    log_->Write(Severity::kWarn, "orders", "not_ready", "not ready");
+    Pass(1s);
+  }
+  EXPECT_THAT(Told(), ElementsAre(std::pair("ready", 0), std::pair("not ready", 0),
+                                  std::pair("ready", 0), std::pair("not ready", 0)));
 }
 
 TEST_F(LogTest, HoldsNothingBackThatDiffers) {

@@ -92,12 +92,48 @@ TEST_F(SessionTest, ConnectsLoadsTheScriptsAndIsReady) {
   EXPECT_EQ(session.stage(), Stage::kReady);
 }
 
+TEST_F(SessionTest, ShowsOfANodesWordsOnlyWhatIsFitToPrint) {
+  BecomeReady();
+  Feed("$400\r\n\x1b[2J" + std::string(396, 'x') + "\r\n");
+  EXPECT_EQ(Why(),
+            "unexpected reply: no request is outstanding: ?[2J" + std::string(296, 'x') + " [cut]");
+}
+
 TEST_F(SessionTest, DeliversRepliesInOrderAndSaysWhenAllAreThere) {
   BecomeReady();
   Request(2);
   EXPECT_THAT(Feed("$1\r\na\r\n$1\r"), ElementsAre(Step::kReply));
   EXPECT_THAT(Feed("\nb\r\n"), ElementsAre(Step::kReply, Step::kAnswered));
   EXPECT_THAT(texts, ElementsAre("a", "b"));
+}
+
+TEST_F(SessionTest, TakesNilRepliesThatHaveComeWithoutMakingThem) {
+  BecomeReady();
+  Request(6);
+  session.OnBytes("$-1\r\n$-1\r\n$-1\r\n$-");
+  ASSERT_EQ(session.Next(now), Step::kReply);
+  EXPECT_EQ(session.TakeNils(1), 1u);
+  EXPECT_EQ(session.TakeNils(9), 1u) << "the next one is not there as a whole";
+  EXPECT_EQ(session.Next(now), Step::kWait);
+  session.OnBytes("1\r\n$-1\r\n$-1\r\n");
+  ASSERT_EQ(session.Next(now), Step::kReply);
+  EXPECT_EQ(session.TakeNils(9), 1u) << "the last one of a request is delivered";
+  EXPECT_EQ(session.Next(now), Step::kReply);
+  EXPECT_EQ(session.Next(now), Step::kAnswered);
+  EXPECT_EQ(session.Next(now), Step::kWait);
+}
+
+TEST_F(SessionTest, TakesNoNilThatIsPartOfAReplyOrAnother) {
+  BecomeReady();
+  Request(4);
+  session.OnBytes("$-1\r\n*2\r\n$-1\r\n");
+  ASSERT_EQ(session.Next(now), Step::kReply);
+  EXPECT_EQ(session.TakeNils(9), 0u);
+  EXPECT_EQ(session.Next(now), Step::kWait);
+  EXPECT_EQ(session.TakeNils(9), 0u);
+  session.OnBytes("$-1\r\n$-1\r\n$-1\r\n");
+  ASSERT_EQ(session.Next(now), Step::kReply);
+  EXPECT_EQ(session.reply().elements, 2u);
 }
 
 struct BrokenRow {

@@ -93,7 +93,9 @@ TEST(JsonLines, WhatAJsonSelectorFindsKeepsItsTypeAndItsDigits) {
   EXPECT_THAT(OfValue("json:/a", R"({"a":{"b":01}})"), HasSubstr("bad: column x from json:/a: "));
   EXPECT_EQ(OfValue("json:", " \"a\\u0041\" "), R"({"x":"a\u0041"})");
   EXPECT_EQ(OfValue("json:", " 007"), OfValue("json:", "007"));
-  EXPECT_THAT(OfValue("json:", "007"), HasSubstr("bad: "));
+  EXPECT_THAT(OfValue("json:", "007"), HasSubstr("bad: column x from json: (the whole of it): "));
+  EXPECT_THAT(OfValue("json:/a", R"({"a":1} garbage)"),
+              HasSubstr("it is cut off, or something follows the JSON value"));
 }
 
 TEST(JsonLines, TheValueIsEmbeddedWhereItIsJson) {

@@ -1,6 +1,7 @@
 // The thread that an output runs on, with an output that does what the test says.
 #include "consumer/outputs/writer.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -214,6 +215,49 @@ TEST_F(WriterTest, StopEndsAWaitAndWhatHasNoOutcomeIsDropped) {
   writer_.Stop();
   EXPECT_THAT(Results(0), IsEmpty());
   EXPECT_THAT(table_.failures, Not(IsEmpty()));
+}
+
+// Its write waits until it is interrupted.
+class SilentTable final : public Output {
+ public:
+  [[nodiscard]] std::size_t max_records() const override { return 500; }
+  tl::expected<void, OutputError> Prepare() override { return {}; }
+  tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest&) override {
+    writing = true;
+    interrupted_.wait(false);
+    return tl::unexpected(ScriptedTable::Failed(WriteFailure::kUnavailable, "interrupted"));
+  }
+  void Interrupt() override {
+    interrupted_ = true;
+    interrupted_.notify_all();
+  }
+
+  std::atomic<bool> writing = false;
+
+ private:
+  std::atomic<bool> interrupted_ = false;
+};
+
+TEST(Writer, AnswersNothingOfAWriteThatItsStopInterrupted) {
+  NoObserver observer;
+  auto owned = std::make_unique<SilentTable>();
+  const SilentTable& table = *owned;
+  std::atomic<int> answers = 0;
+  Writer writer(std::move(owned), std::nullopt, &observer,
+                {.written = [&](auto, auto) { ++answers; },
+                 .looked_up = [](auto, auto) {},
+                 .state = [](bool, std::string) {},
+                 .fatal = [](Error) {}});
+  Items items;
+  items.Add(1);
+  auto batch = std::make_unique<WriteBatch>();
+  batch->id = 1;
+  batch->request.items = items.items();
+  writer.Write(std::move(batch));
+  writer.Start();
+  ASSERT_TRUE(WaitUntil(20s, [&] { return table.writing.load(); }));
+  writer.Stop();
+  EXPECT_EQ(answers, 0);
 }
 
 TEST_F(WriterTest, AfterAFatalErrorNothingMoreIsWritten) {

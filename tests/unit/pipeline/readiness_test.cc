@@ -26,7 +26,7 @@ TEST(Readiness, HasNoReasonWhereAllIsWell) { EXPECT_THAT(Sentences(Well()), IsEm
 TEST(Readiness, StillShowsALostQuorumWhileTheGroupIsRebalancing) {
   PipelineState state = Well();
   state.kafka = {PartPhase::kRebalancing};
-  state.lock = Reason{.code = ReasonCode::kNoQuorum};
+  state.locks = {Reason{.code = ReasonCode::kNoQuorum}};
   EXPECT_THAT(Sentences(state),
               ElementsAre("lock: no quorum of lock nodes", "kafka: the group is rebalancing"));
   EXPECT_EQ(WhyNotReady(ReasonsOf(state)),
@@ -35,7 +35,7 @@ TEST(Readiness, StillShowsALostQuorumWhileTheGroupIsRebalancing) {
 
 TEST(Readiness, TellsEveryReasonTheGravestFirst) {
   const PipelineState state{.failure = "the output is of another store",
-                            .lock = Reason{.code = ReasonCode::kLockClock},
+                            .locks = {Reason{.code = ReasonCode::kLockClock}},
                             .output = {PartPhase::kDown, "the database is away"},
                             .dead_letters = {PartPhase::kDown, "no such topic"},
                             .kafka = {PartPhase::kUp, "one broker is away"},
@@ -73,7 +73,7 @@ TEST(Readiness, SaysThatAllIsRefusedOnlyWhileSomethingCouldBeWritten) {
 }
 
 TEST(Readiness, KnowsWhatAWorkerThatHasJustBegunWaitsFor) {
-  const PipelineState state{.lock = Reason{.code = ReasonCode::kLockConnecting},
+  const PipelineState state{.locks = {Reason{.code = ReasonCode::kLockConnecting}},
                             .output = {PartPhase::kConnecting},
                             .dead_letters = {PartPhase::kUp},
                             .kafka = {PartPhase::kConnecting}};
@@ -89,11 +89,19 @@ TEST(Readiness, MakesSentencesOfFields) {
   EXPECT_EQ(Sentence({.code = ReasonCode::kLockQuarantine, .span = 12'900ms}),
             "lock: lock nodes are in quarantine for another 12 s");
   EXPECT_EQ(Sentence({.code = ReasonCode::kLockQuarantine}), "lock: lock nodes are in quarantine");
+  const std::string away = "1 of 3 nodes is away (127.0.0.1:7001: timeout)";
+  EXPECT_EQ(
+      Sentence({.code = ReasonCode::kLockQuarantine, .detail = away, .span = 35'000ms, .nodes = 1}),
+      "lock: 1 of 3 nodes is away (127.0.0.1:7001: timeout), 1 in quarantine for another 35 s");
+  EXPECT_EQ(Sentence({.code = ReasonCode::kNoQuorum, .detail = away}),
+            "lock: no quorum of lock nodes: " + away);
   EXPECT_EQ(Sentence({.code = ReasonCode::kLockTtl, .span = 3s, .limit = 2s}),
             "lock: lock.ttl of 3000 ms is above the lock store's max_ttl of 2000 ms: lower "
             "lock.ttl, or stop all workers and create the store again with `fencepost locks init "
             "--force --max-ttl`");
   EXPECT_EQ(Sentence({.code = ReasonCode::kStarting}), "starting");
+  EXPECT_EQ(Sentence({.code = ReasonCode::kNoQuorum, .group = 2}),
+            "lock: group 2: no quorum of lock nodes");
 }
 
 }  // namespace

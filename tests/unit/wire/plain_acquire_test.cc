@@ -102,7 +102,7 @@ class PlainAcquireTest : public ::testing::Test {
 TEST_F(PlainAcquireTest, AsksForANameWithADeadlineByTheNodesClockThenForSentinelAndTime) {
   ASSERT_TRUE(Suits());
   EXPECT_EQ(plain.Write(ops, options, {kNow.boot + Millis(40), kNow.wall}, wire), 3u);
-  const auto deadline = kNodeTime + Millis(40) + kTtl + Millis(5);
+  const auto deadline = kNodeTime + Millis(40) + kTtl + Millis(20);
   const std::string value =
       fmt::format("H{:011x}{:016x}", deadline.time_since_epoch().count(), ops[0].token.value()) +
       std::string("\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0", 16);
@@ -119,7 +119,7 @@ TEST_F(PlainAcquireTest, LeavesToTheScriptWhatIsNotComfortable) {
   EXPECT_TRUE(Suits({kNow.boot + Millis(10'000), kNow.wall}));
   EXPECT_FALSE(Suits({kNow.boot + Millis(10'002), kNow.wall})) << "the estimate is old";
   options = LockOptions();
-  Learn(Millis(6));
+  Learn(Millis(21));
   EXPECT_FALSE(Suits()) << "a slow call says little of the clock";
   Learn(Millis(2), kNodeTime + Millis(2'500));
   EXPECT_FALSE(Suits()) << "a token half of max_skew behind";
@@ -128,9 +128,7 @@ TEST_F(PlainAcquireTest, LeavesToTheScriptWhatIsNotComfortable) {
   Learn();
   ops[0].ttl = Millis(30'001);
   EXPECT_FALSE(Suits()) << "a ttl above the store's max_ttl";
-  Ask(5);
-  EXPECT_FALSE(Suits()) << "many names go better by the script";
-  Ask(4);
+  Ask(kMaxBatch);
   EXPECT_TRUE(Suits());
   plain.OnSentinel(SentinelOf('F'));
   EXPECT_FALSE(Suits()) << "forming";
@@ -154,15 +152,47 @@ TEST_F(PlainAcquireTest, LeavesTheNextRunsToTheScriptAfterANameThatWasNotFree) {
   EXPECT_EQ(script_turns, 8);
 }
 
+TEST_F(PlainAcquireTest, GoesOnWhereFewOfManyNamesWereNotFree) {
+  const auto suits_after = [this](std::size_t names, std::size_t taken) {
+    while (!Suits()) {
+    }
+    Ask(names);
+    plain.Write(ops, options, kNow, wire);
+    for (std::size_t i = 0; i < taken; ++i) plain.OnAnswer(node.Text("H..."));
+    plain.OnNils(plain.NamesLeft());
+    plain.OnAnswer(node.Text(SentinelOf('C')));
+    plain.OnAnswer(node.Time(kNodeTime));
+    (void)plain.Judge(ops, options);
+    return Suits();
+  };
+  EXPECT_TRUE(suits_after(100, 0));
+  EXPECT_TRUE(suits_after(100, 6));
+  EXPECT_FALSE(suits_after(100, 7));
+  EXPECT_FALSE(suits_after(1, 1));
+}
+
+TEST_F(PlainAcquireTest, TakesNilAnswersByTheirNumber) {
+  Ask(3);
+  plain.Write(ops, options, kNow, wire);
+  EXPECT_FALSE(plain.OnAnswer(node.Text("H...")));
+  EXPECT_EQ(plain.NamesLeft(), 2u);
+  plain.OnNils(2);
+  EXPECT_EQ(plain.NamesLeft(), 0u);
+  EXPECT_FALSE(plain.OnAnswer(node.Text(SentinelOf('C'))));
+  EXPECT_TRUE(plain.OnAnswer(node.Time(kNodeTime)));
+  EXPECT_EQ(plain.Judge(ops, options).fates,
+            (std::vector<Fate>{Fate::kAskScript, Fate::kGranted, Fate::kGranted}));
+}
+
 TEST_F(PlainAcquireTest, CountsAGrantOnlyWithADeadlineThatTheScriptCouldHaveGiven) {
   EXPECT_EQ(FateAt(kNodeTime), Fate::kGranted);
   EXPECT_EQ(judgement.header.node_time, kNodeTime);
-  EXPECT_EQ(FateAt(kNodeTime + Millis(5)), Fate::kGranted);
-  EXPECT_EQ(FateAt(kNodeTime + Millis(6)), Fate::kLengthen);
+  EXPECT_EQ(FateAt(kNodeTime + Millis(20)), Fate::kGranted);
+  EXPECT_EQ(FateAt(kNodeTime + Millis(21)), Fate::kLengthen);
   EXPECT_EQ(FateAt(kNodeTime + Millis(4'999)), Fate::kLengthen);
-  EXPECT_EQ(FateAt(kNodeTime - Millis(995)), Fate::kGranted);
+  EXPECT_EQ(FateAt(kNodeTime - Millis(980)), Fate::kGranted);
   EXPECT_EQ(judgement.refusal, "");
-  EXPECT_EQ(FateAt(kNodeTime - Millis(996)), Fate::kRefused) << "it would stand too long";
+  EXPECT_EQ(FateAt(kNodeTime - Millis(981)), Fate::kRefused) << "it would stand too long";
   EXPECT_EQ(FateAt(kNodeTime + Millis(5'001)), Fate::kRefused) << "the token is behind";
   EXPECT_NE(judgement.refusal.find("clock went 5001 ms"), std::string::npos);
   options.max_skew = Millis(900);

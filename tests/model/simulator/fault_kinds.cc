@@ -1,0 +1,88 @@
+#include "tests/model/simulator/fault_kinds.h"
+
+#include "tests/model/simulator/plan.h"
+
+namespace fencepost::simulator {
+namespace {
+
+// Of so many thousandth.
+template <int Plan::*rate, int low, int high>
+constexpr FaultKind Rate(std::string_view name) {
+  return {name, [](Plan& plan, Random& random) { plan.*rate = random.Between(low, high); },
+          [](Plan& plan) { plan.*rate = 0; }};
+}
+
+// Some times while the trouble lasts, on the average.
+template <Nanos Plan::*mean, int most>
+constexpr FaultKind Times(std::string_view name) {
+  return {name,
+          [](Plan& plan, Random& random) {
+            plan.*mean = plan.faults_end / random.Between(2, 2 * most) * 2;
+          },
+          [](Plan& plan) { plan.*mean = Nanos(0); }};
+}
+
+template <Mood mood>
+constexpr FaultKind Table(std::string_view name) {
+  return {name,
+          [](Plan& plan, Random& random) {
+            plan.moods[static_cast<std::size_t>(mood)] = random.Between(30, 250);
+          },
+          [](Plan& plan) { plan.moods[static_cast<std::size_t>(mood)] = 0; }};
+}
+
+// By Fault.
+constexpr std::array<FaultKind, kFaults> kKindsOfFaults = {
+    Rate<&Plan::losses, 2, 40>("messages lost"),
+    Rate<&Plan::slow_calls, 2, 40>("messages late"),
+    Rate<&Plan::pieces, 10, 200>("replies in pieces"),
+    Times<&Plan::cuts, 4>("node cut off"),
+    Times<&Plan::freezes, 4>("node frozen"),
+    Times<&Plan::restarts, 3>("node restarted"),
+    Times<&Plan::wipes, 3>("node wiped"),
+    Times<&Plan::unfit, 2>("node unfit"),
+    Times<&Plan::evictions, 3>("keys evicted"),
+    Times<&Plan::replaced, 1>("node replaced by another host"),
+    Times<&Plan::node_jumps, 3>("node clock stepped"),
+    {"wakes lost, late, doubled",
+     [](Plan& plan, Random& random) {
+       plan.wakes_lost = random.Chance(300) ? 1000 : random.Between(0, 600);
+       plan.wakes_late = random.Between(0, 500);
+       plan.wakes_doubled = random.Between(0, 300);
+     },
+     [](Plan& plan) { plan.wakes_lost = plan.wakes_late = plan.wakes_doubled = 0; }},
+    Times<&Plan::pauses, 4>("worker stalled"),
+    Times<&Plan::crashes, 4>("worker crashed"),
+    Rate<&Plan::crashes_at_actions, 2, 20>("worker crashed at an action"),
+    Times<&Plan::leaves, 3>("worker stopped in order"),
+    Times<&Plan::jumps, 4>("worker wall clock stepped"),
+    Times<&Plan::boot_jumps, 3>("worker asleep by its clock"),
+    Times<&Plan::rebalances, 4>("rebalance"),
+    Rate<&Plan::commit_faults, 30, 300>("offset commit lost or refused"),
+    Rate<&Plan::aborts, 30, 300>("transaction aborted"),
+    {"partitions added",
+     [](Plan& plan, Random& random) {
+       plan.added = random.Between(1, 2);
+       plan.added_at = random.Time(Nanos(0), plan.produce_for);
+     },
+     [](Plan& plan) { plan.added = 0; }},
+    Rate<&Plan::offsets_lost, 100, 400>("offsets of the group lost"),
+    Rate<&Plan::letter_faults, 50, 400>("letter lost or unacknowledged"),
+    Times<&Plan::letters_refused, 3>("letters refused for a while"),
+    Rate<&Plan::handler_failures, 30, 400>("handler fails"),
+    Rate<&Plan::handler_hangs, 5, 100>("handler hangs"),
+    Times<&Plan::handler_outages, 3>("handler out for a while"),
+    Rate<&Plan::output_faults, 30, 250>("transaction unanswered"),
+    Rate<&Plan::serializations, 30, 400>("transaction not serializable"),
+    Table<Mood::kRefusesAll>("table refuses all"),
+    Table<Mood::kLocked>("table locked"),
+    Table<Mood::kSlow>("table slow"),
+    Table<Mood::kFull>("table full"),
+    Times<&Plan::failovers, 2>("output lost its tail"),
+};
+
+}  // namespace
+
+const FaultKind& KindOf(Fault fault) { return kKindsOfFaults[static_cast<std::size_t>(fault)]; }
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,50 @@
+// What the outside world has seen of a run, in the order in which it happened: handler calls,
+// effects, dead letters, offsets. A table that only grows, without any key: what was seen twice
+// stands there twice. Plain types; nothing of the product.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fencepost::simulator {
+
+// A record of the log, as its producer knows it.
+struct Sent {
+  std::string source;  // topic/partition/offset
+  std::string id;      // empty: it has none
+  std::string chain;   // records of one have an order; empty: none
+  int partition = 0;
+  std::int64_t offset = 0;
+};
+
+struct Seen {
+  enum class Kind : std::uint8_t {
+    kCall,
+    kEffect,
+    kLetter,
+    kOffset,
+    kOffsetLost,
+    kOffsetSet,     // by a person
+    kAcknowledged,  // whoever made this effect was told so
+    kEffectLost,    // the output has gone back behind it
+    kUsed,          // the output, as it is now, has answered this worker
+    kStopped,       // it ended, and said that commits of its own are lost
+  };
+  Kind kind = Kind::kEffect;
+  std::string source;  // but for offsets
+  std::string id;      // kCall, kEffect: under which it came
+  std::uint64_t token = 0;
+  int partition = 0;      // of offsets
+  std::int64_t next = 0;  // kOffset, kOffsetSet: the group goes on from there
+  int worker = 0;         // whoever did it (kEffectLost: had), in which of its lives,
+  int life = 0;
+  std::uint64_t assignment = 0;  // and by which assignment
+};
+
+struct History {
+  std::vector<Sent> sent;
+  std::vector<Seen> seen;
+};
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,183 @@
+#include "tests/model/simulator/history_checker.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fencepost::simulator {
+namespace {
+
+template <typename... Args>
+std::optional<Complaint> Complain(std::string_view what, fmt::format_string<Args...> format,
+                                  Args&&... args) {
+  return Complaint{what, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+}  // namespace
+
+void HistoryChecker::Send(Sent sent) {
+  by_source_[sent.source] = history_.sent.size();
+  history_.sent.push_back(std::move(sent));
+}
+
+std::optional<Complaint> HistoryChecker::See(Seen seen) {
+  history_.seen.push_back(std::move(seen));
+  const Seen& row = history_.seen.back();
+  switch (row.kind) {
+    case Seen::Kind::kOffset:
+      return OnOffset(row);
+    case Seen::Kind::kOffsetLost:
+    case Seen::Kind::kOffsetSet:
+      offsets_[row.partition] = row.next;
+      return std::nullopt;
+    case Seen::Kind::kAcknowledged:
+      acknowledged_.insert({{row.worker, row.life}, row.id});
+      return std::nullopt;
+    case Seen::Kind::kEffectLost:
+      OnEffectLost(row);
+      return std::nullopt;
+    case Seen::Kind::kUsed:
+      return OnUsed(row);
+    case Seen::Kind::kStopped:
+      OnStopped({row.worker, row.life});
+      return std::nullopt;
+    default:
+      break;
+  }
+  const auto found = by_source_.find(row.source);
+  if (found == by_source_.end()) {
+    return Complain("phantom", "{} was never sent", row.source);
+  }
+  const Sent& sent = history_.sent[found->second];
+  if (row.kind == Seen::Kind::kLetter) return OnLetter(row);
+  if (row.id != sent.id) {
+    return Complain("phantom", "{} came as {}, but is {}", row.source, row.id, sent.id);
+  }
+  return row.kind == Seen::Kind::kCall ? OnCall(row) : OnEffect(row, sent);
+}
+
+std::optional<Complaint> HistoryChecker::OnCall(const Seen& seen) {
+  std::uint64_t& last = tokens_[{seen.worker, seen.life, seen.id}];
+  if (seen.token < last) {
+    return Complain("token", "{} came with token {} after {}", seen.id, seen.token, last);
+  }
+  last = seen.token;
+  return std::nullopt;
+}
+
+std::optional<Complaint> HistoryChecker::OnEffect(const Seen& seen, const Sent& sent) {
+  const Doer doer{seen.worker, seen.life, seen.assignment};
+  auto& of_source = effects_[seen.source];
+  const bool again = !of_source.empty();
+  of_source.insert(doer);
+  const int times = ++effects_by_id_[seen.id];
+  lost_.erase(seen.id);
+  if (promise_ == Promise::kOnce && times > 1) {
+    return Complain("doubled", "{} took effect {} times", seen.id, times);
+  }
+  if (promise_ == Promise::kOncePerSource && again) {
+    return Complain("doubled", "{} is there twice", seen.source);
+  }
+  const auto letters = letters_.find(seen.source);
+  const bool ever = promise_ == Promise::kOncePerSource;
+  if (letters != letters_.end() && (ever || letters->second.contains(doer))) {
+    return Complain("both", "{} took effect and is a dead letter too", seen.source);
+  }
+  return CheckOrder(seen, sent);
+}
+
+// Also over refusals, crashes and restarts, where each takes effect once: nothing does behind what
+// has not, unless that is a dead letter.
+std::optional<Complaint> HistoryChecker::CheckOrder(const Seen& seen, const Sent& sent) {
+  // What is done again comes behind what was not lost.
+  if (sent.chain.empty() || ever_lost_.contains(sent.id)) return std::nullopt;
+  const Doer doer{seen.worker, seen.life, seen.assignment};
+  const auto [last, none] = last_of_assignment_.try_emplace({doer, sent.chain}, sent.offset);
+  if (sent.offset < last->second) {
+    return Complain("order", "{} took effect after {}", seen.source, last->second);
+  }
+  last->second = sent.offset;
+  const auto [newest, first] = last_of_chain_.try_emplace(sent.chain, sent.offset);
+  if (promise_ == Promise::kOnce && sent.offset < newest->second &&
+      !letters_.contains(seen.source)) {
+    return Complain("order", "{} took effect after {} of its chain, whoever did it", seen.source,
+                    newest->second);
+  }
+  newest->second = std::max(newest->second, sent.offset);
+  return std::nullopt;
+}
+
+std::optional<Complaint> HistoryChecker::OnLetter(const Seen& seen) {
+  const Doer doer{seen.worker, seen.life, seen.assignment};
+  auto& letters = letters_[seen.source];
+  const bool again = !letters.empty();
+  letters.insert(doer);
+  const bool ever = promise_ == Promise::kOncePerSource;
+  if (ever && again) return Complain("doubled", "{} is there twice", seen.source);
+  const auto effects = effects_.find(seen.source);
+  if (effects != effects_.end() && (ever || effects->second.contains(doer))) {
+    return Complain("both", "{} is a dead letter and took effect too", seen.source);
+  }
+  return std::nullopt;
+}
+
+void HistoryChecker::OnEffectLost(const Seen& seen) {
+  --effects_by_id_[seen.id];
+  effects_[seen.source].clear();
+  lost_[seen.id] = {.who = {seen.worker, seen.life}};
+  ever_lost_.insert(seen.id);
+}
+
+// Of what it was never told it may still find out.
+std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
+  const Life life{seen.worker, seen.life};
+  for (const auto& [id, lost] : lost_) {
+    if (lost.who != life || !acknowledged_.contains({life, id})) continue;
+    return Complain("silent", "{} is lost, and worker {} goes on without a word", id, seen.worker);
+  }
+  return std::nullopt;
+}
+
+bool HistoryChecker::Complete(const Sent& sent) const {
+  if (letters_.contains(sent.source)) return true;
+  const auto effects = effects_by_id_.find(sent.id);
+  return !sent.id.empty() && effects != effects_by_id_.end() && effects->second > 0;
+}
+
+void HistoryChecker::OnStopped(const Life& life) {
+  for (auto& [id, lost] : lost_) {
+    if (lost.who == life) lost.told = acknowledged_.contains({life, id});
+  }
+}
+
+// A worker that has ended before, or that has not used the output since, tells nothing.
+bool HistoryChecker::MayBeLost(const Sent& sent) const {
+  const auto lost = lost_.find(sent.id);
+  return lost != lost_.end() && !lost->second.told;
+}
+
+std::optional<Complaint> HistoryChecker::OnOffset(const Seen& seen) {
+  std::int64_t& committed = offsets_[seen.partition];
+  if (seen.next < committed) {
+    return Complain("early", "partition {}: the offset went back from {} to {}", seen.partition,
+                    committed, seen.next);
+  }
+  const std::int64_t from = std::exchange(committed, seen.next);
+  for (const Sent& sent : history_.sent) {
+    const bool passed =
+        sent.partition == seen.partition && sent.offset >= from && sent.offset < seen.next;
+    if (!passed || Complete(sent) || lost_.contains(sent.id)) continue;
+    return Complain("early", "partition {}: {} was committed, past {} at {}, which is not complete",
+                    seen.partition, seen.next, sent.id, sent.source);
+  }
+  return std::nullopt;
+}
+
+std::optional<Complaint> HistoryChecker::AtTheEnd() const {
+  for (const Sent& sent : history_.sent) {
+    if (!Complete(sent) && !MayBeLost(sent)) return Complain("lost", "{} is lost", sent.source);
+  }
+  return std::nullopt;
+}
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,87 @@
+// Judges a history by what is promised to the outside, and by nothing else: it knows neither the
+// product's code nor how the world was made. It reads the table from its beginning at each
+// judgement, or row by row as they come.
+//
+//   lost       a record that the group has passed, or that is left, without effect or letter. Where
+//              the output has lost an effect: only if whoever made it said so when it ended
+//   doubled    an id with two effects (kOnce), a source with two (kOncePerSource)
+//   phantom    what was never sent, or under another id
+//   order      of a chain: within an assignment, and (kOnce) whoever did it
+//   token      of one id: an older one at the receiver after a newer one of the same life
+//   early      an offset that passes a record before its effect; or that goes back
+//   silent     of lost effects: whoever made them, and knew, went on with the output without a word
+//   both       an effect and a letter of one record, in one assignment (kOncePerSource: ever)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "tests/model/simulator/history.h"
+
+namespace fencepost::simulator {
+
+enum class Promise : std::uint8_t {
+  kOnce,           // each id takes effect once: a ledger
+  kAtLeastOnce,    // marks in the lock nodes: repeats need a reason, which the outside cannot see
+  kOncePerSource,  // Kafka transactions
+};
+
+struct Complaint {
+  std::string_view what;
+  std::string text;
+};
+
+class HistoryChecker {
+ public:
+  explicit HistoryChecker(Promise promise) : promise_(promise) {}
+
+  void Send(Sent sent);
+  std::optional<Complaint> See(Seen seen);
+  // Nothing more comes.
+  [[nodiscard]] std::optional<Complaint> AtTheEnd() const;
+  [[nodiscard]] const History& history() const { return history_; }
+  [[nodiscard]] Promise promise() const { return promise_; }
+
+ private:
+  using Doer = std::tuple<int, int, std::uint64_t>;  // worker, life, assignment
+  using Life = std::pair<int, int>;                  // worker, life
+
+  struct Lost {
+    Life who;           // made it
+    bool told = false;  // and knew, and has ended with word of it
+  };
+
+  std::optional<Complaint> OnCall(const Seen& seen);
+  std::optional<Complaint> OnEffect(const Seen& seen, const Sent& sent);
+  std::optional<Complaint> OnLetter(const Seen& seen);
+  std::optional<Complaint> OnOffset(const Seen& seen);
+  std::optional<Complaint> CheckOrder(const Seen& seen, const Sent& sent);
+  std::optional<Complaint> OnUsed(const Seen& seen) const;
+  void OnStopped(const Life& life);
+  void OnEffectLost(const Seen& seen);
+  [[nodiscard]] bool Complete(const Sent& sent) const;
+  [[nodiscard]] bool MayBeLost(const Sent& sent) const;
+
+  const Promise promise_;
+  History history_;
+  // What the table says, looked up.
+  std::map<std::string, std::size_t, std::less<>> by_source_;  // place in history_.sent
+  std::map<std::string, int, std::less<>> effects_by_id_;
+  std::map<std::string, std::set<Doer>, std::less<>> effects_;
+  std::map<std::string, std::set<Doer>, std::less<>> letters_;
+  std::map<std::pair<Doer, std::string>, std::int64_t> last_of_assignment_;  // by chain
+  std::map<std::string, std::int64_t, std::less<>> last_of_chain_;
+  std::map<std::tuple<int, int, std::string>, std::uint64_t> tokens_;  // worker, life, id
+  std::map<int, std::int64_t> offsets_;                                // by partition
+  std::set<std::pair<Life, std::string>> acknowledged_;                // with id
+  std::map<std::string, Lost, std::less<>> lost_;                      // by id, and not done again
+  std::set<std::string, std::less<>> ever_lost_;                       // ids
+};
+
+}  // namespace fencepost::simulator

@@ -1,0 +1,159 @@
+// The judge of the simulator, judged: planted histories.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/model/simulator/history_checker.h"
+
+namespace fencepost::simulator {
+namespace {
+
+using enum Seen::Kind;
+
+Sent Record(int offset, std::string id = "") {
+  if (id.empty()) id = "id-" + std::to_string(offset);
+  return {"t/0/" + std::to_string(offset), std::move(id), "key", 0, offset};
+}
+
+Seen Effect(const Sent& sent, int assignment = 1) {
+  return {.kind = kEffect,
+          .source = sent.source,
+          .id = sent.id,
+          .assignment = static_cast<std::uint64_t>(assignment)};
+}
+
+Seen Letter(const Sent& sent, int assignment = 1) {
+  return {
+      .kind = kLetter, .source = sent.source, .assignment = static_cast<std::uint64_t>(assignment)};
+}
+
+Seen Call(const Sent& sent, std::uint64_t token, int life = 0) {
+  return {.kind = kCall, .source = sent.source, .id = sent.id, .token = token, .life = life};
+}
+
+Seen Offset(std::int64_t next) { return {.kind = kOffset, .next = next}; }
+
+// What the first complaint is about; "" where there is none.
+std::string Judge(Promise promise, const std::vector<Sent>& sent, const std::vector<Seen>& seen) {
+  HistoryChecker checker(promise);
+  for (const Sent& one : sent) checker.Send(one);
+  for (const Seen& one : seen) {
+    if (const auto complaint = checker.See(one)) return std::string(complaint->what);
+  }
+  const auto complaint = checker.AtTheEnd();
+  return complaint ? std::string(complaint->what) : "";
+}
+
+const std::vector<Sent> kTwo{Record(0), Record(1)};
+constexpr auto kAll = {Promise::kOnce, Promise::kAtLeastOnce, Promise::kOncePerSource};
+
+TEST(AHistory, OfWhatWasPromisedIsGood) {
+  for (const Promise promise : kAll) {
+    EXPECT_EQ(Judge(promise, kTwo, {Call(kTwo[0], 1), Effect(kTwo[0]), Letter(kTwo[1]), Offset(2)}),
+              "");
+  }
+}
+
+TEST(AHistory, WithARecordWithoutEffectHasLostIt) {
+  for (const Promise promise : kAll) EXPECT_EQ(Judge(promise, kTwo, {Effect(kTwo[0])}), "lost");
+  const std::vector<Sent> same{Record(0, "same"), Record(1, "same")};
+  EXPECT_EQ(Judge(Promise::kOnce, same, {Effect(same[0])}), "");
+}
+
+TEST(AHistory, WithTwoEffectsOfAnIdHasDoubledIt) {
+  const std::vector<Seen> seen{Effect(kTwo[0], 1), Effect(kTwo[0], 2), Effect(kTwo[1], 2)};
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "doubled");
+  EXPECT_EQ(Judge(Promise::kOncePerSource, kTwo, seen), "doubled");
+  EXPECT_EQ(Judge(Promise::kAtLeastOnce, kTwo, seen), "");
+  const std::vector<Sent> same{Record(0, "same"), Record(1, "same")};
+  EXPECT_EQ(Judge(Promise::kOnce, same, {Effect(same[0]), Effect(same[1])}), "doubled");
+  EXPECT_EQ(Judge(Promise::kOncePerSource, same, {Effect(same[0]), Effect(same[1])}), "");
+}
+
+TEST(AHistory, WithWhatWasNeverSentHasAPhantom) {
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {Effect(Record(7))}), "phantom");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {Letter(Record(7))}), "phantom");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {Effect(Record(0, "other"))}), "phantom");
+}
+
+TEST(AHistory, WithAnOlderEffectBehindANewerOneIsOutOfOrder) {
+  EXPECT_EQ(Judge(Promise::kAtLeastOnce, kTwo, {Effect(kTwo[1]), Effect(kTwo[0])}), "order");
+  const std::vector<Seen> by_another{Effect(kTwo[1], 1), Effect(kTwo[0], 2)};
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, by_another), "order");
+  EXPECT_EQ(Judge(Promise::kAtLeastOnce, kTwo, by_another), "");
+  // It was a dead letter, and came again.
+  EXPECT_EQ(
+      Judge(Promise::kOnce, kTwo, {Letter(kTwo[0], 1), Effect(kTwo[1], 1), Effect(kTwo[0], 2)}),
+      "");
+}
+
+TEST(AHistory, WithATokenThatGoesBackInOneLifeIsWrong) {
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {Call(kTwo[0], 5), Call(kTwo[0], 4)}), "token");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo,
+                  {Call(kTwo[0], 5, 1), Call(kTwo[0], 4, 2), Effect(kTwo[0]), Effect(kTwo[1])}),
+            "");
+}
+
+TEST(AHistory, WithAnOffsetBeforeItsEffectIsWrong) {
+  for (const Promise promise : kAll) {
+    EXPECT_EQ(Judge(promise, kTwo, {Effect(kTwo[0]), Offset(2), Effect(kTwo[1])}), "early");
+  }
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {Effect(kTwo[0]), Offset(1), Offset(0)}), "early");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo,
+                  {Effect(kTwo[0]), Offset(1), {.kind = kOffsetLost}, Offset(0), Effect(kTwo[1])}),
+            "");
+}
+
+TEST(AHistory, WithALetterAndAnEffectOfOneRecordIsWrong) {
+  for (const Promise promise : kAll) {
+    EXPECT_EQ(Judge(promise, kTwo, {Effect(kTwo[0]), Letter(kTwo[0])}), "both");
+    EXPECT_EQ(Judge(promise, kTwo, {Letter(kTwo[0]), Effect(kTwo[0])}), "both");
+  }
+  EXPECT_EQ(Judge(Promise::kOncePerSource, kTwo, {Letter(kTwo[0], 1), Effect(kTwo[0], 2)}), "both");
+}
+
+Seen Of(Seen::Kind kind, const Sent& sent, int life = 0) {
+  return {.kind = kind, .source = sent.source, .id = sent.id, .life = life};
+}
+
+TEST(AHistory, OfAnOutputThatHasLostAnEffectAndWhoeverMadeItSaysSoIsGoodOnceItIsDoneAgain) {
+  std::vector<Seen> seen{Effect(kTwo[0]),
+                         Of(kAcknowledged, kTwo[0]),
+                         Effect(kTwo[1]),
+                         Of(kAcknowledged, kTwo[1]),
+                         Offset(2),
+                         Of(kEffectLost, kTwo[0]),
+                         Of(kEffectLost, kTwo[1]),
+                         {.kind = kStopped},
+                         {.kind = kOffsetSet, .next = 0}};
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "lost");
+  for (const Sent& sent : {kTwo[1], kTwo[0]}) {
+    Seen again = Effect(sent, 2);
+    again.life = 1;
+    seen.push_back(again);
+  }
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "");
+  seen.push_back(Effect(kTwo[0], 2));
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "doubled");
+}
+
+TEST(AHistory, WhereAWorkerGoesOnWithAnOutputThatHasLostItsEffectIsSilent) {
+  std::vector<Seen> seen{Effect(kTwo[0]), Of(kAcknowledged, kTwo[0]), Of(kEffectLost, kTwo[0]),
+                         Effect(kTwo[1])};
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "");  // it has not met the output since
+  seen.push_back({.kind = kUsed, .life = 1});        // nor is it the one that made it
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "");
+  seen.push_back({.kind = kUsed});
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "silent");
+  // Nobody had told it of this effect: it writes it again.
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo,
+                  {Effect(kTwo[0]),
+                   Of(kEffectLost, kTwo[0]),
+                   {.kind = kUsed},
+                   Effect(kTwo[0], 2),
+                   Effect(kTwo[1], 2)}),
+            "");
+}
+
+}  // namespace
+}  // namespace fencepost::simulator

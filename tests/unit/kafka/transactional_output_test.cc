@@ -1,0 +1,113 @@
+// The Kafka output where brokers refuse, or are late. (What a transaction holds, only real ones
+// tell: tests/e2e/kafka.)
+#include "consumer/kafka/output/transactional_output.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "consumer/kafka/client/rdkafka_holders.h"
+#include "tests/support/process.h"
+#include "tests/unit/kafka/mock_faults.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using namespace std::chrono_literals;
+using fencepost::testing::WaitUntil;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using enum WriteResult;
+
+constexpr std::int16_t kAddOffsetsToTxnRequest = 25;
+constexpr std::int16_t kEndTxnRequest = 26;
+constexpr std::int16_t kTxnOffsetCommitRequest = 28;
+constexpr int kIllegalGeneration = 22;
+constexpr int kInvalidProducerEpoch = 47;
+
+class KafkaOutputOnMock : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = MockCluster::Make();
+    ASSERT_TRUE(made);
+    cluster = std::move(*made);
+    ASSERT_TRUE(cluster->CreateTopic("in", 1));
+    ASSERT_TRUE(cluster->CreateTopic("out", 1));
+    kafka.brokers = cluster->brokers();
+    kafka.topics = {"in"};
+    kafka.group = "g";
+    options.topic = "out";
+    MakeOutput();
+  }
+  void MakeOutput() {
+    output = MakeKafkaOutput(kafka, options, "", "p", "w", [](AssignmentEpoch) {
+      auto metadata = std::make_shared<GroupMetadata>();
+      metadata->held.reset(rd_kafka_consumer_group_metadata_new("g"));
+      return metadata;
+    });
+  }
+  void Add(std::string value) {
+    Record& record = records.emplace_back();
+    record.offset = static_cast<Offset>(records.size()) - 1;
+    record.value = texts.emplace_back(std::move(value));
+    WriteItem& item = request.items.emplace_back();
+    item.record = &record;
+    item.where = &where;
+    request.offsets = {{where, record.offset + 1}};
+    request.epoch = 1;
+  }
+  // As the writer does it: the same request until its outcome is known.
+  std::vector<WriteResult> Write() {
+    tl::expected<std::vector<WriteOutcome>, OutputError> outcomes;
+    EXPECT_TRUE(WaitUntil(20s, [&] {
+      outcomes = output->Write(request);
+      return outcomes || outcomes.error().fatal;
+    }));
+    std::vector<WriteResult> results;
+    if (!outcomes) return results;
+    for (const WriteOutcome& one : *outcomes) results.push_back(one.result);
+    return results;
+  }
+
+  std::unique_ptr<MockCluster> cluster;
+  KafkaOptions kafka;
+  KafkaOutputOptions options;
+  std::deque<std::string> texts;
+  std::deque<Record> records;
+  const TopicPartition where{"in", 0};
+  WriteRequest request;
+  std::unique_ptr<Output> output;
+};
+
+TEST_F(KafkaOutputOnMock, WritesNothingWhereTheGroupRefusesTheOffsets) {  // 20
+  Add("a");
+  Add("b");
+  ASSERT_THAT(Write(), Each(kCommitted));
+  for (const std::int16_t kind : {kAddOffsetsToTxnRequest, kTxnOffsetCommitRequest}) {
+    FailRequests(*cluster, kind, kIllegalGeneration, 1);
+    EXPECT_THAT(Write(), ElementsAre(kNotWritten, kNotWritten)) << kind;
+  }
+  EXPECT_THAT(Write(), Each(kCommitted));
+}
+
+TEST_F(KafkaOutputOnMock, WritesNothingOfATransactionWithARecordThatIsBad) {  // 20
+  options.value = *Selector::Parse("json:/v");
+  MakeOutput();
+  Add(R"({"v":1})");
+  Add("{}");
+  Add(R"({"v":3})");
+  EXPECT_THAT(Write(), ElementsAre(kNotWritten, kBadRecord, kNotWritten));
+}
+
+TEST_F(KafkaOutputOnMock, TakesACommitForDoneOnlyOnceItIsAnswered) {  // 16
+  Add("a");
+  ASSERT_THAT(Write(), Each(kCommitted));
+  FailRequestLate(*cluster, kEndTxnRequest, kInvalidProducerEpoch, 1000ms);
+  const auto outcomes = output->Write(request);
+  ASSERT_FALSE(outcomes) << "it was refused";
+  EXPECT_TRUE(outcomes.error().fatal) << outcomes.error().error.Line();
+}
+
+}  // namespace
+}  // namespace fencepost::consumer

@@ -1,0 +1,94 @@
+// A healing, step by step: when it begins to read, what it gives back, when it lifts.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "locking/core/store/heal.h"
+
+namespace fencepost::locking {
+namespace {
+
+using Kind = Healing::Step::Kind;
+
+constexpr WallTime kQuarantineEnds{Millis(1'800'000'100'000)};
+constexpr Millis kMaxTtl{30'000};
+constexpr Millis kMaxSkew{5'000};
+// From then on every node refuses what was sent to it before the first one forgot.
+constexpr WallTime kReadable = kQuarantineEnds - kMaxTtl + kMaxSkew + Millis(1);
+
+class HealingTest : public ::testing::Test {
+ protected:
+  HealingTest() : healing({0, {RunId(0), RunId(1), RunId(2)}, kMaxSkew}) {
+    for (int node = 0; node < 3; ++node) {
+      const Sentinel sentinel{.complete = true,
+                              .store_id = fmt::format("{:032x}", 7),
+                              .index = node,
+                              .nodes = 3,
+                              .epoch = 1,
+                              .run_id = RunId(node),
+                              .quarantine_until = node == 0 ? kQuarantineEnds : WallTime(),
+                              .max_ttl = kMaxTtl};
+      sights.push_back({.time = kReadable, .sentinel = sentinel.Encode(), .values = {}});
+    }
+  }
+  static std::string RunId(int node) { return fmt::format("{:040x}", node + 1); }
+  Kind Look() {
+    healing.OnLook(sights);
+    return healing.Next().kind;
+  }
+  // All is read, and there is nothing: what is left is a last look.
+  void ScanAll() {
+    while (healing.Next().kind == Kind::kScan) healing.OnScan({"0", {}});
+    ASSERT_EQ(healing.Next().kind, Kind::kLook);
+  }
+
+  Healing healing;
+  std::vector<NodeSight> sights;
+};
+
+TEST_F(HealingTest, WaitsUntilTheSlowestNodeRefusesWhatWasSentBeforeTheWipe) {  // 22
+  sights[2].time -= Millis(700);
+  ASSERT_EQ(Look(), Kind::kWait);
+  EXPECT_EQ(healing.Next().wait, Millis(700));
+  healing.OnWaited();
+  sights[2].time += Millis(699);
+  ASSERT_EQ(Look(), Kind::kWait);
+  healing.OnWaited();
+  sights[2].time += Millis(1);
+  EXPECT_EQ(Look(), Kind::kScan);
+}
+
+TEST_F(HealingTest, LiftsNothingWhereANodeForgotWhileItWasRead) {  // 22
+  ASSERT_EQ(Look(), Kind::kScan);
+  ScanAll();
+  sights[1].sentinel[kSentinelQuarantineAt] = '9';
+  ASSERT_EQ(Look(), Kind::kFailed);
+  EXPECT_EQ(healing.Next().error.code, "changed");
+}
+
+// A quorum of three is the healed node and one other.
+TEST(HealPlan, GivesALeaseBackThatOneOfTheOthersHas) {  // 22
+  const UnitValue lease{.state = UnitValue::State::kHeld,
+                        .token = Token::AtWall(kReadable),
+                        .nonce = Nonce{{1, 2}},
+                        .deadline = kReadable + Millis(8'000),
+                        .floor = Token::AtWall(kReadable)};
+  const std::vector<NodeSight::Value> others{{lease.Encode(), Millis(18'000)}, {}};
+  const std::vector<WallTime> times{kReadable, kReadable};
+  const auto write = PlanHeal("x", others, times, {}, kReadable, {3, kQuarantineEnds, kMaxSkew});
+  ASSERT_TRUE(write);
+  const auto value = UnitValue::Decode(write->value);
+  ASSERT_TRUE(value);
+  EXPECT_EQ(value->state, UnitValue::State::kHeld);
+  EXPECT_EQ(value->nonce, lease.nonce);
+  EXPECT_EQ(value->deadline, kQuarantineEnds);
+}
+
+TEST_F(HealingTest, LiftsOnceAllIsReadAndNothingHasChanged) {
+  ASSERT_EQ(Look(), Kind::kScan);
+  ScanAll();
+  EXPECT_EQ(Look(), Kind::kLift);
+}
+
+}  // namespace
+}  // namespace fencepost::locking
