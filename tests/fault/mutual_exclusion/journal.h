@@ -1,5 +1,6 @@
-// What a worker of the torture writes down about its leases: one record a write(2), so that a
-// SIGKILL leaves whole records. Files of one machine, native layout.
+// What a worker of the torture writes down about its leases and what it asked of the fenced
+// counter: one record a write(2), so that a SIGKILL leaves whole records. Files of one machine,
+// native layout.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,18 @@ struct Entry {
     kContended,  // an acquire that came to nothing, by its error
     kNoQuorum,
     kOtherError,
+    kRead,      // about to read the fenced counter
+    kWrite,     // about to write `value` to it
+    kAdmitted,  // its answer to the one before of this token: `value` as it is now
+    kRefused,
   };
   Kind kind = Kind::kHeld;
   std::uint32_t name = 0;
   std::uint64_t token = 0;
   std::int64_t at_ns = 0;  // CLOCK_BOOTTIME
   std::int64_t until_ns = 0;
+  std::int64_t asked_ns = 0;  // kHeld: when the acquire was called
+  std::int64_t value = 0;
 };
 
 class Journal {

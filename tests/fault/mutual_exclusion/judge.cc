@@ -26,8 +26,8 @@ void Judge::Hear(const std::vector<Entry>& journal) {
     const auto key = std::pair(entry.name, entry.token);
     switch (entry.kind) {
       case Entry::Kind::kHeld: {
-        const auto [at, is_new] =
-            held.try_emplace(key, Held{entry.name, entry.token, entry.at_ns, entry.until_ns});
+        const auto [at, is_new] = held.try_emplace(
+            key, Held{entry.name, entry.token, entry.at_ns, entry.until_ns, entry.asked_ns});
         if (is_new) ++tally_.leases;
         at->second.to_ns = std::max(at->second.to_ns, entry.until_ns);
         break;
@@ -48,6 +48,11 @@ void Judge::Hear(const std::vector<Entry>& journal) {
         break;
       case Entry::Kind::kOtherError:
         ++tally_.other_errors;
+        break;
+      case Entry::Kind::kRead:
+      case Entry::Kind::kWrite:
+      case Entry::Kind::kAdmitted:
+      case Entry::Kind::kRefused:
         break;
     }
   }

@@ -26,6 +26,7 @@ struct Held {
   std::uint64_t token = 0;
   std::int64_t from_ns = 0;
   std::int64_t to_ns = 0;
+  std::int64_t asked_ns = 0;  // when its acquire was called
 };
 
 struct Tally {

@@ -1,5 +1,5 @@
 // Three programs in one: the tests; `worker …`, which the storm starts; and the long run behind
-// `./dev torture locks`: `torture [--minutes N] [--nodes K] [--seed S]`.
+// `./dev torture locks`: `torture [--minutes N] [--nodes K] [--seed S] [--history FILE]`.
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -29,6 +29,10 @@ std::optional<StormOptions> Parse(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); i += 2) {
     if (i + 1 == words.size()) return std::nullopt;
     const std::string_view text = words[i + 1];
+    if (words[i] == "--history") {
+      options.history = text;
+      continue;
+    }
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;

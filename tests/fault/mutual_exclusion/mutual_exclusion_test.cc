@@ -4,20 +4,26 @@
 // runs it for any length.
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <random>
+#include <string>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/fault/mutual_exclusion/checker.h"
 #include "tests/fault/mutual_exclusion/storm.h"
+#include "tests/support/process.h"
 
 namespace fencepost::torture {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::TempDir;
 
 constexpr const char* kThisProgram = "/proc/self/exe";
 
@@ -40,12 +46,29 @@ struct Size {
   seconds length;
 };
 
+const std::string& HistoryOf(int nodes) {
+  static const TempDir folder;
+  static std::map<int, std::string> paths;
+  return paths[nodes] = folder.File(fmt::format("{}-nodes", nodes));
+}
+
+// One storm a size for all tests of it.
+const StormReport& StormOf(const Size& size) {
+  static std::map<int, StormReport> reports;
+  const auto [at, is_new] = reports.try_emplace(size.nodes);
+  if (is_new) {
+    at->second = Weather({.nodes = size.nodes,
+                          .length = size.length,
+                          .seed = Seed(),
+                          .history = HistoryOf(size.nodes)});
+  }
+  return at->second;
+}
+
 class MutualExclusion : public ::testing::TestWithParam<Size> {};
 
 TEST_P(MutualExclusion, LosesNoFencedUpdateAndLetsNoTwoLeasesStandAtOnce) {
-  const StormOptions options{
-      .nodes = GetParam().nodes, .length = GetParam().length, .seed = Seed()};
-  const StormReport report = Weather(options);
+  const StormReport& report = StormOf(GetParam());
   EXPECT_THAT(report.overlaps, IsEmpty());
   EXPECT_THAT(report.disorders, IsEmpty());
   EXPECT_THAT(report.troubles, IsEmpty());
@@ -58,10 +81,18 @@ TEST_P(MutualExclusion, LosesNoFencedUpdateAndLetsNoTwoLeasesStandAtOnce) {
   EXPECT_GT(report.restarts + report.wipes + report.jumps + report.pauses, 0);
   EXPECT_GT(report.fenced_refusals, 0);
   EXPECT_GT(report.unfenced_violations, 0);
-  if (options.length < seconds(30)) return;
+  if (GetParam().length < seconds(30)) return;
   EXPECT_GT(report.restarts, 0);
   EXPECT_GT(report.wipes, 0);
   EXPECT_GT(report.jumps, 0);
+}
+
+TEST_P(MutualExclusion, IsLinearizableToItsCallersAsIsTheCounterBehindTheFence) {
+  (void)StormOf(GetParam());
+  const Checked checked = CheckHistory(HistoryOf(GetParam().nodes));
+  if (checked.verdict == Verdict::kNotChecked) GTEST_SKIP() << checked.text;
+  EXPECT_EQ(checked.verdict, Verdict::kLinearizable) << checked.text;
+  (void)std::fprintf(stderr, "%s", checked.text.c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(On, MutualExclusion,
@@ -70,15 +101,21 @@ INSTANTIATE_TEST_SUITE_P(On, MutualExclusion,
                          [](const auto& size) { return fmt::format("{}Nodes", size.param.nodes); });
 
 TEST(MutualExclusionWithoutALock, IsFoundToBeNone) {
+  const TempDir folder;
+  const std::string history = folder.File("history");
   const StormReport report = Weather({.nodes = 1,
                                       .workers = 3,
                                       .names = 1,
                                       .length = milliseconds(1500),
                                       .seed = Seed(),
                                       .calm = true,
-                                      .lawless = true});
+                                      .lawless = true,
+                                      .history = history});
   EXPECT_FALSE(report.overlaps.empty());
   EXPECT_GT(report.unfenced_violations, 0);
+  const Checked checked = CheckHistory(history);
+  if (checked.verdict == Verdict::kNotChecked) GTEST_SKIP() << checked.text;
+  EXPECT_THAT(checked.text, HasSubstr("lock 0: NOT linearizable"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "locking/core/store/sentinel.h"
+#include "tests/fault/mutual_exclusion/history.h"
 #include "tests/fault/mutual_exclusion/worker.h"
 
 namespace fencepost::torture {
@@ -315,7 +316,13 @@ void Storm::TakeEachName() {
 
 void Storm::Judge() {
   torture::Judge judge;
-  for (const std::string& path : journal_paths_) judge.Hear(ReadJournal(path));
+  History history;
+  for (const std::string& path : journal_paths_) {
+    const std::vector<Entry> journal = ReadJournal(path);
+    judge.Hear(journal);
+    history.Hear(journal);
+  }
+  if (!options_.history.empty()) history.WriteTo(options_.history);
   report_.tally = judge.tally();
   report_.overlaps = judge.Overlaps();
   report_.disorders = judge.Disorders();

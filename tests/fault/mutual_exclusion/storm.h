@@ -23,8 +23,9 @@ struct StormOptions {
   int names = 3;
   std::chrono::milliseconds length{10'000};
   std::uint64_t seed = 1;
-  bool calm = false;     // nothing befalls anybody
-  bool lawless = false;  // workers without a lock
+  bool calm = false;      // nothing befalls anybody
+  bool lawless = false;   // workers without a lock
+  std::string history{};  // a file that the run's history is written to (history.h), or none
 };
 
 struct StormReport {

@@ -37,8 +37,8 @@ std::int64_t Count(Instant at) { return at.time_since_epoch().count(); }
 // A lease with its entries in the journal. Without a lock: what a worker without one would believe.
 class Watched {
  public:
-  Watched(const Journal& journal, std::uint32_t name, std::optional<Lease> lease)
-      : journal_(journal), name_(name), lease_(std::move(lease)) {
+  Watched(const Journal& journal, std::uint32_t name, Instant asked, std::optional<Lease> lease)
+      : journal_(journal), name_(name), asked_(asked), lease_(std::move(lease)) {
     made_up_until_ = BootClock::now() + kTtl;
     token_ = lease_ ? lease_->token().value() : static_cast<std::uint64_t>(Count(made_up_until_));
   }
@@ -67,11 +67,12 @@ class Watched {
 
  private:
   void Write(Kind kind, Instant at, Instant until) const {
-    journal_.Write({kind, name_, token_, Count(at), Count(until)});
+    journal_.Write({kind, name_, token_, Count(at), Count(until), Count(asked_)});
   }
 
   const Journal& journal_;
   const std::uint32_t name_;
+  const Instant asked_;
   std::optional<Lease> lease_;
   std::uint64_t token_ = 0;
   Instant made_up_until_;
@@ -99,6 +100,7 @@ class Hand {
   void Once() {
     const auto name = static_cast<std::uint32_t>(Draw(0, names_ - 1));
     std::optional<Lease> lease;
+    const Instant asked = BootClock::now();
     if (lock_ != nullptr) {
       locking::AcquireOptions options;
       options.wait = Millis(Draw(0, 1500));
@@ -107,7 +109,7 @@ class Hand {
       if (!got) return NoteFailure(name, got.error().code);
       lease = std::move(*got);
     }
-    Watched watched(journal_, name, std::move(lease));
+    Watched watched(journal_, name, asked, std::move(lease));
     const int increments = Draw(1, 4);
     for (int i = 0; i < increments && watched.Look(); ++i) {
       if (!Increment(name, watched)) break;
@@ -128,11 +130,21 @@ class Hand {
     const std::uint64_t token = watched.token();
     using Ask = Request::Kind;
     const Answer plain = resource_.Ask({Ask::kRead, name, 0, token, 0});
-    const Answer fenced = resource_.Ask({Ask::kRead, name, 1, token, 0});
+    const Answer fenced = AskFenced({Ask::kRead, name, 1, token, 0});
     Think(watched);
     resource_.Ask({Ask::kWrite, name, 0, token, plain.value + 1});
     if (fenced.admitted == 0) return false;
-    return resource_.Ask({Ask::kWrite, name, 1, token, fenced.value + 1}).admitted != 0;
+    return AskFenced({Ask::kWrite, name, 1, token, fenced.value + 1}).admitted != 0;
+  }
+
+  Answer AskFenced(const Request& request) {
+    const auto write = [&](Kind kind, std::int64_t value) {
+      journal_.Write({kind, request.name, request.token, Count(BootClock::now()), 0, 0, value});
+    };
+    write(request.kind == Request::Kind::kRead ? Kind::kRead : Kind::kWrite, request.value);
+    const Answer answer = resource_.Ask(request);
+    write(answer.admitted != 0 ? Kind::kAdmitted : Kind::kRefused, answer.value);
+    return answer;
   }
 
   // Mostly short; sometimes longer than a ttl, so that it needs the watchdog.
