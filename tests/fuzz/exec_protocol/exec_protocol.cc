@@ -1,0 +1,58 @@
+// What goes between an exec handler and its program: the line for a record is one line of JSON
+// whatever the record holds, and a reply is values, a failure that is fit to print, or neither. The
+// first line is the record's id and key; the rest its value, and the reply.
+#include <nlohmann/json.hpp>
+
+#include "consumer/handlers/exec/exec_protocol.h"
+#include "consumer/record/identity.h"
+#include "consumer/record/text.h"
+#include "tests/fuzz/target.h"
+
+namespace fencepost::fuzz {
+namespace {
+
+using namespace consumer;
+
+void CheckRequest(std::string_view key, std::string_view value, JsonReader& reader) {
+  HandlerCall call;
+  call.record.key = key;
+  call.record.value = value;
+  call.record.headers = {{key, value}, {"h", key}, {key, std::nullopt}};
+  call.where.topic = "orders";
+  call.record_id = StoredId(key);
+  const std::string line = ExecRequestLine(call, reader);
+  FENCEPOST_CHECK(line.find('\n') == line.size() - 1, Shown(line));
+  FENCEPOST_CHECK(line.find('\r') == std::string::npos, Shown(line));
+  reader.Begin(line);
+  std::string whole;
+  FENCEPOST_CHECK(reader.Append("", whole) != JsonFound::kMalformed, Shown(line));
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (json.is_discarded()) return;  // a number that is no double
+  FENCEPOST_CHECK(json.is_object() && json["record_id"] == call.record_id, Shown(line));
+  if (json.contains("value_text")) FENCEPOST_CHECK(json["value_text"] == value, Shown(line));
+  if (json.contains("value_base64")) {
+    const auto bytes = FromBase64(json["value_base64"].get<std::string>());
+    FENCEPOST_CHECK(bytes && *bytes == value, Shown(line));
+  }
+}
+
+}  // namespace
+
+void OneInput(std::string_view input) {
+  static JsonReader reader;
+  Parts parts(input);
+  const std::string_view id = parts.Line();
+  const auto reply = ParseExecReply(parts.rest(), id, reader);
+  if (!reply) {
+    FENCEPOST_CHECK(!reply.error().empty() && IsOneLine(reply.error()), Shown(reply.error()));
+  } else if (!*reply) {
+    const HandlerFailure& failure = reply->error();
+    FENCEPOST_CHECK(failure.text.size() <= 1000 && IsOneLine(failure.text), Shown(failure.text));
+    FENCEPOST_CHECK(failure.error_class.size() <= 64 && IsOneLine(failure.error_class),
+                    Shown(failure.error_class));
+    FENCEPOST_CHECK(IsOneLine(failure.shown), Shown(failure.shown));
+  }
+  CheckRequest(id, parts.rest(), reader);
+}
+
+}  // namespace fencepost::fuzz

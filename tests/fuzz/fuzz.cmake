@@ -1,0 +1,33 @@
+# Fuzz targets: tests/fuzz/TARGET/*.cc is the program fuzz_TARGET. In the ordinary build it replays
+# and changes its corpus, a test of the tier "fuzz"; with -fsanitize=fuzzer-no-link (the preset
+# "fuzz") it is libFuzzer's.
+add_library(fencepost_fuzz OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/target.cc)
+target_link_libraries(fencepost_fuzz PUBLIC fencepost_consumer)
+if(NOT TARGET tests_fuzz)
+  add_custom_target(tests_fuzz)
+endif()
+
+file(GLOB FUZZ_DIRS CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_CURRENT_LIST_DIR}/*)
+foreach(dir ${FUZZ_DIRS})
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc)
+  if(NOT sources)
+    continue()
+  endif()
+  get_filename_component(area ${dir} NAME)
+  add_executable(fuzz_${area} ${sources})
+  target_link_libraries(fuzz_${area} PRIVATE fencepost_fuzz)
+  add_dependencies(tests_fuzz fuzz_${area})
+  if(area MATCHES "^(command_line|dead_letter)$")
+    target_link_libraries(fuzz_${area} PRIVATE fencepost_cli)
+  elseif(area STREQUAL "pipeline_file")
+    target_link_libraries(fuzz_${area} PRIVATE fencepost_config)
+  endif()
+  if(FENCEPOST_SANITIZE MATCHES "fuzzer")
+    target_link_options(fuzz_${area} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(fuzz_${area} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/replay.cc)
+    add_test(NAME fuzz/${area} COMMAND fuzz_${area} ${dir}
+      WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+    set_tests_properties(fuzz/${area} PROPERTIES LABELS fuzz TIMEOUT 300)
+  endif()
+endforeach()

@@ -1,0 +1,75 @@
+// An HTTP answer to a handler's request, as bytes on a socket: libcurl reads them, and what becomes
+// of the record is a value or a failure that is fit to print. No network: curl is given one end of
+// a socket pair whose other end has said all that it will say.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include <curl/curl.h>
+
+#include "consumer/handlers/http/http_request.h"
+#include "consumer/handlers/http/retry_after.h"
+#include "tests/fuzz/target.h"
+
+namespace fencepost::fuzz {
+namespace {
+
+using namespace consumer;
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 10;  // what a socket's buffer takes
+
+curl_socket_t TakeSocket(void* socket, curlsocktype, curl_sockaddr*) {
+  return *static_cast<int*>(socket);
+}
+int IsConnected(void*, curl_socket_t, curlsocktype) { return CURL_SOCKOPT_ALREADY_CONNECTED; }
+
+HandlerResult Answered(std::string_view answer) {
+  static const HttpTarget target =
+      *HttpTarget::Make({.url = "http://127.0.0.1:1/", .headers = {}}, "orders");
+  std::array<int, 2> sockets{};
+  FENCEPOST_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) == 0,
+                  "socketpair");
+  const auto written = write(sockets[1], answer.data(), answer.size());
+  FENCEPOST_CHECK(written == static_cast<ssize_t>(answer.size()), "write");
+  shutdown(sockets[1], SHUT_WR);
+  HttpRequest request(&target);
+  curl_easy_setopt(request.handle(), CURLOPT_OPENSOCKETFUNCTION, &TakeSocket);
+  curl_easy_setopt(request.handle(), CURLOPT_OPENSOCKETDATA, static_cast<void*>(sockets.data()));
+  curl_easy_setopt(request.handle(), CURLOPT_SOCKOPTFUNCTION, &IsConnected);
+  curl_easy_setopt(request.handle(), CURLOPT_PROXY, "");
+  HandlerCall call;
+  call.record.value = R"({"order_id": "a"})";
+  call.where.topic = "orders";
+  call.record_id = "a";
+  call.timeout = Millis(5000);
+  request.Begin(call);
+  const CURLcode code = curl_easy_perform(request.handle());
+  FENCEPOST_CHECK(code != CURLE_OPERATION_TIMEDOUT, Shown(answer));
+  HandlerResult result = request.Result(code);
+  request.End();
+  close(sockets[1]);
+  return result;
+}
+
+}  // namespace
+
+void OneInput(std::string_view input) {
+  const auto wait = ParseRetryAfter(std::string(Parts(input).Line()), Millis(1'700'000'000'000));
+  FENCEPOST_CHECK(!wait || (*wait >= Millis(0) && *wait <= std::chrono::hours(366 * 24)),
+                  Shown(input));
+  const HandlerResult result = Answered(input.substr(0, kMostBytes));
+  if (result) {
+    FENCEPOST_CHECK(result->size() == 1 && input.starts_with("HTTP/"), Shown(input));
+    return;
+  }
+  const HandlerFailure& failure = result.error();
+  FENCEPOST_CHECK(!failure.error_class.empty() && IsOneLine(failure.error_class), Shown(input));
+  FENCEPOST_CHECK(!failure.text.empty() && IsOneLine(failure.text), Shown(failure.text));
+  FENCEPOST_CHECK(IsOneLine(failure.shown), Shown(failure.shown));
+  const auto after = failure.retry_after;
+  FENCEPOST_CHECK(!after || (*after > Millis(0) && *after <= std::chrono::hours(24)), Shown(input));
+}
+
+}  // namespace fencepost::fuzz

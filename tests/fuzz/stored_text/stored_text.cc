@@ -1,0 +1,65 @@
+// Texts that are stored and read back: what is taken is, to the letter, what would be written.
+#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/outputs/positions/position_ranges.h"
+#include "consumer/record/position_id.h"
+#include "locking/core/store/sentinel.h"
+#include "locking/core/unit_value.h"
+#include "tests/fuzz/target.h"
+
+namespace fencepost::fuzz {
+namespace {
+
+void CheckPositionId(std::string_view text) {
+  const auto position = consumer::ParsePositionId(text);
+  if (!position) return;
+  FENCEPOST_CHECK(FormatPositionId(*position) == text, Shown(text));
+  for (const std::int64_t size : {1L, 2L, 1000L, 1L << 40}) {
+    const std::string name = consumer::LockedId(text, size);
+    // No block is taken for the position of a record.
+    FENCEPOST_CHECK(size == 1 ? name == text : !consumer::ParsePositionId(name), Shown(text));
+  }
+}
+
+void CheckRanges(std::string_view text) {
+  const auto ranges = consumer::PositionRanges::Parse(text);
+  if (!ranges) return;
+  FENCEPOST_CHECK(ranges->Text() == text, Shown(text));
+  FENCEPOST_CHECK(ranges->empty() == (ranges->CountOffsets() == 0), Shown(text));
+  FENCEPOST_CHECK(ranges->Minus(*ranges).empty(), Shown(text));
+  consumer::PositionRanges twice = *ranges;
+  twice.Add(*ranges);
+  FENCEPOST_CHECK(twice == *ranges, Shown(text));
+  if (ranges->empty()) return;
+  FENCEPOST_CHECK(ranges->Contains(ranges->first()) && !ranges->Contains(ranges->end()),
+                  Shown(text));
+}
+
+void CheckFingerprint(std::string_view text) {
+  // Offsets that the metadata may be committed with: one that it names, and another.
+  constexpr consumer::Offset kNext = 1234;
+  for (const consumer::Offset next : {kNext, kNext + 1}) {
+    const auto fingerprint = consumer::ParseFingerprint(text, next);
+    if (!fingerprint) continue;
+    const std::string again = FingerprintText(*fingerprint, next);
+    FENCEPOST_CHECK(again.size() < 100, again);
+    FENCEPOST_CHECK(consumer::ParseFingerprint(again, next) == fingerprint, Shown(text));
+    FENCEPOST_CHECK(!consumer::ParseFingerprint(again, next + 1), Shown(text));
+  }
+}
+
+}  // namespace
+
+void OneInput(std::string_view input) {
+  if (const auto sentinel = locking::Sentinel::Decode(input)) {
+    FENCEPOST_CHECK(sentinel->Encode() == input, Shown(input));
+  }
+  if (const auto value = locking::UnitValue::Decode(input)) {
+    FENCEPOST_CHECK(value->Encode() == input, Shown(input));
+    FENCEPOST_CHECK(!(value->Highest() < value->token), Shown(input));
+  }
+  CheckPositionId(input);
+  CheckRanges(input);
+  CheckFingerprint(input);
+}
+
+}  // namespace fencepost::fuzz
