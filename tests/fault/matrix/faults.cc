@@ -1,0 +1,181 @@
+#include "tests/fault/matrix/faults.h"
+
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+namespace fencepost::matrix {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::TcpProxy;
+using testing::WorkerProcess;
+
+namespace {
+
+constexpr seconds kStop{40};
+
+End Kill(Scene& scene, const std::vector<WorkerProcess*>& workers) {
+  std::vector<std::string> names;
+  for (WorkerProcess* worker : workers) {
+    scene.trial.Forgive(*worker);
+    worker->Kill();
+    ++scene.counts["kills"];
+    names.push_back(worker->name());
+  }
+  return [names](Scene& later) {
+    for (const std::string& name : names) later.trial.team().Add(name);
+  };
+}
+
+End Freeze(Scene& scene) {
+  WorkerProcess& worker = scene.Worker();
+  worker.Pause();
+  ++scene.counts["freezes"];
+  return [&worker](Scene&) { worker.Resume(); };
+}
+
+void Replace(Scene& scene, WorkerProcess& worker) {
+  const auto code = worker.Wait(kStop);
+  if (code != 0)
+    throw std::runtime_error(
+        fmt::format("SIGTERM: {} ended with {}", worker.name(), code.value_or(-1)));
+  scene.trial.Forgive(worker);
+  ++scene.counts["stops"];
+  scene.trial.team().Add(worker.name());
+}
+
+// One after the other, each replaced before the next one goes.
+End Roll(Scene& scene) {
+  WorkerProcess& first = scene.Worker();
+  scene.Terminate(first);
+  return [&first](Scene& later) {
+    const auto running = later.trial.team().Running();
+    Replace(later, first);
+    for (WorkerProcess* worker : running) {
+      if (worker == &first) continue;
+      worker->Terminate();
+      Replace(later, *worker);
+    }
+  };
+}
+
+End Join(Scene& scene) {
+  WorkerProcess& guest = scene.trial.team().Add();
+  return [&guest](Scene& later) {
+    if (guest.Stop(kStop) != 0) throw std::runtime_error("the guest did not end with 0");
+    later.trial.Forgive(guest);
+    ++later.counts["stops"];
+  };
+}
+
+// No descriptor more than it has, and its connections are cut.
+End UseUpDescriptors(Scene& scene) {
+  const pid_t pid = scene.Worker().pid();
+  rlimit before{};
+  prlimit(pid, RLIMIT_NOFILE, nullptr, &before);
+  const rlimit none{4, before.rlim_max};
+  prlimit(pid, RLIMIT_NOFILE, &none, nullptr);
+  scene.system.postgres_proxy().Cut();
+  scene.system.kafka_proxy().Cut();
+  for (std::size_t i = 0; i < scene.system.nodes(); ++i) scene.system.node_proxy(i).Cut();
+  return [pid, before](Scene&) { prlimit(pid, RLIMIT_NOFILE, &before, nullptr); };
+}
+
+void AddWorkerFaults(std::vector<Fault>& faults) {
+  faults.push_back(
+      {"worker-kill", seconds(1), [](Scene& scene) { return Kill(scene, {&scene.Worker()}); }});
+  faults.push_back({"worker-kill-all", seconds(1),
+                    [](Scene& scene) { return Kill(scene, scene.trial.team().Running()); }});
+  faults.push_back({"worker-freeze-blink", milliseconds(300), Freeze});
+  faults.push_back({"worker-freeze-past-lease", kTtl + milliseconds(700), Freeze});
+  faults.push_back({"worker-freeze-past-session", kSession + kTtl, Freeze});
+  faults.push_back({"worker-rolling-stop", milliseconds(0), Roll});
+  faults.push_back({"worker-joins-and-leaves", seconds(1), Join});
+  faults.push_back({"worker-descriptors-used-up", seconds(2), UseUpDescriptors});
+}
+
+void AddHandlerFaults(std::vector<Fault>& faults) {
+  const auto add = [&](const std::string& name, Manner manner, bool exec, bool may_be_dead) {
+    Fault fault;
+    fault.name = name;
+    fault.lasts = milliseconds(1500);
+    fault.exec = exec;
+    fault.may_be_dead = may_be_dead;
+    fault.begin = [manner](Scene& scene) -> End {
+      scene.trial.receiver().Behave(manner);
+      return [](Scene& later) { later.trial.receiver().Behave(Manner::kGood); };
+    };
+    faults.push_back(std::move(fault));
+  };
+  add("http-500", Manner::kError, false, false);
+  add("http-slow", Manner::kSlow, false, false);
+  add("http-cut-in-the-answer", Manner::kCut, false, false);
+  add("http-huge", Manner::kHuge, false, true);
+  add("http-endless", Manner::kEndless, false, false);
+  add("exec-error", Manner::kError, true, false);
+  add("exec-garbage", Manner::kGarbage, true, false);
+  add("exec-exit", Manner::kCut, true, false);
+  AddNetworkFaults(faults, "http", [](Scene& scene) {
+    return std::vector<TcpProxy*>{scene.trial.receiver().proxy()};
+  });
+}
+
+}  // namespace
+
+WorkerProcess& Scene::Worker() {
+  if (worker != nullptr && worker->Running()) return *worker;
+  const auto running = trial.team().Running();
+  if (running.empty()) throw std::runtime_error("no worker runs");
+  return *running.at(static_cast<std::size_t>(Draw(static_cast<int>(running.size()))));
+}
+
+void Scene::Terminate(WorkerProcess& one) {
+  if (!stopping || &one != worker) one.Terminate();
+}
+
+std::vector<std::size_t> Scene::Nodes(std::size_t count) {
+  const std::size_t all = system.nodes();
+  const std::size_t first = node >= 0 ? static_cast<std::size_t>(node)
+                                      : static_cast<std::size_t>(Draw(static_cast<int>(all)));
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back((first + i) % all);
+  return chosen;
+}
+
+void AddNetworkFaults(std::vector<Fault>& faults, const std::string& name,
+                      std::function<std::vector<TcpProxy*>(Scene&)> proxies) {
+  const auto add = [&](const char* what, milliseconds lasts, std::function<void(TcpProxy&)> begin) {
+    faults.push_back({name + "-" + what, lasts, [proxies, begin](Scene& scene) -> End {
+                        const auto chosen = proxies(scene);
+                        for (TcpProxy* proxy : chosen) begin(*proxy);
+                        return [chosen](Scene&) {
+                          for (TcpProxy* proxy : chosen) proxy->Restore();
+                        };
+                      }});
+  };
+  add("refused", milliseconds(1500), [](TcpProxy& proxy) { proxy.Refuse(); });
+  add("cut", milliseconds(500), [](TcpProxy& proxy) { proxy.Cut(); });
+  add("requests-lost", seconds(2),
+      [](TcpProxy& proxy) { proxy.BlackHole(TcpProxy::Way::kToServer); });
+  add("answers-lost", seconds(2),
+      [](TcpProxy& proxy) { proxy.BlackHole(TcpProxy::Way::kToClient); });
+  add("delay", seconds(2), [](TcpProxy& proxy) { proxy.Delay(milliseconds(120)); });
+  add("jitter", seconds(2), [](TcpProxy& proxy) { proxy.Jitter(milliseconds(250)); });
+  add("half-open", milliseconds(500), [](TcpProxy& proxy) { proxy.Forget(); });
+}
+
+const std::vector<Fault>& AllFaults() {
+  static const std::vector<Fault> all = [] {
+    std::vector<Fault> faults;
+    AddWorkerFaults(faults);
+    AddNodeFaults(faults);
+    AddKafkaFaults(faults);
+    AddPostgresFaults(faults);
+    AddHandlerFaults(faults);
+    return faults;
+  }();
+  return all;
+}
+
+}  // namespace fencepost::matrix

@@ -1,0 +1,57 @@
+// The faults by name: how each begins on the running system, and how it ends.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fault/matrix/trial.h"
+
+namespace fencepost::matrix {
+
+// What a fault may lay hands on.
+struct Scene {
+  System& system;
+  Trial& trial;
+  testing::WorkerProcess* worker;  // who is in the phase; null: any
+  int node;                        // where it was seen, else -1
+  std::mt19937_64 random;
+  bool stopping = false;                // the worker was told to stop
+  std::map<std::string, int> counts{};  // "kills", "freezes", …
+
+  [[nodiscard]] int Draw(int below) {
+    return static_cast<int>(random() % static_cast<unsigned>(below));
+  }
+  // The worker in the phase, or one that runs.
+  [[nodiscard]] testing::WorkerProcess& Worker();
+  // SIGTERM, unless it has had one: a second one would mean something else.
+  void Terminate(testing::WorkerProcess& one);
+  // So many neighbouring nodes, the one where the phase was seen first.
+  [[nodiscard]] std::vector<std::size_t> Nodes(std::size_t count);
+};
+
+using End = std::function<void(Scene&)>;
+
+struct Fault {
+  std::string name;
+  std::chrono::milliseconds lasts;
+  // Must not wait for workers: what they send is held while it runs.
+  std::function<End(Scene&)> begin;
+  bool exec = false;         // the trial's handler is a script
+  bool may_be_dead = false;  // records may become dead letters
+};
+
+const std::vector<Fault>& AllFaults();
+
+// The parts of the table.
+void AddNodeFaults(std::vector<Fault>& faults);
+void AddKafkaFaults(std::vector<Fault>& faults);
+void AddPostgresFaults(std::vector<Fault>& faults);
+// Cut, black holes of both ways, delay, jitter, and connections that are forgotten.
+void AddNetworkFaults(std::vector<Fault>& faults, const std::string& name,
+                      std::function<std::vector<testing::TcpProxy*>(Scene&)> proxies);
+
+}  // namespace fencepost::matrix

@@ -1,0 +1,176 @@
+#include "tests/fault/matrix/matrix.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace fencepost::matrix {
+
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr seconds kPhaseLimit{20};
+constexpr seconds kEndLimit{90};
+
+// The worker that was told to stop ends, and another one comes.
+void AwaitDrained(Trial& trial, testing::WorkerProcess& worker, const Scene& scene) {
+  const bool killed = scene.counts.contains("kills");
+  const auto code = worker.Wait(seconds(40));
+  trial.Forgive(worker);
+  if (scene.counts.contains("stops") || killed) return;
+  trial.team().Add(worker.name());
+  if (code != 0) {
+    throw std::runtime_error(fmt::format("{} drained and ended with {}:\n{}", worker.name(),
+                                         code.value_or(-1), worker.Log()));
+  }
+}
+
+void Disturb(System& system, Trial& trial, const Fault& fault, Phase phase, CellResult& result) {
+  PhaseWatch watch(system, trial, phase, result.seed);
+  if (!watch.Await(kPhaseLimit)) throw std::runtime_error("no worker was seen in the phase");
+  Scene scene{.system = system,
+              .trial = trial,
+              .worker = watch.worker(),
+              .node = watch.node(),
+              .random = std::mt19937_64(result.seed),
+              .stopping = phase == Phase::kDraining};
+  const End end = fault.begin(scene);
+  watch.Release();
+  (void)trial.FeedUntil(fault.lasts, [] { return false; });
+  end(scene);
+  if (phase == Phase::kDraining) AwaitDrained(trial, *watch.worker(), scene);
+  result.counts = scene.counts;
+}
+
+void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
+  const std::uint64_t seed = result.seed;
+  result.nodes = seed % 3 == 0 ? 3 : 5;
+  system.Reset(result.nodes);
+  std::string name = result.name + fmt::format("-{}", seed);
+  std::replace(name.begin(), name.end(), '/', '-');
+  const bool marks = phase == Phase::kReleasing || seed % 4 == 1;
+  Trial trial(system, {.name = name,
+                       .seed = seed,
+                       .workers = seed % 5 == 0 ? 3 : 2,
+                       .exec = fault.exec,
+                       .remember_done = marks,
+                       .may_be_dead = fault.may_be_dead,
+                       .reassigned = phase >= Phase::kRebalancing});
+  try {
+    Disturb(system, trial, fault, phase, result);
+    (void)trial.FeedUntil(seconds(1), [] { return false; });
+    result.trouble = trial.Finish(kEndLimit);
+    const History history = trial.Collect();
+    result.verdict = Judge(history);
+    result.records = trial.produced();
+    result.effects = static_cast<int>(history.effects.size());
+    std::set<int> called;
+    for (const Call& call : history.calls) {
+      if (!called.insert(call.order).second) ++result.repeated_calls;
+    }
+    result.trouble += result.verdict.text;
+    if (!result.verdict.text.empty()) result.trouble += trial.team().Tails();
+  } catch (const std::exception& error) {
+    result.trouble += fmt::format("{}\n{}", error.what(), trial.team().Tails());
+  }
+  if (result.trouble.empty()) trial.DropAll();
+}
+
+}  // namespace
+
+std::string CellResult::Line() const {
+  std::string text = fmt::format(
+      "{:<48} {:<6} seed {} {:5.1f} s, {} nodes, {} records, {} effects,"
+      " {} repeated calls",
+      name, trouble.empty() ? "ok" : "FAILED", seed, seconds, nodes, records, effects,
+      repeated_calls);
+  for (const auto& [what, count] : counts) text += fmt::format(", {} {}", count, what);
+  return text;
+}
+
+CellResult RunCell(System& system, const Fault& fault, Phase phase, std::uint64_t seed) {
+  CellResult result;
+  result.name = fmt::format("{}/{}", fault.name, NameOf(phase));
+  result.seed = seed;
+  const auto begin = Clock::now();
+  try {
+    Run(system, fault, phase, result);
+  } catch (const std::exception& error) {
+    result.trouble += error.what();
+  }
+  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return result;
+}
+
+namespace {
+
+struct Cell {
+  const Fault& fault;
+  Phase phase;
+  std::string name;
+};
+
+// Those that are asked for, in the order in which they run.
+std::vector<Cell> Cells(const MatrixOptions& options, std::uint64_t turn) {
+  const auto& all = AllFaults();
+  const bool exact = std::any_of(all.begin(), all.end(),
+                                 [&](const Fault& fault) { return fault.name == options.kind; });
+  std::vector<Cell> cells;
+  for (const Fault& fault : all) {
+    ++turn;
+    const bool kind =
+        exact ? fault.name == options.kind : fault.name.find(options.kind) != std::string::npos;
+    for (std::size_t at = 0; kind && at < kPhaseNames.size(); ++at) {
+      if (!options.phase.empty() && options.phase != kPhaseNames.at(at)) continue;
+      if (options.once && at != turn % kPhaseNames.size()) continue;
+      cells.push_back(
+          {fault, static_cast<Phase>(at), fmt::format("{}/{}", fault.name, kPhaseNames.at(at))});
+    }
+  }
+  return cells;
+}
+
+}  // namespace
+
+int RunMatrix(const MatrixOptions& options) {
+  System system;
+  std::map<std::string, std::int64_t> sums;
+  bool skipping = !options.from.empty();
+  std::uint64_t seed = options.seed;
+  for (int round = 0; round < options.rounds; ++round) {
+    for (const Cell& cell : Cells(options, options.seed + static_cast<std::uint64_t>(round))) {
+      skipping = skipping && cell.name != options.from;
+      if (skipping) continue;
+      const CellResult result = RunCell(system, cell.fault, cell.phase, seed++);
+      std::printf("%s\n", result.Line().c_str());
+      std::fflush(stdout);
+      if (!result.trouble.empty()) {
+        (void)std::fprintf(stderr, "%s, seed %llu:\n%s\n", result.name.c_str(),
+                           static_cast<unsigned long long>(result.seed), result.trouble.c_str());
+      }
+      ++sums[" cells"];
+      sums[" failed"] += result.trouble.empty() ? 0 : 1;
+      sums["records"] += result.records;
+      sums["effects"] += result.effects;
+      sums["lost"] += result.verdict.lost;
+      sums["doubled"] += result.verdict.doubled;
+      sums["out of order"] += result.verdict.out_of_order;
+      sums["tokens back"] += result.verdict.token_back;
+      sums["effect and dead letter"] += result.verdict.both;
+      for (const auto& [what, count] : result.counts) sums[what] += count;
+    }
+  }
+  std::string line;
+  for (const auto& [what, count] : sums) {
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", count,
+                        what.substr(what.front() == ' ' ? 1 : 0));
+  }
+  std::printf("%s\n", line.c_str());
+  return sums[" cells"] > 0 && sums[" failed"] == 0 ? 0 : 1;
+}
+
+}  // namespace fencepost::matrix

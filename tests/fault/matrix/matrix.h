@@ -1,0 +1,44 @@
+// The cells of the matrix: each fault begins once in each phase of a worker, and nothing is lost,
+// doubled, or out of order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tests/fault/matrix/faults.h"
+#include "tests/fault/matrix/phases.h"
+
+namespace fencepost::matrix {
+
+struct CellResult {
+  std::string name;  // FAULT/PHASE
+  std::uint64_t seed = 0;
+  Verdict verdict;
+  std::map<std::string, int> counts;
+  std::size_t nodes = 0;
+  int records = 0;
+  int effects = 0;
+  int repeated_calls = 0;
+  double seconds = 0;
+  std::string trouble;  // "": it went well; else all that is known
+
+  [[nodiscard]] std::string Line() const;
+};
+
+// On servers that are reset first. Never throws.
+CellResult RunCell(System& system, const Fault& fault, Phase phase, std::uint64_t seed);
+
+struct MatrixOptions {
+  int rounds = 1;
+  std::string kind;   // the fault of that name, else those whose names contain it
+  std::string phase;  // the one, or all
+  bool once = false;  // each fault in one phase alone, by turns: another one with the next seed
+  std::uint64_t seed = 1;  // of the first cell; each further one has the next
+  std::string from;        // FAULT/PHASE of the first round where it begins
+};
+
+// A line for each cell, the troubles on stderr, a sum at the end. 0 when all went well.
+int RunMatrix(const MatrixOptions& options);
+
+}  // namespace fencepost::matrix

@@ -1,0 +1,186 @@
+#include "tests/fault/matrix/phases.h"
+
+#include <mutex>
+
+#include "locking/redis/wire.h"
+#include "tests/support/kafka_group.h"
+
+namespace fencepost::matrix {
+
+using std::chrono::seconds;
+using testing::TcpProxy;
+
+namespace {
+
+constexpr int kOffsetCommit = 8;  // api keys of Kafka's protocol
+constexpr int kJoinGroup = 11;
+
+bool Has(std::string_view bytes, std::string_view part) {
+  return bytes.find(part) != std::string_view::npos;
+}
+
+const std::string& Sha(locking::OpKind kind) { return locking::ScriptFor(kind).sha; }
+
+// A call of the script, or SET … NX GET PXAT.
+bool IsAcquire(std::string_view bytes) {
+  return Has(bytes, Sha(locking::OpKind::kAcquire)) ||
+         Has(bytes, "\r\nNX\r\n$3\r\nGET\r\n$4\r\nPXAT\r\n");
+}
+
+bool IsRelease(std::string_view bytes) {
+  return Has(bytes, Sha(locking::OpKind::kRelease)) || Has(bytes, Sha(locking::OpKind::kDone));
+}
+
+}  // namespace
+
+// Shared with the proxies' threads.
+struct PhaseWatch::State {
+  std::mutex mutex;
+  bool armed = true;
+  bool seen = false;
+  int client_port = 0;
+  int server_port = 0;
+  int node = -1;
+
+  // The first one is held.
+  bool See(int client, int server, int at_node) {
+    const std::lock_guard guard(mutex);
+    if (!armed || seen) return false;
+    seen = true;
+    client_port = client;
+    server_port = server;
+    node = at_node;
+    return true;
+  }
+  bool Seen() {
+    const std::lock_guard guard(mutex);
+    return seen;
+  }
+};
+
+PhaseWatch::PhaseWatch(System& system, Trial& trial, Phase phase, std::uint64_t seed)
+    : system_(system),
+      trial_(trial),
+      phase_(phase),
+      seed_(seed),
+      state_(std::make_shared<State>()) {}
+
+PhaseWatch::~PhaseWatch() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->armed = false;
+  }
+  system_.WatchRequests(-1, nullptr);
+  system_.postgres_proxy().Watch(nullptr);
+  for (std::size_t i = 0; i < system_.nodes(); ++i) system_.node_proxy(i).Watch(nullptr);
+  if (trial_.receiver().proxy() != nullptr) trial_.receiver().proxy()->Watch(nullptr);
+  Release();
+}
+
+int PhaseWatch::node() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->node;
+}
+
+void PhaseWatch::WatchProxies() {
+  const auto watch = [this](TcpProxy& proxy, int node, TcpProxy::Way way,
+                            std::function<bool(std::string_view)> matches) {
+    proxy.Watch([state = state_, port = proxy.port(), node, way,
+                 matches = std::move(matches)](const TcpProxy::Passing& passing) {
+      return passing.way == way && matches(passing.bytes) &&
+             state->See(passing.client_port, port, node);
+    });
+  };
+  const auto watch_nodes = [&](bool (*matches)(std::string_view)) {
+    for (std::size_t i = 0; i < system_.nodes(); ++i) {
+      watch(system_.node_proxy(i), static_cast<int>(i), TcpProxy::Way::kToServer, matches);
+    }
+  };
+  const auto watch_requests = [&](int api_key) {
+    system_.WatchRequests(api_key, [state = state_, port = system_.kafka_proxy().port()](
+                                       int client) { return state->See(client, port, -1); });
+  };
+  const auto has = [](std::string_view part) {
+    return [part](std::string_view bytes) { return Has(bytes, part); };
+  };
+  switch (phase_) {
+    case Phase::kAcquiring:
+      return watch_nodes(IsAcquire);
+    case Phase::kReleasing:
+      return watch_nodes(IsRelease);
+    case Phase::kStarting:
+      return watch_nodes([](std::string_view bytes) { return Has(bytes, "\r\nLOAD\r\n"); });
+    case Phase::kWriting:
+      // Half of the time it is done, and the worker does not know.
+      return watch(system_.postgres_proxy(), -1,
+                   seed_ % 2 == 0 ? TcpProxy::Way::kToServer : TcpProxy::Way::kToClient,
+                   has("COMMIT"));
+    case Phase::kCommitting:
+      return watch_requests(kOffsetCommit);
+    case Phase::kRebalancing:
+      return watch_requests(kJoinGroup);
+    case Phase::kHandling:
+    case Phase::kDraining:
+      if (TcpProxy* proxy = trial_.receiver().proxy()) {
+        watch(*proxy, -1, TcpProxy::Way::kToClient, has("HTTP/1.1"));
+      } else {
+        trial_.receiver().Hold();
+      }
+      return;
+  }
+}
+
+void PhaseWatch::Provoke() {
+  if (phase_ == Phase::kRebalancing) {
+    testing::RemoveMembers(system_.kafka().bootstrap(), trial_.options().name);
+  } else if (phase_ == Phase::kStarting) {
+    worker_ = &trial_.team().Add();
+  }
+}
+
+// Who it is that was seen. False: it is gone already, and the next one counts.
+bool PhaseWatch::Identify() {
+  if (worker_ != nullptr) return true;
+  pid_t pid = -1;
+  {
+    const std::lock_guard guard(state_->mutex);
+    pid = System::OwnerOf(state_->client_port, state_->server_port, trial_.Pids());
+  }
+  worker_ = trial_.WorkerOf(pid);
+  if (worker_ != nullptr) return true;
+  Release();
+  const std::lock_guard guard(state_->mutex);
+  state_->seen = false;
+  return false;
+}
+
+bool PhaseWatch::Await(testing::Deadline limit) {
+  const std::size_t calls = trial_.receiver().Calls().size();
+  WatchProxies();
+  Provoke();
+  const bool script = trial_.receiver().proxy() == nullptr;
+  const auto seen = [&] {
+    const bool outside = phase_ == Phase::kHandling || phase_ == Phase::kDraining;
+    if (!script || !outside) return state_->Seen() && Identify();
+    const auto all = trial_.receiver().Calls();
+    if (all.size() <= calls) return false;
+    worker_ = &trial_.team()[static_cast<std::size_t>(all.back().life)];
+    return worker_->Running();
+  };
+  if (!trial_.FeedUntil(limit, seen)) return false;
+  if (phase_ != Phase::kDraining) return true;
+  worker_->Terminate();
+  return testing::WaitUntil(limit, [&] {
+    return worker_->Readiness().find("draining") != std::string::npos || !worker_->Running();
+  });
+}
+
+void PhaseWatch::Release() {
+  trial_.receiver().Release();
+  if (TcpProxy* proxy = trial_.receiver().proxy()) proxy->Release();
+  system_.kafka_proxy().Release();
+  system_.postgres_proxy().Release();
+  for (std::size_t i = 0; i < system_.nodes(); ++i) system_.node_proxy(i).Release();
+}
+
+}  // namespace fencepost::matrix

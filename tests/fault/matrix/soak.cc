@@ -1,0 +1,176 @@
+#include "tests/fault/matrix/soak.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "tests/fault/matrix/faults.h"
+
+namespace fencepost::matrix {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr seconds kEndLimit{180};
+constexpr double kMiB = 1 << 20;
+constexpr double kKeys = 1.0;
+
+// A line of /proc/PID/status: "Threads:", "VmRSS:" (in KiB).
+double StatusOf(pid_t pid, const std::string& name) {
+  const std::string text = testing::ReadFile(fmt::format("/proc/{}/status", pid));
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size()));
+}
+
+double Descriptors(pid_t pid) {
+  std::error_code ignored;
+  const std::filesystem::directory_iterator entries(fmt::format("/proc/{}/fd", pid), ignored);
+  return static_cast<double>(std::distance(begin(entries), end(entries)));
+}
+
+Sample Look(System& system, Trial& trial) {
+  Sample sample;
+  for (testing::WorkerProcess* worker : trial.team().Running()) {
+    const pid_t pid = worker->pid();
+    sample["MiB of " + worker->name()] = StatusOf(pid, "VmRSS:") * 1024 / kMiB;
+    sample["threads of " + worker->name()] = StatusOf(pid, "Threads:");
+    sample["descriptors of " + worker->name()] = Descriptors(pid);
+  }
+  for (std::size_t i = 0; i < system.nodes(); ++i) {
+    sample[fmt::format("keys on node {}", i)] =
+        std::strtod(system.node(i).Command({"DBSIZE"}).c_str(), nullptr);
+  }
+  return sample;
+}
+
+// Faults that a system gets over within moments, and that a worker may live through: what a worker
+// has gathered is lost with it, so nobody is killed in a measurement of growth.
+bool Suits(const Fault& fault) {
+  static const std::vector<std::string> kOthers = {
+      "worker-kill", "worker-rolling", "worker-joins",      "kafka-offsets",  "kafka-partitions",
+      "exec-",       "http-huge",      "nodes-all-flushed", "postgres-ledger"};
+  return std::none_of(kOthers.begin(), kOthers.end(),
+                      [&](const std::string& other) { return fault.name.starts_with(other); });
+}
+
+double Mean(const std::vector<double>& values, std::size_t from, std::size_t to) {
+  double sum = 0;
+  for (std::size_t i = from; i < to; ++i) sum += values[i];
+  return to > from ? sum / static_cast<double>(to - from) : 0;
+}
+
+class Soak {
+ public:
+  explicit Soak(const SoakOptions& options)
+      : options_(options),
+        random_(options.seed),
+        made_(Ready(system_)),
+        trial_(system_, {.name = fmt::format("soak-{}", options.seed),
+                         .seed = options.seed,
+                         .workers = 3,
+                         .remember_done = true,
+                         .records_a_second = 200}) {
+    for (const Fault& fault : AllFaults()) {
+      if (Suits(fault)) faults_.push_back(&fault);
+    }
+  }
+  int Run();
+
+ private:
+  static bool Ready(System& system) { return system.Reset(5), true; }
+  void Disturb();
+  void Tell(const Sample& sample);
+
+  const SoakOptions options_;
+  std::mt19937_64 random_;
+  System system_;
+  bool made_;
+  Trial trial_;
+  std::vector<const Fault*> faults_;
+  std::map<std::string, int> counts_;
+  std::vector<Sample> samples_;
+  Clock::time_point next_sample_ = Clock::now();
+};
+
+void Soak::Disturb() {
+  const Fault& fault = *faults_.at(random_() % faults_.size());
+  Scene scene{.system = system_,
+              .trial = trial_,
+              .worker = nullptr,
+              .node = -1,
+              .random = std::mt19937_64(random_())};
+  std::printf("%s\n", fault.name.c_str());
+  const End end = fault.begin(scene);
+  (void)trial_.FeedUntil(fault.lasts, [] { return false; });
+  end(scene);
+  ++counts_["faults"];
+  for (const auto& [what, count] : scene.counts) counts_[what] += count;
+  const milliseconds calm(2000 + random_() % 8000);
+  (void)trial_.FeedUntil(calm, [] { return false; });
+}
+
+void Soak::Tell(const Sample& sample) {
+  std::string line = fmt::format("{} records, {} effects, {} faults", trial_.produced(),
+                                 trial_.table().Count(), counts_["faults"]);
+  for (const auto& [what, value] : sample) line += fmt::format(", {:.0f} {}", value, what);
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+int Soak::Run() {
+  const auto over = Clock::now() + options_.length;
+  std::string trouble;
+  while (Clock::now() < over) {
+    Disturb();
+    if (Clock::now() < next_sample_) continue;
+    next_sample_ = Clock::now() + options_.sample_every;
+    samples_.push_back(Look(system_, trial_));
+    Tell(samples_.back());
+  }
+  trouble += trial_.Finish(kEndLimit);
+  const History history = trial_.Collect();
+  const Verdict verdict = Judge(history);
+  trouble += verdict.text + Growth(samples_);
+  const std::string rows = trial_.table().Value("SELECT count(*) FROM fencepost_ledger");
+  if (rows != std::to_string(history.orders)) {
+    trouble += fmt::format("the ledger has {} rows of {} orders\n", rows, history.orders);
+  }
+  std::printf("%s, seed %llu: %d records, %zu effects, %d lost, %d doubled, %d out of order",
+              trouble.empty() ? "ok" : "FAILED", static_cast<unsigned long long>(options_.seed),
+              trial_.produced(), history.effects.size(), verdict.lost, verdict.doubled,
+              verdict.out_of_order);
+  for (const auto& [what, count] : counts_) std::printf(", %d %s", count, what.c_str());
+  std::printf("\n");
+  (void)std::fprintf(stderr, "%s", trouble.c_str());
+  return trouble.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+std::string Growth(const std::vector<Sample>& samples, double most, double least) {
+  std::map<std::string, std::vector<double>> curves;
+  for (std::size_t i = samples.size() / 5; i < samples.size(); ++i) {
+    for (const auto& [what, value] : samples[i]) curves[what].push_back(value);
+  }
+  std::string text;
+  for (const auto& [what, values] : curves) {
+    const std::size_t third = values.size() / 3;
+    const double before = Mean(values, 0, third);
+    const double after = Mean(values, values.size() - third, values.size());
+    // Keys come and go with the faults: who waits marks nothing.
+    const double allowed = (what.starts_with("keys") ? kKeys : most) * before;
+    if (after - before <= std::max(least, allowed)) continue;
+    text += fmt::format("{} grew from {:.0f} to {:.0f}\n", what, before, after);
+  }
+  return text;
+}
+
+int RunSoak(const SoakOptions& options) { return Soak(options).Run(); }
+
+}  // namespace fencepost::matrix
