@@ -199,6 +199,7 @@ void Healing::OnWritten(const std::vector<bool>& took_effect) {
       pending_.push_back(write.name);
       continue;
     }
+    if (write.value == write.expected) continue;  // the same, remembered for longer
     ++counts_.written;
     const auto value = UnitValue::Decode(write.value);
     const bool held = value->state == UnitValue::State::kHeld;

@@ -87,7 +87,7 @@ class Healing {
   };
   struct Counts {
     std::size_t seen = 0;  // names, once a node that has them
-    std::size_t written = 0;
+    std::size_t written = 0;  // names; not again where only the memory of one was made longer
     std::size_t done = 0;  // of the written
     std::size_t held = 0;
     std::size_t floors = 0;

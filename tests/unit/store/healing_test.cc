@@ -84,6 +84,26 @@ TEST(HealPlan, GivesALeaseBackThatOneOfTheOthersHas) {  // 22
   EXPECT_EQ(value->deadline, kQuarantineEnds);
 }
 
+// Each node that has a name brings it up again, and the nodes are not read at one moment.
+TEST_F(HealingTest, CountsAMarkOnceWhereItsMemoryIsMadeLonger) {
+  const std::string mark =
+      UnitValue{.state = UnitValue::State::kDone, .token = Token::AtWall(kReadable)}.Encode();
+  const NodeSight::Value other{mark, Millis(60'000)};
+  ASSERT_EQ(Look(), Kind::kScan);
+  for (const Millis own_left : {Millis(0), Millis(59'997)}) {
+    healing.OnScan({"0", {"x"}});
+    const bool absent = own_left == Millis(0);
+    sights[0].values = {absent ? NodeSight::Value{} : NodeSight::Value{mark, own_left}};
+    sights[1].values = sights[2].values = {other};
+    ASSERT_EQ(Look(), Kind::kWrite);
+    EXPECT_EQ(healing.Next().writes.at(0).left, other.left);
+    healing.OnWritten({true});
+  }
+  EXPECT_EQ(healing.counts().seen, 2U);
+  EXPECT_EQ(healing.counts().written, 1U);
+  EXPECT_EQ(healing.counts().done, 1U);
+}
+
 TEST_F(HealingTest, LiftsOnceAllIsReadAndNothingHasChanged) {
   ASSERT_EQ(Look(), Kind::kScan);
   ScanAll();
