@@ -24,7 +24,8 @@ constexpr std::uint64_t kTags = 5'000;
 std::uint64_t Store::Tag() const { return std::stoull(MemberHash(), nullptr, 16) % kTags; }
 
 bool Store::OwnRaise(std::uint32_t epoch) const {
-  return epoch % 2 == 0 && epoch / 2 % kTags == Tag();
+  if (epoch % 2 != 0) return false;
+  return epoch / 2 % kTags == Tag() || Planted("another_lists_raise_is_own");
 }
 
 std::optional<std::uint32_t> Store::NextRaise(std::uint32_t highest) {
@@ -125,7 +126,6 @@ std::vector<int> Store::MissingIndexes() const {
 void Store::PlanEmpty() {
   std::vector<NodeIndex> unknown;
   const std::uint32_t highest = EpochsOfMembers().highest;
-  const std::vector<int> missing = MissingIndexes();
   int waiting = 0;
   for (NodeIndex i = 0; i < count(); ++i) {
     Node& node = At(i);
@@ -134,6 +134,7 @@ void Store::PlanEmpty() {
     const auto known = std::ranges::count_if(nodes_, [&](const Node& other) {
       return &other != &node && other.member && other.member->store_id == store_id_;
     });
+    const std::vector<int> missing = MissingIndexes();
     const bool place = Remembered(node) && std::find(missing.begin(), missing.end(),
                                                      node.member->index) != missing.end();
     // max_ttl must have been read from a majority. A store of one has nobody to ask.
