@@ -8,8 +8,6 @@
 
 namespace fencepost::simulator {
 
-using std::chrono::seconds;
-
 void Faults::Begin() {
   const Plan& plan = world_.plan;
   Again(plan.cuts, [this] { CutOffNode(); });
@@ -94,8 +92,8 @@ void Faults::Thaw(SimNode& node) {
 // until their quarantine is over and their place in the store is found.
 bool Faults::MayForget(const SimNode& one) const {
   int forgetful = 0;
-  const Nanos repair = Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew +
-                       (world_.plan.large ? seconds(9) : Millis(700));
+  const Nanos repair =
+      Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + world_.plan.found;
   for (int i = 0; i < world_.plan.nodes; ++i) {
     const SimNode& node = world_.NodeAt(one.group * world_.plan.nodes + i);
     const bool recent =

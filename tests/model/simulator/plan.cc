@@ -6,6 +6,7 @@
 namespace fencepost::simulator {
 namespace {
 
+using std::chrono::minutes;
 using std::chrono::seconds;
 
 constexpr int kLargeOneIn = 40;
@@ -48,10 +49,12 @@ void DrawSmallWorld(Plan& plan, Random& random) {
   plan.call_waits = Millis(400);
   plan.looks = seconds(2);
   plan.quiet = Millis(400);
+  plan.found = Millis(700);
+  plan.comes_to_its_end = seconds(150);
 }
 
 void DrawLargeWorld(Plan& plan, Random& random) {
-  plan.large = true;
+  plan.size = Size::kLarge;
   plan.nodes = Pick(random, std::array{1, 3, 3, 5});
   plan.groups = random.Chance(170) ? 2 : 1;
   plan.workers = random.Between(2, 4);
@@ -78,6 +81,41 @@ void DrawLargeWorld(Plan& plan, Random& random) {
   plan.call_waits = plan.calls == Millis(30) ? seconds(1) : seconds(5);
   plan.looks = seconds(10);
   plan.quiet = seconds(3);
+  plan.found = seconds(9);
+  plan.comes_to_its_end = seconds(150);
+}
+
+// The times are those of the program's defaults.
+void DrawLastingWorld(Plan& plan, Random& random) {
+  plan.size = Size::kLasting;
+  plan.nodes = Pick(random, std::array{3, 3, 5});
+  plan.groups = random.Chance(80) ? 2 : 1;
+  plan.workers = random.Between(2, 3);
+  plan.partitions = random.Between(1, 3);
+  plan.records = random.Between(20, 120);
+  plan.produce_for = random.Time(minutes(20), minutes(60));
+  plan.faults_end = random.Time(minutes(20), minutes(60));
+  plan.outage = seconds(90);
+  plan.lock.ttl = seconds(10);
+  plan.lock.max_skew = seconds(5);
+  plan.lock.node_timeout = Millis(200);
+  plan.delay = microseconds(Pick(random, std::array{100, 500, 3000}));
+  plan.revoke_drain = seconds(10);
+  plan.write_takes = Millis(Pick(random, std::array{2, 200, 5000}));
+  plan.session = seconds(15);
+  plan.restart_within = seconds(60);
+  plan.handshake = seconds(1);
+  plan.transaction_timeout = seconds(10);
+  plan.handler_takes = Millis(Pick(random, std::array{20, 1000, 8000}));
+  plan.flow.handler_timeout = seconds(30);
+  plan.flow.max_in_flight = static_cast<std::size_t>(Pick(random, std::array{3, 1000}));
+  plan.flow.commit_interval = seconds(1);
+  plan.calls = random.Chance(500) ? Nanos(0) : seconds(20);
+  plan.call_waits = seconds(5);
+  plan.looks = minutes(2);
+  plan.quiet = seconds(30);
+  plan.found = seconds(60);
+  plan.comes_to_its_end = minutes(30);
 }
 
 void DrawLock(Plan& plan, Random& random) {
@@ -87,7 +125,8 @@ void DrawLock(Plan& plan, Random& random) {
   // A mark replaces whatever stands there, another's lease and the floor too, so it must outlast
   // both.
   const int longest = static_cast<int>((lock.max_ttl + 2 * lock.max_skew).count());
-  lock.remember_done = Millis(Pick(random, std::array{longest, 20'000, 300'000}));
+  lock.remember_done =
+      Millis(Pick(random, std::array{longest, std::max(longest, 20'000), 300'000}));
   plan.clock_ppm = Pick(random, std::array{0, 100, 2000});
   lock.wake_up = random.Chance(450);
   lock.drift_factor = Pick(random, std::array{0.01, 0.1});
@@ -190,9 +229,15 @@ Plan MakePlan(std::uint64_t seed) {
   plan.seed = seed;
   const auto kind = static_cast<Kind>((seed + seed / kLargeOneIn) % kKinds);
   plan.kind = kKindNames[kind];
-  seed % kLargeOneIn == 0 ? DrawLargeWorld(plan, random) : DrawSmallWorld(plan, random);
+  if (seed >= kFirstLasting) {
+    DrawLastingWorld(plan, random);
+  } else if (seed % kLargeOneIn == 0) {
+    DrawLargeWorld(plan, random);
+  } else {
+    DrawSmallWorld(plan, random);
+  }
   plan.ids = std::max(1, plan.records * random.Between(20, 100) / 100);
-  plan.store_exists = random.Chance(plan.large ? 700 : 900);
+  plan.store_exists = random.Chance(plan.size == Size::kSmall ? 900 : 700);
   plan.static_members = random.Chance(250);
   plan.by_position = random.Chance(kind == kTransactions ? 400 : 250);
   plan.conflicts = random.Chance(200) ? 200 : 0;

@@ -1,6 +1,7 @@
 // What a seed says: the world, the work and the trouble. Most worlds are small: a few records, some
 // seconds of trouble, in which a fault finds its moment as well as in a large one, many times as
-// fast. One in forty is large.
+// fast. One in forty is large. Those from kFirstLasting on have up to an hour of trouble, with the
+// times that the program has when nobody sets them.
 #pragma once
 
 #include <array>
@@ -18,14 +19,17 @@ inline constexpr char kPipeline[] = "sim";
 inline constexpr char kCluster[] = "cluster";
 inline constexpr char kTopic[] = "t";
 inline constexpr int kKinds = 4;  // of pipelines
+inline constexpr std::uint64_t kFirstLasting = 1'000'000'000;
 
 // How the table is just now.
 enum class Mood : std::uint8_t { kUsual, kRefusesAll, kLocked, kSlow, kFull, kCount };
 
+enum class Size : std::uint8_t { kSmall, kLarge, kLasting };
+
 struct Plan {
   std::uint64_t seed = 0;
   std::string kind;  // its name
-  bool large = false;
+  Size size = Size::kSmall;
   FaultSet faults;  // that are on
 
   // The world.
@@ -63,10 +67,12 @@ struct Plan {
   Nanos call_waits{0};       // at most
   Nanos looks{0};            // how often somebody looks after it
   Nanos quiet{0};            // for how long nothing more may happen at the end
+  Nanos comes_to_its_end{0};  // at most, once trouble and work have ended
 
   // The trouble (fault_kinds.cc): until then.
   Nanos faults_end{0};
   Nanos outage{0};  // at most: of a node, or the handler
+  Nanos found{0};   // at most, where a node forgot: until its place in the store is known again
 
   // The mean time between two; 0: never.
   Nanos cuts{0};       // a node cannot be reached for a while

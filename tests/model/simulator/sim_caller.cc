@@ -37,7 +37,7 @@ void SimCaller::Ask() {
   locking::AcquireSpec spec;
   spec.name = name;
   spec.cookie = ++last_;
-  const bool large = world_.plan.large;
+  const bool large = world_.plan.size != Size::kSmall;
   spec.wait = std::min<Millis>(PickMillis(random, std::array{0, 50, 2000, 10'000}),
                                std::chrono::floor<Millis>(world_.plan.call_waits));
   spec.watchdog = random.Chance(500);

@@ -11,6 +11,7 @@ namespace fencepost::simulator {
 namespace {
 
 constexpr std::uint64_t kSeeds = 12'000;
+constexpr std::uint64_t kHours = 16;
 
 // Offsets are lost when all members of the group have given back what they had: only one that was
 // late, and thrown out, is still at work.
@@ -90,6 +91,16 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
       }
     }
   }
+}
+
+TEST(Simulator, KeepsEveryInvariantForAnHourWithTheProgramsOwnTimes) {
+  Counts counts;
+  for (std::uint64_t seed = kFirstLasting; seed < kFirstLasting + kHours; ++seed) {
+    const auto failure = RunSeed(seed, &counts);
+    ASSERT_FALSE(failure) << *failure;
+  }
+  EXPECT_GT(counts["takeovers"], 0);
+  EXPECT_GT(counts["restarts detected"], 0);
 }
 
 TEST(Simulator, GoesTheSameWayForTheSameSeed) {

@@ -11,7 +11,6 @@ using std::chrono::seconds;
 
 constexpr std::size_t kTraceLines = 150;
 constexpr std::uint64_t kMostEvents = 3'000'000;
-constexpr Nanos kLongEnough = seconds(150);
 constexpr Nanos kBetweenLooks = Millis(2);
 
 Promise PromiseOf(const Plan& plan) {
@@ -103,7 +102,7 @@ std::optional<Violation> World::Run() {
   faults_.Begin();
   healer_.Begin();
   time.In(plan.faults_end + plan.produce_for + plan.looks, [this] { LookAfterWithheld(); });
-  const Nanos deadline = plan.faults_end + plan.produce_for + kLongEnough;
+  const Nanos deadline = plan.faults_end + plan.produce_for + plan.comes_to_its_end;
   std::optional<Nanos> settled_at;
   Nanos look_at = plan.faults_end;
   // A connection whose answer was lost is given up after ten timeouts, and what it was to free is
