@@ -31,6 +31,9 @@ void Checks::OnStep(SimWorker& worker) {
       const bool soon = LeaseMayArriveSoon(*at);
       if (Leased(*at) && !worker.locks().Valid(at->unit->lock(), now)) return;
       if (!secured && !(soon && in.stage() == Stage::kGranted)) gap = at;
+      // It is looked at itself, and as strictly.
+      const bool strict = MayGiveBack(at->stage()) && at->stage() != Stage::kGranted;
+      if (gap == nullptr && Leased(*at) && strict) return;
     }
     if (gap == nullptr) return;
     world_.Violate("15",
