@@ -15,9 +15,10 @@ WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& ite
                                   existing.source, source),
             .shown = fmt::format("the ledger holds the id from {}", existing.source)};
   }
-  if (existing.source == source) return {WriteResult::kOwnEarlier, {}};
-  if (existing.token > item.token.value()) return {WriteResult::kFenced, {}};
-  return {WriteResult::kDuplicate, {}};
+  WriteOutcome outcome{.result = WriteResult::kDuplicate, .stands = locking::Token(existing.token)};
+  if (outcome.stands > item.token) outcome.result = WriteResult::kFenced;
+  if (existing.source == source) outcome.result = WriteResult::kOwnEarlier;
+  return outcome;
 }
 
 }  // namespace fencepost::consumer

@@ -142,6 +142,8 @@ struct WriteOutcome {
   // kCommitted: it put rows into the table, and so shows that the table takes rows. A ledger row
   // alone does not, nor does a deletion.
   bool took_rows = true;
+  // kOwnEarlier, kFenced, kDuplicate, where the ledger has a row a record: the token of that row.
+  locking::Token stands{};
 };
 
 // One outcome an item; of offsets alone (no items) one as well: kCommitted or kNotWritten.

@@ -15,6 +15,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/output.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/plan.h"
@@ -122,19 +123,16 @@ class Ledger {
       const auto [place, inserted] = rows_.try_emplace(item.id);
       Row& row = place->second;
       if (inserted) row = {item.token, item.source, item.crc, by};
-      outcomes.push_back(
-          {.result = inserted ? consumer::WriteResult::kCommitted : Classify(row, item)});
+      outcomes.push_back(inserted ? consumer::WriteOutcome() : WhatStands(row, item));
       const bool conflict = outcomes.back().result == consumer::WriteResult::kIdConflict;
       if (conflict && item.chain != 0) held.insert(item.chain);
     }
     return outcomes;
   }
-  static consumer::WriteResult Classify(const Row& stands, const LedgerItem& item) {
-    using consumer::WriteResult;
-    if (stands.crc != item.crc) return WriteResult::kIdConflict;
-    if (stands.source == item.source) return WriteResult::kOwnEarlier;
-    if (stands.token > item.token) return WriteResult::kFenced;
-    return WriteResult::kDuplicate;
+  static consumer::WriteOutcome WhatStands(const Row& row, const LedgerItem& item) {
+    return consumer::DuplicateOrConflict(
+        {.token = row.token.value(), .source = row.source, .crc = row.crc},
+        {.record_id = item.id, .token = item.token, .crc = item.crc}, item.source);
   }
 
   std::map<std::string, Row> rows_;

@@ -45,6 +45,15 @@ TEST(Ledger, AsksForContentFirstThenSourceThenToken) {
   EXPECT_EQ(judged(49, "t/0/2", 7), kDuplicate);
 }
 
+TEST(Ledger, TellsTheTokenOfTheRowThatStands) {
+  const Batch batch{{.id = "a", .token = 50, .crc = 7}};
+  for (const char* source : {"t/0/1", "t/0/2"}) {
+    const WriteOutcome outcome =
+        DuplicateOrConflict({.token = 51, .source = source, .crc = 7}, batch.items()[0], "t/0/1");
+    EXPECT_EQ(outcome.stands, locking::Token(51)) << source;
+  }
+}
+
 TEST(Ledger, ForgetsOnlyRowsBelowWhatIsCommittedOrOfOtherTopics) {
   const PruneScope scope{.keep = std::chrono::seconds(1),
                          .committed = {{{"orders", 3}, 10}, {{"a/b", 0}, 10}},
