@@ -8,29 +8,24 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "locking/base/check.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 
-void LostCommitDetector::Remember(locking::Now now, const BatchRows& rows,
+void LostCommitDetector::Remember(locking::Now now, const std::vector<WriteItem>& items,
                                   const std::vector<WriteOutcome>& outcomes) {
-  Begin(now);
-  for (std::size_t record = 0; record < rows.size(); ++record) {
-    const WriteResult result = outcomes[rows.index(record)].result;
-    if (!EffectIsWritten(result)) continue;
-    const WriteItem& item = rows.item(record);
-    Add(*item.where, item.record->offset, item.record_id, result == WriteResult::kCommitted,
-        item.token);
-  }
-}
-
-void LostCommitDetector::Begin(locking::Now now) {
+  const auto stands = [](const WriteOutcome& one) { return EffectIsWritten(one.result); };
+  if (std::ranges::none_of(outcomes, stands)) return;
   if (commits_.size() == most_) {
     commits_.pop_front();
+    ++first_;
     dropped_ = true;
   }
   commits_.push_back({.at = now, .ids = {}, .tokens = {}, .lowest = {}});
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (stands(outcomes[i])) Add(items[i], outcomes[i]);
+  }
+  if (!commits_.back().ids.empty()) found_.clear();
 }
 
 std::uint32_t LostCommitDetector::PlaceOf(const TopicPartition& where) {
@@ -44,14 +39,22 @@ std::uint32_t LostCommitDetector::PlaceOf(const TopicPartition& where) {
   return static_cast<std::uint32_t>(partitions_.size() - 1);
 }
 
-void LostCommitDetector::Add(const TopicPartition& where, Offset offset, std::string_view id,
-                             bool inserted, locking::Token token) {
-  FENCEPOST_CHECK(!commits_.empty(), "a record of no commit");
+void LostCommitDetector::Add(const WriteItem& item, const WriteOutcome& outcome) {
   Commit& commit = commits_.back();
-  if (inserted && commit.ids.size() < kIds) {
-    commit.ids.emplace_back(id);
-    commit.tokens.push_back(token);
+  const bool inserted = outcome.result == WriteResult::kCommitted;
+  if (inserted || Planted("found_row_is_evidence")) {
+    if (commit.ids.size() < kIds) {
+      commit.ids.emplace_back(item.record_id);
+      commit.tokens.push_back(inserted ? item.token : outcome.stands);
+    }
+  } else if (!Planted("found_row_is_not_asked_for")) {
+    if (found_.size() == most_) found_.pop_front();
+    found_.push_back({.commit = first_ + commits_.size() - 1,
+                      .id = std::string(item.record_id),
+                      .token = outcome.stands});
   }
+  const TopicPartition& where = *item.where;
+  const Offset offset = item.record->offset;
   for (Lowest& lowest : commit.lowest) {
     const TopicPartition& known = partitions_[lowest.partition];
     if (known.partition != where.partition || known.topic != where.topic) continue;
@@ -62,20 +65,34 @@ void LostCommitDetector::Add(const TopicPartition& where, Offset offset, std::st
 }
 
 void LostCommitDetector::Forget() {
+  first_ += commits_.size();
   commits_.clear();
+  found_.clear();
   partitions_.clear();
   dropped_ = true;
 }
 
-LostCommitDetector::Search LostCommitDetector::Look(locking::Instant now) const {
+bool LostCommitDetector::Young(const Commit& commit, locking::Now now) const {
+  return !keep_ || now.boot - commit.at.boot < *keep_ / 2;
+}
+
+bool LostCommitDetector::Young(const Found& found, locking::Now now) const {
+  if (Planted("found_row_is_as_young_as_its_look")) return Young(commits_.back(), now);
+  return !keep_ || now.wall - found.token.wall() < *keep_ / 2;
+}
+
+LostCommitDetector::Search LostCommitDetector::Look(locking::Now now) const {
   Search search;
   search.detector_ = this;
   for (std::size_t at = 0; at < commits_.size(); ++at) {
-    const bool young = !keep_ || now - commits_[at].at.boot < *keep_ / 2;
-    if (young && !commits_[at].ids.empty()) search.asked_.push_back(at);
+    if (!commits_[at].ids.empty() && Young(commits_[at], now)) search.asked_.push_back(at);
   }
   search.missing_ = search.asked_.size();
-  search.done_ = search.asked_.empty();
+  for (const Found& found : found_) {
+    if (found.commit < first_ || !Young(found, now)) continue;
+    search.found_.push_back(found.id);
+    search.found_at_.push_back(static_cast<std::size_t>(found.commit - first_));
+  }
   return search;
 }
 
@@ -85,27 +102,37 @@ std::size_t LostCommitDetector::Search::Asked() const {
 }
 
 const std::vector<std::string>* LostCommitDetector::Search::Ask() const {
-  return done_ ? nullptr : &detector_->commits_[asked_[Asked()]].ids;
+  if (known_ < missing_) return &detector_->commits_[asked_[Asked()]].ids;
+  const bool asks_found = missing_ == asked_.size() && !found_.empty() && !found_asked_;
+  return asks_found ? &found_ : nullptr;
 }
 
-bool LostCommitDetector::Search::IsOurs(std::size_t id, locking::Token token) const {
-  return detector_->commits_[asked_[Asked()]].tokens[id] == token ||
-         Planted("anothers_row_is_ones_own");
-}
-
-void LostCommitDetector::Search::Answer(bool one_is_there) {
+void LostCommitDetector::Search::Answer(const std::vector<std::optional<locking::Token>>& rows) {
+  if (known_ == missing_) {
+    found_asked_ = true;
+    const auto gone = std::ranges::find(rows, std::nullopt);
+    if (gone != rows.end()) found_missing_ = found_at_[static_cast<std::size_t>(gone - rows.begin())];
+    return;
+  }
   const std::size_t asked = Asked();
-  (one_is_there ? known_ : missing_) = one_is_there ? asked + 1 : asked;
-  done_ = known_ >= missing_;
+  // Another worker that did a record again, after the loss, wrote it under another token.
+  const std::vector<locking::Token>& tokens = detector_->commits_[asked_[asked]].tokens;
+  bool there = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    there = there || (rows[i] && (rows[i] == tokens[i] || Planted("anothers_row_is_ones_own")));
+  }
+  (there ? known_ : missing_) = there ? asked + 1 : asked;
 }
 
 std::optional<LostCommits> LostCommitDetector::Search::Lost() const {
-  if (missing_ == asked_.size() || Planted("lost_commits_go_unsaid")) return std::nullopt;
+  const bool commit_is_gone = missing_ < asked_.size();
+  if (!commit_is_gone && !found_missing_) return std::nullopt;
+  if (Planted("lost_commits_go_unsaid")) return std::nullopt;
   const auto& commits = detector_->commits_;
-  // Commits without a row of their own that lie between the last one there and the first one gone
-  // are of either side: they count for the offsets.
+  // Commits that inserted no row and lie between the last one there and the first one gone are of
+  // either side: they count for the offsets.
   const std::size_t doubtful = missing_ == 0 ? 0 : asked_[missing_ - 1] + 1;
-  const std::size_t first = asked_[missing_];
+  const std::size_t first = commit_is_gone ? asked_[missing_] : *found_missing_;
   LostCommits lost{.commits = commits.size() - first,
                    .at_least = missing_ == 0 && (first > 0 || detector_->dropped_),
                    .since = commits[first].at.wall,

@@ -4,6 +4,15 @@
 //
 // Commits of one connection vanish as a suffix: a database that goes back, goes back to a moment.
 // So one look at the newest one tells whether something is missing, and a binary search finds what.
+//
+// A transaction also finds rows: its own, of a COMMIT that was not answered, or those of others. A
+// found row is as old as its own transaction, whenever it was looked at. So:
+// - It is kept apart, and is evidence of no other commit.
+// - A commit that inserted rows behind the look is evidence of it: it is asked for only while there
+//   is none, and each by its id. Whoever wrote the row that is there, its effect is there.
+// - It is as old as its token, which was drawn before it was written, and not as young as the look:
+//   that it was pruned since is no loss.
+//
 // Sans-IO: the caller asks the ledger. One thread.
 #pragma once
 
@@ -14,7 +23,6 @@
 #include <string_view>
 #include <vector>
 
-#include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/output.h"
 #include "locking/base/types.h"
 
@@ -32,29 +40,24 @@ class LostCommitDetector {
   static constexpr std::size_t kCommits = 4096;  // about 1 MiB
   static constexpr std::size_t kIds = 3;
 
-  // `keep`: what is older than half of it is not asked for, since it may have been pruned.
+  // `keep`: what is older than half of it is not asked for, since it may have been pruned. `most`:
+  // of commits, and of found rows.
   explicit LostCommitDetector(std::optional<std::chrono::seconds> keep, std::size_t most = kCommits)
       : keep_(keep), most_(most) {}
 
-  // The transaction of these rows was acknowledged, with these outcomes of its request.
-  void Remember(locking::Now now, const BatchRows& rows, const std::vector<WriteOutcome>& outcomes);
-  // The same by hand: a transaction was acknowledged; then each record whose effect was written by
-  // it. `inserted`: its ledger row is of this transaction.
-  void Begin(locking::Now now);
-  void Add(const TopicPartition& where, Offset offset, std::string_view id, bool inserted,
-           locking::Token token = {});
+  // The transaction of these items was acknowledged, with these outcomes.
+  void Remember(locking::Now now, const std::vector<WriteItem>& items,
+                const std::vector<WriteOutcome>& outcomes);
   // What is missing is explained otherwise.
   void Forget();
 
   // Ask() until it says nullptr, each time Answer()ed; then Lost() tells.
   class Search {
    public:
-    // Ids of one commit.
+    // Ids of one commit, or of found rows.
     [[nodiscard]] const std::vector<std::string>* Ask() const;
-    // The row that is there for this one of the ids is the one that was written: another worker
-    // that did the record again, after the loss, wrote it under another token.
-    [[nodiscard]] bool IsOurs(std::size_t id, locking::Token token) const;
-    void Answer(bool one_is_there);
+    // The tokens of the rows that are there under these ids.
+    void Answer(const std::vector<std::optional<locking::Token>>& rows);
     [[nodiscard]] std::optional<LostCommits> Lost() const;
 
    private:
@@ -65,9 +68,13 @@ class LostCommitDetector {
     // All of asked_ before known_ are there, all from missing_ on are gone.
     std::size_t known_ = 0;
     std::size_t missing_ = 0;
-    bool done_ = true;
+    // Asked for where no commit is missing.
+    std::vector<std::string> found_;
+    std::vector<std::size_t> found_at_;  // places of the commits that found them
+    bool found_asked_ = false;
+    std::optional<std::size_t> found_missing_;  // the place of the first one
   };
-  [[nodiscard]] Search Look(locking::Instant now) const;  // valid until the next Begin or Forget
+  [[nodiscard]] Search Look(locking::Now now) const;  // valid until the next Remember or Forget
 
  private:
   struct Lowest {
@@ -80,11 +87,21 @@ class LostCommitDetector {
     std::vector<locking::Token> tokens;  // under which
     std::vector<Lowest> lowest;
   };
+  struct Found {
+    std::uint64_t commit = 0;  // the number of the one that found it
+    std::string id;
+    locking::Token token;  // of the row
+  };
+  void Add(const WriteItem& item, const WriteOutcome& outcome);
   std::uint32_t PlaceOf(const TopicPartition& where);
+  [[nodiscard]] bool Young(const Commit& commit, locking::Now now) const;
+  [[nodiscard]] bool Young(const Found& found, locking::Now now) const;
 
   const std::optional<std::chrono::seconds> keep_;
   const std::size_t most_;
   std::deque<Commit> commits_;
+  std::uint64_t first_ = 0;  // the number of the first of them
+  std::deque<Found> found_;  // since the newest commit that inserted rows
   std::vector<TopicPartition> partitions_;
   bool dropped_ = false;  // there were older ones
 };

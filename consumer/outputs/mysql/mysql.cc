@@ -113,7 +113,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> MysqlOutput::Write(
     return tl::unexpected(Refused(done.error()));
   }
   if (!positions_) {
-    lost_commits_.Remember(clock_(), rows_, outcomes);
+    lost_commits_.Remember(clock_(), items, outcomes);
   } else if (auto stands = positions_->changes().OnCommitted(); !stands) {
     return tl::unexpected(stands.error());
   }

@@ -64,15 +64,15 @@ LedgerOutput::Answer<std::optional<LostCommits>> LedgerOutput::FindLostCommits()
     if (!rows) return tl::unexpected(rows.error());
     return memory_.Lost(*rows);
   }
-  auto search = lost_commits_.Look(clock_().boot);
+  auto search = lost_commits_.Look(clock_());
   while (const std::vector<std::string>* ids = search.Ask()) {
     const auto found = LookUpIds(*ids);
     if (!found) return tl::unexpected(found.error());
-    bool there = false;
-    for (std::size_t i = 0; i < ids->size(); ++i) {
-      there = there || ((*found)[i] && search.IsOurs(i, (*found)[i]->token));
+    std::vector<std::optional<locking::Token>> rows;
+    for (const auto& entry : *found) {
+      rows.push_back(entry ? std::optional(entry->token) : std::nullopt);
     }
-    search.Answer(there);
+    search.Answer(rows);
   }
   return search.Lost();
 }

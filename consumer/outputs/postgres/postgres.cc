@@ -142,15 +142,17 @@ tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
   if (positions_) return WritePositions(items, std::move(outcomes));
   const auto written = WriteNew(outcomes);
   if (!written) return tl::unexpected(written.error());
-  if (*written) return outcomes;
-  const bool chained =
-      std::ranges::any_of(items, [](const WriteItem& item) { return item.chain != 0; });
-  const auto answers = Transaction(chained);
-  if (!answers) {
-    if (IsIdConflict(answers.error())) return Conflicts(std::move(outcomes));
-    return tl::unexpected(Refused(answers.error()));
+  if (!*written) {
+    const bool chained =
+        std::ranges::any_of(items, [](const WriteItem& item) { return item.chain != 0; });
+    const auto answers = Transaction(chained);
+    if (!answers) {
+      if (IsIdConflict(answers.error())) return Conflicts(std::move(outcomes));
+      return tl::unexpected(Refused(answers.error()));
+    }
+    if (auto judged = Judge(*answers, outcomes); !judged) return tl::unexpected(judged.error());
   }
-  if (auto judged = Judge(*answers, outcomes); !judged) return tl::unexpected(judged.error());
+  lost_commits_.Remember(clock_(), items, outcomes);
   return outcomes;
 }
 
@@ -161,7 +163,6 @@ PostgresOutput::Answer<bool> PostgresOutput::WriteNew(Outcomes& outcomes) {
   const auto answer = connection_.Transact({FilledWrite(Ids::kNew)});
   if (answer) {
     TakeRows(outcomes);
-    lost_commits_.Remember(clock_(), rows_, outcomes);
     return true;
   }
   const PgFailure& failure = answer.error();
@@ -299,7 +300,6 @@ tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult
                              .crc = PgNumber<locking::ContentCrc>(PgText(rest, r, 3))},
                             rows_.item(*row), rows_.source(*row));
   }
-  lost_commits_.Remember(clock_(), rows_, outcomes);
   return {};
 }
 

@@ -231,7 +231,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SqliteOutput::Write(
                     .retry_at_once = true});
   }
   if (!positions_) {
-    lost_commits_.Remember(clock_(), rows_, outcomes);
+    lost_commits_.Remember(clock_(), items, outcomes);
   } else if (auto stands = positions_->changes().OnCommitted(); !stands) {
     return tl::unexpected(stands.error());
   }

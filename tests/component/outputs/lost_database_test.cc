@@ -144,6 +144,19 @@ TEST_F(ReplacedSqliteTest, AnOlderFileInItsPlaceStopsTheWorkerWithTheOffsets) {
   EXPECT_EQ(Look("SELECT group_concat(order_id) FROM effects"), "a");
 }
 
+TEST_F(ReplacedSqliteTest, ARowThatWasOnlyFoundIsMissedTooInAnOlderFile) {
+  const auto output = Open();
+  const Batch a{{.id = "a", .offset = 1}};
+  const Batch b{{.id = "b", .offset = 2}};
+  ASSERT_THAT(Results(*output, a), ElementsAre(kCommitted));
+  CopyTo("backup.db");
+  ASSERT_THAT(Results(*Open(), b), ElementsAre(kCommitted));
+  ASSERT_THAT(Results(*output, b), ElementsAre(kOwnEarlier));
+  for (const char* file : {"", "-wal", "-shm"}) Remove(file);
+  fs::rename(folder_.File("backup.db"), path_);
+  EXPECT_THAT(Trouble(*output, b), AllOf(HasSubstr("lost 1 commit of"), HasSubstr("orders,3,2)")));
+}
+
 // A file system gives the inode of a removed file to the next one that is made.
 TEST_F(ReplacedSqliteTest, AFileThatWasMadeAnewIsAnotherOneWhateverItsInode) {
   const auto output = Open();

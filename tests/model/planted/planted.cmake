@@ -188,6 +188,10 @@ caught_by(next_to_come_is_pruned unit/outputs
   Ledger.ForgetsOnlyRowsBelowWhatIsCommittedOrOfOtherTopics)
 caught_by(anothers_row_is_ones_own unit/outputs
   LostCommitDetectorTest.KnowsARowThatAnotherWroteAnewFromItsOwn)
+caught_by(found_row_is_evidence unit/outputs
+  LostCommitDetectorTest.TakesAFoundRowForNoEvidenceThatCommitsAreThere)
+caught_by(found_row_is_as_young_as_its_look unit/outputs
+  LostCommitDetectorTest.DoesNotTakeAFoundRowThatWasPrunedForALoss)
 
 caught_by(offsets_outside_the_transaction unit/kafka
   KafkaOutputOnMock.WritesNothingWhereTheGroupRefusesTheOffsets)

@@ -151,7 +151,7 @@ void Checks::Complain(const std::optional<Complaint>& complaint) {
   if (complaint->what == "order") invariant = "21";
   if (complaint->what == "early") invariant = "16";
   if (complaint->what == "token") invariant = "2";
-  if (complaint->what == "silent") invariant = "lost commits";
+  if (complaint->what == "silent" || complaint->what == "alarm") invariant = "lost commits";
   world_.Violate(std::string(invariant), complaint->text);
 }
 

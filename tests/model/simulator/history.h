@@ -26,10 +26,10 @@ struct Seen {
     kOffset,
     kOffsetLost,
     kOffsetSet,     // by a person
-    kAcknowledged,  // whoever made this effect was told so
+    kAcknowledged,  // this worker was told that the effect is there: its own, or found
     kEffectLost,    // the output has gone back behind it
     kUsed,          // the output, as it is now, has answered this worker
-    kStopped,       // it ended, and said that commits of its own are lost
+    kStopped,       // it ended, and said that commits are lost
   };
   Kind kind = Kind::kEffect;
   std::string source;  // but for offsets

@@ -39,8 +39,7 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
     case Seen::Kind::kUsed:
       return OnUsed(row);
     case Seen::Kind::kStopped:
-      OnStopped({row.worker, row.life});
-      return std::nullopt;
+      return OnStopped({row.worker, row.life});
     default:
       break;
   }
@@ -124,15 +123,15 @@ std::optional<Complaint> HistoryChecker::OnLetter(const Seen& seen) {
 void HistoryChecker::OnEffectLost(const Seen& seen) {
   --effects_by_id_[seen.id];
   effects_[seen.source].clear();
-  lost_[seen.id] = {.who = {seen.worker, seen.life}};
+  lost_[seen.id] = false;
   ever_lost_.insert(seen.id);
 }
 
 // Of what it was never told it may still find out.
 std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
   const Life life{seen.worker, seen.life};
-  for (const auto& [id, lost] : lost_) {
-    if (lost.who != life || !acknowledged_.contains({life, id})) continue;
+  for (const auto& [id, told] : lost_) {
+    if (!acknowledged_.contains({life, id})) continue;
     return Complain("silent", "{} is lost, and worker {} goes on without a word", id, seen.worker);
   }
   return std::nullopt;
@@ -144,16 +143,17 @@ bool HistoryChecker::Complete(const Sent& sent) const {
   return !sent.id.empty() && effects != effects_by_id_.end() && effects->second > 0;
 }
 
-void HistoryChecker::OnStopped(const Life& life) {
-  for (auto& [id, lost] : lost_) {
-    if (lost.who == life) lost.told = acknowledged_.contains({life, id});
-  }
+std::optional<Complaint> HistoryChecker::OnStopped(const Life& life) {
+  const auto knew = [&](const std::string& id) { return acknowledged_.contains({life, id}); };
+  for (auto& [id, told] : lost_) told = told || knew(id);
+  if (std::ranges::any_of(ever_lost_, knew)) return std::nullopt;
+  return Complain("alarm", "worker {} ends, but nothing that it knew of was lost", life.first);
 }
 
 // A worker that has ended before, or that has not used the output since, tells nothing.
 bool HistoryChecker::MayBeLost(const Sent& sent) const {
   const auto lost = lost_.find(sent.id);
-  return lost != lost_.end() && !lost->second.told;
+  return lost != lost_.end() && !lost->second;
 }
 
 std::optional<Complaint> HistoryChecker::OnOffset(const Seen& seen) {

@@ -9,7 +9,8 @@
 //   order      of a chain: within an assignment, and (kOnce) whoever did it
 //   token      of one id: an older one at the receiver after a newer one of the same life
 //   early      an offset that passes a record before its effect; or that goes back
-//   silent     of lost effects: whoever made them, and knew, went on with the output without a word
+//   silent     of lost effects: whoever knew of them went on with the output without a word
+//   alarm      whoever ended with word of lost effects knew of none that was ever lost
 //   both       an effect and a letter of one record, in one assignment (kOncePerSource: ever)
 #pragma once
 
@@ -52,10 +53,6 @@ class HistoryChecker {
   using Doer = std::tuple<int, int, std::uint64_t>;  // worker, life, assignment
   using Life = std::pair<int, int>;                  // worker, life
 
-  struct Lost {
-    Life who;           // made it
-    bool told = false;  // and knew, and has ended with word of it
-  };
 
   std::optional<Complaint> OnCall(const Seen& seen);
   std::optional<Complaint> OnEffect(const Seen& seen, const Sent& sent);
@@ -63,7 +60,7 @@ class HistoryChecker {
   std::optional<Complaint> OnOffset(const Seen& seen);
   std::optional<Complaint> CheckOrder(const Seen& seen, const Sent& sent);
   std::optional<Complaint> OnUsed(const Seen& seen) const;
-  void OnStopped(const Life& life);
+  std::optional<Complaint> OnStopped(const Life& life);
   void OnEffectLost(const Seen& seen);
   [[nodiscard]] bool Complete(const Sent& sent) const;
   [[nodiscard]] bool MayBeLost(const Sent& sent) const;
@@ -80,7 +77,8 @@ class HistoryChecker {
   std::map<std::tuple<int, int, std::string>, std::uint64_t> tokens_;  // worker, life, id
   std::map<int, std::int64_t> offsets_;                                // by partition
   std::set<std::pair<Life, std::string>> acknowledged_;                // with id
-  std::map<std::string, Lost, std::less<>> lost_;                      // by id, and not done again
+  // By id, and not done again: whether somebody who knew has ended with word of it.
+  std::map<std::string, bool, std::less<>> lost_;
   std::set<std::string, std::less<>> ever_lost_;                       // ids
 };
 

@@ -141,7 +141,7 @@ TEST(AHistory, WhereAWorkerGoesOnWithAnOutputThatHasLostItsEffectIsSilent) {
   std::vector<Seen> seen{Effect(kTwo[0]), Of(kAcknowledged, kTwo[0]), Of(kEffectLost, kTwo[0]),
                          Effect(kTwo[1])};
   EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "");  // it has not met the output since
-  seen.push_back({.kind = kUsed, .life = 1});        // nor is it the one that made it
+  seen.push_back({.kind = kUsed, .life = 1});        // nor has this one ever heard of it
   EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "");
   seen.push_back({.kind = kUsed});
   EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "silent");
@@ -153,6 +153,21 @@ TEST(AHistory, WhereAWorkerGoesOnWithAnOutputThatHasLostItsEffectIsSilent) {
                    Effect(kTwo[0], 2),
                    Effect(kTwo[1], 2)}),
             "");
+}
+
+TEST(AHistory, WhereAWorkerGoesOnThoughAnEffectIsLostThatItHadFoundIsSilent) {
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo,
+                  {Effect(kTwo[0]),
+                   Of(kAcknowledged, kTwo[0], 1),
+                   Of(kEffectLost, kTwo[0]),
+                   {.kind = kUsed, .life = 1}}),
+            "silent");
+}
+
+TEST(AHistory, WhereAWorkerEndsForALossOfWhichItHadNothingIsAFalseAlarm) {
+  std::vector<Seen> seen{Effect(kTwo[0]), Of(kAcknowledged, kTwo[0]), Effect(kTwo[1]),
+                         Of(kEffectLost, kTwo[1]), {.kind = kStopped}};
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "alarm");
 }
 
 }  // namespace

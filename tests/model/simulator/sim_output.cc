@@ -14,13 +14,14 @@ namespace fencepost::simulator {
 
 using consumer::EffectIsWritten;
 using consumer::LedgerEntry;
+using consumer::Offset;
 using consumer::OutputError;
 using consumer::PositionKey;
 using consumer::PositionMemory;
+using consumer::PositionPart;
 using consumer::PositionRow;
 using consumer::WriteItem;
 using consumer::WriteOutcome;
-using consumer::WriteResult;
 
 namespace {
 
@@ -51,21 +52,15 @@ tl::expected<void, OutputError> SimOutput::Prepare() {
   return CheckLostCommits(false, "table", "");
 }
 
-void SimOutput::Remember(const std::vector<const WriteItem*>& items,
+void SimOutput::Remember(const std::vector<WriteItem>& items,
                          const std::vector<WriteOutcome>& outcomes) {
-  if (!terms_.by_position) lost_commits_.Begin(clock_());
+  if (!terms_.by_position) return lost_commits_.Remember(clock_(), items, outcomes);
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!EffectIsWritten(outcomes[i].result)) continue;
-    const WriteItem& item = *items[i];
-    if (terms_.by_position) {
-      consumer::PositionPart part{.key =
-                                      PositionKey::Of(*consumer::ParsePositionId(item.record_id))};
-      part.ranges.Add(item.record->offset, item.record->offset + 1);
-      memory_.Acknowledge(part, 0);
-    } else {
-      lost_commits_.Add(*item.where, item.record->offset, item.record_id,
-                        outcomes[i].result == WriteResult::kCommitted, item.token);
-    }
+    const Offset offset = items[i].record->offset;
+    PositionPart part{.key = PositionKey::Of(*consumer::ParsePositionId(items[i].record_id))};
+    part.ranges.Add(offset, offset + 1);
+    memory_.Acknowledge(part, 0);
   }
 }
 

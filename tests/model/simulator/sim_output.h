@@ -21,7 +21,7 @@ class SimOutput final : public consumer::LedgerOutput {
   // A new connection. The error: commits are lost, and this worker can never write again.
   tl::expected<void, consumer::OutputError> Prepare() override;
   // A transaction was answered.
-  void Remember(const std::vector<const consumer::WriteItem*>& items,
+  void Remember(const std::vector<consumer::WriteItem>& items,
                 const std::vector<consumer::WriteOutcome>& outcomes);
   tl::expected<std::vector<consumer::WriteOutcome>, consumer::OutputError> Write(
       const consumer::WriteRequest& request) override;  // not asked

@@ -318,15 +318,15 @@ void SimWriter::OnAnswer(int attempt, std::uint64_t session, const std::vector<s
 
 void SimWriter::Remember(const std::vector<std::size_t>& places,
                          const std::vector<WriteOutcome>& outcomes) {
-  std::vector<const consumer::WriteItem*> items;
-  for (const std::size_t place : places) items.push_back(&batch_->request.items[place]);
+  std::vector<consumer::WriteItem> items;
+  for (const std::size_t place : places) items.push_back(batch_->request.items[place]);
   output_.Remember(items, outcomes);
   if (!world_.plan.Has(Fault::kFailovers)) return;
   const Process& process = worker_.process();
   const By me{process.index, process.incarnation(), 0, world_.time.now()};
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!consumer::EffectIsWritten(outcomes[i].result)) continue;
-    world_.checks.OnAcknowledged(std::string(items[i]->record_id), me);
+    world_.checks.OnAcknowledged(std::string(items[i].record_id), me);
   }
 }
 
