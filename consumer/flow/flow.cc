@@ -29,7 +29,7 @@ FlowOptions FlowOptionsOf(const PipelineOptions& options) {
   flow.lock_wait = options.lock.wait;
   flow.remember_done = options.lock.lock.remember_done;
   flow.block = LockBlock(options);
-  if (options.ledger_keep) flow.unlocked_for = Millis(*options.ledger_keep) / 2;
+  if (options.ledger_keep) flow.rows_stay = Millis(*options.ledger_keep) / 2;
   flow.commit_interval = options.kafka.commit_interval;
   if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
     flow.order = Order::kPartition;  // a transaction holds a prefix of each partition

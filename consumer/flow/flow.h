@@ -72,8 +72,10 @@ struct FlowOptions {
   Millis lock_wait{30'000};
   Millis remember_done{300'000};  // of DONE marks. 0, with a ledger: none, leases are left behind
   std::int64_t block = 1;         // offsets that share a lock unit (LockBlock)
-  // What was found out without a lease holds for so long; nullopt: for ever (ProceedUnlocked).
-  std::optional<Millis> unlocked_for;
+  // No ledger row that another worker writes meanwhile is pruned for so long: what was found out
+  // without a lease holds until then (ProceedUnlocked), what is in the output's hands for half of
+  // it. nullopt: for ever.
+  std::optional<Millis> rows_stay;
   Millis commit_interval{1000};
   Millis stall_after{300'000};
   std::size_t write_batch = 500;  // records a transaction

@@ -110,7 +110,7 @@ void Flow::LockAlone(InFlight& in, Now now) {
 // worker that was frozen for longer asks again.
 void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
   if (unit.lease() == Lease::kAcquiring) locks_->Cancel(unit.lock(), now);
-  const auto& limit = options_.unlocked_for;
+  const auto& limit = options_.rows_stay;
   unit.BecomeUnlocked(locks_->IssueToken(unit.name(), now),
                       limit ? now.boot + *limit : Instant::max());
   for (InFlight* in = unit.first(); in != nullptr; in = in->unit_after) {

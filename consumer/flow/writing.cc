@@ -90,6 +90,8 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                                    .chain = in.chain == nullptr ? 0 : in.chain->id});
   }
   batch.answered = answered_;
+  const bool ends = options_.rows_stay && options_.finality == Finality::kLedger;
+  if (ends && !Planted("late_batch_is_written")) batch.until = now.boot + *options_.rows_stay / 2;
 }
 
 // How far each partition is finished once this transaction is committed. Within a partition its

@@ -110,8 +110,9 @@ const std::vector<std::string>* LostCommitDetector::Search::Ask() const {
 void LostCommitDetector::Search::Answer(const std::vector<std::optional<locking::Token>>& rows) {
   if (known_ == missing_) {
     found_asked_ = true;
-    const auto gone = std::ranges::find(rows, std::nullopt);
-    if (gone != rows.end()) found_missing_ = found_at_[static_cast<std::size_t>(gone - rows.begin())];
+    for (std::size_t i = rows.size(); i-- > 0;) {
+      if (!rows[i]) found_missing_ = found_at_[i];
+    }
     return;
   }
   const std::size_t asked = Asked();

@@ -339,15 +339,21 @@ void WriteRetry::Finish() {
   pause_ = std::min(pause_ * 2, kMostPause);
 }
 
-void WriteRetry::GiveUp(Error error) {
-  ++turn_;
+void WriteRetry::Expire() {
+  if (finished_) return;
   for (std::size_t place = 0; place < states_.size(); ++place) {
     if (states_[place] != State::kDecided) HandBack(place);
   }
   work_.clear();
   put_off_.clear();
   suspects_.clear();
+  wait_ = Wait(0);
   finished_ = true;
+}
+
+void WriteRetry::GiveUp(Error error) {
+  ++turn_;
+  Expire();
   trouble_ = error.Line();
   wait_ = pause_;
   pause_ = std::min(pause_ * 2, kMostPause);

@@ -6,6 +6,7 @@
 //   for (step = retry.Next(); step.kind != kDone; step = retry.Next())
 //     kWait:  wait, or give the batch up (shutdown)
 //     kWrite: WriteStep(output, request, step), then retry.OnWritten(…) or retry.OnFailed(…)
+//     and retry.Expire() before Next where the batch's time is over (WriteBatch::until)
 //   retry.Take();
 //
 // What holds:
@@ -21,7 +22,8 @@
 // - A part that takes too long is halved, and the limit is remembered; it grows slowly again.
 // - What another session locks is halved too, so that one locked row does not hold up the others;
 //   a locked record is handed back, and tried by itself from then on.
-// - An unknown COMMIT is resolved by writing the same again, and by nothing else.
+// - An unknown COMMIT is resolved by writing the same again, and by nothing else; what is handed
+//   back without an outcome is looked for when it comes again.
 #pragma once
 
 #include <chrono>
@@ -63,6 +65,8 @@ class WriteRetry {
   // one was filled. Batches come in the order of their numbers.
   void Begin(std::uint64_t batch, std::uint64_t answered, const std::vector<WriteItem>& items);
   Step Next();
+  // Nothing more is written: what has no outcome is handed back.
+  void Expire();
   void OnWritten(std::vector<WriteOutcome> outcomes);  // of the step's items
   void OnFailed(const OutputError& error);             // not fatal ones
   std::vector<WriteOutcome> Take();                    // after kDone; one an item

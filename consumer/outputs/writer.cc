@@ -113,6 +113,7 @@ bool Writer::WriteUntilKnown(std::unique_ptr<WriteBatch> batch) {
   retry_.Begin(batch->id, batch->answered, batch->request.items);
   bool answered = false;
   for (;;) {
+    if (locking::BootClock::now() >= batch->until) retry_.Expire();
     const WriteRetry::Step step = retry_.Next();
     if (!step.reason.empty() && step.kind == WriteRetry::Step::Kind::kWait) {
       Tell(Doing::kWrite, step.reason);

@@ -1,9 +1,10 @@
 // Runs an Output on a thread of its own: takes batches in order, writes each by its WriteRetry
 // until all outcomes are known, and hands them back; lookups in the ledger go before writes. A
 // database that is away, full, or refuses everything is waited for, with back-off, and said once in
-// a while in one line; a transaction without an outcome is never given up while the writer runs.
-// The output is up while neither the last write nor the last question to it is in trouble: an
-// output that answers look-ups and refuses every record is not.
+// a while in one line; a transaction without an outcome is not given up while the writer runs and
+// its batch may be written (WriteBatch::until). The output is up while neither the last write nor
+// the last question to it is in trouble: an output that answers look-ups and refuses every record
+// is not.
 #pragma once
 
 #include <array>

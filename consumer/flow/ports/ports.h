@@ -157,6 +157,9 @@ struct WriteBatch {
   WriteRequest request;                // the same, for the output
   std::vector<PartitionOffset> moves;  // request.offsets, as the flow names partitions
   Instant began;                       // of the first attempt; the output's thread sets it
+  // Nothing of it is written from then on, and what has no outcome is handed back: another worker
+  // may have written it since, and its rows be pruned.
+  Instant until = Instant::max();
   // The newest batch whose outcomes were known when this one was filled; 0: none. What a later one
   // refused must hold back those of its chain that are in here.
   std::uint64_t answered = 0;

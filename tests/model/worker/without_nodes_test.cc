@@ -20,7 +20,7 @@ class WithoutNodes : public WorkerAtWork {
   static WorkerCoreOptions Proceeding() {
     WorkerCoreOptions options = Options();
     options.on_unavailable = OnUnavailable::kProceed;
-    options.flow.unlocked_for = Millis(30'000);
+    options.flow.rows_stay = Millis(30'000);
     return options;
   }
   void Lose() {
@@ -91,12 +91,18 @@ TEST_F(WithoutNodes, RecordsThatAreOlderThanTheLedgerPromisesToKeepAskAgainBefor
   Deliver(1);  // is being written
   for (int i = 0; i < 2; ++i) Deliver(1);
   ASSERT_EQ(writes_.size(), 1);
-  now_.boot += *Proceeding().flow.unlocked_for;
-  now_.wall += *Proceeding().flow.unlocked_for;
+  now_.boot += *Proceeding().flow.rows_stay;
+  now_.wall += *Proceeding().flow.rows_stay;
   AnswerWrites(WriteResult::kCommitted);
   ASSERT_EQ(writes_.size(), 1);
   EXPECT_EQ(writes_[0]->records.size(), 2);
   EXPECT_EQ(told_.unlocked, 5) << "two of them twice";
+}
+
+TEST_F(WithoutNodes, RecordsAreNotWrittenAnyMoreOnceWhatOthersWroteSinceMayBePruned) {
+  Deliver(1);
+  ASSERT_EQ(writes_.size(), 1);
+  EXPECT_EQ(writes_[0]->until, now_.boot + *Proceeding().flow.rows_stay / 2);
 }
 
 TEST_F(WithoutNodes, RecordsThatTheLedgerKnowsAreSkippedAndLeaveNoMark) {

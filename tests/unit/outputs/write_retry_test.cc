@@ -29,6 +29,26 @@ TEST_F(WriteRetryTest, AHealthyRequestIsOneTransaction) {
   EXPECT_THAT(run_.waits, IsEmpty());
 }
 
+TEST_F(WriteRetryTest, HandsBackWhatHasNoOutcomeOnceTheTimeOfTheBatchIsOver) {
+  Items items;
+  items.Add(1, 7);
+  items.Add(2, 7);
+  items.Add(3);
+  WriteRetry retry(table_.max_records());
+  retry.Begin(1, 0, items.items());
+  retry.Next();
+  retry.OnFailed(ScriptedTable::Failed(WriteFailure::kTooSlow));
+  ASSERT_THAT(retry.Next().items, ElementsAre(0));
+  retry.OnWritten({{.result = kCommitted}});
+  retry.Next();
+  retry.OnFailed(ScriptedTable::Failed(WriteFailure::kUnavailable));
+  retry.Expire();
+  EXPECT_EQ(retry.Next().kind, WriteRetry::Step::Kind::kDone);
+  std::vector<WriteResult> results;
+  for (const WriteOutcome& outcome : retry.Take()) results.push_back(outcome.result);
+  EXPECT_THAT(results, ElementsAre(kCommitted, kNotWritten, kNotWritten));
+}
+
 // --- refused -----------------------------------------------------------------------------------
 
 TEST_F(WriteRetryTest, ARefusalThatANewLookAtTheCatalogFixesIsNobodysFault) {

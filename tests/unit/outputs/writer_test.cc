@@ -44,10 +44,11 @@ class WriterTest : public ::testing::Test {
                  .state = [this](bool up, std::string reason) { OnState(up, std::move(reason)); },
                  .fatal = [this](Error error) { OnState(false, "fatal: " + error.what); }}) {}
 
-  void Write(const Items& items, std::uint64_t answered = 0) {
+  void Write(const Items& items, std::uint64_t answered = 0, Instant until = Instant::max()) {
     auto batch = std::make_unique<WriteBatch>();
     batch->id = ++batches_;
     batch->answered = answered;
+    batch->until = until;
     batch->request.items = items.items();
     writer_.Write(std::move(batch));
   }
@@ -111,6 +112,19 @@ TEST_F(WriterTest, AWriteWithoutAnAnswerIsWrittenAgainUntilItsOutcomeIsKnown) {
   writer_.Stop();
   EXPECT_THAT(table_.sizes, ElementsAre(3, 3, 3));
   EXPECT_THAT(States(), ElementsAre("up", "cut off", "up"));
+}
+
+TEST_F(WriterTest, ABatchWhoseTimeIsOverIsHandedBackAndNothingOfItIsWritten) {
+  Items late;
+  late.Add(1);
+  Write(late, 0, locking::BootClock::now());
+  Items next;
+  next.Add(2);
+  Write(next);
+  writer_.Start();
+  EXPECT_THAT(Results(2), ElementsAre(ElementsAre(kNotWritten), ElementsAre(kCommitted)));
+  writer_.Stop();
+  EXPECT_EQ(table_.transactions, 1);
 }
 
 TEST_F(WriterTest, WhatOneBatchRefusedHoldsItsChainInTheNextThatWasQueuedAlready) {
