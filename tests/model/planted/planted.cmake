@@ -101,6 +101,8 @@ caught_by(late_ones_all_ask_the_rest model/core
   AQuorumFirst.IsAloneWhereAllNodesAreLateTogetherUntilOneTimesOut)
 caught_by(second_stop_waits model/worker
   Drain.WaitsForNothingWhenItBeginsAfterTheSecondRequestToStop)
+caught_by(late_batch_is_written model/worker
+  WithoutNodes.RecordsAreNotWrittenAnyMoreOnceWhatOthersWroteSinceMayBePruned)
 caught_by(output_failure_forgotten model/worker Drain.WaitsForNothingAfterTheOutputHasFailed)
 caught_by(rebalance_hides_a_lost_quorum model/worker
   Rows/Readiness.IsAllReasonsThatThereAreTheGravestFirst/the_quorum_is_lost_in_a_rebalance)
@@ -188,10 +190,6 @@ caught_by(next_to_come_is_pruned unit/outputs
   Ledger.ForgetsOnlyRowsBelowWhatIsCommittedOrOfOtherTopics)
 caught_by(anothers_row_is_ones_own unit/outputs
   LostCommitDetectorTest.KnowsARowThatAnotherWroteAnewFromItsOwn)
-caught_by(found_row_is_evidence unit/outputs
-  LostCommitDetectorTest.TakesAFoundRowForNoEvidenceThatCommitsAreThere)
-caught_by(found_row_is_as_young_as_its_look unit/outputs
-  LostCommitDetectorTest.DoesNotTakeAFoundRowThatWasPrunedForALoss)
 
 caught_by(offsets_outside_the_transaction unit/kafka
   KafkaOutputOnMock.WritesNothingWhereTheGroupRefusesTheOffsets)

@@ -65,6 +65,9 @@ class Checks {
   void OnEffectLost(const std::string& id, const std::string& source, const By& by) {
     See({.kind = Seen::Kind::kEffectLost, .source = source, .id = id}, by);
   }
+  void OnPruned(const std::string& id, const std::string& source) {
+    See({.kind = Seen::Kind::kPruned, .source = source, .id = id}, {});
+  }
   void OnStopped(const By& by) { See({.kind = Seen::Kind::kStopped}, by); }
   void AtTheEnd();
 

@@ -56,6 +56,8 @@ enum class Fault : std::uint8_t {
   kTableSlow,
   kTableFull,
   kFailovers,
+  kPruned,
+  kCutOff,
   kCount
 };
 inline constexpr auto kFaults = static_cast<std::size_t>(Fault::kCount);

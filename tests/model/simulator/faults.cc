@@ -33,6 +33,7 @@ void Faults::Begin() {
   Again(plan.letters_refused, [this] { RefuseLetters(); });
   Again(plan.handler_outages, [this] { BreakHandler(); });
   Again(plan.failovers, [this] { FailOver(); });
+  Again(plan.cut_offs, [this] { CutOffWorker(); });
   Again(plan.wipes / 2, [this] { Snapshot(); });
   if (plan.added > 0) {
     world_.time.At(plan.added_at, [this] {
@@ -296,6 +297,21 @@ void Faults::RefuseLetters() {
   world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this] {
     world_.Note("dead letters are taken again");
     letters_refused_ = false;
+  });
+}
+
+// From the output, and perhaps from Kafka, and for longer than rows stay where they are pruned.
+void Faults::CutOffWorker() {
+  Process& process = AnyProcess();
+  if (!process.alive() || process.CutOff()) return;
+  const Nanos most = world_.plan.keep ? 2 * Nanos(*world_.plan.keep) : world_.plan.outage;
+  process.cut_off_until = world_.time.now() + world_.random.Time(Millis(5), most);
+  world_.Note("w{} is cut off from the output", process.index);
+  world_.Strike(Fault::kCutOff);
+  if (world_.random.Chance(500)) return;
+  process.kafka_cut_until = process.cut_off_until;
+  world_.time.In(world_.plan.session, [this, &process, life = process.incarnation()] {
+    if (world_.time.now() < process.kafka_cut_until) world_.broker.Kick(process.index, life);
   });
 }
 

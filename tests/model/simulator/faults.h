@@ -46,6 +46,7 @@ class Faults {
   void BreakHandler();
   void RefuseLetters();
   void FailOver();
+  void CutOffWorker();
   void Snapshot();
   [[nodiscard]] bool MayForget(const SimNode& one) const;
   void End();

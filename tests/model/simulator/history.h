@@ -28,6 +28,7 @@ struct Seen {
     kOffsetSet,     // by a person
     kAcknowledged,  // this worker was told that the effect is there: its own, or found
     kEffectLost,    // the output has gone back behind it
+    kPruned,        // the output has forgotten that this effect is there
     kUsed,          // the output, as it is now, has answered this worker
     kStopped,       // it ended, and said that commits are lost
   };

@@ -28,7 +28,7 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
       return OnOffset(row);
     case Seen::Kind::kOffsetLost:
     case Seen::Kind::kOffsetSet:
-      offsets_[row.partition] = row.next;
+      OnGoneBack(row);
       return std::nullopt;
     case Seen::Kind::kAcknowledged:
       acknowledged_.insert({{row.worker, row.life}, row.id});
@@ -36,6 +36,8 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
     case Seen::Kind::kEffectLost:
       OnEffectLost(row);
       return std::nullopt;
+    case Seen::Kind::kPruned:
+      return OnPruned(row);
     case Seen::Kind::kUsed:
       return OnUsed(row);
     case Seen::Kind::kStopped:
@@ -71,8 +73,8 @@ std::optional<Complaint> HistoryChecker::OnEffect(const Seen& seen, const Sent& 
   of_source.insert(doer);
   const int times = ++effects_by_id_[seen.id];
   lost_.erase(seen.id);
-  if (promise_ == Promise::kOnce && times > 1) {
-    return Complain("doubled", "{} took effect {} times", seen.id, times);
+  if (promise_ == Promise::kOnce && (times > 1 || !MayComeAgain(seen))) {
+    return Complain("doubled", "{} took effect again", seen.id);
   }
   if (promise_ == Promise::kOncePerSource && again) {
     return Complain("doubled", "{} is there twice", seen.source);
@@ -89,7 +91,9 @@ std::optional<Complaint> HistoryChecker::OnEffect(const Seen& seen, const Sent& 
 // has not, unless that is a dead letter.
 std::optional<Complaint> HistoryChecker::CheckOrder(const Seen& seen, const Sent& sent) {
   // What is done again comes behind what was not lost.
-  if (sent.chain.empty() || ever_lost_.contains(sent.id)) return std::nullopt;
+  if (sent.chain.empty() || ever_lost_.contains(sent.id) || pruned_.contains(sent.id)) {
+    return std::nullopt;
+  }
   const Doer doer{seen.worker, seen.life, seen.assignment};
   const auto [last, none] = last_of_assignment_.try_emplace({doer, sent.chain}, sent.offset);
   if (sent.offset < last->second) {
@@ -127,6 +131,28 @@ void HistoryChecker::OnEffectLost(const Seen& seen) {
   ever_lost_.insert(seen.id);
 }
 
+std::optional<Complaint> HistoryChecker::OnPruned(const Seen& seen) {
+  --effects_by_id_[seen.id];
+  pruned_[seen.id].insert(seen.source);
+  const Sent& sent = history_.sent[by_source_.find(seen.source)->second];
+  if (sent.offset < farthest_[sent.partition]) return std::nullopt;
+  return Complain("forgotten", "{} at {}, which the group has not passed", seen.id, seen.source);
+}
+
+bool HistoryChecker::MayComeAgain(const Seen& seen) const {
+  const auto pruned = pruned_.find(seen.id);
+  return pruned == pruned_.end() || !pruned->second.contains(seen.source) ||
+         sent_back_.contains(seen.source);
+}
+
+void HistoryChecker::OnGoneBack(const Seen& seen) {
+  offsets_[seen.partition] = seen.next;
+  for (const Sent& sent : history_.sent) {
+    const bool again = sent.partition == seen.partition && sent.offset >= seen.next;
+    if (again) sent_back_.insert(sent.source);
+  }
+}
+
 // Of what it was never told it may still find out.
 std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
   const Life life{seen.worker, seen.life};
@@ -139,6 +165,7 @@ std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
 
 bool HistoryChecker::Complete(const Sent& sent) const {
   if (letters_.contains(sent.source)) return true;
+  if (pruned_.contains(sent.id)) return true;
   const auto effects = effects_by_id_.find(sent.id);
   return !sent.id.empty() && effects != effects_by_id_.end() && effects->second > 0;
 }
@@ -163,6 +190,7 @@ std::optional<Complaint> HistoryChecker::OnOffset(const Seen& seen) {
                     committed, seen.next);
   }
   const std::int64_t from = std::exchange(committed, seen.next);
+  farthest_[seen.partition] = std::max(farthest_[seen.partition], seen.next);
   for (const Sent& sent : history_.sent) {
     const bool passed =
         sent.partition == seen.partition && sent.offset >= from && sent.offset < seen.next;

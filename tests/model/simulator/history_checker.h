@@ -4,7 +4,10 @@
 //
 //   lost       a record that the group has passed, or that is left, without effect or letter. Where
 //              the output has lost an effect: only if whoever made it said so when it ended
-//   doubled    an id with two effects (kOnce), a source with two (kOncePerSource)
+//   doubled    an id with two effects (kOnce), a source with two (kOncePerSource). One that the
+//              output has pruned may be followed by that of a record that was sent again, or
+//              behind which the group has gone back
+//   forgotten  an effect, pruned before the group had passed its record
 //   phantom    what was never sent, or under another id
 //   order      of a chain: within an assignment, and (kOnce) whoever did it
 //   token      of one id: an older one at the receiver after a newer one of the same life
@@ -53,7 +56,6 @@ class HistoryChecker {
   using Doer = std::tuple<int, int, std::uint64_t>;  // worker, life, assignment
   using Life = std::pair<int, int>;                  // worker, life
 
-
   std::optional<Complaint> OnCall(const Seen& seen);
   std::optional<Complaint> OnEffect(const Seen& seen, const Sent& sent);
   std::optional<Complaint> OnLetter(const Seen& seen);
@@ -62,14 +64,20 @@ class HistoryChecker {
   std::optional<Complaint> OnUsed(const Seen& seen) const;
   std::optional<Complaint> OnStopped(const Life& life);
   void OnEffectLost(const Seen& seen);
+  std::optional<Complaint> OnPruned(const Seen& seen);
+  void OnGoneBack(const Seen& seen);
+  [[nodiscard]] bool MayComeAgain(const Seen& seen) const;
   [[nodiscard]] bool Complete(const Sent& sent) const;
   [[nodiscard]] bool MayBeLost(const Sent& sent) const;
 
   const Promise promise_;
   History history_;
   // What the table says, looked up.
-  std::map<std::string, std::size_t, std::less<>> by_source_;  // place in history_.sent
-  std::map<std::string, int, std::less<>> effects_by_id_;
+  std::map<std::string, std::size_t, std::less<>> by_source_;         // place in history_.sent
+  std::map<std::string, int, std::less<>> effects_by_id_;             // that the output knows of
+  std::map<std::string, std::set<std::string>, std::less<>> pruned_;  // sources, by id
+  std::set<std::string, std::less<>> sent_back_;  // sources that the group has gone back behind
+  std::map<int, std::int64_t> farthest_;          // that the offsets have been, by partition
   std::map<std::string, std::set<Doer>, std::less<>> effects_;
   std::map<std::string, std::set<Doer>, std::less<>> letters_;
   std::map<std::pair<Doer, std::string>, std::int64_t> last_of_assignment_;  // by chain
@@ -79,7 +87,7 @@ class HistoryChecker {
   std::set<std::pair<Life, std::string>> acknowledged_;                // with id
   // By id, and not done again: whether somebody who knew has ended with word of it.
   std::map<std::string, bool, std::less<>> lost_;
-  std::set<std::string, std::less<>> ever_lost_;                       // ids
+  std::set<std::string, std::less<>> ever_lost_;  // ids
 };
 
 }  // namespace fencepost::simulator

@@ -164,9 +164,25 @@ TEST(AHistory, WhereAWorkerGoesOnThoughAnEffectIsLostThatItHadFoundIsSilent) {
             "silent");
 }
 
+TEST(AHistory, OfAnOutputThatHasPrunedAnEffectIsWrongWhereItsRecordTakesEffectForNoReason) {
+  const std::vector<Sent> same{Record(0, "same"), Record(1, "same")};
+  std::vector<Seen> seen{Effect(same[0]), Of(kPruned, same[0])};
+  EXPECT_EQ(Judge(Promise::kOnce, same, seen), "forgotten");
+  seen = {Effect(same[0]), Offset(1), Of(kPruned, same[0]), Effect(same[1], 2), Offset(2)};
+  EXPECT_EQ(Judge(Promise::kOnce, same, seen), "") << "it was sent again";
+  seen.push_back(Of(kPruned, same[1]));
+  seen.push_back(Effect(same[0], 3));
+  EXPECT_EQ(Judge(Promise::kOnce, same, seen), "doubled");
+  seen.insert(seen.end() - 1, Seen{.kind = kOffsetSet, .next = 0});
+  EXPECT_EQ(Judge(Promise::kOnce, same, seen), "");
+}
+
 TEST(AHistory, WhereAWorkerEndsForALossOfWhichItHadNothingIsAFalseAlarm) {
-  std::vector<Seen> seen{Effect(kTwo[0]), Of(kAcknowledged, kTwo[0]), Effect(kTwo[1]),
-                         Of(kEffectLost, kTwo[1]), {.kind = kStopped}};
+  std::vector<Seen> seen{Effect(kTwo[0]),
+                         Of(kAcknowledged, kTwo[0]),
+                         Effect(kTwo[1]),
+                         Of(kEffectLost, kTwo[1]),
+                         {.kind = kStopped}};
   EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "alarm");
 }
 

@@ -16,6 +16,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
+#include "consumer/outputs/ledger.h"
 #include "consumer/outputs/output.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/plan.h"
@@ -91,6 +92,13 @@ class Ledger {
   }
   [[nodiscard]] const std::map<std::string, Row>& rows() const { return rows_; }
 
+  // What the scope lets go.
+  std::vector<LostRow> Prune(const consumer::PruneScope& scope, Nanos now) {
+    return Drop([&](const Row& row) {
+      return now - row.by.at > scope.keep && consumer::MayPrune(scope, row.source);
+    });
+  }
+
   // --- connections -----------------------------------------------------------------------------
   // A connection belongs to one session.
   [[nodiscard]] std::uint64_t session() const { return session_; }
@@ -99,19 +107,23 @@ class Ledger {
   std::vector<LostRow> FailOver(Nanos since, Nanos back) {
     ++session_;
     away_until_ = back;
-    std::vector<LostRow> lost;
-    for (auto at = rows_.begin(); at != rows_.end();) {
-      if (at->second.by.at < since) {
-        ++at;
-        continue;
-      }
-      lost.push_back({at->first, std::move(at->second)});
-      at = rows_.erase(at);
-    }
-    return lost;
+    return Drop([&](const Row& row) { return row.by.at >= since; });
   }
 
  private:
+  template <typename Goes>
+  std::vector<LostRow> Drop(Goes goes) {
+    std::vector<LostRow> gone;
+    for (auto at = rows_.begin(); at != rows_.end();) {
+      if (!goes(at->second)) {
+        ++at;
+        continue;
+      }
+      gone.push_back({at->first, std::move(at->second)});
+      at = rows_.erase(at);
+    }
+    return gone;
+  }
   std::vector<consumer::WriteOutcome> Take(const std::vector<LedgerItem>& items, const By& by) {
     std::vector<consumer::WriteOutcome> outcomes;
     std::set<std::uint64_t> held;

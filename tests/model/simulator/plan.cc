@@ -203,7 +203,11 @@ bool Fits(const Plan& plan, Fault fault) {
     case Fault::kOffsetsLost:  // which are all that such an output remembers
       return plan.flow.finality != consumer::Finality::kTransaction;
     case Fault::kFailovers:
+    case Fault::kCutOff:
       return plan.flow.finality == consumer::Finality::kLedger;
+    case Fault::kPruned:  // a mark that outlives its row would look like a lost ledger
+      return plan.flow.finality == consumer::Finality::kLedger && !plan.by_position &&
+             plan.flow.remember_done == Millis(0);
     case Fault::kTableRefuses:  // where nobody may call a record bad, the worker would end
       return plan.flow.dead_letters;
     default:

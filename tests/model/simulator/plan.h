@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "consumer/flow/flow.h"
@@ -91,6 +92,7 @@ struct Plan {
   Nanos rebalances{0};
   Nanos letters_refused{0};
   Nanos handler_outages{0};
+  Nanos cut_offs{0};   // one worker cannot reach the output, and perhaps Kafka, for a while
   Nanos failovers{0};  // the output goes back to an earlier moment, and all connections break
 
   // Of a thousand.
@@ -111,9 +113,13 @@ struct Plan {
   int handler_failures = 0;  // calls: it may be tried again
   int handler_hangs = 0;     // calls: longer than the ttl
 
+  std::optional<std::chrono::seconds> keep;  // ledger.keep
+
   int added = 0;  // partitions, later
   Nanos added_at{0};
 
+  // From its sending until it happens, at most: four times what a worker waits for an answer.
+  [[nodiscard]] Nanos LongestWrite() const { return 4 * (write_takes + Millis(200)); }
   [[nodiscard]] int NodesInAll() const { return groups * nodes; }
   [[nodiscard]] int GroupOfPlace(int place) const { return place / nodes; }
   [[nodiscard]] int AllPartitions() const { return partitions + added; }

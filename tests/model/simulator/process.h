@@ -32,8 +32,11 @@ class Process {
   int ppm = 0;
   Nanos boot_base{0};
   Nanos wall_offset{0};
+  Nanos cut_off_until{0};    // from the output
+  Nanos kafka_cut_until{0};  // from Kafka, too
 
   [[nodiscard]] bool alive() const { return alive_; }
+  [[nodiscard]] bool CutOff() const { return time_.now() < cut_off_until; }
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] int incarnation() const { return incarnation_; }
   // Counts starts, pauses and deaths: whether it is still the same stop.

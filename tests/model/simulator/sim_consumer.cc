@@ -30,7 +30,8 @@ void SimConsumer::Post(std::function<void()> step) {
 }
 
 void SimConsumer::ToBroker(std::function<void()> message) {
-  told_at_ = std::max(told_at_ + Nanos(1), world_.time.now() + world_.NetDelay());
+  const Nanos at = std::max(world_.time.now(), worker_.process().kafka_cut_until);
+  told_at_ = std::max(told_at_ + Nanos(1), at + world_.NetDelay());
   world_.time.At(told_at_, std::move(message));
 }
 

@@ -30,6 +30,7 @@ constexpr int kMostRecords = 500;
 consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   consumer::OutputTerms terms;
   terms.group = "group";
+  terms.keep = world.plan.keep;
   terms.clock = [&process] { return process.now(); };
   terms.by_position = world.plan.by_position;
   return terms;
@@ -42,7 +43,7 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
 
 }  // namespace
 
-SimOutput::SimOutput(const World& world, const Process& process)
+SimOutput::SimOutput(World& world, const Process& process)
     : LedgerOutput(kPipeline, fmt::format("w{}", process.index), TermsOf(world, process),
                    kMostRecords, consumer::RowShape{}),
       world_(world) {}
@@ -89,15 +90,23 @@ SimOutput::Answer<PositionMemory::Rows> SimOutput::ReadPositions(const Parts& pa
   return found;
 }
 
+SimOutput::Answer<std::size_t> SimOutput::PruneIds(const consumer::PruneScope& scope, std::size_t) {
+  const auto pruned = world_.ledger.Prune(scope, world_.time.now());
+  if (!pruned.empty()) world_.Strike(Fault::kPruned);
+  for (const auto& [id, row] : pruned) {
+    world_.Note("pruned: {} of w{}", id, row.by.worker);
+    world_.Count("rows pruned");
+    world_.checks.OnPruned(id, row.source);
+  }
+  return pruned.size();
+}
+
 tl::expected<std::vector<WriteOutcome>, OutputError> SimOutput::Write(
     const consumer::WriteRequest&) {
   NotAsked("SimWriter writes");
 }
 SimOutput::Answer<std::size_t> SimOutput::ForgetIds(const std::vector<std::string>&) {
   NotAsked("nobody forgets");
-}
-SimOutput::Answer<std::size_t> SimOutput::PruneIds(const consumer::PruneScope&, std::size_t) {
-  NotAsked("nobody prunes");
 }
 SimOutput::Answer<std::size_t> SimOutput::TakeBack(const Parts&) { NotAsked("nobody takes back"); }
 

@@ -16,7 +16,7 @@ class World;
 
 class SimOutput final : public consumer::LedgerOutput {
  public:
-  SimOutput(const World& world, const Process& process);
+  SimOutput(World& world, const Process& process);
 
   // A new connection. The error: commits are lost, and this worker can never write again.
   tl::expected<void, consumer::OutputError> Prepare() override;
@@ -31,13 +31,13 @@ class SimOutput final : public consumer::LedgerOutput {
   Answer<void> PrepareIfNeedBe() override { return {}; }
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;
-  // Nobody takes anything back or prunes here.
-  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> PruneIds(const consumer::PruneScope& scope, std::size_t limit) override;
+  // Nobody takes anything back here.
+  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> TakeBack(const Parts& parts) override;
 
  private:
-  const World& world_;
+  World& world_;
 };
 
 }  // namespace fencepost::simulator

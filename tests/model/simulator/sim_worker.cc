@@ -230,6 +230,8 @@ void SimWorker::CarryOut(WorkerActions actions) {
   });
   CarryOut(!actions.dropped_letters.empty(), [&] { letters_.Drop(actions.dropped_letters); });
   CarryOut(actions.drained.has_value(), [&] { consumer_.OnDrained(std::move(*actions.drained)); });
+  CarryOut(actions.prunable && world_.plan.keep,
+           [&] { writer_.SetPrunable(std::move(*actions.prunable)); });
   if (!actions.failure) return;
   world_.OnFailure(*this, *actions.failure);
   process_.Later(Process::kTimer, Nanos(0), [this] { Leave(); });

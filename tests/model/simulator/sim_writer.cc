@@ -51,6 +51,17 @@ void SimWriter::LookUp(std::unique_ptr<consumer::LookupBatch> lookup) {
   Next();
 }
 
+void SimWriter::SetPrunable(std::vector<consumer::SourceOffset> committed) {
+  if (ended_ || batch_ != nullptr || lookup_ != nullptr) return;
+  consumer::PruneScope scope{
+      .keep = *world_.plan.keep, .committed = std::move(committed), .topics = {kTopic}};
+  worker_.process().Later(
+      Process::kOutput, world_.NetDelay(), [this, scope = std::move(scope), session = session_] {
+        if (ended_ || worker_.process().CutOff() || session != world_.ledger.session()) return;
+        (void)output_.Prune(scope, 1000);
+      });
+}
+
 void SimWriter::Stop() {
   ended_ = true;
   ++attempt_;
@@ -91,7 +102,7 @@ void SimWriter::Connected(int attempt, Then then) {
 }
 
 void SimWriter::OnConnecting(int attempt) {
-  if (world_.ledger.Away(world_.time.now())) return OnBroken(attempt);
+  if (world_.ledger.Away(world_.time.now()) || worker_.process().CutOff()) return OnBroken(attempt);
   session_ = world_.ledger.session();
   if (const auto fine = output_.Prepare(); !fine) {
     session_ = 0;
@@ -119,7 +130,7 @@ void SimWriter::Ask() {
 void SimWriter::Question(int attempt) {
   World& world = world_;
   Process& process = worker_.process();
-  if (world.Strikes(Fault::kUnanswered, world.plan.output_faults)) {
+  if (process.CutOff() || world.Strikes(Fault::kUnanswered, world.plan.output_faults)) {
     process.Later(Process::kOutput, world.plan.write_takes, [this, attempt] { OnBroken(attempt); });
     return;
   }
@@ -153,9 +164,11 @@ void SimWriter::AskAgainLater() {
   backoff_ = std::min<Nanos>(backoff_ * 2, kMaxBackoff);
 }
 
-// It was answered: has it said what it had to say?
+// It was answered: has it said what it had to say? What is older than half of ledger.keep it does
+// not look for.
 void SimWriter::CheckUse(std::uint64_t session) {
-  if (!world_.plan.Has(Fault::kFailovers) || session != world_.ledger.session()) return;
+  if (!world_.plan.Has(Fault::kFailovers) || world_.plan.keep) return;
+  if (session != world_.ledger.session()) return;
   const Process& process = worker_.process();
   world_.checks.OnUsed({process.index, process.incarnation(), 0, world_.time.now()});
 }
@@ -181,6 +194,7 @@ void SimWriter::Begin() {
 }
 
 void SimWriter::Go() {
+  if (worker_.process().now().boot >= batch_->until) retry_.Expire();
   const consumer::WriteRetry::Step step = retry_.Next();
   refuses_all_ = !step.reason.empty();
   switch (step.kind) {
@@ -265,6 +279,7 @@ void SimWriter::Attempt(std::vector<std::size_t> places) {
 
 void SimWriter::Send(int attempt, const std::vector<std::size_t>& places) {
   if (attempt != attempt_) return;
+  if (worker_.process().now().boot >= batch_->until) return Go();  // it was stalled
   std::vector<Item> part;
   for (const std::size_t place : places) part.push_back(items_[place]);
   World& world = world_;
@@ -274,7 +289,10 @@ void SimWriter::Send(int attempt, const std::vector<std::size_t>& places) {
   const bool late = trouble && ledger && world.random.Chance(300);
   const bool never = trouble && !late && (!ledger || world.random.Chance(400));
   const Nanos limit = world.plan.write_takes + Millis(200);
-  const Nanos takes = late ? world.random.Time(limit, limit * 4)
+  if (process.CutOff()) {
+    return process.Later(Process::kOutput, limit, [this, attempt] { OnNoAnswer(attempt); });
+  }
+  const Nanos takes = late ? world.random.Time(limit, world.plan.LongestWrite())
                            : world.random.Time(microseconds(300), world.plan.write_takes);
   if (ledger) world.ledger.Send(Rows(part));
   world.time.In(takes, [this, &world, &process, life = process.incarnation(), attempt, never, late,

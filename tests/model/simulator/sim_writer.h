@@ -28,6 +28,8 @@ class SimWriter {
   SimWriter(World& world, SimWorker& worker);
   void Write(std::unique_ptr<consumer::WriteBatch> batch);
   void LookUp(std::unique_ptr<consumer::LookupBatch> lookup);
+  // Between two writes.
+  void SetPrunable(std::vector<consumer::SourceOffset> committed);
   void Stop();  // nothing more is sent, and nothing answered
   [[nodiscard]] bool refuses_all() const { return refuses_all_; }  // as retry_ told last
 
