@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -24,6 +26,20 @@ std::string Program(const std::string& name) {
   }
   if (found.empty()) throw std::runtime_error(name + " not found: install postgresql-15");
   return std::max_element(found.begin(), found.end())->string();
+}
+
+// Each session is one of them, in a process group of its own.
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string text = ReadFile(entry.path() / "stat");  // "PID (NAME) STATE PARENT …"
+    const std::size_t name_end = text.rfind(')');
+    if (name_end == std::string::npos) continue;
+    if (std::atoi(text.c_str() + name_end + 4) == parent) {
+      children.push_back(static_cast<pid_t>(std::atoi(text.c_str())));
+    }
+  }
+  return children;
 }
 
 using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
@@ -127,17 +143,32 @@ bool PostgresServer::Ready() const { return PQping(dsn().c_str()) == PQPING_OK; 
 
 void PostgresServer::Stop() {
   if (!process_) return;
+  Resume();
   process_->Kill(SIGINT);
   (void)process_->Wait(kLimit);
   process_.reset();
 }
 
 void PostgresServer::Kill() {
+  Resume();  // a child that is stopped would not notice the death of its parent
   process_.reset();
   // A new postmaster refuses to start while children of the old one still hold its shared memory;
   // they notice its death within moments, and Start tries again until then.
   std::error_code ignored;
   std::filesystem::remove(dir_.path() / "data" / "postmaster.pid", ignored);
+}
+
+// The postmaster first: then there are no new children.
+void PostgresServer::Pause() {
+  if (!process_) return;
+  process_->Kill(SIGSTOP);
+  for (const pid_t child : ChildrenOf(pid())) kill(child, SIGSTOP);
+}
+
+void PostgresServer::Resume() {
+  if (!process_) return;
+  for (const pid_t child : ChildrenOf(pid())) kill(child, SIGCONT);
+  process_->Kill(SIGCONT);
 }
 
 void PostgresServer::Promote() {

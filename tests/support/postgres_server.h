@@ -36,6 +36,8 @@ class PostgresServer : public SqlServer {
   void Start() override;
   void Stop() override;  // fast shutdown
   void Kill() override;  // SIGKILL to the postmaster; its children follow by themselves
+  void Pause();          // SIGSTOP to the postmaster and all its children, sessions too
+  void Resume();         // no effect where it was not paused; Stop and Kill do it first
   void Promote();        // a standby; returns when it takes writes
 
   Rows Exec(const std::string& sql, const std::string& database = "postgres") const override;

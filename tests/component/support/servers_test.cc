@@ -1,7 +1,10 @@
 #include "tests/support/servers.h"
 
+#include <libpq-fe.h>
+
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,6 +87,29 @@ TEST(PostgresServer, KeepsCommittedRowsOverStopAndCrash) {
   EXPECT_THAT(postgres.Exec("select a, b from t order by a"),
               ElementsAre(ElementsAre("1", std::nullopt), ElementsAre("2", "x")));
   EXPECT_THROW(postgres.Exec("select nonsense"), std::runtime_error);
+}
+
+TEST(PostgresServer, IsFrozenWithItsSessionsAndLeavesNoneOfThemBehindWhenItIsKilledThen) {
+  PostgresServer postgres;
+  const std::unique_ptr<PGconn, decltype(&PQfinish)> session(PQconnectdb(postgres.dsn().c_str()),
+                                                             &PQfinish);
+  ASSERT_EQ(PQstatus(session.get()), CONNECTION_OK);
+  const pid_t backend = PQbackendPID(session.get());
+  const auto state = [](pid_t pid) {
+    const std::string text = ReadFile("/proc/" + std::to_string(pid) + "/stat");
+    return text.empty() ? ' ' : text.at(text.rfind(')') + 2);
+  };
+  postgres.Pause();
+  EXPECT_TRUE(
+      WaitUntil(seconds(5), [&] { return state(postgres.pid()) == 'T' && state(backend) == 'T'; }));
+  postgres.Resume();
+  EXPECT_EQ(postgres.Value("select 1"), "1");
+  EXPECT_NE(state(backend), 'T');
+  postgres.Pause();
+  postgres.Kill();
+  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return state(backend) == ' '; }));
+  postgres.Start();
+  EXPECT_EQ(postgres.Value("select 1"), "1");
 }
 
 class Broker : public ::testing::TestWithParam<std::string> {};
