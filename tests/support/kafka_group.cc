@@ -48,15 +48,21 @@ int Leave(const std::string& broker, const std::string& group, const std::string
   return static_cast<unsigned char>(answer[8]) << 8 | static_cast<unsigned char>(answer[9]);
 }
 
-}  // namespace
+using Handle = std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)>;
 
-GroupView LookAtGroup(const std::string& broker, const std::string& group) {
+Handle ClientOf(const std::string& broker) {
   char why[512];
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   rd_kafka_conf_set(conf, "bootstrap.servers", broker.c_str(), why, sizeof(why));
-  const std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> handle(
-      rd_kafka_new(RD_KAFKA_CONSUMER, conf, why, sizeof(why)), &rd_kafka_destroy);
+  Handle handle(rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof(why)), &rd_kafka_destroy);
   if (!handle) throw std::runtime_error(why);
+  return handle;
+}
+
+}  // namespace
+
+GroupView LookAtGroup(const std::string& broker, const std::string& group) {
+  const Handle handle = ClientOf(broker);
   const rd_kafka_group_list* found = nullptr;
   auto error = rd_kafka_list_groups(handle.get(), group.c_str(), &found, kCallMs);
   const std::unique_ptr<const rd_kafka_group_list, decltype(&rd_kafka_group_list_destroy)> list(
@@ -91,12 +97,7 @@ int RemoveMembers(const std::string& broker, const std::string& group) {
 }
 
 void DeleteGroup(const std::string& broker, const std::string& group) {
-  char why[512];
-  rd_kafka_conf_t* conf = rd_kafka_conf_new();
-  rd_kafka_conf_set(conf, "bootstrap.servers", broker.c_str(), why, sizeof(why));
-  const std::unique_ptr<rd_kafka_t, decltype(&rd_kafka_destroy)> handle(
-      rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof(why)), &rd_kafka_destroy);
-  if (!handle) throw std::runtime_error(why);
+  const Handle handle = ClientOf(broker);
   const std::unique_ptr<rd_kafka_queue_t, decltype(&rd_kafka_queue_destroy)> queue(
       rd_kafka_queue_new(handle.get()), &rd_kafka_queue_destroy);
   const std::unique_ptr<rd_kafka_DeleteGroup_t, decltype(&rd_kafka_DeleteGroup_destroy)> old(
