@@ -90,6 +90,7 @@ struct TcpProxy::Loop {
     std::array<bool, 2> held{};
     std::chrono::milliseconds jitter{0};
     bool refuse = false;
+    bool silent = false;  // forgotten connections do not even end
 
     [[nodiscard]] bool Black(std::size_t way) const { return black[way] || held[way]; }
   };
@@ -289,7 +290,10 @@ void TcpProxy::Loop::Run() {
         if (!flow.ended && flow.held_bytes < kHeldLimit) events[way] |= POLLIN;
         if (due && !now.Black(way)) events[1 - way] |= POLLOUT;
       }
-      if (connection.forgotten) events = {};
+      if (connection.forgotten) {
+        events = {};
+        if (!now.silent) events[0] = POLLRDHUP;
+      }
       fds.push_back({events[0] != 0 ? connection.client : -1, events[0], 0});
       fds.push_back({events[1] != 0 ? connection.server : -1, events[1], 0});
     }
@@ -300,6 +304,10 @@ void TcpProxy::Loop::Run() {
     for (Connection& connection : connections) {
       for (std::size_t way = 0; way < 2; ++way, ++at) {
         Flow& flow = connection.flows[way];
+        if (connection.forgotten) {
+          connection.broken = connection.broken || fds[at].revents != 0;
+          continue;
+        }
         const bool readable = (fds[at].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
         if (readable && !flow.ended) Read(connection, way, now);
       }
@@ -373,7 +381,10 @@ void TcpProxy::Jitter(std::chrono::milliseconds most) {
 }
 
 void TcpProxy::Forget() {
-  Change([](Loop& loop) { ++loop.forgets_wanted; });
+  Change([](Loop& loop) {
+    loop.weather.silent = true;
+    ++loop.forgets_wanted;
+  });
 }
 
 void TcpProxy::BlackHole(Way way) {

@@ -49,7 +49,8 @@ class TcpProxy {
   // a thing. kToClient alone is "it was done, but the answer was lost".
   void BlackHole(Way way = Way::kBoth);
   // Connections that are open stay so and carry nothing any more, as when a firewall has forgotten
-  // them; new ones work. Restore does not bring them back.
+  // them; new ones work. Restore does not bring them back; from then on the server hears it when a
+  // client has hung up, as by its keepalives.
   void Forget();
   void Cut();      // resets the open connections; what was held is lost; new ones are accepted
   void Refuse();   // Cut, and new connections are refused

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 
 #include "tests/support/servers.h"
 
@@ -103,6 +104,26 @@ TEST_F(TcpProxyTest, ForgetsWhatIsOpenWithoutAWordAndTakesNewConnections) {
   EXPECT_TRUE(again.Set("3"));
   proxy_.Restore();
   EXPECT_EQ(redis_.Command({"GET", "a"}), "3");
+}
+
+TEST_F(TcpProxyTest, LetsAForgottenConnectionGoOnceItIsRestoredAndItsClientHasHungUp) {
+  auto gone = std::make_unique<Client>(proxy_.port());
+  Client stays(proxy_.port());
+  EXPECT_TRUE(gone->Set("1") && stays.Set("2"));
+  const auto clients = [&] {  // of the server, the one that asks not counted
+    const std::string text = redis_.Command({"INFO", "clients"});
+    return std::stoi(text.substr(text.find("connected_clients:") + 18)) - 1;
+  };
+  proxy_.Forget();
+  gone.reset();
+  Client later(proxy_.port());  // the proxy has gone round since
+  EXPECT_TRUE(later.Set("3"));
+  EXPECT_EQ(proxy_.connections(), 3);
+  EXPECT_EQ(clients(), 3);
+  proxy_.Restore();
+  EXPECT_TRUE(WaitUntil(seconds(5), [&] { return clients() == 2; }));
+  EXPECT_EQ(proxy_.connections(), 2);
+  EXPECT_FALSE(stays.Set("4"));
 }
 
 TEST_F(TcpProxyTest, JittersAndLosesNothing) {
