@@ -8,15 +8,19 @@ namespace fencepost::torture {
 enum class Verdict {
   kLinearizable,
   kNotLinearizable,
-  kNotChecked,  // no Go here, or its module cannot be downloaded
+  kNotDecided,  // the search took too long
 };
 
 struct Checked {
-  Verdict verdict = Verdict::kNotChecked;
+  Verdict verdict = Verdict::kNotDecided;
   std::string text;  // what the program said
 };
 
-// A file of history.h. Throws std::runtime_error when the program fails.
+// "": the program is there, built when this is first asked. Else why it cannot be had here: no Go,
+// or no network. Throws std::runtime_error when it is not built for another reason.
+const std::string& WhyNotChecked();
+
+// A file of history.h, where WhyNotChecked is "". Throws std::runtime_error when the program fails.
 Checked CheckHistory(const std::string& path);
 
 }  // namespace fencepost::torture

@@ -1,10 +1,13 @@
 // The checker of histories refuses what it is there to refuse, and nothing else: journals as
 // workers would have written them, each with the verdict that it deserves.
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/fault/mutual_exclusion/checker.h"
 #include "tests/fault/mutual_exclusion/history.h"
+#include "tests/support/paths.h"
 #include "tests/support/process.h"
 
 namespace fencepost::torture {
@@ -42,13 +45,15 @@ void Increment(Lines& journal, std::uint64_t token, std::int64_t at, std::int64_
 
 class Linearizability : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (!WhyNotChecked().empty()) GTEST_SKIP() << WhyNotChecked();
+  }
   void Expect(Verdict verdict, const std::vector<Lines>& journals,
               const std::string& culprit = "") {
     History history;
     for (const Lines& journal : journals) history.Hear(journal);
     history.WriteTo(folder_.File("history"));
     const Checked checked = CheckHistory(folder_.File("history"));
-    if (checked.verdict == Verdict::kNotChecked) GTEST_SKIP() << checked.text;
     EXPECT_EQ(checked.verdict, verdict) << checked.text;
     if (!culprit.empty()) {
       EXPECT_THAT(checked.text, HasSubstr(culprit + " 0: NOT linearizable"));
@@ -188,6 +193,34 @@ TEST_F(Linearizability, FindsAWrongAnswerFarFromTheBeginning) {
   journal.push_back(Held(2000, 1'000'000, 1'000'010, 2'000'000));
   journal.push_back(Held(2001, 1'000'000, 1'500'000, 2'000'000));
   ExpectRefused("lock", {journal});
+}
+
+// --- getting the program -------------------------------------------------------------------------
+
+// What fetch-linearizability ends with where `go` is a script of ours, or is not there ("").
+int EndOfFetching(const std::string& go) {
+  const testing::TempDir folder;
+  for (const char* tool : {"cat", "cut", "dirname", "flock", "mkdir", "mv", "sha256sum"}) {
+    std::filesystem::create_symlink("/usr/bin/" + std::string(tool), folder.File(tool));
+  }
+  if (!go.empty()) {
+    std::filesystem::permissions(folder.Write("go", "#!/bin/sh\n" + go),
+                                 std::filesystem::perms::owner_all);
+  }
+  return testing::RunToEnd(
+             {.argv = {testing::SourcePath("tests/support/fetch-linearizability")},
+              .env = {{"PATH", folder.path().string()}, {"FENCEPOST_CACHE", folder.File("cache")}}})
+      .exit_code;
+}
+
+TEST(FetchingTheChecker, EndsWithThreeOnlyWhereThereIsNoGoOrNoNetwork) {
+  EXPECT_EQ(EndOfFetching(""), 3);
+  const std::string get = R"(echo 'go: porcupine@v1.3.1: Get "https://proxy.golang.org/": )";
+  EXPECT_EQ(EndOfFetching(get + "dial tcp: lookup proxy.golang.org: no such host'; exit 1"), 3);
+  EXPECT_EQ(EndOfFetching(get + "net/http: TLS handshake timeout'; exit 1"), 3);
+  EXPECT_EQ(EndOfFetching(get + "404 Not Found'; exit 1"), 1);
+  EXPECT_EQ(EndOfFetching("echo 'verifying module: checksum mismatch: dial tcp'; exit 1"), 1);
+  EXPECT_EQ(EndOfFetching("[ $1 = mod ]"), 1);  // its own test fails
 }
 
 }  // namespace

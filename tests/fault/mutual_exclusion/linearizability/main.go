@@ -1,7 +1,8 @@
-// linearizability FILE: whether the history of a run (../history.h) can be told as if each operation
+// linearizability [-patience 1m] FILE: whether the history of a run (../history.h) can be told as if each operation
 // had taken effect at one instant between its call and its return. Porcupine searches for such an order;
 // the model says what each operation does to the state, and which answer it may have. One line for
-// each name and object; ends with 1 where there is no such order, and 2 where nothing is known.
+// each name and object; ends with 1 where there is no such order, with 2 where the file says nothing,
+// and with 4 where the search for one took longer than -patience: nothing is known then.
 //
 // The counter, as the resource keeps it for holders with fencing tokens. State: its value, and the
 // highest token that was admitted.
@@ -37,6 +38,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -49,7 +51,12 @@ import (
 const (
 	never     = math.MaxInt64
 	pieceSize = 250 // operations, and then up to the next instant at which none is under way
-	patience  = time.Minute
+)
+
+const (
+	illegal   = 1
+	unread    = 2
+	undecided = 4
 )
 
 type operation struct {
@@ -288,8 +295,8 @@ func show(p piece) {
 	}
 }
 
-// check returns the exit code.
-func check(of key, history []operation) int {
+// check returns the exit code. Each piece may take as long as patience.
+func check(of key, history []operation, patience time.Duration) int {
 	open := 0
 	for _, o := range history {
 		if o.open() {
@@ -306,10 +313,11 @@ func check(of key, history []operation) int {
 		case porcupine.Illegal:
 			verdict("NOT linearizable")
 			show(p)
-			return 1
+			return illegal
 		case porcupine.Unknown:
-			verdict(fmt.Sprintf("not known after %v", patience))
-			return 2
+			verdict(fmt.Sprintf("not decided within %v for %d operations; once more with -patience %v",
+				patience, len(p.operations), 10*patience))
+			return undecided
 		}
 	}
 	verdict("linearizable")
@@ -317,17 +325,19 @@ func check(of key, history []operation) int {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "linearizability FILE: the history of a run is expected")
-		os.Exit(2)
+	patience := flag.Duration("patience", time.Minute, "for each piece of a history")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "linearizability [-patience 1m] FILE: the history of a run is expected")
+		os.Exit(unread)
 	}
-	histories, err := read(os.Args[1])
+	histories, err := read(flag.Arg(0))
 	if err == nil && len(histories) == 0 {
-		err = fmt.Errorf("%s: an empty history shows nothing", os.Args[1])
+		err = fmt.Errorf("%s: an empty history shows nothing", flag.Arg(0))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "linearizability:", err)
-		os.Exit(2)
+		os.Exit(unread)
 	}
 	var order []key
 	for of := range histories {
@@ -339,7 +349,7 @@ func main() {
 	})
 	worst := 0
 	for _, of := range order {
-		if code := check(of, histories[of]); worst == 0 || code == 1 {
+		if code := check(of, histories[of], *patience); worst == 0 || code == illegal {
 			worst = code
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand"
 	"testing"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -130,5 +131,21 @@ func TestPiecesOfTightHistoriesAreLegalWhereTheWholeIs(t *testing.T) {
 		if verdicts[true] < histories/4 || verdicts[false] < histories/8 || cuts < histories {
 			t.Errorf("%s: too few of a kind: %v, cut %d times", object, verdicts, cuts)
 		}
+	}
+}
+
+// One answer that no order explains, and so many that any order explains: all orders are tried.
+func TestAHistoryThatTakesTooLongIsNotDecided(t *testing.T) {
+	end := int64(1000)
+	var hard []operation
+	for i := 0; i < 40; i++ {
+		hard = append(hard, operation{Object: "counter", What: "read", Token: 5, Admitted: true, Return: &end})
+	}
+	hard[39].Answer = 7
+	if code := check(key{"counter", 0}, hard, 50*time.Millisecond); code != undecided {
+		t.Errorf("ended with %d", code)
+	}
+	if code := check(key{"counter", 0}, hard[:39], time.Minute); code != 0 {
+		t.Errorf("without that answer it ended with %d", code)
 	}
 }
