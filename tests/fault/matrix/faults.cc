@@ -2,6 +2,9 @@
 
 #include <sys/resource.h>
 
+#include <cstdio>
+#include <stdexcept>
+
 #include <fmt/format.h>
 
 namespace fencepost::matrix {
@@ -15,24 +18,20 @@ namespace {
 
 constexpr seconds kStop{40};
 
-End Kill(Scene& scene, const std::vector<WorkerProcess*>& workers) {
-  std::vector<std::string> names;
+void Kill(Scene& scene, const std::vector<WorkerProcess*>& workers) {
   for (WorkerProcess* worker : workers) {
     scene.trial.Forgive(*worker);
     worker->Kill();
     ++scene.counts["kills"];
-    names.push_back(worker->name());
+    scene.undo.Add([&scene, name = worker->name()] { scene.trial.team().Add(name); });
   }
-  return [names](Scene& later) {
-    for (const std::string& name : names) later.trial.team().Add(name);
-  };
 }
 
-End Freeze(Scene& scene) {
+void Freeze(Scene& scene) {
   WorkerProcess& worker = scene.Worker();
+  scene.undo.Add([&worker] { worker.Resume(); });
   worker.Pause();
   ++scene.counts["freezes"];
-  return [&worker](Scene&) { worker.Resume(); };
 }
 
 void Replace(Scene& scene, WorkerProcess& worker) {
@@ -46,47 +45,47 @@ void Replace(Scene& scene, WorkerProcess& worker) {
 }
 
 // One after the other, each replaced before the next one goes.
-End Roll(Scene& scene) {
+void Roll(Scene& scene) {
   WorkerProcess& first = scene.Worker();
   scene.Terminate(first);
-  return [&first](Scene& later) {
-    const auto running = later.trial.team().Running();
-    Replace(later, first);
+  scene.undo.Add([&scene, &first] {
+    const auto running = scene.trial.team().Running();
+    Replace(scene, first);
     for (WorkerProcess* worker : running) {
       if (worker == &first) continue;
       worker->Terminate();
-      Replace(later, *worker);
+      Replace(scene, *worker);
     }
-  };
+  });
 }
 
-End Join(Scene& scene) {
+void Join(Scene& scene) {
   WorkerProcess& guest = scene.trial.team().Add();
-  return [&guest](Scene& later) {
+  scene.undo.Add([&scene, &guest] {
     if (guest.Stop(kStop) != 0) throw std::runtime_error("the guest did not end with 0");
-    later.trial.Forgive(guest);
-    ++later.counts["stops"];
-  };
+    scene.trial.Forgive(guest);
+    ++scene.counts["stops"];
+  });
 }
 
 // No descriptor more than it has, and its connections are cut.
-End UseUpDescriptors(Scene& scene) {
+void UseUpDescriptors(Scene& scene) {
   const pid_t pid = scene.Worker().pid();
   rlimit before{};
   prlimit(pid, RLIMIT_NOFILE, nullptr, &before);
   const rlimit none{4, before.rlim_max};
+  scene.undo.Add([pid, before] { prlimit(pid, RLIMIT_NOFILE, &before, nullptr); });
   prlimit(pid, RLIMIT_NOFILE, &none, nullptr);
   scene.system.postgres_proxy().Cut();
   scene.system.kafka_proxy().Cut();
   for (std::size_t i = 0; i < scene.system.nodes(); ++i) scene.system.node_proxy(i).Cut();
-  return [pid, before](Scene&) { prlimit(pid, RLIMIT_NOFILE, &before, nullptr); };
 }
 
 void AddWorkerFaults(std::vector<Fault>& faults) {
   faults.push_back(
-      {"worker-kill", seconds(1), [](Scene& scene) { return Kill(scene, {&scene.Worker()}); }});
+      {"worker-kill", seconds(1), [](Scene& scene) { Kill(scene, {&scene.Worker()}); }});
   faults.push_back({"worker-kill-all", seconds(1),
-                    [](Scene& scene) { return Kill(scene, scene.trial.team().Running()); }});
+                    [](Scene& scene) { Kill(scene, scene.trial.team().Running()); }});
   faults.push_back({"worker-freeze-blink", milliseconds(300), Freeze});
   faults.push_back({"worker-freeze-past-lease", kTtl + milliseconds(700), Freeze});
   faults.push_back({"worker-freeze-past-session", kSession + kTtl, Freeze});
@@ -102,9 +101,9 @@ void AddHandlerFaults(std::vector<Fault>& faults) {
     fault.lasts = milliseconds(1500);
     fault.exec = exec;
     fault.may_be_dead = may_be_dead;
-    fault.begin = [manner](Scene& scene) -> End {
+    fault.begin = [manner](Scene& scene) {
+      scene.undo.Add([&scene] { scene.trial.receiver().Behave(Manner::kGood); });
       scene.trial.receiver().Behave(manner);
-      return [](Scene& later) { later.trial.receiver().Behave(Manner::kGood); };
     };
     faults.push_back(std::move(fault));
   };
@@ -122,6 +121,24 @@ void AddHandlerFaults(std::vector<Fault>& faults) {
 }
 
 }  // namespace
+
+Undo::~Undo() {
+  while (!steps_.empty()) {
+    try {
+      Now();
+    } catch (const std::exception& error) {
+      (void)std::fprintf(stderr, "a fault is not undone: %s\n", error.what());
+    }
+  }
+}
+
+void Undo::Now() {
+  while (!steps_.empty()) {
+    const auto step = std::move(steps_.back());
+    steps_.pop_back();
+    step();
+  }
+}
 
 WorkerProcess& Scene::Worker() {
   if (worker != nullptr && worker->Running()) return *worker;
@@ -146,12 +163,11 @@ std::vector<std::size_t> Scene::Nodes(std::size_t count) {
 void AddNetworkFaults(std::vector<Fault>& faults, const std::string& name,
                       std::function<std::vector<TcpProxy*>(Scene&)> proxies) {
   const auto add = [&](const char* what, milliseconds lasts, std::function<void(TcpProxy&)> begin) {
-    faults.push_back({name + "-" + what, lasts, [proxies, begin](Scene& scene) -> End {
-                        const auto chosen = proxies(scene);
-                        for (TcpProxy* proxy : chosen) begin(*proxy);
-                        return [chosen](Scene&) {
-                          for (TcpProxy* proxy : chosen) proxy->Restore();
-                        };
+    faults.push_back({name + "-" + what, lasts, [proxies, begin](Scene& scene) {
+                        for (TcpProxy* proxy : proxies(scene)) {
+                          scene.undo.Add([proxy] { proxy->Restore(); });
+                          begin(*proxy);
+                        }
                       }});
   };
   add("refused", milliseconds(1500), [](TcpProxy& proxy) { proxy.Refuse(); });

@@ -12,6 +12,24 @@
 
 namespace fencepost::matrix {
 
+// What undoes a fault, step by step, the last one first: when it is told to, else when this goes.
+class Undo {
+ public:
+  Undo() = default;
+  ~Undo();  // tells on stderr which step failed
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+
+  // To be added before what it undoes is begun, which may fail halfway: so it must do no harm where
+  // nothing was begun.
+  void Add(std::function<void()> step) { steps_.push_back(std::move(step)); }
+  // Throws what a step throws; the rest is undone when this goes.
+  void Now();
+
+ private:
+  std::vector<std::function<void()>> steps_;
+};
+
 // What a fault may lay hands on.
 struct Scene {
   System& system;
@@ -21,6 +39,7 @@ struct Scene {
   std::mt19937_64 random;
   bool stopping = false;                // the worker was told to stop
   std::map<std::string, int> counts{};  // "kills", "freezes", …
+  Undo undo{};
 
   [[nodiscard]] int Draw(int below) {
     return static_cast<int>(random() % static_cast<unsigned>(below));
@@ -33,13 +52,11 @@ struct Scene {
   [[nodiscard]] std::vector<std::size_t> Nodes(std::size_t count);
 };
 
-using End = std::function<void(Scene&)>;
-
 struct Fault {
   std::string name;
   std::chrono::milliseconds lasts;
-  // Must not wait for workers: what they send is held while it runs.
-  std::function<End(Scene&)> begin;
+  // Must not wait for workers: what they send is held while it runs. Undoing it may.
+  std::function<void(Scene&)> begin;
   bool exec = false;         // the trial's handler is a script
   bool may_be_dead = false;  // records may become dead letters
 };

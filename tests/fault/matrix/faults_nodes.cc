@@ -47,12 +47,13 @@ void Nothing(RedisServer&) {}
 void Add(std::vector<Fault>& faults, const char* what, std::vector<Many> all, milliseconds lasts,
          const Act& begin, const Act& end) {
   for (const Many many : all) {
-    faults.push_back({NameOf(what, many), lasts, [many, begin, end](Scene& scene) -> End {
-                        const auto chosen = scene.Nodes(CountOf(many, scene.system.nodes()));
-                        for (const std::size_t at : chosen) begin(scene.system.node(at));
-                        return [chosen, end](Scene& later) {
-                          for (const std::size_t at : chosen) end(later.system.node(at));
-                        };
+    faults.push_back({NameOf(what, many), lasts, [many, begin, end](Scene& scene) {
+                        for (const std::size_t at :
+                             scene.Nodes(CountOf(many, scene.system.nodes()))) {
+                          RedisServer& node = scene.system.node(at);
+                          scene.undo.Add([&node, end] { end(node); });
+                          begin(node);
+                        }
                       }});
   }
 }

@@ -1,8 +1,6 @@
 // What happens to Kafka and to PostgreSQL.
 #include <libpq-fe.h>
-#include <sys/types.h>
 
-#include <csignal>
 #include <set>
 
 #include <fmt/format.h>
@@ -18,51 +16,48 @@ using testing::TcpProxy;
 
 namespace {
 
-void Nothing(Scene&) {}
+// Of Kafka or PostgreSQL.
+template <typename Server>
+void AddServerFaults(std::vector<Fault>& faults, const std::string& name,
+                     Server& (System::*server)(), milliseconds frozen) {
+  const auto add = [&](const char* what, milliseconds lasts, void (Server::*begin)(),
+                       void (Server::*end)()) {
+    faults.push_back({name + what, lasts, [server, begin, end](Scene& scene) {
+                        Server& one = (scene.system.*server)();
+                        scene.undo.Add([&one, end] { (one.*end)(); });
+                        (one.*begin)();
+                      }});
+  };
+  add("-killed", milliseconds(500), &Server::Kill, &Server::Start);
+  add("-restarted", milliseconds(500), &Server::Stop, &Server::Start);
+  add("-frozen", frozen, &Server::Pause, &Server::Resume);
+}
 
 // All workers stop, and the group is forgotten: it begins at the earliest record again.
-End DeleteOffsets(Scene& scene) {
+void DeleteOffsets(Scene& scene) {
   auto workers = scene.trial.team().Running();
   for (testing::WorkerProcess* worker : workers) scene.Terminate(*worker);
-  return [workers](Scene& later) {
+  scene.undo.Add([&scene, workers] {
     for (testing::WorkerProcess* worker : workers) {
       if (worker->Wait(seconds(40)) != 0) throw std::runtime_error("a worker did not end with 0");
-      later.trial.Forgive(*worker);
-      ++later.counts["stops"];
+      scene.trial.Forgive(*worker);
+      ++scene.counts["stops"];
     }
-    const std::string broker = later.system.kafka().bootstrap();
-    const std::string& group = later.trial.options().name;
+    const std::string broker = scene.system.kafka().bootstrap();
+    const std::string& group = scene.trial.options().name;
     testing::RequireWithin(
         seconds(30), [&] { return testing::LookAtGroup(broker, group).members.empty(); },
         "the group to be empty");
     testing::DeleteGroup(broker, group);
-    for (testing::WorkerProcess* worker : workers) later.trial.team().Add(worker->name());
-  };
-}
-
-// The postmaster and all its children: each of them has a session of its own.
-std::vector<pid_t> ProcessesOf(testing::PostgresServer& postgres) {
-  std::vector<pid_t> pids{postgres.pid()};
-  for (const auto& row :
-       postgres.Exec("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")) {
-    pids.push_back(static_cast<pid_t>(std::stoi(row.at(0).value())));
-  }
-  return pids;
-}
-
-End FreezePostgres(Scene& scene) {
-  const auto pids = ProcessesOf(scene.system.postgres());
-  for (const pid_t pid : pids) kill(pid, SIGSTOP);
-  return [pids](Scene&) {
-    for (const pid_t pid : pids) kill(pid, SIGCONT);
-  };
+    for (testing::WorkerProcess* worker : workers) scene.trial.team().Add(worker->name());
+  });
 }
 
 constexpr const char* kTerminate =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'";
 
 // Connections of the role that the workers have, until there is none more.
-End UseUpConnections(Scene& scene) {
+void UseUpConnections(Scene& scene) {
   using Connection = std::shared_ptr<PGconn>;
   auto taken = std::make_shared<std::vector<Connection>>();
   const std::string dsn = scene.system.postgres().dsn(scene.trial.options().name, /*user=*/"app");
@@ -73,15 +68,15 @@ End UseUpConnections(Scene& scene) {
       taken->push_back(std::move(connection));
     }
   };
+  scene.undo.Add([taken] { taken->clear(); });
   take();
   scene.system.postgres_proxy().Cut();
   take();
-  return [taken](Scene&) { taken->clear(); };
 }
 
 // As pruning does: of orders all of whose records the group has committed, and that are too old to
 // be sent again.
-End DropLedgerRows(Scene& scene) {
+void DropLedgerRows(Scene& scene) {
   auto& kafka = scene.system.kafka();
   const std::string& name = scene.trial.options().name;
   const auto committed = kafka.admin().CommittedOffsets(name, name);
@@ -94,7 +89,6 @@ End DropLedgerRows(Scene& scene) {
       "DELETE FROM fencepost_ledger WHERE substring(record_id from 3)::int < {} AND record_id NOT"
       " IN ({})",
       scene.trial.orders() - kSentAgain, fmt::join(kept, ",")));
-  return Nothing;
 }
 
 }  // namespace
@@ -103,26 +97,12 @@ void AddKafkaFaults(std::vector<Fault>& faults) {
   AddNetworkFaults(faults, "kafka", [](Scene& scene) {
     return std::vector<TcpProxy*>{&scene.system.kafka_proxy()};
   });
-  faults.push_back({"kafka-killed", milliseconds(500), [](Scene& scene) -> End {
-                      scene.system.kafka().Kill();
-                      return [](Scene& later) { later.system.kafka().Start(); };
-                    }});
-  faults.push_back({"kafka-restarted", milliseconds(500), [](Scene& scene) -> End {
-                      scene.system.kafka().Stop();
-                      return [](Scene& later) { later.system.kafka().Start(); };
-                    }});
-  faults.push_back({"kafka-frozen", kSession + seconds(1), [](Scene& scene) -> End {
-                      scene.system.kafka().Pause();
-                      return [](Scene& later) { later.system.kafka().Resume(); };
-                    }});
-  faults.push_back({"kafka-partitions-added", seconds(1), [](Scene& scene) -> End {
-                      scene.trial.AddPartitions(2);
-                      return Nothing;
-                    }});
-  faults.push_back({"kafka-group-emptied", seconds(1), [](Scene& scene) -> End {
+  AddServerFaults(faults, "kafka", &System::kafka, kSession + seconds(1));
+  faults.push_back(
+      {"kafka-partitions-added", seconds(1), [](Scene& scene) { scene.trial.AddPartitions(2); }});
+  faults.push_back({"kafka-group-emptied", seconds(1), [](Scene& scene) {
                       testing::RemoveMembers(scene.system.kafka().bootstrap(),
                                              scene.trial.options().name);
-                      return Nothing;
                     }});
   faults.push_back({"kafka-offsets-deleted", milliseconds(0), DeleteOffsets});
 }
@@ -131,22 +111,12 @@ void AddPostgresFaults(std::vector<Fault>& faults) {
   AddNetworkFaults(faults, "postgres", [](Scene& scene) {
     return std::vector<TcpProxy*>{&scene.system.postgres_proxy()};
   });
-  faults.push_back({"postgres-killed", milliseconds(500), [](Scene& scene) -> End {
-                      scene.system.postgres().Kill();
-                      return [](Scene& later) { later.system.postgres().Start(); };
-                    }});
-  faults.push_back({"postgres-restarted", milliseconds(500), [](Scene& scene) -> End {
-                      scene.system.postgres().Stop();
-                      return [](Scene& later) { later.system.postgres().Start(); };
-                    }});
-  faults.push_back({"postgres-frozen", seconds(3), FreezePostgres});
-  faults.push_back({"postgres-backends-terminated", seconds(1), [](Scene& scene) -> End {
-                      scene.system.postgres().Exec(kTerminate);
-                      return Nothing;
-                    }});
-  faults.push_back({"postgres-table-locked", seconds(3), [](Scene& scene) -> End {
+  AddServerFaults(faults, "postgres", &System::postgres, seconds(3));
+  faults.push_back({"postgres-backends-terminated", seconds(1),
+                    [](Scene& scene) { scene.system.postgres().Exec(kTerminate); }});
+  faults.push_back({"postgres-table-locked", seconds(3), [](Scene& scene) {
                       auto lock = std::make_shared<testing::TableLock>(scene.trial.table());
-                      return [lock](Scene&) mutable { lock.reset(); };
+                      scene.undo.Add([lock]() mutable { lock.reset(); });
                     }});
   faults.push_back({"postgres-connections-used-up", seconds(2), UseUpConnections});
   faults.push_back({"postgres-ledger-rows-dropped", seconds(1), DropLedgerRows});

@@ -30,18 +30,21 @@ void AwaitDrained(Trial& trial, testing::WorkerProcess& worker, const Scene& sce
 }
 
 void Disturb(System& system, Trial& trial, const Fault& fault, Phase phase, CellResult& result) {
-  PhaseWatch watch(system, trial, phase, result.seed);
-  if (!watch.Await(kPhaseLimit)) throw std::runtime_error("no worker was seen in the phase");
+  // Outlives the watch: what is undone waits for nothing that is held.
   Scene scene{.system = system,
               .trial = trial,
-              .worker = watch.worker(),
-              .node = watch.node(),
+              .worker = nullptr,
+              .node = -1,
               .random = std::mt19937_64(result.seed),
               .stopping = phase == Phase::kDraining};
-  const End end = fault.begin(scene);
+  PhaseWatch watch(system, trial, phase, result.seed);
+  if (!watch.Await(kPhaseLimit)) throw std::runtime_error("no worker was seen in the phase");
+  scene.worker = watch.worker();
+  scene.node = watch.node();
+  fault.begin(scene);
   watch.Release();
   (void)trial.FeedUntil(fault.lasts, [] { return false; });
-  end(scene);
+  scene.undo.Now();
   if (phase == Phase::kDraining) AwaitDrained(trial, *watch.worker(), scene);
   result.counts = scene.counts;
 }

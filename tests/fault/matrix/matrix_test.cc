@@ -2,6 +2,11 @@
 // flatness, and a few cells of the matrix run.
 #include "tests/fault/matrix/matrix.h"
 
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <stdexcept>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,9 +131,57 @@ TEST(Faults, AreManyAndHaveNamesOfTheirOwn) {
   EXPECT_GE(names.size(), 30U);
 }
 
+TEST(Undo, UndoesTheLastStepFirstWhenItIsToldToOrWhenItGoes) {
+  std::string done;
+  {
+    Undo undo;
+    undo.Add([&] { done += "a"; });
+    undo.Add([&] { done += "b"; });
+    undo.Now();
+    EXPECT_EQ(done, "ba");
+    undo.Add([&] { done += "c"; });
+    undo.Add([&] { done += "d"; });
+  }
+  EXPECT_EQ(done, "badc");
+}
+
+TEST(Undo, UndoesTheRestWhereAStepFails) {
+  std::string done;
+  {
+    Undo undo;
+    undo.Add([&] { done += "a"; });
+    undo.Add([] { throw std::runtime_error("planted"); });
+    undo.Add([&] { done += "b"; });
+    undo.Add([] { throw std::runtime_error("planted"); });
+    EXPECT_THROW(undo.Now(), std::runtime_error);
+    EXPECT_EQ(done, "");
+  }
+  EXPECT_EQ(done, "ba");
+}
+
+// On real servers.
+class Matrix : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { system_ = new System; }
+  static void TearDownTestSuite() { delete system_; }
+  static System* system_;
+};
+System* Matrix::system_ = nullptr;
+
+TEST_F(Matrix, UndoesWhatAFaultBeganThatFailsHalfway) {
+  Fault fault = *std::find_if(AllFaults().begin(), AllFaults().end(),
+                              [](const Fault& one) { return one.name == "postgres-frozen"; });
+  fault.begin = [freeze = fault.begin](Scene& scene) {
+    freeze(scene);
+    throw std::runtime_error("planted");
+  };
+  const CellResult result = RunCell(*system_, fault, Phase::kHandling, 1);
+  EXPECT_THAT(result.trouble, HasSubstr("planted"));
+  EXPECT_EQ(PQping((system_->postgres().dsn() + "?connect_timeout=5").c_str()), PQPING_OK);
+}
+
 // One cell of each kind of server; ./dev torture faults runs all of them.
-TEST(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
-  System system;
+TEST_F(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
   const std::vector<std::pair<std::string, Phase>> cells = {
       {"worker-kill", Phase::kHandling},
       {"postgres-backends-terminated", Phase::kWriting},
@@ -139,7 +192,7 @@ TEST(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
     const auto fault =
         std::find_if(all.begin(), all.end(), [&](const Fault& one) { return one.name == name; });
     ASSERT_NE(fault, all.end()) << name;
-    const CellResult result = RunCell(system, *fault, phase, seed++);
+    const CellResult result = RunCell(*system_, *fault, phase, seed++);
     EXPECT_EQ(result.trouble, "") << result.Line();
     EXPECT_GT(result.effects, 150);
     std::printf("%s\n", result.Line().c_str());

@@ -106,9 +106,9 @@ void Soak::Disturb() {
               .node = -1,
               .random = std::mt19937_64(random_())};
   std::printf("%s\n", fault.name.c_str());
-  const End end = fault.begin(scene);
+  fault.begin(scene);
   (void)trial_.FeedUntil(fault.lasts, [] { return false; });
-  end(scene);
+  scene.undo.Now();
   ++counts_["faults"];
   for (const auto& [what, count] : scene.counts) counts_[what] += count;
   const milliseconds calm(2000 + random_() % 8000);
