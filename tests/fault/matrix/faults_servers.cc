@@ -56,22 +56,38 @@ void DeleteOffsets(Scene& scene) {
 constexpr const char* kTerminate =
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'";
 
-// Connections of the role that the workers have, until there is none more.
+// What PostgreSQL lets a role have that is nothing special.
+constexpr const char* kMostConnections =
+    "SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END)"
+    " FROM pg_settings WHERE name IN"
+    " ('max_connections', 'superuser_reserved_connections', 'reserved_connections')";
+
+// All connections that the role of the workers can have: one more is refused.
 void UseUpConnections(Scene& scene) {
   using Connection = std::shared_ptr<PGconn>;
   auto taken = std::make_shared<std::vector<Connection>>();
   const std::string dsn = scene.system.postgres().dsn(scene.trial.options().name, /*user=*/"app");
-  const auto take = [&] {
-    while (true) {
-      Connection connection(PQconnectdb(dsn.c_str()), &PQfinish);
-      if (PQstatus(connection.get()) != CONNECTION_OK) return;
-      taken->push_back(std::move(connection));
-    }
-  };
+  const std::string most = scene.system.postgres().Value(kMostConnections);
+  TcpProxy& proxy = scene.system.postgres_proxy();
   scene.undo.Add([taken] { taken->clear(); });
-  take();
-  scene.system.postgres_proxy().Cut();
-  take();
+  scene.undo.Add([&proxy] { proxy.Restore(); });
+  proxy.Refuse();  // the workers get nothing of what comes free
+  const auto full = [&] {
+    Connection connection(PQconnectdb(dsn.c_str()), &PQfinish);
+    if (PQstatus(connection.get()) == CONNECTION_OK) {
+      taken->push_back(std::move(connection));
+      return false;
+    }
+    const std::string why = PQerrorMessage(connection.get());
+    if (why.find("too many clients") == std::string::npos &&
+        why.find("connection slots are reserved") == std::string::npos) {
+      throw std::runtime_error("PostgreSQL refuses, but not since it is full: " + why);
+    }
+    return std::to_string(taken->size()) == most;
+  };
+  testing::RequireWithin(seconds(10), full, most + " connections to be taken");
+  scene.counts["connections taken"] += static_cast<int>(taken->size());
+  proxy.Restore();
 }
 
 // As pruning does: of orders all of whose records the group has committed, and that are too old to
