@@ -42,11 +42,16 @@ std::string EffectsOf(const History& history, int order) {
   return fmt::format("{}", fmt::join(all, " and "));
 }
 
+bool MayBeFoundAgain(const History& history, const Place& place) {
+  const auto partition = static_cast<std::size_t>(place.partition);
+  return partition < history.moved_from.size() && place.offset >= history.moved_from[partition];
+}
+
 void JudgeNumbers(const History& history, Verdict& verdict) {
   Trouble lost("lost");
   Trouble doubled("doubled");
   Trouble both("effect and dead letter");
-  Trouble dead("dead letters that no fault explains");
+  Trouble dead("dead letters that no answer explains");
   std::vector<int> counts(static_cast<std::size_t>(history.orders));
   for (const Effect& effect : history.effects) {
     if (effect.order >= 0 && effect.order < history.orders) {
@@ -56,19 +61,28 @@ void JudgeNumbers(const History& history, Verdict& verdict) {
   std::set<int> dead_orders;
   for (const auto& [place, order] : history.dead) dead_orders.insert(order);
   for (const Effect& effect : history.effects) {
-    if (history.dead.contains(effect.place)) both.Add(Name(effect));
+    if (!history.dead.contains(effect.place)) continue;
+    if (MayBeFoundAgain(history, effect.place)) {
+      ++verdict.moved;
+    } else {
+      both.Add(Name(effect));
+    }
   }
   for (int order = 0; order < history.orders; ++order) {
     const int count = counts[static_cast<std::size_t>(order)];
-    const bool is_dead = dead_orders.contains(order);
-    if (count == 0 && !is_dead) lost.Add(Name(order));
+    if (count == 0 && !dead_orders.contains(order)) lost.Add(Name(order));
     if (count > 1) doubled.Add(EffectsOf(history, order));
-    if (is_dead && !history.may_be_dead) dead.Add(Name(order));
+  }
+  std::set<int> unusable;
+  for (const Call& call : history.calls) {
+    if (call.unusable) unusable.insert(call.order);
+  }
+  for (const auto& [place, order] : history.dead) {
+    if (!unusable.contains(order)) dead.Add(Name(order));
   }
   verdict.lost = lost.Tell(verdict.text);
   verdict.doubled = doubled.Tell(verdict.text);
-  std::string known;
-  verdict.both = both.Tell(history.reassigned ? known : verdict.text);
+  verdict.both = both.Tell(verdict.text);
   verdict.unexpected_dead = dead.Tell(verdict.text);
 }
 
@@ -88,8 +102,11 @@ void JudgeEffects(const History& history, Verdict& verdict) {
   std::map<Place, const Sent*> records;
   for (const Sent& sent : history.sent) records[sent.place] = &sent;
   std::map<int, std::int64_t> first_call;  // by order: the token of the first that was accepted
+  std::map<std::pair<int, std::int64_t>, bool> accepted;  // by order and token: any of its calls
   for (const Call& call : history.calls) {
     if (call.accepted) first_call.try_emplace(call.order, call.token);
+    bool& any = accepted[{call.order, call.token}];
+    any = any || call.accepted;
   }
   std::map<std::pair<int, std::string>, Place> last;
   for (const Effect& effect : history.effects) {
@@ -104,6 +121,10 @@ void JudgeEffects(const History& history, Verdict& verdict) {
     if (call == first_call.end() || effect.token < call->second) {
       wrong.Add(Name(effect) + ": no call with it or before it;" + CallsOf(history, effect));
     }
+    const auto own = accepted.find({effect.order, effect.token});
+    if (own != accepted.end() && !own->second) {
+      wrong.Add(Name(effect) + ": its calls were refused;" + CallsOf(history, effect));
+    }
     const auto [at, first] =
         last.try_emplace({effect.place.partition, record->second->key}, effect.place);
     if (first) continue;
@@ -117,17 +138,19 @@ void JudgeEffects(const History& history, Verdict& verdict) {
 }
 
 void JudgeTokens(const History& history, Verdict& verdict) {
-  Trouble back("tokens that went back at the receiver");
+  Trouble back("tokens that went back and were accepted");
   std::map<int, std::int64_t> highest;
   for (const Call& call : history.calls) {
-    if (!call.accepted) continue;
-    const auto [at, first] = highest.try_emplace(call.order, call.token);
-    if (!first && call.token < at->second) {
-      back.Add(fmt::format("{}: {} after {}", Name(call.order), call.token, at->second));
+    std::int64_t& top = highest[call.order];
+    if (call.token < top) {
+      ++verdict.token_back;
+      if (call.accepted) {
+        back.Add(fmt::format("{}: {} after {}", Name(call.order), call.token, top));
+      }
     }
-    at->second = std::max(at->second, call.token);
+    if (call.accepted) top = std::max(top, call.token);
   }
-  verdict.token_back = back.Tell(verdict.text);
+  (void)back.Tell(verdict.text);
 }
 
 }  // namespace

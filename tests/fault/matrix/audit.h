@@ -30,13 +30,13 @@ struct Effect {
   std::int64_t token = 0;
 };
 
-// A call as its receiver logged it. It accepts no token that is lower than one it accepted before
-// for this order.
+// A call as its receiver logged it, also one that it refused.
 struct Call {
   int order = 0;
   std::int64_t token = 0;
   bool accepted = false;
   int life = -1;
+  bool unusable = false;  // it was accepted, and answered with what no worker can take
 };
 
 struct History {
@@ -47,10 +47,11 @@ struct History {
   std::map<Place, int> dead;    // dead letters: where the record was, its order
   std::vector<std::int64_t> ends;
   std::vector<std::int64_t> committed;
-  bool may_be_dead = false;  // a fault makes answers that nobody can use
-  // Partitions were given to others meanwhile: who has them now may find a dead letter's record
-  // again, and the handler well.
-  bool reassigned = false;
+  // Partitions were given to others meanwhile. Of each, what was committed just before the handler
+  // gave good answers again: from there on, who has it now may find a record again whose dead
+  // letter was published, and the handler well. A record before that is found by nobody any more.
+  // Empty: no partition was given away, or no answer was unusable.
+  std::vector<std::int64_t> moved_from;
 };
 
 // How many of each kind of trouble, and a line for each with the first example.
@@ -58,9 +59,12 @@ struct Verdict {
   int lost = 0;          // neither effect nor dead letter
   int doubled = 0;       // more than one effect
   int out_of_order = 0;  // an effect before that of an earlier record of its key and partition
-  int token_back = 0;    // accepted below one that was accepted before
-  int both = 0;          // effect and dead letter of one record
-  int wrong = 0;         // effects of no record, with a wrong amount, or that no call explains
+  // Calls with a lower token than one that was accepted before. Somebody was late, which is no
+  // trouble where he was refused and made no effect with it.
+  int token_back = 0;
+  int both = 0;   // effect and dead letter of one record
+  int moved = 0;  // the same, where its partition was given away: no trouble
+  int wrong = 0;  // effects of no record, with a wrong amount, or that no call explains
   int unexpected_dead = 0;
   int uncommitted = 0;  // partitions
   std::string text;     // "": all is well

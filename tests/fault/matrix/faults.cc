@@ -95,26 +95,22 @@ void AddWorkerFaults(std::vector<Fault>& faults) {
 }
 
 void AddHandlerFaults(std::vector<Fault>& faults) {
-  const auto add = [&](const std::string& name, Manner manner, bool exec, bool may_be_dead) {
-    Fault fault;
-    fault.name = name;
-    fault.lasts = milliseconds(1500);
-    fault.exec = exec;
-    fault.may_be_dead = may_be_dead;
-    fault.begin = [manner](Scene& scene) {
+  const auto add = [&](const std::string& name, Manner manner, bool exec) {
+    const auto begin = [manner](Scene& scene) {
       scene.undo.Add([&scene] { scene.trial.receiver().Behave(Manner::kGood); });
+      if (manner == Manner::kHuge) scene.undo.Add([&scene] { scene.trial.NoteCommitted(); });
       scene.trial.receiver().Behave(manner);
     };
-    faults.push_back(std::move(fault));
+    faults.push_back({name, milliseconds(1500), begin, exec});
   };
-  add("http-500", Manner::kError, false, false);
-  add("http-slow", Manner::kSlow, false, false);
-  add("http-cut-in-the-answer", Manner::kCut, false, false);
-  add("http-huge", Manner::kHuge, false, true);
-  add("http-endless", Manner::kEndless, false, false);
-  add("exec-error", Manner::kError, true, false);
-  add("exec-garbage", Manner::kGarbage, true, false);
-  add("exec-exit", Manner::kCut, true, false);
+  add("http-500", Manner::kError, false);
+  add("http-slow", Manner::kSlow, false);
+  add("http-cut-in-the-answer", Manner::kCut, false);
+  add("http-huge", Manner::kHuge, false);
+  add("http-endless", Manner::kEndless, false);
+  add("exec-error", Manner::kError, true);
+  add("exec-garbage", Manner::kGarbage, true);
+  add("exec-exit", Manner::kCut, true);
   AddNetworkFaults(faults, "http", [](Scene& scene) {
     return std::vector<TcpProxy*>{scene.trial.receiver().proxy()};
   });

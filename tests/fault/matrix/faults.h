@@ -57,8 +57,7 @@ struct Fault {
   std::chrono::milliseconds lasts;
   // Must not wait for workers: what they send is held while it runs. Undoing it may.
   std::function<void(Scene&)> begin;
-  bool exec = false;         // the trial's handler is a script
-  bool may_be_dead = false;  // records may become dead letters
+  bool exec = false;  // the trial's handler is a script
 };
 
 const std::vector<Fault>& AllFaults();

@@ -61,8 +61,7 @@ void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
                        .workers = seed % 5 == 0 ? 3 : 2,
                        .exec = fault.exec,
                        .remember_done = marks,
-                       .may_be_dead = fault.may_be_dead,
-                       .reassigned = phase >= Phase::kRebalancing});
+                       .moves = phase >= Phase::kRebalancing});
   try {
     Disturb(system, trial, fault, phase, result);
     (void)trial.FeedUntil(seconds(1), [] { return false; });
@@ -88,9 +87,9 @@ void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
 std::string CellResult::Line() const {
   std::string text = fmt::format(
       "{:<48} {:<6} seed {} {:5.1f} s, {} nodes, {} records, {} effects,"
-      " {} repeated calls",
+      " {} repeated calls, {} tokens back",
       name, trouble.empty() ? "ok" : "FAILED", seed, seconds, nodes, records, effects,
-      repeated_calls);
+      repeated_calls, verdict.token_back);
   for (const auto& [what, count] : counts) text += fmt::format(", {} {}", count, what);
   return text;
 }
@@ -164,6 +163,7 @@ int RunMatrix(const MatrixOptions& options) {
       sums["out of order"] += result.verdict.out_of_order;
       sums["tokens back"] += result.verdict.token_back;
       sums["effect and dead letter"] += result.verdict.both;
+      sums["effect and dead letter where partitions moved"] += result.verdict.moved;
       for (const auto& [what, count] : result.counts) sums[what] += count;
     }
   }

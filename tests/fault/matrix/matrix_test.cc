@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,27 +68,58 @@ TEST(MatrixAudit, SeesAnEffectBeforeThatOfAnEarlierRecordOfItsKey) {
   EXPECT_EQ(Judge(history).text, "");
 }
 
-TEST(MatrixAudit, SeesATokenThatGoesBack) {
+TEST(MatrixAudit, CountsTokensThatGoBackAndCallsThoseTroubleThatWereAccepted) {
   History history = Good();
-  history.calls.push_back({.order = 2, .token = 29, .accepted = true, .life = 1});
-  EXPECT_EQ(Judge(history).token_back, 1);
-  history.calls.back().accepted = false;  // the receiver has refused it
+  history.calls.push_back({.order = 2, .token = 29, .accepted = false, .life = 1});
+  history.calls.push_back({.order = 2, .token = 28, .accepted = false, .life = 1});
+  EXPECT_EQ(Judge(history).token_back, 2);
+  EXPECT_EQ(Judge(history).text, "");
+  history.calls.back().accepted = true;
+  EXPECT_EQ(Judge(history).token_back, 2);
+  EXPECT_THAT(Judge(history).text, HasSubstr("accepted: 1, the first is o-2: 28 after 30"));
+}
+
+TEST(MatrixAudit, SeesAnEffectOfACallThatWasRefused) {
+  History history = Good();
+  // Another worker has called with 35 since; the late one is refused, and takes effect all the
+  // same.
+  history.calls[2].token = 25;
+  history.calls.push_back({.order = 2, .token = 35, .accepted = true, .life = 1});
+  EXPECT_EQ(Judge(history).text, "");  // what the call with 25 made, under a later lease
+  history.calls.push_back({.order = 2, .token = 30, .accepted = false, .life = 0});
+  EXPECT_EQ(Judge(history).wrong, 1);
+  EXPECT_THAT(Judge(history).text, HasSubstr("o-2 of 0/2 with token 30: its calls were refused"));
+  history.calls.push_back({.order = 2, .token = 30, .accepted = true, .life = 0});
+  EXPECT_EQ(Judge(history).wrong, 0);
+}
+
+TEST(MatrixAudit, SeesADeadLetterOfARecordWhoseAnswersWereAllGood) {
+  History history = Good();
+  history.effects.pop_back();
+  history.dead = {{{1, 0}, 3}};
+  EXPECT_EQ(Judge(history).unexpected_dead, 1);
+  history.calls[0].unusable = true;  // of another record
+  EXPECT_EQ(Judge(history).unexpected_dead, 1);
+  history.calls[3].unusable = true;
+  EXPECT_EQ(Judge(history).text, "");
+  history = Good();  // the first record of o-1 is dead, and its repeat took effect
+  history.calls[1].unusable = true;
+  history.effects[1].place = {1, 1};
+  history.dead = {{{0, 1}, 1}};
   EXPECT_EQ(Judge(history).text, "");
 }
 
-TEST(MatrixAudit, SeesEffectAndDeadLetterOfOneRecordAndDeadLettersWithoutAReason) {
+TEST(MatrixAudit, SeesEffectAndDeadLetterOfOneRecordThatNobodyCouldFindAgain) {
   History history = Good();
+  history.calls[3].unusable = true;
   history.dead = {{{1, 0}, 3}};
   EXPECT_EQ(Judge(history).both, 1);
   EXPECT_THAT(Judge(history).text, HasSubstr("effect and dead letter: 1, the first is o-3"));
-  history.effects.pop_back();
+  history.moved_from = {0, 1};  // what was given away had been committed beyond it
+  EXPECT_EQ(Judge(history).both, 1);
+  history.moved_from = {3, 0};  // not yet committed
   EXPECT_EQ(Judge(history).both, 0);
-  EXPECT_EQ(Judge(history).unexpected_dead, 1);
-  history.may_be_dead = true;
-  EXPECT_EQ(Judge(history).text, "");
-  history = Good();  // the first record of o-1 is dead, and its repeat took effect
-  history.may_be_dead = true;
-  history.dead = {{{1, 1}, 1}};
+  EXPECT_EQ(Judge(history).moved, 1);
   EXPECT_EQ(Judge(history).text, "");
 }
 
@@ -110,6 +142,40 @@ TEST(MatrixAudit, SeesAPartitionThatIsNotCommittedToItsEnd) {
   EXPECT_EQ(Judge(history).uncommitted, 1);
   history.committed.pop_back();
   EXPECT_EQ(Judge(history).uncommitted, 1);
+}
+
+// What the receivers log of calls with these tokens for one order.
+void ExpectOneTokenBack(const Receiver& receiver) {
+  History history;
+  history.calls = receiver.Calls();
+  EXPECT_EQ(history.calls.size(), 3U);
+  EXPECT_EQ(Judge(history).token_back, 1);
+  EXPECT_EQ(Judge(history).text, "");
+}
+constexpr int kTokens[] = {7, 5, 7};
+
+TEST(Receiver, LogsACallThatItRefusesSinceItsTokenWentBack) {
+  const auto http = MakeHttpReceiver();
+  for (const int token : kTokens) {
+    const auto said = testing::RunToEnd(
+        {.argv = {"curl", "-s", "-H", fmt::format("Fencing-Token: {}", token), "-H", "X-Life: 0",
+                  "-d", testing::Orders::Value(3), "http://" + http->proxy()->address() + "/"}});
+    EXPECT_EQ(said.exit_code, 0);
+  }
+  ExpectOneTokenBack(*http);
+
+  const testing::TempDir folder;
+  const auto exec = MakeExecReceiver(folder);
+  std::string lines;
+  for (const int token : kTokens) {
+    lines += fmt::format(R"({{"record_id": "o-3", "token": {}, "value": {}}})", token,
+                         testing::Orders::Value(3)) +
+             "\n";
+  }
+  const auto said = testing::RunToEnd(
+      {.argv = {"python3", folder.File("handle.py")}, .env = {{"LIFE", "0"}}, .stdin_text = lines});
+  EXPECT_EQ(said.exit_code, 0) << said.output;
+  ExpectOneTokenBack(*exec);
 }
 
 TEST(Growth, IsWhatTheLastThirdHasMoreThanTheFirstOneAfterWarmingUp) {

@@ -72,6 +72,7 @@ StubServer::Answer HttpReceiver::Answer(const StubServer::Request& request) {
   std::int64_t& highest = highest_[call.order];
   const Manner manner = manner_;
   call.accepted = manner != Manner::kError && call.token >= highest;
+  call.unusable = call.accepted && manner == Manner::kHuge;
   if (call.accepted) highest = call.token;
   calls_.push_back(call);
   if (manner == Manner::kError) return {.status = 500, .body = "not now"};

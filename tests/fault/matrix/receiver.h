@@ -22,7 +22,7 @@ enum class Manner : std::uint8_t {
   kError,    // 500; the script: an error
   kSlow,     // accepted, and answered after the worker's limit
   kCut,      // accepted, and cut in the middle of the answer; the script: it ends
-  kHuge,     // accepted, and answered with more than a worker takes
+  kHuge,     // accepted, and answered with more than a worker takes: its record is bad
   kEndless,  // accepted, and answered without an end
   kGarbage,  // the script alone: a line that is no answer
 };

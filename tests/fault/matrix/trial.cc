@@ -146,6 +146,10 @@ std::vector<pid_t> Trial::Pids() {
   return pids;
 }
 
+void Trial::NoteCommitted() {
+  committed_ = system_.kafka().admin().CommittedOffsets(options_.name, options_.name);
+}
+
 bool Trial::Finished() {
   return testing::CommittedToTheEnd(system_.kafka(), options_.name, options_.name);
 }
@@ -174,8 +178,7 @@ std::string Trial::Finish(testing::Deadline limit) {
 History Trial::Collect() {
   History history;
   history.orders = orders_;
-  history.may_be_dead = options_.may_be_dead;
-  history.reassigned = options_.reassigned;
+  if (options_.moves) history.moved_from = committed_;
   const std::string& bootstrap = system_.kafka().bootstrap();
   for (const auto& record : testing::ReadTopic(bootstrap, options_.name)) {
     history.sent.push_back({OrderIn(record.value.value()),

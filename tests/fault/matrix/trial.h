@@ -25,8 +25,7 @@ struct TrialOptions {
   int workers = 2;
   bool exec = false;           // the handler is a script, else an HTTP service
   bool remember_done = false;  // done records are marked on the nodes
-  bool may_be_dead = false;
-  bool reassigned = false;
+  bool moves = false;          // partitions are given to other workers while the fault lasts
   int records_a_second = 80;
 };
 
@@ -53,6 +52,8 @@ class Trial {
   // What became of it. After Finish.
   [[nodiscard]] History Collect();
   void DropAll();  // topics and database
+  // Just before the handler gives good answers again: History::moved_from.
+  void NoteCommitted();
 
   [[nodiscard]] const TrialOptions& options() const { return options_; }
   [[nodiscard]] testing::WorkerTeam& team() { return team_; }
@@ -84,6 +85,7 @@ class Trial {
   std::unique_ptr<testing::TestProducer> producer_;
   testing::WorkerTeam team_;
   std::set<const testing::WorkerProcess*> forgiven_;
+  std::vector<std::int64_t> committed_;  // as noted
   int partitions_ = 3;
   int orders_ = 0;
   int produced_ = 0;
