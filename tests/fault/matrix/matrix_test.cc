@@ -5,6 +5,7 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 namespace fencepost::matrix {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Four orders, 0 and 2 of one key; o-1 was sent twice.
@@ -233,6 +235,26 @@ class Matrix : public ::testing::Test {
   static System* system_;
 };
 System* Matrix::system_ = nullptr;
+
+TEST_F(Matrix, ReadsEffectsInTheOrderInWhichTheirTransactionsWereCommitted) {
+  const testing::EffectsTable table(system_->postgres(), "overlap");
+  MakeEffects(table);
+  using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+  const auto run = [](const Connection& connection, const char* sql) {
+    PGresult* result = PQexec(connection.get(), sql);
+    EXPECT_EQ(PQresultStatus(result), PGRES_COMMAND_OK) << PQresultErrorMessage(result);
+    PQclear(result);
+  };
+  const Connection first(PQconnectdb(table.dsn().c_str()), &PQfinish);
+  const Connection second(PQconnectdb(table.dsn().c_str()), &PQfinish);
+  run(first, "BEGIN; INSERT INTO effects VALUES ('o-0', 0, 0, 0, 10)");
+  run(second, "BEGIN; INSERT INTO effects VALUES ('o-2', 28, 0, 2, 30), ('o-1', 14, 0, 1, 20)");
+  run(second, "COMMIT");
+  run(first, "COMMIT");
+  std::vector<int> orders;
+  for (const Effect& effect : ReadEffects(table)) orders.push_back(effect.order);
+  EXPECT_THAT(orders, ElementsAre(1, 2, 0));
+}
 
 TEST_F(Matrix, UndoesWhatAFaultBeganThatFailsHalfway) {
   Fault fault = *std::find_if(AllFaults().begin(), AllFaults().end(),

@@ -69,7 +69,8 @@ struct System::Requests {
 
 System::System()
     : requests_(std::make_shared<Requests>()),
-      postgres_({.config = {fmt::format("max_connections={}", kConnections)}}),
+      postgres_({.config = {fmt::format("max_connections={}", kConnections),
+                            "track_commit_timestamp=on"}}),
       nodes_(kNodes, {.own_clock = true}) {
   const int behind = testing::FreePort();
   kafka_proxy_ = std::make_unique<TcpProxy>(behind);

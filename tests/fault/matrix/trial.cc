@@ -22,10 +22,12 @@ constexpr int kFirst = 150;
 constexpr std::size_t kRemembered = 30;
 constexpr seconds kStart{40};
 
-// Rows of a transaction take effect at once: here they stand in the order of their positions.
+// Rows of a transaction take effect at once: here they stand in the order of their positions. When
+// a transaction was committed is known by one clock, the server's (track_commit_timestamp).
 constexpr const char* kEffects =
-    "SELECT order_id, amount, source_partition, source_offset, fence FROM effects"
-    " ORDER BY min(seq) OVER (PARTITION BY tx), source_partition, source_offset";
+    "SELECT order_id, amount, source_partition, source_offset, fence,"
+    " pg_xact_commit_timestamp(xid(tx)) FROM effects"
+    " ORDER BY pg_xact_commit_timestamp(xid(tx)), tx, source_partition, source_offset";
 
 std::string Key(int order) { return fmt::format("customer-{}", order % kCustomers); }
 
@@ -36,6 +38,26 @@ int OrderIn(const std::string& value) {
   return std::stoi(json.at("order_id").get<std::string>().substr(2));
 }
 
+void MakeEffects(const testing::EffectsTable& table) {
+  table.Exec(
+      "DROP TABLE effects; CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL,"
+      " source_partition int, source_offset bigint, fence bigint,"
+      " tx xid8 DEFAULT pg_current_xact_id()); GRANT INSERT, SELECT ON effects TO app;"
+      " GRANT ALL ON SCHEMA public TO app");
+}
+
+std::vector<Effect> ReadEffects(const testing::EffectsTable& table) {
+  std::vector<Effect> effects;
+  for (const auto& row : table.Exec(kEffects)) {
+    if (!row.at(5)) throw std::runtime_error("nothing says when an effect was committed");
+    effects.push_back({std::stoi(row.at(0).value().substr(2)),
+                       std::stoll(row.at(1).value()),
+                       {std::stoi(row.at(2).value()), std::stoll(row.at(3).value())},
+                       std::stoll(row.at(4).value())});
+  }
+  return effects;
+}
+
 Trial::Trial(System& system, TrialOptions options)
     : system_(system),
       options_(std::move(options)),
@@ -44,12 +66,7 @@ Trial::Trial(System& system, TrialOptions options)
       table_(std::make_unique<testing::EffectsTable>(system.postgres(), options_.name)),
       receiver_(options_.exec ? MakeExecReceiver(folder_) : MakeHttpReceiver()),
       team_({.files = {folder_.File("pipeline.yaml")}}) {
-  // Who writes may insert, and nothing else.
-  table_->Exec(
-      "DROP TABLE effects; CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL,"
-      " source_partition int, source_offset bigint, fence bigint, seq bigserial,"
-      " tx xid8 DEFAULT pg_current_xact_id()); GRANT INSERT, SELECT ON effects TO app;"
-      " GRANT USAGE ON SEQUENCE effects_seq_seq TO app; GRANT ALL ON SCHEMA public TO app");
+  MakeEffects(*table_);
   folder_.Write("pipeline.yaml", Yaml());
   system.kafka().CreateTopic(options_.name, partitions_);
   system.kafka().CreateTopic(dead_topic_, 1);
@@ -190,12 +207,7 @@ History Trial::Collect() {
                       std::stoll(record.Header("fencepost-offset").value())};
     history.dead[place] = OrderIn(record.value.value());
   }
-  for (const auto& row : table_->Exec(kEffects)) {
-    history.effects.push_back({std::stoi(row.at(0).value().substr(2)),
-                               std::stoll(row.at(1).value()),
-                               {std::stoi(row.at(2).value()), std::stoll(row.at(3).value())},
-                               std::stoll(row.at(4).value())});
-  }
+  history.effects = ReadEffects(*table_);
   history.calls = receiver_->Calls();
   testing::KafkaAdmin& admin = system_.kafka().admin();
   const auto offsets = [&] {  // a busy broker may be without its leaders for a moment

@@ -33,6 +33,12 @@ struct TrialOptions {
 inline constexpr int kSentAgain = 100;
 int OrderIn(const std::string& value);  // its number
 
+// A table `effects` into which the role of the workers may insert, and nothing else.
+void MakeEffects(const testing::EffectsTable& table);
+// Its rows in the order in which they took effect, which is that of the commits: not that in which
+// transactions began, since those of two workers may overlap.
+std::vector<Effect> ReadEffects(const testing::EffectsTable& table);
+
 class Trial {
  public:
   // The workers run and have done their first records. Throws when that does not come.
