@@ -94,13 +94,13 @@ std::string CellResult::Line() const {
   return text;
 }
 
-CellResult RunCell(System& system, const Fault& fault, Phase phase, std::uint64_t seed) {
+CellResult RunCell(System& system, const Cell& cell) {
   CellResult result;
-  result.name = fmt::format("{}/{}", fault.name, NameOf(phase));
-  result.seed = seed;
+  result.name = cell.name;
+  result.seed = cell.seed;
   const auto begin = Clock::now();
   try {
-    Run(system, fault, phase, result);
+    Run(system, *cell.fault, cell.phase, result);
   } catch (const std::exception& error) {
     result.trouble += error.what();
   }
@@ -108,64 +108,67 @@ CellResult RunCell(System& system, const Fault& fault, Phase phase, std::uint64_
   return result;
 }
 
-namespace {
-
-struct Cell {
-  const Fault& fault;
-  Phase phase;
-  std::string name;
-};
-
-// Those that are asked for, in the order in which they run.
-std::vector<Cell> Cells(const MatrixOptions& options, std::uint64_t turn) {
+std::vector<Cell> Plan(const MatrixOptions& options) {
+  const auto refuse = [](const std::string& option, const std::string& value) {
+    throw std::invalid_argument(
+        fmt::format("{} {} chooses no cell; ./dev torture faults list names the faults, and the"
+                    " phases are {}",
+                    option, value, fmt::join(kPhaseNames, ", ")));
+  };
   const auto& all = AllFaults();
   const bool exact = std::any_of(all.begin(), all.end(),
                                  [&](const Fault& fault) { return fault.name == options.kind; });
+  bool any_kind = false;
   std::vector<Cell> cells;
-  for (const Fault& fault : all) {
-    ++turn;
-    const bool kind =
-        exact ? fault.name == options.kind : fault.name.find(options.kind) != std::string::npos;
-    for (std::size_t at = 0; kind && at < kPhaseNames.size(); ++at) {
-      if (!options.phase.empty() && options.phase != kPhaseNames.at(at)) continue;
-      if (options.once && at != turn % kPhaseNames.size()) continue;
-      cells.push_back(
-          {fault, static_cast<Phase>(at), fmt::format("{}/{}", fault.name, kPhaseNames.at(at))});
+  for (int round = 0; round < options.rounds; ++round) {
+    std::uint64_t turn = options.seed + static_cast<std::uint64_t>(round);
+    for (const Fault& fault : all) {
+      ++turn;
+      if (exact ? fault.name != options.kind : fault.name.find(options.kind) == std::string::npos) {
+        continue;
+      }
+      any_kind = true;
+      for (std::size_t at = 0; at < kPhaseNames.size(); ++at) {
+        if (!options.phase.empty() && options.phase != kPhaseNames.at(at)) continue;
+        if (options.once && at != turn % kPhaseNames.size()) continue;
+        cells.push_back({&fault, static_cast<Phase>(at),
+                         fmt::format("{}/{}", fault.name, kPhaseNames.at(at)),
+                         options.seed + cells.size()});
+      }
     }
   }
+  if (!any_kind) refuse("--kind", options.kind);
+  if (cells.empty()) refuse("--phase", options.phase);
+  if (options.from.empty()) return cells;
+  const auto from = std::find_if(cells.begin(), cells.end(),
+                                 [&](const Cell& cell) { return cell.name == options.from; });
+  if (from == cells.end()) refuse("--from", options.from);
+  cells.erase(cells.begin(), from);
   return cells;
 }
 
-}  // namespace
-
-int RunMatrix(const MatrixOptions& options) {
+int RunMatrix(const std::vector<Cell>& cells) {
   System system;
   std::map<std::string, std::int64_t> sums;
-  bool skipping = !options.from.empty();
-  std::uint64_t seed = options.seed;
-  for (int round = 0; round < options.rounds; ++round) {
-    for (const Cell& cell : Cells(options, options.seed + static_cast<std::uint64_t>(round))) {
-      skipping = skipping && cell.name != options.from;
-      if (skipping) continue;
-      const CellResult result = RunCell(system, cell.fault, cell.phase, seed++);
-      std::printf("%s\n", result.Line().c_str());
-      std::fflush(stdout);
-      if (!result.trouble.empty()) {
-        (void)std::fprintf(stderr, "%s, seed %llu:\n%s\n", result.name.c_str(),
-                           static_cast<unsigned long long>(result.seed), result.trouble.c_str());
-      }
-      ++sums[" cells"];
-      sums[" failed"] += result.trouble.empty() ? 0 : 1;
-      sums["records"] += result.records;
-      sums["effects"] += result.effects;
-      sums["lost"] += result.verdict.lost;
-      sums["doubled"] += result.verdict.doubled;
-      sums["out of order"] += result.verdict.out_of_order;
-      sums["tokens back"] += result.verdict.token_back;
-      sums["effect and dead letter"] += result.verdict.both;
-      sums["effect and dead letter where partitions moved"] += result.verdict.moved;
-      for (const auto& [what, count] : result.counts) sums[what] += count;
+  for (const Cell& cell : cells) {
+    const CellResult result = RunCell(system, cell);
+    std::printf("%s\n", result.Line().c_str());
+    std::fflush(stdout);
+    if (!result.trouble.empty()) {
+      (void)std::fprintf(stderr, "%s, seed %llu:\n%s\n", result.name.c_str(),
+                         static_cast<unsigned long long>(result.seed), result.trouble.c_str());
     }
+    ++sums[" cells"];
+    sums[" failed"] += result.trouble.empty() ? 0 : 1;
+    sums["records"] += result.records;
+    sums["effects"] += result.effects;
+    sums["lost"] += result.verdict.lost;
+    sums["doubled"] += result.verdict.doubled;
+    sums["out of order"] += result.verdict.out_of_order;
+    sums["tokens back"] += result.verdict.token_back;
+    sums["effect and dead letter"] += result.verdict.both;
+    sums["effect and dead letter where partitions moved"] += result.verdict.moved;
+    for (const auto& [what, count] : result.counts) sums[what] += count;
   }
   std::string line;
   for (const auto& [what, count] : sums) {
@@ -173,7 +176,7 @@ int RunMatrix(const MatrixOptions& options) {
                         what.substr(what.front() == ' ' ? 1 : 0));
   }
   std::printf("%s\n", line.c_str());
-  return sums[" cells"] > 0 && sums[" failed"] == 0 ? 0 : 1;
+  return sums[" failed"] == 0 ? 0 : 1;
 }
 
 }  // namespace fencepost::matrix

@@ -5,14 +5,35 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/fault/matrix/faults.h"
 #include "tests/fault/matrix/phases.h"
 
 namespace fencepost::matrix {
 
-struct CellResult {
+struct MatrixOptions {
+  int rounds = 1;
+  std::string kind;   // the fault of that name, else those whose names contain it
+  std::string phase;  // the one, or all
+  bool once = false;  // each fault in one phase alone, by turns: another one with the next seed
+  std::uint64_t seed = 1;  // of the first cell; each further one has the next
+  std::string from;        // FAULT/PHASE where it begins; the seeds are as without it
+};
+
+struct Cell {
+  const Fault* fault;
+  Phase phase;
   std::string name;  // FAULT/PHASE
+  std::uint64_t seed;
+};
+
+// What is asked for, in the order in which it runs. Throws std::invalid_argument with what to do
+// where an option chooses nothing.
+std::vector<Cell> Plan(const MatrixOptions& options);
+
+struct CellResult {
+  std::string name;
   std::uint64_t seed = 0;
   Verdict verdict;
   std::map<std::string, int> counts;
@@ -27,18 +48,9 @@ struct CellResult {
 };
 
 // On servers that are reset first. Never throws.
-CellResult RunCell(System& system, const Fault& fault, Phase phase, std::uint64_t seed);
-
-struct MatrixOptions {
-  int rounds = 1;
-  std::string kind;   // the fault of that name, else those whose names contain it
-  std::string phase;  // the one, or all
-  bool once = false;  // each fault in one phase alone, by turns: another one with the next seed
-  std::uint64_t seed = 1;  // of the first cell; each further one has the next
-  std::string from;        // FAULT/PHASE of the first round where it begins
-};
+CellResult RunCell(System& system, const Cell& cell);
 
 // A line for each cell, the troubles on stderr, a sum at the end. 0 when all went well.
-int RunMatrix(const MatrixOptions& options);
+int RunMatrix(const std::vector<Cell>& cells);
 
 }  // namespace fencepost::matrix

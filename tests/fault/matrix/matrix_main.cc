@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,7 +64,9 @@ int FaultsMain(const std::vector<std::string>& words) {
   const auto options = Parse(words);
   if (!options) return (void)std::fputs(kUsage, stderr), 2;
   try {
-    return RunMatrix(*options);
+    return RunMatrix(Plan(*options));
+  } catch (const std::invalid_argument& error) {
+    return (void)std::fprintf(stderr, "torture faults: %s\n", error.what()), 2;
   } catch (const std::exception& error) {
     return (void)std::fprintf(stderr, "torture faults: %s\n", error.what()), 1;
   }

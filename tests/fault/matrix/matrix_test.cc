@@ -17,6 +17,7 @@
 namespace fencepost::matrix {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -199,6 +200,45 @@ TEST(Faults, AreManyAndHaveNamesOfTheirOwn) {
   EXPECT_GE(names.size(), 30U);
 }
 
+TEST(Plan, HasEachFaultInEachPhaseOnceARoundEachWithASeedOfItsOwn) {
+  const auto cells = Plan({.rounds = 2, .seed = 7});
+  ASSERT_EQ(cells.size(), 2 * AllFaults().size() * kPhaseNames.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) EXPECT_EQ(cells[i].seed, 7 + i);
+  const auto alone = Plan({.kind = "worker-kill", .phase = "writing", .seed = 3});
+  ASSERT_EQ(alone.size(), 1U);  // not worker-kill-all
+  EXPECT_EQ(alone[0].name, "worker-kill/writing");
+  EXPECT_EQ(alone[0].seed, 3U);
+  EXPECT_EQ(Plan({.once = true}).size(), AllFaults().size());
+}
+
+TEST(Plan, HasTheSameSeedsWhereItBeginsLater) {
+  for (const bool once : {false, true}) {
+    MatrixOptions options{.rounds = 3, .kind = "postgres", .once = once, .seed = 40};
+    const auto whole = Plan(options);
+    const std::size_t at = whole.size() / 4;
+    options.from = whole[at].name;
+    const auto rest = Plan(options);
+    ASSERT_EQ(rest.size(), whole.size() - at);
+    EXPECT_EQ(rest.front().seed, whole[at].seed);
+    EXPECT_EQ(rest.back().seed, whole.back().seed);
+  }
+}
+
+TEST(Plan, RefusesWhatChoosesNothingAndSaysWhatToDo) {
+  const auto refusal = [](const MatrixOptions& options) -> std::string {
+    try {
+      return fmt::format("{} cells", Plan(options).size());
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+  };
+  const auto list = HasSubstr("./dev torture faults list");
+  EXPECT_THAT(refusal({.kind = "postgras"}), AllOf(HasSubstr("--kind postgras"), list));
+  EXPECT_THAT(refusal({.phase = "write"}), AllOf(HasSubstr("--phase write "), list));
+  EXPECT_THAT(refusal({.from = "node-killed"}), AllOf(HasSubstr("--from node-killed "), list));
+  EXPECT_THAT(refusal({.kind = "http", .from = "node-killed/writing"}), HasSubstr("--from"));
+}
+
 TEST(Undo, UndoesTheLastStepFirstWhenItIsToldToOrWhenItGoes) {
   std::string done;
   {
@@ -263,27 +303,24 @@ TEST_F(Matrix, UndoesWhatAFaultBeganThatFailsHalfway) {
     freeze(scene);
     throw std::runtime_error("planted");
   };
-  const CellResult result = RunCell(*system_, fault, Phase::kHandling, 1);
+  const CellResult result = RunCell(*system_, {&fault, Phase::kHandling, "planted", 1});
   EXPECT_THAT(result.trouble, HasSubstr("planted"));
   EXPECT_EQ(PQping((system_->postgres().dsn() + "?connect_timeout=5").c_str()), PQPING_OK);
 }
 
 // One cell of each kind of server; ./dev torture faults runs all of them.
 TEST_F(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
-  const std::vector<std::pair<std::string, Phase>> cells = {
-      {"worker-kill", Phase::kHandling},
-      {"postgres-backends-terminated", Phase::kWriting},
-      {"node-restarted-empty", Phase::kAcquiring}};
   std::uint64_t seed = 1;
-  for (const auto& [name, phase] : cells) {
-    const auto& all = AllFaults();
-    const auto fault =
-        std::find_if(all.begin(), all.end(), [&](const Fault& one) { return one.name == name; });
-    ASSERT_NE(fault, all.end()) << name;
-    const CellResult result = RunCell(*system_, *fault, phase, seed++);
-    EXPECT_EQ(result.trouble, "") << result.Line();
-    EXPECT_GT(result.effects, 150);
-    std::printf("%s\n", result.Line().c_str());
+  for (const auto& [kind, phase] :
+       std::vector<std::pair<std::string, std::string>>{{"worker-kill", "handling"},
+                                                        {"postgres-backends-terminated", "writing"},
+                                                        {"node-restarted-empty", "acquiring"}}) {
+    for (const Cell& cell : Plan({.kind = kind, .phase = phase, .seed = seed++})) {
+      const CellResult result = RunCell(*system_, cell);
+      EXPECT_EQ(result.trouble, "") << result.Line();
+      EXPECT_GT(result.effects, 150);
+      std::printf("%s\n", result.Line().c_str());
+    }
   }
 }
 
