@@ -90,6 +90,14 @@ int SoakMain(const std::vector<std::string>& words) {
     }
   }
   if (!good) return (void)std::fputs(kUsage, stderr), 2;
+  if (options.length < kShortestSoak) {
+    return (void)std::fprintf(stderr,
+                              "torture soak: growth is not seen in less than %d minutes; give"
+                              " --minutes %d or more\n",
+                              static_cast<int>(kShortestSoak.count()),
+                              static_cast<int>(kShortestSoak.count())),
+           2;
+  }
   options.sample_every =
       std::clamp(options.length / 60, std::chrono::seconds(5), std::chrono::seconds(60));
   try {

@@ -5,6 +5,7 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
@@ -20,6 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Four orders, 0 and 2 of one key; o-1 was sent twice.
 History Good() {
@@ -181,16 +183,41 @@ TEST(Receiver, LogsACallThatItRefusesSinceItsTokenWentBack) {
   ExpectOneTokenBack(*exec);
 }
 
-TEST(Growth, IsWhatTheLastThirdHasMoreThanTheFirstOneAfterWarmingUp) {
-  std::vector<Sample> flat;
-  std::vector<Sample> growing;
-  for (int minute = 0; minute < 100; ++minute) {
-    const double warming = std::min(minute, 15);
-    flat.push_back({{"MiB", 50 + 3 * warming + minute % 7}});
-    growing.push_back({{"MiB", 50 + 3 * warming + minute}});
-  }
-  EXPECT_EQ(Growth(flat), "");
-  EXPECT_THAT(Growth(growing), HasSubstr("MiB grew from 128 to 182"));
+// A hundred samples of one value.
+std::vector<Sample> Curve(const std::string& what, const std::function<double(int)>& value) {
+  std::vector<Sample> samples;
+  for (int at = 0; at < 100; ++at) samples.push_back({{what, value(at)}});
+  return samples;
+}
+
+TEST(Growth, IsNoneWhereAValueGoesUpAndDownOrStaysAfterWarmingUp) {
+  EXPECT_EQ(Growth(Curve("MiB", [](int at) { return 50 + 3 * std::min(at, 15) + at % 7; })), "");
+  EXPECT_EQ(Growth(Curve("threads", [](int) { return 23; })), "");
+  EXPECT_EQ(Growth(Curve("threads", [](int at) { return at < 60 ? 23 : 25; })), "");
+  EXPECT_EQ(Growth(Curve("descriptors", [](int at) { return 40 + 5 * (at % 3); })), "");
+  EXPECT_EQ(Growth(Curve("keys", [](int at) { return at % 10 == 0 ? 0 : 2000 + at; })), "");
+}
+
+TEST(Growth, IsSeenOverWhatElseMovesTheValue) {
+  const auto memory = Curve("MiB", [](int at) { return 30 + 0.1 * at + at % 2; });
+  EXPECT_EQ(Growth(memory), "MiB grew from 34 to 39\n");
+  EXPECT_EQ(Growth(Curve("threads", [](int at) { return 23 + at / 15; })),
+            "threads grew from 25 to 28\n");
+  EXPECT_EQ(Growth(Curve("descriptors", [](int at) { return 40 + at / 5 + at % 3; })),
+            "descriptors grew from 47 to 58\n");
+  EXPECT_EQ(Growth(Curve("keys", [](int at) { return 2000 + 50 * at; })),
+            "keys grew from 3650 to 6350\n");
+}
+
+TEST(Growth, IsNotDeniedWhereTooLittleWasSeen) {
+  auto samples = Curve("MiB", [](int) { return 30; });
+  samples.resize(18);
+  EXPECT_EQ(Growth(samples), "");
+  for (std::size_t at = 0; at < 10; ++at) samples[at]["threads"] = 5;
+  EXPECT_THAT(Growth(samples), AllOf(HasSubstr("threads was seen 7 times"), Not(HasSubstr("MiB"))));
+  samples.resize(17);
+  EXPECT_THAT(Growth(samples), HasSubstr("MiB was seen 14 times"));
+  EXPECT_NE(Growth({}), "");
 }
 
 TEST(Faults, AreManyAndHaveNamesOfTheirOwn) {

@@ -19,10 +19,16 @@ struct SoakOptions {
 // What is watched of it, by name: "resident memory of worker-1", "keys on lock nodes", …
 using Sample = std::map<std::string, double>;
 
-// The first fifth warms up. Of the rest, the mean of the last third against that of the first one:
-// "" where nothing has grown by more than `most` (a part of it) and by more than `least` of its
-// kind (MiB, or pieces), else a line for each. Keys may double.
-std::string Growth(const std::vector<Sample>& samples, double most = 0.15, double least = 16);
+// The first fifth warms up. Of the rest, the median of the last third against that of the first
+// one. A line for each that has grown by more than it went up and down within the first third, and
+// by more than a step that does not come again (soak.cc); and for each that was seen too seldom to
+// be told. "": nothing has grown. A steady growth raises the last third by twice as much as it
+// widens the first one, and so it is seen where a third of the time makes more than all else that
+// moves it.
+std::string Growth(const std::vector<Sample>& samples);
+
+// Shorter ones have too few samples.
+inline constexpr std::chrono::minutes kShortestSoak{5};
 
 // A line a sample on stdout, and a sum. 0 when all went well.
 int RunSoak(const SoakOptions& options);
