@@ -16,12 +16,13 @@ std::uint64_t SizeOf(const HandlerValues& values) {
 
 }  // namespace
 
-// Behind an unfinished record it leaves its offset, and nothing that takes room.
+// Behind an unfinished record it leaves its offset, and nothing that takes room. It leaves its
+// chain first: whose turn it is in its unit depends on those before it that have lost their leases.
 void Flow::Finish(InFlight& in, Now now) {
   Assignment& partition = *in.assignment;
   in.BecomeFinished();
-  LeaveUnit(in, now);
   LeaveChain(in);
+  LeaveUnit(in, now);
   if (!partition.gone) partition.Finish(in);
   Recycle(in);
   AdvanceWatermark(partition, now);

@@ -130,6 +130,27 @@ TEST(Twin, OfOneIdWaitsForItsTurnAndIsThenSkipped) {
   EXPECT_EQ(worker.told.skips_by_hint, 1);
 }
 
+TEST(Twin, TakesNoTurnBehindARecordThatHasLostItsLease) {  // 15
+  SharedWorld world;
+  FlowOptions options = FlowBench::Options();
+  options.write_batch = 1;
+  options.writes_out = 2;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a", "b", "b", "c"});
+  worker.Settle();
+  ASSERT_EQ(worker.Writes(), "a | b");
+  world.Steal(LockName("p", "a"));
+  worker.Wait(world.lock.ttl / 2);  // the extension finds out
+  worker.Answer({{WriteResult::kNotWritten}});
+  worker.Settle();
+  ASSERT_EQ(worker.StageOf("a"), "locking");
+  ASSERT_EQ(worker.Operations(), "extend 6 acquire 9");
+  worker.Answer({{WriteResult::kCommitted}});
+  EXPECT_EQ(worker.StageOf("b"), "queued");
+  EXPECT_EQ(worker.Operations(), "extend 6 acquire 9 done 3");  // nothing more is asked for
+}
+
 TEST(Hint, IsLookedUpAndNotBelievedWithoutALedgerRow) {  // 11
   SharedWorld world;
   FlowBench worker(world);
