@@ -4,6 +4,7 @@
 #include "consumer/kafka/client/producer.h"
 #include "consumer/kafka/source/source.h"
 #include "tests/unit/kafka/mock_faults.h"
+#include "tests/unit/kafka/orders_on_mock.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
@@ -12,18 +13,11 @@ namespace {
 constexpr std::int16_t kOffsetFetchRequest = 9;
 constexpr int kGroupAuthorizationFailed = 30;
 
-class OffsetFetch : public ::testing::Test {
+class OffsetFetch : public OrdersOnMock {
  protected:
   void SetUp() override {
-    auto made = MockCluster::Make();
-    ASSERT_TRUE(made);
-    cluster = std::move(*made);
-    ASSERT_TRUE(cluster->CreateTopic("orders", 2));
-    options.brokers = cluster->brokers();
-    options.topics = {"orders"};
-    options.group = "g";
+    ASSERT_NO_FATAL_FAILURE(OrdersOnMock::SetUp());
     options.start_from = StartFrom::kLatest;
-    options.librdkafka = {{"session.timeout.ms", "3000"}, {"heartbeat.interval.ms", "200"}};
   }
   void Produce(int count) {
     auto producer = Producer::Make(options);
@@ -35,9 +29,6 @@ class OffsetFetch : public ::testing::Test {
     for (int i = 0; i < count; ++i) ASSERT_TRUE((*producer)->Send(record));
     ASSERT_TRUE((*producer)->Flush(10s));
   }
-
-  std::unique_ptr<MockCluster> cluster;
-  KafkaOptions options;
 };
 
 TEST_F(OffsetFetch, ThatFailsIsNotTakenForAGroupWithoutOffsets) {

@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/client/mock_cluster.h"
 #include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
 #include "tests/support/kafka_client.h"
 #include "tests/unit/kafka/mock_faults.h"
+#include "tests/unit/kafka/orders_on_mock.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
@@ -19,18 +19,11 @@ using ::testing::StartsWith;
 
 constexpr std::int16_t kFetchRequest = 1;
 
-class RecreatedTopic : public ::testing::Test {
+class RecreatedTopic : public OrdersOnMock {
  protected:
   void SetUp() override {
-    auto made = MockCluster::Make();
-    ASSERT_TRUE(made);
-    cluster = std::move(*made);
-    ASSERT_TRUE(cluster->CreateTopic("orders", 2));
-    options.brokers = cluster->brokers();
-    options.topics = {"orders"};
-    options.group = "g";
-    options.start_from = StartFrom::kEarliest;
-    options.librdkafka = {{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "200"}};
+    ASSERT_NO_FATAL_FAILURE(OrdersOnMock::SetUp());
+    options.librdkafka["session.timeout.ms"] = "6000";
     TestProducer producer(options.brokers[0]);
     for (int i = 0; i < 20; ++i) {
       for (int p = 0; p < 2; ++p) producer.Send("orders", p, "k", std::to_string(i));
@@ -43,8 +36,6 @@ class RecreatedTopic : public ::testing::Test {
         WaitUntil(60s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }));
   }
 
-  std::unique_ptr<MockCluster> cluster;
-  KafkaOptions options;
   std::unique_ptr<KafkaAdmin> admin;
   RecordingSink sink;
 };
