@@ -12,6 +12,7 @@
 
 #include "locking/core/store/sentinel.h"
 #include "locking/core/store/store.h"
+#include "tests/support/sentinel_node.h"
 
 namespace fencepost::replacement_model {
 namespace {
@@ -32,9 +33,7 @@ constexpr Nanos kReconnect = Millis(700);
 constexpr Nanos kDisturbed = seconds(16);  // from the beginning on
 constexpr Nanos kEnd = seconds(60);
 
-struct Node {
-  std::string run_id;
-  std::optional<std::string> sentinel;
+struct Node : SentinelNode {
   std::optional<Sentinel> complete;  // the sentinel, if it is
   bool up = true;
   int incarnation = 0;
@@ -297,22 +296,9 @@ class World {
       if (Stands(message)) Break(message.client, message.place);
       return false;
     }
-    const SentinelWrite& write = message.command.write;
-    if (!message.hello && message.command.kind == StoreCommand::Kind::kWrite &&
-        node.sentinel == write.expected) {
-      node.sentinel = write.replacement;
-      if (write.quarantine_for) {
-        node.sentinel->replace(
-            kSentinelQuarantineAt, 13,
-            fmt::format("{:013}", (Wall() + *write.quarantine_for).time_since_epoch().count()));
-      }
-    }
-    if (!message.hello) Read(node);
-    message.answer.run_id = node.run_id;
-    message.answer.maxmemory_policy = "noeviction";
-    message.answer.role = "master";
-    message.answer.sentinel = node.sentinel;
-    message.answer.call.node_time = Wall();
+    const bool write = !message.hello && message.command.kind == StoreCommand::Kind::kWrite;
+    if (write && node.Write(message.command.write, Wall())) Read(node);
+    node.Describe(Wall(), message.answer);
     return true;
   }
 

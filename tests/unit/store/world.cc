@@ -110,25 +110,10 @@ bool World::Send(Client& client, int place) {
 
 void World::Execute(FakeNode& node, Link& link) {
   const WallTime time = now().wall + node.skew;
-  NodeInfo& answer = link.answer;
   link.executed = true;
-  if (!link.hello && link.command.kind == StoreCommand::Kind::kWrite) {
-    const SentinelWrite& write = link.command.write;
-    if (node.sentinel == write.expected) {
-      node.sentinel = write.replacement;
-      if (write.quarantine_for) {
-        node.sentinel->replace(
-            kSentinelQuarantineAt, 13,
-            fmt::format("{:013}", (time + *write.quarantine_for).time_since_epoch().count()));
-      }
-      ++writes_;
-    }
-  }
-  answer.run_id = node.run_id;
-  answer.maxmemory_policy = node.policy;
-  answer.role = node.role;
-  answer.sentinel = node.sentinel;
-  answer.call.node_time = time;
+  const bool write = !link.hello && link.command.kind == StoreCommand::Kind::kWrite;
+  if (write && node.Write(link.command.write, time)) ++writes_;
+  node.Describe(time, link.answer);
 }
 
 void World::Deliver(Client& client, int place) {

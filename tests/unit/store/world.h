@@ -10,16 +10,13 @@
 #include <vector>
 
 #include "locking/core/store/store.h"
+#include "tests/support/sentinel_node.h"
 
 namespace fencepost::locking {
 
 std::string RunId(int number);  // 40 characters; every fourth number sorts backwards
 
-struct FakeNode {
-  std::string run_id;
-  std::string policy = "noeviction";
-  std::string role = "master";
-  std::optional<std::string> sentinel;
+struct FakeNode : SentinelNode {
   Millis skew{0};       // of its wall clock
   int incarnation = 0;  // a connection belongs to one
   bool up = true;

@@ -1,0 +1,39 @@
+// A lock node as a Store sees it: what a probe tells, and the compare-and-set of its sentinel.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "locking/core/store/sentinel.h"
+#include "locking/core/store/store.h"
+
+namespace fencepost::locking {
+
+struct SentinelNode {
+  std::string run_id;
+  std::string policy = "noeviction";
+  std::string role = "master";
+  std::optional<std::string> sentinel;
+
+  // At this time of its own clock. True: it was written.
+  bool Write(const SentinelWrite& write, WallTime time) {
+    if (sentinel != write.expected) return false;
+    sentinel = write.replacement;
+    if (write.quarantine_for) {
+      const Millis until = (time + *write.quarantine_for).time_since_epoch();
+      sentinel->replace(kSentinelQuarantineAt, 13, fmt::format("{:013}", until.count()));
+    }
+    return true;
+  }
+  void Describe(WallTime time, NodeInfo& info) const {
+    info.run_id = run_id;
+    info.maxmemory_policy = policy;
+    info.role = role;
+    info.sentinel = sentinel;
+    info.call.node_time = time;
+  }
+};
+
+}  // namespace fencepost::locking
