@@ -11,14 +11,6 @@
 #include "consumer/cli/shared/position.h"
 #include "tests/fuzz/target.h"
 
-namespace fencepost::cli {
-
-// Of main.cc, which is not linked.
-std::string Version() { return "0"; }
-std::string Commit() { return "0"; }
-
-}  // namespace fencepost::cli
-
 namespace fencepost::fuzz {
 namespace {
 

@@ -9,14 +9,6 @@
 #include "consumer/record/dead_letter.h"
 #include "tests/fuzz/target.h"
 
-namespace fencepost::cli {
-
-// Of main.cc, which is not linked.
-std::string Version() { return "0"; }
-std::string Commit() { return "0"; }
-
-}  // namespace fencepost::cli
-
 namespace fencepost::fuzz {
 namespace {
 
