@@ -281,22 +281,21 @@ void Faults::StepNodeClock(SimNode& node, Nanos offset) {
 // --- handler and dead letters ------------------------------------------------------------------
 
 void Faults::BreakHandler() {
-  if (std::exchange(handler_out_, true)) return;
-  world_.Note("the handler is out");
-  world_.Strike(Fault::kHandlerOutages);
-  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this] {
-    world_.Note("the handler is back");
-    handler_out_ = false;
-  });
+  ForAWhile(handler_out_, Fault::kHandlerOutages, "the handler is out", "the handler is back");
 }
 
 void Faults::RefuseLetters() {
-  if (std::exchange(letters_refused_, true)) return;
-  world_.Note("dead letters are refused");
-  world_.Strike(Fault::kLettersRefused);
-  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this] {
-    world_.Note("dead letters are taken again");
-    letters_refused_ = false;
+  ForAWhile(letters_refused_, Fault::kLettersRefused, "dead letters are refused",
+            "dead letters are taken again");
+}
+
+void Faults::ForAWhile(bool& on, Fault fault, std::string_view begins, std::string_view ends) {
+  if (std::exchange(on, true)) return;
+  world_.Note("{}", begins);
+  world_.Strike(fault);
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.outage), [this, &on, ends] {
+    world_.Note("{}", ends);
+    on = false;
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "tests/model/simulator/fault_kinds.h"
 #include "tests/model/simulator/timeline.h"
@@ -45,6 +46,7 @@ class Faults {
   void StepNodeClock(SimNode& node, Nanos offset);
   void BreakHandler();
   void RefuseLetters();
+  void ForAWhile(bool& on, Fault fault, std::string_view begins, std::string_view ends);
   void FailOver();
   void CutOffWorker();
   void Snapshot();
