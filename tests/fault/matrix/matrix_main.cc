@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kUsage =
     "torture faults [ROUNDS] [--once] [--kind PART_OF_A_NAME] [--phase PHASE] [--seed S]"
     " [--from FAULT/PHASE]\ntorture faults list\n"
-    "torture soak [--hours H | --minutes M] [--seed S]\n";
+    "torture soak [--hours H | --minutes M] [--rate RECORDS_A_SECOND] [--seed S]\n";
 
 std::optional<std::uint64_t> Number(std::string_view text) {
   std::uint64_t value = 0;
@@ -85,6 +85,8 @@ int SoakMain(const std::vector<std::string>& words) {
       options.length = std::chrono::minutes(*value);
     } else if (words[at] == "--seed") {
       options.seed = *value;
+    } else if (words[at] == "--rate" && *value >= 10 && *value % 10 == 0) {
+      options.records_a_second = static_cast<int>(*value);
     } else {
       good = false;
     }

@@ -84,7 +84,7 @@ class Soak {
                          .seed = options.seed,
                          .workers = 3,
                          .remember_done = true,
-                         .records_a_second = 200}) {
+                         .records_a_second = options.records_a_second}) {
     for (const Fault& fault : AllFaults()) {
       if (Suits(fault)) faults_.push_back(&fault);
     }

@@ -14,6 +14,7 @@ struct SoakOptions {
   std::chrono::seconds length{3600};
   std::chrono::seconds sample_every{60};
   std::uint64_t seed = 1;
+  int records_a_second = 200;
 };
 
 // What is watched of it, by name: "resident memory of worker-1", "keys on lock nodes", …
