@@ -106,11 +106,14 @@ std::optional<Violation> World::Run() {
   std::optional<Nanos> settled_at;
   Nanos look_at = plan.faults_end;
   // A connection whose answer was lost is given up after ten timeouts, and what it was to free is
-  // freed on the next one.
-  const Nanos given_up = plan.faults_end + 12 * Nanos(plan.lock.node_timeout) + plan.handshake;
+  // freed on the next one; a stalled worker does so once it has woken.
+  const Nanos giving_up = 12 * Nanos(plan.lock.node_timeout) + plan.handshake;
+  Nanos given_up = plan.faults_end + giving_up;
+  const auto paused = [](const auto& process) { return process->paused(); };
   while (!violation_ && time.Step()) {
     if (time.now() < look_at) continue;
     look_at = time.now() + kBetweenLooks;
+    if (std::ranges::any_of(processes_, paused)) given_up = time.now() + giving_up;
     if (Settled()) {
       if (!settled_at) settled_at = time.now();
       if (time.now() - *settled_at > plan.quiet && time.now() > given_up) {
