@@ -28,7 +28,9 @@ struct SimNode;
 
 class Checks {
  public:
-  Checks(World& world, Promise promise) : world_(world), history_(promise) {}
+  Checks(World& world, Promise promise, std::optional<Nanos> told_within)
+      : world_(world),
+        history_(promise, told_within ? std::optional(told_within->count()) : std::nullopt) {}
 
   void OnSent(const Process& process, const locking::Op& op);
   void OnOperation(SimNode& node, const Process& process, const locking::Op& op,

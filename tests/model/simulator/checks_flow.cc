@@ -136,6 +136,7 @@ void Checks::See(Seen seen, const By& by) {
   seen.worker = by.worker;
   seen.life = by.life;
   seen.assignment = by.epoch;
+  seen.at = by.at.count();
   Complain(history_.See(std::move(seen)));
 }
 

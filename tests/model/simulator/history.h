@@ -41,6 +41,7 @@ struct Seen {
   int worker = 0;         // whoever did it (kEffectLost: had), in which of its lives,
   int life = 0;
   std::uint64_t assignment = 0;  // and by which assignment
+  std::int64_t at = 0;           // ns; of what a worker was told, and of its end
 };
 
 struct History {

@@ -31,7 +31,7 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
       OnGoneBack(row);
       return std::nullopt;
     case Seen::Kind::kAcknowledged:
-      acknowledged_.insert({{row.worker, row.life}, row.id});
+      acknowledged_[{{row.worker, row.life}, row.id}] = row.at;
       return std::nullopt;
     case Seen::Kind::kEffectLost:
       OnEffectLost(row);
@@ -41,7 +41,7 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
     case Seen::Kind::kUsed:
       return OnUsed(row);
     case Seen::Kind::kStopped:
-      return OnStopped({row.worker, row.life});
+      return OnStopped(row);
     default:
       break;
   }
@@ -170,9 +170,14 @@ bool HistoryChecker::Complete(const Sent& sent) const {
   return !sent.id.empty() && effects != effects_by_id_.end() && effects->second > 0;
 }
 
-std::optional<Complaint> HistoryChecker::OnStopped(const Life& life) {
+std::optional<Complaint> HistoryChecker::OnStopped(const Seen& seen) {
+  const Life life{seen.worker, seen.life};
   const auto knew = [&](const std::string& id) { return acknowledged_.contains({life, id}); };
-  for (auto& [id, told] : lost_) told = told || knew(id);
+  for (auto& [id, told] : lost_) {
+    const auto known = acknowledged_.find({life, id});
+    if (known == acknowledged_.end()) continue;
+    told = told || !told_within_ || seen.at - known->second <= *told_within_;
+  }
   if (std::ranges::any_of(ever_lost_, knew)) return std::nullopt;
   return Complain("alarm", "worker {} ends, but nothing that it knew of was lost", life.first);
 }
@@ -203,7 +208,8 @@ std::optional<Complaint> HistoryChecker::OnOffset(const Seen& seen) {
 
 std::optional<Complaint> HistoryChecker::AtTheEnd() const {
   for (const Sent& sent : history_.sent) {
-    if (!Complete(sent) && !MayBeLost(sent)) return Complain("lost", "{} is lost", sent.source);
+    if (!Complete(sent) && !MayBeLost(sent))
+      return Complain("lost", "{} at {} is lost", sent.id, sent.source);
   }
   return std::nullopt;
 }

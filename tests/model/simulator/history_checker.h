@@ -13,6 +13,7 @@
 //   token      of one id: an older one at the receiver after a newer one of the same life
 //   early      an offset that passes a record before its effect; or that goes back
 //   silent     of lost effects: whoever knew of them went on with the output without a word
+//              (told: where rows are pruned, of what it was told a short while ago)
 //   alarm      whoever ended with word of lost effects knew of none that was ever lost
 //   both       an effect and a letter of one record, in one assignment (kOncePerSource: ever)
 #pragma once
@@ -43,7 +44,10 @@ struct Complaint {
 
 class HistoryChecker {
  public:
-  explicit HistoryChecker(Promise promise) : promise_(promise) {}
+  // `told_within`, in ns: who ends with word of lost effects speaks of those that it was told so
+  // long ago at most. nullopt: of all.
+  explicit HistoryChecker(Promise promise, std::optional<std::int64_t> told_within = std::nullopt)
+      : promise_(promise), told_within_(told_within) {}
 
   void Send(Sent sent);
   std::optional<Complaint> See(Seen seen);
@@ -62,7 +66,7 @@ class HistoryChecker {
   std::optional<Complaint> OnOffset(const Seen& seen);
   std::optional<Complaint> CheckOrder(const Seen& seen, const Sent& sent);
   std::optional<Complaint> OnUsed(const Seen& seen) const;
-  std::optional<Complaint> OnStopped(const Life& life);
+  std::optional<Complaint> OnStopped(const Seen& seen);
   void OnEffectLost(const Seen& seen);
   std::optional<Complaint> OnPruned(const Seen& seen);
   void OnGoneBack(const Seen& seen);
@@ -71,6 +75,7 @@ class HistoryChecker {
   [[nodiscard]] bool MayBeLost(const Sent& sent) const;
 
   const Promise promise_;
+  const std::optional<std::int64_t> told_within_;
   History history_;
   // What the table says, looked up.
   std::map<std::string, std::size_t, std::less<>> by_source_;         // place in history_.sent
@@ -84,7 +89,7 @@ class HistoryChecker {
   std::map<std::string, std::int64_t, std::less<>> last_of_chain_;
   std::map<std::tuple<int, int, std::string>, std::uint64_t> tokens_;  // worker, life, id
   std::map<int, std::int64_t> offsets_;                                // by partition
-  std::set<std::pair<Life, std::string>> acknowledged_;                // with id
+  std::map<std::pair<Life, std::string>, std::int64_t> acknowledged_;  // with id; when last
   // By id, and not done again: whether somebody who knew has ended with word of it.
   std::map<std::string, bool, std::less<>> lost_;
   std::set<std::string, std::less<>> ever_lost_;  // ids

@@ -34,8 +34,9 @@ Seen Call(const Sent& sent, std::uint64_t token, int life = 0) {
 Seen Offset(std::int64_t next) { return {.kind = kOffset, .next = next}; }
 
 // What the first complaint is about; "" where there is none.
-std::string Judge(Promise promise, const std::vector<Sent>& sent, const std::vector<Seen>& seen) {
-  HistoryChecker checker(promise);
+std::string Judge(Promise promise, const std::vector<Sent>& sent, const std::vector<Seen>& seen,
+                  std::optional<std::int64_t> told_within = std::nullopt) {
+  HistoryChecker checker(promise, told_within);
   for (const Sent& one : sent) checker.Send(one);
   for (const Seen& one : seen) {
     if (const auto complaint = checker.See(one)) return std::string(complaint->what);
@@ -175,6 +176,20 @@ TEST(AHistory, OfAnOutputThatHasPrunedAnEffectIsWrongWhereItsRecordTakesEffectFo
   EXPECT_EQ(Judge(Promise::kOnce, same, seen), "doubled");
   seen.insert(seen.end() - 1, Seen{.kind = kOffsetSet, .next = 0});
   EXPECT_EQ(Judge(Promise::kOnce, same, seen), "");
+}
+
+TEST(AHistory, OfAWorkerThatEndedWithWordOfAYoungerLossMayLackWhatItWasToldLongAgo) {
+  Seen told = Of(kAcknowledged, kTwo[0]);
+  told.at = 10;
+  const std::vector<Seen> seen{Effect(kTwo[0]),
+                               told,
+                               Effect(kTwo[1]),
+                               Of(kEffectLost, kTwo[0]),
+                               {.kind = kStopped, .at = 30},
+                               Offset(2)};
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen, 19), "");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen, 20), "lost");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "lost");
 }
 
 TEST(AHistory, WhereAWorkerEndsForALossOfWhichItHadNothingIsAFalseAlarm) {

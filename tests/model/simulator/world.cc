@@ -25,12 +25,18 @@ Promise PromiseOf(const Plan& plan) {
   return Promise::kOnce;
 }
 
+// Lost commits that are older than half of ledger.keep are not looked for, and a record may have
+// had its token for as long again before it was committed.
+std::optional<Nanos> ToldWithin(const Plan& plan) {
+  return plan.keep ? std::optional<Nanos>(Nanos(*plan.keep) / 4) : std::nullopt;
+}
+
 }  // namespace
 
 World::World(Plan world_plan, bool tracing)
     : plan(std::move(world_plan)),
       random(plan.seed),
-      checks(*this, PromiseOf(plan)),
+      checks(*this, PromiseOf(plan), ToldWithin(plan)),
       broker(*this),
       tracing_(tracing),
       faults_(*this),
