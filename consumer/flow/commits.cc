@@ -1,9 +1,16 @@
 // How far each partition is finished, told to Kafka; and how far it is filled.
 #include <algorithm>
+#include <utility>
 
 #include "consumer/flow/flow.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
+namespace {
+
+constexpr Millis kAskAgain{1000};
+
+}  // namespace
 
 void Flow::OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now) {
   for (const PartitionEnd& end : ends) {
@@ -44,16 +51,42 @@ void Flow::Commit(Now now) {
       continue;
     }
     partition->committing = partition->watermark;
+    partition->confirming = std::exchange(partition->confirm, false) || partition->confirming;
     actions_.commit.push_back({index, partition->epoch, partition->watermark});
   }
 }
 
-void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
+void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, std::optional<Instant> sent,
+                       Now now) {
   for (const PartitionOffset& offset : offsets) {
-    if (Assignment* partition = Find(offset.partition, offset.epoch)) {
-      partition->OnCommitted(offset.next, ok);
+    Assignment* const partition = Find(offset.partition, offset.epoch);
+    if (partition == nullptr) continue;
+    const bool waited_for = partition->confirming;
+    partition->OnCommitted(offset.next, sent);
+    if (!waited_for) continue;
+    if (!sent) {
+      partition->confirm = true;
+      commit_at_ = std::min(commit_at_, now.boot + kAskAgain);
+      continue;
+    }
+    for (const Assignment::Slot& slot : partition->slots) {
+      if (slot.record != nullptr && slot.record->stage() == Stage::kHandled)
+        work_.Push(slot.record);
     }
   }
+  Step(now);
+}
+
+bool Flow::SurelyOurs(const Assignment& partition, Now now) const {
+  if (!options_.rows_stay || options_.finality != Finality::kLedger) return true;
+  if (Planted("stale_assignment_is_written")) return true;
+  return partition.confirmed && now.boot - *partition.confirmed < *options_.rows_stay / 2;
+}
+
+void Flow::Confirm(Assignment& partition, Now now) {
+  if (partition.confirming || partition.confirm) return;
+  partition.confirm = true;
+  commit_at_ = now.boot;
 }
 
 }  // namespace fencepost::consumer

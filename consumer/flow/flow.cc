@@ -124,6 +124,7 @@ void Flow::Do(InFlight& in, Move move, Now now) {
       waiting_.push_back(EntryOf(in, now.boot));
       break;
     case Move::kJoinWrites:
+      if (!SurelyOurs(*in.assignment, now)) return Confirm(*in.assignment, now);
       in.BecomeReady();
       ready_.push_back(EntryOf(in, now.boot));
       work_.Push(in.chain_after);

@@ -73,8 +73,8 @@ struct FlowOptions {
   Millis remember_done{300'000};  // of DONE marks. 0, with a ledger: none, leases are left behind
   std::int64_t block = 1;         // offsets that share a lock unit (LockBlock)
   // No ledger row that another worker writes meanwhile is pruned for so long: what was found out
-  // without a lease holds until then (ProceedUnlocked), what is in the output's hands for half of
-  // it. nullopt: for ever.
+  // without a lease holds until then (ProceedUnlocked), and what the group has confirmed
+  // (SurelyOurs) for half of it. nullopt: for ever.
   std::optional<Millis> rows_stay;
   Millis commit_interval{1000};
   Millis stall_after{300'000};
@@ -120,7 +120,9 @@ class Flow {
   void OnRecords(std::vector<Record> records, Now now);
   void OnPartitionEnd(const std::vector<PartitionEnd>& ends, Now now);
   void OnHighWatermark(const std::vector<PartitionEnd>& ends);
-  void OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok);
+  // `sent`: the group took them, in a request that was sent no sooner. nullopt: it did not.
+  void OnCommitted(const std::vector<PartitionOffset>& offsets, std::optional<Instant> sent,
+                   Now now);
 
   // --- locks, ledger, handler, output, dead letters, time ---------------------------------------
   void OnLockEvents(Now now);  // drains those of all groups
@@ -324,6 +326,12 @@ class Flow {
   void Sweep();
   Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
   void Commit(Now now);
+  // Whoever else had the partition since it was confirmed has written no row that can be pruned by
+  // now, nor by the end of a batch that is filled now (WriteBatch::until). A worker that was
+  // frozen, or cut off from Kafka, does not know yet whose it is.
+  [[nodiscard]] bool SurelyOurs(const Assignment& partition, Now now) const;
+  // Asks the group, by a commit. What waits for it goes on once it is answered.
+  void Confirm(Assignment& partition, Now now);
 
   // report.cc.
   void Report(Now now);

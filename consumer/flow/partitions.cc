@@ -9,13 +9,14 @@
 namespace fencepost::consumer {
 
 void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now, std::size_t late) {
+  if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
   for (const AssignedPartition& assigned : partitions) {
     std::unique_ptr<Assignment>& place = partitions_[assigned.partition];
     FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
     place = std::make_unique<Assignment>(assigned);
     place->chain.id = next_chain_++;
+    if (!SurelyOurs(*place, now)) Confirm(*place, now);
   }
-  if (commit_at_ == Instant::max()) commit_at_ = now.boot + options_.commit_interval;
   backpressure_.OnAssigned(late);
   UpdateBackpressure(now);
 }
@@ -28,6 +29,12 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     if (found == partitions_.end()) continue;
     Assignment& partition = *found->second;
     partition.revoking = true;
+    // It may be another's by now, and nothing can be asked any more.
+    if (!SurelyOurs(partition, now)) {
+      LeavePartition(std::move(found->second), now);
+      partitions_.erase(found);
+      continue;
+    }
     // Only the leased prefix of each chain is finished, as far as it was begun; the rest leaves no
     // trace for the next owner.
     for (std::size_t at = 0; at < partition.slots.size(); ++at) {
@@ -45,6 +52,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
       GiveBackBehind(*in, now);
     }
   }
+  Sweep();
   Step(now);
 }
 
@@ -56,7 +64,9 @@ void Flow::CheckDrained(Now now) {
     for (const PartitionIndex index : drain_->partitions) {
       const auto found = partitions_.find(index);
       if (found == partitions_.end()) continue;
-      if (found->second->Busy()) return;
+      // What is not surely ours any more is not written: nothing is asked while it is revoked.
+      const Assignment& partition = *found->second;
+      if (partition.Busy() && (partition.writing > 0 || SurelyOurs(partition, now))) return;
       unsent = unsent || found->second->CommitDue();
     }
     if (transaction && writes_out_ > 0) return;

@@ -52,6 +52,8 @@ void Flow::SendWrites(Now now) {
 }
 
 void Flow::FillBatch(WriteBatch& batch, Now now) {
+  const bool ends = options_.rows_stay && options_.finality == Finality::kLedger &&
+                    !Planted("late_batch_is_written") && !Planted("stale_assignment_is_written");
   while (!ready_.empty() && batch.records.size() < options_.write_batch) {
     const Entry entry = ready_.front();
     ready_.pop_front();
@@ -63,10 +65,13 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
     }
     const bool follows = in.chain_before == nullptr ||
                          (Handled(*in.chain_before) && in.chain_before->stage() != Stage::kReady);
-    if (!follows) {  // the one before it was, and is not any more
+    const bool ours = SurelyOurs(*in.assignment, now);
+    if (!ours) Confirm(*in.assignment, now);
+    if (!ours || !follows) {  // the one before it was, and is not any more
       in.BecomeHandled();
       continue;
     }
+    if (ends) batch.until = std::min(batch.until, *in.assignment->confirmed + *options_.rows_stay);
     in.BecomeWriting();
     ++in.assignment->writing;
     SetPhase(in, Phase::kWriting);
@@ -90,8 +95,6 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
                                    .chain = in.chain == nullptr ? 0 : in.chain->id});
   }
   batch.answered = answered_;
-  const bool ends = options_.rows_stay && options_.finality == Finality::kLedger;
-  if (ends && !Planted("late_batch_is_written")) batch.until = now.boot + *options_.rows_stay / 2;
 }
 
 // How far each partition is finished once this transaction is committed. Within a partition its
@@ -154,7 +157,10 @@ void Flow::ReportMoved(const WriteBatch& batch, const std::vector<WriteOutcome>&
     if (!EffectIsWritten(outcomes[i].result)) behind.insert(batch.records[i]->record.partition);
   }
   for (const PartitionOffset& move : batch.moves) {
-    OnCommitted({move}, committed && !behind.contains(move.partition));
+    Assignment* const partition = Find(move.partition, move.epoch);
+    if (partition == nullptr) continue;
+    const bool moved = committed && !behind.contains(move.partition);
+    partition->OnCommitted(move.next, moved ? std::optional(batch.began) : std::nullopt);
   }
 }
 

@@ -235,7 +235,7 @@ void TestWorker::Commit(const std::vector<PartitionOffset>& offsets) {
     world_.partitions[offset.partition].committed = offset.next;
   }
   if (Dies(LifeStage::kCommit)) return;
-  core_.OnCommitted(offsets, true);
+  core_.OnCommitted(offsets, world_.time.now().boot, world_.time.now());
 }
 
 // --- faults ------------------------------------------------------------------------------------

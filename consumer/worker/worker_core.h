@@ -70,8 +70,10 @@ class WorkerCore {
     flow_.OnPartitionEnd(ends, now);
   }
   void OnHighWatermark(const std::vector<PartitionEnd>& ends) { flow_.OnHighWatermark(ends); }
-  void OnCommitted(const std::vector<PartitionOffset>& offsets, bool ok) {
-    flow_.OnCommitted(offsets, ok);
+  // `sent`: as Flow::OnCommitted.
+  void OnCommitted(const std::vector<PartitionOffset>& offsets, std::optional<Instant> sent,
+                   Now now) {
+    flow_.OnCommitted(offsets, sent, now);
   }
   void OnSourceFailed(Error error) { Fail(std::move(error)); }
   void OnKafkaState(PartState state, Now now);

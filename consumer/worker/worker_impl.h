@@ -178,8 +178,11 @@ struct Worker::Impl : SourceSink {
   void OnHighWatermark(std::vector<PartitionEnd> ends) override {
     Post([this, ends = std::move(ends)] { core.OnHighWatermark(ends); });
   }
-  void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) override {
-    Post([this, offsets = std::move(offsets), ok] { core.OnCommitted(offsets, ok); });
+  void OnCommitted(std::vector<PartitionOffset> offsets,
+                   std::optional<locking::Instant> sent) override {
+    Tell([this, offsets = std::move(offsets), sent](locking::Now now) {
+      core.OnCommitted(offsets, sent, now);
+    });
   }
   void OnKafkaState(PartState state) override {
     SetPart(&WorkerCore::OnKafkaState, std::move(state));

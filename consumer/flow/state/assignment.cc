@@ -41,8 +41,10 @@ void Assignment::AdvanceWatermark(Instant now) {
 
 void Assignment::PassHoles(Offset to) { position = std::max(position, to); }
 
-void Assignment::OnCommitted(Offset next, bool ok) {
-  if (ok || Planted("failed_commit_counts")) {
+void Assignment::OnCommitted(Offset next, std::optional<Instant> sent) {
+  confirming = false;
+  if (sent) confirmed = std::max(confirmed, sent);
+  if (sent || Planted("failed_commit_counts")) {
     committed = std::max(committed, next);
   } else {
     committing = committed;

@@ -44,8 +44,9 @@ struct Assignment {
   void AdvanceWatermark(Instant now);
   // Everything up to here was delivered, or is not there: the watermark may pass the holes.
   void PassHoles(Offset to);
-  // Kafka took the commit of everything before `next`; or not, and it is due again.
-  void OnCommitted(Offset next, bool ok);
+  // Kafka took the commit of everything before `next` that was sent then; or not, and it is due
+  // again.
+  void OnCommitted(Offset next, std::optional<Instant> sent);
   void UpdateEnd(Offset high);  // the partition's end, as the broker tells it
 
   // The offset to go on from once all that is being written is committed with it (Kafka output).
@@ -54,7 +55,7 @@ struct Assignment {
   [[nodiscard]] std::size_t finished_behind() const { return slots.size() - unfinished; }
   // The watermark is past a record that is not finished: never, but for a defect.
   [[nodiscard]] bool WatermarkPastHole() const;
-  [[nodiscard]] bool CommitDue() const { return watermark > committing; }
+  [[nodiscard]] bool CommitDue() const { return watermark > committing || confirm; }
   // The group has committed all that was there when the partition was assigned.
   [[nodiscard]] bool CaughtUp() const { return goal && committed >= *goal; }
   // Some record holds a lease (or a hint), and may be finished before the partition goes.
@@ -72,10 +73,14 @@ struct Assignment {
   std::uint64_t bytes = 0;       // held by the unfinished ones
   OrderChain chain;              // order: partition
   Block block;
-  Offset position = 0;         // everything before it was delivered, or is not there
-  Offset watermark = 0;        // everything before it is finished
-  Offset committing = 0;       // the highest offset handed to Kafka
-  Offset committed = 0;        // the highest offset that Kafka took
+  Offset position = 0;    // everything before it was delivered, or is not there
+  Offset watermark = 0;   // everything before it is finished
+  Offset committing = 0;  // the highest offset handed to Kafka
+  Offset committed = 0;   // the highest offset that Kafka took
+  // The partition was surely this worker's then: the group took a commit that was sent no sooner.
+  std::optional<Instant> confirmed;
+  bool confirm = false;        // a commit is wanted for that alone
+  bool confirming = false;     // it is out
   Offset end = 0;              // as last heard from the broker
   std::optional<Offset> goal;  // the end as first heard in this assignment
   std::size_t writing = 0;     // records that the output has in its hands

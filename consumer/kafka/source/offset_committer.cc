@@ -71,17 +71,14 @@ void OffsetCommitter::End() {
 }
 
 void OffsetCommitter::Ask(const std::vector<PartitionOffset>& offsets) {
-  CommitReport known;
   for (const PartitionOffset& offset : offsets) {
     const auto found = assigned_.find(offset.partition);
     if (found == assigned_.end() || found->second.epoch != offset.epoch) continue;
     Assigned& assigned = found->second;
-    if (offset.next == assigned.committed) known.offsets.push_back(offset);
-    if (offset.next < assigned.asked || offset.next <= assigned.committed) continue;
+    if (offset.next < assigned.asked) continue;
     assigned.asked = offset.next;
     waiting_[offset.partition] = offset;
   }
-  if (!known.offsets.empty()) report_(std::move(known));
 }
 
 void OffsetCommitter::Pump() {
@@ -99,7 +96,7 @@ void OffsetCommitter::Send() {
   }
   waiting_.clear();
   out_id_ = ++last_id_;
-  out_since_ = Clock::now();
+  out_since_ = locking::BootClock::now();
   const rd_kafka_resp_err_t error = rd_kafka_commit_queue(
       consumer_, list.get(), answers_.get(), nullptr, reinterpret_cast<void*>(out_id_));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) Settle(error, nullptr);
@@ -129,9 +126,9 @@ void OffsetCommitter::OnAnswer(rd_kafka_event_t* event) {
 void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
                              const rd_kafka_topic_partition_list_t* list) {
   out_id_ = 0;
-  const auto took = std::chrono::duration_cast<Nanos>(Clock::now() - out_since_);
-  CommitReport good{{}, CommitResult::kCommitted, took, ""};
-  CommitReport bad{{}, CommitResult::kFailed, took, ""};
+  const Nanos took = locking::BootClock::now() - out_since_;
+  CommitReport good{{}, CommitResult::kCommitted, out_since_, took, ""};
+  CommitReport bad{{}, CommitResult::kFailed, out_since_, took, ""};
   for (const auto& [where, offset] : out_) {
     const rd_kafka_topic_partition_t* one =
         list == nullptr

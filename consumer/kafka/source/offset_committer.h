@@ -32,6 +32,7 @@ bool TooLargeForFingerprints(rd_kafka_resp_err_t error, LogFingerprints* fingerp
 struct CommitReport {
   std::vector<PartitionOffset> offsets;
   CommitResult result = CommitResult::kCommitted;
+  locking::Instant sent;  // the request
   Nanos took{0};
   std::string why;  // when not committed
 };
@@ -48,8 +49,7 @@ class OffsetCommitter {
   void Add(const AssignedPartition& partition);  // to the assignment that has begun
   void End();  // nothing is assigned; the answer to a request that is out is still reported
 
-  // Other epochs, and offsets lower than what was asked before, are ignored. What is committed
-  // already is reported at once.
+  // Other epochs, and offsets lower than what was asked before, are ignored.
   void Ask(const std::vector<PartitionOffset>& offsets);
   // Reads answers and sends what has gathered. Never blocks.
   void Pump();
@@ -63,7 +63,7 @@ class OffsetCommitter {
                                                     const std::function<bool()>& keep_waiting);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  // of limits
   struct Assigned {
     TopicPartition where;
     AssignmentEpoch epoch = 0;
@@ -86,7 +86,7 @@ class OffsetCommitter {
   std::uintptr_t out_id_ = 0;
   std::uintptr_t last_id_ = 0;
   std::vector<std::pair<TopicPartition, PartitionOffset>> out_;
-  Clock::time_point out_since_;
+  locking::Instant out_since_;
   // The plain list's request, while CommitNow waits.
   std::uintptr_t plain_id_ = 0;
   rd_kafka_resp_err_t plain_result_ = RD_KAFKA_RESP_ERR_NO_ERROR;

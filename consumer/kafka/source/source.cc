@@ -13,7 +13,7 @@
 namespace fencepost::consumer {
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{10};  // longest wait for a record before other work
+constexpr std::chrono::milliseconds kTurn{10};      // longest wait for a record before other work
 constexpr std::chrono::milliseconds kIdleTurn{80};  // the same while nothing comes
 constexpr std::chrono::seconds kCloseLimit{5};
 constexpr std::chrono::seconds kQuestions{3};  // whether a topic that was forbidden still is
@@ -240,7 +240,7 @@ void KafkaSource::Impl::OnCommitReport(CommitReport report) {
                             report.offsets.size(), report.why));
   }
   if (report.took > Nanos::zero()) observer->OnCommit(report.result, report.took);
-  sink->OnCommitted(std::move(report.offsets), ok);
+  sink->OnCommitted(std::move(report.offsets), ok ? std::optional(report.sent) : std::nullopt);
 }
 
 // The close runs in librdkafka's own time (it talks to the coordinator), but not for ever: where no

@@ -54,7 +54,9 @@ class SourceSink {
   virtual std::uint64_t RoomBytes() { return std::numeric_limits<std::uint64_t>::max(); }
   virtual void OnPartitionEnd(std::vector<PartitionEnd> ends) = 0;
   virtual void OnHighWatermark(std::vector<PartitionEnd> ends) = 0;  // about once a second, for lag
-  virtual void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) = 0;
+  // `sent`: the group took them, in a request that was sent no sooner. nullopt: it did not.
+  virtual void OnCommitted(std::vector<PartitionOffset> offsets,
+                           std::optional<locking::Instant> sent) = 0;
   // Joined and consuming, or not (with why): brokers away, not in the group yet. Up with a reason:
   // a part is waited for.
   virtual void OnKafkaState(PartState state) = 0;
@@ -102,7 +104,8 @@ class KafkaSource {
   void OnRoom();
   // Asynchronous; OnCommitted answers with what was sent. One request is out at a time, and the
   // newest offset of a partition wins, so an offset that a newer one replaced gets no answer of its
-  // own; nor do offsets of another epoch. What is refused is not sent again by itself.
+  // own; nor do offsets of another epoch. What is refused is not sent again by itself; what is
+  // committed already is: that the group takes it tells whose the partition is.
   void Commit(std::vector<PartitionOffset> offsets);
   // Taken when this assignment was told; nullptr once it is over. Any thread.
   [[nodiscard]] std::shared_ptr<const GroupMetadata> MetadataOf(AssignmentEpoch epoch) const;

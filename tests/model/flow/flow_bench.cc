@@ -139,7 +139,9 @@ void FlowBench::DeliverReplay(PartitionIndex partition, const std::string& id) {
 }
 
 void FlowBench::End(PartitionIndex partition, Offset end) {
-  flow.OnPartitionEnd({{partition, sources_[partition].epoch, end}}, world.now);
+  Source& source = sources_[partition];
+  source.next = std::max(source.next, end);
+  flow.OnPartitionEnd({{partition, source.epoch, end}}, world.now);
   Act();
 }
 

@@ -72,9 +72,9 @@ TEST_F(Watermark, AnswersARefusedCommitByTryingAgain) {
   const auto commits = worker.Commits();
   ASSERT_EQ(commits.size(), 1u);
   EXPECT_TRUE(worker.Commits().empty()) << "it is out";
-  worker.flow.OnCommitted(commits, false);
+  worker.flow.OnCommitted(commits, std::nullopt, world.now);
   EXPECT_EQ(worker.Commits().size(), 1u);
-  worker.flow.OnCommitted(commits, true);
+  worker.flow.OnCommitted(commits, world.now.boot, world.now);
   EXPECT_TRUE(worker.Commits().empty());
 }
 

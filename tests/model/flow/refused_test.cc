@@ -184,14 +184,14 @@ TEST_F(Prunable, IsNothingUntilThePartitionHasCaughtUpWithItsEndAtTheAssignment)
   worker.flow.OnHighWatermark({{0, 1, 2}});
   worker.Deliver(0, {"a"});
   worker.WriteAll();
-  worker.flow.OnCommitted(worker.Commits(), true);
+  worker.flow.OnCommitted(worker.Commits(), world.now.boot, world.now);
   Report();
   EXPECT_THAT(worker.prunable, Optional(IsEmpty()));
   worker.Deliver(0, {"b"});
   worker.WriteAll();
   Report();
   EXPECT_THAT(Told(), IsEmpty()) << "b is not committed";
-  worker.flow.OnCommitted(worker.Commits(), true);
+  worker.flow.OnCommitted(worker.Commits(), world.now.boot, world.now);
   Report();
   EXPECT_THAT(Told(), ElementsAre("t/0/2"));
 }

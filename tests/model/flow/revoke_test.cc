@@ -182,5 +182,126 @@ TEST_F(Stall, IsOverWhenTheRecordMovesOn) {
   EXPECT_NE(worker.flow.Stalled().find("t/0/1"), std::string::npos);
 }
 
+// --- whose it is -------------------------------------------------------------------------------
+
+// Rows stay for 40 s: what the group has confirmed holds for 20 of them.
+FlowOptions Pruned() {
+  FlowOptions options = FlowBench::Options(Order::kNone);
+  options.rows_stay = Millis(40'000);
+  return options;
+}
+
+class Ownership : public ::testing::Test {
+ protected:
+  Ownership() : worker(world, Pruned()) {}
+  void AssignAndConfirm() {
+    worker.Assign(0);
+    worker.Tick();
+    worker.flow.OnCommitted(worker.TakeCommits(), world.now.boot, world.now);
+  }
+  SharedWorld world;
+  FlowBench worker;
+};
+
+TEST_F(Ownership, IsAskedForByACommitAsSoonAsAPartitionIsAssignedAndNothingIsWrittenBefore) {
+  worker.Assign(0, 7);
+  worker.Tick();
+  const auto commits = worker.TakeCommits();
+  ASSERT_EQ(commits.size(), 1u);
+  EXPECT_EQ(commits[0].next, 7);
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "");
+  worker.flow.OnCommitted(commits, world.now.boot, world.now);
+  worker.Act();
+  EXPECT_EQ(worker.Writes(), "a");
+}
+
+TEST_F(Ownership, IsAskedForOnceMoreWhereTheLastCommitThatWasTakenIsOlderThanAQuarterOfLedgerKeep) {
+  AssignAndConfirm();
+  worker.Pass(Millis(19'999));
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "a");
+  worker.Pass(Millis(1));  // as one that was frozen finds itself
+  worker.Deliver(0, {"b"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "a");
+  worker.WriteAll();
+  EXPECT_EQ(worker.StageOf("b"), "handled");
+  worker.Tick();
+  const auto commits = worker.TakeCommits();
+  ASSERT_EQ(commits.size(), 1u);
+  worker.flow.OnCommitted(commits, world.now.boot, world.now);
+  worker.Act();
+  EXPECT_EQ(worker.Writes(), "b");
+}
+
+TEST_F(Ownership, IsNotShownByACommitThatWasSentBeforeAndTakenSince) {
+  worker.Assign(0);
+  worker.Tick();
+  const auto commits = worker.TakeCommits();
+  const Instant sent = world.now.boot;
+  worker.Pass(Millis(20'000));
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.flow.OnCommitted(commits, sent, world.now);
+  worker.Act();
+  EXPECT_EQ(worker.Writes(), "");
+  worker.Tick();
+  EXPECT_EQ(worker.TakeCommits().size(), 1u) << "it asks again";
+}
+
+TEST_F(Ownership, IsAskedForAgainWithTheNextCommitsWhereACommitIsRefused) {
+  worker.Assign(0);
+  worker.Tick();
+  const auto commits = worker.TakeCommits();
+  worker.flow.OnCommitted(commits, std::nullopt, world.now);
+  worker.Tick();
+  EXPECT_TRUE(worker.TakeCommits().empty()) << "not at once";
+  EXPECT_EQ(worker.Commits().size(), 1u);
+}
+
+TEST_F(Ownership, IsShownByTheFirstAnswerWhereAnotherCommitHasFollowedMeanwhile) {
+  worker.Assign(0);
+  worker.Tick();
+  const auto first = worker.TakeCommits();
+  const Instant sent = world.now.boot;
+  worker.End(0, 2);  // holes
+  const auto second = worker.Commits();
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(second[0].next, 2);
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "");
+  worker.flow.OnCommitted(first, sent, world.now);
+  worker.Act();
+  EXPECT_EQ(worker.Writes(), "a");
+}
+
+TEST_F(Ownership, EndsAtARevokeWhereItIsNotSureAnyMore) {
+  AssignAndConfirm();
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Pass(Millis(20'000));
+  worker.Revoke(0);
+  ASSERT_TRUE(worker.drained.has_value());
+  EXPECT_TRUE(worker.drained->empty());
+}
+
+TEST_F(Ownership, ThatIsNotSureAnyMoreIsWaitedForByNoDrain) {
+  AssignAndConfirm();
+  worker.Pass(Millis(19'900));
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Deliver(0, {"b"});
+  worker.Settle();
+  worker.Revoke(0);
+  EXPECT_FALSE(worker.drained.has_value()) << "a is being written";
+  worker.Pass(Millis(100));
+  worker.Write();
+  EXPECT_TRUE(worker.drained.has_value());
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

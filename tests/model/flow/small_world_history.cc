@@ -120,8 +120,8 @@ void World::Do(const Step& step) {
         if (row == rows_.end()) continue;
         entries.back() = LedgerEntry{.token = row->second.token, .source = row->second.source};
       }
-      found_.contended += std::ranges::count_if(batch->contended,
-                                                [](Nanos took) { return took > Nanos(0); });
+      found_.contended +=
+          std::ranges::count_if(batch->contended, [](Nanos took) { return took > Nanos(0); });
       bench->flow.OnLookedUp(*batch, entries, shared_.now);
       bench->Act();
       break;
@@ -267,7 +267,9 @@ void World::Commit(int index, const std::vector<PartitionOffset>& offsets) {
   for (const PartitionOffset& offset : offsets) {
     if (offset.partition != 0) continue;
     const bool current = offset.epoch == epoch_;
-    if (at(index).bench != nullptr) at(index).bench->flow.OnCommitted({offset}, current);
+    if (at(index).bench != nullptr)
+      at(index).bench->flow.OnCommitted(
+          {offset}, current ? std::optional(shared_.now.boot) : std::nullopt, shared_.now);
     if (!current) continue;
     for (Offset passed = 0; passed < offset.next; ++passed) {
       if (!Final(passed)) Break(fmt::format("offset {} is passed and has no effect", passed));

@@ -101,6 +101,8 @@ caught_by(late_ones_all_ask_the_rest model/core
   AQuorumFirst.IsAloneWhereAllNodesAreLateTogetherUntilOneTimesOut)
 caught_by(second_stop_waits model/worker
   Drain.WaitsForNothingWhenItBeginsAfterTheSecondRequestToStop)
+caught_by(stale_assignment_is_written model/flow
+  Ownership.IsAskedForOnceMoreWhereTheLastCommitThatWasTakenIsOlderThanAQuarterOfLedgerKeep)
 caught_by(late_batch_is_written model/worker
   WithoutNodes.RecordsAreNotWrittenAnyMoreOnceWhatOthersWroteSinceMayBePruned)
 caught_by(output_failure_forgotten model/worker Drain.WaitsForNothingAfterTheOutputHasFailed)

@@ -257,26 +257,33 @@ void SimConsumer::SendCommit() {
   for (const auto& [index, offset] : to_commit_) offsets.push_back(offset);
   to_commit_.clear();
   const int commit = commit_out_ = ++commits_;
+  const locking::Instant sent = worker_.process().now().boot;
   const bool trouble = world_.Strikes(Fault::kCommits, world_.plan.commit_faults);
   const bool vanishes = trouble && world_.random.Chance(700);
   const bool refused = trouble && !vanishes;
   Process& process = worker_.process();
   ToBroker([this, &process, &world = world_, life = process.incarnation(), generation = generation_,
-            commit, offsets, vanishes, refused] {
+            commit, offsets, vanishes, refused, sent] {
     if (vanishes && world.random.Chance(500)) return;
     const bool ok = !refused && world.broker.Commit(process.index, life, generation, offsets);
     if (vanishes || process.incarnation() != life) return;
     process.Later(Process::kKafka, world.NetDelay(),
-                  [this, commit, offsets, ok] { OnCommitAnswer(commit, offsets, ok); });
+                  [this, commit, offsets, taken = ok ? std::optional(sent) : std::nullopt] {
+                    OnCommitAnswer(commit, offsets, taken);
+                  });
   });
   process.Later(Process::kTimer, kCommitTimeout,
-                [this, commit, offsets] { OnCommitAnswer(commit, offsets, false); });
+                [this, commit, offsets] { OnCommitAnswer(commit, offsets, std::nullopt); });
 }
 
-void SimConsumer::OnCommitAnswer(int commit, std::vector<PartitionOffset> offsets, bool ok) {
+void SimConsumer::OnCommitAnswer(int commit, std::vector<PartitionOffset> offsets,
+                                 std::optional<locking::Instant> sent) {
   if (commit != commit_out_) return;
   commit_out_ = 0;
-  Post([this, offsets = std::move(offsets), ok] { worker_.core().OnCommitted(offsets, ok); });
+  Post([this, offsets = std::move(offsets), sent] {
+    worker_.core().OnCommitted(offsets, sent, worker_.process().now());
+    worker_.Act();
+  });
   SendCommit();
 }
 

@@ -62,7 +62,8 @@ class SimConsumer {
                    std::vector<consumer::Record>& out);
   void TellEnd(consumer::PartitionIndex index, Assigned& assigned);
   void SendCommit();
-  void OnCommitAnswer(int commit, std::vector<consumer::PartitionOffset> offsets, bool ok);
+  void OnCommitAnswer(int commit, std::vector<consumer::PartitionOffset> offsets,
+                      std::optional<locking::Instant> sent);
   // To the engine's thread, in order.
   void Post(std::function<void()> step);
   // To the coordinator, in order.

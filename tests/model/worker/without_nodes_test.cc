@@ -81,6 +81,7 @@ TEST_F(WithoutNodes, ARecordWhoseLeaseEndsIsWrittenWithAFreshToken) {
   core_.locks().core(0).OnTime(now_);
   Act();
   AnswerWrites(WriteResult::kNotWritten);
+  Pass(0s);  // the group says that it still has the partition
   ASSERT_EQ(writes_.size(), 1);
   EXPECT_GT(writes_[0]->request.items[0].token, before);
 }
@@ -94,15 +95,18 @@ TEST_F(WithoutNodes, RecordsThatAreOlderThanTheLedgerPromisesToKeepAskAgainBefor
   now_.boot += *Proceeding().flow.rows_stay;
   now_.wall += *Proceeding().flow.rows_stay;
   AnswerWrites(WriteResult::kCommitted);
+  Pass(0s);  // the group says that it still has the partition
   ASSERT_EQ(writes_.size(), 1);
   EXPECT_EQ(writes_[0]->records.size(), 2);
   EXPECT_EQ(told_.unlocked, 5) << "two of them twice";
 }
 
 TEST_F(WithoutNodes, RecordsAreNotWrittenAnyMoreOnceWhatOthersWroteSinceMayBePruned) {
+  const locking::Instant confirmed = now_.boot;
+  now_.boot += 5s;
   Deliver(1);
   ASSERT_EQ(writes_.size(), 1);
-  EXPECT_EQ(writes_[0]->until, now_.boot + *Proceeding().flow.rows_stay / 2);
+  EXPECT_EQ(writes_[0]->until, confirmed + *Proceeding().flow.rows_stay);
 }
 
 TEST_F(WithoutNodes, RecordsThatTheLedgerKnowsAreSkippedAndLeaveNoMark) {

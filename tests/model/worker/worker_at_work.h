@@ -136,7 +136,8 @@ class WorkerAtWork : public ::testing::Test {
       if (actions.room) ++rooms_told_;
       if (actions.failure) failures_.push_back(actions.failure->code);
       EXPECT_FALSE(actions.stop);
-      more = Exchange();
+      if (!actions.commit.empty()) core_.OnCommitted(actions.commit, now_.boot, now_);
+      more = Exchange() || !actions.commit.empty();
       core_.OnLockEvents(now_);
     }
   }

@@ -76,7 +76,7 @@ TEST_F(AssignmentTest, IsToBeCommittedOnceForEachMoveOfTheWatermark) {
   EXPECT_TRUE(partition.CommitDue());
   partition.committing = partition.watermark;
   EXPECT_FALSE(partition.CommitDue());
-  partition.OnCommitted(11, true);
+  partition.OnCommitted(11, Instant{});
   EXPECT_EQ(partition.committed, 11);
   EXPECT_FALSE(partition.CommitDue());
 }
@@ -84,7 +84,7 @@ TEST_F(AssignmentTest, IsToBeCommittedOnceForEachMoveOfTheWatermark) {
 TEST_F(AssignmentTest, IsToBeCommittedAgainAfterACommitThatFailed) {
   WatermarkAfter(Deliver(10));
   partition.committing = partition.watermark;
-  partition.OnCommitted(11, false);
+  partition.OnCommitted(11, std::nullopt);
   EXPECT_EQ(partition.committed, 10);
   EXPECT_TRUE(partition.CommitDue());
 }
@@ -92,8 +92,8 @@ TEST_F(AssignmentTest, IsToBeCommittedAgainAfterACommitThatFailed) {
 TEST_F(AssignmentTest, IsNotCommittedBackwardsByALateAnswer) {
   WatermarkAfter(Deliver(10));
   WatermarkAfter(Deliver(11));
-  partition.OnCommitted(12, true);
-  partition.OnCommitted(11, true);
+  partition.OnCommitted(12, Instant{});
+  partition.OnCommitted(11, Instant{});
   EXPECT_EQ(partition.committed, 12);
 }
 
@@ -133,9 +133,9 @@ TEST_F(AssignmentTest, HasCaughtUpOnceTheGroupHasCommittedTheFirstEndThatItHeard
   partition.UpdateEnd(12);
   partition.UpdateEnd(30);
   EXPECT_EQ(partition.end, 30);
-  partition.OnCommitted(11, true);
+  partition.OnCommitted(11, Instant{});
   EXPECT_FALSE(partition.CaughtUp());
-  partition.OnCommitted(12, true);
+  partition.OnCommitted(12, Instant{});
   EXPECT_TRUE(partition.CaughtUp());
 }
 

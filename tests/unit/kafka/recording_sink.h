@@ -102,7 +102,9 @@ class RecordingSink : public SourceSink, public ConsumerObserver {
       for (const auto& end : told) high[where.at(end.partition)] = end.end;
     });
   }
-  void OnCommitted(std::vector<PartitionOffset> offsets, bool ok) override {
+  void OnCommitted(std::vector<PartitionOffset> offsets,
+                   std::optional<locking::Instant> sent) override {
+    const bool ok = sent.has_value();
     Locked([&] {
       for (const auto& o : offsets) {
         (ok ? committed : refused)[where.at(o.partition)] = o.next;

@@ -261,12 +261,27 @@ TEST_F(KafkaSourceOnMock, IgnoresCommitsOfAnotherEpochAndOlderOffsets) {
   ASSERT_TRUE(answers(1)) << sink.Trace();
   EXPECT_EQ(Committed(), (std::vector<Offset>{5, 5, 5, 5}));
   commit(3, 0);
-  commit(5, 0);  // known already: answered without a request
+  commit(5, 0);
   ASSERT_TRUE(answers(2));
   commit(8, 0);
   ASSERT_TRUE(answers(3));
   EXPECT_EQ(sink.Locked([&] { return sink.commit_history[one]; }), (std::vector<Offset>{5, 5, 8}));
   EXPECT_EQ(Committed(), (std::vector<Offset>{8, 8, 8, 8}));
+}
+
+TEST_F(KafkaSourceOnMock, AsksTheGroupAgainForWhatItHasCommittedSinceItMayHaveMovedOn) {
+  Produce(10);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
+  source.Commit(sink.Positions());
+  ASSERT_TRUE(WaitUntil(10s, [&] { return Committed() == std::vector<Offset>{10, 10, 10, 10}; }));
+  FailRequests(*cluster, kOffsetCommitRequest, kRebalanceInProgress, 1);
+  source.Commit(sink.Positions());
+  EXPECT_TRUE(WaitUntil(10s, [&] {
+    return sink.Locked([&] { return sink.results[CommitResult::kRejected] == 1; });
+  })) << sink.Trace();
 }
 
 TEST_F(KafkaSourceOnMock, TellsARejectedCommitAndTakesTheNextOne) {
