@@ -15,20 +15,54 @@ namespace {
 constexpr Deadline kLimit = std::chrono::seconds(60);
 constexpr const char* kUser = "mysql";  // of the system: the server does not run as root
 
-using Connection = std::unique_ptr<MYSQL, decltype(&mysql_close)>;
+constexpr const char* kAll = "app";  // may do everything
 
-Connection Connect(int port, const std::string& database) {
-  Connection connection(mysql_init(nullptr), &mysql_close);
-  const unsigned seconds = 5;
-  mysql_options(connection.get(), MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-  mysql_options(connection.get(), MYSQL_SET_CHARSET_NAME, "utf8mb4");
-  if (mysql_real_connect(connection.get(), "127.0.0.1", "app", "", database.c_str(),
-                         static_cast<unsigned>(port), nullptr,
-                         CLIENT_MULTI_STATEMENTS) == nullptr) {
-    throw std::runtime_error(mysql_error(connection.get()));
+class Session : public SqlSession {
+ public:
+  Session(int port, const std::string& database, const std::string& user)
+      : connection_(mysql_init(nullptr), &mysql_close) {
+    const unsigned seconds = 5;
+    mysql_options(mysql(), MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    mysql_options(mysql(), MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (mysql_real_connect(mysql(), "127.0.0.1", user.c_str(), "", database.c_str(),
+                           static_cast<unsigned>(port), nullptr,
+                           CLIENT_MULTI_STATEMENTS) == nullptr) {
+      Fail();
+    }
   }
-  return connection;
-}
+
+  Rows Exec(const std::string& sql) override {
+    if (mysql_real_query(mysql(), sql.data(), sql.size()) != 0) Fail();
+    Rows rows;
+    for (;;) {
+      if (MYSQL_RES* const result = mysql_store_result(mysql())) {
+        rows = Take(result);
+        mysql_free_result(result);
+      }
+      const int more = mysql_next_result(mysql());
+      if (more < 0) return rows;
+      if (more > 0) Fail();
+    }
+  }
+
+ private:
+  [[nodiscard]] MYSQL* mysql() const { return connection_.get(); }
+  [[noreturn]] void Fail() const { throw std::runtime_error(mysql_error(mysql())); }
+  static Rows Take(MYSQL_RES* result) {
+    Rows rows;
+    while (const MYSQL_ROW row = mysql_fetch_row(result)) {
+      const unsigned long* lengths = mysql_fetch_lengths(result);
+      Row& cells = rows.emplace_back();
+      for (unsigned i = 0; i < mysql_num_fields(result); ++i) {
+        cells.push_back(row[i] == nullptr ? std::nullopt
+                                          : std::optional(std::string(row[i], lengths[i])));
+      }
+    }
+    return rows;
+  }
+
+  std::unique_ptr<MYSQL, decltype(&mysql_close)> connection_;
+};
 
 }  // namespace
 
@@ -106,7 +140,7 @@ void MysqlServer::Start() {
 
 bool MysqlServer::Ready() const {
   try {
-    (void)Connect(port_, "mysql");
+    (void)Open("mysql");
     return true;
   } catch (const std::runtime_error&) {
     return false;
@@ -115,6 +149,7 @@ bool MysqlServer::Ready() const {
 
 void MysqlServer::Stop() {
   if (!process_) return;
+  Resume();
   process_->Kill(SIGTERM);
   (void)process_->Wait(kLimit);
   process_.reset();
@@ -122,29 +157,17 @@ void MysqlServer::Stop() {
 
 void MysqlServer::Kill() { process_.reset(); }
 
-MysqlServer::Rows MysqlServer::Exec(const std::string& sql, const std::string& database) const {
-  const Connection connection = Connect(port_, database);
-  MYSQL* const mysql = connection.get();
-  const auto failed = [&] { throw std::runtime_error(mysql_error(mysql)); };
-  if (mysql_real_query(mysql, sql.data(), sql.size()) != 0) failed();
-  Rows rows;
-  for (;;) {
-    if (MYSQL_RES* const result = mysql_store_result(mysql)) {
-      rows.clear();
-      while (const MYSQL_ROW row = mysql_fetch_row(result)) {
-        const unsigned long* lengths = mysql_fetch_lengths(result);
-        Row& cells = rows.emplace_back();
-        for (unsigned i = 0; i < mysql_num_fields(result); ++i) {
-          cells.push_back(row[i] == nullptr ? std::nullopt
-                                            : std::optional(std::string(row[i], lengths[i])));
-        }
-      }
-      mysql_free_result(result);
-    }
-    const int more = mysql_next_result(mysql);
-    if (more < 0) return rows;
-    if (more > 0) failed();
-  }
+void MysqlServer::Pause() {
+  if (process_) process_->Kill(SIGSTOP);
+}
+
+void MysqlServer::Resume() {
+  if (process_) process_->Kill(SIGCONT);
+}
+
+std::unique_ptr<SqlSession> MysqlServer::Open(const std::string& database,
+                                              const std::string& user) const {
+  return std::make_unique<Session>(port_, database, user.empty() ? kAll : user);
 }
 
 }  // namespace fencepost::testing

@@ -32,7 +32,13 @@ class MysqlServer : public SqlServer {
   void Start() override;
   void Stop() override;
   void Kill() override;
-  Rows Exec(const std::string& sql, const std::string& database = "mysql") const override;
+  void Pause() override;
+  void Resume() override;
+  [[nodiscard]] std::unique_ptr<SqlSession> Open(const std::string& database,
+                                                 const std::string& user = "") const override;
+  Rows Exec(const std::string& sql, const std::string& database = "mysql") const {
+    return SqlServer::Exec(sql, database);
+  }
 
  private:
   [[nodiscard]] bool Ready() const;

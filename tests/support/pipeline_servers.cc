@@ -1,7 +1,5 @@
 #include "tests/support/pipeline_servers.h"
 
-#include <libpq-fe.h>
-
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -127,18 +125,10 @@ std::string EffectsTable::Audit(const std::string& pipeline, int unique) const {
   return trouble;
 }
 
-TableLock::TableLock(const EffectsTable& table) : connection_(PQconnectdb(table.dsn().c_str())) {
-  PQclear(PQexec(connection_, "BEGIN"));
-  PGresult* const locked = PQexec(connection_, "LOCK TABLE effects IN EXCLUSIVE MODE");
-  const bool good = PQresultStatus(locked) == PGRES_COMMAND_OK;
-  PQclear(locked);
-  if (good) return;
-  const std::string why = PQerrorMessage(connection_);
-  PQfinish(connection_);
-  throw std::runtime_error("LOCK TABLE effects: " + why);
+TableLock::TableLock(const EffectsTable& table) : session_(table.Open()) {
+  session_->Exec(table.IsPostgres() ? "BEGIN; LOCK TABLE effects IN EXCLUSIVE MODE"
+                                    : "LOCK TABLES effects WRITE");
 }
-
-TableLock::~TableLock() { PQfinish(connection_); }
 
 std::string PipelineText::Yaml() const {
   std::string text = fmt::format(

@@ -12,8 +12,6 @@
 #include "tests/support/postgres_server.h"
 #include "tests/support/redis_server.h"
 
-struct pg_conn;
-
 namespace fencepost::testing {
 
 // A stream of orders {"order_id":…,"amount":…}, deterministic by seed. About `repeats` of the
@@ -60,6 +58,10 @@ class EffectsTable {
   // MySQL's, else empty: the keys of output.mysql that say where it is.
   [[nodiscard]] std::string mysql() const;
   SqlServer::Rows Exec(const std::string& sql) const { return server_.Exec(sql, database_); }
+  [[nodiscard]] std::unique_ptr<SqlSession> Open(const std::string& user = "") const {
+    return server_.Open(database_, user);
+  }
+  [[nodiscard]] bool IsPostgres() const { return server_.IsPostgres(); }
   [[nodiscard]] std::string Value(const std::string& sql) const {
     return server_.Value(sql, database_);
   }
@@ -78,12 +80,9 @@ class EffectsTable {
 class TableLock {
  public:
   explicit TableLock(const EffectsTable& table);
-  ~TableLock();
-  TableLock(const TableLock&) = delete;
-  TableLock& operator=(const TableLock&) = delete;
 
  private:
-  pg_conn* connection_;
+  std::unique_ptr<SqlSession> session_;
 };
 
 // The text of a pipeline file over these parts. Fields that are empty are left out.

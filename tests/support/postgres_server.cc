@@ -42,8 +42,35 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
-using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
-using Result = std::unique_ptr<PGresult, decltype(&PQclear)>;
+class Session : public SqlSession {
+ public:
+  explicit Session(const std::string& dsn) : connection_(PQconnectdb(dsn.c_str()), &PQfinish) {
+    if (PQstatus(connection_.get()) != CONNECTION_OK) {
+      throw std::runtime_error(PQerrorMessage(connection_.get()));
+    }
+  }
+
+  Rows Exec(const std::string& sql) override {
+    using Result = std::unique_ptr<PGresult, decltype(&PQclear)>;
+    const Result result(PQexec(connection_.get(), sql.c_str()), &PQclear);
+    const ExecStatusType status = PQresultStatus(result.get());
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && status != PGRES_EMPTY_QUERY) {
+      throw std::runtime_error(PQresultErrorMessage(result.get()));
+    }
+    Rows rows(static_cast<std::size_t>(PQntuples(result.get())));
+    for (int r = 0; r < PQntuples(result.get()); ++r) {
+      for (int c = 0; c < PQnfields(result.get()); ++c) {
+        const bool null = PQgetisnull(result.get(), r, c) != 0;
+        rows[static_cast<std::size_t>(r)].push_back(
+            null ? std::nullopt : std::optional<std::string>(PQgetvalue(result.get(), r, c)));
+      }
+    }
+    return rows;
+  }
+
+ private:
+  std::unique_ptr<PGconn, decltype(&PQfinish)> connection_;
+};
 
 }  // namespace
 
@@ -175,26 +202,9 @@ void PostgresServer::Promote() {
   if (Value("SELECT pg_promote(true, 30)") != "t") throw std::runtime_error("not promoted");
 }
 
-PostgresServer::Rows PostgresServer::Exec(const std::string& sql,
-                                          const std::string& database) const {
-  const Connection connection(PQconnectdb(dsn(database).c_str()), &PQfinish);
-  if (PQstatus(connection.get()) != CONNECTION_OK) {
-    throw std::runtime_error(PQerrorMessage(connection.get()));
-  }
-  const Result result(PQexec(connection.get(), sql.c_str()), &PQclear);
-  const ExecStatusType status = PQresultStatus(result.get());
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK && status != PGRES_EMPTY_QUERY) {
-    throw std::runtime_error(PQresultErrorMessage(result.get()));
-  }
-  Rows rows(static_cast<std::size_t>(PQntuples(result.get())));
-  for (int r = 0; r < PQntuples(result.get()); ++r) {
-    for (int c = 0; c < PQnfields(result.get()); ++c) {
-      const bool null = PQgetisnull(result.get(), r, c) != 0;
-      rows[static_cast<std::size_t>(r)].push_back(
-          null ? std::nullopt : std::optional<std::string>(PQgetvalue(result.get(), r, c)));
-    }
-  }
-  return rows;
+std::unique_ptr<SqlSession> PostgresServer::Open(const std::string& database,
+                                                 const std::string& user) const {
+  return std::make_unique<Session>(user.empty() ? dsn(database) : dsn(database, user));
 }
 
 }  // namespace fencepost::testing

@@ -34,13 +34,17 @@ class PostgresServer : public SqlServer {
   [[nodiscard]] pid_t pid() const;  // the postmaster; -1 when stopped
 
   void Start() override;
-  void Stop() override;  // fast shutdown
-  void Kill() override;  // SIGKILL to the postmaster; its children follow by themselves
-  void Pause();          // SIGSTOP to the postmaster and all its children, sessions too
-  void Resume();         // no effect where it was not paused; Stop and Kill do it first
-  void Promote();        // a standby; returns when it takes writes
+  void Stop() override;   // fast shutdown
+  void Kill() override;   // to the postmaster; its children follow by themselves
+  void Pause() override;  // the postmaster and all its children
+  void Resume() override;
+  void Promote();  // a standby; returns when it takes writes
 
-  Rows Exec(const std::string& sql, const std::string& database = "postgres") const override;
+  [[nodiscard]] std::unique_ptr<SqlSession> Open(const std::string& database,
+                                                 const std::string& user = "") const override;
+  Rows Exec(const std::string& sql, const std::string& database = "postgres") const {
+    return SqlServer::Exec(sql, database);
+  }
   [[nodiscard]] std::string Value(const std::string& sql,
                                   const std::string& database = "postgres") const {
     return SqlServer::Value(sql, database);

@@ -1,27 +1,45 @@
 // A database server of a test, whatever its kind.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fencepost::testing {
 
-class SqlServer {
+// A connection, which ends with it.
+class SqlSession {
  public:
   using Row = std::vector<std::optional<std::string>>;  // NULL is nullopt
   using Rows = std::vector<Row>;
 
+  virtual ~SqlSession() = default;
+  // Runs SQL (one or many statements); rows of the last one. Throws with the server's message.
+  virtual Rows Exec(const std::string& sql) = 0;
+};
+
+class SqlServer {
+ public:
+  using Row = SqlSession::Row;
+  using Rows = SqlSession::Rows;
+
   virtual ~SqlServer() = default;
   virtual void Start() = 0;
   virtual void Stop() = 0;
-  virtual void Kill() = 0;  // SIGKILL
+  virtual void Kill() = 0;    // SIGKILL
+  virtual void Pause() = 0;   // SIGSTOP to all of it, sessions too
+  virtual void Resume() = 0;  // no effect where it was not paused; Stop and Kill do it first
   [[nodiscard]] virtual int port() const = 0;
   [[nodiscard]] virtual bool IsPostgres() const = 0;
-  // Runs SQL (one or many statements) as one who may do everything, on a connection of its own;
-  // rows of the last one. Throws with the server's message.
-  virtual Rows Exec(const std::string& sql, const std::string& database) const = 0;
+  // As that user, or as one who may do everything. Throws with the server's message.
+  [[nodiscard]] virtual std::unique_ptr<SqlSession> Open(const std::string& database,
+                                                         const std::string& user = "") const = 0;
 
+  // On a session of its own, as one who may do everything.
+  Rows Exec(const std::string& sql, const std::string& database) const {
+    return Open(database)->Exec(sql);
+  }
   void Restart() {
     Stop();
     Start();

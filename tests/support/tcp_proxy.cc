@@ -96,7 +96,6 @@ struct TcpProxy::Loop {
   };
   using WatchFunction = std::function<bool(const Passing&)>;
 
-  int target = 0;
   int port = 0;
   int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // other threads write to it until the join
   std::atomic<int>* open = nullptr;
@@ -104,6 +103,7 @@ struct TcpProxy::Loop {
   std::mutex mutex;  // guards the next ones
   std::condition_variable applied;
   Weather weather;
+  int target_wanted = 0;
   std::shared_ptr<WatchFunction> watch_wanted;
   bool stop = false;
   std::uint64_t cuts_wanted = 0;
@@ -112,6 +112,7 @@ struct TcpProxy::Loop {
   std::uint64_t seen = 0;
 
   // Of the thread alone.
+  int target = 0;
   int listener = -1;
   std::uint64_t cuts_done = 0;
   std::uint64_t forgets_done = 0;
@@ -136,6 +137,7 @@ bool TcpProxy::Loop::Apply(Weather& now) {
   const std::lock_guard lock(mutex);
   if (stop) return false;
   now = weather;
+  target = target_wanted;
   if (cuts_done != cuts_wanted) {
     CloseAll();
     cuts_done = cuts_wanted;
@@ -326,7 +328,7 @@ void TcpProxy::Loop::Run() {
 }
 
 TcpProxy::TcpProxy(int target_port) : port_(FreePort()), loop_(std::make_unique<Loop>()) {
-  loop_->target = target_port;
+  loop_->target_wanted = target_port;
   loop_->port = port_;
   loop_->open = &connections_;
   loop_->listener = Listen(port_);
@@ -357,6 +359,10 @@ void TcpProxy::Change(F change) {
   const std::uint64_t mine = ++loop_->asked;
   Kick();
   loop_->applied.wait(lock, [&] { return loop_->seen >= mine; });
+}
+
+void TcpProxy::Forward(int target_port) {
+  Change([&](Loop& loop) { loop.target_wanted = target_port; });
 }
 
 void TcpProxy::Delay(std::chrono::milliseconds delay, Way way) {

@@ -25,6 +25,7 @@ class TcpProxy {
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
 
+  void Forward(int target_port);  // there, from now on: connections that come later
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] std::string address() const;
   [[nodiscard]] int connections() const { return connections_; }  // open now

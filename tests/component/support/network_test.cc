@@ -46,6 +46,17 @@ TEST_F(TcpProxyTest, ForwardsBothWays) {
   EXPECT_EQ(proxy_.connections(), 1);
 }
 
+TEST_F(TcpProxyTest, ForwardsLaterConnectionsToWhereItIsToldTo) {
+  RedisServer other;
+  Client before(proxy_.port());
+  EXPECT_TRUE(before.Set("1"));
+  proxy_.Forward(other.port());
+  Client later(proxy_.port());
+  EXPECT_TRUE(before.Set("2") && later.Set("3"));
+  EXPECT_EQ(redis_.Command({"GET", "a"}), "2");
+  EXPECT_EQ(other.Command({"GET", "a"}), "3");
+}
+
 TEST_F(TcpProxyTest, DelaysByAtLeastWhatWasAsked) {
   Client client(proxy_.port());
   proxy_.Delay(milliseconds(40));

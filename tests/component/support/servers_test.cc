@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/mysql_server.h"
+
 namespace fencepost::testing {
 namespace {
 
@@ -110,6 +112,25 @@ TEST(PostgresServer, IsFrozenWithItsSessionsAndLeavesNoneOfThemBehindWhenItIsKil
   EXPECT_TRUE(WaitUntil(seconds(10), [&] { return state(backend) == ' '; }));
   postgres.Start();
   EXPECT_EQ(postgres.Value("select 1"), "1");
+}
+
+TEST(MysqlServer, KeepsCommittedRowsOverStopAndCrashAndSaysNothingWhilePaused) {
+  MysqlServer mysql;
+  mysql.Exec("create database d; create table d.t(a int); insert into d.t values (1)");
+  mysql.Restart();
+  const auto session = mysql.Open("d");
+  session->Exec("start transaction; insert into t values (2)");
+  EXPECT_EQ(mysql.Value("select count(*) from t", "d"), "1");
+  session->Exec("commit");
+  mysql.Pause();
+  EXPECT_THROW(mysql.Exec("select 1"), std::runtime_error);
+  mysql.Resume();
+  EXPECT_EQ(mysql.Value("select count(*) from t", "d"), "2");
+  mysql.Pause();
+  mysql.Kill();
+  EXPECT_THROW(session->Exec("select 1"), std::runtime_error);
+  mysql.Start();
+  EXPECT_EQ(mysql.Value("select count(*) from t", "d"), "2");
 }
 
 class Broker : public ::testing::TestWithParam<std::string> {};
