@@ -76,7 +76,7 @@ void UseUpDescriptors(Scene& scene) {
   const rlimit none{4, before.rlim_max};
   scene.undo.Add([pid, before] { prlimit(pid, RLIMIT_NOFILE, &before, nullptr); });
   prlimit(pid, RLIMIT_NOFILE, &none, nullptr);
-  scene.system.postgres_proxy().Cut();
+  scene.trial.database().proxy().Cut();
   scene.system.kafka_proxy().Cut();
   for (std::size_t i = 0; i < scene.system.nodes(); ++i) scene.system.node_proxy(i).Cut();
 }
@@ -183,7 +183,7 @@ const std::vector<Fault>& AllFaults() {
     AddWorkerFaults(faults);
     AddNodeFaults(faults);
     AddKafkaFaults(faults);
-    AddPostgresFaults(faults);
+    AddDatabaseFaults(faults, DatabaseKind::kPostgres);
     AddHandlerFaults(faults);
     return faults;
   }();

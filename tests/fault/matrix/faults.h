@@ -57,7 +57,8 @@ struct Fault {
   std::chrono::milliseconds lasts;
   // Must not wait for workers: what they send is held while it runs. Undoing it may.
   std::function<void(Scene&)> begin;
-  bool exec = false;  // the trial's handler is a script
+  bool exec = false;                                // the trial's handler is a script
+  DatabaseKind database = DatabaseKind::kPostgres;  // what the trial writes to
 };
 
 const std::vector<Fault>& AllFaults();
@@ -65,7 +66,23 @@ const std::vector<Fault>& AllFaults();
 // The parts of the table.
 void AddNodeFaults(std::vector<Fault>& faults);
 void AddKafkaFaults(std::vector<Fault>& faults);
-void AddPostgresFaults(std::vector<Fault>& faults);
+void AddDatabaseFaults(std::vector<Fault>& faults, DatabaseKind kind);
+// Killed, stopped and started, frozen for so long.
+template <typename Server>
+void AddServerFaults(std::vector<Fault>& faults, const std::string& name,
+                     std::function<Server&(Scene&)> server, std::chrono::milliseconds frozen) {
+  const auto add = [&](const char* what, std::chrono::milliseconds lasts, void (Server::*begin)(),
+                       void (Server::*end)()) {
+    faults.push_back({name + what, lasts, [server, begin, end](Scene& scene) {
+                        Server& one = server(scene);
+                        scene.undo.Add([&one, end] { (one.*end)(); });
+                        (one.*begin)();
+                      }});
+  };
+  add("-killed", std::chrono::milliseconds(500), &Server::Kill, &Server::Start);
+  add("-restarted", std::chrono::milliseconds(500), &Server::Stop, &Server::Start);
+  add("-frozen", frozen, &Server::Pause, &Server::Resume);
+}
 // Cut, black holes of both ways, delay, jitter, and connections that are forgotten.
 void AddNetworkFaults(std::vector<Fault>& faults, const std::string& name,
                       std::function<std::vector<testing::TcpProxy*>(Scene&)> proxies);

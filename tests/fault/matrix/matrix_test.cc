@@ -2,8 +2,6 @@
 // flatness, and a few cells of the matrix run.
 #include "tests/fault/matrix/matrix.h"
 
-#include <libpq-fe.h>
-
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -304,23 +302,26 @@ class Matrix : public ::testing::Test {
 System* Matrix::system_ = nullptr;
 
 TEST_F(Matrix, ReadsEffectsInTheOrderInWhichTheirTransactionsWereCommitted) {
-  const testing::EffectsTable table(system_->postgres(), "overlap");
-  MakeEffects(table);
-  using Connection = std::unique_ptr<PGconn, decltype(&PQfinish)>;
-  const auto run = [](const Connection& connection, const char* sql) {
-    PGresult* result = PQexec(connection.get(), sql);
-    EXPECT_EQ(PQresultStatus(result), PGRES_COMMAND_OK) << PQresultErrorMessage(result);
-    PQclear(result);
+  Database& database = system_->database(DatabaseKind::kPostgres);
+  const testing::EffectsTable table(database, "overlap");
+  database.MakeEffects(table);
+  const auto insert = [](const std::string& rows) {
+    return "INSERT INTO effects (order_id, amount, source_partition, source_offset, fence) "
+           "VALUES " +
+           rows;
   };
-  const Connection first(PQconnectdb(table.dsn().c_str()), &PQfinish);
-  const Connection second(PQconnectdb(table.dsn().c_str()), &PQfinish);
-  run(first, "BEGIN; INSERT INTO effects VALUES ('o-0', 0, 0, 0, 10)");
-  run(second, "BEGIN; INSERT INTO effects VALUES ('o-2', 28, 0, 2, 30), ('o-1', 14, 0, 1, 20)");
-  run(second, "COMMIT");
-  run(first, "COMMIT");
+  const auto first = table.Open(database.worker());
+  const auto second = table.Open(database.worker());
+  first->Exec("BEGIN");
+  first->Exec(insert("('o-0', 0, 0, 0, 10)"));
+  second->Exec("BEGIN");
+  second->Exec(insert("('o-2', 28, 0, 2, 30), ('o-1', 14, 0, 1, 20)"));
+  second->Exec("COMMIT");
+  first->Exec("COMMIT");
   std::vector<int> orders;
-  for (const Effect& effect : ReadEffects(table)) orders.push_back(effect.order);
+  for (const Effect& effect : database.ReadEffects(table)) orders.push_back(effect.order);
   EXPECT_THAT(orders, ElementsAre(1, 2, 0));
+  EXPECT_THROW(table.Open(database.worker())->Exec("DELETE FROM effects"), std::runtime_error);
 }
 
 TEST_F(Matrix, UndoesWhatAFaultBeganThatFailsHalfway) {
@@ -332,7 +333,7 @@ TEST_F(Matrix, UndoesWhatAFaultBeganThatFailsHalfway) {
   };
   const CellResult result = RunCell(*system_, {&fault, Phase::kHandling, "planted", 1});
   EXPECT_THAT(result.trouble, HasSubstr("planted"));
-  EXPECT_EQ(PQping((system_->postgres().dsn() + "?connect_timeout=5").c_str()), PQPING_OK);
+  EXPECT_EQ(system_->database(DatabaseKind::kPostgres).Value("SELECT 1", "postgres"), "1");
 }
 
 // One cell of each kind of server; ./dev torture faults runs all of them.
@@ -340,7 +341,7 @@ TEST_F(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
   std::uint64_t seed = 1;
   for (const auto& [kind, phase] :
        std::vector<std::pair<std::string, std::string>>{{"worker-kill", "handling"},
-                                                        {"postgres-backends-terminated", "writing"},
+                                                        {"postgres-sessions-ended", "writing"},
                                                         {"node-restarted-empty", "acquiring"}}) {
     for (const Cell& cell : Plan({.kind = kind, .phase = phase, .seed = seed++})) {
       const CellResult result = RunCell(*system_, cell);

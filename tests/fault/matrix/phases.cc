@@ -71,7 +71,7 @@ PhaseWatch::~PhaseWatch() {
     state_->armed = false;
   }
   system_.WatchRequests(-1, nullptr);
-  system_.postgres_proxy().Watch(nullptr);
+  trial_.database().proxy().Watch(nullptr);
   for (std::size_t i = 0; i < system_.nodes(); ++i) system_.node_proxy(i).Watch(nullptr);
   if (trial_.receiver().proxy() != nullptr) trial_.receiver().proxy()->Watch(nullptr);
   Release();
@@ -83,25 +83,23 @@ int PhaseWatch::node() const {
 }
 
 void PhaseWatch::WatchProxies() {
-  const auto watch = [this](TcpProxy& proxy, int node, TcpProxy::Way way,
-                            std::function<bool(std::string_view)> matches) {
-    proxy.Watch([state = state_, port = proxy.port(), node, way,
-                 matches = std::move(matches)](const TcpProxy::Passing& passing) {
-      return passing.way == way && matches(passing.bytes) &&
-             state->See(passing.client_port, port, node);
+  using Passing = TcpProxy::Passing;
+  const auto watch = [this](TcpProxy& proxy, int node, std::function<bool(const Passing&)> is_it) {
+    proxy.Watch([state = state_, port = proxy.port(), node,
+                 is_it = std::move(is_it)](const Passing& passing) {
+      return is_it(passing) && state->See(passing.client_port, port, node);
     });
   };
   const auto watch_nodes = [&](bool (*matches)(std::string_view)) {
     for (std::size_t i = 0; i < system_.nodes(); ++i) {
-      watch(system_.node_proxy(i), static_cast<int>(i), TcpProxy::Way::kToServer, matches);
+      watch(system_.node_proxy(i), static_cast<int>(i), [matches](const Passing& passing) {
+        return passing.way == TcpProxy::Way::kToServer && matches(passing.bytes);
+      });
     }
   };
   const auto watch_requests = [&](int api_key) {
     system_.WatchRequests(api_key, [state = state_, port = system_.kafka_proxy().port()](
                                        int client) { return state->See(client, port, -1); });
-  };
-  const auto has = [](std::string_view part) {
-    return [part](std::string_view bytes) { return Has(bytes, part); };
   };
   switch (phase_) {
     case Phase::kAcquiring:
@@ -112,9 +110,9 @@ void PhaseWatch::WatchProxies() {
       return watch_nodes([](std::string_view bytes) { return Has(bytes, "\r\nLOAD\r\n"); });
     case Phase::kWriting:
       // Half of the time it is done, and the worker does not know.
-      return watch(system_.postgres_proxy(), -1,
-                   seed_ % 2 == 0 ? TcpProxy::Way::kToServer : TcpProxy::Way::kToClient,
-                   has("COMMIT"));
+      return watch(trial_.database().proxy(), -1,
+                   trial_.database().Commits(seed_ % 2 == 0 ? TcpProxy::Way::kToServer
+                                                            : TcpProxy::Way::kToClient));
     case Phase::kCommitting:
       return watch_requests(kOffsetCommit);
     case Phase::kRebalancing:
@@ -122,7 +120,9 @@ void PhaseWatch::WatchProxies() {
     case Phase::kHandling:
     case Phase::kDraining:
       if (TcpProxy* proxy = trial_.receiver().proxy()) {
-        watch(*proxy, -1, TcpProxy::Way::kToClient, has("HTTP/1.1"));
+        watch(*proxy, -1, [](const Passing& passing) {
+          return passing.way == TcpProxy::Way::kToClient && Has(passing.bytes, "HTTP/1.1");
+        });
       } else {
         trial_.receiver().Hold();
       }
@@ -179,7 +179,7 @@ void PhaseWatch::Release() {
   trial_.receiver().Release();
   if (TcpProxy* proxy = trial_.receiver().proxy()) proxy->Release();
   system_.kafka_proxy().Release();
-  system_.postgres_proxy().Release();
+  trial_.database().proxy().Release();
   for (std::size_t i = 0; i < system_.nodes(); ++i) system_.node_proxy(i).Release();
 }
 

@@ -16,7 +16,6 @@ using testing::TcpProxy;
 namespace {
 
 constexpr std::size_t kNodes = 5;
-constexpr int kConnections = 40;
 
 std::string Milliseconds(std::chrono::milliseconds time) {
   return fmt::format("{}ms", time.count());
@@ -67,18 +66,12 @@ struct System::Requests {
   }
 };
 
-System::System()
-    : requests_(std::make_shared<Requests>()),
-      postgres_({.config = {fmt::format("max_connections={}", kConnections),
-                            "track_commit_timestamp=on"}}),
-      nodes_(kNodes, {.own_clock = true}) {
+System::System() : requests_(std::make_shared<Requests>()), nodes_(kNodes, {.own_clock = true}) {
   const int behind = testing::FreePort();
   kafka_proxy_ = std::make_unique<TcpProxy>(behind);
   kafka_proxy_->Watch([requests = requests_](const auto& passing) { return (*requests)(passing); });
   kafka_ = std::make_unique<testing::KafkaBroker>(
       testing::KafkaBrokerOptions{.proxied_port = behind, .proxy_port = kafka_proxy_->port()});
-  postgres_proxy_ = std::make_unique<TcpProxy>(postgres_.port());
-  postgres_.Exec("CREATE ROLE app LOGIN");
   for (std::size_t i = 0; i < kNodes; ++i) {
     node_proxies_.push_back(std::make_unique<TcpProxy>(nodes_[i].port()));
   }
@@ -92,8 +85,10 @@ std::string System::node_list() const {
   return fmt::format("{}", fmt::join(all, ","));
 }
 
-std::string System::dsn(const std::string& database) const {
-  return fmt::format("postgresql://app@{}/{}", postgres_proxy_->address(), database);
+Database& System::database(DatabaseKind kind) {
+  auto& database = databases_.at(static_cast<std::size_t>(kind));
+  if (!database) database = MakePostgres();
+  return *database;
 }
 
 void System::WatchRequests(int api_key, std::function<bool(int client_port)> seen) {
@@ -106,11 +101,11 @@ void System::Reset(std::size_t nodes) {
   used_ = nodes;
   WatchRequests(-1, nullptr);
   kafka_proxy_->Restore();
-  postgres_proxy_->Restore();
-  postgres_proxy_->Watch(nullptr);
   kafka_->Resume();
   kafka_->Start();
-  postgres_.Start();
+  for (const auto& database : databases_) {
+    if (database) database->Reset();
+  }
   for (std::size_t i = 0; i < kNodes; ++i) {
     node_proxies_[i]->Restore();
     node_proxies_[i]->Watch(nullptr);

@@ -1,4 +1,4 @@
-// The servers of the matrix, kept over all its cells, each behind a proxy: Kafka, PostgreSQL and
+// The servers of the matrix, kept over all its cells, each behind a proxy: Kafka, databases and
 // five lock nodes, of which a trial may use three.
 #pragma once
 
@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "tests/fault/matrix/database.h"
 #include "tests/support/kafka_broker.h"
-#include "tests/support/postgres_server.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/tcp_proxy.h"
 
@@ -26,17 +26,16 @@ class System {
   System& operator=(const System&) = delete;
 
   [[nodiscard]] testing::KafkaBroker& kafka() { return *kafka_; }
-  [[nodiscard]] testing::PostgresServer& postgres() { return postgres_; }
+  // Started when it is first asked for.
+  [[nodiscard]] Database& database(DatabaseKind kind);
   [[nodiscard]] testing::RedisServer& node(std::size_t at) { return nodes_[at]; }
   // The nodes that the trial uses.
   [[nodiscard]] std::size_t nodes() const { return used_; }
 
   [[nodiscard]] testing::TcpProxy& kafka_proxy() { return *kafka_proxy_; }
-  [[nodiscard]] testing::TcpProxy& postgres_proxy() { return *postgres_proxy_; }
   [[nodiscard]] testing::TcpProxy& node_proxy(std::size_t at) { return *node_proxies_.at(at); }
   // What workers are told.
   [[nodiscard]] std::string node_list() const;
-  [[nodiscard]] std::string dsn(const std::string& database) const;
 
   // From now on the requests of that kind (api key) to Kafka are shown; true: held until the proxy
   // is released. -1: none.
@@ -55,9 +54,8 @@ class System {
   std::unique_ptr<testing::TcpProxy> kafka_proxy_;
   std::shared_ptr<Requests> requests_;
   std::unique_ptr<testing::KafkaBroker> kafka_;
-  testing::PostgresServer postgres_;
+  std::array<std::unique_ptr<Database>, kDatabaseNames.size()> databases_;
   testing::RedisServers nodes_;
-  std::unique_ptr<testing::TcpProxy> postgres_proxy_;
   std::vector<std::unique_ptr<testing::TcpProxy>> node_proxies_;
   std::size_t used_ = 5;
 };

@@ -22,13 +22,6 @@ constexpr int kFirst = 150;
 constexpr std::size_t kRemembered = 30;
 constexpr seconds kStart{40};
 
-// Rows of a transaction take effect at once: here they stand in the order of their positions. When
-// a transaction was committed is known by one clock, the server's (track_commit_timestamp).
-constexpr const char* kEffects =
-    "SELECT order_id, amount, source_partition, source_offset, fence,"
-    " pg_xact_commit_timestamp(xid(tx)) FROM effects"
-    " ORDER BY pg_xact_commit_timestamp(xid(tx)), tx, source_partition, source_offset";
-
 std::string Key(int order) { return fmt::format("customer-{}", order % kCustomers); }
 
 }  // namespace
@@ -38,35 +31,16 @@ int OrderIn(const std::string& value) {
   return std::stoi(json.at("order_id").get<std::string>().substr(2));
 }
 
-void MakeEffects(const testing::EffectsTable& table) {
-  table.Exec(
-      "DROP TABLE effects; CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL,"
-      " source_partition int, source_offset bigint, fence bigint,"
-      " tx xid8 DEFAULT pg_current_xact_id()); GRANT INSERT, SELECT ON effects TO app;"
-      " GRANT ALL ON SCHEMA public TO app");
-}
-
-std::vector<Effect> ReadEffects(const testing::EffectsTable& table) {
-  std::vector<Effect> effects;
-  for (const auto& row : table.Exec(kEffects)) {
-    if (!row.at(5)) throw std::runtime_error("nothing says when an effect was committed");
-    effects.push_back({std::stoi(row.at(0).value().substr(2)),
-                       std::stoll(row.at(1).value()),
-                       {std::stoi(row.at(2).value()), std::stoll(row.at(3).value())},
-                       std::stoll(row.at(4).value())});
-  }
-  return effects;
-}
-
 Trial::Trial(System& system, TrialOptions options)
     : system_(system),
       options_(std::move(options)),
+      database_(system.database(options_.database)),
       dead_topic_(options_.name + ".dead"),
       random_(options_.seed),
-      table_(std::make_unique<testing::EffectsTable>(system.postgres(), options_.name)),
+      table_(std::make_unique<testing::EffectsTable>(database_, options_.name)),
       receiver_(options_.exec ? MakeExecReceiver(folder_) : MakeHttpReceiver()),
       team_({.files = {folder_.File("pipeline.yaml")}}) {
-  MakeEffects(*table_);
+  database_.MakeEffects(*table_);
   folder_.Write("pipeline.yaml", Yaml());
   system.kafka().CreateTopic(options_.name, partitions_);
   system.kafka().CreateTopic(dead_topic_, 1);
@@ -100,11 +74,11 @@ std::string Trial::Yaml() const {
       "retry: {backoff: {initial: 20ms, max: 500ms}}\n"
       "shutdown_timeout: 15s\n" +
       fmt::format("dead_letter: {{topic: {}}}\n", dead_topic_) + receiver_->HandlerYaml();
-  text.output = fmt::format(
-      "output:\n  postgres:\n    dsn: {}\n    table: effects\n"
-      "    columns: {{order_id: json:/order_id, amount: json:/amount, source_partition: partition,"
-      " source_offset: offset, fence: token}}\n",
-      system_.dsn(options_.name));
+  text.output =
+      "output:\n" + database_.Output(options_.name) +
+      "    table: effects\n"
+      "    columns: {order_id: json:/order_id, amount: json:/amount, source_partition: partition,"
+      " source_offset: offset, fence: token}\n";
   return text.Yaml();
 }
 
@@ -207,7 +181,7 @@ History Trial::Collect() {
                       std::stoll(record.Header("fencepost-offset").value())};
     history.dead[place] = OrderIn(record.value.value());
   }
-  history.effects = ReadEffects(*table_);
+  history.effects = database_.ReadEffects(*table_);
   history.calls = receiver_->Calls();
   testing::KafkaAdmin& admin = system_.kafka().admin();
   const auto offsets = [&] {  // a busy broker may be without its leaders for a moment
@@ -230,7 +204,7 @@ History Trial::Collect() {
 void Trial::DropAll() {
   system_.kafka().admin().DeleteTopic(options_.name);
   system_.kafka().admin().DeleteTopic(dead_topic_);
-  system_.postgres().Exec(fmt::format("DROP DATABASE \"{}\" WITH (FORCE)", options_.name));
+  database_.Drop(options_.name);
 }
 
 }  // namespace fencepost::matrix

@@ -23,7 +23,8 @@ struct TrialOptions {
   std::string name;  // of the pipeline, its group, topic and database
   std::uint64_t seed = 1;
   int workers = 2;
-  bool exec = false;           // the handler is a script, else an HTTP service
+  bool exec = false;  // the handler is a script, else an HTTP service
+  DatabaseKind database = DatabaseKind::kPostgres;
   bool remember_done = false;  // done records are marked on the nodes
   bool moves = false;          // partitions are given to other workers while the fault lasts
   int records_a_second = 80;
@@ -32,12 +33,6 @@ struct TrialOptions {
 // An order is sent again at most so many orders later.
 inline constexpr int kSentAgain = 100;
 int OrderIn(const std::string& value);  // its number
-
-// A table `effects` into which the role of the workers may insert, and nothing else.
-void MakeEffects(const testing::EffectsTable& table);
-// Its rows in the order in which they took effect, which is that of the commits: not that in which
-// transactions began, since those of two workers may overlap.
-std::vector<Effect> ReadEffects(const testing::EffectsTable& table);
 
 class Trial {
  public:
@@ -64,6 +59,7 @@ class Trial {
   [[nodiscard]] const TrialOptions& options() const { return options_; }
   [[nodiscard]] testing::WorkerTeam& team() { return team_; }
   [[nodiscard]] Receiver& receiver() { return *receiver_; }
+  [[nodiscard]] Database& database() { return database_; }
   [[nodiscard]] testing::EffectsTable& table() { return *table_; }
   [[nodiscard]] const std::string& dead_topic() const { return dead_topic_; }
   [[nodiscard]] int produced() const { return produced_; }  // records
@@ -83,6 +79,7 @@ class Trial {
 
   System& system_;
   const TrialOptions options_;
+  Database& database_;
   const std::string dead_topic_;
   std::mt19937_64 random_;
   testing::TempDir folder_;

@@ -1,0 +1,82 @@
+// The databases of the matrix, one of which a trial writes to: a server behind a proxy, and
+// what is not the same for each kind.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/fault/matrix/audit.h"
+#include "tests/support/pipeline_servers.h"
+#include "tests/support/sql_server.h"
+#include "tests/support/tcp_proxy.h"
+
+namespace fencepost::matrix {
+
+enum class DatabaseKind : std::uint8_t { kPostgres };
+inline constexpr std::array kDatabaseNames = {"postgres"};
+inline constexpr std::string_view NameOf(DatabaseKind kind) {
+  return kDatabaseNames.at(static_cast<std::size_t>(kind));
+}
+
+class Database : public testing::SqlServer {
+ public:
+  [[nodiscard]] testing::TcpProxy& proxy() { return proxy_; }
+  [[nodiscard]] const testing::TcpProxy& proxy() const { return proxy_; }
+
+  // It runs, and nothing is in the way.
+  void Reset();
+
+  // Of the pipeline's output: which it is, and where, for a role that may do little.
+  [[nodiscard]] virtual std::string Output(const std::string& database) const = 0;
+  [[nodiscard]] virtual const char* worker() const = 0;  // that role
+  // A table `effects` into which that role may insert, and nothing else.
+  virtual void MakeEffects(const testing::EffectsTable& table) = 0;
+  // Its rows in the order in which they took effect, which is that of the commits: not that in
+  // which transactions began, since those of two workers may overlap.
+  [[nodiscard]] virtual std::vector<Effect> ReadEffects(const testing::EffectsTable& table) = 0;
+  virtual void Drop(const std::string& database) = 0;
+
+  // For TcpProxy::Watch: whether a COMMIT goes by, or the answer to one.
+  using Seen = std::function<bool(const testing::TcpProxy::Passing&)>;
+  [[nodiscard]] virtual Seen Commits(testing::TcpProxy::Way way) const = 0;
+  virtual void EndSessions() = 0;  // of the workers
+  // So many connections it lets the role have, and what it says to one more.
+  [[nodiscard]] virtual int MostConnections() const = 0;
+  [[nodiscard]] virtual bool IsFull(std::string_view refusal) const = 0;
+
+  void Start() override { server_->Start(); }
+  void Stop() override { server_->Stop(); }
+  void Kill() override { server_->Kill(); }
+  void Pause() override { server_->Pause(); }
+  void Resume() override { server_->Resume(); }
+  [[nodiscard]] int port() const override { return server_->port(); }
+  [[nodiscard]] bool IsPostgres() const override { return server_->IsPostgres(); }
+  [[nodiscard]] std::unique_ptr<testing::SqlSession> Open(
+      const std::string& database, const std::string& user = "") const override {
+    return server_->Open(database, user);
+  }
+
+ protected:
+  explicit Database(std::unique_ptr<testing::SqlServer> server)
+      : server_(std::move(server)), proxy_(server_->port()) {}
+
+ private:
+  std::unique_ptr<testing::SqlServer> server_;
+  testing::TcpProxy proxy_;
+};
+
+std::unique_ptr<Database> MakePostgres();
+
+// What each of them allows at a time.
+inline constexpr int kConnections = 40;
+// The columns that ReadEffects reads first, and what it makes of them.
+inline constexpr const char* kEffectColumns =
+    "order_id, amount, source_partition, source_offset, fence";
+Effect EffectOf(const testing::SqlServer::Row& row);
+
+}  // namespace fencepost::matrix

@@ -1,0 +1,86 @@
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "tests/fault/matrix/database.h"
+#include "tests/support/postgres_server.h"
+
+namespace fencepost::matrix {
+
+using testing::PostgresServer;
+using testing::TcpProxy;
+
+namespace {
+
+// When a transaction was committed is known by one clock, the server's.
+testing::PostgresOptions Options() {
+  return {.config = {fmt::format("max_connections={}", kConnections), "track_commit_timestamp=on"}};
+}
+
+class Postgres : public Database {
+ public:
+  Postgres() : Database(std::make_unique<PostgresServer>(Options())) {
+    Exec("CREATE ROLE app LOGIN", "postgres");
+  }
+
+  [[nodiscard]] std::string Output(const std::string& database) const override {
+    return fmt::format("  postgres:\n    dsn: postgresql://{}@{}/{}\n", worker(), proxy().address(),
+                       database);
+  }
+  [[nodiscard]] const char* worker() const override { return "app"; }
+
+  void MakeEffects(const testing::EffectsTable& table) override {
+    table.Exec(fmt::format(
+        "DROP TABLE effects; CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL,"
+        " source_partition int, source_offset bigint, fence bigint,"
+        " tx xid8 DEFAULT pg_current_xact_id()); GRANT INSERT, SELECT ON effects TO {0};"
+        " GRANT ALL ON SCHEMA public TO {0}",
+        worker()));
+  }
+
+  // Rows of a transaction take effect at once: here they stand in the order of their positions.
+  [[nodiscard]] std::vector<Effect> ReadEffects(const testing::EffectsTable& table) override {
+    std::vector<Effect> effects;
+    for (const auto& row :
+         table.Exec(fmt::format("SELECT {}, pg_xact_commit_timestamp(xid(tx)) FROM effects"
+                                " ORDER BY pg_xact_commit_timestamp(xid(tx)), tx, source_partition,"
+                                " source_offset",
+                                kEffectColumns))) {
+      if (!row.back()) throw std::runtime_error("nothing says when an effect was committed");
+      effects.push_back(EffectOf(row));
+    }
+    return effects;
+  }
+  void Drop(const std::string& database) override {
+    Exec(fmt::format("DROP DATABASE \"{}\" WITH (FORCE)", database), "postgres");
+  }
+
+  // In a query, and in the tag of what was done.
+  [[nodiscard]] Seen Commits(TcpProxy::Way way) const override {
+    return [way](const TcpProxy::Passing& passing) {
+      return passing.way == way && passing.bytes.find("COMMIT") != std::string_view::npos;
+    };
+  }
+  void EndSessions() override {
+    Exec(fmt::format("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{}'",
+                     worker()),
+         "postgres");
+  }
+  [[nodiscard]] int MostConnections() const override {
+    return std::stoi(Value(
+        "SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END)"
+        " FROM pg_settings WHERE name IN"
+        " ('max_connections', 'superuser_reserved_connections', 'reserved_connections')",
+        "postgres"));
+  }
+  [[nodiscard]] bool IsFull(std::string_view refusal) const override {
+    return refusal.find("too many clients") != std::string_view::npos ||
+           refusal.find("connection slots are reserved") != std::string_view::npos;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Database> MakePostgres() { return std::make_unique<Postgres>(); }
+
+}  // namespace fencepost::matrix

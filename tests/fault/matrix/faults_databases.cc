@@ -1,0 +1,87 @@
+// What happens to the database.
+#include <future>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "tests/fault/matrix/faults.h"
+
+namespace fencepost::matrix {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::TcpProxy;
+
+namespace {
+
+// The lock waits for what a worker has begun and is held in: not here, and its end does.
+void LockTable(Scene& scene) {
+  using Lock = std::unique_ptr<testing::TableLock>;
+  const testing::EffectsTable& table = scene.trial.table();
+  auto lock = std::make_shared<std::future<Lock>>(std::async(
+      std::launch::async, [&table] { return std::make_unique<testing::TableLock>(table); }));
+  scene.undo.Add([lock] { lock->get(); });
+}
+
+// All connections that the role of the workers can have: one more is refused.
+void UseUpConnections(Scene& scene) {
+  auto taken = std::make_shared<std::vector<std::unique_ptr<testing::SqlSession>>>();
+  Database& database = scene.trial.database();
+  const auto most = static_cast<std::size_t>(database.MostConnections());
+  scene.undo.Add([taken] { taken->clear(); });
+  scene.undo.Add([&database] { database.proxy().Restore(); });
+  database.proxy().Refuse();  // the workers get nothing of what comes free
+  const auto full = [&] {
+    try {
+      taken->push_back(database.Open(scene.trial.options().name, database.worker()));
+      return false;
+    } catch (const std::runtime_error& refusal) {
+      if (!database.IsFull(refusal.what())) throw;
+    }
+    return taken->size() == most;
+  };
+  testing::RequireWithin(seconds(10), full, fmt::format("{} connections to be taken", most));
+  scene.counts["connections taken"] += static_cast<int>(taken->size());
+  database.proxy().Restore();
+}
+
+// As pruning does: of orders all of whose records the group has committed, and that are too old to
+// be sent again.
+void DropLedgerRows(Scene& scene) {
+  auto& kafka = scene.system.kafka();
+  const std::string& name = scene.trial.options().name;
+  const auto committed = kafka.admin().CommittedOffsets(name, name);
+  std::set<std::string> kept{"''"};
+  for (const auto& record : testing::ReadTopic(kafka.bootstrap(), name)) {
+    if (record.offset < committed.at(static_cast<std::size_t>(record.partition))) continue;
+    kept.insert(fmt::format("'{}'", testing::Orders::Id(OrderIn(record.value.value()))));
+  }
+  scene.trial.table().Exec(
+      fmt::format("DELETE FROM fencepost_ledger WHERE CAST(substring(record_id FROM 3) AS integer)"
+                  " < {} AND record_id NOT IN ({})",
+                  scene.trial.orders() - kSentAgain, fmt::join(kept, ",")));
+}
+
+}  // namespace
+
+void AddDatabaseFaults(std::vector<Fault>& all, DatabaseKind kind) {
+  const std::string name(NameOf(kind));
+  std::vector<Fault> faults;
+  AddNetworkFaults(faults, name, [](Scene& scene) {
+    return std::vector<TcpProxy*>{&scene.trial.database().proxy()};
+  });
+  AddServerFaults<Database>(
+      faults, name, [](Scene & scene) -> auto& { return scene.trial.database(); }, seconds(3));
+  faults.push_back({name + "-sessions-ended", seconds(1),
+                    [](Scene& scene) { scene.trial.database().EndSessions(); }});
+  faults.push_back({name + "-table-locked", seconds(3), LockTable});
+  faults.push_back({name + "-connections-used-up", seconds(2), UseUpConnections});
+  faults.push_back({name + "-ledger-rows-dropped", seconds(1), DropLedgerRows});
+  for (Fault& fault : faults) {
+    fault.database = kind;
+    all.push_back(std::move(fault));
+  }
+}
+
+}  // namespace fencepost::matrix
