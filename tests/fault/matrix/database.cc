@@ -7,6 +7,7 @@ void Database::Reset() {
   proxy_.Watch(nullptr);
   Resume();
   Start();
+  Forget();
 }
 
 Effect EffectOf(const testing::SqlServer::Row& row) {

@@ -17,8 +17,8 @@
 
 namespace fencepost::matrix {
 
-enum class DatabaseKind : std::uint8_t { kPostgres };
-inline constexpr std::array kDatabaseNames = {"postgres"};
+enum class DatabaseKind : std::uint8_t { kPostgres, kMariadb };
+inline constexpr std::array kDatabaseNames = {"postgres", "mariadb"};
 inline constexpr std::string_view NameOf(DatabaseKind kind) {
   return kDatabaseNames.at(static_cast<std::size_t>(kind));
 }
@@ -64,6 +64,7 @@ class Database : public testing::SqlServer {
  protected:
   explicit Database(std::unique_ptr<testing::SqlServer> server)
       : server_(std::move(server)), proxy_(server_->port()) {}
+  virtual void Forget() {}  // trials that were
 
  private:
   std::unique_ptr<testing::SqlServer> server_;
@@ -71,6 +72,7 @@ class Database : public testing::SqlServer {
 };
 
 std::unique_ptr<Database> MakePostgres();
+std::unique_ptr<Database> MakeMariadb();
 
 // What each of them allows at a time.
 inline constexpr int kConnections = 40;

@@ -185,6 +185,7 @@ const std::vector<Fault>& AllFaults() {
     AddKafkaFaults(faults);
     AddDatabaseFaults(faults, DatabaseKind::kPostgres);
     AddHandlerFaults(faults);
+    AddDatabaseFaults(faults, DatabaseKind::kMariadb);
     return faults;
   }();
   return all;

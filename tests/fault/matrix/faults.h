@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -57,8 +58,8 @@ struct Fault {
   std::chrono::milliseconds lasts;
   // Must not wait for workers: what they send is held while it runs. Undoing it may.
   std::function<void(Scene&)> begin;
-  bool exec = false;                                // the trial's handler is a script
-  DatabaseKind database = DatabaseKind::kPostgres;  // what the trial writes to
+  bool exec = false;                       // the trial's handler is a script
+  std::optional<DatabaseKind> database{};  // the one that it happens to; none: any
 };
 
 const std::vector<Fault>& AllFaults();

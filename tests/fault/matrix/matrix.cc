@@ -60,7 +60,7 @@ void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
                        .seed = seed,
                        .workers = seed % 5 == 0 ? 3 : 2,
                        .exec = fault.exec,
-                       .database = fault.database,
+                       .database = fault.database.value_or(DatabaseKind::kPostgres),
                        .remember_done = marks,
                        .moves = phase >= Phase::kRebalancing});
   try {

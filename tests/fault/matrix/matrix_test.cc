@@ -225,6 +225,20 @@ TEST(Faults, AreManyAndHaveNamesOfTheirOwn) {
   EXPECT_GE(names.size(), 30U);
 }
 
+TEST(Faults, HappenToEachKindOfDatabaseAlike) {
+  std::map<DatabaseKind, std::set<std::string>> kinds;
+  for (const Fault& fault : AllFaults()) {
+    for (const DatabaseKind kind : {DatabaseKind::kPostgres, DatabaseKind::kMariadb}) {
+      const std::string prefix = fmt::format("{}-", NameOf(kind));
+      if (!fault.name.starts_with(prefix)) continue;
+      EXPECT_EQ(fault.database, kind) << fault.name;
+      kinds[kind].insert(fault.name.substr(prefix.size()));
+    }
+  }
+  EXPECT_EQ(kinds[DatabaseKind::kPostgres], kinds[DatabaseKind::kMariadb]);
+  EXPECT_GE(kinds[DatabaseKind::kMariadb].size(), 14U);
+}
+
 TEST(Plan, HasEachFaultInEachPhaseOnceARoundEachWithASeedOfItsOwn) {
   const auto cells = Plan({.rounds = 2, .seed = 7});
   ASSERT_EQ(cells.size(), 2 * AllFaults().size() * kPhaseNames.size());
@@ -302,26 +316,27 @@ class Matrix : public ::testing::Test {
 System* Matrix::system_ = nullptr;
 
 TEST_F(Matrix, ReadsEffectsInTheOrderInWhichTheirTransactionsWereCommitted) {
-  Database& database = system_->database(DatabaseKind::kPostgres);
-  const testing::EffectsTable table(database, "overlap");
-  database.MakeEffects(table);
-  const auto insert = [](const std::string& rows) {
-    return "INSERT INTO effects (order_id, amount, source_partition, source_offset, fence) "
-           "VALUES " +
-           rows;
-  };
-  const auto first = table.Open(database.worker());
-  const auto second = table.Open(database.worker());
-  first->Exec("BEGIN");
-  first->Exec(insert("('o-0', 0, 0, 0, 10)"));
-  second->Exec("BEGIN");
-  second->Exec(insert("('o-2', 28, 0, 2, 30), ('o-1', 14, 0, 1, 20)"));
-  second->Exec("COMMIT");
-  first->Exec("COMMIT");
-  std::vector<int> orders;
-  for (const Effect& effect : database.ReadEffects(table)) orders.push_back(effect.order);
-  EXPECT_THAT(orders, ElementsAre(1, 2, 0));
-  EXPECT_THROW(table.Open(database.worker())->Exec("DELETE FROM effects"), std::runtime_error);
+  for (const DatabaseKind kind : {DatabaseKind::kPostgres, DatabaseKind::kMariadb}) {
+    SCOPED_TRACE(NameOf(kind));
+    Database& database = system_->database(kind);
+    const testing::EffectsTable table(database, "overlap");
+    database.MakeEffects(table);
+    const auto insert = [](const std::string& rows) {
+      return fmt::format("INSERT INTO effects ({}) VALUES {}", kEffectColumns, rows);
+    };
+    const auto first = table.Open(database.worker());
+    const auto second = table.Open(database.worker());
+    first->Exec("BEGIN");
+    first->Exec(insert("('o-0', 0, 0, 0, 10)"));
+    second->Exec("BEGIN");
+    second->Exec(insert("('o-2', 28, 0, 2, 30), ('o-1', 14, 0, 1, 20)"));
+    second->Exec("COMMIT");
+    first->Exec("COMMIT");
+    std::vector<int> orders;
+    for (const Effect& effect : database.ReadEffects(table)) orders.push_back(effect.order);
+    EXPECT_THAT(orders, ElementsAre(1, 2, 0));
+    EXPECT_THROW(table.Open(database.worker())->Exec("DELETE FROM effects"), std::runtime_error);
+  }
 }
 
 TEST_F(Matrix, UndoesWhatAFaultBeganThatFailsHalfway) {
@@ -342,6 +357,7 @@ TEST_F(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
   for (const auto& [kind, phase] :
        std::vector<std::pair<std::string, std::string>>{{"worker-kill", "handling"},
                                                         {"postgres-sessions-ended", "writing"},
+                                                        {"mariadb-killed", "writing"},
                                                         {"node-restarted-empty", "acquiring"}}) {
     for (const Cell& cell : Plan({.kind = kind, .phase = phase, .seed = seed++})) {
       const CellResult result = RunCell(*system_, cell);

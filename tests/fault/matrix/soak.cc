@@ -60,7 +60,8 @@ Sample Look(System& system, Trial& trial) {
 
 // Faults that a system gets over within moments, and that a worker may live through: what a worker
 // has gathered is lost with it, so nobody is killed in a measurement of growth.
-bool Suits(const Fault& fault) {
+bool Suits(const Fault& fault, DatabaseKind database) {
+  if (fault.database.value_or(database) != database) return false;
   static const std::vector<std::string> kOthers = {
       "worker-kill", "worker-rolling", "worker-joins",      "kafka-offsets",  "kafka-partitions",
       "exec-",       "http-huge",      "nodes-all-flushed", "postgres-ledger"};
@@ -86,7 +87,7 @@ class Soak {
                          .remember_done = true,
                          .records_a_second = options.records_a_second}) {
     for (const Fault& fault : AllFaults()) {
-      if (Suits(fault)) faults_.push_back(&fault);
+      if (Suits(fault, DatabaseKind::kPostgres)) faults_.push_back(&fault);
     }
   }
   int Run();

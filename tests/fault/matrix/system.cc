@@ -87,7 +87,7 @@ std::string System::node_list() const {
 
 Database& System::database(DatabaseKind kind) {
   auto& database = databases_.at(static_cast<std::size_t>(kind));
-  if (!database) database = MakePostgres();
+  if (!database) database = kind == DatabaseKind::kMariadb ? MakeMariadb() : MakePostgres();
   return *database;
 }
 
