@@ -1,58 +1,16 @@
 // The disk of the database is full: a real one, of a few MiB.
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "tests/support/mysql_server.h"
 #include "tests/support/pipeline_test.h"
+#include "tests/support/small_disk.h"
 
 namespace fencepost::testing {
 namespace {
 
 using std::chrono::seconds;
-
-// A file system of its own, of 8 MiB. A shell at the end of a pipe takes it away, also when this
-// program dies.
-class SmallDisk {
- public:
-  // why() is "" when there is one.
-  SmallDisk() {
-    if (mount("tmpfs", path().c_str(), "tmpfs", 0, "size=8m,mode=0777") == 0) {
-      keeper_ = popen(fmt::format("cat >/dev/null; umount --lazy {}", path()).c_str(), "we");
-    } else {
-      why_ = fmt::format("a file system of its own needs CAP_SYS_ADMIN: {}", std::strerror(errno));
-    }
-  }
-  ~SmallDisk() {
-    if (keeper_ != nullptr) pclose(keeper_);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  [[nodiscard]] const std::string& why() const { return why_; }
-  [[nodiscard]] std::string path() const { return folder_.path().string(); }
-  // Leaves not one block.
-  void Fill() const {
-    const int file = open(Filler().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    const std::string block(4096, 'x');
-    while (write(file, block.data(), block.size()) > 0) {
-    }
-    close(file);
-  }
-  void MakeRoom() const { std::filesystem::remove(Filler()); }
-
- private:
-  [[nodiscard]] std::string Filler() const { return folder_.File("filler"); }
-
-  TempDir folder_;
-  std::string why_;
-  FILE* keeper_ = nullptr;
-};
 
 class FullDisk : public PipelineTest {
  protected:
@@ -110,19 +68,14 @@ class FullDisk : public PipelineTest {
     unique_ = orders.unique();
   }
 
-  SmallDisk disk_;
+  SmallDisk disk_{8};
   int unique_ = 0;
 };
 
 TEST_F(FullDisk, OfPostgresIsNamedWaitedForAndCostsNothing) {
   PostgresServer server;  // of its own: it must not outlive the disk
   EffectsTable table(server, "shop");
-  const std::string place = disk_.path() + "/space";
-  std::filesystem::create_directory(place);
-  if (geteuid() == 0) {
-    ASSERT_EQ(RunToEnd({.argv = {"chown", "postgres", place}}).exit_code, 0);
-  }
-  table.Exec(fmt::format("CREATE TABLESPACE small LOCATION '{}'", place));
+  table.Exec(fmt::format("CREATE TABLESPACE small LOCATION '{}'", disk_.FolderOf("postgres")));
   table.Exec("ALTER TABLE effects SET TABLESPACE small");
   PipelineText text = Text(4);
   text.dsn = table.dsn();
@@ -133,15 +86,10 @@ TEST_F(FullDisk, OfPostgresIsNamedWaitedForAndCostsNothing) {
 TEST_F(FullDisk, OfMysqlIsNamedWaitedForAndCostsNothing) {
   MysqlServer server;
   EffectsTable table(server, "shop");
-  const std::string place = disk_.path() + "/space";
-  std::filesystem::create_directory(place);
-  if (geteuid() == 0) {
-    ASSERT_EQ(RunToEnd({.argv = {"chown", "mysql", place}}).exit_code, 0);
-  }
   table.Exec(
       fmt::format("DROP TABLE effects; CREATE TABLE effects (order_id varchar(20) NOT NULL,"
                   " amount int NOT NULL, fence bigint) DATA DIRECTORY='{}'",
-                  place));
+                  disk_.FolderOf("mysql")));
   PipelineText text = Text(4);
   text.mysql = table.mysql();
   ExpectItWaitsForRoom(text, "is full", "give the server room");
