@@ -12,6 +12,7 @@
 
 #include "tests/fault/matrix/audit.h"
 #include "tests/support/pipeline_servers.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/sql_server.h"
 #include "tests/support/tcp_proxy.h"
 
@@ -34,8 +35,10 @@ class Database : public testing::SqlServer {
   // Of the pipeline's output: which it is, and where, for a role that may do little.
   [[nodiscard]] virtual std::string Output(const std::string& database) const = 0;
   [[nodiscard]] virtual const char* worker() const = 0;  // that role
-  // A table `effects` into which that role may insert, and nothing else.
-  virtual void MakeEffects(const testing::EffectsTable& table) = 0;
+  // A table `effects` into which that role may insert, and nothing else. On that disk, if any, and
+  // then a row takes 7 KiB.
+  virtual void MakeEffects(const testing::EffectsTable& table,
+                           const testing::SmallDisk* disk = nullptr) = 0;
   // Its rows in the order in which they took effect, which is that of the commits: not that in
   // which transactions began, since those of two workers may overlap.
   [[nodiscard]] virtual std::vector<Effect> ReadEffects(const testing::EffectsTable& table) = 0;
@@ -48,6 +51,8 @@ class Database : public testing::SqlServer {
   // So many connections it lets the role have, and what it says to one more.
   [[nodiscard]] virtual int MostConnections() const = 0;
   [[nodiscard]] virtual bool IsFull(std::string_view refusal) const = 0;
+  // What a worker quotes of it where the disk is full.
+  [[nodiscard]] virtual std::string_view NoRoom() const = 0;
 
   void Start() override { server_->Start(); }
   void Stop() override { server_->Stop(); }
@@ -76,6 +81,7 @@ std::unique_ptr<Database> MakeMariadb();
 
 // What each of them allows at a time.
 inline constexpr int kConnections = 40;
+inline constexpr int kWide = 7000;  // bytes of a row on a small disk
 // The columns that ReadEffects reads first, and what it makes of them.
 inline constexpr const char* kEffectColumns =
     "order_id, amount, source_partition, source_offset, fence";

@@ -47,14 +47,20 @@ class Mariadb : public Database {
   [[nodiscard]] const char* worker() const override { return "worker"; }
 
   // The number of a row is given to it with the insert, not with the commit.
-  void MakeEffects(const testing::EffectsTable& table) override {
+  void MakeEffects(const testing::EffectsTable& table, const testing::SmallDisk* disk) override {
+    std::string wide;
+    std::string place;
+    if (disk != nullptr) {
+      wide = fmt::format(", wide varchar({0}) CHARACTER SET ascii DEFAULT repeat('x', {0})", kWide);
+      place = fmt::format(" DATA DIRECTORY='{}'", disk->FolderOf("mysql"));
+    }
     table.Exec(fmt::format(
         "DROP TABLE effects; CREATE TABLE effects (id bigint PRIMARY KEY AUTO_INCREMENT,"
         " order_id varchar(20) NOT NULL, amount int NOT NULL, source_partition int,"
-        " source_offset bigint, fence bigint); CREATE USER IF NOT EXISTS {0};"
+        " source_offset bigint, fence bigint{1}){2}; CREATE USER IF NOT EXISTS {0};"
         " GRANT INSERT, SELECT ON effects TO {0};"
         " GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON fencepost_ledger TO {0}",
-        account()));
+        account(), wide, place));
   }
 
   // The binary log has the transactions in the order of their commits. Rows of one take effect at
@@ -99,6 +105,7 @@ class Mariadb : public Database {
   [[nodiscard]] bool IsFull(std::string_view refusal) const override {
     return refusal.find("Too many connections") != std::string_view::npos;
   }
+  [[nodiscard]] std::string_view NoRoom() const override { return "is full"; }
 
  protected:
   void Forget() override { Exec("RESET MASTER", "mysql"); }

@@ -29,13 +29,22 @@ class Postgres : public Database {
   }
   [[nodiscard]] const char* worker() const override { return "app"; }
 
-  void MakeEffects(const testing::EffectsTable& table) override {
+  void MakeEffects(const testing::EffectsTable& table, const testing::SmallDisk* disk) override {
     table.Exec(fmt::format(
         "DROP TABLE effects; CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL,"
         " source_partition int, source_offset bigint, fence bigint,"
         " tx xid8 DEFAULT pg_current_xact_id()); GRANT INSERT, SELECT ON effects TO {0};"
         " GRANT ALL ON SCHEMA public TO {0}",
         worker()));
+    if (disk == nullptr) return;
+    const std::string space = SpaceOf(table.Value("SELECT current_database()"));
+    table.Exec(
+        fmt::format("CREATE TABLESPACE \"{}\" LOCATION '{}'", space, disk->FolderOf("postgres")));
+    table.Exec(
+        fmt::format("ALTER TABLE effects ADD wide text DEFAULT repeat('x', {});"
+                    " ALTER TABLE effects ALTER wide SET STORAGE PLAIN; ALTER TABLE effects SET "
+                    "TABLESPACE \"{}\"",
+                    kWide, space));
   }
 
   // Rows of a transaction take effect at once: here they stand in the order of their positions.
@@ -53,6 +62,10 @@ class Postgres : public Database {
   }
   void Drop(const std::string& database) override {
     Exec(fmt::format("DROP DATABASE \"{}\" WITH (FORCE)", database), "postgres");
+    const std::string space = SpaceOf(database);
+    const std::string there = Value(
+        fmt::format("SELECT count(*) FROM pg_tablespace WHERE spcname = '{}'", space), "postgres");
+    if (there != "0") Exec(fmt::format("DROP TABLESPACE \"{}\"", space), "postgres");
   }
 
   // In a query, and in the tag of what was done.
@@ -77,6 +90,10 @@ class Postgres : public Database {
     return refusal.find("too many clients") != std::string_view::npos ||
            refusal.find("connection slots are reserved") != std::string_view::npos;
   }
+  [[nodiscard]] std::string_view NoRoom() const override { return "No space left on device"; }
+
+ private:
+  static std::string SpaceOf(const std::string& database) { return "small-" + database; }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 
@@ -141,6 +142,16 @@ WorkerProcess& Scene::Worker() {
   const auto running = trial.team().Running();
   if (running.empty()) throw std::runtime_error("no worker runs");
   return *running.at(static_cast<std::size_t>(Draw(static_cast<int>(running.size()))));
+}
+
+void Scene::AwaitSaying(std::string_view why) {
+  const bool said = trial.FeedUntil(seconds(20), [&] {
+    const auto running = trial.team().Running();
+    return std::any_of(running.begin(), running.end(), [&](WorkerProcess* one) {
+      return one->Readiness().find(why) != std::string::npos;
+    });
+  });
+  if (!said) throw std::runtime_error(fmt::format("no worker says '{}'", why));
 }
 
 void Scene::Terminate(WorkerProcess& one) {

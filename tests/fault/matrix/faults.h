@@ -45,6 +45,8 @@ struct Scene {
   [[nodiscard]] int Draw(int below) {
     return static_cast<int>(random() % static_cast<unsigned>(below));
   }
+  // Feeds until one says that it is not ready, and this.
+  void AwaitSaying(std::string_view why);
   // The worker in the phase, or one that runs.
   [[nodiscard]] testing::WorkerProcess& Worker();
   // SIGTERM, unless it has had one: a second one would mean something else.
@@ -59,6 +61,7 @@ struct Fault {
   // Must not wait for workers: what they send is held while it runs. Undoing it may.
   std::function<void(Scene&)> begin;
   bool exec = false;                       // the trial's handler is a script
+  bool small_disk = false;                 // the table is on one
   std::optional<DatabaseKind> database{};  // the one that it happens to; none: any
 };
 

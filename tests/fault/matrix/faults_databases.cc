@@ -16,13 +16,31 @@ using testing::TcpProxy;
 
 namespace {
 
-// The lock waits for what a worker has begun and is held in: not here, and its end does.
+// Both wait for what a worker has begun and is held in, but not here.
 void LockTable(Scene& scene) {
   using Lock = std::unique_ptr<testing::TableLock>;
   const testing::EffectsTable& table = scene.trial.table();
   auto lock = std::make_shared<std::future<Lock>>(std::async(
       std::launch::async, [&table] { return std::make_unique<testing::TableLock>(table); }));
   scene.undo.Add([lock] { lock->get(); });
+}
+
+void HideTable(Scene& scene) {
+  const testing::EffectsTable& table = scene.trial.table();
+  auto hidden = std::make_shared<std::future<void>>(std::async(
+      std::launch::async, [&table] { table.Exec("ALTER TABLE effects RENAME TO elsewhere"); }));
+  scene.undo.Add([&table] { table.Exec("ALTER TABLE IF EXISTS elsewhere RENAME TO effects"); });
+  scene.undo.Add([&scene, hidden] {
+    hidden->get();
+    scene.AwaitSaying("effects");
+  });
+}
+
+void FillDisk(Scene& scene) {
+  const testing::SmallDisk& disk = scene.trial.disk();
+  scene.undo.Add([&disk] { disk.MakeRoom(); });
+  scene.undo.Add([&scene] { scene.AwaitSaying(scene.trial.database().NoRoom()); });
+  disk.Fill();
 }
 
 // All connections that the role of the workers can have: one more is refused.
@@ -86,8 +104,11 @@ void AddDatabaseFaults(std::vector<Fault>& all, DatabaseKind kind) {
   faults.push_back({name + "-sessions-ended", seconds(1),
                     [](Scene& scene) { scene.trial.database().EndSessions(); }});
   faults.push_back({name + "-table-locked", seconds(3), LockTable});
+  faults.push_back({name + "-table-missing", seconds(1), HideTable});
   faults.push_back({name + "-connections-used-up", seconds(2), UseUpConnections});
   faults.push_back({name + "-ledger-rows-dropped", seconds(1), DropLedgerRows});
+  faults.push_back(
+      {.name = name + "-disk-full", .lasts = seconds(1), .begin = FillDisk, .small_disk = true});
   for (Fault& fault : faults) {
     fault.database = kind;
     all.push_back(std::move(fault));

@@ -61,6 +61,7 @@ void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
                        .workers = seed % 5 == 0 ? 3 : 2,
                        .exec = fault.exec,
                        .database = fault.database.value_or(DatabaseKind::kPostgres),
+                       .small_disk = fault.small_disk,
                        .remember_done = marks,
                        .moves = phase >= Phase::kRebalancing});
   try {

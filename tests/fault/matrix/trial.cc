@@ -21,6 +21,7 @@ constexpr int kCustomers = 17;  // few, so that their chains are long
 constexpr int kFirst = 150;
 constexpr std::size_t kRemembered = 30;
 constexpr seconds kStart{40};
+constexpr int kDisk = 96;  // MiB: more than a trial can send
 
 std::string Key(int order) { return fmt::format("customer-{}", order % kCustomers); }
 
@@ -40,7 +41,11 @@ Trial::Trial(System& system, TrialOptions options)
       table_(std::make_unique<testing::EffectsTable>(database_, options_.name)),
       receiver_(options_.exec ? MakeExecReceiver(folder_) : MakeHttpReceiver()),
       team_({.files = {folder_.File("pipeline.yaml")}}) {
-  database_.MakeEffects(*table_);
+  if (options_.small_disk) {
+    disk_ = std::make_unique<testing::SmallDisk>(kDisk);
+    if (!disk_->why().empty()) throw std::runtime_error(disk_->why());
+  }
+  database_.MakeEffects(*table_, disk_.get());
   folder_.Write("pipeline.yaml", Yaml());
   system.kafka().CreateTopic(options_.name, partitions_);
   system.kafka().CreateTopic(dead_topic_, 1);

@@ -25,6 +25,7 @@ struct TrialOptions {
   int workers = 2;
   bool exec = false;  // the handler is a script, else an HTTP service
   DatabaseKind database = DatabaseKind::kPostgres;
+  bool small_disk = false;     // the table is on one
   bool remember_done = false;  // done records are marked on the nodes
   bool moves = false;          // partitions are given to other workers while the fault lasts
   int records_a_second = 80;
@@ -61,6 +62,7 @@ class Trial {
   [[nodiscard]] Receiver& receiver() { return *receiver_; }
   [[nodiscard]] Database& database() { return database_; }
   [[nodiscard]] testing::EffectsTable& table() { return *table_; }
+  [[nodiscard]] const testing::SmallDisk& disk() const { return *disk_; }
   [[nodiscard]] const std::string& dead_topic() const { return dead_topic_; }
   [[nodiscard]] int produced() const { return produced_; }  // records
   [[nodiscard]] int orders() const { return orders_; }      // numbers 0 … orders()-1
@@ -83,6 +85,7 @@ class Trial {
   const std::string dead_topic_;
   std::mt19937_64 random_;
   testing::TempDir folder_;
+  std::unique_ptr<testing::SmallDisk> disk_;
   std::unique_ptr<testing::EffectsTable> table_;
   std::unique_ptr<Receiver> receiver_;
   std::unique_ptr<testing::TestProducer> producer_;
