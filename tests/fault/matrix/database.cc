@@ -5,9 +5,22 @@ namespace fencepost::matrix {
 void Database::Reset() {
   proxy_.Restore();
   proxy_.Watch(nullptr);
+  proxy_.Forward(first_->port());
+  failed_over_ = false;
+  if (second_) first_->Kill();  // with its session for the replica
+  second_.reset();
   Resume();
   Start();
   Forget();
+}
+
+void Database::AddReplica() { second_ = MakeReplica(); }
+
+void Database::FailOver() {
+  first_->Kill();
+  Promote(*second_);
+  failed_over_ = true;
+  proxy_.Forward(second_->port());
 }
 
 Effect EffectOf(const testing::SqlServer::Row& row) {

@@ -1,5 +1,5 @@
-// The databases of the matrix, one of which a trial writes to: a server behind a proxy, and
-// what is not the same for each kind.
+// The databases of the matrix, one of which a trial writes to: a server behind a proxy, or
+// the first of a pair, and what is not the same for each kind.
 #pragma once
 
 #include <array>
@@ -29,8 +29,12 @@ class Database : public testing::SqlServer {
   [[nodiscard]] testing::TcpProxy& proxy() { return proxy_; }
   [[nodiscard]] const testing::TcpProxy& proxy() const { return proxy_; }
 
-  // It runs, and nothing is in the way.
+  // It runs, alone, and nothing is in the way.
   void Reset();
+  // A second server follows, and a commit is answered when it has it, too.
+  void AddReplica();
+  // The first dies, and the second is the database now, until Reset.
+  void FailOver();
 
   // Of the pipeline's output: which it is, and where, for a role that may do little.
   [[nodiscard]] virtual std::string Output(const std::string& database) const = 0;
@@ -54,25 +58,33 @@ class Database : public testing::SqlServer {
   // What a worker quotes of it where the disk is full.
   [[nodiscard]] virtual std::string_view NoRoom() const = 0;
 
-  void Start() override { server_->Start(); }
-  void Stop() override { server_->Stop(); }
-  void Kill() override { server_->Kill(); }
-  void Pause() override { server_->Pause(); }
-  void Resume() override { server_->Resume(); }
-  [[nodiscard]] int port() const override { return server_->port(); }
-  [[nodiscard]] bool IsPostgres() const override { return server_->IsPostgres(); }
+  void Start() override { server().Start(); }
+  void Stop() override { server().Stop(); }
+  void Kill() override { server().Kill(); }
+  void Pause() override { server().Pause(); }
+  void Resume() override { server().Resume(); }
+  [[nodiscard]] int port() const override { return server().port(); }
+  [[nodiscard]] bool IsPostgres() const override { return server().IsPostgres(); }
   [[nodiscard]] std::unique_ptr<testing::SqlSession> Open(
       const std::string& database, const std::string& user = "") const override {
-    return server_->Open(database, user);
+    return server().Open(database, user);
   }
 
  protected:
-  explicit Database(std::unique_ptr<testing::SqlServer> server)
-      : server_(std::move(server)), proxy_(server_->port()) {}
-  virtual void Forget() {}  // trials that were
+  explicit Database(std::unique_ptr<testing::SqlServer> first)
+      : first_(std::move(first)), proxy_(first_->port()) {}
+  [[nodiscard]] testing::SqlServer& first() const { return *first_; }
+  [[nodiscard]] testing::SqlServer& server() const { return failed_over_ ? *second_ : *first_; }
+  // It follows the first, which waits for it with each commit.
+  virtual std::unique_ptr<testing::SqlServer> MakeReplica() = 0;
+  // It has applied what it has of the first, which is gone, and takes writes.
+  virtual void Promote(testing::SqlServer& replica) = 0;
+  virtual void Forget() = 0;  // the first: trials that were, and replicas
 
  private:
-  std::unique_ptr<testing::SqlServer> server_;
+  std::unique_ptr<testing::SqlServer> first_;
+  std::unique_ptr<testing::SqlServer> second_;
+  bool failed_over_ = false;
   testing::TcpProxy proxy_;
 };
 

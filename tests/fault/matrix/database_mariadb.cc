@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -14,6 +15,8 @@ using testing::MysqlServer;
 using testing::TcpProxy;
 
 namespace {
+
+constexpr std::chrono::seconds kLimit{30};
 
 // A query, the first packet of its exchange.
 constexpr std::string_view kCommit{
@@ -32,7 +35,7 @@ constexpr const char* kInserts =
 testing::MysqlServerOptions Options(int id) {
   return {.arguments = {fmt::format("--max-connections={}", kConnections),
                         fmt::format("--server-id={}", id), "--log-bin=binlog",
-                        "--binlog-format=ROW"}};
+                        "--log-slave-updates", "--binlog-format=ROW"}};
 }
 
 class Mariadb : public Database {
@@ -108,6 +111,36 @@ class Mariadb : public Database {
   [[nodiscard]] std::string_view NoRoom() const override { return "is full"; }
 
  protected:
+  // Semi-synchronous: nobody sees a transaction, nor hears of it, before the replica has it.
+  std::unique_ptr<testing::SqlServer> MakeReplica() override {
+    auto replica = std::make_unique<MysqlServer>(Options(2));
+    first().Exec(
+        "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC',"
+        " GLOBAL rpl_semi_sync_master_timeout = 600000, GLOBAL rpl_semi_sync_master_enabled = ON",
+        "mysql");
+    replica->Exec(
+        fmt::format("RESET MASTER; SET GLOBAL rpl_semi_sync_slave_enabled = ON; CHANGE MASTER TO"
+                    " master_host = '127.0.0.1', master_port = {}, master_user = 'app',"
+                    " master_ssl = 0, master_use_gtid = slave_pos; START SLAVE",
+                    first().port()));
+    const auto follows = [&] {
+      const auto rows = first().Exec("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'", "mysql");
+      return !rows.empty() && rows.at(0).at(1) == "1";
+    };
+    testing::RequireWithin(kLimit, follows, "the replica to follow");
+    return replica;
+  }
+  void Promote(testing::SqlServer& replica) override {
+    replica.Exec("STOP SLAVE IO_THREAD", "mysql");
+    const auto applied = [&] {
+      const auto rows = replica.Exec("SHOW SLAVE STATUS", "mysql");
+      return !rows.empty() && std::any_of(rows[0].begin(), rows[0].end(), [](const auto& cell) {
+        return cell && cell->starts_with("Slave has read all relay log");
+      });
+    };
+    testing::RequireWithin(kLimit, applied, "the replica to have applied all");
+    replica.Exec("STOP SLAVE; RESET SLAVE ALL", "mysql");
+  }
   void Forget() override { Exec("RESET MASTER", "mysql"); }
 
  private:

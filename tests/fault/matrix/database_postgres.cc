@@ -12,6 +12,8 @@ using testing::TcpProxy;
 
 namespace {
 
+constexpr std::chrono::seconds kLimit{30};
+
 // When a transaction was committed is known by one clock, the server's.
 testing::PostgresOptions Options() {
   return {.config = {fmt::format("max_connections={}", kConnections), "track_commit_timestamp=on"}};
@@ -91,6 +93,26 @@ class Postgres : public Database {
            refusal.find("connection slots are reserved") != std::string_view::npos;
   }
   [[nodiscard]] std::string_view NoRoom() const override { return "No space left on device"; }
+
+ protected:
+  std::unique_ptr<testing::SqlServer> MakeReplica() override {
+    auto& primary = static_cast<PostgresServer&>(first());
+    auto standby = std::make_unique<PostgresServer>(primary, primary.port(), Options());
+    primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    primary.Exec("SELECT pg_reload_conf()");
+    const auto waits = [&] {
+      return primary.Value("SELECT sync_state FROM pg_stat_replication") == "sync";
+    };
+    testing::RequireWithin(kLimit, waits, "the standby to be synchronous");
+    return standby;
+  }
+  void Promote(testing::SqlServer& replica) override {
+    static_cast<PostgresServer&>(replica).Promote();
+  }
+  void Forget() override {
+    Exec("ALTER SYSTEM RESET synchronous_standby_names", "postgres");
+    Exec("SELECT pg_reload_conf()", "postgres");
+  }
 
  private:
   static std::string SpaceOf(const std::string& database) { return "small-" + database; }

@@ -61,6 +61,7 @@ struct Fault {
   // Must not wait for workers: what they send is held while it runs. Undoing it may.
   std::function<void(Scene&)> begin;
   bool exec = false;                       // the trial's handler is a script
+  bool replica = false;                    // the database has one
   bool small_disk = false;                 // the table is on one
   std::optional<DatabaseKind> database{};  // the one that it happens to; none: any
 };

@@ -109,6 +109,10 @@ void AddDatabaseFaults(std::vector<Fault>& all, DatabaseKind kind) {
   faults.push_back({name + "-ledger-rows-dropped", seconds(1), DropLedgerRows});
   faults.push_back(
       {.name = name + "-disk-full", .lasts = seconds(1), .begin = FillDisk, .small_disk = true});
+  faults.push_back({.name = name + "-failed-over",
+                    .lasts = seconds(1),
+                    .begin = [](Scene& scene) { scene.trial.database().FailOver(); },
+                    .replica = true});
   for (Fault& fault : faults) {
     fault.database = kind;
     all.push_back(std::move(fault));

@@ -53,6 +53,8 @@ void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
   const std::uint64_t seed = result.seed;
   result.nodes = seed % 3 == 0 ? 3 : 5;
   system.Reset(result.nodes);
+  const DatabaseKind database = fault.database.value_or(DatabaseKind::kPostgres);
+  if (fault.replica) system.database(database).AddReplica();
   std::string name = result.name + fmt::format("-{}", seed);
   std::replace(name.begin(), name.end(), '/', '-');
   const bool marks = phase == Phase::kReleasing || seed % 4 == 1;
@@ -60,7 +62,7 @@ void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
                        .seed = seed,
                        .workers = seed % 5 == 0 ? 3 : 2,
                        .exec = fault.exec,
-                       .database = fault.database.value_or(DatabaseKind::kPostgres),
+                       .database = database,
                        .small_disk = fault.small_disk,
                        .remember_done = marks,
                        .moves = phase >= Phase::kRebalancing});

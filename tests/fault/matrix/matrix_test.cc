@@ -236,7 +236,7 @@ TEST(Faults, HappenToEachKindOfDatabaseAlike) {
     }
   }
   EXPECT_EQ(kinds[DatabaseKind::kPostgres], kinds[DatabaseKind::kMariadb]);
-  EXPECT_GE(kinds[DatabaseKind::kMariadb].size(), 14U);
+  EXPECT_GE(kinds[DatabaseKind::kMariadb].size(), 17U);
 }
 
 TEST(Plan, HasEachFaultInEachPhaseOnceARoundEachWithASeedOfItsOwn) {
@@ -358,6 +358,7 @@ TEST_F(Matrix, LosesAndDoublesNothingInAFewOfItsCells) {
        std::vector<std::pair<std::string, std::string>>{{"worker-kill", "handling"},
                                                         {"postgres-sessions-ended", "writing"},
                                                         {"mariadb-killed", "writing"},
+                                                        {"mariadb-failed-over", "writing"},
                                                         {"node-restarted-empty", "acquiring"}}) {
     for (const Cell& cell : Plan({.kind = kind, .phase = phase, .seed = seed++})) {
       const CellResult result = RunCell(*system_, cell);

@@ -61,7 +61,9 @@ Sample Look(System& system, Trial& trial) {
 // Faults that a system gets over within moments, and that a worker may live through: what a worker
 // has gathered is lost with it, so nobody is killed in a measurement of growth.
 bool Suits(const Fault& fault, DatabaseKind database) {
-  if (fault.database.value_or(database) != database || fault.small_disk) return false;
+  if (fault.database.value_or(database) != database || fault.replica || fault.small_disk) {
+    return false;
+  }
   static const std::vector<std::string> kOthers = {
       "worker-kill", "worker-rolling", "worker-joins",      "kafka-offsets",  "kafka-partitions",
       "exec-",       "http-huge",      "nodes-all-flushed", "postgres-ledger"};
