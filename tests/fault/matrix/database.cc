@@ -1,6 +1,14 @@
 #include "tests/fault/matrix/database.h"
 
+#include <algorithm>
+
 namespace fencepost::matrix {
+
+std::optional<DatabaseKind> DatabaseNamed(std::string_view name) {
+  const auto at = std::find(kDatabaseNames.begin(), kDatabaseNames.end(), name);
+  if (at == kDatabaseNames.end()) return std::nullopt;
+  return static_cast<DatabaseKind>(at - kDatabaseNames.begin());
+}
 
 void Database::Reset() {
   proxy_.Restore();

@@ -23,6 +23,7 @@ inline constexpr std::array kDatabaseNames = {"postgres", "mariadb"};
 inline constexpr std::string_view NameOf(DatabaseKind kind) {
   return kDatabaseNames.at(static_cast<std::size_t>(kind));
 }
+std::optional<DatabaseKind> DatabaseNamed(std::string_view name);
 
 class Database : public testing::SqlServer {
  public:

@@ -49,25 +49,25 @@ void Disturb(System& system, Trial& trial, const Fault& fault, Phase phase, Cell
   result.counts = scene.counts;
 }
 
-void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
+void Run(System& system, const Cell& cell, CellResult& result) {
+  const Fault& fault = *cell.fault;
   const std::uint64_t seed = result.seed;
   result.nodes = seed % 3 == 0 ? 3 : 5;
   system.Reset(result.nodes);
-  const DatabaseKind database = fault.database.value_or(DatabaseKind::kPostgres);
-  if (fault.replica) system.database(database).AddReplica();
+  if (fault.replica) system.database(cell.database).AddReplica();
   std::string name = result.name + fmt::format("-{}", seed);
   std::replace(name.begin(), name.end(), '/', '-');
-  const bool marks = phase == Phase::kReleasing || seed % 4 == 1;
+  const bool marks = cell.phase == Phase::kReleasing || seed % 4 == 1;
   Trial trial(system, {.name = name,
                        .seed = seed,
                        .workers = seed % 5 == 0 ? 3 : 2,
                        .exec = fault.exec,
-                       .database = database,
+                       .database = cell.database,
                        .small_disk = fault.small_disk,
                        .remember_done = marks,
-                       .moves = phase >= Phase::kRebalancing});
+                       .moves = cell.phase >= Phase::kRebalancing});
   try {
-    Disturb(system, trial, fault, phase, result);
+    Disturb(system, trial, fault, cell.phase, result);
     (void)trial.FeedUntil(seconds(1), [] { return false; });
     result.trouble = trial.Finish(kEndLimit);
     const History history = trial.Collect();
@@ -90,10 +90,10 @@ void Run(System& system, const Fault& fault, Phase phase, CellResult& result) {
 
 std::string CellResult::Line() const {
   std::string text = fmt::format(
-      "{:<48} {:<6} seed {} {:5.1f} s, {} nodes, {} records, {} effects,"
+      "{:<48} {:<6} seed {} {:5.1f} s, {} nodes, {}, {} records, {} effects,"
       " {} repeated calls, {} tokens back",
-      name, trouble.empty() ? "ok" : "FAILED", seed, seconds, nodes, records, effects,
-      repeated_calls, verdict.token_back);
+      name, trouble.empty() ? "ok" : "FAILED", seed, seconds, nodes, NameOf(database), records,
+      effects, repeated_calls, verdict.token_back);
   for (const auto& [what, count] : counts) text += fmt::format(", {} {}", count, what);
   return text;
 }
@@ -102,9 +102,10 @@ CellResult RunCell(System& system, const Cell& cell) {
   CellResult result;
   result.name = cell.name;
   result.seed = cell.seed;
+  result.database = cell.database;
   const auto begin = Clock::now();
   try {
-    Run(system, *cell.fault, cell.phase, result);
+    Run(system, cell, result);
   } catch (const std::exception& error) {
     result.trouble += error.what();
   }
@@ -131,13 +132,19 @@ std::vector<Cell> Plan(const MatrixOptions& options) {
       if (exact ? fault.name != options.kind : fault.name.find(options.kind) == std::string::npos) {
         continue;
       }
+      if (options.database && fault.database.value_or(*options.database) != *options.database) {
+        continue;
+      }
       any_kind = true;
       for (std::size_t at = 0; at < kPhaseNames.size(); ++at) {
         if (!options.phase.empty() && options.phase != kPhaseNames.at(at)) continue;
         if (options.once && at != turn % kPhaseNames.size()) continue;
-        cells.push_back({&fault, static_cast<Phase>(at),
-                         fmt::format("{}/{}", fault.name, kPhaseNames.at(at)),
-                         options.seed + cells.size()});
+        cells.push_back({.fault = &fault,
+                         .phase = static_cast<Phase>(at),
+                         .name = fmt::format("{}/{}", fault.name, kPhaseNames.at(at)),
+                         .seed = options.seed + cells.size(),
+                         .database = options.database.value_or(
+                             fault.database.value_or(DatabaseKind::kPostgres))});
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct MatrixOptions {
   int rounds = 1;
   std::string kind;   // the fault of that name, else those whose names contain it
   std::string phase;  // the one, or all
+  std::optional<DatabaseKind> database{};  // what all write to; none: faults of one to that, others
+                                           // to PostgreSQL
   bool once = false;  // each fault in one phase alone, by turns: another one with the next seed
   std::uint64_t seed = 1;  // of the first cell; each further one has the next
   std::string from;        // FAULT/PHASE where it begins; the seeds are as without it
@@ -26,6 +29,7 @@ struct Cell {
   Phase phase;
   std::string name;  // FAULT/PHASE
   std::uint64_t seed;
+  DatabaseKind database = DatabaseKind::kPostgres;  // what is written to
 };
 
 // What is asked for, in the order in which it runs. Throws std::invalid_argument with what to do
@@ -35,6 +39,7 @@ std::vector<Cell> Plan(const MatrixOptions& options);
 struct CellResult {
   std::string name;
   std::uint64_t seed = 0;
+  DatabaseKind database = DatabaseKind::kPostgres;
   Verdict verdict;
   std::map<std::string, int> counts;
   std::size_t nodes = 0;

@@ -19,8 +19,9 @@ namespace {
 
 constexpr const char* kUsage =
     "torture faults [ROUNDS] [--once] [--kind PART_OF_A_NAME] [--phase PHASE] [--seed S]"
-    " [--from FAULT/PHASE]\ntorture faults list\n"
-    "torture soak [--hours H | --minutes M] [--rate RECORDS_A_SECOND] [--seed S]\n";
+    " [--from FAULT/PHASE] [--database postgres|mariadb]\ntorture faults list\n"
+    "torture soak [--hours H | --minutes M] [--rate RECORDS_A_SECOND] [--seed S]"
+    " [--database postgres|mariadb]\n";
 
 std::optional<std::uint64_t> Number(std::string_view text) {
   std::uint64_t value = 0;
@@ -46,6 +47,8 @@ std::optional<MatrixOptions> Parse(std::vector<std::string> words) {
       options.phase = value;
     } else if (words[at] == "--from") {
       options.from = value;
+    } else if (words[at] == "--database" && DatabaseNamed(value)) {
+      options.database = DatabaseNamed(value);
     } else if (words[at] == "--seed" && Number(value)) {
       options.seed = *Number(value);
     } else {
@@ -76,6 +79,10 @@ int SoakMain(const std::vector<std::string>& words) {
   SoakOptions options;
   bool good = words.size() % 2 == 0;
   for (std::size_t at = 0; good && at < words.size(); at += 2) {
+    if (const auto named = DatabaseNamed(words[at + 1]); named && words[at] == "--database") {
+      options.database = *named;
+      continue;
+    }
     const auto value = Number(words[at + 1]);
     good = value && *value <= 1'000'000;
     if (!good) break;

@@ -250,6 +250,21 @@ TEST(Plan, HasEachFaultInEachPhaseOnceARoundEachWithASeedOfItsOwn) {
   EXPECT_EQ(Plan({.once = true}).size(), AllFaults().size());
 }
 
+TEST(Plan, WritesToTheDatabaseOfTheFaultOrToTheOneThatIsAskedFor) {
+  const auto databases = [](const MatrixOptions& options) {
+    std::map<std::string, DatabaseKind> of;
+    for (const Cell& cell : Plan(options)) of[cell.fault->name] = cell.database;
+    return of;
+  };
+  auto any = databases({});
+  EXPECT_EQ(any.at("worker-kill"), DatabaseKind::kPostgres);
+  EXPECT_EQ(any.at("mariadb-killed"), DatabaseKind::kMariadb);
+  auto one = databases({.database = DatabaseKind::kMariadb});
+  EXPECT_EQ(one.at("worker-kill"), DatabaseKind::kMariadb);
+  EXPECT_EQ(one.at("mariadb-killed"), DatabaseKind::kMariadb);
+  EXPECT_FALSE(one.contains("postgres-killed"));
+}
+
 TEST(Plan, HasTheSameSeedsWhereItBeginsLater) {
   for (const bool once : {false, true}) {
     MatrixOptions options{.rounds = 3, .kind = "postgres", .once = once, .seed = 40};
@@ -346,7 +361,8 @@ TEST_F(Matrix, UndoesWhatAFaultBeganThatFailsHalfway) {
     freeze(scene);
     throw std::runtime_error("planted");
   };
-  const CellResult result = RunCell(*system_, {&fault, Phase::kHandling, "planted", 1});
+  const CellResult result =
+      RunCell(*system_, {.fault = &fault, .phase = Phase::kHandling, .name = "planted", .seed = 1});
   EXPECT_THAT(result.trouble, HasSubstr("planted"));
   EXPECT_EQ(system_->database(DatabaseKind::kPostgres).Value("SELECT 1", "postgres"), "1");
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/fault/matrix/database.h"
+
 namespace fencepost::matrix {
 
 struct SoakOptions {
@@ -15,6 +17,7 @@ struct SoakOptions {
   std::chrono::seconds sample_every{60};
   std::uint64_t seed = 1;
   int records_a_second = 200;
+  DatabaseKind database = DatabaseKind::kPostgres;
 };
 
 // What is watched of it, by name: "resident memory of worker-1", "keys on lock nodes", …
