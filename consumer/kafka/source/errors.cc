@@ -114,23 +114,9 @@ Error KafkaSource::Impl::OutOfRange(const PartitionProblem& problem) {
   std::int64_t high = -1;
   const auto asked = rd_kafka_query_watermark_offsets(consumer.get(), problem.where.topic.c_str(),
                                                       problem.where.partition, &low, &high, kAskMs);
-  std::string what = fmt::format("the group's offset {} is not in the partition", problem.offset);
-  if (asked == RD_KAFKA_RESP_ERR_NO_ERROR && problem.offset < low) {
-    what = fmt::format(
-        "the records from offset {} to {} were deleted before they were processed (retention, or "
-        "DeleteRecords)",
-        problem.offset, low - 1);
-  } else if (asked == RD_KAFKA_RESP_ERR_NO_ERROR && problem.offset > high) {
-    what = fmt::format(
-        "the group's offset {} is past the partition's end {}: the topic was recreated or "
-        "truncated",
-        problem.offset, high);
-  }
-  return Error{"offset_out_of_range", std::move(what), Place(problem),
-               fmt::format("if that is accepted, stop the workers and set the offset: "
-                           "kafka-consumer-groups --group {} --topic {}:{} --reset-offsets "
-                           "--to-earliest --execute",
-                           options.group, problem.where.topic, problem.where.partition)};
+  std::optional<LogBounds> log;
+  if (asked == RD_KAFKA_RESP_ERR_NO_ERROR) log = LogBounds{low, high};
+  return OffsetOutOfRange(options.group, problem.where, problem.offset, log);
 }
 
 void KafkaSource::Impl::Fail(Error error) {

@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "locking/base/planted.h"
+#include "locking/base/time_text.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -34,6 +37,11 @@ bool Take(std::string_view& text, T& number, int base = 10) {
   return true;
 }
 
+std::string TimeOf(const Fingerprint& fingerprint) {
+  if (fingerprint.timestamp < 0) return "without a timestamp";
+  return "of " + Rfc3339(std::chrono::milliseconds(fingerprint.timestamp));
+}
+
 }  // namespace
 
 Fingerprint FingerprintOf(const Record& record) {
@@ -58,6 +66,43 @@ std::optional<Fingerprint> ParseFingerprint(std::string_view metadata, Offset ne
   if (!read || of != next || fingerprint.offset < 0 || fingerprint.offset >= next)
     return std::nullopt;
   return fingerprint;
+}
+
+Error TopicReplaced(std::string_view group, const TopicPartition& where, const Fingerprint& read,
+                    const Fingerprint& found) {
+  return Error{
+      "topic_replaced",
+      fmt::format("the topic was recreated or truncated: the group has read a "
+                  "record {} here, and now there is another one, {}; what is below the group's "
+                  "offset may never have been read",
+                  TimeOf(read), TimeOf(found)),
+      SourceText(where, read.offset),
+      fmt::format("stop the workers and set the offsets to where the group is to go on: "
+                  "kafka-consumer-groups --group {} --topic {} --reset-offsets "
+                  "--to-earliest --execute",
+                  group, where.topic)};
+}
+
+Error OffsetOutOfRange(std::string_view group, const TopicPartition& where, Offset offset,
+                       const std::optional<LogBounds>& log) {
+  std::string what = fmt::format("the group's offset {} is not in the partition", offset);
+  if (log && offset < log->first) {
+    what = fmt::format(
+        "the records from offset {} to {} were deleted before they were processed (retention, or "
+        "DeleteRecords)",
+        offset, log->first - 1);
+  } else if (log && offset > log->end) {
+    what = fmt::format(
+        "the group's offset {} is past the partition's end {}: the topic was recreated or "
+        "truncated",
+        offset, log->end);
+  }
+  return Error{"offset_out_of_range", std::move(what), SourceText(where, offset),
+               fmt::format("if that is accepted, stop the workers and set the offset: "
+                           "kafka-consumer-groups --group {} --topic {}:{} --reset-offsets "
+                           "--to-{} --execute",
+                           group, where.topic, where.partition,
+                           Planted("way_on_is_the_end") ? "latest" : "earliest")};
 }
 
 void LogFingerprints::Begin(const TopicPartition& where,

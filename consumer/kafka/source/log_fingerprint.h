@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "consumer/record/record.h"
+#include "locking/base/error.h"
 
 namespace fencepost::consumer {
 
@@ -37,6 +38,17 @@ Fingerprint FingerprintOf(const Record& record);
 std::string FingerprintText(const Fingerprint& fingerprint, Offset next);
 // Nothing where the metadata is empty, another's, or of another offset.
 std::optional<Fingerprint> ParseFingerprint(std::string_view metadata, Offset next);
+
+// What a worker ends with where the log is not the one that its group has read, or where its
+// group's offset is not in it; `log`: what is, where that is known.
+Error TopicReplaced(std::string_view group, const TopicPartition& where, const Fingerprint& read,
+                    const Fingerprint& found);
+struct LogBounds {
+  Offset first = 0;  // the oldest offset that is kept
+  Offset end = 0;    // the next one to be written
+};
+Error OffsetOutOfRange(std::string_view group, const TopicPartition& where, Offset offset,
+                       const std::optional<LogBounds>& log);
 
 // What was found at the offset of a fingerprint.
 enum class FingerprintAnswer : std::uint8_t {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/source/source_impl.h"
-#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -10,11 +9,6 @@ namespace {
 // Delivery waits this long at most for the comparison. It then begins, and a comparison that ends
 // later still stops the worker if the log is another.
 constexpr std::chrono::seconds kCompareTimeout{10};
-
-std::string TimeOf(const Fingerprint& fingerprint) {
-  if (fingerprint.timestamp < 0) return "without a timestamp";
-  return "of " + Rfc3339(std::chrono::milliseconds(fingerprint.timestamp));
-}
 
 }  // namespace
 
@@ -60,7 +54,7 @@ void KafkaSource::Impl::CheckFingerprints() {
 
 void KafkaSource::Impl::OnFingerprint(const FingerprintReader::Finding& finding) {
   if (finding.answer == FingerprintAnswer::kDifferent) {
-    Fail(TopicReplaced(finding));
+    Fail(TopicReplaced(options.group, finding.where, finding.asked, *finding.found));
     return;
   }
   if (failed) return;
@@ -92,21 +86,6 @@ void KafkaSource::Impl::ForgetFingerprints() {
   fingerprints.reset();
   waiting.clear();
   reader->Forget();
-}
-
-Error KafkaSource::Impl::TopicReplaced(const FingerprintReader::Finding& finding) const {
-  const TopicPartition& where = finding.where;
-  return Error{
-      "topic_replaced",
-      fmt::format("the topic was recreated or truncated: the group has read a "
-                  "record {} here, and now there is another one, {}; what is below the group's "
-                  "offset may never have been read",
-                  TimeOf(finding.asked), TimeOf(*finding.found)),
-      SourceText(where, finding.asked.offset),
-      fmt::format("stop the workers and set the offsets to where the group is to go on: "
-                  "kafka-consumer-groups --group {} --topic {} --reset-offsets "
-                  "--to-earliest --execute",
-                  options.group, where.topic)};
 }
 
 }  // namespace fencepost::consumer

@@ -86,7 +86,6 @@ struct KafkaSource::Impl {
   void OnFingerprint(const FingerprintReader::Finding& finding);
   void ReleaseUnanswered();
   void ForgetFingerprints();
-  Error TopicReplaced(const FingerprintReader::Finding& finding) const;
 
   // --- batches that wait for a schema: decoding.cc ---------------------------------------------
   void DeliverHeld();

@@ -1,6 +1,7 @@
 #include "tests/model/simulator/broker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,12 @@ std::size_t Log::Visible(Nanos now) const {
   const auto end = std::partition_point(records.begin(), records.end(),
                                         [now](const LogRecord& r) { return r.at <= now; });
   return static_cast<std::size_t>(end - records.begin());
+}
+
+std::size_t Log::PlaceOf(Offset offset) const {
+  const auto at = std::partition_point(records.begin(), records.end(),
+                                       [offset](const LogRecord& r) { return r.offset < offset; });
+  return static_cast<std::size_t>(at - records.begin());
 }
 
 Offset Log::End(Nanos now) const {
@@ -106,6 +113,32 @@ void Broker::AddPartitions() {
   world_.Note("there are {} partitions now", logs.size());
   shared_out_ = logs.size();
   Rebalance();
+}
+
+// Whoever wants to read them hears of it with its next fetch.
+void Broker::DeleteOldest() {
+  const auto partition =
+      static_cast<std::size_t>(world_.random.Below(static_cast<int>(shared_out_)));
+  Log& log = logs[partition];
+  const auto visible = static_cast<int>(log.Visible(world_.time.now()));
+  if (visible == 0) return;
+  // Mostly about where the group is.
+  const int done = static_cast<int>(log.PlaceOf(log.committed));
+  const int most = std::min(visible, world_.random.Chance(700) ? done + 3 : visible);
+  if (most == 0) return;
+  const auto count = static_cast<std::size_t>(world_.random.Between(1, most));
+  if (log.records[count - 1].next <= log.first) return;
+  world_.Strike(Fault::kRetention);
+  log.first = log.records[count - 1].next;
+  world_.Note("partition {} begins at {} now", partition, log.first);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::exchange(log.records[i].gone, true)) continue;
+    world_.checks.OnGone(log.records[i].source);
+  }
+  for (int i = 0; i < world_.plan.workers; ++i) {
+    SimWorker* const worker = world_.worker(i);
+    if (worker != nullptr) worker->consumer().OnLogChanged();
+  }
 }
 
 void Broker::Join(int worker, int life, int join) {
@@ -193,10 +226,17 @@ void Broker::DecideStarts() {
       for (std::size_t p = 0; p < shared_out_; ++p) {
         const bool all = step == consumer::StartStep::kCommitAll;
         const bool mine = step == consumer::StartStep::kCommitNew && known[p].owned;
-        if (all || mine) logs[p].any_committed = true;
+        if (!logs[p].any_committed && (all || mine)) Start(static_cast<PartitionIndex>(p));
       }
     }
   }
+}
+
+void Broker::Start(PartitionIndex partition) {
+  Log& log = logs[partition];
+  log.committed = log.first;
+  log.any_committed = true;
+  if (log.first > 0) world_.checks.OnBegins(static_cast<int>(partition), log.first);
 }
 
 void Broker::Assign(const Name& name, Member& member) {

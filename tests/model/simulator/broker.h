@@ -1,8 +1,8 @@
-// Kafka, as far as one consumer group sees it: partitions with holes, a coordinator that revokes,
-// waits, assigns and kicks out who is silent, and commits that count only for the current
-// generation. And transactions (broker_transactions.cc): their offsets are taken for the current
-// generation only, and until they have ended nobody is told where to go on; a producer whose
-// successor has started, or that was too slow, is fenced.
+// Kafka, as far as one consumer group sees it: partitions with holes, whose oldest records may be
+// deleted, a coordinator that revokes, waits, assigns and kicks out who is silent, and commits that
+// count only for the current generation. And transactions (broker_transactions.cc): their offsets
+// are taken for the current generation only, and until they have ended nobody is told where to go
+// on; a producer whose successor has started, or that was too slow, is fenced.
 #pragma once
 
 #include <compare>
@@ -31,14 +31,18 @@ struct LogRecord {
   std::string record_id;  // as the worker will know it; empty: it has none
   std::string source;
   bool doubtful = false;  // other records have its id, and some of them other content
+  bool gone = false;      // deleted
 };
 
 struct Log {
-  std::vector<LogRecord> records;
+  std::vector<LogRecord> records;  // the deleted ones, too
+  consumer::Offset first = 0;      // the oldest one that can be read
   consumer::Offset committed = 0;
   bool any_committed = false;
 
   [[nodiscard]] std::size_t Visible(Nanos now) const;
+  // The place in `records` to read on from.
+  [[nodiscard]] std::size_t PlaceOf(consumer::Offset offset) const;
   [[nodiscard]] consumer::Offset End(Nanos now) const;
 };
 
@@ -86,6 +90,7 @@ class Broker {
   void Kick(int worker, int life);
   void Rebalance();
   void AddPartitions();
+  void DeleteOldest();  // retention, or DeleteRecords
   [[nodiscard]] bool Empty() const { return members_.empty(); }
   void SetOffset(consumer::PartitionIndex partition, consumer::Offset next);  // of an empty group
   [[nodiscard]] bool AnyTransactionOpen() const { return !open_.empty(); }
@@ -114,6 +119,7 @@ class Broker {
   void Assign(const Name& name, Member& member);
   void LoseOffsets();
   void DecideStarts();
+  void Start(consumer::PartitionIndex partition);
   void TryComplete();
   void Close(int worker);
   [[nodiscard]] bool Current(int worker, int life, int generation) const;

@@ -59,6 +59,10 @@ class Checks {
   void OnOffsetSet(int partition, consumer::Offset next) {
     See({.kind = Seen::Kind::kOffsetSet, .partition = partition, .next = next}, {});
   }
+  void OnGone(const std::string& source) { See({.kind = Seen::Kind::kGone, .source = source}, {}); }
+  void OnBegins(int partition, consumer::Offset next) {
+    See({.kind = Seen::Kind::kBegins, .partition = partition, .next = next}, {});
+  }
   // The output has answered a worker, on a connection to what it is now.
   void OnUsed(const By& by) { See({.kind = Seen::Kind::kUsed}, by); }
   void OnAcknowledged(const std::string& id, const By& by) {
@@ -71,6 +75,9 @@ class Checks {
     See({.kind = Seen::Kind::kPruned, .source = source, .id = id}, {});
   }
   void OnStopped(const By& by) { See({.kind = Seen::Kind::kStopped}, by); }
+  void OnOutOfRange(int partition, const By& by) {
+    See({.kind = Seen::Kind::kOutOfRange, .partition = partition}, by);
+  }
   void AtTheEnd();
 
  private:

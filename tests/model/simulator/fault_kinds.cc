@@ -94,6 +94,7 @@ constexpr std::array<FaultKind, kFaults> kKindsOfFaults = {
        plan.flow.rows_stay.reset();
      }},
     Times<&Plan::cut_offs, 2>("worker cut off from the output"),
+    Times<&Plan::deletions, 2>("oldest records deleted"),
 };
 
 }  // namespace

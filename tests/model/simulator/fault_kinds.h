@@ -58,6 +58,8 @@ enum class Fault : std::uint8_t {
   kFailovers,
   kPruned,
   kCutOff,
+  // The logs of Kafka.
+  kRetention,
   kCount
 };
 inline constexpr auto kFaults = static_cast<std::size_t>(Fault::kCount);

@@ -34,6 +34,7 @@ void Faults::Begin() {
   Again(plan.handler_outages, [this] { BreakHandler(); });
   Again(plan.failovers, [this] { FailOver(); });
   Again(plan.cut_offs, [this] { CutOffWorker(); });
+  Again(plan.deletions, [this] { world_.broker.DeleteOldest(); });
   Again(plan.wipes / 2, [this] { Snapshot(); });
   if (plan.added > 0) {
     world_.time.At(plan.added_at, [this] {

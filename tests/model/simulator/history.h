@@ -26,6 +26,9 @@ struct Seen {
     kOffset,
     kOffsetLost,
     kOffsetSet,     // by a person
+    kBegins,        // the group had none, and begins here
+    kGone,          // the record was deleted from its log
+    kOutOfRange,    // a worker ended, and said that the group's offset is not in the log any more
     kAcknowledged,  // this worker was told that the effect is there: its own, or found
     kEffectLost,    // the output has gone back behind it
     kPruned,        // the output has forgotten that this effect is there
@@ -37,7 +40,7 @@ struct Seen {
   std::string id;      // kCall, kEffect: under which it came
   std::uint64_t token = 0;
   int partition = 0;      // of offsets
-  std::int64_t next = 0;  // kOffset, kOffsetSet: the group goes on from there
+  std::int64_t next = 0;  // kOffset, kOffsetSet, kBegins: the group goes on from there
   int worker = 0;         // whoever did it (kEffectLost: had), in which of its lives,
   int life = 0;
   std::uint64_t assignment = 0;  // and by which assignment

@@ -30,6 +30,14 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
     case Seen::Kind::kOffsetSet:
       OnGoneBack(row);
       return std::nullopt;
+    case Seen::Kind::kBegins:
+      GiveUp(row);
+      return std::nullopt;
+    case Seen::Kind::kGone:
+      OnGone(row);
+      return std::nullopt;
+    case Seen::Kind::kOutOfRange:
+      return OnOutOfRange(row);
     case Seen::Kind::kAcknowledged:
       acknowledged_[{{row.worker, row.life}, row.id}] = row.at;
       return std::nullopt;
@@ -102,7 +110,7 @@ std::optional<Complaint> HistoryChecker::CheckOrder(const Seen& seen, const Sent
   last->second = sent.offset;
   const auto [newest, first] = last_of_chain_.try_emplace(sent.chain, sent.offset);
   if (promise_ == Promise::kOnce && sent.offset < newest->second &&
-      !letters_.contains(seen.source)) {
+      !letters_.contains(seen.source) && !given_up_.contains(seen.source)) {
     return Complain("order", "{} took effect after {} of its chain, whoever did it", seen.source,
                     newest->second);
   }
@@ -151,6 +159,29 @@ void HistoryChecker::OnGoneBack(const Seen& seen) {
     const bool again = sent.partition == seen.partition && sent.offset >= seen.next;
     if (again) sent_back_.insert(sent.source);
   }
+  GiveUp(seen);
+}
+
+// The group goes on behind what is gone.
+void HistoryChecker::GiveUp(const Seen& seen) {
+  offsets_[seen.partition] = seen.next;
+  std::int64_t& farthest = farthest_[seen.partition];
+  farthest = std::max(farthest, seen.next);
+  for (const Sent& sent : history_.sent) {
+    const bool passed = sent.partition == seen.partition && sent.offset < seen.next;
+    if (passed && gone_.contains(sent.source)) given_up_.insert(sent.source);
+  }
+}
+
+void HistoryChecker::OnGone(const Seen& seen) {
+  gone_.insert(seen.source);
+  shortened_.insert(history_.sent[by_source_.find(seen.source)->second].partition);
+}
+
+std::optional<Complaint> HistoryChecker::OnOutOfRange(const Seen& seen) const {
+  if (shortened_.contains(seen.partition)) return std::nullopt;
+  return Complain("alarm", "worker {} ends, but nothing was deleted from partition {}", seen.worker,
+                  seen.partition);
 }
 
 // Of what it was never told it may still find out.
@@ -165,7 +196,7 @@ std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
 
 bool HistoryChecker::Complete(const Sent& sent) const {
   if (letters_.contains(sent.source)) return true;
-  if (pruned_.contains(sent.id)) return true;
+  if (pruned_.contains(sent.id) || given_up_.contains(sent.source)) return true;
   const auto effects = effects_by_id_.find(sent.id);
   return !sent.id.empty() && effects != effects_by_id_.end() && effects->second > 0;
 }

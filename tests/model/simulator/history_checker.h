@@ -11,10 +11,13 @@
 //   phantom    what was never sent, or under another id
 //   order      of a chain: within an assignment, and (kOnce) whoever did it
 //   token      of one id: an older one at the receiver after a newer one of the same life
-//   early      an offset that passes a record before its effect; or that goes back
+//   early      an offset that passes a record before its effect; or that goes back. A record that
+//              was deleted is passed where a person has set the offset behind it, or the group has
+//              begun behind it, and by nobody else
 //   silent     of lost effects: whoever knew of them went on with the output without a word
 //              (told: where rows are pruned, of what it was told a short while ago)
-//   alarm      whoever ended with word of lost effects knew of none that was ever lost
+//   alarm      whoever ended with word of lost effects knew of none that was ever lost; or with
+//              word of deleted records where none were
 //   both       an effect and a letter of one record, in one assignment (kOncePerSource: ever)
 #pragma once
 
@@ -70,6 +73,9 @@ class HistoryChecker {
   void OnEffectLost(const Seen& seen);
   std::optional<Complaint> OnPruned(const Seen& seen);
   void OnGoneBack(const Seen& seen);
+  void GiveUp(const Seen& seen);
+  void OnGone(const Seen& seen);
+  [[nodiscard]] std::optional<Complaint> OnOutOfRange(const Seen& seen) const;
   [[nodiscard]] bool MayComeAgain(const Seen& seen) const;
   [[nodiscard]] bool Complete(const Sent& sent) const;
   [[nodiscard]] bool MayBeLost(const Sent& sent) const;
@@ -83,6 +89,9 @@ class HistoryChecker {
   std::map<std::string, std::set<std::string>, std::less<>> pruned_;  // sources, by id
   std::set<std::string, std::less<>> sent_back_;  // sources that the group has gone back behind
   std::map<int, std::int64_t> farthest_;          // that the offsets have been, by partition
+  std::set<std::string, std::less<>> gone_;       // sources
+  std::set<int> shortened_;                       // partitions of which some are gone
+  std::set<std::string, std::less<>> given_up_;   // of what is gone: it is known to somebody
   std::map<std::string, std::set<Doer>, std::less<>> effects_;
   std::map<std::string, std::set<Doer>, std::less<>> letters_;
   std::map<std::pair<Doer, std::string>, std::int64_t> last_of_assignment_;  // by chain

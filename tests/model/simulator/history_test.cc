@@ -201,5 +201,25 @@ TEST(AHistory, WhereAWorkerEndsForALossOfWhichItHadNothingIsAFalseAlarm) {
   EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "alarm");
 }
 
+TEST(AHistory, InWhichADeletedRecordIsPassedIsGoodOnlyWhereAPersonHasSetTheOffsetBehindIt) {
+  const Seen told{.kind = kOutOfRange};
+  const Seen set{.kind = kOffsetSet, .next = 1};
+  const Seen gone = Of(kGone, kTwo[0]);
+  for (const Promise promise : kAll) {
+    EXPECT_EQ(Judge(promise, kTwo, {gone, Effect(kTwo[1]), Offset(2)}), "early");
+    EXPECT_EQ(Judge(promise, kTwo, {gone, told, set, Effect(kTwo[1]), Offset(2)}), "");
+    EXPECT_EQ(Judge(promise, kTwo, {set, gone, Effect(kTwo[1]), Offset(2)}), "lost");
+    EXPECT_EQ(Judge(promise, kTwo, {gone, {.kind = kOffsetSet, .next = 2}}), "lost");
+    EXPECT_EQ(Judge(promise, kTwo, {gone, {.kind = kBegins, .next = 1}, Effect(kTwo[1])}), "");
+    EXPECT_EQ(Judge(promise, kTwo, {Effect(kTwo[0]), gone, Effect(kTwo[1]), Offset(2)}), "");
+  }
+}
+
+TEST(AHistory, WhereAWorkerEndsForDeletedRecordsThoughNoneWereIsAFalseAlarm) {
+  const Seen other{.kind = kOutOfRange, .partition = 1};
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {Of(kGone, kTwo[0]), other}), "alarm");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {{.kind = kOutOfRange}}), "alarm");
+}
+
 }  // namespace
 }  // namespace fencepost::simulator

@@ -19,6 +19,7 @@ namespace fencepost::simulator {
 inline constexpr char kPipeline[] = "sim";
 inline constexpr char kCluster[] = "cluster";
 inline constexpr char kTopic[] = "t";
+inline constexpr char kGroup[] = "group";
 inline constexpr int kKinds = 4;  // of pipelines
 inline constexpr std::uint64_t kFirstLasting = 1'000'000'000;
 
@@ -60,14 +61,14 @@ struct Plan {
   Nanos handshake{0};       // with a lock node, at most
   Nanos write_takes{0};     // at most
   Nanos transaction_timeout{0};
-  int without_id = 0;        // of a thousand records: without an id
-  int refused = 0;           // of a thousand records: the output does not take them
-  Nanos handler_takes{0};    // at most, unless it hangs
-  int handler_refusals = 0;  // of a thousand calls: it says that it would never help
-  Nanos calls{0};            // beside the flow, a worker's: the mean time between two; 0: none
-  Nanos call_waits{0};       // at most
-  Nanos looks{0};            // how often somebody looks after it
-  Nanos quiet{0};            // for how long nothing more may happen at the end
+  int without_id = 0;         // of a thousand records: without an id
+  int refused = 0;            // of a thousand records: the output does not take them
+  Nanos handler_takes{0};     // at most, unless it hangs
+  int handler_refusals = 0;   // of a thousand calls: it says that it would never help
+  Nanos calls{0};             // beside the flow, a worker's: the mean time between two; 0: none
+  Nanos call_waits{0};        // at most
+  Nanos looks{0};             // how often somebody looks after it
+  Nanos quiet{0};             // for how long nothing more may happen at the end
   Nanos comes_to_its_end{0};  // at most, once trouble and work have ended
 
   // The trouble (fault_kinds.cc): until then.
@@ -94,6 +95,7 @@ struct Plan {
   Nanos handler_outages{0};
   Nanos cut_offs{0};   // one worker cannot reach the output, and perhaps Kafka, for a while
   Nanos failovers{0};  // the output goes back to an earlier moment, and all connections break
+  Nanos deletions{0};  // the oldest records of a partition are deleted
 
   // Of a thousand.
   int losses = 0;  // calls: vanish, often with their connection

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "consumer/kafka/source/log_fingerprint.h"
 #include "tests/model/simulator/sim_worker.h"
 #include "tests/model/simulator/world.h"
 
@@ -60,10 +61,7 @@ void SimConsumer::OnAssigned(int join, int generation,
   generation_ = generation;
   std::vector<AssignedPartition> told;
   for (const auto& [index, start] : starts) {
-    const auto& records = world_.broker.logs[index].records;
-    const auto first = std::partition_point(
-        records.begin(), records.end(), [s = start](const LogRecord& r) { return r.offset < s; });
-    assigned_[index].next = static_cast<std::size_t>(first - records.begin());
+    assigned_[index] = {.next = world_.broker.logs[index].PlaceOf(start), .position = start};
     told.push_back({index, TopicPartition{kTopic, static_cast<std::int32_t>(index)},
                     static_cast<consumer::AssignmentEpoch>(generation), start});
   }
@@ -147,11 +145,41 @@ void SimConsumer::Resume(const std::vector<PartitionIndex>& partitions) {
   PollIn(world_.random.Time(Nanos(0), kIdle));
 }
 
+// What a fetch is answered: as the shipped source hears it (consumer/kafka/source/errors.cc).
+bool SimConsumer::CheckPosition(PartitionIndex index, Assigned& assigned) {
+  const Log& log = world_.broker.logs[index];
+  if (assigned.position < log.first) {
+    Fail(consumer::OffsetOutOfRange(
+        kGroup, {kTopic, static_cast<std::int32_t>(index)}, assigned.position,
+        consumer::LogBounds{.first = log.first, .end = log.End(world_.time.now())}));
+    return false;
+  }
+  if (assigned.next > 0) {
+    assigned.position = std::max(assigned.position, log.records[assigned.next - 1].next);
+  }
+  return true;
+}
+
+// No record comes after it; commits still go out.
+void SimConsumer::Fail(fencepost::Error error) {
+  failed_ = true;
+  Post([this, error = std::move(error)] {
+    worker_.core().OnSourceFailed(error);
+    worker_.Act();
+  });
+}
+
+void SimConsumer::OnLogChanged() {
+  if (!assigned_.empty()) PollIn(world_.random.Time(Nanos(0), kIdle));
+}
+
 void SimConsumer::Poll() {
+  if (failed_) return;
   std::size_t room = worker_.core().credit().Records();
   std::size_t read = 0;
   for (auto& [index, assigned] : assigned_) {
     if (assigned.paused) continue;
+    if (!CheckPosition(index, assigned)) return;
     std::vector<Record> records;
     const auto most = static_cast<std::size_t>(world_.random.Between(1, kMostInOneGo));
     const std::size_t count = Read(index, assigned, std::min(room, most), records);
@@ -223,6 +251,7 @@ std::size_t SimConsumer::Read(PartitionIndex index, Assigned& assigned, std::siz
     record.key = from.key;
     record.value = from.value;
     if (!from.header_id.empty()) record.headers.push_back({"id", from.header_id});
+    assigned.position = from.next;
   }
   return out.size();
 }

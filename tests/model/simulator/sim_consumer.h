@@ -40,6 +40,7 @@ class SimConsumer {
 
   // When records may have become readable.
   void Nudge();
+  void OnLogChanged();  // its fetches are answered
 
   // --- for Coverage ------------------------------------------------------------------------------
   // kStarting, kRebalancing or kDraining.
@@ -50,6 +51,7 @@ class SimConsumer {
   enum class State : std::uint8_t { kOut, kMember, kDraining, kLeft };
   struct Assigned {
     std::size_t next = 0;  // record of the log
+    consumer::Offset position = 0;
     consumer::Offset told_end = -1;
     bool paused = false;
   };
@@ -57,6 +59,9 @@ class SimConsumer {
   void Join();
   void Drain(bool lost);
   void Poll();
+  // False: that ends the worker.
+  bool CheckPosition(consumer::PartitionIndex index, Assigned& assigned);
+  void Fail(fencepost::Error error);
   void PollIn(Nanos wait);
   std::size_t Read(consumer::PartitionIndex index, Assigned& assigned, std::size_t most,
                    std::vector<consumer::Record>& out);
@@ -76,6 +81,7 @@ class SimConsumer {
   int joins_ = 0;
   bool lost_ = false;    // this drain is of a lost assignment
   bool kicked_ = false;  // while draining
+  bool failed_ = false;  // nothing more is read
   std::function<void()> leaving_;
   std::map<consumer::PartitionIndex, Assigned> assigned_;
   std::map<consumer::PartitionIndex, consumer::PartitionOffset> to_commit_;

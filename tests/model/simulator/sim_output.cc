@@ -29,7 +29,7 @@ constexpr int kMostRecords = 500;
 
 consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   consumer::OutputTerms terms;
-  terms.group = "group";
+  terms.group = kGroup;
   terms.keep = world.plan.keep;
   terms.clock = [&process] { return process.now(); };
   terms.by_position = world.plan.by_position;

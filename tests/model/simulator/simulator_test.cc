@@ -69,6 +69,8 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "rows pruned",
                                     "stopped: lost_commits",
                                     "offsets set back",
+                                    "stopped: offset_out_of_range",
+                                    "offsets reset",
                                     "transactions",
                                     "transactions aborted",
                                     "offsets alone",

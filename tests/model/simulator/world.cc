@@ -272,10 +272,7 @@ void World::Bury(int index, int life) {
 void World::OnFailure(SimWorker& worker, const fencepost::Error& error) {
   const Process& process = worker.process();
   Note("w{} ends: {}", process.index, error.Line());
-  if (error.code != "lost_commits") return Violate("progress", "a worker stopped: " + error.Line());
-  Count("stopped: " + error.code);
-  checks.OnStopped({process.index, process.incarnation(), 0, time.now()});
-  operator_.OnStopped(error);
+  operator_.OnStopped(error, {process.index, process.incarnation(), 0, time.now()});
 }
 
 // Called before the process stops: a change after this one means that it came back.
