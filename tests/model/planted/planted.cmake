@@ -223,6 +223,8 @@ caught_by(late_answer_is_taken unit/cli
 caught_by(one_ctrl_c_counts_twice unit/cli
   RunSignals.AStopThatComesByTheTerminalAndByTheSupervisorIsOne)
 
+# The simulator finds this one too.
+model_test(planted/another_log_is_not_noticed/simulator model_planted another_log_is_not_noticed)
 # The small worlds of model/flow find these too.
 planted_test(record_outside_its_block/small_world record_outside_its_block model/flow
   BlocksInASmallWorld.CoverWhatIsProcessedThroughTheEndAndTheExtensionOfTheirLeases)

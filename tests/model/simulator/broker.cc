@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/source/initial_offsets.h"
+#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/record/content.h"
 #include "tests/model/simulator/sim_worker.h"
 #include "tests/model/simulator/world.h"
 
@@ -18,6 +20,10 @@ using consumer::PartitionOffset;
 
 constexpr Millis kBeforeRebalance{30};
 constexpr Millis kRebalanceGrace{300};
+constexpr char kLaterMark = '\'';
+
+// By their timestamps, which are whole milliseconds, its records are newer than all of the first.
+Nanos FirstOfLater(const Plan& plan) { return plan.replaced_at + Millis(2); }
 
 }  // namespace
 
@@ -35,7 +41,7 @@ std::size_t Log::PlaceOf(Offset offset) const {
 
 Offset Log::End(Nanos now) const {
   const std::size_t visible = Visible(now);
-  return visible == 0 ? 0 : records[visible - 1].next;
+  return visible == 0 ? first : records[visible - 1].next;
 }
 
 // --- the work ----------------------------------------------------------------------------------
@@ -45,18 +51,29 @@ void Broker::Fill() {
   Random& random = world_.random;
   logs.resize(static_cast<std::size_t>(plan.AllPartitions()));
   shared_out_ = static_cast<std::size_t>(plan.partitions);
+  bool cut = false;
   for (int i = 0; i < plan.records; ++i) {
     const Nanos at = plan.produce_for * i / plan.records;
     const bool added = plan.added > 0 && at >= plan.added_at;
     const int partition = random.Below(added ? plan.AllPartitions() : plan.partitions);
     Log& log = logs[static_cast<std::size_t>(partition)];
-    LogRecord& record = log.records.emplace_back();
-    const std::size_t count = log.records.size();
-    record.offset = count < 2 ? random.Below(3) : log.records[count - 2].next;
-    record.next = record.offset + 1 + (random.Chance(plan.holes) ? random.Between(1, 3) : 0);
+    // A later log has no holes, and the first one none at its beginning: a record that is not there
+    // tells nothing of its log.
+    const bool later = plan.Replaces() && at >= plan.replaced_at;
+    if (later && !std::exchange(cut, true)) KeepBeginnings();
+    auto& records = later ? log.later : log.records;
+    LogRecord& record = records.emplace_back();
+    const std::size_t count = records.size();
+    const bool hole = count < 2 && !plan.Replaces();
+    record.offset = hole ? random.Below(3) : count < 2 ? 0 : records[count - 2].next;
+    record.next =
+        record.offset + 1 + (!later && random.Chance(plan.holes) ? random.Between(1, 3) : 0);
     record.at = at;
+    if (later)
+      record.at = FirstOfLater(plan) + (plan.refilled_at_once ? Nanos(0) : at - plan.replaced_at);
     const int id = i < plan.ids ? i : random.Below(plan.ids);
     record.source = consumer::SourceText({kTopic, partition}, record.offset);
+    if (later) record.source += kLaterMark;
     const bool without_id = !plan.by_position && random.Chance(plan.without_id);
     if (!without_id) record.header_id = fmt::format("id-{}", id);
     record.doubtful = plan.conflicts > 0;
@@ -69,14 +86,68 @@ void Broker::Fill() {
     std::string chain;
     if (plan.flow.order != consumer::Order::kNone) chain = fmt::format("p{}", partition);
     if (plan.flow.order == consumer::Order::kKey) chain += record.key;
-    world_.checks.OnSentRecord(record, chain, partition);
+    if (later && !chain.empty()) chain += kLaterMark;
+    world_.checks.OnSentRecord(record, chain, partition, later ? 1 : 0);
   }
+  if (plan.Replaces() && !cut) KeepBeginnings();
+}
+
+// What of the logs stays when their ends are lost.
+void Broker::KeepBeginnings() {
+  if (!world_.plan.Has(Fault::kTailLost)) return;
+  for (Log& log : logs) {
+    const auto lost = static_cast<std::size_t>(world_.random.Below(5));
+    log.kept = log.records.size() - std::min(lost, log.records.size());
+    log.later.assign(log.records.begin(),
+                     log.records.begin() + static_cast<std::ptrdiff_t>(log.kept));
+  }
+}
+
+std::string Broker::SourceOf(const consumer::TopicPartition& where,
+                             const consumer::Record& record) const {
+  std::string source = consumer::SourceText(where, record.offset);
+  const Plan& plan = world_.plan;
+  const bool later =
+      plan.Replaces() && record.timestamp >= std::chrono::floor<Millis>(FirstOfLater(plan));
+  if (later) source += kLaterMark;
+  return source;
+}
+
+consumer::Record Broker::Read(const LogRecord& from, PartitionIndex partition) {
+  consumer::Record record;
+  record.partition = partition;
+  record.offset = from.offset;
+  record.timestamp = std::chrono::floor<Millis>(from.at);
+  record.key = from.key;
+  record.value = from.value;
+  if (!from.header_id.empty()) record.headers.push_back({"id", from.header_id});
+  return record;
+}
+
+consumer::LogState Broker::Look(const consumer::TopicPartition& where,
+                                const std::vector<Offset>& offsets) const {
+  const Log& log = logs[static_cast<std::size_t>(where.partition)];
+  const Nanos now = world_.time.now();
+  const std::size_t visible = log.Visible(now);
+  consumer::LogState state{.first = log.first, .end = log.End(now), .records = {}};
+  consumer::ContentDigest content({.kind = consumer::ContentRule::Kind::kRecord, .selectors = {}});
+  consumer::Evaluator evaluator;
+  for (const Offset offset : offsets) {
+    const std::size_t place = log.PlaceOf(offset);
+    if (place >= visible || offset < log.first || log.records[place].offset != offset) continue;
+    const consumer::Record record = Read(log.records[place], 0);
+    state.records.push_back({.offset = offset,
+                             .timestamp = record.timestamp->count(),
+                             .content = content.Of(record, evaluator).value_or(0)});
+  }
+  return state;
 }
 
 bool Broker::Finished() const {
   const Nanos now = world_.time.now();
   return std::all_of(logs.begin(), logs.end(), [now](const Log& log) {
-    return log.Visible(now) == log.records.size() && log.committed == log.End(now);
+    return log.later.empty() && log.Visible(now) == log.records.size() &&
+           log.committed == log.End(now);
   });
 }
 
@@ -135,10 +206,50 @@ void Broker::DeleteOldest() {
     if (std::exchange(log.records[i].gone, true)) continue;
     world_.checks.OnGone(log.records[i].source);
   }
+  TellOfLogs(false);
+}
+
+void Broker::TellOfLogs(bool others) {
   for (int i = 0; i < world_.plan.workers; ++i) {
     SimWorker* const worker = world_.worker(i);
-    if (worker != nullptr) worker->consumer().OnLogChanged();
+    if (worker != nullptr) worker->consumer().OnLogChanged(others);
   }
+}
+
+// The topic was deleted, and made again under its name. Brokers of some versions delete the group's
+// offsets with it. Some members hear that it was gone, and the group may. Or a replica without the
+// last records has become the leader.
+void Broker::Replace() {
+  const bool remade = world_.plan.Has(Fault::kTopicRemade);
+  world_.Note("{}", remade ? "the topic is made again" : "the logs lose their ends");
+  world_.Strike(remade ? Fault::kTopicRemade : Fault::kTailLost);
+  for (std::size_t p = 0; p < logs.size(); ++p) {
+    Log& log = logs[p];
+    for (std::size_t i = log.kept; i < log.records.size(); ++i) {
+      world_.checks.OnReplaced(log.records[i].source);
+    }
+    world_.checks.OnAnotherLog(static_cast<int>(p), PassedUnseen(static_cast<PartitionIndex>(p)));
+    log.records = std::exchange(log.later, {});
+    ++log.version;
+  }
+  if (world_.plan.offsets_go && remade) LoseOffsets();
+  TellOfLogs(true);
+  if (world_.random.Chance(500)) Rebalance();
+}
+
+// Up to where nobody may notice what is written in the place of a lost end (deploy/operations/
+// faults.md): where the record by which the group knows its log has stayed, to where it has come.
+Offset Broker::PassedUnseen(PartitionIndex partition) const {
+  const Log& log = logs[partition];
+  const Offset kept = log.kept == 0 ? 0 : log.records[log.kept - 1].next;
+  const auto known = consumer::ParseFingerprint(log.metadata, log.committed);
+  if (log.kept == 0 || (known && known->offset >= kept)) return 0;
+  Offset passed = log.committed;
+  for (int i = 0; i < world_.plan.workers; ++i) {
+    const SimWorker* const worker = world_.worker(i);
+    if (worker != nullptr) passed = std::max(passed, worker->consumer().PositionOf(partition));
+  }
+  return passed;
 }
 
 void Broker::Join(int worker, int life, int join) {
@@ -198,6 +309,7 @@ void Broker::LoseOffsets() {
   for (std::size_t p = 0; p < logs.size(); ++p) {
     logs[p].committed = 0;
     logs[p].any_committed = false;
+    logs[p].metadata.clear();
     world_.checks.OnOffsetLost(static_cast<int>(p));
   }
 }
@@ -206,6 +318,7 @@ void Broker::SetOffset(PartitionIndex partition, Offset next) {
   world_.Note("the offset of partition {} is set to {}", partition, next);
   logs[partition].committed = next;
   logs[partition].any_committed = true;
+  logs[partition].metadata.clear();
   world_.checks.OnOffsetSet(static_cast<int>(partition), next);
 }
 
@@ -226,13 +339,13 @@ void Broker::DecideStarts() {
       for (std::size_t p = 0; p < shared_out_; ++p) {
         const bool all = step == consumer::StartStep::kCommitAll;
         const bool mine = step == consumer::StartStep::kCommitNew && known[p].owned;
-        if (!logs[p].any_committed && (all || mine)) Start(static_cast<PartitionIndex>(p));
+        if (!logs[p].any_committed && (all || mine)) Begin(static_cast<PartitionIndex>(p));
       }
     }
   }
 }
 
-void Broker::Start(PartitionIndex partition) {
+void Broker::Begin(PartitionIndex partition) {
   Log& log = logs[partition];
   log.committed = log.first;
   log.any_committed = true;
@@ -240,26 +353,26 @@ void Broker::Start(PartitionIndex partition) {
 }
 
 void Broker::Assign(const Name& name, Member& member) {
-  std::vector<std::pair<PartitionIndex, Offset>> starts;
-  for (const PartitionIndex p : member.partitions) starts.emplace_back(p, logs[p].committed);
+  std::vector<StartAt> starts;
+  for (const PartitionIndex p : member.partitions) {
+    starts.push_back({p, logs[p].committed, logs[p].metadata});
+  }
   world_.Note("w{} gets {} partitions, generation {}", name.first, starts.size(), generation_);
   Send(name, member, [starts, join = member.join, generation = generation_](SimConsumer& consumer) {
     consumer.OnAssigned(join, generation, starts);
   });
 }
 
-void Broker::Rejoin(int worker, int life, int join, int generation,
-                    const std::vector<PartitionOffset>& offsets) {
+void Broker::Rejoin(int worker, int life, int join, int generation, const ToCommit& last) {
   const auto found = members_.find({worker, life});
   if (found == members_.end()) return SendKicked({worker, life}, join);
-  Commit(worker, life, generation, offsets);
+  Commit(worker, life, generation, last);
   found->second.answered = true;
   TryComplete();
 }
 
-void Broker::Leave(int worker, int life, int generation,
-                   const std::vector<PartitionOffset>& offsets) {
-  Commit(worker, life, generation, offsets);
+void Broker::Leave(int worker, int life, int generation, const ToCommit& last) {
+  Commit(worker, life, generation, last);
   if (world_.plan.static_members) return;  // its session ends it
   if (members_.erase({worker, life}) == 0) return;
   world_.Note("w{} leaves", worker);
@@ -282,15 +395,16 @@ bool Broker::Current(int worker, int life, int generation) const {
          member->second.generation == generation;
 }
 
-bool Broker::Commit(int worker, int life, int generation,
-                    const std::vector<PartitionOffset>& offsets) {
+bool Broker::Commit(int worker, int life, int generation, const ToCommit& asked) {
   if (!Current(worker, life, generation)) return false;
-  for (const PartitionOffset& offset : offsets) {
+  for (std::size_t i = 0; i < asked.offsets.size(); ++i) {
+    const PartitionOffset& offset = asked.offsets[i];
     Log& log = logs[offset.partition];
     world_.Note("w{} commits {} of partition {}", worker, offset.next, offset.partition);
     world_.checks.OnCommit(log, static_cast<int>(offset.partition), offset.next);
     log.committed = offset.next;
     log.any_committed = true;
+    if (!asked.metadata.empty()) log.metadata = asked.metadata[i];
   }
   return true;
 }

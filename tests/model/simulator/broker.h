@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "consumer/kafka/source/source.h"
+#include "consumer/outputs/output.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -37,8 +38,12 @@ struct LogRecord {
 struct Log {
   std::vector<LogRecord> records;  // the deleted ones, too
   consumer::Offset first = 0;      // the oldest one that can be read
+  std::vector<LogRecord> later;    // once it is another one
+  std::size_t kept = 0;            // of its records are those of the first
+  int version = 0;                 // which one it is
   consumer::Offset committed = 0;
   bool any_committed = false;
+  std::string metadata;  // that was committed with the offset
 
   [[nodiscard]] std::size_t Visible(Nanos now) const;
   // The place in `records` to read on from.
@@ -64,6 +69,18 @@ struct Produced {
   bool letter = false;
 };
 
+// To be committed; `metadata`: as many, or none.
+struct ToCommit {
+  std::vector<consumer::PartitionOffset> offsets;
+  std::vector<std::string> metadata;
+};
+
+struct StartAt {
+  consumer::PartitionIndex partition = 0;
+  consumer::Offset offset = 0;
+  std::string metadata;
+};
+
 class Broker {
  public:
   explicit Broker(World& world) : world_(world) {}
@@ -71,12 +88,9 @@ class Broker {
 
   // --- from the workers; each arrives at the coordinator after a while -------------------------
   void Join(int worker, int life, int join);
-  void Rejoin(int worker, int life, int join, int generation,
-              const std::vector<consumer::PartitionOffset>& offsets);
-  void Leave(int worker, int life, int generation,
-             const std::vector<consumer::PartitionOffset>& offsets);
-  bool Commit(int worker, int life, int generation,
-              const std::vector<consumer::PartitionOffset>& offsets);
+  void Rejoin(int worker, int life, int join, int generation, const ToCommit& last);
+  void Leave(int worker, int life, int generation, const ToCommit& last);
+  bool Commit(int worker, int life, int generation, const ToCommit& asked);
 
   // --- transactions ----------------------------------------------------------------------------
   void StartProducer(int worker, int life);  // aborts what its predecessor left open
@@ -91,11 +105,21 @@ class Broker {
   void Rebalance();
   void AddPartitions();
   void DeleteOldest();  // retention, or DeleteRecords
+  void Replace();       // the logs become others
   [[nodiscard]] bool Empty() const { return members_.empty(); }
   void SetOffset(consumer::PartitionIndex partition, consumer::Offset next);  // of an empty group
   [[nodiscard]] bool AnyTransactionOpen() const { return !open_.empty(); }
   [[nodiscard]] bool Finished() const;  // everything is committed to the end
   [[nodiscard]] std::string Lag() const;
+
+  // --- records ---------------------------------------------------------------------------------
+  // What tells it from all others, those of other logs at its offset, too.
+  [[nodiscard]] std::string SourceOf(const consumer::TopicPartition& where,
+                                     const consumer::Record& record) const;
+  static consumer::Record Read(const LogRecord& from, consumer::PartitionIndex partition);
+  // What can be read at these offsets, as the ledger by position asks it.
+  [[nodiscard]] consumer::LogState Look(const consumer::TopicPartition& where,
+                                        const std::vector<consumer::Offset>& offsets) const;
 
   std::vector<Log> logs;
 
@@ -119,7 +143,10 @@ class Broker {
   void Assign(const Name& name, Member& member);
   void LoseOffsets();
   void DecideStarts();
-  void Start(consumer::PartitionIndex partition);
+  void Begin(consumer::PartitionIndex partition);
+  void TellOfLogs(bool others);
+  void KeepBeginnings();
+  [[nodiscard]] consumer::Offset PassedUnseen(consumer::PartitionIndex partition) const;
   void TryComplete();
   void Close(int worker);
   [[nodiscard]] bool Current(int worker, int life, int generation) const;

@@ -47,7 +47,8 @@ class Checks {
   void OnLetter(SimWorker& worker, const consumer::DeadLetter& letter);
   void OnBatch(const consumer::WriteRequest& request);
   // It happened.
-  void OnSentRecord(const LogRecord& record, const std::string& chain, int partition);
+  // `log`: the first one of its partition, or which of those that came in its place.
+  void OnSentRecord(const LogRecord& record, const std::string& chain, int partition, int log);
   void OnEffect(const std::string& id, const std::string& source, const By& by);
   void OnPublished(const std::string& source, const By& by);
   void OnTransaction(const By& by, const std::vector<Produced>& items,
@@ -60,6 +61,17 @@ class Checks {
     See({.kind = Seen::Kind::kOffsetSet, .partition = partition, .next = next}, {});
   }
   void OnGone(const std::string& source) { See({.kind = Seen::Kind::kGone, .source = source}, {}); }
+  // It is not in the log that comes next.
+  void OnReplaced(const std::string& source) {
+    See({.kind = Seen::Kind::kReplaced, .source = source}, {});
+  }
+  // Up to `next` nobody needs to notice.
+  void OnAnotherLog(int partition, consumer::Offset next) {
+    See({.kind = Seen::Kind::kAnotherLog, .partition = partition, .next = next}, {});
+  }
+  void OnForgotten(int partition) {
+    See({.kind = Seen::Kind::kForgotten, .partition = partition}, {});
+  }
   void OnBegins(int partition, consumer::Offset next) {
     See({.kind = Seen::Kind::kBegins, .partition = partition, .next = next}, {});
   }
@@ -75,8 +87,8 @@ class Checks {
     See({.kind = Seen::Kind::kPruned, .source = source, .id = id}, {});
   }
   void OnStopped(const By& by) { See({.kind = Seen::Kind::kStopped}, by); }
-  void OnOutOfRange(int partition, const By& by) {
-    See({.kind = Seen::Kind::kOutOfRange, .partition = partition}, by);
+  void OnToldOfLog(int partition, const By& by) {
+    See({.kind = Seen::Kind::kToldOfLog, .partition = partition}, by);
   }
   void AtTheEnd();
 
@@ -98,6 +110,7 @@ class Checks {
   [[nodiscard]] bool Marked(const LogRecord& record) const;
   [[nodiscard]] bool LeaseIsValid(SimWorker& worker, const consumer::InFlight& in) const;
   [[nodiscard]] bool MayBeLeft(std::string_view name) const;
+  [[nodiscard]] std::string KnownId(const std::string& id, const std::string& source) const;
   void CheckCovered(const consumer::InFlight& in);
   [[nodiscard]] bool Completed(std::string_view name, locking::Token token) const;
   [[nodiscard]] bool Held(const Lease& lease) const;

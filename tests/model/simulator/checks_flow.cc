@@ -70,12 +70,12 @@ void Checks::OnCall(SimWorker& worker, const consumer::HandlerCall& call) {
     world_.Violate("18", fmt::format("w{} handles {} without a lease", index, call.record_id));
   });
   if (!found) world_.Violate("18", fmt::format("w{} handles nothing it has", index));
+  const SimHandler::Out mine = worker.handler().Describe(call);
   See({.kind = Seen::Kind::kCall,
-       .source = consumer::SourceText(call.where, call.record.offset),
-       .id = call.record_id,
+       .source = mine.source,
+       .id = KnownId(call.record_id, mine.source),
        .token = call.token},
       {index, worker.process().incarnation(), call.record.epoch, world_.time.now()});
-  const SimHandler::Out mine = worker.handler().Describe(call);
   for (const auto& [id, other] : worker.handler().out()) {
     const bool same = other.source == mine.source && other.epoch == mine.epoch;
     if (same || (!mine.chain.empty() && other.chain == mine.chain)) {
@@ -115,7 +115,7 @@ void Checks::OnBatch(const consumer::WriteRequest& request) {
 // --- happened ----------------------------------------------------------------------------------
 
 void Checks::OnEffect(const std::string& id, const std::string& source, const By& by) {
-  See({.kind = Seen::Kind::kEffect, .source = source, .id = id}, by);
+  See({.kind = Seen::Kind::kEffect, .source = source, .id = KnownId(id, source)}, by);
   world_.effects.Add(id, source, by);
 }
 
@@ -124,12 +124,19 @@ void Checks::OnPublished(const std::string& source, const By& by) {
   world_.effects.AddLetter(source, by);
 }
 
-void Checks::OnSentRecord(const LogRecord& record, const std::string& chain, int partition) {
+void Checks::OnSentRecord(const LogRecord& record, const std::string& chain, int partition,
+                          int log) {
   history_.Send({.source = record.source,
-                 .id = record.record_id,
+                 .id = KnownId(record.record_id, record.source),
                  .chain = chain,
                  .partition = partition,
-                 .offset = record.offset});
+                 .offset = record.offset,
+                 .log = log});
+}
+
+// By position, two records at the same place of two logs have one id for the workers.
+std::string Checks::KnownId(const std::string& id, const std::string& source) const {
+  return world_.plan.by_position && world_.plan.Replaces() ? source : id;
 }
 
 void Checks::See(Seen seen, const By& by) {

@@ -1,5 +1,7 @@
 #include "tests/model/simulator/fault_kinds.h"
 
+#include <algorithm>
+
 #include "tests/model/simulator/plan.h"
 
 namespace fencepost::simulator {
@@ -29,6 +31,14 @@ constexpr FaultKind Table(std::string_view name) {
             plan.moods[static_cast<std::size_t>(mood)] = random.Between(30, 250);
           },
           [](Plan& plan) { plan.moods[static_cast<std::size_t>(mood)] = 0; }};
+}
+
+// Some of the work is done by then, and most of the trouble is still to come.
+void ReplaceLogs(Plan& plan, Random& random) {
+  plan.produce_for = std::max(plan.produce_for, plan.faults_end * 2 / 3);
+  plan.faults_end = std::max(plan.faults_end, plan.produce_for);
+  plan.replaced_at = random.Time(plan.produce_for / 4, plan.produce_for * 3 / 4);
+  plan.refilled_at_once = random.Chance(500);
 }
 
 // By Fault.
@@ -95,6 +105,13 @@ constexpr std::array<FaultKind, kFaults> kKindsOfFaults = {
      }},
     Times<&Plan::cut_offs, 2>("worker cut off from the output"),
     Times<&Plan::deletions, 2>("oldest records deleted"),
+    {"topic made again",
+     [](Plan& plan, Random& random) {
+       ReplaceLogs(plan, random);
+       plan.offsets_go = random.Chance(300);
+     },
+     [](Plan& plan) { plan.replaced_at = Nanos(0); }},
+    {"ends of logs lost", ReplaceLogs, [](Plan& plan) { plan.replaced_at = Nanos(0); }},
 };
 
 }  // namespace

@@ -60,6 +60,8 @@ enum class Fault : std::uint8_t {
   kCutOff,
   // The logs of Kafka.
   kRetention,
+  kTopicRemade,
+  kTailLost,
   kCount
 };
 inline constexpr auto kFaults = static_cast<std::size_t>(Fault::kCount);

@@ -42,6 +42,9 @@ void Faults::Begin() {
       world_.broker.AddPartitions();
     });
   }
+  if (plan.Replaces()) {
+    world_.time.At(plan.replaced_at, [this] { world_.broker.Replace(); });
+  }
   world_.time.At(plan.faults_end, [this] { End(); });
 }
 
@@ -344,6 +347,7 @@ void Faults::End() {
     Process& process = world_.process(i);
     process.wall_offset = std::clamp(process.wall_offset, -skew, skew);
   }
+  world_.OnTroubleEnded();
   world_.time.In(world_.plan.looks, [this] { Operator(); });
 }
 

@@ -11,11 +11,12 @@ namespace fencepost::simulator {
 
 // A record of the log, as its producer knows it.
 struct Sent {
-  std::string source;  // topic/partition/offset
+  std::string source;  // topic/partition/offset, and what tells its log
   std::string id;      // empty: it has none
   std::string chain;   // records of one have an order; empty: none
   int partition = 0;
   std::int64_t offset = 0;
+  int log = 0;  // of its partition: the first, or which of those that came in its place
 };
 
 struct Seen {
@@ -28,7 +29,10 @@ struct Seen {
     kOffsetSet,     // by a person
     kBegins,        // the group had none, and begins here
     kGone,          // the record was deleted from its log
-    kOutOfRange,    // a worker ended, and said that the group's offset is not in the log any more
+    kReplaced,      // the record is not in the log that comes next
+    kAnotherLog,    // the partition's log is the next one
+    kForgotten,     // a person has taken back all that the output knows as done of a partition
+    kToldOfLog,     // a worker ended, and said that this partition's log is not what it was
     kAcknowledged,  // this worker was told that the effect is there: its own, or found
     kEffectLost,    // the output has gone back behind it
     kPruned,        // the output has forgotten that this effect is there
@@ -40,7 +44,8 @@ struct Seen {
   std::string id;      // kCall, kEffect: under which it came
   std::uint64_t token = 0;
   int partition = 0;      // of offsets
-  std::int64_t next = 0;  // kOffset, kOffsetSet, kBegins: the group goes on from there
+  std::int64_t next = 0;  // kOffset, kOffsetSet, kBegins: the group goes on from there;
+                          // kAnotherLog: up to there nobody needs to notice
   int worker = 0;         // whoever did it (kEffectLost: had), in which of its lives,
   int life = 0;
   std::uint64_t assignment = 0;  // and by which assignment

@@ -36,8 +36,17 @@ std::optional<Complaint> HistoryChecker::See(Seen seen) {
     case Seen::Kind::kGone:
       OnGone(row);
       return std::nullopt;
-    case Seen::Kind::kOutOfRange:
-      return OnOutOfRange(row);
+    case Seen::Kind::kReplaced:
+      replaced_.insert(row.source);
+      return std::nullopt;
+    case Seen::Kind::kAnotherLog:
+      OnAnotherLog(row);
+      return std::nullopt;
+    case Seen::Kind::kForgotten:
+      OnForgotten(row);
+      return std::nullopt;
+    case Seen::Kind::kToldOfLog:
+      return OnToldOfLog(row);
     case Seen::Kind::kAcknowledged:
       acknowledged_[{{row.worker, row.life}, row.id}] = row.at;
       return std::nullopt;
@@ -108,6 +117,7 @@ std::optional<Complaint> HistoryChecker::CheckOrder(const Seen& seen, const Sent
     return Complain("order", "{} took effect after {}", seen.source, last->second);
   }
   last->second = sent.offset;
+  if (in_doubt_.contains(sent.partition)) return std::nullopt;  // whoever did it, and from where
   const auto [newest, first] = last_of_chain_.try_emplace(sent.chain, sent.offset);
   if (promise_ == Promise::kOnce && sent.offset < newest->second &&
       !letters_.contains(seen.source) && !given_up_.contains(seen.source)) {
@@ -159,6 +169,7 @@ void HistoryChecker::OnGoneBack(const Seen& seen) {
     const bool again = sent.partition == seen.partition && sent.offset >= seen.next;
     if (again) sent_back_.insert(sent.source);
   }
+  if (seen.kind == Seen::Kind::kOffsetSet) in_doubt_.erase(seen.partition);
   GiveUp(seen);
 }
 
@@ -175,13 +186,33 @@ void HistoryChecker::GiveUp(const Seen& seen) {
 
 void HistoryChecker::OnGone(const Seen& seen) {
   gone_.insert(seen.source);
-  shortened_.insert(history_.sent[by_source_.find(seen.source)->second].partition);
+  changed_.insert(history_.sent[by_source_.find(seen.source)->second].partition);
 }
 
-std::optional<Complaint> HistoryChecker::OnOutOfRange(const Seen& seen) const {
-  if (shortened_.contains(seen.partition)) return std::nullopt;
-  return Complain("alarm", "worker {} ends, but nothing was deleted from partition {}", seen.worker,
-                  seen.partition);
+void HistoryChecker::OnAnotherLog(const Seen& seen) {
+  ++log_[seen.partition];
+  changed_.insert(seen.partition);
+  in_doubt_.insert(seen.partition);
+  unseen_[seen.partition] = seen.next;
+}
+
+// What was taken for done in the former log comes behind what took effect already.
+void HistoryChecker::OnForgotten(const Seen& seen) {
+  for (const Sent& sent : history_.sent) {
+    if (sent.partition != seen.partition) continue;
+    last_of_chain_.erase(sent.chain);
+    if (!effects_.contains(sent.source)) continue;
+    effects_by_id_[sent.id] = 0;
+    pruned_[sent.id].insert(sent.source);
+    sent_back_.insert(sent.source);
+  }
+}
+
+std::optional<Complaint> HistoryChecker::OnToldOfLog(const Seen& seen) {
+  unseen_.erase(seen.partition);
+  if (changed_.contains(seen.partition)) return std::nullopt;
+  return Complain("alarm", "worker {} ends, but the log of partition {} is what it was",
+                  seen.worker, seen.partition);
 }
 
 // Of what it was never told it may still find out.
@@ -197,6 +228,7 @@ std::optional<Complaint> HistoryChecker::OnUsed(const Seen& seen) const {
 bool HistoryChecker::Complete(const Sent& sent) const {
   if (letters_.contains(sent.source)) return true;
   if (pruned_.contains(sent.id) || given_up_.contains(sent.source)) return true;
+  if (replaced_.contains(sent.source)) return true;
   const auto effects = effects_by_id_.find(sent.id);
   return !sent.id.empty() && effects != effects_by_id_.end() && effects->second > 0;
 }
@@ -215,6 +247,8 @@ std::optional<Complaint> HistoryChecker::OnStopped(const Seen& seen) {
 
 // A worker that has ended before, or that has not used the output since, tells nothing.
 bool HistoryChecker::MayBeLost(const Sent& sent) const {
+  const auto unseen = unseen_.find(sent.partition);
+  if (unseen != unseen_.end() && sent.log > 0 && sent.offset < unseen->second) return true;
   const auto lost = lost_.find(sent.id);
   return lost != lost_.end() && !lost->second;
 }
@@ -227,9 +261,11 @@ std::optional<Complaint> HistoryChecker::OnOffset(const Seen& seen) {
   }
   const std::int64_t from = std::exchange(committed, seen.next);
   farthest_[seen.partition] = std::max(farthest_[seen.partition], seen.next);
+  if (in_doubt_.contains(seen.partition)) return std::nullopt;
   for (const Sent& sent : history_.sent) {
     const bool passed =
         sent.partition == seen.partition && sent.offset >= from && sent.offset < seen.next;
+    if (sent.log > log_[sent.partition]) continue;  // not there yet
     if (!passed || Complete(sent) || lost_.contains(sent.id)) continue;
     return Complain("early", "partition {}: {} was committed, past {} at {}, which is not complete",
                     seen.partition, seen.next, sent.id, sent.source);

@@ -2,8 +2,12 @@
 // product's code nor how the world was made. It reads the table from its beginning at each
 // judgement, or row by row as they come.
 //
+// Records of two logs at the same place are two records. Where a person takes back all that the
+// output knows of a partition, what has taken effect there may do so again.
+//
 //   lost       a record that the group has passed, or that is left, without effect or letter. Where
-//              the output has lost an effect: only if whoever made it said so when it ended
+//              the output has lost an effect: only if whoever made it said so when it ended. What
+//              was written in the place of a lost end: where nobody needed to notice, nor has
 //   doubled    an id with two effects (kOnce), a source with two (kOncePerSource). One that the
 //              output has pruned may be followed by that of a record that was sent again, or
 //              behind which the group has gone back
@@ -13,11 +17,13 @@
 //   token      of one id: an older one at the receiver after a newer one of the same life
 //   early      an offset that passes a record before its effect; or that goes back. A record that
 //              was deleted is passed where a person has set the offset behind it, or the group has
-//              begun behind it, and by nobody else
+//              begun behind it, and by nobody else. Where the log has become another one, the group
+//              may pass what it has never read, as long as nobody has set its offset; but that is
+//              not left so: a person must, or it is lost
 //   silent     of lost effects: whoever knew of them went on with the output without a word
 //              (told: where rows are pruned, of what it was told a short while ago)
 //   alarm      whoever ended with word of lost effects knew of none that was ever lost; or with
-//              word of deleted records where none were
+//              word of deleted records or of another log where there is nothing of the kind
 //   both       an effect and a letter of one record, in one assignment (kOncePerSource: ever)
 #pragma once
 
@@ -75,7 +81,9 @@ class HistoryChecker {
   void OnGoneBack(const Seen& seen);
   void GiveUp(const Seen& seen);
   void OnGone(const Seen& seen);
-  [[nodiscard]] std::optional<Complaint> OnOutOfRange(const Seen& seen) const;
+  void OnAnotherLog(const Seen& seen);
+  void OnForgotten(const Seen& seen);
+  std::optional<Complaint> OnToldOfLog(const Seen& seen);
   [[nodiscard]] bool MayComeAgain(const Seen& seen) const;
   [[nodiscard]] bool Complete(const Sent& sent) const;
   [[nodiscard]] bool MayBeLost(const Sent& sent) const;
@@ -90,7 +98,12 @@ class HistoryChecker {
   std::set<std::string, std::less<>> sent_back_;  // sources that the group has gone back behind
   std::map<int, std::int64_t> farthest_;          // that the offsets have been, by partition
   std::set<std::string, std::less<>> gone_;       // sources
-  std::set<int> shortened_;                       // partitions of which some are gone
+  std::set<std::string, std::less<>> replaced_;   // sources
+  std::map<int, int> log_;                        // the one there is now, by partition
+  std::set<int> changed_;                         // partitions of which records are gone
+  std::map<int, std::int64_t> unseen_;            // up to where nobody needs to notice that
+  std::set<int> in_doubt_;                        // … whose log is another one, and nobody has
+                                                  // set the group's offset since
   std::set<std::string, std::less<>> given_up_;   // of what is gone: it is known to somebody
   std::map<std::string, std::set<Doer>, std::less<>> effects_;
   std::map<std::string, std::set<Doer>, std::less<>> letters_;

@@ -202,7 +202,7 @@ TEST(AHistory, WhereAWorkerEndsForALossOfWhichItHadNothingIsAFalseAlarm) {
 }
 
 TEST(AHistory, InWhichADeletedRecordIsPassedIsGoodOnlyWhereAPersonHasSetTheOffsetBehindIt) {
-  const Seen told{.kind = kOutOfRange};
+  const Seen told{.kind = kToldOfLog};
   const Seen set{.kind = kOffsetSet, .next = 1};
   const Seen gone = Of(kGone, kTwo[0]);
   for (const Promise promise : kAll) {
@@ -215,10 +215,77 @@ TEST(AHistory, InWhichADeletedRecordIsPassedIsGoodOnlyWhereAPersonHasSetTheOffse
   }
 }
 
-TEST(AHistory, WhereAWorkerEndsForDeletedRecordsThoughNoneWereIsAFalseAlarm) {
-  const Seen other{.kind = kOutOfRange, .partition = 1};
+TEST(AHistory, WhereAWorkerEndsForALogThatIsWhatItWasIsAFalseAlarm) {
+  const Seen other{.kind = kToldOfLog, .partition = 1};
   EXPECT_EQ(Judge(Promise::kOnce, kTwo, {Of(kGone, kTwo[0]), other}), "alarm");
-  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {{.kind = kOutOfRange}}), "alarm");
+  EXPECT_EQ(Judge(Promise::kOnce, kTwo, {{.kind = kToldOfLog}}), "alarm");
+}
+
+// What stands at offset 0 of the log that came in the first one's place.
+Sent OfNextLog(int offset, std::string id = "") {
+  Sent sent = Record(offset, std::move(id));
+  sent.source += "'";
+  sent.chain += "'";
+  sent.log = 1;
+  return sent;
+}
+
+const Sent kOld = Record(0, "old");
+const Sent kNew = OfNextLog(0, "new");
+const Seen kAnother{.kind = kAnotherLog};
+
+TEST(AHistory, OfATopicThatIsMadeAgainHasTwoRecordsAtOnePlace) {
+  const std::vector<Sent> both{kOld, kNew};
+  const std::vector<Seen> before{Effect(kOld), Offset(1), Of(kReplaced, kOld), kAnother};
+  for (const Promise promise : kAll) {
+    std::vector<Seen> seen = before;
+    EXPECT_EQ(Judge(promise, both, seen), "lost") << "the new one was never read";
+    seen.push_back({.kind = kToldOfLog});
+    seen.push_back({.kind = kOffsetSet, .next = 0});
+    EXPECT_EQ(Judge(promise, both, seen), "lost");
+    seen.push_back(Offset(1));
+    EXPECT_EQ(Judge(promise, both, seen), "early") << "somebody has set the offset";
+    seen.back() = Effect(kNew);
+    seen.push_back(Offset(1));
+    EXPECT_EQ(Judge(promise, both, seen), "");
+  }
+  EXPECT_EQ(Judge(Promise::kOnce, {kOld, OfNextLog(0, "old")}, before), "") << "it was sent again";
+}
+
+TEST(AHistory, OfATopicThatIsMadeAgainMayPassWhatIsNotReadUntilSomebodySetsTheOffset) {
+  const std::vector<Sent> sent{kOld, kNew, OfNextLog(1)};
+  EXPECT_EQ(Judge(Promise::kOnce, sent,
+                  {Effect(kOld),
+                   Offset(1),
+                   Of(kReplaced, kOld),
+                   kAnother,
+                   Effect(sent[2], 2),
+                   Offset(2),
+                   {.kind = kOffsetSet, .next = 0},
+                   Effect(kNew, 3),
+                   Offset(2)}),
+            "");
+}
+
+TEST(AHistory, InWhichAPersonTakesAPartitionBackMayHaveItsEffectsOnceMore) {
+  const std::vector<Sent> sent{kNew};
+  std::vector<Seen> seen{kAnother, Effect(kNew, 1)};
+  seen.push_back({.kind = kForgotten, .partition = 1});
+  seen.push_back(Effect(kNew, 2));
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "doubled");
+  seen[2].partition = 0;
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "");
+  seen.push_back(Effect(kNew, 3));
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "doubled");
+}
+
+TEST(AHistory, OfALogThatHasLostItsEndMayLoseOnlyWhatNobodyNeededToNotice) {
+  const std::vector<Sent> sent{kOld, kNew};
+  std::vector<Seen> seen{Effect(kOld), Offset(1), Of(kReplaced, kOld), kAnother};
+  seen.back().next = 1;
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "");
+  seen.push_back({.kind = kToldOfLog});
+  EXPECT_EQ(Judge(Promise::kOnce, sent, seen), "lost");
 }
 
 }  // namespace

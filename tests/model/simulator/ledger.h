@@ -18,8 +18,10 @@
 #include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/ledger.h"
 #include "consumer/outputs/output.h"
+#include "consumer/record/position_id.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/plan.h"
+#include "tests/model/simulator/positions.h"
 
 namespace fencepost::simulator {
 
@@ -53,8 +55,10 @@ class Ledger {
   void Forget(const std::vector<LedgerItem>& items) {
     for (const LedgerItem& item : items) sent_.erase(sent_.find(item.id));
   }
-  // One transaction that was sent.
-  Outcomes Write(const std::vector<LedgerItem>& items, Mood mood, const By& by) {
+  [[nodiscard]] bool AnySent() const { return !sent_.empty(); }
+  // One transaction that was sent; by position, with what it does to the rows of its partitions.
+  Outcomes Write(const std::vector<LedgerItem>& items, Mood mood, const By& by,
+                 PositionWrite* positions = nullptr) {
     const bool refused = std::ranges::any_of(items, [&](const LedgerItem& item) {
       return Find(item.id) == nullptr && (item.refused || mood == Mood::kRefusesAll);
     });
@@ -69,7 +73,7 @@ class Ledger {
       return tl::unexpected(consumer::WriteFailure::kLocked);
     }
     if (refused) return tl::unexpected(consumer::WriteFailure::kRefused);
-    return Take(items, by);
+    return positions == nullptr ? Take(items, by) : Take(items, by, *positions);
   }
   [[nodiscard]] const Row* Find(const std::string& id) const {
     const auto found = rows_.find(id);
@@ -91,11 +95,22 @@ class Ledger {
     return entries;
   }
   [[nodiscard]] const std::map<std::string, Row>& rows() const { return rows_; }
+  // By position: what a worker sees of it.
+  [[nodiscard]] const PositionTable& positions() const { return positions_; }
 
   // What the scope lets go.
   std::vector<LostRow> Prune(const consumer::PruneScope& scope, Nanos now) {
     return Drop([&](const Row& row) {
       return now - row.by.at > scope.keep && consumer::MayPrune(scope, row.source);
+    });
+  }
+
+  // By position: the row of a partition is this one now.
+  void TakeBack(const consumer::PositionKey& key, const consumer::PositionRow& row, Nanos now) {
+    positions_.Store(key, row, now);
+    std::erase_if(rows_, [&](const auto& entry) {
+      const auto id = consumer::ParsePositionId(entry.first);
+      return consumer::PositionKey::Of(*id) == key && !row.done.Contains(id->offset);
     });
   }
 
@@ -107,6 +122,7 @@ class Ledger {
   std::vector<LostRow> FailOver(Nanos since, Nanos back) {
     ++session_;
     away_until_ = back;
+    positions_.FailOver(since);
     return Drop([&](const Row& row) { return row.by.at >= since; });
   }
 
@@ -141,6 +157,19 @@ class Ledger {
     }
     return outcomes;
   }
+  std::vector<consumer::WriteOutcome> Take(const std::vector<LedgerItem>& items, const By& by,
+                                           PositionWrite& positions) {
+    std::vector<locking::Token> tokens;
+    for (const LedgerItem& item : items) tokens.push_back(item.token);
+    const auto done = positions.Lock(positions_, tokens);
+    positions.Store(positions_, by.at);
+    std::vector<consumer::WriteOutcome> outcomes;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      outcomes.push_back(done[i].value_or(consumer::WriteOutcome()));
+      if (!done[i]) rows_[items[i].id] = {items[i].token, items[i].source, items[i].crc, by};
+    }
+    return outcomes;
+  }
   static consumer::WriteOutcome WhatStands(const Row& row, const LedgerItem& item) {
     return consumer::DuplicateOrConflict(
         {.token = row.token.value(), .source = row.source, .crc = row.crc},
@@ -148,6 +177,7 @@ class Ledger {
   }
 
   std::map<std::string, Row> rows_;
+  PositionTable positions_;
   std::multiset<std::string> sent_;  // ids in transactions that have not happened
   std::uint64_t session_ = 1;
   Nanos away_until_{0};

@@ -1,6 +1,7 @@
 #include "tests/model/simulator/operator.h"
 
 #include <algorithm>
+#include <limits>
 #include <regex>
 #include <utility>
 
@@ -20,7 +21,9 @@ void Operator::OnStopped(const fencepost::Error& error, const By& by) {
 
 // False: nobody would know what to do.
 bool Operator::Read(const fencepost::Error& error, const By& by) {
-  if (error.code == "offset_out_of_range") return ReadOutOfRange(error.hint, by);
+  if (error.code == "offset_out_of_range" || error.code == "topic_replaced") {
+    return ReadOfLog(error, by);
+  }
   if (error.code != "lost_commits") return false;
   world_.checks.OnStopped(by);
   return ReadLostCommits(error.hint);
@@ -39,30 +42,65 @@ bool Operator::ReadLostCommits(const std::string& hint) {
   return !back_to_.empty();
 }
 
-bool Operator::ReadOutOfRange(const std::string& hint, const By& by) {
-  static const std::regex line(R"(--topic t:([0-9]+) --reset-offsets --to-(earliest|latest))");
+// The commands in the hint: of one partition, of the topic, or of the ledger.
+bool Operator::ReadOfLog(const fencepost::Error& error, const By& by) {
+  static const std::regex where(R"(t/([0-9]+).*)");
+  static const std::regex reset(R"(--topic t(:[0-9]+)? --reset-offsets --to-(earliest|latest))");
+  static const std::regex forget(
+      R"(forget FILE --topic t --partition ([0-9]+) --from 0 --to 9223372036854775807 )");
   std::smatch found;
-  if (!std::regex_search(hint, found, line)) return false;
-  const auto partition = static_cast<PartitionIndex>(std::stoul(found[1]));
-  world_.checks.OnOutOfRange(static_cast<int>(partition), by);
-  reset_[partition] = found[2] == "earliest";
+  if (!std::regex_match(error.where, found, where)) return false;
+  const int partition = std::stoi(found[1]);
+  world_.checks.OnToldOfLog(partition, by);
+  if (std::regex_search(error.hint, found, reset)) {
+    const bool one = found[1].matched;
+    const bool to_earliest = found[2] == "earliest";
+    for (std::size_t p = 0; p < world_.broker.logs.size(); ++p) {
+      const bool meant = !one || static_cast<int>(p) == partition;
+      if (meant) reset_[static_cast<PartitionIndex>(p)] = to_earliest;
+    }
+    return true;
+  }
+  if (!std::regex_search(error.hint, found, forget)) return false;
+  to_forget_.insert(static_cast<PartitionIndex>(std::stoul(found[1])));
   return true;
+}
+
+bool Operator::Expected() const { return expected_ || to_restart_ > 0; }
+
+void Operator::RestartAll() {
+  to_restart_ = world_.plan.workers;
+  Restart(0);
+}
+
+void Operator::Restart(int index) {
+  if (index == world_.plan.workers) return;
+  --to_restart_;
+  world_.Note("the operator restarts w{}", index);
+  world_.Bury(index, world_.process(index).incarnation());
+  world_.time.In(world_.random.Time(Millis(5), world_.plan.session),
+                 [this, index] { Restart(index + 1); });
 }
 
 void Operator::StopAll() {
   world_.Note("the operator stops all workers");
   holds_ = true;
   for (int i = 0; i < world_.plan.workers; ++i) world_.Bury(i, world_.process(i).incarnation());
-  SetOffsets();
+  Repair();
 }
 
-// Kafka refuses it while the group has members.
-void Operator::SetOffsets() {
-  if (!world_.broker.Empty() || world_.broker.AnyTransactionOpen()) {
-    return world_.time.In(Millis(50), [this] { SetOffsets(); });
-  }
+// Kafka sets no offset while the group has members. And what workers have sent to the output has
+// happened by then, or never does.
+bool Operator::Quiet() const {
+  const bool written = to_forget_.empty() || !world_.ledger.AnySent();
+  return world_.broker.Empty() && !world_.broker.AnyTransactionOpen() && written;
+}
+
+void Operator::Repair() {
+  if (!Quiet()) return world_.time.In(Millis(50), [this] { Repair(); });
   SetBack();
   Reset();
+  TakeBack();
   holds_ = expected_ = false;
   for (int i = 0; i < world_.plan.workers; ++i) world_.Raise(i);
 }
@@ -88,6 +126,19 @@ void Operator::Reset() {
     world_.Count("offsets reset");
   }
   reset_.clear();
+}
+
+void Operator::TakeBack() {
+  SimOutput output(world_, world_.process(0));
+  for (const PartitionIndex partition : to_forget_) {
+    const consumer::PositionId first{
+        .cluster = kCluster, .topic = kTopic, .partition = static_cast<std::int32_t>(partition)};
+    const auto taken = output.ForgetOffsets(first, std::numeric_limits<Offset>::max());
+    world_.Note("the operator takes back {} offsets of partition {}", taken.value_or(0), partition);
+    world_.checks.OnForgotten(static_cast<int>(partition));
+    world_.Count("partitions taken back");
+  }
+  to_forget_.clear();
 }
 
 }  // namespace fencepost::simulator

@@ -3,10 +3,12 @@
 // workers does so.
 //
 // Lost commits: the group's offsets are set back to the lowest that any worker has named, never
-// forward. An offset that is not in its log: it is set to where the words say.
+// forward. An offset that is not in its log, or a log that is another one: it is set to where the
+// words say. A ledger by position that knows another log: all of its partition is taken back.
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "consumer/record/record.h"
@@ -22,23 +24,31 @@ class Operator {
   explicit Operator(World& world) : world_(world) {}
 
   void OnStopped(const fencepost::Error& error, const By& by);
-  [[nodiscard]] bool Expected() const { return expected_; }   // there is something to be done
+  // Each worker once, as for a new release: a log that is another one is noticed then at the
+  // latest.
+  void RestartAll();
+  [[nodiscard]] bool Expected() const;                        // there is something to be done
   [[nodiscard]] bool HoldsWorkers() const { return holds_; }  // none is started
 
  private:
   bool Read(const fencepost::Error& error, const By& by);
   bool ReadLostCommits(const std::string& hint);
-  bool ReadOutOfRange(const std::string& hint, const By& by);
+  bool ReadOfLog(const fencepost::Error& error, const By& by);
   void StopAll();
-  void SetOffsets();
+  [[nodiscard]] bool Quiet() const;
+  void Repair();
   void SetBack();
   void Reset();
+  void TakeBack();
+  void Restart(int index);
 
   World& world_;
   bool expected_ = false;
+  int to_restart_ = 0;
   bool holds_ = false;
   std::map<consumer::PartitionIndex, consumer::Offset> back_to_;
   std::map<consumer::PartitionIndex, bool> reset_;  // to the earliest, else to the latest
+  std::set<consumer::PartitionIndex> to_forget_;
 };
 
 }  // namespace fencepost::simulator

@@ -192,6 +192,14 @@ void DrawKind(Plan& plan, Random& random, Kind kind) {
   plan.refused = Pick(random, std::array{0, 30, 100});
 }
 
+// Where a group's offset has been set by hand, or begins above 0, nothing tells that its log is
+// another one (log_fingerprint.h). And marks of the former log would have to be forgotten, too.
+bool MayReplace(const Plan& plan) {
+  return plan.flow.finality == consumer::Finality::kLedger && !plan.Has(Fault::kFailovers) &&
+         !plan.Has(Fault::kRetention) && !plan.keep && !plan.Replaces() &&
+         (!plan.by_position || plan.flow.remember_done == Millis(0));
+}
+
 // Without what would mean nothing here.
 bool Fits(const Plan& plan, Fault fault) {
   switch (fault) {
@@ -208,6 +216,10 @@ bool Fits(const Plan& plan, Fault fault) {
     case Fault::kPruned:  // a mark that outlives its row would look like a lost ledger
       return plan.flow.finality == consumer::Finality::kLedger && !plan.by_position &&
              plan.flow.remember_done == Millis(0);
+    case Fault::kTopicRemade:
+      return MayReplace(plan);
+    case Fault::kTailLost:
+      return MayReplace(plan) && !plan.by_position;
     case Fault::kTableRefuses:  // where nobody may call a record bad, the worker would end
       return plan.flow.dead_letters;
     default:

@@ -120,11 +120,17 @@ struct Plan {
   int added = 0;  // partitions, later
   Nanos added_at{0};
 
+  // Then the logs become others, from some offset on; 0: never.
+  Nanos replaced_at{0};
+  bool refilled_at_once = false;  // with all that is still to come
+  bool offsets_go = false;        // those of the group, with the logs
+
   // From its sending until it happens, at most: four times what a worker waits for an answer.
   [[nodiscard]] Nanos LongestWrite() const { return 4 * (write_takes + Millis(200)); }
   [[nodiscard]] int NodesInAll() const { return groups * nodes; }
   [[nodiscard]] int GroupOfPlace(int place) const { return place / nodes; }
   [[nodiscard]] int AllPartitions() const { return partitions + added; }
+  [[nodiscard]] bool Replaces() const { return replaced_at.count() > 0; }
   [[nodiscard]] bool Calm() const { return faults.none(); }
   [[nodiscard]] bool Has(Fault fault) const { return faults[static_cast<std::size_t>(fault)]; }
   void SwitchOff(Fault fault) {

@@ -57,6 +57,7 @@ class Shrinking {
     Plan smaller = plan_;
     change(smaller);
     smaller.ids = std::min(smaller.ids, smaller.records);
+    if (smaller.Replaces() && smaller.faults_end < smaller.produce_for) return false;
     World world(smaller, false);
     const auto violation = world.Run();
     if (!violation || violation->invariant != invariant_) return false;

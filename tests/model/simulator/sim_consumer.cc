@@ -36,6 +36,10 @@ void SimConsumer::ToBroker(std::function<void()> message) {
   world_.time.At(told_at_, std::move(message));
 }
 
+SimConsumer::SimConsumer(World& world, SimWorker& worker) : world_(world), worker_(worker) {
+  if (world.plan.Replaces()) fingerprints_.emplace(world, worker, *this);
+}
+
 void SimConsumer::Start() { Join(); }
 
 void SimConsumer::Join() {
@@ -54,17 +58,19 @@ void SimConsumer::Leave(std::function<void()> left) {
 
 // --- assigned and revoked ----------------------------------------------------------------------
 
-void SimConsumer::OnAssigned(int join, int generation,
-                             const std::vector<std::pair<PartitionIndex, Offset>>& starts) {
+void SimConsumer::OnAssigned(int join, int generation, const std::vector<StartAt>& starts) {
   if (state_ != State::kOut || join != joins_) return;
   state_ = State::kMember;
   generation_ = generation;
+  read_to_.clear();
   std::vector<AssignedPartition> told;
-  for (const auto& [index, start] : starts) {
-    assigned_[index] = {.next = world_.broker.logs[index].PlaceOf(start), .position = start};
+  for (const auto& [index, start, metadata] : starts) {
+    const Log& log = world_.broker.logs[index];
+    assigned_[index] = {.next = log.PlaceOf(start), .position = start, .version = log.version};
     told.push_back({index, TopicPartition{kTopic, static_cast<std::int32_t>(index)},
                     static_cast<consumer::AssignmentEpoch>(generation), start});
   }
+  if (fingerprints_) fingerprints_->Begin(starts);
   PollIn(world_.random.Time(Nanos(0), kIdle));
   if (told.empty()) return;
   const auto load = worker_.core().credit().SendAssignment();
@@ -111,19 +117,21 @@ void SimConsumer::OnDrained(std::vector<PartitionOffset> offsets) {
   const int index = worker_.process().index;
   const int life = worker_.process().incarnation();
   if (lost_) offsets.clear();
+  const ToCommit last = WithMetadata(std::move(offsets));
+  if (fingerprints_) fingerprints_->End();
   const bool out = std::exchange(lost_, false) || std::exchange(kicked_, false);
   if (leaving_) {
     state_ = State::kLeft;
-    ToBroker([&broker = world_.broker, index, life, generation = generation_, offsets] {
-      broker.Leave(index, life, generation, offsets);
+    ToBroker([&broker = world_.broker, index, life, generation = generation_, last] {
+      broker.Leave(index, life, generation, last);
     });
     std::exchange(leaving_, nullptr)();
   } else if (out) {
     Join();
   } else {
     state_ = State::kOut;
-    ToBroker([&world = world_, index, life, join = joins_, generation = generation_, offsets] {
-      if (world.Lives(index, life)) world.broker.Rejoin(index, life, join, generation, offsets);
+    ToBroker([&world = world_, index, life, join = joins_, generation = generation_, last] {
+      if (world.Lives(index, life)) world.broker.Rejoin(index, life, join, generation, last);
     });
   }
 }
@@ -148,10 +156,16 @@ void SimConsumer::Resume(const std::vector<PartitionIndex>& partitions) {
 // What a fetch is answered: as the shipped source hears it (consumer/kafka/source/errors.cc).
 bool SimConsumer::CheckPosition(PartitionIndex index, Assigned& assigned) {
   const Log& log = world_.broker.logs[index];
-  if (assigned.position < log.first) {
-    Fail(consumer::OffsetOutOfRange(
-        kGroup, {kTopic, static_cast<std::int32_t>(index)}, assigned.position,
-        consumer::LogBounds{.first = log.first, .end = log.End(world_.time.now())}));
+  if (assigned.version != log.version) {
+    assigned.version = log.version;
+    assigned.next = log.PlaceOf(assigned.position);
+    assigned.told_end = -1;
+  }
+  const Offset end = log.End(world_.time.now());
+  if (assigned.position < log.first || assigned.position > end) {
+    Fail(consumer::OffsetOutOfRange(kGroup, {kTopic, static_cast<std::int32_t>(index)},
+                                    assigned.position,
+                                    consumer::LogBounds{.first = log.first, .end = end}));
     return false;
   }
   if (assigned.next > 0) {
@@ -160,18 +174,27 @@ bool SimConsumer::CheckPosition(PartitionIndex index, Assigned& assigned) {
   return true;
 }
 
+bool SimConsumer::InRange(PartitionIndex index) {
+  const auto assigned = assigned_.find(index);
+  return !failed_ && assigned != assigned_.end() && CheckPosition(index, assigned->second);
+}
+
 // No record comes after it; commits still go out.
 void SimConsumer::Fail(fencepost::Error error) {
-  failed_ = true;
+  if (std::exchange(failed_, true)) return;
   Post([this, error = std::move(error)] {
     worker_.core().OnSourceFailed(error);
     worker_.Act();
   });
 }
 
-void SimConsumer::OnLogChanged() {
-  if (!assigned_.empty()) PollIn(world_.random.Time(Nanos(0), kIdle));
+void SimConsumer::OnLogChanged(bool others) {
+  if (assigned_.empty()) return;
+  if (others && world_.random.Chance(500)) fingerprints_->Hurry();
+  PollIn(world_.random.Time(Nanos(0), kIdle));
 }
+
+void SimConsumer::OnCompared() { PollIn(world_.HostDelay()); }
 
 void SimConsumer::Poll() {
   if (failed_) return;
@@ -180,6 +203,7 @@ void SimConsumer::Poll() {
   for (auto& [index, assigned] : assigned_) {
     if (assigned.paused) continue;
     if (!CheckPosition(index, assigned)) return;
+    if (fingerprints_ && fingerprints_->Waits(index)) continue;
     std::vector<Record> records;
     const auto most = static_cast<std::size_t>(world_.random.Between(1, kMostInOneGo));
     const std::size_t count = Read(index, assigned, std::min(room, most), records);
@@ -205,6 +229,7 @@ void SimConsumer::Poll() {
   for (const auto& [index, assigned] : assigned_) {
     const auto& records = world_.broker.logs[index].records;
     if (assigned.paused || assigned.next == records.size()) continue;
+    if (fingerprints_ && fingerprints_->Waits(index)) continue;
     const Nanos at = records[assigned.next].at;
     if (at > now) PollIn(at - now);
   }
@@ -242,16 +267,11 @@ std::size_t SimConsumer::Read(PartitionIndex index, Assigned& assigned, std::siz
   const Log& log = world_.broker.logs[index];
   const std::size_t end = std::min(log.Visible(world_.time.now()), assigned.next + most);
   for (; assigned.next < end; ++assigned.next) {
-    const LogRecord& from = log.records[assigned.next];
-    Record& record = out.emplace_back();
-    record.partition = index;
-    record.epoch = static_cast<consumer::AssignmentEpoch>(generation_);
-    record.offset = from.offset;
-    record.timestamp = std::chrono::floor<Millis>(from.at);
-    record.key = from.key;
-    record.value = from.value;
-    if (!from.header_id.empty()) record.headers.push_back({"id", from.header_id});
-    assigned.position = from.next;
+    out.push_back(Broker::Read(log.records[assigned.next], index));
+    out.back().epoch = static_cast<consumer::AssignmentEpoch>(generation_);
+    if (fingerprints_) fingerprints_->OnRead(out.back());
+    assigned.position = log.records[assigned.next].next;
+    read_to_[index] = assigned.position;
   }
   return out.size();
 }
@@ -280,6 +300,12 @@ void SimConsumer::Commit(std::vector<PartitionOffset> offsets) {
   SendCommit();
 }
 
+ToCommit SimConsumer::WithMetadata(std::vector<PartitionOffset> offsets) {
+  std::vector<std::string> metadata;
+  if (fingerprints_) metadata = fingerprints_->MetadataFor(offsets);
+  return {std::move(offsets), std::move(metadata)};
+}
+
 void SimConsumer::SendCommit() {
   if (commit_out_ != 0 || to_commit_.empty()) return;
   std::vector<PartitionOffset> offsets;
@@ -292,9 +318,9 @@ void SimConsumer::SendCommit() {
   const bool refused = trouble && !vanishes;
   Process& process = worker_.process();
   ToBroker([this, &process, &world = world_, life = process.incarnation(), generation = generation_,
-            commit, offsets, vanishes, refused, sent] {
+            commit, offsets, asked = WithMetadata(offsets), vanishes, refused, sent] {
     if (vanishes && world.random.Chance(500)) return;
-    const bool ok = !refused && world.broker.Commit(process.index, life, generation, offsets);
+    const bool ok = !refused && world.broker.Commit(process.index, life, generation, asked);
     if (vanishes || process.incarnation() != life) return;
     process.Later(Process::kKafka, world.NetDelay(),
                   [this, commit, offsets, taken = ok ? std::optional(sent) : std::nullopt] {

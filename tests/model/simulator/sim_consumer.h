@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "consumer/kafka/source/source.h"
+#include "tests/model/simulator/broker.h"
 #include "tests/model/simulator/coverage.h"
+#include "tests/model/simulator/sim_fingerprints.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -19,7 +21,7 @@ class World;
 
 class SimConsumer {
  public:
-  SimConsumer(World& world, SimWorker& worker) : world_(world), worker_(worker) {}
+  SimConsumer(World& world, SimWorker& worker);
 
   void Start();
   // Drains, commits and leaves the group; `left` follows.
@@ -34,17 +36,27 @@ class SimConsumer {
   // --- from the coordinator --------------------------------------------------------------------
   void OnRevoke();
   // Of one of its joins.
-  void OnAssigned(int join, int generation,
-                  const std::vector<std::pair<consumer::PartitionIndex, consumer::Offset>>& starts);
+  void OnAssigned(int join, int generation, const std::vector<StartAt>& starts);
   void OnKicked(int join);  // which of its joins is over
 
   // When records may have become readable.
   void Nudge();
-  void OnLogChanged();  // its fetches are answered
+  // Its fetches are answered; `others`: the logs are others, which it may have noticed.
+  void OnLogChanged(bool others);
+
+  // --- from the comparison of logs ---------------------------------------------------------------
+  [[nodiscard]] bool InRange(consumer::PartitionIndex index);  // false: that ends the worker
+  void Fail(fencepost::Error error);
+  void OnCompared();
 
   // --- for Coverage ------------------------------------------------------------------------------
   // kStarting, kRebalancing or kDraining.
   [[nodiscard]] std::optional<Phase> PhaseNow() const;
+  // How far it has read in this assignment, or the last one.
+  [[nodiscard]] consumer::Offset PositionOf(consumer::PartitionIndex partition) const {
+    const auto found = read_to_.find(partition);
+    return found == read_to_.end() ? 0 : found->second;
+  }
   [[nodiscard]] bool Committing() const { return commit_out_ != 0; }
 
  private:
@@ -52,6 +64,7 @@ class SimConsumer {
   struct Assigned {
     std::size_t next = 0;  // record of the log
     consumer::Offset position = 0;
+    int version = 0;  // of the log
     consumer::Offset told_end = -1;
     bool paused = false;
   };
@@ -59,9 +72,8 @@ class SimConsumer {
   void Join();
   void Drain(bool lost);
   void Poll();
-  // False: that ends the worker.
   bool CheckPosition(consumer::PartitionIndex index, Assigned& assigned);
-  void Fail(fencepost::Error error);
+  [[nodiscard]] ToCommit WithMetadata(std::vector<consumer::PartitionOffset> offsets);
   void PollIn(Nanos wait);
   std::size_t Read(consumer::PartitionIndex index, Assigned& assigned, std::size_t most,
                    std::vector<consumer::Record>& out);
@@ -84,12 +96,14 @@ class SimConsumer {
   bool failed_ = false;  // nothing more is read
   std::function<void()> leaving_;
   std::map<consumer::PartitionIndex, Assigned> assigned_;
+  std::map<consumer::PartitionIndex, consumer::Offset> read_to_;
   std::map<consumer::PartitionIndex, consumer::PartitionOffset> to_commit_;
   int commit_out_ = 0;  // its number; 0: none
   int commits_ = 0;
   Nanos posted_at_{0};
   Nanos told_at_{0};
   Nanos poll_at_ = Nanos::max();  // the next one
+  std::optional<SimFingerprints> fingerprints_;
 };
 
 }  // namespace fencepost::simulator

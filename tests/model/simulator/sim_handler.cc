@@ -24,7 +24,7 @@ HandlerResult Failed(const char* error_class, bool retry) {
 }  // namespace
 
 SimHandler::Out SimHandler::Describe(const HandlerCall& call) const {
-  Out out{.source = consumer::SourceText(call.where, call.record.offset),
+  Out out{.source = world_.broker.SourceOf(call.where, call.record),
           .epoch = call.record.epoch,
           .chain = {}};
   const Order order = world_.plan.flow.order;

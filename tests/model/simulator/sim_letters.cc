@@ -18,7 +18,7 @@ constexpr Millis kMostTime{30};
 void SimLetters::Publish(const std::vector<consumer::DeadLetter>& letters) {
   for (const consumer::DeadLetter& letter : letters) {
     Attempt({.id = letter.id,
-             .source = consumer::SourceText(letter.where, letter.record.offset),
+             .source = world_.broker.SourceOf(letter.where, letter.record),
              .epoch = letter.record.epoch,
              .backoff = kFirstBackoff});
   }

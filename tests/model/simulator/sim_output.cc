@@ -1,25 +1,18 @@
 #include "tests/model/simulator/sim_output.h"
 
-#include <map>
+#include <cstdlib>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "consumer/record/position_id.h"
 #include "locking/base/check.h"
 #include "tests/model/simulator/world.h"
 
 namespace fencepost::simulator {
 
-using consumer::EffectIsWritten;
 using consumer::LedgerEntry;
-using consumer::Offset;
 using consumer::OutputError;
-using consumer::PositionKey;
 using consumer::PositionMemory;
-using consumer::PositionPart;
-using consumer::PositionRow;
 using consumer::WriteItem;
 using consumer::WriteOutcome;
 
@@ -33,6 +26,15 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   terms.keep = world.plan.keep;
   terms.clock = [&process] { return process.now(); };
   terms.by_position = world.plan.by_position;
+  if (!world.plan.Replaces()) return terms;
+  terms.read_log = [&world, &process](std::string_view, const consumer::TopicPartition& where,
+                                      const std::vector<consumer::Offset>& offsets)
+      -> tl::expected<std::optional<consumer::LogState>, fencepost::Error> {
+    if (world.time.now() < process.kafka_cut_until) {
+      return tl::unexpected(fencepost::Error{"brokers_away", "no broker answers", "", ""});
+    }
+    return world.broker.Look(where, offsets);
+  };
   return terms;
 }
 
@@ -46,7 +48,8 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
 SimOutput::SimOutput(World& world, const Process& process)
     : LedgerOutput(kPipeline, fmt::format("w{}", process.index), TermsOf(world, process),
                    kMostRecords, consumer::RowShape{}),
-      world_(world) {}
+      world_(world),
+      changes_(memory_) {}
 
 tl::expected<void, OutputError> SimOutput::Prepare() {
   memory_.OnConnected();
@@ -55,14 +58,29 @@ tl::expected<void, OutputError> SimOutput::Prepare() {
 
 void SimOutput::Remember(const std::vector<WriteItem>& items,
                          const std::vector<WriteOutcome>& outcomes) {
-  if (!terms_.by_position) return lost_commits_.Remember(clock_(), items, outcomes);
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!EffectIsWritten(outcomes[i].result)) continue;
-    const Offset offset = items[i].record->offset;
-    PositionPart part{.key = PositionKey::Of(*consumer::ParsePositionId(items[i].record_id))};
-    part.ranges.Add(offset, offset + 1);
-    memory_.Acknowledge(part, 0);
+  lost_commits_.Remember(clock_(), items, outcomes);
+}
+
+tl::expected<std::shared_ptr<PositionWrite>, OutputError> SimOutput::Begin(
+    const std::vector<WriteItem>& items) {
+  std::vector<WriteOutcome> outcomes(items.size());
+  if (auto filled = FillRows(items, outcomes, nullptr, ""); !filled) {
+    return tl::unexpected(filled.error());
   }
+  FENCEPOST_CHECK(rows_.size() == items.size(), "every record has its row");
+  changes_.Fill(rows_);
+  if (auto same = CheckLogs(items, changes_.parts()); !same) return tl::unexpected(same.error());
+  return std::make_shared<PositionWrite>(worker_, rows_);
+}
+
+tl::expected<void, OutputError> SimOutput::OnCommitted(const PositionWrite& write) {
+  changes_.OnLocked(write.before());
+  return changes_.OnCommitted();
+}
+
+tl::expected<SimOutput::Entries, OutputError> SimOutput::AnswerFrom(
+    const consumer::PositionLookup& asked, const PositionTable::Rows& rows) {
+  return memory_.Answer(asked, rows);
 }
 
 SimOutput::Answer<SimOutput::Entries> SimOutput::LookUpIds(const std::vector<std::string>& ids) {
@@ -77,17 +95,7 @@ SimOutput::Answer<SimOutput::Entries> SimOutput::LookUpIds(const std::vector<std
 }
 
 SimOutput::Answer<PositionMemory::Rows> SimOutput::ReadPositions(const Parts& parts) {
-  std::map<PositionKey, PositionRow> rows;
-  for (const auto& [id, row] : world_.ledger.rows()) {
-    const auto position = consumer::ParsePositionId(id);
-    rows[PositionKey::Of(*position)].done.Add(position->offset, position->offset + 1);
-  }
-  PositionMemory::Rows found;
-  for (const auto& part : parts) {
-    const auto row = rows.find(part.key);
-    found.push_back(row == rows.end() ? std::nullopt : std::optional(row->second));
-  }
-  return found;
+  return world_.ledger.positions().Read(parts);
 }
 
 SimOutput::Answer<std::size_t> SimOutput::PruneIds(const consumer::PruneScope& scope, std::size_t) {
@@ -108,6 +116,17 @@ tl::expected<std::vector<WriteOutcome>, OutputError> SimOutput::Write(
 SimOutput::Answer<std::size_t> SimOutput::ForgetIds(const std::vector<std::string>&) {
   NotAsked("nobody forgets");
 }
-SimOutput::Answer<std::size_t> SimOutput::TakeBack(const Parts&) { NotAsked("nobody takes back"); }
+
+SimOutput::Answer<std::size_t> SimOutput::TakeBack(const Parts& parts) {
+  std::size_t taken = 0;
+  for (const auto& part : parts) {
+    auto row = world_.ledger.positions().Read({part}).front();
+    if (!row) continue;
+    const std::size_t gone = consumer::TakeBack(part.ranges, *row);
+    if (gone > 0) world_.ledger.TakeBack(part.key, *row, world_.time.now());
+    taken += gone;
+  }
+  return taken;
+}
 
 }  // namespace fencepost::simulator

@@ -1,13 +1,16 @@
 // A worker's connection to the output: the shipped LedgerOutput over the simulated table, for what
-// it remembers of its commits and looks for whenever it connects. The transactions themselves take
-// their time, and are SimWriter's.
+// it remembers of its commits and looks for whenever it connects, and for all that it knows and
+// does by position. The transactions themselves take their time, and are SimWriter's.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "consumer/outputs/positions/ledger_output.h"
+#include "consumer/outputs/positions/position_changes.h"
+#include "tests/model/simulator/positions.h"
 
 namespace fencepost::simulator {
 
@@ -20,9 +23,16 @@ class SimOutput final : public consumer::LedgerOutput {
 
   // A new connection. The error: commits are lost, and this worker can never write again.
   tl::expected<void, consumer::OutputError> Prepare() override;
-  // A transaction was answered.
+  // By id: a transaction was answered.
   void Remember(const std::vector<consumer::WriteItem>& items,
                 const std::vector<consumer::WriteOutcome>& outcomes);
+  // By position: before a transaction of these items is sent, and once it was answered.
+  tl::expected<std::shared_ptr<PositionWrite>, consumer::OutputError> Begin(
+      const std::vector<consumer::WriteItem>& items);
+  tl::expected<void, consumer::OutputError> OnCommitted(const PositionWrite& write);
+  // By position: the answer to a look-up, from the rows that were read for it.
+  tl::expected<Entries, consumer::OutputError> AnswerFrom(const consumer::PositionLookup& asked,
+                                                          const PositionTable::Rows& rows);
   tl::expected<std::vector<consumer::WriteOutcome>, consumer::OutputError> Write(
       const consumer::WriteRequest& request) override;  // not asked
   void Interrupt() override {}
@@ -32,12 +42,13 @@ class SimOutput final : public consumer::LedgerOutput {
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<std::size_t> PruneIds(const consumer::PruneScope& scope, std::size_t limit) override;
-  // Nobody takes anything back here.
+  // Nobody does so by id.
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> TakeBack(const Parts& parts) override;
 
  private:
   World& world_;
+  consumer::PositionChanges changes_;  // of the transaction that was sent last
 };
 
 }  // namespace fencepost::simulator

@@ -142,6 +142,13 @@ void SimWriter::Question(int attempt) {
           return process.Later(Process::kOutput, world.NetDelay(),
                                [this, attempt] { OnBroken(attempt); });
         }
+        if (world.plan.by_position && HasLedger()) {
+          auto asked = consumer::ByPartition(lookup_->ids);
+          auto rows = world.ledger.positions().Read(asked.parts);
+          return process.Later(Process::kOutput, world.NetDelay(),
+                               [this, attempt, session, asked = std::move(asked),
+                                rows = std::move(rows)] { OnRows(attempt, session, asked, rows); });
+        }
         const auto entries = world.ledger.Lookup(lookup_->ids);
         process.Later(Process::kOutput, world.NetDelay(),
                       [this, attempt, session, entries] { OnFound(attempt, session, entries); });
@@ -157,6 +164,16 @@ void SimWriter::OnFound(int attempt, std::uint64_t session,
   worker_.core().OnLookedUp(*lookup, entries, worker_.process().now());
   worker_.Act();
   Next();
+}
+
+void SimWriter::OnRows(int attempt, std::uint64_t session, const consumer::PositionLookup& asked,
+                       const PositionTable::Rows& rows) {
+  if (attempt != attempt_) return;
+  output_.OnAssignment(lookup_->epoch);
+  const auto entries = output_.AnswerFrom(asked, rows);
+  if (entries) return OnFound(attempt, session, *entries);
+  if (entries.error().fatal) return End(entries.error().error);
+  OnBroken(attempt);
 }
 
 void SimWriter::AskAgainLater() {
@@ -186,6 +203,7 @@ void SimWriter::Begin() {
                        .crc = item.crc,
                        .refused = refused,
                        .chain = item.chain},
+                      world_.broker.SourceOf(*item.where, *item.record),
                       item.record->epoch});
   }
   world_.checks.OnBatch(batch_->request);
@@ -242,7 +260,8 @@ std::vector<WriteOutcome> SimWriter::Append(const std::vector<Item>& items) {
 }
 
 // One transaction, or lines that are appended.
-Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items, By by) {
+Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items, By by,
+                                   PositionWrite* positions) {
   by.at = world.time.now();
   Ledger::Outcomes outcomes;
   if (world.plan.flow.finality == Finality::kLedger) {
@@ -251,7 +270,7 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
     if (mood == Mood::kLocked) world.Strike(Fault::kTableLocked);
     if (mood == Mood::kSlow) world.Strike(Fault::kTableSlow);
     if (mood == Mood::kFull) world.Strike(Fault::kTableFull);
-    outcomes = world.ledger.Write(Rows(items), mood, by);
+    outcomes = world.ledger.Write(Rows(items), mood, by, positions);
   } else {
     outcomes = Append(items);
   }
@@ -262,7 +281,7 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
   for (std::size_t i = 0; i < items.size(); ++i) {
     if ((*outcomes)[i].result != WriteResult::kCommitted) continue;
     by.epoch = items[i].epoch;
-    world.checks.OnEffect(items[i].row.id, items[i].row.source, by);
+    world.checks.OnEffect(items[i].row.id, items[i].source, by);
   }
   world.Note("w{} transaction of {} records is committed", by.worker, items.size());
   return outcomes;
@@ -292,11 +311,18 @@ void SimWriter::Send(int attempt, const std::vector<std::size_t>& places) {
   if (process.CutOff()) {
     return process.Later(Process::kOutput, limit, [this, attempt] { OnNoAnswer(attempt); });
   }
+  std::shared_ptr<PositionWrite> positions;
+  if (ledger && world.plan.by_position) {
+    auto made = output_.Begin(ItemsAt(places));
+    if (!made) return OnRefusal(made.error());
+    positions = std::move(*made);
+  }
   const Nanos takes = late ? world.random.Time(limit, world.plan.LongestWrite())
                            : world.random.Time(microseconds(300), world.plan.write_takes);
   if (ledger) world.ledger.Send(Rows(part));
   world.time.In(takes, [this, &world, &process, life = process.incarnation(), attempt, never, late,
-                        trouble, ledger, places, session = session_, items = std::move(part)] {
+                        trouble, ledger, places, session = session_, items = std::move(part),
+                        positions = std::move(positions)] {
     const bool broken = ledger && session != world.ledger.session();
     const bool conflict = !never && !late && !broken && ledger &&
                           world.Strikes(Fault::kConflicts, world.plan.serializations);
@@ -314,38 +340,58 @@ void SimWriter::Send(int attempt, const std::vector<std::size_t>& places) {
       process.Later(Process::kOutput, world.NetDelay(), [this, attempt] { OnConflict(attempt); });
       return;
     }
-    const auto outcomes = Happen(world, items, {process.index, life, 0, Nanos(0)});
+    const auto outcomes = Happen(world, items, {process.index, life, 0, Nanos(0)}, positions.get());
     if (trouble || !listens) return;
-    process.Later(Process::kOutput, world.NetDelay(), [this, attempt, session, places, outcomes] {
-      OnAnswer(attempt, session, places, outcomes);
-    });
+    process.Later(Process::kOutput, world.NetDelay(),
+                  [this, attempt, session, places, outcomes, positions] {
+                    OnAnswer(attempt, session, places, outcomes, positions.get());
+                  });
   });
   if (!trouble) return;
   process.Later(Process::kOutput, limit, [this, attempt] { OnNoAnswer(attempt); });
 }
 
 void SimWriter::OnAnswer(int attempt, std::uint64_t session, const std::vector<std::size_t>& places,
-                         const Ledger::Outcomes& outcomes) {
+                         const Ledger::Outcomes& outcomes, const PositionWrite* positions) {
   if (attempt != attempt_ || batch_ == nullptr) return;
   if (!outcomes) return Fail(outcomes.error());
-  if (HasLedger()) Remember(places, *outcomes);
+  if (HasLedger() && !Remember(places, *outcomes, positions)) return;
   CheckUse(session);
   retry_.OnWritten(*outcomes);
   Go();
 }
 
-void SimWriter::Remember(const std::vector<std::size_t>& places,
-                         const std::vector<WriteOutcome>& outcomes) {
+std::vector<consumer::WriteItem> SimWriter::ItemsAt(const std::vector<std::size_t>& places) const {
   std::vector<consumer::WriteItem> items;
   for (const std::size_t place : places) items.push_back(batch_->request.items[place]);
-  output_.Remember(items, outcomes);
-  if (!world_.plan.Has(Fault::kFailovers)) return;
+  return items;
+}
+
+bool SimWriter::Remember(const std::vector<std::size_t>& places,
+                         const std::vector<WriteOutcome>& outcomes,
+                         const PositionWrite* positions) {
+  const std::vector<consumer::WriteItem> items = ItemsAt(places);
+  if (positions == nullptr) {
+    output_.Remember(items, outcomes);
+  } else if (const auto same = output_.OnCommitted(*positions); !same) {
+    OnRefusal(same.error());
+    return false;
+  }
+  if (!world_.plan.Has(Fault::kFailovers)) return true;
   const Process& process = worker_.process();
   const By me{process.index, process.incarnation(), 0, world_.time.now()};
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!consumer::EffectIsWritten(outcomes[i].result)) continue;
     world_.checks.OnAcknowledged(std::string(items[i].record_id), me);
   }
+  return true;
+}
+
+// The output itself does not write, or does not tell what it wrote.
+void SimWriter::OnRefusal(const consumer::OutputError& error) {
+  if (error.fatal) return End(error.error);
+  ++attempt_;
+  Fail(consumer::WriteFailure::kUnavailable);
 }
 
 void SimWriter::OnConflict(int attempt) {

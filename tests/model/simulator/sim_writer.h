@@ -36,6 +36,7 @@ class SimWriter {
  private:
   struct Item {
     LedgerItem row;
+    std::string source;  // as the checks know it
     consumer::AssignmentEpoch epoch = 0;
   };
 
@@ -48,7 +49,8 @@ class SimWriter {
   void Ask();
   void AskAgainLater();
   static Mood MoodNow(World& world);
-  static Ledger::Outcomes Happen(World& world, const std::vector<Item>& items, By by);
+  static Ledger::Outcomes Happen(World& world, const std::vector<Item>& items, By by,
+                                 PositionWrite* positions);
   static std::vector<consumer::WriteOutcome> Append(const std::vector<Item>& items);
   [[nodiscard]] bool HasLedger() const;
   // On a connection, a new one if need be.
@@ -59,12 +61,19 @@ class SimWriter {
   void Question(int attempt);
   void OnFound(int attempt, std::uint64_t session,
                const std::vector<std::optional<consumer::LedgerEntry>>& entries);
+  void OnRows(int attempt, std::uint64_t session, const consumer::PositionLookup& asked,
+              const PositionTable::Rows& rows);
   void OnAnswer(int attempt, std::uint64_t session, const std::vector<std::size_t>& places,
-                const Ledger::Outcomes& outcomes);
+                const Ledger::Outcomes& outcomes, const PositionWrite* positions);
   void OnBroken(int attempt);
   void CheckUse(std::uint64_t session);
-  void Remember(const std::vector<std::size_t>& places,
-                const std::vector<consumer::WriteOutcome>& outcomes);
+  [[nodiscard]] std::vector<consumer::WriteItem> ItemsAt(
+      const std::vector<std::size_t>& places) const;
+  // False: it ends, or tries again.
+  bool Remember(const std::vector<std::size_t>& places,
+                const std::vector<consumer::WriteOutcome>& outcomes,
+                const PositionWrite* positions);
+  void OnRefusal(const consumer::OutputError& error);
   void End(const fencepost::Error& error);
   void OnNoAnswer(int attempt);
   void OnConflict(int attempt);

@@ -71,6 +71,8 @@ TEST(Simulator, KeepsEveryInvariantUnderEveryFault) {
                                     "offsets set back",
                                     "stopped: offset_out_of_range",
                                     "offsets reset",
+                                    "stopped: topic_replaced",
+                                    "partitions taken back",
                                     "transactions",
                                     "transactions aborted",
                                     "offsets alone",

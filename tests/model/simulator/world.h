@@ -95,6 +95,9 @@ class World {
   void Bury(int index, int life);  // it has ended, or was killed
   // It ends by itself, with these last words.
   void OnFailure(SimWorker& worker, const fencepost::Error& error);
+  void OnTroubleEnded() {
+    if (plan.Replaces()) operator_.RestartAll();
+  }
   // dead_letter.max_consecutive of the workers that start now.
   [[nodiscard]] std::size_t MostInARow() const { return lifted_ ? 0 : plan.flow.max_consecutive; }
   void NoticeSilence(int index);  // its session runs out unless it comes back before
