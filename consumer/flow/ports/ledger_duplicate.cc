@@ -8,7 +8,9 @@ namespace fencepost::consumer {
 
 WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& item,
                                  std::string_view source) {
-  const bool other = existing.crc && locking::IsOtherContent(*existing.crc, item.crc);
+  const bool other =
+      existing.crc && (locking::IsOtherContent(*existing.crc, item.crc) ||
+                       (Planted("other_rule_is_a_conflict") && *existing.crc != item.crc));
   if (other && !Planted("other_content_is_a_duplicate")) {
     return {.result = WriteResult::kIdConflict,
             .detail = fmt::format("the ledger holds {} from {}; this is {}", item.record_id,

@@ -112,6 +112,7 @@ constexpr std::array<FaultKind, kFaults> kKindsOfFaults = {
      },
      [](Plan& plan) { plan.replaced_at = Nanos(0); }},
     {"ends of logs lost", ReplaceLogs, [](Plan& plan) { plan.replaced_at = Nanos(0); }},
+    Times<&Plan::releases, 2>("content rule changed, worker by worker"),
 };
 
 }  // namespace

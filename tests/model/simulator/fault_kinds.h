@@ -62,6 +62,8 @@ enum class Fault : std::uint8_t {
   kRetention,
   kTopicRemade,
   kTailLost,
+  // A release.
+  kContentRule,
   kCount
 };
 inline constexpr auto kFaults = static_cast<std::size_t>(Fault::kCount);

@@ -34,6 +34,7 @@ void Faults::Begin() {
   Again(plan.handler_outages, [this] { BreakHandler(); });
   Again(plan.failovers, [this] { FailOver(); });
   Again(plan.cut_offs, [this] { CutOffWorker(); });
+  Again(plan.releases, [this] { Release(); });
   Again(plan.deletions, [this] { world_.broker.DeleteOldest(); });
   Again(plan.wipes / 2, [this] { Snapshot(); });
   if (plan.added > 0) {
@@ -316,6 +317,23 @@ void Faults::CutOffWorker() {
   world_.time.In(world_.plan.session, [this, &process, life = process.incarnation()] {
     if (world_.time.now() < process.kafka_cut_until) world_.broker.Kick(process.index, life);
   });
+}
+
+// To the other version, or back to the one before: half of the workers have it for a while, or for
+// good.
+void Faults::Release() {
+  const bool other = world_.random.Chance(700);
+  const int workers = world_.random.Between(1, world_.plan.workers);
+  world_.Note("{} workers get {} content rule", workers, other ? "another" : "their former");
+  world_.Strike(Fault::kContentRule);
+  for (int i = 0; i < workers; ++i) {
+    Process& process = world_.process(i);
+    process.other_rule = other;
+    world_.time.In(world_.random.Time(Millis(0), world_.plan.outage),
+                   [this, i, life = process.incarnation()] {
+                     if (world_.Lives(i, life)) world_.Bury(i, life);
+                   });
+  }
 }
 
 // A standby that was behind takes over, or a backup is restored.

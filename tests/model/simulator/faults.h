@@ -49,6 +49,7 @@ class Faults {
   void ForAWhile(bool& on, Fault fault, std::string_view begins, std::string_view ends);
   void FailOver();
   void CutOffWorker();
+  void Release();
   void Snapshot();
   [[nodiscard]] bool MayForget(const SimNode& one) const;
   void End();

@@ -216,6 +216,8 @@ bool Fits(const Plan& plan, Fault fault) {
     case Fault::kPruned:  // a mark that outlives its row would look like a lost ledger
       return plan.flow.finality == consumer::Finality::kLedger && !plan.by_position &&
              plan.flow.remember_done == Millis(0);
+    case Fault::kContentRule:  // who stores no digest has none to compare
+      return !plan.by_position && plan.flow.finality != consumer::Finality::kTransaction;
     case Fault::kTopicRemade:
       return MayReplace(plan);
     case Fault::kTailLost:

@@ -95,6 +95,7 @@ struct Plan {
   Nanos handler_outages{0};
   Nanos cut_offs{0};   // one worker cannot reach the output, and perhaps Kafka, for a while
   Nanos failovers{0};  // the output goes back to an earlier moment, and all connections break
+  Nanos releases{0};   // workers are started again, one by one, with another id_content
   Nanos deletions{0};  // the oldest records of a partition are deleted
 
   // Of a thousand.

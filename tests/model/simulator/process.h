@@ -34,6 +34,7 @@ class Process {
   Nanos wall_offset{0};
   Nanos cut_off_until{0};    // from the output
   Nanos kafka_cut_until{0};  // from Kafka, too
+  bool other_rule = false;   // id_content of its next life
 
   [[nodiscard]] bool alive() const { return alive_; }
   [[nodiscard]] bool CutOff() const { return time_.now() < cut_off_until; }

@@ -16,7 +16,7 @@ using locking::LockEvent;
 constexpr Millis kTick{1000};
 constexpr Millis kMarksLimit{1000};
 
-consumer::WorkerCoreOptions OptionsOf(const World& world) {
+consumer::WorkerCoreOptions OptionsOf(const World& world, const Process& process) {
   consumer::WorkerCoreOptions options{
       .flow = world.plan.flow,
       .nodes = std::vector<int>(static_cast<std::size_t>(world.plan.groups), world.plan.nodes),
@@ -25,6 +25,11 @@ consumer::WorkerCoreOptions OptionsOf(const World& world) {
       .revoke_drain = world.plan.revoke_drain,
       .shutdown_timeout = world.plan.revoke_drain};
   options.flow.max_consecutive = world.MostInARow();
+  // The value too, but it has another name, and what it stores is not to be compared with the rest.
+  if (process.other_rule) {
+    options.flow.identity.content = {.kind = consumer::ContentRule::Kind::kSelectors,
+                                     .selectors = {{consumer::Selector::Kind::kValue, "", false}}};
+  }
   return options;
 }
 
@@ -39,7 +44,7 @@ SimWorker::SimWorker(World& world, Process& process)
     : world_(world),
       process_(process),
       core_(
-          OptionsOf(world), [&world] { return world.random.Bits(); }, this, this),
+          OptionsOf(world, process), [&world] { return world.random.Bits(); }, this, this),
       consumer_(world, *this),
       writer_(world, *this),
       transactions_(world, *this),
@@ -343,7 +348,11 @@ void SimWorker::OnCompletedAfterExpiry() { world_.Count("completed after expiry"
 void SimWorker::OnRestartDetected(locking::NodeIndex) { world_.Count("restarts detected"); }
 void SimWorker::OnUnlocked() { world_.Count("unlocked"); }
 void SimWorker::OnOutputFencing() { world_.Count("fenced by the output"); }
-void SimWorker::OnIdConflict() { world_.Count("id conflicts"); }
+void SimWorker::OnIdConflict() {
+  world_.Count("id conflicts");
+  if (world_.plan.conflicts > 0) return;
+  world_.Violate("17", "an id conflict, but no two records of an id differ");
+}
 
 void SimWorker::OnProcessed(consumer::ProcessedResult result, std::size_t) {
   using enum consumer::ProcessedResult;
