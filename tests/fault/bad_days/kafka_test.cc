@@ -55,7 +55,7 @@ TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted)
   InitLocks(nodes);
   PipelineText text = Text(4);
   text.nodes = nodes.list();
-  text.more = "ledger: {keep: 6m}\n";
+  text.more = "ledger: {keep: 20m}\n";
   text.session_ms = 100'000;  // it keeps its partitions over all of it
   WorkerTeam team(Worker(text));
   WorkerProcess& first = team.Add();

@@ -294,7 +294,13 @@ void Storm::EndAll() {
   ResumeAll();
   if (node_phase_ == NodePhase::kJumped) ShiftClock(milliseconds(0));
   ThawThose(Time::max());
-  for (Worker& worker : workers_) worker.process->Kill(SIGTERM);
+  for (Worker& worker : workers_) {
+    testing::Process& process = *worker.process;
+    (void)testing::WaitUntil(seconds(20), [&] {
+      return process.Output().find(kCanBeStopped) != std::string::npos || !process.Running();
+    });
+    process.Kill(SIGTERM);
+  }
   for (Worker& worker : workers_) {
     const auto code = worker.process->Wait(seconds(20));
     if (code == 0) continue;

@@ -209,6 +209,7 @@ int WorkerMain(const std::vector<std::string>& argv) {
   struct sigaction on_term {};
   on_term.sa_handler = [](int) { stop_asked = true; };
   sigaction(SIGTERM, &on_term, nullptr);
+  (void)std::fprintf(stderr, "%s\n", kCanBeStopped);
   try {
     const WorkerOptions options = ParseCommand(argv);
     const Journal journal(options.journal);

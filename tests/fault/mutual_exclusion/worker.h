@@ -30,6 +30,9 @@ struct WorkerOptions {
 };
 
 std::vector<std::string> WorkerCommand(const WorkerOptions& options);  // argv after the program
+// What it says once SIGTERM no longer kills it.
+inline constexpr const char* kCanBeStopped = "can be stopped";
+
 // Until SIGTERM. `argv` from after the word `worker`. Returns the exit code.
 int WorkerMain(const std::vector<std::string>& argv);
 
