@@ -129,6 +129,12 @@ caught_by(given_up_block_stays_open model/flow
   Block.ThatGaveUpIsAcquiredAgainThoughARecordWithTheSameIdWaitsInIt)
 caught_by(dead_letters_out_of_order model/flow
   Withheld.GoOutInTheOrderOfTheirPartition)
+caught_by(found_row_is_not_asked_for unit/outputs
+  LostCommitDetectorTest.AsksForEachRowThatWasFoundSinceItsNewestCommit)
+caught_by(found_row_is_evidence unit/outputs
+  LostCommitDetectorTest.TakesAFoundRowForNoEvidenceThatCommitsAreThere)
+caught_by(found_row_is_as_young_as_its_look unit/outputs
+  LostCommitDetectorTest.DoesNotTakeAFoundRowThatWasPrunedForALoss)
 caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
 caught_by(first_write_is_not_compared unit/outputs
