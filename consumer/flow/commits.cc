@@ -78,8 +78,7 @@ void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, std::optiona
 }
 
 bool Flow::SurelyOurs(const Assignment& partition, Now now) const {
-  if (!options_.rows_stay || options_.finality != Finality::kLedger) return true;
-  if (Planted("stale_assignment_is_written")) return true;
+  if (!RowsArePruned() || Planted("stale_assignment_is_written")) return true;
   return partition.confirmed && now.boot - *partition.confirmed < *options_.rows_stay / 2;
 }
 

@@ -326,6 +326,10 @@ class Flow {
   void Sweep();
   Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
   void Commit(Now now);
+  // Ledger rows may go: what is known of them, and of whose a partition is, does not hold for ever.
+  [[nodiscard]] bool RowsArePruned() const {
+    return options_.rows_stay && options_.finality == Finality::kLedger;
+  }
   // Whoever else had the partition since it was confirmed has written no row that can be pruned by
   // now, nor by the end of a batch that is filled now (WriteBatch::until). A worker that was
   // frozen, or cut off from Kafka, does not know yet whose it is.

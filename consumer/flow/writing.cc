@@ -52,8 +52,8 @@ void Flow::SendWrites(Now now) {
 }
 
 void Flow::FillBatch(WriteBatch& batch, Now now) {
-  const bool ends = options_.rows_stay && options_.finality == Finality::kLedger &&
-                    !Planted("late_batch_is_written") && !Planted("stale_assignment_is_written");
+  const bool ends = RowsArePruned() && !Planted("late_batch_is_written") &&
+                    !Planted("stale_assignment_is_written");
   while (!ready_.empty() && batch.records.size() < options_.write_batch) {
     const Entry entry = ready_.front();
     ready_.pop_front();
