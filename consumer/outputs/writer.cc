@@ -35,7 +35,7 @@ void Writer::Start() {
 void Writer::Write(std::unique_ptr<WriteBatch> batch) {
   {
     const std::lock_guard lock(mutex_);
-    batches_.push_back(std::move(batch));
+    queue_.Push(std::move(batch));
   }
   changed_.notify_one();
 }
@@ -43,7 +43,7 @@ void Writer::Write(std::unique_ptr<WriteBatch> batch) {
 void Writer::LookUp(std::unique_ptr<LookupBatch> lookup) {
   {
     const std::lock_guard lock(mutex_);
-    lookups_.push_back(std::move(lookup));
+    queue_.Push(std::move(lookup));
   }
   changed_.notify_one();
 }
@@ -71,27 +71,20 @@ void Writer::Run() {
   if (!PrepareUntilUp()) return;
   prune_at_ = steady_clock::now() + prune_interval_;
   for (;;) {
-    std::unique_ptr<WriteBatch> batch;
-    std::unique_ptr<LookupBatch> lookup;
+    WriterQueue::Turn turn;
     {
       std::unique_lock lock(mutex_);
-      const auto due = [this] { return stopping_ || !batches_.empty() || !lookups_.empty(); };
+      const auto due = [this] { return stopping_ || !queue_.Empty(); };
       if (prune_) {
         changed_.wait_until(lock, prune_at_, due);
       } else {
         changed_.wait(lock, due);
       }
       if (stopping_) return;
-      if (!lookups_.empty()) {
-        lookup = std::move(lookups_.front());
-        lookups_.pop_front();
-      } else if (!batches_.empty()) {
-        batch = std::move(batches_.front());
-        batches_.pop_front();
-      }
+      turn = queue_.Take();
     }
-    if (lookup != nullptr && !LookUpUntilKnown(std::move(lookup))) return;
-    if (batch != nullptr && !WriteUntilKnown(std::move(batch))) return;
+    if (turn.lookup != nullptr && !LookUpUntilKnown(std::move(turn.lookup))) return;
+    if (turn.batch != nullptr && !WriteUntilKnown(std::move(turn.batch))) return;
     if (!PruneIfDue()) return;
   }
 }

@@ -1,16 +1,14 @@
 // Runs an Output on a thread of its own: takes batches in order, writes each by its WriteRetry
-// until all outcomes are known, and hands them back; lookups in the ledger go before writes. A
-// database that is away, full, or refuses everything is waited for, with back-off, and said once in
-// a while in one line; a transaction without an outcome is not given up while the writer runs and
-// its batch may be written (WriteBatch::until). The output is up while neither the last write nor
-// the last question to it is in trouble: an output that answers look-ups and refuses every record
-// is not.
+// until all outcomes are known, and hands them back, in turn with lookups in the ledger. A database
+// that is away, full, or refuses everything is waited for, with back-off, and said once in a while
+// in one line; a transaction without an outcome is not given up while the writer runs and its batch
+// may be written (WriteBatch::until). The output is up while neither the last write nor the last
+// question to it is in trouble: an output that answers look-ups and refuses every record is not.
 #pragma once
 
 #include <array>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,6 +19,7 @@
 #include "consumer/flow/ports/ports.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/write_retry.h"
+#include "consumer/outputs/writer_queue.h"
 #include "consumer/pipeline/observer.h"
 
 namespace fencepost::consumer {
@@ -89,8 +88,7 @@ class Writer {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::unique_ptr<WriteBatch>> batches_;    // guarded by mutex_
-  std::deque<std::unique_ptr<LookupBatch>> lookups_;   // guarded by mutex_
+  WriterQueue queue_;                                  // guarded by mutex_
   std::optional<std::vector<SourceOffset>> prunable_;  // guarded by mutex_
   bool stopping_ = false;                              // guarded by mutex_
   std::thread thread_;

@@ -42,12 +42,12 @@ SimWriter::SimWriter(World& world, SimWorker& worker)
 bool SimWriter::HasLedger() const { return world_.plan.flow.finality == Finality::kLedger; }
 
 void SimWriter::Write(std::unique_ptr<consumer::WriteBatch> batch) {
-  queue_.push_back(std::move(batch));
+  queue_.Push(std::move(batch));
   Next();
 }
 
 void SimWriter::LookUp(std::unique_ptr<consumer::LookupBatch> lookup) {
-  lookups_.push_back(std::move(lookup));
+  queue_.Push(std::move(lookup));
   Next();
 }
 
@@ -77,15 +77,11 @@ void SimWriter::End(const fencepost::Error& error) {
 void SimWriter::Next() {
   if (ended_ || batch_ != nullptr || lookup_ != nullptr) return;
   backoff_ = kFirstBackoff;
-  if (!lookups_.empty()) {
-    lookup_ = std::move(lookups_.front());
-    lookups_.pop_front();
-    return Ask();
-  }
-  if (queue_.empty()) return;
-  batch_ = std::move(queue_.front());
-  queue_.pop_front();
-  Begin();
+  consumer::WriterQueue::Turn turn = queue_.Take();
+  batch_ = std::move(turn.batch);
+  lookup_ = std::move(turn.lookup);
+  if (lookup_ != nullptr) return Ask();
+  if (batch_ != nullptr) Begin();
 }
 
 // --- the connection ----------------------------------------------------------------------------

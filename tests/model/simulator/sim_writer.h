@@ -5,13 +5,13 @@
 // there, or the file was away.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "consumer/flow/flow.h"
 #include "consumer/outputs/write_retry.h"
+#include "consumer/outputs/writer_queue.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/ledger.h"
 #include "tests/model/simulator/plan.h"
@@ -82,9 +82,8 @@ class SimWriter {
   World& world_;
   SimWorker& worker_;
   consumer::WriteRetry retry_;
-  std::deque<std::unique_ptr<consumer::WriteBatch>> queue_;
+  consumer::WriterQueue queue_;
   std::unique_ptr<consumer::WriteBatch> batch_;
-  std::deque<std::unique_ptr<consumer::LookupBatch>> lookups_;
   std::unique_ptr<consumer::LookupBatch> lookup_;
   std::vector<Item> items_;
   int attempt_ = 0;
