@@ -163,12 +163,17 @@ void Flow::StartCalls(Now now) {
   }
 }
 
-// It is still answered, and until then the record has no other call, nor has its order chain. As
-// an attempt it does not count: the record is not to blame.
+// It is still answered, and until then the record has no other call, nor has its order chain; one
+// that has not gone out yet is none. As an attempt it does not count: the record is not to blame.
 void Flow::CancelCall(InFlight& in) {
   if (in.stage() != Stage::kHandling || in.call == 0) return;
-  actions_.cancels.push_back(in.call);
   --in.attempts;
+  const auto unsent = std::ranges::find(actions_.calls, in.call, &HandlerCall::id);
+  if (unsent == actions_.calls.end()) return actions_.cancels.push_back(in.call);
+  actions_.calls.erase(unsent);
+  calls_.erase(in.call);
+  circuit_.OnEnd(in.call);
+  in.call = 0;
 }
 
 void Flow::OnHandled(HandlerAnswer answer, Now now) {

@@ -370,6 +370,7 @@ void Flow::JudgeContention(InFlight* in, const std::optional<LedgerEntry>& entry
   if (in == nullptr || !std::exchange(in->looking, false)) return;
   for (; in->unjudged > 0; --in->unjudged) observer_->OnRound(result, Nanos(0));
   if (in->stage() != Stage::kLocking || in->unit->lease() != Lease::kAcquiring) return;
+  if (entry && in->call != 0) return;  // its order chain waits for the answer; it is asked again
   if (entry) return OnLookup(*in, entry, now);
   observer_->OnRetry(RetryStage::kLock);
   if (in->unit->round_failed()) return;

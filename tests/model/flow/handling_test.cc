@@ -117,6 +117,30 @@ TEST_F(HandlingByKey, DoesNotBeginWhileTheCalledOffCallOfTheOneBeforeItIsOut) {
   EXPECT_EQ(worker.Calls(), "b");
 }
 
+// It is done elsewhere meanwhile, and the ledger says so as soon as its name is contended.
+TEST(HandlingOfAContendedRecord, IsFollowedByTheNextOneOfItsKeyOnceItsCalledOffCallIsAnswered) {
+  SharedWorld world;
+  FlowOptions options = FlowBench::Handling(Order::kKey);
+  options.remember_done = Millis(0);
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@k", "b@k"});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Calls(), "a");
+  world.Steal(LockName("p", "a"));
+  worker.Wait(world.lock.ttl / 2);
+  ASSERT_EQ(worker.Calls(), "a!");
+  world.WriteRow("a@k");
+  worker.Wait(Millis(1200));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a!") << "what it does may still be happening";
+  worker.Fail("a", kCancelled);
+  worker.Wait(Millis(1200));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "b");
+  EXPECT_EQ(worker.told.skips_by_ledger, 1);
+}
+
 FlowOptions TwoAtATime() {
   FlowOptions options = FlowBench::Handling(Order::kNone);
   options.tuning.concurrency = 2;

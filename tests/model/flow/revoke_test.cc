@@ -279,6 +279,35 @@ TEST_F(Ownership, IsShownByTheFirstAnswerWhereAnotherCommitHasFollowedMeanwhile)
   EXPECT_EQ(worker.Writes(), "a");
 }
 
+// Without a quorum of nodes, by the ledger alone.
+TEST(OwnershipOfAHandledRecord, ThatComesAfterItsTimeHasEndedCallsNothingBehindIt) {
+  SharedWorld world;
+  FlowOptions options = FlowBench::Handling();
+  options.rows_stay = Millis(1'000);  // and a record that goes on without a lock
+  options.tuning.calls_per_second = 1;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Tick();
+  const auto commits = worker.TakeCommits();
+  worker.flow.SetUnlocked(0, true, world.now);
+  worker.Deliver(0, {"a"});
+  worker.LookUpAll();
+  worker.Handle("a");
+  worker.Pass(Millis(900));
+  worker.Deliver(0, {"b"});
+  worker.LookUpAll();
+  ASSERT_EQ(worker.Calls(), "") << "b waits for its second";
+  worker.Pass(Millis(150));  // that of a is over, and no timer has come yet
+  worker.flow.OnCommitted(commits, world.now.boot, world.now);
+  worker.Act();
+  EXPECT_EQ(worker.Calls(), "") << "of b";
+  EXPECT_EQ(worker.Writes(), "");
+  worker.LookUpAll();
+  worker.Wait(Millis(1000));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "b") << "nothing of its former call is waited for";
+}
+
 TEST_F(Ownership, EndsAtARevokeWhereItIsNotSureAnyMore) {
   AssignAndConfirm();
   worker.Deliver(0, {"a"});
