@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "consumer/kafka/source/source_impl.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -116,6 +117,9 @@ Error KafkaSource::Impl::OutOfRange(const PartitionProblem& problem) {
                                                       problem.where.partition, &low, &high, kAskMs);
   std::optional<LogBounds> log;
   if (asked == RD_KAFKA_RESP_ERR_NO_ERROR) log = LogBounds{low, high};
+  const auto committed = starts->AskOne(problem.where, kAskMs);
+  if (committed && *committed > problem.offset && !Planted("old_position_is_the_groups"))
+    return PartitionTakenOver(options.group, problem.where, problem.offset, *committed);
   return OffsetOutOfRange(options.group, problem.where, problem.offset, log);
 }
 

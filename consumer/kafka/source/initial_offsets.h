@@ -65,6 +65,9 @@ class InitialOffsets {
   // The fingerprint that came with the offset of this partition, as far as one did.
   [[nodiscard]] std::optional<Fingerprint> FingerprintOf(const TopicPartition& where) const;
 
+  // What the group has committed of one partition; below 0: nothing.
+  tl::expected<Offset, rd_kafka_resp_err_t> AskOne(const TopicPartition& where, int limit_ms);
+
  private:
   using Clock = std::chrono::steady_clock;
   enum class Turn : std::uint8_t { kDone, kAgain, kCommitted, kRejoin, kRefused };
@@ -80,7 +83,6 @@ class InitialOffsets {
                                            std::vector<KnownPartition>& partitions);
   tl::expected<void, std::string> AskOthers(const std::string& topic,
                                             std::vector<KnownPartition>& partitions);
-  tl::expected<Offset, rd_kafka_resp_err_t> AskOne(const TopicPartition& where, int limit_ms);
   void NoteFingerprint(const rd_kafka_topic_partition_t& committed);
   Turn Again(std::string why);
 

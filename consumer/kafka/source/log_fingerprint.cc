@@ -105,6 +105,16 @@ Error OffsetOutOfRange(std::string_view group, const TopicPartition& where, Offs
                            Planted("way_on_is_the_end") ? "latest" : "earliest")};
 }
 
+Error PartitionTakenOver(std::string_view group, const TopicPartition& where, Offset offset,
+                         Offset committed) {
+  return Error{"partition_taken_over",
+               fmt::format("group '{}' has gone on to offset {} without this worker, whose own "
+                           "offset {} is not in the partition any more: it was frozen or cut off "
+                           "for longer than its session",
+                           group, committed, offset),
+               SourceText(where, offset), "start the worker again"};
+}
+
 void LogFingerprints::Begin(const TopicPartition& where,
                             const std::optional<Fingerprint>& committed) {
   const std::lock_guard lock(mutex_);

@@ -49,6 +49,12 @@ struct LogBounds {
 };
 Error OffsetOutOfRange(std::string_view group, const TopicPartition& where, Offset offset,
                        const std::optional<LogBounds>& log);
+// The same of a worker that was frozen or cut off for longer than its session, and has not heard
+// yet that the partition is another's: the group's offset, `committed`, is beyond its own. Whoever
+// set the group's offset by a word about an old position would have the group do again what it has
+// done.
+Error PartitionTakenOver(std::string_view group, const TopicPartition& where, Offset offset,
+                         Offset committed);
 
 // What was found at the offset of a fingerprint.
 enum class FingerprintAnswer : std::uint8_t {

@@ -13,6 +13,11 @@ using consumer::Offset;
 using consumer::PartitionIndex;
 
 void Operator::OnStopped(const fencepost::Error& error, const By& by) {
+  if (error.code == "partition_taken_over") {  // whatever runs the workers starts it again
+    world_.Count("stopped: " + error.code);
+    return world_.time.In(world_.random.Time(Millis(5), Millis(500)),
+                          [this, by] { world_.Bury(by.worker, by.life); });
+  }
   if (!Read(error, by)) return world_.Violate("progress", "a worker stopped: " + error.Line());
   world_.Count("stopped: " + error.code);
   if (std::exchange(expected_, true)) return;
@@ -59,10 +64,12 @@ bool Operator::ReadOfLog(const fencepost::Error& error, const By& by) {
       const bool meant = !one || static_cast<int>(p) == partition;
       if (meant) reset_[static_cast<PartitionIndex>(p)] = to_earliest;
     }
-    return true;
+  } else {
+    return false;
   }
-  if (!std::regex_search(error.hint, found, forget)) return false;
-  to_forget_.insert(static_cast<PartitionIndex>(std::stoul(found[1])));
+  if (std::regex_search(error.hint, found, forget)) {
+    to_forget_.insert(static_cast<PartitionIndex>(std::stoul(found[1])));
+  }
   return true;
 }
 

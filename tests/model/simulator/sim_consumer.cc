@@ -163,9 +163,11 @@ bool SimConsumer::CheckPosition(PartitionIndex index, Assigned& assigned) {
   }
   const Offset end = log.End(world_.time.now());
   if (assigned.position < log.first || assigned.position > end) {
-    Fail(consumer::OffsetOutOfRange(kGroup, {kTopic, static_cast<std::int32_t>(index)},
-                                    assigned.position,
-                                    consumer::LogBounds{.first = log.first, .end = end}));
+    const consumer::TopicPartition where{kTopic, static_cast<std::int32_t>(index)};
+    const bool gone_on = log.any_committed && log.committed > assigned.position;
+    Fail(gone_on ? consumer::PartitionTakenOver(kGroup, where, assigned.position, log.committed)
+                 : consumer::OffsetOutOfRange(kGroup, where, assigned.position,
+                                              consumer::LogBounds{.first = log.first, .end = end}));
     return false;
   }
   if (assigned.next > 0) {
@@ -192,6 +194,13 @@ void SimConsumer::OnLogChanged(bool others) {
   if (assigned_.empty()) return;
   if (others && world_.random.Chance(500)) fingerprints_->Hurry();
   PollIn(world_.random.Time(Nanos(0), kIdle));
+}
+
+bool SimConsumer::Reads(PartitionIndex partition) const {
+  const auto found = assigned_.find(partition);
+  return found != assigned_.end() &&
+         found->second.version == world_.broker.logs[partition].version &&
+         !(fingerprints_ && fingerprints_->Waits(partition));
 }
 
 void SimConsumer::OnCompared() { PollIn(world_.HostDelay()); }

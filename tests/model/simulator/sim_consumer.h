@@ -49,6 +49,9 @@ class SimConsumer {
   void Fail(fencepost::Error error);
   void OnCompared();
 
+  // Whether it reads this partition, once it has compared the log that there is now.
+  [[nodiscard]] bool Reads(consumer::PartitionIndex partition) const;
+
   // --- for Coverage ------------------------------------------------------------------------------
   // kStarting, kRebalancing or kDraining.
   [[nodiscard]] std::optional<Phase> PhaseNow() const;

@@ -422,6 +422,31 @@ TEST_F(KafkaSourceOnMock, StopsWithAnExplanationWhenTheOffsetIsOutOfRange) {
   EXPECT_EQ(sink.Count(), 0u);
 }
 
+// As after a freeze that was longer than its session, during which what is before the group's
+// offset was deleted.
+TEST_F(KafkaSourceOnMock, SaysNothingOfTheGroupsOffsetsWhereTheGroupHasGoneOnWithoutIt) {
+  constexpr std::int16_t kFetch = 1;
+  constexpr int kOffsetOutOfRange = 1;
+  Produce(10);
+  RecordingSink sink;
+  KafkaSource source(Options(), "w1", &sink, &sink);
+  ASSERT_TRUE(source.Start());
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
+  auto beyond = sink.Positions();
+  for (auto& o : beyond) o.next = 20;
+  source.Commit(beyond);
+  ASSERT_TRUE(WaitUntil(10s, [&] { return Committed()[0] == 20; }));
+  source.Pause({0, 1, 2, 3}, beyond.front().epoch);
+  Produce(20);
+  FailRequests(*cluster, kFetch, kOffsetOutOfRange, 10);
+  source.Resume({0, 1, 2, 3}, beyond.front().epoch);
+  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
+      << sink.Trace();
+  EXPECT_EQ(sink.fatal->code, "partition_taken_over");
+  EXPECT_NE(sink.fatal->Line().find("gone on to offset 20"), std::string::npos)
+      << sink.fatal->Line();
+}
+
 TEST_F(KafkaSourceOnMock, WaitsForBrokersThatAreAway) {
   Produce(10);
   RecordingSink sink;
