@@ -168,7 +168,8 @@ bool Broker::ComeBack(int worker, int life, int join) {
   const auto before = std::ranges::find_if(
       members_, [&](const auto& entry) { return entry.first.first == worker; });
   if (before == members_.end()) return false;
-  const bool stable = !rebalancing_ && before->second.generation == generation_ && open_.empty();
+  const bool stable =
+      !rebalancing_ && generation_ > 0 && before->second.generation == generation_ && open_.empty();
   auto had = std::move(before->second.partitions);
   members_.erase(before);
   if (!stable) return false;

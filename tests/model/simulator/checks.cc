@@ -166,9 +166,11 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
     const Unit unit = node.model.Look(name, node.Wall(now));
     const bool forgetful =
         node.forgot_at.count() >= 0 && now - node.forgot_at < 3 * Nanos(world_.plan.lock.ttl);
-    const bool ours = unit.state == State::kHeld && unit.token == lease.token;
+    // What healing holds for anyone keeps every client out.
+    const bool held = unit.state == State::kHeld &&
+                      (unit.token == lease.token || unit.nonce == locking::kHeldForAnyone);
     if (forgetful || unit.state == State::kDone ||
-        (ours && node.TrueTime(unit.deadline) >= until)) {
+        (held && node.TrueTime(unit.deadline) >= until)) {
       ++keeping;
     }
   }

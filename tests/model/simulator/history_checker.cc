@@ -133,6 +133,7 @@ std::optional<Complaint> HistoryChecker::OnLetter(const Seen& seen) {
   auto& letters = letters_[seen.source];
   const bool again = !letters.empty();
   letters.insert(doer);
+  letter_ids_.insert(history_.sent[by_source_.find(seen.source)->second].id);
   const bool ever = promise_ == Promise::kOncePerSource;
   if (ever && again) return Complain("doubled", "{} is there twice", seen.source);
   const auto effects = effects_.find(seen.source);
@@ -250,7 +251,9 @@ bool HistoryChecker::MayBeLost(const Sent& sent) const {
   const auto unseen = unseen_.find(sent.partition);
   if (unseen != unseen_.end() && sent.log > 0 && sent.offset < unseen->second) return true;
   const auto lost = lost_.find(sent.id);
-  return lost != lost_.end() && !lost->second;
+  if (lost == lost_.end()) return false;
+  // What was done again may have become a dead letter this time.
+  return !lost->second || letter_ids_.contains(sent.id);
 }
 
 std::optional<Complaint> HistoryChecker::OnOffset(const Seen& seen) {

@@ -138,6 +138,16 @@ TEST(AHistory, OfAnOutputThatHasLostAnEffectAndWhoeverMadeItSaysSoIsGoodOnceItIs
   EXPECT_EQ(Judge(Promise::kOnce, kTwo, seen), "doubled");
 }
 
+TEST(AHistory, WhereALostEffectIsADeadLetterWhenItIsDoneAgainIsGoodForAllRecordsOfItsId) {
+  const std::vector<Sent> same{Record(0, "same"), Record(1, "same")};
+  std::vector<Seen> seen{Effect(same[0]),    Of(kAcknowledged, same[0]),
+                         Offset(2),          Of(kEffectLost, same[0]),
+                         {.kind = kStopped}, {.kind = kOffsetSet, .next = 0}};
+  EXPECT_EQ(Judge(Promise::kOnce, same, seen), "lost");
+  seen.push_back(Letter(same[0], 2));
+  EXPECT_EQ(Judge(Promise::kOnce, same, seen), "");
+}
+
 TEST(AHistory, WhereAWorkerGoesOnWithAnOutputThatHasLostItsEffectIsSilent) {
   std::vector<Seen> seen{Effect(kTwo[0]), Of(kAcknowledged, kTwo[0]), Of(kEffectLost, kTwo[0]),
                          Effect(kTwo[1])};

@@ -118,6 +118,7 @@ class World {
   void LookAfterWithheld();
   void CheckCalm();
   [[nodiscard]] bool Settled() const;
+  [[nodiscard]] bool EachIsRead() const;  // by a worker that knows which log it is
 
   const bool tracing_;
   bool lifted_ = false;
