@@ -47,6 +47,12 @@ void PositionAnchors::Add(const LogRecord& record) {
   all_ = std::move(kept);
 }
 
+void PositionAnchors::Add(const std::optional<LogRecord>& oldest,
+                          const std::optional<LogRecord>& newest) {
+  if (all_.empty() && oldest) Add(*oldest);
+  if (newest) Add(*newest);
+}
+
 std::string PositionAnchors::Text() const {
   std::string text;
   for (const LogRecord& one : all_) {

@@ -21,6 +21,9 @@ class PositionAnchors {
   static constexpr std::size_t kMost = 8;
 
   void Add(const LogRecord& record);
+  // Of a batch. Its oldest one counts only where nothing is known yet: the newest may be of another
+  // log by then.
+  void Add(const std::optional<LogRecord>& oldest, const std::optional<LogRecord>& newest);
   [[nodiscard]] const std::vector<LogRecord>& all() const { return all_; }  // the newest first
   // "OFFSET:TIMESTAMP:CONTENT …", the newest first.
   [[nodiscard]] std::string Text() const;

@@ -107,10 +107,12 @@ void PositionBatch::Fill(const BatchRows& rows) {
     PositionPart& part = parts_[last];
     part.ranges.Add(read.offset - read.gap, read.offset + 1);
     part.token = std::max(part.token, item.token);
-    if (!in_place || (part.newest && part.newest->offset > read.offset)) continue;
-    part.newest = LogRecord{.offset = read.offset,
-                            .timestamp = read.timestamp ? read.timestamp->count() : -1,
-                            .content = item.crc};
+    if (!in_place) continue;
+    const LogRecord known{.offset = read.offset,
+                          .timestamp = read.timestamp ? read.timestamp->count() : -1,
+                          .content = item.crc};
+    if (!part.oldest || known.offset < part.oldest->offset) part.oldest = known;
+    if (!part.newest || known.offset > part.newest->offset) part.newest = known;
   }
   const std::vector<std::size_t> went = Sort(parts_);
   for (PositionLookup::Place& place : places_) place.part = went[place.part];

@@ -31,10 +31,12 @@ struct PositionKey {
 // Some of the records of one partition.
 struct PositionPart {
   PositionKey key;
-  PositionRanges ranges;            // their offsets, with the gaps before them, and where replays
-                                    // were read
-  locking::Token token;             // the greatest
-  std::optional<LogRecord> newest;  // of those that were read where their id says
+  PositionRanges ranges;  // their offsets, with the gaps before them, and where replays
+                          // were read
+  locking::Token token;   // the greatest
+  // Of those that were read where their id says.
+  std::optional<LogRecord> oldest;
+  std::optional<LogRecord> newest;
 };
 
 // By partition, sorted by their keys; `places`: which of them each id is in, by their order.

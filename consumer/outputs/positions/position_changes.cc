@@ -22,7 +22,7 @@ std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view n
     row.done.Add(part.ranges);
     row.token = part.token;
     row.worker = memory_.worker();
-    if (part.newest) row.anchors.Add(*part.newest);
+    row.anchors.Add(part.oldest, part.newest);
     row.updated_at = now;
     changes.push_back({part.key, std::move(row)});
   }

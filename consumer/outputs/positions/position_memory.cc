@@ -11,7 +11,7 @@
 namespace fencepost::consumer {
 namespace {
 
-OutputError OtherLog(const PositionKey& key, const std::string& why) {
+OutputError OtherLog(const PositionKey& key, const std::string& why, const std::string& group) {
   const TopicPartition& where = key.where;
   return {
       .error = {.code = "topic_replaced",
@@ -21,11 +21,13 @@ OutputError OtherLog(const PositionKey& key, const std::string& why) {
                 .where = fmt::format("{}/{}", where.topic, where.partition),
                 .hint = fmt::format(
                     "records of the new log that came before this was found may have taken effect, "
-                    "and do again by either way: give the pipeline another name, so that it begins "
-                    "with an empty ledger, "
-                    "or stop its workers and take back all that is done of this partition: "
-                    "fencepost forget FILE --topic {} --partition {} --from 0 --to {} --execute",
-                    where.topic, where.partition, std::numeric_limits<Offset>::max())},
+                    "and do again by either way: stop the workers, set the group's offset "
+                    "(kafka-consumer-groups --group {0} --topic {1}:{2} --reset-offsets "
+                    "--to-earliest --execute), and take back all that is done of this partition "
+                    "(fencepost forget FILE --topic {1} --partition {2} --from 0 --to {3} "
+                    "--execute) or give the pipeline another name, so that it begins with an "
+                    "empty ledger",
+                    group, where.topic, where.partition, std::numeric_limits<Offset>::max())},
       .fatal = true};
 }
 
@@ -49,7 +51,7 @@ void PositionMemory::Learn(const PositionKey& key, const PositionAnchors& anchor
 std::string PositionMemory::AnchorsWith(const PositionPart& part) {
   if (!part.newest) return "";
   PositionAnchors& anchors = known_[part.key].anchors;
-  anchors.Add(*part.newest);
+  anchors.Add(part.oldest, part.newest);
   return anchors.Text();
 }
 
@@ -66,23 +68,19 @@ void PositionMemory::OnAssignment(const std::vector<WriteItem>& items) {
 tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<PositionPart>& parts,
                                                             const ReadRows& read) {
   if (!terms_.read_log || Planted("first_write_is_not_compared")) return {};
-  std::vector<PositionPart> behind;
+  std::vector<PositionPart> first;
   for (const PositionPart& part : parts) {
     // A replay says nothing of where its partition's log is.
-    if (!part.newest || known_[part.key].written == epoch_) continue;
-    PositionPart& asked = behind.emplace_back(PositionPart{.key = part.key});
-    asked.ranges.Add(part.ranges.end(), std::numeric_limits<Offset>::max());
+    if (part.newest && known_[part.key].written != epoch_) first.push_back({.key = part.key});
   }
-  if (behind.empty()) return {};
-  const auto rows = read(behind);
+  if (first.empty()) return {};
+  const auto rows = read(first);
   if (!rows) return tl::unexpected(rows.error());
-  for (std::size_t i = 0; i < behind.size(); ++i) {
-    const std::optional<PositionRow>& row = (*rows)[i];
-    const bool reaches = row && !row->done.empty() && row->done.end() > behind[i].ranges.first();
-    if (reaches) {
-      if (auto same = Compare(behind[i].key, *row); !same) return same;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (const std::optional<PositionRow>& row = (*rows)[i]) {
+      if (auto same = Compare(first[i].key, *row); !same) return same;
     }
-    known_[behind[i].key].written = epoch_;
+    known_[first[i].key].written = epoch_;
   }
   return {};
 }
@@ -103,7 +101,8 @@ tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
     return tl::unexpected(OutputError{.error = std::move(error)});
   }
   if (*log) {
-    if (const auto why = AnotherLog(row.anchors, **log)) return tl::unexpected(OtherLog(key, *why));
+    if (const auto why = AnotherLog(row.anchors, **log))
+      return tl::unexpected(OtherLog(key, *why, terms_.group));
   }
   known.compared = epoch_;
   return {};

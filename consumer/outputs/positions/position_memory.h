@@ -50,9 +50,9 @@ class PositionMemory {
   void OnAssignment(AssignmentEpoch epoch) { epoch_ = std::max(epoch_, epoch); }
   // The newest epoch of the records.
   void OnAssignment(const std::vector<WriteItem>& items);
-  // Before the first write of an assignment to each of these partitions. `read`: their rows, one a
-  // part. Where one has offsets behind those of its part as done, these are no news of its log, or
-  // it is another log, and nothing of it may be written: it is compared.
+  // Before the first write of an assignment to each of these partitions: its row is read and its
+  // log compared, before records of another one go into it, and their anchors take the place of
+  // those that would tell. `read`: rows, one a part.
   using Rows = std::vector<std::optional<PositionRow>>;
   using ReadRows = std::function<tl::expected<Rows, OutputError>(const std::vector<PositionPart>&)>;
   tl::expected<void, OutputError> BeforeWrite(const std::vector<PositionPart>& parts,
@@ -81,7 +81,7 @@ class PositionMemory {
     bool row = false;
     PositionAnchors anchors;
     std::optional<AssignmentEpoch> compared;
-    std::optional<AssignmentEpoch> written;  // looked at before the first write
+    std::optional<AssignmentEpoch> written;  // its log was compared before the first write
     PositionRanges acknowledged;
     std::int64_t forgotten = 0;
   };

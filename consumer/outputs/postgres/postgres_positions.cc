@@ -144,7 +144,7 @@ tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const
     PositionRow row = RowOf(answer, static_cast<int>(i));
     const std::int64_t forgotten = row.forgotten;
     PositionAnchors anchors = row.anchors;  // another worker may have written since they were read
-    if (parts[i].newest) anchors.Add(*parts[i].newest);
+    anchors.Add(parts[i].oldest, parts[i].newest);
     if (row.done.empty()) {
       before.emplace_back(std::nullopt);
     } else {

@@ -6,6 +6,7 @@
 namespace fencepost::consumer {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
@@ -32,6 +33,15 @@ TEST(PositionAnchors, KeepTheEarlierOfTwoRecordsAtOneOffset) {
   anchors.Add(At(9, 1));
   anchors.Add(At(5, 2));
   EXPECT_EQ(anchors.all().back(), At(5, 1));
+}
+
+TEST(PositionAnchors, BeginWithTheOldestOfTheFirstBatchAndGoOnWithTheNewestOfEach) {
+  PositionAnchors anchors;
+  anchors.Add(At(4), At(6));
+  anchors.Add(At(7), At(9));
+  EXPECT_THAT(anchors.all(), ElementsAre(At(9), At(4)));
+  anchors.Add(std::nullopt, std::nullopt);
+  EXPECT_THAT(anchors.all(), ElementsAre(At(9), At(4)));
 }
 
 TEST(PositionAnchors, LeaveOutWhatTheyCannotRead) {
