@@ -339,7 +339,7 @@ class Flow {
 
   // report.cc.
   void Report(Now now);
-  void TellPrunable();
+  void TellPrunable(Now now);
   void LookForStall(Assignment& partition, Now now);
   void LookForRefusal(Now now);
   [[nodiscard]] bool MayTakeEffect() const;

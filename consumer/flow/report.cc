@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/flow.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
 
 constexpr Millis kReportInterval{1000};
+constexpr Millis kLateAtMost{60'000};  // a transaction, once a later try of it was answered
 
 }  // namespace
 
@@ -37,17 +39,22 @@ void Flow::Report(Now now) {
   observer_->OnOldestUnprocessed(oldest.value_or(std::chrono::milliseconds(0)));
   observer_->OnPartitions(partitions_.size(), paused);
   observer_->OnInFlight(backpressure_.records(), backpressure_.bytes());
-  TellPrunable();
+  TellPrunable(now);
 }
 
 // Nothing while any partition is behind the end that it had at its assignment: an id may come again
-// in what is still to be read, after a restored backup for example.
-void Flow::TellPrunable() {
+// in what is still to be read, after a restored backup for example. And only what was committed a
+// while ago: a transaction that had no answer, and was written again, may still be on its way, and
+// would find no row, where another worker had written it so long ago that its row may go at once.
+void Flow::TellPrunable(Now now) {
   if (options_.finality != Finality::kLedger) return;
+  const Nanos ago = Planted("just_committed_is_pruned")
+                        ? Nanos(0)
+                        : std::min<Nanos>(options_.rows_stay.value_or(Millis(0)) / 2, kLateAtMost);
   std::vector<SourceOffset>& prunable = actions_.prunable.emplace();
   for (const auto& [index, partition] : partitions_) {
     if (!partition->CaughtUp()) return prunable.clear();
-    prunable.push_back({partition->where, partition->committed});
+    prunable.push_back({partition->where, partition->CommittedBefore(ago, now.boot)});
   }
 }
 

@@ -83,4 +83,17 @@ bool Assignment::Busy() const {
   });
 }
 
+Offset Assignment::CommittedBefore(Nanos ago, Instant now) {
+  if (then == Instant()) {
+    committed_then = committed;
+    then = now;
+  }
+  if (now - then >= ago) {
+    committed_before = ago == Nanos(0) ? committed : committed_then;
+    committed_then = committed;
+    then = now;
+  }
+  return committed_before;
+}
+
 }  // namespace fencepost::consumer

@@ -58,6 +58,8 @@ struct Assignment {
   [[nodiscard]] bool CommitDue() const { return watermark > committing || confirm; }
   // The group has committed all that was there when the partition was assigned.
   [[nodiscard]] bool CaughtUp() const { return goal && committed >= *goal; }
+  // What it had committed so long ago, or up to twice as long.
+  Offset CommittedBefore(Nanos ago, Instant now);
   // Some record holds a lease (or a hint), and may be finished before the partition goes.
   [[nodiscard]] bool Busy() const;
 
@@ -79,6 +81,9 @@ struct Assignment {
   Offset committed = 0;   // the highest offset that Kafka took
   // The partition was surely this worker's then: the group took a commit that was sent no sooner.
   std::optional<Instant> confirmed;
+  Offset committed_before = 0;  // CommittedBefore's
+  Offset committed_then = 0;    // at …
+  Instant then;
   bool confirm = false;        // a commit is wanted for that alone
   bool confirming = false;     // it is out
   Offset end = 0;              // as last heard from the broker

@@ -215,5 +215,27 @@ TEST_F(Prunable, IsNothingWhileAnotherPartitionIsBehind) {
   EXPECT_THAT(Told(), ElementsAre("t/0/0"));
 }
 
+// Rows stay for 40 s: half of that is how late a transaction may be whose retry was answered.
+TEST(PrunableWithAKeep, IsWhatTheGroupHasHadCommittedForAWhile) {
+  SharedWorld world;
+  FlowOptions options = FlowBench::Options(Order::kNone);
+  options.rows_stay = Millis(40'000);
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Tick();
+  worker.flow.OnCommitted(worker.TakeCommits(), world.now.boot, world.now);
+  worker.End(0, 0);
+  worker.Deliver(0, {"a"});
+  worker.WriteAll();
+  worker.flow.OnCommitted(worker.Commits(), world.now.boot, world.now);
+  const Instant committed = world.now.boot;
+  const auto told = [&] {
+    worker.Wait(Millis(1000));
+    return worker.prunable && !worker.prunable->empty() ? worker.prunable->front().next : -1;
+  };
+  while (told() < 1) ASSERT_LT(world.now.boot - committed, Millis(42'000));
+  EXPECT_GE(world.now.boot - committed, Millis(20'000));
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

@@ -91,10 +91,8 @@ constexpr std::array<FaultKind, kFaults> kKindsOfFaults = {
     Times<&Plan::failovers, 2>("output lost its tail"),
     {"ledger rows pruned",
      [](Plan& plan, Random& random) {
-       // A late transaction ends well within it; without a lease less of it is left for that.
-       const Nanos late =
-           plan.LongestWrite() * (plan.on_unavailable == consumer::OnUnavailable::kProceed ? 4 : 2);
-       plan.keep = std::chrono::ceil<std::chrono::seconds>(late);
+       // A late transaction ends within a quarter of it (Flow::TellPrunable).
+       plan.keep = std::chrono::ceil<std::chrono::seconds>(4 * plan.LongestWrite());
        plan.flow.rows_stay = Millis(*plan.keep) / 2;
        plan.produce_for += *plan.keep * random.Between(1, 2);
        plan.faults_end = std::max(plan.faults_end, plan.produce_for);
