@@ -133,7 +133,7 @@ std::optional<Complaint> HistoryChecker::OnLetter(const Seen& seen) {
   auto& letters = letters_[seen.source];
   const bool again = !letters.empty();
   letters.insert(doer);
-  letter_ids_.insert(history_.sent[by_source_.find(seen.source)->second].id);
+  passed_ids_.insert(history_.sent[by_source_.find(seen.source)->second].id);
   const bool ever = promise_ == Promise::kOncePerSource;
   if (ever && again) return Complain("doubled", "{} is there twice", seen.source);
   const auto effects = effects_.find(seen.source);
@@ -181,7 +181,9 @@ void HistoryChecker::GiveUp(const Seen& seen) {
   farthest = std::max(farthest, seen.next);
   for (const Sent& sent : history_.sent) {
     const bool passed = sent.partition == seen.partition && sent.offset < seen.next;
-    if (passed && gone_.contains(sent.source)) given_up_.insert(sent.source);
+    if (!passed || !gone_.contains(sent.source)) continue;
+    given_up_.insert(sent.source);
+    passed_ids_.insert(sent.id);
   }
 }
 
@@ -252,8 +254,8 @@ bool HistoryChecker::MayBeLost(const Sent& sent) const {
   if (unseen != unseen_.end() && sent.log > 0 && sent.offset < unseen->second) return true;
   const auto lost = lost_.find(sent.id);
   if (lost == lost_.end()) return false;
-  // What was done again may have become a dead letter this time.
-  return !lost->second || letter_ids_.contains(sent.id);
+  // What was to be done again may have become a dead letter this time, or be gone.
+  return !lost->second || passed_ids_.contains(sent.id);
 }
 
 std::optional<Complaint> HistoryChecker::OnOffset(const Seen& seen) {

@@ -107,7 +107,7 @@ class HistoryChecker {
   std::set<std::string, std::less<>> given_up_;   // of what is gone: it is known to somebody
   std::map<std::string, std::set<Doer>, std::less<>> effects_;
   std::map<std::string, std::set<Doer>, std::less<>> letters_;
-  std::set<std::string, std::less<>> letter_ids_;
+  std::set<std::string, std::less<>> passed_ids_;  // … and of what was given up
   std::map<std::pair<Doer, std::string>, std::int64_t> last_of_assignment_;  // by chain
   std::map<std::string, std::int64_t, std::less<>> last_of_chain_;
   std::map<std::tuple<int, int, std::string>, std::uint64_t> tokens_;  // worker, life, id
