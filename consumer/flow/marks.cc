@@ -46,13 +46,18 @@ void Flow::AwaitMark(InFlight& in, locking::LockId mark) {
 }
 
 // Without a ledger the mark decides: once a majority of the nodes has it, for the rest of its time,
-// the record is complete.
+// the record is complete. One that will be forgotten soon is carried to none: it could replace the
+// lease of whoever has found it forgotten already. Nor is it kept for longer, or names that are
+// asked for again and again would stay DONE for ever.
 void Flow::CompleteFoundDone(InFlight& in, Now now) {
   const LockUnit& unit = *in.unit;
   if (locking::IsOtherContent(unit.done_crc(), in.identity.crc)) {
     const std::string what = "its DONE mark is of other content";
     return OnConflict(in, what, what, now);
   }
+  const bool soon_forgotten = unit.done_rest() < locks_->ShortestMark(unit.name());
+  if (soon_forgotten && !Planted("short_mark_is_carried"))
+    return OnSkipped(in, DedupeSource::kLock, now);
   ++in.ticket;
   AwaitMark(in, locks_->MarkDone({.name = unit.name(),
                                   .cookie = unit.cookie(),

@@ -42,6 +42,9 @@ class LockGroups {
   void SetPhase(LockId lock, Phase phase) { Of(lock).SetPhase(lock, phase); }
   // For a write of this name; tokens of one name are of one clock.
   Token IssueToken(std::string_view name, Now now) { return Of(name).IssueToken(now); }
+  [[nodiscard]] Millis ShortestMark(std::string_view name) const {
+    return cores_[static_cast<std::size_t>(GroupOfName(name))]->ShortestMark();
+  }
   [[nodiscard]] bool Valid(LockId lock, Now now) const { return Of(lock).Valid(lock, now); }
   [[nodiscard]] Instant ValidUntil(LockId lock) const { return Of(lock).ValidUntil(lock); }
 

@@ -131,13 +131,15 @@ class LockCore {
   void Leave(LockId lock, Now now);
   // Gives a lease back. kReleased follows.
   void Release(LockId lock, Now now);
-  // The work is complete: marks the name DONE on all nodes, for `remember`, at least max_ttl + 2 *
-  // max_skew (less would let a late mark end another's lease and then be forgotten itself).
+  // A late mark replaces a later holder's HELD: one of less could end a lease and be forgotten
+  // itself before its holder hears of it.
+  [[nodiscard]] Millis ShortestMark() const { return store_.max_ttl() + 2 * options_.max_skew; }
+  // The work is complete: marks the name DONE on all nodes, for `remember`, at least ShortestMark.
   // kCompleted follows.
   void Done(LockId lock, ContentCrc crc, Millis remember, Now now);
   // Marks a name DONE without a lease of it: to carry a mark that was heard (kDone) to a majority,
-  // with the rest of its time, and after an effect that is written although its lease was lost
-  // meanwhile. kCompleted follows, with `cookie`.
+  // with the rest of its time, which is at least ShortestMark, and after an effect that is written
+  // although its lease was lost meanwhile. kCompleted follows, with `cookie`.
   LockId MarkDone(const MarkSpec& spec, Now now);
   // Asks every node the same of one name, outside any lock's life: kInspect (what state has it?) or
   // kForget (takes a DONE mark back). kAnswered follows, with `cookie`; a node that cannot be asked

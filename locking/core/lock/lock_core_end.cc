@@ -158,8 +158,7 @@ void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
   slot->phase = Phase::kReleasing;
   LeaveHeld(lock.slot, now);
   slot->crc = crc;
-  // A late mark replaces a later holder's HELD, so it must outlive that lease.
-  slot->ttl = std::max(remember, store_.max_ttl() + 2 * options_.max_skew);
+  slot->ttl = std::max(remember, ShortestMark());
   BeginMarking(lock.slot);
   Settle(now);
 }
@@ -173,9 +172,7 @@ LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
   slot.token = spec.token;
   slot.crc = spec.crc;
   slot.ttl = spec.remember;
-  if (spec.after_loss || spec.fresh) {
-    slot.ttl = std::max(slot.ttl, store_.max_ttl() + 2 * options_.max_skew);
-  }
+  if (spec.after_loss || spec.fresh) slot.ttl = std::max(slot.ttl, ShortestMark());
   if (spec.after_loss) slot.leased_at = now.boot;
   const LockId lock = slots_.IdOf(index);
   BeginMarking(index);

@@ -153,6 +153,19 @@ TEST_F(Marking, ThatIsHeardCompletesTheRecordOnceAMajorityHasItForTheRestOfItsTi
   EXPECT_LE(carried.expires, world.now.wall + Millis(40'000)) << "not a fresh time";
 }
 
+// It could replace the lease of whoever has found it forgotten already, and be forgotten itself.
+TEST_F(Marking, ThatIsHeardShortlyBeforeItIsForgottenIsCarriedNowhere) {  // 1
+  const Millis shortest = world.lock.max_ttl + 2 * world.lock.max_skew;
+  MarkAt(0, "a", CrcOf("a"), Millis(60'000));
+  worker.Pass(Millis(60'000) - shortest + Millis(1));
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  EXPECT_EQ(worker.Writes(), "");
+  EXPECT_EQ(worker.Watermark(0), 1);
+  EXPECT_EQ(worker.told.skips_by_hint, 1);
+  EXPECT_NE(world.nodes[1].Look(LockName("p", "a"), world.now.wall).state, State::kDone);
+}
+
 TEST_F(Marking, ThatIsHeardWithAnotherChecksumIsAConflict) {
   MarkAt(0, "a", CrcOf("a=other"), Millis(60'000));
   worker.Deliver(0, {"a"});

@@ -137,6 +137,8 @@ caught_by(found_row_is_as_young_as_its_look unit/outputs
   LostCommitDetectorTest.DoesNotTakeAFoundRowThatWasPrunedForALoss)
 caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
+caught_by(short_mark_is_carried model/flow
+  Marking.ThatIsHeardShortlyBeforeItIsForgottenIsCarriedNowhere)
 caught_by(just_committed_is_pruned model/flow
   PrunableWithAKeep.IsWhatTheGroupHasHadCommittedForAWhile)
 caught_by(look_ups_go_first unit/outputs
