@@ -35,7 +35,7 @@ void Checks::OnForgot(const SimNode& node) {
 
 void Checks::OnEvicted(const SimNode& node, const std::string& name) {
   Tokens(node).erase(name);
-  overwritten_.insert(name);
+  evicted_names_.insert(name);
   evicted_ = true;
 }
 
@@ -84,12 +84,14 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
     if (majority) majority_at_.try_emplace(id, world_.time.now());
   }
   auto& tokens = Tokens(node);
-  // PROTOCOL.md, Windows: a carried mark with little time left takes a floor along.
-  const bool carried = op.kind == OpKind::kDone && after.state == State::kDone &&
-                       op.ttl < world_.plan.lock.max_ttl + 2 * world_.plan.lock.max_skew;
-  if (carried && (before.state == State::kHeld || before.state == State::kFree)) {
-    tokens.erase(std::string(op.name));
-    overwritten_.insert(std::string(op.name));
+  const Millis shortest = world_.plan.lock.max_ttl + 2 * world_.plan.lock.max_skew;
+  if (op.kind == OpKind::kDone && op.ttl < shortest) {
+    world_.Violate("1", fmt::format("{}: a mark that may be forgotten before a lease that it "
+                                    "replaces has ended",
+                                    op.name));
+  }
+  if (reply.code == ReplyCode::kDone && reply.rest < shortest) {
+    soon_forgotten_.insert(IdOf(op.name));
   }
   const bool granted =
       reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
@@ -144,7 +146,7 @@ void Checks::OnLockEvent(SimWorker& worker, const LockEvent& event, std::string_
 }
 
 void Checks::CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name) {
-  if (world_.plan.Has(Fault::kNodeClocks) || overwritten_.contains(name)) return;
+  if (world_.plan.Has(Fault::kNodeClocks) || evicted_names_.contains(name)) return;
   if (!worker.locks().Valid(lease.lock, worker.process().now())) return;
   for (const Lease& other : leases_[name]) {
     const Process& process = world_.process(other.worker);
@@ -174,7 +176,7 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
       ++keeping;
     }
   }
-  if (keeping >= locking::Quorum(world_.plan.nodes) || overwritten_.contains(name)) return;
+  if (keeping >= locking::Quorum(world_.plan.nodes) || evicted_names_.contains(name)) return;
   world_.Violate("4", fmt::format("w{} believes in {} (token {}) for {} us, but only {} nodes do",
                                   lease.worker, name, lease.token.value(),
                                   (until - now).count() / 1000, keeping));

@@ -121,14 +121,14 @@ class Checks {
   std::vector<std::map<std::string, locking::Token, std::less<>>> granted_;  // by node
   std::map<locking::Nonce, std::pair<int, int>> drawn_;                      // worker, life
   std::map<std::pair<int, locking::Token>, bool> lost_;                      // worker, token
-  // Names whose HELD or FREE a carried mark with little time left has replaced, or that a node has
-  // evicted: until somebody sees that it does, another may count it.
-  std::set<std::string, std::less<>> overwritten_;
+  // By some node: until somebody sees that it evicts, another may count it.
+  std::set<std::string, std::less<>> evicted_names_;
   std::set<std::pair<int, locking::Token>> unmarked_;  // worker, token
   std::set<std::string, std::less<>> lost_names_;
   std::map<std::string, std::set<int>, std::less<>> marked_;  // by id: nodes that had DONE
   std::map<std::string, Nanos, std::less<>> marked_at_;       // first, anywhere
   std::map<std::string, Nanos, std::less<>> majority_at_;     // by id: a quorum of them had
+  std::set<std::string, std::less<>> soon_forgotten_;         // ids whose DONE was heard late
   bool evicted_ = false;                                      // something
   bool forgot_ = false;                                       // some node did
 };

@@ -186,11 +186,12 @@ void Checks::OnTransaction(const By& by, const std::vector<Produced>& items,
 }
 
 // Where marks stand for what is done, the lock nodes have them. One with other content is skipped
-// as soon as a mark is heard.
+// as soon as a mark is heard, and so is any where it will be forgotten soon.
 bool Checks::Marked(const LogRecord& record) const {
   if (record.gone) return true;
   if (world_.plan.flow.finality != Finality::kDoneMark || record.doubtful) return true;
-  return !world_.effects.Letters(record.source).empty() || majority_at_.contains(record.record_id);
+  return !world_.effects.Letters(record.source).empty() ||
+         majority_at_.contains(record.record_id) || soon_forgotten_.contains(record.record_id);
 }
 
 void Checks::OnCommit(const Log& log, int partition, Offset next) {

@@ -94,9 +94,20 @@ void Faults::Thaw(SimNode& node) {
   for (auto& call : backlog) world_.time.In(Nanos(0), std::move(call));
 }
 
+std::uint32_t Faults::GenerationOf(const SimNode& node) {
+  const auto raw = node.model.sentinel();
+  const auto sentinel = raw ? locking::Sentinel::Decode(*raw) : std::nullopt;
+  return sentinel ? locking::Generation(sentinel->epoch) : 0;
+}
+
 // A majority must go on knowing the store, and what it promised: fewer than half may be forgetful
-// until their quarantine is over and their place in the store is found.
+// until their quarantine is over and their place in the store is found. One that came back with a
+// former generation has yet to follow.
 bool Faults::MayForget(const SimNode& one) const {
+  std::uint32_t newest = 0;
+  for (int i = 0; i < world_.plan.nodes; ++i) {
+    newest = std::max(newest, GenerationOf(world_.NodeAt(one.group * world_.plan.nodes + i)));
+  }
   int forgetful = 0;
   const Nanos repair =
       Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + world_.plan.found;
@@ -104,8 +115,8 @@ bool Faults::MayForget(const SimNode& one) const {
     const SimNode& node = world_.NodeAt(one.group * world_.plan.nodes + i);
     const bool recent =
         node.forgot_at.count() >= 0 && !node.healed && world_.time.now() - node.forgot_at < repair;
-    const bool known =
-        node.model.Complete() && !node.model.Quarantined(node.Wall(world_.time.now()));
+    const bool known = node.model.Complete() && GenerationOf(node) == newest &&
+                       !node.model.Quarantined(node.Wall(world_.time.now()));
     if (recent || !known || !node.fit) ++forgetful;
   }
   return forgetful + 1 <= (world_.plan.nodes - 1) / 2;

@@ -51,6 +51,7 @@ class Faults {
   void CutOffWorker();
   void Release();
   void Snapshot();
+  static std::uint32_t GenerationOf(const SimNode& node);
   [[nodiscard]] bool MayForget(const SimNode& one) const;
   void End();
   void Operator();
