@@ -230,7 +230,7 @@ void Broker::Replace() {
       world_.checks.OnReplaced(log.records[i].source);
     }
     world_.checks.OnAnotherLog(static_cast<int>(p), PassedUnseen(static_cast<PartitionIndex>(p)));
-    log.records = std::exchange(log.later, {});
+    log.former = std::exchange(log.records, std::exchange(log.later, {}));
     ++log.version;
   }
   if (world_.plan.offsets_go && remade) LoseOffsets();

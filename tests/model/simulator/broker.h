@@ -39,6 +39,7 @@ struct Log {
   std::vector<LogRecord> records;  // the deleted ones, too
   consumer::Offset first = 0;      // the oldest one that can be read
   std::vector<LogRecord> later;    // once it is another one
+  std::vector<LogRecord> former;   // since then: those that were read lie in it
   std::size_t kept = 0;            // of its records are those of the first
   int version = 0;                 // which one it is
   consumer::Offset committed = 0;
