@@ -49,7 +49,7 @@ void PositionAnchors::Add(const LogRecord& record) {
 
 void PositionAnchors::Add(const std::optional<LogRecord>& oldest,
                           const std::optional<LogRecord>& newest) {
-  if (all_.empty() && oldest) Add(*oldest);
+  if (oldest) Add(*oldest);
   if (newest) Add(*newest);
 }
 

@@ -21,8 +21,7 @@ class PositionAnchors {
   static constexpr std::size_t kMost = 8;
 
   void Add(const LogRecord& record);
-  // Of a batch. Its oldest one counts only where nothing is known yet: the newest may be of another
-  // log by then.
+  // Of a batch, whose newest one may be of another log by then than its oldest.
   void Add(const std::optional<LogRecord>& oldest, const std::optional<LogRecord>& newest);
   [[nodiscard]] const std::vector<LogRecord>& all() const { return all_; }  // the newest first
   // "OFFSET:TIMESTAMP:CONTENT …", the newest first.
