@@ -99,7 +99,8 @@ void Operator::StopAll() {
 // Kafka sets no offset while the group has members. And what workers have sent to the output has
 // happened by then, or never does.
 bool Operator::Quiet() const {
-  const bool written = to_forget_.empty() || !world_.ledger.AnySent();
+  const bool another_log = !to_forget_.empty() || !reset_.empty();
+  const bool written = !another_log || !world_.ledger.AnySent();
   return world_.broker.Empty() && !world_.broker.AnyTransactionOpen() && written;
 }
 
