@@ -93,7 +93,7 @@ void KafkaSource::Impl::OnConsumerError(const rd_kafka_message_t* message) {
 void KafkaSource::Impl::OnProblem(const PartitionProblem& problem) {
   switch (MeaningOf(problem.error)) {
     case Meaning::kOutOfRange:
-      Fail(OutOfRange(problem));
+      if (!failed) Fail(OutOfRange(problem));
       return;
     case Meaning::kUnreadable:
       Fail(Error{
@@ -118,7 +118,9 @@ Error KafkaSource::Impl::OutOfRange(const PartitionProblem& problem) {
   std::optional<LogBounds> log;
   if (asked == RD_KAFKA_RESP_ERR_NO_ERROR) log = LogBounds{low, high};
   const auto committed = starts->AskOne(problem.where, kAskMs);
-  if (committed && *committed > problem.offset && !Planted("old_position_is_the_groups"))
+  // librdkafka does not know the offset where it found a truncation by the leader's epoch.
+  const bool known = problem.offset >= 0;
+  if (known && committed && *committed > problem.offset && !Planted("old_position_is_the_groups"))
     return PartitionTakenOver(options.group, problem.where, problem.offset, *committed);
   return OffsetOutOfRange(options.group, problem.where, problem.offset, log);
 }
