@@ -68,20 +68,36 @@ void PositionMemory::OnAssignment(const std::vector<WriteItem>& items) {
 tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<PositionPart>& parts,
                                                             const ReadRows& read) {
   if (!terms_.read_log || Planted("first_write_is_not_compared")) return {};
-  std::vector<PositionPart> first;
+  std::vector<PositionPart> behind;
   for (const PositionPart& part : parts) {
     // A replay says nothing of where its partition's log is.
-    if (part.newest && known_[part.key].written != epoch_) first.push_back({.key = part.key});
+    if (!part.newest || known_[part.key].written == epoch_) continue;
+    PositionPart& asked = behind.emplace_back(PositionPart{.key = part.key});
+    asked.ranges.Add(part.ranges.end(), std::numeric_limits<Offset>::max());
   }
-  if (first.empty()) return {};
-  const auto rows = read(first);
+  if (behind.empty()) return {};
+  const auto rows = read(behind);
   if (!rows) return tl::unexpected(rows.error());
-  for (std::size_t i = 0; i < first.size(); ++i) {
+  for (std::size_t i = 0; i < behind.size(); ++i) {
     if (const std::optional<PositionRow>& row = (*rows)[i]) {
-      if (auto same = Compare(first[i].key, *row); !same) return same;
+      const bool reaches = !row->done.empty() && row->done.end() > behind[i].ranges.first();
+      auto same = reaches ? Compare(behind[i].key, *row) : CompareNewest(behind[i].key, *row);
+      if (!same) return same;
     }
-    known_[first[i].key].written = epoch_;
+    known_[behind[i].key].written = epoch_;
   }
+  return {};
+}
+
+// The ledger goes on where it ended, mostly: one record to read. Where brokers do not answer, other
+// partitions do not wait for this one.
+tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey& key,
+                                                              const PositionRow& row) {
+  if (known_[key].compared == epoch_ || row.anchors.all().empty()) return {};
+  const auto log = terms_.read_log(key.cluster, key.where, {row.anchors.all().front().offset});
+  if (!log || !*log) return {};
+  if (const auto why = AnotherLog(row.anchors, **log))
+    return tl::unexpected(OtherLog(key, *why, terms_.group));
   return {};
 }
 

@@ -50,9 +50,11 @@ class PositionMemory {
   void OnAssignment(AssignmentEpoch epoch) { epoch_ = std::max(epoch_, epoch); }
   // The newest epoch of the records.
   void OnAssignment(const std::vector<WriteItem>& items);
-  // Before the first write of an assignment to each of these partitions: its row is read and its
-  // log compared, before records of another one go into it, and their anchors take the place of
-  // those that would tell. `read`: rows, one a part.
+  // Before the first write of an assignment to each of these partitions: its log is compared,
+  // before records of another one go into its row, and their anchors take the place of those that
+  // would tell. By the newest anchor, where that can be read; by all of them, and not before they
+  // can, where offsets behind those of the part are done: these are no news of its log, or it is
+  // another log. `read`: rows, one a part.
   using Rows = std::vector<std::optional<PositionRow>>;
   using ReadRows = std::function<tl::expected<Rows, OutputError>(const std::vector<PositionPart>&)>;
   tl::expected<void, OutputError> BeforeWrite(const std::vector<PositionPart>& parts,
@@ -77,6 +79,8 @@ class PositionMemory {
   void OnComplete(locking::Now now) { complete_at_ = now.wall; }  // nothing is missing now
 
  private:
+  tl::expected<void, OutputError> CompareNewest(const PositionKey& key, const PositionRow& row);
+
   struct Known {
     bool row = false;
     PositionAnchors anchors;

@@ -28,8 +28,10 @@ class PositionMemoryTest : public ::testing::Test {
   PositionMemoryTest() {
     terms_.read_log =
         [this](std::string_view, const TopicPartition&,
-               const std::vector<Offset>&) -> tl::expected<std::optional<LogState>, Error> {
+               const std::vector<Offset>& offsets) -> tl::expected<std::optional<LogState>, Error> {
       ++reads_;
+      asked_ = offsets;
+      if (away_) return tl::unexpected(Error{"kafka_unreachable", "no broker answers", "", ""});
       return log_;
     };
   }
@@ -42,6 +44,8 @@ class PositionMemoryTest : public ::testing::Test {
   OutputTerms terms_;
   std::optional<LogState> log_;
   int reads_ = 0;
+  std::vector<Offset> asked_;
+  bool away_ = false;
   PositionMemory memory_{"worker-1", terms_};
 };
 
@@ -95,6 +99,31 @@ TEST_F(PositionMemoryTest, BeforeTheFirstWriteOfAnAssignmentTheLogOfARowIsCompar
   part.newest.reset();
   EXPECT_TRUE(write()) << "replays say nothing of the log";
   EXPECT_EQ(reads_, 3);
+}
+
+TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaitsForNoBroker) {
+  PositionPart part = Part(9, 12);
+  part.newest = LogRecord{.offset = 11, .timestamp = 1, .content = 1};
+  PositionRow row = Row("{[0,9)}");
+  row.anchors.Add({.offset = 1, .timestamp = 1, .content = 1});
+  const auto write = [&] {
+    return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& /*parts*/) {
+      return PositionMemory::Rows{row};
+    });
+  };
+  log_ = LogState{.first = 0, .end = 12, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  memory_.OnAssignment(1);
+  EXPECT_TRUE(write());
+  EXPECT_THAT(asked_, ElementsAre(8));
+  away_ = true;
+  memory_.OnAssignment(2);
+  EXPECT_TRUE(write());
+  row.done.Add(12, 13);  // behind it
+  memory_.OnAssignment(3);
+  EXPECT_FALSE(write());
+  away_ = false;
+  EXPECT_TRUE(write());
+  EXPECT_THAT(asked_, ElementsAre(8, 1));
 }
 
 TEST_F(PositionMemoryTest, WhatWasAcknowledgedAndIsNotDoneIsLostFromItsLowestOffsetOn) {
