@@ -11,7 +11,8 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr Millis kReportInterval{1000};
-constexpr Millis kLateAtMost{60'000};  // a transaction, once a later try of it was answered
+// A transaction, once a later try of it was answered: PostgreSQL's may last 28 s.
+constexpr Millis kLateAtMost{30'000};
 
 }  // namespace
 

@@ -69,7 +69,7 @@ TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted)
   const auto rows = [&] { return table_->Value("SELECT count(*) FROM fencepost_ledger"); };
   an_hour_goes_by();
   ASSERT_TRUE(WaitUntil(
-      seconds(40), [&] { return rows() == "0"; }, "what was committed to be forgotten"))
+      seconds(120), [&] { return rows() == "0"; }, "what was committed to be forgotten"))
       << first.Log();
 
   std::optional<TableLock> lock(*table_);
