@@ -65,6 +65,16 @@ class KafkaSourceOnMock : public ::testing::Test {
     return offsets ? *offsets : std::vector<Offset>{};
   }
 
+  // Starts it, reads all that Produce(10) has made, and commits an offset beyond.
+  void ReadAllAndCommit(KafkaSource& source, RecordingSink& sink, Offset beyond) const {
+    ASSERT_TRUE(source.Start());
+    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
+    auto offsets = sink.Positions();
+    for (auto& offset : offsets) offset.next = beyond;
+    source.Commit(offsets);
+    ASSERT_TRUE(WaitUntil(10s, [&] { return Committed()[0] == beyond; }));
+  }
+
   std::unique_ptr<MockCluster> cluster;
 };
 
@@ -404,12 +414,7 @@ TEST_F(KafkaSourceOnMock, StopsWithAnExplanationWhenTheOffsetIsOutOfRange) {
   {
     RecordingSink sink;
     KafkaSource source(Options(), "w1", &sink, &sink);
-    ASSERT_TRUE(source.Start());
-    ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
-    auto beyond = sink.Positions();
-    for (auto& o : beyond) o.next = 1000;
-    source.Commit(beyond);
-    ASSERT_TRUE(WaitUntil(10s, [&] { return Committed()[0] == 1000; }));
+    ASSERT_NO_FATAL_FAILURE(ReadAllAndCommit(source, sink, 1000));
   }
   RecordingSink sink;
   KafkaSource source(Options(), "w2", &sink, &sink);
@@ -430,12 +435,7 @@ TEST_F(KafkaSourceOnMock, SaysNothingOfTheGroupsOffsetsWhereTheGroupHasGoneOnWit
   Produce(10);
   RecordingSink sink;
   KafkaSource source(Options(), "w1", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
-  auto beyond = sink.Positions();
-  for (auto& o : beyond) o.next = 20;
-  source.Commit(beyond);
-  ASSERT_TRUE(WaitUntil(10s, [&] { return Committed()[0] == 20; }));
+  ASSERT_NO_FATAL_FAILURE(ReadAllAndCommit(source, sink, 20));
   FailRequests(*cluster, kFetch, kOffsetOutOfRange, 10);
   ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
       << sink.Trace();

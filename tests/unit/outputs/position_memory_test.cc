@@ -107,7 +107,8 @@ TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaits
   PositionRow row = Row("{[0,9)}");
   row.anchors.Add({.offset = 1, .timestamp = 1, .content = 1});
   const auto write = [&] {
-    return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& /*parts*/) {
+    return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& parts) {
+      EXPECT_EQ(parts.at(0).ranges.Text(), "{[12,9223372036854775807)}");
       return PositionMemory::Rows{row};
     });
   };
