@@ -54,7 +54,7 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
   node.out = Out::kNothing;
   node.connected = true;
   node.read = true;
-  node.probed_at = now.boot;
+  node.probed_at = info.call.sent_at;  // what was read is as old as that
   node.run_id = info.run_id;
   node.policy = info.maxmemory_policy;
   node.role = info.role;

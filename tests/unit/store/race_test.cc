@@ -213,5 +213,24 @@ TEST(StoreRace, ClientsOfDifferentListsNeverCountDisjointQuorums) {
   EXPECT_GT(available, 300);  // not by never letting anybody in
 }
 
+// A process that is stopped while a probe's answer is on its way, and goes on just before what it
+// tells is too old to be relied on.
+TEST(StoreProbes, AnAnswerThatTookLongIsAskedForAgainBeforeItIsTooOld) {
+  World world(3);
+  world.AddClient(FirstNodes(3));
+  ASSERT_TRUE(world.RunUntilAvailable(0));
+  NodeInfo info;
+  info.call.sent_at = world.now().boot;
+  world.nodes[0].Describe(world.NodeTime(0), info);
+  world.Pass(kQuarantine - Millis(100));
+  info.call.received_at = world.now().boot;
+  Store& store = world.store(0);
+  store.OnConnected(0, info, world.now());
+  EXPECT_LE(store.NextTime(), world.now().boot);
+  store.OnTime(world.now());
+  EXPECT_TRUE(store.TakeCommand(0));
+  EXPECT_TRUE(store.Open(0));
+}
+
 }  // namespace
 }  // namespace fencepost::locking
