@@ -332,8 +332,10 @@ void SimWorker::OnInvariant(locking::Invariant invariant) {
       return world_.Violate("10", "DONE, but no row in the ledger");
     case locking::Invariant::kLeaseAfterLoss:  // a window (PROTOCOL.md): its worker was stalled
       return world_.Count("effects after the lease");
-    case locking::Invariant::kDoubleGrant:  // what a node has evicted it gives to another
-    case locking::Invariant::kTokenRegressed:
+    case locking::Invariant::kDoubleGrant:  // a window (PROTOCOL.md): before anyone has seen a step
+      if (world_.plan.Has(Fault::kNodeClocks)) return world_.Count("two holders over a step");
+      [[fallthrough]];
+    case locking::Invariant::kTokenRegressed:  // what a node has evicted it gives to another
       if (world_.checks.AnyEvicted()) return world_.Count("seen of what was evicted");
       return world_.Violate("shipped", "the shipped code reports two holders, or an old token");
     default:
