@@ -90,10 +90,29 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
     in.BecomeHandled();
     return work_.Push(&in);
   }
+  if (IsInDoubt(in, now)) return AwaitUnanswered(in, now);
   const bool ask = options_.finality == Finality::kLedger && !in.without_id &&
                    in.letter->reason != DeadLetterReason::kIdConflict;
   if (ask) return AskLedger(in);
   Publish(in, now);
+}
+
+bool Flow::IsInDoubt(const InFlight& in, Now now) const {
+  return options_.finality == Finality::kLedger && now.boot < in.in_doubt_until &&
+         in.letter->reason != DeadLetterReason::kIdConflict &&
+         !Planted("dead_letter_while_in_doubt");
+}
+
+// A transaction with it was not answered, and may still be committed: the ledger is asked once that
+// can no longer be.
+void Flow::AwaitUnanswered(InFlight& in, Now now) {
+  if (in.assignment->revoking) {  // the next owner's
+    BackToQueue(in, now);
+    return GiveBackBehind(in, now);
+  }
+  in.BecomeInDoubt();
+  SetPhase(in, locking::Phase::kWaiting);
+  timers_.push(EntryOf(in, in.in_doubt_until));
 }
 
 void Flow::Publish(InFlight& in, Now now) {

@@ -76,6 +76,9 @@ struct FlowOptions {
   // without a lease holds until then (ProceedUnlocked), and what the group has confirmed
   // (SurelyOurs) for half of it. nullopt: for ever.
   std::optional<Millis> rows_stay;
+  // A transaction that was not answered may still be committed for so long (PostgreSQL's may last
+  // 28 s).
+  Millis transaction_lasts{30'000};
   Millis commit_interval{1000};
   Millis stall_after{300'000};
   std::size_t write_batch = 500;  // records a transaction
@@ -273,6 +276,8 @@ class Flow {
   };
   void DeadLetterOrStop(InFlight& record, Refusal refusal, Now now);
   void StartDeadLetter(InFlight& record, Now now);
+  [[nodiscard]] bool IsInDoubt(const InFlight& record, Now now) const;
+  void AwaitUnanswered(InFlight& record, Now now);
   [[nodiscard]] bool PassesOffset(const InFlight& record) const;
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);

@@ -11,8 +11,6 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr Millis kReportInterval{1000};
-// A transaction, once a later try of it was answered: PostgreSQL's may last 28 s.
-constexpr Millis kLateAtMost{30'000};
 
 }  // namespace
 
@@ -49,9 +47,10 @@ void Flow::Report(Now now) {
 // would find no row, where another worker had written it so long ago that its row may go at once.
 void Flow::TellPrunable(Now now) {
   if (options_.finality != Finality::kLedger) return;
-  const Nanos ago = Planted("just_committed_is_pruned")
-                        ? Nanos(0)
-                        : std::min<Nanos>(options_.rows_stay.value_or(Millis(0)) / 2, kLateAtMost);
+  const Nanos ago =
+      Planted("just_committed_is_pruned")
+          ? Nanos(0)
+          : std::min<Nanos>(options_.rows_stay.value_or(Millis(0)) / 2, options_.transaction_lasts);
   std::vector<SourceOffset>& prunable = actions_.prunable.emplace();
   for (const auto& [index, partition] : partitions_) {
     if (!partition->CaughtUp()) return prunable.clear();

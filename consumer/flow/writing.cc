@@ -129,6 +129,7 @@ void Flow::OnWritten(std::unique_ptr<WriteBatch> batch, const std::vector<WriteO
                     "an outcome of a record that is not being written");
     Assignment& partition = *in.assignment;
     --partition.writing;
+    if (outcomes[i].in_doubt) in.in_doubt_until = now.boot + options_.transaction_lasts;
     if (partition.gone && !EffectIsWritten(outcomes[i].result)) {
       Finish(in, now);  // the next owner's
     } else if (outcomes[i].result == WriteResult::kNotWritten) {

@@ -50,6 +50,7 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   states_.assign(items.size(), State::kOpen);
   outcomes_.assign(items.size(), WriteOutcome{});
   tries_.assign(items.size(), 0);
+  in_doubt_.assign(items.size(), 0);
   work_.clear();
   put_off_.clear();
   suspects_.clear();
@@ -136,8 +137,9 @@ void WriteRetry::Decide(std::size_t place, WriteOutcome outcome) {
   if (EffectIsWritten(outcome.result)) {
     something_written_ = true;
     if (!alone_.empty()) alone_.erase(std::string(item(place).record_id));
-  } else if (item(place).chain != 0) {
-    HoldBehind(place);
+  } else {
+    outcome.in_doubt = in_doubt_[place] != 0;
+    if (item(place).chain != 0) HoldBehind(place);
   }
   outcomes_[place] = std::move(outcome);
 }
@@ -201,6 +203,11 @@ void WriteRetry::OnFailed(const OutputError& error) {
   const bool conflict = std::exchange(conflicts_, 0) > kMostConflicts;
   if (whole()) return WaitForService();
   if (conflict) return OnLocked(error);
+  const bool unknown =
+      error.failure == WriteFailure::kUnavailable || error.failure == WriteFailure::kClientTimeout;
+  if (unknown && !Planted("unanswered_write_is_not_told")) {
+    for (const std::size_t place : current_) in_doubt_[place] = 1;
+  }
   switch (error.failure) {
     case WriteFailure::kUnavailable:  // also an unanswered COMMIT: the same part is written again
       return WaitForService();

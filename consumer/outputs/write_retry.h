@@ -23,7 +23,8 @@
 // - What another session locks is halved too, so that one locked row does not hold up the others;
 //   a locked record is handed back, and tried by itself from then on.
 // - An unknown COMMIT is resolved by writing the same again, and by nothing else; what is handed
-//   back without an outcome is looked for when it comes again.
+//   back without an outcome is looked for when it comes again. Of a record that is then not
+//   written it is told that it is in doubt (WriteOutcome::in_doubt).
 #pragma once
 
 #include <chrono>
@@ -125,11 +126,12 @@ class WriteRetry {
   const std::vector<WriteItem>* items_ = nullptr;
   std::vector<State> states_;
   std::vector<WriteOutcome> outcomes_;
-  std::vector<std::uint8_t> tries_;  // that were too slow, alone
-  std::deque<Places> work_;          // the parts that are still to be written, the next one first
-  std::deque<Places> put_off_;       // while samples are written
-  Places current_;                   // the part of the step
-  Places suspects_;                  // since a record was last taken
+  std::vector<std::uint8_t> tries_;     // that were too slow, alone
+  std::vector<std::uint8_t> in_doubt_;  // part of a transaction that was not answered
+  std::deque<Places> work_;     // the parts that are still to be written, the next one first
+  std::deque<Places> put_off_;  // while samples are written
+  Places current_;              // the part of the step
+  Places suspects_;             // since a record was last taken
   std::size_t slow_suspects_ = 0;
   std::size_t conflicts_ = 0;       // deadlocks in a row
   std::size_t locked_in_row_ = 0;   // parts, since one was written

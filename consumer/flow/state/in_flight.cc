@@ -54,6 +54,11 @@ void InFlight::BecomeRetrying() {
   Become(Stage::kRetrying);
 }
 
+void InFlight::BecomeInDoubt() {
+  FENCEPOST_CHECK(letter != nullptr, "no dead letter that waits");
+  Become(Stage::kInDoubt);
+}
+
 // --- in others' hands --------------------------------------------------------------------------
 
 void InFlight::BecomeWriting() {

@@ -54,6 +54,7 @@ struct InFlight {
   std::unique_ptr<DeadLetter> letter;  // it is to be dead-lettered
   std::optional<LetterCause> cause;    // the letter counts in a row (DeadLetterLimiter)
   DeadLetterLimiter::Turn turn = 0;    // when it was found bad
+  Instant in_doubt_until{};            // a write of it that was not answered may be committed
   Assignment* assignment = nullptr;    // of its partition
   const TopicPartition* where = nullptr;
   InFlight* chain_before = nullptr;  // the unfinished record before it in its order chain
@@ -79,6 +80,7 @@ struct InFlight {
   void BecomeWaiting() { Become(Stage::kWaiting); }
   void BecomeHandling(std::uint64_t new_call);
   void BecomeRetrying();
+  void BecomeInDoubt();
   void BecomeHandled() { Become(Stage::kHandled); }
   void BecomeReady() { Become(Stage::kReady); }
   void BecomeWriting();

@@ -169,6 +169,62 @@ TEST_F(DeadLettering, OfARefusedRecordNeedsALeaseAgainIfItWasLost) {
   EXPECT_EQ(worker.Letters(), "a:output");
 }
 
+const WriteOutcome kRefusedInDoubt{.result = WriteResult::kBadRecord,
+                                   .detail = "value too long",
+                                   .reason = DeadLetterReason::kOutput,
+                                   .in_doubt = true};
+
+// Its first transaction was not answered; written again, it was refused.
+TEST_F(DeadLettering, OfARecordInDoubtWaitsUntilItsUnansweredTransactionCannotComeAnyMore) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  worker.Answer({kRefusedInDoubt});
+  worker.Wait(FlowOptions().transaction_lasts - Millis(100));
+  EXPECT_EQ(worker.Lookups(), "");
+  EXPECT_EQ(worker.Letters(), "");
+  worker.Wait(Millis(200));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:output");
+  worker.Acknowledge();
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST_F(DeadLettering, OfARecordInDoubtIsASkipWhereItsTransactionCameAfterAll) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  worker.Answer({kRefusedInDoubt});
+  world.WriteRow("a");
+  worker.Wait(FlowOptions().transaction_lasts + Millis(100));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+// Handed back without an answer, and refused in a later transaction, which is answered.
+TEST_F(DeadLettering, WaitsForTheUnansweredTransactionOfAnEarlierBatchToo) {
+  worker.Deliver(0, {"a"});
+  worker.HandleAll();
+  world.Steal(LockName("p", "a"));
+  worker.Wait(world.lock.ttl / 2);
+  worker.Answer({{.result = WriteResult::kNotWritten, .in_doubt = true}});
+  worker.Wait(world.lock.ttl * 2);
+  worker.LookUpAll();
+  worker.Answer({{WriteResult::kBadRecord, "value too long", DeadLetterReason::kOutput}});
+  ASSERT_EQ(worker.StageOf("a"), "doubted");
+  worker.Wait(FlowOptions().transaction_lasts);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:output");
+}
+
+TEST_F(DeadLettering, OfARecordInDoubtHoldsUpNoRevoke) {
+  worker.Deliver(0, {"a", "b"});
+  worker.HandleAll();
+  worker.Answer({kRefusedInDoubt});
+  worker.Revoke(0);
+  EXPECT_TRUE(worker.drained);
+  EXPECT_EQ(worker.Letters(), "");
+}
+
 // --- records without an id -----------------------------------------------------------------------
 
 TEST_F(DeadLettering, OfARecordWithoutAnIdComesInItsPlaceAndHoldsNothingBack) {

@@ -139,6 +139,10 @@ caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
 caught_by(short_mark_is_carried model/flow
   Marking.ThatIsHeardShortlyBeforeItIsForgottenIsCarriedNowhere)
+caught_by(dead_letter_while_in_doubt model/flow
+  DeadLettering.OfARecordInDoubtWaitsUntilItsUnansweredTransactionCannotComeAnyMore)
+caught_by(unanswered_write_is_not_told unit/outputs
+  WriteRetryTest.ABadRecordOfATransactionThatWasNotAnsweredIsInDoubt)
 caught_by(just_committed_is_pruned model/flow
   PrunableWithAKeep.IsWhatTheGroupHasHadCommittedForAWhile)
 caught_by(look_ups_go_first unit/outputs

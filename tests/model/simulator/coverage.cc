@@ -25,6 +25,7 @@ Phase PhaseOf(consumer::Stage stage) {
     case kRetrying:
     case kHandled:
       return Phase::kHandling;
+    case kInDoubt:
     case kReady:
     case kWriting:
     case kMarking:

@@ -146,6 +146,7 @@ void DrawFlow(Plan& plan, Random& random) {
   flow.remember_done = plan.lock.remember_done;
   flow.write_batch = static_cast<std::size_t>(Pick(random, std::array{1, 5, 500}));
   flow.writes_out = static_cast<std::size_t>(random.Between(1, 2));
+  flow.transaction_lasts = std::chrono::ceil<Millis>(plan.LongestWrite());
   flow.max_consecutive = Pick(random, std::array<std::size_t, 4>{1, 3, 10, 10});
 }
 

@@ -293,6 +293,32 @@ TEST_F(WriteRetryTest, WithoutAnAnswerARecordIsNeverBad) {
   EXPECT_GE(run_.waits.size(), 3u);
 }
 
+// The first transaction may be committed yet, when its connection has been given up.
+TEST_F(WriteRetryTest, ABadRecordOfATransactionThatWasNotAnsweredIsInDoubt) {
+  table_.refused = {2};
+  table_.failures = {ScriptedTable::Failed(WriteFailure::kUnavailable)};
+  Items items;
+  for (int id = 1; id <= 3; ++id) items.Add(id);
+  const auto outcomes = run_.Write(items);
+  EXPECT_EQ(outcomes[1].result, kBadRecord);
+  EXPECT_TRUE(outcomes[1].in_doubt);
+  EXPECT_FALSE(outcomes[0].in_doubt) << "it is committed";
+  Items answered;
+  answered.Add(2);
+  EXPECT_FALSE(run_.Write(answered)[0].in_doubt);
+}
+
+TEST_F(WriteRetryTest, WhatIsHandedBackWithoutAnAnswerIsInDoubt) {
+  table_.most_cost = 5;
+  table_.cost = {{2, 1000}};
+  table_.unknown = true;
+  Items items;
+  items.Add(2);
+  const auto outcomes = run_.Write(items);
+  EXPECT_EQ(outcomes[0].result, kNotWritten);
+  EXPECT_TRUE(outcomes[0].in_doubt);
+}
+
 // --- locked, away ------------------------------------------------------------------------------
 
 TEST_F(WriteRetryTest, ALockedRowHoldsBackItsChainAloneAndIsTriedByItselfFromThenOn) {
