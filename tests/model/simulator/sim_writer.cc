@@ -43,13 +43,17 @@ bool SimWriter::HasLedger() const { return world_.plan.flow.finality == Finality
 
 void SimWriter::Write(std::unique_ptr<consumer::WriteBatch> batch) {
   queue_.Push(std::move(batch));
-  // On a thread of its own: what it answers at once comes after what was asked for beside it.
-  worker_.process().Later(Process::kOutput, Nanos(0), [this] { Next(); });
+  NextBySelf();
 }
 
 void SimWriter::LookUp(std::unique_ptr<consumer::LookupBatch> lookup) {
   queue_.Push(std::move(lookup));
-  Next();
+  NextBySelf();
+}
+
+// On a thread of its own: what it answers at once comes after what was asked for beside it.
+void SimWriter::NextBySelf() {
+  worker_.process().Later(Process::kOutput, Nanos(0), [this] { Next(); });
 }
 
 void SimWriter::SetPrunable(std::vector<consumer::SourceOffset> committed) {

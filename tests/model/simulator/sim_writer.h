@@ -43,6 +43,7 @@ class SimWriter {
   static constexpr std::size_t kMostRecords = 500;
 
   void Next();
+  void NextBySelf();
   void Begin();
   void Go();
   void Attempt(std::vector<std::size_t> places);
