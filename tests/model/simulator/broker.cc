@@ -146,8 +146,9 @@ consumer::LogState Broker::Look(const consumer::TopicPartition& where,
 bool Broker::Finished() const {
   const Nanos now = world_.time.now();
   return std::all_of(logs.begin(), logs.end(), [now](const Log& log) {
-    return log.later.empty() && log.Visible(now) == log.records.size() &&
-           log.committed == log.End(now);
+    // Of what was deleted before anything was committed there is nothing to commit.
+    const Offset done = log.any_committed ? log.committed : std::max(log.committed, log.first);
+    return log.later.empty() && log.Visible(now) == log.records.size() && done == log.End(now);
   });
 }
 

@@ -93,6 +93,7 @@ class Checks {
   void AtTheEnd();
 
  private:
+  void NoteLateEffect(const std::string& id, const By& by);
   struct Lease {
     int worker;
     int life;

@@ -114,7 +114,18 @@ void Checks::OnBatch(const consumer::WriteRequest& request) {
 
 // --- happened ----------------------------------------------------------------------------------
 
+// A window (PROTOCOL.md): its worker was stalled, and its lease had ended by then.
+void Checks::NoteLateEffect(const std::string& id, const By& by) {
+  if (!world_.Lives(by.worker, by.life)) return;
+  SimWorker& worker = *world_.worker(by.worker);
+  worker.flow().ForEachRecord([&](const InFlight& in) {
+    const bool late = in.stage() == Stage::kWriting && !LeaseIsValid(worker, in);
+    if (late && in.identity.id == id) lost_names_.insert(id);
+  });
+}
+
 void Checks::OnEffect(const std::string& id, const std::string& source, const By& by) {
+  if (world_.plan.flow.finality == Finality::kDoneMark) NoteLateEffect(id, by);
   See({.kind = Seen::Kind::kEffect, .source = source, .id = KnownId(id, source)}, by);
   world_.effects.Add(id, source, by);
 }
