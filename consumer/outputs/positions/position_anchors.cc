@@ -53,6 +53,12 @@ void PositionAnchors::Add(const std::optional<LogRecord>& oldest,
   if (newest) Add(*newest);
 }
 
+bool PositionAnchors::HasAll(const PositionAnchors& others) const {
+  return std::ranges::all_of(others.all_, [this](const LogRecord& one) {
+    return std::ranges::find(all_, one) != all_.end();
+  });
+}
+
 std::string PositionAnchors::Text() const {
   std::string text;
   for (const LogRecord& one : all_) {

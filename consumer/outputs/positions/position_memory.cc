@@ -104,9 +104,9 @@ tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey&
 tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
                                                         const PositionRow& row) {
   Known& known = known_[key];
-  if (!terms_.read_log || known.compared == epoch_ || Planted("another_log_is_not_noticed")) {
-    return {};
-  }
+  const bool seen = known.compared == epoch_ &&
+                    (known.same.HasAll(row.anchors) || Planted("later_anchor_is_not_compared"));
+  if (!terms_.read_log || seen || Planted("another_log_is_not_noticed")) return {};
   std::vector<Offset> offsets;
   for (const LogRecord& anchor : row.anchors.all()) offsets.push_back(anchor.offset);
   auto log = terms_.read_log(key.cluster, key.where, offsets);
@@ -121,12 +121,14 @@ tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
       return tl::unexpected(OtherLog(key, *why, terms_.group));
   }
   known.compared = epoch_;
+  known.same = row.anchors;
   return {};
 }
 
 void PositionMemory::Acknowledge(const PositionPart& part, std::int64_t forgotten) {
   Known& known = known_[part.key];
   known.row = true;
+  known.same.Add(part.oldest, part.newest);
   if (known.forgotten != forgotten) known.acknowledged = {};
   known.forgotten = forgotten;
   known.acknowledged.Add(part.ranges);

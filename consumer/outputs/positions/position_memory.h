@@ -59,7 +59,10 @@ class PositionMemory {
   using ReadRows = std::function<tl::expected<Rows, OutputError>(const std::vector<PositionPart>&)>;
   tl::expected<void, OutputError> BeforeWrite(const std::vector<PositionPart>& parts,
                                               const ReadRows& read);
-  // Before a record of this row is said to be done: once an assignment. A fatal error explains.
+  // Before a record of this row is said to be done: once an assignment, and again where the row has
+  // an anchor that is neither of those compared then nor of what was written here since: who had
+  // the partition before may have written a record of the former log meanwhile. A fatal error
+  // explains.
   tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row);
 
   // What a look-up answers, one an id, once the logs were compared; `rows`: one a part.
@@ -85,6 +88,7 @@ class PositionMemory {
     bool row = false;
     PositionAnchors anchors;
     std::optional<AssignmentEpoch> compared;
+    PositionAnchors same;  // found then in the log as it is, or read from it and written since
     std::optional<AssignmentEpoch> written;  // its log was compared before the first write
     PositionRanges acknowledged;
     std::int64_t forgotten = 0;

@@ -58,6 +58,30 @@ TEST_F(PositionMemoryTest, ComparesALogOnceAnAssignment) {
   EXPECT_EQ(reads_, 2);
 }
 
+// Who had the partition before may write what it had in hand of the former log.
+TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenSinceIsComparedToo) {
+  log_ = LogState{.first = 0,
+                  .end = 20,
+                  .records = {{.offset = 2, .timestamp = 5, .content = 5},
+                              {.offset = 8, .timestamp = 1, .content = 1}}};
+  memory_.OnAssignment(1);
+  PositionRow row = Row("{[8,9)}");
+  EXPECT_TRUE(memory_.Compare(kKey, row));
+  PositionPart part = Part(9, 12);
+  part.oldest = LogRecord{.offset = 9, .timestamp = 1, .content = 1};
+  part.newest = LogRecord{.offset = 11, .timestamp = 1, .content = 1};
+  memory_.Acknowledge(part, 0);
+  row.done.Add(9, 12);
+  row.anchors.Add(part.oldest, part.newest);
+  EXPECT_TRUE(memory_.Compare(kKey, row));
+  EXPECT_EQ(reads_, 1) << "its own it knows";
+  row.done.Add(2, 3);
+  row.anchors.Add({.offset = 2, .timestamp = 1, .content = 1});
+  const auto same = memory_.Compare(kKey, row);
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().error.code, "topic_replaced");
+}
+
 TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
   log_ = LogState{.first = 0, .end = 9, .records = {{.offset = 8, .timestamp = 2, .content = 1}}};
   for (int i = 0; i < 2; ++i) {
