@@ -86,11 +86,16 @@ Error TopicReplaced(std::string_view group, const TopicPartition& where, const F
 Error OffsetOutOfRange(std::string_view group, const TopicPartition& where, Offset offset,
                        const std::optional<LogBounds>& log) {
   std::string what = fmt::format("the group's offset {} is not in the partition", offset);
+  std::string set = "set the offset";
   if (log && offset < log->first) {
     what = fmt::format(
         "the records from offset {} to {} were deleted before they were processed (retention, or "
         "DeleteRecords)",
         offset, log->first - 1);
+    // Where this worker was frozen, the group may have read them in time, and be beyond them.
+    if (!Planted("way_on_is_always_the_first")) {
+      set = fmt::format("if the group's offset is below {}, set it", log->first);
+    }
   } else if (log && offset > log->end) {
     what = fmt::format(
         "the group's offset {} is past the partition's end {}: the topic was recreated or "
@@ -98,10 +103,10 @@ Error OffsetOutOfRange(std::string_view group, const TopicPartition& where, Offs
         offset, log->end);
   }
   return Error{"offset_out_of_range", std::move(what), SourceText(where, offset),
-               fmt::format("if that is accepted, stop the workers and set the offset: "
+               fmt::format("if that is accepted, stop the workers and {}: "
                            "kafka-consumer-groups --group {} --topic {}:{} --reset-offsets "
                            "--to-{} --execute",
-                           group, where.topic, where.partition,
+                           set, group, where.topic, where.partition,
                            Planted("way_on_is_the_end") ? "latest" : "earliest")};
 }
 

@@ -51,6 +51,7 @@ bool Operator::ReadLostCommits(const std::string& hint) {
 bool Operator::ReadOfLog(const fencepost::Error& error, const By& by) {
   static const std::regex where(R"(t/([0-9]+).*)");
   static const std::regex reset(R"(--topic t(:[0-9]+)? --reset-offsets --to-(earliest|latest))");
+  static const std::regex only(R"(if the group's offset is below ([0-9]+), set it)");
   static const std::regex forget(
       R"(forget FILE --topic t --partition ([0-9]+) --from 0 --to 9223372036854775807 )");
   std::smatch found;
@@ -60,9 +61,13 @@ bool Operator::ReadOfLog(const fencepost::Error& error, const By& by) {
   if (std::regex_search(error.hint, found, reset)) {
     const bool one = found[1].matched;
     const bool to_earliest = found[2] == "earliest";
+    const bool any = !std::regex_search(error.hint, found, only);
+    const Offset below = any ? std::numeric_limits<Offset>::max() : std::stoll(found[1]);
     for (std::size_t p = 0; p < world_.broker.logs.size(); ++p) {
       const bool meant = !one || static_cast<int>(p) == partition;
-      if (meant) reset_[static_cast<PartitionIndex>(p)] = to_earliest;
+      if (!meant) continue;
+      ResetTo& to = resets_[static_cast<PartitionIndex>(p)];
+      to = {to_earliest, std::max(to.below, below)};
     }
   } else {
     return false;
@@ -99,7 +104,7 @@ void Operator::StopAll() {
 // Kafka sets no offset while the group has members. And what workers have sent to the output has
 // happened by then, or never does.
 bool Operator::Quiet() const {
-  const bool another_log = !to_forget_.empty() || !reset_.empty();
+  const bool another_log = !to_forget_.empty() || !resets_.empty();
   const bool written = !another_log || !world_.ledger.AnySent();
   return world_.broker.Empty() && !world_.broker.AnyTransactionOpen() && written;
 }
@@ -128,12 +133,13 @@ void Operator::SetBack() {
 }
 
 void Operator::Reset() {
-  for (const auto& [partition, to_earliest] : reset_) {
+  for (const auto& [partition, to] : resets_) {
     const Log& log = world_.broker.logs[partition];
-    world_.broker.SetOffset(partition, to_earliest ? log.first : log.End(world_.time.now()));
+    if (log.any_committed && log.committed >= to.below) continue;
+    world_.broker.SetOffset(partition, to.to_earliest ? log.first : log.End(world_.time.now()));
     world_.Count("offsets reset");
   }
-  reset_.clear();
+  resets_.clear();
 }
 
 void Operator::TakeBack() {

@@ -37,6 +37,11 @@ class Operator {
   void StopAll();
   [[nodiscard]] bool Quiet() const;
   void Repair();
+  struct ResetTo {
+    bool to_earliest = true;     // else to the latest
+    consumer::Offset below = 0;  // where the group's offset is below it
+  };
+
   void SetBack();
   void Reset();
   void TakeBack();
@@ -47,7 +52,7 @@ class Operator {
   int to_restart_ = 0;
   bool holds_ = false;
   std::map<consumer::PartitionIndex, consumer::Offset> back_to_;
-  std::map<consumer::PartitionIndex, bool> reset_;  // to the earliest, else to the latest
+  std::map<consumer::PartitionIndex, ResetTo> resets_;
   std::set<consumer::PartitionIndex> to_forget_;
 };
 

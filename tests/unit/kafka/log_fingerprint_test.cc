@@ -172,5 +172,15 @@ TEST(LogFingerprints, IsSilentWhereTheBrokersTakeNoMetadata) {
   EXPECT_EQ(fingerprints.TextFor(kWhere, 5), "");
 }
 
+// A worker that was frozen sees the group's offset at deleted records that another has in hand.
+TEST(OffsetOutOfRange, SetsNoGroupBackThatHasReadBeyondWhatWasDeleted) {
+  const Error deleted = OffsetOutOfRange("g", kWhere, 20, LogBounds{.first = 21, .end = 30});
+  EXPECT_NE(deleted.hint.find("stop the workers and if the group's offset is below 21, set it: "),
+            std::string::npos)
+      << deleted.hint;
+  const Error truncated = OffsetOutOfRange("g", kWhere, 20, LogBounds{.first = 0, .end = 10});
+  EXPECT_NE(truncated.hint.find("stop the workers and set the offset: "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace fencepost::consumer
