@@ -232,5 +232,16 @@ TEST(StoreProbes, AnAnswerThatTookLongIsAskedForAgainBeforeItIsTooOld) {
   EXPECT_TRUE(store.Open(0));
 }
 
+TEST(StoreProbes, LeaveATurnToWhatIsToBeWrittenWhereAnswersTakeLong) {
+  World world(3);
+  const int client = world.AddClient(FirstNodes(3));
+  for (int step = 0; step < 2'000 && !world.store(client).Available(); ++step) {
+    world.store(client).OnTime(world.now());  // as after each answer
+    world.Step();
+    world.Pass(Millis(150));
+  }
+  EXPECT_TRUE(world.store(client).Available());
+}
+
 }  // namespace
 }  // namespace fencepost::locking
