@@ -256,6 +256,7 @@ class Store {
   void PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epoch);
   [[nodiscard]] bool Vacant(const Node& node) const;
   [[nodiscard]] bool Remembered(const Node& node) const;
+  [[nodiscard]] bool OfThisList(const Node& node) const;
   [[nodiscard]] std::vector<int> MissingIndexes() const;
   void Write(Node& node, const Sentinel& sentinel, std::optional<Millis> quarantine_for);
   void WriteEpoch(Node& node, std::uint32_t epoch, std::optional<Millis> quarantine_for);

@@ -132,7 +132,7 @@ void Store::FindForeignNodes() {
   for (NodeIndex i = 0; i < count(); ++i) {
     const Node& node = At(i);
     if (node.Forming() && !store_id_.empty() && node.sentinel->store_id != store_id_ &&
-        !Remembered(node)) {
+        !OfThisList(node)) {
       SetProblem(i, true, "foreign_store",
                  fmt::format("it holds the beginnings of a lock store other than {}", store_id_),
                  fmt::format("check that all clients list the same nodes, then DEL {} there",

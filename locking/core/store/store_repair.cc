@@ -105,7 +105,15 @@ bool Store::Vacant(const Node& node) const {
   if (!node.raw) return true;
   if (!node.Forming()) return false;
   if (node.sentinel->store_id == store_id_) return generation_ > 1;
-  return Remembered(node) && Abandoned(node);
+  return OfThisList(node) && Abandoned(node);
+}
+
+// Beginnings there, of another store, were made by a client that lists the same nodes: late ones,
+// on a node that was wiped. Nothing was ever granted under them.
+bool Store::OfThisList(const Node& node) const {
+  if (Remembered(node)) return true;
+  return node.sentinel->store_id.ends_with(MemberHash()) &&
+         !Planted("late_beginnings_are_anothers");
 }
 
 // The places that no node is known to have.

@@ -370,6 +370,29 @@ TEST(StoreReplacement, RepairsAWipedNodeForAClientThatIsNew) {
   EXPECT_EQ(next.Counting(client).size(), 3U);
 }
 
+// A client that was stopped while the store was made goes on, and finds a node that was wiped
+// since.
+TEST(StoreReplacement, TakesInANodeWithTheLateBeginningsOfAnotherClientOfTheSameNodes) {
+  for (const bool same_nodes : {true, false}) {
+    Standing s;
+    World next(3, 5);
+    next.nodes = s.world.nodes;
+    Sentinel late = *next.SentinelOf(0);
+    late.complete = false;
+    late.epoch = 0;
+    late.store_id =
+        std::string(16, '0') + (same_nodes ? late.store_id.substr(16) : std::string(16, '0'));
+    next.nodes[0].sentinel = late.Encode();
+    const int client = next.AddClient(kThree);
+    next.Run(Millis(9'000));
+    EXPECT_EQ(next.store(client).Available(), same_nodes);
+    EXPECT_EQ(next.store(client).Quarantined(0), same_nodes);
+    next.Run(kQuarantine);
+    EXPECT_EQ(next.store(client).Available(), same_nodes);
+    EXPECT_EQ(next.Counting(client).size(), same_nodes ? 3U : 2U);
+  }
+}
+
 TEST(StoreReplacement, GivesSeveralMissingPlacesByTheRankOfRunIds) {
   World world(5);
   const std::vector<int> five{0, 1, 2, 3, 4};
