@@ -44,6 +44,7 @@ struct OutputError {
   // A fenced producer, a database that lost commits: this worker can never write again, it stops.
   bool fatal = false;
   WriteFailure failure = WriteFailure::kUnavailable;  // of Write; else of no meaning
+  bool unanswered = false;  // of Write: the transaction was sent, and may be committed yet
   // kRefused, kTooSlow: the server's own words, which may quote a record: for its dead letter.
   std::string detail;
 };

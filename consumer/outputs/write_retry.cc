@@ -203,9 +203,7 @@ void WriteRetry::OnFailed(const OutputError& error) {
   const bool conflict = std::exchange(conflicts_, 0) > kMostConflicts;
   if (whole()) return WaitForService();
   if (conflict) return OnLocked(error);
-  const bool unknown =
-      error.failure == WriteFailure::kUnavailable || error.failure == WriteFailure::kClientTimeout;
-  if (unknown && !Planted("unanswered_write_is_not_told")) {
+  if (error.unanswered && !Planted("unanswered_write_is_not_told")) {
     for (const std::size_t place : current_) in_doubt_[place] = 1;
   }
   switch (error.failure) {

@@ -28,9 +28,16 @@ OutputError MysqlOutput::Fail(const MysqlFailure& failure) {
 
 OutputError MysqlOutput::Refused(const MysqlFailure& failure) {
   const WriteFailure kind = FailureOf(failure);
-  if (kind == WriteFailure::kUnavailable) return Fail(failure);
+  // Anything but COMMIT is rolled back with its connection.
+  const bool unanswered = failure.at_commit && failure.kind != MysqlFailure::Kind::kServer;
+  if (kind == WriteFailure::kUnavailable) {
+    OutputError error = Fail(failure);
+    error.unanswered = unanswered;
+    return error;
+  }
   OutputError error = ToOutputError(failure, connection_.where());
   error.failure = kind;
+  error.unanswered = unanswered;
   error.detail = failure.text;
   if (const auto column = RefusedColumn(failure)) {
     const std::string& type = target_.columns[*column].declared;
@@ -132,7 +139,10 @@ MysqlOutput::Done MysqlOutput::Transaction(Outcomes& outcomes) {
   }
   if (!done) return RollBack(done.error());
   // Without an answer the outcome is unknown, whatever the client library calls it.
-  if (auto committed = Run("COMMIT"); !committed) return RollBack(committed.error());
+  if (auto committed = Run("COMMIT"); !committed) {
+    committed.error().at_commit = true;
+    return RollBack(std::move(committed.error()));
+  }
   return {};
 }
 

@@ -33,9 +33,15 @@ OutputError PostgresOutput::Fail(const PgFailure& failure) {
 
 OutputError PostgresOutput::Refused(const PgFailure& failure) {
   const WriteFailure kind = FailureOf(failure);
-  if (kind == WriteFailure::kUnavailable) return Fail(failure);
+  const bool unanswered = failure.kind != PgFailure::Kind::kServer;
+  if (kind == WriteFailure::kUnavailable) {
+    OutputError error = Fail(failure);
+    error.unanswered = unanswered;
+    return error;
+  }
   OutputError error = ToOutputError(failure, connection_.where());
   error.failure = kind;
+  error.unanswered = unanswered;
   error.detail = failure.text;
   if (const auto column = RefusedColumn(failure)) {
     const std::string& type = target_.columns[*column].declared;

@@ -116,7 +116,7 @@ void SimWriter::OnBroken(int attempt) {
   if (attempt != attempt_) return;
   ++attempt_;
   session_ = 0;
-  lookup_ != nullptr ? AskAgainLater() : Fail(consumer::WriteFailure::kUnavailable);
+  lookup_ != nullptr ? AskAgainLater() : Fail({.unanswered = true});
 }
 
 // --- lookups -----------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ void SimWriter::Send(int attempt, const std::vector<std::size_t>& places) {
 void SimWriter::OnAnswer(int attempt, std::uint64_t session, const std::vector<std::size_t>& places,
                          const Ledger::Outcomes& outcomes, const PositionWrite* positions) {
   if (attempt != attempt_ || batch_ == nullptr) return;
-  if (!outcomes) return Fail(outcomes.error());
+  if (!outcomes) return Fail({.failure = outcomes.error()});
   if (HasLedger() && !Remember(places, *outcomes, positions)) return;
   CheckUse(session);
   retry_.OnWritten(*outcomes);
@@ -392,30 +392,30 @@ bool SimWriter::Remember(const std::vector<std::size_t>& places,
 void SimWriter::OnRefusal(const consumer::OutputError& error) {
   if (error.fatal) return End(error.error);
   ++attempt_;
-  Fail(consumer::WriteFailure::kUnavailable);
+  Fail({});
 }
 
 void SimWriter::OnConflict(int attempt) {
   if (attempt != attempt_) return;
   ++attempt_;
-  Fail(consumer::WriteFailure::kUnavailable, true);
+  Fail({.retry_at_once = true});
 }
 
 void SimWriter::OnNoAnswer(int attempt) {
   if (attempt != attempt_) return;
   ++attempt_;
   const bool told = world_.random.Chance(500);
-  Fail(told ? consumer::WriteFailure::kUnavailable : consumer::WriteFailure::kClientTimeout);
+  const auto failure =
+      told ? consumer::WriteFailure::kUnavailable : consumer::WriteFailure::kClientTimeout;
+  Fail({.failure = failure, .unanswered = true});
 }
 
 // The connection is closed where it may be to blame.
-void SimWriter::Fail(consumer::WriteFailure failure, bool retry_at_once) {
+void SimWriter::Fail(consumer::OutputError error) {
   using enum consumer::WriteFailure;
-  if (!retry_at_once && (failure == kUnavailable || failure == kClientTimeout)) session_ = 0;
-  consumer::OutputError error;
-  error.retry_at_once = retry_at_once;
+  const bool broken = error.failure == kUnavailable || error.failure == kClientTimeout;
+  if (!error.retry_at_once && broken) session_ = 0;
   error.error.what = "failed";
-  error.failure = failure;
   retry_.OnFailed(error);
   Go();
 }

@@ -78,7 +78,7 @@ class SimWriter {
   void End(const fencepost::Error& error);
   void OnNoAnswer(int attempt);
   void OnConflict(int attempt);
-  void Fail(consumer::WriteFailure failure, bool retry_at_once = false);
+  void Fail(consumer::OutputError error);
 
   World& world_;
   SimWorker& worker_;

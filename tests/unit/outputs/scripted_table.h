@@ -119,6 +119,7 @@ class ScriptedTable final : public Output {
       total += cost.contains(id) ? cost.at(id) : 1;
       if (total > most_cost) {
         error = Failed(unknown ? WriteFailure::kClientTimeout : WriteFailure::kTooSlow, "slow");
+        error->unanswered = unknown;
       } else if (locked.contains(id)) {
         error = Failed(WriteFailure::kLocked, "locked");
       } else if (refuses_all || refused.contains(id)) {

@@ -296,13 +296,16 @@ TEST_F(WriteRetryTest, WithoutAnAnswerARecordIsNeverBad) {
 // The first transaction may be committed yet, when its connection has been given up.
 TEST_F(WriteRetryTest, ABadRecordOfATransactionThatWasNotAnsweredIsInDoubt) {
   table_.refused = {2};
-  table_.failures = {ScriptedTable::Failed(WriteFailure::kUnavailable)};
+  OutputError unanswered = ScriptedTable::Failed(WriteFailure::kUnavailable);
+  unanswered.unanswered = true;
+  table_.failures = {unanswered};
   Items items;
   for (int id = 1; id <= 3; ++id) items.Add(id);
   const auto outcomes = run_.Write(items);
   EXPECT_EQ(outcomes[1].result, kBadRecord);
   EXPECT_TRUE(outcomes[1].in_doubt);
   EXPECT_FALSE(outcomes[0].in_doubt) << "it is committed";
+  table_.failures = {ScriptedTable::Failed(WriteFailure::kUnavailable)};
   Items answered;
   answered.Add(2);
   EXPECT_FALSE(run_.Write(answered)[0].in_doubt);
