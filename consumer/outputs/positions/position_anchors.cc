@@ -53,10 +53,8 @@ void PositionAnchors::Add(const std::optional<LogRecord>& oldest,
   if (newest) Add(*newest);
 }
 
-bool PositionAnchors::HasAll(const PositionAnchors& others) const {
-  return std::ranges::all_of(others.all_, [this](const LogRecord& one) {
-    return std::ranges::find(all_, one) != all_.end();
-  });
+bool PositionAnchors::Has(const LogRecord& record) const {
+  return std::ranges::find(all_, record) != all_.end();
 }
 
 std::string PositionAnchors::Text() const {

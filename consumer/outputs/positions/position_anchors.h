@@ -24,7 +24,7 @@ class PositionAnchors {
   // Of a batch, whose newest one may be of another log by then than its oldest.
   void Add(const std::optional<LogRecord>& oldest, const std::optional<LogRecord>& newest);
   [[nodiscard]] const std::vector<LogRecord>& all() const { return all_; }  // the newest first
-  [[nodiscard]] bool HasAll(const PositionAnchors& others) const;
+  [[nodiscard]] bool Has(const LogRecord& record) const;
   // "OFFSET:TIMESTAMP:CONTENT …", the newest first.
   [[nodiscard]] std::string Text() const;
   // What it cannot read it leaves out.

@@ -31,13 +31,8 @@ std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view n
 
 tl::expected<void, OutputError> PositionChanges::OnCommitted() {
   for (std::size_t i = 0; i < before_.size(); ++i) {
-    const PositionPart& part = parts()[i];
-    const std::optional<PositionRow>& row = before_[i];
-    const bool some_done = row && part.ranges.Minus(row->done) != part.ranges;
-    if (some_done) {
-      if (auto same = memory_.Compare(part.key, *row); !same) return same;
-    }
-    memory_.Acknowledge(part, row ? row->forgotten : 0);
+    auto same = memory_.OnCommitted(parts()[i], before_[i].value_or(PositionRow()));
+    if (!same) return same;
   }
   return {};
 }

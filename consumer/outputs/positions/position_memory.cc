@@ -48,9 +48,10 @@ void PositionMemory::Learn(const PositionKey& key, const PositionAnchors& anchor
   known.anchors = anchors;
 }
 
-std::string PositionMemory::AnchorsWith(const PositionPart& part) {
+std::string PositionMemory::AnchorsWith(const PositionPart& part) const {
   if (!part.newest) return "";
-  PositionAnchors& anchors = known_[part.key].anchors;
+  const auto known = known_.find(part.key);
+  PositionAnchors anchors = known == known_.end() ? PositionAnchors() : known->second.anchors;
   anchors.Add(part.oldest, part.newest);
   return anchors.Text();
 }
@@ -102,10 +103,14 @@ tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey&
 }
 
 tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
-                                                        const PositionRow& row) {
+                                                        const PositionRow& row,
+                                                        const PositionPart* own) {
   Known& known = known_[key];
-  const bool seen = known.compared == epoch_ &&
-                    (known.same.HasAll(row.anchors) || Planted("later_anchor_is_not_compared"));
+  const auto same = [&](const LogRecord& one) {
+    return known.same.Has(one) || (own != nullptr && (own->oldest == one || own->newest == one));
+  };
+  const bool seen = known.compared == epoch_ && (std::ranges::all_of(row.anchors.all(), same) ||
+                                                 Planted("later_anchor_is_not_compared"));
   if (!terms_.read_log || seen || Planted("another_log_is_not_noticed")) return {};
   std::vector<Offset> offsets;
   for (const LogRecord& anchor : row.anchors.all()) offsets.push_back(anchor.offset);
@@ -125,10 +130,30 @@ tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
   return {};
 }
 
+tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& part,
+                                                            const PositionRow& before) {
+  Known& known = known_[part.key];
+  const PositionRanges taken = part.ranges.Minus(before.done);
+  const bool news = known.row && !Planted("later_anchor_is_not_compared") &&
+                    !std::ranges::all_of(before.anchors.all(), [&](const LogRecord& one) {
+                      return known.anchors.Has(one);
+                    });
+  if (taken != part.ranges || news) {
+    if (auto same = Compare(part.key, before, &part); !same) return same;
+  }
+  PositionAnchors anchors = before.anchors;
+  if (!taken.empty()) {
+    anchors.Add(part.oldest, part.newest);
+    known.same.Add(part.oldest, part.newest);
+  }
+  Learn(part.key, anchors);
+  Acknowledge(part, before.forgotten);
+  return {};
+}
+
 void PositionMemory::Acknowledge(const PositionPart& part, std::int64_t forgotten) {
   Known& known = known_[part.key];
   known.row = true;
-  known.same.Add(part.oldest, part.newest);
   if (known.forgotten != forgotten) known.acknowledged = {};
   known.forgotten = forgotten;
   known.acknowledged.Add(part.ranges);

@@ -40,7 +40,7 @@ class PositionMemory {
   [[nodiscard]] bool Knows(const PositionKey& key) const;
   void Learn(const PositionKey& key, const PositionAnchors& anchors);
   // The anchors to store with these records; empty: those that are stored stay.
-  std::string AnchorsWith(const PositionPart& part);
+  [[nodiscard]] std::string AnchorsWith(const PositionPart& part) const;
 
   // --- what is done ---
   // Of a record whose offset is among the done ones of its row.
@@ -63,13 +63,19 @@ class PositionMemory {
   // an anchor that is neither of those compared then nor of what was written here since: who had
   // the partition before may have written a record of the former log meanwhile. A fatal error
   // explains.
-  tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row);
+  // `own`: what was read from the log as it is.
+  tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row,
+                                          const PositionPart* own = nullptr);
 
   // What a look-up answers, one an id, once the logs were compared; `rows`: one a part.
   tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Answer(
       const PositionLookup& asked, const std::vector<std::optional<PositionRow>>& rows);
 
   // --- what was acknowledged ---
+  // A write was committed; `before`: its row under the lock, with the done ones of its ranges at
+  // least. Compares, where some were done, or another has written an anchor since: that would soon
+  // be replaced.
+  tl::expected<void, OutputError> OnCommitted(const PositionPart& part, const PositionRow& before);
   void Acknowledge(const PositionPart& part, std::int64_t forgotten);
   // Of every partition of which anything was.
   [[nodiscard]] std::vector<PositionPart> Acknowledged() const;
@@ -86,7 +92,7 @@ class PositionMemory {
 
   struct Known {
     bool row = false;
-    PositionAnchors anchors;
+    PositionAnchors anchors;  // of the row, as it was last seen or written
     std::optional<AssignmentEpoch> compared;
     PositionAnchors same;  // found then in the log as it is, or read from it and written since
     std::optional<AssignmentEpoch> written;  // its log was compared before the first write

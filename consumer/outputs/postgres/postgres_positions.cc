@@ -142,17 +142,8 @@ tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const
   std::vector<std::optional<PositionRow>> before;  // of parts with records that were done
   for (std::size_t i = 0; i < parts.size(); ++i) {
     PositionRow row = RowOf(answer, static_cast<int>(i));
-    const std::int64_t forgotten = row.forgotten;
-    PositionAnchors anchors = row.anchors;  // another worker may have written since they were read
-    anchors.Add(parts[i].oldest, parts[i].newest);
-    if (row.done.empty()) {
-      before.emplace_back(std::nullopt);
-    } else {
-      if (auto same = memory_.Compare(parts[i].key, row); !same) return same;
-      before.emplace_back(std::move(row));
-    }
-    memory_.Learn(parts[i].key, anchors);
-    memory_.Acknowledge(parts[i], forgotten);
+    if (auto same = memory_.OnCommitted(parts[i], row); !same) return same;
+    before.push_back(row.done.empty() ? std::nullopt : std::optional(std::move(row)));
   }
   for (std::size_t record = 0; record < rows.size(); ++record) {
     WriteOutcome& outcome = outcomes[rows.index(record)];

@@ -151,6 +151,8 @@ caught_by(old_position_is_the_groups unit/kafka
   KafkaSourceOnMock.SaysNothingOfTheGroupsOffsetsWhereTheGroupHasGoneOnWithoutIt)
 caught_by(way_on_is_always_the_first unit/kafka
   OffsetOutOfRange.SetsNoGroupBackThatHasReadBeyondWhatWasDeleted)
+caught_by(late_beginnings_are_anothers unit/store
+  StoreReplacement.TakesInANodeWithTheLateBeginningsOfAnotherClientOfTheSameNodes)
 caught_by(later_anchor_is_not_compared unit/outputs
   PositionMemoryTest.AnAnchorThatAnotherHasWrittenSinceIsComparedToo)
 caught_by(first_write_is_not_compared unit/outputs

@@ -70,7 +70,7 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenSinceIsComparedToo) {
   PositionPart part = Part(9, 12);
   part.oldest = LogRecord{.offset = 9, .timestamp = 1, .content = 1};
   part.newest = LogRecord{.offset = 11, .timestamp = 1, .content = 1};
-  memory_.Acknowledge(part, 0);
+  EXPECT_TRUE(memory_.OnCommitted(part, row));
   row.done.Add(9, 12);
   row.anchors.Add(part.oldest, part.newest);
   EXPECT_TRUE(memory_.Compare(kKey, row));
@@ -80,6 +80,41 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenSinceIsComparedToo) {
   const auto same = memory_.Compare(kKey, row);
   ASSERT_FALSE(same);
   EXPECT_EQ(same.error().error.code, "topic_replaced");
+}
+
+PositionPart Written(Offset begin, Offset end) {
+  PositionPart part = Part(begin, end);
+  part.oldest = LogRecord{.offset = begin, .timestamp = 1, .content = 1};
+  part.newest = LogRecord{.offset = end - 1, .timestamp = 1, .content = 1};
+  return part;
+}
+
+// The next anchors that are stored here may take its place, and it would be found no more.
+TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedWithTheNextWriteWhereverThatIs) {
+  log_ = LogState{.first = 0, .end = 90, .records = {{.offset = 60, .timestamp = 5, .content = 5}}};
+  memory_.OnAssignment(1);
+  PositionRow row = Row("{[8,9)}");
+  EXPECT_TRUE(memory_.OnCommitted(Written(9, 12), row));
+  row.anchors.Add(Written(9, 12).oldest, Written(9, 12).newest);
+  row.done = PositionRanges();
+  EXPECT_TRUE(memory_.OnCommitted(Written(12, 20), row));
+  EXPECT_EQ(reads_, 0) << "it knows its own";
+  row.anchors.Add({.offset = 60, .timestamp = 1, .content = 1});
+  const auto same = memory_.OnCommitted(Written(20, 30), row);
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().error.code, "topic_replaced");
+}
+
+TEST_F(PositionMemoryTest, ReadingAgainWhatIsDoneReadsTheLogOnce) {
+  log_ =
+      LogState{.first = 0, .end = 5000, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  memory_.OnAssignment(1);
+  PositionRow row = Row("{[0,5000)}");
+  for (Offset at = 10; at < 5000; at *= 2)
+    row.anchors.Add({.offset = at, .timestamp = 1, .content = 1});
+  for (Offset at = 0; at < 4000; at += 50)
+    EXPECT_TRUE(memory_.OnCommitted(Written(at, at + 50), row));
+  EXPECT_EQ(reads_, 1);
 }
 
 TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
