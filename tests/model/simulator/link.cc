@@ -142,6 +142,8 @@ void Link::ArmTimer() {
 void Link::Pump() {
   if (session_.stage() != NodeSession::Stage::kReady) return;
   auto& store = core_.store();
+  const bool was_open = std::exchange(open_, store.Open(index_));
+  if (was_open && !open_) broke_at_ = world_.time.now();  // its store changes: nothing gets there
   Shared exchange;
   if (auto command = store.TakeCommand(index_)) {
     const bool probe = command->kind == StoreCommand::Kind::kProbe;

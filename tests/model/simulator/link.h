@@ -79,7 +79,8 @@ class Link {
   int connection_ = 0;
   int node_incarnation_ = 0;
   std::size_t requests_ = 0;
-  Nanos broke_at_{-1};
+  bool open_ = false;           // its store lets operations through
+  Nanos broke_at_{-1};          // when the way to the node was last lost
   Shared out_;                  // the request that was announced last
   std::size_t next_reply_ = 0;  // to it
   Shared batch_;                // out, and its operations are not answered
