@@ -29,7 +29,8 @@ int Distance(const LogRecord& newest, const LogRecord& other) {
 }  // namespace
 
 // Of those at about the same distance the oldest stays: it moves on to the next distance, where
-// there is none yet.
+// there is none yet. The added one stays until the next: what comes late, of another log, is
+// evidence that whoever writes next has to see.
 void PositionAnchors::Add(const LogRecord& record) {
   const auto at =
       std::ranges::find_if(all_, [&](const LogRecord& one) { return one.offset <= record.offset; });
@@ -37,7 +38,9 @@ void PositionAnchors::Add(const LogRecord& record) {
   all_.insert(at, record);
   std::vector<LogRecord> kept;
   for (const LogRecord& one : all_) {
-    if (!kept.empty() && Distance(all_.front(), kept.back()) == Distance(all_.front(), one)) {
+    const bool same = !kept.empty() && kept.back() != record &&
+                      Distance(all_.front(), kept.back()) == Distance(all_.front(), one);
+    if (same) {
       kept.back() = one;
     } else {
       kept.push_back(one);

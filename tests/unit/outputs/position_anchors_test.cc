@@ -45,6 +45,16 @@ TEST(PositionAnchors, KeepTheOldestAndTheNewestOfABatch) {
   EXPECT_THAT(anchors.all(), ElementsAre(At(1), At(0, 2)));
 }
 
+TEST(PositionAnchors, KeepTheOneThatWasAddedLastAtWhateverDistance) {
+  PositionAnchors anchors;
+  anchors.Add(At(0));
+  anchors.Add(At(2));
+  anchors.Add(At(1, 2));
+  EXPECT_THAT(anchors.all(), ElementsAre(At(2), At(1, 2), At(0)));
+  anchors.Add(At(3));
+  EXPECT_THAT(anchors.all(), ElementsAre(At(3), At(0)));
+}
+
 TEST(PositionAnchors, LeaveOutWhatTheyCannotRead) {
   EXPECT_EQ(PositionAnchors::Parse("9:1009:1 x 5:1005:1").Text(), "9:1009:1 5:1005:1");
   EXPECT_EQ(PositionAnchors::Parse("").Text(), "");
