@@ -90,17 +90,12 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
     in.BecomeHandled();
     return work_.Push(&in);
   }
-  if (IsInDoubt(in, now)) return AwaitUnanswered(in, now);
   const bool ask = options_.finality == Finality::kLedger && !in.without_id &&
                    in.letter->reason != DeadLetterReason::kIdConflict;
-  if (ask) return AskLedger(in);
-  Publish(in, now);
-}
-
-bool Flow::IsInDoubt(const InFlight& in, Now now) const {
-  return options_.finality == Finality::kLedger && now.boot < in.in_doubt_until &&
-         in.letter->reason != DeadLetterReason::kIdConflict &&
-         !Planted("dead_letter_while_in_doubt");
+  if (!ask) return Publish(in, now);
+  const bool in_doubt = now.boot < in.in_doubt_until && !Planted("dead_letter_while_in_doubt");
+  if (in_doubt) return AwaitUnanswered(in, now);
+  AskLedger(in);
 }
 
 // A transaction with it was not answered, and may still be committed: the ledger is asked once that

@@ -76,8 +76,8 @@ struct FlowOptions {
   // without a lease holds until then (ProceedUnlocked), and what the group has confirmed
   // (SurelyOurs) for half of it. nullopt: for ever.
   std::optional<Millis> rows_stay;
-  // A transaction that was not answered may still be committed for so long (PostgreSQL's may last
-  // 28 s).
+  // A transaction that was sent and not answered begins within this time, or never. (One that has
+  // begun holds its ledger rows: another of the same records waits for it.)
   Millis transaction_lasts{30'000};
   Millis commit_interval{1000};
   Millis stall_after{300'000};
@@ -276,7 +276,6 @@ class Flow {
   };
   void DeadLetterOrStop(InFlight& record, Refusal refusal, Now now);
   void StartDeadLetter(InFlight& record, Now now);
-  [[nodiscard]] bool IsInDoubt(const InFlight& record, Now now) const;
   void AwaitUnanswered(InFlight& record, Now now);
   [[nodiscard]] bool PassesOffset(const InFlight& record) const;
   bool MayGoOut(InFlight& record);

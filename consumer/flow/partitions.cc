@@ -45,8 +45,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
       const bool begun =
           Begun(in->stage()) || in->letter != nullptr || in->handled || !options_.handler.outside();
       const bool give_back = in->stage() == Stage::kLocking || in->stage() == Stage::kGranted ||
-                             in->stage() == Stage::kRetrying || in->stage() == Stage::kInDoubt ||
-                             (!begun && InLeasedPrefix(in->stage()));
+                             AwaitsTime(in->stage()) || (!begun && InLeasedPrefix(in->stage()));
       if (!give_back) continue;
       BackToQueue(*in, now);
       GiveBackBehind(*in, now);

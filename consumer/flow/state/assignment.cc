@@ -78,8 +78,7 @@ bool Assignment::WatermarkPastHole() const {
 bool Assignment::Busy() const {
   return std::ranges::any_of(slots, [](const Slot& slot) {
     const InFlight* r = slot.record;
-    return r != nullptr && r->stage() != Stage::kRetrying && r->stage() != Stage::kInDoubt &&
-           InLeasedPrefix(r->stage()) &&
+    return r != nullptr && InLeasedPrefix(r->stage()) && !AwaitsTime(r->stage()) &&
            !(r->stage() == Stage::kPublishingDeadLetter && r->letter_refused);
   });
 }

@@ -41,6 +41,7 @@ enum class Fact : std::uint8_t {
   // Handed to the output, to the lock nodes (a mark) or to the dead letter publisher: it goes on
   // from there, whatever becomes of its lease.
   kPinned = 16,
+  kAwaitsTime = 32,  // nothing of it is out: it goes on when its time has come
 };
 constexpr unsigned operator|(Fact a, Fact b) {
   return static_cast<unsigned>(a) | static_cast<unsigned>(b);
@@ -77,10 +78,11 @@ inline constexpr std::array kStages = [] {
       StageRow{kWaiting, "waiting for the handler", kInLeasedPrefix | kMayGiveBack,
                after(kLocking, kGranted, kLookup, kRetrying)},
       StageRow{kHandling, "handling", kInLeasedPrefix | kMayGiveBack | kBegun, after(kWaiting)},
-      StageRow{kRetrying, "waiting for the next attempt", kInLeasedPrefix | kMayGiveBack,
-               after(kHandling)},
+      StageRow{kRetrying, "waiting for the next attempt",
+               kInLeasedPrefix | kMayGiveBack | kAwaitsTime, after(kHandling)},
       StageRow{kInDoubt, "waiting until an unanswered write can no longer be committed",
-               kInLeasedPrefix | kMayGiveBack, after(kLocking, kGranted, kHandling, kWriting)},
+               kInLeasedPrefix | kMayGiveBack | kAwaitsTime,
+               after(kLocking, kGranted, kHandling, kWriting)},
       StageRow{kHandled, "handled, waiting for its order", kInLeasedPrefix | kMayGiveBack | kBegun,
                after(kQueued, kLocking, kGranted, kLookup, kHandling, kReady, kWriting)},
       StageRow{kReady, "ready to be written", kInLeasedPrefix | kMayGiveBack | kBegun,
@@ -117,5 +119,6 @@ constexpr bool WaitsForPrefix(Stage stage) { return Is(stage, Fact::kWaitsForPre
 constexpr bool MayGiveBack(Stage stage) { return Is(stage, Fact::kMayGiveBack); }
 constexpr bool Begun(Stage stage) { return Is(stage, Fact::kBegun); }
 constexpr bool Pinned(Stage stage) { return Is(stage, Fact::kPinned); }
+constexpr bool AwaitsTime(Stage stage) { return Is(stage, Fact::kAwaitsTime); }
 
 }  // namespace fencepost::consumer
