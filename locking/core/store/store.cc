@@ -124,9 +124,7 @@ void Store::OnCall(NodeIndex index, const CallInfo& call, Now now) {
 
 void Store::OnTime(Now now) {
   for (Node& node : nodes_) {
-    // What is to be written goes first: where an answer takes long, probes would leave no turn.
-    const bool idle = node.connected && node.out == Out::kNothing && !node.pending;
-    if (idle && node.probed_at + ProbeInterval() <= now.boot) node.want_probe = true;
+    if (node.Idle() && node.probed_at + ProbeInterval() <= now.boot) node.want_probe = true;
   }
   Evaluate(now);
 }
@@ -199,7 +197,7 @@ Instant Store::NextTime() const {
   Instant next = Instant::max();
   for (const Node& node : nodes_) {
     if (!node.connected) continue;
-    if (node.out == Out::kNothing && !node.want_probe && !node.pending) {
+    if (node.Idle() && !node.want_probe) {
       next = std::min(next, node.probed_at + probe_interval);
     }
     if (node.hold_until > now_.boot) next = std::min(next, node.hold_until);

@@ -183,6 +183,9 @@ class Store {
     std::string told_problem;
 
     explicit Node(Millis rebase) : clock(rebase) {}
+    // It may be probed. What is to be written goes first: where an answer takes long, probes would
+    // leave no turn.
+    [[nodiscard]] bool Idle() const { return connected && out == Out::kNothing && !pending; }
     [[nodiscard]] bool Readable() const { return connected && read && !refused; }
     [[nodiscard]] bool Complete() const { return Readable() && sentinel && sentinel->complete; }
     [[nodiscard]] bool Forming() const { return Readable() && sentinel && !sentinel->complete; }
