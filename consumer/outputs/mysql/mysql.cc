@@ -28,16 +28,13 @@ OutputError MysqlOutput::Fail(const MysqlFailure& failure) {
 
 OutputError MysqlOutput::Refused(const MysqlFailure& failure) {
   const WriteFailure kind = FailureOf(failure);
+  OutputError error = kind == WriteFailure::kUnavailable
+                          ? Fail(failure)
+                          : ToOutputError(failure, connection_.where());
   // Anything but COMMIT is rolled back with its connection.
-  const bool unanswered = failure.at_commit && failure.kind != MysqlFailure::Kind::kServer;
-  if (kind == WriteFailure::kUnavailable) {
-    OutputError error = Fail(failure);
-    error.unanswered = unanswered;
-    return error;
-  }
-  OutputError error = ToOutputError(failure, connection_.where());
+  error.unanswered = failure.at_commit && failure.kind != MysqlFailure::Kind::kServer;
+  if (kind == WriteFailure::kUnavailable) return error;
   error.failure = kind;
-  error.unanswered = unanswered;
   error.detail = failure.text;
   if (const auto column = RefusedColumn(failure)) {
     const std::string& type = target_.columns[*column].declared;

@@ -33,15 +33,12 @@ OutputError PostgresOutput::Fail(const PgFailure& failure) {
 
 OutputError PostgresOutput::Refused(const PgFailure& failure) {
   const WriteFailure kind = FailureOf(failure);
-  const bool unanswered = failure.kind != PgFailure::Kind::kServer;
-  if (kind == WriteFailure::kUnavailable) {
-    OutputError error = Fail(failure);
-    error.unanswered = unanswered;
-    return error;
-  }
-  OutputError error = ToOutputError(failure, connection_.where());
+  OutputError error = kind == WriteFailure::kUnavailable
+                          ? Fail(failure)
+                          : ToOutputError(failure, connection_.where());
+  error.unanswered = failure.kind != PgFailure::Kind::kServer;
+  if (kind == WriteFailure::kUnavailable) return error;
   error.failure = kind;
-  error.unanswered = unanswered;
   error.detail = failure.text;
   if (const auto column = RefusedColumn(failure)) {
     const std::string& type = target_.columns[*column].declared;

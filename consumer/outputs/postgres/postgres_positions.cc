@@ -139,18 +139,18 @@ tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const
                                                    std::vector<WriteOutcome>& outcomes) {
   const std::vector<PositionPart>& parts = batch_.parts();
   FENCEPOST_CHECK(PQntuples(answer.get()) == static_cast<int>(parts.size()), "a row a partition");
-  std::vector<std::optional<PositionRow>> before;  // of parts with records that were done
+  std::vector<PositionRow> before;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     PositionRow row = RowOf(answer, static_cast<int>(i));
     if (auto same = memory_.OnCommitted(parts[i], row); !same) return same;
-    before.push_back(row.done.empty() ? std::nullopt : std::optional(std::move(row)));
+    before.push_back(std::move(row));
   }
   for (std::size_t record = 0; record < rows.size(); ++record) {
     WriteOutcome& outcome = outcomes[rows.index(record)];
     outcome.took_rows = rows.takes_rows(record);
-    const std::optional<PositionRow>& row = before[batch_.part(record)];
-    if (row && row->done.Contains(batch_.offset(record))) {
-      outcome = memory_.DoneBefore(*row, rows.item(record));
+    const PositionRow& row = before[batch_.part(record)];
+    if (row.done.Contains(batch_.offset(record))) {
+      outcome = memory_.DoneBefore(row, rows.item(record));
     }
   }
   return {};
