@@ -93,7 +93,6 @@ class Checks {
   void AtTheEnd();
 
  private:
-  void NoteLateEffect(const std::string& id, const By& by);
   struct Lease {
     int worker;
     int life;
@@ -106,6 +105,7 @@ class Checks {
   void CheckAlone(SimWorker& worker, const Lease& lease, const std::string& name);
   void CheckNothingLeft();
   void CheckRepeats(const std::string& id, const std::vector<By>& effects);
+  void NoteLateEffect(const std::string& id, const By& by);
   void See(Seen seen, const By& by);
   void Complain(const std::optional<Complaint>& complaint);
   [[nodiscard]] bool Marked(const LogRecord& record) const;

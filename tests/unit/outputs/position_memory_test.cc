@@ -17,6 +17,13 @@ PositionPart Part(Offset begin, Offset end) {
   return part;
 }
 
+PositionPart Written(Offset begin, Offset end) {
+  PositionPart part = Part(begin, end);
+  part.oldest = LogRecord{.offset = begin, .timestamp = 1, .content = 1};
+  part.newest = LogRecord{.offset = end - 1, .timestamp = 1, .content = 1};
+  return part;
+}
+
 PositionRow Row(const char* done, std::int64_t forgotten = 0) {
   PositionRow row{.done = PositionRanges::Parse(done).value(), .forgotten = forgotten};
   row.anchors.Add({.offset = 8, .timestamp = 1, .content = 1});
@@ -67,9 +74,7 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenSinceIsComparedToo) {
   memory_.OnAssignment(1);
   PositionRow row = Row("{[8,9)}");
   EXPECT_TRUE(memory_.Compare(kKey, row));
-  PositionPart part = Part(9, 12);
-  part.oldest = LogRecord{.offset = 9, .timestamp = 1, .content = 1};
-  part.newest = LogRecord{.offset = 11, .timestamp = 1, .content = 1};
+  const PositionPart part = Written(9, 12);
   EXPECT_TRUE(memory_.OnCommitted(part, row));
   row.done.Add(9, 12);
   row.anchors.Add(part.oldest, part.newest);
@@ -80,13 +85,6 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenSinceIsComparedToo) {
   const auto same = memory_.Compare(kKey, row);
   ASSERT_FALSE(same);
   EXPECT_EQ(same.error().error.code, "topic_replaced");
-}
-
-PositionPart Written(Offset begin, Offset end) {
-  PositionPart part = Part(begin, end);
-  part.oldest = LogRecord{.offset = begin, .timestamp = 1, .content = 1};
-  part.newest = LogRecord{.offset = end - 1, .timestamp = 1, .content = 1};
-  return part;
 }
 
 // The next anchors that are stored here may take its place, and it would be found no more.
