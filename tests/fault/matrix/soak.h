@@ -23,12 +23,12 @@ struct SoakOptions {
 // What is watched of it, by name: "resident memory of worker-1", "keys on lock nodes", …
 using Sample = std::map<std::string, double>;
 
-// The first fifth warms up. Of the rest, the median of the last third against that of the first
-// one. A line for each that has grown by more than it went up and down within the first third, and
-// by more than a step that does not come again (soak.cc); and for each that was seen too seldom to
-// be told. "": nothing has grown. A steady growth raises the last third by twice as much as it
-// widens the first one, and so it is seen where a third of the time makes more than all else that
-// moves it.
+// The first fifth warms up. Of the rest, the lower quartile of the last third against that of the
+// first one. A line for each that has grown by more than it went up and down within the first
+// third, and by more than a step that does not come again (soak.cc); and for each that was seen too
+// seldom to be told. "": nothing has grown. A steady growth raises the last third by twice as much
+// as it widens the first one, and so it is seen where a third of the time makes more than all else
+// that moves it.
 std::string Growth(const std::vector<Sample>& samples);
 
 // Shorter ones have too few samples.
