@@ -18,6 +18,36 @@ constexpr Millis kMinBackoff{50};
 constexpr Millis kMaxBackoff{2000};
 constexpr Instant kNever = Instant::max();
 
+// What an answer may be, many times what any of ours is (the largest: a page of SCAN). The reader
+// makes room for an array as soon as its length has come, and keeps what has come of an answer.
+constexpr std::size_t kMostElements = 65'536;
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+
+const redisReplyObjectFunctions& Unbounded() {
+  static const redisReplyObjectFunctions kFunctions = [] {
+    redisReader* reader = redisReaderCreate();
+    const redisReplyObjectFunctions functions = *reader->fn;
+    redisReaderFree(reader);
+    return functions;
+  }();
+  return kFunctions;
+}
+
+template <class Size>  // int, or size_t from hiredis 1.0 on
+void* CreateArray(const redisReadTask* task, Size elements) {
+  if (static_cast<std::size_t>(elements) > kMostElements) return nullptr;
+  return Unbounded().createArray(task, elements);
+}
+
+redisReader* CreateReader() {
+  static redisReplyObjectFunctions bounded = [] {
+    redisReplyObjectFunctions functions = Unbounded();
+    functions.createArray = CreateArray;
+    return functions;
+  }();
+  return redisReaderCreateWithFunctions(&bounded);
+}
+
 }  // namespace
 
 void NodeSession::ReaderFree::operator()(redisReader* reader) const { redisReaderFree(reader); }
@@ -37,7 +67,8 @@ NodeSession::Step NodeSession::Start(Instant now) {
   turn_timeout_ = options_.handshake_timeout;
   deadline_ = now + turn_timeout_;
   if (reader_ == nullptr || !Planted("half_reply_survives_the_connection")) {
-    reader_.reset(redisReaderCreate());
+    reader_.reset(CreateReader());
+    unread_ = 0;
   }
   reader_->maxbuf = 0;  // its buffer stays, however big a batch's answer was
   return Step::kConnect;
@@ -107,6 +138,7 @@ void NodeSession::Listen(Instant now) {
 
 void NodeSession::OnBytes(std::string_view bytes) {
   check_out_ = false;
+  unread_ += bytes.size();
   redisReaderFeed(reader_.get(), bytes.data(), bytes.size());
 }
 
@@ -115,17 +147,26 @@ NodeSession::Step NodeSession::Next(Instant now) {
   while (stage_ != Stage::kDown) {
     void* raw = nullptr;
     if (redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) {
-      return Fail({CommandError::kOther, fmt::format("this is not Redis: {}", reader_->errstr),
-                   "check host and port, and whether the node expects TLS"},
-                  now);
+      return FailAsNotRedis(
+          reader_->err == REDIS_ERR_OOM ? "an answer of too many elements" : reader_->errstr, now);
+    }
+    if (raw == nullptr && unread_ > kMostBytes) {
+      return FailAsNotRedis("an answer of too many bytes", now);
     }
     if (raw == nullptr) break;
     reply_.reset(static_cast<redisReply*>(raw));
+    unread_ = reader_->len - reader_->pos;
     const Step step = TakeReply(now);
     if (step != Step::kWait) return step;
   }
   reply_.reset();
   return Step::kWait;
+}
+
+NodeSession::Step NodeSession::FailAsNotRedis(std::string_view why, Instant now) {
+  return Fail({CommandError::kOther, fmt::format("this is not Redis: {}", why),
+               "check host and port, and whether the node expects TLS"},
+              now);
 }
 
 NodeSession::Step NodeSession::TakeReply(Instant now) {
@@ -156,6 +197,7 @@ std::size_t NodeSession::TakeNils(std::size_t most) {
   std::size_t taken = 0;
   while (taken < most && come.substr(taken * kNil.size(), kNil.size()) == kNil) ++taken;
   reader_->pos += taken * kNil.size();
+  unread_ -= taken * kNil.size();
   expected_ -= taken;
   return taken;
 }

@@ -147,6 +147,7 @@ class NodeSession {
 
   void LogInAndLoadScripts(bool login, std::string& out);
   Step TakeReply(Instant now);
+  Step FailAsNotRedis(std::string_view why, Instant now);
   Step OnPrepareReply(Instant now);
   Step OnCheckDue(Instant now);
   [[nodiscard]] Nanos DrawReconnectBackoff();
@@ -155,6 +156,7 @@ class NodeSession {
   std::uint64_t jitter_;
   std::unique_ptr<redisReader, ReaderFree> reader_;
   ReplyPtr reply_;
+  std::size_t unread_ = 0;  // bytes that have come since the last reply
 
   Stage stage_ = Stage::kDown;
   std::size_t expected_ = 0;  // replies; 0 unless preparing or asking

@@ -202,6 +202,7 @@ const BrokenRow kBroken[] = {
      UnavailableReason::kLogin},
     {"Garbage", "", "HTTP/1.1 400 Bad Request\r\n", "", kOther, "this is not Redis"},
     {"GarbageAfterAReply", "x", "+OK\r\n\x15\x03\x03\r\n", "", kOther, "this is not Redis"},
+    {"ArrayBeyondMeasure", "", "*700000000\r\n", "", kOther, "an answer of too many elements"},
 };
 INSTANTIATE_TEST_SUITE_P(All, Handshake, ::testing::ValuesIn(kBroken),
                          [](const auto& row) { return std::string(row.param.name); });
@@ -287,6 +288,22 @@ TEST_F(SessionTest, ClosesAfterMoreRepliesThanWereAskedFor) {
   EXPECT_EQ(session.Next(now), Step::kAnswered);
   session.EndTurn();
   EXPECT_EQ(session.Next(now), Step::kClose);
+}
+
+TEST_F(SessionTest, ClosesAfterMoreBytesThanAnAnswerOfANodeHas) {
+  BecomeReady();
+  Request(1);
+  const std::string mebibyte(std::size_t{1} << 20, 'x');
+  EXPECT_THAT(Feed("$2000000000\r\n"), ElementsAre());
+  for (int i = 0; i < 15; ++i) EXPECT_THAT(Feed(mebibyte), ElementsAre());
+  EXPECT_THAT(Feed(mebibyte), ElementsAre(Step::kClose));
+  EXPECT_THAT(Why(), HasSubstr("this is not Redis: an answer of too many bytes"));
+  EXPECT_EQ(session.Next(now), Step::kWait) << "nothing follows";
+  BecomeReady();
+  Request(40);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THAT(Feed("$1048576\r\n" + mebibyte + "\r\n"), ElementsAre(Step::kReply));
+  }
 }
 
 TEST_F(SessionTest, ForgetsHalfAReplyWithItsConnection) {
