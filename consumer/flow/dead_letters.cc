@@ -82,7 +82,8 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
 }
 
 // A Kafka output takes it into its transaction. Otherwise the ledger is asked once more whether the
-// effect is there after all (not after a conflict: its row was read), and then it is published.
+// effect is there after all, and then it is published. Not after a conflict, whose row was read,
+// unless the record was in doubt: that row may have been pruned since.
 void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
   if (options_.finality == Finality::kTransaction) {
@@ -90,11 +91,11 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
     in.BecomeHandled();
     return work_.Push(&in);
   }
-  const bool ask = options_.finality == Finality::kLedger && !in.without_id &&
-                   in.letter->reason != DeadLetterReason::kIdConflict;
-  if (!ask) return Publish(in, now);
+  if (options_.finality != Finality::kLedger || in.without_id) return Publish(in, now);
   const bool in_doubt = now.boot < in.in_doubt_until && !Planted("dead_letter_while_in_doubt");
   if (in_doubt) return AwaitUnanswered(in, now);
+  const bool row_was_read = in.letter->reason == DeadLetterReason::kIdConflict;
+  if (row_was_read && in.in_doubt_until == Instant()) return Publish(in, now);
   AskLedger(in);
 }
 

@@ -216,6 +216,35 @@ TEST_F(DeadLettering, WaitsForTheUnansweredTransactionOfAnEarlierBatchToo) {
   EXPECT_EQ(worker.Letters(), "a:output");
 }
 
+// The row of the other record may be pruned before its own transaction comes.
+TEST_F(DeadLettering, OfAConflictInDoubtWaitsAndLooksOnceMore) {
+  const WriteOutcome conflict{
+      .result = WriteResult::kIdConflict, .detail = "other content", .in_doubt = true};
+  worker.Deliver(0, {"a=mine"});
+  worker.HandleAll();
+  worker.Answer({conflict});
+  worker.Wait(FlowOptions().transaction_lasts - Millis(100));
+  EXPECT_EQ(worker.Letters(), "");
+  world.WriteRow("a=other");
+  worker.Wait(Millis(200));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:id_conflict");
+  worker.Acknowledge();
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST_F(DeadLettering, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll) {
+  worker.Deliver(0, {"a=mine"});
+  worker.HandleAll();
+  worker.Answer(
+      {{.result = WriteResult::kIdConflict, .detail = "other content", .in_doubt = true}});
+  world.WriteRow("a=mine");
+  worker.Wait(FlowOptions().transaction_lasts + Millis(100));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "");
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
 TEST_F(DeadLettering, OfARecordInDoubtHoldsUpNoRevoke) {
   worker.Deliver(0, {"a", "b"});
   worker.HandleAll();
