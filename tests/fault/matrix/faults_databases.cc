@@ -3,6 +3,8 @@
 #include <memory>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -65,9 +67,9 @@ void UseUpConnections(Scene& scene) {
   database.proxy().Restore();
 }
 
-// As pruning does: of orders all of whose records the group has committed, and that are too old to
-// be sent again.
-void DropLedgerRows(Scene& scene) {
+// Ids of orders all of whose records the group has committed, and that are too old to be sent
+// again.
+std::vector<std::string> PrunableIds(Scene& scene) {
   auto& kafka = scene.system.kafka();
   const std::string& name = scene.trial.options().name;
   const auto committed = kafka.admin().CommittedOffsets(name, name);
@@ -76,19 +78,30 @@ void DropLedgerRows(Scene& scene) {
     if (record.offset < committed.at(static_cast<std::size_t>(record.partition))) continue;
     kept.insert(fmt::format("'{}'", testing::Orders::Id(OrderIn(record.value.value()))));
   }
-  const auto old = scene.trial.table().Exec(
+  const auto rows = scene.trial.table().Exec(
       fmt::format("SELECT record_id FROM fencepost_ledger WHERE"
                   " CAST(substring(record_id FROM 3) AS integer) < {} AND record_id NOT IN ({})",
                   scene.trial.orders() - kSentAgain, fmt::join(kept, ",")));
+  std::vector<std::string> ids;
+  for (const auto& row : rows) ids.push_back(row.at(0).value());
+  return ids;
+}
+
+// As pruning does.
+void DropLedgerRows(Scene& scene) {
+  std::vector<std::string> ids;
+  const auto some_are_old = [&] { return !(ids = PrunableIds(scene)).empty(); };
+  if (!scene.trial.FeedUntil(seconds(20), some_are_old)) {
+    throw std::runtime_error("no ledger row is old enough to be dropped");
+  }
   // Each by its key: a scan would wait for the rows of the worker that is held.
   std::string sql;
-  for (const auto& row : old) {
+  for (const auto& id : ids) {
     sql += fmt::format("DELETE FROM fencepost_ledger WHERE pipeline = '{}' AND record_id = '{}';",
-                       name, row.at(0).value());
+                       scene.trial.options().name, id);
   }
-  if (sql.empty()) throw std::runtime_error("no ledger row is old enough to be dropped");
   scene.trial.table().Exec(sql);
-  scene.counts["ledger rows dropped"] += static_cast<int>(old.size());
+  scene.counts["ledger rows dropped"] += static_cast<int>(ids.size());
 }
 
 }  // namespace
