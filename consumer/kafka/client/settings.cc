@@ -4,6 +4,10 @@
 #include <array>
 #include <cstdlib>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -57,6 +61,22 @@ std::optional<SettingProblem> TakeSetting(rd_kafka_conf_t* conf, const std::stri
       kSecrets, [&](std::string_view word) { return name.find(word) != std::string::npos; });
   return SettingProblem{false, secret ? fmt::format("librdkafka refuses the value of '{}'", name)
                                       : fmt::format("librdkafka refuses '{}': {}", name, why)};
+}
+
+// A connection whose other end went away without a word is closed after 10 s in which what was sent
+// is not acknowledged, or 25 s of silence. The kernel's own keepalives begin after two hours, and
+// librdkafka waits for an answer to JoinGroup for max.poll.interval.ms and 3 s.
+int OpenSocket(int domain, int type, int protocol, void* /*opaque*/) {
+  const int fd = socket(domain, type | SOCK_CLOEXEC, protocol);
+  if (fd < 0) return fd;
+  const auto set = [fd](int option, int value) {
+    (void)setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
+  };
+  set(TCP_KEEPIDLE, 10);
+  set(TCP_KEEPINTVL, 5);
+  set(TCP_KEEPCNT, 3);
+  set(TCP_USER_TIMEOUT, 10'000);
+  return fd;
 }
 
 }  // namespace
@@ -203,6 +223,7 @@ tl::expected<rdkafka::Conf, Error> MakeConf(const KafkaSettings& settings) {
     return tl::unexpected(Error{"bad_config", std::move(problem->text), "kafka",
                                 "see librdkafka's CONFIGURATION.md for names and values"});
   }
+  rd_kafka_conf_set_socket_cb(conf.get(), OpenSocket);
   return conf;
 }
 

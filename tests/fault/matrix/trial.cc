@@ -72,7 +72,9 @@ std::string Trial::Yaml() const {
   if (options_.remember_done) text.remember_done = "10s";
   text.session_ms = static_cast<int>(kSession.count());
   text.heartbeat_ms = 400;
-  text.librdkafka = ", socket.timeout.ms: 10000, reconnect.backoff.max.ms: 500";
+  // An answer to JoinGroup is awaited for max.poll.interval.ms, also from a peer that is gone.
+  text.librdkafka =
+      ", socket.timeout.ms: 10000, reconnect.backoff.max.ms: 500, max.poll.interval.ms: 30000";
   text.more =
       "processing: {order: key, concurrency: 16, max_in_flight: 256, timeout: 1s,"
       " revoke_drain: 5s}\n"

@@ -1,5 +1,13 @@
 #include "consumer/kafka/client/producer.h"
 
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -44,6 +52,48 @@ TEST_F(ProducerOnMock, WaitsWhileItsQueueIsFullAndDeliversEverything) {
   auto admin = KafkaAdmin::Make(options);
   ASSERT_TRUE(admin);
   EXPECT_EQ((*admin)->EndOffsets("t", 5s), (std::vector<Offset>{167, 167, 166}));
+}
+
+// --- connections that are half open
+// ---------------------------------------------------------------
+
+// This process' connections to others.
+std::set<int> Connections() {
+  std::set<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_in peer{};
+    socklen_t size = sizeof(peer);
+    const int got = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size);
+    if (got == 0 && peer.sin_family == AF_INET) found.insert(fd);
+  }
+  return found;
+}
+
+int OptionOf(int fd, int level, int name) {
+  int value = -1;
+  socklen_t length = sizeof(value);
+  (void)getsockopt(fd, level, name, &value, &length);
+  return value;
+}
+
+// The mock cluster accepts them in this process, as sockets without these options.
+TEST_F(ProducerOnMock, ClosesConnectionsWhoseOtherEndIsGoneWithoutAWordWithinSeconds) {
+  const std::set<int> before = Connections();
+  auto producer = Producer::Make(options, {});
+  ASSERT_TRUE(producer);
+  ASSERT_TRUE((*producer)->Send(To(0)));
+  ASSERT_TRUE((*producer)->Flush(10s));
+  int watched = 0;
+  for (const int fd : Connections()) {
+    if (before.contains(fd) || OptionOf(fd, SOL_SOCKET, SO_KEEPALIVE) != 1) continue;
+    ++watched;
+    EXPECT_EQ(OptionOf(fd, IPPROTO_TCP, TCP_KEEPIDLE), 10);
+    EXPECT_EQ(OptionOf(fd, IPPROTO_TCP, TCP_KEEPINTVL), 5);
+    EXPECT_EQ(OptionOf(fd, IPPROTO_TCP, TCP_KEEPCNT), 3);
+    EXPECT_EQ(OptionOf(fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 10'000);
+  }
+  EXPECT_GE(watched, 1);
 }
 
 TEST_F(ProducerOnMock, TellsWhereEachRecordWent) {
