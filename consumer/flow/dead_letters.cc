@@ -75,8 +75,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
   } else if (first && LeaseIsValid(in, now)) {
     StartDeadLetter(in, now);
   } else {
-    BackToQueue(in, now);
-    GiveBackBehind(in, now);
+    GiveBackFrom(in, now);
     work_.Push(&in);
   }
 }
@@ -103,8 +102,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
 // can no longer be.
 void Flow::AwaitUnanswered(InFlight& in, Now now) {
   if (in.assignment->revoking) {  // the next owner's
-    BackToQueue(in, now);
-    return GiveBackBehind(in, now);
+    return GiveBackFrom(in, now);
   }
   in.BecomeInDoubt();
   SetPhase(in, locking::Phase::kWaiting);
@@ -141,8 +139,7 @@ bool Flow::MayGoOut(InFlight& in) {
 
 // Without a lease, so that nobody waits for it but what is behind it in its chain.
 void Flow::Withhold(InFlight& in, Now now) {
-  BackToQueue(in, now);
-  GiveBackBehind(in, now);
+  GiveBackFrom(in, now);
   in.BecomeWithheld();
   withheld_.push_back(EntryOf(in, now.boot));
 }

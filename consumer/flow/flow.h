@@ -234,6 +234,7 @@ class Flow {
   void LeaveInvalid(InFlight& record, Now now);
   void BackToQueue(InFlight& record, Now now);
   void GiveBackBehind(InFlight& record, Now now);
+  void GiveBackFrom(InFlight& record, Now now);
   void LeaveUnit(InFlight& record, Now now);
   [[nodiscard]] bool HandsOn(const InFlight& record, Now now);
   void EndLease(LockUnit& unit, Now now);

@@ -244,8 +244,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bo
   if (!failure.reached) --in.attempts;  // it says nothing about the record
   observer_->OnRetry(RetryStage::kHandler);
   if (in.assignment->revoking) {  // the next owner tries again
-    BackToQueue(in, now);
-    return GiveBackBehind(in, now);
+    return GiveBackFrom(in, now);
   }
   in.BecomeRetrying();
   const Millis drawn = RetryBackoff(tuning_.retry, std::max(1, in.failing.failures), random_());

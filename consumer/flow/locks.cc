@@ -35,8 +35,7 @@ void Flow::LeaveInvalid(InFlight& in, Now now) {
   LeavePrefix(in);
   if (!Has(in, Lease::kUnlocked)) return;
   units_.Close(*in.unit);
-  BackToQueue(in, now);
-  GiveBackBehind(in, now);
+  GiveBackFrom(in, now);
   work_.Push(&in);
 }
 
@@ -228,8 +227,7 @@ void Flow::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
     default:  // gave up: the wait ran out. It is tried again for as long as the partition is ours
       break;
   }
-  BackToQueue(in, now);
-  GiveBackBehind(in, now);
+  GiveBackFrom(in, now);
 }
 
 // The name is marked DONE. With a ledger that is only a hint: the record goes on without a lease,
@@ -262,6 +260,12 @@ void Flow::GiveBackBehind(InFlight& in, Now now) {
     if (!MayGiveBack(next->stage())) return;
     if (!Planted("leases_behind_a_parked_record")) BackToQueue(*next, now);
   }
+}
+
+// It and everything behind it.
+void Flow::GiveBackFrom(InFlight& in, Now now) {
+  BackToQueue(in, now);
+  GiveBackBehind(in, now);
 }
 
 // The lock core has counted it; which record it was is known only here.

@@ -69,8 +69,7 @@ void Flow::CompleteFoundDone(InFlight& in, Now now) {
 
 void Flow::OnMarked(InFlight& in, bool majority, Now now) {
   if (!in.effect_done && !majority) {  // the lock nodes are asked again
-    BackToQueue(in, now);
-    GiveBackBehind(in, now);
+    GiveBackFrom(in, now);
     return LockAlone(in, now);
   }
   if (!in.effect_done) return OnSkipped(in, DedupeSource::kLock, now);

@@ -47,8 +47,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
       const bool give_back = in->stage() == Stage::kLocking || in->stage() == Stage::kGranted ||
                              AwaitsTime(in->stage()) || (!begun && InLeasedPrefix(in->stage()));
       if (!give_back) continue;
-      BackToQueue(*in, now);
-      GiveBackBehind(*in, now);
+      GiveBackFrom(*in, now);
     }
   }
   Sweep();

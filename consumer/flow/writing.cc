@@ -176,8 +176,7 @@ void Flow::WriteAgain(InFlight& in, Now now) {
     SetPhase(in, Phase::kWaiting);
     return work_.Push(&in);
   }
-  BackToQueue(in, now);
-  GiveBackBehind(in, now);
+  GiveBackFrom(in, now);
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
