@@ -21,6 +21,7 @@ constexpr Instant kNever = Instant::max();
 // What an answer may be, many times what any of ours is (the largest: a page of SCAN). The reader
 // makes room for an array as soon as its length has come, and keeps what has come of an answer.
 constexpr std::size_t kMostElements = 65'536;
+constexpr int kMostNested = 8;  // hiredis frees a reply by recursion, and from 1.0 on has no bound
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 const redisReplyObjectFunctions& Unbounded() {
@@ -35,7 +36,9 @@ const redisReplyObjectFunctions& Unbounded() {
 
 template <class Size>  // int, or size_t from hiredis 1.0 on
 void* CreateArray(const redisReadTask* task, Size elements) {
-  if (static_cast<std::size_t>(elements) > kMostElements) return nullptr;
+  int nested = 0;
+  for (const redisReadTask* at = task; at != nullptr; at = at->parent) ++nested;
+  if (nested > kMostNested || static_cast<std::size_t>(elements) > kMostElements) return nullptr;
   return Unbounded().createArray(task, elements);
 }
 
@@ -147,8 +150,10 @@ NodeSession::Step NodeSession::Next(Instant now) {
   while (stage_ != Stage::kDown) {
     void* raw = nullptr;
     if (redisReaderGetReply(reader_.get(), &raw) != REDIS_OK) {
-      return FailAsNotRedis(
-          reader_->err == REDIS_ERR_OOM ? "an answer of too many elements" : reader_->errstr, now);
+      return FailAsNotRedis(reader_->err == REDIS_ERR_OOM
+                                ? "an answer of too many or too deeply nested elements"
+                                : reader_->errstr,
+                            now);
     }
     if (raw == nullptr && unread_ > kMostBytes) {
       return FailAsNotRedis("an answer of too many bytes", now);

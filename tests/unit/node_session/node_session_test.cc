@@ -180,6 +180,11 @@ TEST_P(Handshake, ThatFailsClosesTheSessionAndSaysWhy) {
 constexpr auto kOther = CommandError::kOther;
 constexpr auto kAuth = CommandError::kAuth;
 constexpr auto kConnection = CommandError::kConnection;
+const std::string kNested = [] {
+  std::string arrays;
+  for (int i = 0; i < 20; ++i) arrays += "*1\r\n";
+  return arrays;
+}();
 const BrokenRow kBroken[] = {
     {"Refused", "", "", "Connection refused", kConnection, "Connection refused",
      UnavailableReason::kRefused},
@@ -202,7 +207,8 @@ const BrokenRow kBroken[] = {
      UnavailableReason::kLogin},
     {"Garbage", "", "HTTP/1.1 400 Bad Request\r\n", "", kOther, "this is not Redis"},
     {"GarbageAfterAReply", "x", "+OK\r\n\x15\x03\x03\r\n", "", kOther, "this is not Redis"},
-    {"ArrayBeyondMeasure", "", "*700000000\r\n", "", kOther, "an answer of too many elements"},
+    {"ArrayBeyondMeasure", "", "*700000000\r\n", "", kOther, "an answer of too many"},
+    {"ArraysNestedBeyondMeasure", "", kNested, "", kOther, "this is not Redis"},
 };
 INSTANTIATE_TEST_SUITE_P(All, Handshake, ::testing::ValuesIn(kBroken),
                          [](const auto& row) { return std::string(row.param.name); });
