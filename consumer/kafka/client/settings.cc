@@ -63,9 +63,11 @@ std::optional<SettingProblem> TakeSetting(rd_kafka_conf_t* conf, const std::stri
                                       : fmt::format("librdkafka refuses '{}': {}", name, why)};
 }
 
-// A connection whose other end went away without a word is closed after 10 s in which what was sent
-// is not acknowledged, or 25 s of silence. The kernel's own keepalives begin after two hours, and
-// librdkafka waits for an answer to JoinGroup for max.poll.interval.ms and 3 s.
+// A connection whose other end went away without a word is closed after 25 s in which it
+// acknowledges neither what was sent nor, in silence, three keepalives. (TCP_KEEPCNT does not count
+// where there is a TCP_USER_TIMEOUT: with less than 25 s, one lost keepalive would be the end.) The
+// kernel's own keepalives begin after two hours, and librdkafka waits for an answer to JoinGroup
+// for max.poll.interval.ms and 3 s.
 int OpenSocket(int domain, int type, int protocol, void* /*opaque*/) {
   const int fd = socket(domain, type | SOCK_CLOEXEC, protocol);
   if (fd < 0) return fd;
@@ -74,8 +76,7 @@ int OpenSocket(int domain, int type, int protocol, void* /*opaque*/) {
   };
   set(TCP_KEEPIDLE, 10);
   set(TCP_KEEPINTVL, 5);
-  set(TCP_KEEPCNT, 3);
-  set(TCP_USER_TIMEOUT, 10'000);
+  set(TCP_USER_TIMEOUT, 25'000);
   return fd;
 }
 
