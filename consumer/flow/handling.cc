@@ -79,7 +79,9 @@ void Flow::OnLookedUp(const LookupBatch& batch,
 }
 
 void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now now) {
-  if (now.boot >= in.in_doubt_until) in.in_doubt_until = Instant();
+  // The look that was asked for once the doubt had ended.
+  const bool last_look = in.letter != nullptr && in.stage() == Stage::kLookup;
+  if (last_look && now.boot >= in.in_doubt_until) in.in_doubt_until = Instant();
   if (entry) {
     const std::string source = SourceText(*in.where, in.record.offset);
     const WriteItem item{.record = &in.record,
