@@ -73,8 +73,8 @@ bool Suits(const Fault& fault, DatabaseKind database) {
 }
 
 // What a value comes back to: a quarter of the samples are no higher. What is needed for the
-// backlog of an outage, and then given back, is not growth, were it for half of the time; a leak
-// raises what is left as well.
+// backlog of an outage, and then given back, is not growth, were it for most of the time; a
+// leak raises what is left as well.
 double Floor(std::vector<double> values) {
   const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
   std::nth_element(values.begin(), quarter, values.end());
