@@ -101,9 +101,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
 // A transaction with it was not answered, and may still be committed: the ledger is asked once that
 // can no longer be.
 void Flow::AwaitUnanswered(InFlight& in, Now now) {
-  if (in.assignment->revoking) {  // the next owner's
-    return GiveBackFrom(in, now);
-  }
+  if (in.assignment->revoking) return GiveBackFrom(in, now);  // the next owner's
   in.BecomeInDoubt();
   SetPhase(in, locking::Phase::kWaiting);
   timers_.push(EntryOf(in, in.in_doubt_until));

@@ -245,9 +245,7 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bo
   }
   if (!failure.reached) --in.attempts;  // it says nothing about the record
   observer_->OnRetry(RetryStage::kHandler);
-  if (in.assignment->revoking) {  // the next owner tries again
-    return GiveBackFrom(in, now);
-  }
+  if (in.assignment->revoking) return GiveBackFrom(in, now);  // the next owner tries again
   in.BecomeRetrying();
   const Millis drawn = RetryBackoff(tuning_.retry, std::max(1, in.failing.failures), random_());
   const Millis wait = std::max(drawn, failure.retry_after.value_or(Millis(0)));

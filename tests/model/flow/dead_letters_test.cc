@@ -216,13 +216,14 @@ TEST_F(DeadLettering, WaitsForTheUnansweredTransactionOfAnEarlierBatchToo) {
   EXPECT_EQ(worker.Letters(), "a:output");
 }
 
+const WriteOutcome kConflictInDoubt{
+    .result = WriteResult::kIdConflict, .detail = "other content", .in_doubt = true};
+
 // The row of the other record may be pruned before its own transaction comes.
 TEST_F(DeadLettering, OfAConflictInDoubtWaitsAndLooksOnceMore) {
-  const WriteOutcome conflict{
-      .result = WriteResult::kIdConflict, .detail = "other content", .in_doubt = true};
   worker.Deliver(0, {"a=mine"});
   worker.HandleAll();
-  worker.Answer({conflict});
+  worker.Answer({kConflictInDoubt});
   worker.Wait(FlowOptions().transaction_lasts - Millis(100));
   EXPECT_EQ(worker.Letters(), "");
   world.WriteRow("a=other");
@@ -236,8 +237,7 @@ TEST_F(DeadLettering, OfAConflictInDoubtWaitsAndLooksOnceMore) {
 TEST_F(DeadLettering, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll) {
   worker.Deliver(0, {"a=mine"});
   worker.HandleAll();
-  worker.Answer(
-      {{.result = WriteResult::kIdConflict, .detail = "other content", .in_doubt = true}});
+  worker.Answer({kConflictInDoubt});
   world.WriteRow("a=mine");
   worker.Wait(FlowOptions().transaction_lasts + Millis(100));
   worker.LookUpAll();

@@ -54,8 +54,7 @@ TEST_F(ProducerOnMock, WaitsWhileItsQueueIsFullAndDeliversEverything) {
   EXPECT_EQ((*admin)->EndOffsets("t", 5s), (std::vector<Offset>{167, 167, 166}));
 }
 
-// --- connections that are half open
-// ---------------------------------------------------------------
+// --- connections that are half open --------------------------------------------------------------
 
 // This process' connections to others.
 std::set<int> Connections() {
