@@ -108,6 +108,7 @@ void PositionBatch::Fill(const BatchRows& rows) {
     part.ranges.Add(read.offset - read.gap, read.offset + 1);
     part.token = std::max(part.token, item.token);
     if (!in_place) continue;
+    part.epoch = std::min(part.epoch, read.epoch);
     const LogRecord known{.offset = read.offset,
                           .timestamp = read.timestamp ? read.timestamp->count() : -1,
                           .content = item.crc};

@@ -8,6 +8,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ struct PositionPart {
   // Of those that were read where their id says.
   std::optional<LogRecord> oldest;
   std::optional<LogRecord> newest;
+  AssignmentEpoch epoch = std::numeric_limits<AssignmentEpoch>::max();  // the least of these
 };
 
 // By partition, sorted by their keys; `places`: which of them each id is in, by their order.

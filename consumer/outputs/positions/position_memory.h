@@ -74,7 +74,8 @@ class PositionMemory {
   // --- what was acknowledged ---
   // A write was committed; `before`: its row under the lock, with the done ones of its ranges at
   // least. Compares, where some were done, or another has written an anchor since: that would soon
-  // be replaced.
+  // be replaced. So would the part's own, which are compared where its records were read in a
+  // former assignment: perhaps from another log.
   tl::expected<void, OutputError> OnCommitted(const PositionPart& part, const PositionRow& before);
   void Acknowledge(const PositionPart& part, std::int64_t forgotten);
   // Of every partition of which anything was.

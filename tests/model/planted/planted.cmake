@@ -155,6 +155,8 @@ caught_by(late_beginnings_are_anothers unit/store
   StoreReplacement.TakesInANodeWithTheLateBeginningsOfAnotherClientOfTheSameNodes)
 caught_by(later_anchor_is_not_compared unit/outputs
   PositionMemoryTest.AnAnchorThatAnotherHasWrittenSinceIsComparedToo)
+caught_by(former_assignment_is_not_compared unit/outputs
+  PositionMemoryTest.WhatWasReadInAFormerAssignmentIsComparedWhenItIsWritten)
 caught_by(first_write_is_not_compared unit/outputs
   PositionMemoryTest.BeforeTheFirstWriteOfAnAssignmentTheLogOfARowIsCompared)
 

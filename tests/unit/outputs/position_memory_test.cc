@@ -103,6 +103,30 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedWithTheNextWri
   EXPECT_EQ(same.error().error.code, "topic_replaced");
 }
 
+// Its write was held up until the partition had been given away and was back, with another log.
+TEST_F(PositionMemoryTest, WhatWasReadInAFormerAssignmentIsComparedWhenItIsWritten) {
+  log_ = LogState{.first = 0, .end = 20, .records = {{.offset = 11, .timestamp = 1, .content = 1}}};
+  memory_.OnAssignment(2);
+  PositionRow row = Row("{}");
+  PositionPart part = Written(9, 12);
+  part.epoch = 2;
+  EXPECT_TRUE(memory_.OnCommitted(part, row));
+  EXPECT_EQ(reads_, 0) << "of this assignment";
+  part = Written(12, 14);
+  part.epoch = 1;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(memory_.OnCommitted(part, row));
+    EXPECT_EQ(reads_, 1) << "once";
+    EXPECT_THAT(asked_, ElementsAre(13, 8));
+  }
+  part = Written(14, 16);
+  part.epoch = 1;
+  log_->records = {{.offset = 15, .timestamp = 5, .content = 5}};
+  const auto same = memory_.OnCommitted(part, row);
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().error.code, "topic_replaced");
+}
+
 TEST_F(PositionMemoryTest, ReadingAgainWhatIsDoneReadsTheLogOnce) {
   log_ =
       LogState{.first = 0, .end = 5000, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
