@@ -2,12 +2,12 @@
 // a core. The first that fails is told with its story and ends all; so does a process that a CHECK
 // has ended. Then what all of them counted. Exit code 0: none has failed.
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -24,7 +24,6 @@
 namespace fencepost::simulator {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Sums = std::map<std::string, std::int64_t>;
 
 constexpr timespec kReport{.tv_sec = 60, .tv_nsec = 0};
@@ -99,15 +98,20 @@ std::map<pid_t, std::FILE*> Fork(unsigned processes, Shared& shared, std::uint64
   return children;
 }
 
+// In seconds, of those that have been waited for.
+double ProcessorTimeOfChildren() {
+  rusage used{};
+  if (getrusage(RUSAGE_CHILDREN, &used) != 0) Die("getrusage");
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
 int Run(std::uint64_t first, std::uint64_t count, unsigned processes) {
   Shared& shared = Share();
-  const auto begun = Clock::now();
-  const auto tell = [&] {
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-    const auto passed = static_cast<double>(shared.passed);
-    std::puts(fmt::format("{} of {} seeds passed, {:.0f} a second and process",
-                          shared.passed.load(), count, passed / seconds / processes)
-                  .c_str());
+  const auto tell = [&](const std::string& more) {
+    std::puts(fmt::format("{} of {} seeds passed{}", shared.passed.load(), count, more).c_str());
     std::fflush(stdout);
   };
   sigset_t ends;
@@ -120,14 +124,16 @@ int Run(std::uint64_t first, std::uint64_t count, unsigned processes) {
     int status = 0;
     const pid_t child = waitpid(-1, &status, WNOHANG);
     if (child <= 0) {
-      if (sigtimedwait(&ends, nullptr, &kReport) < 0) tell();
+      if (sigtimedwait(&ends, nullptr, &kReport) < 0) tell("");
       continue;
     }
     if (status != 0) shared.failed = true;
     AddWritten(children.at(child), sums);
     children.erase(child);
   }
-  tell();
+  const double seconds = ProcessorTimeOfChildren();
+  tell(fmt::format(" in {:.1f} s of processor time, {:.0f} a second", seconds,
+                   static_cast<double>(shared.passed) / std::max(seconds, 0.001)));
   Write(sums, stdout);
   if (!shared.failed) std::puts(Table(sums).c_str());
   return shared.failed ? 1 : 0;
