@@ -156,7 +156,7 @@ class World {
       Visit(std::move(next));
     }
     const bool held = client.until > state.now && !client.gave_up;
-    if (held && index == 0 && rules_.extends && !state.wiped && client.extended_at < 0) {
+    if (held && index == 0 && rules_.extends && client.extended_at < 0) {
       State next = state;
       next.clients[0].extended_at = state.now;
       next.clients[0].extending = All();
@@ -343,8 +343,7 @@ class World {
   // --- states ----------------------------------------------------------------------------------
   void Visit(State state) {
     if (!state.broken.empty()) {
-      return search_.Break(
-          fmt::format("{} at tick {}: {}", state.broken, state.now, Print(state)));
+      return search_.Break(fmt::format("{} at tick {}: {}", state.broken, state.now, Print(state)));
     }
     std::string print = Print(state);
     search_.Visit(std::move(state), std::move(print));

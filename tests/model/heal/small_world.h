@@ -12,7 +12,7 @@ namespace fencepost::heal_model {
 struct Rules {
   int nodes = 3;
   int rival_at = 0;      // the tick at which the second client asks, if it does
-  bool extends = false;  // the first client may extend its lease once, before the wipe
+  bool extends = false;  // the first client may extend its lease once, whenever it has it
   // Planted bugs.
   bool reads_at_once = false;    // does not wait until what was under way is refused
   bool gives_no_leases = false;  // copies floors only
