@@ -136,10 +136,13 @@ tl::expected<void, Error> Act(RawNodes& raw, Healing& healing) {
   const Healing::Step& step = healing.Next();
   auto& node = *raw.nodes[static_cast<std::size_t>(step.node)];
   if (step.kind == Kind::kLook) {
-    for (auto& one : raw.nodes) one->AskLook(step.names, kAnswer);
+    const auto at = [&](NodeIndex index) {
+      return raw.nodes[static_cast<std::size_t>(index)].get();
+    };
+    for (const NodeIndex one : step.nodes) at(one)->AskLook(step.names, kAnswer);
     std::vector<locking::NodeSight> sights;
-    for (auto& one : raw.nodes) {
-      auto sight = one->AwaitLook(step.names.size());
+    for (const NodeIndex one : step.nodes) {
+      auto sight = at(one)->AwaitLook(step.names.size());
       if (!sight) return tl::unexpected(sight.error());
       sights.push_back(std::move(*sight));
     }

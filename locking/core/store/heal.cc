@@ -25,6 +25,8 @@ Healing::Healing(NodeIndex healed, std::vector<std::string> run_ids, Millis max_
   rules_.max_skew = max_skew;
   if (count() == 1) {
     Fail("one_node", "a store of one node has no other to copy from", "wait for its quarantine");
+  } else {
+    Look({});
   }
 }
 
@@ -42,7 +44,15 @@ void Healing::OnFailed(Error why) {
   step_.error = std::move(why);
 }
 
-void Healing::OnWaited() { Go(Step::Kind::kLook); }
+void Healing::OnWaited() { Look({}); }
+
+void Healing::Look(std::vector<std::string> names) {
+  Go(Step::Kind::kLook);
+  step_.names = std::move(names);
+  for (NodeIndex node = 0; node < count(); ++node) {
+    if (node != healed_) step_.nodes.push_back(node);
+  }
+}
 
 // Before anything is copied: the healed node is in quarantine, all others count.
 std::optional<Error> Healing::Refusal(const std::vector<NodeSight>& sights) {
@@ -97,9 +107,20 @@ std::optional<Error> Healing::Changed(const std::vector<NodeSight>& sights) cons
   return std::nullopt;
 }
 
-void Healing::OnLook(const std::vector<NodeSight>& sights) {
-  FENCEPOST_CHECK(step_.kind == Step::Kind::kLook && static_cast<int>(sights.size()) == count(),
+void Healing::OnLook(std::vector<NodeSight> sights) {
+  FENCEPOST_CHECK(step_.kind == Step::Kind::kLook && sights.size() == step_.nodes.size(),
                   "one sight a node");
+  if (others_.empty()) {
+    others_ = std::move(sights);
+    step_.nodes = {healed_};
+    return;
+  }
+  std::vector<NodeSight> all = std::exchange(others_, {});
+  all.insert(all.begin() + healed_, std::move(sights.front()));
+  OnLookedAtAll(all);
+}
+
+void Healing::OnLookedAtAll(const std::vector<NodeSight>& sights) {
   if (sentinels_.empty()) {
     if (auto refusal = Refusal(sights)) return OnFailed(std::move(*refusal));
     for (const NodeSight& sight : sights) sentinels_.push_back(sight.sentinel);
@@ -151,12 +172,11 @@ void Healing::LookNext() {
     } while (scanned_ == healed_);
     if (scanned_ < count()) return ScanNext();
     closing_ = true;
-    return Go(Step::Kind::kLook);
+    return Look({});
   }
-  const std::size_t batch = std::min(pending_.size(), kMaxBatch);
-  Go(Step::Kind::kLook);
-  step_.names.assign(pending_.end() - static_cast<std::ptrdiff_t>(batch), pending_.end());
-  pending_.resize(pending_.size() - batch);
+  const auto batch = static_cast<std::ptrdiff_t>(std::min(pending_.size(), kMaxBatch));
+  Look({pending_.end() - batch, pending_.end()});
+  pending_.erase(pending_.end() - batch, pending_.end());
 }
 
 void Healing::Plan(const std::vector<NodeSight>& sights) {

@@ -53,8 +53,8 @@ struct HealRules {
   Millis max_skew{0};
 };
 
-// What the healed node must be given for one name, seen there as `own` at `own_time`, and on the
-// other nodes as `others` (value i at times[i]). Nothing when it has all that it needs.
+// What the healed node must be given for one name, seen there as `own` at `own_time`, and before
+// that on the other nodes as `others` (value i at times[i]). Nothing when it has all that it needs.
 std::optional<HealWrite> PlanHeal(const std::string& name, std::span<const NodeSight::Value> others,
                                   std::span<const WallTime> times, const NodeSight::Value& own,
                                   WallTime own_time, const HealRules& rules);
@@ -68,7 +68,7 @@ class Healing {
   struct Step {
     enum class Kind : std::uint8_t {
       kWait,      // for `wait`; then OnWaited
-      kLook,      // at `names` on every node; OnLook with one sight a node
+      kLook,      // at `names` on each of `nodes`; OnLook with one sight each, in their order
       kScan,      // `node` for names, from `cursor` on; OnScan
       kWrite,     // `writes` to the healed node; OnWritten with one answer a write
       kLift,      // compare-and-set of its sentinel; OnLifted with what is there now
@@ -80,15 +80,18 @@ class Healing {
     NodeIndex node = 0;
     std::string cursor;
     std::vector<std::string> names;  // at most kMaxBatch
+    // All but the healed one, at the same time; and then that one: by its clock as it is then, the
+    // rest of a lease that was read before ends no sooner than where it was read.
+    std::vector<NodeIndex> nodes;
     std::vector<HealWrite> writes;
     std::string sentinel;  // kWrite: of the healed node, as it was read
     SentinelWrite lift;
     Error error;
   };
   struct Counts {
-    std::size_t seen = 0;  // names, once a node that has them
+    std::size_t seen = 0;     // names, once a node that has them
     std::size_t written = 0;  // names; not again where only the memory of one was made longer
-    std::size_t done = 0;  // of the written
+    std::size_t done = 0;     // of the written
     std::size_t held = 0;
     std::size_t floors = 0;
     std::size_t kept_for_anyone = 0;
@@ -101,7 +104,7 @@ class Healing {
 
   [[nodiscard]] const Step& Next() const { return step_; }
   void OnWaited();
-  void OnLook(const std::vector<NodeSight>& sights);
+  void OnLook(std::vector<NodeSight> sights);
   void OnScan(HealPage page);
   void OnWritten(const std::vector<bool>& took_effect);
   void OnLifted(const std::optional<std::string>& current);
@@ -114,7 +117,9 @@ class Healing {
   [[nodiscard]] int count() const { return static_cast<int>(run_ids_.size()); }
   [[nodiscard]] std::optional<Error> Refusal(const std::vector<NodeSight>& sights);
   [[nodiscard]] std::optional<Error> Changed(const std::vector<NodeSight>& sights) const;
+  void OnLookedAtAll(const std::vector<NodeSight>& sights);
   void Begin(const std::vector<NodeSight>& sights);
+  void Look(std::vector<std::string> names);
   void ScanNext();
   void LookNext();
   void Plan(const std::vector<NodeSight>& sights);
@@ -128,6 +133,7 @@ class Healing {
   Step step_;
   Counts counts_;
   HealRules rules_;
+  std::vector<NodeSight> others_;       // the healed one is still to be looked at
   std::vector<std::string> sentinels_;  // as first read; empty before
   WallTime readable_from_;              // by every node's clock
   bool begun_ = false;

@@ -73,7 +73,9 @@ std::vector<std::pair<Nonce, Testimony::Holder>> Candidates(const Testimony& tol
 }
 
 // A lease from before the quarantine has ended when the quarantine would have: until then it keeps
-// others out, whatever rest was read (an extension may have been under way).
+// others out, whatever rest was read (an extension may have been under way). A later one is not
+// over here before it is where it was read, since its client may ask again, and count this node:
+// `own_time` was read after it, and is cut to the millisecond.
 UnitValue HeldBy(const std::vector<std::pair<Nonce, Testimony::Holder>>& candidates, Token floor,
                  WallTime own_time, const HealRules& rules) {
   UnitValue value{.state = State::kHeld, .deadline = rules.quarantine_until, .floor = floor};
@@ -84,7 +86,8 @@ UnitValue HeldBy(const std::vector<std::pair<Nonce, Testimony::Holder>>& candida
   if (one) {
     value.nonce = candidates.front().first;
     value.token = candidates.front().second.token;
-    value.deadline = std::max(value.deadline, own_time + candidates.front().second.rest);
+    value.deadline =
+        std::max(value.deadline, own_time + candidates.front().second.rest + Millis(1));
     return value;
   }
   value.nonce = kHeldForAnyone;

@@ -94,7 +94,7 @@ class World {
 
   State Beginning() {
     State state;
-    state.sights.resize(static_cast<std::size_t>(rules_.nodes));
+    state.sights.resize(static_cast<std::size_t>(last()));
     for (int i = 0; i < rules_.nodes; ++i) {
       state.nodes.emplace_back(fmt::format("{:040}", i));
       state.nodes.back().ApplySentinelWrite({std::nullopt, Text(i), std::nullopt}, kStart);
@@ -288,22 +288,17 @@ class World {
   }
 
   void LookAtAll(State next) {
-    for (std::size_t node = 0; node + 1 < next.nodes.size(); ++node) {
+    for (std::size_t node = 0; node + 2 < next.nodes.size(); ++node) {
       next.sights[node] = next.nodes[node].Sight({}, Wall(next.now));
     }
-    LookAt(std::move(next), static_cast<std::size_t>(last()));
+    LookAt(std::move(next), next.nodes.size() - 2);
   }
 
+  // One of the others. What is written is compared with what is there, so the healed one, which is
+  // the last, is looked at in the moment of the last of them.
   void LookAt(State next, std::size_t node) {
-    const std::vector<std::string>& names = next.healing->Next().names;
+    const std::vector<std::string> names = next.healing->Next().names;
     next.sights[node] = next.nodes[node].Sight(names, Wall(next.now));
-    // What is written is compared with what is there, so when it was looked at does not matter.
-    const auto seen = std::count_if(next.sights.begin(), next.sights.end(),
-                                    [](const auto& sight) { return sight.has_value(); });
-    if (seen == last()) {
-      auto& own = next.sights[static_cast<std::size_t>(last())];
-      own = next.nodes[static_cast<std::size_t>(last())].Sight(names, Wall(next.now));
-    }
     const bool all = std::all_of(next.sights.begin(), next.sights.end(),
                                  [](const auto& sight) { return sight.has_value(); });
     if (all) {
@@ -311,6 +306,7 @@ class World {
       std::vector<NodeSight> sights;
       for (auto& sight : next.sights) sights.push_back(*std::exchange(sight, std::nullopt));
       healing->OnLook(std::move(sights));
+      healing->OnLook({*next.nodes.back().Sight(names, Wall(next.now))});
       ++next.looks;
       ScanOn(next, *healing);
       if (healing->Next().kind == Kind::kFailed) return;

@@ -1,6 +1,7 @@
 #include "tests/model/simulator/healer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "tests/model/simulator/world.h"
@@ -51,12 +52,10 @@ bool Healer::Reaches(int node) const {
 void Healer::Start(int patient) {
   std::vector<std::string> run_ids;
   incarnations_.clear();
-  order_.clear();
   first_ = world_.plan.GroupOfPlace(patient) * world_.plan.nodes;
   for (int i = 0; i < world_.plan.nodes; ++i) {
     run_ids.push_back(NodeAt(i).model.run_id());
     incarnations_.push_back(NodeAt(i).incarnation);
-    order_.push_back(i);
   }
   healing_ =
       std::make_unique<locking::Healing>(patient - first_, run_ids, world_.plan.lock.max_skew);
@@ -85,6 +84,8 @@ void Healer::Act() {
     return;
   }
   if (step.kind == Kind::kLook) {
+    order_.resize(step.nodes.size());
+    std::iota(order_.begin(), order_.end(), 0);
     sights_.assign(order_.size(), {});
     for (std::size_t i = order_.size(); i > 1; --i) {
       std::swap(order_[i - 1],
@@ -114,13 +115,13 @@ void Healer::LookAt(std::size_t place) {
     healing_->OnLook(sights_);
     return Go();
   }
-  const int index = order_[place];
+  const int index = healing_->Next().nodes[order_[place]];
   const SimNode& node = NodeAt(index);
   const auto sight = Reaches(index)
                          ? node.model.Sight(healing_->Next().names, node.Wall(world_.time.now()))
                          : std::nullopt;
   if (!sight) return Fail("away, or wiped");
-  sights_[static_cast<std::size_t>(index)] = *sight;
+  sights_[order_[place]] = *sight;
   world_.time.In(Delay(), [this, place] { LookAt(place + 1); });
 }
 

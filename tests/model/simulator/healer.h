@@ -42,7 +42,7 @@ class Healer {
   int first_ = 0;  // node of the group that is healed
   std::vector<int> incarnations_;
   std::vector<locking::NodeSight> sights_;
-  std::vector<int> order_;  // in which the nodes are looked at
+  std::vector<std::size_t> order_;  // in which the nodes of a look are looked at
 };
 
 }  // namespace fencepost::simulator
