@@ -13,10 +13,11 @@
 
 namespace {
 
-int statements = 0;
-int round_trips = 0;  // a look for answers, after something was sent
-bool sent = false;
-std::function<void()> frozen;  // once, when most of a large statement has left
+// Of a thread: other tests of this program write in several.
+thread_local int statements = 0;
+thread_local int round_trips = 0;  // a look for answers, after something was sent
+thread_local bool sent = false;
+thread_local std::function<void()> frozen;  // once, when most of a large statement has left
 constexpr std::size_t kLarge = 2 * 8192;
 
 template <typename Function>
@@ -121,8 +122,9 @@ TEST_P(AskedOfPostgres, ByPositionKeepsNoRowLockedWhereAClientFreezesWhileItSend
   };
   frozen = [&] {
     EXPECT_TRUE(testing::WaitUntil(seconds(60), [&] {
-      return Exec("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND wait_event ="
-                  " 'ClientRead' AND application_name = 'fencepost/orders/frozen'") == "1";
+      return Exec(
+                 "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND wait_event ="
+                 " 'ClientRead' AND application_name = 'fencepost/orders/frozen'") == "1";
     })) << "it has its row, and waits for the rest";
     EXPECT_TRUE(write(*other, few)) << "its row is locked by one that is frozen";
   };
