@@ -272,7 +272,7 @@ void Broker::Rebalance() {
     for (auto& [name, member] : members_) {
       if (member.generation == 0) continue;
       member.answered = false;
-      Send(name, member, [](SimConsumer& consumer) { consumer.OnRevoke(); });
+      Send(name, member, [join = member.join](SimConsumer& consumer) { consumer.OnRevoke(join); });
     }
     world_.time.In(world_.plan.revoke_drain + world_.plan.session + kRebalanceGrace, [this, round] {
       if (!rebalancing_ || round != round_) return;

@@ -81,8 +81,9 @@ void SimConsumer::OnAssigned(int join, int generation, const std::vector<StartAt
   });
 }
 
-void SimConsumer::OnRevoke() {
-  if (state_ == State::kMember) Drain(false);
+// One that comes late was for a member that is out of the group by now.
+void SimConsumer::OnRevoke(int join) {
+  if (state_ == State::kMember && join == joins_) Drain(false);
 }
 
 // Told of the same end twice, it joins again once.

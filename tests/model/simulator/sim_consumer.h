@@ -34,7 +34,7 @@ class SimConsumer {
   void OnDrained(std::vector<consumer::PartitionOffset> offsets);
 
   // --- from the coordinator --------------------------------------------------------------------
-  void OnRevoke();
+  void OnRevoke(int join);
   // Of one of its joins.
   void OnAssigned(int join, int generation, const std::vector<StartAt>& starts);
   void OnKicked(int join);  // which of its joins is over
