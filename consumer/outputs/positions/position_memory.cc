@@ -69,23 +69,25 @@ void PositionMemory::OnAssignment(const std::vector<WriteItem>& items) {
 tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<PositionPart>& parts,
                                                             const ReadRows& read) {
   if (!terms_.read_log || Planted("first_write_is_not_compared")) return {};
-  std::vector<PositionPart> behind;
+  std::vector<PositionPart> from_here;
   for (const PositionPart& part : parts) {
     // A replay says nothing of where its partition's log is.
     if (!part.newest || known_[part.key].written == epoch_) continue;
-    PositionPart& asked = behind.emplace_back(PositionPart{.key = part.key});
-    asked.ranges.Add(part.ranges.end(), std::numeric_limits<Offset>::max());
+    PositionPart& asked = from_here.emplace_back(PositionPart{.key = part.key});
+    const bool behind = Planted("overlap_is_not_compared_before");
+    asked.ranges.Add(behind ? part.ranges.end() : part.ranges.first(),
+                     std::numeric_limits<Offset>::max());
   }
-  if (behind.empty()) return {};
-  const auto rows = read(behind);
+  if (from_here.empty()) return {};
+  const auto rows = read(from_here);
   if (!rows) return tl::unexpected(rows.error());
-  for (std::size_t i = 0; i < behind.size(); ++i) {
+  for (std::size_t i = 0; i < from_here.size(); ++i) {
     if (const std::optional<PositionRow>& row = (*rows)[i]) {
-      const bool reaches = !row->done.empty() && row->done.end() > behind[i].ranges.first();
-      auto same = reaches ? Compare(behind[i].key, *row) : CompareNewest(behind[i].key, *row);
+      const bool reaches = !row->done.empty() && row->done.end() > from_here[i].ranges.first();
+      auto same = reaches ? Compare(from_here[i].key, *row) : CompareNewest(from_here[i].key, *row);
       if (!same) return same;
     }
-    known_[behind[i].key].written = epoch_;
+    known_[from_here[i].key].written = epoch_;
   }
   return {};
 }

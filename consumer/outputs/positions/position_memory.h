@@ -52,9 +52,10 @@ class PositionMemory {
   void OnAssignment(const std::vector<WriteItem>& items);
   // Before the first write of an assignment to each of these partitions: its log is compared,
   // before records of another one go into its row, and their anchors take the place of those that
-  // would tell. By the newest anchor, where that can be read; by all of them, and not before they
-  // can, where offsets behind those of the part are done: these are no news of its log, or it is
-  // another log. `read`: rows, one a part.
+  // would tell: a worker that ends once it has written compares nothing any more. By the newest
+  // anchor, where that can be read; by all of them, and not before they can, where offsets of the
+  // part or behind it are done: these are no news of its log, or it is another log. `read`: rows,
+  // one a part.
   using Rows = std::vector<std::optional<PositionRow>>;
   using ReadRows = std::function<tl::expected<Rows, OutputError>(const std::vector<PositionPart>&)>;
   tl::expected<void, OutputError> BeforeWrite(const std::vector<PositionPart>& parts,

@@ -189,7 +189,7 @@ TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaits
   row.anchors.Add({.offset = 1, .timestamp = 1, .content = 1});
   const auto write = [&] {
     return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& parts) {
-      EXPECT_EQ(parts.at(0).ranges.Text(), "{[12,9223372036854775807)}");
+      EXPECT_EQ(parts.at(0).ranges.Text(), "{[9,9223372036854775807)}");
       return PositionMemory::Rows{row};
     });
   };
@@ -206,6 +206,30 @@ TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaits
   away_ = false;
   EXPECT_TRUE(write());
   EXPECT_THAT(asked_, ElementsAre(8, 1));
+}
+
+// Its worker may end before it compares what it found done, and its anchors are stored by then.
+TEST_F(PositionMemoryTest, AFirstWriteOfWhatIsDoneComparesAllAnchorsBeforeItsOwnTakeTheirPlace) {
+  PositionRow row = Row("{[7,9)}");
+  row.anchors.Add({.offset = 7, .timestamp = 1, .content = 1});
+  const auto write = [&] {
+    return memory_.BeforeWrite({Written(6, 9)}, [&](const std::vector<PositionPart>& parts) {
+      EXPECT_EQ(parts.at(0).ranges.Text(), "{[6,9223372036854775807)}");
+      return PositionMemory::Rows{row};
+    });
+  };
+  log_ = LogState{.first = 0,
+                  .end = 9,
+                  .records = {{.offset = 7, .timestamp = 5, .content = 5},
+                              {.offset = 8, .timestamp = 1, .content = 1}}};
+  memory_.OnAssignment(1);
+  const auto same = write();
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().error.code, "topic_replaced");
+  log_->records.front() = {.offset = 7, .timestamp = 1, .content = 1};
+  EXPECT_TRUE(write());
+  EXPECT_TRUE(write());
+  EXPECT_EQ(reads_, 2) << "the first alone";
 }
 
 TEST_F(PositionMemoryTest, WhatWasAcknowledgedAndIsNotDoneIsLostFromItsLowestOffsetOn) {
