@@ -354,6 +354,12 @@ void Broker::Begin(PartitionIndex partition) {
   if (log.first > 0) world_.checks.OnBegins(static_cast<int>(partition), log.first);
 }
 
+void Broker::BeginTheRest() {
+  for (std::size_t p = 0; p < logs.size(); ++p) {
+    if (!logs[p].any_committed) Begin(static_cast<PartitionIndex>(p));
+  }
+}
+
 void Broker::Assign(const Name& name, Member& member) {
   std::vector<StartAt> starts;
   for (const PartitionIndex p : member.partitions) {

@@ -125,6 +125,7 @@ std::optional<Violation> World::Run() {
     if (Settled()) {
       if (!settled_at) settled_at = time.now();
       if (time.now() - *settled_at > plan.quiet && time.now() > given_up) {
+        broker.BeginTheRest();
         checks.AtTheEnd();
         if (plan.Calm()) CheckCalm();
         break;
