@@ -85,21 +85,20 @@ PositionAnchors PositionAnchors::Parse(std::string_view text) {
   return anchors;
 }
 
-std::optional<std::string> AnotherLog(const PositionAnchors& anchors, const LogState& log) {
-  if (anchors.all().empty()) return std::nullopt;
-  const LogRecord& newest = anchors.all().front();
-  if (log.end <= newest.offset) {
-    return fmt::format("it ends at offset {}, and the record at {} was done", log.end,
-                       newest.offset);
+std::optional<std::string> AnotherLog(const std::vector<LogRecord>& known, const LogState& log) {
+  if (known.empty()) return std::nullopt;
+  const Offset newest = std::ranges::max(known, {}, &LogRecord::offset).offset;
+  if (log.end <= newest) {
+    return fmt::format("it ends at offset {}, and the record at {} was done", log.end, newest);
   }
-  for (const LogRecord& found : log.records) {
-    const auto anchor = std::ranges::find(anchors.all(), found.offset, &LogRecord::offset);
-    if (anchor == anchors.all().end()) continue;
-    const bool same = anchor->timestamp == found.timestamp &&
-                      !locking::IsOtherContent(anchor->content, found.content);
+  for (const LogRecord& one : known) {
+    const auto found = std::ranges::find(log.records, one.offset, &LogRecord::offset);
+    if (found == log.records.end()) continue;
+    const bool same =
+        one.timestamp == found->timestamp && !locking::IsOtherContent(one.content, found->content);
     if (same) continue;
     return fmt::format("at offset {} there is another record than the one that was done",
-                       found.offset);
+                       one.offset);
   }
   return std::nullopt;
 }

@@ -35,8 +35,8 @@ class PositionAnchors {
   std::vector<LogRecord> all_;
 };
 
-// What speaks against it that `log` is the log of the anchors, in a few words; or nothing. An
-// anchor that is not there says nothing: it is below the log's first offset, or compacted away.
-std::optional<std::string> AnotherLog(const PositionAnchors& anchors, const LogState& log);
+// What speaks against it that `log` is the log of these records, in a few words; or nothing. One
+// that is not there says nothing: it is below the log's first offset, or compacted away.
+std::optional<std::string> AnotherLog(const std::vector<LogRecord>& known, const LogState& log);
 
 }  // namespace fencepost::consumer

@@ -30,11 +30,12 @@ std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view n
 }
 
 tl::expected<void, OutputError> PositionChanges::OnCommitted() {
+  tl::expected<void, OutputError> all;
   for (std::size_t i = 0; i < before_.size(); ++i) {
     auto same = memory_.OnCommitted(parts()[i], before_[i].value_or(PositionRow()));
-    if (!same) return same;
+    if (!same && all) all = std::move(same);
   }
-  return {};
+  return all;
 }
 
 std::size_t TakeBack(const PositionRanges& ranges, PositionRow& row) {

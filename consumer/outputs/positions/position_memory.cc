@@ -1,6 +1,7 @@
 #include "consumer/outputs/positions/position_memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -72,8 +73,10 @@ tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<Po
   std::vector<PositionPart> from_here;
   for (const PositionPart& part : parts) {
     // A replay says nothing of where its partition's log is.
-    if (!part.newest || known_[part.key].written == epoch_) continue;
-    PositionPart& asked = from_here.emplace_back(PositionPart{.key = part.key});
+    const Known& known = known_[part.key];
+    if (!part.newest || (known.written == epoch_ && known.doubted.empty())) continue;
+    PositionPart& asked =
+        from_here.emplace_back(PositionPart{.key = part.key, .epoch = part.epoch});
     const bool behind = Planted("overlap_is_not_compared_before");
     asked.ranges.Add(behind ? part.ranges.end() : part.ranges.first(),
                      std::numeric_limits<Offset>::max());
@@ -82,12 +85,14 @@ tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<Po
   const auto rows = read(from_here);
   if (!rows) return tl::unexpected(rows.error());
   for (std::size_t i = 0; i < from_here.size(); ++i) {
+    const PositionKey& key = from_here[i].key;
+    Known& known = known_[key];
     if (const std::optional<PositionRow>& row = (*rows)[i]) {
       const bool reaches = !row->done.empty() && row->done.end() > from_here[i].ranges.first();
-      auto same = reaches ? Compare(from_here[i].key, *row) : CompareNewest(from_here[i].key, *row);
+      auto same = reaches || !known.doubted.empty() ? Compare(key, *row) : CompareNewest(key, *row);
       if (!same) return same;
     }
-    known_[from_here[i].key].written = epoch_;
+    if (from_here[i].epoch >= epoch_) known.written = epoch_;
   }
   return {};
 }
@@ -99,23 +104,32 @@ tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey&
   if (known_[key].compared == epoch_ || row.anchors.all().empty()) return {};
   const auto log = terms_.read_log(key.cluster, key.where, {row.anchors.all().front().offset});
   if (!log || !*log) return {};
-  if (const auto why = AnotherLog(row.anchors, **log))
+  if (const auto why = AnotherLog(row.anchors.all(), **log))
     return tl::unexpected(OtherLog(key, *why, terms_.group));
   return {};
 }
 
+void PositionMemory::Doubt(Known& known, const LogRecord& record) const {
+  const bool same = known.compared == epoch_ && known.same.Has(record);
+  if (same || std::ranges::find(known.doubted, record) != known.doubted.end()) return;
+  known.doubted.push_back(record);
+}
+
 tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
-                                                        const PositionRow& row,
-                                                        const PositionPart* own) {
+                                                        const PositionRow& row) {
+  for (const LogRecord& anchor : row.anchors.all()) Doubt(known_[key], anchor);
+  return CompareDoubted(key, row.anchors);
+}
+
+tl::expected<void, OutputError> PositionMemory::CompareDoubted(const PositionKey& key,
+                                                               const PositionAnchors& anchors) {
   Known& known = known_[key];
-  const auto same = [&](const LogRecord& one) {
-    return known.same.Has(one) || (own != nullptr && (own->oldest == one || own->newest == one));
-  };
-  const bool seen = known.compared == epoch_ && (std::ranges::all_of(row.anchors.all(), same) ||
-                                                 Planted("later_anchor_is_not_compared"));
+  const bool seen = known.compared == epoch_ &&
+                    (known.doubted.empty() || Planted("later_anchor_is_not_compared"));
   if (!terms_.read_log || seen || Planted("another_log_is_not_noticed")) return {};
   std::vector<Offset> offsets;
-  for (const LogRecord& anchor : row.anchors.all()) offsets.push_back(anchor.offset);
+  for (const LogRecord& one : known.doubted) offsets.push_back(one.offset);
+  std::ranges::sort(offsets, std::greater());
   auto log = terms_.read_log(key.cluster, key.where, offsets);
   if (!log) {
     Error error = std::move(log.error());
@@ -124,32 +138,54 @@ tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
     return tl::unexpected(OutputError{.error = std::move(error)});
   }
   if (*log) {
-    if (const auto why = AnotherLog(row.anchors, **log))
+    if (const auto why = AnotherLog(known.doubted, **log))
       return tl::unexpected(OtherLog(key, *why, terms_.group));
   }
   known.compared = epoch_;
-  known.same = row.anchors;
+  known.same = anchors;
+  known.doubted.clear();
   return {};
 }
 
+// By then the part's anchors may have taken the place of those in `before`: what is to be compared
+// is kept here until it was.
 tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& part,
                                                             const PositionRow& before) {
   Known& known = known_[part.key];
   const PositionRanges taken = part.ranges.Minus(before.done);
+  const auto own = [&](const LogRecord& one) { return part.oldest == one || part.newest == one; };
   const bool news = known.row && !Planted("later_anchor_is_not_compared") &&
                     !std::ranges::all_of(before.anchors.all(), [&](const LogRecord& one) {
-                      return known.anchors.Has(one);
+                      return known.anchors.Has(one) || own(one);
                     });
   const bool former = part.epoch < epoch_ && !Planted("former_assignment_is_not_compared");
-  PositionRow after = before;
-  if (!taken.empty()) after.anchors.Add(part.oldest, part.newest);
-  if (taken != part.ranges || news || former) {
-    if (auto same = Compare(part.key, former ? after : before, former ? nullptr : &part); !same)
-      return same;
+  // While this was written another wrote, too: the partition may have been given away and be back.
+  const bool current = !former && (!news || Planted("own_anchors_are_news_to_nobody"));
+  const bool all_taken = taken == part.ranges;
+  const bool compare = !all_taken || news || former;
+  PositionAnchors after = before.anchors;
+  if (!taken.empty()) after.Add(part.oldest, part.newest);
+  if (compare) {
+    for (const LogRecord& one : before.anchors.all()) {
+      if (!current || !own(one)) Doubt(known, one);
+    }
+    if (!current && !taken.empty() && part.newest) {
+      Doubt(known, *part.oldest);
+      Doubt(known, *part.newest);
+    }
   }
-  if (!taken.empty() && !former) known.same.Add(part.oldest, part.newest);
-  Learn(part.key, after.anchors);
+  Learn(part.key, after);
   Acknowledge(part, before.forgotten);
+  bool sure = current;
+  if (compare) {
+    auto same = CompareDoubted(part.key, before.anchors);
+    // Of a partition that is another's by now, mostly: the others are not to wait for its leader.
+    const bool later = all_taken && !same && !same.error().fatal;
+    if (!same && !later) return same;
+    if (later && Planted("not_compared_is_forgotten")) known.doubted.clear();
+    sure = sure || same.has_value();
+  }
+  if (sure && !taken.empty()) known.same.Add(part.oldest, part.newest);
   return {};
 }
 

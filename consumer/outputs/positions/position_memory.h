@@ -64,9 +64,7 @@ class PositionMemory {
   // an anchor that is neither of those compared then nor of what was written here since: who had
   // the partition before may have written a record of the former log meanwhile. A fatal error
   // explains.
-  // `own`: what was read from the log as it is.
-  tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row,
-                                          const PositionPart* own = nullptr);
+  tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row);
 
   // What a look-up answers, one an id, once the logs were compared; `rows`: one a part.
   tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Answer(
@@ -75,8 +73,10 @@ class PositionMemory {
   // --- what was acknowledged ---
   // A write was committed; `before`: its row under the lock, with the done ones of its ranges at
   // least. Compares, where some were done, or another has written an anchor since: that would soon
-  // be replaced. So would the part's own, which are compared where its records were read in a
-  // former assignment: perhaps from another log.
+  // be replaced. So would the part's own, which are compared, too, where another has written, and
+  // where its records were read in a former assignment: perhaps from another log. Where the log
+  // cannot be read now, and nothing was done before, it is compared before the partition's next
+  // write.
   tl::expected<void, OutputError> OnCommitted(const PositionPart& part, const PositionRow& before);
   void Acknowledge(const PositionPart& part, std::int64_t forgotten);
   // Of every partition of which anything was.
@@ -90,17 +90,24 @@ class PositionMemory {
   void OnComplete(locking::Now now) { complete_at_ = now.wall; }  // nothing is missing now
 
  private:
-  tl::expected<void, OutputError> CompareNewest(const PositionKey& key, const PositionRow& row);
-
   struct Known {
     bool row = false;
     PositionAnchors anchors;  // of the row, as it was last seen or written
     std::optional<AssignmentEpoch> compared;
     PositionAnchors same;  // found then in the log as it is, or read from it and written since
     std::optional<AssignmentEpoch> written;  // its log was compared before the first write
+    // Written by another, or in a former assignment, and not compared since: perhaps of another
+    // log.
+    std::vector<LogRecord> doubted;
     PositionRanges acknowledged;
     std::int64_t forgotten = 0;
   };
+
+  tl::expected<void, OutputError> CompareNewest(const PositionKey& key, const PositionRow& row);
+  void Doubt(Known& known, const LogRecord& record) const;
+  // `anchors`: those of the row, all of which are the log's then.
+  tl::expected<void, OutputError> CompareDoubted(const PositionKey& key,
+                                                 const PositionAnchors& anchors);
 
   const std::string worker_;
   const OutputTerms& terms_;

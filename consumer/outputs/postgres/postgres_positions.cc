@@ -140,11 +140,13 @@ tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const
   const std::vector<PositionPart>& parts = batch_.parts();
   FENCEPOST_CHECK(PQntuples(answer.get()) == static_cast<int>(parts.size()), "a row a partition");
   std::vector<PositionRow> before;
+  tl::expected<void, OutputError> all;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     PositionRow row = RowOf(answer, static_cast<int>(i));
-    if (auto same = memory_.OnCommitted(parts[i], row); !same) return same;
+    if (auto same = memory_.OnCommitted(parts[i], row); !same && all) all = std::move(same);
     before.push_back(std::move(row));
   }
+  if (!all) return all;
   for (std::size_t record = 0; record < rows.size(); ++record) {
     WriteOutcome& outcome = outcomes[rows.index(record)];
     outcome.took_rows = rows.takes_rows(record);

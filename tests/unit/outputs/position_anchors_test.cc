@@ -64,27 +64,28 @@ TEST(AnotherLog, IsNoticedByOneRecordThatIsAnother) {
   PositionAnchors anchors;
   for (const Offset offset : {10, 890, 900}) anchors.Add(At(offset));
   LogState log{.first = 0, .end = 1000, .records = {At(900), At(890), At(10)}};
-  EXPECT_EQ(AnotherLog(anchors, log), std::nullopt);
+  EXPECT_EQ(AnotherLog(anchors.all(), log), std::nullopt);
   log.records = {At(900), At(890, 2), At(10)};
-  EXPECT_THAT(AnotherLog(anchors, log), Optional(HasSubstr("offset 890")));
+  EXPECT_THAT(AnotherLog(anchors.all(), log), Optional(HasSubstr("offset 890")));
   log.records = {At(900)};
   ++log.records.front().timestamp;
-  EXPECT_THAT(AnotherLog(anchors, log), Optional(HasSubstr("offset 900")));
+  EXPECT_THAT(AnotherLog(anchors.all(), log), Optional(HasSubstr("offset 900")));
 }
 
 TEST(AnotherLog, IsNoticedByAnEndThatIsNotBehindTheNewest) {
   PositionAnchors anchors;
   for (const Offset offset : {10, 900}) anchors.Add(At(offset));
-  EXPECT_THAT(AnotherLog(anchors, {.first = 0, .end = 900, .records = {}}),
+  EXPECT_THAT(AnotherLog(anchors.all(), {.first = 0, .end = 900, .records = {}}),
               Optional(HasSubstr("ends at offset 900")));
-  EXPECT_EQ(AnotherLog(anchors, {.first = 0, .end = 901, .records = {}}), std::nullopt);
+  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 0, .end = 901, .records = {}}), std::nullopt);
 }
 
 TEST(AnotherLog, IsNotSuspectedWhereRecordsWereDeletedOrCompactedAway) {
   PositionAnchors anchors;
   for (const Offset offset : {10, 500, 900}) anchors.Add(At(offset));
-  EXPECT_EQ(AnotherLog(anchors, {.first = 950, .end = 1000, .records = {}}), std::nullopt);
-  EXPECT_EQ(AnotherLog(anchors, {.first = 0, .end = 1000, .records = {At(10)}}), std::nullopt);
+  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 950, .end = 1000, .records = {}}), std::nullopt);
+  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 0, .end = 1000, .records = {At(10)}}),
+            std::nullopt);
 }
 
 TEST(AnotherLog, IsNotSuspectedByAContentThatWasTakenByAnotherRule) {
@@ -92,7 +93,7 @@ TEST(AnotherLog, IsNotSuspectedByAContentThatWasTakenByAnotherRule) {
   anchors.Add(At(10));
   LogRecord other = At(10, 2);
   other.content ^= 1ull << 40;
-  EXPECT_EQ(AnotherLog(anchors, {.first = 0, .end = 1000, .records = {other}}), std::nullopt);
+  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 0, .end = 1000, .records = {other}}), std::nullopt);
 }
 
 }  // namespace

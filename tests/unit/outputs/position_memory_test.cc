@@ -117,7 +117,9 @@ TEST_F(PositionMemoryTest, WhatWasReadInAFormerAssignmentIsComparedWhenItIsWritt
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(memory_.OnCommitted(part, row));
     EXPECT_EQ(reads_, 1) << "once";
-    EXPECT_THAT(asked_, ElementsAre(13, 8));
+    EXPECT_THAT(asked_, ElementsAre(13, 12, 8));
+    row.anchors.Add(part.oldest, part.newest);
+    row.done.Add(12, 14);
   }
   part = Written(14, 16);
   part.epoch = 1;
@@ -230,6 +232,93 @@ TEST_F(PositionMemoryTest, AFirstWriteOfWhatIsDoneComparesAllAnchorsBeforeItsOwn
   EXPECT_TRUE(write());
   EXPECT_TRUE(write());
   EXPECT_EQ(reads_, 2) << "the first alone";
+}
+
+// --- a record of the former log, at 5, amid those of the new one ---
+
+LogState NewLog() {
+  LogState log{.first = 0, .end = 60, .records = {}};
+  for (Offset at = 0; at < 60; ++at)
+    log.records.push_back({.offset = at, .timestamp = 1, .content = 1});
+  return log;
+}
+
+PositionRow RowWithFormer() {
+  return {.done = PositionRanges::Parse("{[0,4),[5,21)}").value(),
+          .anchors = PositionAnchors::Parse("20:1:1 5:9:9 3:1:1")};
+}
+
+// No look-up told of a newer assignment while the write was held up, but its row does.
+TEST_F(PositionMemoryTest, WhatIsWrittenOnceAnotherHasWrittenIsComparedToo) {
+  log_ = NewLog();
+  memory_.OnAssignment(1);
+  memory_.Learn(kKey, PositionAnchors::Parse("3:9:9"));
+  PositionRow row{.done = PositionRanges::Parse("{[0,4),[6,21)}").value(),
+                  .anchors = PositionAnchors::Parse("20:1:1 3:1:1")};
+  PositionPart former = Part(5, 6);
+  former.oldest = former.newest = LogRecord{.offset = 5, .timestamp = 9, .content = 9};
+  former.epoch = 1;
+  const auto same = memory_.OnCommitted(former, row);
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().error.code, "topic_replaced");
+}
+
+// The part's own anchors leave no place for it among those that are stored.
+TEST_F(PositionMemoryTest, WhatAnotherHasWrittenIsComparedThoughOwnAnchorsTakeItsPlace) {
+  log_ = NewLog();
+  memory_.OnAssignment(2);
+  memory_.Learn(kKey, PositionAnchors::Parse("20:1:1 3:1:1"));
+  PositionPart part = Written(22, 25);
+  part.epoch = 1;
+  const auto same = memory_.OnCommitted(part, RowWithFormer());
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().error.code, "topic_replaced");
+  EXPECT_THAT(asked_, ElementsAre(24, 22, 20, 5, 3));
+}
+
+// Other partitions' writes do not wait for the broker; this one's next write does.
+TEST_F(PositionMemoryTest, WhatCannotBeComparedYetIsComparedBeforeTheNextWrite) {
+  log_ = NewLog();
+  memory_.OnAssignment(1);
+  memory_.Learn(kKey, PositionAnchors::Parse("20:1:1 3:1:1"));
+  away_ = true;
+  PositionRow row = RowWithFormer();
+  EXPECT_TRUE(memory_.OnCommitted(Written(22, 25), row));
+  row.anchors = PositionAnchors::Parse("24:1:1 20:1:1 3:1:1");  // as they are stored by then
+  row.done.Add(22, 25);
+  const auto write = [&] {
+    return memory_.BeforeWrite({Written(25, 30)}, [&](const std::vector<PositionPart>& /*parts*/) {
+      return PositionMemory::Rows{row};
+    });
+  };
+  const auto waits = write();
+  ASSERT_FALSE(waits);
+  EXPECT_FALSE(waits.error().fatal);
+  away_ = false;
+  const auto same = write();
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().error.code, "topic_replaced");
+  log_->records[5] = {.offset = 5, .timestamp = 9, .content = 9};
+  EXPECT_TRUE(write());
+  EXPECT_TRUE(write());
+  EXPECT_EQ(reads_, 4);
+}
+
+TEST_F(PositionMemoryTest, AWriteOfAFormerAssignmentIsNotTheFirstOfThisOne) {
+  log_ = NewLog();
+  memory_.OnAssignment(2);
+  PositionRow row = Row("{[0,9)}");
+  PositionPart part = Written(9, 12);
+  const auto write = [&] {
+    return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& /*parts*/) {
+      return PositionMemory::Rows{row};
+    });
+  };
+  for (const AssignmentEpoch epoch : {1, 2, 2}) {
+    part.epoch = epoch;
+    EXPECT_TRUE(write());
+  }
+  EXPECT_EQ(reads_, 2) << "the former's, and the first of this one";
 }
 
 TEST_F(PositionMemoryTest, WhatWasAcknowledgedAndIsNotDoneIsLostFromItsLowestOffsetOn) {
