@@ -30,12 +30,7 @@ std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view n
 }
 
 tl::expected<void, OutputError> PositionChanges::OnCommitted() {
-  tl::expected<void, OutputError> all;
-  for (std::size_t i = 0; i < before_.size(); ++i) {
-    auto same = memory_.OnCommitted(parts()[i], before_[i].value_or(PositionRow()));
-    if (!same && all) all = std::move(same);
-  }
-  return all;
+  return memory_.OnCommitted(parts(), before_);
 }
 
 std::size_t TakeBack(const PositionRanges& ranges, PositionRow& row) {

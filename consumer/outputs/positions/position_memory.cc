@@ -111,7 +111,8 @@ tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey&
 
 void PositionMemory::Doubt(Known& known, const LogRecord& record) const {
   const bool same = known.compared == epoch_ && known.same.Has(record);
-  if (same || std::ranges::find(known.doubted, record) != known.doubted.end()) return;
+  if (!terms_.read_log || same || std::ranges::find(known.doubted, record) != known.doubted.end())
+    return;
   known.doubted.push_back(record);
 }
 
@@ -165,6 +166,9 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& 
   const bool compare = !all_taken || news || former;
   PositionAnchors after = before.anchors;
   if (!taken.empty()) after.Add(part.oldest, part.newest);
+  Learn(part.key, after);
+  Acknowledge(part, before.forgotten);
+  bool sure = current;
   if (compare) {
     for (const LogRecord& one : before.anchors.all()) {
       if (!current || !own(one)) Doubt(known, one);
@@ -173,11 +177,6 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& 
       Doubt(known, *part.oldest);
       Doubt(known, *part.newest);
     }
-  }
-  Learn(part.key, after);
-  Acknowledge(part, before.forgotten);
-  bool sure = current;
-  if (compare) {
     auto same = CompareDoubted(part.key, before.anchors);
     // Of a partition that is another's by now, mostly: the others are not to wait for its leader.
     const bool later = all_taken && !same && !same.error().fatal;
@@ -187,6 +186,17 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& 
   }
   if (sure && !taken.empty()) known.same.Add(part.oldest, part.newest);
   return {};
+}
+
+tl::expected<void, OutputError> PositionMemory::OnCommitted(const std::vector<PositionPart>& parts,
+                                                            const Rows& before) {
+  const PositionRow none;
+  tl::expected<void, OutputError> all;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    auto same = OnCommitted(parts[i], before[i] ? *before[i] : none);
+    if (!same && all) all = std::move(same);
+  }
+  return all;
 }
 
 void PositionMemory::Acknowledge(const PositionPart& part, std::int64_t forgotten) {

@@ -78,6 +78,10 @@ class PositionMemory {
   // cannot be read now, and nothing was done before, it is compared before the partition's next
   // write.
   tl::expected<void, OutputError> OnCommitted(const PositionPart& part, const PositionRow& before);
+  // Of all parts, whatever is wrong with one: the first error. `before`: one a part; nullopt: there
+  // was none.
+  tl::expected<void, OutputError> OnCommitted(const std::vector<PositionPart>& parts,
+                                              const Rows& before);
   void Acknowledge(const PositionPart& part, std::int64_t forgotten);
   // Of every partition of which anything was.
   [[nodiscard]] std::vector<PositionPart> Acknowledged() const;

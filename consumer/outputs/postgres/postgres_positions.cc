@@ -139,18 +139,14 @@ tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const
                                                    std::vector<WriteOutcome>& outcomes) {
   const std::vector<PositionPart>& parts = batch_.parts();
   FENCEPOST_CHECK(PQntuples(answer.get()) == static_cast<int>(parts.size()), "a row a partition");
-  std::vector<PositionRow> before;
-  tl::expected<void, OutputError> all;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    PositionRow row = RowOf(answer, static_cast<int>(i));
-    if (auto same = memory_.OnCommitted(parts[i], row); !same && all) all = std::move(same);
-    before.push_back(std::move(row));
-  }
-  if (!all) return all;
+  PositionMemory::Rows before;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    before.emplace_back(RowOf(answer, static_cast<int>(i)));
+  if (auto same = memory_.OnCommitted(parts, before); !same) return same;
   for (std::size_t record = 0; record < rows.size(); ++record) {
     WriteOutcome& outcome = outcomes[rows.index(record)];
     outcome.took_rows = rows.takes_rows(record);
-    const PositionRow& row = before[batch_.part(record)];
+    const PositionRow& row = *before[batch_.part(record)];
     if (row.done.Contains(batch_.offset(record))) {
       outcome = memory_.DoneBefore(row, rows.item(record));
     }
