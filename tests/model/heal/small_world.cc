@@ -255,7 +255,8 @@ class World {
       return Visit(std::move(next));
     }
     const Healing::Step& step = state.healing->Next();
-    if (step.kind == Kind::kLook && step.names.empty()) return LookAtAll(state);
+    if (step.kind == Kind::kLook && step.nodes.front() == last()) return LookAtHealed(state);
+    if (step.kind == Kind::kLook && step.names.empty()) return LookAtOthers(state);
     if (step.kind == Kind::kLook) {
       for (std::size_t i = 0; i + 1 < state.nodes.size(); ++i) {
         if (!state.sights[i]) LookAt(state, i);
@@ -287,31 +288,37 @@ class World {
     Visit(std::move(next));
   }
 
-  void LookAtAll(State next) {
+  void LookAtOthers(State next) {
     for (std::size_t node = 0; node + 2 < next.nodes.size(); ++node) {
       next.sights[node] = next.nodes[node].Sight({}, Wall(next.now));
     }
     LookAt(std::move(next), next.nodes.size() - 2);
   }
 
-  // One of the others. What is written is compared with what is there, so the healed one, which is
-  // the last, is looked at in the moment of the last of them.
+  // One of the others. The sights stay in the state until the healed node was looked at, too:
+  // what Healing keeps of them is a part of it.
   void LookAt(State next, std::size_t node) {
-    const std::vector<std::string> names = next.healing->Next().names;
-    next.sights[node] = next.nodes[node].Sight(names, Wall(next.now));
-    const bool all = std::all_of(next.sights.begin(), next.sights.end(),
-                                 [](const auto& sight) { return sight.has_value(); });
-    if (all) {
+    next.sights[node] = next.nodes[node].Sight(next.healing->Next().names, Wall(next.now));
+    if (std::all_of(next.sights.begin(), next.sights.end(),
+                    [](const auto& sight) { return sight.has_value(); })) {
       auto healing = std::make_shared<Healing>(*next.healing);
       std::vector<NodeSight> sights;
-      for (auto& sight : next.sights) sights.push_back(*std::exchange(sight, std::nullopt));
+      for (const auto& sight : next.sights) sights.push_back(*sight);
       healing->OnLook(std::move(sights));
-      healing->OnLook({*next.nodes.back().Sight(names, Wall(next.now))});
-      ++next.looks;
-      ScanOn(next, *healing);
-      if (healing->Next().kind == Kind::kFailed) return;
       next.healing = std::move(healing);
     }
+    Visit(std::move(next));
+  }
+
+  // Later than the others, whatever happened in between.
+  void LookAtHealed(State next) {
+    auto healing = std::make_shared<Healing>(*next.healing);
+    healing->OnLook({*next.nodes.back().Sight(healing->Next().names, Wall(next.now))});
+    for (auto& sight : next.sights) sight.reset();
+    ++next.looks;
+    ScanOn(next, *healing);
+    if (healing->Next().kind == Kind::kFailed) return;
+    next.healing = std::move(healing);
     Visit(std::move(next));
   }
 
@@ -364,9 +371,9 @@ class World {
       text += state.nodes.back().sentinel()->substr(locking::kSentinelQuarantineAt, 13);
     if (state.healing == nullptr) return text;
     const Healing::Step& step = state.healing->Next();
-    text +=
-        fmt::format("|h{} {} {} {} {}", static_cast<int>(step.kind), step.node, step.names.size(),
-                    state.healing->counts().seen, state.healing->counts().written);
+    text += fmt::format("|h{} {} {} {} {} {}", static_cast<int>(step.kind), step.node,
+                        step.names.size(), step.nodes.size(), state.healing->counts().seen,
+                        state.healing->counts().written);
     for (const HealWrite& write : step.writes) {
       text += fmt::format(" {}>{} {}", write.expected, write.value, write.left.count());
     }
