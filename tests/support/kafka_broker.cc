@@ -102,6 +102,7 @@ KafkaBroker::KafkaBroker(KafkaBrokerOptions options)
       return;
     } catch (const std::runtime_error&) {
       if (tries == 3) throw;
+      admin_.reset();  // the next has another port
     }
   }
 }
@@ -155,7 +156,6 @@ void KafkaBroker::Start() {
   if (up && !died) return;
   const std::string output = process_->Output();
   process_.reset();
-  admin_.reset();
   throw std::runtime_error(
       fmt::format("kafka {} on port {} did not start:\n{}", options_.version, port_, output));
 }
