@@ -14,9 +14,19 @@ std::string Flow::ClassAndText(const std::string& error_class, const std::string
 }
 
 void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string& shown, Now now) {
-  observer_->OnIdConflict();
   const bool position = options_.identity.ByPosition();
   const bool skip = options_.on_id_conflict == OnBad::kSkip && !position;
+  const bool letter =
+      options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position;
+  const bool in_doubt = options_.finality == Finality::kLedger && in.in_doubt_until != Instant();
+  if ((skip || letter) && in_doubt) {
+    // The other's row may be pruned before a transaction comes that was not answered.
+    if (NotLeasedBefore(in) == nullptr && LeaseIsValid(in, now))
+      return AskLedgerAfterDoubt(in, now);
+    GiveBackFrom(in, now);
+    return work_.Push(&in);
+  }
+  observer_->OnIdConflict();
   const std::string what = "the id was processed with other content: ";
   Note(locking::Severity::kWarn, "id_conflict",
        fmt::format("{}{}{}", what, shown, skip ? "; it is skipped (on_id_conflict: skip)" : ""),
@@ -25,7 +35,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
     // Without a DONE mark: it would say that the id is done with this record's content.
     return Skip(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
-  if (options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position) {
+  if (letter) {
     return DeadLetterOrStop(in,
                             {.reason = DeadLetterReason::kIdConflict,
                              .error_class = "id_conflict",
@@ -81,8 +91,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
 }
 
 // A Kafka output takes it into its transaction. Otherwise the ledger is asked once more whether the
-// effect is there after all, and then it is published. Not after a conflict, whose row was read,
-// unless the record was in doubt: that row may have been pruned since.
+// effect is there after all, and then it is published. Not after a conflict, whose row was read.
 void Flow::StartDeadLetter(InFlight& in, Now now) {
   ++in.ticket;
   if (options_.finality == Finality::kTransaction) {
@@ -90,21 +99,10 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
     in.BecomeHandled();
     return work_.Push(&in);
   }
-  if (options_.finality != Finality::kLedger || in.without_id) return Publish(in, now);
-  const bool in_doubt = now.boot < in.in_doubt_until && !Planted("dead_letter_while_in_doubt");
-  if (in_doubt) return AwaitUnanswered(in, now);
   const bool row_was_read = in.letter->reason == DeadLetterReason::kIdConflict;
-  if (row_was_read && in.in_doubt_until == Instant()) return Publish(in, now);
-  AskLedger(in);
-}
-
-// A transaction with it was not answered, and may still be committed: the ledger is asked once that
-// can no longer be.
-void Flow::AwaitUnanswered(InFlight& in, Now now) {
-  if (in.assignment->revoking) return GiveBackFrom(in, now);  // the next owner's
-  in.BecomeInDoubt();
-  SetPhase(in, locking::Phase::kWaiting);
-  timers_.push(EntryOf(in, in.in_doubt_until));
+  if (options_.finality != Finality::kLedger || in.without_id || row_was_read)
+    return Publish(in, now);
+  AskLedgerAfterDoubt(in, now);
 }
 
 void Flow::Publish(InFlight& in, Now now) {

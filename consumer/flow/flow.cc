@@ -177,7 +177,7 @@ void Flow::OnTime(Now now) {
     InFlight& in = *entry.record;
     if (in.ticket != entry.ticket) continue;
     if (in.stage() == Stage::kRetrying) WaitForTurn(in);
-    if (in.stage() == Stage::kInDoubt) StartDeadLetter(in, now);
+    if (in.stage() == Stage::kInDoubt) AskLedgerAfterDoubt(in, now);
     if (in.stage() == Stage::kMarking && !in.unit->lock()) MarkAgain(in, now);
   }
   Step(now);

@@ -249,6 +249,7 @@ class Flow {
 
   // handling.cc: looked up, handled, tried again.
   void AskLedger(InFlight& record);
+  void AskLedgerAfterDoubt(InFlight& record, Now now);
   void SendLookups();
   void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);
   void WaitForTurn(InFlight& record);
@@ -277,7 +278,6 @@ class Flow {
   };
   void DeadLetterOrStop(InFlight& record, Refusal refusal, Now now);
   void StartDeadLetter(InFlight& record, Now now);
-  void AwaitUnanswered(InFlight& record, Now now);
   [[nodiscard]] bool PassesOffset(const InFlight& record) const;
   bool MayGoOut(InFlight& record);
   void Withhold(InFlight& record, Now now);

@@ -42,6 +42,21 @@ void Flow::AskLedger(InFlight& in) {
   lookups_.push_back({EntryOf(in, Instant())});
 }
 
+// A transaction with it was not answered, and may still be committed: the ledger is asked once that
+// can no longer be.
+void Flow::AskLedgerAfterDoubt(InFlight& in, Now now) {
+  ++in.ticket;
+  if (now.boot < in.in_doubt_until && !Planted("dead_letter_while_in_doubt")) {
+    if (in.assignment->revoking) return GiveBackFrom(in, now);  // the next owner's
+    in.BecomeInDoubt();
+    SetPhase(in, locking::Phase::kWaiting);
+    timers_.push(EntryOf(in, in.in_doubt_until));
+    return;
+  }
+  in.in_doubt_until = Instant();
+  AskLedger(in);
+}
+
 void Flow::SendLookups() {
   while (!lookups_.empty() && lookups_out_ < kLookupsOut) {
     auto batch = std::make_unique<LookupBatch>();
@@ -79,9 +94,6 @@ void Flow::OnLookedUp(const LookupBatch& batch,
 }
 
 void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now now) {
-  // The look that was asked for once the doubt had ended.
-  const bool last_look = in.letter != nullptr && in.stage() == Stage::kLookup;
-  if (last_look && now.boot >= in.in_doubt_until) in.in_doubt_until = Instant();
   if (entry) {
     const std::string source = SourceText(*in.where, in.record.offset);
     const WriteItem item{.record = &in.record,
@@ -98,7 +110,7 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
     return OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
-  if (!in.handled) return WaitForTurn(in);
+  if (traits_.handler && !in.handled) return WaitForTurn(in);
   in.BecomeHandled();
   work_.Push(&in);
 }

@@ -55,7 +55,7 @@ void InFlight::BecomeRetrying() {
 }
 
 void InFlight::BecomeInDoubt() {
-  FENCEPOST_CHECK(letter != nullptr, "no dead letter that waits");
+  FENCEPOST_CHECK(in_doubt_until != Instant(), "every write of it was answered");
   Become(Stage::kInDoubt);
 }
 

@@ -21,7 +21,7 @@ enum class Stage : std::uint8_t {
   kWaiting,               // waits for its turn at the handler
   kHandling,              // a handler call is out
   kRetrying,              // the handler failed; waits for the next attempt
-  kInDoubt,               // to be a dead letter, but a write of it may still be committed
+  kInDoubt,               // no effect, as it looks; a write of it may still be committed
   kHandled,               // handled, but a record before it is not
   kReady,                 // may be written
   kWriting,               // handed to the output
@@ -74,7 +74,7 @@ inline constexpr std::array kStages = [] {
                after(kQueued, kLocking, kGranted, kLookup, kWaiting, kHandling, kRetrying, kInDoubt,
                      kHandled, kReady)},
       StageRow{kLookup, "looked up in the ledger", kInLeasedPrefix | kMayGiveBack,
-               after(kLocking, kGranted, kHandling, kInDoubt, kWriting)},
+               after(kLocking, kGranted, kLookup, kHandling, kInDoubt, kWriting)},
       StageRow{kWaiting, "waiting for the handler", kInLeasedPrefix | kMayGiveBack,
                after(kLocking, kGranted, kLookup, kRetrying)},
       StageRow{kHandling, "handling", kInLeasedPrefix | kMayGiveBack | kBegun, after(kWaiting)},
@@ -82,7 +82,7 @@ inline constexpr std::array kStages = [] {
                kInLeasedPrefix | kMayGiveBack | kAwaitsTime, after(kHandling)},
       StageRow{kInDoubt, "waiting until an unanswered write can no longer be committed",
                kInLeasedPrefix | kMayGiveBack | kAwaitsTime,
-               after(kLocking, kGranted, kHandling, kWriting)},
+               after(kLocking, kGranted, kLookup, kHandling, kWriting)},
       StageRow{kHandled, "handled, waiting for its order", kInLeasedPrefix | kMayGiveBack | kBegun,
                after(kQueued, kLocking, kGranted, kLookup, kHandling, kReady, kWriting)},
       StageRow{kReady, "ready to be written", kInLeasedPrefix | kMayGiveBack | kBegun,

@@ -225,6 +225,7 @@ TEST_F(DeadLettering, OfAConflictInDoubtWaitsAndLooksOnceMore) {
   worker.HandleAll();
   worker.Answer({kConflictInDoubt});
   worker.Wait(FlowOptions().transaction_lasts - Millis(100));
+  EXPECT_EQ(worker.Lookups(), "");
   EXPECT_EQ(worker.Letters(), "");
   world.WriteRow("a=other");
   worker.Wait(Millis(200));
@@ -245,6 +246,23 @@ TEST_F(DeadLettering, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll) 
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
+// Handed back without an answer; and then the look-up finds the other's row.
+TEST_F(DeadLettering, OfAConflictInDoubtThatALookUpFindsWaitsToo) {
+  worker.Deliver(0, {"a=mine"});
+  worker.HandleAll();
+  world.Steal(LockName("p", "a"));
+  worker.Wait(world.lock.ttl / 2);
+  worker.Answer({{.result = WriteResult::kNotWritten, .in_doubt = true}});
+  world.WriteRow("a=other");
+  worker.Wait(world.lock.ttl * 2);
+  worker.LookUp();
+  EXPECT_EQ(worker.Letters(), "");
+  ASSERT_EQ(worker.StageOf("a"), "doubted");
+  worker.Wait(FlowOptions().transaction_lasts);
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "a:id_conflict");
+}
+
 TEST_F(DeadLettering, OfARecordInDoubtHoldsUpNoRevoke) {
   worker.Deliver(0, {"a", "b"});
   worker.HandleAll();
@@ -252,6 +270,56 @@ TEST_F(DeadLettering, OfARecordInDoubtHoldsUpNoRevoke) {
   worker.Revoke(0);
   EXPECT_TRUE(worker.drained);
   EXPECT_EQ(worker.Letters(), "");
+}
+
+class SkippedConflictInDoubt : public DeadLettering {
+ protected:
+  static FlowOptions Options() {
+    FlowOptions options = FlowBench::Handling();
+    options.on_id_conflict = OnBad::kSkip;
+    return options;
+  }
+  SkippedConflictInDoubt() : DeadLettering(Options()) {
+    worker.Deliver(0, {"a=mine"});
+    worker.HandleAll();
+    worker.Answer({kConflictInDoubt});
+    worker.Wait(FlowOptions().transaction_lasts - Millis(100));
+    EXPECT_EQ(worker.Lookups(), "");
+    EXPECT_EQ(worker.Watermark(0), 0);
+    EXPECT_EQ(worker.told.conflicts, 0);
+  }
+};
+
+TEST_F(SkippedConflictInDoubt, SkipsWhatIsInDoubtOnceItsTransactionCannotComeAnyMore) {
+  world.WriteRow("a=other");
+  worker.Wait(Millis(200));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.told.conflicts, 1);
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST_F(SkippedConflictInDoubt, WritesWhatWasInDoubtWhereTheOthersRowIsGone) {
+  worker.Wait(Millis(200));
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Writes(), "a") << "as it was handled";
+  worker.WriteAll();
+  EXPECT_EQ(worker.told.conflicts, 0);
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
+TEST(SkippedConflictInDoubtWithoutAHandler, IsWrittenAsItCameWhereTheOthersRowIsGone) {
+  SharedWorld world;
+  FlowOptions options = FlowBench::Options();
+  options.on_id_conflict = OnBad::kSkip;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a=mine"});
+  worker.Settle();
+  ASSERT_EQ(worker.Writes(), "a");
+  worker.Answer({kConflictInDoubt});
+  worker.Wait(FlowOptions().transaction_lasts + Millis(100));
+  worker.LookUp();
+  EXPECT_EQ(worker.Writes(), "a");
 }
 
 // --- records without an id -----------------------------------------------------------------------
