@@ -18,9 +18,13 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   const bool skip = options_.on_id_conflict == OnBad::kSkip && !position;
   const bool letter =
       options_.on_id_conflict == OnBad::kDeadLetter && options_.dead_letters && !position;
-  const bool in_doubt = options_.finality == Finality::kLedger && in.in_doubt_until != Instant();
+  // The other's row may be pruned before a transaction comes that was not answered.
+  const bool in_doubt = RowsArePruned() && in.in_doubt_until != Instant();
   if ((skip || letter) && in_doubt) {
-    // The other's row may be pruned before a transaction comes that was not answered.
+    if (in.stage() == Stage::kLocking) {  // the next look is asked for later than this answer
+      if (now.boot >= in.in_doubt_until) in.in_doubt_until = Instant();
+      return KeepAcquiring(in, now);
+    }
     if (NotLeasedBefore(in) == nullptr && LeaseIsValid(in, now))
       return AskLedgerAfterDoubt(in, now);
     GiveBackFrom(in, now);

@@ -242,6 +242,7 @@ class Flow {
   void OnContended(InFlight& record, Nanos took);
   void JudgeContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
                        Now now);
+  void KeepAcquiring(InFlight& record, Now now);
   void SetPhase(const InFlight& record, locking::Phase phase);
   void NoteViolation(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;

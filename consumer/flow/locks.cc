@@ -376,10 +376,15 @@ void Flow::JudgeContention(InFlight* in, const std::optional<LedgerEntry>& entry
   if (in->stage() != Stage::kLocking || in->unit->lease() != Lease::kAcquiring) return;
   if (entry && in->call != 0) return;  // its order chain waits for the answer; it is asked again
   if (entry) return OnLookup(*in, entry, now);
+  KeepAcquiring(*in, now);
+}
+
+// Its name is held: when a later round finds that, too, the ledger is asked again.
+void Flow::KeepAcquiring(InFlight& in, Now now) {
   observer_->OnRetry(RetryStage::kLock);
-  if (in->unit->round_failed()) return;
-  in->unit->FailRound();
-  GiveBackBehind(*in, now);
+  if (in.unit->round_failed()) return;
+  in.unit->FailRound();
+  GiveBackBehind(in, now);
 }
 
 }  // namespace fencepost::consumer

@@ -142,8 +142,8 @@ struct WriteOutcome {
   // kCommitted: it put rows into the table, and so shows that the table takes rows. A ledger row
   // alone does not, nor does a deletion.
   bool took_rows = true;
-  // kNotWritten, kBadRecord: a transaction that held it was not answered, and may still be
-  // committed.
+  // kNotWritten, kBadRecord, kIdConflict: a transaction that held it was not answered, and may
+  // still be committed.
   bool in_doubt = false;
   // kOwnEarlier, kFenced, kDuplicate, where the ledger has a row a record: the token of that row.
   locking::Token stands{};

@@ -220,7 +220,20 @@ const WriteOutcome kConflictInDoubt{
     .result = WriteResult::kIdConflict, .detail = "other content", .in_doubt = true};
 
 // The row of the other record may be pruned before its own transaction comes.
-TEST_F(DeadLettering, OfAConflictInDoubtWaitsAndLooksOnceMore) {
+class ConflictInDoubt : public DeadLettering {
+ protected:
+  static FlowOptions Options(OnBad what) {
+    FlowOptions options = FlowBench::Handling();
+    options.on_id_conflict = what;
+    options.rows_stay = Millis(3'600'000);
+    return options;
+  }
+  explicit ConflictInDoubt(OnBad what = OnBad::kDeadLetter) : DeadLettering(Options(what)) {
+    worker.Confirm();
+  }
+};
+
+TEST_F(ConflictInDoubt, OfAConflictInDoubtWaitsAndLooksOnceMore) {
   worker.Deliver(0, {"a=mine"});
   worker.HandleAll();
   worker.Answer({kConflictInDoubt});
@@ -235,7 +248,7 @@ TEST_F(DeadLettering, OfAConflictInDoubtWaitsAndLooksOnceMore) {
   EXPECT_EQ(worker.Watermark(0), 1);
 }
 
-TEST_F(DeadLettering, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll) {
+TEST_F(ConflictInDoubt, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll) {
   worker.Deliver(0, {"a=mine"});
   worker.HandleAll();
   worker.Answer({kConflictInDoubt});
@@ -247,7 +260,7 @@ TEST_F(DeadLettering, OfAConflictInDoubtIsASkipWhereItsTransactionCameAfterAll) 
 }
 
 // Handed back without an answer; and then the look-up finds the other's row.
-TEST_F(DeadLettering, OfAConflictInDoubtThatALookUpFindsWaitsToo) {
+TEST_F(ConflictInDoubt, OfAConflictInDoubtThatALookUpFindsWaitsToo) {
   worker.Deliver(0, {"a=mine"});
   worker.HandleAll();
   world.Steal(LockName("p", "a"));
@@ -272,14 +285,9 @@ TEST_F(DeadLettering, OfARecordInDoubtHoldsUpNoRevoke) {
   EXPECT_EQ(worker.Letters(), "");
 }
 
-class SkippedConflictInDoubt : public DeadLettering {
+class SkippedConflictInDoubt : public ConflictInDoubt {
  protected:
-  static FlowOptions Options() {
-    FlowOptions options = FlowBench::Handling();
-    options.on_id_conflict = OnBad::kSkip;
-    return options;
-  }
-  SkippedConflictInDoubt() : DeadLettering(Options()) {
+  SkippedConflictInDoubt() : ConflictInDoubt(OnBad::kSkip) {
     worker.Deliver(0, {"a=mine"});
     worker.HandleAll();
     worker.Answer({kConflictInDoubt});
@@ -311,8 +319,10 @@ TEST(SkippedConflictInDoubtWithoutAHandler, IsWrittenAsItCameWhereTheOthersRowIs
   SharedWorld world;
   FlowOptions options = FlowBench::Options();
   options.on_id_conflict = OnBad::kSkip;
+  options.rows_stay = Millis(3'600'000);
   FlowBench worker(world, options);
   worker.Assign(0);
+  worker.Confirm();
   worker.Deliver(0, {"a=mine"});
   worker.Settle();
   ASSERT_EQ(worker.Writes(), "a");
@@ -320,6 +330,18 @@ TEST(SkippedConflictInDoubtWithoutAHandler, IsWrittenAsItCameWhereTheOthersRowIs
   worker.Wait(FlowOptions().transaction_lasts + Millis(100));
   worker.LookUp();
   EXPECT_EQ(worker.Writes(), "a");
+}
+
+TEST(SkippedConflictInDoubtOfKeptRows, IsSkippedAtOnceSinceTheOthersRowStays) {
+  SharedWorld world;
+  FlowOptions options = FlowBench::Handling();
+  options.on_id_conflict = OnBad::kSkip;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a=mine"});
+  worker.HandleAll();
+  worker.Answer({kConflictInDoubt});
+  EXPECT_EQ(worker.Watermark(0), 1);
 }
 
 // --- records without an id -----------------------------------------------------------------------

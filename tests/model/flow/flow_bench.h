@@ -138,6 +138,11 @@ class FlowBench {
   void Tick();
   // What the flow asks for is taken, as each of these does.
   void Act();
+  // The group has taken what was committed.
+  void Confirm() {
+    Tick();
+    flow.OnCommitted(TakeCommits(), world.now.boot, world.now);
+  }
   // What is to be committed, since the last time.
   std::vector<PartitionOffset> TakeCommits() { return std::exchange(commits_, {}); }
   [[nodiscard]] const std::vector<std::vector<locking::Op>>& outbox() const { return outbox_; }

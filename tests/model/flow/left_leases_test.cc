@@ -145,6 +145,39 @@ TEST(ContendedRecord, WithAnIdOfOtherContentIsADeadLetterAtOnce) {
   EXPECT_EQ(worker.told.conflicts, 1);
 }
 
+// Its own transaction was not answered: it waits until that can come no more, and asks the nodes
+// and the ledger no more often than for any name that is held.
+TEST(ContendedRecord, WithAnIdOfOtherContentInDoubtWaitsWithoutAskingAtOnceAgain) {
+  for (const OnBad what : {OnBad::kDeadLetter, OnBad::kSkip}) {
+    SharedWorld world;
+    FlowOptions options = LettersOfConflicts();
+    options.on_id_conflict = what;
+    options.rows_stay = Millis(3'600'000);
+    FlowBench worker(world, options);
+    worker.Assign(0);
+    worker.Confirm();
+    worker.Deliver(0, {"a=2"});
+    worker.Settle();
+    world.Steal("fencepost:{p}:a");
+    worker.Wait(world.lock.ttl / 2);
+    world.WriteRow("a=1");
+    worker.Answer({{.result = WriteResult::kIdConflict, .detail = "other", .in_doubt = true}});
+    worker.LookUpAll();
+    EXPECT_EQ(worker.StageOf("a"), "locking");
+    EXPECT_EQ(worker.Letters(), "");
+    EXPECT_EQ(worker.Watermark(0), 0);
+    for (int i = 0; i < 40; ++i) {
+      if (i % 4 == 0) world.Steal("fencepost:{p}:a");
+      worker.Wait(Millis(1000));
+      worker.LookUpAll();
+    }
+    EXPECT_EQ(worker.told.conflicts, 1);
+    EXPECT_EQ(worker.Letters(), what == OnBad::kSkip ? "" : "a:id_conflict");
+    if (what == OnBad::kDeadLetter) worker.Acknowledge();
+    EXPECT_EQ(worker.Watermark(0), 1);
+  }
+}
+
 TEST(ContendedRecord, BehindAConflictOfItsIdIsLookedUpAsAnyOther) {
   SharedWorld world;
   WriteElsewhere(world, "a=1");
