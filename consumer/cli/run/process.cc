@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/cli/run/free_memory.h"
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
@@ -30,6 +31,7 @@ using locking::Severity;
 // signal.
 constexpr std::chrono::seconds kLastResort{10};
 constexpr std::chrono::seconds kLastResortHurried{5};
+constexpr std::chrono::seconds kReturnMemoryEvery{60};
 
 // One setting as it is in `from`; gone where that has none.
 void TakeSetting(std::vector<std::pair<std::string, std::string>>& settings,
@@ -126,14 +128,19 @@ int Process::RunUntilStopped(const RunSignals& signals) {
 // What the process is to end by. The rates on the status page want a look at the counters once a
 // second.
 RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
+  const bool shown = server_ != nullptr || supervised_ != nullptr;
+  auto return_memory_at = Clock::now() + kReturnMemoryEvery;
   for (;;) {
     TakeSamples();
-    const auto woken = signals.Wait(server_ == nullptr && supervised_ == nullptr ? -1 : 1000);
+    const auto woken = signals.Wait(shown ? 1'000 : 60'000);
     if (woken == RunSignals::Woken::kReload) {
       Reload();
     } else if (woken != RunSignals::Woken::kNot) {
       return woken;
     }
+    if (Clock::now() < return_memory_at) continue;
+    ReturnFreeMemory();
+    return_memory_at = Clock::now() + kReturnMemoryEvery;
   }
 }
 
