@@ -448,7 +448,7 @@ std::vector<TestRecord> ReadTopic(const std::string& bootstrap, const std::strin
 
   std::vector<TestRecord> records;
   std::vector<bool> ended(static_cast<std::size_t>(count));
-  const auto end = std::chrono::steady_clock::now() + limit;
+  auto end = std::chrono::steady_clock::now() + limit;
   while (std::find(ended.begin(), ended.end(), false) != ended.end()) {
     if (std::chrono::steady_clock::now() >= end) Fail("read " + topic, "did not reach the end");
     const Holder<rd_kafka_message_t, &rd_kafka_message_destroy> message(
@@ -458,6 +458,7 @@ std::vector<TestRecord> ReadTopic(const std::string& bootstrap, const std::strin
       ended[static_cast<std::size_t>(message->partition)] = true;
     } else if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
       records.push_back(ToRecord(message.get()));
+      end = std::chrono::steady_clock::now() + limit;
     }
   }
   std::stable_sort(records.begin(), records.end(), [](const TestRecord& a, const TestRecord& b) {

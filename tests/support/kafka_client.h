@@ -91,7 +91,8 @@ class TestProducer {
 };
 
 // All records of all partitions from the oldest to the end seen at the call (with read_committed:
-// to the last stable offset), ordered by partition and offset. Belongs to no group.
+// to the last stable offset), ordered by partition and offset. Belongs to no group. Fails where
+// nothing comes for as long as `limit`, short of the end.
 std::vector<TestRecord> ReadTopic(const std::string& bootstrap, const std::string& topic,
                                   bool read_committed = true,
                                   Deadline limit = std::chrono::seconds(30));
