@@ -374,12 +374,13 @@ TEST(BenchLocks, MarksEachNameOnAllNodesWhereContactIsAll) {
                                     "--seconds", "0.3", "--done", "--json", "--contact", "all"});
   ASSERT_EQ(bench.exit_code, 0) << bench.error_output;
   const double cycles = 0.3 * nlohmann::json::parse(bench.output).at("cycles_per_s").get<double>();
-  double marks = 0;
   for (std::size_t node = 0; node < nodes.size(); ++node) {
-    marks += std::stod(nodes[node].Command({"DBSIZE"}));
+    // A quorum has two thirds. A node on a busy machine takes up its last ones late.
+    EXPECT_TRUE(
+        WaitUntil(std::chrono::seconds(10),
+                  [&] { return std::stod(nodes[node].Command({"DBSIZE"})) > 0.9 * cycles; }))
+        << "node " << node;
   }
-  EXPECT_GT(marks, 2.4 * cycles)
-      << "a quorum would have two of each; a slow node has the last late";
   EXPECT_EQ(Fencepost({"bench", "locks", "--redis", nodes.list(), "--contact", "some"}).exit_code,
             2);
 }
