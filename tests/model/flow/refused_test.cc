@@ -222,8 +222,7 @@ TEST(PrunableWithAKeep, IsWhatTheGroupHasHadCommittedForAWhile) {
   options.rows_stay = Millis(40'000);
   FlowBench worker(world, options);
   worker.Assign(0);
-  worker.Tick();
-  worker.flow.OnCommitted(worker.TakeCommits(), world.now.boot, world.now);
+  worker.Confirm();
   worker.End(0, 0);
   worker.Deliver(0, {"a"});
   worker.WriteAll();

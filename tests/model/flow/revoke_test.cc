@@ -196,8 +196,7 @@ class Ownership : public ::testing::Test {
   Ownership() : worker(world, Pruned()) {}
   void AssignAndConfirm() {
     worker.Assign(0);
-    worker.Tick();
-    worker.flow.OnCommitted(worker.TakeCommits(), world.now.boot, world.now);
+    worker.Confirm();
   }
   SharedWorld world;
   FlowBench worker;
