@@ -25,10 +25,8 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
       if (now.boot >= in.in_doubt_until) in.in_doubt_until = Instant();
       return KeepAcquiring(in, now);
     }
-    if (NotLeasedBefore(in) == nullptr && LeaseIsValid(in, now))
-      return AskLedgerAfterDoubt(in, now);
-    GiveBackFrom(in, now);
-    return work_.Push(&in);
+    if (KeepsItsTurn(in, now)) AskLedgerAfterDoubt(in, now);
+    return;
   }
   observer_->OnIdConflict();
   const std::string what = "the id was processed with other content: ";
@@ -83,15 +81,16 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
   in.values = HandlerValues();  // it is published as it came
   in.handled = false;
   UpdateBytes(in);
-  const bool first = NotLeasedBefore(in) == nullptr;
-  if (in.stage() == Stage::kQueued) {  // it never was in the leased prefix (no id)
-    work_.Push(&in);
-  } else if (first && LeaseIsValid(in, now)) {
-    StartDeadLetter(in, now);
-  } else {
-    GiveBackFrom(in, now);
-    work_.Push(&in);
-  }
+  if (in.stage() == Stage::kQueued) return work_.Push(&in);  // it was never leased (no id)
+  if (KeepsItsTurn(in, now)) StartDeadLetter(in, now);
+}
+
+// It is the first of its chain, under a valid lease. If not, it is locked again.
+bool Flow::KeepsItsTurn(InFlight& in, Now now) {
+  if (NotLeasedBefore(in) == nullptr && LeaseIsValid(in, now)) return true;
+  GiveBackFrom(in, now);
+  work_.Push(&in);
+  return false;
 }
 
 // A Kafka output takes it into its transaction. Otherwise the ledger is asked once more whether the

@@ -278,6 +278,7 @@ class Flow {
     std::optional<LetterCause> cause{};  // nullopt: it counts in no row
   };
   void DeadLetterOrStop(InFlight& record, Refusal refusal, Now now);
+  bool KeepsItsTurn(InFlight& record, Now now);
   void StartDeadLetter(InFlight& record, Now now);
   [[nodiscard]] bool PassesOffset(const InFlight& record) const;
   bool MayGoOut(InFlight& record);
