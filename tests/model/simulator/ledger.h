@@ -57,23 +57,14 @@ class Ledger {
   }
   [[nodiscard]] bool AnySent() const { return !sent_.empty(); }
   // One transaction that was sent; by position, with what it does to the rows of its partitions.
+  Outcomes Write(const std::vector<LedgerItem>& items, Mood mood, const By& by) {
+    if (const auto failure = Fails(items, mood)) return tl::unexpected(*failure);
+    return Take(items, by);
+  }
   Outcomes Write(const std::vector<LedgerItem>& items, Mood mood, const By& by,
-                 PositionWrite* positions = nullptr) {
-    const bool refused = std::ranges::any_of(items, [&](const LedgerItem& item) {
-      return Find(item.id) == nullptr && (item.refused || mood == Mood::kRefusesAll);
-    });
-    const bool waits = std::ranges::any_of(
-        items, [&](const LedgerItem& item) { return sent_.count(item.id) > 1; });
-    Forget(items);
-    if (mood == Mood::kFull) return tl::unexpected(consumer::WriteFailure::kUnavailable);
-    if (mood == Mood::kSlow && items.size() > 2) {
-      return tl::unexpected(consumer::WriteFailure::kTooSlow);
-    }
-    if (mood == Mood::kLocked || (refused && waits)) {
-      return tl::unexpected(consumer::WriteFailure::kLocked);
-    }
-    if (refused) return tl::unexpected(consumer::WriteFailure::kRefused);
-    return positions == nullptr ? Take(items, by) : Take(items, by, *positions);
+                 PositionWrite& positions) {
+    if (const auto failure = Fails(items, mood)) return tl::unexpected(*failure);
+    return Take(items, by, positions);
   }
   [[nodiscard]] const Row* Find(const std::string& id) const {
     const auto found = rows_.find(id);
@@ -139,6 +130,19 @@ class Ledger {
       at = rows_.erase(at);
     }
     return gone;
+  }
+  std::optional<consumer::WriteFailure> Fails(const std::vector<LedgerItem>& items, Mood mood) {
+    const bool refused = std::ranges::any_of(items, [&](const LedgerItem& item) {
+      return Find(item.id) == nullptr && (item.refused || mood == Mood::kRefusesAll);
+    });
+    const bool waits = std::ranges::any_of(
+        items, [&](const LedgerItem& item) { return sent_.count(item.id) > 1; });
+    Forget(items);
+    if (mood == Mood::kFull) return consumer::WriteFailure::kUnavailable;
+    if (mood == Mood::kSlow && items.size() > 2) return consumer::WriteFailure::kTooSlow;
+    if (mood == Mood::kLocked || (refused && waits)) return consumer::WriteFailure::kLocked;
+    if (refused) return consumer::WriteFailure::kRefused;
+    return std::nullopt;
   }
   std::vector<consumer::WriteOutcome> Take(const std::vector<LedgerItem>& items, const By& by) {
     std::vector<consumer::WriteOutcome> outcomes;

@@ -271,7 +271,9 @@ Ledger::Outcomes SimWriter::Happen(World& world, const std::vector<Item>& items,
     if (mood == Mood::kLocked) world.Strike(Fault::kTableLocked);
     if (mood == Mood::kSlow) world.Strike(Fault::kTableSlow);
     if (mood == Mood::kFull) world.Strike(Fault::kTableFull);
-    outcomes = world.ledger.Write(Rows(items), mood, by, positions);
+    Ledger& ledger = world.ledger;
+    outcomes = positions == nullptr ? ledger.Write(Rows(items), mood, by)
+                                    : ledger.Write(Rows(items), mood, by, *positions);
   } else {
     outcomes = Append(items);
   }
