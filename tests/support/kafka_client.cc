@@ -3,10 +3,13 @@
 #include <librdkafka/rdkafka.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include "tests/support/process.h"
 
 namespace fencepost::testing {
 namespace {
@@ -142,10 +145,16 @@ TestRecord ToRecord(const rd_kafka_message_t* message) {
 // What the group has committed of all partitions.
 Partitions Committed(const std::string& bootstrap, const std::string& group,
                      const std::string& topic, int count) {
-  const Handle member(NewHandle(RD_KAFKA_CONSUMER, Base(bootstrap, {{"group.id", group}})));
   Partitions list(rd_kafka_topic_partition_list_new(count));
   for (int p = 0; p < count; ++p) rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), p);
-  Require(rd_kafka_committed(member.get(), list.get(), kCallMs), "committed offsets of " + group);
+  // A broker that was too busy for its controller is not the coordinator for a moment.
+  rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
+  (void)WaitUntil(std::chrono::milliseconds(kCallMs), [&] {
+    const Handle member(NewHandle(RD_KAFKA_CONSUMER, Base(bootstrap, {{"group.id", group}})));
+    error = rd_kafka_committed(member.get(), list.get(), kCallMs);
+    return error != RD_KAFKA_RESP_ERR_NOT_COORDINATOR;
+  });
+  Require(error, "committed offsets of " + group);
   return list;
 }
 
