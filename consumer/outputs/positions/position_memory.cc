@@ -45,7 +45,14 @@ bool PositionMemory::Knows(const PositionKey& key) const {
 
 void PositionMemory::Learn(const PositionKey& key, const PositionAnchors& anchors) {
   Known& known = known_[key];
-  known.row = true;
+  for (const LogRecord& one : anchors.all()) {
+    if (known.seen && !known.anchors.Has(one)) Doubt(known, one);
+  }
+  Remember(known, anchors);
+}
+
+void PositionMemory::Remember(Known& known, const PositionAnchors& anchors) {
+  known.row = known.seen = true;
   known.anchors = anchors;
 }
 
@@ -155,7 +162,7 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& 
   Known& known = known_[part.key];
   const PositionRanges taken = part.ranges.Minus(before.done);
   const auto own = [&](const LogRecord& one) { return part.oldest == one || part.newest == one; };
-  const bool news = known.row && !Planted("later_anchor_is_not_compared") &&
+  const bool news = known.seen && !Planted("later_anchor_is_not_compared") &&
                     !std::ranges::all_of(before.anchors.all(), [&](const LogRecord& one) {
                       return known.anchors.Has(one) || own(one);
                     });
@@ -163,10 +170,10 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& 
   // While this was written another wrote, too: the partition may have been given away and be back.
   const bool current = !former && (!news || Planted("own_anchors_are_news_to_nobody"));
   const bool all_taken = taken == part.ranges;
-  const bool compare = !all_taken || news || former;
+  const bool compare = !all_taken || news || former || !known.doubted.empty();
   PositionAnchors after = before.anchors;
   if (!taken.empty()) after.Add(part.oldest, part.newest);
-  Learn(part.key, after);
+  Remember(known, after);
   Acknowledge(part, before.forgotten);
   bool sure = current;
   if (compare) {

@@ -38,6 +38,8 @@ class PositionMemory {
   // --- rows that exist, and their anchors ---
   void OnConnected();  // what was known of rows may be over
   [[nodiscard]] bool Knows(const PositionKey& key) const;
+  // Read outside of a write. What another has written since the row was last seen is compared after
+  // the next one.
   void Learn(const PositionKey& key, const PositionAnchors& anchors);
   // The anchors to store with these records; empty: those that are stored stay.
   [[nodiscard]] std::string AnchorsWith(const PositionPart& part) const;
@@ -95,7 +97,8 @@ class PositionMemory {
 
  private:
   struct Known {
-    bool row = false;
+    bool row = false;         // it is there, as far as this connection knows
+    bool seen = false;        // it was, over whichever connection
     PositionAnchors anchors;  // of the row, as it was last seen or written
     std::optional<AssignmentEpoch> compared;
     PositionAnchors same;  // found then in the log as it is, or read from it and written since
@@ -108,6 +111,7 @@ class PositionMemory {
   };
 
   tl::expected<void, OutputError> CompareNewest(const PositionKey& key, const PositionRow& row);
+  static void Remember(Known& known, const PositionAnchors& anchors);
   void Doubt(Known& known, const LogRecord& record) const;
   // `anchors`: those of the row, all of which are the log's then.
   tl::expected<void, OutputError> CompareDoubted(const PositionKey& key,

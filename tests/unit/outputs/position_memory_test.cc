@@ -103,6 +103,24 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedWithTheNextWri
   EXPECT_EQ(same.error().error.code, "topic_replaced");
 }
 
+TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedAfterAReconnect) {
+  log_ = LogState{.first = 0, .end = 90, .records = {{.offset = 60, .timestamp = 5, .content = 5}}};
+  for (const bool reads_row : {false, true}) {
+    PositionMemory memory("w", terms_);
+    memory.OnAssignment(1);
+    PositionRow row = Row("{[8,9)}");
+    EXPECT_TRUE(memory.OnCommitted(Written(9, 12), row));
+    row.anchors.Add(Written(9, 12).oldest, Written(9, 12).newest);
+    row.done = PositionRanges();
+    row.anchors.Add({.offset = 60, .timestamp = 1, .content = 1});
+    memory.OnConnected();
+    if (reads_row) memory.Learn(kKey, row.anchors);
+    const auto same = memory.OnCommitted(Written(20, 30), row);
+    ASSERT_FALSE(same);
+    EXPECT_EQ(same.error().error.code, "topic_replaced");
+  }
+}
+
 // Its write was held up until the partition had been given away and was back, with another log.
 TEST_F(PositionMemoryTest, WhatWasReadInAFormerAssignmentIsComparedWhenItIsWritten) {
   log_ = LogState{.first = 0, .end = 20, .records = {{.offset = 11, .timestamp = 1, .content = 1}}};
