@@ -381,7 +381,7 @@ class Flow {
   DeadLetterLimiter dead_letter_limiter_;
   Backpressure backpressure_;
   std::deque<Entry> withheld_;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks, doubts
   std::unordered_map<std::uint64_t, std::uint32_t> calls_;                 // out: id → pool index
 
   std::size_t lookups_out_ = 0;

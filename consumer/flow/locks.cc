@@ -197,7 +197,7 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       return true;
     case LockEvent::Kind::kCompleted:
       return unit.lease() == Lease::kMarking;
-    case LockEvent::Kind::kGaveUp:  // the look before it has found no row
+    case LockEvent::Kind::kGaveUp:  // the look before it has not finished it
       // Its lock is over, whoever stays in it.
       if (!Planted("given_up_block_stays_open")) units_.Close(unit);
       if (event.contended > Nanos(0)) {
@@ -365,7 +365,8 @@ void Flow::OnContended(InFlight& in, Nanos took) {
   lookups_.push_back({EntryOf(in, Instant()), took});
 }
 
-// With a row it is a duplicate, and the lock was no other's work. Without one it goes on waiting.
+// With a row it is a duplicate, and the lock was no other's work. Without one, or as a conflict in
+// doubt, it goes on waiting.
 // `in`: null, or it has its lease by now: only counted.
 void Flow::JudgeContention(InFlight* in, const std::optional<LedgerEntry>& entry, Nanos took,
                            Now now) {
