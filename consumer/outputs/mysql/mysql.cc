@@ -63,7 +63,7 @@ std::optional<std::size_t> MysqlOutput::RefusedColumn(const MysqlFailure& failur
   return std::nullopt;
 }
 
-tl::expected<void, OutputError> MysqlOutput::Prepare() {
+MysqlOutput::Answer<void> MysqlOutput::Connect() {
   if (auto fine = CheckShape("output.mysql", connection_.where()); !fine) return fine;
   if (auto connected = connection_.Connect(); !connected) {
     return tl::unexpected(Fail(connected.error()));
@@ -73,10 +73,7 @@ tl::expected<void, OutputError> MysqlOutput::Prepare() {
                              .exactly_once = terms_.exactly_once,
                              .by_position = terms_.by_position,
                              .missing = IfLedgerIsMissing(terms_, incarnation_.has_value())});
-  if (!target) {
-    connection_.Close();
-    return tl::unexpected(target.error());
-  }
+  if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   cells_ = MysqlCells(target_.columns, *shape_);
   if (positions_) positions_->OnConnected(target_.ledger);

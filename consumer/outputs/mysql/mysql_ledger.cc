@@ -26,11 +26,7 @@ MysqlOutput::Answer<void> MysqlOutput::CheckIncarnation() {
   if (!incarnation) return tl::unexpected(Fail(incarnation.error()));
   const bool same = incarnation_ && incarnation_->IsSame(*incarnation);
   auto complete = CheckLostCommits(same, connection_.where(), "");
-  if (complete) {
-    incarnation_ = std::move(*incarnation);
-  } else if (complete.error().fatal) {
-    connection_.Close();
-  }
+  if (complete) incarnation_ = std::move(*incarnation);
   return complete;
 }
 

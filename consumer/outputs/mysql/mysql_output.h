@@ -26,7 +26,6 @@ class MysqlOutput final : public LedgerOutput {
     if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_);
   }
 
-  tl::expected<void, OutputError> Prepare() override;
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
   void Interrupt() override { connection_.Interrupt(); }
@@ -48,6 +47,8 @@ class MysqlOutput final : public LedgerOutput {
   // Whether the database that was connected still has what it had acknowledged.
   Answer<void> CheckIncarnation();
 
+  Answer<void> Connect() override;
+  void Disconnect() override { connection_.Close(); }
   Answer<void> PrepareIfNeedBe() override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;

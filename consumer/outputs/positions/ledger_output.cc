@@ -45,6 +45,12 @@ LedgerOutput::Answer<void> LedgerOutput::CheckLogs(const std::vector<WriteItem>&
   return memory_.BeforeWrite(parts, [this](const Parts& asked) { return ReadPositions(asked); });
 }
 
+tl::expected<void, OutputError> LedgerOutput::Prepare() {
+  auto prepared = Connect();
+  if (!prepared) Disconnect();
+  return prepared;
+}
+
 LedgerOutput::Answer<void> LedgerOutput::CheckLostCommits(bool same, const std::string& where,
                                                           std::string_view how) {
   const auto lost = FindLostCommits();

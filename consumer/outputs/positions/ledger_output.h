@@ -20,6 +20,8 @@ namespace fencepost::consumer {
 class LedgerOutput : public Output {
  public:
   [[nodiscard]] std::size_t max_records() const final { return max_records_; }
+  // Where it fails, no connection stays open: one that is open is prepared.
+  tl::expected<void, OutputError> Prepare() final;
   tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
       const std::vector<std::string>& ids) final;
   tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) final;
@@ -36,6 +38,10 @@ class LedgerOutput : public Output {
 
   LedgerOutput(std::string pipeline, std::string worker, OutputTerms terms, int max_records,
                tl::expected<RowShape, RowProblem> shape);
+
+  // A new connection, with all that comes before its first question.
+  virtual Answer<void> Connect() = 0;
+  virtual void Disconnect() = 0;
 
   // --- the questions, of a database that is prepared ---
   virtual Answer<void> PrepareIfNeedBe() = 0;
@@ -56,8 +62,7 @@ class LedgerOutput : public Output {
   // know.
   Answer<void> CheckLogs(const std::vector<WriteItem>& items, const Parts& parts);
   // Whether the database that was connected still has what it had acknowledged. `same`: it has been
-  // there all the time, so somebody deleted what is missing; `how`: what became of it, or "". The
-  // fatal error: the caller closes the connection, so that the next call fails the same way.
+  // there all the time, so somebody deleted what is missing; `how`: what became of it, or "".
   Answer<void> CheckLostCommits(bool same, const std::string& where, std::string_view how);
 
   const std::string pipeline_;

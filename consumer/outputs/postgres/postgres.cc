@@ -71,7 +71,7 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failur
   return std::nullopt;
 }
 
-tl::expected<void, OutputError> PostgresOutput::Prepare() {
+PostgresOutput::Answer<void> PostgresOutput::Connect() {
   if (auto fine = CheckShape("output.postgres", connection_.where()); !fine) return fine;
   if (auto connected = connection_.Connect(); !connected) {
     return tl::unexpected(Fail(connected.error()));
@@ -81,10 +81,7 @@ tl::expected<void, OutputError> PostgresOutput::Prepare() {
                              .exactly_once = terms_.exactly_once,
                              .by_position = terms_.by_position,
                              .missing = IfLedgerIsMissing(terms_, incarnation_.has_value())});
-  if (!target) {
-    connection_.Drop();
-    return tl::unexpected(target.error());
-  }
+  if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   cells_ = PgCells(target_.columns, *shape_);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));

@@ -19,11 +19,7 @@ PostgresOutput::Answer<void> PostgresOutput::CheckIncarnation() {
   const std::string how =
       switched ? fmt::format("timeline {} -> {}", before, incarnation->timeline) : "";
   auto complete = CheckLostCommits(same, connection_.where(), how);
-  if (complete) {
-    incarnation_ = std::move(*incarnation);
-  } else if (complete.error().fatal) {
-    connection_.Drop();
-  }
+  if (complete) incarnation_ = std::move(*incarnation);
   return complete;
 }
 

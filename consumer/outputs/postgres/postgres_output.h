@@ -30,7 +30,6 @@ class PostgresOutput final : public LedgerOutput {
     if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_);
   }
 
-  tl::expected<void, OutputError> Prepare() override;
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
   void Interrupt() override { connection_.Interrupt(); }
@@ -46,6 +45,8 @@ class PostgresOutput final : public LedgerOutput {
     return ShapeOfRows(options.columns, options.rules);
   }
   tl::expected<void, PgFailure> PrepareStatements();
+  Answer<void> Connect() override;
+  void Disconnect() override { connection_.Drop(); }
   Answer<void> PrepareIfNeedBe() override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;

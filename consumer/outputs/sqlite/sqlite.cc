@@ -65,9 +65,8 @@ class SqliteOutput final : public LedgerOutput {
         cells_(rows_.shape()) {
     if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_);
   }
-  ~SqliteOutput() override { Drop(); }
+  ~SqliteOutput() override { Disconnect(); }
 
-  tl::expected<void, OutputError> Prepare() override;
   tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
   tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
   void Interrupt() override { connection_.Interrupt(); }
@@ -76,8 +75,10 @@ class SqliteOutput final : public LedgerOutput {
   template <typename T>
   using Maybe = tl::expected<T, SqliteFailure>;
 
-  Maybe<void> PrepareStatements();
   // Opens the file that its path leads to now.
+  Answer<void> Connect() override;
+  void Disconnect() override;
+  Maybe<void> PrepareStatements();
   Answer<void> PrepareIfNeedBe() override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
@@ -100,7 +101,6 @@ class SqliteOutput final : public LedgerOutput {
   OutputError Fail(const SqliteFailure& failure);
   // Of a transaction: the file stays open where it only refused a record.
   OutputError Refused(const SqliteFailure& failure);
-  void Drop();
 
   const SqliteOptions options_;
   SqliteConnection connection_;
@@ -114,7 +114,7 @@ class SqliteOutput final : public LedgerOutput {
   std::optional<SqlitePositions> positions_;  // by position, in place of ledger_
 };
 
-void SqliteOutput::Drop() {
+void SqliteOutput::Disconnect() {
   insert_ledger_.reset();
   insert_effect_.reset();
   delete_effect_.reset();
@@ -130,7 +130,7 @@ OutputError SqliteOutput::Fail(const SqliteFailure& failure) {
     error.error.hint.clear();
   }
   const int code = failure.code & 0xff;
-  if (code != SQLITE_BUSY && code != SQLITE_LOCKED) Drop();
+  if (code != SQLITE_BUSY && code != SQLITE_LOCKED) Disconnect();
   return error;
 }
 
@@ -144,28 +144,21 @@ OutputError SqliteOutput::Refused(const SqliteFailure& failure) {
   return error;
 }
 
-tl::expected<void, OutputError> SqliteOutput::Prepare() {
-  Drop();
+SqliteOutput::Answer<void> SqliteOutput::Connect() {
+  Disconnect();
   if (auto fine = CheckShape("output.sqlite", options_.path); !fine) return fine;
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Fail(opened.error()));
   auto target = LearnTarget(connection_, options_, *shape_,
                             {.pipeline = pipeline_,
                              .by_position = terms_.by_position,
                              .missing = IfLedgerIsMissing(terms_, file_.has_value())});
-  if (!target) {
-    Drop();
-    return tl::unexpected(target.error());
-  }
+  if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
   const HeldFile& file = connection_.file();
   const bool same = file_ && file_->id() == file.id();
   auto complete = CheckLostCommits(same, options_.path, "another file took its place");
-  if (complete) {
-    file_ = file;
-  } else if (complete.error().fatal) {
-    Drop();
-  }
+  if (complete) file_ = file;
   return complete;
 }
 

@@ -275,6 +275,18 @@ TEST_F(SqliteTest, AWriterFrozenInsideItsTransactionIsPatienceAndNothingIsLost) 
   EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
 }
 
+TEST_F(SqliteTest, AFileThatIsLockedWhenItIsOpenedIsPreparedWithTheNextWrite) {
+  const auto output = Open();
+  Exec("BEGIN EXCLUSIVE");
+  const Batch batch{{.id = "a"}};
+  const auto written = output->Write({.items = batch.items(), .offsets = {}});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().error.code, "output_locked");
+  Exec("ROLLBACK");
+  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted));
+  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger"), "1");
+}
+
 TEST_F(SqliteTest, InterruptEndsTheWaitForTheLock) {
   const auto output = Open();
   ASSERT_TRUE(output->Prepare());

@@ -51,7 +51,7 @@ SimOutput::SimOutput(World& world, const Process& process)
       world_(world),
       changes_(memory_) {}
 
-tl::expected<void, OutputError> SimOutput::Prepare() {
+SimOutput::Answer<void> SimOutput::Connect() {
   memory_.OnConnected();
   return CheckLostCommits(false, "table", "");
 }

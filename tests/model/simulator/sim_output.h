@@ -21,8 +21,6 @@ class SimOutput final : public consumer::LedgerOutput {
  public:
   SimOutput(World& world, const Process& process);
 
-  // A new connection. The error: commits are lost, and this worker can never write again.
-  tl::expected<void, consumer::OutputError> Prepare() override;
   // By id: a transaction was answered.
   void Remember(const std::vector<consumer::WriteItem>& items,
                 const std::vector<consumer::WriteOutcome>& outcomes);
@@ -38,6 +36,9 @@ class SimOutput final : public consumer::LedgerOutput {
   void Interrupt() override {}
 
  protected:
+  // The error: commits are lost, and this worker can never write again.
+  Answer<void> Connect() override;
+  void Disconnect() override {}
   Answer<void> PrepareIfNeedBe() override { return {}; }
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;
