@@ -31,7 +31,7 @@ using locking::Severity;
 // signal.
 constexpr std::chrono::seconds kLastResort{10};
 constexpr std::chrono::seconds kLastResortHurried{5};
-constexpr std::chrono::seconds kReturnMemoryEvery{60};
+constexpr std::chrono::milliseconds kReturnMemoryEvery{60'000};
 
 // One setting as it is in `from`; gone where that has none.
 void TakeSetting(std::vector<std::pair<std::string, std::string>>& settings,
@@ -132,7 +132,7 @@ RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
   auto return_memory_at = Clock::now() + kReturnMemoryEvery;
   for (;;) {
     TakeSamples();
-    const auto woken = signals.Wait(shown ? 1'000 : 60'000);
+    const auto woken = signals.Wait(shown ? 1'000 : static_cast<int>(kReturnMemoryEvery.count()));
     if (woken == RunSignals::Woken::kReload) {
       Reload();
     } else if (woken != RunSignals::Woken::kNot) {
