@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
@@ -141,6 +142,17 @@ void RedisServer::ShiftClock(std::chrono::milliseconds shift) {
 std::string RedisServer::Command(const std::vector<std::string>& words) const {
   const timeval limit{5, 0};
   return Ask(redisConnectWithTimeout(options_.bind.c_str(), port_, limit), words);
+}
+
+std::int64_t RedisServer::Calls(std::string_view command) const {
+  const std::string stats = Command({"INFO", "commandstats"});
+  const std::string field = fmt::format("cmdstat_{}:calls=", command);
+  const std::size_t at = stats.find(field);
+  std::int64_t calls = 0;
+  if (at != std::string::npos) {
+    std::from_chars(stats.data() + at + field.size(), stats.data() + stats.size(), calls);
+  }
+  return calls;
 }
 
 std::string RedisServer::Ask(redisContext* context, const std::vector<std::string>& words) {

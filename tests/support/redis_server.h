@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/process.h"
@@ -52,6 +54,8 @@ class RedisServer {
   // Any command, on a connection of its own as the default user. Integers as digits, nil as
   // "(nil)", arrays one element a line, errors as Redis words them ("ERR …", "NOAUTH …").
   std::string Command(const std::vector<std::string>& words) const;
+  // How often this command ("set", "evalsha") has run since it started, by scripts too.
+  std::int64_t Calls(std::string_view command) const;
 
  private:
   bool Ready() const;  // asked on its Unix socket: its port may speak TLS
