@@ -54,7 +54,6 @@ constexpr LabelInfo kByCommitResult[] = {{"result", kCommitResults}};
 constexpr LabelInfo kByRebalanceEvent[] = {{"event", kRebalanceEvents}};
 constexpr LabelInfo kByHash[] = {{"hash", {}}};
 constexpr LabelInfo kByBuild[] = {{"version", {}}, {"commit", {}}};
-constexpr LabelInfo kByEach[] = {{"process", {}}};
 
 constexpr double kRoundBuckets[] = {.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1};
 constexpr double kWaitBuckets[] = {.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30};
@@ -93,11 +92,6 @@ constexpr MetricInfo Sizes(Metric id, std::string_view name, std::string_view he
 constexpr MetricInfo Process(Metric id, MetricKind kind, std::string_view name,
                              std::string_view help, Labels labels = {}) {
   return {id, name, kind, Scope::kProcess, CellUnit::kOne, help, labels, {}};
-}
-
-constexpr MetricInfo Each(Metric id, MetricKind kind, std::string_view name,
-                          std::string_view help) {
-  return {id, name, kind, Scope::kEach, CellUnit::kOne, help, kByEach, {}};
 }
 
 constexpr MetricInfo kMetricDefinitions[] = {
@@ -317,12 +311,6 @@ constexpr MetricInfo kMetricDefinitions[] = {
             "1, with version and commit. Different ones among workers: a rollout is under way or "
             "stuck.",
             kByBuild),
-    Each(Metric::kEachUp, MetricKind::kGauge, "fencepost_process_up",
-         "1 while this process of `run --processes` runs and answers. At 0 its records wait, or go "
-         "to the other processes: see process_restarts_total and the log."),
-    Each(Metric::kEachRestarts, MetricKind::kCounter, "fencepost_process_restarts_total",
-         "How often this process of `run --processes` ended unasked and was started again. When it "
-         "grows, the log says by which signal: a crash is a fault to report."),
     Process(Metric::kProcessCpu, MetricKind::kCounter, "process_cpu_seconds_total",
             "Seconds of user and system CPU time spent. At the CPU limit leases expire: raise it."),
     Process(Metric::kProcessOpenFds, MetricKind::kGauge, "process_open_fds",

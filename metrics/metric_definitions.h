@@ -17,7 +17,6 @@ enum class CellUnit : std::uint8_t { kOne, kMillis, kNanos };
 enum class Scope : std::uint8_t {
   kPipeline,  // has the label `pipeline`, before all others
   kProcess,   // one series a process
-  kEach,      // likewise, for each process of `run --processes`, told by what supervises them
 };
 
 struct LabelInfo {
@@ -90,8 +89,6 @@ enum class Metric : std::uint8_t {
   kConfigInfo,
   kReady,
   kBuildInfo,
-  kEachUp,
-  kEachRestarts,
   kProcessCpu,
   kProcessOpenFds,
   kProcessMaxFds,

@@ -147,7 +147,6 @@ std::vector<MetricFamily> MetricsPage::Collect() const {
   std::vector<MetricFamily> families;
   families.reserve(AllMetrics().size());
   for (const MetricInfo& metric : AllMetrics()) {
-    if (metric.scope == Scope::kEach) continue;
     MetricFamily family;
     family.name = metric.name;
     family.help = metric.help;

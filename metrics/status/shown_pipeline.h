@@ -19,13 +19,7 @@ struct ShownPipeline {
   std::vector<double> per_second;  // the last minute, oldest first
   std::chrono::milliseconds lock_ttl{0};
   std::vector<std::pair<std::string, std::string>> settings;  // the file's, without secrets
-  std::string process{};  // of several processes that share a page, which; else empty
 };
-
-// What names it on the page: of several processes each has a pipeline of this name.
-inline std::string PageIdOf(const ShownPipeline& shown) {
-  return shown.status.pipeline + (shown.process.empty() ? "" : "@" + shown.process);
-}
 
 // The process as a whole.
 struct ShownProcess {

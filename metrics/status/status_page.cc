@@ -53,7 +53,7 @@ void AppendConcern(std::string& out, const Concern& concern, bool name_pipelines
   out += fmt::format(R"(<li class="{}">{})", kKinds[level], Tag(kKinds[level], kWords[level]));
   for (const ShownPipeline* shown : concern.pipelines) {
     if (!name_pipelines) break;
-    out += fmt::format(R"( <a href="#{}">{}</a>)", EscapeHtml(PageIdOf(*shown)),
+    out += fmt::format(R"( <a href="#{}">{}</a>)", EscapeHtml(shown->status.pipeline),
                        EscapeHtml(shown->status.pipeline));
   }
   const std::string& what = concern.finding.what;
@@ -85,10 +85,8 @@ void AppendSummary(std::string& out, const ShownProcess& process) {
   const auto worst = concerns.empty() ? FindingLevel::kNote : concerns.front().finding.level;
   const bool calm = in_need.empty();
   const bool starting = process.pipelines.empty();
-  const std::string of = starting ? "" : process.pipelines.front().process;
-  out += fmt::format(R"(<div id="summary{}" class="summary {}" data-title="{}">)"
+  out += fmt::format(R"(<div id="summary" class="summary {}" data-title="{}">)"
                      R"(<p class="verdict" role="status">{}</p>)",
-                     of.empty() ? "" : "@" + of,
                      starting ? "note"
                      : calm   ? "good"
                               : kKinds[static_cast<std::size_t>(worst)],
@@ -111,39 +109,11 @@ std::string StatusFragment(const ShownProcess& process) {
 }
 
 std::string StatusEvent(const ShownProcess& process) {
-  return StatusEventOf(StatusFragment(process));
-}
-
-std::string StatusPage(const ShownProcess& process) {
-  return StatusPageAround(process, StatusFragment(process));
-}
-
-std::string StatusEventOf(const std::string& fragment) {
-  const nlohmann::json text = fragment;  // as JSON, for the line ends
+  const nlohmann::json text = StatusFragment(process);  // as JSON, for the line ends
   return "data: " + text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n\n";
 }
 
-std::string FragmentOfProcesses(const std::vector<ProcessFragment>& processes) {
-  std::string rows;
-  std::size_t in_need = 0;
-  for (const ProcessFragment& one : processes) {
-    if (!one.ready) ++in_need;
-    if (one.trouble.empty()) continue;
-    rows += fmt::format("<li class=\"bad\">{} <b>process {}</b> <span>{}</span></li>",
-                        Tag("bad", "critical"), EscapeHtml(one.name), EscapeHtml(one.trouble));
-  }
-  std::string out = fmt::format(
-      R"(<div id="summary" class="summary {}" data-title="{}"><p class="verdict" role="status">)",
-      in_need == 0 ? "good" : "bad", in_need == 0 ? "" : "\u2716 ");
-  out += in_need == 0 ? fmt::format("{} processes are at work.", processes.size())
-                      : fmt::format("{} of {} processes need{} attention.", in_need,
-                                    processes.size(), in_need == 1 ? "s" : "");
-  out += rows.empty() ? "</p></div>" : "</p><ul>" + rows + "</ul></div>";
-  for (const ProcessFragment& one : processes) out += one.fragment;
-  return out;
-}
-
-std::string StatusPageAround(const ShownProcess& process, const std::string& fragment) {
+std::string StatusPage(const ShownProcess& process) {
   return fmt::format(
       R"(<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">)"
       R"(<meta name="viewport" content="width=device-width,initial-scale=1">)"
@@ -156,7 +126,7 @@ std::string StatusPageAround(const ShownProcess& process, const std::string& fra
       R"(<a href="ready">ready</a> <a href="live">live</a></footer>)"
       R"(<script>{5}</script></body></html>)",
       EscapeHtml(process.worker), kStatusStyle, EscapeHtml(process.version), ShowTime(process.now),
-      fragment, kStatusScript);
+      StatusFragment(process), kStatusScript);
 }
 
 const std::string& StatusPagePolicy() {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "metrics/status/shown_pipeline.h"
 
@@ -15,18 +14,6 @@ std::string StatusPage(const ShownProcess& process);
 std::string StatusFragment(const ShownProcess& process);
 // One server-sent event of it.
 std::string StatusEvent(const ShownProcess& process);
-
-// The same where several processes share the page: the fragment is made of theirs, and `process`
-// has no pipelines.
-struct ProcessFragment {
-  std::string name;
-  bool ready = false;
-  std::string trouble;   // why there is no fragment; else empty
-  std::string fragment;  // its StatusFragment
-};
-std::string FragmentOfProcesses(const std::vector<ProcessFragment>& processes);
-std::string StatusPageAround(const ShownProcess& process, const std::string& fragment);
-std::string StatusEventOf(const std::string& fragment);
 
 // Value of Content-Security-Policy: nothing from elsewhere, only this page's own style and script.
 const std::string& StatusPagePolicy();

@@ -234,7 +234,7 @@ void AppendErrors(std::string& out, const ShownPipeline& shown) {
     if (told++ == kShownEvents) {
       out += fmt::format(R"(</ol><details id="events-{}"><summary>older ones: {}</summary>)"
                          R"(<ol class="events" role="list">)",
-                         EscapeHtml(PageIdOf(shown)), events.size() - kShownEvents);
+                         EscapeHtml(status.pipeline), events.size() - kShownEvents);
     }
     AppendEvent(out, *one);
   }
@@ -268,7 +268,7 @@ void AppendCounts(std::string& out, const std::string& pipeline, const Counts& c
 }
 
 void AppendDetails(std::string& out, const ShownPipeline& shown) {
-  const std::string id = EscapeHtml(PageIdOf(shown));
+  const std::string id = EscapeHtml(shown.status.pipeline);
   out += fmt::format(R"(<details id="counts-{}"><summary>Counts since the start</summary>)", id);
   AppendCounts(out, shown.status.pipeline, shown.counts);
   out += fmt::format(
@@ -289,10 +289,8 @@ void AppendDetails(std::string& out, const ShownPipeline& shown) {
 void AppendPipeline(std::string& out, const ShownPipeline& shown) {
   const WorkerStatus& status = shown.status;
   out += fmt::format(
-      R"(<section id="{}"><div class="top"><h2>{}</h2>{}<span class="dim">{}up {}</span></div>)",
-      EscapeHtml(PageIdOf(shown)), EscapeHtml(status.pipeline),
-      status.ready ? Tag("good", "ready") : Tag("bad", "not ready"),
-      shown.process.empty() ? "" : "process " + EscapeHtml(shown.process) + ", ",
+      R"(<section id="{0}"><div class="top"><h2>{0}</h2>{1}<span class="dim">up {2}</span></div>)",
+      EscapeHtml(status.pipeline), status.ready ? Tag("good", "ready") : Tag("bad", "not ready"),
       ShowDuration(status.uptime));
   out += R"(<dl class="facts">)";
   AppendRecordFacts(out, shown);

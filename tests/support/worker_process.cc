@@ -49,9 +49,6 @@ WorkerProcess::WorkerProcess(const WorkerOptions& options) : name_(options.name)
     process.argv.push_back(flag);
     process.argv.push_back(value);
   }
-  if (options.processes > 1) {
-    process.argv.insert(process.argv.end(), {"--processes", std::to_string(options.processes)});
-  }
   process.env = options.env;
   process.separate_stderr = true;
   process_ = std::make_unique<Process>(std::move(process));

@@ -16,7 +16,6 @@ struct WorkerOptions {
   std::string name{};  // --worker
   std::string http = "127.0.0.1:0";
   std::map<std::string, std::string> env{};
-  int processes = 1;  // --processes
 };
 
 // One `fencepost run`. The constructor returns when its HTTP server answers, which is before it has

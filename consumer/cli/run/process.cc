@@ -13,7 +13,6 @@
 #include "consumer/cli/run/reload.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/cli/supervise/supervisor.h"
 #include "consumer/worker/library_versions.h"
 #include "metrics/status/status_json.h"
 #include "metrics/status/status_page.h"
@@ -55,11 +54,10 @@ Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
 }  // namespace
 
 Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string> files,
-                 const std::string& worker, std::string number)
+                 const std::string& worker)
     : pipelines_(std::move(pipelines)),
       files_(std::move(files)),
       worker_(worker),
-      number_(std::move(number)),
       log_(metrics::LogOptionsOf(pipelines_.front().observe, worker)),
       page_({Version(), Commit()}) {
   for (const PipelineOptions& options : pipelines_) {
@@ -95,18 +93,11 @@ tl::expected<void, Error> Process::StartHttp(const std::string& address) {
   return {};
 }
 
-void Process::AnswerSupervisor(Fd channel) {
-  supervised_ = std::make_unique<AnsweringEnd>(
-      std::move(channel),
-      [this](std::string_view path, std::string_view body) { return AnswerTo(path, body); },
-      [] { kill(getpid(), SIGTERM); });
-}
-
 int Process::RunUntilStopped(const RunSignals& signals) {
   for (const auto& worker : workers_) {
     worker->OnFailure([&signals] { signals.Wake(); });
     if (const auto started = worker->Start(); !started) {
-      Complain(started.error().Line());
+      PrintError(started.error().Line());
       return kUsage;
     }
   }
@@ -121,14 +112,14 @@ int Process::RunUntilStopped(const RunSignals& signals) {
   });
   AwaitEnd(signals, signalled);
   joiner.join();
-  for (const Error& error : errors_) Complain(error.Line());
+  for (const Error& error : errors_) PrintError(error.Line());
   return errors_.empty() ? kOk : kFailed;
 }
 
 // What the process is to end by. The rates on the status page want a look at the counters once a
 // second.
 RunSignals::Woken Process::WaitForTheEnd(const RunSignals& signals) {
-  const bool shown = server_ != nullptr || supervised_ != nullptr;
+  const bool shown = server_ != nullptr;
   auto return_memory_at = Clock::now() + kReturnMemoryEvery;
   for (;;) {
     TakeSamples();
@@ -153,7 +144,7 @@ void Process::Reload() {
                "the files have errors (see stderr): the workers go on as they were");
     return;
   }
-  if (number_.empty()) LogWarnings(log_, warnings);  // else the supervisor tells them
+  LogWarnings(log_, warnings);
   for (std::size_t i = 0; i < workers_.size(); ++i) Apply(i, std::move((*fresh)[i]));
 }
 
@@ -168,24 +159,6 @@ void Process::Apply(std::size_t worker, PipelineOptions fresh) {
   const std::lock_guard lock(mutex_);
   for (const std::string& key : changes.applied) TakeSetting(running.shown, fresh.shown, key);
   watched_[worker].settings = running.shown;
-}
-
-// What an HTTP server would answer, but for the words around it.
-Answer Process::AnswerTo(std::string_view path, std::string_view body) {
-  const auto probe = [](const metrics::ProbeResult& result) {
-    return Answer{result.ready ? 200 : 503, result.reason};
-  };
-  if (path == "/metrics") return {200, page_.Render()};
-  if (path == "/live") return probe(Liveness());
-  if (path == "/ready") return probe(AllReady());
-  const bool fragment = path == "/fragment";
-  if (path != "/status" && !fragment) {
-    const metrics::ControlAnswer answer = OnPost(path, body);
-    return {answer.status, answer.text};
-  }
-  const metrics::ShownProcess shown = Shown();
-  if (!fragment) return {200, StatusJson(shown)};
-  return {ReadyOf(shown).ready ? 200 : 503, StatusFragment(shown)};
 }
 
 metrics::ControlAnswer Process::OnPost(std::string_view path, std::string_view body) {
@@ -229,11 +202,6 @@ void Process::AwaitEnd(const RunSignals& signals, bool signalled) {
   }
 }
 
-// On stderr, which several processes may share.
-void Process::Complain(const std::string& line) const {
-  PrintError(number_.empty() ? line : fmt::format("process {}: {}", number_, line));
-}
-
 // Some thread never returns (a jq program that loops for ever): nothing can be joined, and no
 // destructor may run. The locks end by their TTL, the effects are safe, the offsets stay.
 void Process::GiveUp(Clock::duration waited) {
@@ -244,8 +212,8 @@ void Process::GiveUp(Clock::duration waited) {
     hangs += fmt::format("{}pipeline '{}' waits for {}", hangs.empty() ? "" : ", ",
                          worker->Status().pipeline, part);
   }
-  Complain(fmt::format(
-      "the stop has not come to its end within {} s: {}; the process ends without it, what was "
+  PrintError(fmt::format(
+      "the pipelines did not stop within {} s: {}; the process ends without them, and what was "
       "in flight is done again",
       std::chrono::duration_cast<std::chrono::seconds>(waited).count(), hangs));
   std::fflush(stderr);
@@ -300,8 +268,7 @@ metrics::ShownProcess Process::Shown() const {
                                  .rate = watched.finished->Rate(),
                                  .per_second = watched.finished->PerSecond(),
                                  .lock_ttl = watched.metrics->info().lock_ttl,
-                                 .settings = watched.settings,
-                                 .process = number_});
+                                 .settings = watched.settings});
   }
   return process;
 }

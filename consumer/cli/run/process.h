@@ -13,8 +13,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/cli/supervise/channel.h"
-#include "consumer/cli/supervise/run_signals.h"
+#include "consumer/cli/run/run_signals.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/worker/worker.h"
 #include "metrics/http/http_server.h"
@@ -27,16 +26,13 @@ namespace fencepost::cli {
 
 class Process {
  public:
-  // `files`: where the pipelines came from, for a reload. `number`: of `run --processes`, which of
-  // them this is; else empty.
+  // `files`: where the pipelines came from, for a reload.
   Process(std::vector<consumer::PipelineOptions> pipelines, std::vector<std::string> files,
-          const std::string& worker, std::string number = "");
+          const std::string& worker);
   ~Process();
 
   // Error: code http_bad_address, or it cannot listen there.
   tl::expected<void, Error> StartHttp(const std::string& address);
-  // Answers what supervises this process, in place of an HTTP server. Without it this one ends.
-  void AnswerSupervisor(Fd channel);
   // Starts the workers; returns the exit code once all have ended after a signal or a failure.
   int RunUntilStopped(const RunSignals& signals);
   metrics::Log& log() { return log_; }
@@ -53,9 +49,7 @@ class Process {
   void Reload();
   void Apply(std::size_t worker, consumer::PipelineOptions fresh);
   void AwaitEnd(const RunSignals& signals, bool signalled);
-  void Complain(const std::string& line) const;
   [[noreturn]] void GiveUp(std::chrono::steady_clock::duration waited);
-  [[nodiscard]] Answer AnswerTo(std::string_view path, std::string_view body);
   metrics::ControlAnswer OnPost(std::string_view path, std::string_view body);
   [[nodiscard]] metrics::ProbeResult Liveness() const;
   [[nodiscard]] metrics::ProbeResult AllReady() const;
@@ -65,7 +59,6 @@ class Process {
   std::vector<consumer::PipelineOptions> pipelines_;
   const std::vector<std::string> files_;
   const std::string worker_;
-  const std::string number_;
   metrics::Log log_;
   metrics::MetricsPage page_;
   std::vector<std::unique_ptr<consumer::Worker>> workers_;
@@ -73,9 +66,7 @@ class Process {
   std::vector<Watched> watched_;  // of each worker
   std::vector<Error> errors_;
   std::atomic<bool> ended_{false};
-  // Last: they ask all the others.
-  std::unique_ptr<metrics::HttpServer> server_;
-  std::unique_ptr<AnsweringEnd> supervised_;
+  std::unique_ptr<metrics::HttpServer> server_;  // last: it asks all the others
 };
 
 }  // namespace fencepost::cli

@@ -1,10 +1,7 @@
 // fencepost run FILE...: the workers of these pipelines, until SIGTERM or SIGINT. Its arguments.
-#include <fcntl.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -19,7 +16,6 @@
 #include "consumer/cli/run/process.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
-#include "consumer/cli/supervise/supervisor.h"
 #include "consumer/kafka/client/shared_consumer.h"
 #include "consumer/record/text.h"
 #include "consumer/worker/make_handler.h"
@@ -33,10 +29,6 @@ struct RunArguments {
   std::vector<std::string> files;
   std::string http;
   std::string worker;
-  std::optional<int> processes{};
-  // Of a process of `--processes`: which, and the descriptor over which its supervisor asks.
-  std::string process{};
-  int channel = -1;
 };
 
 std::string FromEnvironment(const char* name) {
@@ -132,26 +124,9 @@ bool HandlersAreGood(const std::vector<PipelineOptions>& pipelines) {
   return good;
 }
 
-// --processes, else FENCEPOST_PROCESSES, else 1. A process of several is one itself.
-tl::expected<int, std::string> Processes(const RunArguments& arguments) {
-  if (!arguments.process.empty()) return 1;
-  if (arguments.processes) return *arguments.processes;
-  const std::string text = FromEnvironment("FENCEPOST_PROCESSES");
-  if (text.empty()) return 1;
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error == std::errc() && end == text.data() + text.size() && count >= 1 &&
-      count <= kMostProcesses) {
-    return count;
-  }
-  return tl::unexpected(fmt::format("FENCEPOST_PROCESSES is '{}': it must be a number from 1 to {}",
-                                    text, kMostProcesses));
-}
-
-template <typename Server>
-std::optional<int> StartHttp(Server& server, const std::string& address) {
+std::optional<int> StartHttp(Process& process, const std::string& address) {
   if (address.empty()) return std::nullopt;
-  const auto started = server.StartHttp(address);
+  const auto started = process.StartHttp(address);
   if (started) return std::nullopt;
   const bool wrong = started.error().code == "http_bad_address";
   return wrong ? ExitUsage(started.error()) : ExitFailed(started.error());
@@ -164,35 +139,26 @@ struct Checked {
   std::string address;  // of the HTTP server; empty: none
   std::vector<std::string> warnings;
 };
-tl::expected<Checked, ExitCode> Check(const RunArguments& arguments, int processes) {
+tl::expected<Checked, ExitCode> Check(const RunArguments& arguments) {
   const auto wrong = [](const std::string& why) {
     PrintError(why);
     return tl::unexpected(kUsage);
   };
   const auto name = WorkerName(arguments);
   if (!name) return wrong(name.error());
-  if (processes > 1 && std::ranges::find(arguments.files, "-") != arguments.files.end()) {
-    return wrong("standard input can be read once only: with --processes give a file");
-  }
   std::vector<std::string> warnings;
   auto pipelines = LoadPipelines(arguments.files, &warnings);
   if (!pipelines || !HandlersAreGood(*pipelines)) return tl::unexpected(kUsage);
-  const std::string longest = processes > 1 ? NameOfProcess(*name, processes - 1) : *name;
-  if (const auto good = GoodName(longest, "--worker or FENCEPOST_WORKER, with a process's number");
-      !good) {
-    return wrong(good.error());
-  }
-  if (const auto fits = NameFitsStaticMembers(arguments, longest, *pipelines); !fits) {
+  if (const auto fits = NameFitsStaticMembers(arguments, *name, *pipelines); !fits) {
     return wrong(fits.error());
   }
-  if (!arguments.process.empty()) return Checked{std::move(*pipelines), *name, "", {}};
   const auto address = HttpAddress(arguments, *pipelines);
   if (!address) return wrong(address.error());
   return Checked{std::move(*pipelines), *name, *address, std::move(warnings)};
 }
 
-// What the log says first. A name that was given is one that the worker has after a restart too,
-// as those of several processes are: then it may keep its partitions.
+// What the log says first. A name that was given is one that the worker has after a restart too:
+// then it may keep its partitions.
 void TellAtStart(metrics::Log& log, const RunArguments& arguments, const Checked& checked) {
   LogWarnings(log, checked.warnings);
   if (arguments.worker.empty() && FromEnvironment("FENCEPOST_WORKER").empty()) return;
@@ -205,35 +171,21 @@ void TellAtStart(metrics::Log& log, const RunArguments& arguments, const Checked
   }
 }
 
-int RunPipelines(const RunArguments& arguments, int processes, const RunSignals& signals) {
-  auto checked = Check(arguments, processes);
+int RunPipelines(const RunArguments& arguments) {
+  const RunSignals signals;
+  auto checked = Check(arguments);
   if (!checked) return checked.error();
-  if (processes > 1) {
-    Supervisor supervisor(checked->pipelines, arguments.files, checked->name, processes);
-    TellAtStart(supervisor.log(), arguments, *checked);
-    if (const auto code = StartHttp(supervisor, checked->address)) return *code;
-    return supervisor.Run(signals);
-  }
-  Process process(checked->pipelines, arguments.files, checked->name, arguments.process);
-  if (arguments.process.empty()) TellAtStart(process.log(), arguments, *checked);
+  Process process(checked->pipelines, arguments.files, checked->name);
+  TellAtStart(process.log(), arguments, *checked);
   if (const auto code = StartHttp(process, checked->address)) return *code;
-  if (arguments.channel >= 0) process.AnswerSupervisor(Fd(arguments.channel));
   return process.RunUntilStopped(signals);
 }
 
 // librdkafka's threads that never end would run on under the process's static objects.
 int RunToItsEnd(const RunArguments& arguments) {
-  const auto processes = Processes(arguments);
-  if (!processes) return ExitUsage(processes.error());
-  if (arguments.channel >= 0) {
-    fcntl(arguments.channel, F_SETFD, FD_CLOEXEC);
-    prctl(PR_SET_NAME, "fencepost");  // it was started by another name: /proc/self/exe
-  }
-  const RunSignals signals(
-      {.children = *processes > 1, .supervisor = arguments.channel >= 0 ? getppid() : 0});
-  const int code = RunPipelines(arguments, *processes, signals);
+  const int code = RunPipelines(arguments);
   if (consumer::rdkafka::ConsumersLeftBehind() == 0) return code;
-  PrintError("a Kafka client did not come to its end and is left to the end of the process");
+  PrintError("a Kafka client did not stop, and ends with the process");
   std::fflush(nullptr);
   _exit(code);
 }
@@ -247,12 +199,6 @@ void AddRun(CLI::App& app, Run& run) {
   command->add_option("FILE", arguments->files, "pipeline files")->required();
   command->add_option("--http", arguments->http, "HOST:PORT of /metrics, /live, /ready, /status");
   command->add_option("--worker", arguments->worker, "this worker's name");
-  command
-      ->add_option("--processes", arguments->processes,
-                   "run them in N processes: one worker each, one port, one to signal")
-      ->check(CLI::Range(1, kMostProcesses));
-  command->add_option(kProcessOption, arguments->process)->group("");  // hidden
-  command->add_option(kChannelOption, arguments->channel)->group("");
   command->callback([&run, arguments] { run = [arguments] { return RunToItsEnd(*arguments); }; });
 }
 

@@ -24,7 +24,6 @@ PLACES = (
     "FencepostRebalancing",
     "FencepostRedisClockOff",
     "FencepostRecordStuck",
-    "FencepostProcessRestarting",
 )
 
 

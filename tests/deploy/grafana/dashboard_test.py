@@ -33,11 +33,9 @@ RUNBOOKS = {  # the address of each, which people keep: no number here may ever 
     "FencepostRedisNodeDown": 1009, "FencepostLocksExpiring": 1010,
     "FencepostLockValidityLow": 1011, "FencepostFencingRejections": 1012,
     "FencepostRebalancing": 1013, "FencepostRedisClockOff": 1014,
-    "FencepostRecordStuck": 1015, "FencepostProcessRestarting": 1016,
+    "FencepostRecordStuck": 1015,
 }  # fmt: skip
 LEFT_OUT = {  # metrics that no panel shows, each with the reason
-    "fencepost_process_up": "only workers of several processes have it; /ready says which is away",
-    "fencepost_process_restarts_total": "likewise; FencepostProcessRestarting asks for it",
     "process_virtual_memory_bytes": "address space: it says nothing of use, and flattens the rest",
 }
 

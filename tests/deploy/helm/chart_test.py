@@ -268,13 +268,6 @@ class Workers(unittest.TestCase):
             self.assertFalse(rendered.all("ScaledObject"))
             self.assertFalse(rendered.all("HorizontalPodAutoscaler"))
 
-    def test_processes_of_a_pod_are_told_by_its_environment(self):
-        for values, told in (({}, []), ({"processes": 1}, []), ({"processes": 4}, ["4"])):
-            (pod,) = Rendered("fencepost", {**WORKERS["minimal"], **values}).pods()
-            env = pod["spec"]["containers"][0]["env"]
-            found = [e["value"] for e in env if e["name"] == "FENCEPOST_PROCESSES"]
-            self.assertEqual(found, told)
-
     def test_static_members_are_pods_that_keep_their_names(self):
         rendered = ALL["fencepost", "static"]
         self.assertEqual(rendered.all("Deployment"), [])
@@ -394,8 +387,6 @@ class Workers(unittest.TestCase):
             ({"autoscaling": {"mode": "hpa", "minReplicas": 20}}, "minReplicas is above"),
             ({"spread": {"hosts": "yes"}}, "spread.hosts must be one of the following"),
             ({"env": {"FENCEPOST_WORKER": "a"}}, "env"),
-            ({"env": {"FENCEPOST_PROCESSES": "2"}}, "env"),
-            ({"processes": 0}, "processes: Must be greater than or equal to 1"),
             ({"runbookUrl": "https://wiki/RUN.md#part"}, "runbookUrl: Does not match pattern"),
             ({"secrets": {"env": [{"name": "A", "value": "b"}]}}, "secret is required"),
             ({"pipelines": {"Orders": text}}, "pipelines"),

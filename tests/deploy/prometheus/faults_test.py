@@ -13,7 +13,7 @@ from support.fleet import (
     LockStore, Pipeline, Prometheus, Service, Worker, folder, samples, shared, total,
 )  # fmt: skip
 from support.kafka import Kafka
-from support.processes import FENCEPOST, Process, free_port, http_get, wait_until
+from support.processes import wait_until
 from support.promql import Vocabulary
 from support.rules import ALERTS, MINUTE, RECORDING, recorded, rules, write_faster
 
@@ -36,7 +36,6 @@ MAY_FIRE = {
     "FencepostFencingRejections": {"frail", "lonely"},
     "FencepostRebalancing": {"frail"},
     "FencepostRedisClockOff": {"frail"},
-    "FencepostProcessRestarting": set(),
     "FencepostRecordStuck": {"stuck", "lonely", "dead", "burning", "frail"},
 }
 
@@ -111,30 +110,8 @@ class AlertsOfRealWorkers(unittest.TestCase):
     def value(cls, expr):
         return sum(value for _, value in cls.prometheus.query(expr))
 
-    def page_of_two_processes(self):
-        file = folder(self) / "nowhere.yaml"
-        file.write_text(f"""\
-version: 1
-name: nowhere
-guarantee: at-least-once
-kafka: {{brokers: ["localhost:{free_port()}"], topics: [orders]}}
-lock: {{redis: {{nodes: ["localhost:{free_port()}"]}}}}
-output: {{stdout: {{}}}}
-""")
-        address = f"127.0.0.1:{free_port()}"
-        Process(self, [FENCEPOST, "run", file, "--http", address, "--processes", "2"])
-        page = ["", ""]
-
-        def whole():
-            page[:] = http_get(f"http://{address}/metrics")
-            return 'fencepost_ready{process="1"' in page[1]
-
-        wait_until(whole, what="the pages of both processes")
-        return page[1]
-
     def test_every_expression_names_only_metrics_and_labels_that_a_worker_shows(self):
         page = self.workers[0].get("/metrics")[1] + self.workers[1].get("/metrics")[1]
-        page += self.page_of_two_processes()
         vocabulary = Vocabulary(samples(page), recorded())
         for rule in rules(RECORDING) + rules(ALERTS):
             self.assertEqual(vocabulary.strangers(rule["expr"]), [], rule)

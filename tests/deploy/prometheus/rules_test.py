@@ -14,7 +14,7 @@ PAGES = {
 TICKETS = {
     "FencepostLagGrowing", "FencepostRedisNodeDown", "FencepostLocksExpiring",
     "FencepostLockValidityLow", "FencepostFencingRejections", "FencepostRebalancing",
-    "FencepostRedisClockOff", "FencepostRecordStuck", "FencepostProcessRestarting",
+    "FencepostRedisClockOff", "FencepostRecordStuck",
 }  # fmt: skip
 RUNBOOKS = SOURCE / "deploy" / "RUNBOOKS.md"
 TESTS = sorted((HOME / "tests").glob("*.yaml"))

@@ -87,16 +87,14 @@ lock: {{redis: {{nodes: ["localhost:{free_port()}"]}}}}
 output: {{stdout: {{}}}}
 shutdown_timeout: 2s
 """)
-            for processes in ("1", "2"):
-                address = f"127.0.0.1:{free_port()}"
-                worker = Process(self, under_filter(WORKER, FENCEPOST, "run", path, "--http",
-                                                    address, "--processes", processes))  # fmt: skip
-                wait_until(lambda: http_get(f"http://{address}/live")[0] == 200, what="/live")
-                wait_until(lambda: "nowhere" in http_get(f"http://{address}/metrics")[1],
-                           what="/metrics")
-                self.assertEqual(http_get(f"http://{address}/ready")[0], 503)
-                worker.send()
-                self.assertEqual(worker.wait(), 0, worker.output())
+            address = f"127.0.0.1:{free_port()}"
+            worker = Process(self, under_filter(WORKER, FENCEPOST, "run", path, "--http", address))
+            wait_until(lambda: http_get(f"http://{address}/live")[0] == 200, what="/live")
+            wait_until(lambda: "nowhere" in http_get(f"http://{address}/metrics")[1],
+                       what="/metrics")
+            self.assertEqual(http_get(f"http://{address}/ready")[0], 503)
+            worker.send()
+            self.assertEqual(worker.wait(), 0, worker.output())
 
     def test_the_filters_are_in_force(self):
         for argv, words in (

@@ -263,7 +263,7 @@ TEST_F(Shutdown, AHandlerThatNeverReturnsEndsWithTheProcessSomeSecondsAfterTheLi
   EXPECT_EQ(team[0].Wait(seconds(15)), 1) << team.Tails();
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_THAT(team[i].ErrorLines(),
-                ElementsAre(AllOf(HasSubstr("the stop has not come to its end"),
+                ElementsAre(AllOf(HasSubstr("the pipelines did not stop within"),
                                   ContainsRegex(i == 0 ? "within 1[1-9] s" : "within [5-9] s"),
                                   HasSubstr("pipeline '" + name_ + "' waits for its handler"),
                                   HasSubstr("the oldest record was " + name_))));

@@ -246,15 +246,6 @@ caught_by(jq_may_change_numbers component/handlers
   JqRunner.WouldRatherHaveABadRecordThanAWrongNumber)
 caught_by(replay_of_what_took_effect unit/cli Replay.OfWhatTookEffectMeanwhileIsRefused)
 
-caught_by(crashed_process_stays_away unit/cli
-  SupervisionTest.OneThatCrashesIsStartedAgainAloneAndLaterEachTime)
-caught_by(decision_is_started_again unit/cli
-  SupervisionTest.OneThatEndsByItsOwnDecisionEndsAllWithItsCode)
-caught_by(late_answer_is_taken unit/cli
-  Channel.AnAnswerThatComesTooLateIsNotTakenForThatToTheNextQuestion)
-caught_by(one_ctrl_c_counts_twice unit/cli
-  RunSignals.AStopThatComesByTheTerminalAndByTheSupervisorIsOne)
-
 # The simulator finds this one too.
 model_test(planted/another_log_is_not_noticed/simulator model_planted another_log_is_not_noticed)
 # The small worlds of model/flow find these too.

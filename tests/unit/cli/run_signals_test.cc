@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "consumer/cli/supervise/run_signals.h"
+#include "consumer/cli/run/run_signals.h"
 
 namespace fencepost::cli {
 namespace {
@@ -34,31 +34,12 @@ void SignalOfAnother(int signal) {
   ASSERT_EQ(status, 0);
 }
 
-TEST(RunSignals, OfAnUnsupervisedProcessEveryStopCounts) {
+TEST(RunSignals, EveryStopCounts) {
   const RunSignals signals;
   SignalOfAnother(SIGINT);
   EXPECT_EQ(signals.Wait(1000), Woken::kStop);
   raise(SIGTERM);
   EXPECT_EQ(signals.Wait(1000), Woken::kStop);
-}
-
-// Ctrl-C reaches the whole group, and the supervisor hands its own on: that is one stop.
-TEST(RunSignals, AStopThatComesByTheTerminalAndByTheSupervisorIsOne) {
-  const RunSignals signals({.supervisor = getpid()});
-  SignalOfAnother(SIGINT);
-  EXPECT_EQ(signals.Wait(1000), Woken::kStop);
-  raise(SIGTERM);
-  EXPECT_EQ(signals.Wait(1000), Woken::kNot);
-  SignalOfAnother(SIGINT);
-  EXPECT_EQ(signals.Wait(1000), Woken::kNot);
-  raise(SIGTERM);
-  EXPECT_EQ(signals.Wait(1000), Woken::kStop) << "the supervisor's second";
-}
-
-TEST(RunSignals, OfASupervisorCountTheEndsOfItsProcesses) {
-  const RunSignals signals({.children = true});
-  SignalOfAnother(SIGCHLD);
-  EXPECT_EQ(signals.Wait(1000), Woken::kChild);
 }
 
 }  // namespace

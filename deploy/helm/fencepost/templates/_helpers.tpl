@@ -181,7 +181,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "podLabels: %s is the chart's own: the Service and the policies select by it" $name) -}}
 {{- end -}}
 {{- end -}}
-{{- $variables := list "FENCEPOST_WORKER" "FENCEPOST_HTTP" "FENCEPOST_PROCESSES" -}}
+{{- $variables := list "FENCEPOST_WORKER" "FENCEPOST_HTTP" -}}
 {{- $variables = concat $variables (keys .Values.env) -}}
 {{- range concat .Values.secrets.env .Values.extraEnv -}}
 {{- if has .name $variables -}}

@@ -1,4 +1,4 @@
-#include "consumer/cli/supervise/run_signals.h"
+#include "consumer/cli/run/run_signals.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -7,9 +7,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <utility>
-
-#include "locking/base/planted.h"
 
 namespace fencepost::cli {
 namespace {
@@ -19,24 +16,13 @@ bool HasTerminal() { return Fd(open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
 
 }  // namespace
 
-RunSignals::RunSignals(Options options) : options_(options), had_terminal_(HasTerminal()) {
+RunSignals::RunSignals() : had_terminal_(HasTerminal()) {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
-  if (options.children) {
-    sigaddset(&set, SIGCHLD);
-    std::signal(SIGCHLD, SIG_DFL);  // ignored, their ends would be lost
-  }
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   signals_ = Fd(signalfd(-1, &set, SFD_CLOEXEC));
-}
-
-// Whether a stop by this sender is one more.
-bool RunSignals::Counts(pid_t sender) const {
-  if (options_.supervisor == 0 || Planted("one_ctrl_c_counts_twice")) return true;
-  const bool first = !std::exchange(stopped_, true);
-  return sender == options_.supervisor ? ++stops_ > 1 || first : first;
 }
 
 RunSignals::Woken RunSignals::Wait(int milliseconds) const {
@@ -52,10 +38,7 @@ RunSignals::Woken RunSignals::Wait(int milliseconds) const {
   // A wake-up that came too stays for the next call: it may be the end of a worker.
   signalfd_siginfo info{};
   [[maybe_unused]] const ssize_t n = read(signals_.get(), &info, sizeof info);
-  if (info.ssi_signo == SIGCHLD) return Woken::kChild;
-  if (info.ssi_signo != SIGHUP) {
-    return Counts(static_cast<pid_t>(info.ssi_pid)) ? Woken::kStop : Woken::kNot;
-  }
+  if (info.ssi_signo != SIGHUP) return Woken::kStop;
   return had_terminal_ && !HasTerminal() ? Woken::kTerminalGone : Woken::kReload;
 }
 
