@@ -21,7 +21,6 @@
 #include <civetweb.h>
 #include <fmt/format.h>
 
-#include "metrics/http/event_stream.h"
 #include "metrics/page.h"
 #include "metrics/status/status_page.h"
 
@@ -33,10 +32,10 @@ using consumer::ControlAccess;
 constexpr const char* kPlain = "text/plain; charset=utf-8";
 constexpr const char* kJson = "application/json";
 constexpr const char* kHtml = "text/html; charset=utf-8";
-constexpr std::chrono::milliseconds kRetryOfSurplus{3000};
 // Browsers open connections ahead of need and leave them silent; each holds a thread for a while.
-constexpr int kRequestThreads = 6;
+constexpr int kThreads = 10;
 constexpr int kIoTimeouts = 4;  // for a whole answer
+constexpr std::size_t kChunk = 4UL * 1024;
 
 struct Response {
   int status = 200;
@@ -85,6 +84,7 @@ Response Answer(const Endpoints& endpoints, std::string_view path) {
   if (path == "/ready") return State(endpoints.ready(), "ready", "not ready");
   if (path == "/status") return {200, kJson, endpoints.status()};
   if (path == "/") return {200, kHtml, endpoints.page(), StatusPagePolicy()};
+  if (path == "/fragment") return {200, kHtml, endpoints.fragment()};
   return {404, kPlain, "not found\n"};
 }
 
@@ -98,16 +98,31 @@ Response AnswerOrError(const Endpoints& endpoints, std::string_view path) {
   }
 }
 
+// The library's timeout starts again with every byte that goes: the chunks have one limit together.
+// False: the client has gone or was too slow, or the server stops.
+bool WriteWithin(mg_connection* connection, std::string_view text, std::chrono::milliseconds limit,
+                 const std::atomic<bool>& stopping) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!text.empty()) {
+    if (stopping || std::chrono::steady_clock::now() >= until) return false;
+    const std::string_view chunk = text.substr(0, kChunk);
+    if (mg_write(connection, chunk.data(), chunk.size()) != static_cast<int>(chunk.size())) {
+      return false;
+    }
+    text.remove_prefix(chunk.size());
+  }
+  return true;
+}
+
 void Send(mg_connection* connection, const Response& response, bool with_body,
-          std::chrono::milliseconds limit, const StopSwitch& stop) {
+          std::chrono::milliseconds limit, const std::atomic<bool>& stopping) {
   const std::string head = fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
       "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: {}\r\nConnection: close\r\n"
       "{}\r\n",
       response.status, mg_get_response_code_text(connection, response.status), response.type,
       response.body.size(), response.policy, response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
-  if (!WriteWithin(connection, head, limit, stop) || !with_body) return;
-  (void)WriteWithin(connection, response.body, limit, stop);
+  (void)WriteWithin(connection, with_body ? head + response.body : head, limit, stopping);
 }
 
 bool SameToken(std::string_view given, std::string_view token) {
@@ -192,20 +207,6 @@ void Knock(const sockaddr_in& at) {
   close(fd);
 }
 
-// One of those who have a stream, for as long as it lives.
-class Place {
- public:
-  explicit Place(std::atomic<int>& taken) : taken_(taken), before_(taken.fetch_add(1)) {}
-  ~Place() { taken_.fetch_sub(1); }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  [[nodiscard]] int before() const { return before_; }  // so many there were
-
- private:
-  std::atomic<int>& taken_;
-  const int before_;
-};
-
 // The library counts its users, but not thread-safely.
 std::mutex& LibraryMutex() {
   static std::mutex mutex;
@@ -227,46 +228,21 @@ struct HttpServer::Impl {
   const std::thread::id starter = std::this_thread::get_id();
   std::string problem;     // the library's first complaint while it starts
   sockaddr_in knock_at{};  // where a connection reaches the server from this machine
-  std::atomic<int> streams{0};
-  StopSwitch stop;
+  std::atomic<bool> stopping{false};
   HttpLimits limits;
-
-  // One listener too many is not sent away: it gets an event, and asks again by and by.
-  int OnEvents(mg_connection* connection) {
-    const Place place(streams);
-    StreamOptions options{.between = limits.between_events,
-                          .io_timeout = limits.io_timeout,
-                          .life = limits.stream_life};
-    if (place.before() >= kMaxStreams) {
-      options.life = std::chrono::milliseconds(0);
-      options.retry = kRetryOfSurplus;
-    }
-    try {
-      SendEvents(connection, endpoints.event, options, stop);
-    } catch (...) {  // whatever it was: the listener asks again
-    }
-    return 200;
-  }
 
   static int OnRequest(mg_connection* connection) {
     const mg_request_info* const request = mg_get_request_info(connection);
     auto* const impl = static_cast<Impl*>(request->user_data);
     const std::string_view method = request->request_method;
     const bool head = method == "HEAD";
-    if (std::string_view(request->local_uri) == "/events") {
-      if (method == "GET") return impl->OnEvents(connection);
-      if (head) {
-        SendEventsHead(connection, impl->limits.io_timeout, impl->stop);
-        return 200;
-      }
-    }
     Response response{405, kPlain, "method not allowed\n"};
     const Control& control = impl->endpoints.control;
     if (method == "POST" && control.access != ControlAccess::kOff) {
       response = AnswerControl(connection, *request, control);
     }
     if (head || method == "GET") response = AnswerOrError(impl->endpoints, request->local_uri);
-    Send(connection, response, !head, kIoTimeouts * impl->limits.io_timeout, impl->stop);
+    Send(connection, response, !head, kIoTimeouts * impl->limits.io_timeout, impl->stopping);
     return response.status;  // not 0: answered
   }
 
@@ -299,7 +275,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
   impl->limits = limits;
 
   const std::string listen = parsed->host.empty() ? std::to_string(parsed->port) : address;
-  const std::string threads = std::to_string(kRequestThreads + kMaxStreams);
+  const std::string threads = std::to_string(kThreads);
   const std::string limit = std::to_string(limits.io_timeout.count());
   const char* options[] = {"listening_ports",    listen.c_str(), "num_threads", threads.c_str(),
                            "request_timeout_ms", limit.c_str(),  nullptr};
@@ -327,7 +303,7 @@ tl::expected<std::unique_ptr<HttpServer>, Error> HttpServer::Start(const std::st
 }
 
 HttpServer::~HttpServer() {
-  impl_->stop.Stop();
+  impl_->stopping = true;
   // The library's accepting thread sees that it shall stop only every two seconds, or when somebody
   // connects: so somebody does.
   std::jthread knocker;

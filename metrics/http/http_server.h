@@ -1,12 +1,10 @@
-// The HTTP server of a process: /metrics, /live, /ready, /status, the status page at /, and what
-// keeps it live, /events. GET and HEAD only, and no authentication: bind it to an address that only
-// Prometheus, the kubelet and the people on duty reach. No TLS. POST is for control, where that is
-// switched on: from this machine, or with a token.
+// The HTTP server of a process: /metrics, /live, /ready, /status, the status page at /, and
+// /fragment, the part of the page that changes. GET and HEAD only, and no authentication: bind it
+// to an address that only Prometheus, the kubelet and the people on duty reach. No TLS. POST is for
+// control, where that is switched on: from this machine, or with a token.
 //
-// Threads: civetweb's own, six for requests and one for each of at most kMaxStreams listeners to
-// /events (one more gets a single event and is told to ask again in three seconds), so listeners
-// never block a probe or a scrape. The endpoints' functions are called on these and
-// must be thread-safe. An exception of theirs becomes a 500, or the end of the stream.
+// Threads: civetweb's own, ten. The endpoints' functions are called on these and must be
+// thread-safe. An exception of theirs becomes a 500.
 #pragma once
 
 #include <chrono>
@@ -39,29 +37,23 @@ struct Control {
 };
 
 struct Endpoints {
-  std::function<std::string()> metrics;  // Prometheus text format
-  std::function<ProbeResult()> live;     // 200 or 503, with the reason
-  std::function<ProbeResult()> ready;    // 200 or 503, with the reason
-  std::function<std::string()> status;   // a JSON object
-  std::function<std::string()> page;     // the status page, HTML
-  std::function<std::string()> event;    // one server-sent event, asked for time and again
+  std::function<std::string()> metrics;   // Prometheus text format
+  std::function<ProbeResult()> live;      // 200 or 503, with the reason
+  std::function<ProbeResult()> ready;     // 200 or 503, with the reason
+  std::function<std::string()> status;    // a JSON object
+  std::function<std::string()> page;      // the status page, HTML
+  std::function<std::string()> fragment;  // what changes of it, HTML
   Control control{};
 };
 
-// Stalled clients are disconnected: `patience` while sending a request, 4 × `patience` while
-// receiving a response, one to two × `patience` while receiving events.
+// Stalled clients are disconnected: after `io_timeout` without a byte, and a slow reader once a
+// response has taken about 4 × `io_timeout`.
 struct HttpLimits {
   std::chrono::milliseconds io_timeout{5000};
-  std::chrono::milliseconds between_events{1000};
-  // Then a stream ends, and a browser asks again by itself: what a proxy keeps open for a listener
-  // that has gone does not hold a place for ever.
-  std::chrono::milliseconds stream_life{std::chrono::minutes(10)};
 };
 
 class HttpServer {
  public:
-  static constexpr int kMaxStreams = 8;
-
   // `address` is HOST:PORT, [V6]:PORT or :PORT (all addresses); port 0 takes a free one. Returns
   // when the server accepts connections. Error: the address is malformed or cannot be bound.
   static tl::expected<std::unique_ptr<HttpServer>, Error> Start(const std::string& address,

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "locking/base/digest.h"
 #include "metrics/status/findings.h"
@@ -106,11 +105,6 @@ std::string StatusFragment(const ShownProcess& process) {
   AppendSummary(out, process);
   for (const ShownPipeline& shown : process.pipelines) AppendPipeline(out, shown);
   return out;
-}
-
-std::string StatusEvent(const ShownProcess& process) {
-  const nlohmann::json text = StatusFragment(process);  // as JSON, for the line ends
-  return "data: " + text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n\n";
 }
 
 std::string StatusPage(const ShownProcess& process) {

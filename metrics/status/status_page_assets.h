@@ -1,5 +1,5 @@
-// Style and script of the status page, as they go out. The script only puts what /events sends into
-// <main>; without it the page is the same, still.
+// Style and script of the status page, as they go out. The script only puts what /fragment answers
+// into <main>; without it the page is the same, still.
 #pragma once
 
 #include <string_view>
@@ -99,13 +99,13 @@ footer{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;color:var(--dim);padding-bot
 font-size:.9rem}
 )css";
 
-// EventSource gives up for good after an answer other than 200: then it is made again. A stream
-// that ends right after an event has come to its term, and is asked for again: that is no trouble.
-// What is open, focused, scrolled or selected stays, because only what differs is changed.
+// A hidden page asks nothing. An answer that does not come (a frozen process, a lost host) is given
+// up after ten seconds, and asked for again. What is open, focused, scrolled or selected stays,
+// because only what differs is changed.
 inline constexpr std::string_view kStatusScript = R"js(
 (function(){
 var main=document.querySelector("main"),live=document.getElementById("live");
-var age=document.getElementById("age"),title=document.title,last=Date.now(),state="",source=null;
+var age=document.getElementById("age"),title=document.title,last=Date.now(),state="",asking=false;
 function say(now,text){
 if(state===now)return;
 state=now;live.textContent=text;document.body.className=now;
@@ -130,33 +130,35 @@ if(i<old.length)morph(old[i],node);else from.appendChild(node);
 });
 old.slice(fresh.length).forEach(function(node){from.removeChild(node);});
 }
-function take(event){
+function take(text){
 var next=document.createElement("template");
-next.innerHTML=JSON.parse(event.data);
+next.innerHTML=text;
 children(main,next.content);
 document.title=document.getElementById("summary").getAttribute("data-title")+title;
 last=Date.now();age.textContent="";
 say("live","live");
 }
-function listen(){
-if(source)source.close();
-source=new EventSource("events");
-source.onmessage=take;
-source.onerror=function(){
-if(Date.now()-last>1900)say("gone","no answer from the worker");
-if(source.readyState===2)setTimeout(function(){if(!document.hidden)listen();},5000);
-};
+function hidden(){return document.visibilityState==="hidden";}
+function ask(){
+if(asking||hidden())return;
+asking=true;
+var given=new AbortController(),limit=setTimeout(function(){given.abort();},10000);
+fetch("fragment",{cache:"no-store",signal:given.signal}).then(function(answer){
+if(!answer.ok)throw new Error(answer.status);
+return answer.text();
+}).then(take).catch(function(error){
+if(error.name!=="AbortError")say("gone","no answer from the worker");
+}).then(function(){clearTimeout(limit);asking=false;});
 }
-document.addEventListener("visibilitychange",function(){
-if(document.hidden){if(source)source.close();}else listen();
-});
+document.addEventListener("visibilitychange",ask);
 setInterval(function(){
+ask();
 var seconds=Math.round((Date.now()-last)/1000);
-if(seconds<5)return;
+if(seconds<5||hidden())return;
 if(state!=="gone")say("stale","nothing new from the worker");
 age.textContent="what is shown is "+seconds+" s old";
 },1000);
-listen();
+ask();
 })();
 )js";
 

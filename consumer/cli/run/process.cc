@@ -81,7 +81,7 @@ tl::expected<void, Error> Process::StartHttp(const std::string& address) {
                                .ready = [this] { return AllReady(); },
                                .status = [this] { return StatusJson(Shown()); },
                                .page = [this] { return StatusPage(Shown()); },
-                               .event = [this] { return StatusEvent(Shown()); }};
+                               .fragment = [this] { return StatusFragment(Shown()); }};
   endpoints.control = {
       .access = observe.control,
       .token = observe.control_token,

@@ -175,6 +175,22 @@ class StatusPage(unittest.TestCase):
         wait_until(lambda: "no answer" in window.text("#live"), what="the word for it")
         self.assertEqual(window.run("return document.body.className"), "gone")
 
+    def test_it_asks_nothing_while_it_is_hidden_and_asks_again_when_it_is_seen(self):
+        def asked(window):
+            window.listen()
+            return sum(url.endswith("/fragment") for url in window.requests)
+
+        window, other = self.live(), self.live(dark=True)
+        window.see(False)
+        before, others = asked(window), asked(other)
+        wait_until(lambda: asked(other) >= others + 5, what="the page that is seen to ask")
+        self.assertLessEqual(asked(window), before + 1, "one may have been on its way")
+        watermark = "return document.querySelector('#orders td:nth-child(4)').innerText"
+        kept = window.run(watermark)
+        window.see(True)
+        wait_until(lambda: window.run(watermark) != kept, what="other watermarks")
+        self.assertEqual(window.text("#live"), "live")
+
     def test_only_a_change_of_state_is_told_to_a_screen_reader(self):
         window = self.live()
         window.run("""
@@ -199,7 +215,7 @@ class StatusPage(unittest.TestCase):
         self.assertEqual(window.complaints, [])
         own = f"http://{self.worker.address}"
         paths = {urllib.parse.urlsplit(url).path for url in window.requests if url.startswith(own)}
-        self.assertEqual(paths, {"/", "/events"})
+        self.assertEqual(paths, {"/", "/fragment"})
         # chrome: is the browser's own first page, inside of it.
         others = [u for u in window.requests if not u.startswith((own, "data:", "chrome:"))]
         self.assertEqual(others, [])

@@ -109,6 +109,13 @@ class Window:
     def devtools(self, command, **parameters):
         return self._of_session("/goog/cdp/execute", cmd=command, params=parameters)
 
+    def see(self, seen: bool):
+        """Whether the page may take itself for visible: a browser without a screen has no tabs."""
+        self.run("""
+            const state = arguments[0] ? 'visible' : 'hidden';
+            Object.defineProperty(document, 'visibilityState', {value: state, configurable: true});
+            document.dispatchEvent(new Event('visibilitychange'));""", seen)
+
     def go(self, url):
         self._of_session("/url", url=url)
 

@@ -15,7 +15,7 @@ constexpr const char* kCard = "4111-1111-1111-1111";
 class Privacy : public TroubleTest {
  protected:
   static void ExpectNothingOfTheCard(WorkerProcess& worker) {
-    for (const char* path : {"/", "/status", "/metrics", "/events", "/ready"}) {
+    for (const char* path : {"/", "/status", "/metrics", "/fragment", "/ready"}) {
       EXPECT_THAT(worker.Get(path).body, Not(HasSubstr("4111-"))) << path;
     }
     EXPECT_THAT(worker.Log(), Not(HasSubstr("4111-")));

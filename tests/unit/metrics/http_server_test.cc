@@ -10,8 +10,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "metrics/page.h"
 #include "tests/support/process.h"
@@ -25,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-int Connect(const std::string& host, int port) {
+int Connect(const std::string& host, int port, int receive_buffer = 0) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST;
@@ -34,6 +38,9 @@ int Connect(const std::string& host, int port) {
   const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   timeval limit{10, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  if (receive_buffer > 0) {
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+  }
   const bool connected = connect(fd, address->ai_addr, address->ai_addrlen) == 0;
   freeaddrinfo(address);
   if (connected) return fd;
@@ -78,7 +85,7 @@ class Http : public ::testing::Test {
       return "{\"ready\":true}";
     };
     endpoints.page = [] { return std::string("<!DOCTYPE html><p>page</p>"); };
-    endpoints.event = [] { return std::string("data: \"news\"\n\n"); };
+    endpoints.fragment = [] { return std::string("<p>news</p>"); };
     auto server = HttpServer::Start("127.0.0.1:0", endpoints);
     ASSERT_TRUE(server) << server.error().Line();
     server_ = std::move(*server);
@@ -137,20 +144,18 @@ TEST_F(Http, ServesThePageAtTheRootAndLetsItLoadNothingElse) {
   EXPECT_EQ(BodyOf(answer), "<!DOCTYPE html><p>page</p>");
 }
 
+TEST_F(Http, ServesWhatChangesOfThePageAlone) {
+  const std::string answer = Get("/fragment");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/html"));
+  EXPECT_THAT(answer, HasSubstr("Cache-Control: no-store"));
+  EXPECT_EQ(BodyOf(answer), "<p>news</p>");
+}
+
 TEST_F(Http, AnswersHeadLikeGetWithoutTheBody) {
   const std::string answer = Ask(server_->port(), "HEAD", "/metrics");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(answer, HasSubstr("Content-Length: 15\r\n"));
   EXPECT_EQ(BodyOf(answer), "");
-}
-
-TEST_F(Http, AnswersHeadOfEventsWithoutTakingAPlace) {
-  for (int i = 0; i < 2 * HttpServer::kMaxStreams; ++i) {
-    const std::string answer = Ask(server_->port(), "HEAD", "/events");
-    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
-    EXPECT_THAT(answer, HasSubstr("Content-Type: text/event-stream\r\n"));
-    EXPECT_EQ(BodyOf(answer), "");
-  }
 }
 
 TEST_F(Http, KnowsNoOtherPaths) {
@@ -164,7 +169,6 @@ TEST_F(Http, AllowsNoOtherMethods) {
     const std::string answer = Ask(server_->port(), method, "/metrics");
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n")) << method;
     EXPECT_THAT(answer, HasSubstr("Allow: GET, HEAD\r\n")) << method;
-    EXPECT_THAT(Ask(server_->port(), method, "/events"), StartsWith("HTTP/1.1 405 ")) << method;
   }
 }
 
@@ -283,6 +287,77 @@ TEST_F(Http, AnswersSeveralClientsAtATime) {
   }
   for (auto& client : clients) client.join();
   EXPECT_EQ(good, 160);
+}
+
+// A server whose page of metrics is larger than all buffers, and those that take it too slowly.
+class SlowClients : public ::testing::Test {
+ protected:
+  void Open(std::chrono::milliseconds io_timeout) {
+    Endpoints endpoints;
+    endpoints.live = [] { return ProbeResult{true, ""}; };
+    endpoints.metrics = [] { return std::string(64UL << 20, 'm'); };
+    auto server = HttpServer::Start("127.0.0.1:0", endpoints, {.io_timeout = io_timeout});
+    ASSERT_TRUE(server) << server.error().Line();
+    server_ = std::move(*server);
+  }
+  ~SlowClients() override {
+    for (const int fd : clients_) close(fd);
+  }
+  int Connected() {
+    clients_.push_back(Connect("127.0.0.1", server_->port(), 4096));
+    return clients_.back();
+  }
+  static void AskForMetrics(int fd) {
+    const std::string_view request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+    send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  }
+  // The connections that the server has accepted: their ends in this process.
+  [[nodiscard]] std::vector<int> Accepted() const {
+    std::vector<int> accepted;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      const int fd = std::atoi(entry.path().filename().c_str());
+      sockaddr_in own{}, peer{};
+      socklen_t size = sizeof own, peer_size = sizeof peer;
+      if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+          getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
+          own.sin_family == AF_INET && ntohs(own.sin_port) == server_->port()) {
+        accepted.push_back(fd);
+      }
+    }
+    return accepted;
+  }
+
+  std::unique_ptr<HttpServer> server_;
+  std::vector<int> clients_;
+};
+
+// A client that takes a little now and then holds a thread for four timeouts, and not much longer.
+TEST_F(SlowClients, TrickleForNoLongerThanTheirTime) {
+  Open(250ms);
+  const int trickling = Connected();
+  ASSERT_TRUE(fencepost::testing::WaitUntil(10s, [&] { return Accepted().size() == 1; }));
+  // So that what the client takes soon makes room for a few bytes more.
+  const int small = 4096;
+  ASSERT_EQ(setsockopt(Accepted().at(0), SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+  AskForMetrics(trickling);
+  const auto from = std::chrono::steady_clock::now();
+  EXPECT_TRUE(fencepost::testing::WaitUntil(10s, [&] {
+    char some[64];
+    (void)recv(trickling, some, sizeof some, 0);
+    return Accepted().empty();
+  }));
+  EXPECT_GE(std::chrono::steady_clock::now() - from, 500ms);
+}
+
+// Browsers open connections ahead of need; a scraper may read slowly.
+TEST_F(SlowClients, AndSilentOnesDoNotStarveProbes) {
+  Open(60s);
+  for (int i = 0; i < 4; ++i) AskForMetrics(Connected());
+  for (int i = 0; i < 4; ++i) Connected();  // and say nothing
+  // They come before the probe.
+  ASSERT_TRUE(
+      fencepost::testing::WaitUntil(10s, [&] { return Accepted().size() == clients_.size(); }));
+  EXPECT_THAT(Ask(server_->port(), "GET", "/live"), StartsWith("HTTP/1.1 200 OK"));
 }
 
 TEST(HttpAddress, IsServedInIpv6OrRefusedInPlainWords) {

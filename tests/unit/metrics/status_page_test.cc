@@ -81,13 +81,6 @@ TEST(StatusPage, HasEachIdOnce) {
   EXPECT_THAT(ids, ::testing::IsSupersetOf({"summary", "orders", "counts-orders", "mails"}));
 }
 
-TEST(StatusPage, AnEventIsOneLineOfJson) {
-  const std::string event = StatusEvent(Process());
-  EXPECT_TRUE(event.starts_with("data: \""));
-  EXPECT_TRUE(event.ends_with("\"\n\n"));
-  EXPECT_EQ(std::count(event.begin(), event.end(), '\n'), 2);
-}
-
 TEST(StatusPage, PutsWhatIsWrongFirstWithWhatToDo) {
   const std::string page = StatusPage(Process());
   const auto summary = page.find("1 of 1 pipeline needs attention.");
