@@ -10,6 +10,7 @@ import types
 import typing
 import unittest
 
+import ask
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models import dashboard as sdk
@@ -17,11 +18,6 @@ from support.fleet import folder
 from support.processes import SOURCE, run
 from support.promql import selectors
 from support.rules import ALERTS, rules, runbooks_at
-
-HOME = SOURCE / "deploy" / "grafana"
-sys.path.insert(0, str(HOME))
-import ask  # noqa: E402
-import units  # noqa: E402
 
 ROWS = ("Overview", "Locks", "Safety", "Redis by node", "Kafka", "Handler and output", "Process",
         "Runbooks")  # fmt: skip
@@ -115,7 +111,7 @@ class Dashboard(unittest.TestCase):
         cls.panels = ask.panels(cls.dashboard)
 
     def test_it_is_what_the_generator_makes(self):
-        made = run(sys.executable, HOME / "generate.py", "--print").stdout
+        made = run(sys.executable, SOURCE / "deploy" / "grafana" / "generate.py", "--print").stdout
         self.assertEqual(made, ask.DASHBOARD.read_text(), "run deploy/grafana/generate.py")
 
     def test_grafanas_own_types_take_all_of_it(self):
@@ -281,23 +277,6 @@ class Dashboard(unittest.TestCase):
             self.assertEqual(link["url"], f"{url}#{anchor}", panel["title"])
         run(copy / "set-runbook-url", "--none")
         self.assertEqual([file.read_text() for file in files], before)
-
-
-class Units(unittest.TestCase):
-    def test_numbers_are_shown_as_people_write_them(self):
-        for value, unit, shown in (
-            (0.00025, "s", "250 µs"), (0.25, "s", "250 ms"), (90, "s", "1.5 min"), (0, "s", "0 s"),
-            (1536, "bytes", "1.5 KiB"), (0.0123, "percentunit", "1.23%"), (12, "ops", "12/s"),
-            (123456, "short", "123k"), (2.5e6, "short", "2.5M"), (523.4, "short", "523"),
-        ):  # fmt: skip
-            self.assertEqual(units.show(value, unit), shown)
-
-    def test_an_axis_covers_its_values_with_few_round_numbers(self):
-        for low, high in ((0, 1), (0, 0.037), (-3, 8), (5, 5), (0, 12345)):
-            ticks = units.ticks(low, high)
-            self.assertLessEqual(ticks[0], low)
-            self.assertGreaterEqual(ticks[-1], high)
-            self.assertLessEqual(len(ticks), 7)
 
 
 if __name__ == "__main__":

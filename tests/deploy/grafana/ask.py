@@ -2,13 +2,14 @@
 
 import json
 import math
-import pathlib
 import re
 import urllib.error
 import urllib.parse
 import urllib.request
 
-DASHBOARD = pathlib.Path(__file__).parent / "fencepost.json"
+from support.processes import SOURCE
+
+DASHBOARD = SOURCE / "deploy" / "grafana" / "fencepost.json"
 
 
 def load() -> dict:
