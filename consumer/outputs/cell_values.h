@@ -11,6 +11,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/pipeline/options.h"
+#include "consumer/record/date_time.h"
 #include "consumer/record/selector.h"
 
 namespace fencepost::consumer {
@@ -32,18 +33,6 @@ std::optional<Decimal> DecimalOf(std::string_view number);
 tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
                                                     std::int64_t most);
 
-// A point in time of the years 1 to 9999, UTC.
-struct PointInTime {
-  std::int64_t seconds = 0;  // since the Unix epoch, rounded down
-  std::uint32_t nanos = 0;
-};
-struct DateTime {
-  PointInTime point;        // without an offset: as if it were UTC
-  bool has_offset = false;  // Z, or +hh:mm
-  int digits = 0;           // behind the second's point
-};
-// RFC 3339, also without an offset, with at most nine digits behind the point and no leap second.
-std::optional<DateTime> ParseDateTime(std::string_view text);
 // What is finer than a nanosecond is cut off, towards the past.
 tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Conversion unit);
 void AppendDate(const PointInTime& point, std::string& out);  // 2026-11-23

@@ -1,12 +1,12 @@
 #include "consumer/cli/shared/moments.h"
 
 #include <array>
-#include <regex>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "config/text/scalar.h"
+#include "consumer/record/date_time.h"
 #include "locking/base/time_text.h"
 
 namespace fencepost::cli {
@@ -17,24 +17,12 @@ constexpr Millis kLongest{999'999'999'999};
 }  // namespace
 
 std::optional<WallTime> ParseRfc3339(std::string_view text) {
-  static const std::regex form(
-      R"((\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,30}))?)"
-      R"((?:[Zz]|([+-])(\d\d):(\d\d)))?)");
-  std::match_results<std::string_view::const_iterator> found;
-  if (!std::regex_match(text.begin(), text.end(), found, form)) return std::nullopt;
-  const auto number = [&found](int group) {  // 0 where it is not there
-    return found[group].matched ? std::stoi(found[group].str()) : 0;
-  };
-  const std::chrono::year_month_day date{std::chrono::year(number(1)),
-                                         std::chrono::month(static_cast<unsigned>(number(2))),
-                                         std::chrono::day(static_cast<unsigned>(number(3)))};
-  const bool is_time = number(4) <= 23 && number(5) <= 59 && number(6) <= 60;
-  if (!date.ok() || !is_time || number(9) > 23 || number(10) > 59) return std::nullopt;
-  const Millis fraction(std::stoi((found[7].str() + "000").substr(0, 3)));
-  const std::chrono::minutes ahead{number(9) * 60 + number(10)};  // of UTC
-  return std::chrono::sys_days(date) + std::chrono::hours(number(4)) +
-         std::chrono::minutes(number(5)) + std::chrono::seconds(number(6)) + fraction -
-         (found[8].str() == "-" ? -ahead : ahead);
+  constexpr std::size_t kDate = 10;
+  const auto time = consumer::ParseDateTime(text.size() == kDate ? fmt::format("{}T00:00:00Z", text)
+                                                                 : std::string(text));
+  if (!time || !time->has_offset) return std::nullopt;
+  const std::chrono::nanoseconds fraction(time->point.nanos);
+  return WallTime(std::chrono::seconds(time->point.seconds) + std::chrono::floor<Millis>(fraction));
 }
 
 tl::expected<WallTime, std::string> ParseMoment(std::string_view text, WallTime now) {

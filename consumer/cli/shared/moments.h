@@ -24,7 +24,7 @@ using locking::WallTime;
 // RFC 3339 ("2026-11-03T10:00:00Z", "2026-11-03T10:00:00.5+01:00"; a date alone is its midnight,
 // UTC), or an age, counted back from `now` ("90s", "2h", "7d"). Error: a predicate, one line.
 tl::expected<WallTime, std::string> ParseMoment(std::string_view text, WallTime now);
-// RFC 3339 alone.
+// RFC 3339 alone, with at most nine digits behind the point and no leap second.
 std::optional<WallTime> ParseRfc3339(std::string_view text);
 
 // An option that is a duration as pipeline files have them: 250ms, 10s, 5m, 24h, 7d; at most what a
