@@ -227,7 +227,6 @@ struct SqliteOptions {
   int max_records = 500;  // of one transaction
 };
 
-// Records into a topic of the same cluster, in transactions with the offsets.
 // How a key or a value is written to Kafka, by the schema of a subject.
 struct EncodePart {
   RecordFormat format = RecordFormat::kJson;  // kAvro, kProtobuf, kJsonSchema; else as it is
@@ -244,6 +243,7 @@ struct EncodeOptions {
   RegistryOptions registry;
 };
 
+// Records into a topic of the same cluster, in transactions with the offsets.
 struct KafkaOutputOptions {
   std::string topic;
   Selector key{.kind = Selector::Kind::kKey, .argument = "", .optional = true};

@@ -50,7 +50,6 @@ struct ExecArguments {
 };
 
 // --- getting the lock
-// ------------------------------------------------------------------------------
 
 struct Failed {
   int code = 0;
@@ -142,7 +141,6 @@ tl::expected<Lease, Failed> TakeLock(QuorumLock& lock, const ExecArguments& argu
 }
 
 // --- the command
-// -----------------------------------------------------------------------------------
 
 int NotRun(const std::string& command, const ExecChild::NotStarted& why) {
   if (!why.by_exec) {
