@@ -1,4 +1,4 @@
-// Where an assignment starts (DESIGN section 3, Offsets). The decision is a pure function; the
+// Where an assignment starts. The decision is a pure function; the
 // resolver asks the cluster and carries it out, inside the rebalance callback of the Kafka thread.
 #pragma once
 

@@ -2,7 +2,7 @@
 // makes every librdkafka consumer call. What it has to say goes to a SourceSink; what it is told
 // comes through the methods below, which may be called from any thread and only enqueue.
 //
-// What it keeps (DESIGN section 3, Offsets): auto commit and auto offset store are off; starts are
+// What it keeps: auto commit and auto offset store are off; starts are
 // resolved by committed(); where the group has no offset on any partition of a topic, the owner of
 // the lowest partition commits the resolved start of all of them, and no record is taken from a
 // partition before its start is committed; a partition without an offset while others have one is
