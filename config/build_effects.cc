@@ -111,6 +111,7 @@ consumer::OutputOptions BuildOutput(const Values& values) {
   if (values.Given("output.postgres")) {
     return consumer::PostgresOptions{
         .dsn = values.String("output.postgres.dsn"),
+        .password = values.String("output.postgres.password"),
         .table = values.String("output.postgres.table"),
         .columns = BuildTableColumns(values, "output.postgres"),
         .rules = BuildRules(values, "output.postgres"),

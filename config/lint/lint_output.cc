@@ -54,21 +54,52 @@ void LintTables(const Values& values, Findings& findings) {
   }
 }
 
+constexpr std::string_view kDsn = "output.postgres.dsn";
+constexpr std::string_view kDsnPassword = "output.postgres.password";
+
+// Its passwords. In what ${…} puts in, libpq would read @ / : % ' \ and blanks as its own: a
+// password would be changed, or cut, and the rest of it taken for a host or an option, and shown.
+void LintDsnPasswords(const Values& values, Findings& findings) {
+  constexpr const char* kMark = "\x1a";  // no file has it
+  Environment marks;
+  marks.variable = [](const std::string&) { return kMark; };
+  marks.read_file = [](const std::string&) { return kMark; };
+  const Place at = values.ValuePlace(kDsn);
+  const auto marked = Expand(values.Find(kDsn)->texts.front().written, marks);
+  for (const consumer::DsnPart& part : consumer::PartsOfDsn(marked.value_or(""))) {
+    if (!part.secret || part.value.find(kMark) == std::string::npos) continue;
+    const bool has_key = part.keyword == "password";
+    findings.Error(
+        at, "dsn",
+        fmt::format("{}: its {} is a ${{…}}, which may hold what libpq does not take as it is, "
+                    "such as @ / : % ' or a blank; give {}",
+                    kDsn, part.keyword, has_key ? kDsnPassword : "the whole dsn by one variable"));
+  }
+  for (const consumer::DsnPart& part : consumer::PartsOfDsn(values.String(kDsn))) {
+    if (part.keyword != "password" || values.String(kDsnPassword).empty()) continue;
+    findings.Error(
+        values.ValuePlace(kDsnPassword), "dsn",
+        fmt::format("{}: {} has a password too; leave one of the two out", kDsnPassword, kDsn));
+  }
+}
+
 // As libpq reads it. What it stumbles over may be part of a password, and is not told.
 void LintDsn(const Values& values, Findings& findings) {
-  constexpr std::string_view kDsn = "output.postgres.dsn";
   if (values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
-  const auto problem = consumer::ProblemOfDsn(values.String(kDsn));
-  if (!problem) return;
+  const std::string dsn = values.String(kDsn);
+  const auto problem = consumer::ProblemOfDsn(dsn);
+  if (!problem) return LintDsnPasswords(values, findings);
   std::string what = problem->what;
   if (const auto near = Nearest(problem->option, consumer::DsnOptions())) {
     what = fmt::format("libpq has no option {}; did you mean {}?", problem->option, *near);
+  }
+  if (consumer::LoginIsAmbiguous(dsn)) {
+    what += fmt::format(" in the password, or give it as {}", kDsnPassword);
   }
   findings.Error(values.ValuePlace(kDsn), "dsn", fmt::format("{}: {}", kDsn, what));
 }
 
 void LintFailover(const Values& values, Findings& findings) {
-  constexpr std::string_view kDsn = "output.postgres.dsn";
   if (!ExactlyOnce(values) || values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
   if (consumer::HostsInDsn(values.String(kDsn)) < 2) return;
   findings.Warning(

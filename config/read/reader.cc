@@ -9,7 +9,6 @@
 #include "config/schema/checks.h"
 #include "config/text/suggestion.h"
 #include "locking/base/check.h"
-#include "locking/redis/address.h"
 
 namespace fencepost::config {
 namespace {
@@ -261,7 +260,8 @@ class Reader {
     Text text;
     text.name = name;
     text.at = node.at;
-    if (!key.secret) text.shown = fmt::format("\"{}\"", Redacted(key, node.text));
+    text.written = node.text;
+    if (!key.secret) text.shown = fmt::format("\"{}\"", Redacted(key.check, node.text));
     auto value = Expand(node.text, environment_);
     if (!value) {
       findings_.Error(node.at, "variable",
@@ -278,11 +278,6 @@ class Reader {
     if (problem.empty()) return text;
     Tell(key, text, "value", problem);
     return std::nullopt;
-  }
-
-  static std::string Redacted(const Key& key, const std::string& text) {
-    if (key.check == CheckHttpUrl) return RedactUserinfo(text);
-    return key.check == CheckLockNode ? locking::RedactedAddress(text) : text;
   }
 
   bool ReadSelector(const Key& key, Text& text) {

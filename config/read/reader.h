@@ -23,8 +23,9 @@ namespace fencepost::config {
 struct Text {
   std::string name;  // in maps of the user's own names
   std::string value;
-  std::string shown;  // how messages may print it: as written in the file, or nothing for secrets
-  Place at;           // of the value
+  std::string shown;    // how messages may print it: as written in the file, or nothing for secrets
+  std::string written;  // as in the file, before ${…} was replaced; may hold a secret
+  Place at;             // of the value
   Place name_at;
   int list = 0;                 // kTextLists: in which of them, from 1
   consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap, or_selectors

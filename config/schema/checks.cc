@@ -40,6 +40,15 @@ bool IsIdentifier(std::string_view text) {
          All(text, [](char c) { return IsLetter(c) || IsDigit(c) || c == '_'; });
 }
 
+std::string RedactUserinfo(std::string_view url) {
+  // The last one: a password may hold others, and a wrong URL may hold it anywhere.
+  const std::size_t end = url.rfind('@');
+  if (end == std::string_view::npos) return std::string(url);
+  const std::size_t scheme = url.substr(0, end).find("://");
+  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
+  return fmt::format("{}***{}", url.substr(0, begin), url.substr(end));
+}
+
 bool IsStatus(std::string_view text) {
   if (text.size() != 3 || text[0] < '1' || text[0] > '5') return false;
   return text.substr(1) == "xx" || (IsDigit(text[1]) && IsDigit(text[2]));
@@ -73,6 +82,18 @@ std::string CheckHostPort(std::string_view text) {
 
 std::string CheckListenAddress(std::string_view text) {
   return IsHostPort(text, 0) ? "" : "is not HOST:PORT, as in 0.0.0.0:9464";
+}
+
+std::string CheckHost(std::string_view text) {
+  const auto odd = [](char c) {
+    return !IsVisible(c) || std::string_view("/@,[]").find(c) != std::string_view::npos;
+  };
+  const auto colons = std::count(text.begin(), text.end(), ':');  // of IPv6 there are several
+  const bool host = !text.empty() && std::none_of(text.begin(), text.end(), odd) && colons != 1;
+  return host || text.starts_with('/')
+             ? ""
+             : "is no host and no /PATH of a Unix socket; port, user and password have keys of "
+               "their own";
 }
 
 std::string CheckLockNode(std::string_view text) {
@@ -113,16 +134,12 @@ std::string CheckHttpUrl(std::string_view text) {
   const bool good = !rest.empty() && IsVisible(rest.front()) &&
                     std::string_view("/?#:").find(rest.front()) == std::string_view::npos &&
                     All(text, IsVisible);
-  return good ? "" : "is not http://HOST… or https://HOST…";
-}
-
-std::string RedactUserinfo(std::string_view url) {
-  // The last one: a password may hold others, and a wrong URL may hold it anywhere.
-  const std::size_t end = url.rfind('@');
-  if (end == std::string_view::npos) return std::string(url);
-  const std::size_t scheme = url.substr(0, end).find("://");
-  const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
-  return fmt::format("{}***{}", url.substr(0, begin), url.substr(end));
+  if (!good) return "is not http://HOST… or https://HOST…";
+  // Where a password holds an @ or a /, its rest would be taken for a host or a path, and shown.
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
+  return rest.rfind('@') == authority.find('@')
+             ? ""
+             : "has an @ besides the one that ends user and password; write @ as %40 and / as %2F";
 }
 
 std::string CheckHttpHeader(std::string_view text) {
@@ -145,6 +162,13 @@ std::string CheckErrorClass(std::string_view text) {
 
 std::string CheckWord(std::string_view text) {
   return IsWord(text) ? "" : "is not a word of a-z and _, such as id_conflict";
+}
+
+std::string Redacted(std::string (*check)(std::string_view), const std::string& text) {
+  if (check == CheckLockNode) return locking::RedactedAddress(text);
+  const bool address = check == CheckHttpUrl || check == CheckHostPort ||
+                       check == CheckListenAddress || check == CheckHost;
+  return address ? RedactUserinfo(text) : text;
 }
 
 }  // namespace fencepost::config

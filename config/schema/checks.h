@@ -11,17 +11,20 @@ std::string CheckPipelineName(std::string_view text);
 std::string CheckTopic(std::string_view text);
 std::string CheckHostPort(std::string_view text);       // a port from 1 on
 std::string CheckListenAddress(std::string_view text);  // port 0 too
+std::string CheckHost(std::string_view text);           // or /PATH of a Unix socket
 std::string CheckLockNode(std::string_view text);       // HOST:PORT, unix:/PATH or a URL
 std::string CheckDsn(std::string_view text);
 std::string CheckTable(std::string_view text);
 std::string CheckQualifiedTable(std::string_view text);
 std::string CheckColumn(std::string_view text);
 std::string CheckHttpUrl(std::string_view text);
-// The text, good or bad, as messages may print it: what can be user:password is "***".
-std::string RedactUserinfo(std::string_view url);
 std::string CheckHttpHeader(std::string_view text);  // the name of one (RFC 9110)
 std::string CheckStatus(std::string_view text);      // 404 or 4xx
 std::string CheckErrorClass(std::string_view text);  // a status, or a word
 std::string CheckWord(std::string_view text);        // a-z and _
+
+// A text of this form, good or bad, as messages may print it: in an address, what can be
+// user:password is "***".
+std::string Redacted(std::string (*check)(std::string_view), const std::string& text);
 
 }  // namespace fencepost::config

@@ -42,7 +42,7 @@ constexpr std::array<Rule, 55> kRules{{
     {"block", "lock.block is given where records share locks."},
     {"ledger-keep", "The ledger remembers longer than the lock nodes do."},
     {"guarantee", "The output can keep the guarantee that the pipeline declares."},
-    {"dsn", "libpq can read the connection string."},
+    {"dsn", "libpq can read the connection string, and takes its password whole."},
     {"failover", "A database with several hosts loses no commit when it fails over."},
     {"one-output", "There is exactly one output."},
     {"one-handler", "There is at most one handler."},

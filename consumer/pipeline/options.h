@@ -197,7 +197,8 @@ struct RowRules {
 
 struct PostgresOptions {
   std::string dsn;
-  std::string table;  // may be schema-qualified
+  std::string password;  // instead of one in the dsn, which may give it too
+  std::string table;     // may be schema-qualified
   std::vector<Column> columns;
   RowRules rules;
   // Instead of table, columns and rules: one statement a row with $1… = args, in the same

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "consumer/outputs/postgres/postgres_dsn.h"
+
 namespace fencepost::cli {
 namespace {
 
@@ -135,6 +137,9 @@ tl::expected<std::unique_ptr<Effects>, Error> MakeSqliteEffects(const std::strin
 
 tl::expected<std::unique_ptr<Effects>, Error> MakePostgresEffects(const std::string& dsn,
                                                                   const std::string& pipeline) {
+  if (const auto problem = consumer::ProblemOfDsn(dsn)) {
+    return tl::unexpected(Error{"postgres", problem->what, "", "check the --postgres DSN"});
+  }
   return Opened(std::make_unique<PostgresEffects>(dsn, pipeline));
 }
 

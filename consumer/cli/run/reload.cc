@@ -29,7 +29,8 @@ bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
   };
   const auto dsn = [](const PipelineOptions& options) {
     const auto* postgres = std::get_if<consumer::PostgresOptions>(&options.output);
-    return postgres == nullptr ? std::string() : postgres->dsn;
+    using Login = std::pair<std::string, std::string>;
+    return postgres == nullptr ? Login() : Login(postgres->dsn, postgres->password);
   };
   const auto mysql = [](const PipelineOptions& options) {
     const auto* to = std::get_if<consumer::MysqlOptions>(&options.output);

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "consumer/outputs/failure_text.h"
+#include "consumer/outputs/postgres/postgres_dsn.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
@@ -59,8 +59,11 @@ std::string_view PgText(const PgResult& result, int row, int column) {
           static_cast<std::size_t>(PQgetlength(result.get(), row, column))};
 }
 
-PgConnection::PgConnection(std::string dsn, std::string application_name)
-    : dsn_(std::move(dsn)), application_name_(std::move(application_name)), where_("postgres") {}
+PgConnection::PgConnection(std::string dsn, std::string password, std::string application_name)
+    : dsn_(std::move(dsn)),
+      password_(std::move(password)),
+      application_name_(std::move(application_name)),
+      where_("postgres") {}
 
 PgConnection::~PgConnection() { Drop(); }
 
@@ -86,8 +89,8 @@ std::string PgConnection::Redacted(std::string text) const {
 }
 
 // Shorter ones would be found inside of innocent words and tell more than they hide.
-void PgConnection::AddSecret(const char* secret) {
-  if (secret == nullptr || std::strlen(secret) < 3) return;
+void PgConnection::AddSecret(std::string_view secret) {
+  if (secret.size() < 3) return;
   if (std::ranges::find(secrets_, secret) != secrets_.end()) return;
   secrets_.emplace_back(secret);
   // One may be the beginning of another.
@@ -162,18 +165,15 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
   Drop();
   if (stop_.stopped())
     return tl::unexpected(PgFailure{PgFailure::Kind::kInterrupted, "", "interrupted"});
-  // What libpq says about a string that it cannot read quotes the string, password and all.
-  PQconninfoOption* parsed = PQconninfoParse(dsn_.c_str(), nullptr);
-  if (parsed == nullptr) {
-    return tl::unexpected(
-        PgFailure{PgFailure::Kind::kDsn, "", "the dsn is not a connection string"});
+  if (const auto problem = ProblemOfDsn(dsn_)) {
+    return tl::unexpected(PgFailure{PgFailure::Kind::kDsn, "", "the dsn: " + problem->what});
   }
   secrets_.clear();
-  for (const PQconninfoOption* option = parsed; option->keyword != nullptr; ++option) {
-    if (option->dispchar[0] == '*') AddSecret(option->val);  // libpq's mark of a password
+  AddSecret(password_);
+  for (const DsnPart& part : PartsOfDsn(dsn_)) {
+    if (part.secret) AddSecret(part.value);
   }
-  PQconninfoFree(parsed);
-  // What is before dbname gives way to the dsn, what follows it does not.
+  // What is before dbname gives way to the dsn, what follows it does not (but for what is empty).
   const std::array keywords{"fallback_application_name",
                             "keepalives_idle",
                             "keepalives_interval",
@@ -181,11 +181,19 @@ tl::expected<void, PgFailure> PgConnection::Connect() {
                             "tcp_user_timeout",
                             "target_session_attrs",
                             "dbname",
+                            "password",
                             "client_encoding",
                             static_cast<const char*>(nullptr)};
-  const std::array values{
-      application_name_.c_str(),        "10", "5", "3", "10000", "read-write", dsn_.c_str(), "UTF8",
-      static_cast<const char*>(nullptr)};
+  const std::array values{application_name_.c_str(),
+                          "10",
+                          "5",
+                          "3",
+                          "10000",
+                          "read-write",
+                          dsn_.c_str(),
+                          password_.c_str(),
+                          "UTF8",
+                          static_cast<const char*>(nullptr)};
   connection_ = PQconnectStartParams(keywords.data(), values.data(), /*expand_dbname=*/1);
   FENCEPOST_CHECK(connection_ != nullptr, "out of memory");
   PQsetNoticeReceiver(connection_, &IgnoreNotice, nullptr);
@@ -197,8 +205,8 @@ tl::expected<void, PgFailure> PgConnection::Handshake(Clock::time_point deadline
   const auto name = [](const char* text) { return std::string_view(text == nullptr ? "" : text); };
   for (PostgresPollingStatusType next = PGRES_POLLING_WRITING;;) {
     if (PQstatus(connection_) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) break;
-    AddSecret(
-        PQpass(connection_));  // of this host: a passfile, PGPASSWORD or a service may give it
+    // Of this host: a passfile, PGPASSWORD or a service may give it.
+    AddSecret(name(PQpass(connection_)));
     where_ = fmt::format("{}:{}/{}", name(PQhost(connection_)), name(PQport(connection_)),
                          name(PQdb(connection_)));
     if (next == PGRES_POLLING_OK) {

@@ -46,7 +46,7 @@ struct PgFailure {
     kConnection,   // not connected, or the connection broke: what was sent may or may not be done
     kTimeout,      // no answer in time: likewise
     kInterrupted,  // Interrupt was called: likewise
-    kDsn,          // the connection string cannot be read
+    kDsn,          // the connection string cannot be used
   };
   Kind kind = Kind::kServer;
   std::string sqlstate;
@@ -71,7 +71,8 @@ struct PgParam {
 
 class PgConnection {
  public:
-  PgConnection(std::string dsn, std::string application_name);
+  // The password is instead of one in the dsn; empty: there is none, or the dsn gives it.
+  PgConnection(std::string dsn, std::string password, std::string application_name);
   ~PgConnection();
   PgConnection(const PgConnection&) = delete;
   PgConnection& operator=(const PgConnection&) = delete;
@@ -112,7 +113,7 @@ class PgConnection {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void AddSecret(const char* secret);
+  void AddSecret(std::string_view secret);
   tl::expected<void, PgFailure> Handshake(Clock::time_point deadline);
   tl::expected<void, PgFailure> SetUpSession();
   bool SendSteps(const std::vector<Step>& steps);
@@ -128,6 +129,7 @@ class PgConnection {
   [[nodiscard]] std::string Redacted(std::string text) const;
 
   std::string dsn_;
+  std::string password_;
   std::string application_name_;
   std::string where_;
   std::vector<std::string> secrets_;  // what no text may show

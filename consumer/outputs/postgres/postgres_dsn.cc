@@ -12,21 +12,55 @@
 
 namespace fencepost::consumer {
 
-std::size_t HostsInDsn(const std::string& dsn) {
+namespace {
+
+// A list with commas, in which an empty one is the default.
+bool ArePorts(std::string_view list) {
+  while (!list.empty()) {
+    const std::string_view port = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), port.size() + 1));
+    int number = 0;
+    const auto [end, bad] = std::from_chars(port.data(), port.data() + port.size(), number);
+    const bool good =
+        bad == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65535;
+    if (!good && !port.empty()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<DsnPart> PartsOfDsn(const std::string& dsn) {
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
       PQconninfoParse(dsn.c_str(), nullptr), &PQconninfoFree);
-  if (!options) return 0;
-  std::size_t hosts = 1;
-  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
-    const std::string_view keyword = option->keyword;
-    if (option->val == nullptr || (keyword != "host" && keyword != "hostaddr")) continue;
-    const std::string_view list = option->val;
-    hosts = std::max(hosts, static_cast<std::size_t>(std::ranges::count(list, ',')) + 1);
+  std::vector<DsnPart> parts;
+  for (const PQconninfoOption* o = options.get(); o != nullptr && o->keyword != nullptr; ++o) {
+    if (o->val != nullptr) parts.push_back({o->keyword, o->val, o->dispchar[0] == '*'});
+  }
+  return parts;
+}
+
+std::size_t HostsInDsn(const std::string& dsn) {
+  const std::vector<DsnPart> parts = PartsOfDsn(dsn);
+  std::size_t hosts = parts.empty() ? 0 : 1;
+  for (const DsnPart& part : parts) {
+    if (part.keyword != "host" && part.keyword != "hostaddr") continue;
+    hosts = std::max(hosts, static_cast<std::size_t>(std::ranges::count(part.value, ',')) + 1);
   }
   return hosts;
 }
 
+bool LoginIsAmbiguous(const std::string& dsn) {
+  if (!dsn.starts_with("postgresql://") && !dsn.starts_with("postgres://")) return false;
+  const std::string_view rest = std::string_view(dsn).substr(dsn.find("://") + 3);
+  return rest.rfind('@') != rest.substr(0, rest.find('/')).find('@');
+}
+
 std::optional<DsnProblem> ProblemOfDsn(const std::string& dsn) {
+  if (LoginIsAmbiguous(dsn)) {
+    return DsnProblem{
+        "it has an @ besides the one that ends user and password; write @ as %40 and / as %2F", ""};
+  }
   char* error = nullptr;
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(
       PQconninfoParse(dsn.c_str(), &error), &PQconninfoFree);
@@ -42,16 +76,9 @@ std::optional<DsnProblem> ProblemOfDsn(const std::string& dsn) {
     }
     return DsnProblem{"libpq cannot read it: " + BeforeQuotes(text.substr(0, text.find('\n'))), ""};
   }
-  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
-    if (option->val == nullptr || std::string_view(option->keyword) != "port") continue;
-    for (std::string_view list = option->val; !list.empty();) {
-      const std::string_view port = list.substr(0, list.find(','));
-      list.remove_prefix(std::min(list.size(), port.size() + 1));
-      int number = 0;
-      const auto [end, bad] = std::from_chars(port.data(), port.data() + port.size(), number);
-      const bool good =
-          bad == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65535;
-      if (!good && !port.empty()) return DsnProblem{"its port is none from 1 to 65535", ""};
+  for (const DsnPart& part : PartsOfDsn(dsn)) {
+    if (part.keyword == "port" && !ArePorts(part.value)) {
+      return DsnProblem{"its port is none from 1 to 65535", ""};
     }
   }
   return std::nullopt;

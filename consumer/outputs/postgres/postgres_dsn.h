@@ -8,10 +8,22 @@
 
 namespace fencepost::consumer {
 
+// What it gives, by libpq's keywords; empty: libpq cannot read it.
+struct DsnPart {
+  std::string keyword;
+  std::string value;
+  bool secret = false;  // a password
+};
+std::vector<DsnPart> PartsOfDsn(const std::string& dsn);
+
 // How many hosts it names; 0: it cannot be read.
 std::size_t HostsInDsn(const std::string& dsn);
 
-// Why libpq cannot read it, in words that hold nothing of it but the name of an option that it does
+// Whether it is a URL with an @ besides the one that ends user and password: where a password holds
+// one, or a /, libpq takes the rest of the password for a host, a port or a database, and shows it.
+bool LoginIsAmbiguous(const std::string& dsn);
+
+// Why it cannot be used, in words that hold nothing of it but the name of an option that libpq does
 // not know (it may be a part of a password: show it only where it resembles one of DsnOptions).
 struct DsnProblem {
   std::string what;

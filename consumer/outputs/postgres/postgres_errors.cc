@@ -55,15 +55,15 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
   } else if (failure.kind == PgFailure::Kind::kDsn) {
     code = "bad_dsn";
     hint =
-        "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters percent-encoded, "
-        "or host=… user=… dbname=…";
+        "write postgresql://USER@HOST:PORT/DATABASE or host=… user=… dbname=…, and the password as "
+        "output.postgres.password";
   } else if (failure.kind == PgFailure::Kind::kTimeout) {
     hint = "see whether the server is frozen or overloaded; the batch is written again";
   } else if (WorthRetryingAtOnce(failure)) {
     code = "output_retry";
   } else if (StartsWith(state, {"28"})) {
     code = "output_denied";
-    hint = "check user and password in the dsn, and pg_hba.conf";
+    hint = "check the dsn's user, the password, and pg_hba.conf";
   } else if (state == "42501") {
     code = "output_denied";
     hint = "grant the role what deploy/postgres/ledger.sql shows";
@@ -95,7 +95,8 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
     code = "output_refused";
     hint = "compare the table with output.postgres in the pipeline file";
   } else if (failure.kind == PgFailure::Kind::kConnection) {
-    hint = "check that PostgreSQL runs, and the dsn: address, user, password, database";
+    hint =
+        "check that PostgreSQL runs, the address, user and database of the dsn, and the password";
   }
   return {.error = {.code = std::move(code),
                     .what = failure.Shown(),

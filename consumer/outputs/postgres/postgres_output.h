@@ -26,7 +26,8 @@ class PostgresOutput final : public LedgerOutput {
       : LedgerOutput(std::move(pipeline), std::move(worker), std::move(terms), options.max_records,
                      ShapeOf(options)),
         options_(options),
-        connection_(options.dsn, fmt::format("fencepost/{}/{}", pipeline_, worker_)) {
+        connection_(options.dsn, options.password,
+                    fmt::format("fencepost/{}/{}", pipeline_, worker_)) {
     if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_);
   }
 

@@ -46,10 +46,11 @@ class PostgresSecrets : public ::testing::Test {
     ASSERT_EQ(finished.exit_code, 0) << finished.output;
   }
   // What is said of a dsn with these settings besides.
-  static std::string Refusal(const std::string& settings) {
+  static std::string Refusal(const std::string& settings, const std::string& password = "") {
     const auto prepared =
         MakePostgresOutput({.dsn = fmt::format("host=127.0.0.1 port={} dbname=postgres {}",
                                                Postgres().port(), settings),
+                            .password = password,
                             .table = "effects",
                             .columns = OrderColumns()},
                            "orders", "worker-1")
@@ -79,6 +80,31 @@ TEST_F(PostgresSecrets, ThePasswordOfAClientsKeyIsNotShown) {
                           certificate, key, "s3cret-key")),
       AllOf(HasSubstr("could not load private key file"), HasSubstr("***.pem"),
             Not(HasSubstr("s3cret"))));
+}
+
+TEST_F(PostgresSecrets, APasswordOfItsOwnIsTakenAsItIsAndNotShown) {
+  const std::string password = R"(s3cret p@ss/w#r:d\%41"x)";
+  Postgres().Exec("CREATE ROLE apart LOGIN PASSWORD '" + password + "'");
+  EXPECT_THAT(Refusal("user=apart", password), HasSubstr("effects"));
+  EXPECT_THAT(Refusal("user=apart password=another", password), HasSubstr("effects"));
+  Postgres().Exec("CREATE ROLE \"s3cret-apart\" LOGIN PASSWORD 'another'");
+  EXPECT_THAT(Refusal("user=s3cret-apart", "s3cret-apart"),
+              AllOf(HasSubstr("password authentication failed for user \"***\""),
+                    Not(HasSubstr("s3cret"))));
+}
+
+// Not even its host, which would be looked up in DNS, where a dsn reaches an output unchecked.
+TEST_F(PostgresSecrets, APartOfAPasswordIsNoHost) {
+  for (const char* dsn : {"postgresql://app:p@S3CRET/w@127.0.0.1/shop",
+                          "postgresql://app:12/S3CRET@127.0.0.1/shop"}) {
+    const auto prepared =
+        MakePostgresOutput({.dsn = dsn, .table = "effects", .columns = OrderColumns()}, "orders",
+                           "worker-1")
+            ->Prepare();
+    ASSERT_FALSE(prepared);
+    EXPECT_EQ(prepared.error().error.code, "bad_dsn");
+    EXPECT_THAT(prepared.error().error.Line(), Not(HasSubstr("S3CRET")));
+  }
 }
 
 }  // namespace

@@ -61,6 +61,9 @@ TEST(Reload, ComparesSecretsAndDoesNotTellThem) {
   after.output = kafka;
   EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
   EXPECT_EQ(ChangesOf(before, before).Text(), "nothing has changed");
+  before.output = consumer::PostgresOptions{.dsn = "host=db", .password = "old"};
+  after.output = consumer::PostgresOptions{.dsn = "host=db", .password = "new"};
+  EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "fencepost.checkSecrets" -}}
 {{- $file := index . 0 -}}
 {{- $pipeline := omit (index . 1) "tests" -}}
-{{- $known := dict "kafka.sasl.password" (dig "kafka" "sasl" "password" "" $pipeline) "kafka.sasl.oauth.client_secret" (dig "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "kafka.decode.registry.password" (dig "kafka" "decode" "registry" "password" "" $pipeline) "output.mysql.password" (dig "output" "mysql" "password" "" $pipeline) "output.kafka.encode.registry.password" (dig "output" "kafka" "encode" "registry" "password" "" $pipeline) "lock.redis.password" (dig "lock" "redis" "password" "" $pipeline) -}}
+{{- $known := dict "kafka.sasl.password" (dig "kafka" "sasl" "password" "" $pipeline) "kafka.sasl.oauth.client_secret" (dig "kafka" "sasl" "oauth" "client_secret" "" $pipeline) "kafka.decode.registry.password" (dig "kafka" "decode" "registry" "password" "" $pipeline) "output.postgres.password" (dig "output" "postgres" "password" "" $pipeline) "output.mysql.password" (dig "output" "mysql" "password" "" $pipeline) "output.kafka.encode.registry.password" (dig "output" "kafka" "encode" "registry" "password" "" $pipeline) "lock.redis.password" (dig "lock" "redis" "password" "" $pipeline) -}}
 {{- range $key, $value := default dict (dig "kafka" "librdkafka" dict $pipeline) -}}
 {{- if regexMatch "(?i)(password|secret|passphrase|[.]key[.]pem|jaas[.]config|oauthbearer[.]config)$" $key -}}
 {{- $_ := set $known (print "kafka.librdkafka." $key) $value -}}
