@@ -142,6 +142,14 @@ OrWhy<HandlerValues> ValuesOf(std::string_view name, Value value) {
   return HandlerValues{std::move(*bytes)};
 }
 
+// Of a failure: a word, or an HTTP status. It is shown, so it is no place for parts of a record.
+bool IsClass(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  if (text.size() == 3 && std::ranges::all_of(text, digit)) return true;
+  return !text.empty() && text.size() <= kMaxClass && std::ranges::all_of(text, letter);
+}
+
 // Empty, or what is wrong. Names that are not known are passed over.
 std::string TakeField(std::string_view name, Value value, Reply& reply) {
   if (name == "value" || name == "values" || name == "value_text" || name == "value_base64") {
@@ -157,8 +165,10 @@ std::string TakeField(std::string_view name, Value value, Reply& reply) {
     } else if (name == "error") {
       reply.error = OneLine(*text, kMaxErrorText);
       ++reply.results;
+    } else if (IsClass(*text)) {
+      reply.error_class = std::move(*text);
     } else {
-      reply.error_class = OneLine(*text, kMaxClass);
+      return "class is neither a word of a-z and _ nor an HTTP status";
     }
   } else if (name == "retry" && value.get_bool().get(reply.retry)) {
     return "retry is neither true nor false";

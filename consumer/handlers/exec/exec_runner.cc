@@ -142,7 +142,7 @@ bool ExecRunner::ReadyForRecord(Slot& slot) {
   lines.Read();
   if (!TakeReplies(slot)) return false;
   if (lines.has_part()) {
-    Broke(slot, "it wrote a line that nobody had asked for: " + OneLine(lines.TakePart()));
+    BrokeUnasked(slot, lines.TakePart().size());
     return false;
   }
   if (!lines.open()) slot.gone_at = Clock::now() + kExitGrace;
@@ -228,10 +228,7 @@ bool ExecRunner::TakeReplies(Slot& slot) {
   PipeLines& lines = slot.process->out();
   while (const auto line = lines.Next()) {
     if (!slot.record) {
-      // Not the line itself, which may hold a record: the log is not the place for it.
-      Broke(slot, fmt::format("it wrote a line of {} bytes that nobody had asked for (print to "
-                              "stderr)",
-                              line->size()));
+      BrokeUnasked(slot, line->size());
       return false;
     }
     auto result = ParseExecReply(*line, slot.record->call.record_id, json_);
@@ -283,6 +280,7 @@ void ExecRunner::Answer(Slot& slot, HandlerResult result) {
 void ExecRunner::Died(Slot& slot, const std::string& how) {
   const pid_t pid = slot.process->pid();
   const bool unread = slot.answered && slot.process->Ended() && slot.process->Unread();
+  // For the dead letter alone: it may quote the record.
   const std::string said = slot.last_said.empty() ? "" : "; on stderr it said: " + slot.last_said;
   Discard(slot);
   ScheduleRestart(slot, fmt::format("process {} ended {}", pid, how));
@@ -290,8 +288,8 @@ void ExecRunner::Died(Slot& slot, const std::string& how) {
     waiting_.push_front(std::move(slot.record->call));
     slot.record.reset();
   } else if (slot.record) {
-    const std::string text = fmt::format("the process ended {} before it replied{}", how, said);
-    Answer(slot, Failed("exec", text, text, true));
+    const std::string shown = fmt::format("the process ended {} before it replied", how);
+    Answer(slot, Failed("exec", shown + said, shown, true));
   }
 }
 
@@ -299,6 +297,12 @@ void ExecRunner::Broke(Slot& slot, const std::string& why) {
   const pid_t pid = slot.process->pid();
   Discard(slot);
   ScheduleRestart(slot, fmt::format("process {} was killed: {}", pid, why));
+}
+
+// Not the line itself, which may hold a record: the log is not the place for it.
+void ExecRunner::BrokeUnasked(Slot& slot, std::size_t bytes) {
+  Broke(slot, fmt::format("it wrote a line of {} bytes that nobody had asked for (print to stderr)",
+                          bytes));
 }
 
 void ExecRunner::Discard(Slot& slot) {

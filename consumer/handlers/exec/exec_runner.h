@@ -70,6 +70,7 @@ class ExecRunner final : public PollingRunner {
   void Answer(Slot& slot, HandlerResult result);
   void Died(Slot& slot, const std::string& how);
   void Broke(Slot& slot, const std::string& why);
+  void BrokeUnasked(Slot& slot, std::size_t bytes);
   void Discard(Slot& slot);  // kills its process and makes room for the next at once
   void ScheduleRestart(Slot& slot, std::string_view what);
   void EndAll();

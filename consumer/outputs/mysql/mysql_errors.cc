@@ -27,6 +27,11 @@ bool Among(unsigned code, const std::array<unsigned, N>& codes) {
 }
 
 bool TimedOut(unsigned code) { return code == 1969 || code == 3024; }
+// SIGNAL of a trigger, whose text is the trigger's own and may quote the row.
+bool BySignal(const MysqlFailure& failure) {
+  return failure.code == 1643 || failure.code == 1644 || failure.sqlstate == "45000" ||
+         failure.sqlstate.starts_with("55");
+}
 bool Locked(unsigned code) { return code == 1205 || code == 3572; }
 
 }  // namespace
@@ -34,6 +39,9 @@ bool Locked(unsigned code) { return code == 1205 || code == 3572; }
 std::string MysqlFailure::Shown() const {
   if (kind == Kind::kServer && code == 1242) {  // MysqlEffects::OnDuplicateKey
     return "a row of another key has the same value under another unique index";
+  }
+  if (kind == Kind::kServer && BySignal(*this)) {
+    return "a trigger refused the row (SQLSTATE " + sqlstate + ")";
   }
   return kind == Kind::kServer && FailureOf(*this) == WriteFailure::kRefused ? BeforeQuotes(text)
                                                                              : text;

@@ -141,7 +141,9 @@ TEST_F(ExecHandler, TakesAnErrorForAFailure) {
   const HandlerFailure told = FailureOf(R"({"error": "x", "class": "sold_out", "retry": false})");
   EXPECT_EQ(told.error_class, "sold_out");
   EXPECT_FALSE(told.retry);
+  EXPECT_EQ(FailureOf(R"({"error": "x", "class": "404"})").error_class, "404");
   EXPECT_THAT(recorder_.notes(), IsEmpty());
+  EXPECT_EQ(FailureOf(R"({"error": "x", "class": "No card 4111"})").error_class, "exec_protocol");
 }
 
 TEST_F(ExecHandler, StartsAProcessAnewAfterWhatIsNoReply) {
@@ -218,7 +220,7 @@ TEST_F(ExecHandler, TellsWhatAProcessSaidLastBeforeItDied) {
   EXPECT_EQ(failure.text,
             "the process ended with exit code 1 before it replied; on stderr it said: "
             "KeyError: 'amount'");
-  EXPECT_EQ(failure.shown, failure.text);
+  EXPECT_EQ(failure.shown, "the process ended with exit code 1 before it replied");
 }
 
 TEST_F(ExecHandler, FailsTheRecordOfAProcessThatDies) {

@@ -1,0 +1,43 @@
+// What is shown of MySQL's errors: nothing of a record.
+#include <gtest/gtest.h>
+
+#include "consumer/outputs/mysql/mysql_connection.h"
+
+namespace fencepost::consumer {
+namespace {
+
+TEST(MysqlErrors, OfASignalAreShownWithoutItsText) {
+  const struct {
+    unsigned code;
+    const char* sqlstate;
+    WriteFailure kind;
+  } signals[] = {
+      {1644, "45000", WriteFailure::kRefused},     {1644, "23000", WriteFailure::kRefused},
+      {1644, "55000", WriteFailure::kUnavailable}, {1644, "08001", WriteFailure::kUnavailable},
+      {1643, "02000", WriteFailure::kRefused},     {1205, "45000", WriteFailure::kLocked},
+      {1030, "45000", WriteFailure::kUnavailable}};
+  for (const auto& signal : signals) {
+    const MysqlFailure failure{.kind = MysqlFailure::Kind::kServer,
+                               .code = signal.code,
+                               .sqlstate = signal.sqlstate,
+                               .text = "card 4111 is blocked"};
+    EXPECT_EQ(FailureOf(failure), signal.kind) << signal.code << signal.sqlstate;
+    EXPECT_EQ(ToOutputError(failure, "db").error.what,
+              std::string("a trigger refused the row (SQLSTATE ") + signal.sqlstate + ")");
+  }
+}
+
+TEST(MysqlErrors, OfTheServerAreShownInItsOwnWordsUpToTheValue) {
+  MysqlFailure failure{.kind = MysqlFailure::Kind::kServer,
+                       .code = 1366,
+                       .sqlstate = "22007",
+                       .text = "Incorrect integer value: '4111' for column `d`.`t`.`a` at row 1"};
+  EXPECT_EQ(failure.Shown(), "Incorrect integer value: …");
+  failure.code = 1114;
+  failure.sqlstate = "HY000";
+  failure.text = "The table 'effects' is full";
+  EXPECT_EQ(failure.Shown(), failure.text);
+}
+
+}  // namespace
+}  // namespace fencepost::consumer
