@@ -32,16 +32,6 @@ constexpr std::chrono::seconds kLastResort{10};
 constexpr std::chrono::seconds kLastResortHurried{5};
 constexpr std::chrono::milliseconds kReturnMemoryEvery{60'000};
 
-// One setting as it is in `from`; gone where that has none.
-void TakeSetting(std::vector<std::pair<std::string, std::string>>& settings,
-                 const std::vector<std::pair<std::string, std::string>>& from,
-                 const std::string& key) {
-  std::erase_if(settings, [&](const auto& setting) { return setting.first == key; });
-  for (const auto& setting : from) {
-    if (setting.first == key) settings.push_back(setting);
-  }
-}
-
 // Of the pipelines, the longest.
 Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
   Millis longest{0};
@@ -145,20 +135,24 @@ void Process::Reload() {
     return;
   }
   LogWarnings(log_, warnings);
-  for (std::size_t i = 0; i < workers_.size(); ++i) Apply(i, std::move((*fresh)[i]));
+  for (std::size_t i = 0; i < workers_.size(); ++i) Apply(i, (*fresh)[i]);
 }
 
-void Process::Apply(std::size_t worker, PipelineOptions fresh) {
+void Process::Apply(std::size_t worker, const PipelineOptions& fresh) {
   PipelineOptions& running = pipelines_[worker];
   const Changes changes = ChangesOf(running, fresh);
   const bool whole = changes.refused.empty();
   log_.Write(whole ? Severity::kInfo : Severity::kWarn, running.name, "reloaded", changes.Text());
   if (changes.applied.empty()) return;
-  if (worker == 0) log_.SetLevel(metrics::LogOptionsOf(fresh.observe, worker_).level);
-  workers_[worker]->Tune(TuningOf(fresh));
-  const std::lock_guard lock(mutex_);
-  for (const std::string& key : changes.applied) TakeSetting(running.shown, fresh.shown, key);
-  watched_[worker].settings = running.shown;
+  {
+    const std::lock_guard lock(mutex_);
+    TakeOver(changes, fresh, running);
+    watched_[worker].settings = running.shown;
+  }
+  workers_[worker]->Tune(TuningOf(running));
+  // What was set over HTTP stays until the file says something else.
+  if (worker != 0 || std::ranges::count(changes.applied, "observe.log.level") == 0) return;
+  log_.SetLevel(metrics::LogOptionsOf(running.observe, worker_).level);
 }
 
 metrics::ControlAnswer Process::OnPost(std::string_view path, std::string_view body) {

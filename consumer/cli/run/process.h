@@ -47,7 +47,7 @@ class Process {
 
   RunSignals::Woken WaitForTheEnd(const RunSignals& signals);
   void Reload();
-  void Apply(std::size_t worker, consumer::PipelineOptions fresh);
+  void Apply(std::size_t worker, const consumer::PipelineOptions& fresh);
   void AwaitEnd(const RunSignals& signals, bool signalled);
   [[noreturn]] void GiveUp(std::chrono::steady_clock::duration waited);
   metrics::ControlAnswer OnPost(std::string_view path, std::string_view body);

@@ -13,13 +13,49 @@ namespace fencepost::cli {
 namespace {
 
 using consumer::PipelineOptions;
+using Settings = std::vector<std::pair<std::string, std::string>>;
 
-bool MayChange(std::string_view key, const PipelineOptions& options) {
-  constexpr std::array<std::string_view, 2> kKeys{"observe.log.level", "handler.http.rate_limit"};
-  // The processes and threads of other handlers are as many as at the start.
-  if (key == "processing.concurrency")
-    return std::holds_alternative<consumer::HttpHandlerOptions>(options.handler.kind);
-  return key.starts_with("retry.") || std::ranges::find(kKeys, key) != kKeys.end();
+bool HttpBoth(const PipelineOptions& before, const PipelineOptions& after) {
+  return std::holds_alternative<consumer::HttpHandlerOptions>(before.handler.kind) &&
+         std::holds_alternative<consumer::HttpHandlerOptions>(after.handler.kind);
+}
+
+// What a running worker takes up: the keys that begin so, where it can, and how.
+struct Live {
+  std::string_view key;
+  bool (*can)(const PipelineOptions& running, const PipelineOptions& fresh);
+  void (*take)(const PipelineOptions& fresh, PipelineOptions& running);
+};
+constexpr std::array<Live, 4> kLive{{
+    {"observe.log.level", [](const auto&, const auto&) { return true; },
+     [](const auto& fresh, auto& running) { running.observe.log_level = fresh.observe.log_level; }},
+    {"retry.", [](const auto&, const auto&) { return true; },
+     [](const auto& fresh, auto& running) { running.retry = fresh.retry; }},
+    // The processes and threads of other handlers are as many as at the start.
+    {"processing.concurrency", HttpBoth,
+     [](const auto& fresh, auto& running) {
+       running.processing.concurrency = fresh.processing.concurrency;
+     }},
+    {"handler.http.rate_limit", HttpBoth,
+     [](const auto& fresh, auto& running) {
+       using consumer::HttpHandlerOptions;
+       std::get<HttpHandlerOptions>(running.handler.kind).rate_limit =
+           std::get<HttpHandlerOptions>(fresh.handler.kind).rate_limit;
+     }},
+}};
+
+const Live* LiveOf(std::string_view key) {
+  const auto* found =
+      std::ranges::find_if(kLive, [&](const Live& live) { return key.starts_with(live.key); });
+  return found == kLive.end() ? nullptr : found;
+}
+
+// One setting as it is in `from`; gone where that has none.
+void TakeSetting(Settings& settings, const Settings& from, const std::string& key) {
+  std::erase_if(settings, [&](const auto& setting) { return setting.first == key; });
+  for (const auto& setting : from) {
+    if (setting.first == key) settings.push_back(setting);
+  }
 }
 
 bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
@@ -61,12 +97,21 @@ Changes ChangesOf(const PipelineOptions& before, const PipelineOptions& after) {
   Changes changes;
   for (const auto& [key, texts] : settings) {
     if (texts[0] == texts[1]) continue;
-    (MayChange(key, before) ? changes.applied : changes.refused).push_back(key);
+    const Live* live = LiveOf(key);
+    const bool applied = live != nullptr && live->can(before, after);
+    (applied ? changes.applied : changes.refused).push_back(key);
   }
   if (changes.refused.empty() && SecretsDiffer(before, after)) {
     changes.refused.emplace_back("a secret");
   }
   return changes;
+}
+
+void TakeOver(const Changes& changes, const PipelineOptions& fresh, PipelineOptions& running) {
+  for (const std::string& key : changes.applied) {
+    LiveOf(key)->take(fresh, running);
+    TakeSetting(running.shown, fresh.shown, key);
+  }
 }
 
 std::string Changes::Text() const {

@@ -18,4 +18,8 @@ struct Changes {
 // Secrets are compared by their values and named without them.
 Changes ChangesOf(const consumer::PipelineOptions& before, const consumer::PipelineOptions& after);
 
+// Takes the applied keys of `fresh` over, and no other: what they do, and what is shown of them.
+void TakeOver(const Changes& changes, const consumer::PipelineOptions& fresh,
+              consumer::PipelineOptions& running);
+
 }  // namespace fencepost::cli

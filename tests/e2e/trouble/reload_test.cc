@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Reload : public TroubleTest {
  protected:
@@ -48,6 +49,35 @@ TEST_F(Reload, TakesUpWhatItCanAndSaysWhatNeedsARestart) {
   EXPECT_EQ(Letters().size(), 1u);
   EXPECT_THAT(worker.Get("/status").body, HasSubstr("retry.never"));
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+}
+
+// Each by what would not come for a long time without it.
+TEST_F(Reload, AppliesConcurrencyRateAndLogLevel) {
+  PipelineText text = Text(1);
+  const std::string slow = "rate_limit: 0.001, url: ";
+  std::string http = Http();
+  Replace(http, "url: ", slow);
+  text.more = http + "processing: {concurrency: 1}\nobserve: {log: {level: error}}\n";
+  const WorkerOptions options = Worker(text);
+  HangOn(0);
+  WorkerProcess worker(options);
+  for (int i = 0; i < 6; ++i) SendOrder(0, fmt::format("o-{}", i), fmt::format("k-{}", i));
+  EXPECT_TRUE(WaitUntil(
+      seconds(40), [&] { return AllCalls() == 1; }, "a call that hangs"));
+  const auto change = [&](const std::string& from, const std::string& to) {
+    Replace(text.more, from, to);
+    std::ofstream(options.files[0]) << text.Yaml();
+    worker.Hangup();
+  };
+  change("concurrency: 1}", "concurrency: 2}");
+  change(slow, "url: ");
+  EXPECT_TRUE(Effects(5)) << "the first one's call holds up no other: " << AllCalls();
+  EXPECT_THAT(worker.Log(), Not(HasSubstr("\"reloaded\"")));
+  change("level: error", "level: info");
+  service_.Release();
+  EXPECT_TRUE(Effects(6));
+  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
+  EXPECT_THAT(worker.Log(), HasSubstr("\"event\":\"stopping\""));
 }
 
 TEST_F(Reload, OfAFileWithAnErrorChangesNothing) {
@@ -87,7 +117,7 @@ TEST_F(Reload, APipelineIsPausedAndResumedOverHttp) {
   EXPECT_EQ(post("/log/level", "loud"), 400);
   EXPECT_EQ(post("/log/level", "error"), 200);
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_THAT(worker.Log(), ::testing::Not(HasSubstr("\"event\":\"stopping\"")));
+  EXPECT_THAT(worker.Log(), Not(HasSubstr("\"event\":\"stopping\"")));
 }
 
 TEST_F(Reload, ATerminalThatGoesAwayIsAStopWithADrain) {

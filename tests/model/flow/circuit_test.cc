@@ -370,5 +370,22 @@ TEST(Tuning, CountsFromThenOn) {
   EXPECT_EQ(worker.Calls(), "b c");
 }
 
+TEST(Tuning, OfTheRateIsNotDelayedByTheOldOne) {
+  SharedWorld world;
+  FlowOptions options = WithCircuit();
+  options.tuning.calls_per_second = 0.001;
+  FlowBench worker(world, options);
+  worker.Assign(0);
+  worker.Deliver(0, {"a@1", "b@2", "c@3"});
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Calls(), "a");
+  Tuning tuning = options.tuning;
+  tuning.calls_per_second = 5;
+  worker.Tune(tuning);
+  EXPECT_EQ(worker.Calls(), "a b");
+  worker.Wait(Millis(210));
+  EXPECT_EQ(worker.Calls(), "a b c");
+}
+
 }  // namespace
 }  // namespace fencepost::consumer

@@ -3,48 +3,90 @@
 
 #include <gtest/gtest.h>
 
+#include "config/loader.h"
+
 namespace fencepost::cli {
 namespace {
 
 using consumer::PipelineOptions;
 
-PipelineOptions Shown(std::vector<std::pair<std::string, std::string>> settings) {
-  PipelineOptions options;
-  options.shown = std::move(settings);
-  return options;
+constexpr const char* kHttp = "handler: {http: {url: http://service}}\n";
+constexpr const char* kExec = "handler: {exec: {command: [./a]}}\n";
+
+PipelineOptions Loaded(const std::string& more) {
+  const auto loaded = config::LoadText(
+      "version: 1\nname: a\nguarantee: at-least-once\nkafka: {brokers: [\"k:1\"], topics: [t], "
+      "start_from: latest}\nrecord_id: position\nlock: {redis: {nodes: [\"r:1\"]}}\noutput: "
+      "{stdout: {columns: {v: value}}}\n" +
+          more,
+      "a.yaml", config::Environment::Process());
+  EXPECT_TRUE(loaded.options) << more;
+  return loaded.options.value_or(PipelineOptions());
 }
 
-TEST(Reload, AppliesRetriesConcurrencyRateAndLogLevel) {
-  PipelineOptions before = Shown({{"retry.attempts", "3"},
-                                  {"retry.never", "4xx"},
-                                  {"processing.concurrency", "64"},
-                                  {"handler.http.rate_limit", "5"}});
-  before.handler.kind = consumer::HttpHandlerOptions();
-  const Changes changes = ChangesOf(before, Shown({{"retry.attempts", "5"},
-                                                   {"processing.concurrency", "8"},
-                                                   {"handler.http.rate_limit", "7"},
-                                                   {"observe.log.level", "debug"}}));
-  EXPECT_EQ(changes.Text(),
-            "handler.http.rate_limit, observe.log.level, processing.concurrency, retry.attempts, "
-            "retry.never are applied");
-}
+struct Change {
+  std::string before, after;
+  const char* text;
+  // Of the worker then.
+  int concurrency = 64;
+  double calls_per_second = 0;
+  int attempts = 5;
+  const char* level = "info";
+};
 
-TEST(Reload, OfConcurrencyNeedsARestartWhereProcessesOrThreadsWereStarted) {
-  PipelineOptions before = Shown({{"processing.concurrency", "64"}});
-  before.handler.kind = consumer::ExecHandlerOptions();
-  EXPECT_EQ(ChangesOf(before, Shown({{"processing.concurrency", "8"}})).Text(),
-            "processing.concurrency needs a restart");
-}
-
-TEST(Reload, NamesWhatNeedsARestart) {
-  const Changes changes =
-      ChangesOf(Shown({{"name", "a"}, {"retry.attempts", "3"}, {"lock.ttl", "30s"}}),
-                Shown({{"name", "b"}, {"retry.attempts", "4"}}));
-  EXPECT_EQ(changes.Text(), "retry.attempts is applied; lock.ttl, name need a restart");
+TEST(Reload, AppliesWhatItSaysAndNothingElse) {
+  const std::string http = kHttp;
+  const std::string exec = kExec;
+  const std::string rate = "handler: {http: {url: http://service, rate_limit: 5}}\n";
+  const std::string calls = "processing: {concurrency: 8}\n";
+  const std::string retry = "retry: {attempts: 6}\n";
+  const Change changes[] = {
+      {http, http, "nothing has changed"},
+      {http, http + retry, "retry.attempts is applied", 64, 0, 6},
+      {http + retry, http, "retry.attempts is applied"},
+      {http, http + calls, "processing.concurrency is applied", 8},
+      {http, rate, "handler.http.rate_limit is applied", 64, 5},
+      {rate, http, "handler.http.rate_limit is applied"},
+      {http, http + "observe: {log: {level: debug}}\n", "observe.log.level is applied", 64, 0, 5,
+       "debug"},
+      {http, rate + calls + retry,
+       "handler.http.rate_limit, processing.concurrency, retry.attempts are applied", 8, 5, 6},
+      {exec, exec + calls, "processing.concurrency needs a restart"},
+      {exec, exec + calls + retry,
+       "retry.attempts is applied; processing.concurrency needs a restart", 64, 0, 6},
+      {http + retry, http + calls + "shutdown_timeout: 30s\n",
+       "processing.concurrency, retry.attempts are applied; shutdown_timeout needs a restart", 8},
+      // A rate and a number of calls that are meant for another handler.
+      {rate, exec + calls + retry,
+       "retry.attempts is applied; handler.exec.command, handler.http.rate_limit, "
+       "handler.http.url, processing.concurrency need a restart",
+       64, 5, 6},
+      {exec, rate + calls + retry,
+       "retry.attempts is applied; handler.exec.command, handler.http.rate_limit, "
+       "handler.http.url, processing.concurrency need a restart",
+       64, 0, 6},
+  };
+  for (const Change& change : changes) {
+    SCOPED_TRACE(change.before + change.after);
+    PipelineOptions running = Loaded(change.before);
+    const PipelineOptions fresh = Loaded(change.after);
+    const Changes found = ChangesOf(running, fresh);
+    EXPECT_EQ(found.Text(), change.text);
+    TakeOver(found, fresh, running);
+    const consumer::Tuning tuning = TuningOf(running);
+    EXPECT_EQ(tuning.concurrency, change.concurrency);
+    EXPECT_EQ(tuning.calls_per_second, change.calls_per_second);
+    EXPECT_EQ(tuning.retry.attempts, change.attempts);
+    EXPECT_EQ(running.observe.log_level, change.level);
+    const Changes left = ChangesOf(running, fresh);
+    EXPECT_TRUE(left.applied.empty()) << left.Text();
+    EXPECT_EQ(left.refused, found.refused) << "what needs a restart still does";
+  }
 }
 
 TEST(Reload, ComparesSecretsAndDoesNotTellThem) {
-  PipelineOptions before = Shown({{"kafka.sasl.password", "(not shown)"}});
+  PipelineOptions before;
+  before.shown = {{"kafka.sasl.password", "(not shown)"}};
   PipelineOptions after = before;
   after.kafka.sasl_password = "new";
   EXPECT_EQ(ChangesOf(before, after).Text(), "a secret needs a restart");
