@@ -247,14 +247,21 @@ void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
                    "This worker was stalled, or lock.ttl is short. Runbook "
                    "FencepostLocksExpiring."});
   }
-  if (counts.dead_lettered > 0) {
-    out.push_back(
-        {FindingLevel::kNote,
-         fmt::format("{} became dead letters since the start",
-                     counts.dead_lettered == 1 ? "1 record"
-                                               : ShowNumber(counts.dead_lettered) + " records"),
-         "`fencepost dlq list FILE` says why."});
-  }
+}
+
+// A warning while new ones come, then a note.
+void OfRecords(std::vector<Finding>& out, std::uint64_t all, std::uint64_t fresh,
+               std::string_view what, std::string_view todo) {
+  if (all == 0) return;
+  const auto records = [](std::uint64_t count) {
+    return count == 1 ? "1 record" : ShowNumber(count) + " records";
+  };
+  out.push_back({fresh > 0 ? FindingLevel::kWarn : FindingLevel::kNote,
+                 fmt::format("{} {} {}", records(fresh > 0 ? fresh : all), what,
+                             fresh > 0 ? fmt::format("in the last minute, {} since the start",
+                                                     ShowNumber(all))
+                                       : "since the start"),
+                 std::string(todo)});
 }
 
 }  // namespace
@@ -265,6 +272,11 @@ std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
   NothingMoves(out, shown);
   for (const LockNodeStatus& node : shown.status.nodes) OfNode(out, node, shown);
   SinceTheStart(out, shown.counts);
+  OfRecords(out, shown.counts.dead_lettered, shown.new_dead_letters, "became dead letters",
+            "`fencepost dlq list FILE` says why. Runbook FencepostDeadLettersNew.");
+  OfRecords(out, shown.counts.id_conflicts, shown.new_conflicts,
+            "had an earlier record's id and other content",
+            "`id_conflict` in the log names both. Runbook FencepostIdConflicts.");
   std::stable_sort(out.begin(), out.end(),
                    [](const Finding& a, const Finding& b) { return a.level > b.level; });
   return out;

@@ -39,4 +39,9 @@ double History::Rate() const {
   return Between(samples_[samples_.size() - 1 - back], samples_.back());
 }
 
+std::uint64_t History::Gained() const {
+  const std::lock_guard guard(mutex_);
+  return samples_.empty() ? 0 : samples_.back().total - samples_.front().total;
+}
+
 }  // namespace fencepost::metrics

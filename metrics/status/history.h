@@ -21,6 +21,8 @@ class History {
   [[nodiscard]] std::vector<double> PerSecond() const;
   // Over the last ten seconds, or as many as there are; 0 before the second sample.
   [[nodiscard]] double Rate() const;
+  // How much more than a minute ago, or than at the first sample.
+  [[nodiscard]] std::uint64_t Gained() const;
 
  private:
   struct Sample {

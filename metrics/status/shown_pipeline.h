@@ -17,6 +17,8 @@ struct ShownPipeline {
   Counts counts;
   double rate = 0;                 // records finished a second, over the last ten
   std::vector<double> per_second;  // the last minute, oldest first
+  // Of `counts`, in the last minute.
+  std::uint64_t new_dead_letters = 0, new_conflicts = 0;
   std::chrono::milliseconds lock_ttl{0};
   std::vector<std::pair<std::string, std::string>> settings;  // the file's, without secrets
 };

@@ -239,8 +239,10 @@ metrics::ProbeResult Process::AllReady() const {
 void Process::TakeSamples() const {
   for (const Watched& watched : watched_) {
     const metrics::Counts counts = watched.metrics->CurrentCounts();
-    watched.finished->Take(counts.done + counts.skipped + counts.dead_lettered,
-                           locking::BootClock::now());
+    const auto now = locking::BootClock::now();
+    watched.last_minute->finished.Take(counts.done + counts.skipped + counts.dead_lettered, now);
+    watched.last_minute->dead_letters.Take(counts.dead_lettered, now);
+    watched.last_minute->conflicts.Take(counts.id_conflicts, now);
   }
 }
 
@@ -259,8 +261,10 @@ metrics::ShownProcess Process::Shown() const {
     status.last_errors = log_.LastErrors(status.pipeline);
     process.pipelines.push_back({.status = std::move(status),
                                  .counts = watched.metrics->CurrentCounts(),
-                                 .rate = watched.finished->Rate(),
-                                 .per_second = watched.finished->PerSecond(),
+                                 .rate = watched.last_minute->finished.Rate(),
+                                 .per_second = watched.last_minute->finished.PerSecond(),
+                                 .new_dead_letters = watched.last_minute->dead_letters.Gained(),
+                                 .new_conflicts = watched.last_minute->conflicts.Gained(),
                                  .lock_ttl = watched.metrics->info().lock_ttl,
                                  .settings = watched.settings});
   }

@@ -42,7 +42,10 @@ class Process {
   struct Watched {
     metrics::PipelineMetrics* metrics;
     std::vector<std::pair<std::string, std::string>> settings;  // guarded by mutex_
-    std::unique_ptr<metrics::History> finished = std::make_unique<metrics::History>();
+    struct Histories {
+      metrics::History finished, dead_letters, conflicts;
+    };
+    std::unique_ptr<Histories> last_minute = std::make_unique<Histories>();
   };
 
   RunSignals::Woken WaitForTheEnd(const RunSignals& signals);

@@ -34,7 +34,7 @@ PANELS = [
         "Dead letters by reason",
         "Records given up. fencepost dlq show tells the error; fix the cause, then dlq replay.",
         [(rate("dead_letters_total", "pipeline, reason"), "{{pipeline}} {{reason}}")],
-        "FencepostDeadLettersFailing",
+        "FencepostDeadLettersNew",
         "ops",
     ),
     Panel(

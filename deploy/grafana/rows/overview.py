@@ -78,7 +78,7 @@ PANELS = [
         "Records given up in the time shown. Not 0: fencepost dlq list and show, fix the cause,"
         " then dlq replay.",
         f"round(sum(increase(fencepost_dead_letters_total{{{P}}}[$__range])))",
-        "FencepostDeadLettersFailing",
+        "FencepostDeadLettersMany",
         steps=((1, ORANGE),),
     ),
     Panel(

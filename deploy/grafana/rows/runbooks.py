@@ -24,6 +24,9 @@ PLACES = (
     "FencepostRebalancing",
     "FencepostRedisClockOff",
     "FencepostRecordStuck",
+    "FencepostDeadLettersMany",
+    "FencepostDeadLettersNew",
+    "FencepostIdConflicts",
 )
 
 

@@ -47,7 +47,7 @@ PANELS = [
         "Ids that came again with other content. Check record_id and the producer; fencepost"
         " explain shows both.",
         [(rate("id_conflicts_total", "pipeline"), "{{pipeline}}")],
-        "FencepostInvariantViolated",
+        "FencepostIdConflicts",
         "ops",
         steps=((0.01, ORANGE),),
     ),

@@ -29,7 +29,8 @@ RUNBOOKS = {  # the address of each, which people keep: no number here may ever 
     "FencepostRedisNodeDown": 1009, "FencepostLocksExpiring": 1010,
     "FencepostLockValidityLow": 1011, "FencepostFencingRejections": 1012,
     "FencepostRebalancing": 1013, "FencepostRedisClockOff": 1014,
-    "FencepostRecordStuck": 1015,
+    "FencepostRecordStuck": 1015, "FencepostDeadLettersMany": 1016,
+    "FencepostDeadLettersNew": 1017, "FencepostIdConflicts": 1018,
 }  # fmt: skip
 LEFT_OUT = {  # metrics that no panel shows, each with the reason
     "process_virtual_memory_bytes": "address space: it says nothing of use, and flattens the rest",

@@ -17,7 +17,7 @@ from support.processes import wait_until
 from support.promql import Vocabulary
 from support.rules import ALERTS, MINUTE, RECORDING, recorded, rules, write_faster
 
-SHARED = ("calm", "burning", "dead", "forgotten", "lonely", "stuck")  # run by the same workers
+SHARED = ("calm", "burning", "dead", "dirty", "forgotten", "lonely", "stuck")  # run by the same workers
 RULES = {rule["alert"]: rule for rule in rules(ALERTS)}
 FIRST = 8  # records of each pipeline before its fault: too few for a burnt budget, however slow
 
@@ -29,6 +29,9 @@ MAY_FIRE = {
     "FencepostPipelineStalled": {"stuck", "lonely", "dead"},
     "FencepostEndToEndBudgetBurn": {"burning", "lonely", "dead", "stuck", "frail"},
     "FencepostDeadLettersFailing": {"dead"},
+    "FencepostDeadLettersMany": {"dirty"},
+    "FencepostDeadLettersNew": {"dead", "dirty"},
+    "FencepostIdConflicts": {"dirty"},
     "FencepostLagGrowing": {"stuck"},
     "FencepostRedisNodeDown": {"lonely"},
     "FencepostLocksExpiring": {"frail", "lonely", "stuck"},
@@ -50,6 +53,7 @@ class AlertsOfRealWorkers(unittest.TestCase):
         cls.frail_locks = LockStore(owner, 3, "10s", own_clock=True)
         cls.slow = {"burning": 0, "frail": 1}  # seconds that a handler takes
         cls.kafka.create_topic("dead.letters", 1, max_message_bytes=100)
+        cls.kafka.create_topic("dirty.letters", 1)
         cls.pipelines = {
             name: Pipeline(owner, cls.kafka, cls.lonely_locks if name == "lonely" else cls.locks,
                            name, more=cls.more(name))
@@ -79,6 +83,8 @@ class AlertsOfRealWorkers(unittest.TestCase):
     def more(cls, name):
         if name == "dead":
             return "dead_letter: {topic: dead.letters}"
+        if name == "dirty":
+            return "dead_letter: {topic: dirty.letters}"
         if name not in cls.slow:
             return ""
         service = Service(shared(cls), lambda order: (200, cls.slow[name]))
@@ -227,6 +233,23 @@ class AlertsOfRealWorkers(unittest.TestCase):
         wait_until(lambda: pipeline.effects() == FIRST + 5, 40, "the records that waited")
         published = 'fencepost_dead_letters_total{pipeline="dead",reason="bad_record"}'
         wait_until(lambda: self.value(published) == 2, what="the dead letters")
+
+    @alongside
+    def test_dead_letters_open_a_ticket_and_page_where_they_are_many(self):
+        pipeline, orders = self.pipelines["dirty"], iter(range(100, 1_000_000))
+        pipeline.send([0], amount=6)
+        self.expect_alert("FencepostIdConflicts", "dirty")
+
+        def many():
+            pipeline.send_text('{"amount": 1}', 0)
+            pipeline.send([next(orders)])
+            return self.firing("FencepostDeadLettersMany", "dirty")
+
+        wait_until(many, 120, "FencepostDeadLettersMany to fire")
+        self.expect_alert("FencepostDeadLettersMany", "dirty")
+        self.expect_alert("FencepostDeadLettersNew", "dirty")
+        for alert in ("FencepostDeadLettersMany", "FencepostDeadLettersNew", "FencepostIdConflicts"):
+            self.expect_clear(alert, "dirty")
 
     @alongside
     def test_a_lock_node_whose_clock_is_off_opens_a_ticket(self):

@@ -10,11 +10,13 @@ from support.rules import ALERTS, HOME, RECORDING, faster, recorded, rules, runb
 PAGES = {
     "FencepostInvariantViolated", "FencepostQuorumLost", "FencepostNoWorkerReady",
     "FencepostPipelineStalled", "FencepostEndToEndBudgetBurn", "FencepostDeadLettersFailing",
+    "FencepostDeadLettersMany",
 }  # fmt: skip
 TICKETS = {
     "FencepostLagGrowing", "FencepostRedisNodeDown", "FencepostLocksExpiring",
     "FencepostLockValidityLow", "FencepostFencingRejections", "FencepostRebalancing",
     "FencepostRedisClockOff", "FencepostRecordStuck",
+    "FencepostDeadLettersNew", "FencepostIdConflicts",
 }  # fmt: skip
 RUNBOOKS = SOURCE / "deploy" / "RUNBOOKS.md"
 TESTS = sorted((HOME / "tests").glob("*.yaml"))

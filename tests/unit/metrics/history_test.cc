@@ -28,6 +28,16 @@ TEST(History, KeepsAMinuteAndIsNotMovedByBeingLookedAtOften) {
   }
   EXPECT_EQ(history.PerSecond().size(), History::kSeconds);
   EXPECT_NEAR(history.Rate(), 10, 1e-9);
+  EXPECT_EQ(history.Gained(), 600U);
+}
+
+TEST(History, TellsWhatCameInTheLastMinute) {
+  History history;
+  EXPECT_EQ(history.Gained(), 0U);
+  for (int second = 0; second < 90; ++second) {
+    history.Take(second < 10 ? 0 : 7, Instant(Millis(1000 * second)));
+    EXPECT_EQ(history.Gained(), second >= 10 && second < 70 ? 7U : 0U) << second;
+  }
 }
 
 }  // namespace

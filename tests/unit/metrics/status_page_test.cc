@@ -248,7 +248,30 @@ TEST(Findings, WeighWhatHappenedSinceTheStart) {
   const std::string found = WhatIsFound(shown);
   EXPECT_TRUE(found.starts_with("2 Invariants were violated 2 times")) << found;
   EXPECT_THAT(found, HasSubstr("0 11 of 10,000 leases ran out"));
-  EXPECT_THAT(found, HasSubstr("0 1 record became dead letters"));
+  EXPECT_THAT(found, HasSubstr("0 1 record became dead letters since the start"));
+}
+
+TEST(Findings, WarnOfDeadLettersAndIdConflictsWhileNewOnesCome) {
+  ShownPipeline shown;
+  shown.status.ready = true;
+  shown.counts.dead_lettered = 1'084;
+  shown.new_dead_letters = 78;
+  shown.counts.id_conflicts = 3;
+  shown.new_conflicts = 1;
+  EXPECT_THAT(
+      WhatIsFound(shown),
+      AllOf(HasSubstr("1 78 records became dead letters in the last minute, 1,084 since the "
+                      "start: `fencepost dlq list FILE` says why. Runbook "
+                      "FencepostDeadLettersNew."),
+            HasSubstr("1 1 record had an earlier record's id and other content in the last "
+                      "minute, 3 since the start: ")));
+  EXPECT_THAT(StatusFragment({.pipelines = {shown}}),
+              HasSubstr("1 of 1 pipeline needs attention."));
+  shown.new_dead_letters = shown.new_conflicts = 0;
+  EXPECT_THAT(WhatIsFound(shown),
+              AllOf(HasSubstr("0 1,084 records became dead letters since the start"),
+                    HasSubstr("0 3 records had an earlier record's id")));
+  EXPECT_THAT(StatusFragment({.pipelines = {shown}}), HasSubstr("nothing is wrong"));
 }
 
 TEST(StatusPage, ShowsTheNewestEventsAndFoldsTheOthersAway) {
