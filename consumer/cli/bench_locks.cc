@@ -22,9 +22,9 @@ using locking::Millis;
 
 constexpr Millis kRemember{10'000};
 
-class LockLoop {
+class LockBench {
  public:
-  LockLoop(const LockNodes& nodes, int in_flight, bool done)
+  LockBench(const LockNodes& nodes, int in_flight, bool done)
       : nodes_(nodes),
         done_(done),
         locks_(locking::SizesOf(nodes.groups), nodes.lock, locking::StoreCreation::kNever,
@@ -130,9 +130,9 @@ class LockLoop {
 }  // namespace
 
 LockBenchResult BenchLocks(const LockNodes& nodes, int in_flight, double seconds, bool done) {
-  LockLoop loop(nodes, in_flight, done);
-  if (!loop.WaitForQuorum(Millis(5000))) return {.errors = 1};
-  return loop.Run(seconds);
+  LockBench bench(nodes, in_flight, done);
+  if (!bench.WaitForQuorum(Millis(5000))) return {.errors = 1};
+  return bench.Run(seconds);
 }
 
 }  // namespace fencepost::cli

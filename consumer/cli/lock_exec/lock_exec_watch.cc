@@ -70,10 +70,10 @@ void Watch::WantsTerminal() {
   if (of_.child.GiveTerminal() || StandStill()) return of_.child.GoOn();
   if (said_waits_) return;
   said_waits_ = true;
-  PrintError(
-      fmt::format("{}: the command wants to use the terminal, which is not ours to give; it stands "
-                  "still and keeps the lock until it gets SIGTERM; give it its input by < FILE",
-                  of_.name));
+  PrintError(fmt::format(
+      "{}: the command is stopped: it needs the terminal, which cannot be given to it; it "
+      "keeps the lock until it gets SIGTERM; redirect its input: < FILE",
+      of_.name));
 }
 
 void Watch::WarnIfUnsignalable() {

@@ -6,7 +6,6 @@ FENCEPOST_WRITE_SCREENSHOTS=1 writes deploy/screenshots again.
 
 import json
 import os
-import re
 import signal
 import threading
 import unittest
@@ -15,7 +14,7 @@ import urllib.parse
 from support.browser import ENTER, TAB, WIDTHS, Chrome
 from support.fleet import LockStore, Pipeline, Service, Worker, shared
 from support.kafka import Kafka
-from support.processes import FENCEPOST, SOURCE, http_get, run, wait_until
+from support.processes import FENCEPOST, SOURCE, run, wait_until
 
 SCREENSHOTS = SOURCE / "deploy" / "screenshots"
 WRITE_SCREENSHOTS = os.environ.get("FENCEPOST_WRITE_SCREENSHOTS") == "1"
@@ -115,12 +114,6 @@ class StatusPage(unittest.TestCase):
             self.assertIn(word, text)
 
     # --- what it says -----------------------------------------------------------------------------
-
-    def test_the_essentials_are_in_the_html_itself(self):
-        page = http_get(f"http://{self.worker.address}/")[1]
-        before_script = page[: page.index("<script>")]
-        self.check_essentials(re.sub(r"<[^>]*>", "", before_script))
-        self.assertIn("lock.ttl", before_script)
 
     def test_the_essentials_are_shown_without_javascript(self):
         window = self.open(script=False)

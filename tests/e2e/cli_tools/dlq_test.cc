@@ -265,15 +265,6 @@ TEST_F(Dlq, WithIdsByPositionAReplayHasToSayHowItIsRecognised) {
   EXPECT_EQ(records[0].Header("fencepost-record-id"), std::nullopt);
 }
 
-TEST_F(Dlq, ALetterWithoutAnIdIsRefused) {
-  ToolsText();
-  Bury({{.error_class = "bad_record"}});
-  const Finished refused = Replay();
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.output, HasSubstr("it has no record id"));
-  EXPECT_THAT(Records(), IsEmpty());
-}
-
 TEST_F(Dlq, OnlyTheFirstLetterOfAnIdIsInOneReplay) {
   ToolsText();
   Bury({{.id = "o-1", .offset = 1}, {.id = "o-1", .offset = 2}});

@@ -100,7 +100,7 @@ TEST_F(LockExecAtATerminal, SaysSoWhereACommandWantsItAndNobodyCanGiveIt) {
   Terminal terminal(Bash(
       "sh -c '\"$@\" 2> " + folder_.File("said") + " &' sh \"$@\"; echo > " + go + "; read end",
       {"sh", "-c", "echo $PPID > " + pid + "; read go < " + go + "; read word < /dev/tty"}));
-  EXPECT_TRUE(WaitUntil(seconds(20), [&] { return Says("said", "wants to use the terminal"); }));
+  EXPECT_TRUE(WaitUntil(seconds(20), [&] { return Says("said", "it needs the terminal"); }));
   std::string exec = ReadFile(pid);
   ASSERT_THAT(exec, ::testing::EndsWith("\n"));
   exec.pop_back();
