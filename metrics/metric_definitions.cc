@@ -160,7 +160,7 @@ constexpr MetricInfo kMetricDefinitions[] = {
           kByNode),
     Gauge(Metric::kRedisNodeQuarantined, "fencepost_redis_node_quarantined",
           "1 while the node's grants do not count, after it restarted, was wiped or its clock "
-          "moved. Ends by itself; find out why it happened.",
+          "moved. It ends after a time; find out why it happened.",
           kByNode),
     Gauge(Metric::kRedisNodeClockOffset, "fencepost_redis_node_clock_offset_seconds",
           "Seconds that the node's wall clock is ahead of this worker's. Beyond a tenth of the "
@@ -261,7 +261,7 @@ constexpr MetricInfo kMetricDefinitions[] = {
     Gauge(
         Metric::kGroupLag, "fencepost_group_lag_records",
         "Records from the group's committed offsets to the ends of all partitions, as the brokers "
-        "told this worker in the last ten seconds: also of partitions that no worker holds. Take "
+        "reported them in the last ten seconds: also of partitions that no worker holds. Take "
         "the maximum over workers. Above the sum of consumer_lag_records for long: partitions "
         "without a worker."),
     Gauge(Metric::kOldestUnprocessed, "fencepost_oldest_unprocessed_record_timestamp_seconds",

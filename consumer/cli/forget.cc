@@ -1,7 +1,7 @@
 // fencepost forget FILE --id ID | --topic T --partition P --from O --to O [--execute]: on purpose,
-// so that records are processed again; without --execute it is only told what would be. The DONE
-// marks go first, on every lock node, then the ledger rows: whatever stops it in between, running
-// it again goes on where it was.
+// so that records are processed again; without --execute it prints what would be. The DONE
+// marks go first, on every lock node, then the ledger rows: whatever stops it in between, run it
+// again to finish.
 #include <algorithm>
 #include <memory>
 
@@ -328,7 +328,7 @@ void PrintWhatNext(const PipelineOptions& options, const std::optional<Position>
                                               position->where.partition, position->offset)
                                 : "--topic TOPIC:PARTITION --to-offset OFFSET";
   fmt::print(
-      "the offset of group {} does not move by itself. Where it is past the records, stop the "
+      "the offset of group {} does not move. Where it is past the records, stop the "
       "workers, move it back, and start them:\n"
       "  kafka-consumer-groups.sh --bootstrap-server {} --group {} {} --reset-offsets --execute\n"
       "everything from there on is read again; what has a ledger row or a DONE mark is skipped\n",
@@ -431,7 +431,7 @@ void AddForget(CLI::App& app, Run& run) {
       "Refused\n"
       "while a worker holds one of them. What they did to the output stays; the group's offset "
       "does\n"
-      "not move by itself (how to move it is told at the end).");
+      "not move (the last lines say how to move it).");
   command->add_option("FILE", arguments->file, "the pipeline file")->required();
   command->add_option("--id", arguments->id, "one record's id, or");
   command->add_option("--topic", arguments->topic, "a topic that the pipeline reads,");
@@ -440,7 +440,7 @@ void AddForget(CLI::App& app, Run& run) {
   command->add_option("--from", arguments->from, "from this offset")->check(CLI::NonNegativeNumber);
   command->add_option("--to", arguments->to, "to this one, which is included")
       ->check(CLI::NonNegativeNumber);
-  command->add_flag("--execute", arguments->execute, "do it; without this it is only told");
+  command->add_flag("--execute", arguments->execute, "do it; without this, a dry run");
   command->callback([&run, arguments] { run = [arguments] { return Forget(*arguments); }; });
 }
 

@@ -38,7 +38,7 @@ Advice AdviceFor(ReasonCode code) {
           "The worker ends with exit code 1. Correct what the reason names, and start it again."};
     case ReasonCode::kDraining:
       return {FindingLevel::kWarn,
-              "It was told to stop, finishes what it began and releases its locks."};
+              "It is stopping: it finishes what it began and releases its locks."};
     case ReasonCode::kPaused:
       return {FindingLevel::kWarn,
               "Somebody paused it over HTTP: POST /pipelines/NAME/resume, or start the worker "
@@ -70,11 +70,12 @@ Advice AdviceFor(ReasonCode code) {
     case ReasonCode::kOutput:
     case ReasonCode::kOutputConnecting:
       return {FindingLevel::kBad,
-              "Restore the output: the worker retries by itself, and what waits is written then."};
+              "Restore the output: the worker retries, and what waits is written then."};
     case ReasonCode::kHandler:
       return {FindingLevel::kBad,
               "Restore the service: one call at a time is tried, with growing waits, and the "
-              "pipeline goes on by itself. Records wait meanwhile; none becomes a dead letter."};
+              "pipeline resumes when one succeeds. Records wait meanwhile; none becomes a dead "
+              "letter."};
     case ReasonCode::kDeadLetters:
     case ReasonCode::kDeadLettersRemark:
       return {FindingLevel::kBad,
@@ -92,8 +93,7 @@ Advice AdviceFor(ReasonCode code) {
     case ReasonCode::kKafkaJoining:
     case ReasonCode::kKafkaRemark:
       return {FindingLevel::kBad,
-              "Restore the connection to the brokers; the worker continues by itself when they "
-              "answer."};
+              "Restore the connection to the brokers; the worker resumes when they answer."};
     case ReasonCode::kUnlocked:
       return {FindingLevel::kWarn,
               "Restore the lock nodes: until then handlers may run twice for one record; effects "
@@ -145,7 +145,7 @@ std::string_view AdviceFor(UnavailableReason away) {
     case UnavailableReason::kRefused:
       return "Start its redis-server, as it was, or correct address and port";
     case UnavailableReason::kLoading:
-      return "Wait: it loads its data and comes back by itself; watch that it does";
+      return "Wait: it loads its data and comes back; watch that it does";
     case UnavailableReason::kLogin:
       return "Correct the login, in the file or at the node";
     case UnavailableReason::kNoRight:

@@ -91,7 +91,7 @@ void Team::Thaw(int worker) {
 std::string Team::UnexpectedEnd() {
   for (Member& member : members_) {
     if (member.state == WorkerState::kKilled || member.child->Running()) continue;
-    return fmt::format("{} ended by itself: {}", member.name, LastLine(member.child->Errors()));
+    return fmt::format("{} ended unexpectedly: {}", member.name, LastLine(member.child->Errors()));
   }
   return "";
 }

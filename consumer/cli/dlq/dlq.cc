@@ -292,7 +292,7 @@ void AddReplay(CLI::App& dlq, Run& run) {
       "failed.\n");
   const auto arguments = AddLetterOptions(*replay);
   AddLimit(*replay, *arguments);
-  replay->add_flag("--execute", arguments->execute, "do it; without this it is only told");
+  replay->add_flag("--execute", arguments->execute, "do it; without this, a dry run");
   replay->add_flag(
       "--as-new-id", arguments->as_new_id,
       "as a record of its own: without the old id, and with a new one (of the dead letter's "
@@ -312,7 +312,7 @@ void AddPurge(CLI::App& dlq, Run& run) {
       "that has to stay: one that has not taken effect, of another pipeline, or that the filters\n"
       "leave out. Needs the right to delete records of the topic.\n");
   const auto arguments = AddLetterOptions(*purge);
-  purge->add_flag("--execute", arguments->execute, "do it; without this it is only told");
+  purge->add_flag("--execute", arguments->execute, "do it; without this, a dry run");
   purge->add_flag("--all", arguments->all,
                   "also those that have not taken effect: they are lost for good");
   purge->callback([&run, arguments] { run = [arguments] { return PurgeLetters(*arguments); }; });

@@ -73,7 +73,7 @@ void AddExplain(CLI::App& app, Run& run) {
   command->footer(
       "Asks Kafka, the lock nodes, the ledger and the dead letters. A part that cannot be reached "
       "is\n"
-      "said, the others are told all the same. Exit code 1 where nothing could be reached.");
+      "named, the others are shown. Exit code 1 where nothing could be reached.");
   command->add_option("FILE", arguments->file, "the pipeline file")->required();
   command->add_option("TOPIC", arguments->topic, "a topic that the pipeline reads");
   command->add_option("PARTITION", arguments->partition, "its partition, from 0")

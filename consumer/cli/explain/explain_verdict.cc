@@ -156,10 +156,11 @@ Verdict Judgement::ByRow(const LedgerEntry& row) const {
         facts_.position_ids || own ? " Was the topic recreated?" : "");
     if (Letter() != nullptr) {
       verdict.next =
-          "Nothing by itself: it is in the dead letter topic. fencepost dlq replay "
+          "Nothing unless you act: it is in the dead letter topic. fencepost dlq replay "
           "--as-new-id sends it back all the same.";
     } else if (Past()) {
-      verdict.next = fmt::format("Nothing by itself: the offset is past it ({}).", ConflictRule());
+      verdict.next =
+          fmt::format("Nothing unless you act: the offset is past it ({}).", ConflictRule());
     } else if (facts_.position_ids || facts_.on_id_conflict == OnBad::kStop) {
       verdict.next = "The worker that reads it stops, with this explanation.";
     } else {
@@ -203,7 +204,8 @@ Verdict Judgement::ByLetter(const LetterFacts& letter) const {
         "letter and an effect.";
   } else {
     verdict.next = fmt::format(
-        "Nothing by itself. fencepost dlq replay FILE --topic {} --partition {} --offset {} tells "
+        "Nothing unless you act. fencepost dlq replay FILE --topic {} --partition {} --offset {} "
+        "tells "
         "whether it can be sent back, and does it with --execute.",
         letter.origin.where.topic, letter.origin.where.partition, letter.origin.offset);
   }
@@ -275,10 +277,11 @@ Verdict Judgement::ByMark() const {
             fmt::format("Another record with the same id and other content is DONE (on {}, under "
                         "the token drawn {}): an id conflict.",
                         Nodes(done_), Drawn(NodeState::kDone)),
-            Past() ? fmt::format("Nothing by itself: the offset is past it ({}).", ConflictRule())
-                   : fmt::format("The worker that reads it does what {} says, while the mark is "
-                                 "remembered (another {}).",
-                                 ConflictRule(), rest)};
+            Past()
+                ? fmt::format("Nothing unless you act: the offset is past it ({}).", ConflictRule())
+                : fmt::format("The worker that reads it does what {} says, while the mark is "
+                              "remembered (another {}).",
+                              ConflictRule(), rest)};
   }
   return {"done",
           fmt::format("Done: this record, or another one with its id, is marked DONE on {}, under "
@@ -324,8 +327,8 @@ std::optional<Verdict> Judgement::ByLock() const {
                     "taking it, or gave up, or the other nodes are away.",
                     Nodes(held_), quorum),
         fmt::format(
-            "It is asked for again until a majority grants it; what is there now ends within "
-            "{} by itself.",
+            "It is asked for again until a majority grants it; what the nodes hold now ends within "
+            "{}.",
             SpanText(LongestRest(NodeState::kHeld)))};
   }
   if (expired_ > 0) {

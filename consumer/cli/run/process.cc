@@ -131,7 +131,7 @@ void Process::Reload() {
   auto fresh = LoadPipelines(files_, &warnings);
   if (!fresh) {
     log_.Write(Severity::kError, "", "reload_failed",
-               "the files have errors (see stderr): the workers go on as they were");
+               "the files have errors (see stderr): nothing was changed");
     return;
   }
   LogWarnings(log_, warnings);

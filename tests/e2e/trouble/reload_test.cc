@@ -86,7 +86,7 @@ TEST_F(Reload, OfAFileWithAnErrorChangesNothing) {
   WorkerProcess worker(options);
   std::ofstream(options.files[0]) << text.Yaml() << "retry: {atempts: 3}\n";
   worker.Hangup();
-  EXPECT_TRUE(Says(worker, "the workers go on as they were")) << worker.Log();
+  EXPECT_TRUE(Says(worker, "(see stderr): nothing was changed")) << worker.Log();
   EXPECT_THAT(worker.Log(), HasSubstr("did you mean \"attempts\""));
   SendOrder(0, "o-1", "k");
   EXPECT_TRUE(Effects(1)) << worker.Log();
