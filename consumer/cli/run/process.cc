@@ -43,6 +43,11 @@ Millis LongestShutdown(const std::vector<PipelineOptions>& pipelines) {
 
 }  // namespace
 
+void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    log.Write(Severity::kWarn, "", "file_warning", warning);
+}
+
 Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string> files,
                  const std::string& worker)
     : pipelines_(std::move(pipelines)),

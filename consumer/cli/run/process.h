@@ -24,6 +24,9 @@
 
 namespace fencepost::cli {
 
+// The event file_warning of each.
+void LogWarnings(metrics::Log& log, const std::vector<std::string>& warnings);
+
 class Process {
  public:
   // `files`: where the pipelines came from, for a reload.
