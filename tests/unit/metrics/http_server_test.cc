@@ -358,6 +358,9 @@ TEST_F(SlowClients, AndSilentOnesDoNotStarveProbes) {
   ASSERT_TRUE(
       fencepost::testing::WaitUntil(10s, [&] { return Accepted().size() == clients_.size(); }));
   EXPECT_THAT(Ask(server_->port(), "GET", "/live"), StartsWith("HTTP/1.1 200 OK"));
+  const auto from = std::chrono::steady_clock::now();
+  server_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - from, 5s) << "nor hold up its end";
 }
 
 TEST(HttpAddress, IsServedInIpv6OrRefusedInPlainWords) {
