@@ -20,6 +20,7 @@
 #include "consumer/kafka/client/topic_reader.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::cli {
 namespace {

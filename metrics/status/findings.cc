@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "locking/base/time_text.h"
 #include "metrics/status/html.h"
 
 namespace fencepost::metrics {
@@ -190,7 +191,7 @@ void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPi
   } else if (node.quarantined) {
     out.push_back({FindingLevel::kNote,
                    fmt::format("{} was restarted or wiped and counts again in {}", name,
-                               ShowDuration(node.quarantine_left)),
+                               SpanText(node.quarantine_left)),
                    "Wait, and touch no other node meanwhile."});
   } else if (!node.open) {
     out.push_back({FindingLevel::kWarn, name + " takes no part" + problem,

@@ -66,15 +66,6 @@ std::string ShowBytes(std::size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
 }
 
-std::string ShowDuration(std::chrono::milliseconds time) {
-  const std::int64_t ms = time.count();
-  if (ms < 1000) return fmt::format("{} ms", ms);
-  if (ms < 60'000) return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
-  if (ms < 3'600'000) return fmt::format("{} min {} s", ms / 60'000, ms / 1000 % 60);
-  if (ms < 86'400'000) return fmt::format("{} h {} min", ms / 3'600'000, ms / 60'000 % 60);
-  return fmt::format("{} d {} h", ms / 86'400'000, ms / 3'600'000 % 24);
-}
-
 std::string ShowTime(std::chrono::milliseconds unix_time) {
   const std::string full = Rfc3339(unix_time);  // 2026-11-22T00:04:12.345Z
   return full.substr(0, 10) + " " + full.substr(11, 8);

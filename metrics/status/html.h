@@ -20,7 +20,6 @@ std::string ShowNumber(std::int64_t value);  // 1,234,567
 std::string ShowNumber(std::uint64_t value);
 std::string ShowRate(double value);                         // 0.4, 12.3, 1,234
 std::string ShowBytes(std::size_t bytes);                   // 1.5 MiB
-std::string ShowDuration(std::chrono::milliseconds time);   // 3.4 s, 2 h 5 min
 std::string ShowTime(std::chrono::milliseconds unix_time);  // 2026-11-22 00:04:12, UTC
 
 // What the oldest record of a partition waits for, since when, and how many wait for it: "waiting

@@ -80,7 +80,7 @@ void AppendRecordFacts(std::string& out, const ShownPipeline& shown) {
                    .what = "in flight",
                    .more = (status.in_flight_records == 0 ? "records; none waits"
                                                           : ShowBytes(status.in_flight_bytes)) +
-                           (oldest ? "; the oldest is " + ShowDuration(*oldest) + " old" : "")});
+                           (oldest ? "; the oldest is " + SpanText(*oldest) + " old" : "")});
   AppendFact(out, {.value = ShowNumber(counts.dead_lettered),
                    .what = "dead letters",
                    .more = counts.dead_letter_errors == 0
@@ -181,7 +181,7 @@ void AppendPartitions(std::string& out, const WorkerStatus& status) {
 
 std::string NodeTag(const LockNodeStatus& node) {
   if (!node.up) return Tag("bad", "away");
-  if (node.quarantined) return Tag("warn", "quarantined " + ShowDuration(node.quarantine_left));
+  if (node.quarantined) return Tag("warn", "quarantined " + SpanText(node.quarantine_left));
   if (!node.open) return Tag("bad", "refused");
   return Tag("good", "ok");
 }
@@ -291,7 +291,7 @@ void AppendPipeline(std::string& out, const ShownPipeline& shown) {
   out += fmt::format(
       R"(<section id="{0}"><div class="top"><h2>{0}</h2>{1}<span class="dim">up {2}</span></div>)",
       EscapeHtml(status.pipeline), status.ready ? Tag("good", "ready") : Tag("bad", "not ready"),
-      ShowDuration(status.uptime));
+      SpanText(status.uptime));
   out += R"(<dl class="facts">)";
   AppendRecordFacts(out, shown);
   out += R"(</dl><dl class="facts small">)";

@@ -11,6 +11,7 @@
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/record/dead_letter.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::cli {
 namespace {

@@ -5,6 +5,7 @@
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/record/identity.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::cli {
 namespace {

@@ -1,7 +1,5 @@
 #include "consumer/cli/shared/moments.h"
 
-#include <array>
-
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -45,27 +43,6 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& name, Millis& val
 }
 
 std::string MomentText(WallTime moment) { return Rfc3339(moment.time_since_epoch()); }
-
-std::string SpanText(Millis span) {
-  if (span < Millis(0)) return "-" + SpanText(-span);
-  if (span < Millis(1000)) return fmt::format("{} ms", span.count());
-  struct Unit {
-    std::int64_t seconds;
-    std::string_view name;
-  };
-  constexpr std::array<Unit, 4> kUnits{{{86'400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}}};
-  std::int64_t left = span.count() / 1000;
-  for (std::size_t i = 0; i < kUnits.size(); ++i) {
-    if (left < kUnits[i].seconds) continue;
-    std::string text = fmt::format("{} {}", left / kUnits[i].seconds, kUnits[i].name);
-    left %= kUnits[i].seconds;
-    if (i + 1 == kUnits.size()) return text;
-    const std::int64_t next = left / kUnits[i + 1].seconds;
-    if (next > 0) text += fmt::format(" {} {}", next, kUnits[i + 1].name);
-    return text;
-  }
-  return "0 s";
-}
 
 std::string AgeText(WallTime moment, WallTime now) {
   return now >= moment ? SpanText(now - moment) + " ago" : "in " + SpanText(moment - now);

@@ -1,5 +1,5 @@
-// Moments and spans as people write and read them on the command line, and options that are
-// durations. Values; any thread.
+// Moments as people write and read them on the command line, and options that are durations.
+// Values; any thread.
 #pragma once
 
 #include <chrono>
@@ -35,8 +35,6 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& name, Millis& val
 
 // "2026-11-03T10:00:00.000Z".
 std::string MomentText(WallTime moment);
-// The two largest units: "2 h 5 min", "3 d 4 h", "12 s"; below a second "350 ms".
-std::string SpanText(Millis span);
 // "12 s ago", or "in 3 s" where the clocks disagree.
 std::string AgeText(WallTime moment, WallTime now);
 

@@ -9,6 +9,7 @@
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/moments.h"
 #include "consumer/cli/shared/position.h"
+#include "locking/base/time_text.h"
 #include "tests/fuzz/target.h"
 
 namespace fencepost::fuzz {

@@ -17,5 +17,15 @@ TEST(Rfc3339, CountsMillisecondsForwardsBefore1970) {
   EXPECT_EQ(Rfc3339(milliseconds(-1)), "1969-12-31T23:59:59.999Z");
 }
 
+TEST(Span, IsShownInItsTwoLargestUnits) {
+  EXPECT_EQ(SpanText(milliseconds(0)), "0 ms");
+  EXPECT_EQ(SpanText(milliseconds(350)), "350 ms");
+  EXPECT_EQ(SpanText(milliseconds(12'900)), "12 s");
+  EXPECT_EQ(SpanText(milliseconds(252'000)), "4 min 12 s");
+  EXPECT_EQ(SpanText(milliseconds(7'200'000)), "2 h");
+  EXPECT_EQ(SpanText(std::chrono::hours(76)), "3 d 4 h");
+  EXPECT_EQ(SpanText(milliseconds(-3'000)), "-3 s");
+}
+
 }  // namespace
 }  // namespace fencepost

@@ -204,7 +204,7 @@ TEST(Findings, NameNodesThatAreAwayQuarantinedRefusedOrOfAnotherTime) {
   EXPECT_THAT(found, HasSubstr("1 The clocks of Lock node b (r:2) and of this host are -1.0 s"));
   EXPECT_THAT(found, HasSubstr("1 Lock node c (r:3) is away: refused: Bring it back. Runbook"));
   EXPECT_THAT(found, HasSubstr("0 Lock node d (r:4) was restarted or wiped and counts again in "
-                               "12.0 s"));
+                               "12 s"));
   EXPECT_THAT(found, HasSubstr("1 Lock node e (r:5) takes no part: another store"));
 }
 
