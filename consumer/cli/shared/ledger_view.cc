@@ -66,13 +66,6 @@ class Limit {
 
 constexpr std::string_view kMissing = "ledger_missing";
 
-// What the output says to do is meant for a worker, whose batches wait.
-template <typename Answer>
-tl::expected<Answer, Error> WithoutHint(tl::expected<Answer, Error> answer) {
-  if (!answer) answer.error().hint.clear();
-  return answer;
-}
-
 template <typename Answer>
 tl::expected<Answer, Error> Within(Output& output, Millis limit, auto ask) {
   Limit timer(output, limit);
@@ -105,29 +98,29 @@ std::optional<Error> LedgerView::Missing() const {
   return Error{"output_missing", "there is no such file", sqlite_path_, ""};
 }
 
+template <typename Answer>
+tl::expected<Answer, Error> LedgerView::Ask(Millis limit, Answer without_ledger, auto ask) {
+  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
+  auto answer = Within<Answer>(*output_, limit, ask);
+  if (answer) return answer;
+  if (answer.error().code == kMissing) return without_ledger;
+  answer.error().hint.clear();  // it is meant for a worker, whose batches wait
+  return answer;
+}
+
 tl::expected<LedgerView::Rows, Error> LedgerView::Lookup(const std::vector<std::string>& ids,
                                                          Millis limit) {
-  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
-  auto rows = Within<Rows>(*output_, limit, [&] { return output_->Lookup(ids); });
-  if (rows || rows.error().code != kMissing) return WithoutHint(std::move(rows));
-  return Rows(ids.size());
+  return Ask(limit, Rows(ids.size()), [&] { return output_->Lookup(ids); });
 }
 
 tl::expected<std::size_t, Error> LedgerView::Forget(const std::vector<std::string>& ids,
                                                     Millis limit) {
-  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
-  auto gone = Within<std::size_t>(*output_, limit, [&] { return output_->Forget(ids); });
-  if (gone || gone.error().code != kMissing) return WithoutHint(std::move(gone));
-  return std::size_t{0};
+  return Ask(limit, std::size_t{0}, [&] { return output_->Forget(ids); });
 }
 
 tl::expected<std::size_t, Error> LedgerView::ForgetOffsets(const consumer::PositionId& first,
                                                            consumer::Offset last, Millis limit) {
-  if (auto missing = Missing()) return tl::unexpected(std::move(*missing));
-  auto gone =
-      Within<std::size_t>(*output_, limit, [&] { return output_->ForgetOffsets(first, last); });
-  if (gone || gone.error().code != kMissing) return WithoutHint(std::move(gone));
-  return std::size_t{0};
+  return Ask(limit, std::size_t{0}, [&] { return output_->ForgetOffsets(first, last); });
 }
 
 tl::expected<void, Error> LedgerView::Check(Millis limit) {

@@ -39,6 +39,8 @@ class LedgerView {
  private:
   explicit LedgerView(const consumer::PipelineOptions& options);
   [[nodiscard]] std::optional<Error> Missing() const;
+  template <typename Answer>
+  tl::expected<Answer, Error> Ask(consumer::Millis limit, Answer without_ledger, auto ask);
 
   const std::string sqlite_path_;  // empty: not SQLite
   std::unique_ptr<consumer::Output> output_;
