@@ -1,4 +1,4 @@
-#include "tests/bench/growth.h"
+#include "tests/bench/benches.h"
 
 #include <algorithm>
 #include <chrono>
@@ -70,16 +70,14 @@ void Growth::Measure(const std::string& curve, const Json& x, const Run& run,
   const auto turn = [&]() -> Figures {
     prepare ? prepare() : servers_.Reset(run.nodes.size());
     const RunResult result = RunWorkers(servers_, run);
-    Figures figures{{"records_per_s", result.processed_per_s}};
-    figures.insert(figures.end(), result.cpu.begin(), result.cpu.end());
-    return figures;
+    return Figures{{"records_per_s", result.processed_per_s}} + result.cpu;
   };
-  Tell(TakeTurns({.bench = "growth",
-                  .of = Of(options_, {{"curve", curve}, {"x", x}, {"by", run.by}}),
-                  .words = "",
-                  .rounds = options_.rounds.value_or(1)},
-                 {{.name = run.workers == 1 ? "1 worker" : fmt::format("{} workers", run.workers),
-                   .turn = turn}}));
+  TakeTurns({.bench = "growth",
+             .of = Of(options_, {{"curve", curve}, {"x", x}, {"by", run.by}}),
+             .words = "",
+             .rounds = options_.rounds.value_or(1)},
+            {{.name = run.workers == 1 ? "1 worker" : fmt::format("{} workers", run.workers),
+              .turn = turn}});
 }
 
 void Growth::Partitions() {
@@ -241,7 +239,7 @@ void RunGrowthBench(const Options& options) {
       {"duplicates", &Growth::Duplicates}, {"contended", &Growth::Contended},
       {"ledger", &Growth::Ledger},         {"slow-node", &Growth::SlowNode},
       {"workers", &Growth::Workers}};
-  for (const std::string& wanted : options.more) {
+  for (const std::string& wanted : options.curves) {
     if (std::ranges::find(curves, wanted, &Curve::name) != curves.end()) continue;
     std::vector<std::string> names;
     for (const Curve& curve : curves) names.push_back(curve.name);
@@ -250,8 +248,8 @@ void RunGrowthBench(const Options& options) {
   }
   Growth growth(options);
   for (const Curve& curve : curves) {
-    const bool wanted =
-        options.more.empty() || std::ranges::find(options.more, curve.name) != options.more.end();
+    const bool wanted = options.curves.empty() ||
+                        std::ranges::find(options.curves, curve.name) != options.curves.end();
     if (wanted) (growth.*curve.measure)();
   }
 }

@@ -1,6 +1,4 @@
-#include "tests/bench/handler.h"
-
-#include <utility>
+#include "tests/bench/benches.h"
 
 #include <fmt/format.h>
 
@@ -22,17 +20,8 @@ Figures Floor(Servers& servers, const HttpServerProcess& server, int concurrency
   const auto start = Clock::now();
   RunHttpFloor(
       {.url = server.url(), .concurrency = concurrency, .records = records, .bytes = kBytes});
-  Figures figures{{"records_per_s", static_cast<double>(records) / SecondsSince(start)}};
-  for (auto& figure : meter.PerRecord(static_cast<double>(records))) figures.push_back(figure);
-  return figures;
-}
-
-Figures Ours(Servers& servers, Run run) {
-  servers.Reset();
-  const RunResult result = RunWorkers(servers, std::move(run));
-  Figures figures{{"records_per_s", result.per_s}};
-  figures.insert(figures.end(), result.cpu.begin(), result.cpu.end());
-  return figures;
+  const auto count = static_cast<double>(records);
+  return Figures{{"records_per_s", count / SecondsSince(start)}} + meter.PerRecord(count);
 }
 
 }  // namespace
@@ -48,15 +37,18 @@ void RunHandlerBench(const Options& options) {
           .set = options.set,
           .server = [&server] { return CpuSeconds(server.pid()); }};
   run.set.push_back(fmt::format("processing.concurrency={}", concurrency));
-  Tell(TakeTurns({.bench = "handler",
-                  .of = Of(options, {{"records", records}, {"concurrency", concurrency}}),
-                  .words = "floor: libcurl's multi interface alone",
-                  .rounds = options.rounds.value_or(5),
-                  .references_only = options.floor_only},
-                 {{.name = "floor",
-                   .reference = true,
-                   .turn = [&] { return Floor(servers, server, concurrency, records); }},
-                  {.name = "1 worker", .turn = [&] { return Ours(servers, run); }}}));
+  TakeTurns({.bench = "handler",
+             .of = Of(options, {{"records", records}, {"concurrency", concurrency}}),
+             .words = "floor: libcurl's multi interface alone",
+             .rounds = options.rounds.value_or(5),
+             .references_only = options.floor_only},
+            {{.name = "floor",
+              .reference = true,
+              .turn = [&] { return Floor(servers, server, concurrency, records); }},
+             {.name = "1 worker", .turn = [&] {
+                servers.Reset();
+                return RunWorkers(servers, run).Told();
+              }}});
 }
 
 }  // namespace fencepost::bench

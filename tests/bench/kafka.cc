@@ -1,4 +1,4 @@
-#include "tests/bench/kafka.h"
+#include "tests/bench/benches.h"
 
 #include <set>
 #include <stdexcept>
@@ -56,9 +56,7 @@ class Turn {
 
   [[nodiscard]] Figures Ended() const {
     const auto records = static_cast<double>(stream_.options().records);
-    Figures figures{{"records_per_s", records / SecondsSince(opened_)}};
-    for (auto& figure : meter_.PerRecord(records)) figures.push_back(figure);
-    return figures;
+    return Figures{{"records_per_s", records / SecondsSince(opened_)}} + meter_.PerRecord(records);
   }
 
   void CheckOutput() const {
@@ -97,19 +95,17 @@ Figures Floor(Servers& servers, std::int64_t records) {
   return figures;
 }
 
-Figures Ours(Servers& servers, std::int64_t records, int count, const Options& options) {
+Figures Ours(Servers& servers, std::int64_t records, const std::string& by, int count,
+             const Options& options) {
   Turn turn(servers, records);
   ResetStore(servers.redis, servers.redis.size());
   const PipelineFile file{.bootstrap = servers.kafka.bootstrap(),
                           .topic = turn.stream().topic(),
                           .nodes = servers.redis.addresses(),
-                          .by = "position",
-                          .dsn = "",
+                          .by = by,
                           .output_topic = turn.output(),
-                          .handler_url = "",
                           .set = options.set};
-  Workers workers(file.Text(), count, turn.stream().options().partitions / count);
-  workers.WaitUntilReady();
+  Workers workers(file, count, turn.stream().options().partitions);
   turn.Open([&workers] { return CpuSeconds(workers.Pids()); });
   turn.WaitUntilCommitted();
   Figures figures = turn.Ended();
@@ -157,16 +153,20 @@ void RunKafkaBench(const Options& options) {
                        return Streams(servers, records, options.streams);
                      }});
   }
-  for (const int count : workers) {
-    sides.push_back({.name = fmt::format("{} worker{}", count, count == 1 ? "" : "s"),
-                     .turn = [&, count] { return Ours(servers, records, count, options); }});
+  for (const std::string& by : options.by) {
+    if (by == "id") continue;  // exactly once is by position
+    for (const int count : workers) {
+      sides.push_back(
+          {.name = fmt::format("by {}, {} worker{}", by, count, count == 1 ? "" : "s"),
+           .turn = [&, by, count] { return Ours(servers, records, by, count, options); }});
+    }
   }
-  Tell(TakeTurns({.bench = "kafka",
-                  .of = Of(options, {{"records", records}}),
-                  .words = "floor: librdkafka alone, transactions of as many records",
-                  .rounds = options.rounds.value_or(5),
-                  .references_only = options.floor_only},
-                 std::move(sides)));
+  TakeTurns({.bench = "kafka",
+             .of = Of(options, {{"records", records}}),
+             .words = "floor: librdkafka alone, transactions of as many records",
+             .rounds = options.rounds.value_or(5),
+             .references_only = options.floor_only},
+            std::move(sides));
 }
 
 }  // namespace fencepost::bench

@@ -1,4 +1,4 @@
-#include "tests/bench/latency.h"
+#include "tests/bench/benches.h"
 
 #include <poll.h>
 
@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "tests/bench/floors/pipeline_floor.h"
-#include "tests/bench/shared/effects.h"
 #include "tests/bench/shared/pipeline_file.h"
 #include "tests/bench/shared/run.h"
 #include "tests/bench/shared/turns.h"
@@ -19,7 +18,8 @@ namespace fencepost::bench {
 namespace {
 
 constexpr int kPartitions = 12;
-constexpr double kWarmUpS = 1;  // not counted: connections and caches are made
+constexpr double kAskEveryS = 0.1;  // a look costs the worker time
+constexpr double kWarmUpS = 1;      // not counted: connections and caches are made
 
 // Sends records at an even rate; each has the microsecond at which it was sent as its amount.
 void SendEvenly(Servers& servers, const std::string& topic, double per_s, std::int64_t records) {
@@ -38,7 +38,7 @@ void SendEvenly(Servers& servers, const std::string& topic, double per_s, std::i
 }
 
 Figures Quantiles(const Servers& servers, std::int64_t records) {
-  CheckEffects(servers.postgres, records, records);
+  servers.CheckEffects(records, records);
   const auto row =
       servers.postgres
           .Exec(fmt::format(
@@ -100,13 +100,17 @@ Figures Ours(Servers& servers, const std::string& by, const Options& options, do
                           .nodes = servers.redis.addresses(),
                           .by = by,
                           .dsn = servers.postgres.dsn(),
-                          .output_topic = "",
-                          .handler_url = "",
                           .set = options.set};
-  Workers workers(file.Text(), 1, kPartitions);
-  workers.WaitUntilReady();
+  Workers workers(file, 1, kPartitions);
   SendEvenly(servers, topic.name, per_s, records);
-  workers.WaitUntilProcessed(records);
+  auto asked = Clock::now();
+  workers.Await(
+      [&] {
+        if (SecondsSince(asked) < kAskEveryS) return false;
+        asked = Clock::now();
+        return workers.Processed() >= static_cast<double>(records);
+      },
+      "all records to be processed");
   workers.Stop();
   return Quantiles(servers, records);
 }
@@ -125,7 +129,7 @@ void RunLatencyBench(const Options& options) {
             .per_s;
     const double per_s = std::max(std::round(peak / 10), 1.0);
     const auto records = static_cast<std::int64_t>(std::ceil(per_s * seconds));
-    Tell(TakeTurns(
+    TakeTurns(
         {.bench = "latency",
          .of = Of(options, {{"by", by}, {"records_per_s", static_cast<std::int64_t>(per_s)}}),
          .words = "from a record's time to its effect's commit; floor: as that of pipeline",
@@ -135,8 +139,7 @@ void RunLatencyBench(const Options& options) {
         {{.name = "floor",
           .reference = true,
           .turn = [&] { return Floor(servers, per_s, records); }},
-         {.name = "1 worker",
-          .turn = [&] { return Ours(servers, by, options, per_s, records); }}}));
+         {.name = "1 worker", .turn = [&] { return Ours(servers, by, options, per_s, records); }}});
   }
 }
 

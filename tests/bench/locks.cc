@@ -1,4 +1,4 @@
-#include "tests/bench/locks.h"
+#include "tests/bench/benches.h"
 
 #include <filesystem>
 #include <functional>
@@ -72,9 +72,7 @@ void RunLocksBench(const Options& options) {
     meter.Add("redis_us", [&redis] { return CpuSeconds(redis); });
     meter.Start();
     const CycleFigures cycle = run();
-    Figures figures = Told(cycle);
-    for (auto& figure : meter.PerRecord(cycle.cycles_per_s * seconds)) figures.push_back(figure);
-    return figures;
+    return Told(cycle) + meter.PerRecord(cycle.cycles_per_s * seconds);
   };
   for (const int in_flight : InFlight(options, {1, 16, 256, 4096})) {
     std::vector<Side> sides{{.name = "floor", .reference = true, .turn = [&, in_flight] {
@@ -88,12 +86,12 @@ void RunLocksBench(const Options& options) {
                          });
                        }});
     }
-    Tell(TakeTurns({.bench = "locks",
-                    .of = {{"in_flight", in_flight}, {"then", options.done ? "done" : "release"}},
-                    .words = "floor: SET NX PX, then compare-and-delete, on five nodes",
-                    .rounds = options.rounds.value_or(5),
-                    .references_only = options.floor_only},
-                   std::move(sides)));
+    TakeTurns({.bench = "locks",
+               .of = {{"in_flight", in_flight}, {"then", options.done ? "done" : "release"}},
+               .words = "floor: SET NX PX, then compare-and-delete, on five nodes",
+               .rounds = options.rounds.value_or(5),
+               .references_only = options.floor_only},
+              std::move(sides));
   }
 }
 
@@ -121,11 +119,11 @@ void RunPeersBench(const Options& options) {
                        .turn = program({testing::FencepostBinary(), "bench", "locks", "--json",
                                         "--contact", contact})});
     }
-    Tell(TakeTurns({.bench = "peers",
-                    .of = {{"in_flight", in_flight}},
-                    .words = "acquire + release of a fresh name on five nodes, by a process each",
-                    .rounds = options.rounds.value_or(5)},
-                   std::move(sides)));
+    TakeTurns({.bench = "peers",
+               .of = {{"in_flight", in_flight}},
+               .words = "acquire + release of a fresh name on five nodes, by a process each",
+               .rounds = options.rounds.value_or(5)},
+              std::move(sides));
   }
 }
 

@@ -6,17 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tests/bench/benches.h"
 #include "tests/bench/floors/http_server.h"
-#include "tests/bench/growth.h"
-#include "tests/bench/handler.h"
-#include "tests/bench/kafka.h"
-#include "tests/bench/latency.h"
-#include "tests/bench/locks.h"
-#include "tests/bench/memory.h"
-#include "tests/bench/pipeline.h"
-#include "tests/bench/report/report.h"
-#include "tests/bench/scrape.h"
-#include "tests/bench/shared/machine.h"
 
 namespace fencepost::bench {
 namespace {
@@ -32,7 +23,7 @@ const std::map<std::string, void (*)(const Options&)>& Measurements() {
 }
 
 void AddOptions(CLI::App& app, Options& options) {
-  app.add_option("MORE", options.more, "of growth: curves; of report: files of JSON lines");
+  app.add_option("CURVE", options.curves, "of growth; none: all");
   app.add_option("--rounds", options.rounds, "of each side")->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds, "of one side in one round, where time bounds it")
       ->check(CLI::Range(0.1, 3600.0));
@@ -46,15 +37,15 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "--by",
          [&options](const std::string& by) {
-           if (by != "both") options.by = {by};
+           if (by != "all") options.by = {by};
          },
-         "record_id: position, id or both")
-      ->check(CLI::IsMember({"position", "id", "both"}));
+         "position, block (position with lock.block 1024), id, or all")
+      ->check(CLI::IsMember({"position", "block", "id", "all"}));
   app.add_option("--contact", options.contact,
                  "of locks, peers and node-memory: quorum, all (default: both)")
       ->delimiter(',')
       ->check(CLI::IsMember({"quorum", "all"}));
-  app.add_option("--set", options.set, "PATH=VALUE into the pipeline file: lock.contact=quorum");
+  app.add_option("--set", options.set, "PATH=VALUE into the pipeline file: lock.block=64");
   app.add_option("--ledger-rows", options.ledger_rows, "of growth ledger: 0,1000000,100000000")
       ->delimiter(',')
       ->check(CLI::Range(0, 100'000'000));
@@ -62,9 +53,6 @@ void AddOptions(CLI::App& app, Options& options) {
       ->check(CLI::ExistingFile);
   app.add_option("--streams", options.streams, "of kafka: the folder with Kafka Streams' jars")
       ->check(CLI::ExistingDirectory);
-  app.add_option("--to", options.to, "of report: the folder of RESULTS.md and results/");
-  app.add_option("--sizes", options.sizes, "of report: the document whose table of sizes is made")
-      ->check(CLI::ExistingFile);
   app.add_flag("--done", options.done, "of locks: mark each name done instead of releasing it");
   app.add_flag("!--no-fsync", options.fsync, "PostgreSQL without fsync");
   app.add_flag("--floor-only", options.floor_only, "the floors and peers alone");
@@ -75,26 +63,22 @@ void AddOptions(CLI::App& app, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace fencepost::bench;
-  CLI::App app("measures fencepost against the floor; a table on stderr, JSON lines on stdout");
+  CLI::App app("measures fencepost beside the floor; JSON lines on stdout");
   std::string what;
   Options options;
-  std::string names = "report";
-  for (const auto& [name, run] : Measurements()) names += ", " + name;
+  std::string names;
+  for (const auto& [name, run] : Measurements()) names += (names.empty() ? "" : ", ") + name;
   app.add_option("WHAT", what, names)->required();
   AddOptions(app, options);
   CLI11_PARSE(app, argc, argv);
   try {
     const auto found = Measurements().find(what);
     if (what == "serve") ServeHttp();
-    if (what == "report") {
-      WriteReport(options.more, options.to, options.sizes);
-    } else if (found == Measurements().end()) {
+    if (found == Measurements().end()) {
       std::fprintf(stderr, "bench: no %s; there are %s\n", what.c_str(), names.c_str());
       return 2;
-    } else {
-      TellMachine(argc, argv);
-      found->second(options);
     }
+    found->second(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench: %s\n", error.what());
     return 1;

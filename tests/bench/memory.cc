@@ -1,4 +1,4 @@
-#include "tests/bench/memory.h"
+#include "tests/bench/benches.h"
 
 #include <stdexcept>
 
@@ -104,11 +104,11 @@ void RunMemoryBench(const Options& options) {
   for (const std::string& by : options.by) {
     sides.push_back({.name = "by " + by, .turn = [&, by] { return Worker(servers, by, options); }});
   }
-  Tell(TakeTurns({.bench = "memory",
-                  .of = Of(options, {{"records", options.records.value_or(300'000)}}),
-                  .words = "one worker, 12 partitions",
-                  .rounds = options.rounds.value_or(1)},
-                 std::move(sides)));
+  TakeTurns({.bench = "memory",
+             .of = Of(options, {{"records", options.records.value_or(300'000)}}),
+             .words = "one worker, 12 partitions",
+             .rounds = options.rounds.value_or(1)},
+            std::move(sides));
 }
 
 void RunNodeMemoryBench(const Options& options) {
@@ -120,12 +120,12 @@ void RunNodeMemoryBench(const Options& options) {
                        return Node(servers, contact, options.seconds.value_or(3));
                      }});
   }
-  Tell(TakeTurns({.bench = "node-memory",
-                  .of = {{"nodes", kNodes}},
-                  .words = "acquire + done of fresh names of 39 bytes, then used_memory; floor: as "
-                           "long a name with a value of one byte and an expiry",
-                  .rounds = options.rounds.value_or(3)},
-                 std::move(sides)));
+  TakeTurns({.bench = "node-memory",
+             .of = {{"nodes", kNodes}},
+             .words = "acquire + done of fresh names of 39 bytes, then used_memory; floor: as "
+                      "long a name with a value of one byte and an expiry",
+             .rounds = options.rounds.value_or(3)},
+            std::move(sides));
 }
 
 }  // namespace fencepost::bench

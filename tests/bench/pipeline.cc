@@ -1,20 +1,13 @@
-#include "tests/bench/pipeline.h"
+#include "tests/bench/benches.h"
 
 #include <fmt/format.h>
 
 #include "tests/bench/floors/pipeline_floor.h"
-#include "tests/bench/shared/effects.h"
 #include "tests/bench/shared/run.h"
 #include "tests/bench/shared/turns.h"
 
 namespace fencepost::bench {
 namespace {
-
-Figures Told(double per_s, const Figures& cpu) {
-  Figures figures{{"records_per_s", per_s}};
-  figures.insert(figures.end(), cpu.begin(), cpu.end());
-  return figures;
-}
 
 Figures Floor(Servers& servers, std::int64_t records) {
   servers.Reset();
@@ -33,14 +26,10 @@ Figures Floor(Servers& servers, std::int64_t records) {
                      stream.Open();
                    });
   const Figures cpu = meter.PerRecord(static_cast<double>(records));
-  CheckEffects(servers.postgres, records, records);
-  return Told(static_cast<double>(records) / (LastCommit(servers.postgres) - opened), cpu);
-}
-
-Figures Ours(Servers& servers, Run run) {
-  servers.Reset();
-  const RunResult result = RunWorkers(servers, std::move(run));
-  return Told(result.per_s, result.cpu);
+  servers.CheckEffects(records, records);
+  return Figures{
+             {"records_per_s", static_cast<double>(records) / (servers.LastCommit() - opened)}} +
+         cpu;
 }
 
 }  // namespace
@@ -56,15 +45,18 @@ void RunPipelineBench(const Options& options) {
     for (const int count : workers) {
       const Run run{.by = by, .workers = count, .stream = {.records = records}, .set = options.set};
       sides.push_back({.name = fmt::format("by {}, {} worker{}", by, count, count == 1 ? "" : "s"),
-                       .turn = [&servers, run] { return Ours(servers, run); }});
+                       .turn = [&servers, run] {
+                         servers.Reset();
+                         return RunWorkers(servers, run).Told();
+                       }});
     }
   }
-  Tell(TakeTurns({.bench = "pipeline",
-                  .of = Of(options, {{"records", records}, {"fsync", options.fsync}}),
-                  .words = "floor: a consumer that writes effect and ledger row, without a lock",
-                  .rounds = options.rounds.value_or(5),
-                  .references_only = options.floor_only},
-                 std::move(sides)));
+  TakeTurns({.bench = "pipeline",
+             .of = Of(options, {{"records", records}, {"fsync", options.fsync}}),
+             .words = "floor: a consumer that writes effect and ledger row, without a lock",
+             .rounds = options.rounds.value_or(5),
+             .references_only = options.floor_only},
+            std::move(sides));
 }
 
 }  // namespace fencepost::bench

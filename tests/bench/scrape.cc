@@ -1,4 +1,4 @@
-#include "tests/bench/scrape.h"
+#include "tests/bench/benches.h"
 
 #include <algorithm>
 #include <functional>
@@ -56,13 +56,12 @@ void RunScrapeBench(const Options& options) {
   if (!server) throw std::runtime_error(server.error().Line());
   const std::string bound = (*server)->bound();
   const int port = std::stoi(bound.substr(bound.rfind(':') + 1));
-  Tell(TakeTurns(
-      {.bench = "scrape",
-       .of = {{"partitions", kPartitions}},
-       .words = "a page that is built, and one that is fetched",
-       .rounds = options.rounds.value_or(5)},
-      {{.name = "build", .turn = [&] { return Turn([&] { return page.Render().size(); }); }},
-       {.name = "fetch", .turn = [&] { return Turn([&] { return Fetch(port); }); }}}));
+  TakeTurns({.bench = "scrape",
+             .of = {{"partitions", kPartitions}},
+             .words = "a page that is built, and one that is fetched",
+             .rounds = options.rounds.value_or(5)},
+            {{.name = "build", .turn = [&] { return Turn([&] { return page.Render().size(); }); }},
+             {.name = "fetch", .turn = [&] { return Turn([&] { return Fetch(port); }); }}});
 }
 
 }  // namespace fencepost::bench

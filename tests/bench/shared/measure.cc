@@ -54,6 +54,11 @@ double EpochSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+Figures operator+(Figures figures, const Figures& more) {
+  figures.insert(figures.end(), more.begin(), more.end());
+  return figures;
+}
+
 double OwnCpuSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

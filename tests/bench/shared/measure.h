@@ -18,8 +18,10 @@ inline double SecondsSince(Clock::time_point start) {
 }
 double EpochSeconds();  // by the machine's clock, which its servers have too
 
-// In the order in which they are told. A name ends in its unit: records_per_s, client_us, peak_mib.
+// In the order in which they are shown. A name ends in its unit: records_per_s, client_us,
+// peak_mib.
 using Figures = std::vector<std::pair<std::string, double>>;
+Figures operator+(Figures figures, const Figures& more);
 
 // Processor time (user and system), in seconds since their start.
 double OwnCpuSeconds();  // this process, all threads

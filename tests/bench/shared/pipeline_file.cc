@@ -3,12 +3,15 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/bench/shared/turns.h"
+
 namespace fencepost::bench {
+namespace {
 
 void Set(Json& file, const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == 0 || equals == std::string::npos) {
-    throw std::invalid_argument("--set " + assignment + ": write PATH=VALUE, lock.contact=quorum");
+    throw std::invalid_argument("--set " + assignment + ": write PATH=VALUE, lock.block=64");
   }
   const std::string path = assignment.substr(0, equals);
   const std::string text = assignment.substr(equals + 1);
@@ -25,6 +28,8 @@ void Set(Json& file, const std::string& assignment) {
   *at = value.is_discarded() ? Json(text) : value;
 }
 
+}  // namespace
+
 std::string PipelineFile::Text() const {
   Json file = {
       {"version", 1},
@@ -35,9 +40,10 @@ std::string PipelineFile::Text() const {
         {"topics", {topic}},
         {"group", topic},
         {"start_from", "earliest"}}},
-      {"record_id", by == "position" ? "position" : "json:/order_id"},
+      {"record_id", by == "id" ? "json:/order_id" : "position"},
       {"lock", {{"redis", {{"nodes", nodes}}}}},
   };
+  if (by == "block") file["lock"]["block"] = 1024;
   if (!handler_url.empty()) {
     file["handler"] = {{"http", {{"url", handler_url}, {"idempotent", true}}}};
   }

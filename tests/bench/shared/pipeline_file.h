@@ -4,26 +4,24 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/shared/turns.h"
-
 namespace fencepost::bench {
 
 struct PipelineFile {
   std::string bootstrap, topic;  // the group is called like the topic
   std::vector<std::string> nodes;
-  std::string by;  // record_id: position, or id: json:/order_id
+  // position or block: record_id: position, with a lock for each record or for 1,024 of them;
+  // id: record_id: json:/order_id.
+  std::string by;
   // One of these:
-  std::string dsn;                 // effects go to the table of Servers
-  std::string output_topic;        // or to this topic, in transactions
-  std::string handler_url;         // before the output; empty: no handler
-  std::vector<std::string> set{};  // PATH=VALUE
+  std::string dsn{};           // effects go to the table of Servers
+  std::string output_topic{};  // or to this topic, in transactions
+  std::string handler_url{};   // before the output; empty: no handler
+  // PATH=VALUE, of which values are JSON where they are, else text: lock.block=64. A path
+  // with a slash has its parts between slashes, since some names have dots:
+  // kafka/librdkafka/fetch.wait.max.ms=50.
+  std::vector<std::string> set{};
 
-  [[nodiscard]] std::string Text() const;
+  [[nodiscard]] std::string Text() const;  // throws std::invalid_argument for what cannot be set
 };
-
-// Puts a value at a path: lock.contact=quorum. Values are JSON where they are, else text; a path
-// with a slash in it has its parts between slashes, since some names have dots:
-// kafka/librdkafka/fetch.wait.max.ms=50. Throws std::invalid_argument.
-void Set(Json& file, const std::string& assignment);
 
 }  // namespace fencepost::bench

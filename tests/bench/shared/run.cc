@@ -2,13 +2,11 @@
 
 #include <utility>
 
-#include "tests/bench/shared/effects.h"
 #include "tests/bench/shared/pipeline_file.h"
 
 namespace fencepost::bench {
 namespace {
 
-constexpr testing::Deadline kLimit = std::chrono::minutes(10);
 constexpr double kLookEveryS = 0.2;  // a look costs the worker time
 
 // What the workers have processed at the last look, when it is all or the limit has passed.
@@ -27,7 +25,7 @@ Progress Watch(Workers& workers, double records, std::optional<double> limit_s) 
     return progress.processed >= records ||
            (limit_s && progress.processed > 0 && progress.seconds >= *limit_s);
   };
-  if (!testing::WaitUntil(kLimit, ended)) workers.Fail("not all records were processed");
+  workers.Await(ended, "all records to be processed");
   return progress;
 }
 
@@ -42,11 +40,9 @@ RunResult RunWorkers(Servers& servers, Run run) {
                           .nodes = run.nodes,
                           .by = run.by,
                           .dsn = servers.postgres.dsn(),
-                          .output_topic = "",
                           .handler_url = run.handler_url,
                           .set = run.set};
-  Workers workers(file.Text(), run.workers, run.stream.partitions / run.workers);
-  workers.WaitUntilReady();
+  Workers workers(file, run.workers, run.stream.partitions);
   if (run.before_open) run.before_open();
   CpuMeter meter = servers.Meter([&workers] { return CpuSeconds(workers.Pids()); });
   if (run.server) meter.Add("server_us", run.server);
@@ -63,9 +59,9 @@ RunResult RunWorkers(Servers& servers, Run run) {
   const std::int64_t due = run.effects.value_or(run.stream.records);
   const bool all = result.processed >= run.stream.records;
   const std::int64_t without = run.stream.records - due;  // records that have no effect of theirs
-  CheckEffects(servers.postgres, all ? due : result.processed - without, due);
+  servers.CheckEffects(all ? due : result.processed - without, due);
   if (all && due > 0) {
-    result.per_s = static_cast<double>(result.processed) / (LastCommit(servers.postgres) - opened);
+    result.per_s = static_cast<double>(result.processed) / (servers.LastCommit() - opened);
   }
   return result;
 }

@@ -13,7 +13,7 @@
 namespace fencepost::bench {
 
 struct Run {
-  std::string by = "id";
+  std::string by = "id";  // PipelineFile::by
   int workers = 1;
   StreamOptions stream{};            // its topic is chosen
   std::vector<std::string> nodes{};  // empty: all of Servers
@@ -30,10 +30,12 @@ struct RunResult {
   std::int64_t processed = 0;
   // From the commit that opens the topic to that of the last effect; 0 with a limit.
   double per_s = 0;
-  // From that commit to the last look at the workers' metrics, of which there are twenty a second:
-  // also with a limit, and where the last effect is not the end.
+  // From that commit to the last look at the workers' metrics, every 200 ms: also with a limit, and
+  // where the last effect is not the end.
   double processed_per_s = 0;
   Figures cpu;
+
+  [[nodiscard]] Figures Told() const { return Figures{{"records_per_s", per_s}} + cpu; }
 };
 
 // On servers that were Reset. Checks that each id has exactly one effect. Throws on any trouble.

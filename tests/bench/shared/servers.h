@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,12 @@ class Servers {
 
   // The table `effects(order_id, amount)`, the ledger, and the lock store: each of them new.
   void Reset(std::size_t nodes = 5);
-  void NewEffects();                         // that table alone
+  void NewEffects();  // that table alone
+  // Throws unless no id has two effects, and there are `least` to `most` of them.
+  void CheckEffects(std::int64_t least, std::int64_t most) const;
+  // When the last effect was committed (before its fsync, as PostgreSQL notes it), in epoch
+  // seconds. At least one must be there.
+  [[nodiscard]] double LastCommit() const;
   std::string NewTopic();                    // a name that no run before had
   CpuMeter Meter(CpuMeter::Seconds client);  // of client, nodes, PostgreSQL and Kafka
 

@@ -1,5 +1,4 @@
-// The sides of a measurement take turns, round by round. What comes out is one JSON object: a line
-// on stdout, and as a table on stderr.
+// The sides of a measurement take turns, round by round, on the same servers.
 #pragma once
 
 #include <functional>
@@ -25,18 +24,14 @@ struct Measurement {
   Json of;            // an object: what was varied, and on how much work
   std::string words;  // what the floor is, in one line
   int rounds = 1;
-  std::vector<std::string> compared{};  // figures whose ratios are told; empty: the first
+  std::vector<std::string> compared{};  // figures with ratios; empty: the first
   bool references_only = false;
 };
 
-// {"bench", "of", "words", "rounds", "load", "sides": [{"name", "figures", "ratios"}]}. Figures are
-// medians of the rounds; `ratios` says for each reference and compared figure what this side has of
-// it: the median of the ratios round by round. Throws what a turn throws.
-Json TakeTurns(const Measurement& measurement, std::vector<Side> sides);
-
-std::string Table(const Json& measured);  // with a newline at the end
-void Tell(const Json& measured);          // both
-
-std::string Number(double value);  // as tables show it: about four digits
+// Prints one line, {"bench", "of", "words", "rounds", "load", "sides": [{"name", "figures",
+// "ratios"}]}. Figures are medians of the rounds; `ratios` says for each reference and compared
+// figure what this side has of it: the median of the ratios round by round, since what slows both
+// sides of a round does not move their ratio. Throws what a turn throws.
+void TakeTurns(const Measurement& measurement, std::vector<Side> sides);
 
 }  // namespace fencepost::bench

@@ -1,42 +1,32 @@
-// Shipped worker processes on one pipeline, watched by their metrics.
+// Shipped worker processes on one pipeline.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "tests/support/process.h"
+#include "tests/bench/shared/pipeline_file.h"
+#include "tests/support/worker_process.h"
 
 namespace fencepost::bench {
 
+// All of it throws, with what the workers have said, when it takes too long or a worker has ended.
 class Workers {
  public:
-  // `share`: of the partitions, for each of them.
-  Workers(const std::string& pipeline_file, int count, int share);
+  // Returns when each has its share of the partitions.
+  Workers(const PipelineFile& file, int count, int partitions);
 
-  // These throw, with what a worker has said, when it takes too long or a worker has ended.
-  void WaitUntilReady();             // each with its share of the partitions
   [[nodiscard]] double Processed();  // records in all; asking costs the workers time
-  void WaitUntilProcessed(std::int64_t records);
+  void Await(const std::function<bool()>& condition, const std::string& what);
   void Stop();  // SIGTERM; each has to end with exit code 0
-
-  [[nodiscard]] std::vector<pid_t> Pids() const;
-  [[noreturn]] void Fail(const std::string& what) const;
+  [[nodiscard]] std::vector<pid_t> Pids();
 
  private:
-  struct Worker {
-    std::unique_ptr<testing::Process> process;
-    int port = 0;
-  };
-
-  bool Ready(Worker& worker) const;
-
-  const int share_;
   testing::TempDir dir_;
-  std::vector<Worker> workers_;
+  testing::WorkerTeam team_;
 };
 
 }  // namespace fencepost::bench

@@ -1,0 +1,35 @@
+// What ./dev bench WHAT measures. Each prints its measurements (shared/turns.h), and throws when
+// something cannot be started or measured, or a run did not have each effect exactly once.
+#pragma once
+
+#include "tests/bench/shared/options.h"
+
+namespace fencepost::bench {
+
+// The shipped lock and the floor (floors/lock_floor.h), on five nodes: a side for each way to
+// contact the nodes, a measurement for each number in flight.
+void RunLocksBench(const Options& options);
+// The same by a process each: `fencepost bench locks` and the programs of peers/.
+void RunPeersBench(const Options& options);
+// Kafka to PostgreSQL: shipped workers and the floor (floors/pipeline_floor.h).
+void RunPipelineBench(const Options& options);
+// Topic to topic in transactions: shipped workers, the floor (floors/kafka_floor.h) and Kafka
+// Streams (peers/streams).
+void RunKafkaBench(const Options& options);
+// Kafka to an http handler to PostgreSQL, and libcurl alone on the same server
+// (floors/http_floor.h).
+void RunHandlerBench(const Options& options);
+// From the time in a record to the commit of its effect, at a tenth of the rate of a first run; the
+// floor is that of pipeline, at the same rate.
+void RunLatencyBench(const Options& options);
+// A worker's memory under load, and what it and the nodes spend while idle.
+void RunMemoryBench(const Options& options);
+// Bytes that a node spends on a remembered name.
+void RunNodeMemoryBench(const Options& options);
+// /metrics with 1,000 partitions: built in this process, and fetched over HTTP.
+void RunScrapeBench(const Options& options);
+// How the rate from Kafka to PostgreSQL changes with one thing that grows: a measurement for each
+// point, without a floor. Throws std::invalid_argument for a curve that does not exist.
+void RunGrowthBench(const Options& options);
+
+}  // namespace fencepost::bench
