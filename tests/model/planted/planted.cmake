@@ -147,7 +147,7 @@ caught_by(just_committed_is_pruned model/flow
   PrunableWithAKeep.IsWhatTheGroupHasHadCommittedForAWhile)
 caught_by(look_ups_go_first unit/outputs
   WriterQueueTest.AWriteWaitsForOneLookUpHoweverManyComeMeanwhile)
-caught_by(old_position_is_the_groups unit/kafka
+caught_by(old_position_is_the_groups component/kafka
   KafkaSourceOnMock.SaysNothingOfTheGroupsOffsetsWhereTheGroupHasGoneOnWithoutIt)
 caught_by(way_on_is_always_the_first unit/kafka
   OffsetOutOfRange.SetsNoGroupBackThatHasReadBeyondWhatWasDeleted)
@@ -174,7 +174,7 @@ caught_by(interrupted_write_counts unit/outputs
   Writer.AnswersNothingOfAWriteThatItsStopInterrupted)
 caught_by(answered_before_it_is_synced component/outputs
   FileSyncTest.AWriteIsAnsweredOnceAllOfItIsOnTheDisk)
-caught_by(failed_fetch_is_no_offset unit/kafka
+caught_by(failed_fetch_is_no_offset component/kafka
   OffsetFetch.ThatFailsIsNotTakenForAGroupWithoutOffsets)
 
 caught_by(plain_acquire_tells_no_clock component/redis
@@ -225,14 +225,14 @@ caught_by(next_to_come_is_pruned unit/outputs
 caught_by(anothers_row_is_ones_own unit/outputs
   LostCommitDetectorTest.KnowsARowThatAnotherWroteAnewFromItsOwn)
 
-caught_by(offsets_outside_the_transaction unit/kafka
+caught_by(offsets_outside_the_transaction component/kafka
   KafkaOutputOnMock.WritesNothingWhereTheGroupRefusesTheOffsets)
-caught_by(transaction_without_its_bad_record unit/kafka
+caught_by(transaction_without_its_bad_record component/kafka
   KafkaOutputOnMock.WritesNothingOfATransactionWithARecordThatIsBad)
-caught_by(unanswered_commit_counts unit/kafka
+caught_by(unanswered_commit_counts component/kafka
   KafkaOutputOnMock.TakesACommitForDoneOnlyOnceItIsAnswered)
-caught_by(refused_letter_counts unit/kafka DeadLetters.ArePublishedOnceTheBrokerHasTakenThem)
-caught_by(letter_keeps_its_former_headers unit/kafka
+caught_by(refused_letter_counts component/kafka DeadLetters.ArePublishedOnceTheBrokerHasTakenThem)
+caught_by(letter_keeps_its_former_headers component/kafka
   DeadLetters.SayWhereTheyComeFromNowAndNotWhereAnEarlierOneDid)
 
 caught_by(torn_answer_counts component/handlers HttpHandler.TakesAnAnswerThatBreaksOffForNone)

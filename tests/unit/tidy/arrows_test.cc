@@ -108,6 +108,23 @@ Complaints CoresAreFreeOfTheOutside(const SourceFile& file) {
   return complaints;
 }
 
+// The tier unit starts no server and opens no socket: of the support it takes what starts nothing.
+Complaints UnitTestsTalkToNobody(const SourceFile& file) {
+  static const std::regex kSockets(
+      R"(^(asio|sys/socket|netinet/|netdb|librdkafka/rdkafka_mock|)"
+      R"(consumer/kafka/client/mock_cluster|metrics/http/http_server|)"
+      R"(tests/support/(?!(node_model|paths|process|sentinel_node)\.h)))");
+  Complaints complaints;
+  if (!IsSource(file) || !Under(file, "tests/unit")) return complaints;
+  for (const Include& include : Includes(file)) {
+    if (std::regex_search(include.target, kSockets)) {
+      complaints.push_back(
+          Complaint(file, include.line, "a unit test must not include " + include.target));
+    }
+  }
+  return complaints;
+}
+
 TEST(Arrows, OnlyPointFromConfigToConsumerToLocking) {
   EXPECT_THAT(Check(LayersPointDownwards), IsEmpty());
 }
@@ -151,6 +168,13 @@ TEST(Cores, AreCaughtWithASocketOrAClock) {
                                         "#include <hiredis/hiredis.h>\n#include <thread>\n"}),
               ElementsAre("locking/redis/session/node_session.cc:2: a core must not include "
                           "thread"));
+}
+
+TEST(UnitTests, StartNoServerAndOpenNoSocket) {
+  EXPECT_THAT(Check(UnitTestsTalkToNobody), IsEmpty());
+  EXPECT_THAT(
+      UnitTestsTalkToNobody({"tests/unit/a/b.cc", "#include \"tests/support/servers.h\"\n"}),
+      ElementsAre("tests/unit/a/b.cc:1: a unit test must not include tests/support/servers.h"));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/output/dead_letter_publisher.h"
 #include "consumer/kafka/output/dead_letter_record.h"
+#include "tests/component/kafka/mock_faults.h"
 #include "tests/support/process.h"
-#include "tests/unit/kafka/mock_faults.h"
 
 namespace fencepost::consumer {
 namespace {

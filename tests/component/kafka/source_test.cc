@@ -11,7 +11,7 @@
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/mock_cluster.h"
 #include "consumer/kafka/client/producer.h"
-#include "tests/unit/kafka/mock_faults.h"
+#include "tests/component/kafka/mock_faults.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {

@@ -14,7 +14,7 @@
 
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/mock_cluster.h"
-#include "tests/unit/kafka/mock_faults.h"
+#include "tests/component/kafka/mock_faults.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -8,8 +8,8 @@
 #include <deque>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
+#include "tests/component/kafka/mock_faults.h"
 #include "tests/support/process.h"
-#include "tests/unit/kafka/mock_faults.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "consumer/kafka/client/producer.h"
 #include "consumer/kafka/source/source.h"
-#include "tests/unit/kafka/mock_faults.h"
-#include "tests/unit/kafka/orders_on_mock.h"
+#include "tests/component/kafka/mock_faults.h"
+#include "tests/component/kafka/orders_on_mock.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {

@@ -4,9 +4,9 @@
 
 #include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
+#include "tests/component/kafka/mock_faults.h"
+#include "tests/component/kafka/orders_on_mock.h"
 #include "tests/support/kafka_client.h"
-#include "tests/unit/kafka/mock_faults.h"
-#include "tests/unit/kafka/orders_on_mock.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
