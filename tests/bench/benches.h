@@ -1,23 +1,22 @@
-// What ./dev bench WHAT measures. Each prints its measurements (shared/turns.h), and throws when
-// something cannot be started or measured, or a run did not have each effect exactly once.
+// What ./dev bench WHAT measures, beside the floors (floors/floors.h). Each prints its measurements
+// (shared/turns.h), and throws when something cannot be started or measured, or a run did not have
+// each effect exactly once.
 #pragma once
 
 #include "tests/bench/shared/options.h"
 
 namespace fencepost::bench {
 
-// The shipped lock and the floor (floors/lock_floor.h), on five nodes: a side for each way to
-// contact the nodes, a measurement for each number in flight.
+// The shipped lock and the floor, on five nodes: a side for each way to contact the nodes, a
+// measurement for each number in flight.
 void RunLocksBench(const Options& options);
 // The same by a process each: `fencepost bench locks` and the programs of peers/.
 void RunPeersBench(const Options& options);
-// Kafka to PostgreSQL: shipped workers and the floor (floors/pipeline_floor.h).
+// Kafka to PostgreSQL: shipped workers and the floor.
 void RunPipelineBench(const Options& options);
-// Topic to topic in transactions: shipped workers, the floor (floors/kafka_floor.h) and Kafka
-// Streams (peers/streams).
+// Topic to topic in transactions: shipped workers, the floor and Kafka Streams (peers/streams).
 void RunKafkaBench(const Options& options);
-// Kafka to an http handler to PostgreSQL, and libcurl alone on the same server
-// (floors/http_floor.h).
+// Kafka to an http handler to PostgreSQL, and the floor on the same server.
 void RunHandlerBench(const Options& options);
 // From the time in a record to the commit of its effect, at a tenth of the rate of a first run; the
 // floor is that of pipeline, at the same rate.

@@ -47,9 +47,9 @@ class Growth {
   // One point. `prepare` is what a round begins with, instead of a Reset.
   void Measure(const std::string& curve, const Json& x, const Run& run,
                const std::function<void()>& prepare = {});
-  void ForEachBy(const std::function<void(const std::string&)>& measure) const {
-    for (const std::string& by : options_.by) measure(by);
-  }
+  // A point for each x and way to identify records.
+  void Each(const std::string& curve, const std::vector<int>& points,
+            const std::function<void(Run&, int x)>& change);
 
   const Options& options_;
   Servers servers_;
@@ -80,47 +80,44 @@ void Growth::Measure(const std::string& curve, const Json& x, const Run& run,
               .turn = turn}});
 }
 
-void Growth::Partitions() {
-  ForEachBy([this](const std::string& by) {
-    for (const int partitions : {1, 12, 100, 1000}) {
+void Growth::Each(const std::string& curve, const std::vector<int>& points,
+                  const std::function<void(Run&, int x)>& change) {
+  for (const std::string& by : options_.by) {
+    for (const int x : points) {
       Run run = Plan(by);
-      run.stream.partitions = partitions;
-      Measure("partitions", partitions, run);
+      change(run, x);
+      Measure(curve, x, run);
     }
-  });
+  }
+}
+
+void Growth::Partitions() {
+  Each("partitions", {1, 12, 100, 1000}, [](Run& run, int x) { run.stream.partitions = x; });
 }
 
 void Growth::Nodes() {
-  ForEachBy([this](const std::string& by) {
-    for (const std::size_t nodes : {1, 3, 5, 7}) {
-      Run run = Plan(by);
-      run.nodes = servers_.redis.addresses();
-      run.nodes.resize(nodes);
-      Measure("nodes", nodes, run);
-    }
+  Each("nodes", {1, 3, 5, 7}, [this](Run& run, int x) {
+    run.nodes = servers_.redis.addresses();
+    run.nodes.resize(static_cast<std::size_t>(x));
   });
 }
 
 void Growth::Bytes() {
-  ForEachBy([this](const std::string& by) {
-    for (const int bytes : {64, 256, 1024, 16'384, 131'072, 1'048'576}) {
-      Run run = Plan(by);
-      run.stream.bytes = static_cast<std::size_t>(bytes);
-      run.stream.records = std::min(Records(), kMostBytes / bytes);
-      Measure("bytes", bytes, run);
-    }
+  Each("bytes", {64, 256, 1024, 16'384, 131'072, 1'048'576}, [this](Run& run, int x) {
+    run.stream.bytes = static_cast<std::size_t>(x);
+    run.stream.records = std::min(Records(), kMostBytes / x);
   });
 }
 
 void Growth::InFlight() {
-  ForEachBy([this](const std::string& by) {
-    for (const int in_flight : {1, 10, 100, 1'000, 10'000, 50'000}) {
-      Run run = Plan(by);
-      run.set.push_back(fmt::format("processing.max_in_flight={}", in_flight));
-      run.set.emplace_back("processing.max_in_flight_bytes=1GiB");
-      Measure("in-flight", in_flight, run);
-    }
+  Each("in-flight", {1, 10, 100, 1'000, 10'000, 50'000}, [](Run& run, int x) {
+    run.set.push_back(fmt::format("processing.max_in_flight={}", x));
+    run.set.emplace_back("processing.max_in_flight_bytes=1GiB");
   });
+}
+
+void Growth::Workers() {
+  Each("workers", {1, 2, 3, 4}, [](Run& run, int x) { run.workers = x; });
 }
 
 // So many in a hundred records have an id that was done before, with another topic.
@@ -205,7 +202,7 @@ void Growth::SlowNode() {
                                   {"100 ms late", slow(100)},
                                   {"frozen", [](TcpProxy& proxy) { proxy.BlackHole(); }},
                                   {"dead", [](TcpProxy& proxy) { proxy.Refuse(); }}};
-  ForEachBy([&](const std::string& by) {
+  for (const std::string& by : options_.by) {
     for (const Fault& fault : faults) {
       TcpProxy proxy(servers_.redis[0].port());  // also where there is no fault
       Run run = Plan(by);
@@ -213,17 +210,7 @@ void Growth::SlowNode() {
       run.before_open = [&] { fault.make(proxy); };
       Measure("slow-node", fault.name, run);
     }
-  });
-}
-
-void Growth::Workers() {
-  ForEachBy([this](const std::string& by) {
-    for (const int workers : {1, 2, 3, 4}) {
-      Run run = Plan(by);
-      run.workers = workers;
-      Measure("workers", workers, run);
-    }
-  });
+  }
 }
 
 }  // namespace

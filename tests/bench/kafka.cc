@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/bench/floors/kafka_floor.h"
+#include "tests/bench/floors/floors.h"
 #include "tests/bench/shared/pipeline_file.h"
 #include "tests/bench/shared/servers.h"
 #include "tests/bench/shared/stream.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/cli/bench_locks.h"
-#include "tests/bench/floors/lock_floor.h"
+#include "tests/bench/floors/floors.h"
 #include "tests/bench/shared/servers.h"
 #include "tests/bench/shared/turns.h"
 #include "tests/support/paths.h"
@@ -18,8 +18,8 @@ namespace {
 constexpr int kNodes = 5;
 constexpr double kSeconds = 1.5;  // of one side in one round
 
-CycleFigures RunOurs(const std::vector<std::string>& addresses, const std::string& contact,
-                     int in_flight, double seconds, bool done) {
+Figures RunOurs(const std::vector<std::string>& addresses, const std::string& contact,
+                int in_flight, double seconds, bool done) {
   cli::LockNodes nodes;
   nodes.groups = {{.nodes = addresses}};
   nodes.lock.contact = contact == "all" ? locking::Contact::kAll : locking::Contact::kQuorum;
@@ -28,11 +28,12 @@ CycleFigures RunOurs(const std::vector<std::string>& addresses, const std::strin
   if (result.errors > 0) {
     throw std::runtime_error(fmt::format("{} cycles ended without a lease", result.errors));
   }
-  return {result.cycles_per_s, result.p50_ms, result.p99_ms};
+  return {
+      {"cycles_per_s", result.cycles_per_s}, {"p50_ms", result.p50_ms}, {"p99_ms", result.p99_ms}};
 }
 
-CycleFigures RunProgram(std::vector<std::string> argv, const std::string& nodes, int in_flight,
-                        double seconds) {
+Figures RunProgram(std::vector<std::string> argv, const std::string& nodes, int in_flight,
+                   double seconds) {
   for (const std::string& word :
        {std::string("--redis"), nodes, std::string("--in-flight"), std::to_string(in_flight),
         std::string("--seconds"), fmt::format("{}", seconds)}) {
@@ -46,11 +47,11 @@ CycleFigures RunProgram(std::vector<std::string> argv, const std::string& nodes,
   if (json.at("errors").get<int>() > 0) {
     fmt::print(stderr, "{}: {} cycles without a lock\n", argv.front(), json.at("errors").dump());
   }
-  return {json.at("cycles_per_s"), json.at("p50_ms"), json.at("p99_ms")};
-}
-
-Figures Told(const CycleFigures& cycle) {
-  return {{"cycles_per_s", cycle.cycles_per_s}, {"p50_ms", cycle.p50_ms}, {"p99_ms", cycle.p99_ms}};
+  Figures figures;
+  for (const char* name : {"cycles_per_s", "p50_ms", "p99_ms"}) {
+    figures.emplace_back(name, json.at(name).get<double>());
+  }
+  return figures;
 }
 
 std::vector<int> InFlight(const Options& options, std::vector<int> otherwise) {
@@ -65,14 +66,14 @@ void RunLocksBench(const Options& options) {
   const auto redis = Pids(servers);
   const double seconds = options.seconds.value_or(kSeconds);
   // Each turn finds no more than the sentinel.
-  const auto turn = [&](const std::function<CycleFigures()>& run) {
+  const auto turn = [&](const std::function<Figures()>& run) {
     ResetStore(servers, kNodes);
     CpuMeter meter;
     meter.Add("client_us", &OwnCpuSeconds);
     meter.Add("redis_us", [&redis] { return CpuSeconds(redis); });
     meter.Start();
-    const CycleFigures cycle = run();
-    return Told(cycle) + meter.PerRecord(cycle.cycles_per_s * seconds);
+    const Figures cycles = run();
+    return cycles + meter.PerRecord(cycles.front().second * seconds);
   };
   for (const int in_flight : InFlight(options, {1, 16, 256, 4096})) {
     std::vector<Side> sides{{.name = "floor", .reference = true, .turn = [&, in_flight] {
@@ -102,12 +103,12 @@ void RunPeersBench(const Options& options) {
     const auto program = [&, in_flight](std::vector<std::string> argv) {
       return [&, in_flight, argv] {
         ResetStore(servers, kNodes);
-        return Told(RunProgram(argv, servers.list(), in_flight, seconds));
+        return RunProgram(argv, servers.list(), in_flight, seconds);
       };
     };
     std::vector<Side> sides{{.name = "floor", .reference = true, .turn = [&, in_flight] {
                                ResetStore(servers, kNodes);
-                               return Told(RunLockFloor(servers.addresses(), in_flight, seconds));
+                               return RunLockFloor(servers.addresses(), in_flight, seconds);
                              }}};
     for (const std::string& peer : options.peers) {
       sides.push_back({.name = std::filesystem::path(peer).filename(),

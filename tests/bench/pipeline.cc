@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/bench/floors/pipeline_floor.h"
+#include "tests/bench/floors/floors.h"
 #include "tests/bench/shared/run.h"
 #include "tests/bench/shared/turns.h"
 

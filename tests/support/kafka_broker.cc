@@ -1,9 +1,6 @@
 #include "tests/support/kafka_broker.h"
 #include "tests/support/paths.h"
 
-#include <librdkafka/rdkafka.h>
-#include <librdkafka/rdkafka_mock.h>
-
 #include <cstdlib>
 #include <stdexcept>
 
@@ -176,26 +173,6 @@ void KafkaBroker::Pause() {
 
 void KafkaBroker::Resume() {
   if (process_) process_->Kill(SIGCONT);
-}
-
-MockKafka::MockKafka(int brokers) {
-  char why[256];
-  handle_ = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), why, sizeof(why));
-  if (handle_ == nullptr) throw std::runtime_error(why);
-  cluster_ = rd_kafka_mock_cluster_new(handle_, brokers);
-  if (cluster_ == nullptr) throw std::runtime_error("no mock cluster");
-}
-
-MockKafka::~MockKafka() {
-  rd_kafka_mock_cluster_destroy(cluster_);
-  rd_kafka_destroy(handle_);
-}
-
-std::string MockKafka::bootstrap() const { return rd_kafka_mock_cluster_bootstraps(cluster_); }
-
-void MockKafka::CreateTopic(const std::string& topic, int partitions) {
-  const auto error = rd_kafka_mock_topic_create(cluster_, topic.c_str(), partitions, 1);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) throw std::runtime_error(rd_kafka_err2str(error));
 }
 
 }  // namespace fencepost::testing

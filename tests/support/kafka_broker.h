@@ -1,6 +1,4 @@
-// Kafka for tests: a real broker (Apache Kafka on the JVM, KRaft, one node), and librdkafka's mock
-// cluster, which starts at once but knows no real transactions (see
-// consumer/kafka/client/README.md).
+// A real Kafka broker (Apache Kafka on the JVM, KRaft, one node).
 #pragma once
 
 #include <map>
@@ -10,8 +8,6 @@
 
 #include "tests/support/kafka_client.h"
 #include "tests/support/process.h"
-
-struct rd_kafka_mock_cluster_s;
 
 namespace fencepost::testing {
 
@@ -61,22 +57,6 @@ class KafkaBroker {
   int sasl_port_ = 0;
   std::unique_ptr<Process> process_;
   std::unique_ptr<KafkaAdmin> admin_;
-};
-
-class MockKafka {
- public:
-  explicit MockKafka(int brokers = 1);
-  ~MockKafka();
-  MockKafka(const MockKafka&) = delete;
-  MockKafka& operator=(const MockKafka&) = delete;
-
-  [[nodiscard]] std::string bootstrap() const;
-  void CreateTopic(const std::string& topic, int partitions);
-  [[nodiscard]] rd_kafka_mock_cluster_s* cluster() const { return cluster_; }
-
- private:
-  rd_kafka_s* handle_ = nullptr;
-  rd_kafka_mock_cluster_s* cluster_ = nullptr;
 };
 
 }  // namespace fencepost::testing

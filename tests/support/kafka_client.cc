@@ -231,7 +231,7 @@ void KafkaAdmin::DeleteTopic(const std::string& topic) {
   const auto* result = rd_kafka_event_DeleteTopics_result(event.get());
   RequireTopics(rd_kafka_DeleteTopics_result_topics(result, &count), count, doing);
   RequireWithin(
-      std::chrono::seconds(30), [&] { return PartitionCount(topic) == 0; }, doing);
+      std::chrono::seconds(30), [&] { return PartitionsWithLeader(handle_, topic) == 0; }, doing);
 }
 
 void KafkaAdmin::SetTopicConfig(const std::string& topic, const std::string& name,
@@ -288,13 +288,9 @@ void KafkaAdmin::DeleteRecordsBefore(const std::string& topic, std::int32_t part
   for (int i = 0; i < offsets->cnt; ++i) Require(offsets->elems[i].err, doing);
 }
 
-int KafkaAdmin::PartitionCount(const std::string& topic) {
-  return PartitionsWithLeader(handle_, topic);
-}
-
 std::vector<std::int64_t> KafkaAdmin::Watermarks(const std::string& topic, bool end) {
   std::vector<std::int64_t> offsets;
-  const int count = PartitionCount(topic);
+  const int count = PartitionsWithLeader(handle_, topic);
   for (int p = 0; p < count; ++p) {
     std::int64_t low = 0;
     std::int64_t high = 0;
@@ -315,7 +311,7 @@ std::vector<std::int64_t> KafkaAdmin::StartOffsets(const std::string& topic) {
 
 std::vector<std::int64_t> KafkaAdmin::CommittedOffsets(const std::string& group,
                                                        const std::string& topic) {
-  const Partitions list = Committed(bootstrap_, group, topic, PartitionCount(topic));
+  const Partitions list = Committed(bootstrap_, group, topic, PartitionsWithLeader(handle_, topic));
   std::vector<std::int64_t> offsets;
   for (int i = 0; i < list->cnt; ++i) {
     offsets.push_back(std::max<std::int64_t>(list->elems[i].offset, -1));
@@ -325,7 +321,7 @@ std::vector<std::int64_t> KafkaAdmin::CommittedOffsets(const std::string& group,
 
 std::vector<std::string> KafkaAdmin::CommittedMetadata(const std::string& group,
                                                        const std::string& topic) {
-  const Partitions list = Committed(bootstrap_, group, topic, PartitionCount(topic));
+  const Partitions list = Committed(bootstrap_, group, topic, PartitionsWithLeader(handle_, topic));
   std::vector<std::string> all;
   for (int i = 0; i < list->cnt; ++i) {
     const auto& one = list->elems[i];

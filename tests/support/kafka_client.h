@@ -1,5 +1,6 @@
 // Small Kafka clients for tests: an administrator, a producer and a reader. They work against a
-// real broker and (without transactions) against the mock cluster. Errors throw std::runtime_error.
+// real broker and (without transactions) against consumer/kafka/client/mock_cluster.h. Errors throw
+// std::runtime_error.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,6 @@ class KafkaAdmin {
   void SetTopicConfig(const std::string& topic, const std::string& name, const std::string& value);
   void AddPartitions(const std::string& topic, int total);
   void DeleteRecordsBefore(const std::string& topic, std::int32_t partition, std::int64_t offset);
-  [[nodiscard]] int PartitionCount(const std::string& topic);  // 0 when there is no such topic
   // By partition: one past the newest, and the oldest offset.
   std::vector<std::int64_t> EndOffsets(const std::string& topic);
   std::vector<std::int64_t> StartOffsets(const std::string& topic);

@@ -1,4 +1,4 @@
-#include "tests/bench/floors/http_floor.h"
+#include "tests/bench/floors/floors.h"
 
 #include <curl/curl.h>
 

@@ -1,11 +1,10 @@
-#include "tests/bench/floors/kafka_floor.h"
+#include "tests/bench/floors/floors.h"
 
 #include <map>
 #include <stdexcept>
 #include <string>
 
 #include "tests/bench/floors/group_consumer.h"
-#include "tests/bench/shared/measure.h"
 
 namespace fencepost::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/bench/floors/lock_floor.h"
+#include "tests/bench/floors/floors.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
@@ -13,8 +13,6 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
-
-#include "tests/bench/shared/measure.h"
 
 namespace fencepost::bench {
 namespace {
@@ -31,7 +29,7 @@ class LockFloor {
     for (const std::string& address : addresses) Connect(address);
   }
 
-  CycleFigures Run(double seconds) {
+  Figures Run(double seconds) {
     const auto start = now_ = Clock::now();
     const auto end =
         start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -39,7 +37,9 @@ class LockFloor {
     while (now_ < end) Turn();
     const double took = SecondsSince(start);
     std::sort(took_ms_.begin(), took_ms_.end());
-    return {static_cast<double>(took_ms_.size()) / took, At(0.5), At(0.99)};
+    return {{"cycles_per_s", static_cast<double>(took_ms_.size()) / took},
+            {"p50_ms", At(0.5)},
+            {"p99_ms", At(0.99)}};
   }
 
  private:
@@ -184,8 +184,7 @@ class LockFloor {
 
 }  // namespace
 
-CycleFigures RunLockFloor(const std::vector<std::string>& addresses, int in_flight,
-                          double seconds) {
+Figures RunLockFloor(const std::vector<std::string>& addresses, int in_flight, double seconds) {
   return LockFloor(addresses, in_flight).Run(seconds);
 }
 

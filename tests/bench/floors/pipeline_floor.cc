@@ -1,4 +1,4 @@
-#include "tests/bench/floors/pipeline_floor.h"
+#include "tests/bench/floors/floors.h"
 
 #include <arpa/inet.h>
 #include <libpq-fe.h>
@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include "tests/bench/floors/group_consumer.h"
-#include "tests/bench/shared/measure.h"
 
 namespace fencepost::bench {
 namespace {

@@ -152,18 +152,6 @@ TEST_F(KafkaSourceOnMock, KeepsOfARecordThatIsKeptNothingButItsOwnBytes) {
   EXPECT_EQ(owners.size(), 1000u);
 }
 
-TEST_F(KafkaSourceOnMock, StartsAtTheLatestOffsetsThatItCommittedForAllPartitions) {
-  Produce(10, 2);
-  RecordingSink sink;
-  KafkaSource source(Options(StartFrom::kLatest), "w1", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.AssignedCount() == 4; })) << sink.Trace();
-  EXPECT_EQ(Committed(), (std::vector<Offset>{10, 10, 0, 0}));
-  Produce(1, 2, 10);
-  ASSERT_TRUE(WaitUntil(10s, [&] { return sink.Count() == 2; })) << sink.Trace();
-  EXPECT_EQ(sink.Offsets({"orders", 0}), std::vector<Offset>{10});
-}
-
 // Given up, it could be sent when others have gone on from it.
 TEST_F(KafkaSourceOnMock, WaitsForItsFirstOffsetsToBeAnsweredHoweverLongThatTakes) {
   DelayRequest(*cluster, kOffsetCommitRequest, 11s);
@@ -409,24 +397,6 @@ TEST_F(KafkaSourceOnMock, TwoWorkersShareThePartitionsAndLoseNothingWhenOneLeave
   EXPECT_FALSE(second.early);
 }
 
-TEST_F(KafkaSourceOnMock, StopsWithAnExplanationWhenTheOffsetIsOutOfRange) {
-  Produce(10);
-  {
-    RecordingSink sink;
-    KafkaSource source(Options(), "w1", &sink, &sink);
-    ASSERT_NO_FATAL_FAILURE(ReadAllAndCommit(source, sink, 1000));
-  }
-  RecordingSink sink;
-  KafkaSource source(Options(), "w2", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }))
-      << sink.Trace();
-  EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
-  EXPECT_NE(sink.fatal->Line().find("past the partition's end 10"), std::string::npos)
-      << sink.fatal->Line();
-  EXPECT_EQ(sink.Count(), 0u);
-}
-
 // As after a freeze that was longer than its session, during which what is before the group's
 // offset was deleted.
 TEST_F(KafkaSourceOnMock, SaysNothingOfTheGroupsOffsetsWhereTheGroupHasGoneOnWithoutIt) {
@@ -442,24 +412,6 @@ TEST_F(KafkaSourceOnMock, SaysNothingOfTheGroupsOffsetsWhereTheGroupHasGoneOnWit
   EXPECT_EQ(sink.fatal->code, "partition_taken_over");
   EXPECT_NE(sink.fatal->Line().find("gone on to offset 20"), std::string::npos)
       << sink.fatal->Line();
-}
-
-TEST_F(KafkaSourceOnMock, WaitsForBrokersThatAreAway) {
-  Produce(10);
-  RecordingSink sink;
-  KafkaSource source(Options(), "w1", &sink, &sink);
-  ASSERT_TRUE(source.Start());
-  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Count() == 40; })) << sink.Trace();
-  SetBrokerUp(*cluster, false);
-  ASSERT_TRUE(WaitUntil(20s, [&] { return sink.Locked([&] { return !sink.up; }); }))
-      << sink.Trace();
-  SetBrokerUp(*cluster, true);
-  ASSERT_TRUE(WaitUntil(30s, [&] { return sink.Locked([&] { return sink.up; }); })) << sink.Trace();
-  Produce(10, 4, 10);
-  ASSERT_TRUE(WaitUntil(20s, [&] {
-    return sink.Offsets({"orders", 3}).size() >= 20;
-  })) << sink.Trace();
-  EXPECT_FALSE(sink.Locked([&] { return sink.fatal.has_value(); }));
 }
 
 TEST_F(KafkaSourceOnMock, IsReadyAgainOnceAForbiddenTopicGivesRecords) {

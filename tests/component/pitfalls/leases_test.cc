@@ -8,8 +8,7 @@
 //   extend says success though it is another's    AnExtensionFailsWhereAnotherHoldsTheName
 //   a lost extension is signalled to nobody       AnExtensionThatIsLostStopsTheHolder
 //   the watchdog outlives the unlock              TheWatchdogEndsWithTheRelease
-//   a cancelled attempt skips the unlock          ACancelledAttemptGivesBackWhatItGot,
-//                                                 ACancelledCallerCanStillRelease
+//   a cancelled attempt skips the unlock          CancelTest (component/quorum_lock)
 //   extension re-creates a key that was lost      AnExtensionDoesNotBringBackAKeyThatWasLost,
 //                                                 TheWatchdogDoesNotBringBackAKeyThatWasLost
 //   token keys that never expire                  NoNameLeavesAKeyWithoutAnExpiry (names_test.cc)
@@ -24,7 +23,6 @@
 //   a wait hangs after a short server stall       AWaiterGoesOnAfterAShortStall (ditto)
 // clang-format on
 #include <atomic>
-#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -133,36 +131,6 @@ TEST_F(LeasePitfall, TheWatchdogEndsWithTheRelease) {
   ASSERT_TRUE(WaitUntil(20s, [&] { return BootClock::now() > later; }));
   EXPECT_LE(extends.calls, before);
   EXPECT_EQ(ValuesOf("name"), values);
-}
-
-TEST_F(LeasePitfall, ACancelledAttemptGivesBackWhatItGot) {
-  auto options = Options();
-  options.lock.node_timeout = 20s;  // the frozen nodes' answers are still awaited
-  const auto lock = Connect(options);
-  nodes_[0].Pause();
-  nodes_[1].Pause();
-  std::stop_source cancel;
-  std::string code;
-  std::thread caller([&] {
-    code = Code(lock->Acquire("name", {.wait = 20s, .ttl = 20s, .cancel = cancel.get_token()}));
-  });
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return StateAt(2, "name") == 'H'; }, "the first grant"));
-  cancel.request_stop();
-  caller.join();
-  EXPECT_EQ(code, "cancelled");
-  ResumeAll();
-  AwaitEverywhere('F', "name");
-}
-
-TEST_F(LeasePitfall, ACancelledCallerCanStillRelease) {
-  const auto lock = Connect();
-  std::stop_source cancel;
-  Lease mine = Take(*lock, "name", {.ttl = 20s, .cancel = cancel.get_token()});
-  cancel.request_stop();
-  EXPECT_TRUE(mine.valid());
-  EXPECT_EQ(mine.Release(), ReleaseOutcome::kReleased);
-  AwaitEverywhere('F', "name");
 }
 
 TEST_F(LeasePitfall, AnExtensionDoesNotBringBackAKeyThatWasLost) {

@@ -21,7 +21,6 @@ class Client {
     redisSetTimeout(context_, {0, 200'000});
   }
   ~Client() { redisFree(context_); }
-  [[nodiscard]] bool connected() const { return context_->err == 0; }
   bool Set(const char* value) {
     auto* reply = static_cast<redisReply*>(redisCommand(context_, "SET a %s", value));
     if (reply == nullptr) return false;
@@ -38,24 +37,6 @@ class TcpProxyTest : public ::testing::Test {
   RedisServer redis_;
   TcpProxy proxy_{redis_.port()};
 };
-
-TEST_F(TcpProxyTest, ForwardsBothWays) {
-  Client client(proxy_.port());
-  EXPECT_TRUE(client.Set("1"));
-  EXPECT_EQ(redis_.Command({"GET", "a"}), "1");
-  EXPECT_EQ(proxy_.connections(), 1);
-}
-
-TEST_F(TcpProxyTest, ForwardsLaterConnectionsToWhereItIsToldTo) {
-  RedisServer other;
-  Client before(proxy_.port());
-  EXPECT_TRUE(before.Set("1"));
-  proxy_.Forward(other.port());
-  Client later(proxy_.port());
-  EXPECT_TRUE(before.Set("2") && later.Set("3"));
-  EXPECT_EQ(redis_.Command({"GET", "a"}), "2");
-  EXPECT_EQ(other.Command({"GET", "a"}), "3");
-}
 
 TEST_F(TcpProxyTest, DelaysByAtLeastWhatWasAsked) {
   Client client(proxy_.port());
@@ -79,15 +60,6 @@ TEST_F(TcpProxyTest, LosesTheCommandWhenTheWayThereIsBlack) {
   EXPECT_EQ(redis_.Command({"GET", "a"}), "(nil)");
 }
 
-TEST_F(TcpProxyTest, CutsWhatIsOpenAndTakesNewConnections) {
-  Client client(proxy_.port());
-  EXPECT_TRUE(client.Set("1"));
-  proxy_.Cut();
-  EXPECT_FALSE(client.Set("2"));
-  Client again(proxy_.port());
-  EXPECT_TRUE(again.Set("3"));
-}
-
 TEST_F(TcpProxyTest, HoldsWhatTheWatcherPicksUntilItIsReleased) {
   std::atomic<int> port{0};
   proxy_.Watch([&](const TcpProxy::Passing& passing) {
@@ -104,17 +76,6 @@ TEST_F(TcpProxyTest, HoldsWhatTheWatcherPicksUntilItIsReleased) {
   proxy_.Release();
   EXPECT_TRUE(WaitUntil(seconds(5), [&] { return redis_.Command({"GET", "a"}) == "stop"; }));
   proxy_.Watch(nullptr);
-}
-
-TEST_F(TcpProxyTest, ForgetsWhatIsOpenWithoutAWordAndTakesNewConnections) {
-  Client client(proxy_.port());
-  EXPECT_TRUE(client.Set("1"));
-  proxy_.Forget();
-  EXPECT_FALSE(client.Set("2"));
-  Client again(proxy_.port());
-  EXPECT_TRUE(again.Set("3"));
-  proxy_.Restore();
-  EXPECT_EQ(redis_.Command({"GET", "a"}), "3");
 }
 
 TEST_F(TcpProxyTest, LetsAForgottenConnectionGoOnceItIsRestoredAndItsClientHasHungUp) {
@@ -135,39 +96,6 @@ TEST_F(TcpProxyTest, LetsAForgottenConnectionGoOnceItIsRestoredAndItsClientHasHu
   EXPECT_TRUE(WaitUntil(seconds(5), [&] { return clients() == 2; }));
   EXPECT_EQ(proxy_.connections(), 2);
   EXPECT_FALSE(stays.Set("4"));
-}
-
-TEST_F(TcpProxyTest, JittersAndLosesNothing) {
-  Client client(proxy_.port());
-  proxy_.Jitter(milliseconds(20));
-  for (int i = 0; i < 10; ++i) EXPECT_TRUE(client.Set(std::to_string(i).c_str()));
-  EXPECT_EQ(redis_.Command({"GET", "a"}), "9");
-}
-
-TEST_F(TcpProxyTest, RefusesUntilRestored) {
-  proxy_.Refuse();
-  EXPECT_FALSE(Client(proxy_.port()).connected());
-  proxy_.Restore();
-  Client client(proxy_.port());
-  EXPECT_TRUE(client.Set("1"));
-}
-
-TEST(MetricsPage, FindsSeriesByNameAndLabels) {
-  const MetricsPage page(
-      "# HELP a_total what\n# TYPE a_total counter\n"
-      "a_total{pipeline=\"p\",result=\"ok\"} 2\na_total{pipeline=\"p\",result=\"q\\\"}\\n\"} 3.5\n"
-      "b 1e3 1700000000000\nnonsense\n");
-  EXPECT_EQ(page.Value("a_total", {{"result", "ok"}}), 2);
-  EXPECT_EQ(page.Value("a_total", {{"result", "q\"}\n"}}), 3.5);
-  EXPECT_EQ(page.Value("a_total", {{"pipeline", "p"}}), 5.5);
-  EXPECT_EQ(page.Value("a_total", {{"pipeline", "x"}}), std::nullopt);
-  EXPECT_EQ(page.Value("b"), 1000);
-  EXPECT_EQ(page.broken(), std::vector<std::string>{"nonsense"});
-}
-
-TEST(HttpGet, SaysZeroWhenNobodyAnswers) {
-  EXPECT_EQ(HttpGet("127.0.0.1", FreePort(), "/").status, 0);
-  EXPECT_EQ(Scrape(FreePort()), std::nullopt);
 }
 
 }  // namespace

@@ -3,15 +3,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <set>
-#include <thread>
-
 #include <gtest/gtest.h>
 
 namespace fencepost::testing {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Gone, or a zombie that nobody has fetched yet.
@@ -32,32 +28,6 @@ constexpr const char* kRole = "FENCEPOST_TEST_SLEEPER_FILE";
   while (true) pause();
 }();
 
-TEST(Process, GivesBackOutputAndExitCode) {
-  const Finished done = RunToEnd({.argv = {"sh", "-c", "cat; echo oops >&2; exit 3"},
-                                  .stdin_text = "hello\n",
-                                  .separate_stderr = true});
-  EXPECT_EQ(done.exit_code, 3);
-  EXPECT_EQ(done.output, "hello\n");
-  EXPECT_EQ(done.error_output, "oops\n");
-}
-
-TEST(Process, SaysWhichProgramIsMissing) {
-  try {
-    Process process({.argv = {"no-such-program"}});
-    FAIL() << "it started";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "cannot start no-such-program: No such file or directory");
-  }
-}
-
-TEST(Process, ReportsTheSignalThatEndedIt) {
-  Process process({.argv = {"sleep", "1000"}});
-  EXPECT_TRUE(process.Running());
-  process.Kill(SIGTERM);
-  EXPECT_EQ(process.Wait(seconds(5)), 128 + SIGTERM);
-  EXPECT_FALSE(process.Running());
-}
-
 TEST(Process, TakesItsChildrenWithItWhenItGoes) {
   pid_t child = 0;
   {
@@ -67,13 +37,6 @@ TEST(Process, TakesItsChildrenWithItWhenItGoes) {
     EXPECT_EQ(kill(child, 0), 0);
   }
   EXPECT_TRUE(WaitUntil(seconds(5), [&] { return Ended(child); }));
-}
-
-TEST(Process, OutlivesTheThreadThatStartedIt) {
-  std::unique_ptr<Process> process;
-  std::thread([&] { process = std::make_unique<Process>(ProcessOptions{.argv = {"cat"}}); }).join();
-  // `cat` ends by itself, with 0, because its stdin is empty.
-  EXPECT_EQ(process->Wait(seconds(5)), 0);
 }
 
 TEST(Process, DiesWithTheTestProgramEvenWhenThatIsKilled) {
@@ -97,28 +60,6 @@ TEST(Process, DiesWithTheTestProgramEvenWhenThatIsKilled) {
   kill(tester, SIGKILL);
   waitpid(tester, nullptr, 0);
   EXPECT_TRUE(WaitUntil(seconds(5), [&] { return Ended(sleeper); }));
-}
-
-TEST(TempDir, IsGoneAfterwards) {
-  std::filesystem::path path;
-  {
-    const TempDir dir;
-    path = dir.path();
-    EXPECT_EQ(ReadFile(dir.Write("a", "text")), "text");
-  }
-  EXPECT_FALSE(std::filesystem::exists(path));
-}
-
-TEST(FreePort, NeverGivesThePortTwice) {
-  std::set<int> ports;
-  for (int i = 0; i < 50; ++i) EXPECT_TRUE(ports.insert(FreePort()).second);
-}
-
-TEST(WaitUntil, SaysWhatItWaitedForInVain) {
-  const auto result = WaitUntil(
-      milliseconds(5), [] { return false; }, "rain");
-  EXPECT_FALSE(result);
-  EXPECT_STREQ(result.message(), "waited 5 ms in vain for rain");
 }
 
 }  // namespace

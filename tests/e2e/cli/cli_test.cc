@@ -310,21 +310,6 @@ TEST(CommandLine, TellsItsVersion) {
   }
 }
 
-TEST(Locks, InitCreatesAStoreOnceAndSaysHowToInsist) {
-  RedisServers nodes(3);
-  const std::vector<std::string> init = {"locks", "init", "--redis", nodes.list()};
-  EXPECT_EQ(Fencepost({"locks", "status", "--redis", nodes.list()}).exit_code, 1);
-  const Finished first = Fencepost(init);
-  EXPECT_EQ(first.exit_code, 0) << first.error_output;
-  const Finished again = Fencepost(init);
-  EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.error_output, HasSubstr("--force"));
-  const Finished status = Fencepost({"locks", "status", "--redis", nodes.list()});
-  EXPECT_EQ(status.exit_code, 0) << status.error_output;
-  EXPECT_THAT(status.output, AllOf(HasSubstr(nodes[0].address()), HasSubstr(nodes[2].address()),
-                                   HasSubstr("quorum: available (2 of 3 needed)")));
-}
-
 TEST(Locks, InitWithForceWritesANewStoreAndSaysWhatItBreaks) {
   RedisServers nodes(3);
   InitLocks(nodes);

@@ -11,15 +11,13 @@
 
 #include <fmt/format.h>
 
-#include "tests/support/kafka_broker.h"
-#include "tests/support/kafka_client.h"
+#include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/support/process.h"
 
 namespace fencepost::consumer::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using fencepost::testing::KafkaBroker;
 using fencepost::testing::ReadTopic;
 using fencepost::testing::WaitUntil;
 using ::testing::AllOf;
@@ -29,22 +27,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
+class DeadLettersOnBroker : public OnBroker, public ConsumerObserver {
  protected:
   template <typename F>
   auto Locked(F&& f) {
     const std::lock_guard lock(mutex);
     return f();
   }
-  static void SetUpTestSuite() { broker = new KafkaBroker(); }
-  static void TearDownTestSuite() {
-    delete broker;
-    broker = nullptr;
-  }
-  void SetUp() override {
-    topic = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    Make({});
-  }
+  void SetUp() override { Make({}); }
   void Make(std::map<std::string, std::string> librdkafka) {
     KafkaOptions kafka;
     kafka.brokers = {broker->bootstrap()};
@@ -89,8 +79,6 @@ class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
     return Locked([&] { return states; });
   }
 
-  static KafkaBroker* broker;
-  std::string topic;
   std::mutex mutex;
   std::vector<std::uint64_t> published;
   std::set<std::uint64_t> refused;
@@ -98,8 +86,6 @@ class DeadLettersOnBroker : public ::testing::Test, public ConsumerObserver {
   std::atomic<int> errors = 0;
   std::unique_ptr<DeadLetterPublisher> letters;  // last: its thread calls back
 };
-
-KafkaBroker* DeadLettersOnBroker::broker = nullptr;
 
 TEST_F(DeadLettersOnBroker, KeepTheRecordAndSayWhatHappened) {
   broker->CreateTopic(topic, 1);

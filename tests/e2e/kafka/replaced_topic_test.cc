@@ -7,41 +7,20 @@
 #include "consumer/kafka/output/transactional_producer.h"
 #include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
-#include "tests/support/kafka_broker.h"
-#include "tests/support/kafka_client.h"
+#include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
 
-using fencepost::testing::KafkaBroker;
 using fencepost::testing::KafkaBrokerOptions;
 using fencepost::testing::TestProducer;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class ReplacedTopic : public ::testing::Test {
+class ReplacedTopic : public OnBroker {
  protected:
-  static void SetUpTestSuite() { broker = new KafkaBroker(); }
-  static void TearDownTestSuite() {
-    delete broker;
-    broker = nullptr;
-  }
-  void SetUp() override {
-    topic = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    group = topic + "-group";
-  }
-
-  KafkaOptions Options() const {
-    KafkaOptions options;
-    options.brokers = {broker->bootstrap()};
-    options.topics = {topic};
-    options.group = group;
-    options.start_from = StartFrom::kEarliest;
-    options.librdkafka = {{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "200"}};
-    return options;
-  }
   void Produce(int count, const std::string& value) const {
     TestProducer producer(broker->bootstrap());
     for (int i = 0; i < count; ++i) producer.Send(topic, 0, "k", fmt::format("{}-{}", value, i));
@@ -86,12 +65,8 @@ class ReplacedTopic : public ::testing::Test {
         WaitUntil(60s, [&] { return sink.Locked([&] { return sink.fatal.has_value(); }); }));
   }
 
-  static KafkaBroker* broker;
-  std::string topic;
-  std::string group;
+  const std::string group = topic + "-group";
 };
-
-KafkaBroker* ReplacedTopic::broker = nullptr;
 
 // Today's brokers delete the offsets with the topic. Not all do, and tools bring offsets back.
 TEST_F(ReplacedTopic, StopsAWorkerBeforeItsFirstRecordThoughItIsLongerThanTheOffset) {
@@ -107,8 +82,7 @@ TEST_F(ReplacedTopic, StopsAWorkerBeforeItsFirstRecordThoughItIsLongerThanTheOff
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(Fatal(sink)) << sink.Trace();
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
-  EXPECT_THAT(sink.fatal->Line(),
-              HasSubstr(topic + "/0/0: the topic was recreated or truncated"));
+  EXPECT_THAT(sink.fatal->Line(), HasSubstr(topic + "/0/0: the topic was recreated or truncated"));
   EXPECT_THAT(sink.fatal->Line(),
               HasSubstr(fmt::format("kafka-consumer-groups --group {} --topic {} --reset-offsets",
                                     group, topic)));

@@ -10,38 +10,18 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/output/transactional_producer.h"
-#include "tests/support/kafka_broker.h"
-#include "tests/support/kafka_client.h"
+#include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/support/kafka_group.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
 
-using fencepost::testing::KafkaBroker;
 using fencepost::testing::LookAtGroup;
 using fencepost::testing::TestProducer;
 
-class KafkaSourceOnBroker : public ::testing::Test {
+class KafkaSourceOnBroker : public OnBroker {
  protected:
-  static void SetUpTestSuite() { broker = new KafkaBroker(); }
-  static void TearDownTestSuite() {
-    delete broker;
-    broker = nullptr;
-  }
-  void SetUp() override { topic = ::testing::UnitTest::GetInstance()->current_test_info()->name(); }
-
-  KafkaOptions Options(StartFrom start = StartFrom::kEarliest) const {
-    KafkaOptions options;
-    options.brokers = {broker->bootstrap()};
-    options.topics = {topic};
-    options.group = topic + "-group";
-    options.start_from = start;
-    options.librdkafka = {{"topic.metadata.refresh.interval.ms", "500"},
-                          {"session.timeout.ms", "6000"},
-                          {"heartbeat.interval.ms", "200"}};
-    return options;
-  }
   void Produce(int count, int partitions) const {
     TestProducer producer(broker->bootstrap());
     for (int i = 0; i < count; ++i) {
@@ -52,12 +32,7 @@ class KafkaSourceOnBroker : public ::testing::Test {
   std::vector<Offset> Committed() const {
     return broker->admin().CommittedOffsets(topic + "-group", topic);
   }
-
-  static KafkaBroker* broker;
-  std::string topic;
 };
-
-KafkaBroker* KafkaSourceOnBroker::broker = nullptr;
 
 std::vector<Offset> Range(Offset from, Offset to) {
   std::vector<Offset> all;

@@ -6,28 +6,20 @@
 
 #include <fmt/format.h>
 
-#include "tests/support/kafka_broker.h"
-#include "tests/support/kafka_client.h"
+#include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/support/process.h"
 
 namespace fencepost::consumer::testing {
 namespace {
 
 using namespace std::chrono_literals;
-using fencepost::testing::KafkaBroker;
 using fencepost::testing::TestProducer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class TopicReaderOnBroker : public ::testing::Test {
+class TopicReaderOnBroker : public OnBroker {
  protected:
-  static void SetUpTestSuite() { broker = new KafkaBroker(); }
-  static void TearDownTestSuite() {
-    delete broker;
-    broker = nullptr;
-  }
   void SetUp() override {
-    topic = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     kafka.brokers = {broker->bootstrap()};
     auto made = TopicReader::Make(kafka);
     ASSERT_TRUE(made);
@@ -65,13 +57,9 @@ class TopicReaderOnBroker : public ::testing::Test {
     return offsets;
   }
 
-  static KafkaBroker* broker;
-  std::string topic;
   KafkaOptions kafka;
   std::unique_ptr<TopicReader> reader;
 };
-
-KafkaBroker* TopicReaderOnBroker::broker = nullptr;
 
 TEST_F(TopicReaderOnBroker, ReadsWhatIsCommittedToAnEndThatIsAHole) {
   MakeHoles();

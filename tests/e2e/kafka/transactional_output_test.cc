@@ -11,14 +11,12 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/source/log_fingerprint.h"
-#include "tests/support/kafka_broker.h"
-#include "tests/support/kafka_client.h"
+#include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/unit/kafka/recording_sink.h"
 
 namespace fencepost::consumer::testing {
 namespace {
 
-using fencepost::testing::KafkaBroker;
 using fencepost::testing::ReadTopic;
 using fencepost::testing::TestProducer;
 using fencepost::testing::TestRecord;
@@ -76,15 +74,9 @@ std::vector<std::string> Values(const std::vector<TestRecord>& records) {
   return values;
 }
 
-class KafkaOutputOnBroker : public ::testing::Test {
+class KafkaOutputOnBroker : public OnBroker {
  protected:
-  static void SetUpTestSuite() { broker = new KafkaBroker(); }
-  static void TearDownTestSuite() {
-    delete broker;
-    broker = nullptr;
-  }
   void SetUp() override {
-    name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     kafka.brokers = {broker->bootstrap()};
     kafka.topics = {name + "-in"};
     kafka.group = name + "-group";
@@ -121,15 +113,12 @@ class KafkaOutputOnBroker : public ::testing::Test {
     return broker->admin().CommittedOffsets(kafka.group, name + "-in")[0];
   }
 
-  static KafkaBroker* broker;
-  std::string name;
+  const std::string name = topic;
   KafkaOptions kafka;
   KafkaOutputOptions options;
   std::string dead_letter_topic;
   Input input;
 };
-
-KafkaBroker* KafkaOutputOnBroker::broker = nullptr;
 
 TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
   MakeTopics();

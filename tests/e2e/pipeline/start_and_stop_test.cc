@@ -13,19 +13,6 @@ using ::testing::ContainsRegex;
 
 class StartAndStop : public PipelineTest {};
 
-TEST_F(StartAndStop, EarliestTakesWhatWasThereBefore) {
-  PipelineText text = Text(4);
-  text.order = "partition";
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  orders.Produce(50);
-  WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(Effects(50)) << worker.Log();
-  orders.Produce(50);
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 100), "");
-}
-
 TEST_F(StartAndStop, LatestTakesWhatComesAfterItsFirstStartAlsoWhileNoWorkerRuns) {
   PipelineText text = Text(4);
   text.order = "partition";
@@ -75,30 +62,6 @@ TEST_F(StartAndStop, SigtermDrainsCommitsAndLeavesNothingToDoAgain) {
             kRecords - done);
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_EQ(table_->Audit(name_, kRecords), "");
-}
-
-TEST_F(StartAndStop, ASecondSigtermEndsADrainAtOnceAndLosesNothing) {
-  const PipelineText text = Text(4);
-  Orders orders(Kafka().bootstrap(), name_, 4);
-  {
-    const TableLock lock(*table_);  // the drain cannot come to its end
-    orders.Produce(2000);
-    WorkerProcess worker(Worker(text));
-    ASSERT_TRUE(WaitUntil(
-        seconds(30), [&] { return worker.Now("fencepost_locks_held") > 0; }, "leases to be held"))
-        << worker.Log();
-    worker.Terminate();
-    ASSERT_TRUE(WaitUntil(
-        seconds(5), [&] { return worker.Readiness().find("draining") != std::string::npos; },
-        "the worker to say that it drains"));
-    EXPECT_TRUE(worker.Running());
-    worker.Terminate();
-    EXPECT_EQ(worker.Wait(seconds(3)), 0) << worker.Log();
-  }
-  WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_EQ(table_->Audit(name_, 2000), "");
 }
 
 }  // namespace

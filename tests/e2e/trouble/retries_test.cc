@@ -176,29 +176,6 @@ TEST_F(Retries, ATimeoutIsItsOwnReason) {
   ExpectLetter("timeout", "1", "timed out after 3");
 }
 
-TEST_F(Retries, ARecordThatWaitsForItsRetryHoldsBackOnlyItsOwnKey) {
-  const PipelineText text = Text();
-  Answers("o-slow", {503, 200}, {"Retry-After: 4"});
-  SendOrder(0, "o-slow", "a");
-  SendOrder(0, "o-next", "a");
-  TestProducer producer(Kafka().bootstrap());
-  for (int i = 0; i < 20; ++i) producer.Send(name_, 0, fmt::format("b-{}", i), Orders::Value(i));
-  producer.Flush();
-  WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(Effects(20)) << worker.Log();
-  EXPECT_EQ(table_->Value("SELECT count(*) FROM effects WHERE order_id IN ('o-slow', 'o-next')"),
-            "0");
-  EXPECT_EQ(CallsOf("o-next"), 0);
-  EXPECT_TRUE(Effects(22)) << worker.Log();
-  std::vector<std::string> order;
-  for (const auto& request : service_.requests()) {
-    const std::string& id = request.headers.at("idempotency-key");
-    if (id == "o-slow" || id == "o-next") order.push_back(id);
-  }
-  EXPECT_THAT(order, ElementsAre("o-slow", "o-slow", "o-next"));
-  EXPECT_THAT(Letters(), IsEmpty());
-}
-
 TEST_F(Retries, WithoutADeadLetterTopicTheWorkerStopsAndSaysWhatToDo) {
   PipelineText text = TroubleTest::Text(1);
   text.more = Http();

@@ -257,6 +257,12 @@ INSTANTIATE_TEST_SUITE_P(
               "output.sqlite do; "
               "otherwise "
               "write guarantee: at-least-once [guarantee]"}},
+        Case{"StdoutExactlyOnce",
+             kOutput,
+             "  stdout: {}\n",
+             {"13:3: error: guarantee: output.stdout cannot keep exactly-once: it has no "
+              "transaction that holds the effect and the ledger; output.postgres, output.mysql and "
+              "output.sqlite do; otherwise write guarantee: at-least-once [guarantee]"}},
         Case{"Two",
              "output:\n",
              "output:\n  kafka: {topic: x}\n",
