@@ -112,12 +112,5 @@ TEST_F(AclTest, EachOfThemIsNeededAndTheLogSaysWhichIsMissing) {
   EXPECT_GE(taken_away, 7);
 }
 
-TEST_F(AclTest, AWrongPasswordOrUserIsAnErrorOfTheLogin) {
-  Grant({"on", ">another", "+@all", "~*"});
-  EXPECT_THAT(Refusal(), HasSubstr("login: the node says: WRONGPASS"));
-  ASSERT_EQ(server.Command({"ACL", "DELUSER", "fencepost"}), "1");
-  EXPECT_THAT(Refusal(), HasSubstr("check lock.redis.username and lock.redis.password"));
-}
-
 }  // namespace
 }  // namespace fencepost::locking

@@ -228,24 +228,6 @@ TEST_F(ConnectionTest, RefusesNothingButNewLeasesWhenTheNodeIsFull) {
   EXPECT_EQ(Ask(OpKind::kDone, 1), ReplyCode::kMarked);
 }
 
-TEST_F(ConnectionTest, ReachesTheNodeByItsUnixSocket) {
-  harness.options.address = ConnectionHarness::Parse(server.unix_address());
-  Connect();
-  EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kGranted);
-}
-
-TEST_F(ConnectionTest, ReachesTheNodeByName) {
-  harness.options.address = ConnectionHarness::Parse(fmt::format("localhost:{}", server.port()));
-  Connect();
-  EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kGranted);
-}
-
-TEST_F(ConnectionTest, SaysThatANameCannotBeResolved) {
-  harness.options.address = ConnectionHarness::Parse("node.invalid:6379");
-  harness.Start();
-  ASSERT_TRUE(harness.RunUntil([&] { return client.Noted("cannot be resolved"); }, "the note"));
-}
-
 TEST_F(ConnectionTest, MayBeDestroyedAtAnyTime) {
   for (int steps = 0; steps < 12; ++steps) {
     harness.Start();
@@ -278,20 +260,6 @@ class LoginTest : public ConnectionTest {
   }
   LoginTest() : ConnectionTest(Options()) {}
 };
-
-TEST_F(LoginTest, NeedsNoMoreThanTheDocumentedAcl) {
-  harness.options.username = "fencepost";
-  harness.options.password = "secret";
-  Connect();
-  EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kGranted);
-  EXPECT_EQ(Ask(OpKind::kExtend, 1), ReplyCode::kExtended);
-  EXPECT_EQ(Ask(OpKind::kDone, 1), ReplyCode::kMarked);
-  EXPECT_EQ(Ask(OpKind::kAcquire, 1), ReplyCode::kDone);
-  EXPECT_EQ(Ask(OpKind::kForget, 1), ReplyCode::kFreed);
-  EXPECT_EQ(Ask(OpKind::kFill, 2), ReplyCode::kFilled);
-  EXPECT_EQ(Ask(OpKind::kRelease, 2), ReplyCode::kFreed);
-  EXPECT_TRUE(client.errors.empty());
-}
 
 TEST_F(LoginTest, SaysThatThePasswordIsWrongAndNeverPrintsIt) {
   harness.options.username = "fencepost";

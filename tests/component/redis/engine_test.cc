@@ -257,19 +257,5 @@ TEST(Engine, GrantsAgainWhenAMajorityThatWasRestartedHasLeftItsQuarantine) {
   EXPECT_EQ(client.counts.reconnects[1], 1);
 }
 
-TEST(Engine, SaysThatItsCaFileCannotBeUsed) {
-  asio::io_context io;
-  Counts counts;
-  const LockOptions options;
-  LockCore core(
-      1, options, StoreCreation::kNever, [] { return 1; }, &counts);
-  const RedisOptions redis{.nodes = {"127.0.0.1:1"}, .tls_ca = "/nowhere/ca.pem"};
-  RedisEngine engine(io, core, redis, options, &counts, [] {});
-  engine.Start();
-  io.run_for(20ms);
-  ASSERT_FALSE(counts.notes.empty());
-  EXPECT_NE(counts.notes[0].find("check lock.redis.tls.ca"), std::string::npos) << counts.notes[0];
-}
-
 }  // namespace
 }  // namespace fencepost::locking

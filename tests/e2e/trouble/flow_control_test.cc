@@ -86,23 +86,6 @@ TEST_F(FlowControl, BytesHoldAtTheirLimit) {
   EXPECT_EQ(table_->Audit(name_, 200), "");
 }
 
-TEST_F(FlowControl, ACallThatIsNeverAnsweredIsCancelledAndMadeAgain) {
-  PipelineText text = Text(1);
-  text.more = Http() + "processing: {timeout: 3s}\n";
-  Orders orders(Kafka().bootstrap(), name_, 1);
-  orders.Produce(20);
-  HangOn(0, "o-3");
-  WorkerProcess worker(Worker(text));
-  EXPECT_TRUE(Effects(19)) << worker.Log();
-  EXPECT_EQ(CallsOf("o-3"), 1) << "the others did not wait for it";
-  EXPECT_TRUE(AllCommitted()) << worker.Log();
-  EXPECT_EQ(CallsOf("o-3"), 2);
-  EXPECT_TRUE(Shows(worker, "fencepost_retries_total", {{"stage", "handler"}}, 1));
-  EXPECT_EQ(worker.Stop(), 0) << worker.Log();
-  EXPECT_THAT(worker.Log(), HasSubstr("attempt 1: timeout: "));
-  EXPECT_EQ(table_->Audit(name_, 20), "");
-}
-
 TEST_F(FlowControl, AProcessThatHangsOnARecordIsKilledAndTheRecordTriedAgain) {
   PipelineText text = Text(1);
   const std::string script = folder_.Write("hangs.py",
