@@ -235,12 +235,12 @@ std::vector<Key> LockKeys() {
        .limits = {{"1ms", "1d"}}},
       {.path = "lock.block",
        .type = T::kInteger,
-       .help = "With `record_id: position` and a ledger or `output.kafka`: so many neighbouring "
-               "offsets of a partition share one lock, which is kept while a record of them is in "
-               "flight. A worker that was killed leaves whole blocks locked until their lease "
-               "ends. 1: each record has a lock of its own. All workers of a pipeline must have "
-               "the same: stop them all before it changes.",
-       .default_value = "1024",
+       .help =
+           "How many neighbouring offsets share one lock, for throughput (such as `1024`). Only "
+           "with `record_id: position` and a ledger or `output.kafka`. A killed worker leaves "
+           "its blocks locked until their leases end. All workers need the same value: stop "
+           "them all before you change it.",
+       .default_value = "1",
        .limits = {{"1", "65536"}}},
       {.path = "lock.on_unavailable",
        .type = T::kChoice,

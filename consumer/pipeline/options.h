@@ -79,8 +79,8 @@ struct LockSection {
   locking::LockOptions lock;  // ttl, min_validity, max_skew, node_timeout, remember_done, contact
   // The nodes of each group and how to reach them; one group, unless lock.redis.groups lists more.
   std::vector<locking::RedisOptions> groups;
-  Millis wait{30'000};        // then the record is parked and tried again
-  std::int64_t block = 1024;  // neighbouring offsets that share a lock (LockBlock)
+  Millis wait{30'000};     // then the record is parked and tried again
+  std::int64_t block = 1;  // neighbouring offsets that share a lock (LockBlock)
   OnUnavailable on_unavailable = OnUnavailable::kPause;
 };
 

@@ -127,7 +127,7 @@ Storm::Storm(Servers servers, std::uint64_t seed, int steps)
       workers_(2 + Draw(2)),
       topic_(fmt::format("storm-{}", seed)),
       pipeline_(topic_),
-      block_(std::vector<std::string>{"7", "64", "1024"}.at(static_cast<std::size_t>(Draw(3)))),
+      block_(std::vector<std::string>{"", "7", "1024"}.at(static_cast<std::size_t>(Draw(3)))),
       order_(std::vector<std::string>{"none", "key", "partition"}.at(
           static_cast<std::size_t>(Draw(3)))),
       nodes_(Draw(2) == 0 ? 3 : 5),

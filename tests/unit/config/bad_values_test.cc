@@ -287,8 +287,8 @@ INSTANTIATE_TEST_SUITE_P(
              "list of those after position [selector]"}},
         Case{"MarksOfBlocks",
              "record_id: json:/order_id\nlock:\n",
-             "record_id: position\nlock:\n  remember_done: 5m\n",
-             {"9:18: warning: lock.remember_done has no effect: records share locks (lock.block), "
+             "record_id: position\nlock:\n  block: 64\n  remember_done: 5m\n",
+             {"10:18: warning: lock.remember_done has no effect: records share locks (lock.block), "
               "which are never marked; lock.block: 1 gives each record its own [remember-done]"}},
         Case{"BlockOfIds",
              "record_id: json:/order_id\nlock:\n",

@@ -207,13 +207,19 @@ TEST(Output, OfKafkaHasItsDefaultsAndTheOrderOfThePartition) {
 }
 
 TEST(Output, DecidesWhetherNeighbouringOffsetsShareALock) {
-  const auto block = [](const char* text) { return consumer::LockBlock(With(text)); };
+  const auto block = [](consumer::PipelineOptions options) {
+    EXPECT_EQ(consumer::LockBlock(options), 1) << "each record has a lock of its own by default";
+    options.lock.block = 1024;
+    return consumer::LockBlock(options);
+  };
   EXPECT_EQ(
-      block("record_id: position\noutput: {sqlite: {path: a, table: t, columns: {a: value}}}\n"),
+      block(With(
+          "record_id: position\noutput: {sqlite: {path: a, table: t, columns: {a: value}}}\n")),
       1024);
-  EXPECT_EQ(block("record_id: position\noutput: {kafka: {topic: out}}\n"), 1024);
-  EXPECT_EQ(block("record_id: json:/id\noutput: {kafka: {topic: out}}\n"), 1);
-  EXPECT_EQ(block("record_id: position\nguarantee: at-least-once\noutput: {file: {path: a}}\n"), 1);
+  EXPECT_EQ(block(With("record_id: position\noutput: {kafka: {topic: out}}\n")), 1024);
+  EXPECT_EQ(block(With("record_id: json:/id\noutput: {kafka: {topic: out}}\n")), 1);
+  EXPECT_EQ(
+      block(With("record_id: position\nguarantee: at-least-once\noutput: {file: {path: a}}\n")), 1);
 }
 
 TEST(Output, WithoutALedgerAsksAllLockNodesUnlessPositionsGoToKafka) {
