@@ -15,48 +15,52 @@ std::vector<Key> TopKeys() {
        .type = T::kInteger,
        .help = "Version of this format.",
        .limits = {{"1", "1"}},
-       .required = true},
+       .required = true,
+       .basic = true},
       {.path = "name",
        .help = "Names the pipeline in lock keys, the ledger and metrics: 1 to 63 of "
                "`a-z`, `0-9` and `-`. Changing it makes a new pipeline that remembers nothing.",
        .check = CheckPipelineName,
-       .required = true},
+       .required = true,
+       .basic = true},
       {.path = "guarantee",
        .type = T::kChoice,
-       .help = "What the output has to keep; a pipeline that cannot keep it is refused.",
+       .help = "The delivery guarantee that the output must provide; a pipeline that cannot keep "
+               "it is refused.",
        .default_value = "exactly-once",
-       .choices = {"exactly-once", "at-least-once"}},
+       .choices = {"exactly-once", "at-least-once"},
+       .basic = true},
       {.path = "record_id",
        .type = T::kSelector,
-       .help = "What identifies a record: `position`, `key`, `header:NAME`, `json:/POINTER` or "
-               "`key:/POINTER`; or a list of these (not `position`), for an id of several parts. "
-               "`position` is the place in the topic (partition and offset): what a producer sends "
-               "again is a new record there.",
+       .help = "What identifies a record: `position` (topic, partition and offset), `key`, "
+               "`header:NAME`, `json:/POINTER` or `key:/POINTER`, or a list of these without "
+               "`position`. By position, a record that a producer sends again is a new record.",
        .default_value = "position",
-       .or_selectors = true},
+       .or_selectors = true,
+       .basic = true},
       {.path = "id_content",
        .type = T::kChoice,
-       .help = "What else must be the same where the id is: two records with one id and other "
-               "content are a conflict. `value`: the value, as JSON where it is JSON (the order of "
-               "names, white space, `1.0` or `1.00` do not count), else as bytes. A list: these "
-               "parts. `none`: the id alone. With `record_id: position` it is the whole record.",
+       .help = "What must also match when an id comes again; other content is a conflict. `value`: "
+               "the value, compared as JSON where it is JSON, else as bytes. A list: these parts. "
+               "`none`: the id alone.",
        .default_value = "value",
        .choices = {"value", "none"},
        .or_selectors = true},
       {.path = "on_id_conflict",
        .type = T::kChoice,
-       .help = "The same id with other content (`id_content`). `skip` tells it in the log and in "
+       .help = "What happens to the same id with other content. `skip` logs it and counts it in "
                "`fencepost_id_conflicts_total`. With `record_id: position` it always stops.",
        .default_words = "`dead_letter` where there is a `dead_letter` section, else `skip`",
        .choices = {"dead_letter", "stop", "skip"}},
       {.path = "on_bad_record",
        .type = T::kChoice,
-       .help = "A record whose id or a required column cannot be extracted.",
+       .help = "What happens to a record whose id or a required column cannot be extracted.",
        .default_words = "`dead_letter` where there is a `dead_letter` section, else `stop`",
-       .choices = {"dead_letter", "stop"}},
+       .choices = {"dead_letter", "stop"},
+       .basic = true},
       {.path = "shutdown_timeout",
        .type = T::kDuration,
-       .help = "How long a stop may take to finish what is in flight.",
+       .help = "How long a stop may take to finish the records in flight.",
        .default_value = "25s",
        .limits = {{"1s", "1h"}}},
   };
@@ -69,22 +73,26 @@ std::vector<Key> KafkaKeys() {
        .type = T::kTexts,
        .help = "Where to find the cluster, each `HOST:PORT`.",
        .check = CheckHostPort,
-       .required = true},
+       .required = true,
+       .basic = true},
       {.path = "kafka.topics",
        .type = T::kTexts,
        .help = "Topics to read.",
        .check = CheckTopic,
-       .required = true},
+       .required = true,
+       .basic = true},
       {.path = "kafka.group",
        .help = "Consumer group.",
        .default_words = "the pipeline's `name`",
-       .check = CheckNotEmpty},
+       .check = CheckNotEmpty,
+       .basic = true},
       {.path = "kafka.start_from",
        .type = T::kChoice,
        .help =
            "Where to start; used only where the group has no offset on any partition of the topic.",
        .default_value = "earliest",
-       .choices = {"earliest", "latest"}},
+       .choices = {"earliest", "latest"},
+       .basic = true},
       {.path = "kafka.commit_interval",
        .type = T::kDuration,
        .help = "How often offsets are committed.",
@@ -92,16 +100,14 @@ std::vector<Key> KafkaKeys() {
        .limits = {{"10ms", "1m"}}},
       {.path = "kafka.static_members",
        .type = T::kBoolean,
-       .help = "A worker that ends and comes back under the same name within the session timeout "
-               "(15 s) keeps its partitions, and the other workers are not interrupted; without "
-               "it, one that is killed and started again stops the whole group for that time. "
-               "Partitions of one that does not come back wait for that time, after a clean stop "
-               "too. Each worker needs a name that it keeps: `--worker` or `FENCEPOST_WORKER`.",
+       .help = "A worker that restarts under the same name within the session timeout (15 s) keeps "
+               "its partitions and interrupts no other worker. Each worker needs a name of its "
+               "own: `--worker` or `FENCEPOST_WORKER`.",
        .default_value = "false"},
       {.path = "kafka.accept_replay_ids",
        .type = T::kBoolean,
        .help = "The header `fencepost-record-id` of a replayed dead letter is its identity. Only "
-               "for topics that nobody else writes to. With `record_id: position` it must be a "
+               "for topics to which nobody else writes. With `record_id: position` it must be a "
                "position, or the record is bad.",
        .default_value = "false"},
       {.path = "kafka.tls",
@@ -131,10 +137,8 @@ std::vector<Key> KafkaKeys() {
        .secret = true},
       {.path = "kafka.sasl.oauth",
        .type = T::kSection,
-       .help =
-           "OAUTHBEARER: tokens come from an OIDC provider by the client credentials grant, and "
-           "are renewed before they expire. Needs a librdkafka that was built with OIDC "
-           "(Debian 13)."},
+       .help = "OAUTHBEARER: tokens come from an OIDC provider by the client credentials grant and "
+               "are renewed before they expire. Needs a librdkafka built with OIDC (Debian 13)."},
       {.path = "kafka.sasl.oauth.token_url",
        .help = "The provider's token endpoint. Its certificate is checked against the system's.",
        .check = CheckHttpUrl,
@@ -151,12 +155,12 @@ std::vector<Key> KafkaKeys() {
        .help = "Scopes to ask for, separated by spaces.",
        .check = CheckNotEmpty},
       {.path = "kafka.sasl.oauth.extensions",
-       .help = "What else the broker is told, as `NAME=VALUE,…` (logicalCluster, for one).",
+       .help = "Further values for the broker, as `NAME=VALUE,…` (such as logicalCluster).",
        .check = CheckNotEmpty},
       {.path = "kafka.librdkafka",
        .type = T::kTextMap,
-       .help = "Settings passed through to librdkafka, to the producers of dead letters and of the "
-               "Kafka output too; some are refused, see below.",
+       .help = "Settings passed to librdkafka, for the producers of dead letters and of the Kafka "
+               "output too; some are refused, see below.",
        .check = CheckNotEmpty,
        .secret = true},
   };
@@ -166,7 +170,7 @@ std::vector<Key> LockKeys() {
   return {
       {.path = "lock",
        .type = T::kSection,
-       .help = "The quorum lock on record ids.",
+       .help = "The quorum lock that a worker acquires for each record.",
        .required = true},
       {.path = "lock.redis",
        .type = T::kSection,
@@ -175,13 +179,12 @@ std::vector<Key> LockKeys() {
        .required = true},
       {.path = "lock.redis.nodes",
        .type = T::kTexts,
-       .help = "1, 3, 5 or 7 independent Redis primaries (or give `groups`), each `HOST:PORT`, "
-               "`unix:/PATH` or a URL: "
-               "`redis://[USER[:PASSWORD]@]HOST[:PORT]`, or `rediss://` for TLS with the system's "
-               "CAs or those of `tls`. What a URL says of login and TLS counts for its node, the "
-               "keys below for the others. User and password are percent-encoded and never "
-               "printed; the database is 0. Names are looked up at every connect.",
-       .check = CheckLockNode},
+       .help = "1, 3, 5 or 7 independent Redis primaries: `HOST:PORT`, `unix:/PATH`, "
+               "`redis://[USER[:PASSWORD]@]HOST[:PORT]`, or `rediss://` for TLS. A URL sets login "
+               "and TLS of its node, percent-encoded and never printed; the keys below set those "
+               "of the others.",
+       .check = CheckLockNode,
+       .basic = true},
       {.path = "lock.redis.groups",
        .type = T::kTextLists,
        .help =
@@ -194,16 +197,14 @@ std::vector<Key> LockKeys() {
       {.path = "lock.redis.password", .help = "Password; an empty one means none.", .secret = true},
       {.path = "lock.redis.tls",
        .type = T::kSection,
-       .help =
-           "Encrypts the connections to nodes that are no sockets and no `redis://` URLs: TLS 1.2 "
-           "or later. `{}`: by the system's CAs. The files are read at the start."},
+       .help = "Encrypts the connections (TLS 1.2 or later), but for sockets and `redis://` URLs. "
+               "`{}`: by the system's CAs. The files are read at the start."},
       {.path = "lock.redis.tls.ca",
        .help = "File with the certificates of the CAs that are trusted, in PEM.",
        .default_words = "the system's",
        .check = CheckNotEmpty},
       {.path = "lock.redis.tls.certificate",
-       .help = "File with the client's certificate and those between it and the CA, in PEM; with "
-               "`key`.",
+       .help = "File with the client's certificate and its chain, in PEM; with `key`.",
        .check = CheckNotEmpty},
       {.path = "lock.redis.tls.key",
        .help = "File with the client's key, in PEM, without passphrase; with `certificate`.",
@@ -214,23 +215,23 @@ std::vector<Key> LockKeys() {
        .check = CheckNotEmpty},
       {.path = "lock.redis.timeout",
        .type = T::kDuration,
-       .help = "Limit of a call to one node.",
+       .help = "Limit of one call to a node.",
        .default_value = "200ms",
        .limits = {{"1ms", "10s"}}},
       {.path = "lock.ttl",
        .type = T::kDuration,
        .help = "Life of a lease; a watchdog extends it at a third of it. At most the store's "
-               "`max_ttl` (30s, unless `locks init --max-ttl` said otherwise).",
+               "`max_ttl` (30 s, or what `locks init --max-ttl` has set).",
        .default_value = "10s",
        .limits = {{"100ms", "10m"}}},
       {.path = "lock.min_validity",
        .type = T::kDuration,
-       .help = "A fresh lease with less left is given back.",
+       .help = "A fresh lease with less time left is released.",
        .default_value = "2s",
        .limits = {{"1ms", "10m"}}},
       {.path = "lock.wait",
        .type = T::kDuration,
-       .help = "How long a record waits for its lock; then it is parked and tried again.",
+       .help = "How long a record waits for its lock before it is parked and tried again.",
        .default_value = "30s",
        .limits = {{"1ms", "1d"}}},
       {.path = "lock.block",
@@ -241,15 +242,13 @@ std::vector<Key> LockKeys() {
            "its blocks locked until their leases end. All workers need the same value: stop "
            "them all before you change it.",
        .default_value = "1",
-       .limits = {{"1", "65536"}}},
+       .limits = {{"1", "65536"}},
+       .basic = true},
       {.path = "lock.on_unavailable",
        .type = T::kChoice,
-       .help = "What records do while no quorum of lock nodes is available: `pause`, or `proceed` "
-               "without a lock, by the ledger alone, which still makes each effect once. Only with "
-               "output.postgres, output.mysql or output.sqlite, without the selector `token`, and "
-               "without a "
-               "handler or with one that is `idempotent`: workers may run it for one record at the "
-               "same time. Leases are acquired again as soon as they can be.",
+       .help = "What records do without a quorum of lock nodes: `pause`, or `proceed` by the "
+               "ledger alone. `proceed` needs a ledger, no selector `token`, and no handler or an "
+               "`idempotent` one, since workers may run it for one record at the same time.",
        .default_value = "pause",
        .choices = {"pause", "proceed"}},
       {.path = "lock.max_skew",
@@ -286,15 +285,17 @@ std::vector<Key> ProcessingKeys() {
       {.path = "processing", .type = T::kSection, .help = "How records are worked on."},
       {.path = "processing.order",
        .type = T::kChoice,
-       .help = "Records of one partition, or of one key, take effect in order; or no order is "
-               "kept. `output.kafka` always keeps that of the partition.",
+       .help = "Which effects happen in order: those of one partition, those of one key, or none. "
+               "`output.kafka` always keeps the partition's.",
        .default_value = "key",
-       .choices = {"partition", "key", "none"}},
+       .choices = {"partition", "key", "none"},
+       .basic = true},
       {.path = "processing.concurrency",
        .type = T::kInteger,
-       .help = "Calls of the handler at the same time. Leases are held by all in flight.",
+       .help = "Calls of the handler at the same time.",
        .default_value = "64",
-       .limits = {{"1", "65536"}}},
+       .limits = {{"1", "65536"}},
+       .basic = true},
       {.path = "processing.max_in_flight",
        .type = T::kInteger,
        .help = "Unfinished records that a worker holds at a time.",
@@ -303,7 +304,7 @@ std::vector<Key> ProcessingKeys() {
        .limits = {{"1", "1000000"}}},
       {.path = "processing.max_in_flight_bytes",
        .type = T::kSize,
-       .help = "What they hold: keys, values, headers, what a handler made of them, dead letters.",
+       .help = "Bytes that they hold: keys, values, headers, handler answers, dead letters.",
        .default_value = "64MiB",
        .limits = {{"1KiB", "64GiB"}}},
       {.path = "processing.timeout",
@@ -318,8 +319,8 @@ std::vector<Key> ProcessingKeys() {
        .limits = {{"0s", "2m"}}},
       {.path = "processing.stall_after",
        .type = T::kDuration,
-       .help = "The oldest record in flight not moving for so long is a stall: told by the log, "
-               "`/ready` and `/status`; the worker works on.",
+       .help = "If the oldest record in flight makes no progress for this long, it is a stall: the "
+               "log, `/ready` and `/status` say so, and the worker continues.",
        .default_value = "5m",
        .limits = {{"100ms", "7d"}}},
   };
@@ -330,23 +331,24 @@ std::vector<Key> LedgerAndObserveKeys() {
       {.path = "ledger", .type = T::kSection, .help = "The table of what took effect."},
       {.path = "ledger.keep",
        .type = T::kDuration,
-       .help = "How long rows are kept at least; an id that comes again later takes effect again. "
-               "Rows of records that the group has not committed stay. With `record_id: position` "
-               "the ledger has one row a partition, which does not grow: nothing is forgotten.",
+       .help = "How long the ledger remembers an id at least; later it takes effect again. Rows of "
+               "records that the group has not committed stay. By position the ledger has one row "
+               "a partition and forgets nothing.",
        .default_words = "`forever`",
        .limits = {{"1m", "36500d"}},
-       .or_word = "forever"},
+       .or_word = "forever",
+       .basic = true},
       {.path = "observe", .type = T::kSection, .help = "What can be seen of the worker."},
       {.path = "observe.http",
        .help = "`HOST:PORT` of `/metrics`, `/live`, `/ready`, `/status`; port 0 takes a free one.",
        .default_words = "no server",
-       .check = CheckListenAddress},
+       .check = CheckListenAddress,
+       .basic = true},
       {.path = "observe.control",
        .type = T::kChoice,
-       .help = "Who may POST to the HTTP server: `/log/level` (its body is a level), "
-               "`/pipelines/NAME/pause` and `/resume`, until the worker ends. `loopback`: this "
-               "machine, without a proxy; `token`: whoever sends `Authorization: Bearer` with "
-               "`control_token`. Of several files in a process the first one counts.",
+       .help = "Who may POST to `/log/level`, `/pipelines/NAME/pause` and `/resume`: nobody, this "
+               "machine (`loopback`), or callers with `Authorization: Bearer` and `control_token`. "
+               "In a process with several files the first one counts.",
        .default_value = "off",
        .choices = {"off", "loopback", "token"}},
       {.path = "observe.control_token",
@@ -356,7 +358,7 @@ std::vector<Key> LedgerAndObserveKeys() {
       {.path = "observe.log", .type = T::kSection, .help = "The log, on standard error."},
       {.path = "observe.log.level",
        .type = T::kChoice,
-       .help = "The least that is logged.",
+       .help = "The lowest level that is logged.",
        .default_value = "info",
        .choices = {"debug", "info", "warn", "error"}},
       {.path = "observe.log.format",

@@ -55,7 +55,9 @@ struct Key {
   bool may_be_empty = false;      // lists and maps that otherwise may not
   bool secret = false;            // its value is never printed
   std::string_view or_word = {};  // of a duration: stands for one without an end, kForever
-  bool or_selectors = false;      // a list of selectors may stand in its place
+  bool or_selectors = false;      // a list of selectors may be given instead
+  bool basic = false;             // a first pipeline may need it: the reference shows it first
+  std::string_view same_as = {};  // the section whose key of this name means the same
 };
 
 std::span<const Key> Schema();

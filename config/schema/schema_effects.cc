@@ -16,10 +16,11 @@ std::vector<Key> HttpKeys() {
       {.path = "handler.http.url",
        .help = "`http://…` or `https://…`.",
        .check = CheckHttpUrl,
-       .required = true},
+       .required = true,
+       .basic = true},
       {.path = "handler.http.method",
        .type = T::kChoice,
-       .help = "How it is asked.",
+       .help = "The request method.",
        .default_value = "POST",
        .choices = {"POST", "PUT", "PATCH", "DELETE", "GET"}},
       {.path = "handler.http.headers",
@@ -29,25 +30,25 @@ std::vector<Key> HttpKeys() {
        .secret = true},
       {.path = "handler.http.success",
        .type = T::kTexts,
-       .help = "Statuses that are an answer: `200`, `2xx`.",
+       .help = "Statuses that count as an answer: `200`, `2xx`.",
        .default_words = "`[2xx]`",
        .check = CheckStatus},
       {.path = "handler.http.retry_on",
        .type = T::kTexts,
-       .help = "What is tried again, besides `timeout` and `connection`: `408`, `429`, `5xx`. "
-               "Other statuses fail at once.",
+       .help = "Failures that are retried, besides `timeout` and `connection`: `408`, `429`, "
+               "`5xx`. Other statuses fail at once.",
        .default_words = "`[408, 429, 5xx]`",
        .check = CheckErrorClass,
        .may_be_empty = true},
       {.path = "handler.http.idempotent",
        .type = T::kBoolean,
-       .help = "Your word that the service takes a second call with the same `Idempotency-Key` "
-               "for the first one. `guarantee: exactly-once` demands it.",
-       .default_value = "false"},
+       .help = "Your word that the service treats a second call with the same `Idempotency-Key` as "
+               "the first one. `guarantee: exactly-once` requires it.",
+       .default_value = "false",
+       .basic = true},
       {.path = "handler.http.rate_limit",
        .type = T::kDecimal,
-       .help = "Calls a second at most, of each worker: `50`, `0.5`. Records wait for their turn. "
-               "How many are out at a time: `processing.concurrency`.",
+       .help = "Calls a second at most, of each worker: `50`, `0.5`. Records wait for their turn.",
        .default_words = "no limit",
        .limits = {{"0.001", "1000000"}}},
       {.path = "handler.http.tls",
@@ -64,31 +65,25 @@ std::vector<Key> RetryKeys() {
   return {
       {.path = "retry",
        .type = T::kSection,
-       .help =
-           "How often and how fast a failed handler call is retried. The wait is drawn from 0 "
-           "to b, b = `initial` × `multiplier`^(attempt - 1), at most `max`; a longer "
-           "`Retry-After` counts instead. Records of other keys do not wait for it. After "
-           "`attempts` failures in a row, of several records (of one is enough for 429, 503 and a "
-           "service "
-           "that is not reached) and with no success in between, "
-           "the service counts as unavailable: the worker is not ready, and makes one call at "
-           "a time until one succeeds. Meanwhile a record that has failed for four times "
-           "`give_up_after` may be given up, one in each `give_up_after` (only such records may "
-           "be left to try); none for 429, 503, or a service that is not reached."},
+       .help = "Retries of a failed handler call. The wait is drawn from 0 to b = `initial` × "
+               "`multiplier`^(attempt - 1), at most `max`; a longer `Retry-After` counts instead. "
+               "Other keys do not wait. Outages of the service: "
+               "[handlers](../consumer/handlers/README.md#outages)."},
       {.path = "retry.attempts",
        .type = T::kInteger,
-       .help = "Calls at least, the first one included, before a record is given up: it becomes a "
-               "dead letter, or the pipeline stops where there is no `dead_letter` section. `1`: "
-               "a failed call is not retried. A call that did not reach the service at all does "
-               "not count: it is retried until the service is back.",
+       .help = "Calls at least before a record is given up: it becomes a dead letter, or the "
+               "pipeline stops without `dead_letter`. `1`: no retry. A call that did not reach the "
+               "service does not count.",
        .default_value = "5",
-       .limits = {{"1", "1000"}}},
+       .limits = {{"1", "1000"}},
+       .basic = true},
       {.path = "retry.give_up_after",
        .type = T::kDuration,
-       .help = "A record is not given up before it has failed for so long, without the time in "
+       .help = "A record is not given up before it has failed for this long, without the time in "
                "which the service was unavailable for all. `0s`: after `attempts` calls.",
        .default_value = "15m",
-       .limits = {{"0s", "30d"}}},
+       .limits = {{"0s", "30d"}},
+       .basic = true},
       {.path = "retry.backoff", .type = T::kSection, .help = "The wait between two calls."},
       {.path = "retry.backoff.initial",
        .type = T::kDuration,
@@ -102,7 +97,7 @@ std::vector<Key> RetryKeys() {
        .limits = {{"1ms", "1d"}}},
       {.path = "retry.backoff.multiplier",
        .type = T::kDecimal,
-       .help = "Each wait is so many times the one before.",
+       .help = "Each wait is this many times the one before.",
        .default_value = "2",
        .limits = {{"1", "100"}}},
       {.path = "retry.backoff.jitter",
@@ -112,8 +107,8 @@ std::vector<Key> RetryKeys() {
        .choices = {"full", "none"}},
       {.path = "retry.never",
        .type = T::kTexts,
-       .help = "Classes of errors that are not tried again: `404`, `4xx`, or a word such as "
-               "`timeout`. A class that `retry_on` names exactly beats a hundred here.",
+       .help = "Errors that are not retried: `404`, `4xx`, or a word such as `timeout`. A class "
+               "that `retry_on` names exactly has priority over a hundred here.",
        .default_words = "none",
        .check = CheckErrorClass,
        .may_be_empty = true},
@@ -123,17 +118,13 @@ std::vector<Key> RetryKeys() {
       {.path = "dead_letter.topic",
        .help = "Topic of the same cluster; none of `kafka.topics`.",
        .check = CheckTopic,
-       .required = true},
+       .required = true,
+       .basic = true},
       {.path = "dead_letter.max_consecutive",
        .type = T::kInteger,
-       .help = "Bad records in a row (without an id, without a column, or refused by the output) "
-               "that a worker makes dead letters of while none takes effect; and so many that the "
-               "handler's service refuses with 401, 403, 404, 405 or 407 while it accepts none: "
-               "then the service counts as unavailable. Further ones wait, "
-               "and the worker is not ready, until a record takes effect: what all records share "
-               "is a mistake in the file or the table. Until one does, they go out one after the "
-               "other in each partition. `0`: no limit and no order, for topics that really have "
-               "long runs of bad records.",
+       .help = "Bad records in a row that become dead letters while none takes effect. Then "
+               "further ones wait and the worker is not ready, until a record takes effect: what "
+               "all records share is a mistake in the file, table or service. `0`: no limit.",
        .default_value = "10",
        .limits = {{"0", "1000000"}}},
       {.path = "dead_letter.on_publish_failure",
@@ -144,22 +135,36 @@ std::vector<Key> RetryKeys() {
   };
 }
 
-// What a row of an output does to one that is in the table.
-std::vector<Key> RowKeys(const std::string& output) {
-  return {
+// The rows that every output with a table has; those after the first are the same.
+std::vector<Key> TableKeys(const std::string& output, bool required) {
+  std::vector<Key> keys = {
+      {.path = output + ".columns",
+       .type = T::kSelectorMap,
+       .help = "Column names, and the selector whose value each gets, by the column's type "
+               "([types](../consumer/outputs/postgres/README.md#types)).",
+       .check = CheckColumn,
+       .required = required,
+       .basic = true},
       {.path = output + ".on_conflict",
        .type = T::kChoice,
-       .help = "What a row does that is there already: it is a bad record, it is left out, or it "
-               "overwrites (by `key`).",
+       .help = "What happens to a row that exists: the record is bad, the row is left as it is, or "
+               "it is updated (by `key`).",
        .default_value = "error",
-       .choices = {"error", "ignore", "update"}},
+       .choices = {"error", "ignore", "update"},
+       .basic = true},
       {.path = output + ".key",
        .type = T::kTexts,
-       .help = "Columns that name a row, under a unique index; for `update` and `delete`.",
+       .help = "Columns that identify a row, under a unique index; for `update` and `delete`.",
+       .check = CheckColumn,
+       .basic = true},
+      {.path = output + ".convert",
+       .type = T::kTextMap,
+       .help = "How a column's numbers or texts are read: `s`, `ms`, `us` or `ns` since 1970 as a "
+               "point in time; `base64` or `hex` texts as bytes.",
        .check = CheckColumn},
       {.path = output + ".fence_column",
        .help = "With `on_conflict: update`: only a higher value of `fence_by` overwrites what this "
-               "column holds. Written with `fence_by`, in `columns` or not.",
+               "column holds. It is written with `fence_by`, in `columns` or not.",
        .check = CheckColumn},
       {.path = output + ".fence_by",
        .type = T::kSelector,
@@ -168,10 +173,21 @@ std::vector<Key> RowKeys(const std::string& output) {
       {.path = output + ".on_null_value",
        .type = T::kChoice,
        .help = "What a tombstone does: it is a bad record, it writes no row, or it deletes the row "
-               "that `key` names.",
+               "that `key` identifies.",
        .default_value = "bad",
        .choices = {"bad", "skip", "delete"}},
+      {.path = output + ".max_records",
+       .type = T::kInteger,
+       .help = "Records of one transaction at most. Where they take too long, the worker writes "
+               "fewer at a time.",
+       .default_value = "500",
+       .limits = {{"1", "10000"}}},
   };
+  constexpr std::string_view kFirst = "output.postgres";
+  if (output != kFirst) {
+    for (Key& key : keys) key.same_as = kFirst;
+  }
+  return keys;
 }
 
 std::vector<Key> PostgresKeys() {
@@ -185,38 +201,24 @@ std::vector<Key> PostgresKeys() {
        .help = "Connection: `postgresql://…` or `key=value …`, as libpq takes it.",
        .check = CheckDsn,
        .required = true,
-       .secret = true},
+       .secret = true,
+       .basic = true},
       {.path = "output.postgres.password",
-       .help = "Instead of a password in `dsn`: every character stands for itself.",
-       .secret = true},
+       .help = "The password, taken as it is, instead of one in `dsn`.",
+       .secret = true,
+       .basic = true},
       {.path = "output.postgres.table",
        .help = "Table; may be `SCHEMA.TABLE`.",
-       .check = CheckQualifiedTable},
-      {.path = "output.postgres.columns",
-       .type = T::kSelectorMap,
-       .help = "Column names, and what is written into them; by the column's type "
-               "([table](../consumer/outputs/postgres/README.md#types)).",
-       .check = CheckColumn},
+       .check = CheckQualifiedTable,
+       .basic = true},
       {.path = "output.postgres.statement",
-       .help = "One SQL statement that is run for each row, in the transaction of the ledger; `$1` "
-               "is the first of `args`.",
+       .help = "One SQL statement for each row, in the ledger's transaction, instead of `table`; "
+               "`$1` is the first of `args`.",
        .check = CheckNotEmpty},
       {.path = "output.postgres.args",
        .type = T::kSelectors,
-       .help = "What the statement's parameters are.",
+       .help = "The values of the statement's parameters.",
        .may_be_empty = true},
-      {.path = "output.postgres.convert",
-       .type = T::kTextMap,
-       .help = "How numbers and texts of a column are meant: `s`, `ms`, `us` or `ns` of a number "
-               "that counts since 1970, which becomes a point in time; `base64` or `hex` of a text "
-               "that stands for bytes.",
-       .check = CheckColumn},
-      {.path = "output.postgres.max_records",
-       .type = T::kInteger,
-       .help = "Records of one transaction, at most. Where they take too long, fewer are written "
-               "at a time by themselves.",
-       .default_value = "500",
-       .limits = {{"1", "10000"}}},
   };
 }
 
@@ -256,24 +258,6 @@ std::vector<Key> MysqlKeys() {
        .help = "Table; may be `DATABASE.TABLE`.",
        .check = CheckQualifiedTable,
        .required = true},
-      {.path = "output.mysql.columns",
-       .type = T::kSelectorMap,
-       .help = "Column names, and what is written into them; by the column's type "
-               "([table](../consumer/outputs/mysql/README.md#types)).",
-       .check = CheckColumn,
-       .required = true},
-      {.path = "output.mysql.convert",
-       .type = T::kTextMap,
-       .help = "How numbers and texts of a column are meant: `s`, `ms`, `us` or `ns` of a number "
-               "that counts since 1970, which becomes a point in time; `base64` or `hex` of a text "
-               "that stands for bytes.",
-       .check = CheckColumn},
-      {.path = "output.mysql.max_records",
-       .type = T::kInteger,
-       .help = "Records of one transaction, at most. Where they take too long, fewer are written "
-               "at a time by themselves.",
-       .default_value = "500",
-       .limits = {{"1", "10000"}}},
   };
 }
 
@@ -287,22 +271,6 @@ std::vector<Key> SqliteKeys() {
        .check = CheckNotEmpty,
        .required = true},
       {.path = "output.sqlite.table", .help = "Table.", .check = CheckTable, .required = true},
-      {.path = "output.sqlite.columns",
-       .type = T::kSelectorMap,
-       .help = "Column names, and what is written into them.",
-       .check = CheckColumn,
-       .required = true},
-      {.path = "output.sqlite.convert",
-       .type = T::kTextMap,
-       .help = "How numbers and texts of a column are meant: `s`, `ms`, `us` or `ns` of a number "
-               "that counts since 1970, which becomes a point in time; `base64` or `hex` of a text "
-               "that stands for bytes.",
-       .check = CheckColumn},
-      {.path = "output.sqlite.max_records",
-       .type = T::kInteger,
-       .help = "Records of one transaction, at most.",
-       .default_value = "500",
-       .limits = {{"1", "10000"}}},
   };
 }
 
@@ -315,7 +283,8 @@ std::vector<Key> KafkaOutputKeys() {
       {.path = "output.kafka.topic",
        .help = "Topic; none of `kafka.topics`.",
        .check = CheckTopic,
-       .required = true},
+       .required = true,
+       .basic = true},
       {.path = "output.kafka.key",
        .type = T::kSelector,
        .help = "The key that is written.",
@@ -326,12 +295,12 @@ std::vector<Key> KafkaOutputKeys() {
        .default_value = "value?"},
       {.path = "output.kafka.headers",
        .type = T::kSelectorMap,
-       .help = "Header names, and what is written into them.",
+       .help = "Header names, and the selector whose value each gets.",
        .check = CheckNotEmpty,
        .may_be_empty = true},
       {.path = "output.kafka.transaction_timeout",
        .type = T::kDuration,
-       .help = "A worker that dies holds back `read_committed` readers for as long.",
+       .help = "A worker that dies delays `read_committed` readers for up to this long.",
        .default_value = "10s",
        .limits = {{"1s", "15m"}}},
       {.path = "output.kafka.linger",
@@ -358,7 +327,7 @@ std::vector<Key> LineKeys() {
        .required = true},
       {.path = "output.file.columns",
        .type = T::kSelectorMap,
-       .help = "Names in each line's object, and what is written into them.",
+       .help = "Names in each line's object, and the selector whose value each gets.",
        .default_words = "the record with its position, key, headers and value",
        .check = CheckNotEmpty},
       {.path = "output.stdout",
@@ -366,7 +335,7 @@ std::vector<Key> LineKeys() {
        .help = "JSON lines to standard output: at least once. `stdout: {}` will do."},
       {.path = "output.stdout.columns",
        .type = T::kSelectorMap,
-       .help = "Names in each line's object, and what is written into them.",
+       .help = "Names in each line's object, and the selector whose value each gets.",
        .default_words = "the record with its position, key, headers and value",
        .check = CheckNotEmpty},
   };
@@ -382,8 +351,8 @@ std::vector<Key> HandlerKeys() {
   std::vector<Key> keys = {
       {.path = "handler",
        .type = T::kSection,
-       .help = "What is done to a record before it is written; exactly one. Without it the record "
-               "passes through. `http` and `exec` may run more than once for a record.",
+       .help = "What is done to a record before it is written; without a handler it passes "
+               "through. `http` and `exec` may run more than once for a record.",
        .one_child = true},
   };
   Append(keys, HttpKeys());
@@ -391,11 +360,12 @@ std::vector<Key> HandlerKeys() {
       keys,
       {{.path = "handler.exec",
         .type = T::kSection,
-        .help = "Long-lived processes; one JSON object a line in, one out."},
+        .help = "Long-lived processes that read one JSON object a line and answer with one."},
        {.path = "handler.exec.command",
         .type = T::kTexts,
         .help = "Program and arguments; no shell. Relative paths start at the working directory.",
-        .required = true},
+        .required = true,
+        .basic = true},
        {.path = "handler.exec.processes",
         .type = T::kInteger,
         .help = "How many run at a time.",
@@ -404,12 +374,13 @@ std::vector<Key> HandlerKeys() {
        {.path = "handler.exec.idempotent",
         .type = T::kBoolean,
         .help = "Your word that a second run for the same `record_id` has no second effect. "
-                "`guarantee: exactly-once` demands it.",
+                "`guarantee: exactly-once` requires it.",
         .default_value = "false"},
        {.path = "handler.jq",
-        .help = "A jq program; several results are several rows under one record id, none is "
-                "no row.",
-        .check = CheckNotEmpty}});
+        .help =
+            "A jq program. Several results are several rows under one record id, none is no row.",
+        .check = CheckNotEmpty,
+        .basic = true}});
   Append(keys, RetryKeys());
   return keys;
 }
@@ -423,11 +394,11 @@ std::vector<Key> OutputKeys() {
        .one_child = true},
   };
   Append(keys, PostgresKeys());
-  Append(keys, RowKeys("output.postgres"));
+  Append(keys, TableKeys("output.postgres", false));
   Append(keys, MysqlKeys());
-  Append(keys, RowKeys("output.mysql"));
+  Append(keys, TableKeys("output.mysql", true));
   Append(keys, SqliteKeys());
-  Append(keys, RowKeys("output.sqlite"));
+  Append(keys, TableKeys("output.sqlite", true));
   Append(keys, KafkaOutputKeys());
   Append(keys, EncodeKeys());
   Append(keys, LineKeys());

@@ -7,8 +7,8 @@ namespace {
 using T = Type;
 
 // Of the section at `path`, without it.
-std::vector<Key> RegistryKeys(const std::string& path) {
-  return {
+std::vector<Key> RegistryKeys(const std::string& path, std::string_view same_as = {}) {
+  std::vector<Key> keys = {
       {.path = path + ".url",
        .help = "Where its REST API is, such as `https://registry:8081`.",
        .check = CheckHttpUrl,
@@ -23,12 +23,14 @@ std::vector<Key> RegistryKeys(const std::string& path) {
        .check = CheckNotEmpty,
        .required = true},
   };
+  for (Key& key : keys) key.same_as = same_as;
+  return keys;
 }
 
 std::vector<Key> EncodePartKeys(const std::string& part) {
   const std::string path = "output.kafka.encode." + part;
   const bool value = part == "value";
-  return {
+  std::vector<Key> keys = {
       {.path = path,
        .type = T::kSection,
        .help = value ? "How the value is written. Null stays a tombstone."
@@ -36,12 +38,9 @@ std::vector<Key> EncodePartKeys(const std::string& part) {
                        "made it so; `key:` is JSON."},
       {.path = path + ".format",
        .type = T::kChoice,
-       .help = "In the wire format of Confluent's serializers: a zero byte, the id of the schema, "
-               "the payload. `avro` and `protobuf` take the JSON that `kafka.decode` makes of "
-               "them; of `json_schema` the header is put on, and nothing is checked against the "
-               "schema. What does not fit the schema makes the record bad (`on_bad_record`): a "
-               "field that it does not have, one that is missing without a default, digits that "
-               "would be lost.",
+       .help = "The wire format of Confluent's serializers: a zero byte, the schema's id, the "
+               "payload. A value that does not fit the schema makes the record bad. `json_schema` "
+               "adds the header and checks nothing ([encode](../consumer/encode/README.md)).",
        .choices = {"avro", "protobuf", "json_schema"},
        .required = true},
       {.path = path + ".subject",
@@ -58,15 +57,21 @@ std::vector<Key> EncodePartKeys(const std::string& part) {
        .default_words = "the first of the schema",
        .check = CheckNotEmpty},
       {.path = path + ".schema",
-       .help = "The schema itself, such as `${file:order.avsc}`, where it shall not be the "
-               "subject's newest: the subject has to have it, or `register`.",
+       .help = "The schema to write by, such as `${file:order.avsc}`; the subject must have it, or "
+               "`register` is true.",
        .check = CheckNotEmpty},
       {.path = path + ".register",
        .type = T::kBoolean,
-       .help = "Registers `schema` under the subject when the worker starts, where it is not there "
-               "and the registry takes it as compatible.",
+       .help = "Registers `schema` under the subject when the worker starts, if it is missing "
+               "there and compatible.",
        .default_value = "false"},
   };
+  if (!value) {
+    for (Key& key : keys) {
+      if (key.path != path) key.same_as = "output.kafka.encode.value";
+    }
+  }
+  return keys;
 }
 
 void Append(std::vector<Key>& keys, std::vector<Key> more) {
@@ -79,35 +84,26 @@ std::vector<Key> DecodeKeys() {
   std::vector<Key> keys = {
       {.path = "kafka.decode",
        .type = T::kSection,
-       .help = "How keys and values are written, where they are not plain JSON or bytes: they are "
-               "decoded before anything else looks at them, so that selectors, handlers and "
-               "outputs see JSON; a record that is passed on without a handler is JSON, too. Dead "
-               "letters keep the original bytes. A record that cannot be "
-               "decoded is bad (`on_bad_record`). What `tests:` give is taken as decoded."},
+       .help = "How keys and values are encoded in Kafka. They are decoded first, so selectors, "
+               "handlers and outputs see JSON. A record that cannot be decoded is bad; its dead "
+               "letter keeps the original bytes. `tests:` give decoded values."},
       {.path = "kafka.decode.value",
        .type = T::kChoice,
-       .help = "`avro`, `protobuf` and `json_schema` are in the wire format of Confluent's "
-               "serializers: a zero byte, the id of a schema, the payload. Of `avro`, a `decimal` "
-               "becomes a number with all its digits, dates and times become RFC 3339 texts, bytes "
-               "become base64, a union the value itself. Of `protobuf`, names are those of the "
-               ".proto file, default values are there, and 64-bit integers are strings (the proto3 "
-               "JSON mapping). Of `json_schema`, the header is taken off and nothing is checked. "
+       .help = "`avro`, `protobuf` and `json_schema` are Confluent's wire format (a zero byte, the "
+               "schema's id, the payload) and become JSON ([rules](../consumer/decode/README.md)). "
                "`json` and `bytes` are taken as they are.",
        .default_value = "json",
        .choices = {"avro", "protobuf", "json_schema", "json", "bytes"}},
       {.path = "kafka.decode.key",
        .type = T::kChoice,
-       .help =
-           "The same of the key. A text becomes a JSON string: `key` is with its quotes, `key:` "
-           "without. `processing.order: key` goes by the decoded key.",
+       .help = "The same for the key. A text becomes a JSON string: `key` has its quotes, `key:` "
+               "does not. `processing.order: key` uses the decoded key.",
        .default_value = "json",
        .choices = {"avro", "protobuf", "json_schema", "json", "bytes"}},
       {.path = "kafka.decode.registry",
        .type = T::kSection,
-       .help =
-           "The schema registry, for `avro` and `protobuf`. While it is unavailable (no answer, "
-           "5xx, 429, 401, 403) records wait and the worker is not ready; a schema id that it "
-           "does not know makes a record bad."},
+       .help = "The schema registry, for `avro` and `protobuf`. While it is unavailable records "
+               "wait and the worker is not ready; an unknown schema id makes the record bad."},
   };
   Append(keys, RegistryKeys("kafka.decode.registry"));
   return keys;
@@ -117,11 +113,9 @@ std::vector<Key> EncodeKeys() {
   std::vector<Key> keys = {
       {.path = "output.kafka.encode",
        .type = T::kSection,
-       .help =
-           "Writes keys and values by a schema that a schema registry has. While the registry "
-           "is unavailable, or does not have it, nothing is written and the worker is not "
-           "ready; a worker that has started needs the registry no more. What `tests:` expect is "
-           "what goes in, as JSON.",
+       .help = "Encodes keys and values by a schema of a registry. Without the schema at the start "
+               "nothing is written and the worker is not ready; later it does not need the "
+               "registry. `tests:` expect the JSON before encoding.",
        .ways = {{"value"}, {"key"}}},
   };
   Append(keys, EncodePartKeys("value"));
@@ -130,7 +124,7 @@ std::vector<Key> EncodeKeys() {
                   .type = T::kSection,
                   .help = "The schema registry.",
                   .default_words = "`kafka.decode.registry`"});
-  Append(keys, RegistryKeys("output.kafka.encode.registry"));
+  Append(keys, RegistryKeys("output.kafka.encode.registry", "kafka.decode.registry"));
   return keys;
 }
 

@@ -12,30 +12,44 @@ namespace fencepost::config {
 namespace {
 
 constexpr std::string_view kIntroduction = R"(# Pipeline file: reference
-Made from the schema (`config/schema/`) by `ReferenceMarkdown()`; a test holds this file equal to
-it.
+Made from the schema (`config/schema/`); a test holds this file equal to it. First the keys that a
+first pipeline needs, then the others by section. What each setting switches on: [MODES](MODES.md).
 
 - Strict YAML: unknown keys, duplicate keys, anchors, aliases and tags are errors. One document,
-  UTF-8.
-- Durations: `250ms`, `10s`, `5m`, `24h`, `7d`. Sizes: `512B`, `64KiB`, `10MiB`, `1GiB`. Whole
-  numbers.
-- `${VAR}`, `${VAR:-default}` (where VAR is unset or empty; a default has no `}`) and
-  `${file:/run/secrets/x}` (without the line ends at its end; a relative path starts at the
-  working directory) are replaced after parsing, in values only. `$${` is a literal `${`. A
-  missing variable or file is an error.
-- Inside `{}` and `[]` YAML needs values with `?`, `{` or `}` quoted: `{password: "${X}"}`.
+  UTF-8. Inside `{}` and `[]`, quote values with `?`, `{` or `}`: `{password: "${X}"}`.
+- Durations: `250ms`, `10s`, `5m`, `24h`, `7d`. Sizes: `512B`, `64KiB`, `10MiB`, `1GiB`.
+- `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` (without line ends at its end) are
+  replaced in values, after parsing; `$${` is a literal `${`. A missing variable or file is an
+  error.
 - Values of keys marked *secret* are never printed.
 
 ## Selectors
-`key`, `value`, `topic`, `partition`, `offset`, `timestamp`, `record_id`, `token`, `worker`,
-`header:NAME`, `json:/POINTER`, `key:/POINTER` and `"=text"` (a constant). One that finds nothing
-makes the record bad, unless it ends in `?`: then it is null. Numbers keep their digits, JSON
-strings come unescaped, objects and arrays as JSON text, JSON null is null. Of several headers of
-one name the last counts, of several equal names in a JSON object the first. `timestamp` is in
-milliseconds since 1970. `json:` is the whole value; `key:/POINTER` reads the key as JSON.
-`record_id` takes `position`, or one or several of `key`, `header:NAME`, `json:/POINTER`,
-`key:/POINTER`; of several, the id is their texts joined by `/`, with `~` and `/` inside
-them as `~0` and `~1`.
+`key`, `value`, `topic`, `partition`, `offset`, `timestamp` (milliseconds since 1970),
+`record_id`, `token`, `worker`, `header:NAME` (the last of that name), `json:/POINTER`,
+`key:/POINTER` (the key read as JSON) and `"=text"` (a constant). `json:` is the whole value. A
+selector that finds nothing makes the record bad; one that ends in `?` gives null. Numbers keep
+their digits, strings come unescaped, objects and arrays as JSON text. Of several equal names in a
+JSON object the first counts. An id of several selectors is their texts joined by `/`, with `~`
+and `/` inside them as `~0` and `~1`.
+
+## The keys of a first pipeline
+```yaml
+version: 1
+name: orders
+kafka: {brokers: [kafka:9092], topics: [orders]}
+record_id: json:/order_id
+lock: {redis: {nodes: [redis-a:6379, redis-b:6379, redis-c:6379]}}
+handler: {http: {url: "https://risk.example/score", idempotent: true}}
+dead_letter: {topic: orders.dead}
+output:
+  postgres:
+    dsn: postgresql://app@db/shop
+    table: effects
+    columns: {order_id: json:/order_id, score: json:/score}
+ledger: {keep: 30d}
+observe: {http: 0.0.0.0:9464}
+```
+
 )";
 
 std::string TypeText(const Key& key) {
@@ -98,23 +112,54 @@ std::string DescriptionText(const Key& key) {
   return text;
 }
 
+constexpr std::string_view kHead = "| key | value | default | meaning |\n|---|---|---|---|\n";
+
+std::string Row(const Key& key) {
+  return fmt::format("| `{}` | {} | {} | {} |\n", key.path, TypesText(key), DefaultText(key),
+                     DescriptionText(key));
+}
+
+std::string BasicKeys() {
+  std::string out(kHead);
+  for (const Key& key : Schema()) {
+    if (key.basic && key.same_as.empty()) out += Row(key);
+  }
+  return out;
+}
+
+// Of each section that repeats another: its keys once, by name.
+std::string Repeated(std::string_view heading) {
+  std::string out;
+  std::string_view section;
+  for (const Key& key : Schema()) {
+    if (key.same_as.empty() || !key.path.starts_with(heading)) continue;
+    const bool more = ParentOf(key.path) == section;
+    section = ParentOf(key.path);
+    out += more ? ", "
+                : fmt::format("{}\nLike `{}`, `{}` has ", out.empty() ? "" : ".", key.same_as,
+                              section);
+    out += fmt::format("`{}`", NameOf(key.path));
+  }
+  return out.empty() ? out : out + ".\n";
+}
+
 std::string Keys() {
-  std::string out = "\n## Keys\nA required key is needed where its section is given.\n";
+  std::string out = "\n## All other keys\nA required key is needed where its section is given.\n";
   std::string_view heading = "-";
   for (const Key& key : Schema()) {
+    if (key.basic || !key.same_as.empty()) continue;
     const std::string_view dot = std::string_view(key.path).substr(0, key.path.find('.'));
     const bool section_of_its_own = key.type == Type::kSection || key.type == Type::kSections;
     const bool top = dot == key.path && !section_of_its_own;
     const std::string_view section = top ? std::string_view() : dot;
     if (section != heading) {
+      if (!heading.empty()) out += Repeated(heading);
       heading = section;
-      out += fmt::format("\n### {}\n", section.empty() ? "At the top" : section);
-      out += "| key | value | default | meaning |\n|---|---|---|---|\n";
+      out += fmt::format("\n### {}\n{}", section.empty() ? "At the top" : section, kHead);
     }
-    out += fmt::format("| `{}` | {} | {} | {} |\n", key.path, TypesText(key), DefaultText(key),
-                       DescriptionText(key));
+    out += Row(key);
   }
-  return out;
+  return out + Repeated(heading);
 }
 
 constexpr std::string_view kTests = R"(
@@ -135,12 +180,10 @@ tests:
       skips: 2
 ```
 
-- A map or a list given as key, value or body is its JSON in the file's order: what is not quoted
-  and looks like a number, `true`, `false` or `null` is that and keeps its digits, everything else
-  is a string. A single value is its text.
-- The cells of `rows` are called as the columns are: `output.postgres`, `sqlite`, `file`, `stdout`:
-  the names in `columns`; a `statement`: `$1`, `$2`, …; `output.kafka`: `key`, `value`,
-  `header:NAME`; JSON lines without `columns`: the names in the line. A cell is compared as text.
+- A map or a list given as key, value or body is its JSON in the file's order; unquoted numbers,
+  `true`, `false` and `null` keep their type and digits. A single value is its text.
+- The cells of `rows` have the names in `columns`; of a `statement` `$1`, `$2`, …; of
+  `output.kafka` `key`, `value`, `header:NAME`. A cell is compared as text.
 - Stages of a record: `lock` (its lease is granted), `handler` (it was answered), `output` (its row
   is written), `commit` (its offset is committed).
 )";
@@ -168,7 +211,8 @@ std::string RuleTable() {
 }  // namespace
 
 std::string ReferenceMarkdown() {
-  return std::string(kIntroduction) + Keys() + std::string(kTests) + Refused() + RuleTable();
+  return std::string(kIntroduction) + BasicKeys() + Keys() + std::string(kTests) + Refused() +
+         RuleTable();
 }
 
 }  // namespace fencepost::config

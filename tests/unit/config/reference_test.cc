@@ -1,6 +1,7 @@
 // REFERENCE.md says what the schema says, and each row of the schema is complete.
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -22,6 +23,27 @@ TEST(Reference, IsWhatTheSchemaSays) {
   text << std::ifstream(path).rdbuf();
   EXPECT_TRUE(text.str() == ReferenceMarkdown())
       << "run this test with FENCEPOST_WRITE_REFERENCE=1 to write " << path << " again";
+}
+
+TEST(Schema, ExplainsEachKeyInFortyWordsAtMostAndShowsThirtyFirst) {
+  int basic = 0;
+  for (const Key& key : Schema()) {
+    std::stringstream help{std::string(key.help)};
+    const auto words = std::distance(std::istream_iterator<std::string>(help), {});
+    EXPECT_LE(words, 40) << key.path;
+    if (key.basic && key.same_as.empty()) ++basic;
+  }
+  EXPECT_LE(basic, 30);
+}
+
+TEST(Schema, MeansTheSameWhereAKeySaysSo) {
+  for (const Key& key : Schema()) {
+    if (key.same_as.empty()) continue;
+    const Key* other = FindKey(std::string(key.same_as) + "." + std::string(NameOf(key.path)));
+    ASSERT_NE(other, nullptr) << key.path;
+    EXPECT_EQ(key.default_value, other->default_value) << key.path;
+    EXPECT_EQ(key.type, other->type) << key.path;
+  }
 }
 
 TEST(Schema, HasEachKeyOnceWithItsSectionBeforeIt) {
