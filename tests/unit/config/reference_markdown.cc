@@ -1,5 +1,7 @@
 #include "tests/unit/config/reference_markdown.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -188,16 +190,20 @@ tests:
   is written), `commit` (its offset is committed).
 )";
 
+// One row for each reason.
 std::string Refused() {
-  std::string out = "\n## Settings that kafka.librdkafka refuses\n| setting | why |\n|---|---|\n";
-  std::string_view last;
+  std::vector<std::pair<std::string, std::string>> rows;  // reason, names
   for (const consumer::RefusedSetting& setting : consumer::RefusedSettings()) {
-    if (setting.name == last) continue;
-    last = setting.name;
-    const std::string_view where =
-        setting.only_with.empty() ? "" : " (where that section is given)";
-    out += fmt::format("| `{}` | {}{} |\n", setting.name, setting.why, where);
+    const std::string why =
+        fmt::format("{}{}", setting.why, setting.only_with.empty() ? "" : " (where it is given)");
+    const std::string name = fmt::format("`{}`", setting.name);
+    auto row = std::find_if(rows.begin(), rows.end(), [&](auto& one) { return one.first == why; });
+    if (row == rows.end()) row = rows.insert(row, {why, ""});
+    if (row->second.find(name) != std::string::npos) continue;
+    row->second += (row->second.empty() ? "" : ", ") + name;
   }
+  std::string out = "\n## Settings that kafka.librdkafka refuses\n| settings | why |\n|---|---|\n";
+  for (const auto& [why, names] : rows) out += fmt::format("| {} | {} |\n", names, why);
   return out;
 }
 
