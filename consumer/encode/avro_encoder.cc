@@ -25,6 +25,7 @@
 #include "consumer/encode/json_tree.h"
 #include "consumer/outputs/cell_values.h"
 #include "consumer/record/json_digest.h"
+#include "consumer/record/json_grammar.h"
 #include "consumer/record/json_reader.h"
 #include "consumer/record/text.h"
 

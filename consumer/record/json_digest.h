@@ -42,7 +42,7 @@ class DigestOfParts {
   std::uint64_t count_ = 0;
 };
 
-// One form for all ways to write a number (one by IsJsonNumber): 1.50, 15e-1 and 1.5 are 15e-1, and
+// One form for all ways to write a number (as in json_grammar.h): 1.50, 15e-1 and 1.5 are 15e-1, and
 // -0.0 is 0. No digit is lost. An exponent beyond 10^12 stays as it is written.
 void AppendCanonicalNumber(std::string_view number, std::string& out);
 

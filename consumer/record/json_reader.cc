@@ -10,14 +10,13 @@
 #include <simdjson.h>
 
 #include "consumer/record/json_digest.h"
+#include "consumer/record/json_grammar.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
 namespace {
 
 using simdjson::ondemand::json_type;
-
-constexpr int kMaxDepth = 1024;  // simdjson's own; the check of what is handed out is recursive
 
 // One reference token with ~1 and ~0 undone.
 std::string_view UnescapeToken(std::string_view token, std::string& scratch) {
@@ -65,29 +64,6 @@ std::optional<std::size_t> ArrayIndex(std::string_view token) {
 
 }  // namespace
 
-bool IsJsonNumber(std::string_view text) {
-  std::size_t at = 0;
-  const auto digits = [&] {
-    const std::size_t from = at;
-    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
-    return at - from;
-  };
-  if (at < text.size() && text[at] == '-') ++at;
-  const bool leading_zero = at < text.size() && text[at] == '0';
-  const std::size_t whole = digits();
-  if (whole == 0 || (leading_zero && whole > 1)) return false;
-  if (at < text.size() && text[at] == '.') {
-    ++at;
-    if (digits() == 0) return false;
-  }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-    ++at;
-    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
-    if (digits() == 0) return false;
-  }
-  return at == text.size();
-}
-
 std::string JsonPointerProblem(std::string_view pointer) {
   if (pointer.empty()) return "";
   if (pointer.front() != '/') return "a JSON pointer starts with '/'";
@@ -118,6 +94,7 @@ struct JsonReader::Impl {
   std::vector<char> buffer;  // the value and SIMDJSON_PADDING bytes
   std::size_t length = 0;
   bool malformed = false;
+  bool half_pairs = false;  // in a string somewhere: what is handed out has to be looked at
   JsonType last_type = JsonType::kString;  // of what was appended last
   std::string problem;
   std::string scratch;
@@ -133,37 +110,34 @@ struct JsonReader::Impl {
     return !error;
   }
 
+  // On-Demand sees only what is on the way to the part that is asked for, and of the rest brackets.
   void Parse(std::string_view value) {
-    malformed = false;
+    const JsonVerdict verdict = CheckJson(value);
+    malformed = !verdict.problem.empty();
+    half_pairs = verdict.half_pairs;
+    if (malformed) return Malformed(verdict.problem);
     length = value.size();
     if (buffer.size() < length + simdjson::SIMDJSON_PADDING) {
       buffer.resize(length + simdjson::SIMDJSON_PADDING);
     }
-    if (length > 0) std::memcpy(buffer.data(), value.data(), length);
+    std::memcpy(buffer.data(), value.data(), length);
     std::memset(buffer.data() + length, ' ', simdjson::SIMDJSON_PADDING);
-    if (!Check(parser.iterate(buffer.data(), length, buffer.size()).get(document))) return;
-    // On-Demand would not see that a text was cut off behind the part that is asked for.
-    const std::string_view text = Trimmed(value);
-    const char open = text.front();
-    if ((open == '{' && text.back() != '}') || (open == '[' && text.back() != ']')) {
-      Malformed("it is cut off, or something follows the JSON value");
-    }
+    const auto error = parser.iterate(buffer.data(), length, buffer.size()).get(document);
+    if (error == simdjson::UTF8_ERROR) return Malformed("it is not UTF-8");
+    Check(error);
   }
 
   std::optional<bool> KeyIs(simdjson::ondemand::field& field, std::string_view want);
   JsonFound Step(Value& value, std::string_view token);
   JsonFound AtPointer(std::string_view pointer, Value& value);
   using MaybeDigest = std::optional<std::uint64_t>;
-  MaybeDigest DigestOf(Value value, int depth);
-  MaybeDigest DigestLiteral(std::string_view text);
+  MaybeDigest DigestOf(Value value);
+  std::uint64_t DigestLiteral(std::string_view text);
   MaybeDigest DigestTree(std::string_view text);
-  bool Digested(MaybeDigest found) {
-    if (found && digest) digest = found;
-    return found.has_value();
-  }
+  bool TakeTree(std::string_view text, bool minify, std::string& out);
   bool AppendWhole(bool raw, std::string& out, bool& null);
   bool AppendValue(Value value, bool raw, std::string& out, bool& null);
-  bool AppendLiteral(std::string_view text, std::string& out, bool& null);
+  void AppendLiteral(std::string_view text, std::string& out, bool& null);
 };
 
 // nullopt: the key is malformed.
@@ -229,11 +203,7 @@ JsonFound JsonReader::Impl::AtPointer(std::string_view pointer, Value& value) {
 }
 
 // nullopt: malformed.
-JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestOf(Value value, int depth) {
-  if (depth > kMaxDepth) {
-    Malformed("it is nested deeper than 1024 levels");
-    return std::nullopt;
-  }
+JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestOf(Value value) {
   json_type type{};
   if (!Check(value.type().get(type))) return std::nullopt;
   std::string_view text;
@@ -246,7 +216,7 @@ JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestOf(Value value, int depth)
       if (!Check(std::move(result).get(field))) return std::nullopt;
       if (!Check(field.unescaped_key().get(text))) return std::nullopt;
       const std::uint64_t key = DigestText(JsonKind::kString, text);
-      const MaybeDigest member = DigestOf(field.value(), depth + 1);
+      const MaybeDigest member = DigestOf(field.value());
       if (!member) return std::nullopt;
       sum.AddUnordered(DigestPair(JsonKind::kMember, key, *member));
     }
@@ -259,7 +229,7 @@ JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestOf(Value value, int depth)
     for (auto result : array) {
       Value child;
       if (!Check(std::move(result).get(child))) return std::nullopt;
-      const MaybeDigest element = DigestOf(child, depth + 1);
+      const MaybeDigest element = DigestOf(child);
       if (!element) return std::nullopt;
       all.AddOrdered(*element);
     }
@@ -270,19 +240,14 @@ JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestOf(Value value, int depth)
   return DigestText(JsonKind::kString, text);
 }
 
-JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestLiteral(std::string_view text) {
+std::uint64_t JsonReader::Impl::DigestLiteral(std::string_view text) {
   text = Trimmed(text);
   if (text == "null" || text == "true" || text == "false") return DigestText(JsonKind::kWord, text);
-  if (!IsJsonNumber(text)) {
-    Malformed("a literal is neither a number nor true, false or null");
-    return std::nullopt;
-  }
   scratch.clear();
   AppendCanonicalNumber(text, scratch);
   return DigestText(JsonKind::kNumber, scratch);
 }
 
-// What is handed out as JSON is JSON: On-Demand alone only counts brackets on the way over it.
 // `text` lies within the padded buffer.
 JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestTree(std::string_view text) {
   simdjson::ondemand::document whole;
@@ -290,26 +255,28 @@ JsonReader::Impl::MaybeDigest JsonReader::Impl::DigestTree(std::string_view text
   const std::size_t capacity = buffer.data() + buffer.size() - text.data();
   if (!Check(checker.iterate(text.data(), text.size(), capacity).get(whole))) return std::nullopt;
   if (!Check(whole.get_value().get(root))) return std::nullopt;
-  const MaybeDigest tree = DigestOf(root, 1);
-  const char* rest = nullptr;
-  if (!tree || whole.current_location().get(rest) != simdjson::SUCCESS) return tree;
-  Malformed("something follows the end");
-  return std::nullopt;
+  return DigestOf(root);
 }
 
-// false: malformed.
-bool JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bool& null) {
+// An object or array. false: a string in it stands for no text.
+bool JsonReader::Impl::TakeTree(std::string_view text, bool minify, std::string& out) {
+  if (digest || half_pairs) {
+    const MaybeDigest tree = DigestTree(text);
+    if (!tree) return false;
+    if (digest) digest = tree;
+  }
+  AppendText(text, minify, out);
+  last_type = text.front() == '{' ? JsonType::kObject : JsonType::kArray;
+  return true;
+}
+
+void JsonReader::Impl::AppendLiteral(std::string_view text, std::string& out, bool& null) {
   text = Trimmed(text);
   null = text == "null";
-  if (digest && !Digested(DigestLiteral(text))) return false;
-  if (null) return true;
+  if (digest) digest = DigestLiteral(text);
+  if (null) return;
   last_type = text == "true" || text == "false" ? JsonType::kBoolean : JsonType::kNumber;
-  if (text == "true" || text == "false" || IsJsonNumber(text)) {
-    out.append(text);
-    return true;
-  }
-  Malformed("a literal is neither a number nor true, false or null");
-  return false;
+  out.append(text);
 }
 
 // false: malformed.
@@ -326,33 +293,23 @@ bool JsonReader::Impl::AppendValue(Value value, bool raw, std::string& out, bool
     return true;
   }
   if (kind != json_type::object && kind != json_type::array) {
-    return AppendLiteral(value.raw_json_token(), out, null);
+    AppendLiteral(value.raw_json_token(), out, null);
+    return true;
   }
-  if (!Check(simdjson::to_json_string(value).get(text))) return false;
-  if (!Digested(DigestTree(text))) return false;
-  AppendText(text, raw, out);
-  last_type = kind == json_type::object ? JsonType::kObject : JsonType::kArray;
-  return true;
+  return Check(simdjson::to_json_string(value).get(text)) && TakeTree(text, raw, out);
 }
 
 // The empty pointer. false: malformed.
 bool JsonReader::Impl::AppendWhole(bool raw, std::string& out, bool& null) {
   const std::string_view text = Trimmed(std::string_view(buffer.data(), length));
-  if (text.front() == '{' || text.front() == '[') {
-    if (!Digested(DigestTree(text))) return false;
-    AppendText(text, raw, out);
-    last_type = text.front() == '{' ? JsonType::kObject : JsonType::kArray;
+  if (text.front() == '{' || text.front() == '[') return TakeTree(text, raw, out);
+  if (text.front() != '"') {
+    AppendLiteral(text, out, null);
     return true;
   }
-  if (text.front() != '"') return AppendLiteral(text, out, null);
   document.rewind();
   std::string_view unescaped;
-  const char* rest = nullptr;
   if (!Check(document.get_string().get(unescaped))) return false;
-  if (document.current_location().get(rest) == simdjson::SUCCESS) {
-    Malformed("something follows the end");
-    return false;
-  }
   if (digest) digest = DigestText(JsonKind::kString, unescaped);
   out.append(raw ? text : unescaped);
   last_type = JsonType::kString;

@@ -1,7 +1,7 @@
 // One part of a JSON text by its pointer (RFC 6901), as bytes: numbers keep their digits, strings
-// come unescaped, objects and arrays as their text, whole and checked. Of equal names the first
-// counts. What is outside the way to the part is looked at only as far as needed to pass over
-// it. One thread; keeps its buffers.
+// come unescaped, objects and arrays as their text. Of equal names the first counts. A text that is
+// not exactly one JSON document (json_grammar.h) has no parts, and a part with half a surrogate
+// pair in a string is none. One thread; keeps its buffers.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,6 @@ namespace fencepost::consumer {
 std::string JsonPointerProblem(std::string_view pointer);
 // A name as one token of a pointer: ~ and / inside it as ~0 and ~1.
 void AppendPointerToken(std::string_view name, std::string& out);
-// [-] (0 | 1-9 digits) [. digits] [e [+-] digits]: no leading zero, no bare point, no +.
-bool IsJsonNumber(std::string_view text);
 
 enum class JsonFound : std::uint8_t { kValue, kNull, kNothing, kMalformed };
 // What a value is.

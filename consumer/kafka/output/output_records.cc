@@ -56,7 +56,10 @@ OutputRecords::Bytes OutputRecords::Key() {
   if (encoder_ == nullptr || !encoder_->HasKey()) return Select(options_.key, "key", key_);
   const bool as_it_is = options_.key.kind == Selector::Kind::kKey && key_is_json_;
   if (as_it_is && item_->record->key) {
-    json_ = *item_->record->key;
+    json_.clear();
+    const Selector whole{.kind = Selector::Kind::kKeyJson, .argument = {}};
+    const auto done = evaluator_.AppendAsJson(whole, json_);
+    if (!done) return ProblemOf("key", options_.key, done.error());
   } else {
     const auto found = SelectJson(options_.key, "key");
     if (!found) return tl::unexpected(found.error());

@@ -1,6 +1,7 @@
 // JSON: another parser agrees on what is JSON; a text and the same one written differently (members
 // turned round, escapes, white space) have one digest; numbers that a double does not hold are
 // found.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -9,6 +10,7 @@
 
 #include "consumer/handlers/jq/jq_numbers.h"
 #include "consumer/record/json_digest.h"
+#include "consumer/record/json_grammar.h"
 #include "consumer/record/json_reader.h"
 #include "consumer/record/text.h"
 #include "tests/fuzz/target.h"
@@ -134,6 +136,18 @@ void CheckPointer(JsonReader& reader, std::string_view text) {
   }
 }
 
+// nlohmann-json takes a byte order mark, and for it a NUL is the end.
+void CheckVerdict(std::string_view input, bool json, bool digested) {
+  const JsonVerdict verdict = CheckJson(input);
+  const bool shallow = std::ranges::count(input, '[') + std::ranges::count(input, '{') < 1000;
+  if (json && shallow && !input.starts_with('\xef') && input.find('\0') == std::string_view::npos) {
+    FENCEPOST_CHECK(verdict.problem.empty(), Shown(input));
+  }
+  if (verdict.problem.empty() && !verdict.half_pairs && IsUtf8(input)) {
+    FENCEPOST_CHECK(digested, Shown(input));
+  }
+}
+
 }  // namespace
 
 void OneInput(std::string_view input) {
@@ -143,6 +157,7 @@ void OneInput(std::string_view input) {
   const auto digest = DigestOf(reader, input);
   OtherWay other;
   const bool json = nlohmann::json::sax_parse(input, &other);
+  CheckVerdict(input, json, digest.has_value());
   if (!digest) {
     FENCEPOST_CHECK(!reader.problem().empty() && IsOneLine(reader.problem()),
                     Shown(reader.problem()));

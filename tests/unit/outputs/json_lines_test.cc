@@ -95,7 +95,7 @@ TEST(JsonLines, WhatAJsonSelectorFindsKeepsItsTypeAndItsDigits) {
   EXPECT_EQ(OfValue("json:", " 007"), OfValue("json:", "007"));
   EXPECT_THAT(OfValue("json:", "007"), HasSubstr("bad: column x from json: (the whole of it): "));
   EXPECT_THAT(OfValue("json:/a", R"({"a":1} garbage)"),
-              HasSubstr("it is cut off, or something follows the JSON value"));
+              HasSubstr("something follows the JSON document"));
 }
 
 TEST(JsonLines, TheValueIsEmbeddedWhereItIsJson) {
