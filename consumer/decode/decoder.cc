@@ -1,5 +1,7 @@
 #include "consumer/decode/decoder.h"
 
+#include <new>
+
 namespace fencepost::consumer {
 namespace {
 
@@ -12,6 +14,16 @@ class AsItIs : public Decoder {
 };
 
 }  // namespace
+
+tl::expected<void, std::string> TryDecode(Decoder& decoder, std::string_view payload,
+                                          std::string& json) {
+  try {
+    return decoder.Decode(payload, json);
+  } catch (const std::bad_alloc&) {
+    json = std::string();
+    return tl::unexpected<std::string>("takes more memory than there is");
+  }
+}
 
 MadeDecoder MakeJsonDecoder() { return std::make_unique<AsItIs>(); }
 

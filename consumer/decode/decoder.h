@@ -2,11 +2,12 @@
 // then bytes, and nothing is read or asked. A decoder is used by one thread.
 //
 // Bytes are hostile until proven otherwise: what is cut off, has bytes left over, nests deeper than
-// kMaxDepth or would become more than MaxJsonOf its size of JSON is an error, one line that holds
-// nothing of the record. Source: the Avro specification (1.12), the proto3 JSON mapping,
-// Confluent's wire format.
+// kMaxDepth, would become more than MaxJsonOf its size of JSON or take more than MaxMemoryOf on the
+// way is an error, one line that holds nothing of the record. Source: the Avro specification
+// (1.12), the proto3 JSON mapping, Confluent's wire format.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,12 +20,14 @@
 namespace fencepost::consumer {
 
 inline constexpr int kMaxDepth = 200;
-inline constexpr std::size_t kMaxJson = std::size_t{64} << 20;
-// Names and default values make JSON larger than its encoded form, but not a few bytes into a lot
-// of memory: 8 MiB and 64 times the payload, at most kMaxJson.
+// Names and default values make a record larger than its encoded form, but a few bytes must not
+// take a lot of memory: about what one record may take while it is decoded or encoded.
+constexpr std::size_t MaxMemoryOf(std::size_t payload) {
+  return (std::size_t{64} << 20) + 16 * payload;
+}
+// A text that grows takes twice its size for a moment, and some more.
 constexpr std::size_t MaxJsonOf(std::size_t payload) {
-  const std::size_t base = std::size_t{8} << 20;
-  return payload > (kMaxJson - base) / 64 ? kMaxJson : base + 64 * payload;
+  return std::min((std::size_t{8} << 20) + 64 * payload, MaxMemoryOf(payload) * 3 / 8);
 }
 
 enum class SchemaKind : std::uint8_t { kAvro, kProtobuf, kJson };
@@ -52,6 +55,10 @@ class Decoder {
   // anything.
   virtual tl::expected<void, std::string> Decode(std::string_view payload, std::string& json) = 0;
 };
+
+// Decode of one record: where there is no memory for it, that is its error.
+tl::expected<void, std::string> TryDecode(Decoder& decoder, std::string_view payload,
+                                          std::string& json);
 
 using MadeDecoder = tl::expected<std::unique_ptr<Decoder>, std::string>;
 

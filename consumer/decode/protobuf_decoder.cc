@@ -34,22 +34,27 @@ class ProtobufDecoder : public Decoder {
           "names no message of this schema (the indexes behind the schema id)");
     }
     const std::string_view bytes = in.rest();
-    const std::size_t most = MaxJsonOf(payload.size());
-    if (sizes_.Estimate(*type, bytes, most) > most) {
-      return tl::unexpected<std::string>("becomes too much JSON");
+    const std::size_t most = MaxMemoryOf(payload.size());
+    if (sizes_.Measure(*type, bytes).message > most) return TooMuch();
+    {
+      const auto message = schema_.New(*type);
+      if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
+          !Serialize(*message)) {
+        return tl::unexpected<std::string>(fmt::format("is no message {}", type->full_name()));
+      }
     }
-    const auto message = schema_.New(*type);
-    if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      return tl::unexpected<std::string>(fmt::format("is no message {}", type->full_name()));
-    }
+    const ProtobufSize size = sizes_.Measure(*type, wire_);
+    if (size.tree + 2 * size.json > most) return TooMuch();
     const std::size_t before = json.size();
-    if (!Write(*message, json)) {
+    if (!Write(*type, json)) {
       return tl::unexpected<std::string>(fmt::format(
           "is a message {} that has no JSON form (a Timestamp or Duration out of range, "
           "an Any of another schema, nested too deeply)",
           type->full_name()));
     }
-    if (json.size() - before > most) return tl::unexpected<std::string>("becomes too much JSON");
+    if (json.size() - before > MaxJsonOf(payload.size())) {
+      return tl::unexpected<std::string>("becomes too much JSON");
+    }
     if (!simdjson::validate_utf8(json.data() + before, json.size() - before)) {
       return tl::unexpected<std::string>("has a string that is not UTF-8");
     }
@@ -71,20 +76,28 @@ class ProtobufDecoder : public Decoder {
     return schema_.At(path);
   }
 
+  static tl::unexpected<std::string> TooMuch() {
+    return tl::unexpected<std::string>(
+        "takes too much memory to become JSON (all fields of all its messages count, with their "
+        "default values)");
+  }
+
   // Maps in one order, so that equal messages are equal texts.
-  bool Write(const pb::Message& message, std::string& json) {
+  bool Serialize(const pb::Message& message) {
     wire_.clear();
-    {
-      pb::io::StringOutputStream stream(&wire_);
-      pb::io::CodedOutputStream out(&stream);
-      out.SetSerializationDeterministic(true);
-      if (!message.SerializeToCodedStream(&out)) return false;
-    }
+    pb::io::StringOutputStream stream(&wire_);
+    pb::io::CodedOutputStream out(&stream);
+    out.SetSerializationDeterministic(true);
+    return message.SerializeToCodedStream(&out);
+  }
+
+  bool Write(const pb::Descriptor& type, std::string& json) {
     pb::util::JsonPrintOptions options;
     options.always_print_primitive_fields = true;
     options.preserve_proto_field_names = true;
-    const std::string url = ProtobufSchema::UrlOf(*message.GetDescriptor());
-    return pb::util::BinaryToJsonString(schema_.resolver(), url, wire_, &json, options).ok();
+    return pb::util::BinaryToJsonString(schema_.resolver(), ProtobufSchema::UrlOf(type), wire_,
+                                        &json, options)
+        .ok();
   }
 
   ProtobufSchema schema_;

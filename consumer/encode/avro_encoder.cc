@@ -70,13 +70,18 @@ std::string_view NameOf(Json kind) {
 // why, of the first that did not.
 class Walk {
  public:
-  Walk(FieldsOf& fields, std::size_t values, std::string& out)
-      : fields_(fields), steps_(kSteps + values * kStepsOfAValue), out_(out) {}
+  // `text`: the JSON's size, of which `values` came.
+  Walk(FieldsOf& fields, std::size_t text, std::size_t values, std::string& out)
+      : fields_(fields),
+        steps_(kSteps + values * kStepsOfAValue),
+        out_(out),
+        most_(out.size() + MaxJsonOf(text)) {}
 
   bool Value(const Type& type, const JsonValue& value, Reading reading) {
     if (path_.size() > static_cast<std::size_t>(kMaxDepth)) return Fail("is nested too deeply");
     if (steps_ == 0) return false;
     --steps_;
+    if (out_.size() > most_) return GiveUp("becomes too many bytes (its schema's default values)");
     switch (type.kind) {
       case Kind::kNull:
         return value.kind == Json::kNull || Mismatch(type, value);
@@ -110,8 +115,7 @@ class Walk {
 
   [[nodiscard]] EncodeProblem Problem() const {
     if (steps_ > 0) return problem_;
-    const std::string_view tries = "takes too many tries to find the types of its unions";
-    return {.detail = std::string(tries), .shown = std::string(tries)};
+    return {.detail = std::string(given_up_), .shown = std::string(given_up_)};
   }
 
  private:
@@ -143,6 +147,12 @@ class Walk {
     if (!problem_.shown.empty()) return false;
     problem_.shown = Path(true).append(what);
     problem_.detail = Path(false).append(what);
+    return false;
+  }
+  // Of unions, too, no other type is tried.
+  bool GiveUp(std::string_view why) {
+    given_up_ = why;
+    steps_ = 0;
     return false;
   }
   bool FailAt(std::string_view name, std::string_view what) {
@@ -384,7 +394,7 @@ class Walk {
     if (!known && type.defaults[i]) {
       const auto tree = ParseJsonTree(*type.defaults[i]);
       std::string bytes;
-      Walk walk(fields_, tree ? tree->values : 0, bytes);
+      Walk walk(fields_, type.defaults[i]->size(), tree ? tree->values : 0, bytes);
       walk.path_ = path_;
       if (!tree || !walk.Value(*type.members[i], tree->top, Reading::kDefault)) {
         return Fail("is missing, and its default does not fit the schema");
@@ -437,7 +447,9 @@ class Walk {
 
   FieldsOf& fields_;
   std::size_t steps_;
+  std::string_view given_up_ = "takes too many tries to find the types of its unions";
   std::string& out_;
+  const std::size_t most_;  // then `out_` is too large
   std::vector<Step> path_;
   EncodeProblem problem_;
 };
@@ -449,7 +461,7 @@ class AvroEncoder : public Encoder {
   tl::expected<void, EncodeProblem> Encode(std::string_view json, std::string& payload) override {
     const auto tree = ParseJsonTree(json);
     if (!tree) return tl::unexpected(EncodeProblem{.detail = tree.error(), .shown = tree.error()});
-    Walk walk(fields_, tree->values, payload);
+    Walk walk(fields_, json.size(), tree->values, payload);
     if (walk.Value(schema_.top(), tree->top, Reading::kLenient)) return {};
     return tl::unexpected(walk.Problem());
   }

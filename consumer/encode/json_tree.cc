@@ -16,6 +16,9 @@ using Json = nlohmann::json;
 // The names of its methods are nlohmann-json's (json_sax). False ends the parsing.
 class Builder : public nlohmann::json_sax<Json> {
  public:
+  // A list that grows is there twice for a moment.
+  explicit Builder(std::size_t text) : most_(MaxMemoryOf(text) / (2 * sizeof(JsonValue))) {}
+
   bool null() override { return Add({}); }
   bool boolean(bool value) override { return Add({.kind = value ? Kind::kTrue : Kind::kFalse}); }
   bool number_integer(std::int64_t value) override { return Number(fmt::format("{}", value)); }
@@ -39,26 +42,31 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   JsonTree tree;
-  bool too_deep = false;
+  std::string_view problem = "is not JSON";
 
  private:
   bool Number(std::string text) { return Add({.kind = Kind::kNumber, .text = std::move(text)}); }
   // Only the last member of each open value can still grow, so the others stay where they are.
   JsonValue* Put(JsonValue value) {
-    ++tree.values;
     if (open_.empty()) {
       tree.top = std::move(value);
       return &tree.top;
     }
     return &open_.back()->members.emplace_back(std::move(value));
   }
+  bool Fail(std::string_view why) {
+    problem = why;
+    return false;
+  }
+  bool Count() { return ++tree.values <= most_ || Fail("has too many values"); }
   bool Add(JsonValue value) {
+    if (!Count()) return false;
     Put(std::move(value));
     return true;
   }
   bool Open(Kind kind) {
-    too_deep = open_.size() >= static_cast<std::size_t>(kMaxDepth);
-    if (too_deep) return false;
+    if (open_.size() >= static_cast<std::size_t>(kMaxDepth)) return Fail("is nested too deeply");
+    if (!Count()) return false;
     open_.push_back(Put({.kind = kind}));
     return true;
   }
@@ -67,15 +75,16 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  const std::size_t most_;
   std::vector<JsonValue*> open_;
 };
 
 }  // namespace
 
 tl::expected<JsonTree, std::string> ParseJsonTree(std::string_view text) {
-  Builder builder;
+  Builder builder(text.size());
   if (Json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.tree);
-  return tl::unexpected<std::string>(builder.too_deep ? "is nested too deeply" : "is not JSON");
+  return tl::unexpected(std::string(builder.problem));
 }
 
 }  // namespace fencepost::consumer

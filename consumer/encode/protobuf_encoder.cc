@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "consumer/decode/protobuf_schema.h"
+#include "consumer/decode/protobuf_size.h"
 #include "consumer/encode/encoder.h"
 #include "consumer/record/text.h"
 
@@ -53,6 +54,9 @@ class ProtobufEncoder : public Encoder {
         schema_.resolver(), ProtobufSchema::UrlOf(*type_), {json.data(), json.size()}, &wire_,
         pb::util::JsonParseOptions());
     if (!status.ok()) return Misfit(status.ToString());
+    if (sizes_.Measure(*type_, wire_).message > MaxMemoryOf(json.size())) {
+      return Problem("takes too much memory (all fields of all its messages count)", "");
+    }
     if (!schema_.New(*type_)->ParseFromString(wire_)) {
       return Misfit("readers would refuse it (nested too deeply)");
     }
@@ -71,6 +75,7 @@ class ProtobufEncoder : public Encoder {
   }
 
   ProtobufSchema schema_;
+  ProtobufSizes sizes_;
   const pb::Descriptor* type_ = nullptr;
   std::string indexes_, wire_;
 };

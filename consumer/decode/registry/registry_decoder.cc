@@ -94,7 +94,7 @@ class RegistryDecoder : public RecordDecoder {
       problem = fmt::format("the {} is of schema {}, which is {}: kafka.decode.{} is {}", name,
                             message->schema_id, NameOf(known->kind), name,
                             wanted == SchemaKind::kAvro ? "avro" : "protobuf");
-    } else if (const auto done = known->decoder->Decode(message->payload, to); !done) {
+    } else if (const auto done = TryDecode(*known->decoder, message->payload, to); !done) {
       problem = fmt::format("the {} (schema {}) {}", name, message->schema_id, done.error());
     } else {
       part = to;

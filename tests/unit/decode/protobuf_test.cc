@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,21 +97,6 @@ TEST(Protobuf, WhatIsNoSchemaIsOneLine) {
                 StartsWith("error: it is no Protobuf schema: "))
         << text;
   }
-}
-
-// Two bytes make a message of many fields, each with a name and a default value.
-TEST(Protobuf, ThatWouldBecomeTooMuchJsonIsRefusedBeforeItIsMade) {
-  std::string text = "syntax = \"proto3\"; message M { repeated M more = 1; string text = 2;";
-  for (int i = 3; i < 300; ++i) text += fmt::format(" int32 a_field_with_a_name_{0} = {0};", i);
-  const SchemaText schema = Protobuf(text + " }");
-  std::string payload(1, '\0');
-  for (int i = 0; i < 20; ++i) payload += std::string("\x0a\0", 2);
-  EXPECT_EQ(Decoded(schema, payload).find("error"), std::string::npos);
-  for (int i = 0; i < 100'000; ++i) payload += std::string("\x0a\0", 2);
-  EXPECT_THAT(Decoded(schema, payload), HasSubstr("too much JSON"));
-  EXPECT_THAT(Decoded(schema, payload + "\x0a"), HasSubstr("error"));
-  const std::string one_text = std::string("\0\x12\x80\x80\x40", 5) + std::string(1 << 20, 'x');
-  EXPECT_EQ(Decoded(schema, one_text).find("error"), std::string::npos);
 }
 
 TEST(Protobuf, HostileBytesAreAnError) {
