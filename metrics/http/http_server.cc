@@ -34,8 +34,8 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 // Browsers open connections ahead of need and leave them silent; each holds a thread for a while.
 constexpr int kThreads = 10;
-constexpr int kIoTimeouts = 4;  // for a whole answer
-constexpr std::size_t kChunk = 4UL * 1024;
+constexpr int kIoTimeouts = 4;        // for a whole answer
+constexpr std::size_t kChunk = 1024;  // one mg_write
 
 struct Response {
   int status = 200;
@@ -98,8 +98,8 @@ Response AnswerOrError(const Endpoints& endpoints, std::string_view path) {
   }
 }
 
-// The library's timeout starts again with every byte that goes: the chunks have one limit together.
-// False: the client has gone or was too slow, or the server stops.
+// The library's timeout starts again with every byte that goes, so the chunks are small, and have
+// one limit together. False: the client has gone or was too slow, or the server stops.
 bool WriteWithin(mg_connection* connection, std::string_view text, std::chrono::milliseconds limit,
                  const std::atomic<bool>& stopping) {
   const auto until = std::chrono::steady_clock::now() + limit;
@@ -122,7 +122,8 @@ void Send(mg_connection* connection, const Response& response, bool with_body,
       "{}\r\n",
       response.status, mg_get_response_code_text(connection, response.status), response.type,
       response.body.size(), response.policy, response.status == 405 ? "Allow: GET, HEAD\r\n" : "");
-  (void)WriteWithin(connection, with_body ? head + response.body : head, limit, stopping);
+  if (!WriteWithin(connection, head, limit, stopping) || !with_body) return;
+  (void)WriteWithin(connection, response.body, limit, stopping);
 }
 
 bool SameToken(std::string_view given, std::string_view token) {

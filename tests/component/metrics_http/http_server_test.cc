@@ -292,10 +292,10 @@ TEST_F(Http, AnswersSeveralClientsAtATime) {
 // A server whose page of metrics is larger than all buffers, and those that take it too slowly.
 class SlowClients : public ::testing::Test {
  protected:
-  void Open(std::chrono::milliseconds io_timeout) {
+  void Open(std::chrono::milliseconds io_timeout, std::size_t size) {
     Endpoints endpoints;
     endpoints.live = [] { return ProbeResult{true, ""}; };
-    endpoints.metrics = [] { return std::string(64UL << 20, 'm'); };
+    endpoints.metrics = [size] { return std::string(size, 'm'); };
     auto server = HttpServer::Start("127.0.0.1:0", endpoints, {.io_timeout = io_timeout});
     ASSERT_TRUE(server) << server.error().Line();
     server_ = std::move(*server);
@@ -333,7 +333,7 @@ class SlowClients : public ::testing::Test {
 
 // A client that takes a little now and then holds a thread for four timeouts, and not much longer.
 TEST_F(SlowClients, TrickleForNoLongerThanTheirTime) {
-  Open(250ms);
+  Open(250ms, 64UL << 20);
   const int trickling = Connected();
   ASSERT_TRUE(fencepost::testing::WaitUntil(10s, [&] { return Accepted().size() == 1; }));
   // So that what the client takes soon makes room for a few bytes more.
@@ -341,7 +341,7 @@ TEST_F(SlowClients, TrickleForNoLongerThanTheirTime) {
   ASSERT_EQ(setsockopt(Accepted().at(0), SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
   AskForMetrics(trickling);
   const auto from = std::chrono::steady_clock::now();
-  EXPECT_TRUE(fencepost::testing::WaitUntil(10s, [&] {
+  EXPECT_TRUE(fencepost::testing::WaitUntil(30s, [&] {
     char some[64];
     (void)recv(trickling, some, sizeof some, 0);
     return Accepted().empty();
@@ -351,7 +351,7 @@ TEST_F(SlowClients, TrickleForNoLongerThanTheirTime) {
 
 // Browsers open connections ahead of need; a scraper may read slowly.
 TEST_F(SlowClients, AndSilentOnesDoNotStarveProbes) {
-  Open(60s);
+  Open(60s, 8UL << 20);
   for (int i = 0; i < 4; ++i) AskForMetrics(Connected());
   for (int i = 0; i < 4; ++i) Connected();  // and say nothing
   // They come before the probe.

@@ -157,7 +157,7 @@ TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
        "FencepostDeadLettersFailing"},
       {{.code = ReasonCode::kAllRefused, .detail = "every record is refused (10 in a row): …"},
        "FencepostPipelineStalled"},
-      {{.code = ReasonCode::kDraining}, "told to stop"},
+      {{.code = ReasonCode::kDraining}, "It is stopping"},
       {{.code = ReasonCode::kStalled, .detail = "orders/0/17: handling for 312 s"},
        "FencepostRecordStuck"}};
   for (const auto& [reason, todo] : cases) {
