@@ -144,8 +144,8 @@ void Flow::EnterLeasedPrefix(InFlight& in, Move move, Now now) {
     case Move::kAwaitFormerCall:  // OnHandled puts it on the work list again
       in.BecomeWaiting();
       break;
-    case Move::kCompleteFromMark:
-      CompleteFoundDone(in, now);
+    case Move::kSkipDone:
+      SkipDone(in, now);
       break;
     case Move::kStartDeadLetter:
       StartDeadLetter(in, now);
@@ -178,7 +178,6 @@ void Flow::OnTime(Now now) {
     if (in.ticket != entry.ticket) continue;
     if (in.stage() == Stage::kRetrying) WaitForTurn(in);
     if (in.stage() == Stage::kInDoubt) AskLedgerAfterDoubt(in, now);
-    if (in.stage() == Stage::kMarking && !in.unit->lock()) MarkAgain(in, now);
   }
   Step(now);
 }

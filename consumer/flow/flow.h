@@ -1,10 +1,10 @@
 // The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the
 // offset. flow.cc is the loop; the way of a record is in admit.cc, locks.cc, handling.cc,
-// dead_letters.cc, writing.cc, marks.cc and finish.cc; what concerns whole partitions in
+// dead_letters.cc, writing.cc and finish.cc; what concerns whole partitions in
 // partitions.cc, commits.cc and report.cc. What it knows: state/.
 //
 //   delivered → identified → queued → locking → leased (or found DONE)
-//     → [looked up in the ledger → handled, tried again] → ready → writing → [marking] → finished
+//     → [looked up in the ledger → handled, tried again] → ready → writing → finished
 //     ↘ dead letter: looked up → published ↗
 //
 // A host (consumer/worker/worker_impl.h, the simulator, `fencepost test`) hands in what happened
@@ -13,7 +13,7 @@
 //
 // Invariants (PROTOCOL.md): leases are held only as a prefix of an order chain; the watermark never
 // passes a delivered record that is not finished; a record is finished only after its effect is
-// final (Finality: the ledger's transaction, DONE on a majority, or the Kafka transaction), a dead
+// final (Finality: the ledger's transaction, the write, or the Kafka transaction), a dead
 // letter only after its publish was acknowledged; DONE is sent, and a lease is left behind, only
 // after an effect; a record of an assignment that is over changes nothing any more; a record has at
 // most one handler call out.
@@ -230,6 +230,8 @@ class Flow {
   bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
   void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
   void OnFoundDone(InFlight& record);
+  void SkipDone(InFlight& record, Now now);
+  void MarkDone(InFlight& record, Now now);
   static void LeavePrefix(InFlight& record);
   void LeaveInvalid(InFlight& record, Now now);
   void BackToQueue(InFlight& record, Now now);
@@ -305,13 +307,6 @@ class Flow {
     return consumer::WriteDecides(options_.finality, options_.identity);
   }
 
-  // marks.cc: marked DONE.
-  void MarkDone(InFlight& record, Now now);
-  void AwaitMark(InFlight& record, locking::LockId mark);
-  void CompleteFoundDone(InFlight& record, Now now);
-  void OnMarked(InFlight& record, bool majority, Now now);
-  void MarkAgain(InFlight& record, Now now);
-
   // finish.cc.
   void Finish(InFlight& record, Now now);
   void Block(InFlight& record, Error error, Now now);
@@ -381,7 +376,7 @@ class Flow {
   DeadLetterLimiter dead_letter_limiter_;
   Backpressure backpressure_;
   std::deque<Entry> withheld_;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, marks, doubts
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, doubts
   std::unordered_map<std::uint64_t, std::uint32_t> calls_;                 // out: id → pool index
 
   std::size_t lookups_out_ = 0;

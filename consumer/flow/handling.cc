@@ -26,7 +26,6 @@ constexpr std::size_t kLookupsOut = 2;
 bool NeedsHandler(const InFlight& in) {
   switch (in.stage()) {
     case Stage::kUnused:
-    case Stage::kMarking:
     case Stage::kBlocked:
     case Stage::kFinished:
       return false;

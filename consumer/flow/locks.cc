@@ -83,7 +83,7 @@ void Flow::GoOn(InFlight& in, Now now) {
     const bool decided = options_.finality == Finality::kLedger && IsConflict(in) &&
                          !Planted("conflict_waits_for_its_lock");
     if (!decided) return Acquire(unit, now);
-    unit.BecomeDone(locks_->IssueToken(unit.name(), now), in.identity.crc, Millis(0));
+    unit.BecomeDone(locks_->IssueToken(unit.name(), now), in.identity.crc);
   }
   if (unit.lease() == Lease::kUnlocked) observer_->OnUnlocked();
   work_.Push(&in);
@@ -176,7 +176,7 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       unit.BecomeDone(options_.finality == Finality::kLedger || unit.shared()
                           ? locks_->IssueToken(unit.name(), now)
                           : event.token,
-                      event.crc, event.rest);
+                      event.crc);
       return true;
     case LockEvent::Kind::kRoundFailed: {
       if (event.contended > Nanos(0) && !Planted("contended_duplicate_waits")) {
@@ -195,8 +195,6 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       unit.BecomeLost(event.ended);
       units_.Close(unit);
       return true;
-    case LockEvent::Kind::kCompleted:
-      return unit.lease() == Lease::kMarking;
     case LockEvent::Kind::kGaveUp:  // the look before it has not finished it
       // Its lock is over, whoever stays in it.
       if (!Planted("given_up_block_stays_open")) units_.Close(unit);
@@ -217,10 +215,8 @@ void Flow::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
       return OnFoundDone(in);
     case LockEvent::Kind::kRoundFailed:
       return GiveBackBehind(in, now);
-    case LockEvent::Kind::kCompleted:
-      return OnMarked(in, event.majority, now);
     case LockEvent::Kind::kLost:
-      if (Pinned(in.stage())) return;  // the ledger, or the marks, decide
+      if (Pinned(in.stage())) return;  // the write decides
       if (Planted("lost_lease_resets_attempts")) in.attempts = 0;
       work_.Push(&in);
       break;
@@ -242,6 +238,16 @@ void Flow::OnFoundDone(InFlight& in) {
     LeavePrefix(in);
   }
   work_.Push(&in);
+}
+
+// There is no ledger to ask. A mark is written only after the effect is final (PROTOCOL.md, 10), so
+// what it says is believed at once.
+void Flow::SkipDone(InFlight& in, Now now) {
+  if (locking::IsOtherContent(in.unit->done_crc(), in.identity.crc)) {
+    const std::string what = "its DONE mark is of other content";
+    return OnConflict(in, what, what, now);
+  }
+  OnSkipped(in, DedupeSource::kLock, now);
 }
 
 // Not leased, not asking, in no unit; its handler call, if one is out, is cancelled.
@@ -306,6 +312,28 @@ void Flow::SetPhase(const InFlight& in, locking::Phase phase) {
 // row, nothing is sent any more.
 bool Flow::LeavesLeases() const {
   return options_.finality == Finality::kLedger && options_.remember_done == Millis(0);
+}
+
+// Only after the effect is final. The mark is sent and not awaited. Not sent where the ledger
+// remembers: the lease is left behind.
+void Flow::MarkDone(InFlight& in, Now now) {
+  LockUnit& unit = *in.unit;
+  if (unit.shared()) return;  // its lease is that of other records too: it is never DONE
+  if (LeavesLeases()) return unit.NoteInLedger();
+  // The lease may have ended although its kLost is still to be heard: then it cannot be marked.
+  if (Leased(in) && locks_->ValidUntil(unit.lock()) == Instant::min()) {
+    unit.BecomeLost(Instant::min());
+  }
+  if (Leased(in)) {
+    locks_->Done(unit.lock(), in.identity.crc, options_.remember_done, now);
+  } else if (unit.lease() == Lease::kLost) {
+    locks_->MarkDone({.name = unit.name(),
+                      .token = unit.token(),
+                      .crc = in.identity.crc,
+                      .remember = options_.remember_done},
+                     now);
+  }
+  unit.BecomeNone();
 }
 
 // Nothing is held or asked for any more here. What the ledger has is left to end by itself at the

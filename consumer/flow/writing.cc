@@ -1,5 +1,5 @@
-// The way of a record through the output: gathered into a transaction, and written. It goes on in
-// marks.cc, or ends in finish.cc.
+// The way of a record through the output: gathered into a transaction, and written. It ends in
+// finish.cc.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -237,11 +237,8 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }
   observer_->OnProcessed(ProcessedResult::kDone, 1);
-  in.effect_done = true;
-  const bool await = options_.finality == Finality::kDoneMark;
   MarkDone(in, now);
-  // Of a partition that is gone nothing is awaited: its offset does not move any more.
-  if (!await || in.assignment->gone) Finish(in, now);
+  Finish(in, now);
 }
 
 // The effect was written before, by another record with this id or an earlier try of this one.

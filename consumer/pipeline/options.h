@@ -271,13 +271,13 @@ using OutputOptions = std::variant<std::monostate, PostgresOptions, MysqlOptions
 // What makes an effect final, and lets the offset move.
 enum class Finality : std::uint8_t {
   kLedger,       // the transaction with the ledger row
-  kDoneMark,     // the write, then DONE on a majority of lock nodes: at least once
+  kWrite,        // the write; a DONE mark is sent after it, and not awaited: at least once
   kTransaction,  // the Kafka transaction that holds outputs and offsets
 };
 inline Finality FinalityOf(const OutputOptions& output) {
   if (std::holds_alternative<KafkaOutputOptions>(output)) return Finality::kTransaction;
   if (std::holds_alternative<FileOptions>(output) || std::holds_alternative<StdoutOptions>(output))
-    return Finality::kDoneMark;
+    return Finality::kWrite;
   return Finality::kLedger;
 }
 

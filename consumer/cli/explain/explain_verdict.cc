@@ -353,11 +353,11 @@ Verdict Judgement::PassedBy() const {
             "output: it was done, or skipped, unless the group began after it or was moved.",
             again};
   }
-  if (facts_.finality == Finality::kDoneMark) {
+  if (facts_.finality == Finality::kWrite) {
     return {"done",
-            fmt::format("The group's offset is past it, and moves only after DONE: it was done, or "
-                        "skipped, unless the group began after it or was moved. The mark itself is "
-                        "forgotten (remember_done: {}).",
+            fmt::format("The group's offset is past it, and moves only after the write: it was "
+                        "done, or skipped, unless the group began after it or was moved. The lock "
+                        "nodes have no mark of it (lock.remember_done: {}).",
                         SpanText(facts_.remember_done)),
             again};
   }

@@ -66,11 +66,6 @@ void InFlight::BecomeWriting() {
   Become(Stage::kWriting);
 }
 
-void InFlight::BecomeMarking() {
-  FENCEPOST_CHECK(unit != nullptr, "a mark without a name");
-  Become(Stage::kMarking);
-}
-
 void InFlight::BecomePublishing() {
   FENCEPOST_CHECK(letter != nullptr, "no dead letter to publish");
   Become(Stage::kPublishingDeadLetter);

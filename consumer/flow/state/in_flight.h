@@ -37,14 +37,12 @@ struct InFlight {
   bool handled = false;         // `values` are what the handler made of it
   bool letter_refused = false;  // kPublishingDeadLetter: its topic did not take it, the last time
   bool to_advance = false;      // it is in the WorkList
-  bool effect_done = false;     // kMarking: after an effect of ours; else a mark that was heard
   bool same_id_ahead = false;   // in its unit: it waits for the one with the same id before it
   bool looking = false;         // kLocking: the ledger is asked, since its name is held
   int unjudged = 0;             // further rounds that found it held, while the ledger is asked
   std::uint32_t place = 0;      // in its unit: which id of the unit it has
   int attempts = 0;             // handler calls begun that reached the receiver
   HandlerCircuit::Failing failing;  // handler calls that failed
-  int marks = 0;                    // DONE calls without a majority
   std::uint64_t call = 0;           // the handler call that has not been answered yet
   std::uint64_t slot = 0;           // its place in Assignment::slots
   std::uint64_t bytes = 0;          // as counted against max_in_flight_bytes
@@ -84,7 +82,6 @@ struct InFlight {
   void BecomeHandled() { Become(Stage::kHandled); }
   void BecomeReady() { Become(Stage::kReady); }
   void BecomeWriting();
-  void BecomeMarking();
   void BecomePublishing();
   void BecomeBlocked();
   void BecomeFinished();
@@ -96,10 +93,9 @@ struct InFlight {
 };
 
 // It and everything before it in its chain is handled: those behind it may be handled and written.
-// (A mark that was heard says nothing of those before it.)
 inline bool Handled(const InFlight& in) {
   return in.stage() == Stage::kReady || in.stage() == Stage::kWriting ||
-         (in.stage() == Stage::kMarking && in.effect_done) || in.stage() == Stage::kFinished;
+         in.stage() == Stage::kFinished;
 }
 
 }  // namespace fencepost::consumer

@@ -25,15 +25,13 @@ void LockUnit::BecomeLeased(locking::Token token, bool took_over) {
   took_over_ = took_over;
 }
 
-void LockUnit::BecomeDone(locking::Token token, locking::ContentCrc crc,
-                          std::chrono::milliseconds rest) {
+void LockUnit::BecomeDone(locking::Token token, locking::ContentCrc crc) {
   FENCEPOST_CHECK(lease_ == Lease::kNone || lease_ == Lease::kAcquiring || lease_ == Lease::kLeased,
                   "a name is done of which a record's effect is in others' hands");
   lease_ = Lease::kDone;
   lock_ = {};
   token_ = token;
   done_crc_ = crc;
-  done_rest_ = rest;
 }
 
 void LockUnit::BecomeLost(locking::Instant at) {
@@ -42,12 +40,6 @@ void LockUnit::BecomeLost(locking::Instant at) {
   lease_ = Lease::kLost;
   lock_ = {};
   lost_at_ = at;
-}
-
-void LockUnit::BecomeMarking(locking::LockId mark) {
-  FENCEPOST_CHECK(lease_ != Lease::kAcquiring, "a mark without any effect");
-  lease_ = Lease::kMarking;
-  lock_ = mark;
 }
 
 void LockUnit::BecomeUnlocked(locking::Token token, locking::Instant until) {

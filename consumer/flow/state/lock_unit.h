@@ -5,7 +5,7 @@
 // clang-format off
 //   none → acquiring → leased → lost (a record of it is in others' hands)
 //     ↘      ↓   ↘       ↓        ↓
-//     unlocked     done (heard)  → marking      from each of them back to none
+//     unlocked     done (heard)      from each of them back to none
 // clang-format on
 //
 // Which of its records go ahead is decided here alone (`MayProceed`): of each id one, and the
@@ -14,12 +14,11 @@
 // the records of all its ids go ahead under one lease, which is kept until the last of them has
 // left; its loss concerns them all.
 //
-// Invariants: `lock` is set while acquiring, leased, and while a mark is out; a token is there from
-// `leased`, `done` or `unlocked` on until `none`; a unit has at least one record, and is gone
-// without; the record that works in an exclusive unit is its first.
+// Invariants: `lock` is set while acquiring and leased; a token is there from `leased`, `done` or
+// `unlocked` on until `none`; a unit has at least one record, and is gone without; the record that
+// works in an exclusive unit is its first.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -43,7 +42,6 @@ enum class Lease : std::uint8_t {
   kLeased,
   kDone,      // none: the name is DONE, or its row was read. The ledger decides, if there is one
   kLost,      // at lost_at(), while a record had its effect in others' hands
-  kMarking,   // a DONE mark is out, or is to be sent again
   kUnlocked,  // none is asked for while the lock nodes are unavailable: the ledger decides
 };
 
@@ -52,7 +50,7 @@ class LockUnit {
   [[nodiscard]] const std::string& name() const { return name_; }  // the whole key
   [[nodiscard]] std::uint64_t cookie() const { return index_ + 1; }
   [[nodiscard]] Lease lease() const { return lease_; }
-  [[nodiscard]] locking::LockId lock() const { return lock_; }  // of the lease or the mark
+  [[nodiscard]] locking::LockId lock() const { return lock_; }
   [[nodiscard]] locking::Token token() const { return token_; }
   [[nodiscard]] bool shared() const { return sharing_ == Sharing::kShared; }
   [[nodiscard]] bool closed() const { return closed_; }  // LockUnits::Close
@@ -72,8 +70,6 @@ class LockUnit {
   // kUnlocked: what was found out of the ledger holds until then (Flow::ProceedUnlocked).
   [[nodiscard]] locking::Instant unlocked_until() const { return unlocked_until_; }
   [[nodiscard]] locking::ContentCrc done_crc() const { return done_crc_; }  // as the mark says
-  // Until the mark is forgotten.
-  [[nodiscard]] std::chrono::milliseconds done_rest() const { return done_rest_; }
 
   // This record, which is in the unit, goes ahead. Else it waits for another one.
   [[nodiscard]] bool MayProceed(const InFlight& record) const { return !record.same_id_ahead; }
@@ -88,9 +84,8 @@ class LockUnit {
   void FailRound();
   void BecomeLeased(locking::Token token, bool took_over = false);
   void NoteInLedger() { in_ledger_ = true; }
-  void BecomeDone(locking::Token token, locking::ContentCrc crc, std::chrono::milliseconds rest);
+  void BecomeDone(locking::Token token, locking::ContentCrc crc);
   void BecomeLost(locking::Instant at);
-  void BecomeMarking(locking::LockId mark);  // null: it is to be sent again
   void BecomeUnlocked(locking::Token token, locking::Instant until);
   void BecomeNone();
 
@@ -112,7 +107,6 @@ class LockUnit {
   locking::Instant lost_at_;
   locking::Instant unlocked_until_;
   locking::ContentCrc done_crc_ = 0;
-  std::chrono::milliseconds done_rest_{0};
   InFlight* first_ = nullptr;  // InFlight::unit_before, unit_after
   InFlight* last_ = nullptr;
 };

@@ -10,7 +10,7 @@ namespace {
 Move Enter(const InFlight& in, const PipelineTraits& traits) {
   const bool ledger = traits.finality == Finality::kLedger;
   if (in.call != 0) return Move::kAwaitFormerCall;
-  if (FoundDone(in) && !ledger && !in.unit->shared()) return Move::kCompleteFromMark;
+  if (FoundDone(in) && !ledger && !in.unit->shared()) return Move::kSkipDone;
   if (in.letter != nullptr) return Move::kStartDeadLetter;
   if (ledger && traits.outside) return Move::kLookUp;
   if (traits.handler && !in.handled) return Move::kAwaitTurn;

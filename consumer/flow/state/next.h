@@ -12,18 +12,18 @@ namespace fencepost::consumer {
 
 // In the order of a record's life.
 enum class Move : std::uint8_t {
-  kStay,              // an answer, a timer or the record before it moves it, or the flow's end
-  kLock,              // its lock is to be asked for
-  kAwaitPrefix,       // it has its lease, and the record before it may have one soon
-  kGiveBack,          // it has its lease, and the record before it will not have one soon
-  kAwaitFormerCall,   // a handler call of it that was called off is still out
-  kCompleteFromMark,  // its name is DONE, and there is no ledger to ask
-  kStartDeadLetter,   // it cannot be processed
-  kLookUp,            // the ledger is asked for it before anything else happens
-  kAwaitTurn,         // it is to be handled
-  kTakeTurn,          // its handler call may go out: everything before it is handled
-  kAwaitOrder,        // there is nothing to handle (any more)
-  kJoinWrites,        // it may be written: everything before it is handled
+  kStay,             // an answer, a timer or the record before it moves it, or the flow's end
+  kLock,             // its lock is to be asked for
+  kAwaitPrefix,      // it has its lease, and the record before it may have one soon
+  kGiveBack,         // it has its lease, and the record before it will not have one soon
+  kAwaitFormerCall,  // a handler call of it that was called off is still out
+  kSkipDone,         // its name is DONE, and there is no ledger to ask
+  kStartDeadLetter,  // it cannot be processed
+  kLookUp,           // the ledger is asked for it before anything else happens
+  kAwaitTurn,        // it is to be handled
+  kTakeTurn,         // its handler call may go out: everything before it is handled
+  kAwaitOrder,       // there is nothing to handle (any more)
+  kJoinWrites,       // it may be written: everything before it is handled
 };
 
 // The records before one in its chain, as far as its lease is concerned.

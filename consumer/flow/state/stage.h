@@ -25,7 +25,6 @@ enum class Stage : std::uint8_t {
   kHandled,               // handled, but a record before it is not
   kReady,                 // may be written
   kWriting,               // handed to the output
-  kMarking,               // no ledger: written, or found DONE; a majority of DONE marks is awaited
   kPublishingDeadLetter,  // handed to the dead letter publisher
   kBlocked,               // the pipeline stops: it holds the watermark
   kFinished,
@@ -38,8 +37,8 @@ enum class Fact : std::uint8_t {
   kWaitsForPrefix = 2,  // what it does next depends on the leases before it in its chain
   kMayGiveBack = 4,     // it holds or asks for a lease, and can do without
   kBegun = 8,           // the handler or the output has it, or had it under this lease
-  // Handed to the output, to the lock nodes (a mark) or to the dead letter publisher: it goes on
-  // from there, whatever becomes of its lease.
+  // Handed to the output or to the dead letter publisher: the answer decides, whatever becomes of
+  // its lease.
   kPinned = 16,
   kAwaitsTime = 32,  // nothing of it is out: it goes on when its time has come
 };
@@ -88,8 +87,6 @@ inline constexpr std::array kStages = [] {
       StageRow{kReady, "ready to be written", kInLeasedPrefix | kMayGiveBack | kBegun,
                after(kHandled)},
       StageRow{kWriting, "writing", kInLeasedPrefix | kBegun | kPinned, after(kReady)},
-      StageRow{kMarking, "marking as done", kInLeasedPrefix | kBegun | kPinned,
-               after(kLocking, kGranted, kWriting)},
       StageRow{kPublishingDeadLetter, "publishing as a dead letter",
                kInLeasedPrefix | kBegun | kPinned,
                after(kQueued, kLocking, kGranted, kLookup, kHandling, kWriting)},

@@ -34,7 +34,7 @@ class LockGroups {
   void Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
     Of(lock).Done(lock, crc, remember, now);
   }
-  LockId MarkDone(const MarkSpec& spec, Now now) { return Of(spec.name).MarkDone(spec, now); }
+  void MarkDone(const MarkSpec& spec, Now now) { Of(spec.name).MarkDone(spec, now); }
   LockId Ask(OpKind kind, std::string_view name, std::uint64_t cookie, Now now) {
     return Of(name).Ask(kind, name, cookie, now);
   }
@@ -42,9 +42,6 @@ class LockGroups {
   void SetPhase(LockId lock, Phase phase) { Of(lock).SetPhase(lock, phase); }
   // For a write of this name; tokens of one name are of one clock.
   Token IssueToken(std::string_view name, Now now) { return Of(name).IssueToken(now); }
-  [[nodiscard]] Millis ShortestMark(std::string_view name) const {
-    return cores_[static_cast<std::size_t>(GroupOfName(name))]->ShortestMark();
-  }
   [[nodiscard]] bool Valid(LockId lock, Now now) const { return Of(lock).Valid(lock, now); }
   [[nodiscard]] Instant ValidUntil(LockId lock) const { return Of(lock).ValidUntil(lock); }
 

@@ -63,7 +63,6 @@ struct LockEvent {
   LossReason loss = LossReason::kExpired;
   ReleaseOutcome outcome = ReleaseOutcome::kUnknown;
   bool majority = false;
-  Millis rest{0};  // kDone: until the mark is forgotten
   // AcquireSpec::counts_contention, and not told to the observer:
   bool takeover = false;  // kLeased: an acquire found that another's deadline had passed
   Nanos contended{0};     // kRoundFailed, kGaveUp: how long a round took that ended contended
@@ -100,12 +99,9 @@ struct WatchChange {
 
 struct MarkSpec {
   std::string_view name;  // the whole key; copied
-  std::uint64_t cookie = 0;
   Token token;
   ContentCrc crc = 0;
   Millis remember{0};
-  bool after_loss = false;  // the lease under which the work was done is lost (counted)
-  bool fresh = false;       // of work just done: kept at least as long as Done keeps a mark
 };
 
 class LockCore {
@@ -137,10 +133,8 @@ class LockCore {
   // The work is complete: marks the name DONE on all nodes, for `remember`, at least ShortestMark.
   // kCompleted follows.
   void Done(LockId lock, ContentCrc crc, Millis remember, Now now);
-  // Marks a name DONE without a lease of it: to carry a mark that was heard (kDone) to a majority,
-  // with the rest of its time, which is at least ShortestMark, and after an effect that is written
-  // although its lease was lost meanwhile. kCompleted follows, with `cookie`.
-  LockId MarkDone(const MarkSpec& spec, Now now);
+  // As Done, after an effect that was written although its lease was lost meanwhile (counted).
+  void MarkDone(const MarkSpec& spec, Now now);
   // Asks every node the same of one name, outside any lock's life: kInspect (what state has it?) or
   // kForget (takes a DONE mark back). kAnswered follows, with `cookie`; a node that cannot be asked
   // answers kConnection.

@@ -80,7 +80,6 @@ void LockCore::EndAsDone(std::uint32_t index, const Reply& reply, Now now) {
   LockEvent& event = Emit(index, LockEvent::Kind::kDone);
   event.token = reply.token;
   event.crc = reply.crc;
-  event.rest = reply.rest;
   FreeNodes(index, OpKind::kAbort, now);
   End(index);
 }
@@ -163,21 +162,17 @@ void LockCore::Done(LockId lock, ContentCrc crc, Millis remember, Now now) {
   Settle(now);
 }
 
-LockId LockCore::MarkDone(const MarkSpec& spec, Now now) {
+void LockCore::MarkDone(const MarkSpec& spec, Now now) {
   last_now_ = now;
   const std::uint32_t index = slots_.New();
   Slot& slot = slots_[index];
   slot.name.assign(spec.name);
-  slot.cookie = spec.cookie;
   slot.token = spec.token;
   slot.crc = spec.crc;
-  slot.ttl = spec.remember;
-  if (spec.after_loss || spec.fresh) slot.ttl = std::max(slot.ttl, ShortestMark());
-  if (spec.after_loss) slot.leased_at = now.boot;
-  const LockId lock = slots_.IdOf(index);
+  slot.ttl = std::max(spec.remember, ShortestMark());
+  slot.leased_at = now.boot;
   BeginMarking(index);
   Settle(now);
-  return lock;
 }
 
 // On all nodes, whichever the lease was asked of: a release may be forgotten with its node, a mark

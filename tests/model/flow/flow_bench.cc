@@ -425,8 +425,8 @@ locking::NodeModel::State FlowBench::StateOf(const std::string& id, int node) co
 std::string FlowBench::StageOf(const std::string& id) const {
   static constexpr std::array kNames = {"unused",  "queued",  "withheld", "twin",     "locking",
                                         "granted", "lookup",  "waiting",  "handling", "retrying",
-                                        "doubted", "handled", "ready",    "writing",  "marking",
-                                        "dying",   "blocked", "finished"};
+                                        "doubted", "handled", "ready",    "writing",  "dying",
+                                        "blocked", "finished"};
   std::string text;
   flow.ForEachRecord([&](const InFlight& in) {
     if (in.identity.id != id) return;

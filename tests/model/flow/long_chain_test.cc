@@ -65,7 +65,7 @@ TEST(LongChain, IsLockedInLinearTime) {
 TEST(LongChain, OfMarksWithOtherContentIsSkippedInLinearTimeAndOnAConstantStack) {
   SharedWorld world;
   FlowOptions options = Long(FlowBench::Options());
-  options.finality = Finality::kDoneMark;
+  options.finality = Finality::kWrite;
   options.on_id_conflict = OnBad::kSkip;
   FlowBench worker(world, options);
   Deliver(worker, kLong);

@@ -10,7 +10,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr PipelineTraits kPlain{};
-constexpr PipelineTraits kMarks{.finality = Finality::kDoneMark};
+constexpr PipelineTraits kMarks{.finality = Finality::kWrite};
 constexpr PipelineTraits kPure{.finality = Finality::kLedger, .handler = true, .outside = false};
 constexpr PipelineTraits kOutside{.finality = Finality::kLedger, .handler = true, .outside = true};
 constexpr Place kFirst{};
@@ -72,8 +72,8 @@ TEST(Next, AsksTheLedgerBeforeAHandlerThatMayHaveEffects) {
 
 TEST(Next, BelievesAMarkOnlyWhereThereIsNoLedger) {  // 11
   Locked in;
-  in.unit->BecomeDone(locking::Token(1), 0, Millis(0));
-  EXPECT_EQ(Next(in, kFirst, kMarks), Move::kCompleteFromMark);
+  in.unit->BecomeDone(locking::Token(1), 0);
+  EXPECT_EQ(Next(in, kFirst, kMarks), Move::kSkipDone);
   EXPECT_EQ(Next(in, kFirst, kPlain), Move::kAwaitOrder);
   EXPECT_EQ(Next(in, kFirst, kOutside), Move::kLookUp);
 }
@@ -97,7 +97,7 @@ TEST(Next, IsTheHandlerOrTheOutputOnceEverythingBeforeIsHandled) {  // 18, 21
 TEST(Next, IsLeftToOthersWhereTheyHaveTheRecord) {
   for (const Stage stage : {Stage::kWithheld, Stage::kWaitingForSameId, Stage::kLookup,
                             Stage::kHandling, Stage::kRetrying, Stage::kReady, Stage::kWriting,
-                            Stage::kMarking, Stage::kPublishingDeadLetter, Stage::kBlocked}) {
+                            Stage::kPublishingDeadLetter, Stage::kBlocked}) {
     EXPECT_EQ(Next(WithLease(stage), kFirst, kOutside), Move::kStay) << StageName(stage);
   }
 }

@@ -137,8 +137,6 @@ caught_by(found_row_is_as_young_as_its_look unit/outputs
   LostCommitDetectorTest.DoesNotTakeAFoundRowThatWasPrunedForALoss)
 caught_by(another_log_is_not_noticed unit/outputs
   PositionMemoryTest.AnotherLogIsFatalEachTimeItIsAsked)
-caught_by(short_mark_is_carried model/flow
-  Marking.ThatIsHeardShortlyBeforeItIsForgottenIsCarriedNowhere)
 caught_by(dead_letter_while_in_doubt model/flow
   DeadLettering.OfARecordInDoubtWaitsUntilItsUnansweredTransactionCannotComeAnyMore)
 caught_by(unanswered_write_is_not_told unit/outputs

@@ -90,9 +90,6 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
                                     "replaces has ended",
                                     op.name));
   }
-  if (reply.code == ReplyCode::kDone && reply.rest < shortest) {
-    soon_forgotten_.insert(IdOf(op.name));
-  }
   const bool granted =
       reply.code == ReplyCode::kGranted || reply.code == ReplyCode::kGrantedTakeover;
   const bool again = before.state == State::kHeld && before.nonce == op.nonce;

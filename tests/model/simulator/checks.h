@@ -108,7 +108,6 @@ class Checks {
   void NoteLateEffect(const std::string& id, const By& by);
   void See(Seen seen, const By& by);
   void Complain(const std::optional<Complaint>& complaint);
-  [[nodiscard]] bool Marked(const LogRecord& record) const;
   [[nodiscard]] bool LeaseIsValid(SimWorker& worker, const consumer::InFlight& in) const;
   [[nodiscard]] bool MayBeLeft(std::string_view name) const;
   [[nodiscard]] std::string KnownId(const std::string& id, const std::string& source) const;
@@ -129,7 +128,6 @@ class Checks {
   std::map<std::string, std::set<int>, std::less<>> marked_;  // by id: nodes that had DONE
   std::map<std::string, Nanos, std::less<>> marked_at_;       // first, anywhere
   std::map<std::string, Nanos, std::less<>> majority_at_;     // by id: a quorum of them had
-  std::set<std::string, std::less<>> soon_forgotten_;         // ids whose DONE was heard late
   bool evicted_ = false;                                      // something
   bool forgot_ = false;                                       // some node did
 };

@@ -28,7 +28,6 @@ Phase PhaseOf(consumer::Stage stage) {
     case kInDoubt:
     case kReady:
     case kWriting:
-    case kMarking:
     case kPublishingDeadLetter:
       return Phase::kWriting;
     default:

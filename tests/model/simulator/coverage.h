@@ -21,7 +21,7 @@ enum class Phase : std::uint8_t {
   kStarting,     // a worker that has not been assigned anything yet
   kAcquiring,    // a lock is asked for
   kHandling,     // looked up, or at the handler
-  kWriting,      // at the output, the lock nodes (marks) or the dead letter publisher
+  kWriting,      // at the output or the dead letter publisher
   kCommitting,   // an offset is on its way
   kReleasing,    // a lock is given back, or a mark is out
   kRebalancing,  // a worker waits for its assignment

@@ -171,7 +171,7 @@ void DrawHandler(Plan& plan, Random& random, Kind kind) {
 void DrawKind(Plan& plan, Random& random, Kind kind) {
   consumer::FlowOptions& flow = plan.flow;
   if (kind != kPlain) DrawHandler(plan, random, kind);
-  if (kind == kMarks) flow.finality = consumer::Finality::kDoneMark;
+  if (kind == kMarks) flow.finality = consumer::Finality::kWrite;
   if (kind == kTransactions) {
     flow.finality = consumer::Finality::kTransaction;
     flow.order = consumer::Order::kPartition;

@@ -18,7 +18,7 @@ Promise PromiseOf(const Plan& plan) {
   switch (plan.flow.finality) {
     case consumer::Finality::kLedger:
       return Promise::kOnce;
-    case consumer::Finality::kDoneMark:
+    case consumer::Finality::kWrite:
       return Promise::kAtLeastOnce;
     case consumer::Finality::kTransaction:
       return Promise::kOncePerSource;

@@ -245,7 +245,7 @@ TEST(Explain, WithoutALedgerTheMarkIsTheTruth) {
   Facts facts = WithNodes({Node(NodeState::kDone, Millis(252'000)),
                            Node(NodeState::kDone, Millis(252'000)), Node(NodeState::kNothing)},
                           1043);
-  facts.finality = consumer::Finality::kDoneMark;
+  facts.finality = consumer::Finality::kWrite;
   facts.row.reset();
   Expect(facts, "done", "marked DONE on 2 of 3 lock nodes", "skipped for another 4 min 12 s");
   facts.crc = 0xdef;
@@ -255,8 +255,8 @@ TEST(Explain, WithoutALedgerTheMarkIsTheTruth) {
 TEST(Explain, WithoutALedgerTheOffsetTellsOnceTheMarkIsForgotten) {
   Facts facts = WithNodes(Plain().nodes, 1043);
   facts.row.reset();
-  facts.finality = consumer::Finality::kDoneMark;
-  Expect(facts, "done", "moves only after DONE", "move the group's offset back");
+  facts.finality = consumer::Finality::kWrite;
+  Expect(facts, "done", "moves only after the write", "move the group's offset back");
   facts.finality = consumer::Finality::kTransaction;
   Expect(facts, "done", "in the Kafka transaction that holds the output", "");
 }

@@ -115,7 +115,7 @@ TEST_F(AssignmentTest, MayGoWhileNothingOfItHoldsALeaseOrIsInOthersHands) {
   }
   At& in = Deliver(partition.position);
   for (const Stage busy : {Stage::kLookup, Stage::kWaiting, Stage::kHandling, Stage::kHandled,
-                           Stage::kReady, Stage::kWriting, Stage::kMarking}) {
+                           Stage::kReady, Stage::kWriting}) {
     in.Be(busy);
     EXPECT_TRUE(partition.Busy()) << StageName(busy);
   }

@@ -35,16 +35,16 @@ TEST(InFlight, IsAnotherReferenceOnceItIsQueuedAgain) {
 TEST(InFlight, LeavesNothingToTheNextRecordInItsPlaceButTheTicket) {
   At in(Stage::kFinished);
   in.index = 7;
-  in.attempts = in.failing.failures = in.marks = 3;
-  in.handled = in.effect_done = in.passed_limiter = in.without_id = true;
+  in.attempts = in.failing.failures = 3;
+  in.handled = in.passed_limiter = in.without_id = true;
   in.letter = std::make_unique<DeadLetter>();
   in.bytes = 9;
   const std::uint64_t before = in.Reference();
   in.BecomeUnused();
   EXPECT_EQ(in.index, 7u);
   EXPECT_NE(in.Reference(), before);
-  EXPECT_EQ(in.attempts + in.failing.failures + in.marks, 0);
-  EXPECT_FALSE(in.handled || in.effect_done || in.passed_limiter || in.without_id);
+  EXPECT_EQ(in.attempts + in.failing.failures, 0);
+  EXPECT_FALSE(in.handled || in.passed_limiter || in.without_id);
   EXPECT_EQ(in.letter, nullptr);
   EXPECT_EQ(in.bytes, 0u);
 }
@@ -58,7 +58,6 @@ TEST(InFlightDeathTest, RefusesAStageWhoseFieldsAreNotThere) {
   EXPECT_DEATH(At(Stage::kQueued).BecomeLocking(), "nothing to lock");
   EXPECT_DEATH(At(Stage::kQueued).BecomeWithheld(), "without a dead letter");
   EXPECT_DEATH(At(Stage::kGranted).BecomePublishing(), "no dead letter");
-  EXPECT_DEATH(At(Stage::kLocking).BecomeMarking(), "without a name");
   At in(Stage::kWaiting);
   in.call = 1;
   EXPECT_DEATH(in.BecomeHandling(2), "a second handler call");  // 18

@@ -81,10 +81,8 @@ TEST(LockUnit, HearsOfTheLockThatItHasAndOfNoFormerOne) {
   EXPECT_EQ(id.units.Find(unit.cookie(), kLater), nullptr);
   EXPECT_EQ(id.units.Find(unit.cookie() + 1, kLock), nullptr);
   EXPECT_EQ(id.units.Find(0, kLock), nullptr);
-  unit.BecomeMarking(kLater);
-  EXPECT_EQ(id.units.Find(unit.cookie(), kLater), &unit);
   unit.BecomeNone();
-  EXPECT_EQ(id.units.Find(unit.cookie(), kLater), nullptr);
+  EXPECT_EQ(id.units.Find(unit.cookie(), kLock), nullptr);
 }
 
 TEST(LockUnit, IsLeasedNoMoreOnceItIsLost) {
@@ -98,14 +96,13 @@ TEST(LockUnit, IsLeasedNoMoreOnceItIsLost) {
   EXPECT_EQ(id.units.Find(id.unit().cookie(), kLock), nullptr);
 }
 
-TEST(LockUnit, KnowsOfAMarkWhoseAndForHowLong) {
+TEST(LockUnit, KnowsWhoseAMarkIs) {
   Unit id;
   id.unit().BecomeAcquiring(kLock);
-  id.unit().BecomeDone(Token(9), 0xabc, std::chrono::milliseconds(50));
+  id.unit().BecomeDone(Token(9), 0xabc);
   EXPECT_TRUE(FoundDone(id.records[0]));
   EXPECT_FALSE(FoundDone(id.records[1]));
   EXPECT_EQ(id.unit().done_crc(), 0xabcu);
-  EXPECT_EQ(id.unit().done_rest(), std::chrono::milliseconds(50));
   EXPECT_EQ(TokenOf(id.records[0]), Token(9));
 }
 
