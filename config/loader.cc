@@ -90,7 +90,7 @@ consumer::LockSection BuildLock(const Values& values) {
   section.lock.min_validity = values.Duration("lock.min_validity");
   section.lock.max_skew = values.Duration("lock.max_skew");
   section.lock.node_timeout = values.Duration("lock.redis.timeout");
-  section.lock.remember_done = RememberDone(values);
+  section.lock.remember_done = values.Duration("lock.remember_done");
   section.lock.contact = LockContact(values);
   section.groups = BuildGroups(values);
   section.wait = values.Duration("lock.wait");

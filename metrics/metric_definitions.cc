@@ -25,8 +25,8 @@ constexpr Values kCommandErrors[] = {"timeout",  "connection", "auth", "oom",
                                      "readonly", "noscript",   "other"};
 constexpr Values kFenceSides[] = {"redis", "output"};
 constexpr Values kDedupeSources[] = {"lock", "ledger"};
-constexpr Values kInvariants[] = {"done_without_ledger", "token_regressed", "commit_past_hole",
-                                  "lease_after_loss", "double_grant"};
+constexpr Values kInvariants[] = {"token_regressed", "commit_past_hole", "lease_after_loss",
+                                  "double_grant"};
 constexpr Values kProcessedResults[] = {"done", "skipped", "dead_lettered", "failed"};
 constexpr Values kRetryStages[] = {"lock", "handler", "output", "dead_letter"};
 constexpr Values kDeadLetterReasons[] = {"bad_record", "id_conflict", "handler", "output",

@@ -89,12 +89,10 @@ void LintRememberDone(const Values& values, Findings& findings) {
       values.Wrong("lock.ttl")) {
     return;
   }
-  const Milliseconds given = values.Duration("lock.remember_done");
-  if (given == Milliseconds(0)) {
-    if (HasLedger(values)) return;
-    findings.Error(values.ValuePlace("lock.remember_done"), "remember-done",
-                   "lock.remember_done: 0s needs a ledger (output.postgres, output.mysql or "
-                   "output.sqlite): without one only the lock nodes remember what is done");
+  if (HasLedger(values)) {
+    findings.Error(values.KeyPlace("lock.remember_done"), "remember-done",
+                   "lock.remember_done is for outputs without a ledger (output.kafka, output.file, "
+                   "output.stdout): here the ledger remembers what is done; remove it");
     return;
   }
   if (SharesLocks(values) && !values.Wrong("lock.block") && values.Number("lock.block") > 1) {
@@ -103,6 +101,7 @@ void LintRememberDone(const Values& values, Findings& findings) {
                      "are never marked; lock.block: 1 gives each record its own");
     return;
   }
+  const Milliseconds given = values.Duration("lock.remember_done");
   const Milliseconds least = LeastRememberDone(values);
   if (given >= least) return;
   findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
@@ -203,8 +202,7 @@ void LintProcessing(const Values& values, Findings& findings) {
 }
 
 void LintLedger(const Values& values, Findings& findings) {
-  if (!values.Given("ledger.keep") ||
-      AnyWrong(values, {"ledger.keep", "lock.remember_done", "lock.max_skew", "record_id"})) {
+  if (!values.Given("ledger.keep") || AnyWrong(values, {"ledger.keep", "record_id"})) {
     return;
   }
   if (!HasLedger(values)) {
@@ -217,19 +215,7 @@ void LintLedger(const Values& values, Findings& findings) {
     findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
                      "ledger.keep has no effect: by position the ledger has one row a partition, "
                      "which does not grow");
-    return;
   }
-  if (RememberDone(values) == Milliseconds(0)) return;  // a lease says nothing of a row
-  // A mark that outlives its row would look like a lost ledger.
-  const Milliseconds done = std::max(RememberDone(values), LeastRememberDone(values));
-  const Milliseconds least = done + values.Duration("lock.max_skew");
-  if (values.Duration("ledger.keep") > least) return;
-  findings.Error(
-      PlaceOfEither(values, "ledger.keep", "lock.remember_done"), "ledger-keep",
-      fmt::format(
-          "ledger.keep ({}) must be more than lock.remember_done and lock.max_skew together "
-          "({}), or marks outlive their rows",
-          DurationText(values.Duration("ledger.keep")), DurationText(least)));
 }
 
 void LintObserve(const Values& values, Findings& findings) {

@@ -33,11 +33,6 @@ bool SharesLocks(const Values& values) {
   return ByPosition(values) && (HasLedger(values) || moves_offsets);
 }
 
-Milliseconds RememberDone(const Values& values) {
-  if (values.Find("lock.remember_done") != nullptr) return values.Duration("lock.remember_done");
-  return HasLedger(values) ? Milliseconds(0) : Milliseconds(1h);
-}
-
 locking::Contact LockContact(const Values& values) {
   if (values.Find("lock.contact") != nullptr) {
     return static_cast<locking::Contact>(values.Choice("lock.contact"));

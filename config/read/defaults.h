@@ -19,11 +19,9 @@ bool HasLedger(const Values& values);
 bool ByPosition(const Values& values);
 // Whether neighbouring offsets share a lock (consumer::LockBlock).
 bool SharesLocks(const Values& values);
-// lock.remember_done: 0 with a ledger, which remembers what is done.
-Milliseconds RememberDone(const Values& values);
 // lock.contact: where DONE marks alone decide, all nodes are asked for one.
 locking::Contact LockContact(const Values& values);
-// What it is raised to, unless it is 0: less could end another's lease and then be forgotten.
+// What lock.remember_done is raised to: less could end another's lease and then be forgotten.
 Milliseconds LeastRememberDone(const Values& values);
 // processing.max_in_flight: with a Kafka output room for two transactions.
 std::int64_t MaxInFlight(const Values& values);

@@ -258,13 +258,12 @@ std::vector<Key> LockKeys() {
        .limits = {{"10ms", "1m"}}},
       {.path = "lock.remember_done",
        .type = T::kDuration,
-       .help = "How long the nodes remember that a record is done. Less than the store's `max_ttl` "
-               "and 2 × `max_skew` is raised to that. `0s`, only with a ledger: not at all; once "
-               "the ledger has a record, nothing is sent to the nodes, the lease is left to end by "
-               "itself, and who finds it held asks the ledger. Of no effect where records share a "
-               "lock (`lock.block`): that is never marked.",
-       .default_words = "`0s` with a ledger, `1h` without",
-       .limits = {{"0s", "365d"}}},
+       .help =
+           "Only without a ledger: how long the nodes remember that a record is done. Less than "
+           "the store's `max_ttl` and 2 × `max_skew` is raised to that. Of no effect where "
+           "records share a lock (`lock.block`): that is never marked.",
+       .default_value = "1h",
+       .limits = {{"1s", "365d"}}},
       {.path = "lock.contact",
        .type = T::kChoice,
        .help =

@@ -35,7 +35,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
        in);
   if (skip) {
     // Without a DONE mark: it would say that the id is done with this record's content.
-    return Skip(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
+    return Skip(in, HasLedger() ? DedupeSource::kLedger : DedupeSource::kLock, now);
   }
   if (letter) {
     return DeadLetterOrStop(in,
@@ -103,8 +103,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
     return work_.Push(&in);
   }
   const bool row_was_read = in.letter->reason == DeadLetterReason::kIdConflict;
-  if (options_.finality != Finality::kLedger || in.without_id || row_was_read)
-    return Publish(in, now);
+  if (!HasLedger() || in.without_id || row_was_read) return Publish(in, now);
   AskLedgerAfterDoubt(in, now);
 }
 

@@ -61,8 +61,6 @@ Flow::Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::R
                      .bytes = options_.max_in_flight_bytes,
                      .finished_behind = options_.max_finished_behind,
                      .hold_after = options_.hold_after}) {
-  FENCEPOST_CHECK(options_.remember_done > Millis(0) || LeavesLeases(),
-                  "without a ledger only DONE marks remember what is done");
   FENCEPOST_CHECK(options_.block == 1 || (options_.identity.ByPosition() && WriteDecides()),
                   "a lock of several records is never DONE: their writes must decide");
 }

@@ -70,7 +70,7 @@ struct FlowOptions {
   std::size_t max_finished_behind = 100'000;        // an unfinished record, in one partition
   Millis hold_after{500};  // a partition that holds more than its share for so long is paused
   Millis lock_wait{30'000};
-  Millis remember_done{300'000};  // of DONE marks. 0, with a ledger: none, leases are left behind
+  Millis remember_done{300'000};  // without a ledger: how long a DONE mark is kept
   std::int64_t block = 1;         // offsets that share a lock unit (LockBlock)
   // No ledger row that another worker writes meanwhile is pruned for so long: what was found out
   // without a lease holds until then (ProceedUnlocked), and what the group has confirmed
@@ -240,7 +240,6 @@ class Flow {
   void LeaveUnit(InFlight& record, Now now);
   [[nodiscard]] bool HandsOn(const InFlight& record, Now now);
   void EndLease(LockUnit& unit, Now now);
-  [[nodiscard]] bool LeavesLeases() const;
   void OnContended(InFlight& record, Nanos took);
   void JudgeContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
                        Now now);
@@ -303,6 +302,8 @@ class Flow {
   void WriteAgain(InFlight& record, Now now);
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void Skip(InFlight& record, DedupeSource source, Now now);
+  // It remembers what is done: no DONE mark is sent, and leases are left behind.
+  [[nodiscard]] bool HasLedger() const { return options_.finality == Finality::kLedger; }
   [[nodiscard]] bool WriteDecides() const {
     return consumer::WriteDecides(options_.finality, options_.identity);
   }
@@ -329,9 +330,7 @@ class Flow {
   Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
   void Commit(Now now);
   // Ledger rows may go: what is known of them, and of whose a partition is, does not hold for ever.
-  [[nodiscard]] bool RowsArePruned() const {
-    return options_.rows_stay && options_.finality == Finality::kLedger;
-  }
+  [[nodiscard]] bool RowsArePruned() const { return options_.rows_stay && HasLedger(); }
   // Whoever else had the partition since it was confirmed has written no row that can be pruned by
   // now, nor by the end of a batch that is filled now (WriteBatch::until). A worker that was
   // frozen, or cut off from Kafka, does not know yet whose it is.

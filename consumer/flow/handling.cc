@@ -106,7 +106,7 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
       return OnConflict(in, duplicate.detail, duplicate.shown, now);
     in.letter.reset();
     UpdateBytes(in);
-    return OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
+    return OnSkipped(in, DedupeSource::kLedger, now);
   }
   if (in.letter != nullptr) return Publish(in, now);
   if (traits_.handler && !in.handled) return WaitForTurn(in);

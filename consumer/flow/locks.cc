@@ -80,8 +80,7 @@ bool Flow::Lock(InFlight& in, Now now) {
 void Flow::GoOn(InFlight& in, Now now) {
   LockUnit& unit = *in.unit;
   if (unit.lease() == Lease::kNone) {
-    const bool decided = options_.finality == Finality::kLedger && IsConflict(in) &&
-                         !Planted("conflict_waits_for_its_lock");
+    const bool decided = HasLedger() && IsConflict(in) && !Planted("conflict_waits_for_its_lock");
     if (!decided) return Acquire(unit, now);
     unit.BecomeDone(locks_->IssueToken(unit.name(), now), in.identity.crc);
   }
@@ -94,7 +93,7 @@ void Flow::Acquire(LockUnit& unit, Now now) {
   unit.BecomeAcquiring(locks_->Acquire({.name = unit.name(),
                                         .cookie = unit.cookie(),
                                         .wait = options_.lock_wait,
-                                        .counts_contention = LeavesLeases() && !unit.shared()},
+                                        .counts_contention = HasLedger() && !unit.shared()},
                                        now));
 }
 
@@ -119,8 +118,7 @@ void Flow::ProceedUnlocked(LockUnit& unit, Now now) {
 }
 
 void Flow::SetUnlocked(int group, bool unlocked, Now now) {
-  FENCEPOST_CHECK(!unlocked || options_.finality == Finality::kLedger,
-                  "only a ledger decides without a lock");
+  FENCEPOST_CHECK(!unlocked || HasLedger(), "only a ledger decides without a lock");
   const std::uint32_t bit = 1U << group;
   if (((unlocked_ & bit) != 0) == unlocked) return;
   unlocked_ ^= bit;
@@ -173,10 +171,9 @@ bool Flow::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       unit.BecomeLeased(event.token, event.takeover);
       return true;
     case LockEvent::Kind::kDone:
-      unit.BecomeDone(options_.finality == Finality::kLedger || unit.shared()
-                          ? locks_->IssueToken(unit.name(), now)
-                          : event.token,
-                      event.crc);
+      unit.BecomeDone(
+          HasLedger() || unit.shared() ? locks_->IssueToken(unit.name(), now) : event.token,
+          event.crc);
       return true;
     case LockEvent::Kind::kRoundFailed: {
       if (event.contended > Nanos(0) && !Planted("contended_duplicate_waits")) {
@@ -231,7 +228,7 @@ void Flow::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
 void Flow::OnFoundDone(InFlight& in) {
   CancelCall(in);
   if (Pinned(in.stage())) return;
-  const bool ledger = options_.finality == Finality::kLedger || in.unit->shared();
+  const bool ledger = HasLedger() || in.unit->shared();
   if (ledger && (in.stage() == Stage::kReady || in.stage() == Stage::kLookup)) return;
   if (InLeasedPrefix(in.stage())) {
     ++in.ticket;
@@ -308,18 +305,12 @@ void Flow::SetPhase(const InFlight& in, locking::Phase phase) {
 
 // --- the end of a lease ------------------------------------------------------------------------
 
-// Where the ledger remembers what is done, the nodes need not: once it is known to have a record's
-// row, nothing is sent any more.
-bool Flow::LeavesLeases() const {
-  return options_.finality == Finality::kLedger && options_.remember_done == Millis(0);
-}
-
-// Only after the effect is final. The mark is sent and not awaited. Not sent where the ledger
-// remembers: the lease is left behind.
+// Only after the effect is final. Where there is a ledger it remembers that, and the lease is left
+// behind; else a mark is sent, and not awaited.
 void Flow::MarkDone(InFlight& in, Now now) {
   LockUnit& unit = *in.unit;
   if (unit.shared()) return;  // its lease is that of other records too: it is never DONE
-  if (LeavesLeases()) return unit.NoteInLedger();
+  if (HasLedger()) return unit.NoteInLedger();
   // The lease may have ended although its kLost is still to be heard: then it cannot be marked.
   if (Leased(in) && locks_->ValidUntil(unit.lock()) == Instant::min()) {
     unit.BecomeLost(Instant::min());
@@ -339,7 +330,7 @@ void Flow::MarkDone(InFlight& in, Now now) {
 // Nothing is held or asked for any more here. What the ledger has is left to end by itself at the
 // nodes (PROTOCOL.md, Leases left behind); anything else is given back at once.
 void Flow::EndLease(LockUnit& unit, Now now) {
-  const bool leave = unit.in_ledger() || (LeavesLeases() && Planted("left_while_unknown"));
+  const bool leave = unit.in_ledger() || (HasLedger() && Planted("left_while_unknown"));
   if (unit.lease() == Lease::kLeased) {
     leave ? locks_->Leave(unit.lock(), now) : locks_->Release(unit.lock(), now);
   }

@@ -46,7 +46,7 @@ void Flow::Report(Now now) {
 // while ago: a transaction that had no answer, and was written again, may still be on its way, and
 // would find no row, where another worker had written it so long ago that its row may go at once.
 void Flow::TellPrunable(Now now) {
-  if (options_.finality != Finality::kLedger) return;
+  if (!HasLedger()) return;
   const Nanos ago =
       Planted("just_committed_is_pruned")
           ? Nanos(0)

@@ -203,7 +203,7 @@ void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, N
     default:
       break;
   }
-  OnSkipped(in, FoundDone(in) ? DedupeSource::kLock : DedupeSource::kLedger, now);
+  OnSkipped(in, DedupeSource::kLedger, now);
 }
 
 // What the outcome tells about bad records (DeadLetterLimiter). What is deleted, or becomes no row,
@@ -217,11 +217,6 @@ void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outco
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
-  if (FoundDone(in) && !in.unit->shared()) {
-    observer_->OnInvariant(locking::Invariant::kDoneWithoutLedger);
-    Note(locking::Severity::kError, "invariant_violated",
-         "done_without_ledger: its lock is marked done, but the ledger had no row of it", in);
-  }
   if (!WriteDecides() && EndedBefore(in, began)) {
     observer_->OnInvariant(locking::Invariant::kLeaseAfterLoss);
     Note(locking::Severity::kError, "invariant_violated",
@@ -229,7 +224,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
          "written it too",
          in);
   }
-  const bool left = LeavesLeases() && !in.unit->shared();
+  const bool left = HasLedger() && !in.unit->shared();
   if (left && in.unit->took_over()) observer_->OnTakeover();
   const bool unmarked = left || in.unit->shared();
   if (unmarked && EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
@@ -243,7 +238,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
 
 // The effect was written before, by another record with this id or an earlier try of this one.
 void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
-  if (options_.finality == Finality::kLedger) MarkDone(in, now);
+  if (HasLedger()) MarkDone(in, now);
   Skip(in, source, now);
 }
 

@@ -37,7 +37,7 @@ class ConsumerObserver {
   virtual void OnConsumed(std::size_t /*records*/) {}
   virtual void OnProcessed(ProcessedResult, std::size_t /*count*/) {}
   virtual void OnDedupeSkip(DedupeSource) {}
-  // Of a pipeline that leaves its leases behind (lock.remember_done: 0), once the ledger has said
+  // Of a pipeline with a ledger, which leaves its leases behind, once the ledger has said
   // whose the name is: a round that found it held (kContended), or held by a lease that was left
   // behind (kDone); a lease that took over from another which had not written the effect.
   virtual void OnRound(locking::RoundResult, Nanos /*took; 0: told before*/) {}

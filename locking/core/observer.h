@@ -36,11 +36,10 @@ enum class CommandError : std::uint8_t {
 enum class Phase : std::uint8_t { kWaiting, kHandling, kWriting, kReleasing };
 // Promises that were seen broken. By which faults each is to be expected: PROTOCOL.md, Windows.
 enum class Invariant : std::uint8_t {
-  kDoneWithoutLedger,  // a name is DONE, and the ledger had no row of it
-  kTokenRegressed,     // a lease whose token is not above that of an earlier holder
-  kCommitPastHole,     // an offset was to be committed past an unfinished record
-  kLeaseAfterLoss,     // no ledger: an effect whose write began after its lease had ended
-  kDoubleGrant         // another held a quorum while an own lease was valid by its own clock
+  kTokenRegressed,  // a lease whose token is not above that of an earlier holder
+  kCommitPastHole,  // an offset was to be committed past an unfinished record
+  kLeaseAfterLoss,  // no ledger: an effect whose write began after its lease had ended
+  kDoubleGrant      // another held a quorum while an own lease was valid by its own clock
 };
 enum class Severity : std::uint8_t { kDebug, kInfo, kWarn, kError };
 

@@ -140,7 +140,6 @@ std::string PipelineText::Yaml() const {
       name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, record_id,
       groups.empty() ? "nodes" : "groups", groups.empty() ? nodes : groups, login, ttl,
       min_validity, max_skew);
-  if (!remember_done.empty()) text += fmt::format("  remember_done: {}\n", remember_done);
   if (!contact.empty()) text += fmt::format("  contact: {}\n", contact);
   if (!block.empty()) text += fmt::format("  block: {}\n", block);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);

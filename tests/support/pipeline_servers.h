@@ -101,9 +101,8 @@ struct PipelineText {
   // dead worker held stays on the nodes for ttl + 2 * max_skew: longer than its session, so that a
   // takeover is seen.
   std::string ttl = "3s";
-  std::string remember_done{};  // empty: the default
-  std::string contact{};        // likewise
-  std::string block{};          // likewise
+  std::string contact{};  // empty: the default
+  std::string block{};    // likewise
   std::string min_validity = "1s";
   std::string max_skew = "2s";
   int session_ms = 4000;

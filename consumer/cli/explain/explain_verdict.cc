@@ -28,7 +28,7 @@ class Judgement {
     for (const NodeFacts& node : facts.nodes) {
       if (node.state == NodeState::kUnreachable) continue;
       ++reached_;
-      if (node.state == NodeState::kDone) ++done_;
+      done_ += node.state == NodeState::kDone && facts.finality != Finality::kLedger ? 1 : 0;
       if (node.state != NodeState::kHeld) continue;
       if (node.rest > Millis(0)) {
         held_ = std::max(held_, ++holders[node.token]);
@@ -48,7 +48,6 @@ class Judgement {
   [[nodiscard]] Verdict WithoutRow() const;
   [[nodiscard]] std::string WhatABadRecordDoes() const;
   [[nodiscard]] Verdict ByMark() const;
-  [[nodiscard]] Verdict DoneWithoutRow() const;
   [[nodiscard]] std::optional<Verdict> ByLock() const;
   [[nodiscard]] Verdict PassedBy() const;
   [[nodiscard]] Verdict Waiting() const;
@@ -103,7 +102,7 @@ class Judgement {
 
   const Facts& facts_;
   int reached_ = 0;
-  int done_ = 0;
+  int done_ = 0;  // where there is a ledger, a mark says nothing
   int held_ = 0;  // the most nodes that hold one token
   int expired_ = 0;
 };
@@ -138,7 +137,7 @@ Verdict Judgement::Say() const {
   if (NotThere()) return NoSuchRecord();
   if (!facts_.no_id.empty()) return WithoutId();
   if (facts_.id.empty()) return Unknown();
-  if (done_ > 0) return RowUnknown() ? Unknown() : ByMark();
+  if (done_ > 0) return ByMark();
   if (Past()) return RowUnknown() ? Unknown() : PassedBy();
   if (!facts_.no_row.empty()) return WithoutRow();
   if (auto verdict = ByLock()) return std::move(*verdict);
@@ -266,9 +265,7 @@ std::string Judgement::WhatABadRecordDoes() const {
       consumer::kBadRecordHint);
 }
 
-// DONE is there, and the ledger does not say otherwise.
 Verdict Judgement::ByMark() const {
-  if (facts_.finality == Finality::kLedger) return DoneWithoutRow();
   const NodeFacts& mark =
       *std::find_if(facts_.nodes.begin(), facts_.nodes.end(),
                     [](const NodeFacts& node) { return node.state == NodeState::kDone; });
@@ -292,20 +289,6 @@ Verdict Judgement::ByMark() const {
                                "after that it would be processed.",
                                rest)
                  : OffsetFollows()};
-}
-
-Verdict Judgement::DoneWithoutRow() const {
-  Verdict verdict{.code = "done_without_row"};
-  verdict.happened = fmt::format(
-      "{} say DONE, under the token drawn {}, but the ledger has no row of it: the row was lost "
-      "with the database (failed over, restored or dropped), pruned, or deleted.",
-      Nodes(done_), Drawn(NodeState::kDone));
-  verdict.next =
-      Past() ? "Nothing by itself: the offset is past it. To have it processed again, fencepost "
-               "forget it and move the group's offset back."
-             : "The worker that reads it finds no row and processes it again, under a fresh token; "
-               "invariant_violations_total{invariant=\"done_without_ledger\"} counts it.";
-  return verdict;
 }
 
 std::optional<Verdict> Judgement::ByLock() const {

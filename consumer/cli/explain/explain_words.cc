@@ -59,10 +59,10 @@ std::string TokenText(locking::Token token) {
   return fmt::format("token {} (drawn {})", token.value(), MomentText(token.wall()));
 }
 
-// What a worker leaves at the nodes once the ledger has its record (lock.remember_done: 0).
+// What a worker leaves at the nodes once the ledger has its record.
 bool LeftBehind(const Facts& facts) {
-  return facts.finality == consumer::Finality::kLedger && facts.block == 1 &&
-         facts.remember_done == locking::Millis(0) && facts.row && *facts.row && **facts.row;
+  return facts.finality == consumer::Finality::kLedger && facts.block == 1 && facts.row &&
+         *facts.row && **facts.row;
 }
 
 std::string NodeLine(const NodeFacts& node, bool left_behind) {

@@ -66,6 +66,11 @@ class LockStore:
         self.list = ",".join(node.address for node in self.nodes)
         run(FENCEPOST, "locks", "init", "--redis", self.list, "--max-ttl", max_ttl)
 
+    def command(self, *words):
+        """On each node."""
+        for node in self.nodes:
+            run("redis-cli", "-p", node.port, *words)
+
 
 class Service:
     """What an HTTP handler asks: `answer(order)` says (status, seconds to wait first)."""
@@ -121,7 +126,6 @@ lock:
   ttl: {ttl}
   min_validity: {min_validity}
   max_skew: 500ms
-  remember_done: 5m
 processing: {{order: none, concurrency: 64, timeout: 5s}}
 {more}
 output:

@@ -63,6 +63,7 @@ struct Fault {
   bool exec = false;                       // the trial's handler is a script
   bool replica = false;                    // the database has one
   bool small_disk = false;                 // the table is on one
+  bool by_id = false;                      // it needs ledger rows of ids, whose leases are left
   std::optional<DatabaseKind> database{};  // the one that it happens to; none: any
 };
 

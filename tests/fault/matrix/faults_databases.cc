@@ -119,7 +119,10 @@ void AddDatabaseFaults(std::vector<Fault>& all, DatabaseKind kind) {
   faults.push_back({name + "-table-locked", seconds(3), LockTable});
   faults.push_back({name + "-table-missing", seconds(1), HideTable});
   faults.push_back({name + "-connections-used-up", seconds(2), UseUpConnections});
-  faults.push_back({name + "-ledger-rows-dropped", seconds(1), DropLedgerRows});
+  faults.push_back({.name = name + "-ledger-rows-dropped",
+                    .lasts = seconds(1),
+                    .begin = DropLedgerRows,
+                    .by_id = true});
   faults.push_back(
       {.name = name + "-disk-full", .lasts = seconds(1), .begin = FillDisk, .small_disk = true});
   faults.push_back({.name = name + "-failed-over",

@@ -57,14 +57,13 @@ void Run(System& system, const Cell& cell, CellResult& result) {
   if (fault.replica) system.database(cell.database).AddReplica();
   std::string name = result.name + fmt::format("-{}", seed);
   std::replace(name.begin(), name.end(), '/', '-');
-  const bool marks = cell.phase == Phase::kReleasing || seed % 4 == 1;
   Trial trial(system, {.name = name,
                        .seed = seed,
                        .workers = seed % 5 == 0 ? 3 : 2,
                        .exec = fault.exec,
                        .database = cell.database,
                        .small_disk = fault.small_disk,
-                       .remember_done = marks,
+                       .by_position = cell.phase == Phase::kReleasing,
                        .moves = cell.phase >= Phase::kRebalancing});
   try {
     Disturb(system, trial, fault, cell.phase, result);
@@ -139,6 +138,7 @@ std::vector<Cell> Plan(const MatrixOptions& options) {
       for (std::size_t at = 0; at < kPhaseNames.size(); ++at) {
         if (!options.phase.empty() && options.phase != kPhaseNames.at(at)) continue;
         if (options.once && at != turn % kPhaseNames.size()) continue;
+        if (fault.by_id && static_cast<Phase>(at) == Phase::kReleasing) continue;
         cells.push_back({.fault = &fault,
                          .phase = static_cast<Phase>(at),
                          .name = fmt::format("{}/{}", fault.name, kPhaseNames.at(at)),

@@ -27,9 +27,7 @@ bool IsAcquire(std::string_view bytes) {
          Has(bytes, "\r\nNX\r\n$3\r\nGET\r\n$4\r\nPXAT\r\n");
 }
 
-bool IsRelease(std::string_view bytes) {
-  return Has(bytes, Sha(locking::OpKind::kRelease)) || Has(bytes, Sha(locking::OpKind::kDone));
-}
+bool IsRelease(std::string_view bytes) { return Has(bytes, Sha(locking::OpKind::kRelease)); }
 
 }  // namespace
 

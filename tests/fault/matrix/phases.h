@@ -15,7 +15,7 @@ enum class Phase : std::uint8_t {
   kHandling,     // the handler was called, its answer is on its way
   kWriting,      // its transaction is on its way to the database, or the answer to COMMIT back
   kCommitting,   // its OffsetCommit is on its way to Kafka
-  kReleasing,    // a lock that it gives back, or marks as done, is on its way to a node
+  kReleasing,    // a lock that it gives back is on its way to a node
   kRebalancing,  // its JoinGroup is on its way to Kafka, after the group was emptied
   kDraining,     // it was told to stop while a call of the handler was out
   kStarting,     // it loads its scripts on a lock node

@@ -91,7 +91,6 @@ class Soak {
                          .seed = options.seed,
                          .workers = 3,
                          .database = options.database,
-                         .remember_done = true,
                          .records_a_second = options.records_a_second}) {
     for (const Fault& fault : AllFaults()) {
       if (Suits(fault, options.database)) faults_.push_back(&fault);

@@ -69,7 +69,10 @@ std::string Trial::Yaml() const {
   text.ttl = fmt::format("{}ms", kTtl.count());
   text.min_validity = "300ms";
   text.max_skew = fmt::format("{}ms", kMaxSkew.count());
-  if (options_.remember_done) text.remember_done = "10s";
+  if (options_.by_position) {
+    text.record_id = "position";
+    text.block = "64";
+  }
   text.session_ms = static_cast<int>(kSession.count());
   text.heartbeat_ms = 400;
   // An answer to JoinGroup is awaited for max.poll.interval.ms, also from a peer that is gone.
@@ -89,11 +92,12 @@ std::string Trial::Yaml() const {
   return text.Yaml();
 }
 
-// One record in twenty is an earlier order once more, half of those in another partition.
+// One record in twenty is an earlier order once more, half of those in another partition. By
+// position each would take effect.
 void Trial::Send() {
   const auto draw = [this](std::size_t below) { return static_cast<int>(random_() % below); };
   std::pair<int, int> sent{orders_, draw(static_cast<std::size_t>(partitions_))};
-  if (draw(20) == 0 && !recent_.empty()) {
+  if (draw(20) == 0 && !recent_.empty() && !options_.by_position) {
     sent = recent_[static_cast<std::size_t>(draw(recent_.size()))];
     if (draw(2) == 0) sent.second = (sent.second + 1) % partitions_;
   } else {

@@ -25,9 +25,9 @@ struct TrialOptions {
   int workers = 2;
   bool exec = false;  // the handler is a script, else an HTTP service
   DatabaseKind database = DatabaseKind::kPostgres;
-  bool small_disk = false;     // the table is on one
-  bool remember_done = false;  // done records are marked on the nodes
-  bool moves = false;          // partitions are given to other workers while the fault lasts
+  bool small_disk = false;   // the table is on one
+  bool by_position = false;  // and by blocks of offsets: their leases are given back
+  bool moves = false;        // partitions are given to other workers while the fault lasts
   int records_a_second = 80;
 };
 

@@ -120,14 +120,8 @@ class Stream {
   locking::CallHeader header_;
 };
 
-FlowOptions Leaving(Order order) {
-  FlowOptions options = FlowBench::Options(order);
-  options.remember_done = Millis(0);
-  return options;
-}
-
 FlowOptions ByPosition(Order order) {
-  FlowOptions options = Leaving(order);
+  FlowOptions options = FlowBench::Options(order);
   options.identity = {};
   options.block = 1024;
   return options;
@@ -138,7 +132,7 @@ constexpr double kBatchwise = 0.25;
 
 TEST(ARecordInAStream, ByIdAllocatesOnceForTheNameOfItsLock) {
   for (const Order order : {Order::kNone, Order::kPartition}) {
-    const Cost cost = Stream(Leaving(order)).Measure();
+    const Cost cost = Stream(FlowBench::Options(order)).Measure();
     RecordProperty("allocations", std::to_string(cost.allocations));
     EXPECT_LE(cost.allocations, 1 + kBatchwise) << "order " << static_cast<int>(order);
   }
@@ -154,7 +148,7 @@ TEST(ARecordInAStream, ByPositionAllocatesNothingOfItsOwn) {
 
 // The first locks of a batch, while few are at work, are asked of the third node too.
 TEST(ARecordInAStream, ByIdCostsAnAcquireAtAQuorumOfNodesAndNothingElse) {
-  const double operations = Stream(Leaving(Order::kNone)).Measure().operations;
+  const double operations = Stream(FlowBench::Options(Order::kNone)).Measure().operations;
   EXPECT_GE(operations, 2.0);
   EXPECT_LE(operations, 2.2);
 }

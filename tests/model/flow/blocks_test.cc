@@ -13,7 +13,6 @@ FlowOptions Blocks(Order order = Order::kNone, std::int64_t block = 4) {
   FlowOptions options = FlowBench::Options(order);
   options.identity = {};
   options.block = block;
-  options.remember_done = Millis(0);
   return options;
 }
 

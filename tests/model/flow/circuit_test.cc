@@ -23,10 +23,9 @@ FlowOptions WithCircuit() {
   return options;
 }
 
-class CircuitTest : public ::testing::Test {
+class CircuitTest : public OneWorker {
  protected:
-  CircuitTest() : worker(world, WithCircuit()) {
-    worker.Assign(0);
+  CircuitTest() : OneWorker(WithCircuit()) {
     worker.Deliver(0, {"a@1", "b@2", "c@3"});
     worker.LookUpAll();
   }
@@ -42,8 +41,6 @@ class CircuitTest : public ::testing::Test {
     return std::ranges::any_of(
         worker.told.notes, [&](const std::string& note) { return note.starts_with(event + ": "); });
   }
-  SharedWorld world;
-  FlowBench worker;
 };
 
 // It was asked of one caller: the next probe is any other record.
@@ -173,15 +170,22 @@ HandlerFailure WrongAddress() {
   return failure;
 }
 
-TEST(WrongCaller, AfterSoManyRefusalsInARowTheServiceIsAskedAgainAndNotTheTopicEmptied) {
-  SharedWorld world;
+FlowOptions BelievingTwo() {
   FlowOptions options = WithCircuit();
   options.max_consecutive = 2;
   options.tuning.concurrency = 1;
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
-  worker.LookUpAll();
+  return options;
+}
+
+class WrongCaller : public OneWorker {
+ protected:
+  WrongCaller() : OneWorker(BelievingTwo()) {
+    worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
+    worker.LookUpAll();
+  }
+};
+
+TEST_F(WrongCaller, AfterSoManyRefusalsInARowTheServiceIsAskedAgainAndNotTheTopicEmptied) {
   for (int i = 0; i < 40; ++i) {
     if (!worker.Calls().empty()) worker.Fail(worker.Calls(), WrongAddress());
     worker.LookUpAll();
@@ -199,15 +203,7 @@ TEST(WrongCaller, AfterSoManyRefusalsInARowTheServiceIsAskedAgainAndNotTheTopicE
 }
 
 // Of a proxy whose backends come and go.
-TEST(WrongCaller, AnOutageBetweenRefusalsDoesNotMakeThemFewer) {
-  SharedWorld world;
-  FlowOptions options = WithCircuit();
-  options.max_consecutive = 2;
-  options.tuning.concurrency = 1;
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
-  worker.LookUpAll();
+TEST_F(WrongCaller, AnOutageBetweenRefusalsDoesNotMakeThemFewer) {
   for (int i = 0; i < 40; ++i) {
     if (!worker.Calls().empty()) {
       worker.Fail(worker.Calls(), i % 2 == 0 ? WrongAddress() : Unavailable());
@@ -218,15 +214,7 @@ TEST(WrongCaller, AnOutageBetweenRefusalsDoesNotMakeThemFewer) {
   EXPECT_EQ(worker.letters.size(), 2u) << worker.Letters();
 }
 
-TEST(WrongCaller, ARefusalAmongSuccessesIsTheRecordsOwn) {
-  SharedWorld world;
-  FlowOptions options = WithCircuit();
-  options.max_consecutive = 2;
-  options.tuning.concurrency = 1;
-  FlowBench worker(world, options);
-  worker.Assign(0);
-  worker.Deliver(0, {"a@1", "b@2", "c@3", "d@4", "e@5"});
-  worker.LookUpAll();
+TEST_F(WrongCaller, ARefusalAmongSuccessesIsTheRecordsOwn) {
   for (const std::string id : {"a", "b"}) worker.Fail(id, WrongAddress());
   worker.LookUpAll();
   worker.Handle("c");

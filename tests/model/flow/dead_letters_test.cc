@@ -12,14 +12,9 @@ using State = locking::NodeModel::State;
 const HandlerFailure kRefused{
     .error_class = "422", .text = "no such account", .retry = false, .retry_after = {}};
 
-class DeadLettering : public ::testing::Test {
+class DeadLettering : public OneWorker {
  protected:
-  explicit DeadLettering(const FlowOptions& options = FlowBench::Handling())
-      : worker(world, options) {
-    worker.Assign(0);
-  }
-  SharedWorld world;
-  FlowBench worker;
+  explicit DeadLettering(const FlowOptions& options = FlowBench::Handling()) : OneWorker(options) {}
 };
 
 TEST_F(DeadLettering, IsPublishedOnlyAfterAnotherLookUp) {
@@ -163,7 +158,8 @@ TEST_F(DeadLettering, OfARefusedRecordNeedsALeaseAgainIfItWasLost) {
   world.Steal(LockName("p", "a"));
   worker.Wait(world.lock.ttl / 2);
   worker.Answer({{WriteResult::kBadRecord, "value too long", DeadLetterReason::kOutput}});
-  EXPECT_EQ(worker.Lookups(), "");
+  worker.LookUpAll();
+  EXPECT_EQ(worker.Letters(), "");
   worker.Wait(world.lock.ttl * 2);
   worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "a:output");
@@ -268,7 +264,7 @@ TEST_F(ConflictInDoubt, OfAConflictInDoubtThatALookUpFindsWaitsToo) {
   worker.Answer({{.result = WriteResult::kNotWritten, .in_doubt = true}});
   world.WriteRow("a=other");
   worker.Wait(world.lock.ttl * 2);
-  worker.LookUp();
+  worker.LookUpAll();
   EXPECT_EQ(worker.Letters(), "");
   ASSERT_EQ(worker.StageOf("a"), "doubted");
   worker.Wait(FlowOptions().transaction_lasts);

@@ -42,6 +42,17 @@ void SharedWorld::Steal(const std::string& name) {
   }
 }
 
+void SharedWorld::MarkDone(const std::string& id, locking::ContentCrc crc, std::size_t at) {
+  const std::string name = LockName("p", id);
+  const locking::Op op{.kind = locking::OpKind::kDone,
+                       .name = name,
+                       .token = locking::Token::AtWall(now.wall),
+                       .ttl = Millis(60'000),
+                       .crc = crc};
+  for (std::size_t node = 0; node < at; ++node)
+    nodes[node].Apply(op.kind, std::span(&op, 1), lock, now.wall, nullptr);
+}
+
 void SharedWorld::WriteRow(const std::string& record) { WriteRow(record, FlowBench::Options()); }
 
 void SharedWorld::WriteRow(const std::string& record, const FlowOptions& options) {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "consumer/flow/flow.h"
 #include "tests/model/simulator/ledger.h"
 #include "tests/support/node_model.h"
@@ -27,8 +29,10 @@ struct SharedWorld {
   simulator::Ledger ledger;
   // On every node the name is another's from now on.
   void Steal(const std::string& name);
-  // The ledger holds the row of this record alone, as another worker wrote it whose DONE marks are
-  // forgotten.
+  // The name of this id is marked DONE for a minute at the first so many nodes, by another.
+  void MarkDone(const std::string& id, locking::ContentCrc crc = 0, std::size_t at = 3);
+  // The ledger holds the row of this record alone, as another worker wrote it whose lease has
+  // ended.
   void WriteRow(const std::string& record);
   void WriteRow(const std::string& record, const FlowOptions& options);
 };
@@ -180,6 +184,16 @@ class FlowBench {
   std::map<PartitionIndex, Source> sources_;
   std::vector<PartitionOffset> commits_;
   std::deque<std::string> texts_;  // behind the records' views
+};
+
+// One worker, which has partition 0.
+class OneWorker : public ::testing::Test {
+ protected:
+  explicit OneWorker(const FlowOptions& options = FlowBench::Options()) : worker(world, options) {
+    worker.Assign(0);
+  }
+  SharedWorld world;
+  FlowBench worker;
 };
 
 }  // namespace fencepost::consumer

@@ -13,15 +13,9 @@ using State = NodeModel::State;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-FlowOptions Leaving(Order order = Order::kPartition) {
-  FlowOptions options = FlowBench::Options(order);
-  options.remember_done = Millis(0);
-  return options;
-}
-
 // One that another worker has written, whose lease it left behind.
 void WriteElsewhere(SharedWorld& world, const std::string& record) {
-  FlowBench other(world, Leaving(), 2);
+  FlowBench other(world, FlowBench::Options(), 2);
   other.Assign(7);
   other.Deliver(7, {record});
   other.WriteAll();
@@ -30,7 +24,7 @@ void WriteElsewhere(SharedWorld& world, const std::string& record) {
 
 TEST(LeftLease, StaysAtTheNodesUntilItsDeadline) {
   SharedWorld world;
-  FlowBench worker(world, Leaving());
+  FlowBench worker(world);
   worker.Assign(0);
   worker.Deliver(0, {"a"});
   worker.WriteAll();
@@ -47,7 +41,7 @@ TEST(LeftLease, StaysAtTheNodesUntilItsDeadline) {
 
 TEST(LeftLease, IsNoneOfARecordThatFailed) {
   SharedWorld world;
-  FlowOptions options = Leaving();
+  FlowOptions options = FlowBench::Options();
   options.dead_letters = true;
   options.on_bad_record = OnBad::kDeadLetter;
   FlowBench worker(world, options);
@@ -63,7 +57,7 @@ TEST(LeftLease, IsNoneOfARecordThatFailed) {
 
 TEST(LeftLease, IsNoneOfARecordWhoseEffectIsNotKnown) {
   SharedWorld world;
-  FlowBench worker(world, Leaving());
+  FlowBench worker(world);
   worker.Assign(0);
   worker.Deliver(0, {"a"});
   worker.Settle();
@@ -76,7 +70,7 @@ TEST(LeftLease, IsNoneOfARecordWhoseEffectIsNotKnown) {
 TEST(ContendedRecord, ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeases) {
   SharedWorld world;
   WriteElsewhere(world, "a");
-  FlowBench worker(world, Leaving());
+  FlowBench worker(world);
   worker.Assign(0);
   worker.Deliver(0, {"a", "b"});
   worker.Settle();
@@ -94,7 +88,7 @@ TEST(ContendedRecord, ThatTheLedgerKnowsIsSkippedAtOnceAndTheOthersKeepTheirLeas
 TEST(ContendedRecord, ThatTheLedgerDoesNotKnowWaitsAndThoseBehindItGiveTheirLeasesBack) {
   SharedWorld world;
   world.Steal("fencepost:{p}:a");
-  FlowBench worker(world, Leaving());
+  FlowBench worker(world);
   worker.Assign(0);
   worker.Deliver(0, {"a", "b"});
   worker.Settle();
@@ -108,7 +102,7 @@ TEST(ContendedRecord, ThatTheLedgerDoesNotKnowWaitsAndThoseBehindItGiveTheirLeas
 TEST(ContendedRecord, IsLookedUpOnceARoundAndOnceAtATime) {
   SharedWorld world;
   world.Steal("fencepost:{p}:a");
-  FlowBench worker(world, Leaving());
+  FlowBench worker(world);
   worker.Assign(0);
   worker.Deliver(0, {"a"});
   worker.Wait(Millis(500));
@@ -121,7 +115,7 @@ TEST(ContendedRecord, IsLookedUpOnceARoundAndOnceAtATime) {
 }
 
 FlowOptions LettersOfConflicts() {
-  FlowOptions options = Leaving();
+  FlowOptions options = FlowBench::Options();
   options.dead_letters = true;
   options.on_id_conflict = OnBad::kDeadLetter;
   return options;
@@ -192,10 +186,9 @@ TEST(ContendedRecord, BehindAConflictOfItsIdIsLookedUpAsAnyOther) {
   EXPECT_EQ(worker.Watermark(0), 2);
 }
 
-TEST(RecordWithTheSameId, GoesOnUnderTheLeaseOfTheOneBeforeIt) {
-  SharedWorld world;
-  FlowBench worker(world, Leaving());
-  worker.Assign(0);
+using RecordWithTheSameId = OneWorker;
+
+TEST_F(RecordWithTheSameId, GoesOnUnderTheLeaseOfTheOneBeforeIt) {
   worker.Deliver(0, {"a", "a"});
   worker.Settle();
   const auto before = world.nodes[0].Look("fencepost:{p}:a", world.now.wall).token;
@@ -208,10 +201,7 @@ TEST(RecordWithTheSameId, GoesOnUnderTheLeaseOfTheOneBeforeIt) {
   EXPECT_EQ(worker.core.held(), 0);
 }
 
-TEST(RecordWithTheSameId, AcquiresWhereTheLeaseOfTheOneBeforeItHasEnded) {
-  SharedWorld world;
-  FlowBench worker(world, Leaving());
-  worker.Assign(0);
+TEST_F(RecordWithTheSameId, AcquiresWhereTheLeaseOfTheOneBeforeItHasEnded) {
   worker.Deliver(0, {"a", "a"});
   worker.Settle();
   worker.Pass(world.lock.ttl);
@@ -231,7 +221,7 @@ TEST(Takeover, CountsOnlyWhereTheEffectWasNotWritten) {
     }
     world.now.boot += world.lock.ttl + Millis(10);
     world.now.wall += world.lock.ttl + Millis(10);
-    FlowBench worker(world, Leaving());
+    FlowBench worker(world);
     worker.Assign(0);
     worker.Deliver(0, {"a"});
     worker.WriteAll();
@@ -242,7 +232,7 @@ TEST(Takeover, CountsOnlyWhereTheEffectWasNotWritten) {
 
 TEST(Operations, OfRecordsByIdAreOneAcquireANodeAndNothingElse) {
   SharedWorld world;
-  FlowBench worker(world, Leaving(Order::kNone));
+  FlowBench worker(world, FlowBench::Options(Order::kNone));
   worker.Assign(0);
   std::vector<std::string> ids;
   for (int i = 0; i < 100; ++i) ids.push_back("o-" + std::to_string(i));

@@ -15,11 +15,9 @@ FlowOptions Marks(Order order = Order::kPartition) {
   return options;
 }
 
-class Marking : public ::testing::Test {
+class Marking : public OneWorker {
  protected:
-  explicit Marking(const FlowOptions& options = Marks()) : worker(world, options) {
-    worker.Assign(0);
-  }
+  explicit Marking(const FlowOptions& options = Marks()) : OneWorker(options) {}
   void Disconnect(std::initializer_list<int> nodes) {
     for (const int node : nodes) worker.core.OnDisconnected(node, world.now);
   }
@@ -32,19 +30,6 @@ class Marking : public ::testing::Test {
     other.flow.ForEachRecord([&](const InFlight& in) { crc = in.identity.crc; });
     return crc;
   }
-  // This one node has a mark of another worker.
-  void MarkAt(int node, const std::string& id, locking::ContentCrc crc, Millis rest) {
-    const std::string name = LockName("p", id);
-    const locking::Op op{.kind = locking::OpKind::kDone,
-                         .name = name,
-                         .token = locking::Token::AtWall(world.now.wall),
-                         .ttl = rest,
-                         .crc = crc};
-    world.nodes[static_cast<std::size_t>(node)].Apply(op.kind, std::span(&op, 1), world.lock,
-                                                      world.now.wall, nullptr);
-  }
-  SharedWorld world;
-  FlowBench worker;
 };
 
 TEST_F(Marking, HoldsNoOffsetUpWhileNoNodeIsThereToTakeIt) {  // 16
@@ -123,7 +108,7 @@ TEST_F(Marking, IsNotOfAnEffectThatTheOutputHadNotAnsweredWhenItEnded) {  // 10
 }
 
 TEST_F(Marking, ThatIsHeardCompletesTheRecordAtOnceAndIsCarriedNowhere) {  // 1, 11
-  MarkAt(0, "a", CrcOf("a"), Millis(60'000));
+  world.MarkDone("a", CrcOf("a"), 1);
   worker.Deliver(0, {"a"});
   worker.Settle();
   EXPECT_EQ(worker.Writes(), "");
@@ -133,7 +118,7 @@ TEST_F(Marking, ThatIsHeardCompletesTheRecordAtOnceAndIsCarriedNowhere) {  // 1,
 }
 
 TEST_F(Marking, ThatIsHeardWithAnotherChecksumIsAConflict) {
-  MarkAt(0, "a", CrcOf("a=other"), Millis(60'000));
+  world.MarkDone("a", CrcOf("a=other"));
   worker.Deliver(0, {"a"});
   worker.Settle();
   EXPECT_EQ(worker.told.conflicts, 1);
@@ -154,8 +139,8 @@ class MarkingSkipping : public Marking {
 };
 
 TEST_F(MarkingSkipping, SkipsOneConflictAfterTheOtherOfAChain) {
-  MarkAt(0, "b", CrcOf("b=other"), Millis(60'000));  // heard first
-  MarkAt(1, "a", CrcOf("a=other"), Millis(60'000));
+  world.MarkDone("b", CrcOf("b=other"));  // heard first
+  world.MarkDone("a", CrcOf("a=other"));
   worker.Deliver(0, {"a", "b", "c"});
   worker.WriteAll();
   EXPECT_EQ(worker.told.conflicts, 2);
@@ -183,7 +168,7 @@ TEST_F(MarkingHandled, NeedsNoLookUp) {
 TEST_F(MarkingHandled, ThatIsHeardWhileHandlingCallsItOffAndCompletesTheRecord) {  // 11
   worker.Deliver(0, {"a"});
   worker.Settle();
-  for (const int node : {0, 1, 2}) MarkAt(node, "a", CrcOf("a"), Millis(60'000));
+  world.MarkDone("a", CrcOf("a"));
   worker.Wait(world.lock.ttl / 2);
   EXPECT_EQ(worker.Calls(), "a!");
   worker.Handle("a");
@@ -204,7 +189,7 @@ class MarkingPure : public Marking {
 };
 
 TEST_F(MarkingPure, ThatIsHeardDoesNotLetThoseBehindItOvertakeThoseBeforeIt) {  // 21
-  for (const int node : {0, 1, 2}) MarkAt(node, "done", CrcOf("done"), Millis(60'000));
+  world.MarkDone("done", CrcOf("done"));
   worker.Deliver(0, {"a", "done", "b"});
   worker.Round();
   ASSERT_EQ(worker.StageOf("done"), "");
@@ -218,7 +203,7 @@ TEST_F(MarkingPure, ThatIsHeardDoesNotLetThoseBehindItOvertakeThoseBeforeIt) {  
 }
 
 TEST_F(MarkingHandled, ThatIsHeardWithAnotherChecksumIsADeadLetterWithoutALookUp) {
-  MarkAt(0, "a", CrcOf("a=other"), Millis(60'000));
+  world.MarkDone("a", CrcOf("a=other"));
   worker.Deliver(0, {"a"});
   worker.Settle();
   EXPECT_EQ(worker.Letters(), "a:id_conflict");

@@ -33,7 +33,7 @@ TEST(Chain, OfAPartitionHoldsNoLeaseBehindAContendedRecord) {  // 15
   Contended test(Order::kPartition);
   test.worker.Deliver(0, {"a", "x", "b"});
   test.worker.Deliver(1, {"c"});
-  test.worker.Settle();
+  test.worker.LookUpAll();
   EXPECT_EQ(test.worker.Leased(), "a c");
   EXPECT_EQ(test.worker.StageOf("b"), "queued");
   EXPECT_FALSE(test.world.nodes[0].Holder(LockName("p", "b"), test.world.now.wall));
@@ -42,7 +42,7 @@ TEST(Chain, OfAPartitionHoldsNoLeaseBehindAContendedRecord) {  // 15
 TEST(Chain, DoesNotEvenAskBehindAParkedRecord) {  // 15
   Contended test(Order::kPartition);
   test.worker.Deliver(0, {"x"});
-  test.worker.Settle();
+  test.worker.LookUpAll();
   test.worker.Deliver(0, {"b"});
   EXPECT_EQ(test.worker.StageOf("x"), "locking");
   EXPECT_EQ(test.worker.StageOf("b"), "queued");
@@ -60,6 +60,7 @@ TEST(Chain, GivesBackWhatIsBehindALostLease) {  // 15
   ASSERT_EQ(worker.Writes(), "a");
   world.Steal(LockName("p", "b"));
   worker.Wait(world.lock.ttl / 2);  // the extension finds out
+  worker.LookUpAll();
   EXPECT_EQ(worker.Leased(), "a");
   EXPECT_EQ(worker.StageOf("c"), "queued");
   EXPECT_FALSE(world.nodes[0].Holder(LockName("p", "c"), world.now.wall));
@@ -69,7 +70,7 @@ TEST(Chain, OfAKeyHoldsUpOnlyThatKeyInThatPartition) {  // 15
   Contended test(Order::kKey);
   test.worker.Deliver(0, {"x@k", "a@k", "b@other", "c"});
   test.worker.Deliver(1, {"d@k"});
-  test.worker.Settle();
+  test.worker.LookUpAll();
   EXPECT_EQ(test.worker.Leased(), "b c d");
 }
 
@@ -83,13 +84,14 @@ TEST(Chain, IsNoneWhereNoOrderIsAskedFor) {
 TEST(Chain, GoesOnWhenTheRecordInTheWayIsDone) {
   Contended test(Order::kPartition);
   test.worker.Deliver(0, {"x", "a"});
-  test.worker.Settle();
+  test.worker.LookUpAll();
   EXPECT_EQ(test.worker.Leased(), "");
   test.holder.WriteAll();
   test.worker.Wait(Millis(1500));
+  test.worker.LookUpAll();
   test.worker.WriteAll();
   EXPECT_EQ(test.worker.Watermark(0), 2);
-  EXPECT_EQ(test.worker.told.skips_by_hint, 1);
+  EXPECT_EQ(test.worker.told.skips_by_ledger, 1);
 }
 
 TEST(Chain, OfTwoWorkersWithCrossingIdsDoNotWaitForEachOther) {  // 15
@@ -101,8 +103,8 @@ TEST(Chain, OfTwoWorkersWithCrossingIdsDoNotWaitForEachOther) {  // 15
   first.Deliver(0, {"a", "b"});
   second.Deliver(1, {"b", "a"});
   for (int turn = 0; turn < 300; ++turn) {
-    first.Settle();
-    second.Settle();
+    first.LookUpAll();
+    second.LookUpAll();
     first.Write();
     second.Write();
     first.Wait(Millis(10));
@@ -127,7 +129,7 @@ TEST(Twin, OfOneIdWaitsForItsTurnAndIsThenSkipped) {
   EXPECT_EQ(worker.Watermark(0), 1);
   EXPECT_EQ(worker.Watermark(1), 2);
   EXPECT_NE(world.ledger.Find("a"), nullptr);
-  EXPECT_EQ(worker.told.skips_by_hint, 1);
+  EXPECT_EQ(worker.told.skips_by_ledger, 1);
 }
 
 TEST(Twin, TakesNoTurnBehindARecordThatHasLostItsLease) {  // 15
@@ -143,18 +145,18 @@ TEST(Twin, TakesNoTurnBehindARecordThatHasLostItsLease) {  // 15
   world.Steal(LockName("p", "a"));
   worker.Wait(world.lock.ttl / 2);  // the extension finds out
   worker.Answer({{WriteResult::kNotWritten}});
-  worker.Settle();
+  worker.LookUpAll();
   ASSERT_EQ(worker.StageOf("a"), "locking");
   ASSERT_EQ(worker.Operations(), "extend 6 acquire 9");
   worker.Answer({{WriteResult::kCommitted}});
   EXPECT_EQ(worker.StageOf("b"), "queued");
-  EXPECT_EQ(worker.Operations(), "extend 6 acquire 9 done 3");  // nothing more is asked for
+  EXPECT_EQ(worker.Operations(), "extend 6 acquire 9");  // nothing more is asked for
 }
 
 TEST(Hint, IsLookedUpAndNotBelievedWithoutALedgerRow) {  // 11
   SharedWorld world;
   FlowBench worker(world);
-  worker.core.MarkDone({.name = LockName("p", "a"), .remember = Millis(60'000)}, world.now);
+  world.MarkDone("a");
   worker.Assign(0);
   worker.Deliver(0, {"a"});
   worker.Settle();
@@ -162,8 +164,6 @@ TEST(Hint, IsLookedUpAndNotBelievedWithoutALedgerRow) {  // 11
   EXPECT_EQ(worker.Writes(), "a");
   worker.WriteAll();
   EXPECT_NE(world.ledger.Find("a"), nullptr);
-  ASSERT_EQ(worker.told.broken.size(), 1u);
-  EXPECT_EQ(worker.told.broken[0], locking::Invariant::kDoneWithoutLedger);
 }
 
 TEST(Hint, HeardOfALeaseThatRanOutInTheQueueIsNotForgotten) {
@@ -179,9 +179,7 @@ TEST(Hint, HeardOfALeaseThatRanOutInTheQueueIsNotForgotten) {
   ASSERT_EQ(worker.Leased(), "a b");
   worker.Pass(world.lock.ttl / 2);
   worker.core.OnTime(world.now);  // the extension is on its way
-  FlowBench other(world, FlowBench::Options(), 2);
-  other.core.MarkDone({.name = LockName("p", "b"), .remember = Millis(60'000)}, world.now);
-  other.Settle();
+  world.MarkDone("b");
   worker.Pass(world.lock.ttl);  // the worker is stalled, past the end of its leases
   worker.Write();               // "b" is found without a valid lease; then DONE of it is heard
   worker.Wait(Millis(500));

@@ -18,19 +18,15 @@ const WriteOutcome kBad{WriteResult::kBadRecord, "value too long", DeadLetterRea
 const WriteOutcome kHeld{.result = WriteResult::kNotWritten, .detail = {}};
 const WriteOutcome kWritten{};
 
-class Refused : public ::testing::Test {
+class Refused : public OneWorker {
  protected:
-  explicit Refused(bool dead_letters = true) : worker(world, Options(dead_letters)) {
-    worker.Assign(0);
-  }
+  explicit Refused(bool dead_letters = true) : OneWorker(Options(dead_letters)) {}
   static FlowOptions Options(bool dead_letters) {
     FlowOptions options = FlowBench::Options(Order::kKey);
     options.dead_letters = dead_letters;
     if (dead_letters) options.on_bad_record = OnBad::kDeadLetter;
     return options;
   }
-  SharedWorld world;
-  FlowBench worker;
 };
 
 TEST_F(Refused, HoldsBackItsKeyUntilItsDeadLetterIsAcknowledged) {

@@ -23,10 +23,9 @@ FlowOptions Retrying() {
   return options;
 }
 
-class Retry : public ::testing::Test {
+class Retry : public OneWorker {
  protected:
-  Retry() : worker(world, Retrying()) {
-    worker.Assign(0);
+  Retry() : OneWorker(Retrying()) {
     worker.Deliver(0, {"a"});
     worker.LookUpAll();
   }
@@ -38,8 +37,6 @@ class Retry : public ::testing::Test {
     }
     return waited;
   }
-  SharedWorld world;
-  FlowBench worker;
 };
 
 TEST_F(Retry, WaitsLongerEachTimeUpToAMaximum) {

@@ -16,13 +16,9 @@ FlowOptions OneCall() {
   return options;
 }
 
-class Revoked : public ::testing::Test {
+class Revoked : public OneWorker {
  protected:
-  explicit Revoked(const FlowOptions& options = OneCall()) : worker(world, options) {
-    worker.Assign(0);
-  }
-  SharedWorld world;
-  FlowBench worker;
+  explicit Revoked(const FlowOptions& options = OneCall()) : OneWorker(options) {}
 };
 
 TEST_F(Revoked, FinishesWhatIsBeingHandledAndGivesBackWhatWaits) {
@@ -100,9 +96,7 @@ TEST_F(Revoked, PublishesNoDeadLetterAfterItsDeadline) {
 TEST_F(Revoked, BeginsNoCallAfterItsDeadline) {
   worker.Deliver(0, {"a"});
   worker.LookUpAll();
-  FlowBench other(world, FlowBench::Options(), 2);
-  other.core.MarkDone({.name = LockName("p", "a"), .remember = Millis(60'000)}, world.now);
-  other.Settle();
+  world.MarkDone("a");
   worker.Pass(world.lock.ttl / 3 - Millis(100));
   worker.Revoke(0);
   worker.Wait(Millis(300));  // DONE is heard, the call is called off

@@ -12,9 +12,9 @@
 namespace fencepost::consumer::small_world {
 namespace {
 
-constexpr std::array kNames = {"deliver", "replay", "round",   "happen",  "answer",
-                               "look up", "handle", "letter",  "commit",  "tick",
-                               "tell",    "orphan", "ttl/2",   "ttl",     "revoke",
+constexpr std::array kNames = {"deliver", "replay", "round",     "happen", "answer",
+                               "look up", "handle", "letter",    "commit", "tick",
+                               "tell",    "orphan", "ttl/2",     "ttl",    "revoke",
                                "lose",    "crash",  "no answer", "aborted"};
 
 std::string Told(const History& history) {

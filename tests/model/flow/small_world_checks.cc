@@ -8,8 +8,8 @@
 
 namespace fencepost::consumer::small_world {
 
-using locking::Op;
 using locking::NodeModel;
+using locking::Op;
 
 namespace {
 
@@ -156,8 +156,8 @@ int World::Bucket(Instant at) const {
 }
 
 void World::Print(const Worker& worker, std::string& text) const {
-  text += fmt::format("\n{} {} {} {} {}|", static_cast<int>(worker.part),
-                      worker.epoch == epoch_, worker.next, worker.replayed, worker.ticked);
+  text += fmt::format("\n{} {} {} {} {}|", static_cast<int>(worker.part), worker.epoch == epoch_,
+                      worker.next, worker.replayed, worker.ticked);
   if (worker.bench == nullptr) return;
   const FlowBench& bench = *worker.bench;
   std::map<std::pair<PartitionIndex, Offset>, std::string> records;

@@ -13,7 +13,6 @@ FlowOptions World::Options() const {
   if (rules_.block > 1) options.identity = {};
   options.identity.accept_replay_ids = rules_.replay;
   options.block = rules_.block;
-  options.remember_done = Millis(0);
   options.commit_interval = Millis(0);
   options.write_batch = rules_.write_batch;
   if (rules_.handler) options.handler.kind = CustomHandlerOptions{};

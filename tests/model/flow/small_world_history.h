@@ -93,9 +93,9 @@ class World {
     std::unique_ptr<FlowBench> bench;  // null: dead
     Part part = Part::kNone;
     AssignmentEpoch epoch = 0;
-    Offset next = 0;       // to be delivered
+    Offset next = 0;  // to be delivered
     bool replayed = false;
-    bool ticked = true;  // since time has passed
+    bool ticked = true;                              // since time has passed
     std::deque<std::vector<WriteOutcome>> happened;  // of the oldest writes, not yet answered
     std::map<std::pair<std::uint64_t, std::string>, Use> uses;  // by write or call, and record
     std::set<locking::Nonce> nonces;

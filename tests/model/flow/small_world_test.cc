@@ -30,8 +30,7 @@ TEST(BlocksInASmallWorld, CoverWhatIsProcessedThroughTheEndAndTheExtensionOfThei
 TEST(BlocksInASmallWorld, CoverWhatIsProcessedWhereTheirPartitionGoesToAnotherUnheard) {
   EXPECT_GT(NeverBreaks({.ids = Positions(3), .half_ttls = 0, .ttls = 0, .losses = 1}).found, 0U);
   EXPECT_GT(NeverBreaks({.ids = Positions(2), .half_ttls = 0, .losses = 1}).found, 0U);
-  NeverBreaks(
-      {.ids = Positions(2), .handler = true, .half_ttls = 0, .ttls = 0, .losses = 1});
+  NeverBreaks({.ids = Positions(2), .handler = true, .half_ttls = 0, .ttls = 0, .losses = 1});
 }
 
 TEST(BlocksInASmallWorld, CoverWhatIsProcessedWhereTheirPartitionIsTakenAway) {
@@ -44,8 +43,8 @@ TEST(BlocksInASmallWorld, CoverWhatIsProcessedAfterTheirWorkerDied) {
 }
 
 TEST(BlocksInASmallWorld, CoverWhatIsWrittenAgainBecauseItWasNotAnsweredOrAborted) {
-  EXPECT_GT(
-      NeverBreaks({.ids = Positions(3), .half_ttls = 0, .unanswered = 1, .aborted = 1}).found, 0U);
+  EXPECT_GT(NeverBreaks({.ids = Positions(3), .half_ttls = 0, .unanswered = 1, .aborted = 1}).found,
+            0U);
 }
 
 TEST(BlocksInASmallWorld, EndBesideARecordThatIsRefused) {
@@ -54,11 +53,8 @@ TEST(BlocksInASmallWorld, EndBesideARecordThatIsRefused) {
 }
 
 TEST(BlocksInASmallWorld, CoverWhatIsProcessedInTheOrderOfItsPartition) {
-  NeverBreaks({.ids = Positions(3),
-               .order = Order::kPartition,
-               .half_ttls = 0,
-               .ttls = 0,
-               .losses = 1});
+  NeverBreaks(
+      {.ids = Positions(3), .order = Order::kPartition, .half_ttls = 0, .ttls = 0, .losses = 1});
 }
 
 TEST(BlocksInASmallWorld, EndWhereARecordWaitsForItsReplay) {
@@ -78,12 +74,8 @@ TEST(LeasesLeftBehindInASmallWorld, AreOfRecordsThatTheLedgerHasThoughAWorkerDie
   NeverBreaks({.block = 1, .ids = {"a", "a"}, .half_ttls = 0, .revokes = 1});
   NeverBreaks({.block = 1, .ids = {"a", "a"}, .half_ttls = 0, .crashes = 1});
   NeverBreaks({.block = 1, .ids = {"a", "a"}, .half_ttls = 0, .unanswered = 1, .aborted = 1});
-  NeverBreaks({.block = 1,
-               .ids = {"a", "a"},
-               .handler = true,
-               .half_ttls = 0,
-               .ttls = 0,
-               .losses = 1});
+  NeverBreaks(
+      {.block = 1, .ids = {"a", "a"}, .handler = true, .half_ttls = 0, .ttls = 0, .losses = 1});
 }
 
 }  // namespace

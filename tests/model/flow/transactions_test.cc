@@ -21,11 +21,9 @@ FlowOptions Transactions(std::size_t full = 10) {
   return options;
 }
 
-class Transaction : public ::testing::Test {
+class Transaction : public OneWorker {
  protected:
-  explicit Transaction(const FlowOptions& options = Transactions()) : worker(world, options) {
-    worker.Assign(0);
-  }
+  explicit Transaction(const FlowOptions& options = Transactions()) : OneWorker(options) {}
   // The name is DONE, with the checksum of a record that is delivered like this.
   void Done(const std::string& id) {
     FlowBench other(world, Transactions(), 2);
@@ -35,8 +33,6 @@ class Transaction : public ::testing::Test {
     other.Wait(kLinger);
     other.WriteAll();
   }
-  SharedWorld world;
-  FlowBench worker;
 };
 
 // --- when it is closed ---------------------------------------------------------------------------

@@ -28,11 +28,9 @@ FlowOptions Believing(Order order) {
   return options;
 }
 
-class Withheld : public ::testing::Test {
+class Withheld : public OneWorker {
  protected:
-  explicit Withheld(const FlowOptions& options = Believing(Order::kNone)) : worker(world, options) {
-    worker.Assign(0);
-  }
+  explicit Withheld(const FlowOptions& options = Believing(Order::kNone)) : OneWorker(options) {}
   // So many records, the output refuses each.
   void DeliverRefused(int count, const std::string& name = "bad") {
     std::vector<std::string> records;
@@ -62,8 +60,6 @@ class Withheld : public ::testing::Test {
     worker.Wait(Millis(1100));
     return worker.flow.Refused();
   }
-  SharedWorld world;
-  FlowBench worker;
 };
 
 TEST_F(Withheld, AreThoseBehindAsManyAsAreBelieved) {

@@ -204,7 +204,8 @@ bool Checks::Completed(std::string_view name, locking::Token token) const {
 
 // A lease is left behind only where the ledger has the row.
 bool Checks::MayBeLeft(std::string_view name) const {
-  return world_.plan.flow.remember_done == Millis(0) && !world_.effects.Of(IdOf(name)).empty();
+  return world_.plan.flow.finality == consumer::Finality::kLedger &&
+         !world_.effects.Of(IdOf(name)).empty();
 }
 
 // What stands held must have been left behind, or be the lease of somebody who is dead, lost it, or

@@ -178,11 +178,8 @@ void DrawKind(Plan& plan, Random& random, Kind kind) {
     flow.writes_out = 1;
     flow.linger = Millis(Pick(random, std::array{0, 20, 100}));
   }
-  // With a ledger most leave their leases behind; the others mark what is done.
-  if (flow.finality == consumer::Finality::kLedger) {
-    if (random.Chance(300)) plan.on_unavailable = consumer::OnUnavailable::kProceed;
-    if (random.Chance(750)) flow.remember_done = Millis(0);
-  }
+  if (flow.finality == consumer::Finality::kLedger && random.Chance(300))
+    plan.on_unavailable = consumer::OnUnavailable::kProceed;
   if (plan.by_position && WriteDecides(flow.finality, flow.identity))
     flow.block = Pick(random, std::array{1, 2, 4, 8});
   if (kind == kPlain && random.Chance(500)) return;
@@ -194,11 +191,10 @@ void DrawKind(Plan& plan, Random& random, Kind kind) {
 }
 
 // Where a group's offset has been set by hand, or begins above 0, nothing tells that its log is
-// another one (log_fingerprint.h). And marks of the former log would have to be forgotten, too.
+// another one (log_fingerprint.h).
 bool MayReplace(const Plan& plan) {
   return plan.flow.finality == consumer::Finality::kLedger && !plan.Has(Fault::kFailovers) &&
-         !plan.Has(Fault::kRetention) && !plan.keep && !plan.Replaces() &&
-         (!plan.by_position || plan.flow.remember_done == Millis(0));
+         !plan.Has(Fault::kRetention) && !plan.keep && !plan.Replaces();
 }
 
 // Without what would mean nothing here.
@@ -214,9 +210,8 @@ bool Fits(const Plan& plan, Fault fault) {
     case Fault::kFailovers:
     case Fault::kCutOff:
       return plan.flow.finality == consumer::Finality::kLedger;
-    case Fault::kPruned:  // a mark that outlives its row would look like a lost ledger
-      return plan.flow.finality == consumer::Finality::kLedger && !plan.by_position &&
-             plan.flow.remember_done == Millis(0);
+    case Fault::kPruned:
+      return plan.flow.finality == consumer::Finality::kLedger && !plan.by_position;
     case Fault::kContentRule:  // who stores no digest has none to compare
       return !plan.by_position && plan.flow.finality != consumer::Finality::kTransaction;
     case Fault::kTopicRemade:

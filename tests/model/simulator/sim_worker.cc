@@ -327,9 +327,6 @@ void SimWorker::OnInvariant(locking::Invariant invariant) {
   switch (invariant) {
     case locking::Invariant::kCommitPastHole:
       return world_.Violate("16", "the flow would commit past a hole");
-    case locking::Invariant::kDoneWithoutLedger:  // what its output has lost is done again
-      if (world_.plan.Has(Fault::kFailovers)) return world_.Count("marks without a row");
-      return world_.Violate("10", "DONE, but no row in the ledger");
     case locking::Invariant::kLeaseAfterLoss:  // a window (PROTOCOL.md): its worker was stalled
       return world_.Count("effects after the lease");
     case locking::Invariant::kDoubleGrant:  // a window (PROTOCOL.md): before anyone has seen a step

@@ -36,7 +36,6 @@ Facts Plain() {
   facts.group = "billing";
   facts.output = "PostgreSQL";
   facts.on_id_conflict = facts.on_bad_record = consumer::OnBad::kDeadLetter;
-  facts.remember_done = Millis(300'000);
   facts.dead_letter_topic = "orders.dead";
   facts.now = kNow;
   facts.position = Position{{"orders", 3}, 1042};
@@ -164,12 +163,10 @@ TEST(Explain, ARecordWithOtherContentThanItsRowIsAConflict) {
   Expect(position, "id_conflict", "Was the topic recreated?", "stops");
 }
 
-TEST(Explain, DoneWithoutARowMeansThatTheLedgerLostIt) {
+TEST(Explain, BelievesNoMarkWhereThereIsALedger) {
   const std::vector<NodeFacts> done(3, Node(NodeState::kDone, Millis(252'000)));
-  Expect(WithNodes(done), "done_without_row", "3 of 3 lock nodes say DONE",
-         "invariant_violations_total{invariant=\"done_without_ledger\"}");
-  Expect(WithNodes(done, 1043), "done_without_row", "the ledger has no row",
-         "the offset is past it");
+  Expect(WithNodes(done), "waiting", "Nothing yet", "");
+  Expect(WithNodes(done, 1043), "passed_without_trace", "there is no trace of it", "");
 }
 
 TEST(Explain, ADeadLetterIsTold) {
@@ -322,7 +319,8 @@ TEST(Explain, TellsEachPartInALine) {
           "  group       billing has committed offset 1043: it is past this record",
           "  identity    id o-17, checksum 0000000000000abc",
           "  lock        fencepost:{orders}:o-17",
-          "              a  redis:6379  held under token " + drawn + ", for another 2 s",
+          "              a  redis:6379  held under token " + drawn +
+              ", for another 2 s, by a lease that was left behind: the ledger has its row",
           "              b  redis:6379  DONE under token " + drawn +
               ", checksum 0000000000000abc, remembered for another 4 min 12 s",
           "              c  redis:6379  free; it was held before, under token " + drawn +
@@ -335,7 +333,6 @@ TEST(Explain, TellsEachPartInALine) {
 
 TEST(Explain, TellsOfALeaseThatWasLeftBehind) {
   Facts facts = WithRow("orders/3/1042", 0xabc, 1043);
-  facts.remember_done = Millis(0);
   facts.nodes = {Node(NodeState::kHeld, Millis(2000))};
   EXPECT_THAT(FactLines(facts),
               Contains(HasSubstr("for another 2 s, by a lease that was left behind: the ledger has "

@@ -169,16 +169,9 @@ INSTANTIATE_TEST_SUITE_P(
               "come back for ever; take a topic of their own [loop]"}},
         Case{"TtlAboveThatOfMostStores",
              "lock:\n",
-             "lock:\n  ttl: 31s\n  remember_done: 40s\n",
+             "lock:\n  ttl: 31s\n",
              {"9:8: warning: lock.ttl (31s) is above 30s, the max_ttl of a lock store unless it "
-              "was made with `fencepost locks init --max-ttl 31s` or more [ttl]",
-              "10:18: warning: lock.remember_done (40s) is raised to 41s, the store's max_ttl and "
-              "twice lock.max_skew: a mark must outlive every lease [remember-done]"}},
-        Case{"RememberDone",
-             "lock:\n",
-             "lock:\n  remember_done: 30s\n",
-             {"9:18: warning: lock.remember_done (30s) is raised to 40s, the store's max_ttl and "
-              "twice lock.max_skew: a mark must outlive every lease [remember-done]"}}),
+              "was made with `fencepost locks init --max-ttl 31s` or more [ttl]"}}),
     NameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(

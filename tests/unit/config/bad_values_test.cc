@@ -267,12 +267,12 @@ INSTANTIATE_TEST_SUITE_P(
              "username: u",
              {"11:5: error: lock.redis.password is missing or empty: a username needs one "
               "[missing]"}},
-        Case{"LedgerKeep",
+        Case{"RememberDoneBesideALedger",
              "output:\n",
-             "  remember_done: 5m\nledger: {keep: 5m}\noutput:\n",
-             {"13:16: error: ledger.keep (5m) must be more than lock.remember_done and "
-              "lock.max_skew "
-              "together (305s), or marks outlive their rows [ledger-keep]"}},
+             "  remember_done: 5m\noutput:\n",
+             {"12:3: error: lock.remember_done is for outputs without a ledger (output.kafka, "
+              "output.file, output.stdout): here the ledger remembers what is done; remove it "
+              "[remember-done]"}},
         Case{"LedgerKeepByPosition",
              "record_id: json:/order_id\n",
              "record_id: position\nledger: {keep: 5m}\n",
@@ -286,9 +286,12 @@ INSTANTIATE_TEST_SUITE_P(
              "record_id is one of position, key, header:NAME, json:/POINTER, key:/POINTER, or a "
              "list of those after position [selector]"}},
         Case{"MarksOfBlocks",
-             "record_id: json:/order_id\nlock:\n",
-             "record_id: position\nlock:\n  block: 64\n  remember_done: 5m\n",
-             {"10:18: warning: lock.remember_done has no effect: records share locks (lock.block), "
+             "record_id: json:/order_id\nlock:\n  redis:\n    nodes: [127.0.0.1:7001, "
+             "127.0.0.1:7002, 127.0.0.1:7003]\n    password: ${SECRET}\noutput:\n  sqlite:\n    "
+             "path: orders.db\n    table: effects\n    columns:\n",
+             "record_id: position\nlock:\n  redis: {nodes: [127.0.0.1:7001]}\n  block: 64\n  "
+             "remember_done: 5m\noutput:\n  kafka:\n    topic: x\n    headers:\n",
+             {"11:18: warning: lock.remember_done has no effect: records share locks (lock.block), "
               "which are never marked; lock.block: 1 gives each record its own [remember-done]"}},
         Case{"BlockOfIds",
              "record_id: json:/order_id\nlock:\n",
@@ -311,13 +314,17 @@ INSTANTIATE_TEST_SUITE_P(
               "you mean session.timeout.ms? [librdkafka]",
               "5:60: error: kafka.librdkafka: librdkafka refuses 'fetch.wait.max.ms': Invalid "
               "value for configuration property \"fetch.wait.max.ms\" [librdkafka]"}},
-        Case{"RememberNothingWithoutALedger",
+        Case{"RememberDoneNotAtAll",
              "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
              "  remember_done: 0s\nguarantee: at-least-once\noutput:\n  file:\n    path: "
              "o.jsonl\n    columns:\n",
-             {"12:18: error: lock.remember_done: 0s needs a ledger (output.postgres, output.mysql "
-              "or output.sqlite): without one only the lock nodes remember what is done "
-              "[remember-done]"}},
+             {"12:18: error: lock.remember_done: \"0s\" is less than the least, 1s [range]"}},
+        Case{"RememberDoneForLessThanALease",
+             "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
+             "  remember_done: 30s\nguarantee: at-least-once\noutput:\n  file:\n    path: "
+             "o.jsonl\n    columns:\n",
+             {"12:18: warning: lock.remember_done (30s) is raised to 40s, the store's max_ttl and "
+              "twice lock.max_skew: a mark must outlive every lease [remember-done]"}},
         Case{"ProceedWithoutALedger",
              "output:\n  sqlite:\n    path: orders.db\n    table: effects\n    columns:\n",
              "  on_unavailable: proceed\nguarantee: at-least-once\noutput:\n  file:\n    path: "

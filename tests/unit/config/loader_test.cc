@@ -63,7 +63,7 @@ TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
   EXPECT_EQ(o.lock.lock.min_validity, 2s);
   EXPECT_EQ(o.lock.lock.max_skew, 5s);
   EXPECT_EQ(o.lock.lock.node_timeout, 200ms);
-  EXPECT_EQ(o.lock.lock.remember_done, 0ms);
+  EXPECT_EQ(o.lock.lock.remember_done, 1h);
   EXPECT_EQ(o.lock.lock.contact, locking::Contact::kQuorum);
   EXPECT_EQ(o.lock.lock.max_ttl, 30s);
   EXPECT_EQ(o.lock.wait, 30s);
@@ -124,7 +124,6 @@ lock:
   on_unavailable: proceed
   wait: 1m
   max_skew: 2s
-  remember_done: 1h
   contact: all
 processing: {order: none, concurrency: 8, max_in_flight: 16, max_in_flight_bytes: 1MiB,
              timeout: 1s, revoke_drain: 2s}
@@ -171,7 +170,6 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.lock.wait, 1min);
   EXPECT_EQ(o.lock.on_unavailable, consumer::OnUnavailable::kProceed);
   EXPECT_EQ(o.lock.lock.max_skew, 2s);
-  EXPECT_EQ(o.lock.lock.remember_done, 1h);
   EXPECT_EQ(o.lock.lock.contact, locking::Contact::kAll);
   EXPECT_EQ(o.processing.order, consumer::Order::kNone);
   EXPECT_EQ(o.processing.concurrency, 8);

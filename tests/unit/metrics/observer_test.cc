@@ -67,8 +67,7 @@ std::vector<Case> EnumCases() {
   AddEach(cases, "quorum_failures_total", "reason",
           {"unreachable", "timeout", "quarantined", "policy", "clock"}, &M::OnQuorumFailure);
   AddEach(cases, "invariant_violations_total", "invariant",
-          {"done_without_ledger", "token_regressed", "commit_past_hole", "lease_after_loss",
-           "double_grant"},
+          {"token_regressed", "commit_past_hole", "lease_after_loss", "double_grant"},
           &M::OnInvariant);
   AddEach(cases, "dedupe_skips_total", "source", {"lock", "ledger"}, &M::OnDedupeSkip);
   AddEach(cases, "retries_total", "stage", {"lock", "handler", "output", "dead_letter"},
