@@ -55,6 +55,7 @@ Flow::Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::R
       random_(std::move(random)),
       observer_(observer),
       circuit_(options_.circuit_failures),
+      caller_refused_(options_.max_consecutive),
       rate_limit_(tuning_.calls_per_second),
       dead_letter_limiter_(options_.max_consecutive),
       backpressure_({.records = options_.max_in_flight,

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "consumer/flow/ports/ports.h"
+#include "consumer/flow/ports/run_of_refusals.h"
 #include "consumer/flow/state/assignment.h"
 #include "consumer/flow/state/backpressure.h"
 #include "consumer/flow/state/handler_circuit.h"
@@ -368,6 +369,7 @@ class Flow {
   std::deque<Look> lookups_;
   std::deque<Entry> waiting_;  // for a handler call
   HandlerCircuit circuit_;
+  RunOfRefusals caller_refused_;  // answers that say that the caller is wrong (CallerIsWrong)
   RateLimit rate_limit_;
   Instant call_at_ = Instant::max();  // when a handler call that waits may go out
   std::string handler_unavailable_;   // why the circuit is open

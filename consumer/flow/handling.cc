@@ -197,7 +197,7 @@ void Flow::OnHandled(HandlerAnswer answer, Now now) {
   calls_.erase(call);
   const bool probe = circuit_.OnEnd(answer.id);
   if (answer.result) {
-    circuit_.ForgetRefusals();
+    caller_refused_.End();
     OnHandlerWorks(answer.id, now);
   }
   if (in.call == answer.id) {  // else the record has gone, and its place has another
@@ -268,9 +268,11 @@ void Flow::OnFailed(InFlight& in, HandlerFailure failure, std::uint64_t call, bo
 Flow::Blame Flow::BlameFor(const HandlerFailure& failure) {
   if (!MayRetry(options_.handler, tuning_.retry, failure)) {
     const bool caller = CallerIsWrong(failure.error_class);
-    if (!caller) circuit_.ForgetRefusals();
+    if (!caller) caller_refused_.End();
     if (!caller || !options_.dead_letters) return Blame::kRecord;
-    return circuit_.CountRefusal(options_.max_consecutive) ? Blame::kService : Blame::kRecord;
+    const bool believed = caller_refused_.Believes();
+    caller_refused_.Count();
+    return believed ? Blame::kRecord : Blame::kService;
   }
   return SaysUnavailable(failure) ? Blame::kService : Blame::kEither;
 }
@@ -297,11 +299,11 @@ void Flow::TellCircuit(InFlight& in, const HandlerFailure& failure, std::uint64_
   const Millis asked = std::min(failure.retry_after.value_or(Millis(0)), most);
   circuit_.WaitUntil(now.boot + std::max(drawn, asked));
   handler_unavailable_ = ClassAndText(failure.error_class, failure.shown);
-  if (circuit_.refusals() != 0 && CallerIsWrong(failure.error_class)) {
+  if (caller_refused_.count() != 0 && CallerIsWrong(failure.error_class)) {
     handler_unavailable_ += fmt::format(
         "; {} records in a row were refused so: check handler.http's url and credentials; if the "
         "records are at fault, raise dead_letter.max_consecutive",
-        circuit_.refusals());
+        caller_refused_.count());
   }
   if (!opened) return;
   observer_->OnNote(locking::Severity::kWarn, "handler_unavailable",

@@ -30,11 +30,11 @@ constexpr std::size_t kMostAlone = 10'000;
 
 }  // namespace
 
-WriteRetry::WriteRetry(std::size_t max_records, std::size_t most_unproven)
+WriteRetry::WriteRetry(std::size_t max_records, std::size_t most_in_a_row)
     : max_records_(max_records),
-      most_unproven_(most_unproven),
       limit_(max_records == 0 ? std::numeric_limits<std::size_t>::max() : max_records),
       grow_after_(kFirstGrowth),
+      run_(most_in_a_row),
       pause_(kFirstPause),
       backoff_(kFirstBackoff) {}
 
@@ -194,7 +194,8 @@ void WriteRetry::OnTableAccepts() {
     if (states_[place] == State::kRecheck) work_.push_back({place});
   }
   suspects_.clear();
-  slow_suspects_ = unproven_ = 0;
+  slow_suspects_ = 0;
+  run_.End();
   pause_ = kFirstPause;
 }
 
@@ -304,9 +305,7 @@ void WriteRetry::GrowIfFull() {
 // --- the verdict -------------------------------------------------------------------------------
 
 // No more were refused in a row than can be believed to be bad.
-bool WriteRetry::WithinMaxConsecutive() const {
-  return most_unproven_ == 0 || suspects_.size() + unproven_ <= most_unproven_;
-}
+bool WriteRetry::WithinMaxConsecutive() const { return run_.Believes(suspects_.size()); }
 
 // More records in a row were refused than can be believed. Instead of going through all that is
 // left, some are picked from all over it, none of them behind another of its chain.
@@ -332,10 +331,10 @@ void WriteRetry::Finish() {
     Error error = refusal_.error;
     error.code = "output_refuses";
     error.what = "the output refuses every record: " + error.what;
-    unproven_ = most_unproven_;
+    run_.Fill();
     return GiveUp(std::move(error));
   }
-  unproven_ += suspects_.size();
+  run_.Count(suspects_.size());
   for (const std::size_t place : suspects_) states_[place] = State::kDecided;
   suspects_.clear();
   finished_ = true;

@@ -15,8 +15,8 @@
 // - A part that is refused is written once more on a new connection with the catalog read again;
 //   refused again, it is halved, down to single records.
 // - A record that is refused alone (or too slow, twice) is bad if the table takes others: one was
-//   committed afterwards, or no more than `most_unproven` were refused since the last that was. Of
-//   more than that, a few of the others are tried at once. If one is taken, the refused are tried
+//   committed afterwards, or few were refused since the last that was (RunOfRefusals). Of more, a
+//   few of the others are tried at once. If one is taken, the refused are tried
 //   again, and who is refused again is bad. If none is, the table refuses everything, and nobody is
 //   bad: after a wait all are handed back (kNotWritten), to come again together with newer ones.
 // - A part that takes too long is halved, and the limit is remembered; it grows slowly again.
@@ -39,6 +39,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/flow/ports/run_of_refusals.h"
 #include "consumer/outputs/output.h"
 
 namespace fencepost::consumer {
@@ -58,9 +59,8 @@ class WriteRetry {
     std::string reason;
   };
 
-  // `max_records`: the output's. `most_unproven`: records in a row that may be called bad although
-  // no other was seen to be taken since (dead_letter.max_consecutive); 0: without a limit.
-  explicit WriteRetry(std::size_t max_records, std::size_t most_unproven = kMostInARow);
+  // `max_records`: the output's. `most_in_a_row`: of RunOfRefusals.
+  explicit WriteRetry(std::size_t max_records, std::size_t most_in_a_row = kMostInARow);
 
   // `items` stay good until Take. `answered`: the newest batch whose outcomes were known when this
   // one was filled. Batches come in the order of their numbers.
@@ -108,16 +108,15 @@ class WriteRetry {
   void WaitForService();
 
   const std::size_t max_records_;
-  const std::size_t most_unproven_;
 
   // Across batches.
   std::size_t limit_;
   std::size_t full_in_row_ = 0;  // transactions at the limit that succeeded
   std::size_t grow_after_;
-  bool grown_ = false;        // since the last that was too slow
-  std::size_t unproven_ = 0;  // called bad since the table was last seen to take a record
-  std::size_t turn_ = 0;      // so that other samples are picked each time
-  Wait pause_;                // before a batch is handed back of which nothing was taken
+  bool grown_ = false;    // since the last that was too slow
+  RunOfRefusals run_;     // called bad since the table was last seen to take a record
+  std::size_t turn_ = 0;  // so that other samples are picked each time
+  Wait pause_;            // before a batch is handed back of which nothing was taken
   std::map<std::uint64_t, std::vector<Held>> held_;  // by chain; one a batch
   std::set<std::string, std::less<>> alone_;         // ids that were locked: tried by themselves
 

@@ -17,10 +17,10 @@ constexpr std::size_t kPruneBatch = 1000;
 }  // namespace
 
 Writer::Writer(std::unique_ptr<Output> output, std::optional<PruneScope> prune,
-               ConsumerObserver* observer, Callbacks callbacks, std::size_t most_unproven,
+               ConsumerObserver* observer, Callbacks callbacks, std::size_t most_in_a_row,
                std::chrono::milliseconds prune_interval)
     : output_(std::move(output)),
-      retry_(output_->max_records(), most_unproven),
+      retry_(output_->max_records(), most_in_a_row),
       prune_(std::move(prune)),
       prune_interval_(prune_interval),
       observer_(observer),

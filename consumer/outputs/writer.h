@@ -41,9 +41,9 @@ class Writer {
   };
 
   // `prune`: how long ledger rows are kept, and the topics; nullopt: for ever. Its `committed`
-  // comes by SetPrunable. `most_unproven`: WriteRetry's.
+  // comes by SetPrunable. `most_in_a_row`: WriteRetry's.
   Writer(std::unique_ptr<Output> output, std::optional<PruneScope> prune,
-         ConsumerObserver* observer, Callbacks callbacks, std::size_t most_unproven = kMostInARow,
+         ConsumerObserver* observer, Callbacks callbacks, std::size_t most_in_a_row = kMostInARow,
          std::chrono::milliseconds prune_interval = std::chrono::seconds(10));
   ~Writer();  // Stop and join
   Writer(const Writer&) = delete;

@@ -19,8 +19,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <utility>
+
+#include "consumer/flow/ports/run_of_refusals.h"
 
 namespace fencepost::consumer {
 
@@ -34,10 +35,10 @@ class DeadLetterLimiter {
  public:
   using Turn = std::uint64_t;  // how often a cause was disproved
 
-  explicit DeadLetterLimiter(std::size_t most) : most_(most) {}  // dead_letter.max_consecutive
+  explicit DeadLetterLimiter(std::size_t most) : run_(most) {}  // RunOfRefusals
 
   // To be kept for a record that is found bad now.
-  [[nodiscard]] Turn Now(LetterCause cause) const { return turns_[Place(cause)]; }
+  [[nodiscard]] Turn Now(LetterCause cause) const { return Of(cause).turn; }
   // Whether the dead letter of one that was found bad then may go out. `oldest`: the offset passes
   // it then.
   [[nodiscard]] bool MayPass(LetterCause cause, Turn then, bool oldest) const {
@@ -46,41 +47,46 @@ class DeadLetterLimiter {
   // It goes out, if it may, and is counted.
   bool Pass(LetterCause cause, Turn then, bool oldest) {
     if (!MayPass(cause, then, oldest)) return false;
-    if (!Free(cause, then)) ++counts_[Place(cause)];
+    if (Free(cause, then)) return true;
+    ++Of(cause).count;
+    run_.Count();
     return true;
   }
   // So many went out that further ones wait for some success.
-  [[nodiscard]] bool Full() const { return most_ != 0 && in_a_row() >= most_; }
+  [[nodiscard]] bool Full() const { return !run_.Believes(); }
 
-  void Disprove(LetterCause cause) { disproved_[Place(cause)] = true; }
+  void Disprove(LetterCause cause) { Of(cause).disproved = true; }
   // The moment is over. True: something was disproved in it, and what waits may be asked again.
   bool EndMoment() {
     bool any = false;
-    for (std::size_t cause = 0; cause < kCauses; ++cause) {
-      if (!std::exchange(disproved_[cause], false)) continue;
+    for (Cause& cause : causes_) {
+      if (!std::exchange(cause.disproved, false)) continue;
       any = true;
-      ++turns_[cause];
-      counts_[cause] = 0;
+      ++cause.turn;
+      run_.Forget(std::exchange(cause.count, 0));
     }
     return any;
   }
 
   // That went out, of causes that are not disproved since.
-  [[nodiscard]] std::size_t in_a_row() const {
-    return std::accumulate(counts_.begin(), counts_.end(), std::size_t{0});
-  }
+  [[nodiscard]] std::size_t in_a_row() const { return run_.count(); }
 
  private:
-  static constexpr std::size_t kCauses = 2;
+  struct Cause {
+    Turn turn = 0;
+    std::size_t count = 0;   // of run_
+    bool disproved = false;  // in this moment
+  };
   [[nodiscard]] bool Free(LetterCause cause, Turn then) const {
-    return most_ == 0 || then < turns_[Place(cause)];
+    return run_.unlimited() || then < Of(cause).turn;
   }
-  static std::size_t Place(LetterCause cause) { return static_cast<std::size_t>(cause); }
+  [[nodiscard]] const Cause& Of(LetterCause cause) const {
+    return causes_[static_cast<std::size_t>(cause)];
+  }
+  Cause& Of(LetterCause cause) { return causes_[static_cast<std::size_t>(cause)]; }
 
-  std::size_t most_;  // 0: no limit
-  std::array<Turn, kCauses> turns_{};
-  std::array<std::size_t, kCauses> counts_{};
-  std::array<bool, kCauses> disproved_{};  // in this moment
+  RunOfRefusals run_;
+  std::array<Cause, 2> causes_{};
 };
 
 }  // namespace fencepost::consumer

@@ -13,10 +13,6 @@
 // Time with an open circuit says nothing about a record that fails: ClosedTime() stands still. But
 // where only bad records are left to probe with (the first of each partition, say) it would be open
 // for ever: MayGiveUp() lets one record go now and then.
-//
-// Answers that say that the caller calls the wrong place or may not call (404, 401) are one
-// record's own only while they are few: after so many in a row they are the service's
-// (CountRefusal).
 #pragma once
 
 #include <algorithm>
@@ -105,16 +101,6 @@ class HandlerCircuit {
   // Nothing is left to probe with. True: this closed it.
   bool OnIdle(locking::Instant now) { return open_ && Close(now); }
 
-  // An answer that says that the caller is wrong, of a record that is not tried again for it unless
-  // this returns true: `most` came in a row with no other answer in between. 0: any number may.
-  bool CountRefusal(std::size_t most) {
-    if (most != 0 && refusals_ >= most) return true;
-    ++refusals_;
-    return false;
-  }
-  [[nodiscard]] std::size_t refusals() const { return refusals_; }
-  void ForgetRefusals() { refusals_ = 0; }
-
   // While open: whether this record, which has failed for four times `after` and may be to blame,
   // is given up. One in each `after`; never where that is 0.
   bool MayGiveUp(const Failing& failing, locking::Nanos after, locking::Instant now) {
@@ -143,7 +129,6 @@ class HandlerCircuit {
   bool several_ = false;  // records among them
   bool open_ = false;
   Call last_success_ = 0;      // the newest call that succeeded
-  std::size_t refusals_ = 0;   // in a row
   std::optional<Call> probe_;  // out
   locking::Instant probe_at_{};
   locking::Instant opened_at_{};

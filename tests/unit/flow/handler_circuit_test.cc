@@ -115,14 +115,6 @@ TEST_F(Circuit, LetsARecordBeGivenUpNowAndThenWhenItIsOpenForLong) {
   EXPECT_FALSE(circuit.MayGiveUp(records[0], Nanos(0), At(99)));
 }
 
-TEST_F(Circuit, TakesRefusalsForTheServicesOwnAfterSoManyInARow) {
-  for (int i = 0; i < 4; ++i) EXPECT_FALSE(circuit.CountRefusal(4));
-  EXPECT_TRUE(circuit.CountRefusal(4));
-  EXPECT_EQ(circuit.refusals(), 4u);
-  circuit.ForgetRefusals();
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(circuit.CountRefusal(0)) << "without a limit";
-}
-
 TEST_F(Circuit, LetsOneProbeOutAtATimeAfterItsWait) {
   EXPECT_EQ(circuit.NextCall(), Instant()) << "closed";
   Open();

@@ -153,8 +153,8 @@ class ScriptedTable final : public Output {
 // A WriteRetry and a table, batch after batch.
 class PlanRun {
  public:
-  explicit PlanRun(ScriptedTable& table, std::size_t most_unproven = kMostInARow)
-      : table_(table), retry_(table.max_records(), most_unproven) {}
+  explicit PlanRun(ScriptedTable& table, std::size_t most_in_a_row = kMostInARow)
+      : table_(table), retry_(table.max_records(), most_in_a_row) {}
 
   // The outcomes; waits and reasons are kept.
   std::vector<WriteOutcome> Write(const Items& items, std::uint64_t answered) {
