@@ -59,19 +59,19 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   backoff_ = kFirstBackoff;
   wait_ = Wait(0);
   trouble_.clear();
-  Places together;
-  Places behind;
-  std::deque<Places> alone;
+  Items together;
+  Items behind;
+  std::deque<Items> alone;
   std::set<std::uint64_t> chains;
-  for (std::size_t place = 0; place < items.size(); ++place) {
-    const std::uint64_t chain = item(place).chain;
+  for (std::size_t item = 0; item < items.size(); ++item) {
+    const std::uint64_t chain = At(item).chain;
     if (chains.contains(chain)) {
-      behind.push_back(place);
-    } else if (alone_.contains(item(place).record_id)) {
-      alone.push_back({place});
+      behind.push_back(item);
+    } else if (alone_.contains(At(item).record_id)) {
+      alone.push_back({item});
       if (chain != 0) chains.insert(chain);
     } else {
-      together.push_back(place);
+      together.push_back(item);
     }
   }
   work_ = std::move(alone);
@@ -101,15 +101,15 @@ WriteRetry::Step WriteRetry::Next() {
 bool WriteRetry::NextPart() {
   if (whole()) return true;
   while (!work_.empty()) {
-    Places& part = work_.front();
-    std::erase_if(part, [&](std::size_t place) { return !Writable(place); });
+    Items& part = work_.front();
+    std::erase_if(part, [&](std::size_t item) { return !Writable(item); });
     if (part.empty()) {
       work_.pop_front();
       continue;
     }
     if (part.size() > limit_) {
       const auto end = part.begin() + static_cast<std::ptrdiff_t>(limit_);
-      Places first(part.begin(), end);
+      Items first(part.begin(), end);
       part.erase(part.begin(), end);
       work_.push_front(std::move(first));
     }
@@ -119,41 +119,41 @@ bool WriteRetry::NextPart() {
 }
 
 // What is behind one of its chain that was not written is handed back as it is met.
-bool WriteRetry::Writable(std::size_t place) {
-  if (states_[place] == State::kRecheck) return true;
-  if (states_[place] != State::kOpen) return false;
-  const auto chain = held_.find(item(place).chain);
+bool WriteRetry::Writable(std::size_t item) {
+  if (states_[item] == State::kRecheck) return true;
+  if (states_[item] != State::kOpen) return false;
+  const auto chain = held_.find(At(item).chain);
   if (chain == held_.end() || Planted("effects_behind_a_refused_record")) return true;
-  const Offset offset = item(place).record->offset;
+  const Offset offset = At(item).record->offset;
   const bool held = std::ranges::any_of(chain->second,
                                         [&](const Held& before) { return before.offset < offset; });
   if (!held) return true;
-  Decide(place, {.result = WriteResult::kNotWritten});
+  Decide(item, {.result = WriteResult::kNotWritten});
   return false;
 }
 
-void WriteRetry::Decide(std::size_t place, WriteOutcome outcome) {
-  states_[place] = State::kDecided;
+void WriteRetry::Decide(std::size_t item, WriteOutcome outcome) {
+  states_[item] = State::kDecided;
   if (EffectIsWritten(outcome.result)) {
     something_written_ = true;
-    if (!alone_.empty()) alone_.erase(std::string(item(place).record_id));
+    if (!alone_.empty()) alone_.erase(std::string(At(item).record_id));
   } else {
-    outcome.in_doubt = in_doubt_[place] != 0;
-    if (item(place).chain != 0) HoldBehind(place);
+    outcome.in_doubt = in_doubt_[item] != 0;
+    if (At(item).chain != 0) HoldBehind(item);
   }
-  outcomes_[place] = std::move(outcome);
+  outcomes_[item] = std::move(outcome);
 }
 
-void WriteRetry::HoldBehind(std::size_t place) {
-  std::vector<Held>& held = held_[item(place).chain];
-  const Offset offset = item(place).record->offset;
+void WriteRetry::HoldBehind(std::size_t item) {
+  std::vector<Held>& held = held_[At(item).chain];
+  const Offset offset = At(item).record->offset;
   if (held.empty() || held.back().batch != batch_) held.push_back({batch_, offset});
   held.back().offset = std::min(held.back().offset, offset);
 }
 
-void WriteRetry::HandBack(std::size_t place) {
+void WriteRetry::HandBack(std::size_t item) {
   handed_back_ = true;
-  Decide(place, {.result = WriteResult::kNotWritten});
+  Decide(item, {.result = WriteResult::kNotWritten});
 }
 
 // --- what came of it ---------------------------------------------------------------------------
@@ -185,13 +185,13 @@ void WriteRetry::OnWritten(std::vector<WriteOutcome> outcomes) {
 // just have been fixed.
 void WriteRetry::OnTableAccepts() {
   const bool sure = WithinMaxConsecutive();
-  for (const std::size_t place : suspects_) {
-    states_[place] = sure || tries_[place] > 0 ? State::kDecided : State::kRecheck;
+  for (const std::size_t item : suspects_) {
+    states_[item] = sure || tries_[item] > 0 ? State::kDecided : State::kRecheck;
   }
   for (auto& part : put_off_) work_.push_back(std::move(part));
   put_off_.clear();
-  for (const std::size_t place : suspects_) {
-    if (states_[place] == State::kRecheck) work_.push_back({place});
+  for (const std::size_t item : suspects_) {
+    if (states_[item] == State::kRecheck) work_.push_back({item});
   }
   suspects_.clear();
   slow_suspects_ = 0;
@@ -205,7 +205,7 @@ void WriteRetry::OnFailed(const OutputError& error) {
   if (whole()) return WaitForService();
   if (conflict) return OnLocked(error);
   if (error.unanswered && !Planted("unanswered_write_is_not_told")) {
-    for (const std::size_t place : current_) in_doubt_[place] = 1;
+    for (const std::size_t item : current_) in_doubt_[item] = 1;
   }
   switch (error.failure) {
     case WriteFailure::kUnavailable:  // also an unanswered COMMIT: the same part is written again
@@ -249,10 +249,10 @@ void WriteRetry::OnTooSlow(const OutputError& error) {
 void WriteRetry::OnClientTimeout() {
   WaitForService();
   if (current_.size() > 1) return HalveLimit();
-  const std::size_t place = current_.front();
-  if (++tries_[place] < 2) return;
-  if (alone_.size() < kMostAlone) alone_.emplace(item(place).record_id);
-  HandBack(place);
+  const std::size_t item = current_.front();
+  if (++tries_[item] < 2) return;
+  if (alone_.size() < kMostAlone) alone_.emplace(At(item).record_id);
+  HandBack(item);
 }
 
 void WriteRetry::OnLocked(const OutputError& error) {
@@ -260,27 +260,27 @@ void WriteRetry::OnLocked(const OutputError& error) {
   const std::size_t most = std::bit_width(max_records_) + std::size_t{2};
   if (++locked_in_row_ >= most) return GiveUp(error.error);
   if (current_.size() > 1) return Split();
-  const std::size_t place = current_.front();
-  if (alone_.size() < kMostAlone) alone_.emplace(item(place).record_id);
-  HandBack(place);
+  const std::size_t item = current_.front();
+  if (alone_.size() < kMostAlone) alone_.emplace(At(item).record_id);
+  HandBack(item);
 }
 
 // A record failed by itself.
 void WriteRetry::OnAlone(const OutputError& error, DeadLetterReason reason) {
-  const std::size_t place = current_.front();
+  const std::size_t item = current_.front();
   const std::string& detail = error.detail.empty() ? error.error.what : error.detail;
-  const bool accused = states_[place] == State::kRecheck;
-  Decide(place, {.result = WriteResult::kBadRecord,
-                 .detail = OneLine(detail, kDetailBytes),
-                 .reason = reason,
-                 .shown = OneLine(error.error.what, kDetailBytes)});
+  const bool accused = states_[item] == State::kRecheck;
+  Decide(item, {.result = WriteResult::kBadRecord,
+                .detail = OneLine(detail, kDetailBytes),
+                .reason = reason,
+                .shown = OneLine(error.error.what, kDetailBytes)});
   if (accused) return;
-  states_[place] = State::kSuspect;
-  suspects_.push_back(place);
+  states_[item] = State::kSuspect;
+  suspects_.push_back(item);
 }
 
 void WriteRetry::Split() {
-  const Places part = current_;
+  const Items part = current_;
   const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
   work_.front().assign(middle, part.end());
   work_.emplace_front(part.begin(), middle);
@@ -310,13 +310,13 @@ bool WriteRetry::WithinMaxConsecutive() const { return run_.Believes(suspects_.s
 // More records in a row were refused than can be believed. Instead of going through all that is
 // left, some are picked from all over it, none of them behind another of its chain.
 void WriteRetry::Sample(std::size_t most) {
-  Places first;
+  Items first;
   std::set<std::uint64_t> chains;
-  for (const Places& part : work_) {
-    for (const std::size_t place : part) {
-      const std::uint64_t chain = item(place).chain;
-      const bool open = Writable(place) && states_[place] == State::kOpen;
-      if (open && (chain == 0 || chains.insert(chain).second)) first.push_back(place);
+  for (const Items& part : work_) {
+    for (const std::size_t item : part) {
+      const std::uint64_t chain = At(item).chain;
+      const bool open = Writable(item) && states_[item] == State::kOpen;
+      if (open && (chain == 0 || chains.insert(chain).second)) first.push_back(item);
     }
   }
   put_off_ = std::exchange(work_, {});
@@ -335,7 +335,7 @@ void WriteRetry::Finish() {
     return GiveUp(std::move(error));
   }
   run_.Count(suspects_.size());
-  for (const std::size_t place : suspects_) states_[place] = State::kDecided;
+  for (const std::size_t item : suspects_) states_[item] = State::kDecided;
   suspects_.clear();
   finished_ = true;
   if (something_written_ || !handed_back_) return;
@@ -345,8 +345,8 @@ void WriteRetry::Finish() {
 
 void WriteRetry::Expire() {
   if (finished_) return;
-  for (std::size_t place = 0; place < states_.size(); ++place) {
-    if (states_[place] != State::kDecided) HandBack(place);
+  for (std::size_t item = 0; item < states_.size(); ++item) {
+    if (states_[item] != State::kDecided) HandBack(item);
   }
   work_.clear();
   put_off_.clear();
@@ -382,7 +382,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> WriteStep(Output& output,
   }
   if (step.items.size() == request.items.size()) return output.Write(request);
   WriteRequest part{.items = {}, .offsets = request.offsets, .epoch = request.epoch};
-  for (const std::size_t place : step.items) part.items.push_back(request.items[place]);
+  for (const std::size_t item : step.items) part.items.push_back(request.items[item]);
   return output.Write(part);
 }
 

@@ -51,7 +51,7 @@ class WriteRetry {
   struct Step {
     enum class Kind : std::uint8_t { kWrite, kWait, kDone };
     Kind kind = Kind::kDone;
-    std::vector<std::size_t> items;  // kWrite: places in the request, in its order
+    std::vector<std::size_t> items;  // kWrite: indexes in the request, in its order
     bool reconnect = false;          // kWrite: Prepare first, on a new connection
     Wait wait{0};                    // kWait
     // kWait, kDone: the output as a whole takes nothing, and why, in one line that holds nothing of
@@ -77,7 +77,7 @@ class WriteRetry {
  private:
   // Suspect: refused alone. Recheck: and then another was taken; it is tried once more.
   enum class State : std::uint8_t { kOpen, kSuspect, kRecheck, kDecided };
-  using Places = std::vector<std::size_t>;
+  using Items = std::vector<std::size_t>;
   // Of a chain: the first that was not written in a batch. Nothing behind it is, in no batch that
   // was filled before this one was answered; what is before it may well be.
   struct Held {
@@ -86,13 +86,13 @@ class WriteRetry {
   };
 
   [[nodiscard]] bool whole() const { return max_records_ == 0; }
-  [[nodiscard]] const WriteItem& item(std::size_t place) const { return (*items_)[place]; }
+  [[nodiscard]] const WriteItem& At(std::size_t item) const { return (*items_)[item]; }
   [[nodiscard]] bool WithinMaxConsecutive() const;
-  [[nodiscard]] bool Writable(std::size_t place);
+  [[nodiscard]] bool Writable(std::size_t item);
   bool NextPart();
-  void Decide(std::size_t place, WriteOutcome outcome);
-  void HoldBehind(std::size_t place);
-  void HandBack(std::size_t place);
+  void Decide(std::size_t item, WriteOutcome outcome);
+  void HoldBehind(std::size_t item);
+  void HandBack(std::size_t item);
   void OnAlone(const OutputError& error, DeadLetterReason reason);
   void OnTableAccepts();
   void Split();
@@ -127,10 +127,10 @@ class WriteRetry {
   std::vector<WriteOutcome> outcomes_;
   std::vector<std::uint8_t> tries_;     // that were too slow, alone
   std::vector<std::uint8_t> in_doubt_;  // part of a transaction that was not answered
-  std::deque<Places> work_;     // the parts that are still to be written, the next one first
-  std::deque<Places> put_off_;  // while samples are written
-  Places current_;              // the part of the step
-  Places suspects_;             // since a record was last taken
+  std::deque<Items> work_;     // the parts that are still to be written, the next one first
+  std::deque<Items> put_off_;  // while samples are written
+  Items current_;              // the part of the step
+  Items suspects_;             // since a record was last taken
   std::size_t slow_suspects_ = 0;
   std::size_t conflicts_ = 0;       // deadlocks in a row
   std::size_t locked_in_row_ = 0;   // parts, since one was written
