@@ -77,9 +77,9 @@ void Flow::OnCommitted(const std::vector<PartitionOffset>& offsets, std::optiona
   Step(now);
 }
 
-bool Flow::SurelyOurs(const Assignment& partition, Now now) const {
+bool Flow::OwnershipIsFresh(const Assignment& partition, Now now) const {
   if (!RowsArePruned() || Planted("stale_assignment_is_written")) return true;
-  return partition.confirmed && now.boot - *partition.confirmed < *options_.rows_stay / 2;
+  return partition.confirmed && now.boot - *partition.confirmed < *options_.ledger_row_lifetime / 2;
 }
 
 void Flow::Confirm(Assignment& partition, Now now) {

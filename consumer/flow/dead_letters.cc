@@ -9,10 +9,6 @@
 
 namespace fencepost::consumer {
 
-std::string Flow::ClassAndText(const std::string& error_class, const std::string& shown) {
-  return shown.empty() || shown == error_class ? error_class : error_class + ": " + shown;
-}
-
 void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string& shown, Now now) {
   const bool position = options_.identity.ByPosition();
   const bool skip = options_.on_id_conflict == OnBad::kSkip && !position;
@@ -23,7 +19,7 @@ void Flow::OnConflict(InFlight& in, const std::string& detail, const std::string
   if ((skip || letter) && in_doubt) {
     if (in.stage() == Stage::kLocking) {  // the next look is asked for later than this answer
       if (now.boot >= in.in_doubt_until) in.in_doubt_until = Instant();
-      return KeepAcquiring(in, now);
+      return locks_.KeepAcquiring(in, now);
     }
     if (KeepsItsTurn(in, now)) AskLedgerAfterDoubt(in, now);
     return;
@@ -85,10 +81,20 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
   if (KeepsItsTurn(in, now)) StartDeadLetter(in, now);
 }
 
+// There is no ledger to ask. A mark is written only after the effect is final (PROTOCOL.md, 10), so
+// what it says is believed at once.
+void Flow::SkipDone(InFlight& in, Now now) {
+  if (locking::IsOtherContent(in.unit->done_crc(), in.identity.crc)) {
+    const std::string what = "its DONE mark is of other content";
+    return OnConflict(in, what, what, now);
+  }
+  OnSkipped(in, DedupeSource::kLock, now);
+}
+
 // It is the first of its chain, under a valid lease. If not, it is locked again.
 bool Flow::KeepsItsTurn(InFlight& in, Now now) {
-  if (NotLeasedBefore(in) == nullptr && LeaseIsValid(in, now)) return true;
-  GiveBackFrom(in, now);
+  if (NotLeasedBefore(in) == nullptr && locks_.LeaseIsValid(in, now)) return true;
+  locks_.GiveBackFrom(in, now);
   work_.Push(&in);
   return false;
 }
@@ -108,13 +114,13 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
 }
 
 void Flow::Publish(InFlight& in, Now now) {
-  if (!LeaseIsValid(in, now)) {
-    LeaveInvalid(in, now);
+  if (!locks_.LeaseIsValid(in, now)) {
+    locks_.LeaveInvalid(in, now);
     return;
   }
   if (!MayGoOut(in)) return Withhold(in, now);
   in.BecomePublishing();
-  SetPhase(in, locking::Phase::kWriting);
+  locks_.SetPhase(in, locking::Phase::kWriting);
   DeadLetter letter = *in.letter;
   letter.id = in.Reference();
   letter.token = TokenOf(in).value();
@@ -137,7 +143,7 @@ bool Flow::MayGoOut(InFlight& in) {
 
 // Without a lease, so that nobody waits for it but what is behind it in its chain.
 void Flow::Withhold(InFlight& in, Now now) {
-  GiveBackFrom(in, now);
+  locks_.GiveBackFrom(in, now);
   in.BecomeWithheld();
   withheld_.push_back(EntryOf(in, now.boot));
 }
@@ -145,9 +151,9 @@ void Flow::Withhold(InFlight& in, Now now) {
 // Something took effect, or was a duplicate: the records that waited for that are locked again.
 void Flow::ReleaseWithheld(Now now) {
   if (dead_letter_limiter_.EndMoment()) {
-    for (const Entry& entry : std::exchange(withheld_, {})) {
+    for (const QueueEntry& entry : std::exchange(withheld_, {})) {
       InFlight& in = *entry.record;
-      if (in.stage() != Stage::kWithheld || in.ticket != entry.ticket) continue;
+      if (in.stage() != Stage::kWithheld || entry.Stale()) continue;
       if (!dead_letter_limiter_.MayPass(*in.cause, in.turn, PassesOffset(in))) {
         withheld_.push_back(entry);
         continue;
@@ -165,7 +171,7 @@ void Flow::ReleaseOldest(Assignment& partition) {
   InFlight* const oldest = partition.slots.empty() ? nullptr : partition.slots.front().record;
   if (oldest == nullptr || oldest->stage() != Stage::kWithheld) return;
   if (!dead_letter_limiter_.MayPass(*oldest->cause, oldest->turn, true)) return;
-  std::erase_if(withheld_, [oldest](const Entry& entry) { return entry.record == oldest; });
+  std::erase_if(withheld_, [oldest](const QueueEntry& entry) { return entry.record == oldest; });
   oldest->BecomeQueued();
   work_.Push(oldest);
 }
@@ -187,7 +193,7 @@ void Flow::OnDeadLettersRefused(const std::vector<std::uint64_t>& ids, Now now) 
     InFlight* in = FindReference(id);
     if (in == nullptr || in->stage() != Stage::kPublishingDeadLetter) continue;
     in->letter_refused = true;
-    if (in->assignment->revoking) GiveBackBehind(*in, now);
+    if (in->assignment->revoking) locks_.GiveBackBehind(*in, now);
   }
   Advance(now);
 }

@@ -22,7 +22,7 @@ void Flow::Finish(InFlight& in, Now now) {
   Assignment& partition = *in.assignment;
   in.BecomeFinished();
   LeaveChain(in);
-  LeaveUnit(in, now);
+  locks_.Leave(in, now);
   if (!partition.gone) partition.Finish(in);
   Recycle(in);
   AdvanceWatermark(partition, now);
@@ -50,12 +50,12 @@ void Flow::AdvanceWatermark(Assignment& partition, Now now) {
 void Flow::Block(InFlight& in, Error error, Now now) {
   MarkOutOfPrefix(in, true);
   in.BecomeBlocked();
-  GiveBackBehind(in, now);
+  locks_.GiveBackBehind(in, now);
   observer_->OnProcessed(ProcessedResult::kFailed, 1);
   error.where = SourceText(*in.where, in.record.offset);
   Assignment& partition = *in.assignment;
   partition.blocked.emplace(in.record.offset, std::move(error));
-  LeaveUnit(in, now);  // those with the same id must not wait for it
+  locks_.Leave(in, now);  // those with the same id must not wait for it
   AdvanceWatermark(partition, now);
 }
 

@@ -9,59 +9,21 @@
 
 namespace fencepost::consumer {
 
-FlowOptions FlowOptionsOf(const PipelineOptions& options) {
-  FlowOptions flow;
-  flow.pipeline = options.name;
-  flow.identity = options.identity;
-  flow.order = options.processing.order;
-  flow.on_id_conflict = options.on_id_conflict;
-  flow.on_bad_record = options.on_bad_record;
-  flow.finality = FinalityOf(options.output);
-  flow.handler = options.handler;
-  flow.tuning = TuningOf(options);
-  flow.circuit_failures = options.retry.attempts;
-  flow.handler_timeout = options.processing.timeout;
-  flow.dead_letters = options.dead_letter.has_value();
-  flow.max_consecutive = options.max_consecutive();
-  flow.stall_after = options.processing.stall_after;
-  flow.max_in_flight = static_cast<std::size_t>(options.processing.max_in_flight);
-  flow.max_in_flight_bytes = options.processing.max_in_flight_bytes;
-  flow.lock_wait = options.lock.wait;
-  flow.remember_done = options.lock.lock.remember_done;
-  flow.block = LockBlock(options);
-  if (options.ledger_keep) flow.rows_stay = Millis(*options.ledger_keep) / 2;
-  flow.commit_interval = options.kafka.commit_interval;
-  if (const auto* kafka = std::get_if<KafkaOutputOptions>(&options.output)) {
-    flow.order = Order::kPartition;  // a transaction holds a prefix of each partition
-    flow.write_batch = static_cast<std::size_t>(kafka->max_records);
-    flow.writes_out = 1;
-    flow.linger = kafka->linger;
-  } else if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
-    flow.write_batch = static_cast<std::size_t>(postgres->max_records);
-  } else if (const auto* mysql = std::get_if<MysqlOptions>(&options.output)) {
-    flow.write_batch = static_cast<std::size_t>(mysql->max_records);
-  } else if (const auto* sqlite = std::get_if<SqliteOptions>(&options.output)) {
-    flow.write_batch = static_cast<std::size_t>(sqlite->max_records);
-  }
-  return flow;
-}
-
 Flow::Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::Random random,
            ConsumerObserver* observer)
     : options_(std::move(options)),
       tuning_(options_.tuning),
       traits_{options_.finality, options_.handler.any(), options_.handler.outside()},
-      locks_(locks),
+      core_(locks),
       random_(std::move(random)),
       observer_(observer),
-      circuit_(options_.circuit_failures),
-      caller_refused_(options_.max_consecutive),
-      rate_limit_(tuning_.calls_per_second),
       dead_letter_limiter_(options_.max_consecutive),
       backpressure_({.records = options_.max_in_flight,
                      .bytes = options_.max_in_flight_bytes,
                      .finished_behind = options_.max_finished_behind,
-                     .hold_after = options_.hold_after}) {
+                     .hold_after = options_.hold_after}),
+      locks_(options_, core_, observer_, &work_, this),
+      calls_(options_, tuning_, &locks_, &backpressure_, random_, observer_, &actions_) {
   FENCEPOST_CHECK(options_.block == 1 || (options_.identity.ByPosition() && WriteDecides()),
                   "a lock of several records is never DONE: their writes must decide");
 }
@@ -80,7 +42,7 @@ void Flow::Step(Now now) {
   CheckDrained(now);
   if (backpressure_.records() == 0) CloseIdleCircuit(now);
   SendLookups();
-  StartCalls(now);
+  calls_.Start(ready_.empty() && writes_out_ == 0, now);
   SendWrites(now);
   if (!work_.Empty()) return Step(now);  // some were not valid any more (LeaveInvalid)
   UpdateBackpressure(now);
@@ -92,11 +54,11 @@ void Flow::Advance(Now now) {
   while (InFlight* in = work_.Pop()) {
     if (in->stage() == Stage::kUnused) continue;  // finished meanwhile
     ++advanced_;
-    Do(*in, Next(*in, PlaceOf(*in), traits_), now);
+    Do(*in, Next(*in, PositionOf(*in), traits_), now);
   }
 }
 
-Place Flow::PlaceOf(const InFlight& in) const {
+ChainPosition Flow::PositionOf(const InFlight& in) const {
   const InFlight* const gap = WaitsForPrefix(in.stage()) ? NotLeasedBefore(in) : nullptr;
   return {.before = gap == nullptr             ? Before::kInPrefix
                     : LeaseMayArriveSoon(*gap) ? Before::kMaySoon
@@ -110,20 +72,20 @@ void Flow::Do(InFlight& in, Move move, Now now) {
     case Move::kStay:
       break;
     case Move::kLock:
-      if (Lock(in, now)) work_.Push(in.chain_after);
+      if (locks_.Lock(in, now)) work_.Push(in.chain_after);
       break;
     case Move::kAwaitPrefix:
       in.BecomeGranted();
       if (in.without_id) work_.Push(in.chain_after);
       break;
     case Move::kGiveBack:
-      BackToQueue(in, now);
+      locks_.BackToQueue(in, now);
       break;
     case Move::kTakeTurn:
-      waiting_.push_back(EntryOf(in, now.boot));
+      calls_.Wait(in);
       break;
     case Move::kJoinWrites:
-      if (!SurelyOurs(*in.assignment, now)) return Confirm(*in.assignment, now);
+      if (!OwnershipIsFresh(*in.assignment, now)) return Confirm(*in.assignment, now);
       in.BecomeReady();
       ready_.push_back(EntryOf(in, now.boot));
       work_.Push(in.chain_after);
@@ -171,10 +133,10 @@ void Flow::OnTime(Now now) {
     }
   }
   while (!timers_.empty() && timers_.top().at <= now.boot) {
-    const Entry entry = timers_.top();
+    const QueueEntry entry = timers_.top();
     timers_.pop();
     InFlight& in = *entry.record;
-    if (in.ticket != entry.ticket) continue;
+    if (entry.Stale()) continue;
     if (in.stage() == Stage::kRetrying) WaitForTurn(in);
     if (in.stage() == Stage::kInDoubt) AskLedgerAfterDoubt(in, now);
   }
@@ -182,7 +144,7 @@ void Flow::OnTime(Now now) {
 }
 
 Instant Flow::NextTime() const {
-  Instant next = std::min({commit_at_, report_at_, call_at_, backpressure_.NextTime()});
+  Instant next = std::min({commit_at_, report_at_, calls_.NextTime(), backpressure_.NextTime()});
   if (drain_) next = std::min(next, drain_->deadline);
   if (!timers_.empty()) next = std::min(next, timers_.top().at);
   if (options_.finality == Finality::kTransaction && !ready_.empty() && writes_out_ == 0) {
@@ -193,7 +155,7 @@ Instant Flow::NextTime() const {
 
 void Flow::UpdateBackpressure(Now now) {
   const bool usable =
-      (locks_->AnyAvailable() || unlocked_ != 0) && dead_letters_up_ && taking_ && !paused_;
+      (core_->AnyAvailable() || locks_.any_unlocked()) && dead_letters_up_ && taking_ && !paused_;
   const Nanos pressed =
       backpressure_.Update(partitions_, usable, now.boot, {actions_.pause, actions_.resume});
   if (pressed > Nanos(0)) observer_->OnBackpressure(pressed);
@@ -201,8 +163,7 @@ void Flow::UpdateBackpressure(Now now) {
 
 void Flow::Tune(const Tuning& tuning, Now now) {
   tuning_ = tuning;
-  rate_limit_.Set(tuning.calls_per_second);
-  if (options_.circuit_failures != 0) circuit_.SetFailuresToOpen(tuning.retry.attempts);
+  calls_.OnTuned();
   Step(now);
 }
 
@@ -219,6 +180,23 @@ void Flow::SetPaused(bool paused, Now now) {
 
 void Flow::StopTaking() { taking_ = false; }
 
+void Flow::SetUnlocked(int group, bool unlocked, Now now) {
+  if (locks_.SetUnlocked(group, unlocked, now) && unlocked) Step(now);
+}
+
+void Flow::OnLockEvents(Now now) {
+  std::vector<locking::LockEvent> events;
+  while (core_->TakeEvents(events)) {
+    for (const locking::LockEvent& event : events) {
+      LockUnit* const unit = locks_.Find(event);
+      if (unit == nullptr) continue;
+      locks_.OnEvent(*unit, event, now);
+      Advance(now);
+    }
+  }
+  Step(now);
+}
+
 InFlight* Flow::NewInFlight() {
   if (unused_.empty()) {
     InFlight& in = pool_.emplace_back();
@@ -227,7 +205,7 @@ InFlight* Flow::NewInFlight() {
   }
   InFlight& in = pool_[unused_.back()];
   unused_.pop_back();
-  FENCEPOST_CHECK(!in.to_advance, "a place is used again while it is in the work list");
+  FENCEPOST_CHECK(!in.to_advance, "an index is used again while it is in the work list");
   return &in;
 }
 

@@ -1,7 +1,7 @@
 // The life of every record of one pipeline, sans-IO: from delivery to the effect and back to the
-// offset. flow.cc is the loop; the way of a record is in admit.cc, locks.cc, handling.cc,
-// dead_letters.cc, writing.cc and finish.cc; what concerns whole partitions in
-// partitions.cc, commits.cc and report.cc. What it knows: state/.
+// offset. flow.cc is the loop; the way of a record is in admit.cc, record_locks.h, handling.cc
+// (with handler_calls.h), dead_letters.cc, writing.cc and finish.cc; what concerns whole partitions
+// in partitions.cc, commits.cc and report.cc. What it knows: state/.
 //
 //   delivered → identified → queued → locking → leased (or found DONE)
 //     → [looked up in the ledger → handled, tried again] → ready → writing → finished
@@ -27,89 +27,31 @@
 #include <optional>
 #include <queue>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "consumer/flow/flow_options.h"
+#include "consumer/flow/handler_calls.h"
 #include "consumer/flow/ports/ports.h"
-#include "consumer/flow/ports/run_of_refusals.h"
+#include "consumer/flow/record_locks.h"
 #include "consumer/flow/state/assignment.h"
 #include "consumer/flow/state/backpressure.h"
-#include "consumer/flow/state/handler_circuit.h"
 #include "consumer/flow/state/in_flight.h"
-#include "consumer/flow/state/lock_unit.h"
 #include "consumer/flow/state/next.h"
 #include "consumer/flow/state/order_chains.h"
-#include "consumer/flow/state/rate_limit.h"
 #include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/status.h"
-#include "consumer/record/dead_letter.h"
 #include "consumer/record/identity.h"
 #include "locking/core/groups/lock_groups.h"
 
 namespace fencepost::consumer {
 
-using locking::Instant;
-using locking::Now;
-
-struct FlowOptions {
-  std::string pipeline;
-  IdentityRule identity;
-  Order order = Order::kKey;
-  OnBad on_id_conflict = OnBad::kStop;
-  OnBad on_bad_record = OnBad::kStop;
-  Finality finality = Finality::kLedger;
-  HandlerOptions handler;
-  Tuning tuning;
-  int circuit_failures = 5;  // retryable ones in a row that open the handler's circuit; 0: never
-  Millis handler_timeout{5000};
-  bool dead_letters = false;                        // there is a topic for them
-  std::size_t max_consecutive = kMostInARow;        // bad ones, while nothing takes effect; 0: any
-  std::size_t max_in_flight = 4096;                 // unfinished records
-  std::uint64_t max_in_flight_bytes = 64ull << 20;  // held by them: records, values, dead letters
-  std::size_t max_finished_behind = 100'000;        // an unfinished record, in one partition
-  Millis hold_after{500};  // a partition that holds more than its share for so long is paused
-  Millis lock_wait{30'000};
-  Millis remember_done{300'000};  // without a ledger: how long a DONE mark is kept
-  std::int64_t block = 1;         // offsets that share a lock unit (LockBlock)
-  // No ledger row that another worker writes meanwhile is pruned for so long: what was found out
-  // without a lease holds until then (ProceedUnlocked), and what the group has confirmed
-  // (SurelyOurs) for half of it. nullopt: for ever.
-  std::optional<Millis> rows_stay;
-  // A transaction that was sent and not answered begins within this time, or never. (One that has
-  // begun holds its ledger rows: another of the same records waits for it.)
-  Millis transaction_lasts{30'000};
-  Millis commit_interval{1000};
-  Millis stall_after{300'000};
-  std::size_t write_batch = 500;  // records a transaction
-  std::size_t writes_out = 2;     // transactions handed to the output at a time
-  Millis linger{0};  // a Kafka transaction waits so long for more records, unless it is full
-};
-FlowOptions FlowOptionsOf(const PipelineOptions& options);
-
-struct FlowActions {
-  std::vector<PartitionIndex> pause;
-  std::vector<PartitionIndex> resume;
-  std::vector<PartitionOffset> commit;
-  std::vector<std::unique_ptr<LookupBatch>> lookups;
-  std::vector<HandlerCall> calls;
-  std::vector<std::uint64_t> cancels;  // of calls; each is still answered
-  std::vector<std::unique_ptr<WriteBatch>> writes;
-  std::vector<DeadLetter> dead_letters;
-  std::vector<std::uint64_t> dropped_letters;  // by id: handed out, and now another worker's
-  std::optional<std::vector<PartitionOffset>> drained;  // the answer to OnRevoked
-  // Partitions that have caught up with the end they had when they were assigned, and how far the
-  // group has committed them: of these the ledger may be pruned (PruneScope::committed).
-  std::optional<std::vector<SourceOffset>> prunable;
-  std::optional<Error> stop;  // drain and end the worker with this error (exit 1)
-};
-
-class Flow {
+class Flow : private RecordLocks::User {
  public:
   Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::Random random,
        ConsumerObserver* observer);
-  ~Flow();
+  ~Flow() override;
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
@@ -157,7 +99,7 @@ class Flow {
   void HurryDrain(Now now);
   // The output answers no more. The leases of what it has in its hands are given back: whether that
   // was written is for the next owner to find out, as after the end of their TTL.
-  void OnOutputEnded(Now now);
+  void OnOutputEnded(Now now) { locks_.OnOutputEnded(now); }
 
   FlowActions& actions() { return actions_; }
 
@@ -179,7 +121,7 @@ class Flow {
   [[nodiscard]] std::uint64_t advanced() const { return advanced_; }
   // Why the handler is not called but by one probe at a time: what its service answered last. Empty
   // while the circuit is closed (state/handler_circuit.h).
-  [[nodiscard]] const std::string& HandlerUnavailable() const { return handler_unavailable_; }
+  [[nodiscard]] const std::string& HandlerUnavailable() const { return calls_.WhyUnavailable(); }
   // Every record in flight, in no particular order.
   template <typename Visit>
   void ForEachRecord(Visit visit) const {
@@ -189,16 +131,8 @@ class Flow {
   }
 
  private:
-  // A place in a queue or a timer; stale when the ticket differs from the record's.
-  struct Entry {
-    InFlight* record = nullptr;
-    std::uint32_t ticket = 0;
-    Instant at;
-    bool operator>(const Entry& other) const { return at > other.at; }
-  };
-  static Entry EntryOf(InFlight& record, Instant at) { return {&record, record.ticket, at}; }
   struct Look {
-    Entry entry;
+    QueueEntry entry;
     Nanos contended{0};  // LookupBatch
   };
 
@@ -206,7 +140,7 @@ class Flow {
   void Step(Now now);  // after every input
   void Advance(Now now);
   void UpdateBackpressure(Now now);
-  [[nodiscard]] Place PlaceOf(const InFlight& record) const;
+  [[nodiscard]] ChainPosition PositionOf(const InFlight& record) const;
   void Do(InFlight& record, Move move, Now now);
   void EnterLeasedPrefix(InFlight& record, Move move, Now now);
   InFlight* NewInFlight();
@@ -217,38 +151,14 @@ class Flow {
   void Admit(Assignment& partition, Record record, Now now);
   void JoinChain(InFlight& record);
 
-  // locks.cc: locking, by lock units.
-  bool Lock(InFlight& record, Now now);
-  LockUnit& JoinUnit(InFlight& record);
-  void GoOn(InFlight& record, Now now);
-  void LockAlone(InFlight& record, Now now);
-  void Acquire(LockUnit& unit, Now now);
-  void ProceedUnlocked(LockUnit& unit, Now now);
-  [[nodiscard]] bool Unlocked(const LockUnit& unit) const {
-    return unlocked_ != 0 && ((unlocked_ >> locks_->GroupOfName(unit.name())) & 1U) != 0;
+  // What the locks ask (RecordLocks::User).
+  [[nodiscard]] bool MayLock(const InFlight& record) const override {
+    return Next(record, PositionOf(record), traits_) == Move::kLock;
   }
-  void OnLockEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
-  bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
-  void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
-  void OnFoundDone(InFlight& record);
-  void SkipDone(InFlight& record, Now now);
-  void MarkDone(InFlight& record, Now now);
-  static void LeavePrefix(InFlight& record);
-  void LeaveInvalid(InFlight& record, Now now);
-  void BackToQueue(InFlight& record, Now now);
-  void GiveBackBehind(InFlight& record, Now now);
-  void GiveBackFrom(InFlight& record, Now now);
-  void LeaveUnit(InFlight& record, Now now);
-  [[nodiscard]] bool HandsOn(const InFlight& record, Now now);
-  void EndLease(LockUnit& unit, Now now);
-  void OnContended(InFlight& record, Nanos took);
-  void JudgeContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
-                       Now now);
-  void KeepAcquiring(InFlight& record, Now now);
-  void SetPhase(const InFlight& record, locking::Phase phase);
-  void NoteViolation(const InFlight& record, const locking::LockEvent& event);
-  [[nodiscard]] bool EndedBefore(const InFlight& record, Instant began) const;
-  [[nodiscard]] bool LeaseIsValid(const InFlight& record, Now now) const;
+  void CancelCall(InFlight& record) override { calls_.Cancel(record); }
+  void AskLedgerWhileHeld(InFlight& record, Nanos took) override;
+  void Note(locking::Severity severity, std::string_view event, std::string_view text,
+            const InFlight& record) override;
 
   // handling.cc: looked up, handled, tried again.
   void AskLedger(InFlight& record);
@@ -256,19 +166,10 @@ class Flow {
   void SendLookups();
   void OnLookup(InFlight& record, const std::optional<LedgerEntry>& entry, Now now);
   void WaitForTurn(InFlight& record);
-  void StartCalls(Now now);
-  [[nodiscard]] bool MayCall() const;
-  InFlight* NextToCall(Now now);
-  void CancelCall(InFlight& record);
+  void ResolveContention(InFlight* record, const std::optional<LedgerEntry>& entry, Nanos took,
+                         Now now);
   void OnSucceeded(InFlight& record, HandlerValues values);
-  // Whose fault a failed call may be.
-  enum class Blame : std::uint8_t { kRecord, kService, kEither };
   void OnFailed(InFlight& record, HandlerFailure failure, std::uint64_t call, bool probe, Now now);
-  Blame BlameFor(const HandlerFailure& failure);
-  bool MayTryAgain(const InFlight& record, const HandlerFailure& failure, Blame blame, Now now);
-  void TellCircuit(InFlight& record, const HandlerFailure& failure, std::uint64_t call, bool probe,
-                   Now now);
-  void OnHandlerWorks(std::uint64_t call, Now now);
   void CloseIdleCircuit(Now now);
 
   // dead_letters.cc: what cannot be processed.
@@ -280,6 +181,7 @@ class Flow {
     std::optional<LetterCause> cause{};  // nullopt: it counts in no row
   };
   void DeadLetterOrStop(InFlight& record, Refusal refusal, Now now);
+  void SkipDone(InFlight& record, Now now);
   bool KeepsItsTurn(InFlight& record, Now now);
   void StartDeadLetter(InFlight& record, Now now);
   [[nodiscard]] bool PassesOffset(const InFlight& record) const;
@@ -289,7 +191,6 @@ class Flow {
   void ReleaseOldest(Assignment& partition);
   void Publish(InFlight& record, Now now);
   void OnDeadLetterPublished(InFlight& record, Now now);
-  static std::string ClassAndText(const std::string& error_class, const std::string& shown);
 
   // writing.cc: written.
   void SendWrites(Now now);
@@ -331,11 +232,11 @@ class Flow {
   Assignment* Find(PartitionIndex index, AssignmentEpoch epoch);
   void Commit(Now now);
   // Ledger rows may go: what is known of them, and of whose a partition is, does not hold for ever.
-  [[nodiscard]] bool RowsArePruned() const { return options_.rows_stay && HasLedger(); }
+  [[nodiscard]] bool RowsArePruned() const { return options_.ledger_row_lifetime && HasLedger(); }
   // Whoever else had the partition since it was confirmed has written no row that can be pruned by
   // now, nor by the end of a batch that is filled now (WriteBatch::until). A worker that was
   // frozen, or cut off from Kafka, does not know yet whose it is.
-  [[nodiscard]] bool SurelyOurs(const Assignment& partition, Now now) const;
+  [[nodiscard]] bool OwnershipIsFresh(const Assignment& partition, Now now) const;
   // Asks the group, by a commit. What waits for it goes on once it is answered.
   void Confirm(Assignment& partition, Now now);
 
@@ -345,13 +246,11 @@ class Flow {
   void LookForStall(Assignment& partition, Now now);
   void LookForRefusal(Now now);
   [[nodiscard]] bool MayTakeEffect() const;
-  void Note(locking::Severity severity, std::string_view event, std::string_view text,
-            const InFlight& record);
 
   const FlowOptions options_;  // but for what tuning_ has
   Tuning tuning_;
   const PipelineTraits traits_;
-  locking::LockGroups* const locks_;
+  locking::LockGroups* const core_;
   const locking::LockCore::Random random_;
   ConsumerObserver* const observer_;
   std::unique_ptr<Identifier> identifier_;
@@ -362,36 +261,27 @@ class Flow {
   std::deque<InFlight> pool_;                         // stable addresses
   std::vector<std::uint32_t> unused_;
   OrderChains chains_;  // order: key
-  LockUnits units_;
-  std::vector<InFlight*> affected_;  // OnLockEvent
   WorkList work_;
   std::uint64_t advanced_ = 0;
   std::deque<Look> lookups_;
-  std::deque<Entry> waiting_;  // for a handler call
-  HandlerCircuit circuit_;
-  RunOfRefusals caller_refused_;  // answers that say that the caller is wrong (CallerIsWrong)
-  RateLimit rate_limit_;
-  Instant call_at_ = Instant::max();  // when a handler call that waits may go out
-  std::string handler_unavailable_;   // why the circuit is open
-  std::deque<Entry> ready_;
+  std::deque<QueueEntry> ready_;
   DeadLetterLimiter dead_letter_limiter_;
   Backpressure backpressure_;
-  std::deque<Entry> withheld_;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> timers_;  // retries, doubts
-  std::unordered_map<std::uint64_t, std::uint32_t> calls_;                 // out: id → pool index
+  RecordLocks locks_;
+  HandlerCalls calls_;
+  std::deque<QueueEntry> withheld_;
+  std::priority_queue<QueueEntry, std::vector<QueueEntry>, std::greater<>>
+      timers_;  // retries, doubts
 
   std::size_t lookups_out_ = 0;
   std::size_t writes_out_ = 0;
   std::uint64_t next_write_ = 1;
-  std::uint64_t next_call_ = 1;
   std::uint64_t next_chain_ = 1;
-  std::uint64_t answered_ = 0;         // the newest batch that the output has answered
-  std::uint64_t expected_values_ = 0;  // bytes that a handler call is expected to make
-  bool offsets_due_ = false;  // Kafka transactions: offsets moved without a record to write
+  std::uint64_t answered_ = 0;  // the newest batch that the output has answered
+  bool offsets_due_ = false;    // Kafka transactions: offsets moved without a record to write
   bool dead_letters_up_ = true;
   bool taking_ = true;
   bool paused_ = false;
-  std::uint32_t unlocked_ = 0;  // a bit for each group of lock nodes
   std::optional<Drain> drain_;
   Instant commit_at_ = Instant::max();
   Instant report_at_;  // at once

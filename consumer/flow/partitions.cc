@@ -15,7 +15,7 @@ void Flow::OnAssigned(const std::vector<AssignedPartition>& partitions, Now now,
     FENCEPOST_CHECK(place == nullptr, "a partition was assigned twice without a revoke");
     place = std::make_unique<Assignment>(assigned);
     place->chain.id = next_chain_++;
-    if (!SurelyOurs(*place, now)) Confirm(*place, now);
+    if (!OwnershipIsFresh(*place, now)) Confirm(*place, now);
   }
   backpressure_.OnAssigned(late);
   UpdateBackpressure(now);
@@ -30,7 +30,7 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
     Assignment& partition = *found->second;
     partition.revoking = true;
     // It may be another's by now, and nothing can be asked any more.
-    if (!SurelyOurs(partition, now)) {
+    if (!OwnershipIsFresh(partition, now)) {
       LeavePartition(std::move(found->second), now);
       partitions_.erase(found);
       continue;
@@ -41,13 +41,13 @@ void Flow::OnRevoked(const std::vector<PartitionIndex>& partitions, bool lost, I
       InFlight* in = partition.slots[at].record;
       if (in == nullptr) continue;
       if (in->stage() == Stage::kPublishingDeadLetter && in->letter_refused)
-        GiveBackBehind(*in, now);
+        locks_.GiveBackBehind(*in, now);
       const bool begun =
           Begun(in->stage()) || in->letter != nullptr || in->handled || !options_.handler.outside();
       const bool give_back = in->stage() == Stage::kLocking || in->stage() == Stage::kGranted ||
                              AwaitsTime(in->stage()) || (!begun && InLeasedPrefix(in->stage()));
       if (!give_back) continue;
-      GiveBackFrom(*in, now);
+      locks_.GiveBackFrom(*in, now);
     }
   }
   Sweep();
@@ -64,7 +64,7 @@ void Flow::CheckDrained(Now now) {
       if (found == partitions_.end()) continue;
       // What is not surely ours any more is not written: nothing is asked while it is revoked.
       const Assignment& partition = *found->second;
-      if (partition.Busy() && (partition.writing > 0 || SurelyOurs(partition, now))) return;
+      if (partition.Busy() && (partition.writing > 0 || OwnershipIsFresh(partition, now))) return;
       unsent = unsent || found->second->CommitDue();
     }
     if (transaction && writes_out_ > 0) return;
@@ -115,9 +115,9 @@ void Flow::Drop(InFlight& in, Now now) {
   if (in.stage() == Stage::kPublishingDeadLetter)
     actions_.dropped_letters.push_back(in.Reference());
   if (in.stage() == Stage::kWaitingForSameId) {
-    LeaveUnit(in, now);
+    locks_.Leave(in, now);
   } else if (in.stage() != Stage::kFinished && in.stage() != Stage::kBlocked) {
-    BackToQueue(in, now);
+    locks_.BackToQueue(in, now);
   }
   in.BecomeFinished();
   LeaveChain(in);
@@ -126,26 +126,13 @@ void Flow::Drop(InFlight& in, Now now) {
 
 void Flow::Sweep() {
   std::erase_if(leaving_, [](const auto& partition) { return partition->writing == 0; });
-  std::erase_if(withheld_, [](const Entry& entry) { return entry.record->ticket != entry.ticket; });
+  std::erase_if(withheld_, [](const QueueEntry& entry) { return entry.Stale(); });
 }
 
 void Flow::HurryDrain(Now now) {
   if (!drain_) return;
   drain_->deadline = std::min(drain_->deadline, now.boot);
   CheckDrained(now);
-}
-
-void Flow::OnOutputEnded(Now now) {
-  const auto only_written = [](const LockUnit& unit) {
-    const InFlight* in = unit.first();
-    while (in != nullptr && in->stage() == Stage::kWriting) in = in->unit_after;
-    return in == nullptr;
-  };
-  for (InFlight& in : pool_) {
-    const bool out = in.stage() == Stage::kWriting && Leased(in);
-    if (out && Planted("unanswered_write_is_marked")) MarkDone(in, now);
-    if (out && (!in.unit->shared() || only_written(*in.unit))) EndLease(*in.unit, now);
-  }
 }
 
 Assignment* Flow::Find(PartitionIndex index, AssignmentEpoch epoch) {

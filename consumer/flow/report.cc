@@ -47,10 +47,10 @@ void Flow::Report(Now now) {
 // would find no row, where another worker had written it so long ago that its row may go at once.
 void Flow::TellPrunable(Now now) {
   if (!HasLedger()) return;
-  const Nanos ago =
-      Planted("just_committed_is_pruned")
-          ? Nanos(0)
-          : std::min<Nanos>(options_.rows_stay.value_or(Millis(0)) / 2, options_.transaction_lasts);
+  const Nanos ago = Planted("just_committed_is_pruned")
+                        ? Nanos(0)
+                        : std::min<Nanos>(options_.ledger_row_lifetime.value_or(Millis(0)) / 2,
+                                          options_.transaction_lasts);
   std::vector<SourceOffset>& prunable = actions_.prunable.emplace();
   for (const auto& [index, partition] : partitions_) {
     if (!partition->CaughtUp()) return prunable.clear();
@@ -109,7 +109,7 @@ void Flow::Note(locking::Severity severity, std::string_view event, std::string_
 void Flow::FillStatus(WorkerStatus& status, Now now) const {
   status.in_flight_records = backpressure_.records();
   status.in_flight_bytes = backpressure_.bytes();
-  status.leases_held = locks_->held();
+  status.leases_held = core_->held();
   for (const auto& [index, partition] : partitions_) {
     PartitionStatus& row = status.partitions.emplace_back();
     row.topic = partition->where.topic;

@@ -55,32 +55,34 @@ void Flow::FillBatch(WriteBatch& batch, Now now) {
   const bool ends = RowsArePruned() && !Planted("late_batch_is_written") &&
                     !Planted("stale_assignment_is_written");
   while (!ready_.empty() && batch.records.size() < options_.write_batch) {
-    const Entry entry = ready_.front();
+    const QueueEntry entry = ready_.front();
     ready_.pop_front();
     InFlight& in = *entry.record;
-    if (in.stage() != Stage::kReady || in.ticket != entry.ticket) continue;
-    if (!LeaseIsValid(in, now)) {
-      LeaveInvalid(in, now);
+    if (in.stage() != Stage::kReady || entry.Stale()) continue;
+    if (!locks_.LeaseIsValid(in, now)) {
+      locks_.LeaveInvalid(in, now);
       continue;
     }
     const bool follows = in.chain_before == nullptr ||
                          (Handled(*in.chain_before) && in.chain_before->stage() != Stage::kReady);
-    const bool ours = SurelyOurs(*in.assignment, now);
+    const bool ours = OwnershipIsFresh(*in.assignment, now);
     if (!ours) Confirm(*in.assignment, now);
     if (!ours || !follows) {  // the one before it was, and is not any more
       in.BecomeHandled();
       continue;
     }
-    if (ends) batch.until = std::min(batch.until, *in.assignment->confirmed + *options_.rows_stay);
+    if (ends)
+      batch.until =
+          std::min(batch.until, *in.assignment->confirmed + *options_.ledger_row_lifetime);
     in.BecomeWriting();
     ++in.assignment->writing;
-    SetPhase(in, Phase::kWriting);
+    locks_.SetPhase(in, Phase::kWriting);
     if (Planted("done_before_the_transaction") && in.unit != nullptr) {
-      locks_->MarkDone({.name = in.unit->name(),
-                        .token = TokenOf(in),
-                        .crc = in.identity.crc,
-                        .remember = options_.remember_done},
-                       now);
+      core_->MarkDone({.name = in.unit->name(),
+                       .token = TokenOf(in),
+                       .crc = in.identity.crc,
+                       .remember = options_.remember_done},
+                      now);
     }
     batch.records.push_back(&in);
     batch.request.items.push_back({.record = &in.record,
@@ -173,10 +175,10 @@ void Flow::WriteAgain(InFlight& in, Now now) {
   if (options_.finality != Finality::kTransaction && leased && NotLeasedBefore(in) == nullptr) {
     ++in.ticket;
     in.BecomeHandled();
-    SetPhase(in, Phase::kWaiting);
+    locks_.SetPhase(in, Phase::kWaiting);
     return work_.Push(&in);
   }
-  GiveBackFrom(in, now);
+  locks_.GiveBackFrom(in, now);
 }
 
 void Flow::OnOutcome(InFlight& in, const WriteOutcome& outcome, Instant began, Now now) {
@@ -217,7 +219,7 @@ void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outco
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
-  if (!WriteDecides() && EndedBefore(in, began)) {
+  if (!WriteDecides() && locks_.EndedBefore(in, began)) {
     observer_->OnInvariant(locking::Invariant::kLeaseAfterLoss);
     Note(locking::Severity::kError, "invariant_violated",
          "lease_after_loss: its effect was written after its lease had ended; another may have "
@@ -227,18 +229,18 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   const bool left = HasLedger() && !in.unit->shared();
   if (left && in.unit->took_over()) observer_->OnTakeover();
   const bool unmarked = left || in.unit->shared();
-  if (unmarked && EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
+  if (unmarked && locks_.EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }
   observer_->OnProcessed(ProcessedResult::kDone, 1);
-  MarkDone(in, now);
+  locks_.MarkDone(in, now);
   Finish(in, now);
 }
 
 // The effect was written before, by another record with this id or an earlier try of this one.
 void Flow::OnSkipped(InFlight& in, DedupeSource source, Now now) {
-  if (HasLedger()) MarkDone(in, now);
+  if (HasLedger()) locks_.MarkDone(in, now);
   Skip(in, source, now);
 }
 

@@ -20,8 +20,8 @@ namespace fencepost::consumer {
 using locking::Instant;
 struct InFlight;
 
-// --- the source: consumer/kafka/source
-// -------------------------------------------------------------
+// --- the source: consumer/kafka/source ---------------------------------------------------------
+
 struct AssignedPartition {
   PartitionIndex partition = 0;
   TopicPartition where;
@@ -41,9 +41,10 @@ struct PartitionEnd {
   Offset end = 0;  // the partition was read up to here
 };
 
-// --- handlers: consumer/handlers
-// -------------------------------------------------------------------- What became of a record: its
-// values, one row each (nullopt: null). None: the record is complete and writes no row.
+// --- handlers: consumer/handlers ---------------------------------------------------------------
+
+// What a handler made of a record: one row a value (nullopt: null). None: the record is complete
+// and writes no row.
 using HandlerValues = std::vector<std::optional<std::string>>;
 
 struct HandlerFailure {
@@ -80,9 +81,10 @@ struct HandlerAnswer {
   Nanos took{0};
 };
 
-// --- the output: consumer/outputs
-// ------------------------------------------------------------------- One record to write. At most
-// one item an id in a batch. Views and pointers stay good during Write.
+// --- the output: consumer/outputs --------------------------------------------------------------
+
+// One record to write. At most one item an id in a batch. Views and pointers stay good during
+// Write.
 struct WriteItem {
   const Record* record = nullptr;
   const TopicPartition* where = nullptr;

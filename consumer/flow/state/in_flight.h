@@ -40,7 +40,7 @@ struct InFlight {
   bool same_id_ahead = false;   // in its unit: it waits for the one with the same id before it
   bool looking = false;         // kLocking: the ledger is asked, since its name is held
   int unjudged = 0;             // further rounds that found it held, while the ledger is asked
-  std::uint32_t place = 0;      // in its unit: which id of the unit it has
+  std::uint32_t id_index = 0;   // in its unit: which id of the unit it has
   int attempts = 0;             // handler calls begun that reached the receiver
   HandlerCircuit::Failing failing;  // handler calls that failed
   std::uint64_t call = 0;           // the handler call that has not been answered yet
@@ -96,6 +96,19 @@ struct InFlight {
 inline bool Handled(const InFlight& in) {
   return in.stage() == Stage::kReady || in.stage() == Stage::kWriting ||
          in.stage() == Stage::kFinished;
+}
+
+// A place in a queue or a timer.
+struct QueueEntry {
+  InFlight* record = nullptr;
+  std::uint32_t ticket = 0;
+  Instant at;
+  // The record has left the queue meanwhile.
+  [[nodiscard]] bool Stale() const { return record->ticket != ticket; }
+  bool operator>(const QueueEntry& other) const { return at > other.at; }
+};
+inline QueueEntry EntryOf(InFlight& record, Instant at = {}) {
+  return {&record, record.ticket, at};
 }
 
 }  // namespace fencepost::consumer

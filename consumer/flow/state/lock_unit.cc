@@ -61,7 +61,7 @@ void LockUnit::BecomeNone() {
 }
 
 LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing,
-                          std::uint32_t place) {
+                          std::uint32_t id_index) {
   FENCEPOST_CHECK(record.unit == nullptr, "a record is in one unit at most");
   if (unused_.empty()) {
     unused_.push_back(static_cast<std::uint32_t>(pool_.size()));
@@ -77,25 +77,25 @@ LockUnit& LockUnits::Join(InFlight& record, std::string name, Sharing sharing,
     ++unit->life_;
   }
   unit = found.value();
-  Append(record, *unit, place);
+  Append(record, *unit, id_index);
   return *unit;
 }
 
-void LockUnits::Join(InFlight& record, LockUnit& unit, std::uint32_t place) {
+void LockUnits::Join(InFlight& record, LockUnit& unit, std::uint32_t id_index) {
   FENCEPOST_CHECK(record.unit == nullptr && unit.shared() && unit.open(unit.life()),
                   "a record joins a unit that is over");
-  Append(record, unit, place);
+  Append(record, unit, id_index);
 }
 
-void LockUnits::Append(InFlight& record, LockUnit& unit, std::uint32_t place) {
+void LockUnits::Append(InFlight& record, LockUnit& unit, std::uint32_t id_index) {
   record.unit = &unit;
   record.unit_before = unit.last_;
   (unit.last_ == nullptr ? unit.first_ : unit.last_->unit_after) = &record;
   unit.last_ = &record;
-  record.place = place;
-  if (unit.taken_.size() <= place) unit.taken_.resize(place + 1);
-  record.same_id_ahead = unit.taken_[place] && !Planted("same_id_side_by_side");
-  unit.taken_[place] = true;
+  record.id_index = id_index;
+  if (unit.taken_.size() <= id_index) unit.taken_.resize(id_index + 1);
+  record.same_id_ahead = unit.taken_[id_index] && !Planted("same_id_side_by_side");
+  unit.taken_[id_index] = true;
   unit.waiting_ += record.same_id_ahead ? 1 : 0;
 }
 
@@ -114,7 +114,7 @@ InFlight* LockUnits::Leave(InFlight& record) {
     --unit.waiting_;
     return nullptr;
   }
-  unit.taken_[record.place] = false;
+  unit.taken_[record.id_index] = false;
   if (unit.first_ == nullptr) {
     FENCEPOST_CHECK(unit.lease_ == Lease::kNone, "a lease without a record");
     if (!unit.closed_) by_name_.erase(std::string_view(unit.name_));
@@ -122,12 +122,12 @@ InFlight* LockUnits::Leave(InFlight& record) {
     return nullptr;
   }
   InFlight* next = unit.waiting_ == 0 ? nullptr : unit.first_;
-  while (next != nullptr && !(next->same_id_ahead && next->place == record.place)) {
+  while (next != nullptr && !(next->same_id_ahead && next->id_index == record.id_index)) {
     next = next->unit_after;
   }
   if (next == nullptr) return nullptr;
   next->same_id_ahead = false;
-  unit.taken_[record.place] = true;
+  unit.taken_[record.id_index] = true;
   --unit.waiting_;
   return next;
 }

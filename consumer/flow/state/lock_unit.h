@@ -100,7 +100,7 @@ class LockUnit {
   bool closed_ = false;
   bool took_over_ = false;
   bool in_ledger_ = false;
-  std::vector<bool> taken_;  // by InFlight::place: a record with that id goes ahead
+  std::vector<bool> taken_;  // by InFlight::id_index: a record with that id goes ahead
   std::size_t waiting_ = 0;  // records that do not go ahead
   locking::LockId lock_;
   locking::Token token_;
@@ -115,21 +115,28 @@ class LockUnit {
 class LockUnits {
  public:
   // The record joins the unit of this name, as the last one. All that join it say the same sharing.
-  // `place`: which of the unit's ids it has; 0 where there is one.
-  LockUnit& Join(InFlight& record, std::string name, Sharing sharing, std::uint32_t place = 0);
+  // `id_index`: which of the unit's ids it has; 0 where there is one.
+  LockUnit& Join(InFlight& record, std::string name, Sharing sharing, std::uint32_t id_index = 0);
   // … this shared unit, which is open(life).
-  void Join(InFlight& record, LockUnit& unit, std::uint32_t place);
+  void Join(InFlight& record, LockUnit& unit, std::uint32_t id_index);
   // No more records join a shared unit whose lease is no more: those that come make another unit of
   // its name. Changes nothing of an exclusive one, in which they wait.
   void Close(LockUnit& unit);
   // The record leaves its unit, which is gone with the last one; its lease had become kNone then.
   // Returns the next record with its id, which may go ahead now; null: there is none.
   InFlight* Leave(InFlight& record);
+  // Each that has a record. `visit` adds and removes no records.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    for (LockUnit& unit : pool_) {
+      if (unit.first_ != nullptr) visit(unit);
+    }
+  }
   // To which the core's event belongs. Null: it is over here.
   [[nodiscard]] LockUnit* Find(std::uint64_t cookie, locking::LockId lock);
 
  private:
-  static void Append(InFlight& record, LockUnit& unit, std::uint32_t place);
+  static void Append(InFlight& record, LockUnit& unit, std::uint32_t id_index);
 
   std::deque<LockUnit> pool_;  // stable addresses
   std::vector<std::uint32_t> unused_;

@@ -17,15 +17,15 @@ Move Enter(const InFlight& in, const PipelineTraits& traits) {
   return Move::kAwaitOrder;
 }
 
-Move Queued(const InFlight& in, const Place& place, const PipelineTraits& traits) {
-  if (!place.may_lock || place.before == Before::kNotSoon) return Move::kStay;
+Move Queued(const InFlight& in, const ChainPosition& position, const PipelineTraits& traits) {
+  if (!position.may_lock || position.before == Before::kNotSoon) return Move::kStay;
   if (!in.without_id) return Move::kLock;
-  // There is nothing to lock: it only waits for its place.
-  return place.before == Before::kInPrefix ? Enter(in, traits) : Move::kAwaitPrefix;
+  // There is nothing to lock: it only waits for its turn.
+  return position.before == Before::kInPrefix ? Enter(in, traits) : Move::kAwaitPrefix;
 }
 
-Move Granted(const InFlight& in, const Place& place, const PipelineTraits& traits) {
-  switch (place.before) {
+Move Granted(const InFlight& in, const ChainPosition& position, const PipelineTraits& traits) {
+  switch (position.before) {
     case Before::kInPrefix:
       return Enter(in, traits);
     case Before::kMaySoon:
@@ -38,18 +38,18 @@ Move Granted(const InFlight& in, const Place& place, const PipelineTraits& trait
 
 }  // namespace
 
-Move Next(const InFlight& in, const Place& place, const PipelineTraits& traits) {
+Move Next(const InFlight& in, const ChainPosition& position, const PipelineTraits& traits) {
   switch (in.stage()) {
     case Stage::kQueued:
-      return Queued(in, place, traits);
+      return Queued(in, position, traits);
     case Stage::kLocking:
-      return PassedLock(in) ? Granted(in, place, traits) : Move::kStay;
+      return PassedLock(in) ? Granted(in, position, traits) : Move::kStay;
     case Stage::kGranted:
-      return Granted(in, place, traits);
+      return Granted(in, position, traits);
     case Stage::kWaiting:
-      return in.call == 0 && place.before_handled ? Move::kTakeTurn : Move::kStay;
+      return in.call == 0 && position.before_handled ? Move::kTakeTurn : Move::kStay;
     case Stage::kHandled:
-      return place.before_handled ? Move::kJoinWrites : Move::kStay;
+      return position.before_handled ? Move::kJoinWrites : Move::kStay;
     default:
       return Move::kStay;
   }

@@ -33,7 +33,7 @@ enum class Before : std::uint8_t {
   kNotSoon,
 };
 
-struct Place {
+struct ChainPosition {
   Before before = Before::kInPrefix;  // looked at where WaitsForPrefix(stage)
   bool before_handled = true;
   bool may_lock = true;  // the worker takes new work, and the partition stays
@@ -45,6 +45,6 @@ struct PipelineTraits {
   bool outside = false;  // the handler may have effects of its own
 };
 
-Move Next(const InFlight& record, const Place& place, const PipelineTraits& traits);
+Move Next(const InFlight& record, const ChainPosition& position, const PipelineTraits& traits);
 
 }  // namespace fencepost::consumer

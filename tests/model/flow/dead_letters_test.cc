@@ -221,7 +221,7 @@ class ConflictInDoubt : public DeadLettering {
   static FlowOptions Options(OnBad what) {
     FlowOptions options = FlowBench::Handling();
     options.on_id_conflict = what;
-    options.rows_stay = Millis(3'600'000);
+    options.ledger_row_lifetime = Millis(3'600'000);
     return options;
   }
   explicit ConflictInDoubt(OnBad what = OnBad::kDeadLetter) : DeadLettering(Options(what)) {
@@ -315,7 +315,7 @@ TEST(SkippedConflictInDoubtWithoutAHandler, IsWrittenAsItCameWhereTheOthersRowIs
   SharedWorld world;
   FlowOptions options = FlowBench::Options();
   options.on_id_conflict = OnBad::kSkip;
-  options.rows_stay = Millis(3'600'000);
+  options.ledger_row_lifetime = Millis(3'600'000);
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Confirm();

@@ -146,7 +146,7 @@ TEST(ContendedRecord, WithAnIdOfOtherContentInDoubtWaitsWithoutAskingAtOnceAgain
     SharedWorld world;
     FlowOptions options = LettersOfConflicts();
     options.on_id_conflict = what;
-    options.rows_stay = Millis(3'600'000);
+    options.ledger_row_lifetime = Millis(3'600'000);
     FlowBench worker(world, options);
     worker.Assign(0);
     worker.Confirm();

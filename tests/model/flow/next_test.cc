@@ -13,9 +13,9 @@ constexpr PipelineTraits kPlain{};
 constexpr PipelineTraits kMarks{.finality = Finality::kWrite};
 constexpr PipelineTraits kPure{.finality = Finality::kLedger, .handler = true, .outside = false};
 constexpr PipelineTraits kOutside{.finality = Finality::kLedger, .handler = true, .outside = true};
-constexpr Place kFirst{};
-constexpr Place kSoon{.before = Before::kMaySoon, .before_handled = false};
-constexpr Place kLate{.before = Before::kNotSoon, .before_handled = false};
+constexpr ChainPosition kFirst{};
+constexpr ChainPosition kSoon{.before = Before::kMaySoon, .before_handled = false};
+constexpr ChainPosition kLate{.before = Before::kNotSoon, .before_handled = false};
 
 struct A : InFlight {
   explicit A(Stage at) { stage_ = at; }
@@ -87,7 +87,7 @@ TEST(Next, WaitsForACallThatIsStillOut) {  // 18
 }
 
 TEST(Next, IsTheHandlerOrTheOutputOnceEverythingBeforeIsHandled) {  // 18, 21
-  const Place early{.before_handled = false};
+  const ChainPosition early{.before_handled = false};
   EXPECT_EQ(Next(WithLease(Stage::kWaiting), kFirst, kOutside), Move::kTakeTurn);
   EXPECT_EQ(Next(WithLease(Stage::kWaiting), early, kOutside), Move::kStay);
   EXPECT_EQ(Next(WithLease(Stage::kHandled), kFirst, kOutside), Move::kJoinWrites);

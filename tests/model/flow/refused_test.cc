@@ -215,7 +215,7 @@ TEST_F(Prunable, IsNothingWhileAnotherPartitionIsBehind) {
 TEST(PrunableWithAKeep, IsWhatTheGroupHasHadCommittedForAWhile) {
   SharedWorld world;
   FlowOptions options = FlowBench::Options(Order::kNone);
-  options.rows_stay = Millis(40'000);
+  options.ledger_row_lifetime = Millis(40'000);
   FlowBench worker(world, options);
   worker.Assign(0);
   worker.Confirm();

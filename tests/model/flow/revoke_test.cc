@@ -181,7 +181,7 @@ TEST_F(Stall, IsOverWhenTheRecordMovesOn) {
 // Rows stay for 40 s: what the group has confirmed holds for 20 of them.
 FlowOptions Pruned() {
   FlowOptions options = FlowBench::Options(Order::kNone);
-  options.rows_stay = Millis(40'000);
+  options.ledger_row_lifetime = Millis(40'000);
   return options;
 }
 
@@ -276,7 +276,7 @@ TEST_F(Ownership, IsShownByTheFirstAnswerWhereAnotherCommitHasFollowedMeanwhile)
 TEST(OwnershipOfAHandledRecord, ThatComesAfterItsTimeHasEndedCallsNothingBehindIt) {
   SharedWorld world;
   FlowOptions options = FlowBench::Handling();
-  options.rows_stay = Millis(1'000);  // and a record that goes on without a lock
+  options.ledger_row_lifetime = Millis(1'000);  // and a record that goes on without a lock
   options.tuning.calls_per_second = 1;
   FlowBench worker(world, options);
   worker.Assign(0);

@@ -93,13 +93,13 @@ constexpr std::array<FaultKind, kFaults> kKindsOfFaults = {
      [](Plan& plan, Random& random) {
        // A late transaction ends within a quarter of it (Flow::TellPrunable).
        plan.keep = std::chrono::ceil<std::chrono::seconds>(4 * plan.LongestWrite());
-       plan.flow.rows_stay = Millis(*plan.keep) / 2;
+       plan.flow.ledger_row_lifetime = Millis(*plan.keep) / 2;
        plan.produce_for += *plan.keep * random.Between(1, 2);
        plan.faults_end = std::max(plan.faults_end, plan.produce_for);
      },
      [](Plan& plan) {
        plan.keep.reset();
-       plan.flow.rows_stay.reset();
+       plan.flow.ledger_row_lifetime.reset();
      }},
     Times<&Plan::cut_offs, 2>("worker cut off from the output"),
     Times<&Plan::deletions, 2>("oldest records deleted"),

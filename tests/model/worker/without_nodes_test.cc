@@ -20,7 +20,7 @@ class WithoutNodes : public WorkerAtWork {
   static WorkerCoreOptions Proceeding() {
     WorkerCoreOptions options = Options();
     options.on_unavailable = OnUnavailable::kProceed;
-    options.flow.rows_stay = Millis(30'000);
+    options.flow.ledger_row_lifetime = Millis(30'000);
     return options;
   }
   void Lose() {
@@ -92,8 +92,8 @@ TEST_F(WithoutNodes, RecordsThatAreOlderThanTheLedgerPromisesToKeepAskAgainBefor
   Deliver(1);  // is being written
   for (int i = 0; i < 2; ++i) Deliver(1);
   ASSERT_EQ(writes_.size(), 1);
-  now_.boot += *Proceeding().flow.rows_stay;
-  now_.wall += *Proceeding().flow.rows_stay;
+  now_.boot += *Proceeding().flow.ledger_row_lifetime;
+  now_.wall += *Proceeding().flow.ledger_row_lifetime;
   AnswerWrites(WriteResult::kCommitted);
   Pass(0s);  // the group says that it still has the partition
   ASSERT_EQ(writes_.size(), 1);
@@ -106,7 +106,7 @@ TEST_F(WithoutNodes, RecordsAreNotWrittenAnyMoreOnceWhatOthersWroteSinceMayBePru
   now_.boot += 5s;
   Deliver(1);
   ASSERT_EQ(writes_.size(), 1);
-  EXPECT_EQ(writes_[0]->until, confirmed + *Proceeding().flow.rows_stay);
+  EXPECT_EQ(writes_[0]->until, confirmed + *Proceeding().flow.ledger_row_lifetime);
 }
 
 TEST_F(WithoutNodes, RecordsThatTheLedgerKnowsAreSkippedAndLeaveNoMark) {

@@ -1,0 +1,195 @@
+#include "consumer/flow/handler_calls.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "consumer/flow/ports/retry.h"
+#include "consumer/flow/state/order_chain.h"
+#include "locking/base/check.h"
+#include "locking/base/planted.h"
+
+namespace fencepost::consumer {
+
+HandlerCalls::HandlerCalls(const FlowOptions& options, const Tuning& tuning, RecordLocks* locks,
+                           const Backpressure* backpressure,
+                           const locking::LockCore::Random& random, ConsumerObserver* observer,
+                           FlowActions* actions)
+    : options_(options),
+      tuning_(tuning),
+      locks_(locks),
+      backpressure_(backpressure),
+      random_(random),
+      observer_(observer),
+      actions_(actions),
+      circuit_(options.circuit_failures),
+      caller_refused_(options.max_consecutive),
+      rate_limit_(tuning.calls_per_second) {}
+
+void HandlerCalls::OnTuned() {
+  rate_limit_.Set(tuning_.calls_per_second);
+  if (options_.circuit_failures != 0) circuit_.SetFailuresToOpen(tuning_.retry.attempts);
+}
+
+// What calls will make has no size yet: each is expected to make about what the largest of the last
+// ones did. While memory is full, only what comes next in its chain is handled, one at a time, and
+// only when no write is under way or possible that would give room.
+bool HandlerCalls::MayCall(bool writes_idle) const {
+  if (out_.size() >= static_cast<std::size_t>(tuning_.concurrency)) return false;
+  const std::uint64_t expected = backpressure_->bytes() + (out_.size() + 1) * expected_values_;
+  return expected <= options_.max_in_flight_bytes || (out_.empty() && writes_idle);
+}
+
+// Taken from the queue; nullptr: none may be handled now.
+InFlight* HandlerCalls::NextToCall(bool writes_idle, Now now) {
+  const bool full = backpressure_->bytes() >= options_.max_in_flight_bytes;
+  for (auto at = waiting_.begin(); at != waiting_.end() && MayCall(writes_idle);) {
+    InFlight& in = *at->record;
+    // `call`: its former call is still out.
+    const bool stale = in.stage() != Stage::kWaiting || at->Stale() || in.call != 0;
+    // Calls of one chain never overlap where they may have effects. Move::kTakeTurn queues it.
+    const bool early = !BeforeIsHandled(in);
+    if (!stale && early && full && !options_.handler.outside()) {
+      ++at;
+      continue;
+    }
+    at = waiting_.erase(at);
+    const bool overlaps = early && options_.handler.outside();
+    if (stale || (overlaps && !Planted("calls_of_a_key_overlap"))) continue;
+    if (locks_->LeaseIsValid(in, now)) return &in;
+    locks_->LeaveInvalid(in, now);
+  }
+  return nullptr;
+}
+
+void HandlerCalls::Start(bool writes_idle, Now now) {
+  call_at_ = Instant::max();
+  while (!waiting_.empty()) {
+    const Instant may = std::max(circuit_.NextCall(), rate_limit_.NextCall());
+    if (now.boot < may) {
+      call_at_ = may;
+      return;
+    }
+    InFlight* next = NextToCall(writes_idle, now);
+    if (next == nullptr) return;
+    InFlight& in = *next;
+    in.BecomeHandling(next_call_++);
+    out_.emplace(in.call, &in);
+    circuit_.OnCall(in.call);
+    rate_limit_.OnCall(now.boot);
+    locks_->SetPhase(in, locking::Phase::kHandling);
+    actions_->calls.push_back({.id = in.call,
+                               .record = in.record,
+                               .where = *in.where,
+                               .record_id = in.identity.id,
+                               .token = TokenOf(in).value(),
+                               .attempt = in.attempts,
+                               .timeout = options_.handler_timeout});
+  }
+}
+
+void HandlerCalls::Cancel(InFlight& in) {
+  if (in.stage() != Stage::kHandling || in.call == 0) return;
+  --in.attempts;
+  const auto unsent = std::ranges::find(actions_->calls, in.call, &HandlerCall::id);
+  if (unsent == actions_->calls.end()) return actions_->cancels.push_back(in.call);
+  actions_->calls.erase(unsent);
+  out_.erase(in.call);
+  circuit_.OnEnd(in.call);
+  in.call = 0;
+}
+
+HandlerCalls::Ended HandlerCalls::OnAnswer(const HandlerAnswer& answer, Now now) {
+  const auto call = out_.find(answer.id);
+  FENCEPOST_CHECK(call != out_.end(), "an answer to no call");
+  InFlight* const in = call->second;
+  out_.erase(call);
+  const bool probe = circuit_.OnEnd(answer.id);
+  if (answer.result) {
+    caller_refused_.End();
+    OnHandlerWorks(answer.id, now);
+  }
+  if (in->call != answer.id) return {};
+  in->call = 0;
+  return {in, probe};
+}
+
+void HandlerCalls::OnMade(std::uint64_t bytes) {
+  expected_values_ = std::max(bytes, expected_values_ - expected_values_ / 16);
+}
+
+// A status that is a record's own, such as 400, shows that the service looked at it. One that says
+// that the caller is wrong may be the answer to everything.
+HandlerCalls::Blame HandlerCalls::BlameFor(const HandlerFailure& failure) {
+  if (!MayRetry(options_.handler, tuning_.retry, failure)) {
+    const bool caller = CallerIsWrong(failure.error_class);
+    if (!caller) caller_refused_.End();
+    if (!caller || !options_.dead_letters) return Blame::kRecord;
+    const bool believed = caller_refused_.Believes();
+    caller_refused_.Count();
+    return believed ? Blame::kRecord : Blame::kService;
+  }
+  return SaysUnavailable(failure) ? Blame::kService : Blame::kEither;
+}
+
+bool HandlerCalls::OnFailed(InFlight& in, const HandlerFailure& failure, std::uint64_t call,
+                            bool probe, Now now) {
+  const Blame blame = BlameFor(failure);
+  if (blame == Blame::kRecord) {
+    OnHandlerWorks(call, now);  // it did answer
+    return false;
+  }
+  RecordHandlerFailure(in, failure, call, probe, now);
+  if (!failure.reached || in.attempts < tuning_.retry.attempts) return true;
+  if (CallerIsWrong(failure.error_class) && blame == Blame::kService) return true;
+  const Nanos after = tuning_.retry.give_up_after;
+  if (!circuit_.open()) return circuit_.ClosedTime(now.boot) - in.failing.closed < after;
+  return blame == Blame::kService || !circuit_.MayGiveUp(in.failing, after, now.boot);
+}
+
+void HandlerCalls::RecordHandlerFailure(InFlight& in, const HandlerFailure& failure,
+                                        std::uint64_t call, bool probe, Now now) {
+  const bool opened = circuit_.OnFailure(std::hash<std::string>()(in.identity.id), in.failing, call,
+                                         SaysUnavailable(failure), now.boot);
+  if (!opened && !probe) return;
+  const Millis drawn = RetryBackoff(tuning_.retry, circuit_.probes() + 1, random_());
+  // What the service asks of one caller is no reason to try no other record for hours.
+  const Millis most = std::max<Millis>(tuning_.retry.max, std::chrono::minutes(1));
+  const Millis asked = std::min(failure.retry_after.value_or(Millis(0)), most);
+  circuit_.WaitUntil(now.boot + std::max(drawn, asked));
+  why_ = ClassAndText(failure.error_class, failure.shown);
+  if (caller_refused_.count() != 0 && CallerIsWrong(failure.error_class)) {
+    why_ += fmt::format(
+        "; {} records in a row were refused so: check handler.http's url and credentials; if the "
+        "records are at fault, raise dead_letter.max_consecutive",
+        caller_refused_.count());
+  }
+  if (!opened) return;
+  observer_->OnNote(locking::Severity::kWarn, "handler_unavailable",
+                    fmt::format("{} calls failed in a row: {}; from now on one call at a "
+                                "time, until one succeeds",
+                                circuit_.failures(), why_));
+}
+
+void HandlerCalls::OnHandlerWorks(std::uint64_t call, Now now) {
+  const auto open = std::chrono::duration_cast<std::chrono::seconds>(circuit_.OpenFor(now.boot));
+  if (!circuit_.OnSuccess(call, now.boot)) return;
+  why_.clear();
+  observer_->OnNote(locking::Severity::kInfo, "handler_available",
+                    fmt::format("the handler answers again, after {} s", open.count()));
+}
+
+void HandlerCalls::OnIdle(Now now) {
+  if (!circuit_.OnIdle(now.boot)) return;
+  why_.clear();
+  observer_->OnNote(locking::Severity::kInfo, "handler_available",
+                    "no record waits for the handler any more");
+}
+
+std::string ClassAndText(const std::string& error_class, const std::string& shown) {
+  return shown.empty() || shown == error_class ? error_class : error_class + ": " + shown;
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,95 @@
+// The calls of a flow's handler: whose turn it is, which are out, and whether the service behind it
+// is at fault (HandlerCircuit, RunOfRefusals). Sans-IO; the engine thread's.
+//
+// Invariants (PROTOCOL.md, 18): a record has at most one call out; calls of one order chain never
+// overlap where the handler may have effects; a call starts only under a valid lease, or under a
+// hint that the ledger did not confirm.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+
+#include "consumer/flow/flow_options.h"
+#include "consumer/flow/ports/run_of_refusals.h"
+#include "consumer/flow/record_locks.h"
+#include "consumer/flow/state/backpressure.h"
+#include "consumer/flow/state/handler_circuit.h"
+#include "consumer/flow/state/in_flight.h"
+#include "consumer/flow/state/rate_limit.h"
+#include "consumer/pipeline/observer.h"
+
+namespace fencepost::consumer {
+
+class HandlerCalls {
+ public:
+  // All of them outlive it. Calls, and those that are called off, are put into `actions`.
+  HandlerCalls(const FlowOptions& options, const Tuning& tuning, RecordLocks* locks,
+               const Backpressure* backpressure, const locking::LockCore::Random& random,
+               ConsumerObserver* observer, FlowActions* actions);
+  void OnTuned();
+
+  // The record waits for its turn.
+  void Wait(InFlight& record) { waiting_.push_back(EntryOf(record)); }
+  // Calls that may go out now. `writes_idle`: no write is under way or possible that would give
+  // room.
+  void Start(bool writes_idle, Now now);
+  // It is still answered, and until then the record has no other call, nor has its order chain; one
+  // that has not gone out yet is none. As an attempt it does not count: the record is not to blame.
+  void Cancel(InFlight& record);
+
+  struct Ended {
+    InFlight* record = nullptr;  // null: it has gone, and its place has another
+    bool probe = false;
+  };
+  Ended OnAnswer(const HandlerAnswer& answer, Now now);
+  // A call made values of so many bytes.
+  void OnMade(std::uint64_t bytes);
+  // Its call failed: whether it is tried again. A record is given up after so many attempts and so
+  // long, while the service works for others. While it works for none, hardly any, and none where
+  // the service itself says that it is not there.
+  bool OnFailed(InFlight& record, const HandlerFailure& failure, std::uint64_t call, bool probe,
+                Now now);
+
+  // No record needs the handler: without one that does the circuit would be open for ever, and the
+  // worker not ready.
+  void OnIdle(Now now);
+  [[nodiscard]] bool unavailable() const { return circuit_.open(); }
+  // Why calls go out one at a time; empty while the circuit is closed.
+  [[nodiscard]] const std::string& WhyUnavailable() const { return why_; }
+  // When a call that waits may go out; max(): none does.
+  [[nodiscard]] Instant NextTime() const { return call_at_; }
+
+ private:
+  // Whose fault a failed call may be.
+  enum class Blame : std::uint8_t { kRecord, kService, kEither };
+  Blame BlameFor(const HandlerFailure& failure);
+  void RecordHandlerFailure(InFlight& record, const HandlerFailure& failure, std::uint64_t call,
+                            bool probe, Now now);
+  void OnHandlerWorks(std::uint64_t call, Now now);
+  [[nodiscard]] bool MayCall(bool writes_idle) const;
+  InFlight* NextToCall(bool writes_idle, Now now);
+
+  const FlowOptions& options_;
+  const Tuning& tuning_;
+  RecordLocks* const locks_;
+  const Backpressure* const backpressure_;
+  const locking::LockCore::Random& random_;
+  ConsumerObserver* const observer_;
+  FlowActions* const actions_;
+  std::deque<QueueEntry> waiting_;
+  std::unordered_map<std::uint64_t, InFlight*> out_;  // by the call's id
+  std::uint64_t next_call_ = 1;
+  std::uint64_t expected_values_ = 0;  // bytes that a call is expected to make
+  HandlerCircuit circuit_;
+  RunOfRefusals caller_refused_;  // answers that say that the caller is wrong (CallerIsWrong)
+  RateLimit rate_limit_;
+  Instant call_at_ = Instant::max();
+  std::string why_;
+};
+
+// "CLASS: TEXT", without anything of the record.
+std::string ClassAndText(const std::string& error_class, const std::string& shown);
+
+}  // namespace fencepost::consumer
