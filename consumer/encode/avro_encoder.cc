@@ -23,7 +23,7 @@
 #include "consumer/encode/avro_values.h"
 #include "consumer/encode/encoder.h"
 #include "consumer/encode/json_tree.h"
-#include "consumer/outputs/cell_values.h"
+#include "consumer/outputs/rows/cell_values.h"
 #include "consumer/record/json_digest.h"
 #include "consumer/record/json_grammar.h"
 #include "consumer/record/json_reader.h"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "consumer/decode/avro_text.h"
-#include "consumer/outputs/cell_values.h"
+#include "consumer/outputs/rows/cell_values.h"
 
 namespace fencepost::consumer::avro {
 namespace {

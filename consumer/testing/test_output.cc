@@ -7,8 +7,8 @@
 #include <simdjson.h>
 #include <sqlite3.h>
 
-#include "consumer/outputs/item_values.h"
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/rows/item_values.h"
 #include "consumer/record/selector.h"
 #include "locking/base/temp_folder.h"
 

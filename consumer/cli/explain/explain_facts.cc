@@ -12,7 +12,7 @@
 #include "consumer/cli/shared/ledger_view.h"
 #include "consumer/cli/shared/store_view.h"
 #include "consumer/decode/registry/registry_decoder.h"
-#include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
 

@@ -13,8 +13,8 @@
 #include "consumer/encode/record_encoder.h"
 #include "consumer/kafka/client/producer.h"
 #include "consumer/kafka/output/transactional_producer.h"
-#include "consumer/outputs/item_values.h"
 #include "consumer/outputs/output.h"
+#include "consumer/outputs/rows/item_values.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/selector.h"
 

@@ -13,8 +13,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/item_values.h"
 #include "consumer/outputs/output.h"
+#include "consumer/outputs/rows/item_values.h"
 #include "consumer/pipeline/options.h"
 #include "consumer/record/selector.h"
 

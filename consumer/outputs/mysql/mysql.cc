@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/mysql/mysql_effects.h"
 #include "consumer/outputs/mysql/mysql_output.h"
 #include "locking/base/planted.h"

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/cell_values.h"
 #include "consumer/outputs/mysql/mysql_schema.h"
+#include "consumer/outputs/rows/cell_values.h"
 #include "consumer/record/json_text.h"
 
 namespace fencepost::consumer {

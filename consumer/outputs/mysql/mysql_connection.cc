@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/cell_values.h"
 #include "consumer/outputs/failure_text.h"
+#include "consumer/outputs/rows/cell_values.h"
 
 namespace fencepost::consumer {
 namespace {

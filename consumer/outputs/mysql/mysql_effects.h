@@ -8,8 +8,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/mysql/mysql_schema.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 namespace fencepost::consumer {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/mysql/mysql_output.h"
 
 namespace fencepost::consumer {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "consumer/outputs/ledger/ledger_output.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
 #include "consumer/outputs/mysql/mysql_positions.h"
 #include "consumer/outputs/mysql/mysql_schema.h"
-#include "consumer/outputs/positions/ledger_output.h"
 
 namespace fencepost::consumer {
 

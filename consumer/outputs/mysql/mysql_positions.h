@@ -14,8 +14,8 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/outputs/ledger/position_changes.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
-#include "consumer/outputs/positions/position_changes.h"
 
 namespace fencepost::consumer {
 

@@ -8,10 +8,10 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
-#include "consumer/outputs/row_rules.h"
+#include "consumer/outputs/rows/batch_rows.h"
+#include "consumer/outputs/rows/row_rules.h"
 
 namespace fencepost::consumer {
 

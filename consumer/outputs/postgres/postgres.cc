@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 

@@ -11,8 +11,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/batch_rows.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 namespace fencepost::consumer {
 

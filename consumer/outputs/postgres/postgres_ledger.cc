@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 #include "locking/base/check.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "consumer/outputs/positions/ledger_output.h"
+#include "consumer/outputs/ledger/ledger_output.h"
 #include "consumer/outputs/postgres/postgres_array.h"
 #include "consumer/outputs/postgres/postgres_cells.h"
 #include "consumer/outputs/postgres/postgres_connection.h"

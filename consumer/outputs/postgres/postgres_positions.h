@@ -15,12 +15,12 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/positions/position_batch.h"
-#include "consumer/outputs/positions/position_memory.h"
+#include "consumer/outputs/ledger/position_batch.h"
+#include "consumer/outputs/ledger/position_memory.h"
 #include "consumer/outputs/postgres/postgres_array.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 namespace fencepost::consumer {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
 
 namespace fencepost::consumer {

@@ -7,9 +7,9 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
-#include "consumer/outputs/row_rules.h"
+#include "consumer/outputs/rows/row_rules.h"
 #include "consumer/pipeline/options.h"
 
 namespace fencepost::consumer {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/cell_values.h"
-#include "consumer/outputs/ledger.h"
-#include "consumer/outputs/positions/ledger_output.h"
+#include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/ledger/ledger_output.h"
+#include "consumer/outputs/rows/batch_rows.h"
+#include "consumer/outputs/rows/cell_values.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/outputs/sqlite/sqlite_ledger.h"
 #include "consumer/outputs/sqlite/sqlite_positions.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "locking/base/planted.h"
 #include "locking/base/time_text.h"
 

@@ -10,8 +10,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/positions/position_changes.h"
+#include "consumer/outputs/ledger/position_changes.h"
+#include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 
 namespace fencepost::consumer {

@@ -6,8 +6,8 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/ledger.h"
-#include "consumer/outputs/row_rules.h"
+#include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/rows/row_rules.h"
 #include "consumer/outputs/sqlite/sqlite_connection.h"
 #include "consumer/pipeline/options.h"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "consumer/outputs/row_rules.h"
+#include "consumer/outputs/rows/row_rules.h"
 #include "consumer/outputs/sqlite/sqlite_schema.h"
 
 namespace fencepost::consumer {

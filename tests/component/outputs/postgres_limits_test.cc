@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <libpq-fe.h>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "tests/component/outputs/postgres_fixture.h"
 
 namespace fencepost::consumer {

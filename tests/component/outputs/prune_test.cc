@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "tests/component/outputs/store.h"
 
 namespace fencepost::consumer {

@@ -1,6 +1,6 @@
 // Texts that are stored and read back: what is taken is, to the letter, what would be written.
 #include "consumer/kafka/source/log_fingerprint.h"
-#include "consumer/outputs/positions/position_ranges.h"
+#include "consumer/outputs/ledger/position_ranges.h"
 #include "consumer/record/position_id.h"
 #include "locking/core/store/sentinel.h"
 #include "locking/core/unit_value.h"

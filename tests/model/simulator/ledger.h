@@ -16,7 +16,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/output.h"
 #include "consumer/record/position_id.h"
 #include "tests/model/simulator/effects.h"

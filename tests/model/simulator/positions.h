@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "consumer/outputs/positions/position_changes.h"
-#include "consumer/outputs/positions/position_memory.h"
+#include "consumer/outputs/ledger/position_changes.h"
+#include "consumer/outputs/ledger/position_memory.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {

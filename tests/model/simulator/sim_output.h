@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "consumer/outputs/positions/ledger_output.h"
-#include "consumer/outputs/positions/position_changes.h"
+#include "consumer/outputs/ledger/ledger_output.h"
+#include "consumer/outputs/ledger/position_changes.h"
 #include "tests/model/simulator/positions.h"
 
 namespace fencepost::simulator {

@@ -1,4 +1,4 @@
-#include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

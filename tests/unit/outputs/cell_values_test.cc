@@ -1,5 +1,5 @@
 // Numbers, times and bytes, as columns take them.
-#include "consumer/outputs/cell_values.h"
+#include "consumer/outputs/rows/cell_values.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/flow/ports/ledger_duplicate.h"
-#include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 #include <random>
 

@@ -1,4 +1,4 @@
-#include "consumer/outputs/positions/position_anchors.h"
+#include "consumer/outputs/ledger/position_anchors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "consumer/outputs/row_rules.h"
+#include "consumer/outputs/rows/row_rules.h"
 
 #include <algorithm>
 #include <utility>

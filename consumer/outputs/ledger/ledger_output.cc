@@ -1,8 +1,8 @@
-#include "consumer/outputs/positions/ledger_output.h"
+#include "consumer/outputs/ledger/ledger_output.h"
 
 #include <utility>
 
-#include "consumer/outputs/positions/position_batch.h"
+#include "consumer/outputs/ledger/position_batch.h"
 
 namespace fencepost::consumer {
 

@@ -15,9 +15,9 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/item_values.h"
 #include "consumer/outputs/output.h"
-#include "consumer/outputs/row_rules.h"
+#include "consumer/outputs/rows/item_values.h"
+#include "consumer/outputs/rows/row_rules.h"
 #include "consumer/record/selector.h"
 
 namespace fencepost::consumer {

@@ -12,9 +12,9 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/lost_commit_detector.h"
-#include "consumer/outputs/positions/position_anchors.h"
-#include "consumer/outputs/positions/position_batch.h"
+#include "consumer/outputs/ledger/lost_commit_detector.h"
+#include "consumer/outputs/ledger/position_anchors.h"
+#include "consumer/outputs/ledger/position_batch.h"
 
 namespace fencepost::consumer {
 

@@ -1,4 +1,4 @@
-#include "consumer/outputs/positions/position_changes.h"
+#include "consumer/outputs/ledger/position_changes.h"
 
 #include <utility>
 

@@ -9,11 +9,11 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/lost_commit_detector.h"
+#include "consumer/outputs/ledger/lost_commit_detector.h"
+#include "consumer/outputs/ledger/position_memory.h"
 #include "consumer/outputs/output.h"
-#include "consumer/outputs/positions/position_memory.h"
-#include "consumer/outputs/row_rules.h"
+#include "consumer/outputs/rows/batch_rows.h"
+#include "consumer/outputs/rows/row_rules.h"
 
 namespace fencepost::consumer {
 

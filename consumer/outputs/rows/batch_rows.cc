@@ -1,4 +1,4 @@
-#include "consumer/outputs/batch_rows.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include "consumer/outputs/item_values.h"
+#include "consumer/outputs/rows/item_values.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 

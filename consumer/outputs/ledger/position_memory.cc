@@ -1,4 +1,4 @@
-#include "consumer/outputs/positions/position_memory.h"
+#include "consumer/outputs/ledger/position_memory.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "consumer/outputs/positions/position_ranges.h"
+#include "consumer/outputs/ledger/position_ranges.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "consumer/outputs/positions/position_batch.h"
+#include "consumer/outputs/ledger/position_batch.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "consumer/outputs/cell_values.h"
+#include "consumer/outputs/rows/cell_values.h"
 
 #include <algorithm>
 #include <charconv>

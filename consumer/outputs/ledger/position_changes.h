@@ -9,9 +9,9 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/positions/position_batch.h"
-#include "consumer/outputs/positions/position_memory.h"
+#include "consumer/outputs/ledger/position_batch.h"
+#include "consumer/outputs/ledger/position_memory.h"
+#include "consumer/outputs/rows/batch_rows.h"
 
 namespace fencepost::consumer {
 

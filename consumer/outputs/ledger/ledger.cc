@@ -1,4 +1,4 @@
-#include "consumer/outputs/ledger.h"
+#include "consumer/outputs/ledger/ledger.h"
 
 #include <algorithm>
 #include <array>

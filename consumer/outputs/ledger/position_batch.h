@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "consumer/outputs/batch_rows.h"
-#include "consumer/outputs/positions/position_ranges.h"
+#include "consumer/outputs/ledger/position_ranges.h"
+#include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/record/position_id.h"
 
 namespace fencepost::consumer {

@@ -1,4 +1,4 @@
-#include "consumer/outputs/lost_commit_detector.h"
+#include "consumer/outputs/ledger/lost_commit_detector.h"
 
 #include <algorithm>
 #include <ctime>
