@@ -175,15 +175,15 @@ OutputError LedgerMissing(std::string_view table, const std::string& where, std:
                                                       ddl)}};
 }
 
-OutputError LedgerGone(std::string_view table, std::string where, std::string_view how) {
+OutputError LedgerGone(std::string_view table, std::string where) {
   return {.error = {.code = "ledger_gone",
                     .what = fmt::format("the ledger {} that this worker has written to is gone: "
                                         "without it every effect could happen again",
                                         table),
                     .where = std::move(where),
-                    .hint = fmt::format("{} bring it back, then start the workers; a worker that "
-                                        "starts without one makes an empty one",
-                                        how)},
+                    .hint = "was it dropped or renamed, the database replaced, or the role's "
+                            "search_path changed? Bring it back, then start the workers; a worker "
+                            "that starts without one makes an empty one"},
           .fatal = true};
 }
 

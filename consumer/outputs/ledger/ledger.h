@@ -55,13 +55,10 @@ struct LedgerTerms {
   bool by_position = false;   // likewise
   MissingLedger missing = MissingLedger::kCreate;
 };
-inline bool IsMissingLedger(const OutputError& error) {
-  return error.error.code == "ledger_missing";
-}
 // "ledger_missing". `ddl`: the file that makes one; empty: a worker always may.
 OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl);
-// "ledger_gone", fatal. `how`: asks what may have become of it.
-OutputError LedgerGone(std::string_view table, std::string where, std::string_view how);
+// "ledger_gone", fatal.
+OutputError LedgerGone(std::string_view table, std::string where);
 // The other ledger than the one that is read has rows of the pipeline, of an older version or
 // another record_id, and this one has none yet. Nobody reads them, and what they have as done would
 // be done again.

@@ -28,7 +28,6 @@ struct PgColumn {
   std::string
       cast;  // its name in SQL, without a length: the assignment checks lengths, a cast cuts
   std::string collation;   // its name in SQL, where it is not the database's own
-  char category = 'U';     // pg_type.typcategory: N a number, S text, …
   Oid element = 0;         // of an array: the type of its elements, below any domains
   std::string declared;    // its name in SQL, with its length and precision
   std::size_t length = 0;  // most characters; 0: no limit
@@ -63,18 +62,11 @@ struct PgIncarnation {
 tl::expected<PgIncarnation, PgFailure> LearnIncarnation(PgConnection& connection,
                                                         const PgTarget& target);
 
-// Parts of it, each in a file of its own.
-// A unique index on the key, rights, a fence that can be compared (postgres_rules.cc).
-tl::expected<void, OutputError> CheckRules(PgConnection& connection, const std::string& table_oid,
-                                           const PgTarget& target, const RowShape& shape);
 // The user's statement as a function of this session, of this name (postgres_statement.cc); the
 // types of its parameters.
 std::string StatementFunction(const std::string& statement);
 tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& connection,
                                                                 const std::string& statement,
                                                                 const RowShape& shape);
-
-OutputError SchemaError(const PgConnection& connection, std::string what, std::string hint);
-OutputError DeniedError(const PgConnection& connection, std::string what, std::string hint);
 
 }  // namespace fencepost::consumer

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
-
 #include "consumer/record/json_digest.h"
 
 namespace fencepost::consumer {
@@ -66,7 +66,7 @@ tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& co
   if (!types) return failed(types.error());
   if (types->size() != shape.columns.size()) {
     return tl::unexpected(SchemaError(
-        connection,
+        connection.where(),
         fmt::format("output.postgres.statement has {} parameters, and args has {} selectors",
                     types->size(), shape.columns.size()),
         "args are $1, $2, … in their order"));
@@ -93,7 +93,7 @@ tl::expected<std::vector<PgColumn>, OutputError> LearnStatement(PgConnection& co
   if (auto done = connection.Query(function.c_str()); !done) {
     if (done.error().sqlstate != "42501") return failed(done.error());
     return tl::unexpected(DeniedError(
-        connection, "output.postgres.statement: " + done.error().text,
+        connection.where(), "output.postgres.statement: " + done.error().text,
         "the statement runs as a function of the session: GRANT TEMPORARY ON DATABASE … to this "
         "role"));
   }

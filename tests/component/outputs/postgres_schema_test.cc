@@ -103,9 +103,9 @@ TEST_F(PostgresSchemaTest, SaysWhatIsWrongWithTheTable) {
               HasSubstr("public.effects has no column amont; it has order_id, amount"));
   Exec("ALTER TABLE effects ADD twice numeric GENERATED ALWAYS AS (amount * 2) STORED");
   options.columns[1].name = "twice";
-  EXPECT_THAT(Refusal(options), HasSubstr("public.effects.twice is generated always"));
+  EXPECT_THAT(Refusal(options), HasSubstr("public.effects.twice is a generated column"));
   Exec("ALTER TABLE effects ADD must text NOT NULL");
-  EXPECT_THAT(Refusal(), HasSubstr("public.effects.must is NOT NULL, and nothing fills it"));
+  EXPECT_THAT(Refusal(), HasSubstr("public.effects.must is NOT NULL without default"));
 }
 
 TEST_F(PostgresSchemaTest, SaysWhatIsWrongWithTheLedger) {

@@ -1,0 +1,100 @@
+// Whether the tables can do what the pipeline file asks: one set of rules and one wording for all
+// databases. A database's catalogue gives the facts. Pure, but for LearnTables; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/output.h"
+#include "consumer/outputs/rows/row_rules.h"
+
+namespace fencepost::consumer {
+
+// How a column compares two numbers, or their texts.
+enum class Comparison : std::uint8_t {
+  kValue,
+  kText,  // '9' is greater than '10'
+  kNone,  // its type has no order
+};
+
+struct ColumnFacts {
+  std::string name;
+  std::string type;  // as people read it
+  bool generated = false;
+  bool must_fill = false;  // NOT NULL, and neither a default nor a trigger fills it
+  Comparison comparison = Comparison::kValue;
+  bool takes_times = true;  // what `convert: ms` and the like make
+  bool takes_bytes = true;  // likewise base64, hex
+  bool may_insert = true, may_select = true, may_update = true;
+};
+
+struct TableFacts {
+  std::string name;  // in messages, and in the SQL of hints
+  std::vector<ColumnFacts> columns;
+  // The columns of each unique index, in its order, that holds for all rows and at once. nullopt:
+  // nothing is known of them (a view).
+  std::optional<std::vector<std::vector<std::string>>> unique =
+      std::vector<std::vector<std::string>>{};
+  // Why exactly-once cannot be kept with it: "is unlogged: …", and what helps.
+  std::optional<RowProblem> unsafe{};
+  bool is_table = true;
+  bool hides_rows = false;  // from this role
+  bool may_insert = true, may_select = true, may_update = true, may_delete = true;
+};
+
+// Words of a database.
+struct TableTerms {
+  std::string_view output;       // its key in the pipeline file: "output.mysql"
+  std::string where;             // the database, in errors
+  std::string_view ledger_file;  // makes the ledger; "": a worker always may
+  bool exact_names = false;      // of columns: their case counts
+  bool ledger_types = false;     // LedgerColumn::postgres holds
+};
+
+OutputError SchemaError(std::string where, std::string what, std::string hint);
+OutputError DeniedError(std::string where, std::string what, std::string hint);
+
+// Where the shape's columns are in `facts`, if the table can take what the shape writes.
+tl::expected<std::vector<std::size_t>, OutputError> CheckTable(const TableFacts& facts,
+                                                               const RowShape& shape,
+                                                               const TableTerms& terms);
+tl::expected<void, OutputError> CheckLedger(const TableFacts& facts, const LedgerTable& ledger,
+                                            const TableTerms& terms);
+
+// What LearnTables asks a database.
+class Catalogue {
+ public:
+  template <typename T>
+  using Answer = tl::expected<T, OutputError>;
+  using Facts = Answer<std::optional<TableFacts>>;  // nullopt: there is no such table
+  using Name = std::vector<std::string>;            // NAME, or SCHEMA and NAME
+
+  virtual ~Catalogue() = default;
+  // The table of effects.
+  virtual Facts ReadTable(const Name& name) = 0;
+  // Why it may be missing; "": nothing is known.
+  virtual std::string WhyMissing(const Name& /*name*/) { return ""; }
+  virtual Facts ReadLedger(const LedgerTable& ledger) = 0;
+  virtual Answer<void> CreateLedger(const LedgerTable& ledger) = 0;
+  // Whether this ledger has a row of the pipeline. One that is missing, or that this role may not
+  // read, has none.
+  virtual Answer<bool> HasRows(std::string_view ledger, const std::string& pipeline) = 0;
+};
+
+// Checks what can be checked before the first record, and creates the ledger where it is missing
+// and may be created. Where the shape's columns are in the facts of `table`; the shape of a
+// statement has no table.
+tl::expected<std::vector<std::size_t>, OutputError> LearnTables(Catalogue& catalogue,
+                                                                const std::string& table,
+                                                                const RowShape& shape,
+                                                                const LedgerTerms& asked,
+                                                                const TableTerms& terms);
+
+}  // namespace fencepost::consumer
