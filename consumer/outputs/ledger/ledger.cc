@@ -204,6 +204,14 @@ OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_
                     by_position ? ", or of a version before" : "", other, pipeline)}};
 }
 
+OutputError InvalidRanges(std::string where) {
+  return {.error = {
+              .code = "output_unavailable",
+              .what = "fencepost_positions.done is not a valid range list: it was changed by hand",
+              .where = std::move(where),
+              .hint = "bring back what it was; the batch waits"}};
+}
+
 std::string QuoteIdentifier(std::string_view name) {
   std::string quoted = "\"";
   for (const char c : name) {

@@ -64,6 +64,10 @@ OutputError LedgerGone(std::string_view table, std::string where);
 // be done again.
 OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_position);
 
+// A row by position holds no range list that can be read. Taken for empty, every effect would
+// happen again; so it is waited for.
+OutputError InvalidRanges(std::string where);
+
 // "a ""b""": any text as one SQL identifier.
 std::string QuoteIdentifier(std::string_view name);
 // A table as the pipeline file names it: NAME or SCHEMA.NAME, case as written; a part in double

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "consumer/outputs/ledger/position_batch.h"
+#include "consumer/outputs/ledger/table_check.h"
 
 namespace fencepost::consumer {
 
@@ -14,50 +15,101 @@ LedgerOutput::LedgerOutput(std::string pipeline, std::string worker, OutputTerms
       clock_(terms_.clock ? terms_.clock : locking::ReadClocks),
       lost_commits_(terms_.keep),
       memory_(worker_, terms_),
+      changes_(memory_),
       shape_(std::move(shape)),
       rows_(shape_.value_or(RowShape{}), worker_),
       max_records_(static_cast<std::size_t>(max_records)) {}
 
-LedgerOutput::Answer<void> LedgerOutput::CheckShape(std::string_view output,
-                                                    const std::string& where) const {
-  if (shape_) return {};
-  return tl::unexpected(
-      OutputError{.error = {.code = "output_schema",
-                            .what = std::string(output) + ": " + shape_.error().what,
-                            .where = where,
-                            .hint = shape_.error().hint}});
-}
-
-LedgerOutput::Answer<void> LedgerOutput::FillRows(const std::vector<WriteItem>& items,
-                                                  Outcomes& outcomes, CellTypes* cells,
-                                                  const std::string& where) {
-  auto filled = rows_.Fill(items, outcomes, cells);
-  if (filled) return {};
-  return tl::unexpected(OutputError{
-      .error = {.code = "output_refused", .what = filled.error(), .where = where, .hint = ""},
-      .failure = WriteFailure::kRefused,
-      .detail = filled.error()});
-}
-
-LedgerOutput::Answer<void> LedgerOutput::CheckLogs(const std::vector<WriteItem>& items,
-                                                   const Parts& parts) {
-  memory_.OnAssignment(items);
-  return memory_.BeforeWrite(parts, [this](const Parts& asked) { return ReadPositions(asked); });
-}
-
 tl::expected<void, OutputError> LedgerOutput::Prepare() {
-  auto prepared = Connect();
+  Answer<void> prepared;
+  if (shape_) {
+    prepared = Connect();
+  } else {
+    prepared = tl::unexpected(SchemaError(Where(), shape_.error().what, shape_.error().hint));
+  }
   if (!prepared) Disconnect();
   return prepared;
 }
 
-LedgerOutput::Answer<void> LedgerOutput::CheckLostCommits(bool same, const std::string& where,
-                                                          std::string_view how) {
+LedgerOutput::Answer<void> LedgerOutput::PrepareIfNeedBe() {
+  if (Connected()) return {};
+  return Prepare();
+}
+
+tl::expected<std::vector<WriteOutcome>, OutputError> LedgerOutput::Write(
+    const WriteRequest& request) {
+  const std::vector<WriteItem>& items = request.items;
+  Outcomes outcomes(items.size());
+  if (shape_ && !Connected()) {  // what selectors refuse is known without any database
+    (void)rows_.Fill(items, outcomes);
+    if (rows_.size() == 0) return outcomes;
+    outcomes.assign(items.size(), {});
+  }
+  if (terms_.by_position && !PositionBatch::AllArePositions(items, outcomes)) return outcomes;
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  if (auto filled = FillRows(items, outcomes); !filled) return tl::unexpected(filled.error());
+  if (rows_.size() == 0) return outcomes;
+  if (terms_.by_position) {
+    if (auto same = CheckLogs(items); !same) return tl::unexpected(same.error());
+  }
+  if (auto done = WriteRows(outcomes); !done) {
+    if (done.error().failure == WriteFailure::kUnavailable) CloseAfter(done.error());
+    return tl::unexpected(std::move(done.error()));
+  }
+  if (!terms_.by_position) {
+    lost_commits_.Remember(clock_(), items, outcomes);
+  } else if (auto same = changes_.OnCommitted(); !same) {
+    return tl::unexpected(same.error());
+  }
+  return outcomes;
+}
+
+void LedgerOutput::CloseAfter(const OutputError& error) {
+  if (!error.retry_at_once && error.error.code != "output_locked") Disconnect();
+}
+
+template <typename T>
+LedgerOutput::Answer<T> LedgerOutput::Asked(Answer<T> answer) {
+  if (answer) return answer;
+  OutputError& error = answer.error();
+  error.failure = WriteFailure::kUnavailable;
+  error.detail.clear();
+  CloseAfter(error);
+  return answer;
+}
+
+LedgerOutput::Answer<void> LedgerOutput::FillRows(const std::vector<WriteItem>& items,
+                                                  Outcomes& outcomes) {
+  auto filled = rows_.Fill(items, outcomes, Cells());
+  if (filled) return {};
+  return tl::unexpected(Refusal({.error = {"output_refused", filled.error(), Where(), ""}},
+                                WriteFailure::kRefused, filled.error()));
+}
+
+LedgerOutput::Answer<void> LedgerOutput::CheckLogs(const std::vector<WriteItem>& items) {
+  changes_.Fill(rows_);
+  memory_.OnAssignment(items);
+  return memory_.BeforeWrite(changes_.parts(),
+                             [this](const Parts& asked) { return Asked(ReadPositions(asked)); });
+}
+
+OutputError LedgerOutput::Refusal(OutputError error, WriteFailure failure, std::string detail,
+                                  std::optional<std::size_t> column, std::string_view type) const {
+  error.failure = failure;
+  if (failure == WriteFailure::kUnavailable) return error;
+  error.detail = std::move(detail);
+  if (!column) return error;
+  error.detail = rows_.About(*column, type, error.detail);
+  error.error.what = rows_.About(*column, type, error.error.what);
+  return error;
+}
+
+LedgerOutput::Answer<void> LedgerOutput::CheckLostCommits(bool same, std::string_view how) {
   const auto lost = FindLostCommits();
   if (!lost) return tl::unexpected(lost.error());
   if (*lost && !same) {
     return tl::unexpected(
-        OutputError{.error = LostCommitsError(**lost, where, how, terms_.group), .fatal = true});
+        OutputError{.error = LostCommitsError(**lost, Where(), how, terms_.group), .fatal = true});
   }
   if (*lost) terms_.by_position ? memory_.Forget() : lost_commits_.Forget();
   memory_.OnComplete(clock_());
@@ -66,13 +118,13 @@ LedgerOutput::Answer<void> LedgerOutput::CheckLostCommits(bool same, const std::
 
 LedgerOutput::Answer<std::optional<LostCommits>> LedgerOutput::FindLostCommits() {
   if (terms_.by_position) {
-    const auto rows = ReadPositions(memory_.Acknowledged());
+    const auto rows = Asked(ReadPositions(memory_.Acknowledged()));
     if (!rows) return tl::unexpected(rows.error());
     return memory_.Lost(*rows);
   }
   auto search = lost_commits_.Look(clock_());
   while (const std::vector<std::string>* ids = search.Ask()) {
-    const auto found = LookUpIds(*ids);
+    const auto found = Asked(LookUpIds(*ids));
     if (!found) return tl::unexpected(found.error());
     std::vector<std::optional<locking::Token>> rows;
     for (const auto& entry : *found) {
@@ -87,9 +139,9 @@ tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> LedgerOutput:
     const std::vector<std::string>& ids) {
   if (ids.empty()) return Entries();
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  if (!terms_.by_position) return LookUpIds(ids);
+  if (!terms_.by_position) return Asked(LookUpIds(ids));
   const PositionLookup asked = ByPartition(ids);
-  const auto rows = ReadPositions(asked.parts);
+  const auto rows = Asked(ReadPositions(asked.parts));
   if (!rows) return tl::unexpected(rows.error());
   return memory_.Answer(asked, *rows);
 }
@@ -97,21 +149,28 @@ tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> LedgerOutput:
 tl::expected<std::size_t, OutputError> LedgerOutput::Forget(const std::vector<std::string>& ids) {
   if (ids.empty()) return 0;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  return terms_.by_position ? TakeBack(ByPartition(ids).parts) : ForgetIds(ids);
+  return Asked(terms_.by_position ? TakeBack(ByPartition(ids).parts) : ForgetIds(ids));
 }
 
 tl::expected<std::size_t, OutputError> LedgerOutput::ForgetOffsets(const PositionId& first,
                                                                    Offset last) {
   if (!terms_.by_position) return 0;
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  return TakeBack({PartOf(first, last)});
+  return Asked(TakeBack({PartOf(first, last)}));
 }
 
 tl::expected<std::size_t, OutputError> LedgerOutput::Prune(const PruneScope& scope,
                                                            std::size_t limit) {
   if (terms_.by_position) return 0;  // a row a partition does not grow
   if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  return PruneIds(scope, limit);
+  auto pruned = PruneIds(scope, limit);
+  if (!pruned && pruned.error().failure == WriteFailure::kUnavailable) CloseAfter(pruned.error());
+  return pruned;
+}
+
+tl::expected<bool, OutputError> LedgerOutput::KnowsTopic(const std::string& topic) {
+  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+  return Asked(HasTopic(topic));
 }
 
 }  // namespace fencepost::consumer

@@ -1,5 +1,5 @@
-// What the outputs with a ledger have in common, whether it has a row an id or, by position, ranges
-// of offsets a partition. What asks the database is each one's own. One thread, as every Output.
+// The output of every database with a ledger, by id or by position: what it does, in which order,
+// and what it remembers. The statements are each database's own. One thread, as every Output.
 #pragma once
 
 #include <functional>
@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/ledger/lost_commit_detector.h"
+#include "consumer/outputs/ledger/position_changes.h"
 #include "consumer/outputs/ledger/position_memory.h"
 #include "consumer/outputs/output.h"
 #include "consumer/outputs/rows/batch_rows.h"
@@ -22,11 +23,13 @@ class LedgerOutput : public Output {
   [[nodiscard]] std::size_t max_records() const final { return max_records_; }
   // Where it fails, no connection stays open: one that is open is prepared.
   tl::expected<void, OutputError> Prepare() final;
+  tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) final;
   tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Lookup(
       const std::vector<std::string>& ids) final;
   tl::expected<std::size_t, OutputError> Forget(const std::vector<std::string>& ids) final;
   tl::expected<std::size_t, OutputError> ForgetOffsets(const PositionId& first, Offset last) final;
   tl::expected<std::size_t, OutputError> Prune(const PruneScope& scope, std::size_t limit) final;
+  tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) final;
   void OnAssignment(AssignmentEpoch epoch) final { memory_.OnAssignment(epoch); }
 
  protected:
@@ -39,12 +42,20 @@ class LedgerOutput : public Output {
   LedgerOutput(std::string pipeline, std::string worker, OutputTerms terms, int max_records,
                tl::expected<RowShape, RowProblem> shape);
 
+  // --- the connection ---
+  [[nodiscard]] virtual std::string Where() const = 0;  // for errors
   // A new connection, with all that comes before its first question.
   virtual Answer<void> Connect() = 0;
   virtual void Disconnect() = 0;
+  // It is as Connect made it, as far as is known.
+  [[nodiscard]] virtual bool Connected() const = 0;
 
-  // --- the questions, of a database that is prepared ---
-  virtual Answer<void> PrepareIfNeedBe() = 0;
+  // --- of a database that is prepared; an error leaves the connection, which is closed here ---
+  // What its types make of cells; nullptr: they stay as they are.
+  virtual CellTypes* Cells() = 0;
+  // One transaction with all of rows_, and, by position, of changes_, which is told the rows as
+  // they were under their locks.
+  virtual Answer<void> WriteRows(Outcomes& outcomes) = 0;
   virtual Answer<Entries> LookUpIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) = 0;
@@ -52,18 +63,21 @@ class LedgerOutput : public Output {
   virtual Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) = 0;
   // Takes the parts' ranges out of what is done; how many offsets of them were.
   virtual Answer<std::size_t> TakeBack(const Parts& parts) = 0;
+  virtual Answer<bool> HasTopic(const std::string& topic) = 0;
 
-  // `output`: its key in the pipeline file; `where`: the database.
-  [[nodiscard]] Answer<void> CheckShape(std::string_view output, const std::string& where) const;
   // rows_, from these items.
-  Answer<void> FillRows(const std::vector<WriteItem>& items, Outcomes& outcomes, CellTypes* cells,
-                        const std::string& where);
-  // By position, before a transaction of these parts: whether their logs are those that their rows
-  // know.
-  Answer<void> CheckLogs(const std::vector<WriteItem>& items, const Parts& parts);
+  Answer<void> FillRows(const std::vector<WriteItem>& items, Outcomes& outcomes);
+  // By position, before a transaction of rows_: fills changes_, and asks whether the logs of its
+  // partitions are those that their rows know.
+  Answer<void> CheckLogs(const std::vector<WriteItem>& items);
+  // `error` as what a transaction failed with. `column`: of its only row, the one that was refused,
+  // of this type.
+  [[nodiscard]] OutputError Refusal(OutputError error, WriteFailure failure, std::string detail,
+                                    std::optional<std::size_t> column = {},
+                                    std::string_view type = "") const;
   // Whether the database that was connected still has what it had acknowledged. `same`: it has been
   // there all the time, so somebody deleted what is missing; `how`: what became of it, or "".
-  Answer<void> CheckLostCommits(bool same, const std::string& where, std::string_view how);
+  Answer<void> CheckLostCommits(bool same, std::string_view how);
 
   const std::string pipeline_;
   const std::string worker_;
@@ -71,10 +85,18 @@ class LedgerOutput : public Output {
   const std::function<locking::Now()> clock_;
   LostCommitDetector lost_commits_;  // by id
   PositionMemory memory_;            // by position
+  PositionChanges changes_;          // likewise, of the transaction
   const tl::expected<RowShape, RowProblem> shape_;
   BatchRows rows_;
 
  private:
+  Answer<void> PrepareIfNeedBe();
+  // After such an error the next call connects again and reads the catalogue again: the operator
+  // may have corrected the schema.
+  void CloseAfter(const OutputError& error);
+  // What a question answered: an error says nothing of any record.
+  template <typename T>
+  Answer<T> Asked(Answer<T> answer);
   Answer<std::optional<LostCommits>> FindLostCommits();
 
   const std::size_t max_records_;

@@ -22,6 +22,8 @@ class PositionChanges {
   // The records of a batch; `parts`: the rows to read, one each, in the order to lock them in.
   void Fill(const BatchRows& rows) { batch_.Fill(rows); }
   [[nodiscard]] const std::vector<PositionPart>& parts() const { return batch_.parts(); }
+  [[nodiscard]] std::size_t part(std::size_t record) const { return batch_.part(record); }
+  [[nodiscard]] Offset offset(std::size_t record) const { return batch_.offset(record); }
 
   // --- under the locks, in this order ---
   void OnLocked(std::vector<std::optional<PositionRow>> rows) { before_ = std::move(rows); }

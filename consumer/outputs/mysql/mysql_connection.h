@@ -34,8 +34,6 @@ struct MysqlFailure {
   unsigned code = 0;     // of the server, or of the client library (2000 to 2999)
   std::string sqlstate;  // of the server
   std::string text;      // one line; it may quote a record
-  // COMMIT failed: without an answer, it may have been done.
-  bool at_commit = false;
   [[nodiscard]] std::string Shown() const;  // holds nothing of a record
 };
 

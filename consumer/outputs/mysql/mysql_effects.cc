@@ -106,11 +106,11 @@ std::string MysqlEffects::DeleteSql(const BatchRows& rows, std::size_t record,
   return sql;
 }
 
-tl::expected<void, MysqlFailure> MysqlEffects::Write(
+tl::expected<void, OutputError> MysqlEffects::Write(
     const BatchRows& rows, const std::vector<std::size_t>& records,
-    const std::function<tl::expected<void, MysqlFailure>(const std::string& sql)>& visit) const {
+    const std::function<tl::expected<void, OutputError>(const std::string& sql)>& visit) const {
   std::string sql;
-  const auto flush = [&]() -> tl::expected<void, MysqlFailure> {
+  const auto flush = [&]() -> tl::expected<void, OutputError> {
     if (sql.empty()) return {};
     sql += on_duplicate_;
     auto done = visit(sql);

@@ -19,9 +19,9 @@ class MysqlEffects {
 
   // Visits the statements for these records of the batch, in their order, until a visit fails. Rows
   // that follow each other are inserted together, as far as a statement's size allows.
-  tl::expected<void, MysqlFailure> Write(
+  tl::expected<void, OutputError> Write(
       const BatchRows& rows, const std::vector<std::size_t>& records,
-      const std::function<tl::expected<void, MysqlFailure>(const std::string& sql)>& visit) const;
+      const std::function<tl::expected<void, OutputError>(const std::string& sql)>& visit) const;
 
  private:
   void AppendCell(const BatchRows& rows, std::size_t record, std::size_t row, std::size_t column,

@@ -1,34 +1,18 @@
-// What the MySQL output does with its ledger apart from writing.
+// The ledger by id in MySQL: locked, inserted, looked up, deleted from, pruned.
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/mysql/mysql_output.h"
+#include "locking/base/planted.h"
 
 namespace fencepost::consumer {
-
-tl::expected<MysqlOutput::Incarnation, MysqlFailure> MysqlOutput::LearnIncarnation() {
-  const auto rows = connection_.Query(
-      "SELECT concat_ws(' ', @@hostname, @@port, @@server_id, @@datadir), unix_timestamp()");
-  if (!rows) return tl::unexpected(rows.error());
-  const auto status = connection_.Query("SHOW GLOBAL STATUS LIKE 'Uptime'");
-  if (!status) return tl::unexpected(status.error());
-  const std::int64_t up = status->empty() ? 0 : MysqlNumber<std::int64_t>(status->front()[1]);
-  return Incarnation{.server = rows->front()[0].value_or(""),
-                     .started = MysqlNumber<std::int64_t>(rows->front()[1]) - up};
-}
-
-MysqlOutput::Answer<void> MysqlOutput::CheckIncarnation() {
-  auto incarnation = LearnIncarnation();
-  if (!incarnation) return tl::unexpected(Fail(incarnation.error()));
-  const bool same = incarnation_ && incarnation_->IsSame(*incarnation);
-  auto complete = CheckLostCommits(same, connection_.where(), "");
-  if (complete) incarnation_ = std::move(*incarnation);
-  return complete;
-}
 
 std::string MysqlOutput::OfIds(const std::vector<std::string>& ids, std::size_t begin,
                                std::size_t end) const {
@@ -42,16 +26,71 @@ std::string MysqlOutput::OfIds(const std::vector<std::string>& ids, std::size_t 
   return sql + ")";
 }
 
+// A row of another transaction that is not committed yet is waited for.
+MysqlOutput::Answer<MysqlOutput::Known> MysqlOutput::LockIds() {
+  std::vector<std::string> ids;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    ids.emplace_back(rows_.item(record).record_id);
+  }
+  std::ranges::sort(ids);
+  Known known(rows_.size());
+  for (std::size_t begin = 0; begin < ids.size(); begin += kRows) {
+    const auto rows =
+        Ask("SELECT record_id, token, source, content_crc FROM " + target_.ledger + " WHERE " +
+            OfIds(ids, begin, std::min(ids.size(), begin + kRows)) + " FOR UPDATE");
+    if (!rows) return tl::unexpected(rows.error());
+    for (const auto& row : *rows) {
+      const auto record = rows_.Find(row[0].value_or(""));
+      if (!record) continue;
+      known[*record] =
+          DuplicateOrConflict({.token = MysqlUnsigned(row[1]),
+                               .source = *row[2],
+                               .crc = static_cast<locking::ContentCrc>(MysqlUnsigned(row[3]))},
+                              rows_.item(*record), rows_.source(*record));
+    }
+  }
+  return known;
+}
+
+// In the byte order of the ids, so that no two writers deadlock. Another transaction may have
+// inserted one since it was looked for: then all of this is done again at once.
+MysqlOutput::Answer<void> MysqlOutput::InsertIds(const Records& fresh) {
+  Records sorted = fresh;
+  std::ranges::sort(sorted, {},
+                    [this](std::size_t record) { return rows_.item(record).record_id; });
+  for (std::size_t begin = 0; begin < sorted.size(); begin += kRows) {
+    const bool optional = Planted("mysql_ledger_row_is_optional");
+    std::string sql = (optional ? "INSERT IGNORE INTO " : "INSERT INTO ") + target_.ledger +
+                      " (pipeline, record_id, token, worker, source, content_crc, completed_at)"
+                      " VALUES ";
+    for (std::size_t i = begin; i < std::min(sorted.size(), begin + kRows); ++i) {
+      const WriteItem& item = rows_.item(sorted[i]);
+      sql += i == begin ? "(" : ", (";
+      AppendText(pipeline_, sql);
+      sql += ", ";
+      AppendBytes(item.record_id, sql);
+      fmt::format_to(std::back_inserter(sql), ", {}, ",
+                     static_cast<std::int64_t>(item.token.value()));
+      AppendText(worker_, sql);
+      sql += ", ";
+      AppendText(rows_.source(sorted[i]), sql);
+      fmt::format_to(std::back_inserter(sql), ", {}, now(6))", static_cast<std::int64_t>(item.crc));
+    }
+    if (auto done = Insert(sql); !done) return done;
+  }
+  return {};
+}
+
 MysqlOutput::Answer<MysqlOutput::Entries> MysqlOutput::LookUpIds(
     const std::vector<std::string>& ids) {
   Entries entries(ids.size());
-  for (std::size_t begin = 0; begin < ids.size(); begin += kIds) {
-    const std::size_t end = std::min(ids.size(), begin + kIds);
-    const auto rows = connection_.Query(
-        "SELECT record_id, token, content_crc, worker, source,"
-        " concat(left(date_format(completed_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') FROM " +
-        target_.ledger + " WHERE " + OfIds(ids, begin, end));
-    if (!rows) return tl::unexpected(Fail(rows.error()));
+  for (std::size_t begin = 0; begin < ids.size(); begin += kRows) {
+    const std::size_t end = std::min(ids.size(), begin + kRows);
+    const auto rows =
+        Ask("SELECT record_id, token, content_crc, worker, source,"
+            " concat(left(date_format(completed_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') FROM " +
+            target_.ledger + " WHERE " + OfIds(ids, begin, end));
+    if (!rows) return tl::unexpected(rows.error());
     std::unordered_map<std::string_view, LedgerEntry> found;
     for (const auto& row : *rows) {
       found.emplace(*row[0],
@@ -71,41 +110,27 @@ MysqlOutput::Answer<MysqlOutput::Entries> MysqlOutput::LookUpIds(
 
 MysqlOutput::Answer<std::size_t> MysqlOutput::ForgetIds(const std::vector<std::string>& ids) {
   std::size_t gone = 0;
-  for (std::size_t begin = 0; begin < ids.size(); begin += kIds) {
+  for (std::size_t begin = 0; begin < ids.size(); begin += kRows) {
     const auto done = Run("DELETE FROM " + target_.ledger + " WHERE " +
-                          OfIds(ids, begin, std::min(ids.size(), begin + kIds)));
-    if (!done) return tl::unexpected(Fail(done.error()));
+                          OfIds(ids, begin, std::min(ids.size(), begin + kRows)));
+    if (!done) return tl::unexpected(done.error());
     gone += connection_.affected();
   }
   return gone;
 }
 
-MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::ReadPositions(const Parts& parts) {
-  auto rows = positions_->Read(parts);
-  if (!rows) return tl::unexpected(Fail(rows.error()));
-  return std::move(*rows);
-}
-
-MysqlOutput::Answer<std::size_t> MysqlOutput::TakeBack(const Parts& parts) {
-  const auto gone = positions_->TakeBack(parts);
-  if (gone) return *gone;
-  (void)RollBack(gone.error());
-  return tl::unexpected(Fail(gone.error()));
-}
-
-tl::expected<bool, OutputError> MysqlOutput::KnowsTopic(const std::string& topic) {
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  if (positions_) {
-    const auto knows = positions_->KnowsTopic(topic);
-    if (!knows) return tl::unexpected(Fail(knows.error()));
-    return *knows;
-  }
+MysqlOutput::Answer<bool> MysqlOutput::HasTopic(const std::string& topic) {
   std::string sql = "SELECT 1 FROM " + target_.ledger + " WHERE pipeline = ";
   AppendText(pipeline_, sql);
-  fmt::format_to(std::back_inserter(sql), " AND left(source, {}) = ", topic.size() + 1);
-  AppendText(topic + "/", sql);
-  const auto found = connection_.Query(sql + " LIMIT 1");
-  if (!found) return tl::unexpected(Fail(found.error()));
+  if (terms_.by_position) {
+    sql += " AND done <> '{}' AND topic = ";
+    AppendBytes(topic, sql);
+  } else {
+    fmt::format_to(std::back_inserter(sql), " AND left(source, {}) = ", topic.size() + 1);
+    AppendText(topic + "/", sql);
+  }
+  const auto found = Ask(sql + " LIMIT 1");
+  if (!found) return tl::unexpected(found.error());
   return !found->empty();
 }
 
@@ -118,8 +143,8 @@ MysqlOutput::Answer<std::size_t> MysqlOutput::PruneIds(const PruneScope& scope, 
   sql +=
       fmt::format(" AND completed_at < now(6) - INTERVAL {} SECOND ORDER BY completed_at LIMIT {}",
                   scope.keep.count(), kPruneWindow);
-  const auto rows = connection_.Query(sql);
-  if (!rows) return tl::unexpected(Refused(rows.error()));
+  const auto rows = Ask(sql);
+  if (!rows) return tl::unexpected(rows.error());
   // Those that are still the same rows: one that was forgotten and written again since is young.
   std::string old;
   std::string last = prune_from_;
@@ -148,7 +173,7 @@ MysqlOutput::Answer<std::size_t> MysqlOutput::PruneIds(const PruneScope& scope, 
   std::string gone = "DELETE FROM " + target_.ledger + " WHERE pipeline = ";
   AppendText(pipeline_, gone);
   const auto done = Run(gone + " AND (record_id, completed_at) IN (" + old + ")");
-  if (!done) return tl::unexpected(Refused(done.error()));
+  if (!done) return tl::unexpected(done.error());
   return connection_.affected();
 }
 

@@ -1,79 +1,61 @@
-#include "consumer/outputs/mysql/mysql_positions.h"
-
+// The ledger by position in MySQL: a row a partition, whose `done` is a text of ranges.
+//
+// Within a transaction the rows of the batch are locked first, each by its whole key and in the
+// order of the keys, then read: InnoDB's locking read has what was committed last, whatever the
+// transaction saw before. Rows that are missing are inserted, and are locked by that. Where another
+// writer inserts one at the same time, the transaction is rolled back and done again at once.
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "consumer/outputs/mysql/mysql_output.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
 
-constexpr std::size_t kRows = 500;  // of one statement
-constexpr unsigned kDuplicateEntry = 1062;
-constexpr unsigned kDeadlock = 1213;
-constexpr unsigned kCrashedTable = 1194;
-
-constexpr std::string_view kColumns =
-    "(pipeline, cluster, topic, `partition`, done, token, worker, anchors, forgotten, updated_at)";
-
-MysqlFailure NoRanges() {
-  return {.kind = MysqlFailure::Kind::kServer,
-          .code = kCrashedTable,
-          .sqlstate = "HY000",
-          .text = "fencepost_positions.done holds no ranges: it was changed by hand"};
+// `between`: what comes before cluster, topic and partition.
+void AppendKey(const std::string& pipeline, const PositionKey& key,
+               const std::array<std::string_view, 3>& between, std::string& sql) {
+  AppendText(pipeline, sql);
+  sql += between[0];
+  AppendBytes(key.cluster, sql);
+  sql += between[1];
+  AppendBytes(key.where.topic, sql);
+  fmt::format_to(std::back_inserter(sql), "{}{}", between[2], key.where.partition);
 }
+constexpr std::array<std::string_view, 3> kCommas{", ", ", ", ", "};
 
 }  // namespace
 
-void MysqlPositions::AppendKey(const PositionKey& key, std::string& sql) const {
-  AppendText(pipeline_, sql);
-  sql += ", ";
-  AppendBytes(key.cluster, sql);
-  sql += ", ";
-  AppendBytes(key.where.topic, sql);
-  fmt::format_to(std::back_inserter(sql), ", {}", key.where.partition);
-}
-
-std::string MysqlPositions::Is(const PositionKey& key) const {
-  std::string sql = "(pipeline = ";
-  AppendText(pipeline_, sql);
-  sql += " AND cluster = ";
-  AppendBytes(key.cluster, sql);
-  sql += " AND topic = ";
-  AppendBytes(key.where.topic, sql);
-  return sql + fmt::format(" AND `partition` = {})", key.where.partition);
-}
-
-MysqlPositions::Maybe<void> MysqlPositions::Run(const std::string& sql) {
-  auto done = connection_.Query(sql);
-  if (!done) return tl::unexpected(done.error());
-  return {};
-}
-
 // By the primary key and nothing else, however few rows the table has: a scan would wait for the
 // locks of all partitions. The server reads the keys in their order, and so locks in it.
-MysqlPositions::Maybe<MysqlPositions::Rows> MysqlPositions::Select(
-    const std::vector<PositionPart>& parts, std::string_view how) {
-  Rows rows(parts.size());
+MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::SelectPositions(const Parts& parts,
+                                                                       std::string_view how) {
+  PositionMemory::Rows rows(parts.size());
   for (std::size_t begin = 0; begin < parts.size(); begin += kRows) {
     const std::size_t end = std::min(parts.size(), begin + kRows);
     std::string sql =
         "SELECT cluster, topic, `partition`, done, token, worker, anchors, forgotten,"
         " concat(left(date_format(updated_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') FROM " +
-        ledger_ + " FORCE INDEX (PRIMARY) WHERE ";
-    for (std::size_t i = begin; i < end; ++i) sql += (i == begin ? "" : " OR ") + Is(parts[i].key);
-    sql += how;
-    const auto found = connection_.Query(sql);
+        target_.ledger + " FORCE INDEX (PRIMARY) WHERE ";
+    for (std::size_t i = begin; i < end; ++i) {
+      sql += i == begin ? "(pipeline = " : " OR (pipeline = ";
+      AppendKey(pipeline_, parts[i].key,
+                {" AND cluster = ", " AND topic = ", " AND `partition` = "}, sql);
+      sql += ")";
+    }
+    const auto found = Ask(sql.append(how));
     if (!found) return tl::unexpected(found.error());
     for (const auto& row : *found) {
       const PositionKey key{*row[0], {*row[1], MysqlNumber<std::int32_t>(row[2])}};
       const auto part = std::ranges::lower_bound(parts, key, {}, &PositionPart::key);
       if (part == parts.end() || part->key != key) continue;
       auto done = PositionRanges::Parse(*row[3]);
-      if (!done) return tl::unexpected(NoRanges());  // for empty, every effect would happen again
+      if (!done) return tl::unexpected(InvalidRanges(Where()));
       rows[static_cast<std::size_t>(part - parts.begin())] =
           PositionRow{.done = std::move(*done),
                       .token = locking::Token(MysqlUnsigned(row[4])),
@@ -86,72 +68,55 @@ MysqlPositions::Maybe<MysqlPositions::Rows> MysqlPositions::Select(
   return rows;
 }
 
-MysqlPositions::Maybe<void> MysqlPositions::Lock() {
-  const std::vector<PositionPart>& parts = changes_.parts();
-  auto rows = Select(parts, Planted("mysql_rows_are_not_locked") ? "" : " FOR UPDATE");
-  if (!rows) return tl::unexpected(rows.error());
-  std::string sql;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if ((*rows)[i]) continue;
-    sql += sql.empty() ? fmt::format("INSERT INTO {} {} VALUES (", ledger_, kColumns) : ", (";
-    AppendKey(parts[i].key, sql);
-    sql += ", '{}', 0, '', '', 0, now(6))";
-  }
-  changes_.OnLocked(std::move(*rows));
-  if (sql.empty()) return {};
-  auto inserted = Run(sql);
-  if (!inserted && inserted.error().code == kDuplicateEntry) inserted.error().code = kDeadlock;
-  return inserted;
+MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::ReadPositions(const Parts& parts) {
+  return SelectPositions(parts, "");
 }
 
-MysqlPositions::Maybe<void> MysqlPositions::Store() {
+MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::LockPositions(const Parts& parts) {
+  return SelectPositions(parts, Planted("mysql_rows_are_not_locked") ? "" : " FOR UPDATE");
+}
+
+template <typename Rows, typename Append>
+std::string MysqlOutput::InsertSql(const Rows& rows, Append append) const {
   std::string sql;
-  for (const auto& [key, row] : changes_.Changed("")) {
-    sql += sql.empty() ? fmt::format("INSERT INTO {} {} VALUES (", ledger_, kColumns) : ", (";
-    AppendKey(key, sql);
-    fmt::format_to(std::back_inserter(sql), ", '{}', {}, ", row.done.Text(),
+  for (const auto& row : rows) {
+    sql += sql.empty() ? "INSERT INTO " + target_.ledger +
+                             " (pipeline, cluster, topic, `partition`, done, token, worker,"
+                             " anchors, forgotten, updated_at) VALUES ("
+                       : ", (";
+    append(row, sql);
+    sql += ')';
+  }
+  return sql;
+}
+
+MysqlOutput::Answer<void> MysqlOutput::AddPositions(const std::vector<PositionKey>& keys) {
+  const std::string sql = InsertSql(keys, [this](const PositionKey& key, std::string& to) {
+    AppendKey(pipeline_, key, kCommas, to);
+    to += ", '{}', 0, '', '', 0, now(6)";
+  });
+  return sql.empty() ? Answer<void>() : Insert(sql);
+}
+
+MysqlOutput::Answer<void> MysqlOutput::StorePositions(const Changes& changes) {
+  const auto append = [this](const PositionChanges::Change& change, std::string& to) {
+    const PositionRow& row = change.row;
+    AppendKey(pipeline_, change.key, kCommas, to);
+    fmt::format_to(std::back_inserter(to), ", '{}', {}, ", row.done.Text(),
                    static_cast<std::int64_t>(row.token.value()));
-    AppendText(row.worker, sql);
-    fmt::format_to(std::back_inserter(sql), ", '{}', {}, now(6))", row.anchors.Text(),
-                   row.forgotten);
-  }
+    AppendText(row.worker, to);
+    fmt::format_to(std::back_inserter(to), ", '{}', {}, ", row.anchors.Text(), row.forgotten);
+    // 2026-11-22T13:05:00.250Z, as SelectPositions writes it.
+    to += row.updated_at.empty()
+              ? "now(6)"
+              : fmt::format("'{} {}'", row.updated_at.substr(0, 10), row.updated_at.substr(11, 12));
+  };
+  const std::string sql = InsertSql(changes, append);
   if (sql.empty()) return {};
-  return Run(
-      sql +
-      " ON DUPLICATE KEY UPDATE done = VALUES(done), token = VALUES(token),"
-      " worker = VALUES(worker), anchors = VALUES(anchors), updated_at = VALUES(updated_at)");
-}
-
-MysqlPositions::Maybe<std::size_t> MysqlPositions::TakeBack(
-    const std::vector<PositionPart>& parts) {
-  if (auto begun = Run("START TRANSACTION READ WRITE"); !begun) {
-    return tl::unexpected(begun.error());
-  }
-  auto rows = Select(parts, " FOR UPDATE");
-  if (!rows) return tl::unexpected(rows.error());
-  std::size_t gone = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    std::optional<PositionRow>& row = (*rows)[i];
-    const std::size_t taken = row ? consumer::TakeBack(parts[i].ranges, *row) : 0;
-    if (taken == 0) continue;
-    gone += taken;
-    const std::string sql =
-        fmt::format("UPDATE {} SET done = '{}', anchors = '{}', forgotten = {} WHERE {}", ledger_,
-                    row->done.Text(), row->anchors.Text(), row->forgotten, Is(parts[i].key));
-    if (auto stored = Run(sql); !stored) return tl::unexpected(stored.error());
-  }
-  if (auto done = Run("COMMIT"); !done) return tl::unexpected(done.error());
-  return gone;
-}
-
-MysqlPositions::Maybe<bool> MysqlPositions::KnowsTopic(const std::string& topic) {
-  std::string sql = "SELECT 1 FROM " + ledger_ + " WHERE pipeline = ";
-  AppendText(pipeline_, sql);
-  sql += " AND topic = ";
-  AppendBytes(topic, sql);
-  const auto found = connection_.Query(sql + " AND done <> '{}' LIMIT 1");
-  if (!found) return tl::unexpected(found.error());
-  return !found->empty();
+  return Run(sql +
+             " ON DUPLICATE KEY UPDATE done = VALUES(done), token = VALUES(token),"
+             " worker = VALUES(worker), anchors = VALUES(anchors), forgotten = VALUES(forgotten),"
+             " updated_at = VALUES(updated_at)");
 }
 
 }  // namespace fencepost::consumer

@@ -26,25 +26,11 @@ bool IsIdConflict(const PgFailure& failure) {
 
 }  // namespace
 
-OutputError PostgresOutput::Fail(const PgFailure& failure) {
-  if (!WorthRetryingAtOnce(failure)) connection_.Drop();
-  return ToOutputError(failure, connection_.where());
-}
-
 OutputError PostgresOutput::Refused(const PgFailure& failure) {
-  const WriteFailure kind = FailureOf(failure);
-  OutputError error = kind == WriteFailure::kUnavailable
-                          ? Fail(failure)
-                          : ToOutputError(failure, connection_.where());
+  const auto column = RefusedColumn(failure);
+  OutputError error = Refusal(ToOutputError(failure, Where()), FailureOf(failure), failure.text,
+                              column, column ? target_.columns[*column].declared : "");
   error.unanswered = failure.kind != PgFailure::Kind::kServer;
-  if (kind == WriteFailure::kUnavailable) return error;
-  error.failure = kind;
-  error.detail = failure.text;
-  if (const auto column = RefusedColumn(failure)) {
-    const std::string& type = target_.columns[*column].declared;
-    error.detail = rows_.About(*column, type, error.detail);
-    error.error.what = rows_.About(*column, type, error.error.what);
-  }
   return error;
 }
 
@@ -72,10 +58,7 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failur
 }
 
 PostgresOutput::Answer<void> PostgresOutput::Connect() {
-  if (auto fine = CheckShape("output.postgres", connection_.where()); !fine) return fine;
-  if (auto connected = connection_.Connect(); !connected) {
-    return tl::unexpected(Fail(connected.error()));
-  }
+  if (auto connected = connection_.Connect(); !connected) return Failed(connected.error());
   auto target = LearnTarget(connection_, options_, *shape_,
                             {.pipeline = pipeline_,
                              .exactly_once = terms_.exactly_once,
@@ -84,7 +67,7 @@ PostgresOutput::Answer<void> PostgresOutput::Connect() {
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   cells_ = PgCells(target_.columns, *shape_);
-  if (auto prepared = PrepareStatements(); !prepared) return tl::unexpected(Fail(prepared.error()));
+  if (auto prepared = PrepareStatements(); !prepared) return Failed(prepared.error());
   return CheckIncarnation();
 }
 
@@ -120,40 +103,19 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
   return {};
 }
 
-PostgresOutput::Answer<void> PostgresOutput::PrepareIfNeedBe() {
-  if (connection_.open()) return {};
-  return Prepare();
-}
-
-tl::expected<std::vector<WriteOutcome>, OutputError> PostgresOutput::Write(
-    const WriteRequest& request) {
-  const std::vector<WriteItem>& items = request.items;
-  Outcomes outcomes(items.size());
-  if (shape_ && !connection_.open()) {  // what selectors refuse is known without any server
-    (void)rows_.Fill(items, outcomes);
-    if (rows_.size() == 0) return outcomes;
-    outcomes.assign(items.size(), {});
-  }
-  if (positions_ && !PositionBatch::AllArePositions(items, outcomes)) return outcomes;
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
-  auto filled = FillRows(items, outcomes, &cells_, connection_.where());
-  if (!filled) return tl::unexpected(filled.error());
-  if (rows_.size() == 0) return outcomes;
-  if (positions_) return WritePositions(items, std::move(outcomes));
+PostgresOutput::Answer<void> PostgresOutput::WriteRows(Outcomes& outcomes) {
+  if (positions_) return WritePositions(outcomes);
   const auto written = WriteNew(outcomes);
   if (!written) return tl::unexpected(written.error());
-  if (!*written) {
-    const bool chained =
-        std::ranges::any_of(items, [](const WriteItem& item) { return item.chain != 0; });
-    const auto answers = Transaction(chained);
-    if (!answers) {
-      if (IsIdConflict(answers.error())) return Conflicts(std::move(outcomes));
-      return tl::unexpected(Refused(answers.error()));
-    }
-    if (auto judged = Judge(*answers, outcomes); !judged) return tl::unexpected(judged.error());
+  if (*written) return {};
+  bool chained = false;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    chained = chained || rows_.item(record).chain != 0;
   }
-  lost_commits_.Remember(clock_(), items, outcomes);
-  return outcomes;
+  const auto answers = Transaction(chained);
+  if (answers) return Judge(*answers, outcomes);
+  if (IsIdConflict(answers.error())) return Conflicts(outcomes);
+  return tl::unexpected(Refused(answers.error()));
 }
 
 // What the server refuses here says nothing of any record, and the transaction that follows at once
@@ -178,28 +140,30 @@ tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool 
       {write, {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, if_chained}}});
 }
 
-tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::WritePositions(
-    const std::vector<WriteItem>& items, Outcomes outcomes) {
-  if (auto same = CheckLogs(items, positions_->Take(rows_)); !same) {
-    return tl::unexpected(same.error());
-  }
-  if (auto filled = positions_->Fill(rows_); !filled) return tl::unexpected(Fail(filled.error()));
+PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) {
+  if (auto filled = positions_->Fill(rows_); !filled) return Failed(filled.error());
   PgConnection::Step write = WriteStep(Ids::kAny);
   positions_->AddParams(write.params);
   AddRows(write);
   const auto answer = positions_->Transact(std::move(write));
-  if (!answer && positions_->RowIsMissing(answer.error())) {
-    return tl::unexpected(OutputError{.error = {.code = "output_retry",
-                                                .what = "a row of the ledger went away",
-                                                .where = connection_.where(),
-                                                .hint = "it is made again"},
-                                      .retry_at_once = true});
-  }
+  if (!answer && positions_->RowIsMissing(answer.error())) return RowIsGone();
   if (!answer) return tl::unexpected(Refused(answer.error()));
-  if (auto judged = positions_->Judge(*answer, rows_, outcomes); !judged) {
-    return tl::unexpected(judged.error());
+  changes_.OnLocked(positions_->Before(*answer));
+  TakeRows(outcomes);
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    auto before = changes_.DoneBefore(record, rows_.item(record));
+    if (before) outcomes[rows_.index(record)] = std::move(*before);
   }
-  return outcomes;
+  return {};
+}
+
+// Pruned or forgotten meanwhile. What was committed is found as our own when it is written again.
+tl::unexpected<OutputError> PostgresOutput::RowIsGone() const {
+  return tl::unexpected(OutputError{.error = {.code = "output_retry",
+                                              .what = "a ledger row was deleted concurrently",
+                                              .where = Where(),
+                                              .hint = "the batch is written again"},
+                                    .retry_at_once = true});
 }
 
 bool PostgresOutput::plain() const { return !shape_->ordered() && rows_.one_row_each(); }
@@ -268,32 +232,25 @@ void PostgresOutput::TakeRows(Outcomes& outcomes) const {
   }
 }
 
-tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult>& answers,
-                                                      Outcomes& outcomes) {
+PostgresOutput::Answer<void> PostgresOutput::Judge(const std::vector<PgResult>& answers,
+                                                   Outcomes& outcomes) {
   const PgResult& rest = answers[1];
   const auto inserted = PgNumber<std::size_t>(PgText(answers[0], 0, 0));
   const auto others = static_cast<std::size_t>(PQntuples(rest.get()));
-  const auto unclear = [&](std::string what, std::string hint) {
-    return tl::unexpected(OutputError{.error = {.code = "output_retry",
-                                                .what = std::move(what),
-                                                .where = connection_.where(),
-                                                .hint = std::move(hint)}});
-  };
   if (inserted + others != rows_.size()) {
-    return unclear(fmt::format("{} rows were written, and the ledger took {} and knew {}",
-                               rows_.size(), inserted, others),
-                   "does a trigger or rule change the ledger's rows?");
+    return tl::unexpected(OutputError{
+        .error = {.code = "output_retry",
+                  .what = fmt::format("{} rows were written, and the ledger took {} and knew {}",
+                                      rows_.size(), inserted, others),
+                  .where = Where(),
+                  .hint = "does a trigger or rule change the ledger's rows?"}});
   }
   if (others > 0) careful_ = kCarefulFor;
   if (careful_ > 0) --careful_;
   TakeRows(outcomes);
   for (int r = 0; r < PQntuples(rest.get()); ++r) {
     const auto row = rows_.Find(PgText(rest, r, 0));
-    // Pruned or forgotten between the two statements. The others are committed; written again, they
-    // are found as our own.
-    if (!row || PQgetisnull(rest.get(), r, 1) != 0) {
-      return unclear(fmt::format("a ledger row of the batch went away meanwhile"), "");
-    }
+    if (!row || PQgetisnull(rest.get(), r, 1) != 0) return RowIsGone();
     outcomes[rows_.index(*row)] =
         DuplicateOrConflict({.token = PgNumber<std::uint64_t>(PgText(rest, r, 1)),
                              .source = PgText(rest, r, 2),
@@ -306,7 +263,7 @@ tl::expected<void, OutputError> PostgresOutput::Judge(const std::vector<PgResult
 // The transaction met a row with another content under one of its ids, and was rolled back, so that
 // nothing of that record's chain takes effect behind it. Which ids those are is looked up now;
 // whatever else is meanwhile, the write of the others finds it.
-tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::Conflicts(Outcomes outcomes) {
+PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes) {
   std::vector<std::string> ids;
   for (std::size_t record = 0; record < rows_.size(); ++record) {
     ids.emplace_back(rows_.item(record).record_id);
@@ -326,13 +283,8 @@ tl::expected<PostgresOutput::Outcomes, OutputError> PostgresOutput::Conflicts(Ou
         rows_.item(record), rows_.source(record));
     found = true;
   }
-  if (found) return outcomes;
-  return tl::unexpected(
-      OutputError{.error = {.code = "output_retry",
-                            .what = "the ledger row of an id with other content went away",
-                            .where = connection_.where(),
-                            .hint = ""},
-                  .retry_at_once = true});
+  if (found) return {};
+  return RowIsGone();
 }
 
 std::unique_ptr<Output> MakePostgresOutput(const PostgresOptions& options, std::string pipeline,

@@ -12,13 +12,13 @@ namespace fencepost::consumer {
 
 PostgresOutput::Answer<void> PostgresOutput::CheckIncarnation() {
   auto incarnation = LearnIncarnation(connection_, target_);
-  if (!incarnation) return tl::unexpected(Fail(incarnation.error()));
+  if (!incarnation) return Failed(incarnation.error());
   const bool same = incarnation_ && incarnation_->IsSame(*incarnation);
   const std::string& before = incarnation_ ? incarnation_->timeline : incarnation->timeline;
   const bool switched = !before.empty() && before != incarnation->timeline;
   const std::string how =
       switched ? fmt::format("timeline {} -> {}", before, incarnation->timeline) : "";
-  auto complete = CheckLostCommits(same, connection_.where(), how);
+  auto complete = CheckLostCommits(same, how);
   if (complete) incarnation_ = std::move(*incarnation);
   return complete;
 }
@@ -44,18 +44,18 @@ PostgresOutput::Answer<PostgresOutput::Entries> PostgresOutput::LookUpIds(
 
 PostgresOutput::Answer<PositionMemory::Rows> PostgresOutput::ReadPositions(const Parts& parts) {
   auto rows = positions_->Read(parts);
-  if (!rows) return tl::unexpected(Fail(rows.error()));
+  if (!rows) return Failed(rows.error());
   return std::move(*rows);
 }
 
 // An id that the database's encoding does not know is in no row: the ids are all that this
 // statement is given, so an error about data (class 22) is an error about one of them.
-tl::expected<void, OutputError> PostgresOutput::LookUpRange(
+PostgresOutput::Answer<void> PostgresOutput::LookUpRange(
     const std::vector<std::string>& ids, std::size_t begin, std::size_t end,
     std::vector<std::optional<LedgerEntry>>& entries) {
   const auto found = OfIds(LookupSql(target_), begin, end, ids);
   if (!found) {
-    if (!found.error().sqlstate.starts_with("22")) return tl::unexpected(Fail(found.error()));
+    if (!found.error().sqlstate.starts_with("22")) return Failed(found.error());
     if (end - begin == 1) return {};
     const std::size_t middle = begin + (end - begin) / 2;
     if (auto first = LookUpRange(ids, begin, middle, entries); !first) return first;
@@ -76,25 +76,24 @@ tl::expected<void, OutputError> PostgresOutput::LookUpRange(
 
 PostgresOutput::Answer<std::size_t> PostgresOutput::ForgetIds(const std::vector<std::string>& ids) {
   const auto gone = OfIds(ForgetSql(target_), 0, ids.size(), ids);
-  if (!gone) return tl::unexpected(Fail(gone.error()));
+  if (!gone) return Failed(gone.error());
   return PgNumber<std::size_t>(PQcmdTuples(gone->get()));
 }
 
 PostgresOutput::Answer<std::size_t> PostgresOutput::TakeBack(const Parts& parts) {
   const auto taken = positions_->TakeBack(parts);
-  if (!taken) return tl::unexpected(Fail(taken.error()));
+  if (!taken) return Failed(taken.error());
   return *taken;
 }
 
-tl::expected<bool, OutputError> PostgresOutput::KnowsTopic(const std::string& topic) {
-  if (auto prepared = PrepareIfNeedBe(); !prepared) return tl::unexpected(prepared.error());
+PostgresOutput::Answer<bool> PostgresOutput::HasTopic(const std::string& topic) {
   if (positions_) {
     const auto knows = positions_->KnowsTopic(topic);
-    if (!knows) return tl::unexpected(Fail(knows.error()));
+    if (!knows) return Failed(knows.error());
     return *knows;
   }
   const auto found = connection_.Query(KnowsTopicSql(target_).c_str(), {pipeline_, topic + "/"});
-  if (!found) return tl::unexpected(Fail(found.error()));
+  if (!found) return Failed(found.error());
   return PQntuples(found->get()) > 0;
 }
 

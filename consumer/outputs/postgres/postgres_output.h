@@ -28,11 +28,9 @@ class PostgresOutput final : public LedgerOutput {
         options_(options),
         connection_(options.dsn, options.password,
                     fmt::format("fencepost/{}/{}", pipeline_, worker_)) {
-    if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_);
+    if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_, changes_);
   }
 
-  tl::expected<std::vector<WriteOutcome>, OutputError> Write(const WriteRequest& request) override;
-  tl::expected<bool, OutputError> KnowsTopic(const std::string& topic) override;
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
@@ -46,41 +44,45 @@ class PostgresOutput final : public LedgerOutput {
     return ShapeOfRows(options.columns, options.rules);
   }
   tl::expected<void, PgFailure> PrepareStatements();
+  [[nodiscard]] std::string Where() const override { return connection_.where(); }
   Answer<void> Connect() override;
   void Disconnect() override { connection_.Drop(); }
-  Answer<void> PrepareIfNeedBe() override;
+  [[nodiscard]] bool Connected() const override { return connection_.open(); }
+  CellTypes* Cells() override { return &cells_; }
+  Answer<void> WriteRows(Outcomes& outcomes) override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
   Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<std::size_t> TakeBack(const Parts& parts) override;
+  Answer<bool> HasTopic(const std::string& topic) override;
   tl::expected<PgResult, PgFailure> OfIds(const std::string& sql, std::size_t begin,
                                           std::size_t end, const std::vector<std::string>& ids);
   // All of rows_, as new ids. False: one of them may be known, nothing was written.
   Answer<bool> WriteNew(Outcomes& outcomes);
   // All of rows_. `chained`: another content under one of the ids rolls it back.
   tl::expected<std::vector<PgResult>, PgFailure> Transaction(bool chained);
-  tl::expected<Outcomes, OutputError> WritePositions(const std::vector<WriteItem>& items,
-                                                     Outcomes outcomes);
+  Answer<void> WritePositions(Outcomes& outcomes);
   [[nodiscard]] bool plain() const;  // by the write for one row a record
   [[nodiscard]] PgConnection::Step WriteStep(Ids ids) const;
   [[nodiscard]] PgConnection::Step FilledWrite(Ids ids);  // by id
   void FillLedgerRows(PgConnection::Step& write);
   void AddRows(PgConnection::Step& write);
   void TakeRows(Outcomes& outcomes) const;
-  tl::expected<void, OutputError> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
-  tl::expected<Outcomes, OutputError> Conflicts(Outcomes outcomes);
-  tl::expected<void, OutputError> LookUpRange(const std::vector<std::string>& ids,
-                                              std::size_t begin, std::size_t end,
-                                              std::vector<std::optional<LedgerEntry>>& entries);
-  // Of a transaction, or of pruning: the connection stays where the server only refused it.
+  Answer<void> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
+  Answer<void> Conflicts(Outcomes& outcomes);
+  [[nodiscard]] tl::unexpected<OutputError> RowIsGone() const;
+  Answer<void> LookUpRange(const std::vector<std::string>& ids, std::size_t begin, std::size_t end,
+                           std::vector<std::optional<LedgerEntry>>& entries);
+  // Of a transaction, or of pruning.
   OutputError Refused(const PgFailure& failure);
   std::optional<std::size_t> RefusedColumn(const PgFailure& failure);
   // Whether the database that was connected still has what it had acknowledged.
   Answer<void> CheckIncarnation();
-  // The next call connects again and reads the catalog again: the operator may have fixed the
-  // schema.
-  OutputError Fail(const PgFailure& failure);
+  // Of a question.
+  [[nodiscard]] tl::unexpected<OutputError> Failed(const PgFailure& failure) const {
+    return tl::unexpected(ToOutputError(failure, connection_.where()));
+  }
 
   const PostgresOptions options_;
   PgConnection connection_;

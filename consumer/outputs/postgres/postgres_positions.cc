@@ -68,13 +68,17 @@ std::vector<PgParam> PgPositions::Keys() const {
   return params;
 }
 
-const std::vector<PositionPart>& PgPositions::Take(const BatchRows& rows) {
-  batch_.Fill(rows);
-  return batch_.parts();
+std::vector<PgParam> PgPositions::KeysAndRanges(const std::vector<PositionPart>& parts) {
+  FillKeys(parts);
+  arrays_[3].Begin(kTextOid, parts.size());
+  for (const PositionPart& part : parts) arrays_[3].Add(std::string_view(part.ranges.Text()));
+  std::vector<PgParam> params = Keys();
+  params.push_back(arrays_[3].Param());
+  return params;
 }
 
 PgPositions::Maybe<void> PgPositions::Fill(const BatchRows& rows) {
-  const std::vector<PositionPart>& parts = batch_.parts();
+  const std::vector<PositionPart>& parts = changes_.parts();
   std::vector<PositionPart> unknown;
   for (const PositionPart& part : parts) {
     if (!memory_.Knows(part.key)) unknown.push_back(part);
@@ -101,8 +105,8 @@ PgPositions::Maybe<void> PgPositions::Fill(const BatchRows& rows) {
   arrays_[6].Begin(kInt8Oid, rows.size());
   arrays_[7].Begin(kInt8Oid, rows.size());
   for (std::size_t record = 0; record < rows.size(); ++record) {
-    arrays_[6].Add(std::uint64_t{batch_.part(record) + 1});
-    arrays_[7].Add(static_cast<std::uint64_t>(batch_.offset(record)));
+    arrays_[6].Add(std::uint64_t{changes_.part(record) + 1});
+    arrays_[7].Add(static_cast<std::uint64_t>(changes_.offset(record)));
   }
   return {};
 }
@@ -135,35 +139,19 @@ bool PgPositions::RowIsMissing(const PgFailure& failure) const {
   return AtLock(failure) && failure.sqlstate == kRowsMissingState;
 }
 
-tl::expected<void, OutputError> PgPositions::Judge(const PgResult& answer, const BatchRows& rows,
-                                                   std::vector<WriteOutcome>& outcomes) {
-  const std::vector<PositionPart>& parts = batch_.parts();
-  FENCEPOST_CHECK(PQntuples(answer.get()) == static_cast<int>(parts.size()), "a row a partition");
+PositionMemory::Rows PgPositions::Before(const PgResult& answer) const {
+  const auto parts = static_cast<int>(changes_.parts().size());
+  FENCEPOST_CHECK(PQntuples(answer.get()) == parts, "a row a partition");
   PositionMemory::Rows before;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    before.emplace_back(RowOf(answer, static_cast<int>(i)));
-  if (auto same = memory_.OnCommitted(parts, before); !same) return same;
-  for (std::size_t record = 0; record < rows.size(); ++record) {
-    WriteOutcome& outcome = outcomes[rows.index(record)];
-    outcome.took_rows = rows.takes_rows(record);
-    const PositionRow& row = *before[batch_.part(record)];
-    if (row.done.Contains(batch_.offset(record))) {
-      outcome = memory_.DoneBefore(row, rows.item(record));
-    }
-  }
-  return {};
+  for (int i = 0; i < parts; ++i) before.emplace_back(RowOf(answer, i));
+  return before;
 }
 
 PgPositions::Maybe<std::vector<std::optional<PositionRow>>> PgPositions::Read(
     const std::vector<PositionPart>& parts) {
   std::vector<std::optional<PositionRow>> rows(parts.size());
   if (parts.empty()) return rows;
-  FillKeys(parts);
-  arrays_[3].Begin(kTextOid, parts.size());
-  for (const PositionPart& part : parts) arrays_[3].Add(std::string_view(part.ranges.Text()));
-  std::vector<PgParam> params = Keys();
-  params.push_back(arrays_[3].Param());
-  const auto found = connection_.QueryOnce(ReadPositionsSql(ledger_), params);
+  const auto found = connection_.QueryOnce(ReadPositionsSql(ledger_), KeysAndRanges(parts));
   if (!found) {
     if (!found.error().sqlstate.starts_with("22")) return tl::unexpected(found.error());
     if (parts.size() == 1) return rows;
@@ -184,12 +172,7 @@ PgPositions::Maybe<std::vector<std::optional<PositionRow>>> PgPositions::Read(
 
 PgPositions::Maybe<std::size_t> PgPositions::TakeBack(const std::vector<PositionPart>& parts) {
   if (parts.empty()) return 0;
-  FillKeys(parts);
-  arrays_[3].Begin(kTextOid, parts.size());
-  for (const PositionPart& part : parts) arrays_[3].Add(std::string_view(part.ranges.Text()));
-  std::vector<PgParam> params = Keys();
-  params.push_back(arrays_[3].Param());
-  const auto gone = connection_.QueryOnce(TakeBackPositionsSql(ledger_), params);
+  const auto gone = connection_.QueryOnce(TakeBackPositionsSql(ledger_), KeysAndRanges(parts));
   if (!gone) return tl::unexpected(gone.error());
   std::size_t count = 0;
   for (int r = 0; r < PQntuples(gone->get()); ++r) {

@@ -15,7 +15,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/outputs/ledger/position_batch.h"
+#include "consumer/outputs/ledger/position_changes.h"
 #include "consumer/outputs/ledger/position_memory.h"
 #include "consumer/outputs/postgres/postgres_array.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
@@ -29,27 +29,24 @@ class PgPositions {
   template <typename T>
   using Maybe = tl::expected<T, PgFailure>;
 
-  PgPositions(PgConnection& connection, const std::string& pipeline, PositionMemory& memory)
-      : connection_(connection), pipeline_(pipeline), memory_(memory) {}
+  PgPositions(PgConnection& connection, const std::string& pipeline, PositionMemory& memory,
+              PositionChanges& changes)
+      : connection_(connection), pipeline_(pipeline), memory_(memory), changes_(changes) {}
 
   Maybe<void> Prepare(const PgTarget& target);
 
   // --- the write ---
-  // All of `rows`, by partition.
-  const std::vector<PositionPart>& Take(const BatchRows& rows);
-  // The same rows. Rows of the database that were not seen on this connection are read.
+  // Of these rows, which `changes` holds. Rows of the database that were not seen on this
+  // connection are read.
   Maybe<void> Fill(const BatchRows& rows);
   // $3 to $10 of the write.
   void AddParams(std::vector<PgParam>& params) const;
   // What the write answered.
   Maybe<PgResult> Transact(PgConnection::Step write);
   // The lock found less rows than there must be: somebody deleted one. Nothing was written.
-  [[nodiscard]] bool AtLock(const PgFailure& failure) const;
   [[nodiscard]] bool RowIsMissing(const PgFailure& failure) const;
-  // Fills in the outcomes of the records that were done before. The error: the transaction stands,
-  // but its outcomes must not be told.
-  tl::expected<void, OutputError> Judge(const PgResult& answer, const BatchRows& rows,
-                                        std::vector<WriteOutcome>& outcomes);
+  // From the write's answer: the rows under their locks.
+  [[nodiscard]] PositionMemory::Rows Before(const PgResult& answer) const;
 
   // --- questions ---
   // One a part, with the done ones of its ranges. A name that the database's encoding lacks is in
@@ -64,15 +61,18 @@ class PgPositions {
   // offsets.
   static constexpr std::size_t kKeyArrays = 3;
   static constexpr std::size_t kAllArrays = 8;
+  [[nodiscard]] bool AtLock(const PgFailure& failure) const;
   void FillKeys(const std::vector<PositionPart>& parts);
+  // As FillKeys, and the ranges: the parameters of a statement on parts.
+  std::vector<PgParam> KeysAndRanges(const std::vector<PositionPart>& parts);
   [[nodiscard]] std::vector<PgParam> Keys() const;
 
   PgConnection& connection_;
   const std::string& pipeline_;
   PositionMemory& memory_;
+  PositionChanges& changes_;
   std::string ledger_;  // its name, quoted
   std::string insert_statement_, lock_statement_;
-  PositionBatch batch_;
   bool insert_ = false;  // a row of the batch may be missing
   std::array<BinaryArray, kAllArrays> arrays_;
 };

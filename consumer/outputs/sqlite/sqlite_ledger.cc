@@ -1,61 +1,16 @@
-#include "consumer/outputs/sqlite/sqlite_ledger.h"
-
-#include <array>
-#include <chrono>
+// The ledger by id in an SQLite file: found, inserted, deleted from, pruned.
 #include <utility>
 
+#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/sqlite/sqlite_output.h"
 #include "locking/base/planted.h"
-#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 
-void BindText(sqlite3_stmt* statement, int at, std::string_view text) {
-  sqlite3_bind_text64(statement, at, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
-}
-
-std::string SqliteTimestamp(std::chrono::system_clock::time_point at) {
-  return Rfc3339(std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()));
-}
-
-SqliteLedger::Maybe<void> SqliteLedger::Prepare() {
-  struct Entry {
-    SqliteStatement& statement;
-    const char* sql;
-  };
-  const std::array<Entry, 4> entries{
-      {{look_,
-        "SELECT token, source, content_crc, worker, completed_at FROM fencepost_ledger"
-        " WHERE pipeline = ?1 AND record_id = ?2"},
-       {delete_, Planted("forget_of_all_pipelines")
-                     ? "DELETE FROM fencepost_ledger WHERE ?1 <> '' AND record_id = ?2"
-                     : "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2"},
-       {old_,
-        "SELECT record_id, source, completed_at FROM fencepost_ledger WHERE pipeline = ?1"
-        " AND completed_at >= ?2 AND completed_at < ?3 ORDER BY completed_at LIMIT ?4"},
-       {delete_old_,
-        "DELETE FROM fencepost_ledger WHERE pipeline = ?1 AND record_id = ?2 AND source = ?3"
-        " AND completed_at = ?4"}}};
-  for (const Entry& entry : entries) {
-    auto statement = connection_.Prepare(entry.sql);
-    if (!statement) return tl::unexpected(statement.error());
-    entry.statement = std::move(*statement);
-  }
-  return {};
-}
-
-void SqliteLedger::Reset() {
-  look_.reset();
-  delete_.reset();
-  old_.reset();
-  delete_old_.reset();
-}
-
-SqliteLedger::Maybe<std::optional<LedgerEntry>> SqliteLedger::Find(std::string_view id) {
-  sqlite3_stmt* row = look_.get();
-  BindText(row, 1, pipeline_);
-  BindText(row, 2, id);
-  const auto found = connection_.Step(row);
+SqliteOutput::Answer<std::optional<LedgerEntry>> SqliteOutput::Find(std::string_view id) {
+  sqlite3_stmt* row = Bound(kFindId, {pipeline_, id});
+  const auto found = Step(row);
   if (!found) return tl::unexpected(found.error());
   if (!*found) return std::nullopt;
   LedgerEntry entry{
@@ -68,50 +23,94 @@ SqliteLedger::Maybe<std::optional<LedgerEntry>> SqliteLedger::Find(std::string_v
   return entry;
 }
 
-template <typename Each, typename Bind>
-SqliteLedger::Maybe<std::size_t> SqliteLedger::DeleteEach(sqlite3_stmt* statement,
-                                                          const std::vector<Each>& all, Bind bind) {
-  if (auto begun = connection_.Exec("BEGIN IMMEDIATE"); !begun) {
-    return tl::unexpected(begun.error());
+SqliteOutput::Answer<SqliteOutput::Known> SqliteOutput::LockIds() {
+  Known known(rows_.size());
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    const WriteItem& item = rows_.item(record);
+    const auto found = Find(item.record_id);
+    if (!found) return tl::unexpected(found.error());
+    if (!*found || Planted("sqlite_effect_of_a_known_id")) continue;
+    const LedgerEntry& entry = **found;
+    known[record] = DuplicateOrConflict(
+        {.token = entry.token.value(), .source = entry.source, .crc = entry.crc}, item,
+        rows_.source(record));
   }
+  return known;
+}
+
+SqliteOutput::Answer<void> SqliteOutput::InsertIds(const Records& fresh) {
+  const std::string now = Time();
+  for (const std::size_t record : fresh) {
+    const WriteItem& item = rows_.item(record);
+    sqlite3_stmt* insert =
+        Bound(kInsertId, {pipeline_, item.record_id, worker_, rows_.source(record), now});
+    sqlite3_bind_int64(insert, 6, static_cast<sqlite3_int64>(item.token.value()));
+    sqlite3_bind_int64(insert, 7, static_cast<std::int64_t>(item.crc));
+    if (auto done = Run(insert); !done) return done;
+  }
+  return {};
+}
+
+SqliteOutput::Answer<SqliteOutput::Entries> SqliteOutput::LookUpIds(
+    const std::vector<std::string>& ids) {
+  Entries entries;
+  for (const std::string& id : ids) {
+    auto found = Find(id);
+    if (!found) return tl::unexpected(found.error());
+    entries.push_back(std::move(*found));
+  }
+  return entries;
+}
+
+SqliteOutput::Answer<bool> SqliteOutput::HasTopic(const std::string& topic) {
+  sqlite3_stmt* row = Bound(kHasTopic, {pipeline_, topic});
+  auto found = Step(row);
+  sqlite3_reset(row);
+  return found;
+}
+
+template <typename Each, typename BoundTo>
+SqliteOutput::Answer<std::size_t> SqliteOutput::DeleteEach(const std::vector<Each>& all,
+                                                           BoundTo bound) {
   std::size_t gone = 0;
+  auto done = Begin();
   for (const Each& one : all) {
-    BindText(statement, 1, pipeline_);
-    bind(one);
-    if (auto done = connection_.Step(statement); !done) return tl::unexpected(done.error());
-    gone += static_cast<std::size_t>(sqlite3_changes64(connection_.db()));
+    if (done) done = Run(bound(one));
+    if (done) gone += static_cast<std::size_t>(sqlite3_changes64(connection_.db()));
   }
-  if (auto done = connection_.Exec("COMMIT"); !done) return tl::unexpected(done.error());
-  return gone;
+  if (done) done = Commit();
+  if (done) return gone;
+  RollBack();
+  return tl::unexpected(done.error());
 }
 
-SqliteLedger::Maybe<std::size_t> SqliteLedger::Delete(const std::vector<std::string>& ids) {
-  sqlite3_stmt* statement = delete_.get();
-  return DeleteEach(statement, ids, [&](const std::string& id) { BindText(statement, 2, id); });
-}
-
-SqliteLedger::Maybe<std::size_t> SqliteLedger::DeleteOld(const std::vector<OldRow>& rows) {
-  sqlite3_stmt* statement = delete_old_.get();
-  return DeleteEach(statement, rows, [&](const OldRow& row) {
-    BindText(statement, 2, row.id);
-    BindText(statement, 3, row.source);
-    BindText(statement, 4, row.completed_at);
+SqliteOutput::Answer<std::size_t> SqliteOutput::ForgetIds(const std::vector<std::string>& ids) {
+  return DeleteEach(ids, [this](const std::string& id) {
+    return Bound(kDeleteId, {pipeline_, id});
   });
 }
 
-SqliteLedger::Maybe<std::vector<SqliteLedger::OldRow>> SqliteLedger::PrunableRows(
+// Those that are still the same rows: one that was forgotten and written again since is young.
+SqliteOutput::Answer<std::size_t> SqliteOutput::PruneIds(const PruneScope& scope,
+                                                         std::size_t limit) {
+  const auto rows = PrunableRows(scope, prune_clock_.At(clock_()) - scope.keep, limit);
+  if (!rows) return tl::unexpected(rows.error());
+  if (rows->empty()) return 0;
+  return DeleteEach(*rows, [this](const OldRow& row) {
+    return Bound(kDeleteOldId, {pipeline_, row.id, row.source, row.completed_at});
+  });
+}
+
+SqliteOutput::Answer<std::vector<SqliteOutput::OldRow>> SqliteOutput::PrunableRows(
     const PruneScope& scope, locking::WallTime before, std::size_t limit) {
-  const std::string end = SqliteTimestamp(before);
-  sqlite3_stmt* row = old_.get();
-  BindText(row, 1, pipeline_);
-  BindText(row, 2, prune_from_);
-  BindText(row, 3, end);
+  const std::string end = Timestamp(before);
+  sqlite3_stmt* row = Bound(kOldIds, {pipeline_, prune_from_, end});
   sqlite3_bind_int64(row, 4, static_cast<sqlite3_int64>(kPruneWindow));
   std::vector<OldRow> rows;
   std::string last;
   std::size_t seen = 0;
   while (rows.size() < limit) {
-    const auto more = connection_.Step(row);
+    const auto more = Step(row);
     if (!more) return tl::unexpected(more.error());
     if (!*more) break;
     ++seen;

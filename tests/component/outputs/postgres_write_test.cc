@@ -277,7 +277,7 @@ TEST_F(PostgresNewIdsTest, AnEffectIsNeverWrittenWithoutItsLedgerRow) {
   const Batch batch{{.id = "a"}, {.id = "b"}, {.id = "c"}};
   const auto outcomes = WriteAll(*output_, batch);
   ASSERT_FALSE(outcomes);
-  EXPECT_THAT(outcomes.error().error.Line(), HasSubstr("a ledger row of the batch went away"));
+  EXPECT_THAT(outcomes.error().error.Line(), HasSubstr("a ledger row was deleted concurrently"));
   EXPECT_EQ(Value("SELECT string_agg(order_id, ' ' ORDER BY 1) FROM effects"), "a c");
   EXPECT_EQ(Value("SELECT string_agg(record_id, ' ' ORDER BY 1) FROM fencepost_ledger"), "a c");
 }

@@ -48,12 +48,11 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
 SimOutput::SimOutput(World& world, const Process& process)
     : LedgerOutput(kPipeline, fmt::format("w{}", process.index), TermsOf(world, process),
                    kMostRecords, consumer::RowShape{}),
-      world_(world),
-      changes_(memory_) {}
+      world_(world) {}
 
 SimOutput::Answer<void> SimOutput::Connect() {
   memory_.OnConnected();
-  return CheckLostCommits(false, "table", "");
+  return CheckLostCommits(false, "");
 }
 
 void SimOutput::Remember(const std::vector<WriteItem>& items,
@@ -64,12 +63,11 @@ void SimOutput::Remember(const std::vector<WriteItem>& items,
 tl::expected<std::shared_ptr<PositionWrite>, OutputError> SimOutput::Begin(
     const std::vector<WriteItem>& items) {
   std::vector<WriteOutcome> outcomes(items.size());
-  if (auto filled = FillRows(items, outcomes, nullptr, ""); !filled) {
+  if (auto filled = FillRows(items, outcomes); !filled) {
     return tl::unexpected(filled.error());
   }
   FENCEPOST_CHECK(rows_.size() == items.size(), "every record has its row");
-  changes_.Fill(rows_);
-  if (auto same = CheckLogs(items, changes_.parts()); !same) return tl::unexpected(same.error());
+  if (auto same = CheckLogs(items); !same) return tl::unexpected(same.error());
   return std::make_shared<PositionWrite>(worker_, rows_);
 }
 
@@ -109,9 +107,9 @@ SimOutput::Answer<std::size_t> SimOutput::PruneIds(const consumer::PruneScope& s
   return pruned.size();
 }
 
-tl::expected<std::vector<WriteOutcome>, OutputError> SimOutput::Write(
-    const consumer::WriteRequest&) {
-  NotAsked("SimWriter writes");
+SimOutput::Answer<void> SimOutput::WriteRows(Outcomes&) { NotAsked("SimWriter writes"); }
+SimOutput::Answer<bool> SimOutput::HasTopic(const std::string&) {
+  NotAsked("no topic is asked for");
 }
 SimOutput::Answer<std::size_t> SimOutput::ForgetIds(const std::vector<std::string>&) {
   NotAsked("nobody forgets");

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "consumer/outputs/ledger/ledger_output.h"
-#include "consumer/outputs/ledger/position_changes.h"
 #include "tests/model/simulator/positions.h"
 
 namespace fencepost::simulator {
@@ -31,15 +30,17 @@ class SimOutput final : public consumer::LedgerOutput {
   // By position: the answer to a look-up, from the rows that were read for it.
   tl::expected<Entries, consumer::OutputError> AnswerFrom(const consumer::PositionLookup& asked,
                                                           const PositionTable::Rows& rows);
-  tl::expected<std::vector<consumer::WriteOutcome>, consumer::OutputError> Write(
-      const consumer::WriteRequest& request) override;  // not asked
   void Interrupt() override {}
 
  protected:
   // The error: commits are lost, and this worker can never write again.
   Answer<void> Connect() override;
   void Disconnect() override {}
-  Answer<void> PrepareIfNeedBe() override { return {}; }
+  [[nodiscard]] bool Connected() const override { return true; }
+  [[nodiscard]] std::string Where() const override { return "table"; }
+  consumer::CellTypes* Cells() override { return nullptr; }
+  Answer<void> WriteRows(Outcomes& outcomes) override;       // not asked
+  Answer<bool> HasTopic(const std::string& topic) override;  // likewise
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
   Answer<consumer::PositionMemory::Rows> ReadPositions(const Parts& parts) override;
   Answer<std::size_t> PruneIds(const consumer::PruneScope& scope, std::size_t limit) override;
@@ -49,7 +50,6 @@ class SimOutput final : public consumer::LedgerOutput {
 
  private:
   World& world_;
-  consumer::PositionChanges changes_;  // of the transaction that was sent last
 };
 
 }  // namespace fencepost::simulator

@@ -1,0 +1,90 @@
+#include "consumer/outputs/ledger/stepwise_output.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace fencepost::consumer {
+
+StepwiseOutput::Answer<void> StepwiseOutput::WriteRows(Outcomes& outcomes) {
+  auto done = Steps(outcomes);
+  if (!done) RollBack();
+  return done;
+}
+
+StepwiseOutput::Answer<void> StepwiseOutput::Steps(Outcomes& outcomes) {
+  if (auto begun = Begin(); !begun) return begun;
+  auto known = terms_.by_position ? LockChanges() : LockIds();
+  if (!known) return tl::unexpected(known.error());
+  const Records fresh = Fresh(std::move(*known), outcomes);
+  auto done = terms_.by_position ? StorePositions(changes_.Changed(Time())) : InsertIds(fresh);
+  if (done) done = WriteEffects(fresh);
+  if (!done) return done;
+  return Commit();
+}
+
+StepwiseOutput::Answer<StepwiseOutput::Known> StepwiseOutput::LockChanges() {
+  auto rows = LockPositions(changes_.parts());
+  if (!rows) return tl::unexpected(rows.error());
+  std::vector<PositionKey> missing;
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    if (!(*rows)[i]) missing.push_back(changes_.parts()[i].key);
+  }
+  if (auto added = AddPositions(missing); !added) return tl::unexpected(added.error());
+  changes_.OnLocked(std::move(*rows));
+  Known known;
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    known.push_back(changes_.DoneBefore(record, rows_.item(record)));
+  }
+  return known;
+}
+
+// Behind an id conflict nothing of its chain is written.
+StepwiseOutput::Records StepwiseOutput::Fresh(Known known, Outcomes& outcomes) const {
+  Records fresh;
+  Records order(rows_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [this](std::size_t record) { return rows_.index(record); });
+  std::set<std::uint64_t> held;
+  for (const std::size_t record : order) {
+    WriteOutcome& outcome = outcomes[rows_.index(record)];
+    const std::uint64_t chain = rows_.item(record).chain;
+    if (held.contains(chain)) {
+      outcome.result = WriteResult::kNotWritten;
+    } else if (known[record]) {
+      outcome = std::move(*known[record]);
+      if (chain != 0 && outcome.result == WriteResult::kIdConflict) held.insert(chain);
+    } else {
+      outcome.took_rows = rows_.takes_rows(record);
+      fresh.push_back(record);
+    }
+  }
+  return fresh;
+}
+
+StepwiseOutput::Answer<std::size_t> StepwiseOutput::TakeBack(const Parts& parts) {
+  auto gone = TakeBackSteps(parts);
+  if (!gone) RollBack();
+  return gone;
+}
+
+StepwiseOutput::Answer<std::size_t> StepwiseOutput::TakeBackSteps(const Parts& parts) {
+  if (auto begun = Begin(); !begun) return tl::unexpected(begun.error());
+  auto rows = LockPositions(parts);
+  if (!rows) return tl::unexpected(rows.error());
+  std::size_t gone = 0;
+  Changes changes;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::optional<PositionRow>& row = (*rows)[i];
+    const std::size_t taken = row ? consumer::TakeBack(parts[i].ranges, *row) : 0;
+    gone += taken;
+    if (taken > 0) changes.push_back({parts[i].key, std::move(*row)});
+  }
+  if (auto stored = StorePositions(changes); !stored) return tl::unexpected(stored.error());
+  if (auto done = Commit(); !done) return tl::unexpected(done.error());
+  return gone;
+}
+
+}  // namespace fencepost::consumer

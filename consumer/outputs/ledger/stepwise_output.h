@@ -1,0 +1,51 @@
+// The output of a database that reads the ledger's rows, under their locks, before it writes: one
+// transaction, step by step. One thread.
+//
+// By position a row is a text of ranges, which is read under its lock, changed here and stored.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consumer/outputs/ledger/ledger_output.h"
+
+namespace fencepost::consumer {
+
+class StepwiseOutput : public LedgerOutput {
+ protected:
+  using LedgerOutput::LedgerOutput;
+  // By record of rows_: what is to be said of one that is done; nullopt: it is new.
+  using Known = std::vector<std::optional<WriteOutcome>>;
+  using Records = std::vector<std::size_t>;  // of rows_
+
+  // --- the steps of a transaction ---
+  virtual Answer<void> Begin() = 0;
+  virtual Answer<void> Commit() = 0;
+  virtual void RollBack() = 0;
+  // What the ledger knows of the records' ids.
+  virtual Answer<Known> LockIds() = 0;
+  virtual Answer<void> InsertIds(const Records& fresh) = 0;
+  // As ReadPositions, with all that is done of each partition.
+  virtual Answer<PositionMemory::Rows> LockPositions(const Parts& parts) = 0;
+  // Rows that LockPositions did not find. One that is there by now is an error.
+  virtual Answer<void> AddPositions(const std::vector<PositionKey>& /*keys*/) { return {}; }
+  // Their `updated_at` is that of a row that was read, or Time().
+  using Changes = std::vector<PositionChanges::Change>;
+  virtual Answer<void> StorePositions(const Changes& changes) = 0;
+  [[nodiscard]] virtual std::string Time() const = 0;  // of this transaction
+  // Of these records, in their order.
+  virtual Answer<void> WriteEffects(const Records& fresh) = 0;
+
+ private:
+  Answer<void> WriteRows(Outcomes& outcomes) final;
+  Answer<std::size_t> TakeBack(const Parts& parts) final;
+  Answer<void> Steps(Outcomes& outcomes);
+  Answer<std::size_t> TakeBackSteps(const Parts& parts);
+  Answer<Known> LockChanges();
+  // The records that are new, in the order of the request.
+  Records Fresh(Known known, Outcomes& outcomes) const;
+};
+
+}  // namespace fencepost::consumer

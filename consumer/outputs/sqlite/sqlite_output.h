@@ -1,0 +1,122 @@
+// The SQLite output, for the files that implement it: sqlite.cc connects and writes,
+// sqlite_ledger.cc has the ledger by id, sqlite_positions.cc that by position.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "consumer/outputs/ledger/stepwise_output.h"
+#include "consumer/outputs/sqlite/sqlite_connection.h"
+#include "consumer/outputs/sqlite/sqlite_schema.h"
+
+namespace fencepost::consumer {
+
+// What `convert` says; all else is text, which the column's affinity makes a number where it is
+// one.
+class SqliteCells final : public CellTypes {
+ public:
+  SqliteCells(const SqliteTarget& target, const RowShape& shape) : target_(target), shape_(shape) {}
+  [[nodiscard]] std::string_view Name(std::size_t /*column*/) const override { return ""; }
+  tl::expected<void, std::string> Convert(std::size_t column, std::optional<JsonType> type,
+                                          std::string& text, std::size_t at) override;
+
+ private:
+  const SqliteTarget& target_;
+  const RowShape& shape_;
+};
+
+class SqliteOutput final : public StepwiseOutput {
+ public:
+  SqliteOutput(const SqliteOptions& options, std::string pipeline, std::string worker,
+               OutputTerms terms)
+      : StepwiseOutput(std::move(pipeline), std::move(worker), std::move(terms),
+                       options.max_records, ShapeOfRows(options.columns, options.rules)),
+        options_(options),
+        connection_(options.path),
+        prune_clock_(clock_()),
+        cells_(target_, rows_.shape()) {}
+  ~SqliteOutput() override { Disconnect(); }
+
+  void Interrupt() override { connection_.Interrupt(); }
+
+ private:
+  [[nodiscard]] std::string Where() const override { return options_.path; }
+  // Opens the file that its path leads to now.
+  Answer<void> Connect() override;
+  void Disconnect() override;
+  [[nodiscard]] bool Connected() const override {
+    return connection_.open() && !connection_.interrupted() && !connection_.Moved();
+  }
+  CellTypes* Cells() override { return &cells_; }
+
+  Answer<void> Begin() override;
+  Answer<void> Commit() override;
+  void RollBack() override;
+  Answer<void> WriteEffects(const Records& fresh) override;
+  Answer<void> WriteRow(std::size_t record, std::size_t row);
+
+  Answer<Known> LockIds() override;
+  Answer<void> InsertIds(const Records& fresh) override;
+  Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
+  Answer<std::optional<LedgerEntry>> Find(std::string_view id);
+  Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
+  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
+  Answer<bool> HasTopic(const std::string& topic) override;
+
+  Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
+  Answer<PositionMemory::Rows> LockPositions(const Parts& parts) override {
+    return ReadPositions(parts);  // the file is locked
+  }
+  Answer<void> StorePositions(const Changes& changes) override;
+  [[nodiscard]] std::string Time() const override;
+
+  // UTC with milliseconds: in the order of time as text, too.
+  static std::string Timestamp(std::chrono::system_clock::time_point at);
+  enum Statement : std::size_t {
+    kInsertEffect,
+    kDeleteEffect,
+    kFindId,
+    kInsertId,
+    kDeleteId,
+    kOldIds,
+    kDeleteOldId,
+    kReadPosition,
+    kStorePosition,
+    kHasTopic,
+    kStatements,
+  };
+  using Texts = std::array<std::string, kStatements>;
+  static void LedgerStatements(bool by_position, Texts& sql);
+  Answer<void> PrepareStatements();
+  // These parameters, from the first on; not copied.
+  sqlite3_stmt* Bound(Statement statement, std::initializer_list<std::string_view> texts);
+  // true: a row is there.
+  Answer<bool> Step(sqlite3_stmt* statement);
+  Answer<void> Run(sqlite3_stmt* statement);
+  Answer<void> Exec(const char* sql);
+  struct OldRow {
+    std::string id, source, completed_at;
+  };
+  // Rows completed before this that `scope` lets go, from the next window of kPruneWindow rows.
+  Answer<std::vector<OldRow>> PrunableRows(const PruneScope& scope, locking::WallTime before,
+                                           std::size_t limit);
+  // In a transaction of its own: `bound` makes each row's statement; how many rows went.
+  template <typename Each, typename BoundTo>
+  Answer<std::size_t> DeleteEach(const std::vector<Each>& all, BoundTo bound);
+  [[nodiscard]] OutputError Refused(const SqliteFailure& failure) const;
+
+  const SqliteOptions options_;
+  SqliteConnection connection_;
+  const PruneClock prune_clock_;
+  std::optional<HeldFile> file_;  // the one that was prepared last
+  SqliteTarget target_;
+  SqliteCells cells_;
+  std::array<SqliteStatement, kStatements> statements_;
+  std::string prune_from_;  // where the next window of Prune begins
+};
+
+}  // namespace fencepost::consumer
