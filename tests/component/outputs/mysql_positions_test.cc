@@ -12,7 +12,6 @@ namespace fencepost::consumer {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::TcpProxy;
@@ -70,22 +69,6 @@ class MysqlPositionsTest : public ::testing::Test {
                  "SELECT variable_value FROM information_schema.global_status"
                  " WHERE variable_name = 'innodb_row_lock_current_waits'") != "0";
     });
-  }
-  // "fatal: LINE" or "LINE" of the second write, where the first only hears that the connection has
-  // gone; "": it succeeded.
-  static std::string Again(Output& output, const Batch& batch) {
-    std::string said;
-    for (int i = 0; i < 2; ++i) {
-      const auto written = WriteAll(output, batch);
-      if (written) return "";
-      said = (written.error().fatal ? "fatal: " : "") + written.error().error.Line();
-    }
-    return said;
-  }
-  void Disconnect() {
-    store_.Exec("KILL " + Value("SELECT id FROM information_schema.processlist"
-                                " WHERE db = database() AND id <> connection_id()"
-                                " ORDER BY id LIMIT 1"));
   }
   static void Block(Session& session) {
     session.Exec("COMMIT");
@@ -240,14 +223,6 @@ TEST_F(MysqlPositionsTest, AWorkerThatWakesInItsTransactionFindsItEndedAndItsRec
   EXPECT_EQ(Value("SELECT group_concat(id ORDER BY id) FROM effects"), "0,1,2");
 }
 
-TEST_F(MysqlPositionsTest, ARowThatSomebodyDeletedIsMadeAgain) {
-  const auto output = Open();
-  ASSERT_THAT(Results(*output, Orders(0, 1)), ElementsAre(kCommitted));
-  store_.Exec("DELETE FROM fencepost_positions");
-  EXPECT_EQ(Results(*output, Orders(1, 3)), All(2, kCommitted));
-  EXPECT_EQ(Done(), "{[1,3)}");
-}
-
 TEST_F(MysqlPositionsTest, RangesThatWereChangedByHandAreNotTakenForNone) {
   const auto output = Open();
   ASSERT_THAT(Results(*output, Orders(0, 1)), ElementsAre(kCommitted));
@@ -273,57 +248,13 @@ TEST_F(MysqlPositionsTest, AnAccountNeedsToReadInsertAndUpdate) {
   store_.Exec(fmt::format("DROP USER {}@'%'", database));
 }
 
-TEST_F(MysqlPositionsTest, TheTableOfTheFileIsTheOneThatAWorkerMakesAndItsKeyMustBeThere) {
+TEST_F(MysqlPositionsTest, TheTableOfTheFileIsTheOneThatAWorkerMakes) {
   const auto made = [&] { return store_.Exec("SHOW CREATE TABLE fencepost_positions"); };
   ASSERT_TRUE(Open()->Prepare());
   const std::string by_worker = made();
   store_.Exec("DROP TABLE fencepost_positions");
   store_.Exec(testing::ReadFile(testing::SourcePath("deploy/mysql/ledger.sql")));
   EXPECT_EQ(made(), by_worker);
-  store_.Exec("ALTER TABLE fencepost_positions DROP PRIMARY KEY");
-  EXPECT_THAT(Open()->Prepare().error().error.Line(),
-              HasSubstr("no primary key (pipeline, cluster, topic, partition)"));
-}
-
-TEST_F(MysqlPositionsTest, ARowThatSomebodyDeletedOrTookBackUnderARunningServerIsNoLoss) {
-  const auto output = Open();
-  ASSERT_EQ(Results(*output, Orders(10, 15)), All(5, kCommitted));
-  store_.Exec("DELETE FROM fencepost_positions");
-  Disconnect();
-  EXPECT_EQ(Again(*output, Orders(15, 16)), "");
-  ASSERT_EQ(Open("cli")->Forget({Id(15)}).value(), 1u);
-  Disconnect();
-  EXPECT_EQ(Again(*output, Orders(16, 17)), "");
-  EXPECT_EQ(Done(), "{[16,17)}");
-}
-
-TEST_F(MysqlPositionsTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotMadeAnew) {
-  const auto output = Open();
-  ASSERT_EQ(Results(*output, Orders(0, 1)), All(1, kCommitted));
-  store_.Exec("DROP TABLE fencepost_positions");
-  Disconnect();
-  EXPECT_THAT(Again(*output, Orders(1, 2)),
-              AllOf(HasSubstr("fatal: "), HasSubstr("fencepost_positions"), HasSubstr("is gone")));
-}
-
-TEST_F(MysqlPositionsTest, CommitsThatAreGoneAfterARestartStopTheWorkerWithTheirOffsets) {
-  testing::MysqlServer server;
-  server.Exec("CREATE DATABASE shop");
-  server.Exec("CREATE TABLE effects (id varchar(100) PRIMARY KEY, amount int)", "shop");
-  MysqlOptions options = server.Options("shop");
-  options.table = "effects";
-  const auto output = Open(options);
-  ASSERT_EQ(Results(*output, Orders(10, 15)), All(5, kCommitted));
-  // So that the new start is another second's.
-  ASSERT_TRUE(WaitUntil(20s, [&] {
-    return std::stoll(server.Exec("SHOW GLOBAL STATUS LIKE 'Uptime'", "shop")[0][1].value()) >= 4;
-  }));
-  server.Exec("UPDATE fencepost_positions SET done = '{[10,12),[14,20)}'", "shop");
-  server.Restart();
-  EXPECT_THAT(Again(*output, Orders(20, 21)),
-              AllOf(HasSubstr("fatal: 127.0.0.1:"), HasSubstr("lost 2 commits"),
-                    HasSubstr("orders,3,12)")));
-  EXPECT_EQ(server.Value("SELECT count(*) FROM effects", "shop"), "5");
 }
 
 }  // namespace

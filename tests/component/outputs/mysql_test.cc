@@ -137,35 +137,8 @@ class MysqlTest : public ::testing::Test {
     if (written) return "";
     return (written.error().fatal ? "fatal: " : "") + written.error().error.Line();
   }
-  // The connection's end is heard of by a write that fails.
-  static std::string Again(Output& output, const Batch& batch) {
-    const std::string said = Trouble(output, batch);
-    return said.find("fatal") == std::string::npos && !said.empty() ? Trouble(output, batch) : said;
-  }
   MysqlStore store_;
 };
-
-TEST_F(MysqlTest, TwoWritersOfTheSameRecordsWriteEachOnce) {
-  const auto write = [&] {
-    const auto output = Open();
-    std::size_t committed = 0;
-    for (int batch_number = 0; batch_number < 20; ++batch_number) {
-      Batch batch;
-      for (int i = 0; i < 50; ++i) {
-        const int n = batch_number * 50 + i;
-        batch.Add(Entry(fmt::format("r{}", n), n));
-      }
-      const auto results = Results(*output, batch);
-      committed += static_cast<std::size_t>(std::ranges::count(results, kCommitted));
-    }
-    return committed;
-  };
-  auto other = std::async(std::launch::async, write);
-  const std::size_t mine = write();
-  EXPECT_EQ(mine + other.get(), 1000u);
-  EXPECT_EQ(store_.Exec("SELECT count(*) FROM effects"), "1000");
-  EXPECT_EQ(store_.Exec("SELECT count(*) FROM fencepost_ledger"), "1000");
-}
 
 TEST_F(MysqlTest, ARowThatAnotherTransactionHoldsIsWaitedForAndThenADuplicate) {
   const auto output = Open();
@@ -298,55 +271,6 @@ TEST_F(MysqlTest, AWrongPasswordAndAMissingDatabaseAreNamed) {
   options.database = "none";
   EXPECT_THAT(Made(options, Columns({{"id", "key"}}))->Prepare().error().error.Line(),
               HasSubstr("Unknown database"));
-}
-
-TEST_F(MysqlTest, CommitsThatAreGoneAfterARestartStopTheWorkerWithTheirOffsets) {
-  testing::MysqlServer server;
-  server.Exec("CREATE DATABASE shop");
-  server.Exec("CREATE TABLE effects (id varchar(100) PRIMARY KEY, amount int)", "shop");
-  MysqlOptions options = server.Options("shop");
-  options.table = "effects";
-  const auto output = Made(options, Columns({{"id", "key"}, {"amount", "json:/amount"}}));
-  for (int i = 0; i < 5; ++i) {
-    const Batch batch{Entry(fmt::format("a{}", i), 10 + i)};
-    ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
-  }
-  // So that the new start is another second's.
-  ASSERT_TRUE(testing::WaitUntil(
-      std::chrono::seconds(20),
-      [&] {
-        return std::stoll(server.Exec("SHOW GLOBAL STATUS LIKE 'Uptime'", "shop")[0][1].value()) >=
-               4;
-      },
-      "the server to be up for some seconds"));
-  server.Exec("DELETE FROM fencepost_ledger WHERE record_id >= 'a3'; DELETE FROM effects", "shop");
-  server.Restart();
-  const Batch next{Entry("a5", 15)};
-  EXPECT_THAT(Again(*output, next), AllOf(HasSubstr("fatal: 127.0.0.1:"),
-                                          HasSubstr("lost 2 commits"), HasSubstr("orders,3,13)")));
-  EXPECT_EQ(server.Value("SELECT count(*) FROM effects", "shop"), "0");
-}
-
-TEST_F(MysqlTest, RowsThatSomebodyForgotAreNoLoss) {
-  const auto output = Open();
-  const Batch batch{Entry("a", 1)};
-  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
-  ASSERT_EQ(Open()->Forget({"a"}).value(), 1u);
-  store_.Exec("KILL " + store_.Exec("SELECT id FROM information_schema.processlist"
-                                    " WHERE db = database() AND id <> connection_id()"
-                                    " ORDER BY id LIMIT 1"));
-  const Batch next{Entry("b", 2)};
-  EXPECT_EQ(Again(*output, next), "");
-}
-
-TEST_F(MysqlTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotMadeAnew) {
-  const auto output = Open();
-  const Batch batch{Entry("a", 1)};
-  ASSERT_THAT(Results(*output, batch), ElementsAre(kCommitted));
-  store_.Exec("RENAME TABLE fencepost_ledger TO elsewhere");
-  EXPECT_THAT(Again(*output, batch), AllOf(HasSubstr("fatal: "), HasSubstr("is gone")));
-  store_.Exec("RENAME TABLE elsewhere TO fencepost_ledger");
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kOwnEarlier));
 }
 
 TEST_F(MysqlTest, AFrozenServerIsLeftAtAnInterrupt) {

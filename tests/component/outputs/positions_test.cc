@@ -195,6 +195,35 @@ TEST_P(PositionsTest, TellsWhatIsDoneAndTakesItBack) {
       0u);
 }
 
+TEST_P(PositionsTest, ARowThatSomebodyDeletedIsMadeAgain) {
+  const auto output = Open("worker-1");
+  ASSERT_THAT(Results(*output, Orders(0, 1)), ElementsAre(kCommitted));
+  Exec("DELETE FROM fencepost_positions");
+  EXPECT_EQ(Results(*output, Orders(1, 3)), All(2, kCommitted));
+  EXPECT_EQ(Done(), "{[1,3)}");
+}
+
+TEST_P(PositionsTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotCreatedAgain) {
+  const auto output = Open("worker-1");
+  ASSERT_THAT(Results(*output, Orders(0, 1)), ElementsAre(kCommitted));
+  Exec("DROP TABLE fencepost_positions");
+  EXPECT_FALSE(WriteAll(*output, Orders(1, 2)));
+  const auto gone = WriteAll(*output, Orders(1, 2));
+  ASSERT_FALSE(gone);
+  EXPECT_TRUE(gone.error().fatal);
+  EXPECT_THAT(gone.error().error.Line(), HasSubstr("fencepost_positions"));
+}
+
+TEST_P(PositionsTest, ALedgerWithoutItsKeyIsRefused) {
+  ASSERT_TRUE(Open("worker-1")->Prepare());
+  Exec("ALTER TABLE fencepost_positions RENAME TO made");
+  Exec("CREATE TABLE fencepost_positions AS SELECT * FROM made");
+  const auto prepared = Open("worker-1")->Prepare();
+  ASSERT_FALSE(prepared);
+  EXPECT_THAT(prepared.error().error.Line(),
+              HasSubstr("no primary key (pipeline, cluster, topic, partition)"));
+}
+
 TEST_P(PositionsTest, KnowsTheTopicsOfWhichSomethingIsDone) {
   const auto output = Open("worker-1");
   EXPECT_FALSE(output->KnowsTopic("orders").value());

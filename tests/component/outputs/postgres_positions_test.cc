@@ -12,7 +12,6 @@ namespace fencepost::consumer {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::TcpProxy;
@@ -35,17 +34,6 @@ class PostgresPositionsTest : public PostgresTest {
     Exec(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = "
         "current_database() AND pid <> pg_backend_pid()");
-  }
-  // "fatal: LINE" or "LINE" of the second write, where the first only hears that the connection has
-  // gone; "": it succeeded.
-  static std::string Again(Output& output, const Batch& batch) {
-    std::string said;
-    for (int i = 0; i < 2; ++i) {
-      const auto written = WriteAll(output, batch);
-      if (written) return "";
-      said = (written.error().fatal ? "fatal: " : "") + written.error().error.Line();
-    }
-    return said;
   }
 };
 
@@ -179,15 +167,6 @@ TEST_F(PostgresPositionsTest, ARoleNeedsToReadInsertAndUpdateAndIsToldSo) {
   Exec("DROP OWNED BY app; DROP ROLE app");
 }
 
-TEST_F(PostgresPositionsTest, ATableWithoutItsKeyIsRefused) {
-  ASSERT_TRUE(Open()->Prepare());
-  Exec("ALTER TABLE fencepost_positions DROP CONSTRAINT fencepost_positions_pkey");
-  const auto prepared = Open()->Prepare();
-  ASSERT_FALSE(prepared);
-  EXPECT_THAT(prepared.error().error.Line(),
-              HasSubstr("no primary key (pipeline, cluster, topic, partition)"));
-}
-
 TEST_F(PostgresPositionsTest, TheUsersOwnStatementRunsOnceForEachNewRecord) {
   Exec("CREATE TABLE log (at bigint)");
   PostgresOptions options = Options();
@@ -200,53 +179,6 @@ TEST_F(PostgresPositionsTest, TheUsersOwnStatementRunsOnceForEachNewRecord) {
   EXPECT_THAT(Results(*output, Orders(1, 5)),
               ElementsAre(kOwnEarlier, kOwnEarlier, kCommitted, kCommitted));
   EXPECT_EQ(Value("SELECT string_agg(at::text, ' ' ORDER BY at) FROM log"), "0 1 2 3 4");
-}
-
-TEST_F(PostgresPositionsTest, CommitsThatAreGoneAfterAFailoverStopTheWorkerWithTheirOffsets) {
-  const auto output = Open();
-  ASSERT_EQ(Results(*output, Orders(10, 15)), All(5, kCommitted));
-  Exec("UPDATE fencepost_positions SET done = '{[10,12)}'");
-  Server().Restart();
-  const std::string said = Again(*output, Orders(15, 16));
-  EXPECT_THAT(said, AllOf(HasSubstr("fatal: 127.0.0.1:"), HasSubstr("lost 3 commits"),
-                          HasSubstr("orders,3,12)"), HasSubstr("--reset-offsets")));
-  EXPECT_EQ(Value("SELECT count(*) FROM effects"), "5");
-}
-
-// The one that did some of them again knows nothing of the others.
-TEST_F(PostgresPositionsTest, LostCommitsAreFoundBelowThoseThatAnotherWorkerDidAgain) {
-  const auto output = Open();
-  ASSERT_EQ(Results(*output, Orders(10, 15)), All(5, kCommitted));
-  Exec("UPDATE fencepost_positions SET done = '{[10,12),[14,20)}', worker = 'worker-2'");
-  Server().Restart();
-  EXPECT_THAT(Again(*output, Orders(15, 16)),
-              AllOf(HasSubstr("lost 2 commits"), HasSubstr("orders,3,12)")));
-}
-
-TEST_F(PostgresPositionsTest, WhatSomebodyTookBackIsNoLossEvenWhereTheServerRestarts) {
-  const auto output = Open();
-  ASSERT_EQ(Results(*output, Orders(10, 15)), All(5, kCommitted));
-  ASSERT_EQ(Open("cli")->Forget({Id(12)}).value(), 1u);
-  Server().Restart();
-  EXPECT_EQ(Again(*output, Orders(15, 16)), "");
-  EXPECT_EQ(Done(), "{[10,12),[13,16)}");
-}
-
-TEST_F(PostgresPositionsTest, ARowThatSomebodyDeletedUnderARunningServerIsNoLoss) {
-  const auto output = Open();
-  ASSERT_EQ(Results(*output, Orders(10, 15)), All(5, kCommitted));
-  Exec("DELETE FROM fencepost_positions");
-  Disconnect();
-  EXPECT_EQ(Again(*output, Orders(15, 16)), "");
-}
-
-TEST_F(PostgresPositionsTest, ALedgerThatIsGoneInTheMiddleOfARunIsNotMadeAnew) {
-  const auto output = Open();
-  ASSERT_EQ(Results(*output, Orders(0, 1)), All(1, kCommitted));
-  Exec("DROP TABLE fencepost_positions");
-  Disconnect();
-  EXPECT_THAT(Again(*output, Orders(1, 2)),
-              AllOf(HasSubstr("fatal: "), HasSubstr("fencepost_positions")));
 }
 
 // Rows of many other partitions, and a long history of this one: the plans that were made while the

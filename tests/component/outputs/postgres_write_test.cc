@@ -6,100 +6,9 @@
 namespace fencepost::consumer {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum WriteResult;
-
-TEST_F(PostgresTest, WritesEffectsAndLedgerRowsOfNewRecords) {
-  const auto output = Open();
-  const Batch batch{{.id = "o-2", .offset = 8, .token = 77, .crc = 0xffffffffu},
-                    {.id = "o-1", .offset = 9}};
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
-  EXPECT_EQ(
-      Value("SELECT string_agg(order_id || '=' || amount, ' ' ORDER BY order_id) FROM effects"),
-      "o-1=9.00 o-2=8.00");
-  EXPECT_EQ(Value("SELECT concat_ws('|', pipeline, record_id, token, worker, source, content_crc)"
-                  " FROM fencepost_ledger WHERE record_id = 'o-2'"),
-            "orders|o-2|77|worker-1|orders/3/8|4294967295");
-  EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger"
-                  " WHERE completed_at BETWEEN now() - interval '1 minute' AND now()"),
-            "2");
-}
-
-TEST_F(PostgresTest, JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken) {
-  const auto output = Open();
-  const Batch first{{.id = "a", .offset = 1, .token = 50, .crc = 7}};
-  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
-  const auto again = [&](Offset offset, std::uint64_t token, std::uint32_t crc) {
-    const Batch batch{{.id = "a", .offset = offset, .token = token, .crc = crc}};
-    return Results(*output, batch).at(0);
-  };
-  EXPECT_EQ(again(1, 60, 7), kOwnEarlier);
-  EXPECT_EQ(again(1, 40, 7), kOwnEarlier);
-  EXPECT_EQ(again(2, 49, 7), kFenced);
-  EXPECT_EQ(again(2, 50, 7), kDuplicate);
-  EXPECT_EQ(again(2, 60, 7), kDuplicate);
-  EXPECT_EQ(again(1, 50, 8), kIdConflict);
-  EXPECT_EQ(again(2, 40, 8), kIdConflict);
-  EXPECT_EQ(Value("SELECT count(*) FROM effects"), "1");
-  EXPECT_EQ(Value("SELECT token FROM fencepost_ledger"), "50");
-}
-
-TEST_F(PostgresTest, AConflictingRecordDoesNotHoldBackTheOthersOfItsBatch) {
-  const auto output = Open();
-  const Batch first{{.id = "b", .offset = 1, .token = 5, .crc = 1}};
-  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
-  const Batch batch{{.id = "c", .offset = 2},
-                    {.id = "b", .offset = 3, .crc = 2, .value = R"({"order_id":"b","amount":99})"},
-                    {.id = "a", .offset = 4}};
-  const auto outcomes = WriteAll(*output, batch);
-  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
-  EXPECT_EQ((*outcomes)[0].result, kCommitted);
-  EXPECT_EQ((*outcomes)[1].result, kIdConflict);
-  EXPECT_EQ((*outcomes)[2].result, kCommitted);
-  EXPECT_THAT((*outcomes)[1].detail, AllOf(HasSubstr("orders/3/1"), HasSubstr("orders/3/3")));
-  EXPECT_EQ(
-      Value("SELECT string_agg(order_id || '=' || amount, ' ' ORDER BY order_id) FROM effects"),
-      "a=4.00 b=1.00 c=2.00");
-}
-
-TEST_F(PostgresTest, PipelinesDoNotShareIds) {
-  const auto orders = MakePostgresOutput(Options(), "orders", "w");
-  const auto refunds = MakePostgresOutput(Options(), "refunds", "w");
-  const Batch one{{.id = "x", .value = R"({"order_id":"1","amount":1})"}};
-  const Batch two{{.id = "x", .value = R"({"order_id":"2","amount":1})"}};
-  EXPECT_THAT(Results(*orders, one), ElementsAre(kCommitted));
-  EXPECT_THAT(Results(*refunds, two), ElementsAre(kCommitted));
-}
-
-TEST_F(PostgresTest, IsolatesTheBadRowsOfALargeBatch) {
-  const auto output = Open();
-  Batch batch;
-  for (int i = 0; i < 500; ++i) {
-    Batch::Entry entry{.id = fmt::format("o-{:04}", i), .offset = i};
-    if (i == 3) entry.value = R"({"order_id":"o-3","amount":"a lot"})";   // type
-    if (i == 250) entry.value = R"({"order_id":"o-0000","amount":1})";    // effects' primary key
-    if (i == 251) entry.value = R"({"order_id":"a\u0000b","amount":1})";  // NUL
-    if (i == 252) entry.value = R"({"order_id":"o-252","amount":1e20})";  // numeric(12,2)
-    if (i == 498) entry.value = R"({"amount":1})";                        // the selector
-    if (i == 499) entry.value = "no JSON";
-    batch.Add(std::move(entry));
-  }
-  const auto outcomes = WriteAll(*output, batch);
-  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
-  for (int i = 0; i < 500; ++i) {
-    const bool bad = i == 3 || (i >= 250 && i <= 252) || i >= 498;
-    EXPECT_EQ((*outcomes)[i].result, bad ? kBadRecord : kCommitted) << i << (*outcomes)[i].detail;
-    EXPECT_EQ((*outcomes)[i].detail.empty(), !bad) << i;
-    EXPECT_EQ((*outcomes)[i].detail.find('\n'), std::string::npos);
-  }
-  EXPECT_THAT((*outcomes)[3].detail, HasSubstr("numeric"));
-  EXPECT_THAT((*outcomes)[250].detail, HasSubstr("effects_pkey"));
-  EXPECT_THAT((*outcomes)[498].detail, HasSubstr("column order_id"));
-  EXPECT_EQ(Value("SELECT count(*) FROM effects"), "494");
-  EXPECT_EQ(Value("SELECT count(*) FROM fencepost_ledger"), "494");
-}
 
 TEST_F(PostgresTest, ARecordThatOnlyASelectorRefusesNeedsNoDatabase) {
   PostgresOptions options = Options();
@@ -172,21 +81,6 @@ TEST_F(PostgresTest, TakesEachColumnsTypeFromTheCatalog) {
       "9007199254740993|00ff275c|{\"a\": [1, 2]}|12345678901234567890.123456789|"
       "2026-01-02 03:04:05|2023-11-14 22:13:20.123|t|{1,2}|abc|four|red|null|"
       "4611686018427387904|00000000-0000-0000-0000-000000000001");
-}
-
-TEST_F(PostgresTest, BytesThatAreNoTextAreABadRecordButFitAByteaColumn) {
-  Exec("CREATE TABLE bodies (body text); CREATE TABLE raws (body bytea)");
-  PostgresOptions options = Options();
-  options.columns = Columns({{"body", "value"}});
-  options.table = "bodies";
-  const auto text = Open(options);
-  const Batch batch{{.id = "1", .value = "\xff\xfe"}, {.id = "2", .value = "fine"}};
-  EXPECT_THAT(Results(*text, batch), ElementsAre(kBadRecord, kCommitted));
-  options.table = "raws";
-  const auto bytes = Open(options);
-  const Batch other{{.id = "3", .value = "\xff\xfe"}};
-  EXPECT_THAT(Results(*bytes, other), ElementsAre(kCommitted));
-  EXPECT_EQ(Value("SELECT encode(body, 'hex') FROM raws"), "fffe");
 }
 
 TEST_F(PostgresTest, IdsAndValuesAreNeverSql) {

@@ -283,58 +283,6 @@ TEST_P(RulesTest, RowsOfOneRecordCountInTheirOrder) {
   EXPECT_EQ(Effects(), "k|3|NULL");
 }
 
-TEST_P(RulesTest, PrepareSaysWhatTheRulesLack) {
-  EXPECT_EQ(Refusal(Fenced()), "");
-  EXPECT_EQ(Refusal(WithDeletes(Fenced())), "");
-  EXPECT_THAT(Refusal({.on_conflict = OnConflict::kUpdate, .key = {}}),
-              HasSubstr("on_conflict: update needs to know which columns name a row; add key: "));
-  EXPECT_THAT(Refusal({.key = {}, .on_null_value = OnNull::kDelete}),
-              HasSubstr("on_null_value: delete needs to know which columns name a row"));
-  RowRules rules = Update();
-  rules.key = {"name"};
-  EXPECT_THAT(Refusal(rules), HasSubstr("the key column name is not among the columns"));
-  rules.key = {"id", "id"};
-  EXPECT_THAT(Refusal(rules), HasSubstr("key names id twice"));
-  rules.key = {"amount"};
-  EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index on (\"amount\"), so nothing tells "
-                                        "which row to update; CREATE UNIQUE INDEX"));
-  rules.key = {"id", "amount"};
-  EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index on (\"id\", \"amount\")"));
-  if (!IsMysql()) {  // which has no such index
-    Exec("CREATE UNIQUE INDEX part ON effects (amount, id) WHERE amount > 0");
-    EXPECT_THAT(Refusal(rules), HasSubstr("has no unique index"));
-  }
-  Exec("CREATE UNIQUE INDEX whole ON effects (amount, id)");
-  EXPECT_EQ(Refusal(rules), "");
-}
-
-TEST_P(RulesTest, PrepareSaysWhatIsWrongWithTheFence) {
-  RowRules rules = Fenced();
-  rules.on_conflict = OnConflict::kIgnore;
-  EXPECT_THAT(Refusal(rules), HasSubstr("fence_column counts only with on_conflict: update"));
-  rules = Fenced();
-  rules.fence_by.reset();
-  EXPECT_THAT(Refusal(rules), HasSubstr("nothing fills the fence column version; add fence_by"));
-  rules = Fenced();
-  rules.fence_column = "verson";
-  EXPECT_THAT(Refusal(rules), HasSubstr("has no column verson"));
-  rules.fence_column = "note";
-  EXPECT_THAT(Refusal(rules), HasSubstr("so '9' compares greater than '10'"));
-  rules.fence_column = "id";
-  rules.fence_by = Parsed("key");
-  EXPECT_THAT(Refusal(rules), HasSubstr("the fence column id is part of the key"));
-  rules.fence_column = "amount";
-  EXPECT_THAT(Refusal(rules), HasSubstr("the fence column amount is filled from json:/amount, and "
-                                        "fence_by is key; take amount out of columns"));
-  rules = WithDeletes(Fenced());
-  rules.fence_by = Parsed("json:/v");
-  EXPECT_THAT(Refusal(rules), HasSubstr("the fence column version reads the value (json:/v), and a "
-                                        "tombstone has none"));
-  EXPECT_THAT(Refusal(Columns({{"id", "json:/id"}}), WithDeletes({})),
-              HasSubstr("the key column id reads the value (json:/id), and a tombstone has none; "
-                        "take it from key, header:NAME, offset or the like"));
-}
-
 TEST_P(RulesTest, TellsWhatTheLedgerHoldsAndForgetsIt) {
   const auto output = Open({});
   EXPECT_TRUE(output->Lookup({}).value().empty());

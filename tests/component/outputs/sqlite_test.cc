@@ -13,71 +13,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using enum WriteResult;
 
-TEST_F(SqliteTest, WritesEffectsAndLedgerRowsOfNewRecords) {
-  const auto output = Open();
-  const Batch batch{{.id = "o-2", .offset = 8, .token = 77, .crc = 0xffffffffu},
-                    {.id = "o-1", .offset = 9}};
-  EXPECT_THAT(Results(*output, batch), ElementsAre(kCommitted, kCommitted));
-  EXPECT_EQ(Exec("SELECT group_concat(order_id || '=' || amount, ' ') FROM (SELECT * FROM effects"
-                 " ORDER BY order_id)"),
-            "o-1=9 o-2=8");
-  EXPECT_EQ(
-      Exec("SELECT pipeline||'|'||record_id||'|'||token||'|'||worker||'|'||source||'|'||content_crc"
-           " FROM fencepost_ledger WHERE record_id = 'o-2'"),
-      "orders|o-2|77|worker-1|orders/3/8|4294967295");
-  EXPECT_EQ(
-      Exec("SELECT abs(julianday(completed_at) - julianday('now')) < 0.001 FROM fencepost_ledger"),
-      "1");
-  EXPECT_EQ(Exec("PRAGMA journal_mode"), "wal");
-}
-
-TEST_F(SqliteTest, JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken) {
-  const auto output = Open();
-  const Batch first{{.id = "a", .offset = 1, .token = 50, .crc = 7}};
-  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
-  const auto again = [&](Offset offset, std::uint64_t token, std::uint32_t crc) {
-    const Batch batch{{.id = "a", .offset = offset, .token = token, .crc = crc}};
-    return Results(*output, batch).at(0);
-  };
-  EXPECT_EQ(again(1, 60, 7), kOwnEarlier);
-  EXPECT_EQ(again(2, 49, 7), kFenced);
-  EXPECT_EQ(again(2, 50, 7), kDuplicate);
-  EXPECT_EQ(again(1, 50, 8), kIdConflict);
-  EXPECT_EQ(again(2, 40, 8), kIdConflict);
-  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "1");
-}
-
-TEST_F(SqliteTest, IsolatesTheBadRowsOfALargeBatch) {
-  Exec(
-      "CREATE TABLE strict (order_id text PRIMARY KEY, amount integer CHECK (amount < 1000)) "
-      "STRICT");
-  SqliteOptions options = Options();
-  options.table = "strict";
-  const auto output = Open(options);
-  const Batch first{{.id = "o-0100", .offset = 1, .crc = 99}};
-  ASSERT_THAT(Results(*output, first), ElementsAre(kCommitted));
-  Batch batch;
-  for (int i = 0; i < 500; ++i) {
-    Batch::Entry entry{.id = fmt::format("o-{:04}", i), .offset = i};
-    if (i == 3) entry.value = R"({"order_id":"o-3","amount":"a lot"})";
-    if (i == 250) entry.value = R"({"order_id":"o-0001","amount":1})";
-    if (i == 251) entry.value = R"({"order_id":"o-251","amount":1000})";
-    if (i == 252) entry.value = R"({"order_id":"a\u0000b","amount":1})";
-    if (i == 499) entry.value = "{}";
-    batch.Add(std::move(entry));
-  }
-  const auto outcomes = WriteAll(*output, batch);
-  ASSERT_TRUE(outcomes) << outcomes.error().error.Line();
-  for (int i = 0; i < 500; ++i) {
-    const bool bad = i == 3 || (i >= 250 && i <= 252) || i == 499;
-    const WriteResult expected = bad ? kBadRecord : i == 100 ? kIdConflict : kCommitted;
-    EXPECT_EQ((*outcomes)[i].result, expected) << i << (*outcomes)[i].detail;
-  }
-  EXPECT_THAT((*outcomes)[250].detail, HasSubstr("UNIQUE constraint failed: strict.order_id"));
-  EXPECT_EQ(Exec("SELECT count(*) FROM strict"), "495");
-  EXPECT_EQ(Exec("SELECT count(*) FROM fencepost_ledger"), "495");
-}
-
 TEST_F(SqliteTest, ATriggerThatRollsBackAndADeferredKeyRefuseOneRecordAlone) {
   Exec(
       "CREATE TABLE known (id text PRIMARY KEY); INSERT INTO known VALUES ('a'), ('b'), ('d');"
@@ -141,19 +76,6 @@ TEST_F(SqliteTest, AnErrorThatAllRecordsShareMakesNoneOfThemBad) {
   EXPECT_EQ(Results(*output, batch), All(500, kCommitted));
 }
 
-TEST_F(SqliteTest, BytesThatAreNoTextAreABadRecordButFitABlobColumn) {
-  Exec("CREATE TABLE bodies (body text); CREATE TABLE raws (body blob)");
-  SqliteOptions options = Options();
-  options.columns = Columns({{"body", "value"}});
-  options.table = "bodies";
-  const Batch batch{{.id = "1", .value = "\xff\xfe"}, {.id = "2", .value = "fine"}};
-  EXPECT_THAT(Results(*Open(options), batch), ElementsAre(kBadRecord, kCommitted));
-  options.table = "raws";
-  const Batch other{{.id = "3", .value = "\xff\xfe"}};
-  EXPECT_THAT(Results(*Open(options), other), ElementsAre(kCommitted));
-  EXPECT_EQ(Exec("SELECT hex(body) FROM raws"), "FFFE");
-}
-
 TEST_F(SqliteTest, BindsByTheColumnsDeclaredType) {
   Exec(
       "CREATE TABLE wide (i integer, r real, t text, raw blob, n integer) STRICT;"
@@ -189,27 +111,13 @@ TEST_F(SqliteTest, IdsAndValuesAreNeverSql) {
   EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "0");
 }
 
-TEST_F(SqliteTest, SaysWhatIsWrongWithFileTableAndLedger) {
+TEST_F(SqliteTest, SaysWhatIsWrongWithTheFile) {
   SqliteOptions options = Options();
   options.path = folder_.File("none.db");
   EXPECT_THAT(Refusal(options), HasSubstr("No such file"));
   EXPECT_FALSE(std::filesystem::exists(options.path)) << "no file by mistake";
   options.path = folder_.Write("text.db", std::string(5000, 'x'));
   EXPECT_THAT(Refusal(options), HasSubstr("not a database"));
-  options = Options();
-  options.table = "nothing";
-  EXPECT_THAT(Refusal(options), HasSubstr("there is no table nothing"));
-  options = Options();
-  options.columns[0].name = "id";
-  EXPECT_THAT(Refusal(options), HasSubstr("effects has no column id"));
-  Exec(
-      "CREATE TABLE fencepost_ledger (pipeline, record_id, token, worker, source, content_crc,"
-      " completed_at)");
-  EXPECT_THAT(Refusal(Options()), HasSubstr("has no primary key (pipeline, record_id)"));
-  Exec("DROP TABLE fencepost_ledger; CREATE TABLE must (order_id, amount, extra NOT NULL)");
-  options = Options();
-  options.table = "must";
-  EXPECT_THAT(Refusal(options), HasSubstr("must.extra is NOT NULL without default"));
 }
 
 TEST_F(SqliteTest, ADatabaseInMemoryIsSharedWithinTheProcess) {
@@ -300,32 +208,6 @@ TEST_F(SqliteTest, InterruptEndsTheWaitForTheLock) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().error.code, "interrupted");
-}
-
-TEST_F(SqliteTest, WritersThatRaceForTheSameIdsCommitEachOnce) {
-  constexpr int kWriters = 3;
-  constexpr int kIds = 300;
-  std::atomic<int> committed = 0;
-  std::vector<std::thread> writers;
-  for (int w = 0; w < kWriters; ++w) {
-    writers.emplace_back([&, w] {
-      const auto output = Open(Options(), fmt::format("worker-{}", w));
-      for (int from = 0; from < kIds; from += 50) {
-        Batch batch;
-        for (int i = 0; i < 50; ++i) {
-          batch.Add({.id = fmt::format("o-{}", (from + i + w * 100) % kIds),
-                     .offset = w * 1000 + from + i});
-        }
-        // As the Writer does: a file that is locked for long is tried again.
-        auto outcomes = output->Write({.items = batch.items(), .offsets = {}});
-        while (!outcomes) outcomes = output->Write({.items = batch.items(), .offsets = {}});
-        for (const WriteOutcome& outcome : *outcomes) committed += outcome.result == kCommitted;
-      }
-    });
-  }
-  for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(committed, kIds);
-  EXPECT_EQ(Exec("SELECT count(*) FROM effects"), std::to_string(kIds));
 }
 
 TEST_F(SqliteTest, ConvertsEpochsAndEncodedBytesWhereTheColumnSaysSo) {

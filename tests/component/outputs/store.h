@@ -24,6 +24,10 @@ class Store {
   virtual std::unique_ptr<Output> Open(std::vector<Column> columns, RowRules rules,
                                        OutputTerms terms = {},
                                        const std::string& worker = "worker-1") = 0;
+  // Ends the outputs' sessions; makes another instance of the server, as a standby that was
+  // promoted or a restored backup is. (A file has neither.)
+  virtual void Disconnect() {}
+  virtual void Restart() {}
 };
 
 template <typename Rows>
@@ -55,6 +59,12 @@ class PostgresStore final : public Store {
                                .rules = std::move(rules)},
                               "orders", worker, std::move(terms));
   }
+  void Disconnect() override {
+    Exec(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = "
+        "current_database() AND pid <> pg_backend_pid()");
+  }
+  void Restart() override { Server().Restart(); }
 
  private:
   static testing::PostgresServer& Server() {
@@ -80,6 +90,22 @@ class MysqlStore final : public Store {
     options.columns = std::move(columns);
     options.rules = std::move(rules);
     return MakeMysqlOutput(options, "orders", worker, std::move(terms));
+  }
+  void Disconnect() override {
+    Exec("KILL " + Exec("SELECT id FROM information_schema.processlist WHERE db = database()"
+                        " AND id <> connection_id() ORDER BY id LIMIT 1"));
+  }
+  // In another second than it was started in.
+  void Restart() override {
+    EXPECT_TRUE(testing::WaitUntil(
+        std::chrono::seconds(20),
+        [&] {
+          return std::stoll(
+                     Server().Exec("SHOW GLOBAL STATUS LIKE 'Uptime'", database_)[0][1].value()) >=
+                 4;
+        },
+        "the server to be up for some seconds"));
+    Server().Restart();
   }
   [[nodiscard]] MysqlOptions Options() const {
     MysqlOptions options = Server().Options(database_);

@@ -152,7 +152,7 @@ caught_by(way_on_is_always_the_first unit/kafka
 caught_by(late_beginnings_are_anothers unit/store
   StoreReplacement.TakesInANodeWithTheLateBeginningsOfAnotherClientOfTheSameNodes)
 caught_by(later_anchor_is_not_compared unit/outputs
-  PositionMemoryTest.AnAnchorThatAnotherHasWrittenSinceIsComparedToo)
+  PositionMemoryTest.AnAnchorThatAnotherHasWrittenIsComparedWithTheNextWriteWhereverThatIs)
 caught_by(former_assignment_is_not_compared unit/outputs
   PositionMemoryTest.WhatWasReadInAFormerAssignmentIsComparedWhenItIsWritten)
 caught_by(first_write_is_not_compared unit/outputs
@@ -199,7 +199,7 @@ caught_by(healing_needs_a_whole_quorum unit/store
 
 # Databases. Each starts its server, which takes a second or two.
 caught_by(postgres_effect_of_a_known_id component/outputs
-  PostgresTest.JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken)
+  Stores/LedgerTest.JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken/postgres)
 caught_by(postgres_rows_are_not_locked component/outputs
   PostgresPositionsTest.AWriteThatWaitedForItsRowSeesAllThatTheWriterBeforeItCommitted)
 caught_by(mysql_rows_are_not_locked component/outputs
@@ -211,7 +211,7 @@ caught_by(mysql_fence_goes_first component/outputs
 caught_by(sqlite_without_a_transaction component/outputs
   Stores/RulesTest.OneBadRowMakesItsRecordBadAndNothingOfItIsWritten/sqlite)
 caught_by(sqlite_effect_of_a_known_id component/outputs
-  SqliteTest.JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken)
+  Stores/LedgerTest.JudgesRecordsThatTheLedgerKnowsByContentThenSourceThenToken/sqlite)
 caught_by(forget_of_all_pipelines component/outputs
   Stores/RulesTest.LooksUpAndForgetsOnlyItsOwnPipeline/sqlite)
 caught_by(forgotten_counts_as_lost component/outputs
