@@ -74,6 +74,14 @@ void PositionMemory::OnAssignment(const std::vector<WriteItem>& items) {
   for (const WriteItem& item : items) epoch_ = std::max(epoch_, item.record->epoch);
 }
 
+PositionPart PositionMemory::FromHere(const PositionPart& part) {
+  PositionPart from{.key = part.key, .epoch = part.epoch};
+  const bool behind = Planted("overlap_is_not_compared_before");
+  from.ranges.Add(behind ? part.ranges.end() : part.ranges.first(),
+                  std::numeric_limits<Offset>::max());
+  return from;
+}
+
 tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<PositionPart>& parts,
                                                             const ReadRows& read) {
   if (!terms_.read_log || Planted("first_write_is_not_compared")) return {};
@@ -82,11 +90,7 @@ tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<Po
     // A replay says nothing of where its partition's log is.
     const Known& known = known_[part.key];
     if (!part.newest || (known.written == epoch_ && known.doubted.empty())) continue;
-    PositionPart& asked =
-        from_here.emplace_back(PositionPart{.key = part.key, .epoch = part.epoch});
-    const bool behind = Planted("overlap_is_not_compared_before");
-    asked.ranges.Add(behind ? part.ranges.end() : part.ranges.first(),
-                     std::numeric_limits<Offset>::max());
+    from_here.push_back(FromHere(part));
   }
   if (from_here.empty()) return {};
   const auto rows = read(from_here);
@@ -132,8 +136,7 @@ tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
 tl::expected<void, OutputError> PositionMemory::CompareDoubted(const PositionKey& key,
                                                                const PositionAnchors& anchors) {
   Known& known = known_[key];
-  const bool seen = known.compared == epoch_ &&
-                    (known.doubted.empty() || Planted("later_anchor_is_not_compared"));
+  const bool seen = known.compared == epoch_ && known.doubted.empty();
   if (!terms_.read_log || seen || Planted("another_log_is_not_noticed")) return {};
   std::vector<Offset> offsets;
   for (const LogRecord& one : known.doubted) offsets.push_back(one.offset);
@@ -155,43 +158,62 @@ tl::expected<void, OutputError> PositionMemory::CompareDoubted(const PositionKey
   return {};
 }
 
+bool PositionMemory::AnotherHasWritten(const Known& known, const PositionPart& part,
+                                       const PositionRow& before) {
+  if (!known.seen || Planted("later_anchor_is_not_compared")) return false;
+  return !std::ranges::all_of(before.anchors.all(), [&](const LogRecord& one) {
+    return known.anchors.Has(one) || part.oldest == one || part.newest == one;
+  });
+}
+
+bool PositionMemory::IsOfFormerAssignment(const PositionPart& part) const {
+  return part.epoch < epoch_ && !Planted("former_assignment_is_not_compared");
+}
+
+// Where another has written, the partition may have been given away and be back.
+PositionMemory::Evidence PositionMemory::EvidenceFor(bool another, bool former,
+                                                     bool all_new_and_settled) {
+  if (former || (another && !Planted("own_anchors_are_news_to_nobody"))) {
+    return Evidence::kRowAndPart;
+  }
+  return all_new_and_settled && !another ? Evidence::kNone : Evidence::kRow;
+}
+
+// Of a partition that is another's by now, mostly: the others are not to wait for its leader.
+void PositionMemory::Postpone(Known& known) {
+  if (Planted("not_compared_is_forgotten")) known.doubted.clear();
+}
+
 // By then the part's anchors may have taken the place of those in `before`: what is to be compared
 // is kept here until it was.
 tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& part,
                                                             const PositionRow& before) {
   Known& known = known_[part.key];
   const PositionRanges taken = part.ranges.Minus(before.done);
-  const auto own = [&](const LogRecord& one) { return part.oldest == one || part.newest == one; };
-  const bool news = known.seen && !Planted("later_anchor_is_not_compared") &&
-                    !std::ranges::all_of(before.anchors.all(), [&](const LogRecord& one) {
-                      return known.anchors.Has(one) || own(one);
-                    });
-  const bool former = part.epoch < epoch_ && !Planted("former_assignment_is_not_compared");
-  // While this was written another wrote, too: the partition may have been given away and be back.
-  const bool current = !former && (!news || Planted("own_anchors_are_news_to_nobody"));
-  const bool all_taken = taken == part.ranges;
-  const bool compare = !all_taken || news || former || !known.doubted.empty();
+  const bool all_new = taken == part.ranges;
+  const Evidence evidence =
+      EvidenceFor(AnotherHasWritten(known, part, before), IsOfFormerAssignment(part),
+                  all_new && known.doubted.empty());
   PositionAnchors after = before.anchors;
   if (!taken.empty()) after.Add(part.oldest, part.newest);
   Remember(known, after);
   Acknowledge(part, before.forgotten);
-  bool sure = current;
-  if (compare) {
+  bool of_this_log = evidence != Evidence::kRowAndPart;
+  if (evidence != Evidence::kNone) {
+    const auto own = [&](const LogRecord& one) { return part.oldest == one || part.newest == one; };
     for (const LogRecord& one : before.anchors.all()) {
-      if (!current || !own(one)) Doubt(known, one);
+      if (!of_this_log || !own(one)) Doubt(known, one);
     }
-    if (!current && !taken.empty() && part.newest) {
+    if (!of_this_log && !taken.empty() && part.newest) {
       Doubt(known, *part.oldest);
       Doubt(known, *part.newest);
     }
     auto same = CompareDoubted(part.key, before.anchors);
-    // Of a partition that is another's by now, mostly: the others are not to wait for its leader.
-    const bool later = all_taken && !same && !same.error().fatal;
-    if (!same && !later) return same;
-    if (later && Planted("not_compared_is_forgotten")) known.doubted.clear();
-    sure = sure || same.has_value();
+    if (!same && (!all_new || same.error().fatal)) return same;
+    if (!same) Postpone(known);
+    of_this_log = of_this_log || same.has_value();
   }
-  if (sure && !taken.empty()) known.same.Add(part.oldest, part.newest);
+  if (of_this_log && !taken.empty()) known.same.Add(part.oldest, part.newest);
   return {};
 }
 

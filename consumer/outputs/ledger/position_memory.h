@@ -74,11 +74,17 @@ class PositionMemory {
 
   // --- what was acknowledged ---
   // A write was committed; `before`: its row under the lock, with the done ones of its ranges at
-  // least. Compares, where some were done, or another has written an anchor since: that would soon
-  // be replaced. So would the part's own, which are compared, too, where another has written, and
-  // where its records were read in a former assignment: perhaps from another log. Where the log
-  // cannot be read now, and nothing was done before, it is compared before the partition's next
-  // write.
+  // least. What has to be compared now, since later anchors may take its place:
+  //
+  //   who has written since | records were read in | all was new, | compared
+  //   the row was last seen | which assignment     | and settled  |
+  //   ----------------------+----------------------+--------------+--------------------------
+  //   nobody else           | this one             | yes          | nothing
+  //   nobody else           | this one             | no           | the row's anchors
+  //   another, or the records are a former one's   | either       | the row's, and the part's
+  //
+  // "Settled": no former comparison is waiting. Where the log cannot be read, a part that was all
+  // new waits for it until the partition's next write, and any other is an error.
   tl::expected<void, OutputError> OnCommitted(const PositionPart& part, const PositionRow& before);
   // Of all parts, whatever is wrong with one: the first error. `before`: one a part; nullopt: there
   // was none.
@@ -110,6 +116,14 @@ class PositionMemory {
     std::int64_t forgotten = 0;
   };
 
+  enum class Evidence : std::uint8_t { kNone, kRow, kRowAndPart };
+  [[nodiscard]] static bool AnotherHasWritten(const Known& known, const PositionPart& part,
+                                              const PositionRow& before);
+  [[nodiscard]] bool IsOfFormerAssignment(const PositionPart& part) const;
+  [[nodiscard]] static Evidence EvidenceFor(bool another, bool former, bool all_new_and_settled);
+  static void Postpone(Known& known);
+  // What BeforeWrite asks of a partition: what is done from the part on.
+  [[nodiscard]] static PositionPart FromHere(const PositionPart& part);
   tl::expected<void, OutputError> CompareNewest(const PositionKey& key, const PositionRow& row);
   static void Remember(Known& known, const PositionAnchors& anchors);
   void Doubt(Known& known, const LogRecord& record) const;

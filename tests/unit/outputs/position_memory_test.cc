@@ -266,6 +266,33 @@ PositionRow RowWithFormer() {
           .anchors = PositionAnchors::Parse("20:1:1 5:9:9 3:1:1")};
 }
 
+// Who has written since × which assignment × whether all was new: what is compared.
+TEST_F(PositionMemoryTest, AfterACommitWhatMayBeOfAnotherLogIsCompared) {
+  struct Case {
+    bool another, former, overlap;
+    std::vector<Offset> asked;
+  };
+  const Case cases[] = {
+      {false, false, false, {}},           {false, false, true, {8}},
+      {true, false, false, {11, 9, 8, 5}}, {true, false, true, {11, 9, 8, 5}},
+      {false, true, false, {11, 9, 8}},    {false, true, true, {11, 9, 8}},
+      {true, true, false, {11, 9, 8, 5}},  {true, true, true, {11, 9, 8, 5}},
+  };
+  for (const Case& row : cases) {
+    log_ = LogState{.first = 0, .end = 20, .records = {}};
+    asked_.clear();
+    PositionMemory memory("w", terms_);
+    memory.OnAssignment(2);
+    memory.Learn(kKey, PositionAnchors::Parse("8:1:1"));
+    PositionRow before = Row(row.overlap ? "{[8,10)}" : "{[8,9)}");
+    if (row.another) before.anchors.Add({.offset = 5, .timestamp = 9, .content = 9});
+    PositionPart part = Written(9, 12);
+    part.epoch = row.former ? 1 : 2;
+    EXPECT_TRUE(memory.OnCommitted(part, before));
+    EXPECT_EQ(asked_, row.asked) << row.another << row.former << row.overlap;
+  }
+}
+
 // No look-up told of a newer assignment while the write was held up, but its row does.
 TEST_F(PositionMemoryTest, WhatIsWrittenOnceAnotherHasWrittenIsComparedToo) {
   log_ = NewLog();
