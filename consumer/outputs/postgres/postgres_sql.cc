@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/postgres/postgres_effects.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -23,25 +23,9 @@ std::string IfInserted(std::string_view then, std::string_view otherwise) {
   return fmt::format(kIfInserted, then, otherwise);
 }
 
-// "{a}, {b}, …" of what `part` makes of the columns.
-template <typename Part>
-std::string Listed(std::size_t count, Part part) {
-  std::string list;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i > 0) list += ", ";
-    list += part(i);
-  }
-  return list;
-}
-
 std::string Value(const PgColumn& column, const Column& from, std::string_view row,
                   std::size_t index) {
   return CellSql(column, from, fmt::format("{}.c{}", row, index));
-}
-
-std::string Names(const PgTarget& target) {
-  return Listed(target.columns.size(),
-                [&](std::size_t i) { return QuoteIdentifier(target.columns[i].name); });
 }
 
 std::string ArraysFrom(const PgTarget& target, std::size_t first) {
@@ -152,158 +136,6 @@ LedgerSql LedgerOf(const PgTarget& target, Ids ids) {
           .next = 11};
 }
 
-// What the rows that were inserted do to the table, by the rules. They are in `e`: ord (the order
-// in which they count), del, and the columns' values v0, v1, …
-class Effects {
- public:
-  Effects(const PgTarget& target, const RowShape& shape) : target_(target), shape_(shape) {}
-
-  [[nodiscard]] std::string Sql() const {
-    const std::string removed =
-        !shape_.deletes() ? "" : ", " + (shape_.fence ? DeleteFenced() : Delete());
-    return fmt::format(
-        "{}, eff AS (INSERT INTO {} AS t ({}) SELECT {} FROM {}{})", removed, target_.table,
-        Names(target_),
-        Listed(target_.columns.size(), [](std::size_t i) { return fmt::format("v{}", i); }), Rows(),
-        OnConflictSql());
-  }
-
- private:
-  [[nodiscard]] std::string Keys() const {
-    return Listed(shape_.key.size(),
-                  [&](std::size_t i) { return fmt::format("v{}", shape_.key[i]); });
-  }
-  [[nodiscard]] std::string Quoted(std::size_t column) const {
-    return QuoteIdentifier(target_.columns[column].name);
-  }
-  // A row's fence is higher than the one in the table; NULL is lower than any.
-  [[nodiscard]] std::string Higher(const std::string& fence) const {
-    const std::string stands = "t." + Quoted(*shape_.fence);
-    return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", stands, fence);
-  }
-
-  // "t.key = ROW.v0 AND …"
-  [[nodiscard]] std::string SameKey(std::string_view row) const {
-    std::string same;
-    for (const std::size_t place : shape_.key) {
-      same +=
-          fmt::format("{}t.{} = {}.v{}", same.empty() ? "" : " AND ", Quoted(place), row, place);
-    }
-    return same;
-  }
-
-  // Without a fence every deletion counts, and once is enough.
-  [[nodiscard]] std::string Delete() const {
-    return fmt::format(
-        "gone AS (DELETE FROM {} AS t USING (SELECT DISTINCT ON ({}) * FROM e WHERE del) d"
-        " WHERE {} RETURNING 1)",
-        target_.table, Keys(), SameKey("d"));
-  }
-
-  // With a fence, what a deletion does depends on all that came before it, and what comes after it
-  // on what it did. So a key that has deletions is gone through step by step, from the row that
-  // stands (locked, so that it stays what it is); all others are weighed at once (Rows).
-  //   r     the batch's rows; mixed: their key has deletions; step: runs of upserts and of
-  //         deletions, in which only the highest fence counts, counted from 1
-  //   step  of the mixed keys one row a step, and step 0 for a row of the table; `height` is the
-  //         fence's rank within its key, from 1, so that NULL and types are no matter any more
-  //   walk  after each step: the height that is left (0: no row), the batch's row that is left
-  //   (NULL:
-  //         the table's own, or none), and whether the table's own has been deleted
-  //   left_over  after the last step
-  [[nodiscard]] std::string DeleteFenced() const {
-    const std::string keys = Keys();
-    const std::string fence = fmt::format("v{}", *shape_.fence);
-    std::string standing;
-    for (const std::size_t place : shape_.key) {
-      standing += fmt::format("t.{} AS v{}, ", Quoted(place), place);
-    }
-    standing += fmt::format("t.{} AS {}", Quoted(*shape_.fence), fence);
-    const std::string rows = fmt::format(
-        "r AS MATERIALIZED (SELECT *, count(*) FILTER (WHERE del IS DISTINCT FROM was)"
-        " OVER (PARTITION BY {0} ORDER BY ord) AS step FROM (SELECT *,"
-        " bool_or(del) OVER (PARTITION BY {0}) AS mixed,"
-        " lag(del) OVER (PARTITION BY {0} ORDER BY ord) AS was FROM e) r)",
-        keys);
-    const std::string steps = fmt::format(
-        "standing AS MATERIALIZED (SELECT {2} FROM (SELECT DISTINCT {0} FROM r WHERE mixed) d"
-        " JOIN {3} AS t ON {4} ORDER BY {0} FOR UPDATE OF t),"
-        " step AS MATERIALIZED (SELECT *, dense_rank() OVER (ORDER BY {0}) AS n,"
-        " rank() OVER (PARTITION BY {0} ORDER BY {1} NULLS FIRST) AS height FROM"
-        " ((SELECT DISTINCT ON ({0}, step) {0}, {1}, step, del, ord FROM r WHERE mixed"
-        " ORDER BY {0}, step, {1} DESC NULLS LAST, ord)"
-        " UNION ALL SELECT {0}, {1}, 0, false, NULL FROM standing) s)",
-        keys, fence, standing, target_.table, SameKey("d"));
-    constexpr std::string_view kWalk =
-        "walk AS (SELECT n, 0::bigint AS step, coalesce(max(height) FILTER (WHERE step = 0), 0)"
-        " AS height, NULL::bigint AS ord, false AS gone FROM step GROUP BY n"
-        " UNION ALL SELECT w.n, s.step,"
-        " CASE WHEN s.height <= w.height THEN w.height WHEN s.del THEN 0 ELSE s.height END,"
-        " CASE WHEN s.height <= w.height THEN w.ord WHEN s.del THEN NULL ELSE s.ord END,"
-        " w.gone OR (s.del AND w.height > 0 AND s.height > w.height)"
-        " FROM walk w JOIN step s ON s.n = w.n AND s.step = w.step + 1),"
-        " left_over AS MATERIALIZED"
-        " (SELECT DISTINCT ON (n) n, ord, gone FROM walk ORDER BY n, walk.step DESC)";
-    return fmt::format(
-        "{}, {}, {}, gone AS (DELETE FROM {} AS t USING (SELECT s.* FROM left_over l"
-        " JOIN step s ON s.n = l.n AND s.step = 1 WHERE l.gone) d WHERE {} RETURNING 1)",
-        rows, steps, kWalk, target_.table, SameKey("d"));
-  }
-
-  // Which rows are left when deletions and upserts of one key are weighed by their fences.
-  [[nodiscard]] std::string RowsFenced() const {
-    const std::string values =
-        Listed(target_.columns.size(), [](std::size_t i) { return fmt::format("v{}", i); });
-    return fmt::format(
-        "((SELECT DISTINCT ON ({0}) {1} FROM r WHERE NOT mixed ORDER BY {0}, v{2} DESC NULLS LAST,"
-        " ord) UNION ALL SELECT {1} FROM r JOIN left_over l ON l.ord = r.ord) e"
-        " WHERE (SELECT count(*) FROM gone) >= 0 ORDER BY {0}",
-        Keys(), values, *shape_.fence);
-  }
-
-  // Which rows are inserted or update, in the order of their keys, so that two writers take row
-  // locks in one order. After the deletions: the count is known only when they are done.
-  [[nodiscard]] std::string Rows() const {
-    const std::string_view after =
-        shape_.deletes() ? " WHERE NOT del AND (SELECT count(*) FROM gone) >= 0" : "";
-    if (shape_.fence && shape_.deletes()) return RowsFenced();
-    if (shape_.updates()) {
-      // ON CONFLICT DO UPDATE takes no row twice: the last of a key counts, or the highest fence
-      // (among equals the first, since only a higher one overwrites).
-      const std::string wins =
-          shape_.fence ? fmt::format("v{} DESC NULLS LAST, ord", *shape_.fence) : "ord DESC";
-      return fmt::format("(SELECT DISTINCT ON ({0}) * FROM e ORDER BY {0}, {1}) e{2} ORDER BY {0}",
-                         Keys(), wins, after);
-    }
-    const std::string order = shape_.key.empty() ? "ord" : Keys() + ", ord";
-    if (!shape_.deletes()) return "e ORDER BY " + order;
-    // What a later deletion removes again is not inserted at all.
-    return fmt::format(
-        "(SELECT *, max(ord) FILTER (WHERE del) OVER (PARTITION BY {}) AS removed FROM e) e{}"
-        " AND ord > coalesce(removed, 0) ORDER BY {}",
-        Keys(), after, order);
-  }
-
-  [[nodiscard]] std::string OnConflictSql() const {
-    if (shape_.on_conflict == OnConflict::kError) return "";
-    if (shape_.on_conflict == OnConflict::kIgnore) return " ON CONFLICT DO NOTHING";
-    const std::string key =
-        Listed(shape_.key.size(), [&](std::size_t i) { return Quoted(shape_.key[i]); });
-    std::string set;
-    for (std::size_t i = 0; i < target_.columns.size(); ++i) {
-      if (shape_.IsKey(i)) continue;
-      set += fmt::format("{0}{1} = excluded.{1}", set.empty() ? "" : ", ", Quoted(i));
-    }
-    if (set.empty()) return fmt::format(" ON CONFLICT ({}) DO NOTHING", key);
-    const std::string where =
-        shape_.fence ? " WHERE " + Higher("excluded." + Quoted(*shape_.fence)) : "";
-    return fmt::format(" ON CONFLICT ({}) DO UPDATE SET {}{}", key, set, where);
-  }
-
-  const PgTarget& target_;
-  const RowShape& shape_;
-};
-
 }  // namespace
 
 // `timestamp` gives milliseconds since 1970.
@@ -366,7 +198,7 @@ std::string RowsSql(const PgTarget& target, const RowShape& shape, Ids ids) {
       " AS e(n, del{}, ord) WHERE {})",
       ledger.arrays, ledger.columns, ledger.ctes, ledger.fresh, values, ledger.next,
       ledger.next + 1, ArraysFrom(target, ledger.next + 2), CellNames(target), kOfInserted);
-  if (!shape.statement) sql += Effects(target, shape).Sql();
+  if (!shape.statement) sql += EffectsSql(target, shape);
   sql += " SELECT " + ledger.answer;
   if (shape.statement) {
     const std::string args =
