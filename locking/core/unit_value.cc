@@ -1,7 +1,5 @@
 #include "locking/core/unit_value.h"
 
-#include <algorithm>
-
 #include "locking/base/fixed_fields.h"
 
 namespace fencepost::locking {
@@ -54,10 +52,6 @@ std::optional<UnitValue> UnitValue::Decode(std::string_view text) {
       return std::nullopt;
   }
   return fields.Complete() && value.Encode() == text ? std::optional(value) : std::nullopt;
-}
-
-Token UnitValue::Highest() const {
-  return state == State::kHeld ? std::max(token, floor) : state == State::kFree ? floor : token;
 }
 
 }  // namespace fencepost::locking

@@ -1,6 +1,5 @@
 // The value that a node stores at a lock's key, taken apart: the one place besides the scripts that
-// knows its format (locking/redis/wire.h). For `locks inspect` and `locks heal`, which read raw
-// values.
+// knows its format (locking/redis/wire.h). For `locks inspect`, which reads raw values.
 //
 // Pure values; any thread.
 #pragma once
@@ -25,12 +24,6 @@ struct UnitValue {
   [[nodiscard]] std::string Encode() const;
   // Nothing when the text is not a lock's value, to the letter.
   static std::optional<UnitValue> Decode(std::string_view text);
-  // The highest token that was granted here, as far as the value tells.
-  [[nodiscard]] Token Highest() const;
-  // Held, and its deadline has not passed.
-  [[nodiscard]] bool HeldAt(WallTime node_time) const {
-    return state == State::kHeld && node_time < deadline;
-  }
   bool operator==(const UnitValue&) const = default;
 };
 

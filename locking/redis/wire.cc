@@ -94,7 +94,7 @@ struct Scripts {
       all.push_back({script.name, script.text, Sha1Hex(script.text)});
     }
     for (const Script& script : all) {
-      if (script.name != "look" && script.name != "heal") pointers.push_back(&script);
+      if (script.name != "look") pointers.push_back(&script);
     }
     for (int kind = 0; kind < kOpKinds; ++kind) {
       by_kind[kind] = Find(FormatOf(static_cast<OpKind>(kind)).script);

@@ -76,8 +76,7 @@ struct EmbeddedScript {
 std::span<const EmbeddedScript> EmbeddedScripts();
 
 const Script& ScriptFor(OpKind kind);
-// Also `look` and `heal`, for commands that read raw values and heal a node (heal_wire.h); no
-// client needs these.
+// Also `look`, for commands that read raw values (look_wire.h); no client needs it.
 const Script& ScriptNamed(std::string_view name);
 std::span<const Script* const> AllScripts();  // that every client needs
 

@@ -46,8 +46,7 @@ Advice AdviceFor(ReasonCode code) {
               "again. Its records wait; none is lost."};
     case ReasonCode::kLockQuarantine:
       return {FindingLevel::kWarn,
-              "Wait: the nodes count by themselves when it is over. `fencepost locks heal FILE` "
-              "ends it sooner where a majority counts."};
+              "Wait: the nodes count again when it is over. Nothing else has to be done."};
     case ReasonCode::kNoQuorum:
       return {FindingLevel::kBad,
               "Start the lock nodes that are down, as they were, or restore the network to them. "

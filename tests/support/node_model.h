@@ -16,7 +16,6 @@
 
 #include "locking/core/ops.h"
 #include "locking/core/options.h"
-#include "locking/core/store/heal.h"
 #include "locking/core/store/store.h"
 #include "locking/redis/wire.h"
 
@@ -58,12 +57,6 @@ class NodeModel {
 
   // Compare-and-set of the sentinel. Returns what is there afterwards.
   std::optional<std::string> ApplySentinelWrite(const SentinelWrite& write, WallTime node_now);
-
-  // The scripts `look` and `heal` (locking/core/store/heal.h). Nothing: NOSENTINEL.
-  [[nodiscard]] std::optional<NodeSight> Sight(std::span<const std::string> names,
-                                               WallTime node_now) const;
-  std::optional<std::vector<bool>> Heal(const std::string& sentinel,
-                                        std::span<const HealWrite> writes, WallTime node_now);
 
   // Somebody else's value, of whatever type, at a lock's name, or none any more. It does not
   // expire.

@@ -11,6 +11,7 @@
 #include "consumer/cli/shared/pipelines.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
+#include "locking/core/store/sentinel.h"
 #include "locking/core/unit_value.h"
 
 namespace fencepost::cli {
@@ -165,8 +166,7 @@ int LocksInspect(const LocksArguments& given) {
     if (at.empty()) continue;
     std::optional<NodeSight> sight;
     if (raw.why[node].empty()) {
-      raw.nodes[node]->AskLook(of_group, kAnswer);
-      auto look = raw.nodes[node]->AwaitLook(of_group.size());
+      auto look = raw.nodes[node]->Look(of_group, kAnswer);
       if (look) {
         sight = std::move(*look);
         ++told;

@@ -1,4 +1,4 @@
-// fencepost locks init|status|inspect|heal: the lock store, created, looked at and fixed.
+// fencepost locks init|status|inspect: the lock store, created and looked at.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@
 
 namespace fencepost::cli {
 void AddLocks(CLI::App& app, Run& run) {
-  CLI::App* locks = app.add_subcommand("locks", "the lock store: init, status, inspect, heal");
+  CLI::App* locks = app.add_subcommand("locks", "the lock store: init, status, inspect");
   locks->require_subcommand(1);
   const auto arguments = std::make_shared<LocksArguments>();
 
@@ -37,14 +37,6 @@ void AddLocks(CLI::App& app, Run& run) {
                       "where the names are (default; with a file: its pipeline's name)");
   inspect->add_flag("--json", arguments->json, "one JSON array");
   inspect->callback([&run, arguments] { run = [arguments] { return LocksInspect(*arguments); }; });
-
-  CLI::App* heal = locks->add_subcommand(
-      "heal", "give a node that lost its memory what the others have, and end its quarantine");
-  AddLockNodeOptions(*heal, arguments->nodes);
-  heal->add_option("--node", arguments->node, "only this one: its letter, or its address");
-  AddDuration(*heal, "--max-skew", arguments->max_skew,
-              "the largest max_skew of any client (the file's, or 5s)");
-  heal->callback([&run, arguments] { run = [arguments] { return LocksHeal(*arguments); }; });
 }
 
 }  // namespace fencepost::cli

@@ -107,16 +107,12 @@ std::string StateLine(locking::NodeIndex node, const std::string& address,
 }
 
 RawNodes::RawNodes(const LockNodes& from) {
-  for (const locking::RedisOptions& group : from.groups) Connect(group);
-}
-
-RawNodes::RawNodes(const locking::RedisOptions& group) { Connect(group); }
-
-void RawNodes::Connect(const locking::RedisOptions& group) {
-  for (std::size_t i = 0; i < group.nodes.size(); ++i) {
-    nodes.push_back(std::make_unique<locking::RawNode>(io, group, i));
-    const auto connected = nodes.back()->Connect(kAnswer);
-    why.push_back(connected ? "" : connected.error().Line());
+  for (const locking::RedisOptions& group : from.groups) {
+    for (std::size_t i = 0; i < group.nodes.size(); ++i) {
+      nodes.push_back(std::make_unique<locking::RawNode>(io, group, i));
+      const auto connected = nodes.back()->Connect(kAnswer);
+      why.push_back(connected ? "" : connected.error().Line());
+    }
   }
 }
 

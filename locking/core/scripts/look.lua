@@ -1,6 +1,5 @@
 #!lua flags=no-writes
--- Raw values, as they stand at one moment, and what else healing must know. KEYS: the sentinel,
--- then a name each. Answer: TIME (13 digits), the sentinel's length (3 digits), the sentinel, then
+-- Raw values of one moment, for commands. KEYS: the sentinel, then a name each. Answer: TIME (13 digits), the sentinel's length (3 digits), the sentinel, then
 -- for each name its value's length (3 digits), the value, and for how many ms it is remembered (13
 -- digits).
 local call, sub, format = redis.call, string.sub, string.format

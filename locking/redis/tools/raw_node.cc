@@ -9,17 +9,13 @@
 #include <fmt/format.h>
 
 #include "locking/base/check.h"
-#include "locking/core/store/sentinel.h"
 #include "locking/redis/engine/access.h"
 #include "locking/redis/session/node_error.h"
-#include "locking/redis/tools/heal_wire.h"
+#include "locking/redis/tools/look_wire.h"
 #include "locking/redis/wire.h"
 
 namespace fencepost::locking {
 namespace {
-
-constexpr std::string_view kScanned = "fencepost:*";
-constexpr std::string_view kScanSize = "512";
 
 std::string Command(std::initializer_list<std::string_view> words) {
   std::string command;
@@ -94,21 +90,10 @@ tl::expected<ReplyPtr, Error> RawNode::AwaitReply() {
       Trouble(fmt::format("the node says: {}", error.text), std::move(error.hint)));
 }
 
-tl::expected<std::string, Error> RawNode::AwaitText() {
-  return AwaitReply().map([](const ReplyPtr& reply) { return std::string(TextOf(*reply)); });
-}
-
-template <typename Parsed>
-tl::expected<Parsed, Error> RawNode::Checked(tl::expected<Parsed, std::string> parsed) const {
-  return std::move(parsed).map_error(
-      [this](std::string why) { return Trouble(std::move(why), ""); });
-}
-
 // --- what is asked -------------------------------------------------------------------------------
 
 tl::expected<void, Error> RawNode::Connect(Millis limit) {
-  static const std::array<const Script*, 3> scripts = {&ScriptNamed("look"), &ScriptNamed("heal"),
-                                                       &ScriptNamed("sentinel_write")};
+  static const std::array<const Script*, 1> scripts = {&ScriptNamed("look")};
   SessionOptions session = options_.Session();
   session.scripts = scripts;
   session.handshake_timeout = limit;
@@ -129,70 +114,18 @@ tl::expected<InfoFields, Error> RawNode::ReadInfo(Millis limit) {
 
 tl::expected<InfoFields, Error> RawNode::ReadInfo(std::string_view section, Millis limit) {
   Ask(Command({"INFO", section}), limit);
-  return AwaitText().map(FieldsOf);
+  return AwaitReply().map([](const ReplyPtr& reply) { return FieldsOf(TextOf(*reply)); });
 }
 
-tl::expected<WallTime, Error> RawNode::ReadTime(Millis limit) {
-  Ask(Command({"TIME"}), limit);
-  const auto reply = AwaitReply();
-  if (!reply) return tl::unexpected(reply.error());
-  const auto time = TimeOf(**reply);
-  if (!time) return tl::unexpected(Trouble("TIME was not answered as Redis does", ""));
-  return *time;
-}
-
-tl::expected<std::optional<std::string>, Error> RawNode::ReadSentinel(Millis limit) {
-  Ask(Command({"GET", kSentinelKey}), limit);
-  return AwaitText().map([](std::string text) {
-    return text.empty() ? std::nullopt : std::optional(std::move(text));
-  });
-}
-
-void RawNode::AskLook(std::span<const std::string> names, Millis limit) {
+tl::expected<NodeSight, Error> RawNode::Look(std::span<const std::string> names, Millis limit) {
   std::string request;
   FormatLook(names, request);
   Ask(request, limit);
-}
-
-tl::expected<NodeSight, Error> RawNode::AwaitLook(std::size_t names) {
-  return AwaitText().and_then(
-      [&](const std::string& text) { return Checked(ParseLook(text, names)); });
-}
-
-tl::expected<HealPage, Error> RawNode::Scan(const std::string& cursor, Millis limit) {
-  Ask(Command({"SCAN", cursor, "MATCH", kScanned, "COUNT", kScanSize}), limit);
-  const auto reply = AwaitReply();
-  if (!reply) return tl::unexpected(reply.error());
-  const redisReply& answer = **reply;
-  if (answer.type != REDIS_REPLY_ARRAY || answer.elements != 2 ||
-      answer.element[1]->type != REDIS_REPLY_ARRAY) {
-    return tl::unexpected(Trouble("SCAN was not answered as Redis does", ""));
-  }
-  HealPage page{std::string(TextOf(*answer.element[0])), {}};
-  for (std::size_t i = 0; i < answer.element[1]->elements; ++i) {
-    page.names.emplace_back(TextOf(*answer.element[1]->element[i]));
-  }
-  return page;
-}
-
-tl::expected<std::vector<bool>, Error> RawNode::Heal(std::string_view sentinel,
-                                                     std::span<const HealWrite> writes,
-                                                     Millis limit) {
-  std::string request;
-  FormatHeal(sentinel, writes, request);
-  Ask(request, limit);
-  return AwaitText().and_then(
-      [&](const std::string& text) { return Checked(ParseHeal(text, writes.size())); });
-}
-
-tl::expected<std::optional<std::string>, Error> RawNode::Write(const SentinelWrite& write,
-                                                               Millis limit) {
-  std::string request;
-  FormatSentinelWrite(write, request);
-  Ask(request, limit);
-  return AwaitText()
-      .and_then([&](const std::string& text) { return Checked(ParseSentinelWrite(text)); })
-      .map([](SentinelAnswer answer) { return std::move(answer.current); });
+  return AwaitReply().and_then([&](const ReplyPtr& reply) {
+    return ParseLook(TextOf(*reply), names.size()).map_error([this](std::string why) {
+      return Trouble(std::move(why), "");
+    });
+  });
 }
 
 }  // namespace fencepost::locking

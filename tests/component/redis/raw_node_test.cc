@@ -19,6 +19,7 @@ using ::testing::StartsWith;
 
 constexpr Millis kPatience{10'000};
 constexpr Millis kShort{50};
+const std::vector<std::string> kNames{"fencepost:{x}:a"};
 
 class RawNodeTest : public ::testing::Test {
  protected:
@@ -37,20 +38,17 @@ TEST_F(RawNodeTest, AnswersOneCallAfterAnother) {
   RawNode& node = Node(server_.address());
   ASSERT_TRUE(node.Connect(kPatience));
   EXPECT_EQ(node.ReadInfo("replication", kPatience).value()["role"], "master");
-  EXPECT_GT(node.ReadTime(kPatience).value(), WallTime());
-  EXPECT_EQ(node.ReadSentinel(kPatience).value(), std::nullopt);
   ASSERT_EQ(server_.Command({"SET", "fencepost::sentinel", SentinelText()}), "OK");
-  EXPECT_EQ(node.ReadSentinel(kPatience).value(), SentinelText());
-  const std::vector<std::string> names{"fencepost:{x}:a"};
-  node.AskLook(names, kPatience);
-  EXPECT_EQ(node.AwaitLook(1).value().values.at(0).raw, "");
-  EXPECT_EQ(node.Scan("0", kPatience).value().cursor, "0");
+  const NodeSight sight = node.Look(kNames, kPatience).value();
+  EXPECT_GT(sight.time, WallTime());
+  EXPECT_EQ(sight.sentinel, SentinelText());
+  EXPECT_EQ(sight.values.at(0).raw, "");
 }
 
 TEST_F(RawNodeTest, SaysWhyItCannotConnectAndSaysItAgainToEveryCall) {
   RawNode& node = Node("127.0.0.1:1");
   EXPECT_THAT(node.Connect(kPatience).error().what, HasSubstr("refused"));
-  EXPECT_THAT(node.ReadTime(kPatience).error().what, HasSubstr("refused"));
+  EXPECT_THAT(node.ReadInfo("server", kPatience).error().what, HasSubstr("refused"));
 }
 
 TEST_F(RawNodeTest, RepeatsWhatTheNodeSaysOfTheLoginAndWhatToDo) {
@@ -64,8 +62,8 @@ TEST_F(RawNodeTest, GoesOnAfterAnErrorThatTheNodeAnswered) {
   RawNode& node = Node(server_.address());
   ASSERT_TRUE(node.Connect(kPatience));
   ASSERT_EQ(server_.Command({"LPUSH", "fencepost::sentinel", "a list"}), "1");
-  EXPECT_THAT(node.ReadSentinel(kPatience).error().what, HasSubstr("WRONGTYPE"));
-  EXPECT_TRUE(node.ReadTime(kPatience));
+  EXPECT_THAT(node.Look(kNames, kPatience).error().what, HasSubstr("WRONGTYPE"));
+  EXPECT_TRUE(node.ReadInfo("server", kPatience));
 }
 
 // Else the next call would take the answer for its own.
@@ -74,9 +72,9 @@ TEST_F(RawNodeTest, EndsWithACallThatIsNotAnsweredInTime) {
   RawNode& node = Node(proxy.address());
   ASSERT_TRUE(node.Connect(kPatience));
   proxy.BlackHole();
-  EXPECT_EQ(node.ReadTime(kShort).error().what, "no answer in 50 ms");
+  EXPECT_EQ(node.ReadInfo("server", kShort).error().what, "no answer in 50 ms");
   proxy.Restore();
-  EXPECT_EQ(node.ReadSentinel(kPatience).error().what, "no answer in 50 ms");
+  EXPECT_EQ(node.Look(kNames, kPatience).error().what, "no answer in 50 ms");
 }
 
 TEST_F(RawNodeTest, GivesUpANodeThatDoesNotLetItIn) {

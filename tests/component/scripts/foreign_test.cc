@@ -58,22 +58,8 @@ TEST_F(ForeignValue, LeavesAKeyAloneThatHoldsSomethingElseAndServesItsNeighbours
   }
 }
 
-TEST_F(ForeignValue, HealsTheNeighboursOfAKeyThatHoldsSomethingElse) {
-  const std::string sentinel = CompleteSentinel(kMaxTtl, At().wall() + Millis(60'000));
-  client_.Command({"SET", std::string(locking::kSentinelKey), sentinel});
-  const std::string other = name_ + "-behind";
-  const std::string free = "0000000060000F" + Hex(At());
-  client_.Command({"RPUSH", name_, "a list"});
-  const std::string answer = client_.Command(
-      {"EVAL", std::string(locking::ScriptNamed("heal").text), "3",
-       std::string(locking::kSentinelKey), name_, other, sentinel, "", free, "", free});
-  EXPECT_EQ(answer.substr(13), "CW");
-  EXPECT_EQ(client_.Command({"TYPE", name_}), "list");
-  EXPECT_EQ(client_.Command({"GET", other}), free.substr(13));
-}
-
-// What the node refuses is no foreign value: to heal by that would be to guess.
-TEST_F(ForeignValue, TellsHealingWhatTheNodeRefusesToRead) {
+// What the node refuses is no foreign value.
+TEST_F(ForeignValue, ReportsWhatTheNodeRefusesToReadAsAnError) {
   std::string script(locking::ScriptNamed("look").text);
   script.insert(script.find('\n') + 1,
                 "local given = redis\n"

@@ -203,8 +203,8 @@ class Company(unittest.TestCase):
         status = run(*self.pod.words("fencepost", "locks", "status", "/etc/fencepost/orders.yaml"))
         self.assertEqual(status.stdout.count(" ok, "), 3, status.stdout)
         nodes = ",".join(f"{name}:{self.redis_port}" for name in self.nodes)
-        for user, code in (("fencepost-heal", 0), ("probe", 1)):
-            script = (f"FENCEPOST_REDIS_PASSWORD=$REDIS_PASSWORD exec fencepost locks heal "
+        for user, code in (("fencepost", 0), ("probe", 1)):
+            script = (f"FENCEPOST_REDIS_PASSWORD=$REDIS_PASSWORD exec fencepost locks status "
                       f"--redis {nodes} --username {user} "
                       f"--tls-ca /run/secrets/locks-tls/ca.crt")  # fmt: skip
             done = run(*self.pod.words("sh", "-c", script), check=False)

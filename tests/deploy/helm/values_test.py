@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import tempfile
 import unittest
 
 import yaml
@@ -218,25 +217,6 @@ class Shapes(unittest.TestCase):
             self.assertEqual(pod["spec"]["nodeSelector"], place["nodeSelector"])
             self.assertEqual(pod["spec"]["tolerations"], place["tolerations"])
             self.assertEqual(pod["metadata"]["labels"]["team"], "platform")
-
-
-class Acl(unittest.TestCase):
-    def test_heal_has_the_workers_password_or_one_of_its_own(self):
-        def users(*argv):
-            made = run(SOURCE / "deploy/redis/make-acl", *argv, input="of workers\n").stdout
-            found = {line.split()[1]: set(re.findall(r"#(\w{64})", line)) for line in made.splitlines()}
-            self.assertEqual((found["default"], found["probe"]), (set(), set()))
-            return found["fencepost"], found["fencepost-heal"]
-
-        shared = users()
-        self.assertEqual(shared[0], shared[1])
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write("of heal")
-            file.flush()
-            workers_own, heal = users(file.name)
-            self.assertEqual(workers_own, shared[0])
-            self.assertEqual(len(heal), 1)
-            self.assertNotEqual(heal, workers_own)
 
 
 class Notes(unittest.TestCase):

@@ -14,16 +14,6 @@ from support.processes import FENCEPOST, SOURCE, Process, free_port, run, wait_u
 PASSWORD = "correct horse battery staple"
 
 
-PIPELINE = """
-version: 1
-name: orders
-guarantee: at-least-once
-kafka: {{brokers: [127.0.0.1:9092], topics: [orders]}}
-lock: {{redis: {{nodes: [{nodes}], username: fencepost, password: of-the-workers}}}}
-output: {{stdout: {{}}}}
-"""
-
-
 class Nodes:
     """The nodes of one rendering, on ports of this machine; paths and hosts are all that differs."""
 
@@ -171,7 +161,7 @@ class LockNodes(unittest.TestCase):
         plain = nodes.redis(0, "--user", "probe", "--pass", "x", "ping")
         self.assertNotIn("PONG", plain)
 
-    def test_a_wiped_node_is_healed_by_the_user_for_that_and_by_no_other(self):
+    def test_a_wiped_node_is_taken_back_with_the_rights_of_a_client(self):
         nodes = Nodes(self, {})
         self.assertEqual(nodes.init().returncode, 0)
         redis = ",".join(f"127.0.0.1:{port}" for port in nodes.ports)
@@ -187,24 +177,12 @@ class LockNodes(unittest.TestCase):
         run("rm", "-rf", nodes.folder / "data-1")
         nodes.processes[1] = nodes.start(1)
         wait_until(lambda: "quarantined" in run(*status).stdout, what="the node to be taken back")
-        heal = [FENCEPOST, "locks", "heal", *words, "--max-skew", "1s", "--username"]
-        refused = run(*heal, "fencepost", check=False)
-        self.assertEqual(refused.returncode, 1, refused.stdout)
-        self.assertIn("quarantined", run(*status).stdout)
-        # A pipeline's file names the nodes as well; who logs in is said beside it.
-        file = nodes.folder / "orders.yaml"
-        file.write_text(PIPELINE.format(nodes=redis))
-        healed = run(FENCEPOST, "locks", "heal", file, *words[2:], "--max-skew", "1s",
-                     "--username", "fencepost-heal", check=False)
-        self.assertIn("lock node b is healed", healed.stdout, healed.stderr)
-        self.assertNotIn("quarantined", run(*status).stdout)
 
     def test_make_acl_takes_two_passwords_and_refuses_none(self):
         script = SOURCE / "deploy/redis/make-acl"
         both = run(script, input="one\ntwo\n").stdout
-        for user in ("fencepost", "fencepost-heal"):
-            (line,) = re.findall(rf"(?m)^user {user} .*", both)
-            self.assertEqual(len(re.findall(r"#[0-9a-f]{64}", line)), 2)
+        (line,) = re.findall(r"(?m)^user fencepost .*", both)
+        self.assertEqual(len(re.findall(r"#[0-9a-f]{64}", line)), 2)
         self.assertNotIn("one", both.replace("none", ""))
         self.assertEqual(run(script, input="", check=False).returncode, 2)
 

@@ -1,11 +1,8 @@
-// fencepost locks init, status, inspect and heal on real nodes.
-#include <atomic>
+// fencepost locks init, status and inspect on real nodes.
 #include <csignal>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
-#include "locking/core/unit_value.h"
 #include "locking/quorum_lock/quorum_lock.h"
 #include "tests/e2e/lock_cli/lock_cli_test.h"
 #include "tests/support/paths.h"
@@ -28,12 +25,6 @@ class Locks : public LockCliTest {
   }
   [[nodiscard]] json Inspect(const std::string& name) const {
     return json::parse(Tool({"locks", "inspect"}, {name, "--json"}).output).at(0);
-  }
-  // Clocks are one here: what must be waited for is short.
-  [[nodiscard]] Finished Heal(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words{"--max-skew", "100ms"};
-    words.insert(words.end(), more.begin(), more.end());
-    return Tool({"locks", "heal"}, words);
   }
   [[nodiscard]] std::unique_ptr<QuorumLock> Connect() const {
     locking::LockOptions lock;
@@ -188,107 +179,6 @@ TEST_F(Locks, InspectTellsWhoHoldsWhatIsDoneAndWhatIsFree) {
   EXPECT_THAT(text.output, HasSubstr("held: held by token"));
   EXPECT_THAT(text.output, HasSubstr("HELD token"));
   EXPECT_EQ(Tool({"locks", "inspect"}).exit_code, 2);
-}
-
-TEST_F(Locks, HealGivesAWipedNodeBackWhatItHadAndLiftsItsQuarantine) {
-  const auto lock = Connect();
-  const auto held = lock->Acquire("held");
-  auto done = lock->Acquire("done");
-  ASSERT_TRUE(held && done && done->Done(7));
-  auto freed = lock->Acquire("freed");
-  const auto floor = freed->token().value();
-  freed->Release();
-  nodes_[2].Restart(RedisServer::Data::kWipe);
-  const Finished heal = Heal();
-  ASSERT_EQ(heal.exit_code, 0) << heal.error_output;
-  EXPECT_THAT(heal.output, HasSubstr("lock node c is healed"));
-  EXPECT_EQ(Status()["nodes"][2]["state"], "ok");
-  EXPECT_EQ(Inspect("held")["nodes"][2]["token"], held->token().value());
-  EXPECT_EQ(Inspect("done")["nodes"][2]["state"], "done");
-  EXPECT_EQ(Inspect("freed")["nodes"][2]["floor"], floor);
-  EXPECT_THAT(Heal().output, HasSubstr("nothing to heal"));
-}
-
-TEST_F(Locks, HealKeepsANameOfTwoRivalsForEither) {
-  const auto now =
-      std::chrono::duration_cast<Millis>(std::chrono::system_clock::now().time_since_epoch());
-  for (std::size_t node = 0; node < 2; ++node) {
-    locking::UnitValue value;
-    value.state = locking::UnitValue::State::kHeld;
-    value.token = value.floor = locking::Token(88'000'000'000'000'000 + node);
-    value.nonce = {{1, node + 1}};
-    value.deadline = locking::WallTime(now + seconds(30));
-    ASSERT_EQ(nodes_[node].Command({"SET", Key("split"), value.Encode(), "PX", "60000"}), "OK");
-  }
-  nodes_[2].Command({"FLUSHALL"});
-  const Finished heal = Heal();
-  EXPECT_THAT(heal.output, HasSubstr("1 leases (1 kept for their holders)")) << heal.error_output;
-  EXPECT_EQ(Inspect("split")["nodes"][2]["state"], "held");
-}
-
-TEST_F(Locks, HealRefusesUnlessAllOthersCount) {
-  nodes_[2].Command({"FLUSHALL"});
-  nodes_[1].Command({"FLUSHALL"});
-  const Finished two = Heal();
-  EXPECT_EQ(two.exit_code, 1);
-  EXPECT_THAT(two.error_output, MatchesRegex("fencepost: [^\n]+\n"));
-}
-
-TEST_F(Locks, HealRefusesWhileAnotherNodeIsAway) {
-  nodes_[2].Command({"FLUSHALL"});
-  nodes_[0].Stop();
-  const Finished heal = Heal();
-  EXPECT_EQ(heal.exit_code, 1);
-  EXPECT_THAT(heal.error_output, MatchesRegex("fencepost: [^\n]+\n"));
-}
-
-TEST_F(Locks, HealLiftsNothingWhenTheNodeIsWipedAgain) {
-  nodes_[2].Command({"FLUSHALL"});
-  Process heal({.argv = Words({"locks", "heal"}, {"--max-skew", "1s"}), .separate_stderr = true});
-  ASSERT_TRUE(WaitUntil(seconds(15),
-                        [&] { return heal.ErrorOutput().find("waiting") != std::string::npos; }));
-  nodes_[2].Command({"FLUSHALL"});
-  EXPECT_EQ(heal.Wait(seconds(15)), 1);
-  EXPECT_EQ(nodes_[2].Command({"GET", "fencepost::sentinel"}), "(nil)");
-}
-
-// Threads of two clients take three names in turn, while a node is wiped and healed.
-TEST_F(Locks, NobodyEntersTwiceWhileANodeIsHealed) {
-  std::array<std::atomic<int>, 3> inside{};
-  std::array<std::atomic<std::uint64_t>, 3> last{};
-  std::atomic<int> doubled{0};
-  std::atomic<int> entered{0};
-  std::atomic<bool> stop{false};
-  const auto one = Connect();
-  const auto other = Connect();
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&, i] {
-      QuorumLock& lock = i % 2 == 0 ? *one : *other;
-      for (std::size_t turn = 0; !stop; ++turn) {
-        const std::size_t at = turn % inside.size();
-        auto lease = lock.Acquire(fmt::format("n{}", at), {.wait = Millis(200)});
-        if (!lease || !lease->valid()) continue;
-        const std::uint64_t token = lease->token().value();
-        if (++inside[at] > 1 || last[at].exchange(token) > token) ++doubled;
-        ++entered;
-        --inside[at];
-        lease->Release();
-      }
-    });
-  }
-  ASSERT_TRUE(WaitUntil(seconds(10), [&] { return entered > 50; }));
-  nodes_[2].Command({"FLUSHALL"});
-  ASSERT_TRUE(
-      WaitUntil(seconds(10), [&] { return Status()["nodes"][2]["state"] == "quarantined"; }));
-  const Finished heal = Heal();
-  EXPECT_EQ(heal.exit_code, 0) << heal.error_output;
-  const int before = entered;
-  EXPECT_TRUE(WaitUntil(seconds(10), [&] { return entered > before + 50; }));
-  stop = true;
-  threads.clear();
-  EXPECT_EQ(doubled, 0);
-  EXPECT_EQ(Status()["nodes"][2]["state"], "ok");
 }
 
 }  // namespace

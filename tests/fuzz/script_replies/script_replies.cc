@@ -2,7 +2,7 @@
 // nothing behind. The first byte chooses the script, the second the number of names.
 #include <vector>
 
-#include "locking/redis/tools/heal_wire.h"
+#include "locking/redis/tools/look_wire.h"
 #include "locking/redis/wire.h"
 #include "tests/fuzz/target.h"
 
@@ -44,15 +44,6 @@ void CheckLook(std::string_view payload, std::size_t names) {
   }
 }
 
-void CheckHeal(std::string_view payload, std::size_t names) {
-  const auto effects = ParseHeal(payload, names);
-  if (effects) {
-    FENCEPOST_CHECK(effects->size() == names, Shown(payload));
-  } else {
-    FENCEPOST_CHECK(IsOneLine(effects.error()), Shown(effects.error()));
-  }
-}
-
 void CheckSentinelWrite(std::string_view payload) {
   const auto answer = ParseSentinelWrite(payload);
   if (!answer) FENCEPOST_CHECK(IsOneLine(answer.error()), Shown(answer.error()));
@@ -62,12 +53,11 @@ void CheckSentinelWrite(std::string_view payload) {
 
 void OneInput(std::string_view input) {
   if (input.size() < 2) return;
-  const auto script = static_cast<unsigned>(static_cast<unsigned char>(input[0])) % 11;
+  const auto script = static_cast<unsigned>(static_cast<unsigned char>(input[0])) % 10;
   const std::size_t names = static_cast<unsigned char>(input[1]) % 9;
   const std::string_view payload = input.substr(2);
   if (script < kOpKinds) return CheckCall(static_cast<OpKind>(script), names, payload);
   if (script == 8) return CheckLook(payload, names);
-  if (script == 9) return CheckHeal(payload, names);
   CheckSentinelWrite(payload);
 }
 

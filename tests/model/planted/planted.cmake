@@ -190,12 +190,6 @@ caught_by(resent_behind_its_end component/redis
 caught_by(clock_may_step_back unit/store NodeClock.SeesAStepBeyondTheDriftEitherWay)
 caught_by(forget_drops_the_floor component/scripts
   Differential.ARealNodeAnswersAndStoresWhatTheModelSays)
-caught_by(healing_reads_at_once unit/store
-  HealingTest.WaitsUntilTheSlowestNodeRefusesWhatWasSentBeforeTheWipe)
-caught_by(healing_lifts_over_a_wipe unit/store
-  HealingTest.LiftsNothingWhereANodeForgotWhileItWasRead)
-caught_by(healing_needs_a_whole_quorum unit/store
-  HealPlan.GivesALeaseBackThatOneOfTheOthersHas)
 
 # Databases. Each starts its server, which takes a second or two.
 caught_by(postgres_effect_of_a_known_id component/outputs

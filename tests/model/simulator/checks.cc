@@ -165,9 +165,7 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
     const Unit unit = node.model.Look(name, node.Wall(now));
     const bool forgetful =
         node.forgot_at.count() >= 0 && now - node.forgot_at < 3 * Nanos(world_.plan.lock.ttl);
-    // What healing holds for anyone keeps every client out.
-    const bool held = unit.state == State::kHeld &&
-                      (unit.token == lease.token || unit.nonce == locking::kHeldForAnyone);
+    const bool held = unit.state == State::kHeld && unit.token == lease.token;
     if (forgetful || unit.state == State::kDone ||
         (held && node.TrueTime(unit.deadline) >= until)) {
       ++keeping;
@@ -220,8 +218,7 @@ void Checks::CheckNothingLeft() {
       const auto [index, life] = drawn_[unit.nonce];
       if (!world_.Lives(index, life) || lost_.contains({index, unit.token})) return;
       if (unmarked_.contains({index, unit.token})) return;
-      // What ends while healing copies it stays there (PROTOCOL.md, Healing).
-      if (node.forgot_at.count() >= 0 || node.copied_to) return;
+      if (node.forgot_at.count() >= 0) return;
       if (Completed(name, unit.token)) return;
       if (MayBeLeft(name)) return;
       for (const auto& link : world_.worker(index)->links()) {

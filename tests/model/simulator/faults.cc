@@ -113,8 +113,7 @@ bool Faults::MayForget(const SimNode& one) const {
       Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + world_.plan.found;
   for (int i = 0; i < world_.plan.nodes; ++i) {
     const SimNode& node = world_.NodeAt(one.group * world_.plan.nodes + i);
-    const bool recent =
-        node.forgot_at.count() >= 0 && !node.healed && world_.time.now() - node.forgot_at < repair;
+    const bool recent = node.forgot_at.count() >= 0 && world_.time.now() - node.forgot_at < repair;
     const bool known = node.model.Complete() && GenerationOf(node) == newest &&
                        !node.model.Quarantined(node.Wall(world_.time.now()));
     if (recent || !known || !node.fit) ++forgetful;
@@ -127,7 +126,6 @@ bool Faults::Forget(SimNode& node, Fault fault) {
   if (!MayForget(node) || !node.model.Complete()) return false;
   world_.Strike(fault);
   node.forgot_at = world_.time.now();
-  node.healed = false;
   world_.checks.OnForgot(node);
   return true;
 }
@@ -177,7 +175,6 @@ void Faults::FillNode() {
     world_.Note("node {} evicts no more", node.index);
     node.fit = true;
     node.forgot_at = world_.time.now();
-    node.healed = false;
   });
 }
 
@@ -290,7 +287,6 @@ void Faults::StepNodeClock(SimNode& node, Nanos offset) {
   world_.Note("node {} clock steps to {} ms", node.index, offset.count() / 1'000'000);
   node.offset = offset;
   node.forgot_at = world_.time.now();
-  node.healed = false;
   world_.checks.OnForgot(node);
 }
 
@@ -395,7 +391,6 @@ void Faults::Operator() {
       world_.Note("the operator wipes node {}", node.index);
       world_.Count("wiped by the operator");
       node.forgot_at = world_.time.now();
-      node.healed = false;
       world_.checks.OnForgot(node);
       node.model.Wipe();
       world_.time.In(world_.plan.looks, [this] { Operator(); });

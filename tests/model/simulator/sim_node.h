@@ -45,8 +45,6 @@ struct SimNode {
   int ppm = 0;                                 // how fast its clock runs, by Slew
   Nanos offset{0};                             // of its clock
   Nanos forgot_at{-1};                         // when it last forgot, or its clock last stepped
-  bool healed = false;                         // since then
-  bool copied_to = false;                      // by healing, of what others had, ever
   std::vector<std::function<void()>> backlog;  // calls that came while it was frozen
   Subscriptions subscriptions;
 

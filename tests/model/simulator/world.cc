@@ -41,7 +41,6 @@ World::World(Plan world_plan, bool tracing)
       broker(*this),
       tracing_(tracing),
       faults_(*this),
-      healer_(*this),
       operator_(*this) {
   const Nanos skew = Nanos(plan.lock.max_skew) * 9 / 20;  // any two stay within max_skew
   for (int i = 0; i < plan.NodesInAll(); ++i) {
@@ -107,7 +106,6 @@ std::optional<Violation> World::Run() {
     time.In(random.Time(Nanos(0), Millis(500)), [this, i] { Raise(i); });
   }
   faults_.Begin();
-  healer_.Begin();
   time.In(plan.faults_end + plan.produce_for + plan.looks, [this] { LookAfterWithheld(); });
   const Nanos deadline = plan.faults_end + plan.produce_for + plan.comes_to_its_end;
   const auto most_events = plan.size == Size::kLasting ? kMostOfAnHour : kMostEvents;

@@ -22,7 +22,6 @@
 #include "tests/model/simulator/coverage.h"
 #include "tests/model/simulator/effects.h"
 #include "tests/model/simulator/faults.h"
-#include "tests/model/simulator/healer.h"
 #include "tests/model/simulator/ledger.h"
 #include "tests/model/simulator/operator.h"
 #include "tests/model/simulator/plan.h"
@@ -131,7 +130,6 @@ class World {
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
   Faults faults_;
-  Healer healer_;
   Operator operator_;
   Coverage coverage_;
 };

@@ -141,7 +141,7 @@ TEST(Findings, SayWhatToDoAboutEachReasonNotToBeReady) {
   ShownPipeline shown;
   const std::initializer_list<std::pair<Reason, const char*>> cases = {
       {{.code = ReasonCode::kNoQuorum}, "FencepostQuorumLost"},
-      {{.code = ReasonCode::kLockQuarantine, .span = 12s}, "locks heal"},
+      {{.code = ReasonCode::kLockQuarantine, .span = 12s}, "the nodes count again"},
       {{.code = ReasonCode::kLockClock}, "clock of this host"},
       {{.code = ReasonCode::kLockTtl, .span = 3s, .limit = 2s},
        "The lock nodes are well: lower lock.ttl"},

@@ -1,6 +1,4 @@
-#include "locking/redis/tools/heal_wire.h"
-
-#include <algorithm>
+#include "locking/redis/tools/look_wire.h"
 
 #include <fmt/format.h>
 
@@ -38,30 +36,6 @@ tl::expected<NodeSight, std::string> ParseLook(std::string_view payload, std::si
     return tl::unexpected(fmt::format("look: more than {} values", names));
   }
   return sight;
-}
-
-void FormatHeal(std::string_view sentinel, std::span<const HealWrite> writes, std::string& out) {
-  AppendCallHead(ScriptNamed("heal"), 1 + writes.size(), 1 + 2 * writes.size(), out);
-  for (const HealWrite& write : writes) AppendBulk(write.name, out);
-  AppendBulk(sentinel, out);
-  for (const HealWrite& write : writes) {
-    AppendBulk(write.expected, out);
-    const Millis left = std::clamp(write.left, Millis(1), kLongestField);
-    AppendBulk(fmt::format("{:013}{}", left.count(), write.value), out);
-  }
-}
-
-tl::expected<std::vector<bool>, std::string> ParseHeal(std::string_view payload,
-                                                       std::size_t writes) {
-  FixedFields fields(payload);
-  fields.Duration();  // TIME
-  const std::string_view letters = fields.rest();
-  const bool good = fields.good() && letters.size() == writes &&
-                    letters.find_first_not_of("WC") == std::string_view::npos;
-  if (!good) return tl::unexpected(std::string("heal: the answer is not what the script says"));
-  std::vector<bool> took_effect;
-  for (const char letter : letters) took_effect.push_back(letter == 'W');
-  return took_effect;
 }
 
 }  // namespace fencepost::locking
