@@ -66,22 +66,17 @@ consumer::KafkaOptions BuildKafka(const Values& values) {
   return kafka;
 }
 
-std::vector<locking::RedisOptions> BuildGroups(const Values& values) {
-  locking::RedisOptions common;
-  common.username = values.String("lock.redis.username");
-  common.password = values.String("lock.redis.password");
-  common.tls = values.Given("lock.redis.tls");
-  common.tls_ca = values.String("lock.redis.tls.ca");
-  common.tls_certificate = values.String("lock.redis.tls.certificate");
-  common.tls_key = values.String("lock.redis.tls.key");
-  common.tls_server_name = values.String("lock.redis.tls.server_name");
-  std::vector<locking::RedisOptions> groups;
-  int list = -1;
-  for (const Text& node : LockNodes(values)) {
-    if (std::exchange(list, node.list) != node.list) groups.push_back(common);
-    groups.back().nodes.push_back(node.value);
-  }
-  return groups;
+locking::RedisOptions BuildRedis(const Values& values) {
+  locking::RedisOptions redis;
+  for (const Text& node : LockNodes(values)) redis.nodes.push_back(node.value);
+  redis.username = values.String("lock.redis.username");
+  redis.password = values.String("lock.redis.password");
+  redis.tls = values.Given("lock.redis.tls");
+  redis.tls_ca = values.String("lock.redis.tls.ca");
+  redis.tls_certificate = values.String("lock.redis.tls.certificate");
+  redis.tls_key = values.String("lock.redis.tls.key");
+  redis.tls_server_name = values.String("lock.redis.tls.server_name");
+  return redis;
 }
 
 consumer::LockSection BuildLock(const Values& values) {
@@ -92,7 +87,7 @@ consumer::LockSection BuildLock(const Values& values) {
   section.lock.node_timeout = values.Duration("lock.redis.timeout");
   section.lock.remember_done = values.Duration("lock.remember_done");
   section.lock.contact = LockContact(values);
-  section.groups = BuildGroups(values);
+  section.redis = BuildRedis(values);
   section.wait = values.Duration("lock.wait");
   section.block = values.Number("lock.block");
   section.on_unavailable =

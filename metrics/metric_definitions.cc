@@ -150,9 +150,8 @@ constexpr MetricInfo kMetricDefinitions[] = {
             "set noeviction; for clock correct the clock named in the log.",
             kByQuorumReason),
     Gauge(Metric::kRedisQuorumAvailable, "fencepost_redis_quorum_available",
-          "1 while a majority of the lock nodes can be asked (of each group, where there are "
-          "several). At 0 the pipeline is paused, or the names of a group: see redis_node_up and "
-          "redis_node_quarantined."),
+          "1 while a majority of the lock nodes can be asked. At 0 the pipeline is paused: see "
+          "redis_node_up and redis_node_quarantined."),
     Gauge(Metric::kRedisNodesConfigured, "fencepost_redis_nodes_configured",
           "Lock nodes in the configuration. Must be the same on every worker."),
     Gauge(Metric::kRedisNodeUp, "fencepost_redis_node_up",

@@ -5,7 +5,7 @@
 #include <prometheus/client_metric.h>
 
 #include "locking/base/check.h"
-#include "locking/core/group_place.h"
+#include "locking/base/types.h"
 
 namespace fencepost::metrics {
 namespace {
@@ -66,7 +66,7 @@ ClientMetric::Histogram HistogramOf(const MetricInfo& metric, const HistogramRea
 
 PipelineMetrics::PipelineMetrics(PipelineInfo info, Log* log)
     : info_(std::move(info)), log_(log), cells_(info_.nodes) {
-  FENCEPOST_CHECK(info_.nodes >= 1 && info_.nodes <= locking::kMaxNodesInAll, info_.name);
+  FENCEPOST_CHECK(info_.nodes >= 1 && info_.nodes <= locking::kMaxNodes, info_.name);
   cells_.Set(Metric::kLockTtl, info_.lock_ttl.count());
   cells_.Set(Metric::kRedisNodesConfigured, info_.nodes);
 }

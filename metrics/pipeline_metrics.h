@@ -29,10 +29,9 @@ namespace fencepost::metrics {
 
 struct PipelineInfo {
   std::string name;
-  int nodes = 0;  // lock nodes configured, in all groups: 1 to locking::kMaxNodesInAll
+  int nodes = 0;  // lock nodes configured: 1 to locking::kMaxNodes
   std::chrono::milliseconds lock_ttl{0};
   std::string config_hash;
-  int groups = 1;  // of lock nodes
 };
 
 // Since the start, for people (the status page); a scrape has all of it.
@@ -95,10 +94,8 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
     cells_.Add(Metric::kQuorumFailures, 1, Series(reason));
   }
   void OnHeld(std::int64_t change) override { cells_.Add(Metric::kLocksHeld, change); }
-  void OnQuorum(int group, bool available) override {  // 1 only where no group is without one
-    const std::uint32_t bit = 1U << group;
-    quorums_ = available ? quorums_ | bit : quorums_ & ~bit;
-    cells_.Set(Metric::kRedisQuorumAvailable, quorums_ == (1U << info_.groups) - 1 ? 1 : 0);
+  void OnQuorum(bool available) override {
+    cells_.Set(Metric::kRedisQuorumAvailable, available ? 1 : 0);
   }
   void OnNode(locking::NodeIndex node, bool up, bool quarantined) override {
     cells_.Set(Metric::kRedisNodeUp, up ? 1 : 0, node);
@@ -215,7 +212,6 @@ class PipelineMetrics final : public locking::LockObserver, public consumer::Con
   static std::optional<double> ValueOf(Metric metric, const PartitionNumbers& partition);
 
   const PipelineInfo info_;
-  std::uint32_t quorums_ = 0;  // by group of lock nodes; of the thread that drives them
   Log* const log_;
   Cells cells_;
 

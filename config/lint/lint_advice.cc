@@ -57,21 +57,15 @@ bool IsLoopback(std::string_view host) {
 }
 
 void AdviseNodes(const Values& values, Findings& findings) {
-  const std::string_view path = LockNodesPath(values);
   const auto nodes = LockNodes(values);
-  std::map<std::string, const Text*> seen;  // by host, in each group
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const Text& node = nodes[i];
-    const bool first_of_group = i == 0 || nodes[i - 1].list != node.list;
-    const bool last_of_group = i + 1 == nodes.size() || nodes[i + 1].list != node.list;
-    if (first_of_group && last_of_group) {
-      findings.Warning(node.at, kRule,
-                       fmt::format("{}: one node is no quorum: while it is away nothing is "
-                                   "processed, and a node that lost its data forgets all locks; "
-                                   "take three or five",
-                                   path));
-    }
-    if (first_of_group) seen.clear();
+  if (nodes.size() == 1) {
+    findings.Warning(nodes.front().at, kRule,
+                     "lock.redis.nodes: one node is no quorum: while it is away nothing is "
+                     "processed, and a node that lost its data forgets all locks; take three or "
+                     "five");
+  }
+  std::map<std::string, const Text*> seen;  // by host
+  for (const Text& node : nodes) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address || !address->path.empty()) continue;
     const bool loopback = IsLoopback(address->host);
@@ -82,11 +76,12 @@ void AdviseNodes(const Values& values, Findings& findings) {
     const std::string& other = first->second->shown;
     findings.Warning(
         node.at, kRule,
-        loopback ? fmt::format("{}: {} and {} are one server: localhost has several names", path,
+        loopback ? fmt::format("lock.redis.nodes: {} and {} are one server: localhost has several "
+                               "names",
                                other, node.shown)
-                 : fmt::format("{}: {} and {} are on one host: they fail together, and count as "
-                               "two of the quorum",
-                               path, other, node.shown));
+                 : fmt::format("lock.redis.nodes: {} and {} are on one host: they fail together, "
+                               "and count as two of the quorum",
+                               other, node.shown));
   }
 }
 

@@ -16,7 +16,7 @@ void LintDeadLetter(const Values& values, Findings& findings);  // and on_…: d
 void LintDecode(const Values& values, Findings& findings);      // kafka.decode
 void LintEncode(const Values& values, Findings& findings);      // output.kafka.encode
 void LintKafka(const Values& values, Findings& findings);       // tls, sasl, librdkafka
-void LintLockNodes(const Values& values, Findings& findings);   // nodes, groups, tls
+void LintLockNodes(const Values& values, Findings& findings);   // nodes, tls
 void LintLockLogin(const Values& values, Findings& findings);   // of the lock nodes
 void LintOutput(const Values& values, Findings& findings);
 void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones

@@ -8,13 +8,7 @@ namespace fencepost::config {
 
 using namespace std::chrono_literals;
 
-std::string_view LockNodesPath(const Values& values) {
-  return values.Given("lock.redis.groups") ? "lock.redis.groups" : "lock.redis.nodes";
-}
-
-std::span<const Text> LockNodes(const Values& values) {
-  return values.Texts(LockNodesPath(values));
-}
+std::span<const Text> LockNodes(const Values& values) { return values.Texts("lock.redis.nodes"); }
 
 bool HasLedger(const Values& values) {
   return values.Given("output.postgres") || values.Given("output.mysql") ||

@@ -10,8 +10,7 @@
 
 namespace fencepost::config {
 
-// The key that lists the lock nodes, and all that it lists: Text::list is their group.
-std::string_view LockNodesPath(const Values& values);
+// What lock.redis.nodes lists.
 std::span<const Text> LockNodes(const Values& values);
 // Whether the output keeps the ledger in its own transaction (postgres, mysql, sqlite).
 bool HasLedger(const Values& values);

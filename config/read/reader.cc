@@ -25,7 +25,6 @@ Node::Kind KindFor(Type type) {
     case Type::kSelectorMap:
       return Node::Kind::kMap;
     case Type::kTexts:
-    case Type::kTextLists:
     case Type::kSelectors:
     case Type::kSections:
     case Type::kRows:
@@ -181,7 +180,6 @@ class Reader {
       Keep(key, list);
       return;
     }
-    if (key.type == Type::kTextLists) return ReadLists(key, list);
     Entry entry;
     entry.is_list = true;
     bool good = true;
@@ -195,32 +193,6 @@ class Reader {
     if (good) {
       values_.entries_[key.path] = std::move(entry);
     }
-  }
-
-  void ReadLists(const Key& key, const Node& lists) {
-    Entry entry;
-    entry.is_list = true;
-    bool good = true;
-    int number = 0;
-    for (const Node& list : lists.items) {
-      ++number;
-      if (list.kind != Node::Kind::kList || list.items.empty()) {
-        findings_.Error(
-            list.at, "type",
-            fmt::format("{} needs lists in its list, here is {}", key.path,
-                        list.kind == Node::Kind::kList ? "an empty one" : KindText(list.kind)));
-        good = false;
-        continue;
-      }
-      for (const Node& item : list.items) {
-        std::optional<Text> text = ReadItem(key, item);
-        good = good && text;
-        if (!text) continue;
-        text->list = number;
-        entry.texts.push_back(std::move(*text));
-      }
-    }
-    if (good) values_.entries_[key.path] = std::move(entry);
   }
 
   void ReadMap(const Key& key, const Node& key_node, const Node& map) {

@@ -27,7 +27,6 @@ struct Text {
   std::string written;  // as in the file, before ${…} was replaced; may hold a secret
   Place at;             // of the value
   Place name_at;
-  int list = 0;                 // kTextLists: in which of them, from 1
   consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap, or_selectors
 };
 

@@ -19,10 +19,8 @@ std::vector<std::pair<std::string, std::string>> RedactedSettings(const Values& 
         key.type == Type::kSection || InTests(key.path) ? nullptr : values.Find(key.path);
     if (entry == nullptr || entry->texts.empty()) continue;
     std::string shown;
-    int list = 0;
     for (const Text& text : entry->texts) {
-      if (!shown.empty()) shown += text.list == list ? ", " : " / ";
-      list = text.list;
+      if (!shown.empty()) shown += ", ";
       if (!text.name.empty()) shown += text.name + ": ";
       shown += key.secret ? "(not shown)" : Bare(text);
     }

@@ -104,8 +104,6 @@ Json Form(const Key& key) {
       return Reference("selector");
     case Type::kTexts:
       return ListOf(key, Reference("text"));
-    case Type::kTextLists:
-      return ListOf(key, ListOf(key, Reference("text")));
     case Type::kSelectors:
       return ListOf(key, Reference("selector"));
     case Type::kTextMap:

@@ -175,7 +175,7 @@ std::vector<Key> LockKeys() {
       {.path = "lock.redis",
        .type = T::kSection,
        .help = "The lock store.",
-       .ways = {{"nodes"}, {"groups"}},
+       .ways = {{"nodes"}},
        .required = true},
       {.path = "lock.redis.nodes",
        .type = T::kTexts,
@@ -185,14 +185,6 @@ std::vector<Key> LockKeys() {
                "of the others.",
        .check = CheckLockNode,
        .basic = true},
-      {.path = "lock.redis.groups",
-       .type = T::kTextLists,
-       .help =
-           "Instead of `nodes`, where one set of nodes does not carry the load: up to 8 lists of "
-           "such nodes, at most 26 in all. Each group is a lock store of its own, and each name "
-           "belongs to one group, by a hash. All workers list the same groups in the same order; "
-           "a store that was made for another number or place of groups is refused.",
-       .check = CheckLockNode},
       {.path = "lock.redis.username", .help = "ACL user; with `password`.", .check = CheckNotEmpty},
       {.path = "lock.redis.password", .help = "Password; an empty one means none.", .secret = true},
       {.path = "lock.redis.tls",

@@ -24,7 +24,6 @@ enum class Type : std::uint8_t {
   kChoice,  // one of `choices`
   kSelector,
   kTexts,        // a list, not empty
-  kTextLists,    // a list of such lists
   kSelectors,    // a list of selectors
   kTextMap,      // names of the user's own → texts
   kSelectorMap,  // names of the user's own → selectors, not empty

@@ -31,7 +31,6 @@ constexpr std::array<Rule, 55> kRules{{
     {"selector", "Selectors are well-formed and used where they mean something."},
     {"record-id", "record_id identifies a record."},
     {"nodes", "There are 1, 3, 5 or 7 lock nodes, each once."},
-    {"groups", "There are at most 8 groups of lock nodes, of one size, and no nodes beside them."},
     {"login", "A user of the lock nodes has a password."},
     {"tls", "TLS has its files, they can be used, and it is not left out by mistake."},
     {"ttl", "The lock store allows lock.ttl."},

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "locking/base/random.h"
-#include "locking/core/groups/lock_groups.h"
+#include "locking/core/lock/lock_core.h"
 #include "locking/redis/engine/engine.h"
 
 namespace fencepost::cli {
@@ -25,23 +24,18 @@ constexpr Millis kRemember{10'000};
 class LockBench {
  public:
   LockBench(const LockNodes& nodes, int in_flight, bool done)
-      : nodes_(nodes),
-        done_(done),
-        locks_(locking::SizesOf(nodes.groups), nodes.lock, locking::StoreCreation::kNever,
-               locking::RandomBits, nullptr),
+      : done_(done),
+        locks_(static_cast<int>(nodes.redis.nodes.size()), nodes.lock,
+               locking::StoreCreation::kNever, locking::RandomBits, nullptr),
+        engine_(io_, locks_, nodes.redis, nodes.lock, nullptr, [this] { OnStep(); }),
         begun_(static_cast<std::size_t>(in_flight)) {
-    for (int group = 0; group < locks_.size(); ++group) {
-      engines_.push_back(std::make_unique<locking::RedisEngine>(
-          io_, locks_.core(group), nodes_.groups[static_cast<std::size_t>(group)], nodes_.lock,
-          nullptr, [this] { OnStep(); }));
-      engines_.back()->Start();
-    }
+    engine_.Start();
   }
 
   bool WaitForQuorum(Millis limit) {
     const Instant end = BootClock::now() + limit;
-    while (!Available() && BootClock::now() < end) RunFor(Millis(10));
-    return Available();
+    while (!locks_.Available() && BootClock::now() < end) RunFor(Millis(10));
+    return locks_.Available();
   }
 
   LockBenchResult Run(double seconds) {
@@ -60,13 +54,6 @@ class LockBench {
   }
 
  private:
-  [[nodiscard]] bool Available() const {
-    for (int group = 0; group < locks_.size(); ++group) {
-      if (!locks_.core(group).Available()) return false;
-    }
-    return true;
-  }
-
   void RunFor(Millis limit) {
     io_.run_for(limit);
     io_.restart();
@@ -77,13 +64,15 @@ class LockBench {
     begun_[slot] = now.boot;
     name_.clear();
     fmt::format_to(std::back_inserter(name_), "fencepost:{{bench}}:{:016x}-{}", run_, next_++);
-    const locking::LockId lock = locks_.Acquire(
-        {.name = {name_.data(), name_.size()}, .cookie = slot, .wait = Millis(5000)}, now);
-    engines_[lock.group]->Kick();
+    locks_.Acquire({.name = {name_.data(), name_.size()}, .cookie = slot, .wait = Millis(5000)},
+                   now);
+    engine_.Kick();
   }
 
   void OnStep() {
-    while (locks_.TakeEvents(events_)) {
+    while (!locks_.events().empty()) {
+      events_.clear();
+      events_.swap(locks_.events());
       const locking::Now now = locking::ReadClocks();
       for (const LockEvent& event : events_) OnEvent(event, now);
     }
@@ -112,11 +101,10 @@ class LockBench {
     }
   }
 
-  const LockNodes nodes_;
   const bool done_;
   asio::io_context io_{1};
-  locking::LockGroups locks_;
-  std::vector<std::unique_ptr<locking::RedisEngine>> engines_;
+  locking::LockCore locks_;
+  locking::RedisEngine engine_;
   std::vector<Instant> begun_;
   std::vector<LockEvent> events_;
   std::vector<float> took_ms_;

@@ -123,13 +123,9 @@ class Marks {
   Marks(const PipelineOptions& options, const std::vector<std::string>& ids)
       : pipeline_(options.name),
         ids_(LockedIds(ids, LockBlock(options))),
-        view_({options.lock.groups, options.lock.lock}, locking::StoreCreation::kNever) {
-    for (const std::string& id : ids_) {
-      groups_.insert(view_.nodes().GroupOfKey(consumer::LockName(pipeline_, id)));
-    }
-  }
+        view_({options.lock.redis, options.lock.lock}, locking::StoreCreation::kNever) {}
 
-  // Every node that has names of these ids must answer. Error: which one does not.
+  // Every node must answer. Error: which one does not.
   tl::expected<void, Error> Connect() {
     view_.WatchUntil([this] { return Missing().empty(); }, kNodesLimit);
     for (const int node : Missing()) {
@@ -150,12 +146,9 @@ class Marks {
       }
       const auto answers = view_.Ask(kind, names, kNodesLimit);
       for (std::size_t i = from; i < to; ++i) {
-        const auto group = static_cast<std::size_t>(view_.nodes().GroupOfKey(names[i - from]));
-        for (std::size_t node = 0; node < view_.nodes().groups[group].nodes.size(); ++node) {
-          const Reply& reply = answers[i - from][node];
-          const int first = view_.nodes().SpotOf(static_cast<int>(group)).first_node;
-          if (!NodeAnswered(reply.code))
-            return NoAnswer(first + static_cast<int>(node), "no answer");
+        for (int node = 0; node < nodes(); ++node) {
+          const Reply& reply = answers[i - from][static_cast<std::size_t>(node)];
+          if (!NodeAnswered(reply.code)) return NoAnswer(node, "no answer");
           see(ids_[i], reply);
         }
       }
@@ -163,17 +156,12 @@ class Marks {
     return {};
   }
 
-  [[nodiscard]] int nodes() const {
-    int nodes = 0;
-    for (const int group : groups_) nodes += view_.store(group).size();
-    return nodes;
-  }
+  [[nodiscard]] int nodes() const { return view_.size(); }
 
  private:
   [[nodiscard]] std::vector<int> Missing() const {
     std::vector<int> missing;
     for (int node = 0; node < view_.size(); ++node) {
-      if (!groups_.contains(view_.nodes().GroupOfNode(node))) continue;
       const locking::NodeStatus status = view_.Status(node);
       if (!status.connected || !status.open) missing.push_back(node);
     }
@@ -189,7 +177,6 @@ class Marks {
 
   const std::string pipeline_;
   const std::vector<std::string> ids_;
-  std::set<int> groups_;  // of these ids
   StoreView view_;
 };
 

@@ -45,9 +45,8 @@ PipelineOptions Pipeline(char** arguments) {
   options.kafka.group = options.name;
   options.identity.record_id = {*Selector::Parse("value")};
   std::istringstream nodes(arguments[2]);
-  options.lock.groups.emplace_back();
   for (std::string node; std::getline(nodes, node, ',');) {
-    options.lock.groups.front().nodes.push_back(node);
+    options.lock.redis.nodes.push_back(node);
   }
   options.handler.kind =
       CustomHandlerOptions{.make = [] { return std::make_unique<Greeter>(); }, .threads = 2};

@@ -9,7 +9,7 @@
 
 namespace fencepost::consumer {
 
-Flow::Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::Random random,
+Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
            ConsumerObserver* observer)
     : options_(std::move(options)),
       tuning_(options_.tuning),
@@ -155,7 +155,7 @@ Instant Flow::NextTime() const {
 
 void Flow::UpdateBackpressure(Now now) {
   const bool usable =
-      (core_->AnyAvailable() || locks_.any_unlocked()) && dead_letters_up_ && taking_ && !paused_;
+      (core_->Available() || locks_.unlocked()) && dead_letters_up_ && taking_ && !paused_;
   const Nanos pressed =
       backpressure_.Update(partitions_, usable, now.boot, {actions_.pause, actions_.resume});
   if (pressed > Nanos(0)) observer_->OnBackpressure(pressed);
@@ -180,13 +180,15 @@ void Flow::SetPaused(bool paused, Now now) {
 
 void Flow::StopTaking() { taking_ = false; }
 
-void Flow::SetUnlocked(int group, bool unlocked, Now now) {
-  if (locks_.SetUnlocked(group, unlocked, now) && unlocked) Step(now);
+void Flow::SetUnlocked(bool unlocked, Now now) {
+  if (locks_.SetUnlocked(unlocked, now) && unlocked) Step(now);
 }
 
 void Flow::OnLockEvents(Now now) {
   std::vector<locking::LockEvent> events;
-  while (core_->TakeEvents(events)) {
+  while (!core_->events().empty()) {
+    events.clear();
+    events.swap(core_->events());
     for (const locking::LockEvent& event : events) {
       LockUnit* const unit = locks_.Find(event);
       if (unit == nullptr) continue;

@@ -9,7 +9,7 @@
 //
 // A host (consumer/worker/worker_impl.h, the simulator, `fencepost test`) hands in what happened
 // (records, lock events, answers, time) on one thread, then takes actions() and carries them out.
-// The LockGroups beside it is driven by the same host.
+// The LockCore beside it is driven by the same host.
 //
 // Invariants (PROTOCOL.md): leases are held only as a prefix of an order chain; the watermark never
 // passes a delivered record that is not finished; a record is finished only after its effect is
@@ -43,13 +43,13 @@
 #include "consumer/pipeline/options.h"
 #include "consumer/pipeline/status.h"
 #include "consumer/record/identity.h"
-#include "locking/core/groups/lock_groups.h"
+#include "locking/core/lock/lock_core.h"
 
 namespace fencepost::consumer {
 
 class Flow : private RecordLocks::User {
  public:
-  Flow(FlowOptions options, locking::LockGroups* locks, locking::LockCore::Random random,
+  Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Random random,
        ConsumerObserver* observer);
   ~Flow() override;
   Flow(const Flow&) = delete;
@@ -71,7 +71,7 @@ class Flow : private RecordLocks::User {
                    Now now);
 
   // --- locks, ledger, handler, output, dead letters, time ---------------------------------------
-  void OnLockEvents(Now now);  // drains those of all groups
+  void OnLockEvents(Now now);  // drains them
   void OnLookedUp(const LookupBatch& batch, const std::vector<std::optional<LedgerEntry>>& entries,
                   Now now);
   void OnHandled(HandlerAnswer answer, Now now);
@@ -91,10 +91,9 @@ class Flow : private RecordLocks::User {
   // The same, until it is taken back.
   void SetPaused(bool paused, Now now);
   [[nodiscard]] bool paused() const { return paused_; }
-  // While true nothing of this group of lock nodes is locked: its records go on without a lease,
-  // and the ledger decides. Those that are waiting for their lock go on now. Only with
-  // Finality::kLedger.
-  void SetUnlocked(int group, bool unlocked, Now now);
+  // While true nothing is locked: records proceed without a lease, and the ledger decides. Those
+  // that are waiting for their lock proceed now. Only with Finality::kLedger.
+  void SetUnlocked(bool unlocked, Now now);
   // A drain that is under way ends now.
   void HurryDrain(Now now);
   // The output answers no more. The leases of what it has in its hands are given back: whether that
@@ -250,7 +249,7 @@ class Flow : private RecordLocks::User {
   const FlowOptions options_;  // but for what tuning_ has
   Tuning tuning_;
   const PipelineTraits traits_;
-  locking::LockGroups* const core_;
+  locking::LockCore* const core_;
   const locking::LockCore::Random random_;
   ConsumerObserver* const observer_;
   std::unique_ptr<Identifier> identifier_;

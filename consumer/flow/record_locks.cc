@@ -79,14 +79,14 @@ void RecordLocks::ProceedPastLock(InFlight& in, Now now) {
   if (unit.lease() == Lease::kNone) {
     const bool decided = HasLedger() && IsConflict(in) && !Planted("conflict_waits_for_its_lock");
     if (!decided) return Acquire(unit, now);
-    unit.BecomeDone(core_->IssueToken(unit.name(), now), in.identity.crc);
+    unit.BecomeDone(core_->IssueToken(now), in.identity.crc);
   }
   if (unit.lease() == Lease::kUnlocked) observer_->OnUnlocked();
   work_->Push(&in);
 }
 
 void RecordLocks::Acquire(LockUnit& unit, Now now) {
-  if (Unlocked(unit)) return ProceedUnlocked(unit, now);
+  if (unlocked_) return ProceedUnlocked(unit, now);
   unit.BecomeAcquiring(core_->Acquire({.name = unit.name(),
                                        .cookie = unit.cookie(),
                                        .wait = options_.lock_wait,
@@ -106,24 +106,20 @@ void RecordLocks::LockAlone(InFlight& in, Now now) {
 void RecordLocks::ProceedUnlocked(LockUnit& unit, Now now) {
   if (unit.lease() == Lease::kAcquiring) core_->Cancel(unit.lock(), now);
   const auto& limit = options_.ledger_row_lifetime;
-  unit.BecomeUnlocked(core_->IssueToken(unit.name(), now),
-                      limit ? now.boot + *limit : Instant::max());
+  unit.BecomeUnlocked(core_->IssueToken(now), limit ? now.boot + *limit : Instant::max());
   for (InFlight* in = unit.first(); in != nullptr; in = in->unit_after) {
     if (unit.MayProceed(*in)) ProceedPastLock(*in, now);
     if (!unit.shared()) break;
   }
 }
 
-bool RecordLocks::SetUnlocked(int group, bool unlocked, Now now) {
+bool RecordLocks::SetUnlocked(bool unlocked, Now now) {
   FENCEPOST_CHECK(!unlocked || HasLedger(), "only a ledger decides without a lock");
-  const std::uint32_t bit = 1U << group;
-  if (((unlocked_ & bit) != 0) == unlocked) return false;
-  unlocked_ ^= bit;
+  if (std::exchange(unlocked_, unlocked) == unlocked) return false;
   units_.ForEach([&](LockUnit& unit) {
-    const bool without = Unlocked(unit);
     // Those that come are locked again.
-    if (!without && unit.lease() == Lease::kUnlocked) units_.Close(unit);
-    if (without && unit.lease() == Lease::kAcquiring) ProceedUnlocked(unit, now);
+    if (!unlocked && unit.lease() == Lease::kUnlocked) units_.Close(unit);
+    if (unlocked && unit.lease() == Lease::kAcquiring) ProceedUnlocked(unit, now);
   });
   return true;
 }
@@ -162,9 +158,8 @@ bool RecordLocks::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       unit.BecomeLeased(event.token, event.takeover);
       return true;
     case LockEvent::Kind::kDone:
-      unit.BecomeDone(
-          HasLedger() || unit.shared() ? core_->IssueToken(unit.name(), now) : event.token,
-          event.crc);
+      unit.BecomeDone(HasLedger() || unit.shared() ? core_->IssueToken(now) : event.token,
+                      event.crc);
       return true;
     case LockEvent::Kind::kRoundFailed: {
       if (event.contended > Nanos(0) && !Planted("contended_duplicate_waits")) {

@@ -15,7 +15,7 @@
 #include "consumer/flow/state/lock_unit.h"
 #include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
-#include "locking/core/groups/lock_groups.h"
+#include "locking/core/lock/lock_core.h"
 
 namespace fencepost::consumer {
 
@@ -39,7 +39,7 @@ class RecordLocks {
   };
 
   // All of them outlive it. What may continue is pushed on `work`.
-  RecordLocks(const FlowOptions& options, locking::LockGroups* core, ConsumerObserver* observer,
+  RecordLocks(const FlowOptions& options, locking::LockCore* core, ConsumerObserver* observer,
               WorkList* work, User* user)
       : options_(options), core_(core), observer_(observer), work_(work), user_(user) {}
 
@@ -53,8 +53,8 @@ class RecordLocks {
   }
   void OnEvent(LockUnit& unit, const locking::LockEvent& event, Now now);
   // Flow::SetUnlocked. False: nothing has changed.
-  bool SetUnlocked(int group, bool unlocked, Now now);
-  [[nodiscard]] bool any_unlocked() const { return unlocked_ != 0; }
+  bool SetUnlocked(bool unlocked, Now now);
+  [[nodiscard]] bool unlocked() const { return unlocked_; }
   void OnOutputEnded(Now now);
 
   [[nodiscard]] bool LeaseIsValid(const InFlight& record, Now now) const;
@@ -85,9 +85,6 @@ class RecordLocks {
   void LockAlone(InFlight& record, Now now);
   void Acquire(LockUnit& unit, Now now);
   void ProceedUnlocked(LockUnit& unit, Now now);
-  [[nodiscard]] bool Unlocked(const LockUnit& unit) const {
-    return unlocked_ != 0 && ((unlocked_ >> core_->GroupOfName(unit.name())) & 1U) != 0;
-  }
   bool UpdateUnit(LockUnit& unit, const locking::LockEvent& event, Now now);
   void ContinueAfter(const locking::LockEvent& event, InFlight& record, Now now);
   void OnFoundDone(InFlight& record);
@@ -97,13 +94,13 @@ class RecordLocks {
   [[nodiscard]] bool HasLedger() const { return options_.finality == Finality::kLedger; }
 
   const FlowOptions& options_;
-  locking::LockGroups* const core_;
+  locking::LockCore* const core_;
   ConsumerObserver* const observer_;
   WorkList* const work_;
   User* const user_;
   LockUnits units_;
   std::vector<InFlight*> affected_;  // OnEvent
-  std::uint32_t unlocked_ = 0;       // a bit for each group of lock nodes
+  bool unlocked_ = false;
 };
 
 }  // namespace fencepost::consumer

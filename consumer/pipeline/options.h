@@ -76,11 +76,10 @@ enum class OnUnavailable : std::uint8_t {
 };
 
 struct LockSection {
-  locking::LockOptions lock;  // ttl, min_validity, max_skew, node_timeout, remember_done, contact
-  // The nodes of each group and how to reach them; one group, unless lock.redis.groups lists more.
-  std::vector<locking::RedisOptions> groups;
-  Millis wait{30'000};     // then the record is parked and tried again
-  std::int64_t block = 1;  // neighbouring offsets that share a lock (LockBlock)
+  locking::LockOptions lock;    // ttl, min_validity, max_skew, node_timeout, remember_done, contact
+  locking::RedisOptions redis;  // the nodes, and how to reach them
+  Millis wait{30'000};          // then the record is parked and tried again
+  std::int64_t block = 1;       // neighbouring offsets that share a lock (LockBlock)
   OnUnavailable on_unavailable = OnUnavailable::kPause;
 };
 

@@ -44,7 +44,6 @@ std::string_view Prefix(ReasonCode code) {
     case ReasonCode::kLockConnecting:
       return "lock: connecting";
     case ReasonCode::kLockStore:
-    case ReasonCode::kLockGroups:
     case ReasonCode::kLockTtl:
     case ReasonCode::kLockQuarantine:
       return "lock: ";
@@ -101,15 +100,15 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
     reasons.push_back({.code = code, .detail = std::move(detail)});
   };
   const bool stopping = !state.failure.empty() || state.draining;
-  const bool locks = std::ranges::all_of(state.locks, IsRemark);
-  const bool may_write = locks && state.output.up() && !stopping;
+  const bool lock = !state.lock || IsRemark(*state.lock);
+  const bool may_write = lock && state.output.up() && !stopping;
   if (!state.failure.empty()) {
     add(ReasonCode::kStopping, std::move(state.failure));
   } else if (state.draining) {
     add(ReasonCode::kDraining, "");
   }
   if (state.paused) add(ReasonCode::kPaused, "");
-  std::ranges::move(state.locks, std::back_inserter(reasons));
+  if (state.lock) reasons.push_back(std::move(*state.lock));
   if (!state.output.up()) {
     const bool connecting = state.output.phase == PartPhase::kConnecting;
     add(connecting ? ReasonCode::kOutputConnecting : ReasonCode::kOutput,
@@ -140,11 +139,7 @@ bool IsBeginning(const Reason& reason) {
 }
 
 std::string Sentence(const Reason& reason) {
-  std::string text = std::string(Prefix(reason.code)) + Fields(reason);
-  constexpr std::string_view kLock = "lock: ";
-  const bool of_group = reason.group > 0 && text.starts_with(kLock);
-  if (of_group) text.insert(kLock.size(), fmt::format("group {}: ", reason.group));
-  return text;
+  return std::string(Prefix(reason.code)) + Fields(reason);
 }
 
 std::string WhyNotReady(const std::vector<Reason>& reasons) {

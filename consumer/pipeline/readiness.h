@@ -15,13 +15,12 @@ namespace fencepost::consumer {
 // In the order of their gravity: what ends the worker, what no record can be finished without, then
 // Kafka, since a rebalance passes and a lost quorum may not; last what holds up no more than some.
 enum class ReasonCode : std::uint8_t {
-  kStarting,    // the worker has not looked yet
-  kStopping,    // it ends with an error; detail: which
-  kDraining,    // it was told to stop
-  kPaused,      // it was told to pause
-  kLockStore,   // detail: what is wrong with the lock store, or with the list of its nodes
-  kLockGroups,  // the nodes know another list of groups; detail: which node, and how
-  kLockTtl,     // the nodes refuse every lease: `span` is lock.ttl, `limit` the store's max_ttl
+  kStarting,   // the worker has not looked yet
+  kStopping,   // it ends with an error; detail: which
+  kDraining,   // it was told to stop
+  kPaused,     // it was told to pause
+  kLockStore,  // detail: what is wrong with the lock store, or with the list of its nodes
+  kLockTtl,    // the nodes refuse every lease: `span` is lock.ttl, `limit` the store's max_ttl
   kLockClock,
   kLockQuarantine,  // span: for so long, where it is known; detail: which nodes are away; nodes
   kLockNodes,       // some of those that a quorum would need have a problem
@@ -48,7 +47,6 @@ struct Reason {
   std::string detail;                 // one line from below: an error, a record; may be empty
   std::chrono::milliseconds span{0};  // what for: see the code
   std::chrono::milliseconds limit{0};
-  int group = 0;  // of the lock nodes, from 1, where there are several: what holds up its records
   int nodes = 0;  // that are in quarantine
   bool operator==(const Reason&) const = default;
 };
@@ -65,10 +63,10 @@ struct PartState {
 
 // What a worker is made of, as far as its readiness hangs on it.
 struct PipelineState {
-  std::string failure;        // what ends the worker; empty: nothing does
-  bool draining = false;      // it was told to stop
-  bool paused = false;        // it was told to take nothing new
-  std::vector<Reason> locks;  // by group of lock nodes; of none: leases can be acquired
+  std::string failure;         // what ends the worker; empty: nothing does
+  bool draining = false;       // it was told to stop
+  bool paused = false;         // it was told to take nothing new
+  std::optional<Reason> lock;  // nothing: leases can be acquired
   PartState output;
   std::string handler;  // how its service fails; empty: it does not
   PartState dead_letters;

@@ -31,7 +31,7 @@ struct PartitionStatus {
 };
 
 struct LockNodeStatus {
-  char letter = 'a';    // as in the metrics: by the place in the list, on from group to group
+  char letter = 'a';    // as in the metrics: by the place in the list
   std::string address;  // as configured; never with credentials
   bool up = false;
   bool open = false;         // takes part: connected, a member of the store, no problem
@@ -41,7 +41,6 @@ struct LockNodeStatus {
   std::string problem;                                   // one line; empty when there is none
   locking::UnavailableReason away =
       locking::UnavailableReason::kNotYet;  // of one that is not up: the problem
-  int group = 0;                            // from 1; 0: there is one group
 };
 
 // An error or a warning of the log, with what repeated it.

@@ -9,18 +9,15 @@ using locking::Reply;
 using locking::ReplyCode;
 using locking::WallTime;
 
-TestNode::TestNode(int index, int count, const locking::GroupSpot& spot,
-                   const locking::LockOptions& options)
-    : options_(options),
-      run_id_(locking::kRunIdSize, locking::NodeLetter(spot.first_node + index)) {
+TestNode::TestNode(int index, int count, const locking::LockOptions& options)
+    : options_(options), run_id_(locking::kRunIdSize, locking::NodeLetter(index)) {
   locking::Sentinel sentinel;
   sentinel.complete = true;
-  sentinel.store_id = std::string(locking::kStoreIdSize, static_cast<char>('1' + spot.place.group));
+  sentinel.store_id = std::string(locking::kStoreIdSize, '1');
   sentinel.index = index;
   sentinel.nodes = count;
   sentinel.run_id = run_id_;
   sentinel.max_ttl = options.max_ttl;
-  sentinel.place = spot.place;
   sentinel_ = sentinel.Encode();
 }
 

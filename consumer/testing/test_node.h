@@ -15,9 +15,8 @@ namespace fencepost::consumer {
 
 class TestNode {
  public:
-  // Node `index` of `count` of the store of a group, which is ready for use.
-  TestNode(int index, int count, const locking::GroupSpot& spot,
-           const locking::LockOptions& options);
+  // Node `index` of `count` of a store that is ready for use.
+  TestNode(int index, int count, const locking::LockOptions& options);
 
   [[nodiscard]] locking::NodeInfo Info(const locking::Now& now) const;
   locking::Reply Answer(const locking::Op& op, locking::WallTime now);

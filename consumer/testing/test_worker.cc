@@ -98,7 +98,7 @@ void TestWorker::Settle() {
         more = world_.Exchange(node, core_.locks()) || more;
       }
     }
-    if (core_.locks().HasEvents()) {
+    if (!core_.locks().events().empty()) {
       const std::size_t held = core_.locks().held();
       core_.OnLockEvents(world_.time.now());
       if (held > 0 && Dies(LifeStage::kLock)) return;

@@ -12,27 +12,12 @@ using locking::Reply;
 
 TestWorld::TestWorld(const PipelineOptions& pipeline, const PipelineTest& the_test)
     : options(pipeline), test(the_test), faults_(the_test.faults) {
-  const std::vector<int> sizes = locking::SizesOf(options.lock.groups);
-  locking::GroupSpot spot{.place = {.groups = static_cast<int>(sizes.size())}};
-  for (const int count : sizes) {
-    for (int i = 0; i < count; ++i) {
-      nodes.emplace_back(i, count, spot, options.lock.lock);
-      node_up.push_back(spot.first_node + i >= faults_.redis_nodes_down);
-    }
-    ++spot.place.group;
-    spot.first_node += count;
+  const int count = static_cast<int>(options.lock.redis.nodes.size());
+  for (int i = 0; i < count; ++i) {
+    nodes.emplace_back(i, count, options.lock.lock);
+    node_up.push_back(i >= faults_.redis_nodes_down);
   }
   Produce();
-}
-
-TestWorld::Place TestWorld::PlaceOf(int node) const {
-  Place place{0, node};
-  for (const int count : locking::SizesOf(options.lock.groups)) {
-    if (place.node < count) break;
-    place.node -= count;
-    ++place.group;
-  }
-  return place;
 }
 
 // The given records, then as many copies of each as the test wants.
@@ -71,27 +56,23 @@ Record TestWorld::RecordAt(PartitionIndex partition, Offset offset, AssignmentEp
   return record;
 }
 
-void TestWorld::Connect(int node, locking::LockGroups& locks) const {
+void TestWorld::Connect(int node, locking::LockCore& locks) const {
   const locking::Now now = time.now();
-  const Place place = PlaceOf(node);
-  locking::LockCore& core = locks.core(place.group);
-  core.store().OnConnected(place.node, nodes[static_cast<std::size_t>(node)].Info(now), now);
-  core.OnTime(now);
+  locks.store().OnConnected(node, nodes[static_cast<std::size_t>(node)].Info(now), now);
+  locks.OnTime(now);
 }
 
-bool TestWorld::Exchange(int node, locking::LockGroups& locks) {
-  const Place place = PlaceOf(node);
-  locking::LockCore& core = locks.core(place.group);
+bool TestWorld::Exchange(int node, locking::LockCore& locks) {
   // A node that answers no probes does not stay trusted.
-  const bool probed = core.store().TakeCommand(place.node).has_value();
+  const bool probed = locks.store().TakeCommand(node).has_value();
   if (probed) Connect(node, locks);
   std::vector<Op> ops;
-  if (core.TakeBatch(place.node, ops) == 0) return probed;
+  if (locks.TakeBatch(node, ops) == 0) return probed;
   std::vector<Reply> replies;
   for (const Op& op : ops) {
     replies.push_back(nodes[static_cast<std::size_t>(node)].Answer(op, time.now().wall));
   }
-  core.OnReplies(place.node, replies, time.now());
+  locks.OnReplies(node, replies, time.now());
   return true;
 }
 

@@ -17,7 +17,7 @@
 #include "consumer/testing/test_node.h"
 #include "consumer/testing/test_output.h"
 #include "consumer/testing/timeline.h"
-#include "locking/core/groups/lock_groups.h"
+#include "locking/core/lock/lock_core.h"
 
 namespace fencepost::consumer {
 
@@ -49,12 +49,12 @@ struct TestWorld : ConsumerObserver {
   [[nodiscard]] Record RecordAt(PartitionIndex partition, Offset offset,
                                 AssignmentEpoch epoch) const;
 
-  // Lock nodes, of all groups.
+  // Lock nodes.
   std::vector<TestNode> nodes;
   std::vector<bool> node_up;
-  void Connect(int node, locking::LockGroups& locks) const;
+  void Connect(int node, locking::LockCore& locks) const;
   // Operations go to the nodes and back; true if there were any.
-  bool Exchange(int node, locking::LockGroups& locks);
+  bool Exchange(int node, locking::LockCore& locks);
   void Steal(const std::string& name);  // on every node the name is another's from now on
 
   // Faults. True once, at the stage that the test names.
@@ -87,10 +87,6 @@ struct TestWorld : ConsumerObserver {
 
  private:
   void Produce();
-  struct Place {
-    int group, node;  // its number within the group
-  };
-  [[nodiscard]] Place PlaceOf(int node) const;
 
   TestFaults faults_;
   std::uint64_t random_ = 0;

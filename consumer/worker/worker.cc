@@ -26,7 +26,7 @@ tl::expected<void, Error> Worker::Start() {
   impl.group_lag.emplace(impl.options.kafka, kGroupLagInterval,
                          [&impl](std::int64_t records) { impl.observer->OnGroupLag(records); });
   impl.engine_thread = std::thread([&impl] {
-    for (const auto& engine : impl.engines) engine->Start();
+    impl.engine.Start();
     impl.Arm();
     impl.io.run();
   });

@@ -1,7 +1,6 @@
 #include "consumer/worker/worker_core.h"
 
 #include <chrono>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,7 +11,7 @@ namespace fencepost::consumer {
 
 WorkerCoreOptions WorkerCoreOptionsOf(const PipelineOptions& options) {
   return {.flow = FlowOptionsOf(options),
-          .nodes = locking::SizesOf(options.lock.groups),
+          .nodes = static_cast<int>(options.lock.redis.nodes.size()),
           .lock = options.lock.lock,
           .on_unavailable = options.lock.on_unavailable,
           .revoke_drain = options.processing.revoke_drain,
@@ -28,8 +27,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, locking::LockCore::Random rand
       observer_(observer),
       locks_(options.nodes, options.lock, options.creation, random, lock_observer),
       flow_(std::move(options.flow), &locks_, random, observer),
-      refused_(std::accumulate(options.nodes.begin(), options.nodes.end(), std::size_t{0})),
-      unlocked_(options.nodes.size()) {}
+      refused_(static_cast<std::size_t>(options.nodes)) {}
 
 void WorkerCore::OnAssigned(const std::vector<AssignedPartition>& partitions, std::size_t late,
                             DeliveryCredit::Load load, Now now) {
@@ -138,46 +136,17 @@ void WorkerCore::OnDeadLetterState(PartState state, Now now) {
   UpdateReadiness(now);
 }
 
-// Of each group without a quorum, in their order. With a list of groups that is not the one which
-// the nodes know, nothing is locked in any of them: that is one problem.
-std::vector<Reason> WorkerCore::LockReasons(Now now) {
-  std::optional<Reason> other_list;
-  std::vector<std::optional<Reason>> each;
-  for (int group = 0; group < locks_.size(); ++group) {
-    each.push_back(LockReason(group, now));
-    const bool other = each.back() && each.back()->code == ReasonCode::kLockGroups;
-    if (other && !other_list) other_list = each.back();
-  }
-  std::vector<Reason> reasons;
-  for (int group = 0; group < locks_.size(); ++group) {
-    std::optional<Reason>& lock = each[static_cast<std::size_t>(group)];
-    if (other_list) lock = other_list;
-    if (on_unavailable_ == OnUnavailable::kProceed) UpdateUnlocked(group, lock, now);
-    if (lock) reasons.push_back(std::move(*lock));
-  }
-  if (other_list) reasons.resize(1);
-  return reasons;
-}
-
-std::optional<Reason> WorkerCore::LockReason(int group, Now now) const {
-  std::optional<Reason> reason = ReasonOf(locks_.core(group), now);
-  if (reason && locks_.size() > 1) reason->group = group + 1;
-  return reason;
-}
-
-std::optional<Reason> WorkerCore::ReasonOf(const locking::LockCore& core, Now now) const {
-  const locking::Store& store = core.store();
-  if (core.Available()) {  // the nodes refuse every lease that is longer than the store allows
+std::optional<Reason> WorkerCore::LockReason(Now now) const {
+  const locking::Store& store = locks_.store();
+  if (locks_.Available()) {  // the nodes refuse every lease that is longer than the store allows
     if (lock_ttl_ <= store.max_ttl()) return std::nullopt;
     return Reason{.code = ReasonCode::kLockTtl, .span = lock_ttl_, .limit = store.max_ttl()};
   }
   if (store.Available()) return Reason{.code = ReasonCode::kLockClock};
   if (const auto problem = store.Problem()) {
-    const bool other_list = problem->code == "foreign_group";
-    return Reason{.code = other_list ? ReasonCode::kLockGroups : ReasonCode::kLockStore,
-                  .detail = problem->Line()};
+    return Reason{.code = ReasonCode::kLockStore, .detail = problem->Line()};
   }
-  Reason quarantine{.code = ReasonCode::kLockQuarantine, .detail = NodesAway(core, now)};
+  Reason quarantine{.code = ReasonCode::kLockQuarantine, .detail = NodesAway(now)};
   for (int node = 0; node < store.size(); ++node) {
     const locking::NodeStatus seen = store.Status(node, now);
     if (!seen.quarantined || quarantine.nodes++ > 0) continue;
@@ -193,19 +162,19 @@ std::optional<Reason> WorkerCore::ReasonOf(const locking::LockCore& core, Now no
     case locking::QuorumFailure::kClock:
       return Reason{.code = ReasonCode::kLockClock};
     default:
-      if (LockConnecting(core, now)) return Reason{.code = ReasonCode::kLockConnecting};
+      if (LockConnecting(now)) return Reason{.code = ReasonCode::kLockConnecting};
       return Reason{.code = ReasonCode::kNoQuorum, .detail = std::move(quarantine.detail)};
   }
 }
 
 // "1 of 3 nodes is away (127.0.0.1:7001: Connection refused)"; empty where none is.
-std::string WorkerCore::NodesAway(const locking::LockCore& core, Now now) const {
-  const int nodes = core.store().size();
+std::string WorkerCore::NodesAway(Now now) const {
+  const int nodes = locks_.store().size();
   std::string which;
   int away = 0;
   for (int node = 0; node < nodes; ++node) {
-    const auto& why = refused_[static_cast<std::size_t>(core.spot().first_node + node)];
-    if (!why || core.store().Status(node, now).connected) continue;
+    const auto& why = refused_[static_cast<std::size_t>(node)];
+    if (!why || locks_.store().Status(node, now).connected) continue;
     ++away;
     which += (which.empty() ? "" : "; ") + *why;
   }
@@ -214,25 +183,25 @@ std::string WorkerCore::NodesAway(const locking::LockCore& core, Now now) const 
 }
 
 // At the start: a quorum of nodes is connected or was not refused so far.
-bool WorkerCore::LockConnecting(const locking::LockCore& core, Now now) const {
-  const int nodes = core.store().size();
+bool WorkerCore::LockConnecting(Now now) const {
+  const int nodes = locks_.store().size();
   int hoped_for = 0;
   for (int node = 0; node < nodes; ++node) {
-    const auto& refused = refused_[static_cast<std::size_t>(core.spot().first_node + node)];
-    if (!refused || core.store().Status(node, now).connected) ++hoped_for;
+    const auto& refused = refused_[static_cast<std::size_t>(node)];
+    if (!refused || locks_.store().Status(node, now).connected) ++hoped_for;
   }
   return !was_ready_ && hoped_for >= locking::Quorum(nodes);
 }
 
 void WorkerCore::UpdateReadiness(Now now) {
-  const bool rebalance_hides = Planted("rebalance_hides_a_lost_quorum") && !kafka_.up();
-  std::vector<Reason> locks = LockReasons(now);
-  if (rebalance_hides) locks.clear();
+  std::optional<Reason> lock = LockReason(now);
+  if (on_unavailable_ == OnUnavailable::kProceed) UpdateUnlocked(lock, now);
+  if (Planted("rebalance_hides_a_lost_quorum") && !kafka_.up()) lock.reset();
   std::vector<Reason> before =
       std::exchange(reasons_, ReasonsOf({.failure = failure_ ? failure_->Line() : "",
                                          .draining = stops_ > 0,
                                          .paused = flow_.paused(),
-                                         .locks = std::move(locks),
+                                         .lock = std::move(lock),
                                          .output = output_,
                                          .handler = flow_.HandlerUnavailable(),
                                          .dead_letters = dead_letters_,
@@ -246,26 +215,22 @@ void WorkerCore::UpdateReadiness(Now now) {
 // While nodes are unavailable that a quorum would need. Not where waiting is for what is to be set
 // right (the store's max_ttl), for a clock that tokens could not be taken from either, or for
 // connections that have not been tried yet.
-void WorkerCore::UpdateUnlocked(int group, std::optional<Reason>& lock, Now now) {
-  const auto at = static_cast<std::size_t>(group);
-  const bool unavailable =
-      lock && lock->code != ReasonCode::kLockTtl && lock->code != ReasonCode::kLockGroups &&
-      lock->code != ReasonCode::kLockClock && lock->code != ReasonCode::kLockConnecting;
-  if (unlocked_[at] != unavailable) {
-    unlocked_[at] = unavailable;
+void WorkerCore::UpdateUnlocked(std::optional<Reason>& lock, Now now) {
+  const bool unavailable = lock && lock->code != ReasonCode::kLockTtl &&
+                           lock->code != ReasonCode::kLockClock &&
+                           lock->code != ReasonCode::kLockConnecting;
+  if (unlocked_ != unavailable) {
+    unlocked_ = unavailable;
     if (unavailable) {
       observer_->OnNote(locking::Severity::kWarn, "unlocked",
                         "no lease can be acquired: records are processed without a lock, by the "
                         "ledger alone (lock.on_unavailable: proceed): " +
                             Sentence(*lock));
     } else {
-      observer_->OnNote(
-          locking::Severity::kInfo, "locked_again",
-          locks_.size() == 1
-              ? "records are processed under a lock again"
-              : fmt::format("records of group {} are processed under a lock again", group + 1));
+      observer_->OnNote(locking::Severity::kInfo, "locked_again",
+                        "records are processed under a lock again");
     }
-    flow_.SetUnlocked(group, unavailable, now);
+    flow_.SetUnlocked(unavailable, now);
   }
   if (unavailable) lock = Reason{.code = ReasonCode::kUnlocked, .detail = Sentence(*lock)};
 }
@@ -275,9 +240,8 @@ void WorkerCore::TellReadiness(const std::vector<Reason>& before) {
   const auto end = std::ranges::find_if(reasons_, IsRemark);
   // A quarantine that gets shorter is no change. Each node that goes has an event of its own.
   const auto same = [](const Reason& a, const Reason& b) {
-    return a.code == b.code && a.group == b.group &&
-           (a.detail == b.detail || a.code == ReasonCode::kNoQuorum ||
-            a.code == ReasonCode::kLockQuarantine);
+    return a.code == b.code && (a.detail == b.detail || a.code == ReasonCode::kNoQuorum ||
+                                a.code == ReasonCode::kLockQuarantine);
   };
   if (std::ranges::equal(before, std::ranges::subrange(reasons_.begin(), end), same)) return;
   const std::string why = WhyNotReady(reasons_);

@@ -1,7 +1,7 @@
 // One pipeline at work, sans-IO: its locks, the life of its records, the room for more of them, its
 // end. A host (worker_impl.h, `fencepost test`, the simulator) hands in what happened, one input
 // after the other on one thread, takes the actions after each and carries them out. It also drives
-// locks(): of each group, operations to the lock nodes and their replies back
+// locks(): operations to the lock nodes and their replies back
 // (locking/core/lock/lock_core.h), then OnLockEvents.
 //
 // Readiness: what the parts say of themselves comes in as it changes (On…State, OnNodeAway), the
@@ -28,13 +28,13 @@
 #include "consumer/pipeline/readiness.h"
 #include "consumer/worker/delivery_credit.h"
 #include "locking/base/error.h"
-#include "locking/core/groups/lock_groups.h"
+#include "locking/core/lock/lock_core.h"
 
 namespace fencepost::consumer {
 
 struct WorkerCoreOptions {
   FlowOptions flow;
-  std::vector<int> nodes{3};  // of the lock, by group
+  int nodes = 3;  // of the lock
   locking::LockOptions lock;
   locking::StoreCreation creation = locking::StoreCreation::kQuarantined;
   OnUnavailable on_unavailable = OnUnavailable::kPause;  // kProceed: the output has a ledger
@@ -80,8 +80,7 @@ class WorkerCore {
 
   // --- lock nodes, handler, output, dead letters -------------------------------------------------
   void OnLockEvents(Now now) { flow_.OnLockEvents(now); }
-  // An attempt to reach it failed. `node`: counted through all groups. `why`: its address and what
-  // was the matter.
+  // An attempt to reach it failed. `why`: its address and what was the matter.
   void OnNodeAway(int node, std::string why) {
     refused_[static_cast<std::size_t>(node)] = std::move(why);
   }
@@ -118,8 +117,8 @@ class WorkerCore {
   // To be carried out in the order of the fields, after every input. Offers the room again.
   [[nodiscard]] WorkerActions TakeActions();
 
-  locking::LockGroups& locks() { return locks_; }
-  [[nodiscard]] const locking::LockGroups& locks() const { return locks_; }
+  locking::LockCore& locks() { return locks_; }
+  [[nodiscard]] const locking::LockCore& locks() const { return locks_; }
   [[nodiscard]] const Flow& flow() const { return flow_; }
   DeliveryCredit& credit() { return credit_; }
   // All that is in the way now, and remarks, the gravest first; ready: nothing but remarks.
@@ -130,12 +129,10 @@ class WorkerCore {
   void Fail(Error error);
   void UpdateReadiness(Now now);
   void TellReadiness(const std::vector<Reason>& before);
-  void UpdateUnlocked(int group, std::optional<Reason>& lock, Now now);
-  [[nodiscard]] std::vector<Reason> LockReasons(Now now);
-  [[nodiscard]] std::optional<Reason> LockReason(int group, Now now) const;
-  [[nodiscard]] std::optional<Reason> ReasonOf(const locking::LockCore& core, Now now) const;
-  [[nodiscard]] bool LockConnecting(const locking::LockCore& core, Now now) const;
-  [[nodiscard]] std::string NodesAway(const locking::LockCore& core, Now now) const;
+  void UpdateUnlocked(std::optional<Reason>& lock, Now now);
+  [[nodiscard]] std::optional<Reason> LockReason(Now now) const;
+  [[nodiscard]] bool LockConnecting(Now now) const;
+  [[nodiscard]] std::string NodesAway(Now now) const;
   [[nodiscard]] Nanos DrainLimit() const;
 
   const Nanos revoke_drain_;
@@ -143,7 +140,7 @@ class WorkerCore {
   const Millis lock_ttl_;
   const OnUnavailable on_unavailable_;
   ConsumerObserver* const observer_;
-  locking::LockGroups locks_;
+  locking::LockCore locks_;
   Flow flow_;
   DeliveryCredit credit_;
   AssignmentEpoch epoch_ = 0;          // the newest assignment that the flow has heard of
@@ -156,10 +153,10 @@ class WorkerCore {
   PartState kafka_;
   PartState output_;
   PartState dead_letters_{PartPhase::kUp, ""};
-  // By node of all groups: the last attempt that failed.
+  // By lock node: the last attempt that failed.
   std::vector<std::optional<std::string>> refused_;
   std::vector<Reason> reasons_{{.code = ReasonCode::kStarting}};
-  std::vector<bool> unlocked_;  // by group: its records go on without a lease
+  bool unlocked_ = false;       // records proceed without a lease
   bool was_ready_ = false;      // at any time
   bool told_starting_ = false;  // that it is not ready yet
 };

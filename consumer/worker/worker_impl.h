@@ -44,6 +44,8 @@ struct Worker::Impl : SourceSink {
         observer(obs),
         timer(io),
         core(WorkerCoreOptionsOf(options), locking::RandomBits, lock_observer, observer),
+        engine(io, core.locks(), options.lock.redis, options.lock.lock, lock_observer,
+               [this] { Step(); }),
         source(options.kafka, "fencepost-" + name, this, observer, SourceExtrasOf(options, name)),
         handler(MakeHandlerRunner(options.handler, options.name, options.processing.concurrency,
                                   observer,
@@ -71,11 +73,6 @@ struct Worker::Impl : SourceSink {
                  },
              .fatal = [this](Error error) { OnOutputFatal(std::move(error)); }},
             options.max_consecutive()) {
-    for (int group = 0; group < core.locks().size(); ++group) {
-      engines.push_back(std::make_unique<locking::RedisEngine>(
-          io, core.locks().core(group), options.lock.groups[static_cast<std::size_t>(group)],
-          options.lock.lock, lock_observer, [this] { Step(); }));
-    }
     latest.reason = "starting";
     latest.reasons = core.reasons();
   }
@@ -105,7 +102,7 @@ struct Worker::Impl : SourceSink {
       std::exchange(drained, nullptr)->set_value(std::move(*actions.drained));
     }
     if (actions.failure) OnFailed(std::move(*actions.failure));
-    for (const auto& engine : engines) engine->Kick();
+    engine.Kick();
     Arm();
   }
 
@@ -244,9 +241,6 @@ struct Worker::Impl : SourceSink {
   void TellNodesAway();
   void UpdateStatus();
   void FillNodes(WorkerStatus& fresh, locking::Now now);
-  [[nodiscard]] const locking::NodeUnavailable& Away(int group, int node) const {
-    return engines[static_cast<std::size_t>(group)]->Away(node);
-  }
 
   const PipelineOptions options;
   const std::string name;
@@ -259,7 +253,7 @@ struct Worker::Impl : SourceSink {
   asio::steady_timer timer;
   locking::Instant armed_for = locking::Instant::min();
   WorkerCore core;
-  std::vector<std::unique_ptr<locking::RedisEngine>> engines;  // by group of lock nodes
+  locking::RedisEngine engine;
   std::shared_ptr<std::promise<std::vector<PartitionOffset>>> drained;
 
   std::atomic<std::int64_t> last_tick{0};

@@ -83,10 +83,7 @@ void Worker::Impl::AwaitLastMarks() {
 bool Worker::Impl::QuietNow() {
   std::promise<bool> quiet;
   auto answer = quiet.get_future();
-  Post([this, &quiet] {
-    quiet.set_value(
-        std::ranges::all_of(engines, [](const auto& engine) { return engine->Quiet(); }));
-  });
+  Post([this, &quiet] { quiet.set_value(engine.Quiet()); });
   return answer.get();
 }
 

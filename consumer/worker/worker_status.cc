@@ -26,16 +26,11 @@ void Worker::Impl::SetPart(void (WorkerCore::*input)(PartState, locking::Now), P
 }
 
 void Worker::Impl::TellNodesAway() {
-  for (int group = 0; group < core.locks().size(); ++group) {
-    const locking::LockCore& locks = core.locks().core(group);
-    const auto& addresses = options.lock.groups[static_cast<std::size_t>(group)].nodes;
-    for (int node = 0; node < locks.store().size(); ++node) {
-      const locking::NodeUnavailable& away = Away(group, node);
-      if (away.code == locking::UnavailableReason::kNotYet) continue;
-      const std::string& address = addresses[static_cast<std::size_t>(node)];
-      core.OnNodeAway(locks.spot().first_node + node,
-                      locking::RedactedAddress(address) + ": " + away.detail);
-    }
+  for (int node = 0; node < core.locks().store().size(); ++node) {
+    const locking::NodeUnavailable& away = engine.Away(node);
+    if (away.code == locking::UnavailableReason::kNotYet) continue;
+    const std::string& address = options.lock.redis.nodes[static_cast<std::size_t>(node)];
+    core.OnNodeAway(node, locking::RedactedAddress(address) + ": " + away.detail);
   }
 }
 
@@ -53,26 +48,22 @@ void Worker::Impl::UpdateStatus() {
 }
 
 void Worker::Impl::FillNodes(WorkerStatus& fresh, locking::Now now) {
-  for (int group = 0; group < core.locks().size(); ++group) {
-    const locking::LockCore& locks = core.locks().core(group);
-    const auto& addresses = options.lock.groups[static_cast<std::size_t>(group)].nodes;
-    for (int i = 0; i < locks.store().size(); ++i) {
-      const auto node = locks.store().Status(i, now);
-      LockNodeStatus& row = fresh.nodes.emplace_back();
-      row.letter = locking::NodeLetter(locks.spot().first_node + i);
-      row.group = core.locks().size() > 1 ? group + 1 : 0;
-      row.address = locking::RedactedAddress(addresses[static_cast<std::size_t>(i)]);
-      row.up = node.connected;
-      row.open = node.open;
-      row.quarantined = node.quarantined;
-      row.quarantine_left = node.quarantine_left;
-      row.clock_offset = node.clock_offset;
-      row.problem = node.problem;
-      if (node.connected) continue;
-      const locking::NodeUnavailable& away = Away(group, i);
-      row.away = away.code;
-      row.problem = away.code == locking::UnavailableReason::kNotYet ? "connecting" : away.detail;
-    }
+  const locking::Store& store = core.locks().store();
+  for (int i = 0; i < store.size(); ++i) {
+    const auto node = store.Status(i, now);
+    LockNodeStatus& row = fresh.nodes.emplace_back();
+    row.letter = locking::NodeLetter(i);
+    row.address = locking::RedactedAddress(options.lock.redis.nodes[static_cast<std::size_t>(i)]);
+    row.up = node.connected;
+    row.open = node.open;
+    row.quarantined = node.quarantined;
+    row.quarantine_left = node.quarantine_left;
+    row.clock_offset = node.clock_offset;
+    row.problem = node.problem;
+    if (node.connected) continue;
+    const locking::NodeUnavailable& away = engine.Away(i);
+    row.away = away.code;
+    row.problem = away.code == locking::UnavailableReason::kNotYet ? "connecting" : away.detail;
   }
 }
 

@@ -36,8 +36,7 @@ Now ReadClocks() noexcept;  // driver side only
 
 inline constexpr int kMaxNodes = 7;
 using NodeIndex = int;  // the place in the configured list, 0-based
-// What people read instead: a to g, in metrics, logs and commands; with several groups of nodes (at
-// most 26 in all) the letters go on from group to group.
+// What people read instead, in metrics, logs and commands: a to g.
 constexpr char NodeLetter(NodeIndex node) { return static_cast<char>('a' + node); }
 
 // A quorum of n nodes, counted from the configured number, never from the reachable ones.
@@ -76,12 +75,10 @@ struct Nonce {
 };
 
 // A lock in one LockCore. The generation makes a reused slot a different lock; 0 is never issued.
-// The group says in which LockCore it is, where there are several (locking/core/groups).
 struct LockId {
-  static constexpr std::uint32_t kLastGeneration = (1U << 29) - 1;
+  static constexpr std::uint32_t kLastGeneration = UINT32_MAX;
   std::uint32_t slot = 0;
-  std::uint32_t generation : 29 = 0;
-  std::uint32_t group : 3 = 0;
+  std::uint32_t generation = 0;
   constexpr explicit operator bool() const { return generation != 0; }
   constexpr auto operator<=>(const LockId&) const = default;
 };

@@ -59,7 +59,7 @@ class LockObserver {
   virtual void OnFencingRejection() {}            // a node refused our token as stale
   virtual void OnQuorumFailure(QuorumFailure) {}  // a round ended for want of nodes
   virtual void OnHeld(std::int64_t /*more leases held than before; negative: fewer*/) {}
-  virtual void OnQuorum(int /*group, 0-based*/, bool /*available*/) {}
+  virtual void OnQuorum(bool /*available*/) {}
   virtual void OnInvariant(Invariant) {}
   virtual void OnNode(NodeIndex, bool /*up*/, bool /*quarantined*/) {}
   virtual void OnClockOffset(NodeIndex, Nanos /*node wall - client wall*/) {}

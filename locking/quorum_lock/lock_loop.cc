@@ -42,7 +42,7 @@ LockLoop::LockLoop(std::shared_ptr<Mailbox> mailbox, const QuorumLock::Options& 
     : mailbox_(std::move(mailbox)),
       options_(options),
       core_(static_cast<int>(options_.redis.nodes.size()), options_.lock, options_.creation,
-            RandomBits, options_.observer, options_.spot),
+            RandomBits, options_.observer),
       engine_(io_, core_, options_.redis, options_.lock, options_.observer, [this] { OnStep(); }) {
   mailbox_->Open([this] { asio::post(io_, [this] { DrainMailbox(); }); });
 }

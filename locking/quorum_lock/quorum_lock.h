@@ -38,7 +38,6 @@
 #include <tl/expected.hpp>
 
 #include "locking/base/error.h"
-#include "locking/core/group_place.h"
 #include "locking/core/observer.h"
 #include "locking/core/options.h"
 #include "locking/core/store/store.h"
@@ -72,9 +71,6 @@ class QuorumLock {
     RedisOptions redis{};
     LockOptions lock{};
     std::string name_space = "default";  // [a-z0-9-]{1,63}
-    // Where the nodes are one group of several (core/group_place.h): the names that GroupOf gives
-    // to this group are to be locked here, and only here; no store is made.
-    GroupSpot spot{};
     // What to do where there is no lock store yet: by default one is made that counts after a
     // quarantine of max_ttl + 2 × max_skew, 40 s if nothing else was set. To make one that counts
     // at once: `fencepost locks init`, or kImmediate in a program that is run once (not in workers:

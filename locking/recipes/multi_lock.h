@@ -1,5 +1,5 @@
 // Several names at once, all or none, without deadlock; the names may belong to several QuorumLocks
-// (node groups, namespaces).
+// (stores, namespaces).
 //
 //   auto both = AcquireMulti({{*lock, "account-7"}, {*lock, "account-9"}}, {.wait = Millis(5000)});
 //   if (both) Transfer(both->token(0), both->token(1), both->stop_token());

@@ -13,7 +13,7 @@ namespace fencepost::locking {
 // connect.
 // Each member has an initializer, so that a user who names some of them is not warned (-Wextra).
 struct RedisOptions {
-  std::vector<std::string> nodes{};  // 1, 3, 5 or 7 independent primaries, of one group
+  std::vector<std::string> nodes{};  // 1, 3, 5 or 7 independent primaries
   std::string username{};            // ACL user; empty: AUTH with the password only
   std::string password{};            // empty: no AUTH
   bool tls = false;                  // TLS with the system's CAs; also on when a file below is set
@@ -22,17 +22,5 @@ struct RedisOptions {
   std::string tls_key{};          // path of its key; both or none
   std::string tls_server_name{};  // checked instead of the host; for tunnels and IP addresses
 };
-
-// How many nodes each group has (locking/core/groups), and how many there are in all.
-inline std::vector<int> SizesOf(const std::vector<RedisOptions>& groups) {
-  std::vector<int> sizes;
-  for (const RedisOptions& group : groups) sizes.push_back(static_cast<int>(group.nodes.size()));
-  return sizes;
-}
-inline int NodesInAll(const std::vector<RedisOptions>& groups) {
-  int nodes = 0;
-  for (const int size : SizesOf(groups)) nodes += size;
-  return nodes;
-}
 
 }  // namespace fencepost::locking

@@ -61,7 +61,6 @@ Advice AdviceFor(ReasonCode code) {
               "The lock nodes are well: lower lock.ttl in the file and start the worker again. "
               "Records wait meanwhile; none is lost."};
     case ReasonCode::kLockStore:
-    case ReasonCode::kLockGroups:
     case ReasonCode::kLockNodes:
     case ReasonCode::kLockConnecting:
       return {FindingLevel::kBad,
@@ -110,15 +109,11 @@ Advice AdviceFor(ReasonCode code) {
 struct Quorum {
   std::size_t counting, needed, all;
 };
-Quorum QuorumOf(const ShownPipeline& shown, int group) {
-  std::size_t counting = 0;
-  std::size_t all = 0;
-  for (const LockNodeStatus& node : shown.status.nodes) {
-    if (node.group != group) continue;
-    ++all;
-    if (node.open && !node.quarantined) ++counting;
-  }
-  return {counting, all / 2 + 1, all};
+Quorum QuorumOf(const ShownPipeline& shown) {
+  const auto& nodes = shown.status.nodes;
+  const auto counting = std::ranges::count_if(
+      nodes, [](const LockNodeStatus& node) { return node.open && !node.quarantined; });
+  return {static_cast<std::size_t>(counting), nodes.size() / 2 + 1, nodes.size()};
 }
 
 Finding OfReason(const Reason& reason, const ShownPipeline& shown) {
@@ -132,7 +127,7 @@ Finding OfReason(const Reason& reason, const ShownPipeline& shown) {
     what = "Not ready: " + what;
   }
   if (reason.code == ReasonCode::kNoQuorum) {
-    const Quorum quorum = QuorumOf(shown, reason.group);
+    const Quorum quorum = QuorumOf(shown);
     what +=
         fmt::format(" ({} of {} count, {} are needed)", quorum.counting, quorum.all, quorum.needed);
   }
@@ -178,7 +173,7 @@ std::string Stakes(const Quorum& quorum) {
 
 void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPipeline& shown) {
   const std::chrono::milliseconds ttl = shown.lock_ttl;
-  const Quorum quorum = QuorumOf(shown, node.group);
+  const Quorum quorum = QuorumOf(shown);
   const std::string stakes = Stakes(quorum);
   const std::string name = fmt::format("Lock node {} ({})", node.letter, node.address);
   const std::string problem = node.problem.empty() ? "" : ": " + node.problem;

@@ -48,7 +48,6 @@ ordered_json NodeJson(const consumer::LockNodeStatus& status) {
                        {"quarantine_left_ms", status.quarantine_left.count()},
                        {"clock_offset_ms", nullptr},
                        {"problem", status.problem}};
-  if (status.group > 0) json["group"] = status.group;
   if (status.clock_offset) {
     json["clock_offset_ms"] = static_cast<double>(status.clock_offset->count()) / 1e6;
   }

@@ -194,10 +194,8 @@ void AppendNodes(std::string& out, const WorkerStatus& status) {
   for (const LockNodeStatus& node : status.nodes) {
     const bool why = !node.problem.empty();
     out += fmt::format(
-        R"(<tr{}><th scope="row">{}{} <code>{}</code></th><td>{}</td><td class="num">{}</td></tr>)",
-        why ? R"( class="goes-on")" : "", node.letter,
-        node.group > 0 ? fmt::format(" (group {})", node.group) : "", EscapeHtml(node.address),
-        NodeTag(node),
+        R"(<tr{}><th scope="row">{} <code>{}</code></th><td>{}</td><td class="num">{}</td></tr>)",
+        why ? R"( class="goes-on")" : "", node.letter, EscapeHtml(node.address), NodeTag(node),
         node.up && node.clock_offset
             ? fmt::format("{:+.1f} ms", static_cast<double>(node.clock_offset->count()) / 1e6)
             : std::string(kNothing));

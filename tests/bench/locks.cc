@@ -21,7 +21,7 @@ constexpr double kSeconds = 1.5;  // of one side in one round
 Figures RunOurs(const std::vector<std::string>& addresses, const std::string& contact,
                 int in_flight, double seconds, bool done) {
   cli::LockNodes nodes;
-  nodes.groups = {{.nodes = addresses}};
+  nodes.redis.nodes = addresses;
   nodes.lock.contact = contact == "all" ? locking::Contact::kAll : locking::Contact::kQuorum;
   const cli::LockBenchResult result = cli::BenchLocks(nodes, in_flight, seconds, done);
   if (result.cycles_per_s == 0) throw std::runtime_error("no cycle was completed in time");

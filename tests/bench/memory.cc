@@ -72,7 +72,7 @@ Figures Node(testing::RedisServers& servers, const std::string& contact, double 
   ResetStore(servers, kNodes);
   const Held before = HeldBy(servers);
   cli::LockNodes nodes;
-  nodes.groups = {{.nodes = servers.addresses()}};
+  nodes.redis.nodes = servers.addresses();
   nodes.lock.contact = contact == "all" ? locking::Contact::kAll : locking::Contact::kQuorum;
   cli::BenchLocks(nodes, 256, seconds, true);
   const Held after = HeldBy(servers);

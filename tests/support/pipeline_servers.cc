@@ -136,10 +136,9 @@ std::string PipelineText::Yaml() const {
       "kafka:\n  brokers: [{}]\n  topics: [{}]\n  start_from: {}\n"
       "  librdkafka: {{session.timeout.ms: {}, heartbeat.interval.ms: {}{}}}\n"
       "record_id: {}\n"
-      "lock:\n  redis: {{{}: [{}]{}}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
+      "lock:\n  redis: {{nodes: [{}]{}}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
       name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, record_id,
-      groups.empty() ? "nodes" : "groups", groups.empty() ? nodes : groups, login, ttl,
-      min_validity, max_skew);
+      nodes, login, ttl, min_validity, max_skew);
   if (!contact.empty()) text += fmt::format("  contact: {}\n", contact);
   if (!block.empty()) text += fmt::format("  block: {}\n", block);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);

@@ -92,7 +92,6 @@ struct PipelineText {
   std::string topic;
   std::string start_from = "earliest";
   std::string nodes;          // A,B,C
-  std::string groups{};       // or [A,B,C],[D,E,F]
   std::string login{};        // further keys of lock.redis, each with a comma before it
   std::string dsn{};          // PostgreSQL, or
   std::string mysql{};        // MySQL: EffectsTable::mysql, or

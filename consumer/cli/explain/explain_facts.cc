@@ -256,18 +256,14 @@ NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& st
 }
 
 void Gatherer::AskNodes() {
-  const LockNodes nodes{options_.lock.groups, options_.lock.lock};
-  StoreView view(nodes, locking::StoreCreation::kNever);
+  StoreView view({options_.lock.redis, options_.lock.lock}, locking::StoreCreation::kNever);
   facts_.lock = consumer::LockName(options_.name, consumer::LockedId(facts_.id, facts_.block));
-  const int group = nodes.GroupOfKey(facts_.lock);
-  const int first = nodes.SpotOf(group).first_node;
-  view.Connect(first, view.store(group).size(), kNodesLimit);
+  view.Connect(kNodesLimit);
   const auto answers = view.Ask(locking::OpKind::kInspect, {facts_.lock}, kNodesLimit);
-  for (int i = 0; i < view.store(group).size(); ++i) {
-    const int number = first + i;
-    NodeFacts node = NodeFactsOf(answers.front()[static_cast<std::size_t>(i)], view.Status(number));
-    node.letter = locking::NodeLetter(number);
-    node.address = view.Address(number);
+  for (int i = 0; i < view.size(); ++i) {
+    NodeFacts node = NodeFactsOf(answers.front()[static_cast<std::size_t>(i)], view.Status(i));
+    node.letter = locking::NodeLetter(i);
+    node.address = view.Address(i);
     facts_.nodes.push_back(std::move(node));
   }
 }

@@ -77,13 +77,13 @@ void LintDatabase(OnlineLint& lint) {
 // Where a quorum is there, a node without is a warning: workers get over it.
 void LintLockNodes(OnlineLint& lint) {
   const consumer::LockSection& lock = lint.options().lock;
-  StoreView view({lock.groups, lock.lock}, locking::StoreCreation::kNever);
-  const char* const key = view.groups() > 1 ? "lock.redis.groups" : "lock.redis.nodes";
+  StoreView view({lock.redis, lock.lock}, locking::StoreCreation::kNever);
+  constexpr const char* key = "lock.redis.nodes";
   const auto known = [](const locking::NodeStatus& node) {
     return node.open || !node.problem.empty() || (node.connected && !node.sentinel);
   };
   view.WatchUntil([&] { return view.All(known); }, lint.limit);
-  const auto problem = view.Problem();
+  const auto problem = view.store().Problem();
   if (problem && problem->code == "no_store") {
     lint.Warning(key,
                  "the lock nodes have no lock store yet: make it by `fencepost locks init`, or the "
@@ -96,8 +96,7 @@ void LintLockNodes(OnlineLint& lint) {
     const auto tell = [&](const std::string& what) {
       const std::string line =
           fmt::format("lock node {} ({}): {}", locking::NodeLetter(node), view.Address(node), what);
-      const bool quorum = view.store(view.nodes().GroupOfNode(node)).Available();
-      quorum ? lint.Warning(key, line) : lint.Error(key, line);
+      view.store().Available() ? lint.Warning(key, line) : lint.Error(key, line);
     };
     if (!status.connected || !status.problem.empty()) {
       tell(WhyNoAnswer(status));

@@ -207,13 +207,8 @@ int LockExec(const ExecArguments& arguments) {
     return ExitFailed(fmt::format("lock exec: {}; raise the limit on open files",
                                   std::strerror(sources.error())));
   }
-  // One name: the nodes of its group are all that is needed.
-  const int group =
-      nodes->GroupOfKey(fmt::format("fencepost:{{{}}}:{}", arguments.name_space, arguments.name));
-  auto lock = QuorumLock::Connect({.redis = nodes->groups[static_cast<std::size_t>(group)],
-                                   .lock = nodes->lock,
-                                   .name_space = arguments.name_space,
-                                   .spot = nodes->SpotOf(group)});
+  auto lock = QuorumLock::Connect(
+      {.redis = nodes->redis, .lock = nodes->lock, .name_space = arguments.name_space});
   if (!lock) {
     PrintError(lock.error().Line());
     return ExitFor(lock.error());

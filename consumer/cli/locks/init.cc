@@ -31,28 +31,22 @@ void Print(const StoreView& view) {
   }
 }
 
-// Whether a store of these nodes is there, in each group: a majority of them knows it, and nothing
-// speaks against it.
+// Whether a store of these nodes exists: a majority of them knows it, and nothing speaks against
+// it.
 bool Exists(const StoreView& view) {
-  return view.AllStores(
-      [](const locking::Store& store) { return !store.Problem() && store.Stands(); });
+  return !view.store().Problem() && view.store().IsEstablished();
 }
 
-int SayThatItStands(const StoreView& view, Millis wanted_ttl) {
+int SayThatItExists(const StoreView& view, Millis wanted_ttl) {
   Print(view);
-  Millis ttl = wanted_ttl;
-  for (int group = 0; group < view.groups(); ++group) {
-    const locking::Store& store = view.store(group);
-    fmt::print("lock store {}{} exists already and was left as it is{}\n", store.store_id(),
-               view.nodes().GroupText(group, " of "),
-               store.Available() ? "" : "; it counts when its quarantine is over");
-    if (store.max_ttl() != wanted_ttl) ttl = store.max_ttl();
-  }
-  if (wanted_ttl <= Millis(0) || ttl == wanted_ttl) return kOk;
+  const locking::Store& store = view.store();
+  fmt::print("lock store {} exists already and was left as it is{}\n", store.store_id(),
+             store.Available() ? "" : "; it counts when its quarantine is over");
+  if (wanted_ttl <= Millis(0) || store.max_ttl() == wanted_ttl) return kOk;
   return ExitFailed(fmt::format(
       "the store's max_ttl is {} ms, not {} ms: with all workers stopped, `fencepost locks init "
       "--force --max-ttl` creates it again",
-      ttl.count(), wanted_ttl.count()));
+      store.max_ttl().count(), wanted_ttl.count()));
 }
 
 bool AnySentinel(const StoreView& view) {
@@ -60,21 +54,21 @@ bool AnySentinel(const StoreView& view) {
 }
 
 // Looks, and changes nothing.
-std::optional<int> AlreadyStands(const LockNodes& nodes, Millis wanted_ttl) {
+std::optional<int> AlreadyExists(const LockNodes& nodes, Millis wanted_ttl) {
   StoreView view(nodes, StoreCreation::kNever);
   view.WatchUntil([&view] { return Exists(view) || view.AllConnected(); }, kLook);
   if (!Exists(view)) return std::nullopt;
-  return SayThatItStands(view, wanted_ttl);
+  return SayThatItExists(view, wanted_ttl);
 }
 
 // What another began, or is about to end: as a worker would, so that it waits its quarantine out.
-int FinishWhatStands(const LockNodes& nodes, Millis wanted_ttl, std::chrono::seconds limit) {
+int FinishWhatExists(const LockNodes& nodes, Millis wanted_ttl, std::chrono::seconds limit) {
   StoreView view(nodes, StoreCreation::kQuarantined);
   if (view.WatchUntil([&view] { return Exists(view); }, limit)) {
-    return SayThatItStands(view, wanted_ttl);
+    return SayThatItExists(view, wanted_ttl);
   }
   Print(view);
-  const auto problem = view.Problem();
+  const auto problem = view.store().Problem();
   return ExitFailed(problem ? problem->Line()
                             : "the lock store that was begun here is not to be ended");
 }
@@ -93,9 +87,8 @@ bool IsFinal(const Error& problem) {
 std::string MayHaveForgotten(const LockNodes& nodes) {
   RawNodes raw(nodes);
   for (std::size_t i = 0; i < raw.nodes.size(); ++i) {
-    const std::string name =
-        fmt::format("node {} ({})", locking::NodeLetter(static_cast<int>(i)),
-                    locking::RedactedAddress(nodes.Address(static_cast<int>(i))));
+    const std::string name = fmt::format("node {} ({})", locking::NodeLetter(static_cast<int>(i)),
+                                         locking::RedactedAddress(nodes.redis.nodes[i]));
     if (!raw.why[i].empty()) return name + " cannot be asked what was written to it";
     const auto counts = raw.nodes[i]->ReadInfo("commandstats", kLook);
     if (!counts) return name + " does not tell what was written to it";
@@ -116,7 +109,7 @@ tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds lim
   StoreView view(nodes, StoreCreation::kNever);
   if (!view.WatchUntil([&view] { return view.AllConnected() || AnySentinel(view); }, limit)) {
     Print(view);
-    const auto problem = view.Problem();
+    const auto problem = view.store().Problem();
     PrintError(problem ? problem->Line()
                        : "not all lock nodes answered; nothing is created before all do");
     return tl::unexpected(kFailed);
@@ -128,9 +121,7 @@ tl::expected<Plan, int> PlanFor(const LockNodes& nodes, std::chrono::seconds lim
 }
 
 bool Made(const StoreView& view, StoreCreation creation) {
-  if (creation != StoreCreation::kQuarantined) {
-    return view.AllStores([](const locking::Store& store) { return store.Created(); });
-  }
+  if (creation != StoreCreation::kQuarantined) return view.store().Created();
   return view.All([](const NodeStatus& node) { return node.sentinel && node.sentinel->complete; });
 }
 
@@ -150,15 +141,6 @@ void SayWhenItCounts(const StoreView& view, const Plan& plan) {
       std::ceil(static_cast<double>(left.count()) / 1000), plan.doubt);
 }
 
-void SayThatItIsMade(const StoreView& view, const Plan& plan) {
-  for (int group = 0; group < view.groups(); ++group) {
-    const locking::Store& store = view.store(group);
-    fmt::print("lock store {}{} created over {} nodes; ", store.store_id(),
-               view.nodes().GroupText(group, " of "), store.size());
-    SayWhenItCounts(view, plan);
-  }
-}
-
 }  // namespace
 
 int LocksInit(const LocksArguments& arguments) {
@@ -166,7 +148,7 @@ int LocksInit(const LocksArguments& arguments) {
   if (!nodes) return kUsage;
   if (arguments.max_ttl > Millis(0)) nodes->lock.max_ttl = arguments.max_ttl;
   if (arguments.if_missing) {
-    if (const auto code = AlreadyStands(*nodes, arguments.max_ttl)) return *code;
+    if (const auto code = AlreadyExists(*nodes, arguments.max_ttl)) return *code;
   }
   if (arguments.force) {
     std::fprintf(stderr,
@@ -180,13 +162,13 @@ int LocksInit(const LocksArguments& arguments) {
   StoreView view(*nodes, plan->creation);
   const bool settled = view.WatchUntil(
       [&] {
-        const auto problem = view.Problem();
+        const auto problem = view.store().Problem();
         return Made(view, plan->creation) || (problem && IsFinal(*problem));
       },
       limit);
-  const auto problem = view.Problem();
+  const auto problem = view.store().Problem();
   if (arguments.if_missing && problem && problem->code == "store_exists") {
-    return FinishWhatStands(*nodes, arguments.max_ttl, limit);
+    return FinishWhatExists(*nodes, arguments.max_ttl, limit);
   }
   if (problem && problem->code == "store_exists") {
     return ExitFailed(
@@ -196,7 +178,8 @@ int LocksInit(const LocksArguments& arguments) {
   Print(view);
   if (problem) return ExitFailed(*problem);
   if (!settled) return ExitFailed("not all lock nodes answered; nothing is created before all do");
-  SayThatItIsMade(view, *plan);
+  fmt::print("lock store {} created over {} nodes; ", view.store().store_id(), view.size());
+  SayWhenItCounts(view, *plan);
   return kOk;
 }
 

@@ -156,17 +156,9 @@ int LocksInspect(const LocksArguments& given) {
   std::vector<std::vector<Seen>> seen(keys.size());
   int told = 0;
   for (std::size_t node = 0; node < raw.nodes.size(); ++node) {
-    std::vector<std::size_t> at;  // names of its group
-    std::vector<std::string> of_group;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (nodes->GroupOfKey(keys[i]) != nodes->GroupOfNode(static_cast<int>(node))) continue;
-      at.push_back(i);
-      of_group.push_back(keys[i]);
-    }
-    if (at.empty()) continue;
     std::optional<NodeSight> sight;
     if (raw.why[node].empty()) {
-      auto look = raw.nodes[node]->Look(of_group, kAnswer);
+      auto look = raw.nodes[node]->Look(keys, kAnswer);
       if (look) {
         sight = std::move(*look);
         ++told;
@@ -174,8 +166,8 @@ int LocksInspect(const LocksArguments& given) {
         raw.why[node] = look.error().Line();
       }
     }
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      seen[at[i]].push_back(sight ? Read(*sight, i) : Seen{raw.why[node], false, {}, false, {}});
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      seen[i].push_back(sight ? Read(*sight, i) : Seen{raw.why[node], false, {}, false, {}});
     }
   }
   nlohmann::json all = nlohmann::json::array();
@@ -187,13 +179,9 @@ int LocksInspect(const LocksArguments& given) {
                        {"verdict", verdict.word},
                        {"text", verdict.text},
                        {"nodes", nlohmann::json::array()}};
-    const int group = nodes->GroupOfKey(keys[i]);
-    if (!arguments.json) {
-      fmt::print("{}: {}{}\n", name, verdict.text, nodes->GroupText(group, ", in "));
-    }
-    for (std::size_t at = 0; at < seen[i].size(); ++at) {
-      auto entry = Json(seen[i][at]);
-      const std::size_t node = static_cast<std::size_t>(nodes->SpotOf(group).first_node) + at;
+    if (!arguments.json) fmt::print("{}: {}\n", name, verdict.text);
+    for (std::size_t node = 0; node < seen[i].size(); ++node) {
+      auto entry = Json(seen[i][node]);
       const char letter = locking::NodeLetter(static_cast<int>(node));
       entry["node"] = std::string(1, letter);
       entry["address"] = raw.nodes[node]->address();

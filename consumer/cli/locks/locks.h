@@ -35,7 +35,7 @@ int LocksInspect(const LocksArguments& arguments);
 std::string StateLine(locking::NodeIndex node, const std::string& address,
                       const locking::NodeStatus& status);
 
-// Every node of all groups, connected as far as it can be; `why` tells of the others,
+// Every node, connected as far as it can be; `why` tells of the others,
 // one line a node.
 struct RawNodes {
   asio::io_context io{1};

@@ -37,10 +37,6 @@ nlohmann::json NodeJson(char letter, const std::string& address, const NodeStatu
         {"id", status.sentinel->store_id},       {"index", status.sentinel->index},
         {"nodes", status.sentinel->nodes},       {"epoch", status.sentinel->epoch},
         {"complete", status.sentinel->complete}, {"max_ttl_ms", status.sentinel->max_ttl.count()}};
-    if (status.sentinel->place.groups > 1) {
-      node["store"]["group"] = status.sentinel->place.group + 1;
-      node["store"]["groups"] = status.sentinel->place.groups;
-    }
   }
   node["problem"] = status.connected ? status.problem : away;
   if (info.empty()) return node;
@@ -52,14 +48,6 @@ nlohmann::json NodeJson(char letter, const std::string& address, const NodeStatu
   node["append_only_file"] = Field(info, "aof_enabled") == "1";
   node["keys"] = Field(info, "db0");
   return node;
-}
-
-nlohmann::json StoreJson(const locking::Store& store) {
-  const auto problem = store.Problem();
-  return {{"available", store.Available()},
-          {"quorum", locking::Quorum(store.size())},
-          {"store", store.store_id()},
-          {"problem", problem ? problem->Line() : ""}};
 }
 
 // What a client knows of it is in `line` already.
@@ -97,7 +85,6 @@ std::string StateLine(locking::NodeIndex node, const std::string& address,
         ", store {} node {} of {} epoch {} max_ttl {} ms{}", status.sentinel->store_id.substr(0, 8),
         status.sentinel->index, status.sentinel->nodes, status.sentinel->epoch,
         status.sentinel->max_ttl.count(), status.sentinel->complete ? "" : ", forming");
-    if (status.sentinel->place.groups > 1) line += ", " + PlaceText(status.sentinel->place);
   }
   if (status.clock_offset) {
     line +=
@@ -107,12 +94,10 @@ std::string StateLine(locking::NodeIndex node, const std::string& address,
 }
 
 RawNodes::RawNodes(const LockNodes& from) {
-  for (const locking::RedisOptions& group : from.groups) {
-    for (std::size_t i = 0; i < group.nodes.size(); ++i) {
-      nodes.push_back(std::make_unique<locking::RawNode>(io, group, i));
-      const auto connected = nodes.back()->Connect(kAnswer);
-      why.push_back(connected ? "" : connected.error().Line());
-    }
+  for (std::size_t i = 0; i < from.redis.nodes.size(); ++i) {
+    nodes.push_back(std::make_unique<locking::RawNode>(io, from.redis, i));
+    const auto connected = nodes.back()->Connect(kAnswer);
+    why.push_back(connected ? "" : connected.error().Line());
   }
 }
 
@@ -135,29 +120,23 @@ int LocksStatus(const LocksArguments& arguments) {
         NodeJson(locking::NodeLetter(node), view.Address(node), status, info, raw.why[at]));
     lines.push_back(Text(StateLine(node, view.Address(node), status), all.back()));
   }
-  const bool available = view.Available();
-  const auto problem = view.Problem();
+  const locking::Store& store = view.store();
+  const bool available = store.Available();
+  const auto problem = store.Problem();
   if (arguments.json) {
-    nlohmann::json status;
-    if (view.groups() == 1) status = StoreJson(view.store(0));
-    for (int group = 0; group < view.groups() && view.groups() > 1; ++group) {
-      status["groups"].push_back(StoreJson(view.store(group)));
-    }
-    status["available"] = available;
-    status["problem"] = problem ? problem->Line() : "";
-    status["nodes"] = all;
+    const nlohmann::json status{{"available", available},
+                                {"quorum", locking::Quorum(store.size())},
+                                {"store", store.store_id()},
+                                {"problem", problem ? problem->Line() : ""},
+                                {"nodes", all}};
     fmt::print("{}\n", status.dump());
     return available ? kOk : kFailed;
   }
   for (const std::string& line : lines) fmt::print("{}\n", line);
   std::fflush(stdout);
   if (problem) PrintError(problem->Line());
-  for (int group = 0; group < view.groups(); ++group) {
-    const locking::Store& store = view.store(group);
-    fmt::print("quorum{}: {} ({} of {} needed)\n", nodes->GroupText(group, " of "),
-               store.Available() ? "available" : "not available", locking::Quorum(store.size()),
-               store.size());
-  }
+  fmt::print("quorum: {} ({} of {} needed)\n", available ? "available" : "not available",
+             locking::Quorum(store.size()), store.size());
   return available ? kOk : kFailed;
 }
 

@@ -57,10 +57,9 @@ Process::Process(std::vector<PipelineOptions> pipelines, std::vector<std::string
       page_({Version(), Commit()}) {
   for (const PipelineOptions& options : pipelines_) {
     const auto added = page_.Add({.name = options.name,
-                                  .nodes = locking::NodesInAll(options.lock.groups),
+                                  .nodes = static_cast<int>(options.lock.redis.nodes.size()),
                                   .lock_ttl = options.lock.lock.ttl,
-                                  .config_hash = options.config_hash,
-                                  .groups = static_cast<int>(options.lock.groups.size())},
+                                  .config_hash = options.config_hash},
                                  &log_);
     workers_.push_back(std::make_unique<Worker>(options, worker, *added, *added));
     watched_.push_back({.metrics = *added, .settings = options.shown});

@@ -76,16 +76,13 @@ bool SecretsDiffer(const PipelineOptions& a, const PipelineOptions& b) {
     const auto* kafka = std::get_if<consumer::KafkaOutputOptions>(&options.output);
     return kafka == nullptr ? std::string() : kafka->encode.registry.password;
   };
-  const auto redis = [](const PipelineOptions& options) {  // those of all groups are the same
-    return options.lock.groups.empty() ? std::string() : options.lock.groups.front().password;
-  };
   return a.kafka.sasl_password != b.kafka.sasl_password ||
          a.observe.control_token != b.observe.control_token ||
          a.kafka.oauth.client_secret != b.kafka.oauth.client_secret ||
          a.kafka.librdkafka != b.kafka.librdkafka ||
          a.kafka.decode.registry.password != b.kafka.decode.registry.password ||
-         redis(a) != redis(b) || headers(a) != headers(b) || dsn(a) != dsn(b) ||
-         mysql(a) != mysql(b) || registry(a) != registry(b);
+         a.lock.redis.password != b.lock.redis.password || headers(a) != headers(b) ||
+         dsn(a) != dsn(b) || mysql(a) != mysql(b) || registry(a) != registry(b);
 }
 
 }  // namespace

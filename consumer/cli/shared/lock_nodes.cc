@@ -47,26 +47,19 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
   }
   const auto pipelines = LoadPipelines({arguments.file});
   if (!pipelines) return std::nullopt;
-  LockNodes nodes{pipelines->front().lock.groups, pipelines->front().lock.lock};
+  LockNodes nodes{pipelines->front().lock.redis, pipelines->front().lock.lock};
   if (arguments.username.empty()) return nodes;
-  std::string password;
-  const bool read = ReadPassword(arguments, password);
-  for (locking::RedisOptions& group : nodes.groups) {
-    group.username = arguments.username;
-    group.password = password;
-  }
-  if (read) return nodes;
+  nodes.redis.username = arguments.username;
+  if (ReadPassword(arguments, nodes.redis.password)) return nodes;
   return Refuse(arguments.password_file + ": cannot be read, or is empty");
 }
 
 }  // namespace
 
 void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments) {
-  command
-      .add_option("--redis", arguments.redis,
-                  "the lock nodes: HOST:PORT, unix:/PATH or redis[s]://[USER@]HOST[:PORT], with "
-                  "commas between; once for each group of nodes")
-      ->allow_extra_args(false);
+  command.add_option("--redis", arguments.redis,
+                     "the lock nodes: HOST:PORT, unix:/PATH or redis[s]://[USER@]HOST[:PORT], with "
+                     "commas between");
   command.add_option("--user,--username", arguments.username, "ACL user of the lock nodes");
   command.add_option("--password-file", arguments.password_file,
                      "file with the password (else FENCEPOST_REDIS_PASSWORD)");
@@ -93,52 +86,21 @@ std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
     return Refuse("name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file");
   }
   if (!arguments.file.empty()) return NodesOfFile(arguments);
-  locking::RedisOptions common;
-  common.username = arguments.username;
-  if (!ReadPassword(arguments, common.password)) {
+  LockNodes nodes;
+  nodes.redis.nodes = SplitCommas(arguments.redis);
+  nodes.redis.username = arguments.username;
+  if (!ReadPassword(arguments, nodes.redis.password)) {
     return Refuse(arguments.password_file + ": cannot be read, or is empty");
   }
-  common.tls_ca = tls.ca;
-  common.tls_certificate = tls.certificate;
-  common.tls_key = tls.key;
-  common.tls_server_name = tls.server_name;
-  LockNodes nodes;
-  for (const std::string& list : arguments.redis) {
-    nodes.groups.push_back(common);
-    nodes.groups.back().nodes = SplitCommas(list);
-  }
-  if (const auto problem = locking::ProblemOf(nodes.groups)) {
+  nodes.redis.tls_ca = tls.ca;
+  nodes.redis.tls_certificate = tls.certificate;
+  nodes.redis.tls_key = tls.key;
+  nodes.redis.tls_server_name = tls.server_name;
+  if (const auto problem = locking::ProblemOf(nodes.redis)) {
     return Refuse("--redis: " + problem->Line());
   }
-  if (const auto problem = locking::TlsProblemOf(nodes.groups)) return Refuse(problem->Line());
+  if (const auto problem = locking::TlsProblemOf(nodes.redis)) return Refuse(problem->Line());
   return nodes;
-}
-
-locking::GroupSpot LockNodes::SpotOf(int group) const {
-  locking::GroupSpot spot{.place = {group, static_cast<int>(groups.size())}};
-  for (int before = 0; before < group; ++before) {
-    spot.first_node += static_cast<int>(groups[static_cast<std::size_t>(before)].nodes.size());
-  }
-  return spot;
-}
-
-int LockNodes::GroupOfNode(int node) const {
-  int group = 0;
-  while (group + 1 < static_cast<int>(groups.size()) && SpotOf(group + 1).first_node <= node) {
-    ++group;
-  }
-  return group;
-}
-
-const std::string& LockNodes::Address(int node) const {
-  const int group = GroupOfNode(node);
-  return groups[static_cast<std::size_t>(group)]
-      .nodes[static_cast<std::size_t>(node - SpotOf(group).first_node)];
-}
-
-std::string LockNodes::GroupText(int group, std::string_view before) const {
-  if (groups.size() == 1) return "";
-  return std::string(before) + locking::PlaceText(SpotOf(group).place);
 }
 
 }  // namespace fencepost::cli

@@ -88,7 +88,7 @@ config::LoadResult LoadFileWithStandIns(const std::string& file,
 
 void CheckLockTls(config::LoadResult& loaded) {
   if (!loaded.options) return;
-  const auto problem = locking::TlsProblemOf(loaded.options->lock.groups);
+  const auto problem = locking::TlsProblemOf(loaded.options->lock.redis);
   if (!problem) return;
   Reject(loaded, loaded.PlaceOf("lock.redis.tls"), "tls", "lock.redis.tls: " + problem->Line());
 }

@@ -23,26 +23,11 @@ std::string WhyNoAnswer(const locking::NodeStatus& status) {
 }
 
 StoreView::StoreView(const LockNodes& nodes, locking::StoreCreation creation)
-    : nodes_(nodes),
-      locks_(locking::SizesOf(nodes.groups), nodes.lock, creation, locking::RandomBits, nullptr) {
-  for (int group = 0; group < locks_.size(); ++group) {
-    engines_.push_back(std::make_unique<locking::RedisEngine>(
-        io_, locks_.core(group), nodes_.groups[static_cast<std::size_t>(group)], nodes_.lock,
-        nullptr, [this] { Take(); }));
-    engines_.back()->Start();
-  }
-}
-
-std::optional<Error> StoreView::Problem() const {
-  std::optional<Error> first;
-  for (int group = 0; group < groups(); ++group) {
-    std::optional<Error> problem = store(group).Problem();
-    if (!problem) continue;
-    if (groups() > 1 && problem->where.empty()) problem->where = nodes_.GroupText(group, "");
-    if (problem->code == "foreign_group") return problem;
-    if (!first) first = std::move(problem);
-  }
-  return first;
+    : redis_(nodes.redis),
+      locks_(static_cast<int>(redis_.nodes.size()), nodes.lock, creation, locking::RandomBits,
+             nullptr),
+      engine_(io_, locks_, redis_, nodes.lock, nullptr, [this] { Take(); }) {
+  engine_.Start();
 }
 
 bool StoreView::WatchUntil(const std::function<bool()>& enough, Millis limit) {
@@ -55,17 +40,6 @@ bool StoreView::WatchUntil(const std::function<bool()>& enough, Millis limit) {
   return true;
 }
 
-bool StoreView::Connect(int first, int count, Millis limit) {
-  const auto all = [&] {
-    for (int node = first; node < first + count; ++node) {
-      const locking::NodeStatus status = Status(node);
-      if (!status.connected || !status.open) return false;
-    }
-    return true;
-  };
-  return WatchUntil(all, limit);
-}
-
 std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
                                                  const std::vector<std::string>& names,
                                                  Millis limit) {
@@ -76,7 +50,7 @@ std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
   for (std::size_t i = 0; i < names.size(); ++i) {
     locks_.Ask(kind, names[i], i + 1, locking::ReadClocks());
   }
-  for (const auto& engine : engines_) engine->Kick();
+  engine_.Kick();
   WatchUntil(
       [&] {
         Take();
@@ -87,13 +61,11 @@ std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
 }
 
 void StoreView::Take() {
-  for (std::vector<locking::LockEvent> events; locks_.TakeEvents(events);) {
-    for (const locking::LockEvent& event : events) {
-      if (event.kind != locking::LockEvent::Kind::kAnswered || event.cookie == 0) continue;
-      if (event.cookie > answers_.size()) continue;
-      answers_[event.cookie - 1] = *event.answers;
-      ++answered_;
-    }
+  for (const locking::LockEvent& event : std::exchange(locks_.events(), {})) {
+    if (event.kind != locking::LockEvent::Kind::kAnswered || event.cookie == 0) continue;
+    if (event.cookie > answers_.size()) continue;
+    answers_[event.cookie - 1] = *event.answers;
+    ++answered_;
   }
 }
 

@@ -1,19 +1,15 @@
-// The lock store (of each group) as a command sees it: one client, for a while, on the calling
-// thread. Asks single questions (what state has this name? forget it), takes no locks. Nodes are
-// counted through all groups.
+// The lock store as a command sees it: one client, for a while, on the calling thread. Asks single
+// questions (what state has this name? forget it), takes no locks.
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <asio/io_context.hpp>
 
 #include "consumer/cli/shared/lock_nodes.h"
-#include "locking/base/error.h"
-#include "locking/core/groups/lock_groups.h"
+#include "locking/core/lock/lock_core.h"
 #include "locking/redis/address.h"
 #include "locking/redis/engine/engine.h"
 
@@ -44,45 +40,35 @@ class StoreView {
   [[nodiscard]] bool AllConnected() const {
     return All([](const locking::NodeStatus& node) { return node.connected; });
   }
-  // Until each of these nodes has answered once, or the limit.
-  bool Connect(int first, int count, locking::Millis limit);
-  // One answer a name (whole keys, fencepost:{PIPELINE}:ID) and node of its group, the first node's
-  // first; kConnection where a node cannot be asked.
+  // Until each node has answered once and may be asked, or the limit.
+  bool Connect(locking::Millis limit) {
+    return WatchUntil(
+        [this] {
+          return All([](const locking::NodeStatus& node) { return node.connected && node.open; });
+        },
+        limit);
+  }
+  // One answer a name (whole keys, fencepost:{PIPELINE}:ID) and node, the first node's first;
+  // kConnection where a node cannot be asked.
   std::vector<locking::NodeReplies> Ask(locking::OpKind kind, const std::vector<std::string>& names,
                                         locking::Millis limit);
 
-  [[nodiscard]] int groups() const { return locks_.size(); }
-  [[nodiscard]] const locking::Store& store(int group) const { return locks_.core(group).store(); }
-  // Whether it holds of the store of every group.
-  template <typename Test>
-  [[nodiscard]] bool AllStores(Test test) const {
-    for (int group = 0; group < groups(); ++group) {
-      if (!test(store(group))) return false;
-    }
-    return true;
-  }
-  [[nodiscard]] bool Available() const {
-    return AllStores([](const locking::Store& store) { return store.Available(); });
-  }
-  // The first that keeps a store from use, and which group's; a list of other groups before all.
-  [[nodiscard]] std::optional<Error> Problem() const;
+  [[nodiscard]] const locking::Store& store() const { return locks_.store(); }
   [[nodiscard]] locking::NodeStatus Status(int node) const {
-    const int group = nodes_.GroupOfNode(node);
-    return store(group).Status(node - nodes_.SpotOf(group).first_node, locking::ReadClocks());
+    return store().Status(node, locking::ReadClocks());
   }
-  [[nodiscard]] int size() const { return nodes_.size(); }
-  [[nodiscard]] const LockNodes& nodes() const { return nodes_; }
+  [[nodiscard]] int size() const { return store().size(); }
   [[nodiscard]] std::string Address(int node) const {
-    return locking::RedactedAddress(nodes_.Address(node));
+    return locking::RedactedAddress(redis_.nodes[static_cast<std::size_t>(node)]);
   }
 
  private:
   void Take();
 
-  const LockNodes nodes_;
+  const locking::RedisOptions redis_;
   asio::io_context io_{1};
-  locking::LockGroups locks_;
-  std::vector<std::unique_ptr<locking::RedisEngine>> engines_;
+  locking::LockCore locks_;
+  locking::RedisEngine engine_;
   std::vector<locking::NodeReplies> answers_;
   std::size_t answered_ = 0;
 };

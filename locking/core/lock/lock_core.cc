@@ -17,15 +17,13 @@ constexpr Millis kTellSlowAfter{10'000};  // a busy moment of a node is nobody's
 }  // namespace
 
 LockCore::LockCore(int nodes, const LockOptions& options, StoreCreation creation, Random random,
-                   LockObserver* observer, GroupSpot spot)
+                   LockObserver* observer)
     : nodes_(nodes),
-      spot_(spot),
       options_(options),
       observer_(ObserverOrNone(observer)),
       random_(std::move(random)),
-      store_(nodes, options, creation, DrawNonce(), observer, spot),
+      store_(nodes, options, creation, DrawNonce(), observer),
       clock_(random_()),
-      slots_(spot.place.group),
       fast_(nodes, options.node_timeout) {
   FENCEPOST_CHECK(nodes >= 1 && nodes <= kMaxNodes, std::to_string(nodes));
 }
@@ -193,7 +191,7 @@ void LockCore::TellFast(Now now) {
       observer_->OnNote(Severity::kInfo, "redis_node_fast",
                         fmt::format("lock node {} answers as fast as others again: acquires ask it "
                                     "first again",
-                                    Letter(node)));
+                                    NodeLetter(node)));
       continue;
     }
     const bool there = store_.Open(node) && !queues_[static_cast<std::size_t>(node)].stalled();
@@ -206,7 +204,7 @@ void LockCore::TellFast(Now now) {
         fmt::format("lock node {} answers later than a quorum of others: acquires ask "
                     "others first until it is as fast; look at its host, its disk and "
                     "the way to it",
-                    Letter(node)));
+                    NodeLetter(node)));
   }
 }
 

@@ -109,9 +109,8 @@ class LockCore {
   // `random` returns 64 uniformly random bits a call (a CSPRNG in the driver, seeded in tests).
   using Random = std::function<std::uint64_t()>;
 
-  // `spot`: where its nodes are one group of several; its store then wants SetGroups.
   LockCore(int nodes, const LockOptions& options, StoreCreation creation, Random random,
-           LockObserver* observer, GroupSpot spot = {});
+           LockObserver* observer);
   ~LockCore();
   LockCore(const LockCore&) = delete;
   LockCore& operator=(const LockCore&) = delete;
@@ -178,7 +177,6 @@ class LockCore {
   // A quorum can be asked, and the clock is not refused. While false, acquires wait.
   [[nodiscard]] bool Available() const;
   [[nodiscard]] std::size_t held() const { return held_; }
-  [[nodiscard]] const GroupSpot& spot() const { return spot_; }
 
  private:
   static constexpr Millis kClockCheckInterval{1000};
@@ -259,10 +257,8 @@ class LockCore {
   void HandleReply(NodeIndex node, const Reply& reply, Now now);
   void CheckClock(Now now);
   [[nodiscard]] NodeSet OpenNodes() const;  // those that can be asked
-  [[nodiscard]] char Letter(NodeIndex node) const { return NodeLetter(spot_.first_node + node); }
 
   const int nodes_;
-  const GroupSpot spot_;
   const LockOptions options_;
   LockObserver* const observer_;
   Random random_;

@@ -43,7 +43,7 @@ void LockCore::KeepAbort(NodeIndex node, const Op& op, Now now) {
       Severity::kWarn, "redis_frees_dropped",
       fmt::format("lock node {} is owed more than {} frees: those beyond are not kept, and their "
                   "names stay held on that node until their ttl is over; bring the node back",
-                  Letter(node), PendingAborts::kMost));
+                  NodeLetter(node), PendingAborts::kMost));
 }
 
 void LockCore::SendPendingAborts(NodeIndex node, Now now) {

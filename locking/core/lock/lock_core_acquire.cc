@@ -117,7 +117,7 @@ NodeSet LockCore::AskedFirst(const Slot& slot, NodeSet candidates) const {
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const auto i = static_cast<std::size_t>(node);
     if (store_.Quarantined(node) || queues_[i].stalled()) good = Without(good, Bit(node));
-    place[i] = store_.Place(node);
+    place[i] = store_.IndexInStore(node);
   }
   return IsMajority(good, nodes_) ? fast_.First(slot.name, good, place) : candidates;
 }

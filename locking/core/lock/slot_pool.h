@@ -19,8 +19,6 @@ namespace fencepost::locking {
 
 class SlotPool {
  public:
-  explicit SlotPool(int group) : group_(static_cast<std::uint32_t>(group)) {}
-
   // An empty slot, whose stage is a LockAttempt. The caller sets its state.
   std::uint32_t New() {
     if (unused_.empty()) {
@@ -52,13 +50,10 @@ class SlotPool {
 
   LockSlot& operator[](std::uint32_t index) { return slots_[index]; }
   const LockSlot& operator[](std::uint32_t index) const { return slots_[index]; }
-  [[nodiscard]] LockId IdOf(std::uint32_t index) const {
-    return {index, slots_[index].generation & LockId::kLastGeneration, group_ & 7U};
-  }
+  [[nodiscard]] LockId IdOf(std::uint32_t index) const { return {index, slots_[index].generation}; }
   // The lock has this slot, be it ended already.
   [[nodiscard]] bool Has(LockId lock) const {
-    return lock.slot < slots_.size() && slots_[lock.slot].generation == lock.generation &&
-           lock.group == group_;
+    return lock.slot < slots_.size() && slots_[lock.slot].generation == lock.generation;
   }
   // The lock has not ended.
   [[nodiscard]] bool Live(LockId lock) const {
@@ -69,7 +64,6 @@ class SlotPool {
   [[nodiscard]] std::size_t used() const { return slots_.size() - unused_.size(); }
 
  private:
-  std::uint32_t group_;  // of all its locks
   std::deque<LockSlot> slots_;
   std::vector<std::uint32_t> unused_;
 };

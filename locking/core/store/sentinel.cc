@@ -32,12 +32,8 @@ std::string Sentinel::Encode() const {
   FENCEPOST_CHECK(index >= 0 && index <= 9 && nodes >= 0 && nodes <= 9, store_id);
   FENCEPOST_CHECK(epoch <= kMaxEpoch && until >= 0 && until <= kMaxQuarantineUntil, store_id);
   FENCEPOST_CHECK(max_ttl.count() >= 0 && max_ttl.count() <= kMaxTtl, store_id);
-  FENCEPOST_CHECK(place.groups >= 1 && place.groups <= kMaxGroups, store_id);
-  FENCEPOST_CHECK(place.group >= 0 && place.group < place.groups, store_id);
-  std::string text = fmt::format("{}|{}|{}|{}|{:08}|{}|{:013}|{:08}", complete ? 'C' : 'F',
-                                 store_id, index, nodes, epoch, run_id, until, max_ttl.count());
-  if (place.groups > 1) text += fmt::format("|{}|{}", place.group, place.groups);
-  return text;
+  return fmt::format("{}|{}|{}|{}|{:08}|{}|{:013}|{:08}", complete ? 'C' : 'F', store_id, index,
+                     nodes, epoch, run_id, until, max_ttl.count());
 }
 
 std::optional<Sentinel> Sentinel::Decode(std::string_view text) {
@@ -53,13 +49,7 @@ std::optional<Sentinel> Sentinel::Decode(std::string_view text) {
   out.run_id = next(kRunIdSize);
   out.quarantine_until = WallTime(Millis(static_cast<std::int64_t>(number(13))));
   out.max_ttl = Millis(static_cast<std::int64_t>(number(8)));
-  if (text.size() > static_cast<std::size_t>(kSentinelSize)) {
-    out.place.group = static_cast<int>(number(1));
-    out.place.groups = static_cast<int>(number(1));
-  }
-  const GroupPlace& place = out.place;
-  const bool fits = place.groups >= 1 && place.groups <= kMaxGroups && place.group < place.groups;
-  const bool good = in.Complete() && IsLowerHex(out.store_id) && IsRunId(out.run_id) && fits;
+  const bool good = in.Complete() && IsLowerHex(out.store_id) && IsRunId(out.run_id);
   return good && out.Encode() == text ? std::optional(std::move(out)) : std::nullopt;
 }
 

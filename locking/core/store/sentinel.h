@@ -13,11 +13,8 @@
 //   | accepted run_id  |  48 | 40                         |
 //   | quarantine_until |  89 | 13 digits, ms of the node  |
 //   | max_ttl          | 103 | 8 digits, ms               |
-//   | group            | 112 | 1 digit, 0-based           |
-//   | groups           | 114 | 1 digit, at least 2        |
 // clang-format on
-// with '|' between the fields. The last two are there only where the store is one of several groups
-// (group_place.h): without them it is group 1 of 1.
+// with '|' between the fields.
 //
 // F is forming: the beginnings of a store, to be outbid at epoch 0, locked in at epoch 1. C is
 // complete; its epoch is odd, even only while a node is being replaced (store.h, generations).
@@ -30,14 +27,13 @@
 #include <string_view>
 
 #include "locking/base/types.h"
-#include "locking/core/group_place.h"
 
 namespace fencepost::locking {
 
 inline constexpr std::string_view kSentinelKey = "fencepost::sentinel";
 // 0-based offset of the 13 digits of quarantine_until; scripts rewrite them in place.
 inline constexpr int kSentinelQuarantineAt = 1 + 1 + 32 + 1 + 1 + 1 + 1 + 1 + 8 + 1 + 40 + 1;
-inline constexpr int kSentinelSize = kSentinelQuarantineAt + 13 + 1 + 8;  // of group 1 of 1
+inline constexpr int kSentinelSize = kSentinelQuarantineAt + 13 + 1 + 8;
 
 inline constexpr std::size_t kStoreIdSize = 32;
 inline constexpr std::size_t kRunIdSize = 40;
@@ -58,7 +54,6 @@ struct Sentinel {
   std::string run_id;           // of the server process that was last accepted, 40 characters
   WallTime quarantine_until{};  // by the node's own clock
   Millis max_ttl{0};
-  GroupPlace place{};
 
   // Every field must fit its width (CHECK).
   [[nodiscard]] std::string Encode() const;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "locking/base/check.h"
-#include "locking/base/planted.h"
 
 namespace fencepost::locking {
 namespace {
@@ -20,12 +19,11 @@ constexpr Millis kTellOffset{1'000};
 }  // namespace
 
 Store::Store(int nodes, const LockOptions& options, StoreCreation creation, Nonce own_id,
-             LockObserver* observer, GroupSpot spot)
+             LockObserver* observer)
     : options_(options),
       creation_(creation),
       own_id_(own_id),
       observer_(ObserverOrNone(observer)),
-      spot_(spot),
       nodes_(static_cast<std::size_t>(nodes), Node(options.ttl)) {
   FENCEPOST_CHECK(nodes >= 1 && nodes <= kMaxNodes, "number of lock nodes");
   Evaluate(Now{Instant::min(), WallTime{}});
@@ -67,7 +65,7 @@ void Store::OnConnected(NodeIndex index, const NodeInfo& info, Now now) {
                                 node.sentinel->run_id != info.run_id;
   if ((changed || restarted_unseen) && node.counted_run_id != info.run_id) {
     node.counted_run_id = info.run_id;
-    observer_->OnRestartDetected(spot_.first_node + index);
+    observer_->OnRestartDetected(index);
   }
   if (changed) {  // the quarantine that follows a restart covers what its clock did meanwhile
     node.clock.Forget();
@@ -134,8 +132,6 @@ void Store::Learn(Node& node, std::optional<std::string> raw, const CallInfo& ca
   node.raw = std::move(raw);
   node.raw_call = call;
   node.sentinel = node.raw ? Sentinel::Decode(*node.raw) : std::nullopt;
-  node.misplaced = node.sentinel && node.sentinel->complete &&
-                   node.sentinel->place != spot_.place && !Planted("place_in_groups_not_read");
   if (!node.sentinel || !node.sentinel->complete || !Fits(*node.sentinel)) return;
   node.member = node.sentinel;
   if (node.stepped && node.sentinel->quarantine_until >= *node.stepped + QuarantineTime()) {
@@ -150,7 +146,7 @@ void Store::ObserveClock(NodeIndex index, const CallInfo& call) {
     node.stepped = call.node_time;
     node.by_clock = true;
     observer_->OnNote(Severity::kWarn, "node_clock_stepped",
-                      std::string("the clock of node ") + Letter(index) +
+                      std::string("the clock of node ") + NodeLetter(index) +
                           " was stepped; it is put in quarantine");
   }
   // A call over which this process or the node was stalled says nothing about the offset.
@@ -160,7 +156,7 @@ void Store::ObserveClock(NodeIndex index, const CallInfo& call) {
   node.clock_offset = Nanos(call.node_time.time_since_epoch()) - client;
   if (node.offset_told != Instant::min() && now_.boot - node.offset_told < kTellOffset) return;
   node.offset_told = now_.boot;
-  observer_->OnClockOffset(spot_.first_node + index, *node.clock_offset);
+  observer_->OnClockOffset(index, *node.clock_offset);
 }
 
 // --- what to do -------------------------------------------------------------------------------
@@ -181,7 +177,7 @@ std::optional<StoreCommand> Store::TakeCommand(NodeIndex index) {
 }
 
 Millis Store::ProbeInterval() const {
-  const bool creates = store_id_.empty() && (!problem_ || waits_for_groups_);
+  const bool creates = store_id_.empty() && !problem_;
   if (creates && AllReadable()) return kProbeCreation;
   const bool well = !problem_ && std::ranges::all_of(nodes_, [](const Node& node) {
     return !node.connected || node.open;

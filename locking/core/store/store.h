@@ -15,12 +15,6 @@
 // (epoch | 1) make a quorum, so that clients whose list still has the node that was replaced stop,
 // and say why.
 //
-// Node groups: the sentinels of a store say which group of how many it is, too. A node that says
-// otherwise than the list stops this store, and those of all other groups of the list: names would
-// be looked for in other groups than other clients look. A store of a group is made only when
-// nothing speaks against the list: the groups before it are there, and a quorum of each group
-// behind it was seen (invariant 24).
-//
 // Invariants (PROTOCOL.md): a wiped or restarted node never counts before every lease that it may
 // have forgotten has ended; every write to a sentinel is a compare-and-set against what was read;
 // two clients with different node lists never both count a quorum without a node in common.
@@ -90,10 +84,7 @@ class Store {
  public:
   // `own_id`: 128 random bits for a store that this client may have to create.
   Store(int nodes, const LockOptions& options, StoreCreation creation, Nonce own_id,
-        LockObserver* observer, GroupSpot spot = {});
-  // The stores of all groups of its list, in order, this one too; they live as long. Without them a
-  // store of several groups is used as it is, but none is made.
-  void SetGroups(std::vector<const Store*> all) { groups_ = std::move(all); }
+        LockObserver* observer);
 
   void OnConnected(NodeIndex node, const NodeInfo& info, Now now);  // also the answer to a probe
   void OnDisconnected(NodeIndex node, Now now);
@@ -115,12 +106,12 @@ class Store {
   // By what this client knows.
   [[nodiscard]] bool Quarantined(NodeIndex node) const { return At(node).quarantined; }
   // What tells an open node from the others, alike at every client whatever the order of its list.
-  [[nodiscard]] std::uint8_t Place(NodeIndex node) const {
+  [[nodiscard]] std::uint8_t IndexInStore(NodeIndex node) const {
     const std::optional<Sentinel>& sentinel = At(node).sentinel;
     return sentinel ? static_cast<std::uint8_t>(sentinel->index) : 0;
   }
   // A majority of the configured N is open, out of quarantine, and no problem is in the way.
-  [[nodiscard]] bool Available() const { return available_ && !OtherList(); }
+  [[nodiscard]] bool Available() const { return available_; }
   // The main reason, when not Available().
   [[nodiscard]] QuorumFailure WhyUnavailable() const { return why_; }
   // What keeps the whole store from use, in one line with what to do; nothing while it can be used.
@@ -129,7 +120,7 @@ class Store {
   [[nodiscard]] Instant NextTime() const;  // call OnTime then; Instant::max() for never
   [[nodiscard]] NodeStatus Status(NodeIndex node, Now now) const;
   // A quorum is of the store, in quarantine or not.
-  [[nodiscard]] bool Stands() const;
+  [[nodiscard]] bool IsEstablished() const;
   // kImmediate and kForced: all N are complete members of one store.
   [[nodiscard]] bool Created() const;
   [[nodiscard]] std::string store_id() const { return store_id_; }  // empty before it is known
@@ -149,8 +140,7 @@ class Store {
     CallInfo raw_call;                 // the call that read raw
     Instant raw_since{};               // since when raw is what it is
     // What this process remembers, over disconnections.
-    std::optional<Sentinel> member;  // the last complete sentinel with our N and place
-    bool misplaced = false;          // the last sentinel that was read is complete, of other groups
+    std::optional<Sentinel> member;  // the last complete sentinel with our N
     std::string counted_run_id;      // the last one for which OnRestartDetected was called
     std::string last_run_id;
     NodeClock clock;
@@ -208,14 +198,9 @@ class Store {
   void SetProblem(NodeIndex index, bool blocks, std::string code, std::string what,
                   std::string hint);
   [[nodiscard]] bool InStore(const Node& node) const;
-  [[nodiscard]] bool Fits(const Sentinel& sentinel) const {  // it is of a store of such a list
-    return sentinel.nodes == count() && sentinel.place == spot_.place;
+  [[nodiscard]] bool Fits(const Sentinel& sentinel) const {  // it is of a store of so many nodes
+    return sentinel.nodes == count();
   }
-  [[nodiscard]] bool Misplaced() const;
-  [[nodiscard]] bool OtherList() const;
-  [[nodiscard]] bool Seen() const;
-  [[nodiscard]] std::string WhyNoneIsMade() const;
-  [[nodiscard]] char Letter(NodeIndex node) const { return NodeLetter(spot_.first_node + node); }
   [[nodiscard]] bool Belongs(const Node& node) const;
   [[nodiscard]] bool AllReadable() const;
   void DecideProblem(bool quorum);
@@ -268,8 +253,6 @@ class Store {
   StoreCreation creation_;
   Nonce own_id_;
   LockObserver* observer_;
-  const GroupSpot spot_;
-  std::vector<const Store*> groups_;
   std::vector<Node> nodes_;
   Now now_{};
 
@@ -285,7 +268,6 @@ class Store {
   bool noted_created_ = false;
   bool available_ = false;
   bool told_available_ = false;
-  bool waits_for_groups_ = false;  // a store would be made here, were it not for another group
   std::optional<Error> problem_;
   QuorumFailure why_ = QuorumFailure::kUnreachable;
 };

@@ -35,7 +35,6 @@ std::string Store::MemberHash() const {
   for (const Node& node : nodes_) run_ids.insert(node.run_id);
   std::string all;  // nobody attacks the hash: run_ids are random
   for (const std::string& run_id : run_ids) all += run_id;
-  if (spot_.place.groups > 1) all += PlaceText(spot_.place);
   return fmt::format("{:016x}", HashOf(all));
 }
 
@@ -61,8 +60,6 @@ bool Store::MayCreate() {
 
 void Store::PlanCreation() {
   if (!MayCreate() || !AllReadable()) return;
-  waits_for_groups_ = !WhyNoneIsMade().empty();
-  if (waits_for_groups_) return;
   const bool overwrites = creation_ == StoreCreation::kForced && !overwritten_;
   const bool complete = std::ranges::any_of(nodes_, &Node::Complete);
   if (complete && !overwrites) return;  // they disagree: FindForeignNodes told
@@ -130,7 +127,6 @@ void Store::PlanForming() {
     sentinel.epoch = kOpenEpoch;
     sentinel.run_id = node.run_id;
     sentinel.max_ttl = ttl;
-    sentinel.place = spot_.place;
     sentinel.index = static_cast<int>(std::ranges::count_if(
         nodes_, [&node](const Node& other) { return other.run_id < node.run_id; }));
     // The node's own time makes the text unlike any that was there before a wipe.

@@ -18,7 +18,6 @@ bool IsValidNodeCount(int nodes) { return nodes % 2 == 1 && nodes <= kMaxNodes; 
 
 void Store::Evaluate(Now now) {
   now_ = now;
-  waits_for_groups_ = false;
   FindRefusals();
   FindStore();
   FindGeneration();
@@ -39,8 +38,8 @@ void Store::SetProblem(NodeIndex index, bool blocks, std::string code, std::stri
                        std::string hint) {
   Node& node = At(index);
   if (node.problem && (node.blocks || !blocks)) return;  // the first of the graver kind stays
-  node.problem = Error{std::move(code), std::move(what), fmt::format("lock node {}", Letter(index)),
-                       std::move(hint)};
+  node.problem = Error{std::move(code), std::move(what),
+                       fmt::format("lock node {}", NodeLetter(index)), std::move(hint)};
   node.blocks = blocks;
 }
 
@@ -72,7 +71,7 @@ void Store::FindRefusals() {
       const Node& other = At(j);
       if (j == i || !other.connected || !other.read || other.run_id != node.run_id) continue;
       SetProblem(i, true, "same_node_twice",
-                 fmt::format("it is the same server as node {} (run_id {})", Letter(j),
+                 fmt::format("it is the same server as node {} (run_id {})", NodeLetter(j),
                              node.run_id.substr(0, 8)),
                  "list each node once");
     }
@@ -88,6 +87,13 @@ bool Store::InStore(const Node& node) const {
 bool Store::Belongs(const Node& node) const {
   const bool current = InStore(node) && Generation(node.sentinel->epoch) == generation_;
   return (current || (Planted("ended_generation_counts") && InStore(node))) && !node.blocks;
+}
+
+bool Store::IsEstablished() const {
+  const auto members = std::ranges::count_if(nodes_, [this](const Node& node) {
+    return InStore(node) && Generation(node.sentinel->epoch) == generation_;
+  });
+  return members >= Quorum(count());
 }
 
 bool Store::AllReadable() const { return std::ranges::all_of(nodes_, &Node::Readable); }
@@ -140,13 +146,7 @@ void Store::FindForeignNodes() {
     }
     if (!node.Complete()) continue;
     const Sentinel& sentinel = *node.sentinel;
-    if (node.misplaced) {
-      SetProblem(i, true, "foreign_group",
-                 fmt::format("its lock store is {}, but it is listed in {}",
-                             PlaceText(sentinel.place), PlaceText(spot_.place)),
-                 "list the groups that the store was made for, in their order; how to change them: "
-                 "deploy/operations/groups.md");
-    } else if (sentinel.nodes != count()) {
+    if (sentinel.nodes != count()) {
       SetProblem(i, true, "foreign_store",
                  fmt::format("it belongs to a lock store of {} nodes, but {} are listed",
                              sentinel.nodes, count()),
@@ -178,8 +178,8 @@ void Store::FindSameIndex() {
       if (Generation(At(i).sentinel->epoch) != Generation(At(j).sentinel->epoch)) continue;
       for (const auto& [one, other] : {std::pair(i, j), std::pair(j, i)}) {
         SetProblem(one, true, "same_index",
-                   fmt::format("it and node {} have the same place in lock store {}", Letter(other),
-                               store_id_),
+                   fmt::format("it and node {} have the same place in lock store {}",
+                               NodeLetter(other), store_id_),
                    fmt::format("one of the two replaced the other: list only one, or DEL {} on one",
                                kSentinelKey));
       }
@@ -189,15 +189,6 @@ void Store::FindSameIndex() {
 
 void Store::DecideProblem(bool quorum) {
   problem_.reset();
-  if (Misplaced() && std::ranges::none_of(nodes_, [](const Node& node) {
-        return node.misplaced && node.Complete();
-      })) {  // it said so when it was last there
-    problem_ = Error{"foreign_group",
-                     fmt::format("it is listed as {}, and a node of it that is away was of another",
-                                 PlaceText(spot_.place)),
-                     "", "see deploy/operations/groups.md"};
-    return;
-  }
   if (!IsValidNodeCount(count())) {
     problem_ = Error{"bad_nodes", fmt::format("{} lock nodes are listed", count()), "",
                      "list 1, 3, 5 or 7 independent primaries"};
@@ -216,7 +207,8 @@ void Store::DecideProblem(bool quorum) {
   if (!store_id_.empty() || !empty) return;
   std::string missing;
   for (NodeIndex i = 0; i < count(); ++i) {
-    if (!At(i).connected) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", Letter(i));
+    if (!At(i).connected)
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", NodeLetter(i));
   }
   if (!missing.empty()) {
     problem_ = Error{"store_incomplete",
@@ -224,11 +216,6 @@ void Store::DecideProblem(bool quorum) {
                                  "reached: {}",
                                  count(), missing),
                      "", "start them: a new store needs all of its nodes once"};
-  } else if (waits_for_groups_) {
-    problem_ = Error{"store_incomplete",
-                     fmt::format("there is no lock store of {} yet, and {}", PlaceText(spot_.place),
-                                 WhyNoneIsMade()),
-                     "", "start the nodes of all groups: groups are made in their order"};
   } else if (creation_ == StoreCreation::kNever) {
     problem_ = Error{"no_store", "there is no lock store on these nodes", "",
                      "`fencepost locks init` makes one"};
@@ -241,7 +228,7 @@ void Store::Tell() {
     if (node.open != node.told_open || node.quarantined != node.told_quarantined) {
       node.told_open = node.open;
       node.told_quarantined = node.quarantined;
-      observer_->OnNode(spot_.first_node + i, node.open, node.quarantined);
+      observer_->OnNode(i, node.open, node.quarantined);
     }
     const std::string problem = node.problem ? node.problem->Line() : "";
     if (problem != node.told_problem && node.connected) {
@@ -253,8 +240,7 @@ void Store::Tell() {
   const bool quarantined = std::ranges::any_of(nodes_, &Node::quarantined);
   if (formed_ && all && !noted_created_) {
     noted_created_ = true;
-    std::string text = fmt::format("a new lock store was created ({}{})", store_id_,
-                                   spot_.place.groups > 1 ? ", " + PlaceText(spot_.place) : "");
+    std::string text = fmt::format("a new lock store was created ({})", store_id_);
     if (quarantined) {
       text += fmt::format(
           "; its locks can be acquired in {} s; a store that `fencepost locks init` "
@@ -265,7 +251,7 @@ void Store::Tell() {
   }
   if (available_ != told_available_) {
     told_available_ = available_;
-    observer_->OnQuorum(spot_.place.group, available_);
+    observer_->OnQuorum(available_);
   }
 }
 

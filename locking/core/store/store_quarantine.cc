@@ -44,12 +44,11 @@ void Store::DecideWhichCount() {
     counting += node.open && !node.quarantined ? 1 : 0;
   }
   DecideProblem(counting >= Quorum(count()));
-  available_ = !problem_ && !OtherList() && counting >= Quorum(count());
+  available_ = !problem_ && counting >= Quorum(count());
   why_ = QuorumFailure::kUnreachable;
   if (open >= Quorum(count())) {
     why_ = by_clock ? QuorumFailure::kClock : QuorumFailure::kQuarantined;
   }
-  if (OtherList()) why_ = QuorumFailure::kPolicy;
   if (problem_ && problem_->code != "store_incomplete") why_ = QuorumFailure::kPolicy;
 }
 

@@ -230,8 +230,7 @@ void Store::PlanAdmission(const std::vector<NodeIndex>& empty, std::uint32_t epo
                             .nodes = count(),
                             .epoch = epoch,
                             .run_id = node.run_id,
-                            .max_ttl = max_ttl(),
-                            .place = spot_.place};
+                            .max_ttl = max_ttl()};
     Write(node, sentinel, QuarantineTime());
   }
 }

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "locking/core/group_place.h"
 #include "locking/core/ops.h"
 #include "locking/redis/session/session_pump.h"
 #include "locking/redis/session/tls.h"
@@ -74,32 +73,6 @@ std::optional<Error> ProblemOf(const RedisOptions& redis) {
       return Bad("a user without a password", address->text,
                  "give the password of the user, or leave the user out");
     }
-  }
-  return std::nullopt;
-}
-
-std::optional<Error> ProblemOf(const std::vector<RedisOptions>& groups) {
-  if (groups.size() > static_cast<std::size_t>(kMaxGroups) || NodesInAll(groups) > kMaxNodesInAll) {
-    return Bad(fmt::format("{} groups of {} lock nodes in all are listed", groups.size(),
-                           NodesInAll(groups)),
-               "", fmt::format("list at most {} groups, and {} nodes", kMaxGroups, kMaxNodesInAll));
-  }
-  std::map<std::string, std::size_t> seen;  // what is reached → in which group
-  for (std::size_t group = 0; group < groups.size(); ++group) {
-    if (auto problem = ProblemOf(groups[group])) return problem;
-    for (const std::string& text : groups[group].nodes) {
-      const auto address = ParseNodeAddress(text);
-      if (!address || seen.emplace(ReachedBy(*address), group).second) continue;
-      return Bad("is listed in two groups", address->text,
-                 "list each node once; each is an independent primary");
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<Error> TlsProblemOf(const std::vector<RedisOptions>& groups) {
-  for (const RedisOptions& group : groups) {
-    if (auto problem = TlsProblemOf(group)) return problem;
   }
   return std::nullopt;
 }

@@ -17,11 +17,9 @@ struct ConnectionOptions;
 // quorum, an address, a node that is listed twice, a user without password. With its place and
 // what to do; it holds no password.
 std::optional<Error> ProblemOf(const RedisOptions& redis);
-std::optional<Error> ProblemOf(const std::vector<RedisOptions>& groups);  // and of them together
 // The same of the TLS files, which it reads: missing, unreadable, key and certificate of different
 // pairs. Nothing when no node is reached by TLS.
 std::optional<Error> TlsProblemOf(const RedisOptions& redis);
-std::optional<Error> TlsProblemOf(const std::vector<RedisOptions>& groups);
 
 // In the order of the nodes, at least one. `problem` says what is wrong with a node.
 std::vector<ConnectionOptions> MakeConnections(const RedisOptions& redis, const LockOptions& lock);

@@ -63,8 +63,7 @@ struct RedisEngine::Impl {
     void OnCall(OpKind kind, std::size_t keys, const CallInfo& call, Now now) override {
       engine_.core.store().OnCall(index_, call, now);
       if (engine_.observer != nullptr) {
-        engine_.observer->OnCall(engine_.Number(index_), kind, keys,
-                                 call.received_at - call.sent_at);
+        engine_.observer->OnCall(index_, kind, keys, call.received_at - call.sent_at);
       }
     }
     void OnReplies(const std::vector<Reply>& replies, Now now) override {
@@ -72,11 +71,10 @@ struct RedisEngine::Impl {
       engine_.HandedIn();
     }
     void OnReconnect() override {
-      if (engine_.observer != nullptr) engine_.observer->OnReconnect(engine_.Number(index_));
+      if (engine_.observer != nullptr) engine_.observer->OnReconnect(index_);
     }
     void OnCommandError(CommandError error) override {
-      if (engine_.observer != nullptr)
-        engine_.observer->OnCommandError(engine_.Number(index_), error);
+      if (engine_.observer != nullptr) engine_.observer->OnCommandError(index_, error);
     }
     void OnNote(Severity severity, std::string_view event, std::string_view text) override {
       if (engine_.observer != nullptr) engine_.observer->OnNote(severity, event, text);
@@ -99,8 +97,6 @@ struct RedisEngine::Impl {
   Impl(asio::io_context& context, LockCore& lock_core, const RedisOptions& redis,
        const LockOptions& options, LockObserver* watcher, std::function<void()> step);
 
-  // Counted through all groups: what observers are told.
-  [[nodiscard]] NodeIndex Number(NodeIndex node) const { return core.spot().first_node + node; }
   void Kick();
   void Pass();
   void StoreChanged(Now now);

@@ -1,7 +1,6 @@
-// The driver of LockCore over real nodes (of one group, where there are several): one connection
-// per node on an Asio io_context, everything on the thread that runs it. One pipelined batch is
-// outstanding at a node at a time; meanwhile the core gathers the next one. A slow or dead node
-// does not delay the others.
+// The driver of LockCore over real nodes: one connection per node on an Asio io_context, everything
+// on the thread that runs it. One pipelined batch is outstanding at a node at a time; meanwhile the
+// core gathers the next one. A slow or dead node does not delay the others.
 //
 // On each (re)connect: AUTH, SCRIPT LOAD of all scripts, INFO, TIME, GET sentinel → Store; lock
 // operations follow only when the store says that the node is open. After NOSCRIPT: the same again

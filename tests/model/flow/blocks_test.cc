@@ -127,7 +127,7 @@ TEST(Block, ThatGaveUpIsAcquiredAgainThoughARecordWithTheSameIdWaitsInIt) {
 TEST(Block, LetsEachOfItsRecordsCountWhereItGoesOnWithoutALock) {
   SharedWorld world;
   FlowBench worker(world, Blocks());
-  worker.flow.SetUnlocked(0, true, world.now);
+  worker.flow.SetUnlocked(true, world.now);
   worker.Assign(0);
   worker.Deliver(0, {"x", "x", "x"});
   worker.Settle();

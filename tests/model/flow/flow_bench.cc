@@ -84,13 +84,11 @@ FlowOptions FlowBench::Handling(Order order) {
 FlowBench::FlowBench(SharedWorld& shared, const FlowOptions& options, std::uint64_t seed)
     : world(shared),
       random(seed << 32),
-      locks(
-          {static_cast<int>(shared.nodes.size())}, shared.lock,
-          locking::StoreCreation::kQuarantined, [this] { return random += 0x9e3779b97f4a7c15ULL; },
-          nullptr),
-      core(locks.core(0)),
+      core(
+          static_cast<int>(shared.nodes.size()), shared.lock, locking::StoreCreation::kQuarantined,
+          [this] { return random += 0x9e3779b97f4a7c15ULL; }, nullptr),
       flow(
-          options, &locks, [this] { return random += 0x9e3779b97f4a7c15ULL; }, &told),
+          options, &core, [this] { return random += 0x9e3779b97f4a7c15ULL; }, &told),
       finality_(options.finality),
       outbox_(shared.nodes.size()) {
   for (int node = 0; node < static_cast<int>(world.nodes.size()); ++node) Connect(node);

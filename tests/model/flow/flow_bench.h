@@ -154,9 +154,8 @@ class FlowBench {
   SharedWorld& world;
   bool settles = true;  // false: Settle does nothing; the test says when there is a Round
   Told told;
-  std::uint64_t random;       // the state of the core's source
-  locking::LockGroups locks;  // one group
-  locking::LockCore& core;
+  std::uint64_t random;  // the state of the core's source
+  locking::LockCore core;
   Flow flow;
   std::vector<PartitionIndex> paused, resumed;
   std::optional<std::vector<PartitionOffset>> drained;

@@ -282,7 +282,7 @@ TEST(OwnershipOfAHandledRecord, ThatComesAfterItsTimeHasEndedCallsNothingBehindI
   worker.Assign(0);
   worker.Tick();
   const auto commits = worker.TakeCommits();
-  worker.flow.SetUnlocked(0, true, world.now);
+  worker.flow.SetUnlocked(true, world.now);
   worker.Deliver(0, {"a"});
   worker.LookUpAll();
   worker.Handle("a");

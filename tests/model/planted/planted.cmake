@@ -93,8 +93,6 @@ caught_by(ended_generation_counts unit/store
   StoreLists.NeverCountDisjointQuorumsAndAreRepairedInTheEnd)
 caught_by(another_lists_raise_is_own model/replacement
   All/ReplacedNode.NeverCountsBesideTheOneInItsPlaceAndSomebodyCanLockInTheEnd/1)
-caught_by(place_in_groups_not_read unit/store
-  All/OtherLists.AreRefusedInAllTheirGroupsWithOneProblemAndMakeNothing/0)
 caught_by(filled_lease_comes_back model/core
   Lease.IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt)
 caught_by(late_ones_all_ask_the_rest model/core

@@ -49,10 +49,6 @@ void Checks::OnOperation(SimNode& node, const Process& process, const locking::O
                          const Unit& before, const Unit& after, const locking::Reply& reply) {
   world_.Note("w{} node {} op {} {} token {} → {}", process.index, node.index,
               static_cast<int>(op.kind), op.name, op.token.value(), static_cast<int>(reply.code));
-  if (node.group != locking::GroupOf(op.name, world_.plan.groups)) {
-    world_.Violate(
-        "24", fmt::format("node {} is asked for {}, a name of another group", node.index, op.name));
-  }
   const bool frees = op.kind == OpKind::kAbort || op.kind == OpKind::kRelease;
   const bool others =
       (before.state == State::kHeld && before.nonce != op.nonce) || before.state == State::kDone;
@@ -161,7 +157,6 @@ void Checks::CheckPromise(SimWorker& worker, const Lease& lease, const std::stri
   int keeping = 0;
   for (const auto& one : world_.nodes()) {
     const SimNode& node = *one;
-    if (node.group != static_cast<int>(lease.lock.group)) continue;
     const Unit unit = node.model.Look(name, node.Wall(now));
     const bool forgetful =
         node.forgot_at.count() >= 0 && now - node.forgot_at < 3 * Nanos(world_.plan.lock.ttl);

@@ -61,7 +61,7 @@ void Faults::Again(Nanos mean, std::function<void()> fault) {
 
 // --- nodes -------------------------------------------------------------------------------------
 
-int Faults::AnyPlace() { return world_.random.Below(world_.plan.NodesInAll()); }
+int Faults::AnyPlace() { return world_.random.Below(world_.plan.nodes); }
 
 SimNode& Faults::AnyNode() { return world_.NodeAt(AnyPlace()); }
 
@@ -103,16 +103,16 @@ std::uint32_t Faults::GenerationOf(const SimNode& node) {
 // A majority must go on knowing the store, and what it promised: fewer than half may be forgetful
 // until their quarantine is over and their place in the store is found. One that came back with a
 // former generation has yet to follow.
-bool Faults::MayForget(const SimNode& one) const {
+bool Faults::MayForget() const {
   std::uint32_t newest = 0;
   for (int i = 0; i < world_.plan.nodes; ++i) {
-    newest = std::max(newest, GenerationOf(world_.NodeAt(one.group * world_.plan.nodes + i)));
+    newest = std::max(newest, GenerationOf(world_.NodeAt(i)));
   }
   int forgetful = 0;
   const Nanos repair =
       Nanos(world_.plan.lock.max_ttl) + 2 * world_.plan.lock.max_skew + world_.plan.found;
   for (int i = 0; i < world_.plan.nodes; ++i) {
-    const SimNode& node = world_.NodeAt(one.group * world_.plan.nodes + i);
+    const SimNode& node = world_.NodeAt(i);
     const bool recent = node.forgot_at.count() >= 0 && world_.time.now() - node.forgot_at < repair;
     const bool known = node.model.Complete() && GenerationOf(node) == newest &&
                        !node.model.Quarantined(node.Wall(world_.time.now()));
@@ -123,7 +123,7 @@ bool Faults::MayForget(const SimNode& one) const {
 
 // From now on it may have forgotten.
 bool Faults::Forget(SimNode& node, Fault fault) {
-  if (!MayForget(node) || !node.model.Complete()) return false;
+  if (!MayForget() || !node.model.Complete()) return false;
   world_.Strike(fault);
   node.forgot_at = world_.time.now();
   world_.checks.OnForgot(node);
@@ -364,7 +364,7 @@ void Faults::FailOver() {
 void Faults::End() {
   world_.Note("the trouble ends");
   const Nanos skew = Nanos(world_.plan.lock.max_skew) * 9 / 20;
-  for (int i = 0; i < world_.plan.NodesInAll(); ++i) {
+  for (int i = 0; i < world_.plan.nodes; ++i) {
     SimNode& node = world_.NodeAt(i);
     if (std::chrono::abs(node.offset) > skew) StepNodeClock(node, Nanos(0));
   }

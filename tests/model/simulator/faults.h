@@ -52,7 +52,7 @@ class Faults {
   void Release();
   void Snapshot();
   static std::uint32_t GenerationOf(const SimNode& node);
-  [[nodiscard]] bool MayForget(const SimNode& one) const;
+  [[nodiscard]] bool MayForget() const;
   void End();
   void Operator();
 

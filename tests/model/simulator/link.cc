@@ -42,13 +42,12 @@ void Cut(Exchange& exchange, const std::vector<Op>& ops) {
 
 }  // namespace
 
-Link::Link(World& world, SimWorker& worker, int group, NodeIndex index, SimNode& node)
+Link::Link(World& world, SimWorker& worker, NodeIndex index, SimNode& node)
     : world_(world),
       worker_(worker),
       process_(worker.process()),
-      group_(group),
       index_(index),
-      core_(worker.locks().core(group)),
+      core_(worker.locks()),
       node_(node),
       session_(SessionOf(world)) {}
 

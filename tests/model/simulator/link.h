@@ -18,8 +18,8 @@ class SimWorker;
 
 class Link {
  public:
-  // `index`: of the node in the worker's list of its group.
-  Link(World& world, SimWorker& worker, int group, locking::NodeIndex index, SimNode& node);
+  // `index`: of the node in the worker's list.
+  Link(World& world, SimWorker& worker, locking::NodeIndex index, SimNode& node);
 
   void Start();
   // Sends the next thing if nothing is out.
@@ -44,7 +44,6 @@ class Link {
   [[nodiscard]] locking::NodeStatus Status() const;
   [[nodiscard]] bool Idle() const { return !Busy() && !core_.HasOps(index_); }
   void OnFreed(std::string_view name) { core_.OnFreed(index_, name, process_.now()); }
-  [[nodiscard]] int group() const { return group_; }
 
  private:
   using Shared = std::shared_ptr<Exchange>;
@@ -68,7 +67,6 @@ class Link {
   World& world_;
   SimWorker& worker_;
   Process& process_;
-  const int group_;
   const locking::NodeIndex index_;
   locking::LockCore& core_;
   SimNode& node_;

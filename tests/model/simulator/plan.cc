@@ -24,7 +24,6 @@ T Pick(Random& random, const std::array<T, N>& values) {
 
 void DrawSmallWorld(Plan& plan, Random& random) {
   plan.nodes = Pick(random, std::array{1, 3, 3, 3, 3, 3, 3, 5});
-  plan.groups = random.Chance(80) ? 2 : 1;
   plan.workers = Pick(random, std::array{1, 2, 2, 2, 2, 3});
   plan.partitions = Pick(random, std::array{1, 1, 2, 3});
   plan.records = random.Chance(700) ? random.Between(3, 12) : random.Between(10, 40);
@@ -56,7 +55,6 @@ void DrawSmallWorld(Plan& plan, Random& random) {
 void DrawLargeWorld(Plan& plan, Random& random) {
   plan.size = Size::kLarge;
   plan.nodes = Pick(random, std::array{1, 3, 3, 5});
-  plan.groups = random.Chance(170) ? 2 : 1;
   plan.workers = random.Between(2, 4);
   plan.partitions = random.Between(1, 4);
   plan.records = random.Between(20, 120);
@@ -89,7 +87,6 @@ void DrawLargeWorld(Plan& plan, Random& random) {
 void DrawLastingWorld(Plan& plan, Random& random) {
   plan.size = Size::kLasting;
   plan.nodes = Pick(random, std::array{3, 3, 5});
-  plan.groups = random.Chance(80) ? 2 : 1;
   plan.workers = random.Between(2, 3);
   plan.partitions = random.Between(1, 3);
   plan.records = random.Between(20, 120);

@@ -35,8 +35,7 @@ struct Plan {
   FaultSet faults;  // that are on
 
   // The world.
-  int nodes = 3;   // of the lock, in each group
-  int groups = 1;  // of lock nodes
+  int nodes = 3;  // of the lock
   int workers = 2;
   int partitions = 2;
   bool store_exists = true;  // else the workers create it, and wait for its quarantine
@@ -128,8 +127,6 @@ struct Plan {
 
   // From its sending until it happens, at most: four times what a worker waits for an answer.
   [[nodiscard]] Nanos LongestWrite() const { return 4 * (write_takes + Millis(200)); }
-  [[nodiscard]] int NodesInAll() const { return groups * nodes; }
-  [[nodiscard]] int GroupOfPlace(int place) const { return place / nodes; }
   [[nodiscard]] int AllPartitions() const { return partitions + added; }
   [[nodiscard]] bool Replaces() const { return replaced_at.count() > 0; }
   [[nodiscard]] bool Calm() const { return faults.none(); }

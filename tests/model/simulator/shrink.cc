@@ -29,7 +29,6 @@ class Shrinking {
       smaller |= Lower(&Plan::ids, 1);
       smaller |= Lower(&Plan::workers, 1);
       smaller |= Lower(&Plan::partitions, 1);
-      smaller |= Lower(&Plan::groups, 1);
       for (int Plan::*const rate : {&Plan::holes, &Plan::conflicts, &Plan::without_id,
                                     &Plan::refused, &Plan::handler_refusals, &Plan::clock_ppm}) {
         smaller |= Lower(rate, 0);
@@ -79,7 +78,7 @@ Plan Shrink(Plan plan, const std::string& invariant) {
 std::string Describe(const Plan& plan) {
   std::string text =
       fmt::format("{} records, {} ids, {} partitions, {} workers, {} lock nodes", plan.records,
-                  plan.ids, plan.AllPartitions(), plan.workers, plan.NodesInAll());
+                  plan.ids, plan.AllPartitions(), plan.workers, plan.nodes);
   for (std::size_t i = 0; i < kFaults; ++i) {
     const auto fault = static_cast<Fault>(i);
     if (plan.Has(fault)) text += fmt::format("; {}", KindOf(fault).name);

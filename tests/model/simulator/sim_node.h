@@ -30,11 +30,9 @@ constexpr Nanos Slew(Nanos now, int ppm) {
 using Subscriptions = std::map<std::string, std::set<std::pair<int, int>>, std::less<>>;
 
 struct SimNode {
-  SimNode(int node_index, int node_group, std::string run_id)
-      : index(node_index), group(node_group), model(std::move(run_id)) {}
+  SimNode(int node_index, std::string run_id) : index(node_index), model(std::move(run_id)) {}
 
   int index;
-  int group;
   locking::NodeModel model;
   std::unique_ptr<locking::NodeModel> snapshot;  // what an append-only file may bring back
   bool up = true;

@@ -1,6 +1,7 @@
 #include "tests/model/simulator/sim_worker.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "tests/model/simulator/world.h"
@@ -17,13 +18,12 @@ constexpr Millis kTick{1000};
 constexpr Millis kMarksLimit{1000};
 
 consumer::WorkerCoreOptions OptionsOf(const World& world, const Process& process) {
-  consumer::WorkerCoreOptions options{
-      .flow = world.plan.flow,
-      .nodes = std::vector<int>(static_cast<std::size_t>(world.plan.groups), world.plan.nodes),
-      .lock = world.plan.lock,
-      .on_unavailable = world.plan.on_unavailable,
-      .revoke_drain = world.plan.revoke_drain,
-      .shutdown_timeout = world.plan.revoke_drain};
+  consumer::WorkerCoreOptions options{.flow = world.plan.flow,
+                                      .nodes = world.plan.nodes,
+                                      .lock = world.plan.lock,
+                                      .on_unavailable = world.plan.on_unavailable,
+                                      .revoke_drain = world.plan.revoke_drain,
+                                      .shutdown_timeout = world.plan.revoke_drain};
   options.flow.max_consecutive = world.MostInARow();
   // The value too, but it has another name, and what it stores is not to be compared with the rest.
   if (process.other_rule) {
@@ -34,8 +34,7 @@ consumer::WorkerCoreOptions OptionsOf(const World& world, const Process& process
 }
 
 std::uint64_t Key(locking::LockId lock) {
-  return (static_cast<std::uint64_t>(lock.group) << 61) |
-         (static_cast<std::uint64_t>(lock.generation) << 32) | lock.slot;
+  return (static_cast<std::uint64_t>(lock.generation) << 32) | lock.slot;
 }
 
 }  // namespace
@@ -51,20 +50,17 @@ SimWorker::SimWorker(World& world, Process& process)
       handler_(world, *this),
       letters_(world, *this),
       caller_(world, *this),
-      most_in_a_row_(world.MostInARow()),
-      watched_(static_cast<std::size_t>(world.plan.groups)) {
-  for (int group = 0; group < world.plan.groups; ++group) {
-    // Every worker lists the nodes of a group in an order of its own.
-    std::vector<int> order;
-    for (int i = 0; i < world.plan.nodes; ++i) order.push_back(group * world.plan.nodes + i);
-    for (std::size_t i = order.size(); i > 1; --i) {
-      std::swap(order[i - 1],
-                order[static_cast<std::size_t>(world.random.Below(static_cast<int>(i)))]);
-    }
-    for (int i = 0; i < world.plan.nodes; ++i) {
-      SimNode& node = world.NodeAt(order[static_cast<std::size_t>(i)]);
-      links_.push_back(std::make_unique<Link>(world, *this, group, i, node));
-    }
+      most_in_a_row_(world.MostInARow()) {
+  // Every worker lists the nodes in an order of its own.
+  std::vector<int> order(static_cast<std::size_t>(world.plan.nodes));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1],
+              order[static_cast<std::size_t>(world.random.Below(static_cast<int>(i)))]);
+  }
+  for (int i = 0; i < world.plan.nodes; ++i) {
+    SimNode& node = world.NodeAt(order[static_cast<std::size_t>(i)]);
+    links_.push_back(std::make_unique<Link>(world, *this, i, node));
   }
 }
 
@@ -136,8 +132,8 @@ void SimWorker::Pass() {
     Watch();
     handed_in_ = true;
   }
-  if (std::exchange(handed_in_, false) || locks().HasEvents()) {
-    std::ranges::fill(watched_, 0);
+  if (std::exchange(handed_in_, false) || !locks().events().empty()) {
+    watched_ = 0;
     core_.OnLockEvents(now);
     Act();
   }
@@ -149,14 +145,8 @@ void SimWorker::Pass() {
 
 // What a node is asked to tell of takes effect there a little later, even when this worker is gone.
 void SimWorker::Subscribe() {
-  for (int group = 0; group < locks().size(); ++group) Subscribe(group);
-}
-
-void SimWorker::Subscribe(int group) {
-  for (const locking::WatchChange& change :
-       std::exchange(locks().core(group).watch_changes(), {})) {
+  for (const locking::WatchChange& change : std::exchange(locks().watch_changes(), {})) {
     for (const auto& link : links_) {
-      if (link->group() != group) continue;
       SimNode& node = link->node();
       const std::pair<int, int> who(process_.index, process_.incarnation());
       world_.time.In(world_.plan.delay, [&node, who, change] {
@@ -306,21 +296,16 @@ void SimWorker::OnAnswered(const std::vector<locking::Reply>& replies) {
 
 // Events that came since the last look; the flow drains them later.
 void SimWorker::Watch() {
-  for (int group = 0; group < locks().size(); ++group) Watch(group);
-}
-
-void SimWorker::Watch(int group) {
-  const auto& events = locks().core(group).events();
-  std::size_t& watched = watched_[static_cast<std::size_t>(group)];
-  for (; watched < events.size(); ++watched) {
-    const LockEvent& event = events[watched];
+  const auto& events = locks().events();
+  for (; watched_ < events.size(); ++watched_) {
+    const LockEvent& event = events[watched_];
     const std::string_view name = NameOf(event.lock);
     world_.Note("w{} lock {} {} event {} token {}", process_.index, event.lock.slot, name,
                 static_cast<int>(event.kind), event.token.value());
     world_.checks.OnLockEvent(*this, event, name);
     caller_.OnLockEvent(event);
   }
-  if (events.empty()) watched = 0;
+  if (events.empty()) watched_ = 0;
 }
 
 void SimWorker::OnInvariant(locking::Invariant invariant) {

@@ -29,7 +29,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Leave();  // in order: drain, commit, leave the group, die
 
   consumer::WorkerCore& core() { return core_; }
-  locking::LockGroups& locks() { return core_.locks(); }
+  locking::LockCore& locks() { return core_.locks(); }
   [[nodiscard]] const consumer::Flow& flow() const { return core_.flow(); }
   Process& process() { return process_; }
   SimConsumer& consumer() { return consumer_; }
@@ -61,9 +61,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   void Pass();
   void Arm();
   void Watch();
-  void Watch(int group);
   void Subscribe();
-  void Subscribe(int group);
   void CarryOut(consumer::WorkerActions actions);
   template <typename Do>
   void CarryOut(bool any, Do carry_out);
@@ -101,7 +99,7 @@ class SimWorker : public locking::LockObserver, public consumer::ConsumerObserve
   LettersInARow row_;
   bool kicked_ = false;
   bool handed_in_ = false;
-  std::vector<std::size_t> watched_;  // of the events of each group
+  std::size_t watched_ = 0;  // of the events
   locking::Instant core_armed_ = locking::Instant::max();
   locking::Instant flow_armed_ = locking::Instant::max();
   std::unordered_map<std::uint64_t, std::string> names_;

@@ -43,8 +43,8 @@ World::World(Plan world_plan, bool tracing)
       faults_(*this),
       operator_(*this) {
   const Nanos skew = Nanos(plan.lock.max_skew) * 9 / 20;  // any two stay within max_skew
-  for (int i = 0; i < plan.NodesInAll(); ++i) {
-    nodes_.push_back(std::make_unique<SimNode>(i, plan.GroupOfPlace(i), FreshRunId()));
+  for (int i = 0; i < plan.nodes; ++i) {
+    nodes_.push_back(std::make_unique<SimNode>(i, FreshRunId()));
     places_.push_back(nodes_.back().get());
     nodes_.back()->offset = random.Time(-skew, skew);
     nodes_.back()->ppm = random.Between(-plan.clock_ppm, plan.clock_ppm);
@@ -57,28 +57,27 @@ World::World(Plan world_plan, bool tracing)
     process.ppm = random.Between(-plan.clock_ppm, plan.clock_ppm);
     workers_.push_back(nullptr);
   }
-  for (int group = 0; group < plan.groups && plan.store_exists; ++group) CreateStore(group);
+  if (plan.store_exists) CreateStore();
   broker.Fill();
 }
 
 World::~World() = default;
 
 // As `locks init` leaves it.
-void World::CreateStore(int group) {
+void World::CreateStore() {
   std::vector<SimNode*> ranked;
-  for (int i = 0; i < plan.nodes; ++i) ranked.push_back(&NodeAt(group * plan.nodes + i));
+  for (int i = 0; i < plan.nodes; ++i) ranked.push_back(&NodeAt(i));
   std::sort(ranked.begin(), ranked.end(), [](const SimNode* a, const SimNode* b) {
     return a->model.run_id() < b->model.run_id();
   });
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
     locking::Sentinel sentinel;
     sentinel.complete = true;
-    sentinel.store_id = std::string(locking::kStoreIdSize, static_cast<char>('a' + group));
+    sentinel.store_id = std::string(locking::kStoreIdSize, 'a');
     sentinel.index = static_cast<int>(rank);
     sentinel.nodes = plan.nodes;
     sentinel.run_id = ranked[rank]->model.run_id();
     sentinel.max_ttl = plan.lock.max_ttl;
-    sentinel.place = {group, plan.groups};
     ranked[rank]->model.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, kStart);
   }
 }
@@ -90,7 +89,7 @@ SimNode& World::Replace(int place) {
   old.gone = true;
   ++old.incarnation;
   const int index = static_cast<int>(nodes_.size());
-  nodes_.push_back(std::make_unique<SimNode>(index, old.group, FreshRunId()));
+  nodes_.push_back(std::make_unique<SimNode>(index, FreshRunId()));
   SimNode& next = *nodes_.back();
   const Nanos skew = Nanos(plan.lock.max_skew) * 9 / 20;
   next.offset = random.Time(-skew, skew);
@@ -161,12 +160,9 @@ void World::NoteWhatStands() {
     if (worker == nullptr) continue;
     const int index = worker->process().index;
     Note("w{}: {} in flight, room {}, available {}, held {}", index, worker->flow().in_flight(),
-         worker->flow().backpressure().Room(), worker->locks().AnyAvailable(),
-         worker->locks().held());
-    for (int group = 0; group < plan.groups; ++group) {
-      const auto problem = worker->locks().core(group).store().Problem();
-      if (problem) Note("w{} group {}: {}", index, group + 1, problem->Line());
-    }
+         worker->flow().backpressure().Room(), worker->locks().Available(), worker->locks().held());
+    const auto problem = worker->locks().store().Problem();
+    if (problem) Note("w{}: {}", index, problem->Line());
     for (const auto& node : nodes_) {
       for (const auto& link : worker->links()) {
         if (&link->node() != node.get()) continue;

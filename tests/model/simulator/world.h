@@ -1,7 +1,7 @@
 // One run of the simulator: nodes, Kafka, an output, workers, trouble, and the checks, in virtual
 // time, all from one seed.
 //
-// The workers are the shipped ones (LockGroups, Flow). Trouble ends at plan.faults_end; then
+// The workers are the shipped ones (LockCore, Flow). Trouble ends at plan.faults_end; then
 // everything must come to its end by itself: no lag, every id's effect there once, nothing left
 // held.
 #pragma once
@@ -82,7 +82,7 @@ class World {
   // --- who there is ----------------------------------------------------------------------------
   // That there is or was.
   [[nodiscard]] const std::vector<std::unique_ptr<SimNode>>& nodes() const { return nodes_; }
-  // The one at this place of the lists, those of all groups in a row; by now.
+  // The one at this place of the lists, by now.
   SimNode& NodeAt(int place) { return *places_[static_cast<std::size_t>(place)]; }
   SimNode& Replace(int place);
   Process& process(int index) { return *processes_[static_cast<std::size_t>(index)]; }
@@ -112,7 +112,7 @@ class World {
 
  private:
   void Keep(std::string line);
-  void CreateStore(int group);
+  void CreateStore();
   void NoteWhatStands();
   void LookAfterWithheld();
   void CheckCalm();

@@ -78,7 +78,7 @@ TEST_F(WithoutNodes, ARecordWhoseLeaseEndsIsWrittenWithAFreshToken) {
   const locking::Token before = writes_[0]->request.items[0].token;
   Lose();
   Pass(60s);
-  core_.locks().core(0).OnTime(now_);
+  core_.locks().OnTime(now_);
   Act();
   AnswerWrites(WriteResult::kNotWritten);
   Pass(0s);  // the group says that it still has the partition

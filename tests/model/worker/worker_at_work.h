@@ -34,7 +34,7 @@ struct Notes : ConsumerObserver {
 class WorkerAtWork : public ::testing::Test {
  protected:
   explicit WorkerAtWork(const WorkerCoreOptions& options = Options())
-      : nodes_(options.nodes.front()),
+      : nodes_(options.nodes),
         node_(std::string(locking::kRunIdSize, 'a')),
         core_(
             options, [this] { return random_ += 0x9e3779b97f4a7c15ULL; }, nullptr, &told_) {
@@ -56,8 +56,8 @@ class WorkerAtWork : public ::testing::Test {
     info.role = "master";
     info.sentinel = node_.sentinel();
     info.call = {now_.boot, now_.boot, now_.wall};
-    core_.locks().core(0).store().OnConnected(0, info, now_);
-    core_.locks().core(0).OnTime(now_);
+    core_.locks().store().OnConnected(0, info, now_);
+    core_.locks().OnTime(now_);
   }
   // It comes back without its memory, as another process.
   void RestartNode() {
@@ -75,17 +75,17 @@ class WorkerAtWork : public ::testing::Test {
     info.role = "master";
     info.sentinel = sentinel.Encode();
     info.call = {now_.boot, now_.boot, now_.wall};
-    core_.locks().core(0).store().OnConnected(0, info, now_);
-    core_.locks().core(0).OnTime(now_);
+    core_.locks().store().OnConnected(0, info, now_);
+    core_.locks().OnTime(now_);
   }
   void LoseNode() {
-    core_.locks().core(0).store().OnDisconnected(0, now_);
+    core_.locks().store().OnDisconnected(0, now_);
     core_.OnNodeAway(0, "10.0.0.1:7001: nothing listens there");
-    core_.locks().core(0).OnTime(now_);
+    core_.locks().OnTime(now_);
   }
 
   static WorkerCoreOptions Options() {
-    WorkerCoreOptions options{.nodes = {1}, .revoke_drain = 10s, .shutdown_timeout = 25s};
+    WorkerCoreOptions options{.nodes = 1, .revoke_drain = 10s, .shutdown_timeout = 25s};
     options.flow.pipeline = "p";
     options.flow.max_in_flight = 100;
     return options;
@@ -144,13 +144,13 @@ class WorkerAtWork : public ::testing::Test {
 
   bool Exchange() {
     std::vector<locking::Op> ops;
-    if (core_.locks().core(0).TakeBatch(0, ops) == 0) return false;
+    if (core_.locks().TakeBatch(0, ops) == 0) return false;
     std::vector<locking::Reply> replies;
     locking::CallHeader header;
     for (const locking::Op& op : ops) {
       node_.Apply(op.kind, std::span(&op, 1), lock_, now_.wall, now_.wall, &header, replies);
     }
-    core_.locks().core(0).OnReplies(0, replies, now_);
+    core_.locks().OnReplies(0, replies, now_);
     return true;
   }
 

@@ -212,7 +212,7 @@ const ReadinessRow kReadiness[] = {
 class Readiness : public WorkerAtWork, public ::testing::WithParamInterface<ReadinessRow> {
  protected:
   void Enter(const ReadinessRow& row) {
-    if (row.node != LockNode::kThere) core_.locks().core(0).store().OnDisconnected(0, now_);
+    if (row.node != LockNode::kThere) core_.locks().store().OnDisconnected(0, now_);
     if (row.node == LockNode::kLost) core_.OnNodeAway(0, "10.0.0.1:7001: nothing listens there");
     if (row.end == End::kAsked) core_.RequestStop(now_);
     if (row.end == End::kFailed) core_.OnSourceFailed({.code = "fatal", .what = "fatal"});
@@ -264,7 +264,7 @@ TEST_F(ReadinessOverTime, IsToldWhenItChangesAndNotAgain) {
 // A node that is lost later was there before: nothing of the start is left to wait for.
 TEST_F(ReadinessOverTime, LacksAQuorumAndDoesNotConnectOnceItWasReady) {
   Enter({});
-  core_.locks().core(0).store().OnDisconnected(0, now_);
+  core_.locks().store().OnDisconnected(0, now_);
   Pass(1s);
   EXPECT_THAT(Codes(), ElementsAre(kNoQuorum));
 }
@@ -274,7 +274,7 @@ class ThreeNodes : public WorkerAtWork {
   ThreeNodes() : WorkerAtWork(Three()) {}
   static WorkerCoreOptions Three() {
     WorkerCoreOptions options = Options();
-    options.nodes = {3};
+    options.nodes = 3;
     return options;
   }
 };

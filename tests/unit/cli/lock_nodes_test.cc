@@ -41,9 +41,9 @@ TEST_F(LockNodesTest, TakeUserAndTlsFromOptionsAndThePasswordFromTheEnvironment)
   const auto nodes = Resolve(
       {"--redis", "a:1,rediss://own@b,unix:/c", "--user", "u", "--tls-server-name", "redis"});
   ASSERT_TRUE(nodes) << error;
-  EXPECT_THAT(nodes->groups.at(0).nodes, ElementsAre("a:1", "rediss://own@b", "unix:/c"));
-  EXPECT_EQ(nodes->groups.at(0).username + ":" + nodes->groups.at(0).password, "u:hunter2");
-  EXPECT_EQ(nodes->groups.at(0).tls_server_name, "redis");
+  EXPECT_THAT(nodes->redis.nodes, ElementsAre("a:1", "rediss://own@b", "unix:/c"));
+  EXPECT_EQ(nodes->redis.username + ":" + nodes->redis.password, "u:hunter2");
+  EXPECT_EQ(nodes->redis.tls_server_name, "redis");
 }
 
 TEST_F(LockNodesTest, AreRefusedInOneLineThatNamesNoPassword) {
@@ -57,30 +57,6 @@ TEST_F(LockNodesTest, AreRefusedInOneLineThatNamesNoPassword) {
   EXPECT_THAT(error, HasSubstr("a:1: a user without a password; give the password"));
   EXPECT_FALSE(Resolve({"--redis", "a:1,b:1"}));
   EXPECT_THAT(error, HasSubstr("--redis: 2 lock nodes are listed; list 1, 3, 5 or 7"));
-}
-
-TEST_F(LockNodesTest, AreOneGroupForEachTimeThatTheyAreListed) {
-  setenv("FENCEPOST_REDIS_PASSWORD", "hunter2", 1);
-  const auto nodes = Resolve({"--redis", "a:1,b:1,c:1", "--redis", "d:1", "--user", "u"});
-  ASSERT_TRUE(nodes) << error;
-  ASSERT_EQ(nodes->groups.size(), 2U);
-  EXPECT_THAT(nodes->groups[0].nodes, ElementsAre("a:1", "b:1", "c:1"));
-  EXPECT_THAT(nodes->groups[1].nodes, ElementsAre("d:1"));
-  EXPECT_EQ(nodes->groups[1].password, "hunter2");
-  EXPECT_EQ(nodes->SpotOf(1).first_node, 3);
-  EXPECT_EQ(nodes->GroupOfNode(2), 0);
-  EXPECT_EQ(nodes->GroupOfNode(3), 1);
-  EXPECT_EQ(nodes->Address(3), "d:1");
-  EXPECT_FALSE(Resolve({"--redis", "a:1", "--redis", "redis://u:p@a:1"}));
-  EXPECT_THAT(error,
-              HasSubstr("--redis: redis://a:1: is listed in two groups; list each node once"));
-  std::vector<std::string> nine;
-  for (const char group : std::string("abcdefghi")) {
-    nine.insert(nine.end(), {"--redis", std::string(1, group) + ":1"});
-  }
-  EXPECT_FALSE(Resolve(nine));
-  EXPECT_THAT(error,
-              HasSubstr("9 groups of 9 lock nodes in all are listed; list at most 8 groups"));
 }
 
 TEST_F(LockNodesTest, AreRefusedWithTlsFilesThatCannotBeUsed) {

@@ -179,40 +179,10 @@ INSTANTIATE_TEST_SUITE_P(
              {"10:45: error: lock.redis.nodes: \"127.0.0.1:7001\" is given twice; each "
               "node "
               "is an independent primary [nodes]"}},
-        Case{"NodesAndGroups",
-             "127.0.0.1:7003]",
-             "127.0.0.1:7003]\n    groups: [[a:1]]",
-             {"10:5: error: lock.redis.nodes: lock.redis.groups is there too; give one of them: "
-              "nodes are one group [groups]"}},
-        Case{"NeitherNodesNorGroups",
+        Case{"NoNodes",
              "nodes: [127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]\n    password",
              "password",
              {"9:3: error: lock.redis.nodes is missing [missing]"}},
-        Case{"GroupsThatAreNoLists",
-             "nodes: [127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]",
-             "groups: [a:1, [], [b:1]]",
-             {"10:14: error: lock.redis.groups needs lists in its list, here is a single value "
-              "[type]",
-              "10:19: error: lock.redis.groups needs lists in its list, here is an empty one "
-              "[type]"}},
-        Case{"EvenGroup",
-             "nodes: [127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]",
-             "groups: [[a:1, b:1, c:1], [d:1, e:1]]",
-             {"10:5: warning: lock.redis.groups: groups of 2 and 3 nodes: each has as many names, "
-              "whatever its size, and the smaller ones stand fewer failures [groups]",
-              "10:32: error: lock.redis.groups: 2 nodes in group 2; a quorum needs 1, 3, 5 or 7 "
-              "[nodes]"}},
-        Case{"SameNodeInTwoGroups",
-             "nodes: [127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]",
-             "groups: [[a:1, b:1, c:1], [d:1, e:1, 'redis://a:1']]",
-             {"10:42: error: lock.redis.groups: \"redis://a:1\" is given twice, as \"a:1\", in "
-              "group 1 too; each node is an independent primary [nodes]"}},
-        Case{"TooManyGroups",
-             "nodes: [127.0.0.1:7001, 127.0.0.1:7002, 127.0.0.1:7003]",
-             "groups: [[a:1, a:2, a:3], [b:1, b:2, b:3], [c:1, c:2, c:3], [d:1, d:2, d:3], "
-             "[e:1, e:2, e:3], [f:1, f:2, f:3], [g:1, g:2, g:3], [h:1, h:2, h:3], [i:1, i:2, i:3]]",
-             {"10:5: error: lock.redis.groups: 9 groups; there are at most 8 [groups]",
-              "10:5: error: lock.redis.groups: 27 nodes in all; there are at most 26 [groups]"}},
         Case{"NodeName",
              "127.0.0.1:7003",
              "\"unix:sock\"",

@@ -24,23 +24,6 @@ consumer::PipelineOptions Loaded(std::string_view text) {
   return result.options.value_or(consumer::PipelineOptions{});
 }
 
-TEST(Load, TakesGroupsOfLockNodesEachWithTheCommonLogin) {
-  const std::string text =
-      "version: 1\nname: orders\nguarantee: at-least-once\nkafka: {brokers: [k:9092], topics: "
-      "[orders], start_from: "
-      "earliest}\nrecord_id: json:/order_id\nlock:\n  redis:\n    groups: [[a:1, b:1, c:1], [d:1, "
-      "e:1, f:1]]\n    username: u\n    password: p\noutput: {stdout: {}}\n";
-  const LoadResult result = LoadText(text, "p.yaml", FakeEnvironment());
-  ASSERT_TRUE(result.options) << ::testing::PrintToString(Lines(result.findings));
-  const auto& groups = result.options->lock.groups;
-  ASSERT_EQ(groups.size(), 2U);
-  EXPECT_THAT(groups[0].nodes, ElementsAre("a:1", "b:1", "c:1"));
-  EXPECT_THAT(groups[1].nodes, ElementsAre("d:1", "e:1", "f:1"));
-  EXPECT_EQ(groups[1].username + groups[1].password, "up");
-  EXPECT_THAT(result.options->shown, ::testing::Contains(::testing::Pair(
-                                         "lock.redis.groups", "a:1, b:1, c:1 / d:1, e:1, f:1")));
-}
-
 TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
   const LoadResult result = Load(ExamplePath(), FakeEnvironment());
   EXPECT_THAT(Lines(result.findings), IsEmpty());
@@ -57,7 +40,7 @@ TEST(Load, TakesTheExampleAndFillsInTheDefaults) {
   EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kSkip);
   EXPECT_EQ(o.identity.content.kind, consumer::ContentRule::Kind::kValue);
   EXPECT_EQ(o.on_bad_record, consumer::OnBad::kStop);
-  EXPECT_THAT(o.lock.groups.at(0).nodes,
+  EXPECT_THAT(o.lock.redis.nodes,
               ElementsAre("127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"));
   EXPECT_EQ(o.lock.lock.ttl, 10s);
   EXPECT_EQ(o.lock.lock.min_validity, 2s);
@@ -155,12 +138,11 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.kafka.librdkafka.at("fetch.wait.max.ms"), "50");
   EXPECT_EQ(o.identity.record_id.front().Text(), "header:id");
   EXPECT_EQ(o.on_id_conflict, consumer::OnBad::kSkip);
-  EXPECT_THAT(
-      o.lock.groups.at(0).nodes,
-      ElementsAre("unix:/run/redis.sock", "rediss://own:hunter2@redis-b:7000", "redis-c:6379"));
-  EXPECT_EQ(o.lock.groups.at(0).username, "fencepost");
-  EXPECT_EQ(o.lock.groups.at(0).password, "filed");
-  const locking::RedisOptions& redis = o.lock.groups.at(0);
+  EXPECT_THAT(o.lock.redis.nodes, ElementsAre("unix:/run/redis.sock",
+                                              "rediss://own:hunter2@redis-b:7000", "redis-c:6379"));
+  EXPECT_EQ(o.lock.redis.username, "fencepost");
+  EXPECT_EQ(o.lock.redis.password, "filed");
+  const locking::RedisOptions& redis = o.lock.redis;
   EXPECT_TRUE(redis.tls);
   EXPECT_EQ(redis.tls_ca + redis.tls_certificate + redis.tls_key, "/ca.pem/c.pem/k.pem");
   EXPECT_EQ(redis.tls_server_name, "redis");

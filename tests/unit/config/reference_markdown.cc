@@ -73,8 +73,6 @@ std::string TypeText(const Key& key) {
       return "selector";
     case Type::kTexts:
       return "list of texts";
-    case Type::kTextLists:
-      return "list of lists of texts";
     case Type::kSelectors:
       return "list of selectors";
     case Type::kSections:

@@ -102,7 +102,7 @@ std::vector<Case> LockCases() {
        [](M& m) { m.OnFencingRejection(); },
        {{"fencing_rejections_total{side=\"redis\"}", 1}}},
       {"held", [](M& m) { m.OnHeld(17); }, {{"locks_held", 17}}},
-      {"quorum", [](M& m) { m.OnQuorum(0, true); }, {{"redis_quorum_available", 1}}},
+      {"quorum", [](M& m) { m.OnQuorum(true); }, {{"redis_quorum_available", 1}}},
       {"node up", [](M& m) { m.OnNode(0, true, false); }, {{"redis_node_up{node=\"a\"}", 1}}},
       {"node quarantined",
        [](M& m) { m.OnNode(2, true, true); },
@@ -277,27 +277,11 @@ TEST_F(Observer, MovesNothingOfAnotherPipeline) {
       "fencepost_consumer_lag_records{pipeline=\"other\",topic=\"t\",partition=\"0\"}"));
 }
 
-TEST_F(Observer, TheQuorumIsThereOnceEveryGroupHasOne) {
-  PipelineMetrics groups({.name = "groups", .nodes = 6, .groups = 2}, nullptr);
-  const auto available = [&groups] {
-    const MetricInfo& info = Info(Metric::kRedisQuorumAvailable);
-    std::vector<prometheus::ClientMetric> series;
-    groups.Collect(info, series);
-    return series.at(0).gauge.value;
-  };
-  groups.OnQuorum(1, true);
-  EXPECT_EQ(available(), 0);
-  groups.OnQuorum(0, true);
-  EXPECT_EQ(available(), 1);
-  groups.OnQuorum(1, false);
-  EXPECT_EQ(available(), 0);
-}
-
 TEST_F(Observer, GaugesGoBackAndCountersAddUp) {
   metrics_->OnHeld(3);
   metrics_->OnHeld(-2);
-  metrics_->OnQuorum(0, true);
-  metrics_->OnQuorum(0, false);
+  metrics_->OnQuorum(true);
+  metrics_->OnQuorum(false);
   metrics_->OnNode(0, true, true);
   metrics_->OnNode(0, false, false);
   metrics_->OnReady(true);

@@ -26,7 +26,7 @@ TEST(Readiness, HasNoReasonWhereAllIsWell) { EXPECT_THAT(Sentences(Well()), IsEm
 TEST(Readiness, StillShowsALostQuorumWhileTheGroupIsRebalancing) {
   PipelineState state = Well();
   state.kafka = {PartPhase::kRebalancing};
-  state.locks = {Reason{.code = ReasonCode::kNoQuorum}};
+  state.lock = Reason{.code = ReasonCode::kNoQuorum};
   EXPECT_THAT(Sentences(state),
               ElementsAre("lock: no quorum of lock nodes", "kafka: the group is rebalancing"));
   EXPECT_EQ(WhyNotReady(ReasonsOf(state)),
@@ -35,7 +35,7 @@ TEST(Readiness, StillShowsALostQuorumWhileTheGroupIsRebalancing) {
 
 TEST(Readiness, TellsEveryReasonTheGravestFirst) {
   const PipelineState state{.failure = "the output is of another store",
-                            .locks = {Reason{.code = ReasonCode::kLockClock}},
+                            .lock = Reason{.code = ReasonCode::kLockClock},
                             .output = {PartPhase::kDown, "the database is away"},
                             .dead_letters = {PartPhase::kDown, "no such topic"},
                             .kafka = {PartPhase::kUp, "one broker is away"},
@@ -73,7 +73,7 @@ TEST(Readiness, SaysThatAllIsRefusedOnlyWhileSomethingCouldBeWritten) {
 }
 
 TEST(Readiness, KnowsWhatAWorkerThatHasJustBegunWaitsFor) {
-  const PipelineState state{.locks = {Reason{.code = ReasonCode::kLockConnecting}},
+  const PipelineState state{.lock = Reason{.code = ReasonCode::kLockConnecting},
                             .output = {PartPhase::kConnecting},
                             .dead_letters = {PartPhase::kUp},
                             .kafka = {PartPhase::kConnecting}};
@@ -100,8 +100,6 @@ TEST(Readiness, MakesSentencesOfFields) {
             "lock.ttl, or stop all workers and create the store again with `fencepost locks init "
             "--force --max-ttl`");
   EXPECT_EQ(Sentence({.code = ReasonCode::kStarting}), "starting");
-  EXPECT_EQ(Sentence({.code = ReasonCode::kNoQuorum, .group = 2}),
-            "lock: group 2: no quorum of lock nodes");
 }
 
 }  // namespace

@@ -27,31 +27,12 @@ World::World(int count, std::uint64_t seed) : nodes(Z(count)), random_(seed) {
 }
 
 int World::AddClient(std::vector<int> list, StoreCreation creation) {
-  return Add(std::move(list), creation, {});
-}
-
-std::vector<int> World::AddGroups(const std::vector<std::vector<int>>& lists,
-                                  StoreCreation creation) {
-  GroupSpot spot{.place = {.groups = static_cast<int>(lists.size())}};
-  std::vector<int> numbers;
-  for (const std::vector<int>& list : lists) {
-    numbers.push_back(Add(list, creation, spot));
-    ++spot.place.group;
-    spot.first_node += static_cast<int>(list.size());
-  }
-  std::vector<const Store*> stores;
-  for (const int number : numbers) stores.push_back(&store(number));
-  for (const int number : numbers) store(number).SetGroups(stores);
-  return numbers;
-}
-
-int World::Add(std::vector<int> list, StoreCreation creation, GroupSpot spot) {
   auto client = std::make_unique<Client>();
   client->links.resize(list.size());
   client->list = std::move(list);
   const Nonce own{{random_(), random_()}};
   client->store = std::make_unique<Store>(static_cast<int>(client->list.size()), options, creation,
-                                          own, &client->told, spot);
+                                          own, &client->told);
   clients_.push_back(std::move(client));
   return static_cast<int>(clients_.size()) - 1;
 }

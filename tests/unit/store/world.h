@@ -29,7 +29,7 @@ struct Told : LockObserver {
   std::vector<std::string> notes;
   std::vector<Nanos> offsets;
   void OnRestartDetected(NodeIndex) override { ++restarts; }
-  void OnQuorum(int, bool available) override { quorum.push_back(available); }
+  void OnQuorum(bool available) override { quorum.push_back(available); }
   void OnClockOffset(NodeIndex, Nanos offset) override { offsets.push_back(offset); }
   void OnNote(Severity, std::string_view event, std::string_view) override {
     notes.emplace_back(event);
@@ -43,10 +43,6 @@ class World {
 
   // A client that lists these nodes. Returns its number.
   int AddClient(std::vector<int> list, StoreCreation creation = StoreCreation::kQuarantined);
-
-  // One that lists these groups: a client a group, whose stores know each other. Their numbers.
-  std::vector<int> AddGroups(const std::vector<std::vector<int>>& lists,
-                             StoreCreation creation = StoreCreation::kQuarantined);
 
   // One random thing happens: a request leaves, reaches its node, an answer comes, or time goes on.
   void Step();
@@ -93,7 +89,6 @@ class World {
     std::vector<int> list;
     std::vector<Link> links;
   };
-  int Add(std::vector<int> list, StoreCreation creation, GroupSpot spot);
   static std::size_t Z(int index) { return static_cast<std::size_t>(index); }
   bool Advance(Client& client, int place);  // takes this link one step on, if there is one
   bool Send(Client& client, int place);
