@@ -28,9 +28,6 @@ bool SharesLocks(const Values& values) {
 }
 
 locking::Contact LockContact(const Values& values) {
-  if (values.Find("lock.contact") != nullptr) {
-    return static_cast<locking::Contact>(values.Choice("lock.contact"));
-  }
   const bool marks_decide = !HasLedger(values) && !SharesLocks(values);
   return marks_decide ? locking::Contact::kAll : locking::Contact::kQuorum;
 }

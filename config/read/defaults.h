@@ -18,7 +18,7 @@ bool HasLedger(const Values& values);
 bool ByPosition(const Values& values);
 // Whether neighbouring offsets share a lock (consumer::LockBlock).
 bool SharesLocks(const Values& values);
-// lock.contact: where DONE marks alone decide, all nodes are asked for one.
+// Where DONE marks alone decide, all nodes are asked for one.
 locking::Contact LockContact(const Values& values);
 // What lock.remember_done is raised to: less could end another's lease and then be forgotten.
 Milliseconds LeastRememberDone(const Values& values);

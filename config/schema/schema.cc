@@ -256,18 +256,6 @@ std::vector<Key> LockKeys() {
            "records share a lock (`lock.block`): that is never marked.",
        .default_value = "1h",
        .limits = {{"1s", "365d"}}},
-      {.path = "lock.contact",
-       .type = T::kChoice,
-       .help =
-           "Which lock nodes are asked first for a lock: a quorum of those that answer fast (the "
-           "same ones by every worker, spread by name), and the others only where these cannot "
-           "decide it or are late; or all at once. Up to 64 locks at a time go to all nodes either "
-           "way. `all` hears of more marks of done records, and holds a lease on more than a "
-           "quorum from its beginning.",
-       .default_words =
-           "`quorum`; `all` where marks alone tell what is done: without a ledger, but "
-           "for `output.kafka` with `record_id: position`",
-       .choices = {"quorum", "all"}},
   };
 }
 

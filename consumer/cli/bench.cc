@@ -16,16 +16,11 @@ struct BenchArguments {
   double seconds = 5;
   bool done = false;
   bool json = false;
-  std::string contact;  // empty: as the file says, or a quorum
 };
 
 int Locks(const BenchArguments& arguments) {
-  auto nodes = ResolveLockNodes(arguments.nodes);
+  const auto nodes = ResolveLockNodes(arguments.nodes);
   if (!nodes) return kUsage;
-  if (!arguments.contact.empty()) {
-    nodes->lock.contact =
-        arguments.contact == "all" ? locking::Contact::kAll : locking::Contact::kQuorum;
-  }
   const LockBenchResult result =
       BenchLocks(*nodes, arguments.in_flight, arguments.seconds, arguments.done);
   if (result.cycles_per_s == 0) {
@@ -57,10 +52,6 @@ void AddBench(CLI::App& app, Run& run) {
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   locks->add_flag("--done", arguments->done, "mark each name done instead of releasing it");
-  locks
-      ->add_option("--contact", arguments->contact,
-                   "which nodes an acquire asks first: quorum or all (else as the file says)")
-      ->check(CLI::IsMember({"quorum", "all"}));
   locks->add_flag("--json", arguments->json, "one JSON object");
   locks->callback([&run, arguments] { run = [arguments] { return Locks(*arguments); }; });
 }

@@ -115,11 +115,8 @@ void RunPeersBench(const Options& options) {
                        .reference = true,
                        .turn = program({peer})});
     }
-    for (const std::string& contact : options.contact) {
-      sides.push_back({.name = "ours, " + contact,
-                       .turn = program({testing::FencepostBinary(), "bench", "locks", "--json",
-                                        "--contact", contact})});
-    }
+    sides.push_back({.name = "ours",
+                     .turn = program({testing::FencepostBinary(), "bench", "locks", "--json"})});
     TakeTurns({.bench = "peers",
                .of = {{"in_flight", in_flight}},
                .words = "acquire + release of a fresh name on five nodes, by a process each",

@@ -42,7 +42,7 @@ void AddOptions(CLI::App& app, Options& options) {
          "position, block (position with lock.block 1024), id, or all")
       ->check(CLI::IsMember({"position", "block", "id", "all"}));
   app.add_option("--contact", options.contact,
-                 "of locks, peers and node-memory: quorum, all (default: both)")
+                 "of locks and node-memory: quorum, all (default: both)")
       ->delimiter(',')
       ->check(CLI::IsMember({"quorum", "all"}));
   app.add_option("--set", options.set, "PATH=VALUE into the pipeline file: lock.block=64");

@@ -139,7 +139,6 @@ std::string PipelineText::Yaml() const {
       "lock:\n  redis: {{nodes: [{}]{}}}\n  ttl: {}\n  min_validity: {}\n  max_skew: {}\n",
       name, guarantee, brokers, topic, start_from, session_ms, heartbeat_ms, librdkafka, record_id,
       nodes, login, ttl, min_validity, max_skew);
-  if (!contact.empty()) text += fmt::format("  contact: {}\n", contact);
   if (!block.empty()) text += fmt::format("  block: {}\n", block);
   if (!order.empty()) text += fmt::format("processing: {{order: {}}}\n", order);
   text += more;

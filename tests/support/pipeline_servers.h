@@ -100,8 +100,7 @@ struct PipelineText {
   // dead worker held stays on the nodes for ttl + 2 * max_skew: longer than its session, so that a
   // takeover is seen.
   std::string ttl = "3s";
-  std::string contact{};  // empty: the default
-  std::string block{};    // likewise
+  std::string block{};  // empty: the default
   std::string min_validity = "1s";
   std::string max_skew = "2s";
   int session_ms = 4000;

@@ -17,7 +17,7 @@ struct Options {
   std::vector<int> in_flight{};
   std::vector<int> workers{};                              // processes
   std::vector<std::string> by{"position", "block", "id"};  // PipelineFile::by
-  std::vector<std::string> contact{"quorum", "all"};       // of locks and peers
+  std::vector<std::string> contact{"quorum", "all"};       // of locks, node-memory
   std::vector<std::string> set{};                          // PATH=VALUE, into the pipeline file
   std::vector<std::int64_t> ledger_rows{0, 100'000, 1'000'000, 4'000'000};
   bool done = false;                  // locks: mark each name done instead of releasing it

@@ -353,32 +353,5 @@ TEST(BenchLocks, TellsItsNumbersAsJson) {
   }
 }
 
-// So many at a time that a quorum is a quorum: few locks ask all nodes anyway.
-TEST(BenchLocks, AsksEachNodeForEachLockWhereContactIsAll) {
-  RedisServers nodes(3);
-  InitLocks(nodes, "30s");
-  std::vector<std::int64_t> sets(nodes.size(), 0);
-  // What is still to be sent to a node that a busy machine holds up goes with the client.
-  EXPECT_TRUE(WaitUntil(
-      std::chrono::seconds(60),
-      [&] {
-        const Finished bench = Fencepost({"bench", "locks", "--redis", nodes.list(), "--in-flight",
-                                          "256", "--seconds", "0.3", "--json", "--contact", "all"});
-        EXPECT_EQ(bench.exit_code, 0) << bench.error_output;
-        const double cycles =
-            0.3 * nlohmann::json::parse(bench.output).at("cycles_per_s").get<double>();
-        bool all = true;
-        for (std::size_t node = 0; node < nodes.size(); ++node) {
-          // An acquire and a release set once each; a quorum of three would have 1.33 a lock.
-          const std::int64_t before = std::exchange(sets[node], nodes[node].Calls("set"));
-          all = all && static_cast<double>(sets[node] - before) > 1.8 * cycles;
-        }
-        return all;
-      },
-      "a measurement in which each node has nearly all acquires and releases"));
-  EXPECT_EQ(Fencepost({"bench", "locks", "--redis", nodes.list(), "--contact", "some"}).exit_code,
-            2);
-}
-
 }  // namespace
 }  // namespace fencepost::testing

@@ -15,7 +15,6 @@ class NodeMetrics : public MetricsTest {
   PipelineText Text() {
     PipelineText text = MetricsTest::Text(1);
     text.nodes = nodes_.list();
-    text.contact = "all";  // each node hears of each record
     return text;
   }
   // Its handler hangs on o-1 until the service is released: the lease has to be extended.

@@ -107,7 +107,6 @@ lock:
   on_unavailable: proceed
   wait: 1m
   max_skew: 2s
-  contact: all
 processing: {order: none, concurrency: 8, max_in_flight: 16, max_in_flight_bytes: 1MiB,
              timeout: 1s, revoke_drain: 2s}
 output:
@@ -152,7 +151,7 @@ shutdown_timeout: 5s
   EXPECT_EQ(o.lock.wait, 1min);
   EXPECT_EQ(o.lock.on_unavailable, consumer::OnUnavailable::kProceed);
   EXPECT_EQ(o.lock.lock.max_skew, 2s);
-  EXPECT_EQ(o.lock.lock.contact, locking::Contact::kAll);
+  EXPECT_EQ(o.lock.lock.contact, locking::Contact::kQuorum);
   EXPECT_EQ(o.processing.order, consumer::Order::kNone);
   EXPECT_EQ(o.processing.concurrency, 8);
   EXPECT_EQ(o.processing.max_in_flight, 16);
