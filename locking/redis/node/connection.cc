@@ -26,27 +26,25 @@ Connection::Connection(asio::io_context& io, ConnectionOptions options, NodeClie
       session_(pump_.session()),
       now_(pump_.now()) {}
 
-void Connection::OnStep(NodeSession::Step step) {
-  using Step = NodeSession::Step;
+NodeSession::Step Connection::OnStep(Step step) {
   switch (step) {
     case Step::kPrepared:
       BeginProbe();
-      return;
+      break;
     case Step::kReply:
-      OnAnswer(session_.reply());
-      return;
+      return OnAnswer(session_.reply());
     case Step::kAnswered:
-      OnAllAnswers();
-      return;
+      return OnAllAnswers();
     case Step::kStalled:
       Stall();
-      return;
+      break;
     case Step::kClose:
       Close();
-      return;
+      break;
     default:  // the pump's own
-      return;
+      break;
   }
+  return Step::kWait;
 }
 
 void Connection::BeginProbe() { Sent(Request::kProbe, probe_.Begin(pump_.out())); }
@@ -110,66 +108,55 @@ void Connection::Sent(Request request, std::size_t answers) {
 
 // --- answers -------------------------------------------------------------------------------------
 
-void Connection::OnAnswer(const redisReply& reply) {
-  const bool error = reply.type == REDIS_REPLY_ERROR;
+NodeSession::Step Connection::OnAnswer(const redisReply& reply) {
   switch (request_) {
     case Request::kProbe:
-      if (error) {
-        pump_.Do(session_.FailBy(TextOf(reply), now_.boot));
-      } else if (!probe_.OnAnswer(reply)) {
-        pump_.Do(session_.Fail(
+      if (reply.type == REDIS_REPLY_ERROR) return session_.FailBy(TextOf(reply), now_.boot);
+      if (!probe_.OnAnswer(reply)) {
+        return session_.Fail(
             {CommandError::kOther, "INFO, TIME or GET was not answered as Redis does", ""},
-            now_.boot));
-      } else {
-        probe_.info().call.sent_at = sent_at_;
-        probe_.info().call.received_at = now_.boot;
+            now_.boot);
       }
-      return;
+      probe_.info().call.sent_at = sent_at_;
+      probe_.info().call.received_at = now_.boot;
+      break;
     case Request::kWrite:
-      OnWriteAnswer(reply);
-      return;
+      return OnWriteAnswer(reply);
     case Request::kBatch:
       OnBatchAnswer(reply);
-      return;
+      break;
   }
+  return Step::kWait;
 }
 
-void Connection::OnWriteAnswer(const redisReply& reply) {
+NodeSession::Step Connection::OnWriteAnswer(const redisReply& reply) {
   if (reply.type == REDIS_REPLY_ERROR) {
     const NodeError error = ReadNodeError(TextOf(reply));
-    if (error.kind == NodeErrorKind::kNoScript) {
-      client_.OnCommandError(error.reason);
-      write_refused_ = true;
-    } else {
-      pump_.Do(session_.FailBy(TextOf(reply), now_.boot));
-    }
-    return;
+    if (error.kind != NodeErrorKind::kNoScript) return session_.FailBy(TextOf(reply), now_.boot);
+    client_.OnCommandError(error.reason);
+    write_refused_ = true;
+    return Step::kWait;
   }
   auto answer = ParseSentinelWrite(reply.type == REDIS_REPLY_STRING ? TextOf(reply) : "");
-  if (!answer) {
-    pump_.Do(session_.Fail({CommandError::kOther, answer.error(), ""}, now_.boot));
-    return;
-  }
+  if (!answer) return session_.Fail({CommandError::kOther, answer.error(), ""}, now_.boot);
   plain_.OnSentinel(answer->current);
   client_.OnSentinel(std::move(answer->current), {sent_at_, now_.boot, answer->node_time}, now_);
+  return Step::kWait;
 }
 
-void Connection::OnAllAnswers() {
+NodeSession::Step Connection::OnAllAnswers() {
   switch (request_) {
     case Request::kProbe:
       FinishProbe();
-      return;
+      break;
     case Request::kWrite:
-      if (std::exchange(write_refused_, false)) {
-        pump_.Do(session_.Prepare(pump_.out()));
-      } else {
-        BecomeIdle();
-      }
-      return;
+      if (std::exchange(write_refused_, false)) return session_.Prepare(pump_.out());
+      BecomeIdle();
+      break;
     case Request::kBatch:
-      FinishBatch();
-      return;
+      return FinishBatch();
   }
+  return Step::kWait;
 }
 
 void Connection::BecomeIdle() {

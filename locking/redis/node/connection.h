@@ -50,21 +50,23 @@ class Connection final : private SessionPump::User {
  private:
   enum class Request : std::uint8_t { kProbe, kWrite, kBatch };
 
-  void OnStep(NodeSession::Step step) override;
+  using Step = NodeSession::Step;
+
+  Step OnStep(Step step) override;
 
   void BeginProbe();
   void BeginWrite(const SentinelWrite& write);
   void SendBatch();
   void Sent(Request request, std::size_t answers);
 
-  void OnAnswer(const redisReply& reply);
+  Step OnAnswer(const redisReply& reply);
   void OnBatchAnswer(const redisReply& reply);
   void OnPlainAnswers();
   void OnBatchError(std::string_view text);
-  void OnWriteAnswer(const redisReply& reply);
-  void OnAllAnswers();
+  Step OnWriteAnswer(const redisReply& reply);
+  Step OnAllAnswers();
   void FinishProbe();
-  void FinishBatch();
+  Step FinishBatch();
   void HandBack();
   void BecomeIdle();
 

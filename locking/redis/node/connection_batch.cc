@@ -81,20 +81,20 @@ void Connection::OnBatchError(std::string_view text) {
   OnRefusal(error.text, error);
 }
 
-void Connection::FinishBatch() {
+NodeSession::Step Connection::FinishBatch() {
   if (batch_.Active() && no_scripts_ && batch_.PrepareResend()) {
-    pump_.Do(session_.Prepare(pump_.out()));
-    return;
+    return session_.Prepare(pump_.out());
   }
   if (batch_.Active() && !no_scripts_ && batch_.CallsUnsettled() > 0) {  // the script's, by plain_
     if (client_.Open()) {
       SendBatch();
-      return;
+      return Step::kWait;
     }
     batch_.SettleRest(ReplyCode::kConnection);
   }
   if (batch_.Active()) HandBack();
   BecomeIdle();
+  return Step::kWait;
 }
 
 void Connection::HandBack() {

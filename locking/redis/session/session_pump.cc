@@ -53,27 +53,30 @@ void SessionPump::Listen() {
   ArmTimer();
 }
 
+// Carries out a step, and those that follow from it at once.
 void SessionPump::Do(NodeSession::Step step) {
   using Step = NodeSession::Step;
-  if (step == Step::kWait) return;
-  if (step == Step::kConnect) {
-    Connect();
-  } else if (step == Step::kSend) {
-    transport_->Flush();
-  } else {
-    if (step == Step::kClose) Drop(true);
-    user_.OnStep(step);
+  while (step != Step::kWait) {
+    if (step == Step::kConnect) {
+      step = Connect();
+    } else if (step == Step::kSend) {
+      transport_->Flush();
+      step = Step::kWait;
+    } else {
+      if (step == Step::kClose) Drop(true);
+      step = user_.OnStep(step);
+    }
   }
 }
 
-void SessionPump::Connect() {
+NodeSession::Step SessionPump::Connect() {
   if (!options_.problem.empty()) {
-    Do(session_.OnBroken(options_.problem, now_.boot, options_.problem_code));
-    return;
+    return session_.OnBroken(options_.problem, now_.boot, options_.problem_code);
   }
   transport_ = std::make_shared<Transport>(io_, options_.tls,
                                            static_cast<Transport::Listener&>(*this), names_);
   transport_->Connect(options_.address);
+  return NodeSession::Step::kWait;
 }
 
 void SessionPump::Drop(bool discard) {

@@ -45,7 +45,8 @@ class SessionPump final : private Transport::Listener {
   class User {
    public:
     // Every step but kWait, kConnect and kSend. After kClose there is no transport any more.
-    virtual void OnStep(NodeSession::Step step) = 0;
+    // Returns the next step: what a call of the session returned, or kWait.
+    [[nodiscard]] virtual NodeSession::Step OnStep(NodeSession::Step step) = 0;
     // Asked when the pause after a failure is over. False: the session waits for Start.
     [[nodiscard]] virtual bool Wanted() const { return true; }
 
@@ -64,8 +65,6 @@ class SessionPump final : private Transport::Listener {
   void Stop();  // closes the connection without a failure
   void BeginTurn(Nanos timeout);
   void Listen();
-  // Carries out a step, as the session's own calls return them.
-  void Do(NodeSession::Step step);
 
   NodeSession& session() { return session_; }
   [[nodiscard]] const NodeSession& session() const { return session_; }
@@ -80,7 +79,8 @@ class SessionPump final : private Transport::Listener {
   void OnBytes(std::string_view bytes) override;
   void OnBroken(std::string_view why) override;
 
-  void Connect();
+  void Do(NodeSession::Step step);
+  NodeSession::Step Connect();
   void Drop(bool discard);
   void ArmTimer();
   void OnTimer();

@@ -34,31 +34,31 @@ Error RawNode::Trouble(std::string what, std::string hint) const {
 
 // --- one call ------------------------------------------------------------------------------------
 
-void RawNode::OnStep(NodeSession::Step step) {
+NodeSession::Step RawNode::OnStep(NodeSession::Step step) {
   using Step = NodeSession::Step;
   NodeSession& session = pump_->session();
   const Instant now = pump_->now().boot;
   switch (step) {
     case Step::kReply:
       reply_ = session.KeepReply();
-      return;
+      break;
     case Step::kPrepared:
       session.Up(now);
       [[fallthrough]];
     case Step::kAnswered:
       session.EndTurn();
       answered_ = true;
-      return;
+      break;
     case Step::kStalled:
-      pump_->Do(session.Fail(
-          {CommandError::kTimeout, fmt::format("no answer in {} ms", limit_.count()), ""}, now));
-      return;
+      return session.Fail(
+          {CommandError::kTimeout, fmt::format("no answer in {} ms", limit_.count()), ""}, now);
     case Step::kClose:
       lost_ = Trouble(session.failure().what, session.failure().hint);
-      return;
+      break;
     default:  // the pump's own
-      return;
+      break;
   }
+  return Step::kWait;
 }
 
 void RawNode::Ask(std::string_view request, Millis limit) {

@@ -40,7 +40,7 @@ class RawNode final : private SessionPump::User {
   [[nodiscard]] const std::string& address() const { return options_.address.text; }
 
  private:
-  void OnStep(NodeSession::Step step) override;
+  NodeSession::Step OnStep(NodeSession::Step step) override;
   [[nodiscard]] bool Wanted() const override { return false; }  // no second connection
 
   void Ask(std::string_view request, Millis limit);

@@ -5,14 +5,13 @@
 
 #include <utility>
 
-#include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/node_error.h"
+#include "locking/redis/session/node_probe.h"
 #include "locking/redis/wire.h"
 
 namespace fencepost::locking {
 namespace {
 
-using Step = NodeSession::Step;
 using Stage = NodeSession::Stage;
 
 constexpr Millis kBetweenChecks{5000};
@@ -55,16 +54,16 @@ void Subscriber::Unwatch(const std::string& name) {
   }
 }
 
-void Subscriber::OnStep(Step step) {
+NodeSession::Step Subscriber::OnStep(Step step) {
+  if (step == Step::kReply) return OnReply(pump_.session().reply());
   if (step == Step::kPrepared) {
     Subscribe();
-  } else if (step == Step::kReply) {
-    OnReply(pump_.session().reply());
   } else if (step == Step::kCheck) {
     Check();
   } else if (step == Step::kClose) {
     Note();
   }
+  return Step::kWait;
 }
 
 void Subscriber::Subscribe() {
@@ -90,11 +89,8 @@ void Subscriber::Send(std::string_view command, std::string_view name) {
   ++unconfirmed_;
 }
 
-void Subscriber::OnReply(const redisReply& reply) {
-  if (reply.type == REDIS_REPLY_ERROR) {
-    OnRefusal(TextOf(reply));
-    return;
-  }
+NodeSession::Step Subscriber::OnReply(const redisReply& reply) {
+  if (reply.type == REDIS_REPLY_ERROR) return OnRefusal(TextOf(reply));
   const bool push = reply.type == REDIS_REPLY_ARRAY && reply.elements == 3 &&
                     reply.element[0]->type == REDIS_REPLY_STRING;
   const std::string_view what = push ? TextOf(*reply.element[0]) : std::string_view();
@@ -103,22 +99,23 @@ void Subscriber::OnReply(const redisReply& reply) {
   } else if ((what == "subscribe" || what == "unsubscribe") && unconfirmed_ > 0) {
     if (--unconfirmed_ == 0) OnConfirmed();
   } else {
-    const Instant now = pump_.now().boot;
-    pump_.Do(pump_.session().Fail(
-        {CommandError::kOther, "unexpected reply: no request is outstanding", ""}, now));
+    return pump_.session().Fail(
+        {CommandError::kOther, "unexpected reply: no request is outstanding", ""},
+        pump_.now().boot);
   }
+  return Step::kWait;
 }
 
-void Subscriber::OnRefusal(std::string_view text) {
+NodeSession::Step Subscriber::OnRefusal(std::string_view text) {
   const NodeError error = ReadNodeError(text);
   const bool denied = error.reason == CommandError::kAuth;
   if (denied && text.find("'unsubscribe'") != std::string_view::npos && unconfirmed_ > 0) {
     --unconfirmed_;  // optional: the channels are left subscribed
     ++unwanted_;
     may_unsubscribe_ = false;
-    return;
+    return Step::kWait;
   }
-  pump_.Do(pump_.session().FailBy(text, pump_.now().boot));
+  return pump_.session().FailBy(text, pump_.now().boot);
 }
 
 void Subscriber::OnConfirmed() {

@@ -47,7 +47,9 @@ class Subscriber final : private SessionPump::User {
   }
 
  private:
-  void OnStep(NodeSession::Step step) override;
+  using Step = NodeSession::Step;
+
+  Step OnStep(Step step) override;
   [[nodiscard]] bool Wanted() const override { return !watched_.empty(); }
 
   [[nodiscard]] bool Subscribed() const {
@@ -56,8 +58,8 @@ class Subscriber final : private SessionPump::User {
   void Subscribe();
   void Check();
   void Send(std::string_view command, std::string_view name);
-  void OnReply(const redisReply& reply);
-  void OnRefusal(std::string_view text);
+  Step OnReply(const redisReply& reply);
+  Step OnRefusal(std::string_view text);
   void OnConfirmed();
   void Note();
 
