@@ -108,7 +108,7 @@ void LockLoop::OnStep() {
     events_.swap(core_.events());
     for (const LockEvent& event : events_) OnEvent(event, now);
   }
-  LookAtExtensions(now);
+  CheckExtensions(now);
   if (ready_.empty() || !core_.Available()) return;
   for (const auto& waiter : std::exchange(ready_, {})) waiter->Set({});
 }
@@ -166,7 +166,7 @@ void LockLoop::OnLeased(Entries::iterator at, const LockEvent& event, Now now) {
   state->valid_until = until.time_since_epoch().count();
   entry.lease = state;
   core_.SetPhase(event.lock, Phase::kHandling);
-  if (until != Instant::min()) LookAt(at->first, entry, NextExtension(entry, until));
+  if (until != Instant::min()) ScheduleCheck(at->first, entry, NextExtension(entry, until));
   const auto group = std::exchange(entry.group, nullptr);
   Decide(group, entry.index, Lease(std::move(state)));
 }
@@ -241,7 +241,7 @@ LockLoop::Entries::iterator LockLoop::Held(const LeaseState& lease, Waiter<Settl
 
 // Every pending call is answered with how it ended.
 void LockLoop::Erase(Entries::iterator at) {
-  LookAt(at->first, at->second, Instant::max());
+  ScheduleCheck(at->first, at->second, Instant::max());
   const Entry entry = std::move(at->second);
   entries_.erase(at);
   if (!entry.lease) return;
@@ -250,24 +250,24 @@ void LockLoop::Erase(Entries::iterator at) {
   for (const auto& callback : entry.releasing) callback(entry.lease->Outcome());
 }
 
-void LockLoop::LookAt(std::uint64_t cookie, Entry& entry, Instant at) {
-  if (at == entry.look_at) return;
-  looks_.erase({entry.look_at, cookie});
-  entry.look_at = at;
-  if (at != Instant::max()) looks_.emplace(at, cookie);
+void LockLoop::ScheduleCheck(std::uint64_t cookie, Entry& entry, Instant at) {
+  if (at == entry.check_at) return;
+  checks_.erase({entry.check_at, cookie});
+  entry.check_at = at;
+  if (at != Instant::max()) checks_.emplace(at, cookie);
 }
 
 // The core extends without an event: an extension shows in valid_until.
-void LockLoop::LookAtExtensions(Now now) {
-  for (auto look = looks_.begin(); look != looks_.end() && look->first <= now.boot;) {
+void LockLoop::CheckExtensions(Now now) {
+  for (auto look = checks_.begin(); look != checks_.end() && look->first <= now.boot;) {
     const std::uint64_t cookie = look->second;
-    ++look;  // LookAt removes the one behind it
+    ++look;  // ScheduleCheck removes the one behind it
     Entry& entry = entries_.at(cookie);
     const Instant until = core_.ValidUntil(entry.lock);
     const Instant::rep count = until.time_since_epoch().count();
     if (until == Instant::min() || count == entry.lease->valid_until) continue;
     entry.lease->valid_until = count;
-    LookAt(cookie, entry, NextExtension(entry, until));
+    ScheduleCheck(cookie, entry, NextExtension(entry, until));
     for (const auto& waiter : std::exchange(entry.extending, {})) waiter->Set({});
   }
 }

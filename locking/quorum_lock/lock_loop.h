@@ -102,7 +102,7 @@ class LockLoop {
     std::shared_ptr<AcquireGroup> group;  // until it is decided
     std::size_t index = 0;                // in the group
     std::shared_ptr<LeaseState> lease;    // from then on
-    Instant look_at = Instant::max();     // its place in looks_
+    Instant check_at = Instant::max();    // its place in checks_
     std::function<void(const Error&)> on_lost;
     std::vector<std::shared_ptr<Waiter<Settled>>> extending;
     std::shared_ptr<Waiter<Settled>> marking;
@@ -133,8 +133,8 @@ class LockLoop {
   // Where it is not held, tells `waiter` why and returns entries_.end().
   Entries::iterator Held(const LeaseState& lease, Waiter<Settled>& waiter);
   void Erase(Entries::iterator at);
-  void LookAt(std::uint64_t cookie, Entry& entry, Instant at);
-  void LookAtExtensions(Now now);
+  void ScheduleCheck(std::uint64_t cookie, Entry& entry, Instant at);
+  void CheckExtensions(Now now);
   [[nodiscard]] Instant NextExtension(const Entry& entry, Instant valid_until) const;
   [[nodiscard]] Error GaveUp(const Entry& entry, WaitReason reason) const;
   [[nodiscard]] std::string Key(const std::string& name) const;
@@ -151,7 +151,7 @@ class LockLoop {
   Entries entries_;
   std::vector<LockEvent> events_;
   // When the valid_until of a held lease may have changed: from the start of its extension on.
-  std::set<std::pair<Instant, std::uint64_t>> looks_;
+  std::set<std::pair<Instant, std::uint64_t>> checks_;
   std::vector<std::shared_ptr<Waiter<Settled>>> ready_;
 };
 

@@ -129,7 +129,7 @@ void LockLoop::Extend(const LeaseState& lease, std::shared_ptr<Waiter<Settled>> 
   if (at == entries_.end()) return;
   const Now now = ReadClocks();
   at->second.extending.push_back(std::move(waiter));
-  LookAt(at->first, at->second, std::min(now.boot, at->second.look_at));
+  ScheduleCheck(at->first, at->second, std::min(now.boot, at->second.check_at));
   core_.ExtendNow(at->second.lock, now);
 }
 
@@ -139,7 +139,7 @@ void LockLoop::Done(const LeaseState& lease, ContentCrc crc, Millis remember,
   if (at == entries_.end()) return;
   at->second.ending = true;
   at->second.marking = std::move(waiter);
-  LookAt(at->first, at->second, Instant::max());
+  ScheduleCheck(at->first, at->second, Instant::max());
   const Millis kept = remember > Millis(0) ? remember : options_.lock.remember_done;
   core_.Done(at->second.lock, crc, kept, ReadClocks());
 }
@@ -153,7 +153,7 @@ void LockLoop::Release(const LeaseState& lease,
   }
   if (callback) at->second.releasing.push_back(callback);
   if (std::exchange(at->second.ending, true)) return;
-  LookAt(at->first, at->second, Instant::max());
+  ScheduleCheck(at->first, at->second, Instant::max());
   core_.Release(at->second.lock, ReadClocks());
 }
 

@@ -228,6 +228,7 @@ class Store {
   void PlanRepairs();
   void PlanEmpty();
   void PlanRaise();
+  void Raise(const std::vector<NodeIndex>& empty, const std::vector<NodeIndex>& members);
   void PlanRejoin();
   // What the epochs of the members say together.
   struct Epochs {
@@ -257,7 +258,8 @@ class Store {
   Now now_{};
 
   std::string store_id_;  // the store that this client is in; empty: none, or they disagree
-  // The raise that this client began: the epoch that all members had, and the one they get.
+  // The raise that this client began: the epoch that all members had (0: not known any more), and
+  // the one they get.
   std::uint32_t raised_from_ = 0;
   std::uint32_t raised_to_ = 0;
   std::uint32_t generation_ = 0;  // the one that makes a quorum, odd; 0: none

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "locking/base/planted.h"
+#include "locking/core/store/raise.h"
 #include "locking/core/store/store.h"
 
 namespace fencepost::locking {
@@ -189,28 +190,43 @@ void Store::PlanRaise() {
                           : "it is taken in once all other nodes can be reached");
     }
   }
-  if (!all_seen || !majority) return;
+  if (all_seen && majority) Raise(empty, members);
+}
+
+void Store::Raise(const std::vector<NodeIndex>& empty, const std::vector<NodeIndex>& members) {
   const auto [lowest, highest, raised, unchanged] = EpochsOfMembers();
   const bool raising = highest % 2 == 0;
-  const bool own = OwnRaise(highest);
-  if (raising && own && lowest == highest) return PlanAdmission(empty, highest + 1);
-  if (raising && !own && !unchanged) return;
-  if (raising && highest != raised_to_) raised_from_ = 0;  // not of this client's doing
-  const bool waited = std::all_of(empty.begin(), empty.end(), [this](NodeIndex i) {
-    return now_.boot - At(i).raw_since >= kBeforeRaise;
-  });
-  if (!raising && (lowest != highest || !waited)) return;
-  const std::optional<std::uint32_t> target =
-      raising && own ? std::optional(highest) : NextRaise(highest);
-  if (!target) return;
-  const bool mine = *target == raised_to_ || !raising || !own;  // else another client is at it
-  if (!raising) raised_from_ = lowest;
-  if (mine) raised_to_ = *target;
+  const bool ours = raising && highest == raised_to_;
+  if (raising && !ours) raised_from_ = 0;
+  RaiseFacts facts{.level = lowest == highest, .idle = unchanged};
+  if (raising && !OwnRaise(highest)) {
+    facts.seen = RaiseSeen::kOfAnotherList;
+  } else if (raising) {
+    facts.seen = ours ? RaiseSeen::kOurs : RaiseSeen::kOfOurList;
+  }
+  facts.waited = std::ranges::all_of(
+      empty, [this](NodeIndex i) { return now_.boot - At(i).raw_since >= kBeforeRaise; });
+  std::optional<std::uint32_t> target = highest;
+  switch (MoveFor(facts)) {
+    case RaiseMove::kWait:
+      return;
+    case RaiseMove::kAdmit:
+      return PlanAdmission(empty, highest + 1);
+    case RaiseMove::kBegin:
+      target = NextRaise(highest);
+      if (!target) return;
+      if (!raising) raised_from_ = lowest;
+      raised_to_ = *target;
+      break;
+    case RaiseMove::kFinish:
+    case RaiseMove::kTakeOver:
+      break;
+  }
   for (const NodeIndex i : members) {
-    if (At(i).sentinel->epoch >= *target) continue;
+    const std::uint32_t epoch = At(i).sentinel->epoch;
+    if (epoch >= *target) continue;
     // One that another client left behind may be of a generation that has ended long ago.
-    const bool known = At(i).sentinel->epoch == raised_from_;
-    if (!mine && !unchanged) continue;
+    const bool known = epoch == raised_from_;
     WriteEpoch(At(i), *target, known ? std::nullopt : std::optional(QuarantineTime()));
   }
 }
