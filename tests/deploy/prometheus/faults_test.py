@@ -6,7 +6,6 @@ The faults are made at the same time, each on a pipeline of its own.
 """
 
 import signal
-import time
 import unittest
 
 from support.alongside import alongside, wait_for_all
@@ -20,7 +19,6 @@ from support.rules import ALERTS, MINUTE, RECORDING, recorded, rules, write_fast
 
 SHARED = ("calm", "burning", "dead", "dirty", "forgotten", "lonely", "stuck")  # run by the same workers
 RULES = {rule["alert"]: rule for rule in rules(ALERTS)}
-EPOCH = 1_704_067_200_000  # of tokens: 2024, in milliseconds
 FIRST = 8  # records of each pipeline before its fault: too few for a burnt budget, however slow
 
 # Which pipelines an alert may name: those whose fault it is, and those whose fault brings it along.
@@ -137,10 +135,8 @@ class AlertsOfRealWorkers(unittest.TestCase):
 
     @alongside
     def test_a_token_that_the_lock_nodes_forgot_pages_as_a_broken_invariant(self):
-        key, now = f"fencepost:{{forgotten}}:o-{FIRST}", round(time.time() * 1000)
-        token = (now + 3_600_000 - EPOCH) << 20
-        held = f"H{now + 3_600_000:011x}{token:016x}{'7' * 16}"  # locking/redis/wire.h
-        self.locks.command("SET", key, held, "PX", 600_000)
+        key = f"fencepost:{{forgotten}}:o-{FIRST}"
+        self.locks.hold(key)
         self.pipelines["forgotten"].send([FIRST])
         contended = 'fencepost_lock_acquisitions_total{pipeline="forgotten",result="contended"}'
         wait_until(lambda: self.value(contended) >= 1, what="the contention")

@@ -9,10 +9,13 @@ import sqlite3
 import struct
 import tempfile
 import threading
+import time
 import types
 import urllib.parse
 
 from support.processes import FENCEPOST, SOURCE, Process, free_port, http_get, run, wait_until
+
+EPOCH = 1_704_067_200_000  # of tokens: 2024, in milliseconds
 
 
 def shared(cls):
@@ -70,6 +73,11 @@ class LockStore:
         """On each node."""
         for node in self.nodes:
             run("redis-cli", "-p", node.port, *words)
+
+    def hold(self, key):
+        """Under a token that is to be drawn in an hour; the value is that of locking/redis/wire.h."""
+        until = round(time.time() * 1000) + 3_600_000
+        self.command("SET", key, f"H{until:011x}{until - EPOCH << 20:016x}{'7' * 16}", "PX", 600_000)
 
 
 class Service:
