@@ -25,8 +25,8 @@
 #include "consumer/encode/json_tree.h"
 #include "consumer/outputs/rows/cell_values.h"
 #include "consumer/record/json_digest.h"
-#include "consumer/record/json_grammar.h"
 #include "consumer/record/json_reader.h"
+#include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
 
 namespace fencepost::consumer {

@@ -42,8 +42,8 @@ class DigestOfParts {
   std::uint64_t count_ = 0;
 };
 
-// One form for all ways to write a number (as in json_grammar.h): 1.50, 15e-1 and 1.5 are 15e-1, and
-// -0.0 is 0. No digit is lost. An exponent beyond 10^12 stays as it is written.
+// One form for all ways to write a number (by IsJsonNumber): 1.50, 15e-1 and 1.5 are 15e-1,
+// and -0.0 is 0. No digit is lost. An exponent beyond 10^12 stays as it is written.
 void AppendCanonicalNumber(std::string_view number, std::string& out);
 
 }  // namespace fencepost::consumer

@@ -10,7 +10,7 @@
 #include <simdjson.h>
 
 #include "consumer/record/json_digest.h"
-#include "consumer/record/json_grammar.h"
+#include "consumer/record/json_text.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {

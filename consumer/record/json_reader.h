@@ -1,6 +1,6 @@
 // One part of a JSON text by its pointer (RFC 6901), as bytes: numbers keep their digits, strings
 // come unescaped, objects and arrays as their text. Of equal names the first counts. A text that is
-// not exactly one JSON document (json_grammar.h) has no parts, and a part with half a surrogate
+// not exactly one JSON document (json_text.h) has no parts, and a part with half a surrogate
 // pair in a string is none. One thread; keeps its buffers.
 #pragma once
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "consumer/outputs/rows/cell_values.h"
-#include "consumer/record/json_grammar.h"
 #include "consumer/record/json_text.h"
 #include "locking/base/check.h"
 

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "consumer/record/json_digest.h"
-#include "consumer/record/json_grammar.h"
 #include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"

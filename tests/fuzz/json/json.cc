@@ -10,8 +10,8 @@
 
 #include "consumer/handlers/jq/jq_numbers.h"
 #include "consumer/record/json_digest.h"
-#include "consumer/record/json_grammar.h"
 #include "consumer/record/json_reader.h"
+#include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
 #include "tests/fuzz/target.h"
 

@@ -13,7 +13,7 @@
 #include "consumer/handlers/jq/jq_handler.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/json_digest.h"
-#include "consumer/record/json_grammar.h"
+#include "consumer/record/json_text.h"
 
 namespace fencepost::consumer {
 namespace {
