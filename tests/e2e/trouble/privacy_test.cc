@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
             .section = "",
             .mysql = "SIGNAL SQLSTATE '55000' SET MESSAGE_TEXT = @said;",
             .letter = false}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& each) { return std::string(each.param.name); });
 
 TEST_F(Privacy, TheAnswerOfAServiceThatRefusesIsQuotedInTheDeadLetterAndNowhereElse) {
   StubServer service([](const StubServer::Request&) {
