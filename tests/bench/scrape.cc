@@ -52,10 +52,9 @@ void RunScrapeBench(const Options& options) {
                                                            .ready = well,
                                                            .status = nothing,
                                                            .page = nothing,
-                                                           .event = nothing});
+                                                           .fragment = nothing});
   if (!server) throw std::runtime_error(server.error().Line());
-  const std::string bound = (*server)->bound();
-  const int port = std::stoi(bound.substr(bound.rfind(':') + 1));
+  const int port = (*server)->port();
   TakeTurns({.bench = "scrape",
              .of = {{"partitions", kPartitions}},
              .words = "a page that is built, and one that is fetched",
