@@ -12,6 +12,26 @@
 #include <fmt/format.h>
 
 namespace fencepost {
+namespace {
+
+// As many digits as there are; `at` is behind them.
+std::optional<int> DigitsAt(std::string_view text, std::size_t& at, std::size_t count) {
+  int number = 0;
+  if (text.size() < at + count) return std::nullopt;
+  for (const std::size_t end = at + count; at < end; ++at) {
+    if (text[at] < '0' || text[at] > '9') return std::nullopt;
+    number = number * 10 + (text[at] - '0');
+  }
+  return number;
+}
+
+bool TakeAny(std::string_view text, std::size_t& at, std::string_view of) {
+  if (at >= text.size() || of.find(text[at]) == std::string_view::npos) return false;
+  ++at;
+  return true;
+}
+
+}  // namespace
 
 std::string Rfc3339(std::chrono::milliseconds unix_time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(unix_time);
@@ -32,6 +52,57 @@ std::string SpanText(std::chrono::milliseconds span) {
   const auto rest = smaller == kUnits.end() ? 0 : seconds % unit->first / smaller->first;
   if (rest > 0) text += fmt::format(" {} {}", rest, smaller->second);
   return text;
+}
+
+std::optional<DateTime> ParseDateTime(std::string_view text) {
+  std::size_t at = 0;
+  const auto year = DigitsAt(text, at, 4);
+  const bool month_next = year && TakeAny(text, at, "-");
+  const auto month = month_next ? DigitsAt(text, at, 2) : std::nullopt;
+  const bool day_next = month && TakeAny(text, at, "-");
+  const auto day = day_next ? DigitsAt(text, at, 2) : std::nullopt;
+  const bool hour_next = day && TakeAny(text, at, "Tt ");
+  const auto hour = hour_next ? DigitsAt(text, at, 2) : std::nullopt;
+  const bool minute_next = hour && TakeAny(text, at, ":");
+  const auto minute = minute_next ? DigitsAt(text, at, 2) : std::nullopt;
+  const bool second_next = minute && TakeAny(text, at, ":");
+  const auto second = second_next ? DigitsAt(text, at, 2) : std::nullopt;
+  if (!second || *hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day))};
+  if (!date.ok()) return std::nullopt;
+  DateTime out;
+  if (TakeAny(text, at, ".")) {
+    std::uint32_t nanos = 0;
+    for (std::size_t one = at; out.digits < 9; ++out.digits) {
+      const auto digit = DigitsAt(text, one, 1);
+      if (!digit) break;
+      nanos = nanos * 10 + static_cast<std::uint32_t>(*digit);
+      at = one;
+    }
+    if (out.digits == 0) return std::nullopt;
+    for (int i = out.digits; i < 9; ++i) nanos *= 10;
+    out.point.nanos = nanos;
+  }
+  int offset = 0;
+  const bool plus = TakeAny(text, at, "+");
+  if (plus || TakeAny(text, at, "-")) {
+    const auto hours = DigitsAt(text, at, 2);
+    const bool more = hours && TakeAny(text, at, ":");
+    const auto minutes = more ? DigitsAt(text, at, 2) : std::nullopt;
+    if (!minutes || *hours > 23 || *minutes > 59) return std::nullopt;
+    offset = (plus ? 1 : -1) * (*hours * 60 + *minutes);
+    out.has_offset = true;
+  } else {
+    out.has_offset = TakeAny(text, at, "Zz");
+  }
+  if (at != text.size()) return std::nullopt;
+  const auto time = std::chrono::sys_days(date) + std::chrono::hours(*hour) +
+                    std::chrono::minutes(*minute - offset) + std::chrono::seconds(*second);
+  out.point.seconds = time.time_since_epoch().count();
+  if (out.point.seconds < kYear1 || out.point.seconds > kYear9999) return std::nullopt;
+  return out;
 }
 
 }  // namespace fencepost

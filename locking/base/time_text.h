@@ -1,8 +1,11 @@
-// Moments and spans as text. Pure functions; any thread.
+// Moments and spans as text, written and read. Pure functions; any thread.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace fencepost {
 
@@ -11,5 +14,21 @@ std::string Rfc3339(std::chrono::milliseconds unix_time);
 
 // The two largest units: "2 h 5 min", "3 d 4 h", "12 s"; below a second "350 ms".
 std::string SpanText(std::chrono::milliseconds span);
+
+// A point in time of the years 1 to 9999, UTC.
+struct PointInTime {
+  std::int64_t seconds = 0;  // since the Unix epoch, rounded down
+  std::uint32_t nanos = 0;
+};
+constexpr std::int64_t kYear1 = -62'135'596'800;  // its first second; of 9999 the last
+constexpr std::int64_t kYear9999 = 253'402'300'799;
+
+struct DateTime {
+  PointInTime point;        // without an offset: as if it were UTC
+  bool has_offset = false;  // Z, or +hh:mm
+  int digits = 0;           // behind the second's point
+};
+// RFC 3339, also without an offset, with at most nine digits behind the point and no leap second.
+std::optional<DateTime> ParseDateTime(std::string_view text);
 
 }  // namespace fencepost

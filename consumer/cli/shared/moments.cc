@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include "config/text/scalar.h"
-#include "consumer/record/date_time.h"
 #include "locking/base/time_text.h"
 
 namespace fencepost::cli {
@@ -16,8 +15,8 @@ constexpr Millis kLongest{999'999'999'999};
 
 std::optional<WallTime> ParseRfc3339(std::string_view text) {
   constexpr std::size_t kDate = 10;
-  const auto time = consumer::ParseDateTime(text.size() == kDate ? fmt::format("{}T00:00:00Z", text)
-                                                                 : std::string(text));
+  const auto time =
+      ParseDateTime(text.size() == kDate ? fmt::format("{}T00:00:00Z", text) : std::string(text));
   if (!time || !time->has_offset) return std::nullopt;
   const std::chrono::nanoseconds fraction(time->point.nanos);
   return WallTime(std::chrono::seconds(time->point.seconds) + std::chrono::floor<Millis>(fraction));

@@ -11,8 +11,8 @@
 #include <tl/expected.hpp>
 
 #include "consumer/pipeline/options.h"
-#include "consumer/record/date_time.h"
 #include "consumer/record/selector.h"
+#include "locking/base/time_text.h"
 
 namespace fencepost::consumer {
 
