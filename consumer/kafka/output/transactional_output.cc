@@ -1,19 +1,11 @@
-#include "consumer/kafka/output/transactional_output.h"
+#include "consumer/kafka/output/transactional_output_impl.h"
 
 #include <algorithm>
-#include <atomic>
-#include <map>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/output/dead_letter_record.h"
-#include "consumer/kafka/output/held_letters.h"
-#include "consumer/kafka/output/output_records.h"
-#include "consumer/kafka/output/transaction_errors.h"
-#include "consumer/kafka/output/transactional_producer.h"
 #include "consumer/kafka/source/offset_committer.h"
 #include "locking/base/check.h"
 #include "locking/base/planted.h"
@@ -22,119 +14,17 @@ namespace fencepost::consumer {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 using Kind = TransactionStep::Kind;
 
 constexpr milliseconds kTurn{200};    // of one call that can be resumed: how soon Interrupt is seen
 constexpr milliseconds kLimit{5000};  // then the caller hears that the brokers do not answer
 constexpr int kSmallestBatch = 1024;
 
-// What a record was refused with.
-struct Refusal {
-  std::string text;
-  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
-  std::string detail = {};  // with parts of the record; empty: as text
-};
-// Why a transaction is not committed.
-struct Trouble {
-  enum class Of : std::uint8_t { kNothing, kRecords, kGroup, kBrokers, kProducer } of{};
-  TransactionStep step{};
+}  // namespace
 
-  explicit operator bool() const { return of != Of::kNothing; }
-};
-
-class KafkaOutput final : public Output {
- public:
-  using Outcomes = tl::expected<std::vector<WriteOutcome>, OutputError>;
-
-  KafkaOutput(const KafkaOptions& kafka, const KafkaOutputOptions& options,
-              std::string dead_letter_topic, std::string pipeline, std::string worker,
-              GroupMetadataOf group_metadata)
-      : kafka_(kafka),
-        options_(options),
-        dead_letter_topic_(std::move(dead_letter_topic)),
-        pipeline_(std::move(pipeline)),
-        worker_(std::move(worker)),
-        id_(pipeline_ + "." + worker_),
-        group_metadata_(std::move(group_metadata)),
-        encoder_(Encoding(options_) ? std::make_unique<RecordEncoder>(options_.encode) : nullptr),
-        records_(options_, worker_, encoder_.get(),
-                 DecodeOptions::IsWireFormat(kafka_.decode.key)) {}
-
-  tl::expected<void, OutputError> Prepare() override;
-  Outcomes Write(const WriteRequest& request) override;
-  [[nodiscard]] bool OutcomePending() const override { return pending_ == Pending::kCommit; }
-  void Interrupt() override {
-    interrupted_ = true;
-    if (encoder_ != nullptr) encoder_->Cancel();
-  }
-
- private:
-  enum class Pending : std::uint8_t { kNothing, kCommit, kAbort };
-  struct Live {
-    std::unique_ptr<TransactionalProducer> producer;
-    rdkafka::Topic topic, dead_letters;  // must go before the producer does
-    bool ready = false;                  // transactions are started, the topics are there
-
-    void Drop() {
-      ready = false;
-      topic.reset();
-      dead_letters.reset();
-      producer.reset();
-    }
-  };
-
-  static bool Encoding(const KafkaOutputOptions& options) {
-    return options.encode.key.Needed() || options.encode.value.Needed();
-  }
-  tl::expected<void, OutputError> Make();
-  tl::expected<void, OutputError> CheckTopic(rd_kafka_topic_t* topic, const char* where);
-
-  Trouble ProduceAll(const WriteRequest& request);
-  Trouble ProduceItem(const WriteItem& item, std::uint32_t index);
-  Trouble ProduceOne(const ProducedRecord& record, std::uint32_t index);
-  Trouble SendOffsets(const WriteRequest& request, const GroupMetadata& metadata);
-  Outcomes EndByCommit(const WriteRequest& request);
-  Outcomes EndByAbort(const WriteRequest& request, const Trouble& trouble);
-  tl::expected<void, OutputError> Abort(bool failed_already);
-
-  Outcomes Committed(const WriteRequest& request);
-  Outcomes NotWritten(const WriteRequest& request, const std::string& why);
-  std::optional<OutputError> NameTheRefused();
-  std::optional<OutputError> RefusedDeadLetter(const WriteRequest& request);
-  void LeaveOut(const WriteRequest& request);
-  [[nodiscard]] OutputError Unavailable(const TransactionStep& step) const;
-  OutputError Fatal(const TransactionStep& step);
-  [[nodiscard]] TransactionOwner Who() const {
-    return {id_, pipeline_, worker_, kafka_.brokers, options_.transaction_timeout};
-  }
-  [[nodiscard]] bool GiveUp(Clock::time_point since) const {
-    return interrupted_ || Clock::now() >= since + kLimit;
-  }
-
-  const KafkaOptions kafka_;
-  const KafkaOutputOptions options_;
-  const std::string dead_letter_topic_, pipeline_, worker_, id_;
-  const GroupMetadataOf group_metadata_;
-  const std::unique_ptr<RecordEncoder> encoder_;  // nullptr: nothing is encoded
-  OutputRecords records_;
-
-  std::atomic<bool> interrupted_ = false;
-  Live live_;
-  std::optional<OutputError> fatal_;
-  Pending pending_ = Pending::kNothing;
-  Clock::time_point began_;
-  std::set<std::uint32_t> unselected_;    // of bad_: those that a selector refused
-  std::map<std::uint32_t, Refusal> bad_;  // items of this transaction that are to blame
-  HeldLetters held_;
-  std::vector<bool> left_out_;  // items of this transaction's request that are not in it
-  std::map<TopicPartition, Offset> stop_at_;  // and where their partitions stop
-  std::size_t largest_ = 0;                   // bytes of a record in it
-  // A refused batch of several records does not say which of them was refused: the same request
-  // goes once more, each record a batch of its own. If none is refused then, together they were too
-  // large.
-  Batches batches_;
-};
+bool KafkaOutput::GiveUp(Clock::time_point since) const {
+  return interrupted_ || Clock::now() >= since + kLimit;
+}
 
 tl::expected<void, OutputError> KafkaOutput::Make() {
   auto made = TransactionalProducer::Make(TransactionSettings(kafka_, options_, id_, batches_));
@@ -477,8 +367,6 @@ OutputError KafkaOutput::Fatal(const TransactionStep& step) {
   fatal_ = OutputError{.error = ErrorOfTheEnd(Who(), step, outlived), .fatal = true};
   return *fatal_;
 }
-
-}  // namespace
 
 std::unique_ptr<Output> MakeKafkaOutput(const KafkaOptions& kafka,
                                         const KafkaOutputOptions& options,
