@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_text.h"
 #include "locking/base/check.h"
 
 namespace fencepost::config {

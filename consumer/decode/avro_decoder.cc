@@ -14,7 +14,7 @@
 #include "consumer/decode/avro_text.h"
 #include "consumer/decode/byte_reader.h"
 #include "consumer/decode/decoder.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_text.h"
 
 namespace fencepost::consumer {
 namespace {

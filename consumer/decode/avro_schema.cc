@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "consumer/record/json_reader.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_reader.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 
 namespace fencepost::consumer::avro {

@@ -23,10 +23,10 @@
 #include "consumer/encode/avro_values.h"
 #include "consumer/encode/encoder.h"
 #include "consumer/encode/json_tree.h"
+#include "consumer/json/json_digest.h"
+#include "consumer/json/json_reader.h"
+#include "consumer/json/json_text.h"
 #include "consumer/outputs/rows/cell_values.h"
-#include "consumer/record/json_digest.h"
-#include "consumer/record/json_reader.h"
-#include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
 
 namespace fencepost::consumer {
@@ -51,20 +51,6 @@ struct Fields {
   std::vector<std::optional<std::string>> defaults;  // encoded, once they were needed
 };
 using FieldsOf = std::map<const Type*, Fields>;
-
-std::string_view NameOf(const Type& type) {
-  static constexpr std::array<std::string_view, 14> kNames{
-      "null",   "a boolean", "an int",  "a long",   "a float", "a double", "bytes",
-      "a text", "an object", "an enum", "an array", "a map",   "a union",  "a fixed"};
-  if (type.logical == Logical::kDecimal) return "a decimal";
-  return kNames[static_cast<std::size_t>(type.kind)];
-}
-
-std::string_view NameOf(Json kind) {
-  static constexpr std::array<std::string_view, 7> kNames{
-      "null", "a boolean", "a boolean", "a number", "a text", "an array", "an object"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
 
 // One value on its way into bytes. Every method says whether it went well; if not, Problem() is
 // why, of the first that did not.
@@ -166,7 +152,8 @@ class Walk {
     return false;
   }
   bool Mismatch(const Type& type, const JsonValue& value) {
-    return Fail(fmt::format("is {}, and the schema has {}", NameOf(value.kind), NameOf(type)));
+    return Fail(
+        fmt::format("is {}, and the schema has {}", NameOf(value.kind), avro::NameOf(type)));
   }
 
   void Long(std::int64_t number) {
@@ -261,11 +248,11 @@ class Walk {
     tl::expected<std::string, std::string> bytes;
     if (reading == Reading::kDefault) {
       if (value.kind != Json::kString) return Mismatch(type, value);
-      bytes = CodePoints(value.text);
+      bytes = avro::CodePointBytes(value.text);
     } else if (type.logical == Logical::kDecimal) {
       if (!IsNumber(value, reading)) return Mismatch(type, value);
       bytes = avro::DecimalBytes(value.text, type.precision, type.scale);
-      if (bytes && type.kind == Kind::kFixed) bytes = Widened(*bytes, type.size);
+      if (bytes && type.kind == Kind::kFixed) bytes = avro::Widened(*bytes, type.size);
     } else {
       if (value.kind != Json::kString) return Mismatch(type, value);
       bytes = type.logical == Logical::kUuid ? avro::UuidBytes(value.text)
@@ -281,27 +268,6 @@ class Walk {
     }
     return true;
   }
-  // Each code point up to U+00FF is a byte.
-  static tl::expected<std::string, std::string> CodePoints(std::string_view text) {
-    std::string bytes;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const auto byte = static_cast<unsigned char>(text[i]);
-      if (byte >= 0xc4) return tl::unexpected<std::string>("is not bytes");
-      if (byte < 0x80) bytes.push_back(text[i]);
-      if (byte < 0xc2) continue;
-      const auto next = static_cast<unsigned char>(text[++i]);  // the parser took UTF-8 only
-      bytes.push_back(static_cast<char>((byte & 0x03) << 6 | (next & 0x3f)));
-    }
-    return bytes;
-  }
-  static tl::expected<std::string, std::string> Widened(const std::string& bytes,
-                                                        std::size_t size) {
-    if (bytes.size() > size)
-      return tl::unexpected<std::string>("is a number out of the type's range");
-    const bool negative = (static_cast<unsigned char>(bytes.front()) & 0x80) != 0;
-    return std::string(size - bytes.size(), negative ? '\xff' : '\0') + bytes;
-  }
-
   bool String(const Type& type, const JsonValue& value, Reading reading) {
     if (value.kind != Json::kString) return Mismatch(type, value);
     if (type.logical == Logical::kUuid && reading != Reading::kDefault) {

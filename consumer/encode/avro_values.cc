@@ -1,6 +1,7 @@
 #include "consumer/encode/avro_values.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -139,6 +140,34 @@ tl::expected<std::string, std::string> UuidBytes(std::string_view text) {
   auto bytes = Decoded(hex, Conversion::kHex);
   if (!bytes || bytes->size() != 16) return Problem("is not a UUID");
   return std::move(*bytes);
+}
+
+tl::expected<std::string, std::string> CodePointBytes(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte >= 0xc4) return tl::unexpected<std::string>("is not bytes");
+    if (byte < 0x80) bytes.push_back(text[i]);
+    if (byte < 0xc2) continue;
+    const auto next = static_cast<unsigned char>(text[++i]);  // the parser took UTF-8 only
+    bytes.push_back(static_cast<char>((byte & 0x03) << 6 | (next & 0x3f)));
+  }
+  return bytes;
+}
+
+tl::expected<std::string, std::string> Widened(const std::string& bytes, std::size_t size) {
+  if (bytes.size() > size)
+    return tl::unexpected<std::string>("is a number out of the type's range");
+  const bool negative = (static_cast<unsigned char>(bytes.front()) & 0x80) != 0;
+  return std::string(size - bytes.size(), negative ? '\xff' : '\0') + bytes;
+}
+
+std::string_view NameOf(const Type& type) {
+  static constexpr std::array<std::string_view, 14> kNames{
+      "null",   "a boolean", "an int",  "a long",   "a float", "a double", "bytes",
+      "a text", "an object", "an enum", "an array", "a map",   "a union",  "a fixed"};
+  if (type.logical == Logical::kDecimal) return "a decimal";
+  return kNames[static_cast<std::size_t>(type.kind)];
 }
 
 }  // namespace fencepost::consumer::avro

@@ -1,5 +1,6 @@
 #include "consumer/encode/json_tree.h"
 
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -85,6 +86,12 @@ tl::expected<JsonTree, std::string> ParseJsonTree(std::string_view text) {
   Builder builder(text.size());
   if (Json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.tree);
   return tl::unexpected(std::string(builder.problem));
+}
+
+std::string_view NameOf(JsonValue::Kind kind) {
+  static constexpr std::array<std::string_view, 7> kNames{
+      "null", "a boolean", "a boolean", "a number", "a text", "an array", "an object"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace fencepost::consumer

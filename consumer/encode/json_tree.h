@@ -28,4 +28,7 @@ struct JsonTree {
 // Error: a predicate of one line that holds nothing of the text ("is not JSON").
 tl::expected<JsonTree, std::string> ParseJsonTree(std::string_view text);
 
+// For people: "a text", "null".
+std::string_view NameOf(JsonValue::Kind kind);
+
 }  // namespace fencepost::consumer

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "consumer/json/json_digest.h"
 #include "consumer/record/dead_letter.h"
-#include "consumer/record/json_digest.h"
 
 namespace fencepost::consumer {
 namespace {

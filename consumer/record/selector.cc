@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "consumer/record/json_digest.h"
-#include "consumer/record/json_reader.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_digest.h"
+#include "consumer/json/json_reader.h"
+#include "consumer/json/json_text.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {

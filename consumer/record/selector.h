@@ -21,7 +21,7 @@
 
 #include <tl/expected.hpp>
 
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 #include "consumer/record/record.h"
 
 namespace fencepost::consumer {

@@ -9,7 +9,7 @@
 #include "consumer/decode/decoder.h"
 #include "consumer/decode/wire_format.h"
 #include "consumer/encode/encoder.h"
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 #include "tests/fuzz/target.h"
 
 namespace fencepost::fuzz {

@@ -8,7 +8,7 @@
 
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/position.h"
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 
 namespace fencepost::cli {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/moments.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/dead_letter.h"
-#include "consumer/record/json_text.h"
 
 namespace fencepost::cli {
 

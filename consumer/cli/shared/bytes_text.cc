@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/control_text.h"
 

@@ -1,5 +1,5 @@
 #include "consumer/handlers/exec/exec_protocol.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_text.h"
 
 #include <algorithm>
 #include <optional>

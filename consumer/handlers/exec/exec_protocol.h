@@ -8,7 +8,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/handlers/runner.h"
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 
 namespace fencepost::consumer {
 

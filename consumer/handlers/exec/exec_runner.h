@@ -17,7 +17,7 @@
 
 #include "consumer/handlers/exec/exec_process.h"
 #include "consumer/handlers/polling_runner.h"
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 #include "locking/base/wake_up.h"
 
 namespace fencepost::consumer {

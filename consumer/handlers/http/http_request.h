@@ -12,7 +12,7 @@
 
 #include "consumer/handlers/http/curl_holders.h"
 #include "consumer/handlers/runner.h"
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 
 namespace fencepost::consumer {
 

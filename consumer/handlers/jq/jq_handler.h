@@ -15,7 +15,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/handlers/handler.h"
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 #include "locking/base/error.h"
 
 namespace fencepost::consumer {

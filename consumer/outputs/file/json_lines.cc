@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "consumer/json/json_text.h"
 #include "consumer/outputs/rows/item_values.h"
-#include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "consumer/json/json_text.h"
 #include "consumer/outputs/mysql/mysql_schema.h"
 #include "consumer/outputs/rows/cell_values.h"
-#include "consumer/record/json_text.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/json/json_text.h"
 #include "consumer/outputs/rows/cell_values.h"
-#include "consumer/record/json_text.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {

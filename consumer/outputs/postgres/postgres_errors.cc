@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/json/json_digest.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
-#include "consumer/record/json_digest.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "consumer/json/json_digest.h"
 #include "consumer/outputs/ledger/table_check.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
-#include "consumer/record/json_digest.h"
 
 namespace fencepost::consumer {
 namespace {

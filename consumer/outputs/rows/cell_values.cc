@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "consumer/record/json_digest.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_digest.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 

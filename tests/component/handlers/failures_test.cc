@@ -1,7 +1,7 @@
 // Which failures are tried again, and the texts that failures are made of.
 #include "consumer/flow/ports/retry.h"
+#include "consumer/json/json_text.h"
 #include "consumer/pipeline/error_class.h"
-#include "consumer/record/json_text.h"
 #include "consumer/record/text.h"
 #include "consumer/worker/make_handler.h"
 #include "tests/component/handlers/runner_fixture.h"

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "consumer/handlers/jq/jq_numbers.h"
-#include "consumer/record/json_digest.h"
-#include "consumer/record/json_reader.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_digest.h"
+#include "consumer/json/json_reader.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 #include "tests/fuzz/target.h"
 

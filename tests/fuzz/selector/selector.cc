@@ -1,8 +1,8 @@
 // Selectors, and the identity that they give a record. The first line is a selector, the second the
 // key, the third a header, the rest the value.
 #include "consumer/record/selector.h"
+#include "consumer/json/json_reader.h"
 #include "consumer/record/identity.h"
-#include "consumer/record/json_reader.h"
 #include "tests/fuzz/target.h"
 
 namespace fencepost::fuzz {

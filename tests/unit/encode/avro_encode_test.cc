@@ -6,7 +6,7 @@
 
 #include "consumer/encode/avro_values.h"
 #include "consumer/encode/encoder.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_text.h"
 #include "tests/unit/decode/decode_fixture.h"
 
 namespace fencepost::consumer {

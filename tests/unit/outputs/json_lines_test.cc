@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_text.h"
 #include "tests/component/outputs/batch.h"
 
 namespace fencepost::consumer {

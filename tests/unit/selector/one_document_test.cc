@@ -11,9 +11,9 @@
 #include "consumer/handlers/exec/exec_protocol.h"
 #include "consumer/handlers/http/http_answer.h"
 #include "consumer/handlers/jq/jq_handler.h"
+#include "consumer/json/json_digest.h"
+#include "consumer/json/json_text.h"
 #include "consumer/record/identity.h"
-#include "consumer/record/json_digest.h"
-#include "consumer/record/json_text.h"
 
 namespace fencepost::consumer {
 namespace {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 
 namespace fencepost::consumer {
 namespace {

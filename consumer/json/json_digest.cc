@@ -1,4 +1,4 @@
-#include "consumer/record/json_digest.h"
+#include "consumer/json/json_digest.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,4 +1,4 @@
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_text.h"
 
 #include <openssl/evp.h>
 

@@ -1,4 +1,4 @@
-#include "consumer/record/json_reader.h"
+#include "consumer/json/json_reader.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,8 +9,8 @@
 
 #include <simdjson.h>
 
-#include "consumer/record/json_digest.h"
-#include "consumer/record/json_text.h"
+#include "consumer/json/json_digest.h"
+#include "consumer/json/json_text.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
