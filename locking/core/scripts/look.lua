@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- Raw values of one moment, for commands. KEYS: the sentinel, then a name each. Answer: TIME (13 digits), the sentinel's length (3 digits), the sentinel, then
--- for each name its value's length (3 digits), the value, and for how many ms it is remembered (13
--- digits).
+-- Raw values of one moment, for commands. KEYS: the sentinel, then a name each. Answer: TIME (13
+-- digits), the sentinel's length (3 digits), the sentinel, then for each name its value's length
+-- (3 digits), the value, and for how many ms it is remembered (13 digits).
 local call, sub, format = redis.call, string.sub, string.format
 
 local sentinel = call('GET', KEYS[1])
