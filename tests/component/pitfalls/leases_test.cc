@@ -11,11 +11,11 @@
 //   a cancelled attempt skips the unlock          CancelTest (component/quorum_lock)
 //   extension re-creates a key that was lost      AnExtensionDoesNotBringBackAKeyThatWasLost,
 //                                                 TheWatchdogDoesNotBringBackAKeyThatWasLost
-//   token keys that never expire                  NoNameLeavesAKeyWithoutAnExpiry (names_test.cc)
-//   a fencing counter key left for each name      NothingButTheSentinelIsLeftInTheEnd (ditto)
+//   token keys that never expire, a fencing       NothingButTheSentinelStays (names_test.cc)
+//   counter key left for each name
 //   an acquire that timed out leaves an orphan    AnAcquireThatTimedOutLeavesNoOrphan
 //                                                 (nodes_test.cc)
-//   quorum counted from the reachable nodes       TheQuorumIsCountedFromTheConfiguredNodes (ditto)
+//   quorum counted from the reachable nodes       ContentionAndOutageAreDifferentErrors (ditto)
 //   one slow node slows every lock                ANodeThatDoesNotAnswerHoldsUpNoLock (ditto)
 //   contention and outage are the same error      ContentionAndOutageAreDifferentErrors (ditto)
 //   destructors that throw                        DestructorsDoNotThrowWhereNoNodeIsLeft (ditto)

@@ -64,18 +64,13 @@ class NamePitfall : public PitfallTest {
   int done_ = 0;
 };
 
-TEST_F(NamePitfall, NoNameLeavesAKeyWithoutAnExpiry) {
+TEST_F(NamePitfall, NothingButTheSentinelStays) {
   const auto lock = Connect(Short(Options()));
   UseThem(*lock);
   EXPECT_GT(std::stoi(nodes_[0].Command({"DBSIZE"})), kNames / 2);
   EXPECT_THAT(EndlessEverywhere(), Each(std::string("fencepost::sentinel")));
   expiring_.clear();
   EXPECT_THAT(EndlessEverywhere(), Each(std::string("fencepost::sentinel")));
-}
-
-TEST_F(NamePitfall, NothingButTheSentinelIsLeftInTheEnd) {
-  const auto lock = Connect(Short(Options()));
-  UseThem(*lock);
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
     EXPECT_TRUE(WaitUntil(
         30s, [&] { return nodes_[node].Command({"DBSIZE"}) == "1"; }, "all names to be forgotten"))

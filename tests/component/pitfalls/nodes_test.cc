@@ -42,21 +42,6 @@ TEST_F(NodePitfall, AnAcquireThatTimedOutLeavesNoOrphan) {
   EXPECT_EQ(Code(other->Acquire("name", {.wait = 10s})), "");
 }
 
-TEST_F(NodePitfall, TheQuorumIsCountedFromTheConfiguredNodes) {
-  auto options = Options();
-  options.lock.node_timeout = 300ms;
-  const auto lock = Connect(options);
-  nodes_[1].Pause();
-  nodes_[2].Pause();
-  EXPECT_EQ(Code(lock->Acquire("name", {.wait = 100ms})), "no_quorum");  // they are still asked
-  nodes_[1].Kill();
-  nodes_[2].Kill();
-  EXPECT_EQ(Code(lock->Acquire("name", {.wait = 1s})), "no_quorum");
-  EXPECT_NE(StateAt(0, "name"), 'H');
-  nodes_[0].Kill();
-  EXPECT_EQ(Code(lock->Acquire("name", {.wait = 100ms})), "no_quorum");
-}
-
 class AnswersOfNode0 : public NodesUp {
  public:
   std::atomic<int> answers{0};

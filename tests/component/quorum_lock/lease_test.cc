@@ -108,19 +108,6 @@ TEST_P(LeaseTest, IsLostWhenAllNodesAreFrozenPastItsTtl) {
   EXPECT_FALSE(lease.valid());
 }
 
-TEST_P(LeaseTest, IsLeftToOthersWhenTheyHoldTheName) {
-  const auto lock = Connect();
-  const auto other = Connect();
-  Lease lease = Take(*lock, "name", {.ttl = 20s, .watchdog = false});
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    nodes_[node].Command({"DEL", "fencepost:{test}:name"});
-  }
-  const Lease theirs = Take(*other, "name", {});
-  EXPECT_EQ(lease.Release(), ReleaseOutcome::kStolen);
-  EXPECT_TRUE(AllNodesSay('H', "name"));
-  EXPECT_TRUE(theirs.valid());
-}
-
 TEST_P(LeaseTest, IsReleasedByItsDestructorAndByMoveAssignment) {
   const auto lock = Connect();
   const auto other = Connect();
