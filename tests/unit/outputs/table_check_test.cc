@@ -239,7 +239,7 @@ TEST(LearnTables, CreatesTheLedgerWhereItIsMissing) {
   EXPECT_EQ(Refusal(catalogue, {}), "") << "it is there";
   catalogue.tables.erase("fencepost_ledger");
   EXPECT_EQ(Refusal(catalogue, {}),
-            ": the ledger fencepost_ledger is missing and could not be created: permission "
+            "the ledger fencepost_ledger is missing and could not be created: permission "
             "denied; create it with ledger.sql, as its owner");
 }
 
