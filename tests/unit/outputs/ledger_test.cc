@@ -161,7 +161,7 @@ TEST(PgFailure, SaysWhatToDo) {
   EXPECT_TRUE(error("40P01").retry_at_once);
   EXPECT_TRUE(error("40001").retry_at_once);
   EXPECT_FALSE(error("55P03").retry_at_once);
-  EXPECT_TRUE(error("28P01").error.Line().starts_with("db:5432/shop: what; check user"));
+  EXPECT_TRUE(error("28P01").error.Line().starts_with("db:5432/shop: what; check the dsn's user"));
 }
 
 }  // namespace
