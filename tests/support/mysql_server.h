@@ -25,7 +25,7 @@ class MysqlServer : public SqlServer {
   ~MysqlServer() override;
 
   [[nodiscard]] int port() const override { return port_; }
-  [[nodiscard]] bool IsPostgres() const override { return false; }
+  [[nodiscard]] Kind kind() const override { return Kind::kMysql; }
   [[nodiscard]] consumer::MysqlOptions Options(const std::string& database) const;
   [[nodiscard]] pid_t pid() const;
 

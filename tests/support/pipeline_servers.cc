@@ -1,9 +1,11 @@
 #include "tests/support/pipeline_servers.h"
 
+#include <array>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "tests/support/sqlite_file.h"
 #include "tests/support/worker_process.h"
 
 namespace fencepost::testing {
@@ -60,9 +62,11 @@ void Orders::Send(TestProducer& producer, Sent sent) {
 EffectsTable::EffectsTable(SqlServer& server, std::string database, Origin origin)
     : server_(server), database_(std::move(database)) {
   if (origin == kIsThere) return;
-  const char quote = server_.IsPostgres() ? '"' : '`';
-  server_.Exec(fmt::format("CREATE DATABASE {}{}{}", quote, database_, quote),
-               server_.IsPostgres() ? "postgres" : "mysql");
+  if (kind() != SqlServer::Kind::kSqlite) {
+    const char quote = server_.IsPostgres() ? '"' : '`';
+    server_.Exec(fmt::format("CREATE DATABASE {}{}{}", quote, database_, quote),
+                 server_.IsPostgres() ? "postgres" : "mysql");
+  }
   Exec(
       "CREATE TABLE effects (order_id text NOT NULL, amount int NOT NULL CHECK (amount >= 0),"
       " fence bigint)");
@@ -74,9 +78,14 @@ std::string EffectsTable::dsn() const {
 }
 
 std::string EffectsTable::mysql() const {
-  if (server_.IsPostgres()) return "";
+  if (kind() != SqlServer::Kind::kMysql) return "";
   return fmt::format("    host: 127.0.0.1\n    port: {}\n    user: app\n    database: {}\n",
                      server_.port(), database_);
+}
+
+std::string EffectsTable::sqlite_path() const {
+  const auto* files = dynamic_cast<const SqliteFiles*>(&server_);
+  return files == nullptr ? "" : files->path(database_);
 }
 
 int EffectsTable::Count() const {
@@ -88,10 +97,15 @@ int EffectsTable::Count() const {
 }
 
 std::string EffectsTable::Audit(const std::string& pipeline, int unique) const {
+  const bool sqlite = kind() == SqlServer::Kind::kSqlite;
   const std::string wanted = fmt::format(
-      "WITH wanted AS (SELECT concat('o-', n) AS order_id, n * 7 % 1000 AS amount FROM {}) ",
+      "WITH wanted AS (SELECT {} AS order_id, n * 7 % 1000 AS amount FROM {}) ",
+      sqlite ? "'o-' || n" : "concat('o-', n)",
       server_.IsPostgres() ? fmt::format("generate_series(0, {}) n", unique - 1)
-                           : fmt::format("(SELECT seq AS n FROM seq_0_to_{}) numbers", unique - 1));
+      : sqlite ? fmt::format("(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r"
+                             " WHERE n < {}) SELECT n FROM r) numbers",
+                             unique - 1)
+               : fmt::format("(SELECT seq AS n FROM seq_0_to_{}) numbers", unique - 1));
   const struct {
     const char* what;
     std::string sql;
@@ -126,8 +140,9 @@ std::string EffectsTable::Audit(const std::string& pipeline, int unique) const {
 }
 
 TableLock::TableLock(const EffectsTable& table) : session_(table.Open()) {
-  session_->Exec(table.IsPostgres() ? "BEGIN; LOCK TABLE effects IN EXCLUSIVE MODE"
-                                    : "LOCK TABLES effects WRITE");
+  constexpr std::array kLocks = {"BEGIN; LOCK TABLE effects IN EXCLUSIVE MODE",
+                                 "LOCK TABLES effects WRITE", "BEGIN IMMEDIATE"};
+  session_->Exec(kLocks.at(static_cast<std::size_t>(table.kind())));
 }
 
 std::string PipelineText::Yaml() const {

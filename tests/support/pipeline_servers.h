@@ -57,11 +57,13 @@ class EffectsTable {
   [[nodiscard]] std::string dsn() const;
   // MySQL's, else empty: the keys of output.mysql that say where it is.
   [[nodiscard]] std::string mysql() const;
+  // SQLite's, else empty.
+  [[nodiscard]] std::string sqlite_path() const;
   SqlServer::Rows Exec(const std::string& sql) const { return server_.Exec(sql, database_); }
   [[nodiscard]] std::unique_ptr<SqlSession> Open(const std::string& user = "") const {
     return server_.Open(database_, user);
   }
-  [[nodiscard]] bool IsPostgres() const { return server_.IsPostgres(); }
+  [[nodiscard]] SqlServer::Kind kind() const { return server_.kind(); }
   [[nodiscard]] std::string Value(const std::string& sql) const {
     return server_.Value(sql, database_);
   }

@@ -49,6 +49,7 @@ class PipelineTest : public ::testing::Test {
     text.nodes = Nodes().list();
     text.dsn = table_->dsn();
     text.mysql = table_->mysql();
+    text.sqlite_path = table_->sqlite_path();
     return text;
   }
   WorkerOptions Worker(const PipelineText& text) const {

@@ -28,7 +28,7 @@ class PostgresServer : public SqlServer {
   ~PostgresServer() override;
 
   [[nodiscard]] int port() const override { return port_; }
-  [[nodiscard]] bool IsPostgres() const override { return true; }
+  [[nodiscard]] Kind kind() const override { return Kind::kPostgres; }
   [[nodiscard]] std::string dsn(const std::string& database = "postgres",
                                 const std::string& user = "postgres") const;
   [[nodiscard]] pid_t pid() const;  // the postmaster; -1 when stopped

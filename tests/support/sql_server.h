@@ -1,6 +1,7 @@
 // A database server of a test, whatever its kind.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ class SqlSession {
 
 class SqlServer {
  public:
+  enum class Kind : std::uint8_t { kPostgres, kMysql, kSqlite };
   using Row = SqlSession::Row;
   using Rows = SqlSession::Rows;
 
@@ -31,7 +33,8 @@ class SqlServer {
   virtual void Pause() = 0;   // SIGSTOP to all of it, sessions too
   virtual void Resume() = 0;  // no effect where it was not paused; Stop and Kill do it first
   [[nodiscard]] virtual int port() const = 0;
-  [[nodiscard]] virtual bool IsPostgres() const = 0;
+  [[nodiscard]] virtual Kind kind() const = 0;
+  [[nodiscard]] bool IsPostgres() const { return kind() == Kind::kPostgres; }
   // As that user, or as one who may do everything. Throws with the server's message.
   [[nodiscard]] virtual std::unique_ptr<SqlSession> Open(const std::string& database,
                                                          const std::string& user = "") const = 0;

@@ -16,15 +16,9 @@ std::string HandlerYaml(const Combination& combination, const Surroundings& arou
     case Handling::kNone:
       return "";
     case Handling::kHttp:
-      return fmt::format(
-          "handler:\n  http: {{url: \"{}{}\", idempotent: true, headers: {{X-Life: "
-          "\"${{LIFE}}\"}}}}"
-          "\n",
-          around.url, combination.Name());
+      return around.service.HandlerYaml(combination.Name());
     case Handling::kExec:
-      return fmt::format(
-          "handler:\n  exec: {{command: [python3, {}], processes: 2, idempotent: true}}\n",
-          around.script);
+      return around.script.HandlerYaml(combination.Name());
     case Handling::kJq:
       return fmt::format("handler:\n  jq: '{{order_id, amount: (.amount * {})}}'\n",
                          combination.Factor());
@@ -47,7 +41,7 @@ std::string OutputYaml(const Combination& combination, const Surroundings& aroun
     case Target::kPostgres:
       return table(fmt::format("  postgres:\n    dsn: {}\n", around.dsn));
     case Target::kSqlite:
-      return table(fmt::format("  sqlite:\n    path: {}/{}.db\n", around.folder, name));
+      return table(fmt::format("  sqlite:\n    path: {}\n", around.files.path(name)));
     case Target::kKafka:
       // A successor of the same name ends what its predecessor left open: nobody waits this long.
       return fmt::format(

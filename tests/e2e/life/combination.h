@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/receiver.h"
+#include "tests/support/sqlite_file.h"
+
 namespace fencepost::testing {
 
 enum class Handling { kNone, kHttp, kExec, kJq };
@@ -42,9 +45,10 @@ struct Surroundings {
   std::string brokers;
   std::string nodes;
   std::string dsn;
-  std::string url;     // of the HTTP service; the pipeline's name is added
-  std::string script;  // of the exec handler
-  std::string folder;  // for databases and files
+  const Receiver& service;   // of the HTTP handler
+  const Receiver& script;    // of the exec handler
+  const SqliteFiles& files;  // databases
+  std::string folder;        // for files of lines
 };
 
 // The YAML. ${LIFE} in it is the process's number in its team: it comes with each call and stands

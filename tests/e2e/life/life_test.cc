@@ -37,11 +37,11 @@ class Life : public ::testing::TestWithParam<Combination> {
   void SetUp() override {
     ASSERT_TRUE(Ran().trouble.empty())
         << std::exchange(Ran().trouble, "the run failed, see above") << "FENCEPOST_SEED=" << Seed();
-    effects_ = run().Effects(combination());
+    history_ = run().HistoryOf(combination());
+    for (const Sent& sent : history_.sent) orders_.insert(sent.record.order);
   }
   static Scenario& run() { return Ran().scenario; }
   [[nodiscard]] static const Combination& combination() { return GetParam(); }
-  [[nodiscard]] static const Stream& stream() { return run().StreamOf(combination()); }
   // The killed, the frozen, and those that a busy machine kept from extending their leases or from
   // their group in time.
   [[nodiscard]] static std::set<int> Unlucky() {
@@ -73,7 +73,8 @@ class Life : public ::testing::TestWithParam<Combination> {
     EXPECT_LE(late, run().Sum("fencepost_lock_losses_total", combination()));
   }
 
-  std::vector<Effect> effects_;
+  History history_;
+  std::set<int> orders_;
 };
 
 class ExactlyOnceOutput : public Life {};
@@ -97,14 +98,9 @@ std::string NameOf(const ::testing::TestParamInfo<Combination>& info) {
 }
 
 TEST_P(ExactlyOnceOutput, LosesNothingAndDoublesNothing) {
-  EXPECT_EQ(Genuine(effects_, stream(), combination().Factor()), "");
-  if (combination().ByPosition()) {
-    EXPECT_EQ(OnceForEachPosition(effects_, stream()), "");
-    EXPECT_EQ(effects_.size(), stream().records());
-  } else {
-    EXPECT_EQ(OnceForEachOrder(effects_, stream()), "");
-    EXPECT_EQ(effects_.size(), stream().orders().size());
-    EXPECT_EQ(run().LedgerRows(combination()), static_cast<int>(stream().orders().size()));
+  EXPECT_EQ(Audit(history_).Genuine(combination().Factor()).Once().text(), "");
+  if (!combination().ByPosition()) {
+    EXPECT_EQ(run().LedgerRows(combination()), static_cast<int>(orders_.size()));
     EXPECT_GT(run().Sum("fencepost_dedupe_skips_total", combination()), 0);
     EXPECT_GT(run().Sum("fencepost_lock_takeovers_total", combination()), 0);
   }
@@ -114,10 +110,10 @@ TEST_P(ExactlyOnceOutput, LosesNothingAndDoublesNothing) {
 
 // The metrics of a killed worker end at its last scrape: what it did after that, its own lines say.
 TEST_P(AtLeastOnceOutput, LosesNothingAndCountsWhatItDoubles) {
-  EXPECT_EQ(Genuine(effects_, stream(), combination().Factor()), "");
-  EXPECT_EQ(NoneLost(effects_, stream()), "");
+  Audit audit(history_);
+  EXPECT_EQ(audit.Genuine(combination().Factor()).NoneLost().RepeatedOnlyBy(Unlucky()).text(), "");
   std::vector<int> lines(static_cast<std::size_t>(run().lives()));
-  for (const Effect& effect : effects_) ++lines.at(static_cast<std::size_t>(effect.life));
+  for (const Effect& effect : history_.effects) ++lines.at(static_cast<std::size_t>(effect.life));
   double counted = 0;
   for (int life = 0; life < run().lives(); ++life) {
     const int own = lines[static_cast<std::size_t>(life)];
@@ -130,39 +126,33 @@ TEST_P(AtLeastOnceOutput, LosesNothingAndCountsWhatItDoubles) {
       counted += done;
     }
   }
-  const auto unique = stream().orders().size();
-  EXPECT_EQ(effects_.size() - unique, counted - static_cast<double>(unique));
-  EXPECT_EQ(RepeatedOnlyBy(effects_, Unlucky()), "");
+  EXPECT_EQ(static_cast<double>(history_.effects.size()), counted);
   EXPECT_GT(run().Sum("fencepost_dedupe_skips_total", combination()), 0);
   ExpectNoViolation();
 }
 
 // Lines of stdout have an order only within a worker's own.
 TEST_P(OrderedOutput, KeepsItsOrderUnderRetriesAKillAFreezeAndRebalances) {
-  std::vector<std::vector<Effect>> sequences = {effects_};
-  if (combination().target == Target::kStdout) {
-    sequences.assign(static_cast<std::size_t>(run().lives()), {});
-    for (const Effect& effect : effects_) {
-      sequences.at(static_cast<std::size_t>(effect.life)).push_back(effect);
-    }
-  }
-  for (const auto& sequence : sequences) {
-    EXPECT_EQ(InOrder(sequence, stream(), combination().order), "");
+  const bool apart = combination().target == Target::kStdout;
+  for (int life = 0; life < (apart ? run().lives() : 1); ++life) {
+    History own = history_;
+    if (apart) std::erase_if(own.effects, [&](const Effect& one) { return one.life != life; });
+    EXPECT_EQ(Audit(own).InOrder().text(), "");
   }
 }
 
 // A record that waits for its retry holds nothing back: later ones of its partition overtake it.
-TEST_P(UnorderedOutput, HoldsNothingBackBehindARetry) { EXPECT_GT(Overtaken(effects_), 0); }
+TEST_P(UnorderedOutput, HoldsNothingBackBehindARetry) { EXPECT_GT(Audit(history_).Overtaken(), 0); }
 
 TEST_P(OutsideHandler, IsCalledForEveryRecordAndEachFurtherCallIsExplained) {
-  const std::vector<Call> calls = run().Calls(combination());
+  const std::vector<Call>& calls = history_.calls;
   EXPECT_EQ(run().MissingInCalls(), "");
-  EXPECT_EQ(Genuine(calls, stream(), combination().ByPosition()), "");
-  EXPECT_EQ(EachCalled(calls, stream(), combination().ByPosition()), "");
-  EXPECT_EQ(Explained(calls, Unlucky(), Stale()), "") << run().WarningsOf(combination());
+  Audit audit(history_);
+  EXPECT_EQ(audit.CallsAreGenuine().EachCalled().CallsExplained(Unlucky(), Stale()).text(), "")
+      << run().WarningsOf(combination());
   for (int life = 0; life < run().lives(); ++life) {
     const auto refused = std::count_if(calls.begin(), calls.end(), [&](const Call& call) {
-      return call.life == life && call.refused;
+      return call.life == life && !call.accepted;
     });
     const double retries =
         run().Metric(life, "fencepost_retries_total", combination(), {{"stage", "handler"}});
@@ -176,7 +166,7 @@ TEST_P(OutsideHandler, IsCalledForEveryRecordAndEachFurtherCallIsExplained) {
 }
 
 TEST_P(ChainedHandler, HasOneCallOfAChainAtATime) {
-  EXPECT_EQ(Apart(run().Calls(combination()), stream(), combination().order, Unlucky()), "");
+  EXPECT_EQ(Audit(history_).CallsApart(Unlucky()).text(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -221,7 +211,7 @@ TEST(ExactlyOnceOutputs, HadMoreThanAHundredThousandRecordsTogether) {
   ASSERT_TRUE(Ran().trouble.empty());
   std::size_t records = 0;
   for (const Combination& combination : AllCombinations()) {
-    if (!combination.AtLeastOnce()) records += Ran().scenario.StreamOf(combination).records();
+    if (!combination.AtLeastOnce()) records += Ran().scenario.StreamOf(combination).size();
   }
   EXPECT_GE(records, 100'000U);
 }

@@ -1,7 +1,5 @@
 #include "tests/e2e/life/scenario.h"
 
-#include <sqlite3.h>
-
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
@@ -19,34 +17,6 @@ constexpr double kRepeats = 0.05;
 constexpr int kCustomers = 101;  // few, so that their chains are long
 constexpr const char* kProcessed = "fencepost_records_processed_total";
 
-class Sqlite {
- public:
-  explicit Sqlite(const std::string& path) {
-    if (sqlite3_open(path.c_str(), &db_) != SQLITE_OK) throw std::runtime_error(path);
-    sqlite3_busy_timeout(db_, 10'000);
-  }
-  ~Sqlite() { sqlite3_close(db_); }
-  Sqlite(const Sqlite&) = delete;
-  Sqlite& operator=(const Sqlite&) = delete;
-
-  std::vector<std::vector<std::string>> Exec(const std::string& sql) {
-    std::vector<std::vector<std::string>> rows;
-    const auto keep = [](void* to, int count, char** cells, char**) {
-      auto& row = static_cast<std::vector<std::vector<std::string>>*>(to)->emplace_back();
-      for (int i = 0; i < count; ++i) row.emplace_back(cells[i] == nullptr ? "" : cells[i]);
-      return 0;
-    };
-    char* why = nullptr;
-    if (sqlite3_exec(db_, sql.c_str(), keep, &rows, &why) == SQLITE_OK) return rows;
-    std::string text = why == nullptr ? "sqlite" : why;
-    sqlite3_free(why);
-    throw std::runtime_error(sql + ": " + text);
-  }
-
- private:
-  sqlite3* db_ = nullptr;
-};
-
 // The rows of a transaction take effect at once, in whatever order they are written: here they
 // stand in the order of their positions. {}: the table, the pipeline, what orders transactions.
 constexpr const char* kSelect =
@@ -58,10 +28,29 @@ constexpr const char* kWithLedger =
 
 Effect EffectOf(const std::string& order_id, const std::string& amount,
                 const std::string& partition, const std::string& offset, const std::string& life) {
-  return {.order = std::stoi(order_id.substr(2)),
+  return {.record = {std::stoi(order_id.substr(2)), {std::stoi(partition), std::stoll(offset)}},
           .amount = std::stoll(amount),
-          .position = {std::stoi(partition), std::stoll(offset)},
           .life = std::stoi(life)};
+}
+
+std::vector<Effect> EffectsInRows(const SqlServer::Rows& rows) {
+  std::vector<Effect> effects;
+  for (const auto& row : rows) {
+    effects.push_back(
+        EffectOf(row[0].value(), row[1].value(), row[2].value(), row[3].value(), row[4].value()));
+  }
+  return effects;
+}
+
+std::vector<Sent> SentTo(const std::string& topic) {
+  std::vector<Sent> all;
+  for (const TestRecord& record : ReadTopic(Servers::Kafka().bootstrap(), topic)) {
+    const auto value = nlohmann::json::parse(record.value.value());
+    all.push_back({.record = {std::stoi(value.at("order_id").get<std::string>().substr(2)),
+                              {record.partition, record.offset}},
+                   .key = record.key.value_or("")});
+  }
+  return all;
 }
 
 std::string Text(const nlohmann::json& cell) {
@@ -110,15 +99,15 @@ class Scenario::Held {
   explicit Held(Scenario& scenario) : scenario_(scenario), lock_(scenario.table_) {
     for (const Combination& combination : AllCombinations()) {
       if (combination.target != Target::kSqlite) continue;
-      databases_.push_back(std::make_unique<Sqlite>(scenario.Database(combination)));
-      databases_.back()->Exec("BEGIN IMMEDIATE");
+      files_.push_back(scenario.files_.Open(combination.Name()));
+      files_.back()->Exec("BEGIN IMMEDIATE");
     }
-    scenario_.script_.Hold();
-    scenario_.service_.Hold();
+    scenario_.script_->Hold();
+    scenario_.service_->Hold();
   }
   ~Held() {
-    scenario_.script_.Release();
-    scenario_.service_.Release();
+    scenario_.script_->Release();
+    scenario_.service_->Release();
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -126,17 +115,20 @@ class Scenario::Held {
  private:
   Scenario& scenario_;
   const TableLock lock_;
-  std::vector<std::unique_ptr<Sqlite>> databases_;
+  std::vector<std::unique_ptr<SqlSession>> files_;
 };
 
 Scenario::Scenario()
     : random_(Seed()),
       table_(Servers::Postgres(), "life"),
-      script_(folder_),
+      files_(folder_.path().string()),
+      script_(MakeExecReceiver(folder_)),
       many_orders_(Servers::Kafka().bootstrap(), "many", kPartitions, Seed(), kRepeats, kCustomers),
       few_orders_(Servers::Kafka().bootstrap(), "few", kPartitions, Seed() + 1, kRepeats,
                   kCustomers),
       team_({.files = WriteFiles()}) {
+  script_->Behave(Manner::kMoody);
+  service_->Behave(Manner::kMoody);
   for (const char* topic : {"many", "few"}) Servers::Kafka().CreateTopic(topic, kPartitions);
   table_.Exec(
       "ALTER TABLE effects ADD source_partition int, ADD source_offset bigint, ADD life text,"
@@ -145,10 +137,10 @@ Scenario::Scenario()
     if (combination.target == Target::kKafka) {
       Servers::Kafka().CreateTopic("out-" + combination.Name(), 1);
     } else if (combination.target == Target::kSqlite) {
-      Sqlite(Database(combination))
-          .Exec(
-              "PRAGMA journal_mode=WAL; CREATE TABLE effects (order_id text, amount int,"
-              " source_partition int, source_offset int, life text, pipeline text)");
+      files_.Exec(
+          "CREATE TABLE effects (order_id text, amount int, source_partition int,"
+          " source_offset int, life text, pipeline text)",
+          combination.Name());
     }
   }
 }
@@ -157,18 +149,15 @@ std::vector<std::string> Scenario::WriteFiles() {
   const Surroundings around{.brokers = Servers::Kafka().bootstrap(),
                             .nodes = Servers::Nodes().list(),
                             .dsn = table_.dsn(),
-                            .url = service_.Url(),
-                            .script = script_.path(),
+                            .service = *service_,
+                            .script = *script_,
+                            .files = files_,
                             .folder = folder_.path().string()};
   std::vector<std::string> files;
   for (const Combination& combination : AllCombinations()) {
     files.push_back(folder_.Write(combination.Name() + ".yaml", PipelineYaml(combination, around)));
   }
   return files;
-}
-
-std::string Scenario::Database(const Combination& combination) const {
-  return folder_.File(combination.Name() + ".db");
 }
 
 double Scenario::Metric(int life, std::string_view metric, const Combination& combination,
@@ -332,8 +321,8 @@ void Scenario::Finish() {
   if (const std::string trouble = team_.StopAll(); !trouble.empty()) {
     throw std::runtime_error(trouble);
   }
-  many_ = std::make_unique<Stream>(ReadTopic(Servers::Kafka().bootstrap(), "many"));
-  few_ = std::make_unique<Stream>(ReadTopic(Servers::Kafka().bootstrap(), "few"));
+  many_ = SentTo("many");
+  few_ = SentTo("few");
 }
 
 void Scenario::Run() {
@@ -377,43 +366,38 @@ std::string Scenario::WarningsOf(const Combination& combination) {
   return warnings;
 }
 
-std::vector<Effect> Scenario::Effects(const Combination& combination) const {
-  std::vector<Effect> effects;
-  switch (combination.target) {
-    case Target::kPostgres:
-      for (const auto& row : table_.Exec(fmt::format(kSelect, "effects", combination.Name(),
-                                                     "min(seq) OVER (PARTITION BY tx)"))) {
-        effects.push_back(EffectOf(row[0].value(), row[1].value(), row[2].value(), row[3].value(),
-                                   row[4].value()));
-      }
-      return effects;
-    case Target::kSqlite:
-      for (const auto& row :
-           Sqlite(Database(combination))
-               .Exec(fmt::format(kSelect, kWithLedger, combination.Name(),
-                                 "min(effects.rowid) OVER (PARTITION BY life, completed_at)"))) {
-        effects.push_back(EffectOf(row[0], row[1], row[2], row[3], row[4]));
-      }
-      return effects;
-    case Target::kKafka:
-      return EffectsInTopic("out-" + combination.Name());
-    case Target::kFile:
-    case Target::kStdout:
-      return EffectsInLines(LinesOf(combination));
+History Scenario::HistoryOf(const Combination& combination) const {
+  History history{.by_position = combination.ByPosition(), .order = combination.order};
+  history.sent = StreamOf(combination);
+  history.effects = Effects(combination);
+  if (combination.Outside()) {
+    history.calls = ReceiverOf(combination).Calls(combination.Name());
   }
-  return effects;
+  return history;
 }
 
-std::vector<Call> Scenario::Calls(const Combination& combination) const {
-  return combination.handling == Handling::kHttp ? service_.Calls(combination.Name())
-                                                 : script_.Calls(combination.Name());
+std::vector<Effect> Scenario::Effects(const Combination& combination) const {
+  switch (combination.target) {
+    case Target::kPostgres:
+      return EffectsInRows(table_.Exec(
+          fmt::format(kSelect, "effects", combination.Name(), "min(seq) OVER (PARTITION BY tx)")));
+    case Target::kSqlite:
+      return EffectsInRows(
+          files_.Exec(fmt::format(kSelect, kWithLedger, combination.Name(),
+                                  "min(effects.rowid) OVER (PARTITION BY life, completed_at)"),
+                      combination.Name()));
+    case Target::kKafka:
+      return EffectsInTopic("out-" + combination.Name());
+    default:
+      return EffectsInLines(LinesOf(combination));
+  }
 }
 
 int Scenario::LedgerRows(const Combination& combination) const {
   const std::string sql = fmt::format("SELECT count(*) FROM fencepost_ledger WHERE pipeline = '{}'",
                                       combination.Name());
   if (combination.target == Target::kPostgres) return std::stoi(table_.Value(sql));
-  return std::stoi(Sqlite(Database(combination)).Exec(sql).at(0).at(0));
+  return std::stoi(files_.Value(sql, combination.Name()));
 }
 
 }  // namespace fencepost::testing

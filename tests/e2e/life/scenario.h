@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/life/audit.h"
-#include "tests/e2e/life/calls.h"
 #include "tests/e2e/life/combination.h"
+#include "tests/support/audit.h"
 #include "tests/support/pipeline_test.h"
 
 namespace fencepost::testing {
@@ -34,14 +33,13 @@ class Scenario {
   // something that is waited for does not come.
   void Run();
 
-  [[nodiscard]] const Stream& StreamOf(const Combination& combination) const {
-    return combination.Outside() ? *few_ : *many_;
+  [[nodiscard]] const std::vector<Sent>& StreamOf(const Combination& combination) const {
+    return combination.Outside() ? few_ : many_;
   }
-  // In the order in which they happened. Lines of files that broke off are left out.
-  [[nodiscard]] std::vector<Effect> Effects(const Combination& combination) const;
-  [[nodiscard]] std::vector<Call> Calls(const Combination& combination) const;
+  // Effects in the order in which they happened; lines of files that broke off are left out.
+  [[nodiscard]] History HistoryOf(const Combination& combination) const;
   [[nodiscard]] int LedgerRows(const Combination& combination) const;
-  [[nodiscard]] std::string MissingInCalls() const { return service_.Missing(); }
+  [[nodiscard]] std::string MissingInCalls() const { return service_->Missing(); }
 
   // Lives are numbers of processes in their team.
   [[nodiscard]] int lives() const { return static_cast<int>(team_.size()); }
@@ -69,21 +67,25 @@ class Scenario {
   int FindHolder();
   void AwaitCommitted(const Combination& combination);
   void Finish();
-  [[nodiscard]] std::string Database(const Combination& combination) const;
+  [[nodiscard]] std::vector<Effect> Effects(const Combination& combination) const;
+  [[nodiscard]] const Receiver& ReceiverOf(const Combination& combination) const {
+    return combination.handling == Handling::kHttp ? *service_ : *script_;
+  }
   [[nodiscard]] std::string LinesOf(const Combination& combination) const;
 
   std::mt19937_64 random_;
   TempDir folder_;
   EffectsTable table_;
-  HttpService service_;
-  ExecScript script_;
+  const SqliteFiles files_;
+  const std::unique_ptr<Receiver> service_ = MakeHttpReceiver();
+  const std::unique_ptr<Receiver> script_;
   Orders many_orders_;
   Orders few_orders_;
   WorkerTeam team_;
   int killed_ = -1;
   int frozen_ = -1;
-  std::unique_ptr<Stream> many_;
-  std::unique_ptr<Stream> few_;
+  std::vector<Sent> many_;
+  std::vector<Sent> few_;
 };
 
 }  // namespace fencepost::testing

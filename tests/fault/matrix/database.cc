@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace fencepost::matrix {
 
 std::optional<DatabaseKind> DatabaseNamed(std::string_view name) {
@@ -31,11 +33,23 @@ void Database::FailOver() {
   proxy_.Forward(second_->port());
 }
 
-Effect EffectOf(const testing::SqlServer::Row& row) {
-  return {std::stoi(row.at(0).value().substr(2)),
-          std::stoll(row.at(1).value()),
-          {std::stoi(row.at(2).value()), std::stoll(row.at(3).value())},
-          std::stoll(row.at(4).value())};
+std::map<int, std::string> Database::ReadRanges(const testing::EffectsTable& table,
+                                                const std::string& pipeline) const {
+  const char quote = kind() == Kind::kMysql ? '`' : '"';
+  std::map<int, std::string> ranges;
+  for (const auto& row : table.Exec(fmt::format(
+           "SELECT {0}partition{0}, {1} FROM fencepost_positions WHERE pipeline = '{2}'", quote,
+           IsPostgres() ? "done::text" : "done", pipeline))) {
+    ranges[std::stoi(row.at(0).value())] = row.at(1).value_or("");
+  }
+  return ranges;
+}
+
+testing::Effect EffectOf(const testing::SqlServer::Row& row) {
+  return {.record = {std::stoi(row.at(0).value().substr(2)),
+                     {std::stoi(row.at(2).value()), std::stoll(row.at(3).value())}},
+          .amount = std::stoll(row.at(1).value()),
+          .token = std::stoll(row.at(4).value())};
 }
 
 }  // namespace fencepost::matrix

@@ -4,13 +4,14 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tests/fault/matrix/audit.h"
+#include "tests/support/audit.h"
 #include "tests/support/pipeline_servers.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/sql_server.h"
@@ -18,8 +19,8 @@
 
 namespace fencepost::matrix {
 
-enum class DatabaseKind : std::uint8_t { kPostgres, kMariadb };
-inline constexpr std::array kDatabaseNames = {"postgres", "mariadb"};
+enum class DatabaseKind : std::uint8_t { kPostgres, kMariadb, kSqlite };
+inline constexpr std::array kDatabaseNames = {"postgres", "mariadb", "sqlite"};
 inline constexpr std::string_view NameOf(DatabaseKind kind) {
   return kDatabaseNames.at(static_cast<std::size_t>(kind));
 }
@@ -46,18 +47,22 @@ class Database : public testing::SqlServer {
                            const testing::SmallDisk* disk = nullptr) = 0;
   // Its rows in the order in which they took effect, which is that of the commits: not that in
   // which transactions began, since those of two workers may overlap.
-  [[nodiscard]] virtual std::vector<Effect> ReadEffects(const testing::EffectsTable& table) = 0;
+  [[nodiscard]] virtual std::vector<testing::Effect> ReadEffects(
+      const testing::EffectsTable& table) = 0;
   virtual void Drop(const std::string& database) = 0;
+  // By position: what the ledger has of each partition.
+  [[nodiscard]] std::map<int, std::string> ReadRanges(const testing::EffectsTable& table,
+                                                      const std::string& pipeline) const;
 
   // For TcpProxy::Watch: whether a COMMIT goes by, or the answer to one.
   using Seen = std::function<bool(const testing::TcpProxy::Passing&)>;
   [[nodiscard]] virtual Seen Commits(testing::TcpProxy::Way way) const = 0;
-  virtual void EndSessions() = 0;  // of the workers
+  virtual void EndSessions() {}  // of the workers
   // So many connections it lets the role have, and what it says to one more.
-  [[nodiscard]] virtual int MostConnections() const = 0;
-  [[nodiscard]] virtual bool IsFull(std::string_view refusal) const = 0;
+  [[nodiscard]] virtual int MostConnections() const { return 0; }
+  [[nodiscard]] virtual bool IsFull(std::string_view) const { return false; }
   // What a worker quotes of it where the disk is full.
-  [[nodiscard]] virtual std::string_view NoRoom() const = 0;
+  [[nodiscard]] virtual std::string_view NoRoom() const { return ""; }
 
   void Start() override { server().Start(); }
   void Stop() override { server().Stop(); }
@@ -65,7 +70,7 @@ class Database : public testing::SqlServer {
   void Pause() override { server().Pause(); }
   void Resume() override { server().Resume(); }
   [[nodiscard]] int port() const override { return server().port(); }
-  [[nodiscard]] bool IsPostgres() const override { return server().IsPostgres(); }
+  [[nodiscard]] Kind kind() const override { return server().kind(); }
   [[nodiscard]] std::unique_ptr<testing::SqlSession> Open(
       const std::string& database, const std::string& user = "") const override {
     return server().Open(database, user);
@@ -77,10 +82,10 @@ class Database : public testing::SqlServer {
   [[nodiscard]] testing::SqlServer& first() const { return *first_; }
   [[nodiscard]] testing::SqlServer& server() const { return failed_over_ ? *second_ : *first_; }
   // It follows the first, which waits for it with each commit.
-  virtual std::unique_ptr<testing::SqlServer> MakeReplica() = 0;
+  virtual std::unique_ptr<testing::SqlServer> MakeReplica() { return nullptr; }
   // It has applied what it has of the first, which is gone, and takes writes.
-  virtual void Promote(testing::SqlServer& replica) = 0;
-  virtual void Forget() = 0;  // the first: trials that were, and replicas
+  virtual void Promote(testing::SqlServer&) {}
+  virtual void Forget() {}  // the first: trials that were, and replicas
 
  private:
   std::unique_ptr<testing::SqlServer> first_;
@@ -91,6 +96,7 @@ class Database : public testing::SqlServer {
 
 std::unique_ptr<Database> MakePostgres();
 std::unique_ptr<Database> MakeMariadb();
+std::unique_ptr<Database> MakeSqlite();
 
 // What each of them allows at a time.
 inline constexpr int kConnections = 40;
@@ -98,6 +104,6 @@ inline constexpr int kWide = 7000;  // bytes of a row on a small disk
 // The columns that ReadEffects reads first, and what it makes of them.
 inline constexpr const char* kEffectColumns =
     "order_id, amount, source_partition, source_offset, fence";
-Effect EffectOf(const testing::SqlServer::Row& row);
+testing::Effect EffectOf(const testing::SqlServer::Row& row);
 
 }  // namespace fencepost::matrix

@@ -11,7 +11,9 @@
 
 namespace fencepost::matrix {
 
+using testing::Effect;
 using testing::MysqlServer;
+using testing::Place;
 using testing::TcpProxy;
 
 namespace {
@@ -78,7 +80,7 @@ class Mariadb : public Database {
         throw std::runtime_error("nothing says when an effect was committed");
       }
       const Effect effect = EffectOf(row);
-      ordered[{transaction->second, effect.place}].push_back(effect);
+      ordered[{transaction->second, effect.record.place}].push_back(effect);
     }
     std::vector<Effect> effects;
     for (const auto& [where, some] : ordered) {

@@ -7,6 +7,7 @@
 
 namespace fencepost::matrix {
 
+using testing::Effect;
 using testing::PostgresServer;
 using testing::TcpProxy;
 

@@ -8,10 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "tests/support/kafka_group.h"
+
 namespace fencepost::matrix {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::Manner;
 using testing::TcpProxy;
 using testing::WorkerProcess;
 
@@ -28,11 +31,47 @@ void Kill(Scene& scene, const std::vector<WorkerProcess*>& workers) {
   }
 }
 
-void Freeze(Scene& scene) {
+void KillForAnother(Scene& scene) {
+  WorkerProcess& worker = scene.Worker();
+  scene.trial.Forgive(worker);
+  worker.Kill();
+  ++scene.counts["kills"];
+  scene.undo.Add([&scene] { scene.trial.team().Add(); });
+}
+
+WorkerProcess& Freeze(Scene& scene) {
   WorkerProcess& worker = scene.Worker();
   scene.undo.Add([&worker] { worker.Resume(); });
   worker.Pause();
   ++scene.counts["freezes"];
+  return worker;
+}
+
+// False: who is frozen is inside a transaction of SQLite, and has the file until it goes on.
+bool TakesWrites(Scene& scene) {
+  if (scene.trial.database().kind() != Database::Kind::kSqlite) return true;
+  try {
+    const testing::TableLock lock(scene.trial.table());
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+  return true;
+}
+
+// The others have all of its partitions meanwhile, and it wakes to what is done.
+void FreezeUntilAllIsDone(Scene& scene) {
+  WorkerProcess& frozen = Freeze(scene);
+  if (scene.trial.team().Running().size() < 2) scene.trial.team().Add();
+  scene.undo.Add([&scene, &frozen] {
+    scene.trial.Hush(true);
+    while (!testing::WaitUntil(seconds(60), [&] { return scene.trial.Finished(); })) {
+      if (TakesWrites(scene)) throw std::runtime_error("a frozen worker holds the others up");
+      frozen.Resume();
+      (void)testing::WaitUntil(seconds(1), [] { return false; });
+      frozen.Pause();
+    }
+    scene.trial.Hush(false);
+  });
 }
 
 void Replace(Scene& scene, WorkerProcess& worker) {
@@ -77,7 +116,7 @@ void UseUpDescriptors(Scene& scene) {
   const rlimit none{4, before.rlim_max};
   scene.undo.Add([pid, before] { prlimit(pid, RLIMIT_NOFILE, &before, nullptr); });
   prlimit(pid, RLIMIT_NOFILE, &none, nullptr);
-  scene.trial.database().proxy().Cut();
+  if (scene.trial.HasDatabase()) scene.trial.database().proxy().Cut();
   scene.system.kafka_proxy().Cut();
   for (std::size_t i = 0; i < scene.system.nodes(); ++i) scene.system.node_proxy(i).Cut();
 }
@@ -87,9 +126,17 @@ void AddWorkerFaults(std::vector<Fault>& faults) {
       {"worker-kill", seconds(1), [](Scene& scene) { Kill(scene, {&scene.Worker()}); }});
   faults.push_back({"worker-kill-all", seconds(1),
                     [](Scene& scene) { Kill(scene, scene.trial.team().Running()); }});
+  faults.push_back({.name = "worker-kill-another-name",
+                    .lasts = seconds(1),
+                    .begin = KillForAnother,
+                    .new_names = true});
   faults.push_back({"worker-freeze-blink", milliseconds(300), Freeze});
   faults.push_back({"worker-freeze-past-lease", kTtl + milliseconds(700), Freeze});
   faults.push_back({"worker-freeze-past-session", kSession + kTtl, Freeze});
+  faults.push_back({.name = "worker-freeze-until-all-is-done",
+                    .lasts = kSession + kTtl,
+                    .begin = FreezeUntilAllIsDone,
+                    .pipelines = {Pipeline::kId, Pipeline::kPosition}});
   faults.push_back({"worker-rolling-stop", milliseconds(0), Roll});
   faults.push_back({"worker-joins-and-leaves", seconds(1), Join});
   faults.push_back({"worker-descriptors-used-up", seconds(2), UseUpDescriptors});
@@ -98,9 +145,9 @@ void AddWorkerFaults(std::vector<Fault>& faults) {
 void AddHandlerFaults(std::vector<Fault>& faults) {
   const auto add = [&](const std::string& name, Manner manner, bool exec) {
     const auto begin = [manner](Scene& scene) {
-      scene.undo.Add([&scene] { scene.trial.receiver().Behave(Manner::kGood); });
+      scene.undo.Add([&scene] { scene.trial.receiver()->Behave(Manner::kGood); });
       if (manner == Manner::kHuge) scene.undo.Add([&scene] { scene.trial.NoteCommitted(); });
-      scene.trial.receiver().Behave(manner);
+      scene.trial.receiver()->Behave(manner);
     };
     faults.push_back({name, milliseconds(1500), begin, exec});
   };
@@ -113,7 +160,7 @@ void AddHandlerFaults(std::vector<Fault>& faults) {
   add("exec-garbage", Manner::kGarbage, true);
   add("exec-exit", Manner::kCut, true);
   AddNetworkFaults(faults, "http", [](Scene& scene) {
-    return std::vector<TcpProxy*>{scene.trial.receiver().proxy()};
+    return std::vector<TcpProxy*>{scene.trial.receiver()->proxy()};
   });
 }
 
@@ -158,6 +205,26 @@ void Scene::Terminate(WorkerProcess& one) {
   if (!stopping || &one != worker) one.Terminate();
 }
 
+void Scene::WhileStopped(const std::function<void()>& act) {
+  const auto workers = trial.team().Running();
+  for (WorkerProcess* one : workers) Terminate(*one);
+  undo.Add([this, act, workers] {
+    for (WorkerProcess* one : workers) {
+      if (one->Wait(kStop) != 0) throw std::runtime_error("a worker did not end with 0");
+      trial.Forgive(*one);
+      ++counts["stops"];
+    }
+    testing::RequireWithin(
+        seconds(60),
+        [&] {
+          return testing::LookAtGroup(system.kafka().bootstrap(), trial.group()).members.empty();
+        },
+        "the group to be empty");
+    act();
+    for (WorkerProcess* one : workers) trial.team().Add(one->name());
+  });
+}
+
 std::vector<std::size_t> Scene::Nodes(std::size_t count) {
   const std::size_t all = system.nodes();
   const std::size_t first = node >= 0 ? static_cast<std::size_t>(node)
@@ -188,15 +255,21 @@ void AddNetworkFaults(std::vector<Fault>& faults, const std::string& name,
   add("half-open", milliseconds(500), [](TcpProxy& proxy) { proxy.Forget(); });
 }
 
+bool Fault::Suits(Pipeline pipeline) const {
+  return std::find(pipelines.begin(), pipelines.end(), pipeline) != pipelines.end();
+}
+
 const std::vector<Fault>& AllFaults() {
   static const std::vector<Fault> all = [] {
     std::vector<Fault> faults;
     AddWorkerFaults(faults);
     AddNodeFaults(faults);
     AddKafkaFaults(faults);
+    AddTopicFaults(faults);
     AddDatabaseFaults(faults, DatabaseKind::kPostgres);
     AddHandlerFaults(faults);
     AddDatabaseFaults(faults, DatabaseKind::kMariadb);
+    AddSqliteFaults(faults);
     return faults;
   }();
   return all;

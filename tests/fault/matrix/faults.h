@@ -51,6 +51,8 @@ struct Scene {
   [[nodiscard]] testing::WorkerProcess& Worker();
   // SIGTERM, unless it has had one: a second one would mean something else.
   void Terminate(testing::WorkerProcess& one);
+  // All workers stop, that is done when the group is empty, and they come back.
+  void WhileStopped(const std::function<void()>& act);
   // So many neighbouring nodes, the one where the phase was seen first.
   [[nodiscard]] std::vector<std::size_t> Nodes(std::size_t count);
 };
@@ -63,8 +65,13 @@ struct Fault {
   bool exec = false;                       // the trial's handler is a script
   bool replica = false;                    // the database has one
   bool small_disk = false;                 // the table is on one
-  bool by_id = false;                      // it needs ledger rows of ids, whose leases are left
+  bool new_names = false;                  // who comes back has another name
   std::optional<DatabaseKind> database{};  // the one that it happens to; none: any
+  // Of which pipelines all that a trial asks for holds then.
+  std::vector<Pipeline> pipelines{Pipeline::kId, Pipeline::kPosition, Pipeline::kKafka};
+
+  // Whether it can happen to such a pipeline.
+  [[nodiscard]] bool Suits(Pipeline pipeline) const;
 };
 
 const std::vector<Fault>& AllFaults();
@@ -72,7 +79,9 @@ const std::vector<Fault>& AllFaults();
 // The parts of the table.
 void AddNodeFaults(std::vector<Fault>& faults);
 void AddKafkaFaults(std::vector<Fault>& faults);
+void AddTopicFaults(std::vector<Fault>& faults);
 void AddDatabaseFaults(std::vector<Fault>& faults, DatabaseKind kind);
+void AddSqliteFaults(std::vector<Fault>& faults);
 // Killed, stopped and started, frozen for so long.
 template <typename Server>
 void AddServerFaults(std::vector<Fault>& faults, const std::string& name,

@@ -71,10 +71,10 @@ void UseUpConnections(Scene& scene) {
 // again.
 std::vector<std::string> PrunableIds(Scene& scene) {
   auto& kafka = scene.system.kafka();
-  const std::string& name = scene.trial.options().name;
-  const auto committed = kafka.admin().CommittedOffsets(name, name);
+  const std::string& topic = scene.trial.topic();
+  const auto committed = kafka.admin().CommittedOffsets(scene.trial.group(), topic);
   std::set<std::string> kept{"''"};
-  for (const auto& record : testing::ReadTopic(kafka.bootstrap(), name)) {
+  for (const auto& record : testing::ReadTopic(kafka.bootstrap(), topic)) {
     if (record.offset < committed.at(static_cast<std::size_t>(record.partition))) continue;
     kept.insert(fmt::format("'{}'", testing::Orders::Id(OrderIn(record.value.value()))));
   }
@@ -98,7 +98,7 @@ void DropLedgerRows(Scene& scene) {
   std::string sql;
   for (const auto& id : ids) {
     sql += fmt::format("DELETE FROM fencepost_ledger WHERE pipeline = '{}' AND record_id = '{}';",
-                       scene.trial.options().name, id);
+                       scene.trial.group(), id);
   }
   scene.trial.table().Exec(sql);
   scene.counts["ledger rows dropped"] += static_cast<int>(ids.size());
@@ -119,20 +119,34 @@ void AddDatabaseFaults(std::vector<Fault>& all, DatabaseKind kind) {
   faults.push_back({name + "-table-locked", seconds(3), LockTable});
   faults.push_back({name + "-table-missing", seconds(1), HideTable});
   faults.push_back({name + "-connections-used-up", seconds(2), UseUpConnections});
-  faults.push_back({.name = name + "-ledger-rows-dropped",
+  const std::vector<Pipeline> in_database{Pipeline::kId, Pipeline::kPosition};
+  for (Fault& fault : faults) fault.pipelines = in_database;
+  faults.push_back({.name = name + "-disk-full",
                     .lasts = seconds(1),
-                    .begin = DropLedgerRows,
-                    .by_id = true});
-  faults.push_back(
-      {.name = name + "-disk-full", .lasts = seconds(1), .begin = FillDisk, .small_disk = true});
+                    .begin = FillDisk,
+                    .small_disk = true,
+                    .pipelines = in_database});
   faults.push_back({.name = name + "-failed-over",
                     .lasts = seconds(1),
                     .begin = [](Scene& scene) { scene.trial.database().FailOver(); },
-                    .replica = true});
+                    .replica = true,
+                    .pipelines = in_database});
+  faults.push_back({.name = name + "-ledger-rows-dropped",
+                    .lasts = seconds(1),
+                    .begin = DropLedgerRows,
+                    .pipelines = {Pipeline::kId}});
   for (Fault& fault : faults) {
     fault.database = kind;
     all.push_back(std::move(fault));
   }
+}
+
+void AddSqliteFaults(std::vector<Fault>& faults) {
+  faults.push_back({.name = "sqlite-table-locked",
+                    .lasts = seconds(3),
+                    .begin = LockTable,
+                    .database = DatabaseKind::kSqlite,
+                    .pipelines = {Pipeline::kId, Pipeline::kPosition}});
 }
 
 }  // namespace fencepost::matrix

@@ -10,24 +10,36 @@ using testing::TcpProxy;
 
 namespace {
 
-// All workers stop, and the group is forgotten: it begins at the earliest record again.
+// The group begins at the earliest record again.
 void DeleteOffsets(Scene& scene) {
-  auto workers = scene.trial.team().Running();
-  for (testing::WorkerProcess* worker : workers) scene.Terminate(*worker);
-  scene.undo.Add([&scene, workers] {
-    for (testing::WorkerProcess* worker : workers) {
-      if (worker->Wait(seconds(40)) != 0) throw std::runtime_error("a worker did not end with 0");
-      scene.trial.Forgive(*worker);
-      ++scene.counts["stops"];
+  scene.WhileStopped(
+      [&scene] { testing::DeleteGroup(scene.system.kafka().bootstrap(), scene.trial.group()); });
+}
+
+// Of each partition to somewhere that is still in the topic.
+void SetOffsetsBack(Scene& scene) {
+  scene.WhileStopped([&scene] {
+    testing::KafkaAdmin& admin = scene.system.kafka().admin();
+    std::vector<std::int64_t> offsets = admin.StartOffsets(scene.trial.topic());
+    const auto ends = admin.EndOffsets(scene.trial.topic());
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      if (ends[i] > offsets[i]) offsets[i] += scene.Draw(static_cast<int>(ends[i] - offsets[i]));
     }
-    const std::string broker = scene.system.kafka().bootstrap();
-    const std::string& group = scene.trial.options().name;
-    testing::RequireWithin(
-        seconds(30), [&] { return testing::LookAtGroup(broker, group).members.empty(); },
-        "the group to be empty");
-    testing::DeleteGroup(broker, group);
-    for (testing::WorkerProcess* worker : workers) scene.trial.team().Add(worker->name());
+    admin.CommitOffsets(scene.trial.group(), scene.trial.topic(), offsets);
   });
+}
+
+// Below what the group has committed.
+void Truncate(Scene& scene) {
+  testing::KafkaAdmin& admin = scene.system.kafka().admin();
+  const std::string& topic = scene.trial.topic();
+  scene.trial.NoteSent();
+  const auto committed = admin.CommittedOffsets(scene.trial.group(), topic);
+  const int partition = scene.Draw(static_cast<int>(committed.size()));
+  const std::int64_t done = committed.at(static_cast<std::size_t>(partition));
+  if (done <= 1) return;
+  admin.DeleteRecordsBefore(topic, partition, 1 + scene.Draw(static_cast<int>(done)));
+  ++scene.counts["truncations"];
 }
 
 }  // namespace
@@ -42,10 +54,18 @@ void AddKafkaFaults(std::vector<Fault>& faults) {
   faults.push_back(
       {"kafka-partitions-added", seconds(1), [](Scene& scene) { scene.trial.AddPartitions(2); }});
   faults.push_back({"kafka-group-emptied", seconds(1), [](Scene& scene) {
-                      testing::RemoveMembers(scene.system.kafka().bootstrap(),
-                                             scene.trial.options().name);
+                      testing::RemoveMembers(scene.system.kafka().bootstrap(), scene.trial.group());
                     }});
-  faults.push_back({"kafka-offsets-deleted", milliseconds(0), DeleteOffsets});
+  const std::vector<Pipeline> with_ledger{Pipeline::kId, Pipeline::kPosition};
+  faults.push_back({.name = "kafka-offsets-deleted",
+                    .lasts = milliseconds(0),
+                    .begin = DeleteOffsets,
+                    .pipelines = with_ledger});
+  faults.push_back({.name = "kafka-offsets-set-back",
+                    .lasts = milliseconds(0),
+                    .begin = SetOffsetsBack,
+                    .pipelines = with_ledger});
+  faults.push_back({"kafka-truncated", seconds(1), Truncate});
 }
 
 }  // namespace fencepost::matrix

@@ -1,5 +1,5 @@
 // The cells of the matrix: each fault begins once in each phase of a worker, and nothing is lost,
-// doubled, or out of order.
+// doubled, or out of order. Storms: one fault after the other, each in a phase, over one ledger.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,24 @@ struct MatrixOptions {
   std::string phase;  // the one, or all
   std::optional<DatabaseKind> database{};  // what all write to; none: faults of one to that, others
                                            // to PostgreSQL
+  std::optional<Pipeline> pipeline{};  // of all; none: by id, where the fault can happen to that
+  int storm = 0;      // instead, a storm of so many faults in each round, drawn by its seed
   bool once = false;  // each fault in one phase alone, by turns: another one with the next seed
   std::uint64_t seed = 1;  // of the first cell; each further one has the next
   std::string from;        // FAULT/PHASE where it begins; the seeds are as without it
 };
 
 struct Cell {
-  const Fault* fault;
-  Phase phase;
-  std::string name;  // FAULT/PHASE
-  std::uint64_t seed;
+  std::vector<const Fault*> faults;  // one, else a storm draws of them
+  std::optional<Phase> phase;        // of a storm: none
+  std::string name;                  // FAULT/PHASE
+  std::uint64_t seed = 1;
   DatabaseKind database = DatabaseKind::kPostgres;  // what is written to
+  Pipeline pipeline = Pipeline::kId;
+  int storm = 0;
+
+  // By what its records are told apart, and where they take effect.
+  [[nodiscard]] std::string Target() const;
 };
 
 // What is asked for, in the order in which it runs. Throws std::invalid_argument with what to do
@@ -37,11 +44,9 @@ struct Cell {
 std::vector<Cell> Plan(const MatrixOptions& options);
 
 struct CellResult {
-  std::string name;
-  std::uint64_t seed = 0;
-  DatabaseKind database = DatabaseKind::kPostgres;
-  Verdict verdict;
-  std::map<std::string, int> counts;
+  Cell cell;
+  std::map<std::string, int> found;   // by the audit: testing::Audit::counts
+  std::map<std::string, int> counts;  // what happened
   std::size_t nodes = 0;
   int records = 0;
   int effects = 0;

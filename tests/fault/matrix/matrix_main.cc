@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* kUsage =
     "torture faults [ROUNDS] [--once] [--kind PART_OF_A_NAME] [--phase PHASE] [--seed S]"
-    " [--from FAULT/PHASE] [--database postgres|mariadb]\ntorture faults list\n"
+    " [--from FAULT/PHASE] [--database postgres|mariadb|sqlite] [--pipeline id|position|kafka]"
+    " [--storm FAULTS]\ntorture faults list\n"
     "torture soak [--hours H | --minutes M] [--rate RECORDS_A_SECOND] [--seed S]"
     " [--database postgres|mariadb]\n";
 
@@ -49,6 +50,10 @@ std::optional<MatrixOptions> Parse(std::vector<std::string> words) {
       options.from = value;
     } else if (words[at] == "--database" && DatabaseNamed(value)) {
       options.database = DatabaseNamed(value);
+    } else if (words[at] == "--pipeline" && PipelineNamed(value)) {
+      options.pipeline = PipelineNamed(value);
+    } else if (words[at] == "--storm" && Number(value).value_or(1001) <= 1000) {
+      options.storm = static_cast<int>(*Number(value));
     } else if (words[at] == "--seed" && Number(value)) {
       options.seed = *Number(value);
     } else {

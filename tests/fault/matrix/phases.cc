@@ -14,6 +14,8 @@ namespace {
 
 constexpr int kOffsetCommit = 8;  // api keys of Kafka's protocol
 constexpr int kJoinGroup = 11;
+constexpr int kEndTransaction = 26;
+constexpr int kTransactionalOffsetCommit = 28;
 
 bool Has(std::string_view bytes, std::string_view part) {
   return bytes.find(part) != std::string_view::npos;
@@ -69,9 +71,9 @@ PhaseWatch::~PhaseWatch() {
     state_->armed = false;
   }
   system_.WatchRequests(-1, nullptr);
-  trial_.database().proxy().Watch(nullptr);
+  if (trial_.HasDatabase()) trial_.database().proxy().Watch(nullptr);
   for (std::size_t i = 0; i < system_.nodes(); ++i) system_.node_proxy(i).Watch(nullptr);
-  if (trial_.receiver().proxy() != nullptr) trial_.receiver().proxy()->Watch(nullptr);
+  if (TcpProxy* proxy = ReceiverProxy()) proxy->Watch(nullptr);
   Release();
 }
 
@@ -107,22 +109,27 @@ void PhaseWatch::WatchProxies() {
     case Phase::kStarting:
       return watch_nodes([](std::string_view bytes) { return Has(bytes, "\r\nLOAD\r\n"); });
     case Phase::kWriting:
+      if (!trial_.HasDatabase()) return watch_requests(kEndTransaction);
+      if (trial_.database().kind() == Database::Kind::kSqlite) {
+        lock_ = std::make_unique<testing::TableLock>(trial_.table());
+        return;
+      }
       // Half of the time it is done, and the worker does not know.
       return watch(trial_.database().proxy(), -1,
                    trial_.database().Commits(seed_ % 2 == 0 ? TcpProxy::Way::kToServer
                                                             : TcpProxy::Way::kToClient));
     case Phase::kCommitting:
-      return watch_requests(kOffsetCommit);
+      return watch_requests(trial_.HasDatabase() ? kOffsetCommit : kTransactionalOffsetCommit);
     case Phase::kRebalancing:
       return watch_requests(kJoinGroup);
     case Phase::kHandling:
     case Phase::kDraining:
-      if (TcpProxy* proxy = trial_.receiver().proxy()) {
+      if (TcpProxy* proxy = ReceiverProxy()) {
         watch(*proxy, -1, [](const Passing& passing) {
           return passing.way == TcpProxy::Way::kToClient && Has(passing.bytes, "HTTP/1.1");
         });
       } else {
-        trial_.receiver().Hold();
+        trial_.receiver()->Hold();
       }
       return;
   }
@@ -130,7 +137,7 @@ void PhaseWatch::WatchProxies() {
 
 void PhaseWatch::Provoke() {
   if (phase_ == Phase::kRebalancing) {
-    testing::RemoveMembers(system_.kafka().bootstrap(), trial_.options().name);
+    testing::RemoveMembers(system_.kafka().bootstrap(), trial_.group());
   } else if (phase_ == Phase::kStarting) {
     worker_ = &trial_.team().Add();
   }
@@ -152,15 +159,28 @@ bool PhaseWatch::Identify() {
   return false;
 }
 
+// Who waits for the file of SQLite.
+bool PhaseWatch::FindWriter() {
+  for (testing::WorkerProcess* worker : trial_.team().Running()) {
+    if (worker->Now("fencepost_locks_held") > 0) worker_ = worker;
+  }
+  return worker_ != nullptr;
+}
+
+TcpProxy* PhaseWatch::ReceiverProxy() {
+  return trial_.receiver() == nullptr ? nullptr : trial_.receiver()->proxy();
+}
+
 bool PhaseWatch::Await(testing::Deadline limit) {
-  const std::size_t calls = trial_.receiver().Calls().size();
+  const bool script =
+      (phase_ == Phase::kHandling || phase_ == Phase::kDraining) && ReceiverProxy() == nullptr;
+  const std::size_t calls = script ? trial_.receiver()->Calls().size() : 0;
   WatchProxies();
   Provoke();
-  const bool script = trial_.receiver().proxy() == nullptr;
   const auto seen = [&] {
-    const bool outside = phase_ == Phase::kHandling || phase_ == Phase::kDraining;
-    if (!script || !outside) return state_->Seen() && Identify();
-    const auto all = trial_.receiver().Calls();
+    if (lock_) return FindWriter();
+    if (!script) return state_->Seen() && Identify();
+    const auto all = trial_.receiver()->Calls();
     if (all.size() <= calls) return false;
     worker_ = &trial_.team()[static_cast<std::size_t>(all.back().life)];
     return worker_->Running();
@@ -174,10 +194,11 @@ bool PhaseWatch::Await(testing::Deadline limit) {
 }
 
 void PhaseWatch::Release() {
-  trial_.receiver().Release();
-  if (TcpProxy* proxy = trial_.receiver().proxy()) proxy->Release();
+  lock_.reset();
+  if (trial_.receiver() != nullptr) trial_.receiver()->Release();
+  if (TcpProxy* proxy = ReceiverProxy()) proxy->Release();
   system_.kafka_proxy().Release();
-  trial_.database().proxy().Release();
+  if (trial_.HasDatabase()) trial_.database().proxy().Release();
   for (std::size_t i = 0; i < system_.nodes(); ++i) system_.node_proxy(i).Release();
 }
 

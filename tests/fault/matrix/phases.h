@@ -13,8 +13,9 @@ namespace fencepost::matrix {
 enum class Phase : std::uint8_t {
   kAcquiring,    // its acquire is on its way to a lock node
   kHandling,     // the handler was called, its answer is on its way
-  kWriting,      // its transaction is on its way to the database, or the answer to COMMIT back
-  kCommitting,   // its OffsetCommit is on its way to Kafka
+  kWriting,      // its transaction is on its way to the database, or the answer to COMMIT back; or
+                 // the end of its transaction to Kafka
+  kCommitting,   // its offsets are on their way to Kafka
   kReleasing,    // a lock that it gives back is on its way to a node
   kRebalancing,  // its JoinGroup is on its way to Kafka, after the group was emptied
   kDraining,     // it was told to stop while a call of the handler was out
@@ -47,12 +48,15 @@ class PhaseWatch {
   void WatchProxies();
   void Provoke();
   bool Identify();
+  bool FindWriter();
+  testing::TcpProxy* ReceiverProxy();
 
   System& system_;
   Trial& trial_;
   const Phase phase_;
   const std::uint64_t seed_;
   std::shared_ptr<State> state_;
+  std::unique_ptr<testing::TableLock> lock_;  // holds SQLite's writers
   testing::WorkerProcess* worker_ = nullptr;
 };
 

@@ -62,11 +62,11 @@ Sample Look(System& system, Trial& trial) {
 // has gathered is lost with it, so nobody is killed in a measurement of growth.
 bool Suits(const Fault& fault, DatabaseKind database) {
   if (fault.database.value_or(database) != database || fault.replica || fault.small_disk ||
-      fault.name.ends_with("-ledger-rows-dropped")) {
+      !fault.Suits(Pipeline::kId) || fault.name.ends_with("-ledger-rows-dropped")) {
     return false;
   }
   static const std::vector<std::string> kOthers = {
-      "worker-kill",      "worker-rolling", "worker-joins", "kafka-offsets",
+      "worker-kill",      "worker-rolling", "worker-joins", "kafka-offsets",    "kafka-truncated",
       "kafka-partitions", "exec-",          "http-huge",    "nodes-all-flushed"};
   return std::none_of(kOthers.begin(), kOthers.end(),
                       [&](const std::string& other) { return fault.name.starts_with(other); });
@@ -150,17 +150,17 @@ int Soak::Run() {
     Tell(samples_.back());
   }
   trouble += trial_.Finish(kEndLimit);
-  const History history = trial_.Collect();
-  const Verdict verdict = Judge(history);
-  trouble += verdict.text + Growth(samples_);
+  const testing::History history = trial_.Collect();
+  const testing::Audit audit = trial_.Judge(history);
+  trouble += audit.text() + Growth(samples_);
   const std::string rows = trial_.table().Value("SELECT count(*) FROM fencepost_ledger");
-  if (rows != std::to_string(history.orders)) {
-    trouble += fmt::format("the ledger has {} rows of {} orders\n", rows, history.orders);
+  if (rows != std::to_string(trial_.orders())) {
+    trouble += fmt::format("the ledger has {} rows of {} orders\n", rows, trial_.orders());
   }
   std::printf("%s, seed %llu: %d records, %zu effects, %d lost, %d doubled, %d out of order",
               trouble.empty() ? "ok" : "FAILED", static_cast<unsigned long long>(options_.seed),
-              trial_.produced(), history.effects.size(), verdict.lost, verdict.doubled,
-              verdict.out_of_order);
+              trial_.produced(), history.effects.size(), audit.counts().at("lost"),
+              audit.counts().at("doubled"), audit.counts().at("out of order"));
   for (const auto& [what, count] : counts_) std::printf(", %d %s", count, what.c_str());
   std::printf("\n");
   (void)std::fprintf(stderr, "%s", trouble.c_str());

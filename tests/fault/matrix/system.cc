@@ -87,7 +87,8 @@ std::string System::node_list() const {
 
 Database& System::database(DatabaseKind kind) {
   auto& database = databases_.at(static_cast<std::size_t>(kind));
-  if (!database) database = kind == DatabaseKind::kMariadb ? MakeMariadb() : MakePostgres();
+  constexpr std::array kMakers = {MakePostgres, MakeMariadb, MakeSqlite};
+  if (!database) database = kMakers.at(static_cast<std::size_t>(kind))();
   return *database;
 }
 

@@ -32,72 +32,99 @@ int OrderIn(const std::string& value) {
   return std::stoi(json.at("order_id").get<std::string>().substr(2));
 }
 
+std::optional<Pipeline> PipelineNamed(std::string_view name) {
+  const auto at = std::find(kPipelineNames.begin(), kPipelineNames.end(), name);
+  if (at == kPipelineNames.end()) return std::nullopt;
+  return static_cast<Pipeline>(at - kPipelineNames.begin());
+}
+
 Trial::Trial(System& system, TrialOptions options)
     : system_(system),
       options_(std::move(options)),
-      database_(system.database(options_.database)),
+      database_(options_.pipeline == Pipeline::kKafka ? nullptr
+                                                      : &system.database(options_.database)),
       dead_topic_(options_.name + ".dead"),
+      out_topic_(options_.name + ".out"),
+      pipeline_(options_.name),
       random_(options_.seed),
-      table_(std::make_unique<testing::EffectsTable>(database_, options_.name)),
-      receiver_(options_.exec ? MakeExecReceiver(folder_) : MakeHttpReceiver()),
-      team_({.files = {folder_.File("pipeline.yaml")}}) {
+      file_(folder_.File("pipeline.yaml")),
+      team_({.files = {file_}}) {
+  if (options_.handler == Handler::kHttp) receiver_ = testing::MakeHttpReceiver();
+  if (options_.handler == Handler::kExec) receiver_ = testing::MakeExecReceiver(folder_);
   if (options_.small_disk) {
     disk_ = std::make_unique<testing::SmallDisk>(kDisk);
     if (!disk_->why().empty()) throw std::runtime_error(disk_->why());
   }
-  database_.MakeEffects(*table_, disk_.get());
+  if (database_ != nullptr) {
+    table_ = std::make_unique<testing::EffectsTable>(*database_, options_.name);
+    database_->MakeEffects(*table_, disk_.get());
+  } else {
+    system.kafka().CreateTopic(out_topic_, 1);
+  }
   folder_.Write("pipeline.yaml", Yaml());
-  system.kafka().CreateTopic(options_.name, partitions_);
+  system.kafka().CreateTopic(topic(), partitions_);
   system.kafka().CreateTopic(dead_topic_, 1);
   NewProducer();
   team_.Start(options_.workers);
   for (int i = 0; i < kFirst; ++i) Send();
   producer_->Flush();
   testing::RequireWithin(
-      kStart, [&] { return table_->Count() >= orders_ && team_.AllReady(); },
+      kStart, [&] { return Finished() && team_.AllReady(); },
       fmt::format("the first records of {}; {}", options_.name, team_.Tails()));
 }
 
 Trial::~Trial() = default;
 
+std::string Trial::OutputYaml() const {
+  if (database_ == nullptr) {
+    // Where a worker comes back under its name, it ends what it left open: nobody waits this long.
+    return fmt::format(
+        "output:\n  kafka: {{topic: {}, transaction_timeout: {}, headers: {{source_partition:"
+        " partition, source_offset: offset, fence: token}}}}\n",
+        out_topic_, options_.new_names ? "2s" : "5m");
+  }
+  return "output:\n" + database_->Output(options_.name) +
+         "    table: effects\n"
+         "    columns: {order_id: json:/order_id, amount: json:/amount, source_partition: "
+         "partition,"
+         " source_offset: offset, fence: token}\n";
+}
+
 std::string Trial::Yaml() const {
   testing::PipelineText text;
-  text.name = text.topic = options_.name;
+  text.name = pipeline_;
+  text.topic = topic();
   text.brokers = system_.kafka_proxy().address();
   text.nodes = system_.node_list();
   text.login = ", timeout: 300ms";
   text.ttl = fmt::format("{}ms", kTtl.count());
   text.min_validity = "300ms";
   text.max_skew = fmt::format("{}ms", kMaxSkew.count());
-  if (options_.by_position) {
-    text.record_id = "position";
-    text.block = "64";
-  }
+  if (options_.pipeline != Pipeline::kId) text.record_id = "position";
+  text.block = options_.block;
   text.session_ms = static_cast<int>(kSession.count());
   text.heartbeat_ms = 400;
   // An answer to JoinGroup is awaited for max.poll.interval.ms, also from a peer that is gone.
-  text.librdkafka =
-      ", socket.timeout.ms: 10000, reconnect.backoff.max.ms: 500, max.poll.interval.ms: 30000";
-  text.more =
-      "processing: {order: key, concurrency: 16, max_in_flight: 256, timeout: 1s,"
-      " revoke_drain: 5s}\n"
-      "retry: {backoff: {initial: 20ms, max: 500ms}}\n"
-      "shutdown_timeout: 15s\n" +
-      fmt::format("dead_letter: {{topic: {}}}\n", dead_topic_) + receiver_->HandlerYaml();
-  text.output =
-      "output:\n" + database_.Output(options_.name) +
-      "    table: effects\n"
-      "    columns: {order_id: json:/order_id, amount: json:/amount, source_partition: partition,"
-      " source_offset: offset, fence: token}\n";
+  text.librdkafka = ", reconnect.backoff.max.ms: 500, max.poll.interval.ms: 30000";
+  if (!options_.new_names)
+    text.librdkafka += ", socket.timeout.ms: 10000";  // below a transaction's
+  text.more = fmt::format(
+                  "processing: {{order: {}, concurrency: 16{}, timeout: 1s,"
+                  " revoke_drain: 5s}}\n"
+                  "retry: {{backoff: {{initial: 20ms, max: 500ms}}}}\n"
+                  "shutdown_timeout: 15s\n"
+                  "dead_letter: {{topic: {}}}\n",
+                  options_.order, receiver_ ? ", max_in_flight: 256" : "", dead_topic_) +
+              (receiver_ ? receiver_->HandlerYaml(pipeline_) : "");
+  text.output = OutputYaml();
   return text.Yaml();
 }
 
-// One record in twenty is an earlier order once more, half of those in another partition. By
-// position each would take effect.
+// One record in twenty is an earlier order once more, half of those in another partition.
 void Trial::Send() {
   const auto draw = [this](std::size_t below) { return static_cast<int>(random_() % below); };
   std::pair<int, int> sent{orders_, draw(static_cast<std::size_t>(partitions_))};
-  if (draw(20) == 0 && !recent_.empty() && !options_.by_position) {
+  if (draw(20) == 0 && !recent_.empty()) {
     sent = recent_[static_cast<std::size_t>(draw(recent_.size()))];
     if (draw(2) == 0) sent.second = (sent.second + 1) % partitions_;
   } else {
@@ -111,7 +138,7 @@ void Trial::Send() {
 
 void Trial::Feed() {
   const auto now = Clock::now();
-  if (now < next_feed_) return;
+  if (hushed_ || now < next_feed_) return;
   next_feed_ = now + kFeedEvery;
   for (int i = 0; i < options_.records_a_second / 10; ++i) Send();
 }
@@ -148,13 +175,44 @@ std::vector<pid_t> Trial::Pids() {
   return pids;
 }
 
-void Trial::NoteCommitted() {
-  committed_ = system_.kafka().admin().CommittedOffsets(options_.name, options_.name);
+void Trial::MakeTopicAgain(int records) {
+  NoteSent();
+  system_.kafka().admin().DeleteTopic(topic());
+  system_.kafka().CreateTopic(topic(), partitions_);
+  ++log_;
+  recent_.clear();
+  NewProducer();
+  for (int i = 0; i < records; ++i) Send();
+  producer_->Flush();
 }
 
-bool Trial::Finished() {
-  return testing::CommittedToTheEnd(system_.kafka(), options_.name, options_.name);
+void Trial::BeginAgain(bool other_name) {
+  NoteSent();
+  for (const testing::Effect& effect : Effects()) {
+    const auto sent = sent_.find({log_, effect.record.place});
+    if (sent != sent_.end() && sent->second.record == effect.record) {
+      maybe_twice_.insert(effect.record);
+    }
+  }
+  if (other_name) pipeline_ += "-again";
+  folder_.Write("pipeline.yaml", Yaml());
 }
+
+void Trial::NoteCommitted() {
+  committed_ = system_.kafka().admin().CommittedOffsets(group(), topic());
+}
+
+void Trial::NoteSent() {
+  producer_->Flush();
+  for (const auto& record : testing::ReadTopic(system_.kafka().bootstrap(), topic())) {
+    const testing::Place place{record.partition, record.offset};
+    sent_[{log_, place}] = {.record = {OrderIn(record.value.value()), place},
+                            .key = record.key.value_or(""),
+                            .log = log_};
+  }
+}
+
+bool Trial::Finished() { return testing::CommittedToTheEnd(system_.kafka(), group(), topic()); }
 
 std::string Trial::Finish(testing::Deadline limit) {
   std::string trouble;
@@ -177,28 +235,44 @@ std::string Trial::Finish(testing::Deadline limit) {
   return trouble + team_.StopAll(seconds(40));
 }
 
-History Trial::Collect() {
-  History history;
-  history.orders = orders_;
+std::vector<testing::Effect> Trial::Effects() {
+  if (database_ != nullptr) return database_->ReadEffects(*table_);
+  std::vector<testing::Effect> effects;
+  for (const auto& record : testing::ReadTopic(system_.kafka().bootstrap(), out_topic_)) {
+    const auto json = nlohmann::json::parse(record.value.value());
+    effects.push_back({.record = {OrderIn(record.value.value()),
+                                  {std::stoi(record.Header("source_partition").value()),
+                                   std::stoll(record.Header("source_offset").value())}},
+                       .amount = json.at("amount").get<std::int64_t>(),
+                       .token = std::stoll(record.Header("fence").value())});
+  }
+  return effects;
+}
+
+testing::History Trial::Collect() {
+  testing::History history;
+  const bool sqlite = database_ != nullptr && database_->kind() == Database::Kind::kSqlite;
+  history.by_position = options_.pipeline != Pipeline::kId;
+  history.order = sqlite ? "none" : options_.order;
   if (options_.moves) history.moved_from = committed_;
-  const std::string& bootstrap = system_.kafka().bootstrap();
-  for (const auto& record : testing::ReadTopic(bootstrap, options_.name)) {
-    history.sent.push_back({OrderIn(record.value.value()),
-                            {record.partition, record.offset},
-                            record.key.value_or("")});
+  NoteSent();
+  for (const auto& [where, sent] : sent_) history.sent.push_back(sent);
+  for (const auto& record : testing::ReadTopic(system_.kafka().bootstrap(), dead_topic_)) {
+    history.dead.insert({OrderIn(record.value.value()),
+                         {std::stoi(record.Header("fencepost-partition").value()),
+                          std::stoll(record.Header("fencepost-offset").value())}});
   }
-  for (const auto& record : testing::ReadTopic(bootstrap, dead_topic_)) {
-    const Place place{std::stoi(record.Header("fencepost-partition").value()),
-                      std::stoll(record.Header("fencepost-offset").value())};
-    history.dead[place] = OrderIn(record.value.value());
+  history.effects = Effects();
+  history.maybe_twice = maybe_twice_;
+  if (receiver_) history.calls = receiver_->Calls();
+  if (options_.pipeline == Pipeline::kPosition) {
+    history.ranges = database_->ReadRanges(*table_, pipeline_);
   }
-  history.effects = database_.ReadEffects(*table_);
-  history.calls = receiver_->Calls();
   testing::KafkaAdmin& admin = system_.kafka().admin();
   const auto offsets = [&] {  // a busy broker may be without its leaders for a moment
     try {
-      history.ends = admin.EndOffsets(options_.name);
-      history.committed = admin.CommittedOffsets(options_.name, options_.name);
+      history.ends = admin.EndOffsets(topic());
+      history.committed = admin.CommittedOffsets(group(), topic());
     } catch (const std::runtime_error&) {
       return false;
     }
@@ -212,10 +286,19 @@ History Trial::Collect() {
   return history;
 }
 
+testing::Audit Trial::Judge(const testing::History& history) const {
+  testing::Audit audit(history);
+  audit.Genuine(receiver_ ? receiver_->factor() : 1).Once().InOrder().DeadLetters();
+  if (receiver_) audit.EffectsHaveCalls().TokensGoUp().CallsAreGenuine();
+  if (options_.pipeline == Pipeline::kPosition) audit.Ledger();
+  return audit.CommittedToTheEnd();
+}
+
 void Trial::DropAll() {
-  system_.kafka().admin().DeleteTopic(options_.name);
+  system_.kafka().admin().DeleteTopic(topic());
   system_.kafka().admin().DeleteTopic(dead_topic_);
-  database_.Drop(options_.name);
+  if (database_ == nullptr) return system_.kafka().admin().DeleteTopic(out_topic_);
+  database_->Drop(options_.name);
 }
 
 }  // namespace fencepost::matrix
