@@ -44,23 +44,6 @@ TEST_P(DatabaseBadDay, AWorkerWaitsForADatabaseThatIsNotThereYet) {
   EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
 }
 
-TEST_P(DatabaseBadDay, ADatabaseThatIsRestartedOrKilledCostsNothing) {
-  const PipelineText text = Text(4);
-  WorkerTeam team(Worker(text));
-  team.Start(2);
-  Orders orders(Kafka().bootstrap(), name_, 4, 3, 0.05);
-  for (const bool kill : {false, true, true}) {
-    const int before = std::max(0, table_->Count());
-    orders.Produce(10'000);
-    ASSERT_TRUE(Effects(before + 500)) << team.Tails();
-    kill ? Database().Kill() : Database().Stop();
-    Database().Start();
-    EXPECT_TRUE(AllCommitted()) << team.Tails();
-  }
-  EXPECT_EQ(team.StopAll(), "");
-  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
-}
-
 TEST_P(DatabaseBadDay, ATableThatIsMissingIsWaitedForAndNamed) {
   const PipelineText text = Text(1);
   Orders orders(Kafka().bootstrap(), name_, 1);
@@ -72,27 +55,6 @@ TEST_P(DatabaseBadDay, ATableThatIsMissingIsWaitedForAndNamed) {
   EXPECT_TRUE(AllCommitted()) << worker.Log();
   EXPECT_EQ(worker.Stop(), 0) << worker.Log();
   EXPECT_EQ(table_->Audit(name_, 20), "");
-}
-
-// A worker is killed with a transaction under way, another one is frozen with one, and the database
-// hangs for a while.
-TEST_P(DatabaseBadDay, WorkersThatAreKilledOrFrozenInATransactionCostNothing) {
-  const PipelineText text = Text(4);
-  WorkerTeam team(Worker(text));
-  team.Start(3);
-  Orders orders(Kafka().bootstrap(), name_, 4, 5, 0.05);
-  orders.Produce(10'000);
-  ASSERT_TRUE(Effects(500)) << team.Tails();
-  team[0].Kill();
-  team[1].Pause();
-  orders.Produce(5'000);
-  ASSERT_TRUE(Effects(4'000)) << team.Tails();
-  team[1].Resume();
-  team.Add();
-  orders.Produce(5'000);
-  EXPECT_TRUE(AllCommitted()) << team.Tails();
-  EXPECT_EQ(team.StopAll(), "");
-  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Databases, DatabaseBadDay, ::testing::Values("postgres", "mysql"),

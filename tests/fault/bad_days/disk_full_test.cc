@@ -1,11 +1,10 @@
 // The disk of the database is full: a real one, of a few MiB.
-#include <sqlite3.h>
-
 #include <cstdlib>
 
 #include "tests/support/mysql_server.h"
 #include "tests/support/pipeline_test.h"
 #include "tests/support/small_disk.h"
+#include "tests/support/sqlite_file.h"
 
 namespace fencepost::testing {
 namespace {
@@ -97,27 +96,13 @@ TEST_F(FullDisk, OfMysqlIsNamedWaitedForAndCostsNothing) {
 }
 
 TEST_F(FullDisk, OfSqliteIsNamedWaitedForAndCostsNothing) {
+  SqliteFiles files(disk_.path());
+  EffectsTable table(files, "effects");
   PipelineText text = Text(4);
+  text.sqlite_path = table.sqlite_path();
   text.dsn = "";
-  text.sqlite_path = disk_.path() + "/effects.db";
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(text.sqlite_path.c_str(), &db), SQLITE_OK);
-  const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> closer(db, sqlite3_close);
-  const auto ask = [&](const char* sql) {
-    std::string cell;
-    const auto keep = [](void* to, int, char** cells, char**) {
-      *static_cast<std::string*>(to) = cells[0] == nullptr ? "" : cells[0];
-      return 0;
-    };
-    EXPECT_EQ(sqlite3_exec(db, sql, keep, &cell, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
-    return cell;
-  };
-  ask("PRAGMA journal_mode=WAL");
-  ask("CREATE TABLE effects (order_id text, amount integer, fence integer)");
   ExpectItWaitsForRoom(text, "disk is full", "give the disk room");
-  EXPECT_EQ(ask("SELECT count(*) FROM effects"), std::to_string(unique_));
-  EXPECT_EQ(ask("SELECT count(DISTINCT order_id) FROM effects"), std::to_string(unique_));
-  EXPECT_EQ(ask("SELECT count(*) FROM fencepost_ledger"), std::to_string(unique_));
+  EXPECT_EQ(table.Audit(name_, unique_), "");
 }
 
 }  // namespace

@@ -31,23 +31,6 @@ TEST_F(KafkaBadDay, AWorkerWaitsForABrokerThatIsNotThereYet) {
   EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
 }
 
-TEST_F(KafkaBadDay, ABrokerThatIsRestartedOrKilledCostsNothing) {
-  const PipelineText text = Text(4);
-  WorkerTeam team(Worker(text));
-  team.Start(2);
-  Orders orders(Kafka().bootstrap(), name_, 4, 2, 0.05);
-  for (const bool kill : {false, true}) {
-    const int before = std::max(0, table_->Count());
-    orders.Produce(10'000);
-    ASSERT_TRUE(Effects(before + 500)) << team.Tails();
-    kill ? Kafka().Kill() : Kafka().Stop();
-    Kafka().Start();
-    EXPECT_TRUE(AllCommitted()) << team.Tails();
-  }
-  EXPECT_EQ(team.StopAll(), "");
-  EXPECT_EQ(table_->Audit(name_, orders.unique()), "");
-}
-
 // Records took effect and were not committed; then Kafka is away for so long that their ledger rows
 // are older than `ledger.keep`, and no mark of them is left.
 TEST_F(KafkaBadDay, ThatOutlastsTheLedgersKeepDoublesNothingThatWasNotCommitted) {

@@ -16,12 +16,12 @@ class LockNodesBadDay : public PipelineTest {
   LockNodesBadDay() : orders_(Kafka().bootstrap(), name_, 4, 5, 0.05) {}
 
   // A worker over these nodes that has processed its first records.
-  void Start(RedisServers& nodes, int workers = 1) {
+  void Start(RedisServers& nodes) {
     InitLocks(nodes);
     PipelineText text = Text(4);
     text.nodes = nodes.list();
     team_.emplace(Worker(text));
-    team_->Start(workers);
+    team_->Start(1);
     ExpectItProcesses(300);
   }
   void ExpectItProcesses(int records, Deadline limit = seconds(60)) {
@@ -241,19 +241,6 @@ TEST_F(LockNodesBadDay, AReadOnlyReplicaIsLeftOutAndComesBackInQuarantine) {
   ExpectNodesUp(5);
   ExpectNode(1, "", true);  // it may have had another's data
   ExpectItProcesses(500);
-  ExpectTheTruth();
-}
-
-TEST_F(LockNodesBadDay, AllNodesFlushedWhileItRunsLoseAndDoubleNothing) {
-  RedisServers nodes(5);
-  Start(nodes, 2);
-  orders_.Produce(20'000);
-  ASSERT_TRUE(Effects(2000)) << team_->Tails();
-  for (std::size_t node = 0; node < 5; ++node) nodes[node].Command({"FLUSHALL"});
-  EXPECT_TRUE(AllCommitted(seconds(90))) << worker().Readiness() << team_->Tails();
-  EXPECT_TRUE(WaitUntil(
-      seconds(20), [&] { return team_->AllReady(); }, "all to be ready"))
-      << team_->Tails();
   ExpectTheTruth();
 }
 

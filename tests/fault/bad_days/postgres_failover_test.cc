@@ -153,27 +153,5 @@ TEST_F(PostgresFailover, AWorkerThatWasStartedSinceNoticesNothingAndTheLedgersGa
   EXPECT_EQ(at_standby_.Audit(name_, orders.unique()), "");
 }
 
-TEST_F(PostgresFailover, ToASynchronousStandbyLosesAndDoublesNothing) {
-  primary_.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'");
-  primary_.Exec("SELECT pg_reload_conf()");
-  ASSERT_TRUE(WaitUntil(
-      seconds(30),
-      [&] { return primary_.Value("SELECT sync_state FROM pg_stat_replication") == "sync"; },
-      "the standby to be synchronous"));
-  const PipelineText text = TextOfBoth(4);
-  WorkerTeam team(Worker(text));
-  team.Start(2);
-  Orders orders(Kafka().bootstrap(), name_, 4, 3, 0.05);
-  orders.Produce(20'000);
-  ASSERT_TRUE(WaitUntil(
-      seconds(60), [&] { return at_primary_.Count() > 1000; }, "effects"))
-      << team.Tails();
-  primary_.Kill();
-  standby_.Promote();
-  EXPECT_TRUE(AllCommitted(seconds(120))) << team.Tails();
-  EXPECT_EQ(team.StopAll(), "");
-  EXPECT_EQ(at_standby_.Audit(name_, orders.unique()), "");
-}
-
 }  // namespace
 }  // namespace fencepost::testing

@@ -1,6 +1,5 @@
 // The commands of deploy/operations/restore.md as they stand there.
 #include <gmock/gmock.h>
-#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -9,6 +8,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/pipeline_test.h"
+#include "tests/support/sqlite_file.h"
 
 namespace fencepost::testing {
 namespace {
@@ -70,21 +70,11 @@ class Restore : public PipelineTest, public ::testing::WithParamInterface<Case> 
                     "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand \"$@\"\n",
                     libs));
     chmod(groups.c_str(), 0755);
-    sqlite3_open(file_.c_str(), &db_);
-    sqlite3_busy_timeout(db_, 10'000);
-    sqlite3_exec(db_,
-                 "PRAGMA journal_mode=WAL; CREATE TABLE effects (order_id text, amount integer,"
-                 " fence integer)",
-                 nullptr, nullptr, nullptr);
+    if (GetParam().sqlite) table_ = std::make_unique<EffectsTable>(files_, "effects");
   }
-  ~Restore() override { sqlite3_close(db_); }
 
   PipelineText StoreText() {
     PipelineText text = Text(4);
-    if (GetParam().sqlite) {
-      text.dsn = "";
-      text.sqlite_path = file_;
-    }
     if (GetParam().keep) text.more = "ledger: {keep: 6m}\n";
     return text;
   }
@@ -96,27 +86,16 @@ class Restore : public PipelineTest, public ::testing::WithParamInterface<Case> 
         {.argv = {"bash", "-euo", "pipefail", "-c", commands},
          .env = {{"PATH", folder_.path().string() + ":" + std::string(std::getenv("PATH"))},
                  {"OWNER_DSN", table_->dsn()},
-                 {"EFFECTS_DB", file_}},
+                 {"EFFECTS_DB", table_->sqlite_path()}},
          .directory = folder_.path().string()},
         std::chrono::minutes(2));
     ASSERT_EQ(done.exit_code, 0) << commands << done.output;
   }
   // Of either database.
-  int Ask(const std::string& sql) {
-    if (!GetParam().sqlite) return std::stoi("0" + table_->Value(sql));
-    int number = 0;
-    const auto keep = [](void* to, int, char** cells, char**) {
-      *static_cast<int*>(to) = std::stoi(cells[0]);
-      return 0;
-    };
-    EXPECT_EQ(sqlite3_exec(db_, sql.c_str(), keep, &number, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(db_);
-    return number;
-  }
+  int Ask(const std::string& sql) { return std::stoi("0" + table_->Value(sql)); }
   int Effects() { return Ask("SELECT count(*) FROM effects"); }
 
-  std::string file_ = folder_.File("effects.db");
-  sqlite3* db_ = nullptr;
+  SqliteFiles files_{folder_.path().string()};
 };
 
 // Amid work: some effects of the backup are of records above the saved offsets, some records below
@@ -147,10 +126,7 @@ TEST_P(Restore, OfTheDocumentLeavesEachEffectOnce) {
   const std::string restore = Without(Block(1), "systemctl");
   ASSERT_EQ(team.StopAll(), "");
   if (sqlite) {
-    sqlite3_close(db_);
     Run(of_sqlite.substr(copy) + Without(restore, "pg_restore"));
-    ASSERT_EQ(sqlite3_open(file_.c_str(), &db_), SQLITE_OK);
-    sqlite3_busy_timeout(db_, 10'000);
   } else {
     Run(restore);
   }
