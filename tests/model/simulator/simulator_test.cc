@@ -10,7 +10,7 @@
 namespace fencepost::simulator {
 namespace {
 
-constexpr std::uint64_t kSeeds = 12'000;
+constexpr std::uint64_t kSeeds = 20'000;
 constexpr std::uint64_t kHours = 16;
 
 // Offsets are lost when all members of the group have given back what they had: only one that was
