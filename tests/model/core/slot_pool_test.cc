@@ -17,7 +17,7 @@ class SlotPoolTest : public ::testing::Test {
     pool[lock.slot].state = LockState::kEnded;
     pool.Reclaim(lock.slot);
   }
-  SlotPool pool{0};
+  SlotPool pool;
 };
 
 TEST_F(SlotPoolTest, ReusesASlotUnderAnotherIdSoThatTheOldOneMeansNothing) {
