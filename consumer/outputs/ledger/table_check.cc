@@ -192,6 +192,7 @@ class LedgerCheck : public Check {
 
   [[nodiscard]] Checked All() const {
     if (!facts_.is_table) return NoLedger("is not a table");
+    if (facts_.unsafe) return Bad(facts_.name + " " + facts_.unsafe->what, facts_.unsafe->hint);
     for (const LedgerColumn& wanted : ledger_.columns) {
       const auto place = Find(wanted.name);
       if (!place) return NoLedger(fmt::format("has no column {}", wanted.name));

@@ -146,7 +146,9 @@ PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) 
   positions_->AddParams(write.params);
   AddRows(write);
   const auto answer = positions_->Transact(std::move(write));
-  if (!answer && positions_->RowIsMissing(answer.error())) return RowIsGone();
+  if (!answer && positions_->RowIsMissing(answer.error())) {
+    return RowIsGone(/*at_once=*/true);
+  }
   if (!answer) return tl::unexpected(Refused(answer.error()));
   changes_.OnLocked(positions_->Before(*answer));
   TakeRows(outcomes);
@@ -158,12 +160,12 @@ PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) 
 }
 
 // Pruned or forgotten meanwhile. What was committed is found as our own when it is written again.
-tl::unexpected<OutputError> PostgresOutput::RowIsGone() const {
+tl::unexpected<OutputError> PostgresOutput::RowIsGone(bool at_once) const {
   return tl::unexpected(OutputError{.error = {.code = "output_retry",
                                               .what = "a ledger row was deleted concurrently",
                                               .where = Where(),
                                               .hint = "the batch is written again"},
-                                    .retry_at_once = true});
+                                    .retry_at_once = at_once});
 }
 
 bool PostgresOutput::plain() const { return !shape_->ordered() && rows_.one_row_each(); }
@@ -250,7 +252,9 @@ PostgresOutput::Answer<void> PostgresOutput::Judge(const std::vector<PgResult>& 
   TakeRows(outcomes);
   for (int r = 0; r < PQntuples(rest.get()); ++r) {
     const auto row = rows_.Find(PgText(rest, r, 0));
-    if (!row || PQgetisnull(rest.get(), r, 1) != 0) return RowIsGone();
+    if (!row || PQgetisnull(rest.get(), r, 1) != 0) {
+      return RowIsGone(/*at_once=*/false);  // a trigger may drop them each time
+    }
     outcomes[rows_.index(*row)] =
         DuplicateOrConflict({.token = PgNumber<std::uint64_t>(PgText(rest, r, 1)),
                              .source = PgText(rest, r, 2),
@@ -284,7 +288,7 @@ PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes) {
     found = true;
   }
   if (found) return {};
-  return RowIsGone();
+  return RowIsGone(/*at_once=*/true);
 }
 
 std::unique_ptr<Output> MakePostgresOutput(const PostgresOptions& options, std::string pipeline,

@@ -71,7 +71,7 @@ class PostgresOutput final : public LedgerOutput {
   void TakeRows(Outcomes& outcomes) const;
   Answer<void> Judge(const std::vector<PgResult>& answers, Outcomes& outcomes);
   Answer<void> Conflicts(Outcomes& outcomes);
-  [[nodiscard]] tl::unexpected<OutputError> RowIsGone() const;
+  [[nodiscard]] tl::unexpected<OutputError> RowIsGone(bool at_once) const;
   Answer<void> LookUpRange(const std::vector<std::string>& ids, std::size_t begin, std::size_t end,
                            std::vector<std::optional<LedgerEntry>>& entries);
   // Of a transaction, or of pruning.

@@ -173,7 +173,7 @@ TEST_F(PostgresTest, AConversionThatTheColumnCannotTakeIsRefusedBeforeTheFirstRe
   options.columns[0].conversion = Conversion::kHex;
   prepared = Open(options)->Prepare();
   ASSERT_FALSE(prepared);
-  EXPECT_EQ(prepared.error().error.hint, "it is for bytea");
+  EXPECT_EQ(prepared.error().error.hint, "it is for binary columns");
 }
 
 }  // namespace

@@ -181,6 +181,10 @@ TEST(CheckLedger, RefusesWhatWouldNotKeepTheLedger) {
        "twice"},
       {[](TableFacts& f) { f.unique.reset(); }, "has no primary key"},
       {[](TableFacts& f) { f.hides_rows = true; }, "hides rows from this role"},
+      {[](TableFacts& f) {
+         f.unsafe = {"is unlogged", "SET LOGGED"};
+       },
+       "fencepost_ledger is unlogged; SET LOGGED"},
       {[](TableFacts& f) { f.may_select = false; },
        "no right to read and insert into fencepost_ledger; GRANT SELECT, INSERT, DELETE ON"},
       {[](TableFacts& f) { f.may_insert = false; }, "no right to read and insert"},
