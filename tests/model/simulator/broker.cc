@@ -409,7 +409,7 @@ bool Broker::Commit(int worker, int life, int generation, const ToCommit& asked)
     const PartitionOffset& offset = asked.offsets[i];
     Log& log = logs[offset.partition];
     world_.Note("w{} commits {} of partition {}", worker, offset.next, offset.partition);
-    world_.checks.OnCommit(log, static_cast<int>(offset.partition), offset.next);
+    world_.checks.OnCommit(static_cast<int>(offset.partition), offset.next);
     log.committed = offset.next;
     log.any_committed = true;
     if (!asked.metadata.empty()) log.metadata = asked.metadata[i];

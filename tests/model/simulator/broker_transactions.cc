@@ -59,7 +59,7 @@ TransactionState Broker::EndTransaction(const TransactionName& name,
     for (const PartitionOffset& offset : open.offsets) {
       Log& log = logs[offset.partition];
       world_.Note("w{} moves partition {} to {}", name.worker, offset.partition, offset.next);
-      world_.checks.OnCommit(log, static_cast<int>(offset.partition), offset.next);
+      world_.checks.OnCommit(static_cast<int>(offset.partition), offset.next);
       log.committed = offset.next;
       log.any_committed = true;
     }

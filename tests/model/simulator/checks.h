@@ -53,7 +53,7 @@ class Checks {
   void OnPublished(const std::string& source, const By& by);
   void OnTransaction(const By& by, const std::vector<Produced>& items,
                      const std::vector<consumer::PartitionOffset>& offsets);
-  void OnCommit(const Log& log, int partition, consumer::Offset next);
+  void OnCommit(int partition, consumer::Offset next);
   void OnOffsetLost(int partition) {
     See({.kind = Seen::Kind::kOffsetLost, .partition = partition}, {});
   }

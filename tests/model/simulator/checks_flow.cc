@@ -196,7 +196,7 @@ void Checks::OnTransaction(const By& by, const std::vector<Produced>& items,
   }
 }
 
-void Checks::OnCommit(const Log& log, int partition, Offset next) {
+void Checks::OnCommit(int partition, Offset next) {
   See({.kind = Seen::Kind::kOffset, .partition = partition, .next = next}, {});
 }
 
