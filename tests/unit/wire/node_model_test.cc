@@ -99,8 +99,6 @@ TEST_F(Model, LeavesAForeignValueAloneWhateverIsAsked) {
     EXPECT_EQ(Ask(static_cast<OpKind>(kind), 1, kStart).code, ReplyCode::kForeign) << kind;
   }
   EXPECT_EQ(node_.Look(kName, kStart).state, NodeModel::State::kForeign);
-  const std::vector<std::string> names = {std::string(kName)};
-  EXPECT_EQ(node_.Sight(names, kStart)->values.at(0).raw, "?");
 }
 
 TEST_F(Model, VisitsWhatStandsAndPurgesWhatDoesNot) {
