@@ -95,10 +95,10 @@ void LintRememberDone(const Values& values, Findings& findings) {
                    "output.stdout): here the ledger remembers what is done; remove it");
     return;
   }
-  if (SharesLocks(values) && !values.Wrong("lock.block") && values.Number("lock.block") > 1) {
+  if (SharesLocks(values)) {
     findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
-                     "lock.remember_done has no effect: records share locks (lock.block), which "
-                     "are never marked; lock.block: 1 gives each record its own");
+                     "lock.remember_done has no effect: by position the Kafka transaction decides, "
+                     "and no record is marked");
     return;
   }
   const Milliseconds given = values.Duration("lock.remember_done");

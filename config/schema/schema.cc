@@ -250,10 +250,9 @@ std::vector<Key> LockKeys() {
        .limits = {{"10ms", "1m"}}},
       {.path = "lock.remember_done",
        .type = T::kDuration,
-       .help =
-           "Only without a ledger: how long the nodes remember that a record is done. Less than "
-           "the store's `max_ttl` and 2 × `max_skew` is raised to that. Of no effect where "
-           "records share a lock (`lock.block`): that is never marked.",
+       .help = "How long the nodes remember that a record is done, without a ledger. Less than the "
+               "store's `max_ttl` and 2 × `max_skew` is raised to that. `output.kafka` by position "
+               "needs no marks: it has no effect there.",
        .default_value = "1h",
        .limits = {{"1s", "365d"}}},
   };

@@ -280,6 +280,8 @@ void RecordLocks::MarkDone(InFlight& in, Now now) {
   LockUnit& unit = *in.unit;
   if (unit.shared()) return;  // its lease is that of other records too: it is never DONE
   if (HasLedger()) return unit.NoteInLedger();
+  // The Kafka transaction holds the position: a mark would say nothing more.
+  if (WriteDecides(options_.finality, options_.identity)) return;
   // The lease may have ended although its kLost is still to be heard: then it cannot be marked.
   if (Leased(in) && core_->ValidUntil(unit.lock()) == Instant::min()) {
     unit.BecomeLost(Instant::min());

@@ -228,8 +228,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   }
   const bool left = HasLedger() && !in.unit->shared();
   if (left && in.unit->took_over()) observer_->OnTakeover();
-  const bool unmarked = left || in.unit->shared();
-  if (unmarked && locks_.EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
+  if (WriteDecides() && locks_.EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }

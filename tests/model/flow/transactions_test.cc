@@ -85,6 +85,16 @@ TEST_F(TransactionByPosition, BegunAfterItsLeaseHadEndedDecidesByItself) {
   EXPECT_TRUE(worker.told.broken.empty());
 }
 
+TEST_F(TransactionByPosition, ReleasesItsLeasesAndMarksNothing) {
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  EXPECT_EQ(worker.StateOf("cluster/t/0/0"), State::kHeld);
+  worker.Write();
+  worker.Settle();
+  EXPECT_EQ(worker.StateOf("cluster/t/0/0"), State::kFree);
+}
+
 class SmallTransaction : public Transaction {
  protected:
   SmallTransaction() : Transaction(Transactions(2)) {}

@@ -255,14 +255,14 @@ INSTANTIATE_TEST_SUITE_P(
             {"7:12: error: record_id: \"$.order_id\": not a selector; did you mean json:/order_id? "
              "record_id is one of position, key, header:NAME, json:/POINTER, key:/POINTER, or a "
              "list of those after position [selector]"}},
-        Case{"MarksOfBlocks",
+        Case{"MarksByPosition",
              "record_id: json:/order_id\nlock:\n  redis:\n    nodes: [127.0.0.1:7001, "
              "127.0.0.1:7002, 127.0.0.1:7003]\n    password: ${SECRET}\noutput:\n  sqlite:\n    "
              "path: orders.db\n    table: effects\n    columns:\n",
-             "record_id: position\nlock:\n  redis: {nodes: [127.0.0.1:7001]}\n  block: 64\n  "
+             "record_id: position\nlock:\n  redis: {nodes: [127.0.0.1:7001]}\n  "
              "remember_done: 5m\noutput:\n  kafka:\n    topic: x\n    headers:\n",
-             {"11:18: warning: lock.remember_done has no effect: records share locks (lock.block), "
-              "which are never marked; lock.block: 1 gives each record its own [remember-done]"}},
+             {"10:18: warning: lock.remember_done has no effect: by position the Kafka transaction "
+              "decides, and no record is marked [remember-done]"}},
         Case{"BlockOfIds",
              "record_id: json:/order_id\nlock:\n",
              "record_id: json:/order_id\nlock:\n  block: 64\n",
