@@ -77,7 +77,7 @@ class RefusedRecord : public Privacy, public ::testing::WithParamInterface<Way> 
   }
   std::string Triggered(const PipelineText& text, const Way& way) {
     table_->Exec("ALTER TABLE effects ADD COLUMN card varchar(40)");
-    if (table_->IsPostgres()) {
+    if (table_->kind() == SqlServer::Kind::kPostgres) {
       table_->Exec(fmt::format(
           "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} END $$;"
           "CREATE TRIGGER t BEFORE INSERT ON effects FOR EACH ROW EXECUTE FUNCTION refuse()",
