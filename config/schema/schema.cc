@@ -228,19 +228,17 @@ std::vector<Key> LockKeys() {
        .limits = {{"1ms", "1d"}}},
       {.path = "lock.block",
        .type = T::kInteger,
-       .help =
-           "How many neighbouring offsets share one lock, for throughput (such as `1024`). Only "
-           "with `record_id: position` and a ledger or `output.kafka`. A killed worker leaves "
-           "its blocks locked until their leases end. All workers need the same value: stop "
-           "them all before you change it.",
+       .help = "How many neighbouring offsets share one lock, for throughput (such as `1024`): "
+               "only with `record_id: position` and a ledger or `output.kafka`. A killed worker "
+               "leaves its blocks locked until their leases end. All workers need the same value.",
        .default_value = "1",
        .limits = {{"1", "65536"}},
        .basic = true},
       {.path = "lock.on_unavailable",
        .type = T::kChoice,
-       .help = "What records do without a quorum of lock nodes: `pause`, or `proceed` by the "
-               "ledger alone. `proceed` needs a ledger, no selector `token`, and no handler or an "
-               "`idempotent` one, since workers may run it for one record at the same time.",
+       .help = "Without a quorum of lock nodes records wait (`pause`) or `proceed` by the ledger "
+               "alone. `proceed` needs a ledger, no selector `token`, and no handler or an "
+               "`idempotent` one: workers may run it for one record at once.",
        .default_value = "pause",
        .choices = {"pause", "proceed"}},
       {.path = "lock.max_skew",

@@ -56,7 +56,7 @@ struct Key {
   std::string_view or_word = {};  // of a duration: stands for one without an end, kForever
   bool or_selectors = false;      // a list of selectors may be given instead
   bool basic = false;             // a first pipeline may need it: the reference shows it first
-  std::string_view same_as = {};  // the section whose key of this name means the same
+  std::string same_as = {};       // the key that means the same, if it was listed before
 };
 
 std::span<const Key> Schema();

@@ -122,9 +122,9 @@ std::vector<Key> RetryKeys() {
        .basic = true},
       {.path = "dead_letter.max_consecutive",
        .type = T::kInteger,
-       .help = "Bad records in a row that become dead letters while none takes effect. Then "
-               "further ones wait and the worker is not ready, until a record takes effect: what "
-               "all records share is a mistake in the file, table or service. `0`: no limit.",
+       .help = "Bad records in a row that become dead letters while none takes effect. Then the "
+               "others wait and the worker is not ready until a record takes effect: what all "
+               "share is a mistake in file, table or service. `0`: no limit.",
        .default_value = "10",
        .limits = {{"0", "1000000"}}},
       {.path = "dead_letter.on_publish_failure",
@@ -183,9 +183,9 @@ std::vector<Key> TableKeys(const std::string& output, bool required) {
        .default_value = "500",
        .limits = {{"1", "10000"}}},
   };
-  constexpr std::string_view kFirst = "output.postgres";
-  if (output != kFirst) {
-    for (Key& key : keys) key.same_as = kFirst;
+  const std::string first = "output.postgres";
+  if (output != first) {
+    for (Key& key : keys) key.same_as = first + key.path.substr(output.size());
   }
   return keys;
 }

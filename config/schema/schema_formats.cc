@@ -7,7 +7,7 @@ namespace {
 using T = Type;
 
 // Of the section at `path`, without it.
-std::vector<Key> RegistryKeys(const std::string& path, std::string_view same_as = {}) {
+std::vector<Key> RegistryKeys(const std::string& path, const std::string& same_as = "") {
   std::vector<Key> keys = {
       {.path = path + ".url",
        .help = "Where its REST API is, such as `https://registry:8081`.",
@@ -23,7 +23,9 @@ std::vector<Key> RegistryKeys(const std::string& path, std::string_view same_as 
        .check = CheckNotEmpty,
        .required = true},
   };
-  for (Key& key : keys) key.same_as = same_as;
+  if (!same_as.empty()) {
+    for (Key& key : keys) key.same_as = same_as + key.path.substr(path.size());
+  }
   return keys;
 }
 
@@ -68,7 +70,8 @@ std::vector<Key> EncodePartKeys(const std::string& part) {
   };
   if (!value) {
     for (Key& key : keys) {
-      if (key.path != path) key.same_as = "output.kafka.encode.value";
+      if (key.path == path) continue;
+      key.same_as = "output.kafka.encode.value" + key.path.substr(path.size());
     }
   }
   return keys;

@@ -136,8 +136,8 @@ std::string Repeated(std::string_view heading) {
     const bool more = ParentOf(key.path) == section;
     section = ParentOf(key.path);
     out += more ? ", "
-                : fmt::format("{}\nLike `{}`, `{}` has ", out.empty() ? "" : ".", key.same_as,
-                              section);
+                : fmt::format("{}\nLike `{}`, `{}` has ", out.empty() ? "" : ".",
+                              ParentOf(key.same_as), section);
     out += fmt::format("`{}`", NameOf(key.path));
   }
   return out.empty() ? out : out + ".\n";

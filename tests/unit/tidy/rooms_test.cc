@@ -67,7 +67,7 @@ const std::vector<Room>& Rooms() {
       Room{"consumer/flow",
            {"locking/base", "locking/core/lock", "consumer/record", "consumer/pipeline",
             "consumer/flow/ports", "consumer/flow/state"},
-           2550},
+           2560},
       Room{"consumer/kafka/client", {"locking/base", "consumer/record", "consumer/pipeline"}, 1700},
       Room{"consumer/kafka/source",
            {"locking/base", "consumer/record", "consumer/decode", "consumer/pipeline",
