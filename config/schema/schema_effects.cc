@@ -123,8 +123,8 @@ std::vector<Key> RetryKeys() {
       {.path = "dead_letter.max_consecutive",
        .type = T::kInteger,
        .help = "Bad records in a row that become dead letters while none takes effect. Then the "
-               "others wait and the worker is not ready until a record takes effect: what all "
-               "share is a mistake in file, table or service. `0`: no limit.",
+               "others wait and the worker is not ready until one does: what all share is a "
+               "mistake in file, table or service. `0`: no limit.",
        .default_value = "10",
        .limits = {{"0", "1000000"}}},
       {.path = "dead_letter.on_publish_failure",
