@@ -80,6 +80,7 @@ TEST_F(Explain, TellsWhoHoldsTheLockAndWhatBecomesOfIt) {
 TEST_F(Explain, TellsThatTheBlockOfItsOffsetIsHeld) {
   PipelineText text = ToolsText();
   text.record_id = "position";
+  text.block = "1024";
   Use(text);
   Send(0, Orders::Value(1));
   const std::string block = fmt::format("{}/{}/0/0-1023", Kafka().admin().ClusterId(), name_);

@@ -118,6 +118,7 @@ TEST_F(Forget, IsRefusedWhileAWorkerHoldsTheLock) {
 TEST_F(Forget, ByPositionIsRefusedWhileAWorkerHoldsTheBlock) {
   PipelineText text = ToolsText();
   text.record_id = "position";
+  text.block = "1024";
   Use(text);
   Orders orders(Kafka().bootstrap(), name_, 1);
   orders.Produce(3);

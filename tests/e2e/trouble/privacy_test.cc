@@ -100,7 +100,9 @@ class RefusedRecord : public Privacy, public ::testing::WithParamInterface<Way> 
 TEST_P(RefusedRecord, IsQuotedInItsDeadLetterAndNowhereElse) {
   const Way& way = GetParam();
   const PipelineText text = TextOf(way);
-  for (int i = 0; i < 2; ++i) {
+  // A second one that a program fails for as well would be an outage, which is waited for.
+  const int records = way.letter && way.program[0] != '\0' ? 1 : 2;
+  for (int i = 0; i < records; ++i) {
     Send(0, fmt::format(R"({{"order_id":"a{}","amount":1,"card":"{}"}})", i, kCard));
   }
   WorkerProcess worker(Worker(text));
@@ -114,7 +116,7 @@ TEST_P(RefusedRecord, IsQuotedInItsDeadLetterAndNowhereElse) {
   ExpectNothingOfTheCard(worker);
   EXPECT_EQ(worker.Stop(), 0);
   const auto letters = Letters();
-  ASSERT_EQ(letters.size(), 2u);
+  ASSERT_EQ(letters.size(), static_cast<std::size_t>(records));
   EXPECT_THAT(ErrorOf(letters[0]), HasSubstr(kCard));
 }
 
