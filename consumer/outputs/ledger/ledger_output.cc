@@ -27,7 +27,10 @@ tl::expected<void, OutputError> LedgerOutput::Prepare() {
   } else {
     prepared = tl::unexpected(SchemaError(Where(), shape_.error().what, shape_.error().hint));
   }
-  if (!prepared) Disconnect();
+  if (prepared) return prepared;
+  Disconnect();
+  prepared.error().failure = WriteFailure::kUnavailable;  // it is no record's doing
+  prepared.error().detail.clear();
   return prepared;
 }
 

@@ -81,7 +81,9 @@ class MysqlCatalogue final : public Catalogue {
 
   Facts ReadLedger(const LedgerTable& ledger) override {
     std::vector<MysqlColumn> columns;
-    return Read(options_.database, ledger.name, ledger.name, columns, " AND sub_part IS NULL");
+    return Read(options_.database, ledger.name, ledger.name, columns,
+                " AND index_name NOT IN (SELECT index_name FROM information_schema.statistics" +
+                    Where(options_.database, ledger.name) + " AND sub_part IS NOT NULL)");
   }
 
   Answer<void> CreateLedger(const LedgerTable& ledger) override {
@@ -117,7 +119,7 @@ class MysqlCatalogue final : public Catalogue {
 
   // `indexes`: which of them count.
   Facts Read(std::string_view schema, std::string_view table, std::string_view as,
-             std::vector<MysqlColumn>& columns, std::string_view indexes = "") {
+             std::vector<MysqlColumn>& columns, const std::string& indexes = "") {
     const auto engine =
         Query("SELECT coalesce(engine, '') FROM information_schema.tables" + Where(schema, table));
     if (!engine) return tl::unexpected(engine.error());
@@ -133,7 +135,7 @@ class MysqlCatalogue final : public Catalogue {
     if (auto done = ReadColumns(schema, table, facts, columns); !done)
       return tl::unexpected(done.error());
     const auto unique = Query("SELECT index_name, column_name FROM information_schema.statistics" +
-                              Where(schema, table) + " AND non_unique = 0" + std::string(indexes) +
+                              Where(schema, table) + " AND non_unique = 0" + indexes +
                               " ORDER BY index_name, seq_in_index");
     if (!unique) return tl::unexpected(unique.error());
     for (std::size_t i = 0; i < unique->size(); ++i) {

@@ -262,6 +262,26 @@ TEST_F(MysqlTest, TheLedgerOfItsFileIsTheOneThatAWorkerMakes) {
   EXPECT_EQ(made(), by_worker);
 }
 
+TEST_F(MysqlTest, ALedgerWhoseKeyHoldsAPartOfAColumnIsRefused) {
+  ASSERT_TRUE(Open()->Prepare());
+  store_.Exec(
+      "ALTER TABLE fencepost_ledger DROP PRIMARY KEY,"
+      " ADD UNIQUE (pipeline, record_id, source(20))");
+  EXPECT_FALSE(Open()->Prepare());
+}
+
+TEST_F(MysqlTest, ALoginThatIsRefusedIsNoRecordsDoing) {
+  MysqlOptions options = store_.Options();
+  options.user = "locked";
+  options.password = "";
+  store_.Exec("CREATE USER IF NOT EXISTS locked ACCOUNT LOCK");
+  store_.Exec("GRANT ALL ON *.* TO locked");
+  const auto output = Made(options, Columns({{"id", "key"}, {"amount", "json:/amount"}}));
+  const auto written = WriteAll(*output, Batch{Entry("a", 1)});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().failure, WriteFailure::kUnavailable) << written.error().error.Line();
+}
+
 TEST_F(MysqlTest, AWrongPasswordAndAMissingDatabaseAreNamed) {
   MysqlOptions options = store_.Options();
   options.user = "nobody";
