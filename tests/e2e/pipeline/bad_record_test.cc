@@ -41,7 +41,9 @@ TEST_F(BadRecord, WithoutAnIdStopsTheWorkerBeforeIt) {
   ExpectStopAt(R"({"amount":4711})", "order_id");
 }
 
-TEST_F(BadRecord, ThatIsNotJsonStopsTheWorkerBeforeIt) { ExpectStopAt("4711 \x01", "something follows the JSON document"); }
+TEST_F(BadRecord, ThatIsNotJsonStopsTheWorkerBeforeIt) {
+  ExpectStopAt("4711 \x01", "something follows the JSON document");
+}
 
 TEST_F(BadRecord, WithAnIdThatWasOtherContentStopsTheWorkerBeforeItWhereThatIsAskedFor) {
   ExpectStopAt(R"({"order_id":"o-3","amount":4711})", "explain", "on_id_conflict: stop\n");
