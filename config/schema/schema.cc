@@ -250,7 +250,7 @@ std::vector<Key> LockKeys() {
        .type = T::kDuration,
        .help = "How long the nodes remember that a record is done, without a ledger. Less than the "
                "store's `max_ttl` and 2 × `max_skew` is raised to that. `output.kafka` by position "
-               "needs no marks: it has no effect there.",
+               "without `kafka.accept_replay_ids` has no marks.",
        .default_value = "1h",
        .limits = {{"1s", "365d"}}},
   };
