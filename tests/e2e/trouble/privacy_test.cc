@@ -70,6 +70,10 @@ class RefusedRecord : public Privacy, public ::testing::WithParamInterface<Way> 
                        folder_.Write("program.py",
                                      "import json, sys\n"
                                      "def say(**reply): print(json.dumps(reply), flush=True)\n"
+                                     // In one write: the next record is not sent in between.
+                                     "def both(more, **reply):\n"
+                                     "    sys.stdout.write(json.dumps(reply) + '\\n' + more)\n"
+                                     "    sys.stdout.flush()\n"
                                      "for line in sys.stdin:\n"
                                      "    card = json.loads(line)['value']['card']\n"
                                      "    " +
@@ -152,12 +156,12 @@ INSTANTIATE_TEST_SUITE_P(
         Way{.name = "ByAProgramThatPrintsUnasked",
             .logged = "that nobody had asked for",
             .section = "",
-            .program = "say(value={'order_id': 'a', 'amount': 1}); print(card, flush=True)",
+            .program = "both(card + '\\n', value={'order_id': 'a', 'amount': 1})",
             .letter = false},
         Way{.name = "ByAProgramThatPrintsALinesBeginningUnasked",
             .logged = "that nobody had asked for",
             .section = "",
-            .program = "say(value={'order_id': 'a', 'amount': 1}); print(card, end='', flush=True)",
+            .program = "both(card, value={'order_id': 'a', 'amount': 1})",
             .letter = false},
         Way{.name = "ByAPostgresTrigger",
             .logged = "raise_exception in function refuse()",
