@@ -1,6 +1,6 @@
-// Why a pipeline is not ready, or what is to be known of one that is. Reasons are values: code
-// decides by the code of a reason and by its fields, never by a sentence, which is made where it is
-// shown. Pure functions; any thread.
+// Why a pipeline is not ready, so that /ready answers 503, or what is to be known of one that is.
+// Reasons are values: code decides by the code of a reason and by its fields, never by a sentence,
+// which is made where it is shown. Pure functions; any thread.
 #pragma once
 
 #include <chrono>

@@ -26,7 +26,7 @@ std::optional<PositionId> ParsePositionId(std::string_view id);
 void AppendPositionId(const PositionId& position, std::string& out);
 std::string FormatPositionId(const PositionId& position);
 
-// CLUSTERID/topic/partition/FIRST-LAST: the block of `size` offsets (1 or more), aligned to it,
+// CLUSTERID/topic/partition/FIRST-LAST: the block of `size` (lock.block) offsets, aligned to it,
 // that has this one. The id itself where `size` is 1. Blocks of two sizes have no name in common.
 std::string BlockName(const PositionId& position, std::int64_t size);
 

@@ -1,4 +1,4 @@
-// The health checks: /live (the engine thread runs) and /ready (the core's reasons).
+// The health checks: /live (the engine thread runs) and /ready (consumer/pipeline/readiness.h).
 #include "consumer/worker/worker_impl.h"
 
 namespace fencepost::consumer {
