@@ -1,6 +1,6 @@
 // A lock node of a test: holds, marks and fencing floors in memory, in virtual time. It is never
 // wiped, has no quarantine, and trusts its clients' clocks, which are its own; the protocol's whole
-// rules are those of the scripts (locking/PROTOCOL.md, Invariants). One thread.
+// rules are those of the scripts (locking/PROTOCOL.md). One thread.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // What ONE lock node does, as plain C++ without Redis: the rules of the protocol
-// (locking/PROTOCOL.md, "On a node") written down a second time, independent of the Lua scripts.
+// (locking/PROTOCOL.md) written down a second time, independent of the Lua scripts.
 // The simulator uses it as its nodes; tests/component/scripts compares it with a real node, reply
 // by reply.
 //
