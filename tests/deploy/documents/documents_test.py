@@ -185,11 +185,6 @@ class NamedTests(unittest.TestCase):
             self.assertRegex(row, r"\b[a-z0-9]+/\w+ `\w+` \|$|\| simulator \|$")
         self.assertEqual(missing_tests(text), [])
 
-    def test_the_table_of_bugs_planted_by_hand_names_tests_that_exist(self):
-        text = (SOURCE / "tests" / "model" / "README.md").read_text()
-        self.assertIn("component/scripts `", text)
-        self.assertEqual(missing_tests(text), [])
-
     def test_every_invariant_names_folders_and_planted_bugs_that_exist(self):
         points = planted_points()
         named = set()
