@@ -81,7 +81,7 @@ void Flow::DeadLetterOrStop(InFlight& in, Refusal refusal, Now now) {
   if (KeepsItsTurn(in, now)) StartDeadLetter(in, now);
 }
 
-// There is no ledger to ask. A mark is written only after the effect is final (PROTOCOL.md, 10), so
+// The write does not decide. A mark is written only after the effect is final (PROTOCOL.md, 10), so
 // what it says is believed at once.
 void Flow::SkipDone(InFlight& in, Now now) {
   if (locking::IsOtherContent(in.unit->done_crc(), in.identity.crc)) {

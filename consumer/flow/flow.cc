@@ -13,7 +13,8 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
            ConsumerObserver* observer)
     : options_(std::move(options)),
       tuning_(options_.tuning),
-      traits_{options_.finality, options_.handler.any(), options_.handler.outside()},
+      traits_{options_.finality, options_.handler.any(), options_.handler.outside(),
+              WriteDecides(options_.finality, options_.identity)},
       core_(locks),
       random_(std::move(random)),
       observer_(observer),
@@ -22,9 +23,9 @@ Flow::Flow(FlowOptions options, locking::LockCore* locks, locking::LockCore::Ran
                      .bytes = options_.max_in_flight_bytes,
                      .finished_behind = options_.max_finished_behind,
                      .hold_after = options_.hold_after}),
-      locks_(options_, core_, observer_, &work_, this),
+      locks_(options_, traits_, core_, observer_, &work_, this),
       calls_(options_, tuning_, &locks_, &backpressure_, random_, observer_, &actions_) {
-  FENCEPOST_CHECK(options_.block == 1 || (options_.identity.ByPosition() && WriteDecides()),
+  FENCEPOST_CHECK(options_.block == 1 || (options_.identity.ByPosition() && traits_.write_decides),
                   "a lock of several records is never DONE: their writes must decide");
 }
 

@@ -204,10 +204,7 @@ class Flow : private RecordLocks::User {
   void OnSkipped(InFlight& record, DedupeSource source, Now now);
   void Skip(InFlight& record, DedupeSource source, Now now);
   // It remembers what is done: no DONE mark is sent, and leases are left behind.
-  [[nodiscard]] bool HasLedger() const { return options_.finality == Finality::kLedger; }
-  [[nodiscard]] bool WriteDecides() const {
-    return consumer::WriteDecides(options_.finality, options_.identity);
-  }
+  [[nodiscard]] bool HasLedger() const { return traits_.HasLedger(); }
 
   // finish.cc.
   void Finish(InFlight& record, Now now);

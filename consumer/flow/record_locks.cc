@@ -77,7 +77,8 @@ bool RecordLocks::Lock(InFlight& in, Now now) {
 void RecordLocks::ProceedPastLock(InFlight& in, Now now) {
   LockUnit& unit = *in.unit;
   if (unit.lease() == Lease::kNone) {
-    const bool decided = HasLedger() && IsConflict(in) && !Planted("conflict_waits_for_its_lock");
+    const bool decided =
+        traits_.HasLedger() && IsConflict(in) && !Planted("conflict_waits_for_its_lock");
     if (!decided) return Acquire(unit, now);
     unit.BecomeDone(core_->IssueToken(now), in.identity.crc);
   }
@@ -90,7 +91,7 @@ void RecordLocks::Acquire(LockUnit& unit, Now now) {
   unit.BecomeAcquiring(core_->Acquire({.name = unit.name(),
                                        .cookie = unit.cookie(),
                                        .wait = options_.lock_wait,
-                                       .counts_contention = HasLedger() && !unit.shared()},
+                                       .counts_contention = traits_.HasLedger() && !unit.shared()},
                                       now));
 }
 
@@ -114,7 +115,7 @@ void RecordLocks::ProceedUnlocked(LockUnit& unit, Now now) {
 }
 
 bool RecordLocks::SetUnlocked(bool unlocked, Now now) {
-  FENCEPOST_CHECK(!unlocked || HasLedger(), "only a ledger decides without a lock");
+  FENCEPOST_CHECK(!unlocked || traits_.HasLedger(), "only a ledger decides without a lock");
   if (std::exchange(unlocked_, unlocked) == unlocked) return false;
   units_.ForEach([&](LockUnit& unit) {
     // Those that come are locked again.
@@ -158,8 +159,7 @@ bool RecordLocks::UpdateUnit(LockUnit& unit, const LockEvent& event, Now now) {
       unit.BecomeLeased(event.token, event.takeover);
       return true;
     case LockEvent::Kind::kDone:
-      unit.BecomeDone(HasLedger() || unit.shared() ? core_->IssueToken(now) : event.token,
-                      event.crc);
+      unit.BecomeDone(traits_.write_decides ? core_->IssueToken(now) : event.token, event.crc);
       return true;
     case LockEvent::Kind::kRoundFailed: {
       if (event.contended > Nanos(0) && !Planted("contended_duplicate_waits")) {
@@ -209,13 +209,13 @@ void RecordLocks::ContinueAfter(const LockEvent& event, InFlight& in, Now now) {
   GiveBackFrom(in, now);
 }
 
-// With a ledger a mark is only a hint: the record continues without a lease, under a fresh token,
-// and the ledger decides. Without a ledger the mark decides.
+// Where the write decides, a mark is only a hint: the record continues without a lease, under a
+// fresh token. Elsewhere the mark decides.
 void RecordLocks::OnFoundDone(InFlight& in) {
   user_->CancelCall(in);
   if (Pinned(in.stage())) return;
-  const bool ledger = HasLedger() || in.unit->shared();
-  if (ledger && (in.stage() == Stage::kReady || in.stage() == Stage::kLookup)) return;
+  if (traits_.write_decides && (in.stage() == Stage::kReady || in.stage() == Stage::kLookup))
+    return;
   if (InLeasedPrefix(in.stage())) {
     ++in.ticket;
     LeavePrefix(in);
@@ -279,9 +279,9 @@ void RecordLocks::SetPhase(const InFlight& in, locking::Phase phase) {
 void RecordLocks::MarkDone(InFlight& in, Now now) {
   LockUnit& unit = *in.unit;
   if (unit.shared()) return;  // its lease is that of other records too: it is never DONE
-  if (HasLedger()) return unit.NoteInLedger();
+  if (traits_.HasLedger()) return unit.NoteInLedger();
   // The Kafka transaction holds the position: a mark would say nothing more.
-  if (WriteDecides(options_.finality, options_.identity)) return;
+  if (traits_.write_decides) return;
   // The lease may have ended although its kLost is still to be heard: then it cannot be marked.
   if (Leased(in) && core_->ValidUntil(unit.lock()) == Instant::min()) {
     unit.BecomeLost(Instant::min());
@@ -301,7 +301,7 @@ void RecordLocks::MarkDone(InFlight& in, Now now) {
 // Nothing is held or asked for any more here. What the ledger has is left to end by itself at the
 // nodes (PROTOCOL.md, Leases left behind); anything else is given back at once.
 void RecordLocks::EndLease(LockUnit& unit, Now now) {
-  const bool leave = unit.in_ledger() || (HasLedger() && Planted("left_while_unknown"));
+  const bool leave = unit.in_ledger() || (traits_.HasLedger() && Planted("left_while_unknown"));
   if (unit.lease() == Lease::kLeased) {
     leave ? core_->Leave(unit.lock(), now) : core_->Release(unit.lock(), now);
   }

@@ -13,6 +13,7 @@
 
 #include "consumer/flow/flow_options.h"
 #include "consumer/flow/state/lock_unit.h"
+#include "consumer/flow/state/next.h"
 #include "consumer/flow/state/work_list.h"
 #include "consumer/pipeline/observer.h"
 #include "locking/core/lock/lock_core.h"
@@ -39,9 +40,14 @@ class RecordLocks {
   };
 
   // All of them outlive it. What may continue is pushed on `work`.
-  RecordLocks(const FlowOptions& options, locking::LockCore* core, ConsumerObserver* observer,
-              WorkList* work, User* user)
-      : options_(options), core_(core), observer_(observer), work_(work), user_(user) {}
+  RecordLocks(const FlowOptions& options, const PipelineTraits& traits, locking::LockCore* core,
+              ConsumerObserver* observer, WorkList* work, User* user)
+      : options_(options),
+        traits_(traits),
+        core_(core),
+        observer_(observer),
+        work_(work),
+        user_(user) {}
 
   // Asks for its lock. False: it waits for another record here with the same id.
   bool Lock(InFlight& record, Now now);
@@ -91,9 +97,9 @@ class RecordLocks {
   void NoteViolation(const InFlight& record, const locking::LockEvent& event);
   [[nodiscard]] bool HandsOn(const InFlight& record, Now now);
   void EndLease(LockUnit& unit, Now now);
-  [[nodiscard]] bool HasLedger() const { return options_.finality == Finality::kLedger; }
 
   const FlowOptions& options_;
+  const PipelineTraits& traits_;
   locking::LockCore* const core_;
   ConsumerObserver* const observer_;
   WorkList* const work_;

@@ -219,7 +219,7 @@ void Flow::UpdateDeadLetterLimiter(const InFlight& in, const WriteOutcome& outco
 }
 
 void Flow::OnEffect(InFlight& in, Instant began, Now now) {
-  if (!WriteDecides() && locks_.EndedBefore(in, began)) {
+  if (!traits_.write_decides && locks_.EndedBefore(in, began)) {
     observer_->OnInvariant(locking::Invariant::kLeaseAfterLoss);
     Note(locking::Severity::kError, "invariant_violated",
          "lease_after_loss: its effect was written after its lease had ended; another may have "
@@ -228,7 +228,7 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   }
   const bool left = HasLedger() && !in.unit->shared();
   if (left && in.unit->took_over()) observer_->OnTakeover();
-  if (WriteDecides() && locks_.EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
+  if (traits_.write_decides && locks_.EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }

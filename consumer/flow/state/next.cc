@@ -8,11 +8,10 @@ namespace {
 
 // In the leased prefix: it has what it needs, and nothing was done yet under this lease.
 Move Enter(const InFlight& in, const PipelineTraits& traits) {
-  const bool ledger = traits.finality == Finality::kLedger;
   if (in.call != 0) return Move::kAwaitFormerCall;
-  if (FoundDone(in) && !ledger && !in.unit->shared()) return Move::kSkipDone;
+  if (FoundDone(in) && !traits.write_decides) return Move::kSkipDone;
   if (in.letter != nullptr) return Move::kStartDeadLetter;
-  if (ledger && traits.outside) return Move::kLookUp;
+  if (traits.HasLedger() && traits.outside) return Move::kLookUp;
   if (traits.handler && !in.handled) return Move::kAwaitTurn;
   return Move::kAwaitOrder;
 }

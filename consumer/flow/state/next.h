@@ -17,7 +17,7 @@ enum class Move : std::uint8_t {
   kAwaitPrefix,      // it has its lease, and the record before it may have one soon
   kGiveBack,         // it has its lease, and the record before it will not have one soon
   kAwaitFormerCall,  // a handler call of it that was called off is still out
-  kSkipDone,         // its name is DONE, and there is no ledger to ask
+  kSkipDone,         // its name is DONE, and the write does not decide
   kStartDeadLetter,  // it cannot be processed
   kLookUp,           // the ledger is asked for it before anything else happens
   kAwaitTurn,        // it is to be handled
@@ -43,6 +43,9 @@ struct PipelineTraits {
   Finality finality = Finality::kLedger;
   bool handler = false;
   bool outside = false;  // the handler may have effects of its own
+  // WriteDecides: a DONE mark is only a hint, and none is made.
+  bool write_decides = true;
+  [[nodiscard]] bool HasLedger() const { return finality == Finality::kLedger; }
 };
 
 Move Next(const InFlight& record, const ChainPosition& position, const PipelineTraits& traits);

@@ -10,7 +10,7 @@ namespace fencepost::consumer {
 namespace {
 
 constexpr PipelineTraits kPlain{};
-constexpr PipelineTraits kMarks{.finality = Finality::kWrite};
+constexpr PipelineTraits kMarks{.finality = Finality::kWrite, .write_decides = false};
 constexpr PipelineTraits kPure{.finality = Finality::kLedger, .handler = true, .outside = false};
 constexpr PipelineTraits kOutside{.finality = Finality::kLedger, .handler = true, .outside = true};
 constexpr ChainPosition kFirst{};
@@ -70,7 +70,7 @@ TEST(Next, AsksTheLedgerBeforeAHandlerThatMayHaveEffects) {
   EXPECT_EQ(Next(in, kFirst, kPure), Move::kAwaitOrder) << "its values are kept";
 }
 
-TEST(Next, BelievesAMarkOnlyWhereThereIsNoLedger) {  // 11
+TEST(Next, BelievesAMarkOnlyWhereTheWriteDoesNotDecide) {  // 11
   Locked in;
   in.unit->BecomeDone(locking::Token(1), 0);
   EXPECT_EQ(Next(in, kFirst, kMarks), Move::kSkipDone);

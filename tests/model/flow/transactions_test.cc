@@ -95,6 +95,18 @@ TEST_F(TransactionByPosition, ReleasesItsLeasesAndMarksNothing) {
   EXPECT_EQ(worker.StateOf("cluster/t/0/0"), State::kFree);
 }
 
+TEST_F(TransactionByPosition, HoldsARecordWhoseNameWasMarkedDoneByAnotherVersion) {  // 11
+  world.MarkDone("cluster/t/0/0");
+  worker.Deliver(0, {"a"});
+  worker.Settle();
+  worker.Wait(kLinger);
+  ASSERT_EQ(worker.writes.size(), 1u);
+  EXPECT_EQ(worker.writes[0]->records.size(), 1u);
+  EXPECT_EQ(worker.Offsets(), "0:1");
+  worker.Write();
+  EXPECT_EQ(worker.Watermark(0), 1);
+}
+
 class SmallTransaction : public Transaction {
  protected:
   SmallTransaction() : Transaction(Transactions(2)) {}
