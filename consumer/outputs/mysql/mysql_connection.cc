@@ -107,7 +107,7 @@ tl::expected<void, MysqlFailure> MysqlConnection::Connect() {
                          options_.password.c_str(), options_.database.c_str(),
                          file ? 0 : static_cast<unsigned>(options_.port),
                          file ? options_.host.c_str() : nullptr, 0) == nullptr) {
-    return tl::unexpected(Failure(began));
+    return tl::unexpected(Failure(began, ""));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -136,11 +136,13 @@ tl::expected<void, MysqlFailure> MysqlConnection::SetUp() {
   return {};
 }
 
-MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point began) {
+MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point began,
+                                      std::string_view sql) {
   MysqlFailure failure;
   failure.code = mysql_errno(connection_);
   failure.sqlstate = mysql_sqlstate(connection_);
   failure.text = ErrorText(mysql_error(connection_));
+  failure.of_write = sql.starts_with("INSERT") || sql.starts_with("DELETE");
   const bool client = failure.code >= CR_MIN_ERROR && failure.code < 3000;
   const std::lock_guard lock(mutex_);
   if (interrupted_) {
@@ -148,8 +150,9 @@ MysqlFailure MysqlConnection::Failure(std::chrono::steady_clock::time_point bega
   } else if (!client) {
     failure.kind = MysqlFailure::Kind::kServer;
   } else if (std::chrono::steady_clock::now() - began >= std::chrono::seconds(kCallSeconds)) {
-    failure.kind = MysqlFailure::Kind::kTimeout;
-    failure.text = fmt::format("no answer within {} s", kCallSeconds);
+    failure = {.kind = MysqlFailure::Kind::kTimeout,
+               .code = failure.code,
+               .text = fmt::format("no answer within {} s", kCallSeconds)};
   }
   const bool close = failure.kind != MysqlFailure::Kind::kServer;
   if (close) {
@@ -174,13 +177,13 @@ tl::expected<MysqlConnection::Rows, MysqlFailure> MysqlConnection::Query(std::st
   }
   const auto began = std::chrono::steady_clock::now();
   if (mysql_real_query(connection_, sql.data(), sql.size()) != 0) {
-    return tl::unexpected(Failure(began));
+    return tl::unexpected(Failure(began, sql));
   }
   used_ = std::chrono::steady_clock::now();
   affected_ = static_cast<std::size_t>(mysql_affected_rows(connection_));
   const std::unique_ptr<MYSQL_RES, FreeResult> result(mysql_store_result(connection_));
   if (result == nullptr) {
-    if (mysql_errno(connection_) != 0) return tl::unexpected(Failure(began));
+    if (mysql_errno(connection_) != 0) return tl::unexpected(Failure(began, sql));
     return Rows();
   }
   Rows rows;
@@ -192,7 +195,7 @@ tl::expected<MysqlConnection::Rows, MysqlFailure> MysqlConnection::Query(std::st
       if (row[i] != nullptr) cells[i] = std::string(row[i], lengths[i]);
     }
   }
-  if (mysql_errno(connection_) != 0) return tl::unexpected(Failure(began));
+  if (mysql_errno(connection_) != 0) return tl::unexpected(Failure(began, sql));
   return rows;
 }
 

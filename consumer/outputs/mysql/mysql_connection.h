@@ -34,6 +34,8 @@ struct MysqlFailure {
   unsigned code = 0;     // of the server, or of the client library (2000 to 2999)
   std::string sqlstate;  // of the server
   std::string text;      // one line; it may quote a record
+  // Of a statement that writes: a trigger may have made up code and text (SIGNAL, RESIGNAL).
+  bool of_write = false;
   [[nodiscard]] std::string Shown() const;  // holds nothing of a record
 };
 
@@ -70,7 +72,7 @@ class MysqlConnection {
   [[nodiscard]] std::size_t affected() const { return affected_; }
 
  private:
-  MysqlFailure Failure(std::chrono::steady_clock::time_point began);
+  MysqlFailure Failure(std::chrono::steady_clock::time_point began, std::string_view sql);
   tl::expected<void, MysqlFailure> SetUp();
 
   const MysqlOptions options_;

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "consumer/outputs/failure_text.h"
 #include "consumer/outputs/mysql/mysql_connection.h"
 
@@ -16,10 +18,32 @@ constexpr std::array<unsigned, 37> kOfServer{
     1021, 1026, 1030, 1034, 1035, 1037, 1038, 1040, 1041, 1043, 1044, 1045, 1049,
     1053, 1077, 1078, 1114, 1129, 1130, 1135, 1158, 1159, 1160, 1161, 1180, 1194,
     1195, 1203, 1226, 1290, 1317, 1698, 1792, 1836, 1927, 3032, 3159};
-constexpr std::array<unsigned, 7> kLogin{1044, 1045, 1049, 1129, 1130, 1698, 3159};
-constexpr std::array<unsigned, 3> kReadOnly{1290, 1792, 1836};
-constexpr std::array<unsigned, 3> kFull{1021, 1026, 1114};
-constexpr std::array<unsigned, 5> kSchema{1054, 1136, 1146, 1064, 1364};
+constexpr const char* kCompare = "compare the table with output.mysql in the pipeline file";
+
+// What the operator is told of a code.
+struct Meaning {
+  std::array<unsigned, 7> codes;
+  const char* code;
+  const char* hint;
+};
+constexpr std::array<Meaning, 8> kMeanings{{
+    {{1044, 1045, 1049, 1129, 1130, 1698, 3159},
+     "output_denied",
+     "check user, password and database of output.mysql, and the account's host"},
+    {{1142, 1143}, "output_denied", "grant the account what deploy/mysql/ledger.sql shows"},
+    {{1290, 1792, 1836}, "output_read_only", "connect to the primary, not to a replica"},
+    {{1021, 1026, 1114}, "output_full", "give the server room; the batch waits"},
+    {{1040, 1203, 1226},
+     "output_unavailable",
+     "raise the limit of connections or run fewer workers"},
+    {{1205, 3572},
+     "output_locked",
+     "another session holds a lock on these rows or the table: see SHOW ENGINE INNODB STATUS"},
+    {{1969, 3024},
+     "output_slow",
+     "it is written again in smaller parts; see what makes it slow: triggers, indexes, load"},
+    {{1054, 1064, 1136, 1146, 1364}, "output_schema", kCompare},
+}};
 
 template <std::size_t N>
 bool Among(unsigned code, const std::array<unsigned, N>& codes) {
@@ -34,6 +58,32 @@ bool BySignal(const MysqlFailure& failure) {
 }
 bool Locked(unsigned code) { return code == 1205 || code == 3572; }
 
+// What the server says by these codes, as a rule.
+constexpr std::array<std::pair<unsigned, std::string_view>, 15> kWords{
+    {{1048, "NULL in a column that takes none"},
+     {1062, "a duplicate under a unique index"},
+     {1205, "a lock was waited for too long"},
+     {1213, "a deadlock"},
+     {1264, "a number out of the column's range"},
+     {1265, "a value that the column's type does not take"},
+     {1292, "a value that the column's type does not take"},
+     {1366, "a value that the column's type does not take"},
+     {1406, "too long for the column"},
+     {1452, "a foreign key without its row"},
+     {2006, "the connection is gone"},
+     {2013, "the connection broke"},
+     {3140, "not JSON"},
+     {3819, "against a check constraint"},
+     {4025, "against a check constraint"}}};
+
+std::string InWords(const MysqlFailure& failure) {
+  const auto* const words =
+      std::ranges::find(kWords, failure.code, &std::pair<unsigned, std::string_view>::first);
+  return fmt::format("{} (error {}, SQLSTATE {})",
+                     words == kWords.end() ? "the write failed" : words->second, failure.code,
+                     failure.sqlstate);
+}
+
 }  // namespace
 
 std::string MysqlFailure::Shown() const {
@@ -43,6 +93,7 @@ std::string MysqlFailure::Shown() const {
   if (kind == Kind::kServer && BySignal(*this)) {
     return "a trigger refused the row (SQLSTATE " + sqlstate + ")";
   }
+  if (of_write) return InWords(*this);
   return kind == Kind::kServer && FailureOf(*this) == WriteFailure::kRefused ? BeforeQuotes(text)
                                                                              : text;
 }
@@ -66,6 +117,8 @@ bool WorthRetryingAtOnce(const MysqlFailure& failure) {
 }
 
 OutputError ToOutputError(const MysqlFailure& failure, std::string where) {
+  const auto* const meaning = std::ranges::find_if(
+      kMeanings, [&](const Meaning& one) { return Among(failure.code, one.codes); });
   std::string code = "output_unavailable";
   std::string hint;
   if (failure.kind == MysqlFailure::Kind::kInterrupted) {
@@ -76,32 +129,12 @@ OutputError ToOutputError(const MysqlFailure& failure, std::string where) {
     hint = "check that the server runs and is reachable; the batch is written again";
   } else if (WorthRetryingAtOnce(failure)) {
     code = "output_retry";
-  } else if (Among(failure.code, kLogin)) {
-    code = "output_denied";
-    hint = "check user, password and database of output.mysql, and the account's host";
-  } else if (failure.code == 1142 || failure.code == 1143) {
-    code = "output_denied";
-    hint = "grant the account what deploy/mysql/ledger.sql shows";
-  } else if (Among(failure.code, kReadOnly)) {
-    code = "output_read_only";
-    hint = "connect to the primary, not to a replica";
-  } else if (Among(failure.code, kFull)) {
-    code = "output_full";
-    hint = "give the server room; the batch waits";
-  } else if (failure.code == 1040 || failure.code == 1203 || failure.code == 1226) {
-    hint = "raise the limit of connections or run fewer workers";
-  } else if (Locked(failure.code)) {
-    code = "output_locked";
-    hint = "another session holds a lock on these rows or the table: see SHOW ENGINE INNODB STATUS";
-  } else if (TimedOut(failure.code)) {
-    code = "output_slow";
-    hint = "it is written again in smaller parts; see what makes it slow: triggers, indexes, load";
-  } else if (Among(failure.code, kSchema)) {
-    code = "output_schema";
-    hint = "compare the table with output.mysql in the pipeline file";
+  } else if (meaning != kMeanings.end()) {
+    code = meaning->code;
+    hint = meaning->hint;
   } else if (FailureOf(failure) == WriteFailure::kRefused) {
     code = "output_refused";
-    hint = "compare the table with output.mysql in the pipeline file";
+    hint = kCompare;
   }
   return {.error = {.code = std::move(code),
                     .what = failure.Shown(),

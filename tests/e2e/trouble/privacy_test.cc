@@ -180,7 +180,16 @@ INSTANTIATE_TEST_SUITE_P(
             .logged = "a trigger refused the row (SQLSTATE 55000)",
             .section = "",
             .mysql = "SIGNAL SQLSTATE '55000' SET MESSAGE_TEXT = @said;",
-            .letter = false}),
+            .letter = false},
+        Way{.name = "ByAMysqlTriggerWithACodeOfTheServers",
+            .logged = "(error 1264, SQLSTATE 22003)",
+            .section = "",
+            .mysql = "SIGNAL SQLSTATE '22003' SET MYSQL_ERRNO = 1264, MESSAGE_TEXT = @said;"},
+        Way{.name = "ByAMysqlTriggerThatSignalsAgain",
+            .logged = "(error 1366, SQLSTATE HY000)",
+            .section = "",
+            .mysql = "DECLARE EXIT HANDLER FOR SQLEXCEPTION RESIGNAL SQLSTATE 'HY000'"
+                     " SET MYSQL_ERRNO = 1366, MESSAGE_TEXT = @said; SIGNAL SQLSTATE '45000';"}),
     [](const auto& each) { return std::string(each.param.name); });
 
 TEST_F(Privacy, TheAnswerOfAServiceThatRefusesIsQuotedInTheDeadLetterAndNowhereElse) {

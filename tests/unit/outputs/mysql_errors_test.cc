@@ -1,4 +1,5 @@
 // What is shown of MySQL's errors: nothing of a record.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "consumer/outputs/mysql/mysql_connection.h"
@@ -24,6 +25,27 @@ TEST(MysqlErrors, OfASignalAreShownWithoutItsText) {
     EXPECT_EQ(FailureOf(failure), signal.kind) << signal.code << signal.sqlstate;
     EXPECT_EQ(ToOutputError(failure, "db").error.what,
               std::string("a trigger refused the row (SQLSTATE ") + signal.sqlstate + ")");
+  }
+}
+
+// A trigger's SIGNAL or RESIGNAL gives any code, also one of the client library, any text.
+TEST(MysqlErrors, OfAWriteAreShownByTheirCodeAlone) {
+  using Kind = MysqlFailure::Kind;
+  for (const auto& [kind, code] : {std::pair(Kind::kServer, 1264U),
+                                   {Kind::kServer, 1366U},
+                                   {Kind::kServer, 1290U},
+                                   {Kind::kServer, 1114U},
+                                   {Kind::kServer, 9999U},
+                                   {Kind::kConnection, 2013U}}) {
+    const MysqlFailure failure{.kind = kind,
+                               .code = code,
+                               .sqlstate = "22003",
+                               .text = "card 4111 is blocked",
+                               .of_write = true};
+    const std::string shown = ToOutputError(failure, "db").error.what;
+    EXPECT_THAT(shown,
+                ::testing::EndsWith(" (error " + std::to_string(code) + ", SQLSTATE 22003)"));
+    EXPECT_THAT(shown, ::testing::Not(::testing::HasSubstr("4111")));
   }
 }
 
