@@ -97,8 +97,7 @@ void Flow::OnLookup(InFlight& in, const std::optional<LedgerEntry>& entry, Now n
                          .record_id = in.identity.id,
                          .token = TokenOf(in),
                          .crc = in.identity.crc};
-    const WriteOutcome duplicate = DuplicateOrConflict(
-        {.token = entry->token.value(), .source = entry->source, .crc = entry->crc}, item, source);
+    const WriteOutcome duplicate = DuplicateOrConflict(*entry, item, source);
     if (duplicate.result == WriteResult::kIdConflict)
       return OnConflict(in, duplicate.detail, duplicate.shown, now);
     in.letter.reset();

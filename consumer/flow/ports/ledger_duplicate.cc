@@ -6,7 +6,7 @@
 
 namespace fencepost::consumer {
 
-WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& item,
+WriteOutcome DuplicateOrConflict(const LedgerEntry& existing, const WriteItem& item,
                                  std::string_view source) {
   const bool other =
       existing.crc && (locking::IsOtherContent(*existing.crc, item.crc) ||
@@ -17,7 +17,7 @@ WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& ite
                                   existing.source, source),
             .shown = fmt::format("the ledger holds the id from {}", existing.source)};
   }
-  WriteOutcome outcome{.result = WriteResult::kDuplicate, .stands = locking::Token(existing.token)};
+  WriteOutcome outcome{.result = WriteResult::kDuplicate, .stands = existing.token};
   if (outcome.stands > item.token) outcome.result = WriteResult::kFenced;
   if (existing.source == source) outcome.result = WriteResult::kOwnEarlier;
   return outcome;

@@ -2,22 +2,15 @@
 // ids. Pure; any thread.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "consumer/flow/ports/ports.h"
 
 namespace fencepost::consumer {
 
-// A ledger row that this transaction did not insert.
-struct LedgerRow {
-  std::uint64_t token = 0;
-  std::string_view source;
-  std::optional<locking::ContentCrc> crc;  // nullopt: not known (LedgerEntry)
-};
-// The order of the questions is the contract: content, then source, then token.
-WriteOutcome DuplicateOrConflict(const LedgerRow& existing, const WriteItem& item,
+// `existing`: a row that the item's transaction did not insert. The order of the questions is the
+// contract: content, then source, then token.
+WriteOutcome DuplicateOrConflict(const LedgerEntry& existing, const WriteItem& item,
                                  std::string_view source);
 
 }  // namespace fencepost::consumer

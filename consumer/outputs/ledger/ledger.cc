@@ -2,25 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "consumer/record/position_id.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
 namespace {
-
-template <typename Int>
-std::optional<Int> WholeNumber(std::string_view text) {
-  Int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end) return std::nullopt;
-  return value;
-}
 
 // COLLATE "C": bytes are compared, which is fast, and an upgrade of the system's collations cannot
 // break the primary key that exactly-once rests on.
@@ -159,11 +149,6 @@ constexpr LedgerTable kPositions{.name = kPositionsTable,
 
 const LedgerTable& TableOfLedger(bool by_position) { return by_position ? kPositions : kIds; }
 
-MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there) {
-  if (terms.look_only) return MissingLedger::kTell;
-  return was_there ? MissingLedger::kGone : MissingLedger::kCreate;
-}
-
 OutputError LedgerMissing(std::string_view table, const std::string& where, std::string_view ddl) {
   return {.error = {.code = "ledger_missing",
                     .what = fmt::format("there is no ledger {} yet", table),
@@ -212,13 +197,36 @@ OutputError InvalidRanges(std::string where) {
               .hint = "bring back what it was; the batch waits"}};
 }
 
-std::string QuoteIdentifier(std::string_view name) {
-  std::string quoted = "\"";
+std::string QuoteIdentifier(std::string_view name, char quote) {
+  std::string quoted(1, quote);
   for (const char c : name) {
-    if (c == '"') quoted += '"';
+    if (c == quote) quoted += quote;
     quoted += c;
   }
-  return quoted + '"';
+  return quoted + quote;
+}
+
+std::string HigherFenceSql(const RowShape& shape, const std::string& fence) {
+  const std::string stands = "t." + QuoteIdentifier(shape.columns[*shape.fence].name);
+  return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", stands, fence);
+}
+
+std::string OnConflictSql(const RowShape& shape) {
+  if (shape.on_conflict == OnConflict::kError) return "";
+  if (shape.on_conflict == OnConflict::kIgnore) return " ON CONFLICT DO NOTHING";
+  const auto quoted = [&](std::size_t column) {
+    return QuoteIdentifier(shape.columns[column].name);
+  };
+  std::string key, set;
+  for (const std::size_t place : shape.key) key += (key.empty() ? "" : ", ") + quoted(place);
+  for (std::size_t i = 0; i < shape.columns.size(); ++i) {
+    if (shape.IsKey(i)) continue;
+    set += fmt::format("{0}{1} = excluded.{1}", set.empty() ? "" : ", ", quoted(i));
+  }
+  if (set.empty()) return fmt::format(" ON CONFLICT ({}) DO NOTHING", key);
+  const std::string where =
+      shape.fence ? " WHERE " + HigherFenceSql(shape, "excluded." + quoted(*shape.fence)) : "";
+  return fmt::format(" ON CONFLICT ({}) DO UPDATE SET {}{}", key, set, where);
 }
 
 tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_view table) {
@@ -250,18 +258,14 @@ tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_v
 }
 
 bool MayPrune(const PruneScope& scope, std::string_view source) {
-  const auto last = source.rfind('/');
-  const auto first = last == std::string_view::npos || last == 0 ? std::string_view::npos
-                                                                 : source.rfind('/', last - 1);
-  if (first == std::string_view::npos || first == 0) return false;
-  const std::string_view topic = source.substr(0, first);
-  const auto partition = WholeNumber<std::int32_t>(source.substr(first + 1, last - first - 1));
-  const auto offset = WholeNumber<Offset>(source.substr(last + 1));
-  if (!partition || !offset || *partition < 0 || *offset < 0) return false;
-  if (std::ranges::find(scope.topics, topic) == scope.topics.end()) return true;
+  const std::string id = fmt::format("-/{}", source);
+  const auto position = ParsePositionId(id);
+  if (!position || position->cluster != "-") return false;
+  if (std::ranges::find(scope.topics, position->topic) == scope.topics.end()) return true;
   return std::ranges::any_of(scope.committed, [&](const SourceOffset& committed) {
-    return committed.where.partition == *partition && committed.where.topic == topic &&
-           *offset < committed.next + (Planted("next_to_come_is_pruned") ? 1 : 0);
+    return committed.where.partition == position->partition &&
+           committed.where.topic == position->topic &&
+           position->offset < committed.next + (Planted("next_to_come_is_pruned") ? 1 : 0);
   });
 }
 

@@ -16,6 +16,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/outputs/output.h"
+#include "consumer/outputs/rows/row_rules.h"
 #include "locking/base/types.h"
 
 namespace fencepost::consumer {
@@ -47,7 +48,6 @@ enum class MissingLedger : std::uint8_t {
   kGone,  // it was there at an earlier connect: a new one would let every effect happen again
   kTell,  // OutputTerms::look_only
 };
-MissingLedger IfLedgerIsMissing(const OutputTerms& terms, bool was_there);
 // What an output asks of its database when it learns what is there.
 struct LedgerTerms {
   std::string pipeline;
@@ -69,7 +69,11 @@ OutputError OtherRowsLeft(std::string_view pipeline, std::string where, bool by_
 OutputError InvalidRanges(std::string where);
 
 // "a ""b""": any text as one SQL identifier.
-std::string QuoteIdentifier(std::string_view name);
+std::string QuoteIdentifier(std::string_view name, char quote = '"');
+// Of PostgreSQL and SQLite, where the table of effects is `t`: what an INSERT says behind its rows.
+std::string OnConflictSql(const RowShape& shape);
+// This fence is higher than that of the table's row; NULL is lower than any.
+std::string HigherFenceSql(const RowShape& shape, const std::string& fence);
 // A table as the pipeline file names it: NAME or SCHEMA.NAME, case as written; a part in double
 // quotes may hold a dot ("" is one quote). One or two parts; the error is one line.
 tl::expected<std::vector<std::string>, std::string> SplitTableName(std::string_view table);

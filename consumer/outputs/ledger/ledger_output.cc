@@ -81,6 +81,15 @@ LedgerOutput::Answer<T> LedgerOutput::Asked(Answer<T> answer) {
   return answer;
 }
 
+LedgerTerms LedgerOutput::AskedOf(bool was_there) const {
+  MissingLedger missing = was_there ? MissingLedger::kGone : MissingLedger::kCreate;
+  if (terms_.look_only) missing = MissingLedger::kTell;
+  return {.pipeline = pipeline_,
+          .exactly_once = terms_.exactly_once,
+          .by_position = terms_.by_position,
+          .missing = missing};
+}
+
 LedgerOutput::Answer<void> LedgerOutput::FillRows(const std::vector<WriteItem>& items,
                                                   Outcomes& outcomes) {
   auto filled = rows_.Fill(items, outcomes, Cells());

@@ -9,6 +9,7 @@
 
 #include <tl/expected.hpp>
 
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/ledger/lost_commit_detector.h"
 #include "consumer/outputs/ledger/position_changes.h"
 #include "consumer/outputs/ledger/position_memory.h"
@@ -65,6 +66,8 @@ class LedgerOutput : public Output {
   virtual Answer<std::size_t> TakeBack(const Parts& parts) = 0;
   virtual Answer<bool> HasTopic(const std::string& topic) = 0;
 
+  // `was_there`: an earlier connection had the ledger.
+  [[nodiscard]] LedgerTerms AskedOf(bool was_there) const;
   // rows_, from these items.
   Answer<void> FillRows(const std::vector<WriteItem>& items, Outcomes& outcomes);
   // By position, before a transaction of rows_: fills changes_, and asks whether the logs of its

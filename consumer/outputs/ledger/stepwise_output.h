@@ -4,7 +4,9 @@
 // By position a row is a text of ranges, which is read under its lock, changed here and stored.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,16 +18,14 @@ namespace fencepost::consumer {
 class StepwiseOutput : public LedgerOutput {
  protected:
   using LedgerOutput::LedgerOutput;
-  // By record of rows_: what is to be said of one that is done; nullopt: it is new.
-  using Known = std::vector<std::optional<WriteOutcome>>;
   using Records = std::vector<std::size_t>;  // of rows_
 
   // --- the steps of a transaction ---
   virtual Answer<void> Begin() = 0;
   virtual Answer<void> Commit() = 0;
   virtual void RollBack() = 0;
-  // What the ledger knows of the records' ids.
-  virtual Answer<Known> LockIds() = 0;
+  // As LookUpIds, under the rows' locks. The ids are in byte order.
+  virtual Answer<Entries> LockIds(const std::vector<std::string>& ids) = 0;
   virtual Answer<void> InsertIds(const Records& fresh) = 0;
   // As ReadPositions, with all that is done of each partition.
   virtual Answer<PositionMemory::Rows> LockPositions(const Parts& parts) = 0;
@@ -38,14 +38,32 @@ class StepwiseOutput : public LedgerOutput {
   // Of these records, in their order.
   virtual Answer<void> WriteEffects(const Records& fresh) = 0;
 
+  // --- pruning ---
+  struct OldRow {
+    std::string id, source, completed_at;
+  };
+  // Visits kPruneWindow rows, in the order of `completed_at`, that were completed at `from` (empty:
+  // ever) or later (`behind`: later), and longer ago than `keep`; until a visit is false.
+  virtual Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
+                                    const std::function<bool(OldRow)>& visit) = 0;
+  // Those that are still the same: one that was forgotten and written again since is young.
+  virtual Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) = 0;
+
  private:
+  // By record of rows_: what is to be said of one that is done; nullopt: it is new.
+  using Known = std::vector<std::optional<WriteOutcome>>;
   Answer<void> WriteRows(Outcomes& outcomes) final;
+  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) final;
   Answer<std::size_t> TakeBack(const Parts& parts) final;
   Answer<void> Steps(Outcomes& outcomes);
   Answer<std::size_t> TakeBackSteps(const Parts& parts);
+  Answer<Known> LockRecords();
   Answer<Known> LockChanges();
   // The records that are new, in the order of the request.
   Records Fresh(Known known, Outcomes& outcomes) const;
+
+  std::string prune_from_;     // where the next window of pruning begins
+  bool prune_behind_ = false;  // behind that time, not at it
 };
 
 }  // namespace fencepost::consumer

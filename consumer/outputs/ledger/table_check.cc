@@ -39,11 +39,7 @@ class Check {
                     fmt::format("GRANT {} ON {} to this role", grant, facts_.name)));
   }
   [[nodiscard]] std::string Folded(std::string_view name) const {
-    std::string folded(name);
-    if (terms_.exact_names) return folded;
-    std::ranges::transform(folded, folded.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return folded;
+    return terms_.exact_names ? std::string(name) : Lower(name);
   }
   [[nodiscard]] std::optional<std::size_t> Find(std::string_view name) const {
     const auto same = [&](const ColumnFacts& c) { return Folded(c.name) == Folded(name); };
@@ -326,6 +322,13 @@ class Tables {
 };
 
 }  // namespace
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
 
 OutputError SchemaError(std::string where, std::string what, std::string hint) {
   return {.error = {.code = "output_schema",

@@ -58,6 +58,7 @@ struct TableTerms {
   bool ledger_types = false;     // LedgerColumn::postgres holds
 };
 
+std::string Lower(std::string_view text);  // of ASCII
 OutputError SchemaError(std::string where, std::string what, std::string hint);
 OutputError DeniedError(std::string where, std::string what, std::string hint);
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/mysql/mysql_effects.h"
 #include "consumer/outputs/mysql/mysql_output.h"
 
@@ -46,11 +45,7 @@ MysqlOutput::Answer<void> MysqlOutput::Connect() {
   if (auto connected = connection_.Connect(); !connected) {
     return tl::unexpected(Refused(connected.error()));
   }
-  auto target = LearnTarget(connection_, options_, *shape_,
-                            {.pipeline = pipeline_,
-                             .exactly_once = terms_.exactly_once,
-                             .by_position = terms_.by_position,
-                             .missing = IfLedgerIsMissing(terms_, incarnation_.has_value())});
+  auto target = LearnTarget(connection_, options_, *shape_, AskedOf(incarnation_.has_value()));
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   cells_ = MysqlCells(target_.columns, *shape_);

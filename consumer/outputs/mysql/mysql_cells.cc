@@ -1,8 +1,5 @@
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "consumer/json/json_text.h"
 #include "consumer/outputs/mysql/mysql_schema.h"
 #include "consumer/outputs/rows/cell_values.h"
 
@@ -10,20 +7,6 @@ namespace fencepost::consumer {
 namespace {
 
 using Converted = tl::expected<void, std::string>;
-
-// Selectors whose text is a document of its own, or a number: not quoted in a json column.
-bool IsJsonAsItIs(Selector::Kind kind) {
-  switch (kind) {
-    case Selector::Kind::kValue:
-    case Selector::Kind::kPartition:
-    case Selector::Kind::kOffset:
-    case Selector::Kind::kTimestamp:
-    case Selector::Kind::kToken:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // RFC 3339 with an offset, as UTC without one. Anything else stays as it is, for the server.
 std::optional<std::string> InUtc(std::string_view text) {
@@ -56,39 +39,27 @@ Converted MysqlCells::Convert(std::size_t column, std::optional<JsonType> type, 
   const MysqlColumn& to = (*columns_)[column];
   const Column& from = shape_->columns[column];
   const std::string_view cell = std::string_view(text).substr(at);
-  const auto replace = [&](const std::string& by) { text.replace(at, std::string::npos, by); };
   if (IsTime(from.conversion)) return ToTime(from.conversion, to, text, at);
   if (from.conversion != Conversion::kNone) {
-    auto bytes = Decoded(cell, from.conversion);
-    if (!bytes) return tl::unexpected(bytes.error());
-    if (to.type != MysqlType::kBytes) {
-      return tl::unexpected<std::string>("is bytes, and the column is not binary");
-    }
-    replace(*bytes);
-    return {};
+    if (to.type == MysqlType::kBytes) return DecodeCell(from.conversion, text, at);
+    return tl::unexpected<std::string>("is bytes, and the column is not binary");
   }
   if (to.type == MysqlType::kBytes) return {};
   if (!BatchRows::IsText(cell)) {
     return tl::unexpected<std::string>("is not UTF-8 text");
   }
-  if (to.type == MysqlType::kJson) {
-    const bool string = type ? *type == JsonType::kString : !IsJsonAsItIs(from.selector.kind);
-    if (!string) return {};
-    scratch_.clear();
-    AppendJsonString(cell, scratch_);
-    replace(scratch_);
-  } else if (to.type == MysqlType::kInteger && type == JsonType::kNumber) {
-    const auto whole = WholeNumber(cell, to.least, to.most);
-    if (!whole) return tl::unexpected(whole.error());
-    replace(fmt::format("{}", *whole));
-  } else if ((to.type == MysqlType::kInteger || to.type == MysqlType::kBit) &&
-             type == JsonType::kBoolean) {
-    replace(cell == "true" ? "1" : "0");
+  if (to.type == MysqlType::kJson) return MakeCellJson(from.selector, type, text, at);
+  if (to.type == MysqlType::kInteger && type == JsonType::kNumber) {
+    return MakeCellWhole(to.least, to.most, text, at);
+  }
+  if ((to.type == MysqlType::kInteger || to.type == MysqlType::kBit) &&
+      type == JsonType::kBoolean) {
+    text.replace(at, std::string::npos, cell == "true" ? "1" : "0");
   } else if (to.type == MysqlType::kDateTime) {
     if (from.selector.kind == Selector::Kind::kTimestamp) {
       return ToTime(Conversion::kMillis, to, text, at);
     }
-    if (const auto utc = InUtc(cell)) replace(*utc);
+    if (const auto utc = InUtc(cell)) text.replace(at, std::string::npos, *utc);
   }
   return {};
 }

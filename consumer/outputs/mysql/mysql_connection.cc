@@ -218,13 +218,4 @@ void AppendBytes(std::string_view bytes, std::string& sql) {
   sql.append("X'").append(ToHex(bytes)).push_back('\'');
 }
 
-std::string QuoteName(std::string_view name) {
-  std::string quoted = "`";
-  for (const char c : name) {
-    if (c == '`') quoted.push_back('`');
-    quoted.push_back(c);
-  }
-  return quoted + '`';
-}
-
 }  // namespace fencepost::consumer

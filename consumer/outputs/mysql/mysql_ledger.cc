@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "consumer/flow/ports/ledger_duplicate.h"
 #include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/mysql/mysql_output.h"
 #include "locking/base/planted.h"
@@ -27,29 +26,9 @@ std::string MysqlOutput::OfIds(const std::vector<std::string>& ids, std::size_t 
 }
 
 // A row of another transaction that is not committed yet is waited for.
-MysqlOutput::Answer<MysqlOutput::Known> MysqlOutput::LockIds() {
-  std::vector<std::string> ids;
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    ids.emplace_back(rows_.item(record).record_id);
-  }
-  std::ranges::sort(ids);
-  Known known(rows_.size());
-  for (std::size_t begin = 0; begin < ids.size(); begin += kRows) {
-    const auto rows =
-        Ask("SELECT record_id, token, source, content_crc FROM " + target_.ledger + " WHERE " +
-            OfIds(ids, begin, std::min(ids.size(), begin + kRows)) + " FOR UPDATE");
-    if (!rows) return tl::unexpected(rows.error());
-    for (const auto& row : *rows) {
-      const auto record = rows_.Find(row[0].value_or(""));
-      if (!record) continue;
-      known[*record] =
-          DuplicateOrConflict({.token = MysqlUnsigned(row[1]),
-                               .source = *row[2],
-                               .crc = static_cast<locking::ContentCrc>(MysqlUnsigned(row[3]))},
-                              rows_.item(*record), rows_.source(*record));
-    }
-  }
-  return known;
+MysqlOutput::Answer<MysqlOutput::Entries> MysqlOutput::LockIds(
+    const std::vector<std::string>& ids) {
+  return SelectIds(ids, " FOR UPDATE");
 }
 
 // In the byte order of the ids, so that no two writers deadlock. Another transaction may have
@@ -81,15 +60,15 @@ MysqlOutput::Answer<void> MysqlOutput::InsertIds(const Records& fresh) {
   return {};
 }
 
-MysqlOutput::Answer<MysqlOutput::Entries> MysqlOutput::LookUpIds(
-    const std::vector<std::string>& ids) {
+MysqlOutput::Answer<MysqlOutput::Entries> MysqlOutput::SelectIds(
+    const std::vector<std::string>& ids, std::string_view how) {
   Entries entries(ids.size());
   for (std::size_t begin = 0; begin < ids.size(); begin += kRows) {
     const std::size_t end = std::min(ids.size(), begin + kRows);
     const auto rows =
         Ask("SELECT record_id, token, content_crc, worker, source,"
             " concat(left(date_format(completed_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') FROM " +
-            target_.ledger + " WHERE " + OfIds(ids, begin, end));
+            target_.ledger + " WHERE " + OfIds(ids, begin, end).append(how));
     if (!rows) return tl::unexpected(rows.error());
     std::unordered_map<std::string_view, LedgerEntry> found;
     for (const auto& row : *rows) {
@@ -134,45 +113,37 @@ MysqlOutput::Answer<bool> MysqlOutput::HasTopic(const std::string& topic) {
   return !found->empty();
 }
 
-MysqlOutput::Answer<std::size_t> MysqlOutput::PruneIds(const PruneScope& scope, std::size_t limit) {
+MysqlOutput::Answer<void> MysqlOutput::VisitOldRows(std::chrono::seconds keep,
+                                                    const std::string& from, bool behind,
+                                                    const std::function<bool(OldRow)>& visit) {
   std::string sql =
       "SELECT record_id, source, completed_at FROM " + target_.ledger + " WHERE pipeline = ";
   AppendText(pipeline_, sql);
-  sql += prune_behind_ ? " AND completed_at > " : " AND completed_at >= ";
-  AppendText(prune_from_, sql);
+  sql += behind ? " AND completed_at > " : " AND completed_at >= ";
+  AppendText(from.empty() ? "1000-01-01 00:00:00" : from, sql);
   sql +=
       fmt::format(" AND completed_at < now(6) - INTERVAL {} SECOND ORDER BY completed_at LIMIT {}",
-                  scope.keep.count(), kPruneWindow);
+                  keep.count(), kPruneWindow);
   const auto rows = Ask(sql);
   if (!rows) return tl::unexpected(rows.error());
-  // Those that are still the same rows: one that was forgotten and written again since is young.
-  std::string old;
-  std::string last = prune_from_;
-  std::size_t count = 0;
   for (const auto& row : *rows) {
-    last = *row[2];
-    if (!MayPrune(scope, *row[1])) continue;
-    old += old.empty() ? "(" : ", (";
-    AppendBytes(*row[0], old);
-    old += ", ";
-    AppendText(*row[2], old);
-    old += ")";
-    if (++count == limit) break;
+    if (!visit({*row[0], *row[1], *row[2]})) break;
   }
-  if (count < limit) {
-    // All rows of a window may have one time: then it is passed over as a whole.
-    if (rows->size() < kPruneWindow) {
-      prune_from_ = kPruneFirst;
-      prune_behind_ = false;
-    } else {
-      prune_behind_ = last == prune_from_;
-      prune_from_ = last;
-    }
+  return {};
+}
+
+MysqlOutput::Answer<std::size_t> MysqlOutput::DeleteRows(const std::vector<OldRow>& rows) {
+  std::string sql = "DELETE FROM " + target_.ledger + " WHERE pipeline = ";
+  AppendText(pipeline_, sql);
+  sql += " AND (record_id, completed_at) IN (";
+  for (const OldRow& row : rows) {
+    sql += &row == &rows.front() ? "(" : ", (";
+    AppendBytes(row.id, sql);
+    sql += ", ";
+    AppendText(row.completed_at, sql);
+    sql += ')';
   }
-  if (count == 0) return 0;
-  std::string gone = "DELETE FROM " + target_.ledger + " WHERE pipeline = ";
-  AppendText(pipeline_, gone);
-  const auto done = Run(gone + " AND (record_id, completed_at) IN (" + old + ")");
+  const auto done = Run(sql + ")");
   if (!done) return tl::unexpected(done.error());
   return connection_.affected();
 }

@@ -27,7 +27,6 @@ class MysqlOutput final : public StepwiseOutput {
   void Interrupt() override { connection_.Interrupt(); }
 
  private:
-  static constexpr const char* kPruneFirst = "1000-01-01 00:00:00";
   static constexpr std::size_t kRows = 500;  // of one statement
 
   // Which server, since when, and which ledger: while it stays the same, nothing was lost.
@@ -53,14 +52,21 @@ class MysqlOutput final : public StepwiseOutput {
   void RollBack() override;
   Answer<void> WriteEffects(const Records& fresh) override;
 
-  Answer<Known> LockIds() override;
+  Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
   Answer<void> InsertIds(const Records& fresh) override;
-  Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
+  Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override {
+    return SelectIds(ids, "");
+  }
+  Answer<Entries> SelectIds(const std::vector<std::string>& ids, std::string_view how);
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
-  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
+  Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
+                            const std::function<bool(OldRow)>& visit) override;
+  Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
   Answer<bool> HasTopic(const std::string& topic) override;
 
-  Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
+  Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override {
+    return SelectPositions(parts, "");
+  }
   Answer<PositionMemory::Rows> LockPositions(const Parts& parts) override;
   Answer<void> AddPositions(const std::vector<PositionKey>& keys) override;
   Answer<void> StorePositions(const Changes& changes) override;
@@ -85,8 +91,6 @@ class MysqlOutput final : public StepwiseOutput {
   std::optional<Incarnation> incarnation_;  // of the last connection that was prepared
   MysqlTarget target_;
   MysqlCells cells_;
-  std::string prune_from_ = kPruneFirst;  // where the next window of Prune begins
-  bool prune_behind_ = false;             // behind that time, not at it
 };
 
 }  // namespace fencepost::consumer

@@ -68,10 +68,6 @@ MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::SelectPositions(const Par
   return rows;
 }
 
-MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::ReadPositions(const Parts& parts) {
-  return SelectPositions(parts, "");
-}
-
 MysqlOutput::Answer<PositionMemory::Rows> MysqlOutput::LockPositions(const Parts& parts) {
   return SelectPositions(parts, Planted("mysql_rows_are_not_locked") ? "" : " FOR UPDATE");
 }

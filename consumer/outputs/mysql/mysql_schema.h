@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tl/expected.hpp>
@@ -14,6 +15,8 @@
 #include "consumer/outputs/rows/row_rules.h"
 
 namespace fencepost::consumer {
+
+inline std::string QuoteName(std::string_view name) { return QuoteIdentifier(name, '`'); }
 
 enum class MysqlType : std::uint8_t {
   kInteger,
@@ -62,7 +65,6 @@ class MysqlCells final : public CellTypes {
  private:
   const std::vector<MysqlColumn>* columns_ = nullptr;
   const RowShape* shape_ = nullptr;
-  std::string scratch_;
 };
 
 }  // namespace fencepost::consumer

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "consumer/flow/ports/ledger_duplicate.h"
-#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
@@ -59,11 +58,7 @@ std::optional<std::size_t> PostgresOutput::RefusedColumn(const PgFailure& failur
 
 PostgresOutput::Answer<void> PostgresOutput::Connect() {
   if (auto connected = connection_.Connect(); !connected) return Failed(connected.error());
-  auto target = LearnTarget(connection_, options_, *shape_,
-                            {.pipeline = pipeline_,
-                             .exactly_once = terms_.exactly_once,
-                             .by_position = terms_.by_position,
-                             .missing = IfLedgerIsMissing(terms_, incarnation_.has_value())});
+  auto target = LearnTarget(connection_, options_, *shape_, AskedOf(incarnation_.has_value()));
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   cells_ = PgCells(target_.columns, *shape_);
@@ -72,28 +67,28 @@ PostgresOutput::Answer<void> PostgresOutput::Connect() {
 }
 
 tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
-  arrays_.resize(6 + target_.columns.size());
+  arrays_.resize(kCellArrays + target_.columns.size());
+  tl::expected<void, PgFailure> done;
+  const auto prepare = [&](std::string& as, std::string_view name, const std::string& sql,
+                           const std::vector<Oid>& types) {
+    as = PgStatementName(name, sql);
+    if (done) done = connection_.PrepareStatement(as.c_str(), sql, types);
+  };
   for (const Ids ids : {Ids::kAny, Ids::kNew}) {
-    if (ids == Ids::kNew && positions_) continue;
+    if (ids == Ids::kNew && terms_.by_position) continue;
     WriteNames& names = write_statements_.at(static_cast<std::size_t>(ids));
     if (!shape_->ordered()) {
-      const std::string sql = WriteSql(target_, *shape_, ids);
-      names.plain = PgStatementName("fencepost_write", sql);
-      auto done = connection_.PrepareStatement(names.plain.c_str(), sql, WriteTypes(target_));
-      if (!done) return done;
+      prepare(names.plain, "fencepost_write", WriteSql(target_, *shape_, ids), WriteTypes(target_));
     }
-    const std::string sql = RowsSql(target_, *shape_, ids);
-    names.rows = PgStatementName("fencepost_rows", sql);
-    auto done = connection_.PrepareStatement(names.rows.c_str(), sql, RowsTypes(target_));
-    if (!done) return done;
+    prepare(names.rows, "fencepost_rows", RowsSql(target_, *shape_, ids), RowsTypes(target_));
   }
-  tl::expected<void, PgFailure> done;
-  if (positions_) {
-    done = positions_->Prepare(target_);
+  if (terms_.by_position) {
+    memory_.OnConnected();
+    const std::vector<Oid> keys{kTextOid, kTextArrayOid, kTextArrayOid, kInt8ArrayOid};
+    prepare(insert_statement_, "fencepost_insert", InsertPositionsSql(target_), keys);
+    prepare(lock_statement_, "fencepost_lock", LockPositionsSql(target_), keys);
   } else {
-    const std::string rest = RestSql(target_);
-    rest_statement_ = PgStatementName("fencepost_rest", rest);
-    done = connection_.PrepareStatement(rest_statement_.c_str(), rest, {kTextOid, kBoolOid});
+    prepare(rest_statement_, "fencepost_rest", RestSql(target_), {kTextOid, kBoolOid});
   }
   if (!done || !shape_->deletes()) return done;
   // A deletion looks its rows up, and a plan made while the table was small would read all of it.
@@ -104,7 +99,7 @@ tl::expected<void, PgFailure> PostgresOutput::PrepareStatements() {
 }
 
 PostgresOutput::Answer<void> PostgresOutput::WriteRows(Outcomes& outcomes) {
-  if (positions_) return WritePositions(outcomes);
+  if (terms_.by_position) return WritePositions(outcomes);
   const auto written = WriteNew(outcomes);
   if (!written) return tl::unexpected(written.error());
   if (*written) return {};
@@ -138,25 +133,6 @@ tl::expected<std::vector<PgResult>, PgFailure> PostgresOutput::Transaction(bool 
   const PgParam if_chained{.data = chained ? "t" : "f"};
   return connection_.Transact(
       {write, {rest_statement_.c_str(), {{.data = pipeline_.c_str()}, if_chained}}});
-}
-
-PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) {
-  if (auto filled = positions_->Fill(rows_); !filled) return Failed(filled.error());
-  PgConnection::Step write = WriteStep(Ids::kAny);
-  positions_->AddParams(write.params);
-  AddRows(write);
-  const auto answer = positions_->Transact(std::move(write));
-  if (!answer && positions_->RowIsMissing(answer.error())) {
-    return RowIsGone(/*at_once=*/true);
-  }
-  if (!answer) return tl::unexpected(Refused(answer.error()));
-  changes_.OnLocked(positions_->Before(*answer));
-  TakeRows(outcomes);
-  for (std::size_t record = 0; record < rows_.size(); ++record) {
-    auto before = changes_.DoneBefore(record, rows_.item(record));
-    if (before) outcomes[rows_.index(record)] = std::move(*before);
-  }
-  return {};
 }
 
 // Pruned or forgotten meanwhile. What was committed is found as our own when it is written again.
@@ -211,17 +187,19 @@ void PostgresOutput::AddRows(PgConnection::Step& write) {
     }
   };
   if (!plain()) {
-    arrays_[4].Begin(kInt8Oid, length);
-    arrays_[5].Begin(kBoolOid, length);
+    BinaryArray& records = arrays_[kRowArrays];
+    BinaryArray& deletes = arrays_[kRowArrays + 1];
+    records.Begin(kInt8Oid, length);
+    deletes.Begin(kBoolOid, length);
     each([&](std::size_t record, std::size_t row) {
-      arrays_[4].Add(std::uint64_t{record + 1});
-      arrays_[5].Add(rows_.deletes(record, row));
+      records.Add(std::uint64_t{record + 1});
+      deletes.Add(rows_.deletes(record, row));
     });
-    write.params.push_back(arrays_[4].Param());
-    write.params.push_back(arrays_[5].Param());
+    write.params.push_back(records.Param());
+    write.params.push_back(deletes.Param());
   }
   for (std::size_t column = 0; column < rows_.columns(); ++column) {
-    BinaryArray& array = arrays_[6 + column];
+    BinaryArray& array = arrays_[kCellArrays + column];
     array.Begin(target_.columns[column].bytes() ? kBytesOid : kTextOid, length);
     each([&](std::size_t record, std::size_t row) { array.Add(rows_.cell(record, column, row)); });
     write.params.push_back(array.Param());
@@ -256,9 +234,9 @@ PostgresOutput::Answer<void> PostgresOutput::Judge(const std::vector<PgResult>& 
       return RowIsGone(/*at_once=*/false);  // a trigger may drop them each time
     }
     outcomes[rows_.index(*row)] =
-        DuplicateOrConflict({.token = PgNumber<std::uint64_t>(PgText(rest, r, 1)),
-                             .source = PgText(rest, r, 2),
-                             .crc = PgNumber<locking::ContentCrc>(PgText(rest, r, 3))},
+        DuplicateOrConflict({.token = locking::Token(PgNumber<std::uint64_t>(PgText(rest, r, 1))),
+                             .crc = PgNumber<locking::ContentCrc>(PgText(rest, r, 3)),
+                             .source = std::string(PgText(rest, r, 2))},
                             rows_.item(*row), rows_.source(*row));
   }
   return {};
@@ -282,9 +260,7 @@ PostgresOutput::Answer<void> PostgresOutput::Conflicts(Outcomes& outcomes) {
     if (!entry || !entry->crc || !locking::IsOtherContent(*entry->crc, rows_.item(record).crc)) {
       continue;
     }
-    outcome = DuplicateOrConflict(
-        {.token = entry->token.value(), .source = entry->source, .crc = entry->crc},
-        rows_.item(record), rows_.source(record));
+    outcome = DuplicateOrConflict(*entry, rows_.item(record), rows_.source(record));
     found = true;
   }
   if (found) return {};

@@ -29,7 +29,6 @@ class PgCells final : public CellTypes {
  private:
   const std::vector<PgColumn>* columns_ = nullptr;
   const RowShape* shape_ = nullptr;
-  std::string scratch_;
 };
 
 // What becomes of JSON in a column. `array` is valid JSON. For PgCells and its tests.

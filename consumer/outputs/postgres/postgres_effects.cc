@@ -1,10 +1,11 @@
-#include "consumer/outputs/postgres/postgres_effects.h"
+// The part of a write that changes the table of effects, by the rules.
 
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "consumer/outputs/ledger/ledger.h"
+#include "consumer/outputs/postgres/postgres_sql.h"
 
 namespace fencepost::consumer {
 namespace {
@@ -20,7 +21,7 @@ class Effects {
         "{}, eff AS (INSERT INTO {} AS t ({}) SELECT {} FROM {}{})", removed, target_.table,
         Names(target_),
         Listed(target_.columns.size(), [](std::size_t i) { return fmt::format("v{}", i); }), Rows(),
-        OnConflictSql());
+        OnConflictSql(shape_));
   }
 
  private:
@@ -31,12 +32,6 @@ class Effects {
   [[nodiscard]] std::string Quoted(std::size_t column) const {
     return QuoteIdentifier(target_.columns[column].name);
   }
-  // A row's fence is higher than the one in the table; NULL is lower than any.
-  [[nodiscard]] std::string Higher(const std::string& fence) const {
-    const std::string stands = "t." + Quoted(*shape_.fence);
-    return fmt::format("({0} < {1} OR ({0} IS NULL AND {1} IS NOT NULL))", stands, fence);
-  }
-
   // "t.key = ROW.v0 AND …"
   [[nodiscard]] std::string SameKey(std::string_view row) const {
     std::string same;
@@ -137,22 +132,6 @@ class Effects {
         "(SELECT *, max(ord) FILTER (WHERE del) OVER (PARTITION BY {}) AS removed FROM e) e{}"
         " AND ord > coalesce(removed, 0) ORDER BY {}",
         Keys(), after, order);
-  }
-
-  [[nodiscard]] std::string OnConflictSql() const {
-    if (shape_.on_conflict == OnConflict::kError) return "";
-    if (shape_.on_conflict == OnConflict::kIgnore) return " ON CONFLICT DO NOTHING";
-    const std::string key =
-        Listed(shape_.key.size(), [&](std::size_t i) { return Quoted(shape_.key[i]); });
-    std::string set;
-    for (std::size_t i = 0; i < target_.columns.size(); ++i) {
-      if (shape_.IsKey(i)) continue;
-      set += fmt::format("{0}{1} = excluded.{1}", set.empty() ? "" : ", ", Quoted(i));
-    }
-    if (set.empty()) return fmt::format(" ON CONFLICT ({}) DO NOTHING", key);
-    const std::string where =
-        shape_.fence ? " WHERE " + Higher("excluded." + Quoted(*shape_.fence)) : "";
-    return fmt::format(" ON CONFLICT ({}) DO UPDATE SET {}{}", key, set, where);
   }
 
   const PgTarget& target_;

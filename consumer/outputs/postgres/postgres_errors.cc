@@ -1,6 +1,7 @@
 // What PostgreSQL's error codes mean for a batch, and what the operator can do.
 #include <algorithm>
-#include <initializer_list>
+#include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -12,9 +13,41 @@
 namespace fencepost::consumer {
 namespace {
 
-bool StartsWith(std::string_view text, std::initializer_list<std::string_view> prefixes) {
-  return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
+bool StartsWith(std::string_view text, std::span<const std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes,
+                             [&](std::string_view p) { return !p.empty() && text.starts_with(p); });
 }
+
+constexpr std::array<std::string_view, 2> kRetry{"40001", "40P01"};
+constexpr std::array<std::string_view, 2> kTooSlow{"57014", "25P04"};
+constexpr std::array<std::string_view, 11> kOfServer{"08", "25", "28", "3D",    "40",   "53",
+                                                     "55", "57", "58", "XX001", "XX002"};
+constexpr const char* kCompare = "compare the table with output.postgres in the pipeline file";
+
+// What the operator is told of an SQLSTATE, by how it begins. The first that fits.
+struct Meaning {
+  std::array<std::string_view, 4> states;
+  const char* code;
+  const char* hint;
+};
+constexpr std::array<Meaning, 9> kMeanings{{
+    {{"28"}, "output_denied", "check the dsn's user, the password, and pg_hba.conf"},
+    {{"42501"}, "output_denied", "grant the role what deploy/postgres/ledger.sql shows"},
+    {{"26000", "42P05"},
+     "output_unavailable",
+     "is there a pooler such as PgBouncer in transaction mode in between? Prepared statements and "
+     "settings need a session: use pool_mode = session, or connect to PostgreSQL itself"},
+    {{"42", "3D", "3F", "0A"}, "output_schema", kCompare},
+    {{"53300"}, "output_unavailable", "raise max_connections or run fewer workers"},
+    {{"53"}, "output_full", "give the server room; the batch waits"},
+    {{"25006"}, "output_read_only", "connect to the primary, not to a standby"},
+    {{"55P03"},
+     "output_locked",
+     "another session holds a lock on these rows or the table: see pg_stat_activity and pg_locks"},
+    {{"57014", "25P04"},
+     "output_slow",
+     "it is written again in smaller parts; see what makes it slow: triggers, indexes, load"},
+}};
 
 // A prepared statement that is not there, or is there already: between the transactions somebody
 // else had the session. A pooler does that.
@@ -35,19 +68,18 @@ WriteFailure FailureOf(const PgFailure& failure) {
   if (failure.kind != PgFailure::Kind::kServer) return WriteFailure::kUnavailable;
   const std::string_view state = failure.sqlstate;
   if (state == "55P03") return WriteFailure::kLocked;
-  if (state == "57014" || state == "25P04") return WriteFailure::kTooSlow;
-  const bool server =
-      StartsWith(state, {"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX001", "XX002"});
-  return server || LostStatement(state) ? WriteFailure::kUnavailable : WriteFailure::kRefused;
+  if (StartsWith(state, kTooSlow)) return WriteFailure::kTooSlow;
+  return StartsWith(state, kOfServer) || LostStatement(state) ? WriteFailure::kUnavailable
+                                                              : WriteFailure::kRefused;
 }
 
 bool WorthRetryingAtOnce(const PgFailure& failure) {
-  return failure.kind == PgFailure::Kind::kServer &&
-         StartsWith(failure.sqlstate, {"40001", "40P01"});
+  return failure.kind == PgFailure::Kind::kServer && StartsWith(failure.sqlstate, kRetry);
 }
 
 OutputError ToOutputError(const PgFailure& failure, std::string where) {
-  const std::string_view state = failure.sqlstate;
+  const auto* const meaning = std::ranges::find_if(
+      kMeanings, [&](const Meaning& one) { return StartsWith(failure.sqlstate, one.states); });
   std::string code = "output_unavailable";
   std::string hint;
   if (failure.kind == PgFailure::Kind::kInterrupted) {
@@ -61,39 +93,12 @@ OutputError ToOutputError(const PgFailure& failure, std::string where) {
     hint = "see whether the server is frozen or overloaded; the batch is written again";
   } else if (WorthRetryingAtOnce(failure)) {
     code = "output_retry";
-  } else if (StartsWith(state, {"28"})) {
-    code = "output_denied";
-    hint = "check the dsn's user, the password, and pg_hba.conf";
-  } else if (state == "42501") {
-    code = "output_denied";
-    hint = "grant the role what deploy/postgres/ledger.sql shows";
-  } else if (LostStatement(state)) {
-    hint =
-        "is there a pooler such as PgBouncer in transaction mode in between? Prepared statements "
-        "and "
-        "settings need a session: use pool_mode = session, or connect to PostgreSQL itself";
-  } else if (StartsWith(state, {"42", "3D", "3F", "0A"})) {
-    code = "output_schema";
-    hint = "compare the table with output.postgres in the pipeline file";
-  } else if (state == "53300") {
-    hint = "raise max_connections or run fewer workers";
-  } else if (StartsWith(state, {"53"})) {
-    code = "output_full";
-    hint = "give the server room; the batch waits";
-  } else if (state == "25006") {
-    code = "output_read_only";
-    hint = "connect to the primary, not to a standby";
-  } else if (state == "55P03") {
-    code = "output_locked";
-    hint =
-        "another session holds a lock on these rows or the table: see pg_stat_activity and "
-        "pg_locks";
-  } else if (state == "57014" || state == "25P04") {
-    code = "output_slow";
-    hint = "it is written again in smaller parts; see what makes it slow: triggers, indexes, load";
+  } else if (meaning != kMeanings.end()) {
+    code = meaning->code;
+    hint = meaning->hint;
   } else if (FailureOf(failure) == WriteFailure::kRefused) {
     code = "output_refused";
-    hint = "compare the table with output.postgres in the pipeline file";
+    hint = kCompare;
   } else if (failure.kind == PgFailure::Kind::kConnection) {
     hint =
         "check that PostgreSQL runs, the address, user and database of the dsn, and the password";

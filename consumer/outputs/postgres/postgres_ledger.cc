@@ -30,7 +30,7 @@ tl::expected<PgResult, PgFailure> PostgresOutput::OfIds(const std::string& sql, 
                                                         const std::vector<std::string>& ids) {
   arrays_[0].Begin(kTextOid, end - begin);
   for (std::size_t i = begin; i < end; ++i) arrays_[0].Add(std::string_view(ids[i]));
-  return connection_.QueryOnce(sql, {PgParam{.data = pipeline_.c_str()}, arrays_[0].Param()});
+  return connection_.QueryOnce(sql, Params(1));
 }
 
 PostgresOutput::Answer<PostgresOutput::Entries> PostgresOutput::LookUpIds(
@@ -40,12 +40,6 @@ PostgresOutput::Answer<PostgresOutput::Entries> PostgresOutput::LookUpIds(
     return tl::unexpected(done.error());
   }
   return entries;
-}
-
-PostgresOutput::Answer<PositionMemory::Rows> PostgresOutput::ReadPositions(const Parts& parts) {
-  auto rows = positions_->Read(parts);
-  if (!rows) return Failed(rows.error());
-  return std::move(*rows);
 }
 
 // An id that the database's encoding does not know is in no row: the ids are all that this
@@ -80,19 +74,8 @@ PostgresOutput::Answer<std::size_t> PostgresOutput::ForgetIds(const std::vector<
   return PgNumber<std::size_t>(PQcmdTuples(gone->get()));
 }
 
-PostgresOutput::Answer<std::size_t> PostgresOutput::TakeBack(const Parts& parts) {
-  const auto taken = positions_->TakeBack(parts);
-  if (!taken) return Failed(taken.error());
-  return *taken;
-}
-
 PostgresOutput::Answer<bool> PostgresOutput::HasTopic(const std::string& topic) {
-  if (positions_) {
-    const auto knows = positions_->KnowsTopic(topic);
-    if (!knows) return Failed(knows.error());
-    return *knows;
-  }
-  const auto found = connection_.Query(KnowsTopicSql(target_).c_str(), {pipeline_, topic + "/"});
+  const auto found = connection_.Query(KnowsTopicSql(target_).c_str(), {pipeline_, topic});
   if (!found) return Failed(found.error());
   return PQntuples(found->get()) > 0;
 }

@@ -1,5 +1,5 @@
 // The PostgreSQL output, for the files that implement it: postgres.cc writes, postgres_ledger.cc
-// looks up, deletes and prunes.
+// looks up, deletes and prunes, postgres_positions.cc has the ledger by position.
 #pragma once
 
 #include <array>
@@ -13,7 +13,6 @@
 #include "consumer/outputs/postgres/postgres_array.h"
 #include "consumer/outputs/postgres/postgres_cells.h"
 #include "consumer/outputs/postgres/postgres_connection.h"
-#include "consumer/outputs/postgres/postgres_positions.h"
 #include "consumer/outputs/postgres/postgres_schema.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 
@@ -27,9 +26,7 @@ class PostgresOutput final : public LedgerOutput {
                      ShapeOf(options)),
         options_(options),
         connection_(options.dsn, options.password,
-                    fmt::format("fencepost/{}/{}", pipeline_, worker_)) {
-    if (terms_.by_position) positions_.emplace(connection_, pipeline_, memory_, changes_);
-  }
+                    fmt::format("fencepost/{}/{}", pipeline_, worker_)) {}
 
   void Interrupt() override { connection_.Interrupt(); }
 
@@ -62,7 +59,6 @@ class PostgresOutput final : public LedgerOutput {
   Answer<bool> WriteNew(Outcomes& outcomes);
   // All of rows_. `chained`: another content under one of the ids rolls it back.
   tl::expected<std::vector<PgResult>, PgFailure> Transaction(bool chained);
-  Answer<void> WritePositions(Outcomes& outcomes);
   [[nodiscard]] bool plain() const;  // by the write for one row a record
   [[nodiscard]] PgConnection::Step WriteStep(Ids ids) const;
   [[nodiscard]] PgConnection::Step FilledWrite(Ids ids);  // by id
@@ -74,6 +70,17 @@ class PostgresOutput final : public LedgerOutput {
   [[nodiscard]] tl::unexpected<OutputError> RowIsGone(bool at_once) const;
   Answer<void> LookUpRange(const std::vector<std::string>& ids, std::size_t begin, std::size_t end,
                            std::vector<std::optional<LedgerEntry>>& entries);
+
+  // --- by position ---
+  Answer<void> WritePositions(Outcomes& outcomes);
+  // The ledger's arrays, from changes_. Rows that were not seen on this connection are read.
+  Answer<void> FillPositions();
+  // The first four arrays.
+  void FillKeys(const Parts& parts);
+  [[nodiscard]] tl::unexpected<OutputError> PositionsRefused(PgFailure failure);
+
+  // The pipeline, and the first `arrays` of arrays_.
+  [[nodiscard]] std::vector<PgParam> Params(std::size_t arrays) const;
   // Of a transaction, or of pruning.
   OutputError Refused(const PgFailure& failure);
   std::optional<std::size_t> RefusedColumn(const PgFailure& failure);
@@ -97,9 +104,15 @@ class PostgresOutput final : public LedgerOutput {
   // By id: so many transactions are to be written as if any id could be known. Those that come
   // again (after a restart, from a topic that is read anew) come many at a time.
   std::size_t careful_ = 0;
+  // By position: the names of the statements before the write, and whether a row may be missing.
+  std::string insert_statement_, lock_statement_;
+  bool insert_ = false;
+  // The ledger's: by id four, record ids, tokens, sources and checksums; by position eight,
+  // clusters, topics and partitions, ranges, tokens and anchors, then the records' parts and
+  // offsets. From kRowArrays on those of the rows, from kCellArrays on one a column.
+  static constexpr std::size_t kRowArrays = 8, kCellArrays = 10;
   std::vector<BinaryArray> arrays_;
-  std::optional<PgPositions> positions_;  // by position
-  std::string prune_from_{kPruneFirst};   // where the next window of Prune begins
+  std::string prune_from_{kPruneFirst};  // where the next window of Prune begins
 };
 
 }  // namespace fencepost::consumer

@@ -1,11 +1,13 @@
-#include "consumer/outputs/postgres/postgres_positions.h"
-
-#include <algorithm>
+// The ledger by position in PostgreSQL: a row a partition, whose `done` is an int8multirange.
+//
+// A transaction has these statements, sent in one go: rows are inserted where there are none yet;
+// all rows of the batch are locked, in the order of their keys; then the write (postgres_sql.h).
+// The lock is a statement of its own, so that the write's snapshot is taken with the lock in hand:
+// it sees all that the writer before it committed, in every table.
 #include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "consumer/outputs/postgres/postgres_output.h"
 #include "consumer/outputs/postgres/postgres_sql.h"
 #include "locking/base/check.h"
 
@@ -13,7 +15,7 @@ namespace fencepost::consumer {
 namespace {
 
 // The places of the write's answer (LedgerByPosition in postgres_sql.cc).
-enum Answer : int { kNumber, kKnown, kToken, kWorker, kAnchors, kForgotten };
+enum Field : int { kNumber, kKnown, kToken, kWorker, kAnchors, kForgotten };
 
 // Sessions of this pipeline that wait in a statement for the rest of what their client sends, for
 // as long as a transaction may take (transaction_timeout, PostgreSQL 17): it is frozen. Before 17
@@ -38,125 +40,105 @@ PositionRow RowOf(const PgResult& result, int row) {
 
 }  // namespace
 
-PgPositions::Maybe<void> PgPositions::Prepare(const PgTarget& target) {
-  memory_.OnConnected();
-  ledger_ = target.ledger;
-  const std::string insert = InsertPositionsSql(target);
-  const std::string lock = LockPositionsSql(target);
-  insert_statement_ = PgStatementName("fencepost_insert", insert);
-  lock_statement_ = PgStatementName("fencepost_lock", lock);
-  const std::vector<Oid> keys{kTextOid, kTextArrayOid, kTextArrayOid, kInt8ArrayOid};
-  auto done = connection_.PrepareStatement(insert_statement_.c_str(), insert, keys);
-  if (!done) return done;
-  return connection_.PrepareStatement(lock_statement_.c_str(), lock, keys);
+std::vector<PgParam> PostgresOutput::Params(std::size_t arrays) const {
+  std::vector<PgParam> params{PgParam{.data = pipeline_.c_str()}};
+  for (std::size_t i = 0; i < arrays; ++i) params.push_back(arrays_[i].Param());
+  return params;
 }
 
-void PgPositions::FillKeys(const std::vector<PositionPart>& parts) {
+void PostgresOutput::FillKeys(const Parts& parts) {
   arrays_[0].Begin(kTextOid, parts.size());
   arrays_[1].Begin(kTextOid, parts.size());
   arrays_[2].Begin(kInt8Oid, parts.size());
+  arrays_[3].Begin(kTextOid, parts.size());
   for (const PositionPart& part : parts) {
     arrays_[0].Add(std::string_view(part.key.cluster));
     arrays_[1].Add(std::string_view(part.key.where.topic));
     arrays_[2].Add(static_cast<std::uint64_t>(part.key.where.partition));
+    arrays_[3].Add(std::string_view(part.ranges.Text()));
   }
 }
 
-std::vector<PgParam> PgPositions::Keys() const {
-  std::vector<PgParam> params{PgParam{.data = pipeline_.c_str()}};
-  for (std::size_t i = 0; i < kKeyArrays; ++i) params.push_back(arrays_[i].Param());
-  return params;
-}
-
-std::vector<PgParam> PgPositions::KeysAndRanges(const std::vector<PositionPart>& parts) {
-  FillKeys(parts);
-  arrays_[3].Begin(kTextOid, parts.size());
-  for (const PositionPart& part : parts) arrays_[3].Add(std::string_view(part.ranges.Text()));
-  std::vector<PgParam> params = Keys();
-  params.push_back(arrays_[3].Param());
-  return params;
-}
-
-PgPositions::Maybe<void> PgPositions::Fill(const BatchRows& rows) {
-  const std::vector<PositionPart>& parts = changes_.parts();
-  std::vector<PositionPart> unknown;
+PostgresOutput::Answer<void> PostgresOutput::FillPositions() {
+  const Parts& parts = changes_.parts();
+  Parts unknown;
   for (const PositionPart& part : parts) {
     if (!memory_.Knows(part.key)) unknown.push_back(part);
   }
+  const auto read = ReadPositions(unknown);
+  if (!read) return tl::unexpected(read.error());
   insert_ = false;
-  if (!unknown.empty()) {
-    const auto read = Read(unknown);
-    if (!read) return tl::unexpected(read.error());
-    for (std::size_t i = 0; i < unknown.size(); ++i) {
-      const std::optional<PositionRow>& row = (*read)[i];
-      insert_ = insert_ || !row;
-      if (row) memory_.Learn(unknown[i].key, row->anchors);
-    }
+  for (std::size_t i = 0; i < unknown.size(); ++i) {
+    const std::optional<PositionRow>& row = (*read)[i];
+    insert_ = insert_ || !row;
+    if (row) memory_.Learn(unknown[i].key, row->anchors);
   }
   FillKeys(parts);
-  arrays_[3].Begin(kTextOid, parts.size());
   arrays_[4].Begin(kInt8Oid, parts.size());
   arrays_[5].Begin(kTextOid, parts.size());
   for (const PositionPart& part : parts) {
-    arrays_[3].Add(std::string_view(part.ranges.Text()));
     arrays_[4].Add(part.token.value());
     arrays_[5].Add(std::string_view(memory_.AnchorsWith(part)));
   }
-  arrays_[6].Begin(kInt8Oid, rows.size());
-  arrays_[7].Begin(kInt8Oid, rows.size());
-  for (std::size_t record = 0; record < rows.size(); ++record) {
+  arrays_[6].Begin(kInt8Oid, rows_.size());
+  arrays_[7].Begin(kInt8Oid, rows_.size());
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
     arrays_[6].Add(std::uint64_t{changes_.part(record) + 1});
     arrays_[7].Add(static_cast<std::uint64_t>(changes_.offset(record)));
   }
   return {};
 }
 
-void PgPositions::AddParams(std::vector<PgParam>& params) const {
-  for (const BinaryArray& array : arrays_) params.push_back(array.Param());
-}
-
-PgPositions::Maybe<PgResult> PgPositions::Transact(PgConnection::Step write) {
+PostgresOutput::Answer<void> PostgresOutput::WritePositions(Outcomes& outcomes) {
+  if (auto filled = FillPositions(); !filled) return filled;
+  PgConnection::Step write = WriteStep(Ids::kAny);
+  for (std::size_t i = 0; i < kRowArrays; ++i) write.params.push_back(arrays_[i].Param());
+  AddRows(write);
   std::vector<PgConnection::Step> steps;
-  if (insert_) steps.push_back({insert_statement_.c_str(), Keys()});
-  steps.push_back({lock_statement_.c_str(), Keys()});
+  if (insert_) steps.push_back({insert_statement_.c_str(), Params(3)});
+  steps.push_back({lock_statement_.c_str(), Params(3)});
   steps.push_back(std::move(write));
   auto answers = connection_.Transact(steps);
-  if (answers) return std::move(answers->back());
-  if (RowIsMissing(answers.error())) memory_.OnConnected();
-  PgFailure failure = std::move(answers.error());
-  // It waited for the row's lock for as long as a statement may take: no record is to blame.
-  if (AtLock(failure) && failure.sqlstate == "57014") failure.sqlstate = "55P03";
-  if (AtLock(failure) && failure.sqlstate == "55P03") (void)connection_.Query(kEndFrozen);
-  return tl::unexpected(std::move(failure));
-}
-
-// BEGIN, the rows where they are inserted, then the lock.
-bool PgPositions::AtLock(const PgFailure& failure) const {
-  return failure.kind == PgFailure::Kind::kServer && failure.answered == (insert_ ? 2U : 1U);
-}
-
-bool PgPositions::RowIsMissing(const PgFailure& failure) const {
-  return AtLock(failure) && failure.sqlstate == kRowsMissingState;
-}
-
-PositionMemory::Rows PgPositions::Before(const PgResult& answer) const {
+  if (!answers) return PositionsRefused(std::move(answers.error()));
+  const PgResult& answer = answers->back();
   const auto parts = static_cast<int>(changes_.parts().size());
   FENCEPOST_CHECK(PQntuples(answer.get()) == parts, "a row a partition");
   PositionMemory::Rows before;
   for (int i = 0; i < parts; ++i) before.emplace_back(RowOf(answer, i));
-  return before;
+  changes_.OnLocked(std::move(before));
+  TakeRows(outcomes);
+  for (std::size_t record = 0; record < rows_.size(); ++record) {
+    auto done = changes_.DoneBefore(record, rows_.item(record));
+    if (done) outcomes[rows_.index(record)] = std::move(*done);
+  }
+  return {};
 }
 
-PgPositions::Maybe<std::vector<std::optional<PositionRow>>> PgPositions::Read(
-    const std::vector<PositionPart>& parts) {
-  std::vector<std::optional<PositionRow>> rows(parts.size());
+tl::unexpected<OutputError> PostgresOutput::PositionsRefused(PgFailure failure) {
+  // BEGIN, the rows where they are inserted, then the lock.
+  const bool at_lock =
+      failure.kind == PgFailure::Kind::kServer && failure.answered == (insert_ ? 2U : 1U);
+  if (at_lock && failure.sqlstate == kRowsMissingState) {
+    memory_.OnConnected();
+    return RowIsGone(/*at_once=*/true);
+  }
+  // It waited for the row's lock for as long as a statement may take: no record is to blame.
+  if (at_lock && failure.sqlstate == "57014") failure.sqlstate = "55P03";
+  if (at_lock && failure.sqlstate == "55P03") (void)connection_.Query(kEndFrozen);
+  return tl::unexpected(Refused(failure));
+}
+
+// A name that the database's encoding lacks is in no row.
+PostgresOutput::Answer<PositionMemory::Rows> PostgresOutput::ReadPositions(const Parts& parts) {
+  PositionMemory::Rows rows(parts.size());
   if (parts.empty()) return rows;
-  const auto found = connection_.QueryOnce(ReadPositionsSql(ledger_), KeysAndRanges(parts));
+  FillKeys(parts);
+  const auto found = connection_.QueryOnce(ReadPositionsSql(target_), Params(4));
   if (!found) {
-    if (!found.error().sqlstate.starts_with("22")) return tl::unexpected(found.error());
+    if (!found.error().sqlstate.starts_with("22")) return Failed(found.error());
     if (parts.size() == 1) return rows;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      auto one = Read({parts[i]});
+      auto one = ReadPositions({parts[i]});
       if (!one) return tl::unexpected(one.error());
       rows[i] = std::move(one->front());
     }
@@ -170,10 +152,11 @@ PgPositions::Maybe<std::vector<std::optional<PositionRow>>> PgPositions::Read(
   return rows;
 }
 
-PgPositions::Maybe<std::size_t> PgPositions::TakeBack(const std::vector<PositionPart>& parts) {
+PostgresOutput::Answer<std::size_t> PostgresOutput::TakeBack(const Parts& parts) {
   if (parts.empty()) return 0;
-  const auto gone = connection_.QueryOnce(TakeBackPositionsSql(ledger_), KeysAndRanges(parts));
-  if (!gone) return tl::unexpected(gone.error());
+  FillKeys(parts);
+  const auto gone = connection_.QueryOnce(TakeBackPositionsSql(target_), Params(4));
+  if (!gone) return Failed(gone.error());
   std::size_t count = 0;
   for (int r = 0; r < PQntuples(gone->get()); ++r) {
     const auto ranges = PositionRanges::Parse(PgText(*gone, r, 0));
@@ -181,17 +164,6 @@ PgPositions::Maybe<std::size_t> PgPositions::TakeBack(const std::vector<Position
     count += static_cast<std::size_t>(ranges->CountOffsets());
   }
   return count;
-}
-
-PgPositions::Maybe<bool> PgPositions::KnowsTopic(const std::string& topic) {
-  const auto found = connection_.Query(
-      fmt::format("SELECT 1 FROM {} WHERE pipeline = $1 AND topic = $2 AND NOT isempty(done)"
-                  " LIMIT 1",
-                  ledger_)
-          .c_str(),
-      {pipeline_, topic});
-  if (!found) return tl::unexpected(found.error());
-  return PQntuples(found->get()) > 0;
 }
 
 }  // namespace fencepost::consumer

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "consumer/outputs/postgres/postgres_effects.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -236,17 +235,17 @@ std::string LockPositionsSql(const PgTarget& target) {
                   Planted("postgres_rows_are_not_locked") ? "" : " FOR UPDATE"));
 }
 
-std::string ReadPositionsSql(const std::string& ledger) {
+std::string ReadPositionsSql(const PgTarget& target) {
   return fmt::format(
       "SELECT p.n, (l.done * p.range::int8multirange)::text, l.token, l.worker, l.anchors,"
       " l.forgotten,"
       " to_char(l.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
       " FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[]) WITH ORDINALITY"
       " AS p(cluster, topic, partition, range, n) {} ORDER BY p.n",
-      PositionRow(ledger, "*", ""));
+      PositionRow(target.ledger, "*", ""));
 }
 
-std::string TakeBackPositionsSql(const std::string& ledger) {
+std::string TakeBackPositionsSql(const PgTarget& target) {
   return fmt::format(
       "WITH was AS MATERIALIZED (SELECT p.cluster, p.topic, p.partition::int4 AS partition,"
       " p.range::int8multirange AS range, l.done * p.range::int8multirange AS gone"
@@ -256,7 +255,7 @@ std::string TakeBackPositionsSql(const std::string& ledger) {
       " anchors = CASE WHEN isempty(l.done - w.range) THEN '' ELSE l.anchors END FROM was w"
       " WHERE l.pipeline = $1 AND l.cluster = w.cluster AND l.topic = w.topic"
       " AND l.partition = w.partition AND NOT isempty(w.gone) RETURNING w.gone::text",
-      PositionRow(ledger, "done", " FOR UPDATE"), ledger);
+      PositionRow(target.ledger, "done", " FOR UPDATE"), target.ledger);
 }
 
 // An uncorrelated subquery runs once, and only where there is a row to go with. The cast says what
@@ -320,8 +319,9 @@ std::string LookupSql(const PgTarget& target) {
 }
 
 std::string KnowsTopicSql(const PgTarget& target) {
-  return fmt::format("SELECT 1 FROM {} WHERE pipeline = $1 AND starts_with(source, $2) LIMIT 1",
-                     target.ledger);
+  return fmt::format("SELECT 1 FROM {} WHERE pipeline = $1 AND {} LIMIT 1", target.ledger,
+                     target.by_position ? "topic = $2 AND NOT isempty(done)"
+                                        : "starts_with(source, $2::text || '/')");
 }
 
 std::string ForgetSql(const PgTarget& target) {

@@ -3,6 +3,7 @@
 // Pure; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,6 +12,23 @@
 #include "consumer/outputs/postgres/postgres_schema.h"
 
 namespace fencepost::consumer {
+
+// "{a}, {b}, …" of what `part` makes of the columns.
+template <typename Part>
+std::string Listed(std::size_t count, Part part) {
+  std::string list;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) list += ", ";
+    list += part(i);
+  }
+  return list;
+}
+
+// The columns of the table of effects.
+std::string Names(const PgTarget& target);
+// CTEs behind `e`, the rows of the records that were inserted: ord (the order in which they count),
+// del, and the columns' values v0, v1, …
+std::string EffectsSql(const PgTarget& target, const RowShape& shape);
 
 // How the text of a cell becomes a value of the column, in SQL.
 std::string CellSql(const PgColumn& column, const Column& from, std::string_view cell);
@@ -41,9 +59,9 @@ std::string InsertPositionsSql(const PgTarget& target);
 std::string LockPositionsSql(const PgTarget& target);
 inline constexpr std::string_view kRowsMissingState = "22P02";
 // And $5 ranges as text. What the write answers, and updated_at; no row where there is none.
-std::string ReadPositionsSql(const std::string& ledger);
+std::string ReadPositionsSql(const PgTarget& target);
 // The same parameters. Answers the ranges that were taken back, a row each.
-std::string TakeBackPositionsSql(const std::string& ledger);
+std::string TakeBackPositionsSql(const PgTarget& target);
 
 // $1 pipeline, $2 chained. In the same transaction, after the write: the record ids that it did not
 // insert, with the ledger's token, source and content_crc. Where there are any, the transaction
@@ -53,10 +71,10 @@ std::string RestSql(const PgTarget& target);
 inline constexpr std::string_view kOtherContentState = "22P02";
 // $1 pipeline, $2 seconds to keep, $3 limit.
 std::string PruneSql(const PgTarget& target);
+// $1 pipeline, $2 topic. Of either ledger; a row, or none.
+std::string KnowsTopicSql(const PgTarget& target);
 // $1 pipeline, $2 record ids. A row an id, in their order: token, content_crc, worker, source,
 // completed_at; NULLs where there is no row.
-// $1: the pipeline, $2: the topic and a slash. A row, or none.
-std::string KnowsTopicSql(const PgTarget& target);
 std::string LookupSql(const PgTarget& target);
 std::string ForgetSql(const PgTarget& target);
 

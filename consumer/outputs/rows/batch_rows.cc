@@ -81,7 +81,6 @@ void BatchRows::Clear() {
   cells_.clear();
   rows_.clear();
   records_.clear();
-  by_id_.clear();
   one_row_each_ = true;
 }
 
@@ -136,18 +135,13 @@ tl::expected<void, std::string> BatchRows::Fill(const std::vector<WriteItem>& it
 }
 
 void BatchRows::Sort() {
-  by_id_.clear();
   if (!shape_.ordered()) {
-    const auto id = [](const Entry& entry) { return entry.item->record_id; };
-    std::ranges::sort(records_, {}, id);
-    const auto twice = std::ranges::adjacent_find(records_, {}, id);
-    FENCEPOST_CHECK(twice == records_.end(), id(*twice));
-    return;
+    std::ranges::sort(records_, {}, [](const Entry& entry) { return entry.item->record_id; });
   }
   by_id_.resize(records_.size());
   std::iota(by_id_.begin(), by_id_.end(), 0);
   const auto id = [this](std::size_t record) { return item(record).record_id; };
-  std::ranges::sort(by_id_, {}, id);
+  if (shape_.ordered()) std::ranges::sort(by_id_, {}, id);
   const auto twice = std::ranges::adjacent_find(by_id_, {}, id);
   FENCEPOST_CHECK(twice == by_id_.end(), id(*twice));
 }
@@ -167,19 +161,10 @@ bool BatchRows::takes_rows(std::size_t record) const {
 }
 
 std::optional<std::size_t> BatchRows::Find(std::string_view record_id) const {
-  std::size_t found = 0;
-  if (shape_.ordered()) {
-    const auto id = [this](std::size_t record) { return item(record).record_id; };
-    const auto at = std::ranges::lower_bound(by_id_, record_id, {}, id);
-    if (at == by_id_.end()) return std::nullopt;
-    found = *at;
-  } else {
-    const auto id = [](const Entry& entry) { return entry.item->record_id; };
-    const auto at = std::ranges::lower_bound(records_, record_id, {}, id);
-    found = static_cast<std::size_t>(at - records_.begin());
-  }
-  if (found >= size() || item(found).record_id != record_id) return std::nullopt;
-  return found;
+  const auto id = [this](std::size_t record) { return item(record).record_id; };
+  const auto at = std::ranges::lower_bound(by_id_, record_id, {}, id);
+  if (at == by_id_.end() || id(*at) != record_id) return std::nullopt;
+  return *at;
 }
 
 bool BatchRows::IsText(std::string_view bytes) {

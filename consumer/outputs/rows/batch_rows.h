@@ -79,6 +79,8 @@ class BatchRows {
   // It puts rows into the table (a deletion does not, nor an empty list of values).
   [[nodiscard]] bool takes_rows(std::size_t record) const;
 
+  // All records, in byte order of their ids.
+  [[nodiscard]] const std::vector<std::size_t>& by_id() const { return by_id_; }
   // The record of this id.
   [[nodiscard]] std::optional<std::size_t> Find(std::string_view record_id) const;
   // What a refusal of the database says: "column arr (integer[]) from json:/arr: WHAT".
@@ -125,7 +127,7 @@ class BatchRows {
   std::vector<Span> cells_;
   std::vector<Row> rows_;
   std::vector<Entry> records_;
-  std::vector<std::size_t> by_id_;  // where records_ are in the order of the request
+  std::vector<std::size_t> by_id_;
   bool one_row_each_ = true;
   CellTypes* types_ = nullptr;          // during Fill
   std::optional<std::string> refused_;  // by the types, since Fill began

@@ -11,6 +11,8 @@
 
 #include "consumer/json/json_digest.h"
 #include "consumer/json/json_text.h"
+#include "consumer/outputs/rows/batch_rows.h"
+#include "consumer/outputs/rows/row_rules.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
 
@@ -98,23 +100,6 @@ std::optional<Decimal> DecimalOf(std::string_view number) {
   return decimal;
 }
 
-std::string_view TypeText(std::optional<JsonType> type) {
-  if (!type) return "a text";
-  switch (*type) {
-    case JsonType::kString:
-      return "a JSON string";
-    case JsonType::kNumber:
-      return "a JSON number";
-    case JsonType::kBoolean:
-      return "a JSON boolean";
-    case JsonType::kObject:
-      return "a JSON object";
-    case JsonType::kArray:
-      return "a JSON array";
-  }
-  return "a value";
-}
-
 tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std::int64_t least,
                                                     std::int64_t most) {
   const auto decimal = DecimalOf(number);
@@ -187,6 +172,34 @@ std::string ToHex(std::string_view bytes) {
     text.push_back(kDigits[byte & 15]);
   }
   return text;
+}
+
+tl::expected<void, std::string> DecodeCell(Conversion encoding, std::string& text, std::size_t at) {
+  const auto bytes = Decoded(std::string_view(text).substr(at), encoding);
+  if (!bytes) return tl::unexpected(bytes.error());
+  text.replace(at, std::string::npos, *bytes);
+  return {};
+}
+
+tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t most,
+                                              std::string& text, std::size_t at) {
+  const auto whole = WholeNumber(std::string_view(text).substr(at), least, most);
+  if (!whole) return tl::unexpected(whole.error());
+  text.replace(at, std::string::npos, fmt::format_int(*whole).c_str());
+  return {};
+}
+
+tl::expected<void, std::string> MakeCellJson(const Selector& from, std::optional<JsonType> type,
+                                             std::string& text, std::size_t at) {
+  // The text of `value` is a document of its own, that of the numbers is a number.
+  const bool json = from.kind == Selector::Kind::kValue || IsNumber(from);
+  if (type ? *type != JsonType::kString : json) return {};
+  const std::string_view cell = std::string_view(text).substr(at);
+  if (!BatchRows::IsText(cell)) return tl::unexpected<std::string>("is not UTF-8 text");
+  std::string quoted;
+  AppendJsonString(cell, quoted);
+  text.replace(at, std::string::npos, quoted);
+  return {};
 }
 
 }  // namespace fencepost::consumer

@@ -16,9 +16,6 @@
 
 namespace fencepost::consumer {
 
-// "a JSON string", …; nullopt: "a text", what other selectors than json: and key:/ find.
-std::string_view TypeText(std::optional<JsonType> type);
-
 // A JSON number as digits × 10^exponent, no zero at either end; no digits: zero.
 struct Decimal {
   bool negative = false;
@@ -42,5 +39,16 @@ void AppendDateTime(const PointInTime& point, char between, int digits, std::str
 // base64: RFC 4648, also with - and _, and without =. hex: two digits a byte.
 tl::expected<std::string, std::string> Decoded(std::string_view text, Conversion encoding);
 std::string ToHex(std::string_view bytes);
+
+// --- what becomes of a cell, text[at, …): CellTypes::Convert ---
+// Those bytes, as `encoding` says.
+tl::expected<void, std::string> DecodeCell(Conversion encoding, std::string& text, std::size_t at);
+// A JSON number that is whole, as its digits.
+tl::expected<void, std::string> MakeCellWhole(std::int64_t least, std::int64_t most,
+                                              std::string& text, std::size_t at);
+// For a column of JSON: JSON stays as it is, any other text becomes a string of it. `type`: what
+// the selector found, where it reads JSON.
+tl::expected<void, std::string> MakeCellJson(const Selector& from, std::optional<JsonType> type,
+                                             std::string& text, std::size_t at);
 
 }  // namespace fencepost::consumer

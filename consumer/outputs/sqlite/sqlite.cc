@@ -2,9 +2,11 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "consumer/outputs/ledger/ledger.h"
 #include "consumer/outputs/rows/cell_values.h"
 #include "consumer/outputs/sqlite/sqlite_output.h"
-#include "consumer/outputs/sqlite/sqlite_sql.h"
 #include "locking/base/planted.h"
 #include "locking/base/time_text.h"
 
@@ -14,6 +16,29 @@ namespace {
 // LockIds has found those that are there, and the file is locked since.
 std::string InsertOnce() {
   return Planted("sqlite_effect_of_a_known_id") ? "INSERT OR IGNORE" : "INSERT";
+}
+
+// The statements on the table of effects. Parameters ?1… are the shape's columns.
+std::string InsertSql(const SqliteTarget& target, const RowShape& shape) {
+  std::string names, marks;
+  for (std::size_t i = 0; i < shape.columns.size(); ++i) {
+    const std::string_view comma = i == 0 ? "" : ", ";
+    names += fmt::format("{}{}", comma, QuoteIdentifier(shape.columns[i].name));
+    marks += fmt::format("{}?{}", comma, i + 1);
+  }
+  return fmt::format("INSERT INTO {} AS t ({}) VALUES ({}){}", target.table, names, marks,
+                     OnConflictSql(shape));
+}
+
+// Uses key and fence alone. The columns' affinity holds for what they are compared with.
+std::string DeleteSql(const SqliteTarget& target, const RowShape& shape) {
+  std::string where;
+  for (const std::size_t place : shape.key) {
+    where += fmt::format("{}t.{} = ?{}", where.empty() ? "" : " AND ",
+                         QuoteIdentifier(shape.columns[place].name), place + 1);
+  }
+  if (shape.fence) where += " AND " + HigherFenceSql(shape, fmt::format("?{}", *shape.fence + 1));
+  return fmt::format("DELETE FROM {} AS t WHERE {}", target.table, where);
 }
 
 }  // namespace
@@ -32,9 +57,7 @@ tl::expected<void, std::string> SqliteCells::Convert(std::size_t column,
     return {};
   }
   if (conversion != Conversion::kNone) {
-    auto bytes = Decoded(cell, conversion);
-    if (!bytes) return tl::unexpected(bytes.error());
-    text.replace(at, std::string::npos, *bytes);
+    if (auto decoded = DecodeCell(conversion, text, at); !decoded) return decoded;
   }
   if (target_.blobs[column] || BatchRows::IsText(std::string_view(text).substr(at))) return {};
   return tl::unexpected<std::string>("is not UTF-8 text; a BLOB column takes any bytes");
@@ -61,10 +84,7 @@ SqliteOutput::Answer<void> SqliteOutput::Connect() {
     return tl::unexpected(Refused({SQLITE_INTERRUPT, "interrupted for shutdown"}));
   }
   if (auto opened = connection_.Open(); !opened) return tl::unexpected(Refused(opened.error()));
-  auto target = LearnTarget(connection_, options_, *shape_,
-                            {.pipeline = pipeline_,
-                             .by_position = terms_.by_position,
-                             .missing = IfLedgerIsMissing(terms_, file_.has_value())});
+  auto target = LearnTarget(connection_, options_, *shape_, AskedOf(file_.has_value()));
   if (!target) return tl::unexpected(target.error());
   target_ = std::move(*target);
   if (auto prepared = PrepareStatements(); !prepared) return prepared;

@@ -59,12 +59,13 @@ class SqliteOutput final : public StepwiseOutput {
   Answer<void> WriteEffects(const Records& fresh) override;
   Answer<void> WriteRow(std::size_t record, std::size_t row);
 
-  Answer<Known> LockIds() override;
+  Answer<Entries> LockIds(const std::vector<std::string>& ids) override;
   Answer<void> InsertIds(const Records& fresh) override;
   Answer<Entries> LookUpIds(const std::vector<std::string>& ids) override;
-  Answer<std::optional<LedgerEntry>> Find(std::string_view id);
   Answer<std::size_t> ForgetIds(const std::vector<std::string>& ids) override;
-  Answer<std::size_t> PruneIds(const PruneScope& scope, std::size_t limit) override;
+  Answer<void> VisitOldRows(std::chrono::seconds keep, const std::string& from, bool behind,
+                            const std::function<bool(OldRow)>& visit) override;
+  Answer<std::size_t> DeleteRows(const std::vector<OldRow>& rows) override;
   Answer<bool> HasTopic(const std::string& topic) override;
 
   Answer<PositionMemory::Rows> ReadPositions(const Parts& parts) override;
@@ -98,12 +99,6 @@ class SqliteOutput final : public StepwiseOutput {
   Answer<bool> Step(sqlite3_stmt* statement);
   Answer<void> Run(sqlite3_stmt* statement);
   Answer<void> Exec(const char* sql);
-  struct OldRow {
-    std::string id, source, completed_at;
-  };
-  // Rows completed before this that `scope` lets go, from the next window of kPruneWindow rows.
-  Answer<std::vector<OldRow>> PrunableRows(const PruneScope& scope, locking::WallTime before,
-                                           std::size_t limit);
   // In a transaction of its own: `bound` makes each row's statement; how many rows went.
   template <typename Each, typename BoundTo>
   Answer<std::size_t> DeleteEach(const std::vector<Each>& all, BoundTo bound);
@@ -116,7 +111,6 @@ class SqliteOutput final : public StepwiseOutput {
   SqliteTarget target_;
   SqliteCells cells_;
   std::array<SqliteStatement, kStatements> statements_;
-  std::string prune_from_;  // where the next window of Prune begins
 };
 
 }  // namespace fencepost::consumer

@@ -176,7 +176,7 @@ class Ledger {
   }
   static consumer::WriteOutcome WhatStands(const Row& row, const LedgerItem& item) {
     return consumer::DuplicateOrConflict(
-        {.token = row.token.value(), .source = row.source, .crc = row.crc},
+        {.token = row.token, .crc = row.crc, .source = row.source},
         {.record_id = item.id, .token = item.token, .crc = item.crc}, item.source);
   }
 
