@@ -1,5 +1,6 @@
 #include "consumer/kafka/client/admin.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +17,50 @@ tl::unexpected<Error> Failed(const std::string& where, const std::string& what) 
   return tl::unexpected(Error{"kafka_admin", what, where, ""});
 }
 
+// Sends one request, and waits for its answer.
+template <typename Send>
+tl::expected<rdkafka::Event, Error> Request(rd_kafka_t* handle, rd_kafka_admin_op_t operation,
+                                            Millis limit, const std::string& where, Send send) {
+  char why[512];
+  const rdkafka::Queue queue(rd_kafka_queue_new(handle));
+  const rdkafka::AdminOptions options(rd_kafka_AdminOptions_new(handle, operation));
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), Ms(limit), why, sizeof(why));
+  send(options.get(), queue.get());
+  rdkafka::Event event(rd_kafka_queue_poll(queue.get(), Ms(limit) + 1000));
+  if (!event) return Failed(where, "no answer");
+  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failed(where, rd_kafka_event_error_string(event.get()));
+  }
+  return event;
+}
+
+// The list's offsets, where `error` is none.
+tl::expected<std::vector<Offset>, Error> OffsetsOf(const rdkafka::PartitionList& list,
+                                                   rd_kafka_resp_err_t error,
+                                                   const std::string& topic) {
+  std::vector<Offset> offsets;
+  for (int i = 0; i < list->cnt && error == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+    error = list->elems[i].err;
+    offsets.push_back(std::max<Offset>(list->elems[i].offset, -1));
+  }
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
+  return offsets;
+}
+
 }  // namespace
+
+tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
+                                                         const std::string& topic, Millis limit) {
+  const rdkafka::Topic only(rd_kafka_topic_new(handle, topic.c_str(), nullptr));
+  if (only == nullptr) return tl::unexpected(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
+  const rd_kafka_metadata_t* raw = nullptr;
+  auto error = rd_kafka_metadata(handle, 0, only.get(), &raw, Ms(limit));
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
+  const rdkafka::Metadata metadata(raw);
+  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
+  return metadata->topics[0].partition_cnt;
+}
 
 tl::expected<std::unique_ptr<KafkaAdmin>, Error> KafkaAdmin::Make(const KafkaOptions& options) {
   KafkaSettings settings = ConnectionSettings(options);
@@ -48,20 +92,15 @@ tl::expected<void, Error> KafkaAdmin::CreateTopic(const std::string& topic, int 
   const rdkafka::NewTopic made(
       rd_kafka_NewTopic_new(topic.c_str(), partitions, replication, why, sizeof(why)));
   if (!made) return Failed(topic, why);
-  const rdkafka::Queue queue(rd_kafka_queue_new(handle_.get()));
-  const rdkafka::AdminOptions options(
-      rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), Ms(limit), why, sizeof(why));
   rd_kafka_NewTopic_t* one = made.get();
-  rd_kafka_CreateTopics(handle_.get(), &one, 1, options.get(), queue.get());
-  const rdkafka::Event event(rd_kafka_queue_poll(queue.get(), Ms(limit) + 1000));
-  if (!event) return Failed(topic, "no answer");
-  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return Failed(topic, rd_kafka_event_error_string(event.get()));
-  }
+  const auto event = Request(handle_.get(), RD_KAFKA_ADMIN_OP_CREATETOPICS, limit, topic,
+                             [&](const auto* options, auto* queue) {
+                               rd_kafka_CreateTopics(handle_.get(), &one, 1, options, queue);
+                             });
+  if (!event) return tl::unexpected(event.error());
   std::size_t count = 0;
   const auto* results =
-      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event->get()), &count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto error = rd_kafka_topic_result_error(results[i]);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
@@ -80,21 +119,15 @@ tl::expected<void, Error> KafkaAdmin::DeleteRecords(const std::vector<Before>& r
     rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition)->offset =
         offset;
   }
-  char why[512];
-  const rdkafka::Queue queue(rd_kafka_queue_new(handle_.get()));
-  const rdkafka::AdminOptions options(
-      rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS));
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), Ms(limit), why, sizeof(why));
   const rdkafka::DeleteRecords request(rd_kafka_DeleteRecords_new(list.get()));
   rd_kafka_DeleteRecords_t* one = request.get();
-  rd_kafka_DeleteRecords(handle_.get(), &one, 1, options.get(), queue.get());
-  const rdkafka::Event event(rd_kafka_queue_poll(queue.get(), Ms(limit) + 1000));
-  if (!event) return Failed(records.front().where.topic, "no answer");
-  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return Failed(records.front().where.topic, rd_kafka_event_error_string(event.get()));
-  }
+  const auto event = Request(handle_.get(), RD_KAFKA_ADMIN_OP_DELETERECORDS, limit,
+                             records.front().where.topic, [&](const auto* options, auto* queue) {
+                               rd_kafka_DeleteRecords(handle_.get(), &one, 1, options, queue);
+                             });
+  if (!event) return tl::unexpected(event.error());
   const rd_kafka_topic_partition_list_t* answers =
-      rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
+      rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event->get()));
   for (int i = 0; i < answers->cnt; ++i) {
     const rd_kafka_topic_partition_t& answer = answers->elems[i];
     if (answer.err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
@@ -106,23 +139,17 @@ tl::expected<void, Error> KafkaAdmin::DeleteRecords(const std::vector<Before>& r
 
 tl::expected<std::string, Error> KafkaAdmin::TopicSetting(const std::string& topic,
                                                           const std::string& name, Millis limit) {
-  char why[512];
-  const rdkafka::Queue queue(rd_kafka_queue_new(handle_.get()));
-  const rdkafka::AdminOptions options(
-      rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), Ms(limit), why, sizeof(why));
   const rdkafka::ConfigResource resource(
       rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
   rd_kafka_ConfigResource_t* one = resource.get();
-  rd_kafka_DescribeConfigs(handle_.get(), &one, 1, options.get(), queue.get());
-  const rdkafka::Event event(rd_kafka_queue_poll(queue.get(), Ms(limit) + 1000));
-  if (!event) return Failed(topic, "no answer");
-  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return Failed(topic, rd_kafka_event_error_string(event.get()));
-  }
+  const auto event = Request(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, limit, topic,
+                             [&](const auto* options, auto* queue) {
+                               rd_kafka_DescribeConfigs(handle_.get(), &one, 1, options, queue);
+                             });
+  if (!event) return tl::unexpected(event.error());
   std::size_t count = 0;
   const auto* answers = rd_kafka_DescribeConfigs_result_resources(
-      rd_kafka_event_DescribeConfigs_result(event.get()), &count);
+      rd_kafka_event_DescribeConfigs_result(event->get()), &count);
   if (count != 1) return Failed(topic, "no answer about the topic");
   if (const auto error = rd_kafka_ConfigResource_error(answers[0]);
       error != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -138,19 +165,12 @@ tl::expected<std::string, Error> KafkaAdmin::TopicSetting(const std::string& top
 }
 
 tl::expected<int, Error> KafkaAdmin::PartitionCount(const std::string& topic, Millis limit) {
-  const rdkafka::Topic only(rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const auto error = rd_kafka_metadata(handle_.get(), 0, only.get(), &raw, Ms(limit));
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
-  const rdkafka::Metadata metadata(raw);
-  if (metadata->topic_cnt != 1) return Failed(topic, "no answer about the topic");
-  if (metadata->topics[0].err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+  const auto count = AskPartitionCount(handle_.get(), topic, limit);
+  if (count) return *count;
+  if (count.error() == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
     return tl::unexpected(Error{"topic_missing", "the topic does not exist", topic, "create it"});
   }
-  if (metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return Failed(topic, rd_kafka_err2str(metadata->topics[0].err));
-  }
-  return metadata->topics[0].partition_cnt;
+  return Failed(topic, rd_kafka_err2str(count.error()));
 }
 
 tl::expected<rdkafka::PartitionList, Error> KafkaAdmin::Partitions(const std::string& topic,
@@ -169,14 +189,7 @@ tl::expected<std::vector<Offset>, Error> KafkaAdmin::EndOffsets(const std::strin
   auto list = Partitions(topic, RD_KAFKA_OFFSET_END, limit);
   if (!list) return tl::unexpected(list.error());
   const auto error = rd_kafka_offsets_for_times(handle_.get(), list->get(), Ms(limit));
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
-  std::vector<Offset> result;
-  for (int i = 0; i < (*list)->cnt; ++i) {
-    const rd_kafka_topic_partition_t& one = (*list)->elems[i];
-    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(one.err));
-    result.push_back(one.offset);
-  }
-  return result;
+  return OffsetsOf(*list, error, topic);
 }
 
 tl::expected<std::vector<Offset>, Error> KafkaAdmin::CommittedOffsets(const std::string& topic,
@@ -184,14 +197,7 @@ tl::expected<std::vector<Offset>, Error> KafkaAdmin::CommittedOffsets(const std:
   auto list = Partitions(topic, RD_KAFKA_OFFSET_INVALID, limit);
   if (!list) return tl::unexpected(list.error());
   const auto error = rd_kafka_committed(handle_.get(), list->get(), Ms(limit));
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(error));
-  std::vector<Offset> result;
-  for (int i = 0; i < (*list)->cnt; ++i) {
-    const rd_kafka_topic_partition_t& one = (*list)->elems[i];
-    if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) return Failed(topic, rd_kafka_err2str(one.err));
-    result.push_back(one.offset < 0 ? -1 : one.offset);
-  }
-  return result;
+  return OffsetsOf(*list, error, topic);
 }
 
 }  // namespace fencepost::consumer

@@ -16,6 +16,11 @@
 
 namespace fencepost::consumer {
 
+// How many partitions a topic has, by any handle. Where brokers create topics that are asked for,
+// this asks for it.
+tl::expected<int, rd_kafka_resp_err_t> AskPartitionCount(rd_kafka_t* handle,
+                                                         const std::string& topic, Millis limit);
+
 class KafkaAdmin {
  public:
   // Brokers, TLS and SASL as in `options`; its group is the one that is asked about.

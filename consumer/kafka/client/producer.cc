@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/client/admin.h"
+
 namespace fencepost::consumer {
 namespace {
 
@@ -153,13 +155,7 @@ tl::expected<void, Error> Producer::Send(const OutgoingRecord& record, OnDeliver
 }
 
 void Producer::LookFor(const std::string& topic, Millis limit) {
-  const rdkafka::Topic only(rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
-  if (only == nullptr) return;
-  const rd_kafka_metadata_t* raw = nullptr;
-  if (rd_kafka_metadata(handle_.get(), 0, only.get(), &raw, Ms(limit)) ==
-      RD_KAFKA_RESP_ERR_NO_ERROR) {
-    rd_kafka_metadata_destroy(raw);
-  }
+  (void)AskPartitionCount(handle_.get(), topic, limit);
 }
 
 bool Producer::failed_for_good() const {

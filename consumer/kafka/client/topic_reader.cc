@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/message.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/settings.h"
@@ -159,15 +160,9 @@ tl::expected<std::unique_ptr<TopicReader>, Error> TopicReader::Make(const KafkaO
 
 tl::expected<int, Error> TopicReader::Impl::CountPartitions(const std::string& topic,
                                                             const Until& until) {
-  const rdkafka::Topic only(rd_kafka_topic_new(consumer.get(), topic.c_str(), nullptr));
-  if (only == nullptr) return tl::unexpected(Failed(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
-  const rd_kafka_metadata_t* raw = nullptr;
-  auto error = rd_kafka_metadata(consumer.get(), 0, only.get(), &raw, until.Ms());
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, topic));
-  const rdkafka::Metadata metadata(raw);
-  error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC;
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(Failed(error, topic));
-  return metadata->topics[0].partition_cnt;
+  const auto count = AskPartitionCount(consumer.get(), topic, Millis(until.Ms()));
+  if (!count) return tl::unexpected(Failed(count.error(), topic));
+  return *count;
 }
 
 tl::expected<PartitionRange, Error> TopicReader::Range(const TopicPartition& where, Millis limit) {

@@ -11,13 +11,6 @@ bool Purged(rd_kafka_resp_err_t code) {
   return code == RD_KAFKA_RESP_ERR__PURGE_QUEUE || code == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT;
 }
 
-bool OfTheGroup(rd_kafka_resp_err_t code) {
-  return code == RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION ||
-         code == RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID ||
-         code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID ||
-         code == RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS;
-}
-
 OutputError ErrorOfBatch(const std::string& why, const std::string& topic) {
   return {
       .error = {"kafka_output",

@@ -15,8 +15,6 @@ namespace fencepost::consumer {
 
 // The record was dropped here, because its transaction failed.
 bool Purged(rd_kafka_resp_err_t code);
-// The group has gone on without this assignment.
-bool OfTheGroup(rd_kafka_resp_err_t code);
 
 struct TransactionOwner {
   const std::string& transactional_id;

@@ -96,7 +96,6 @@ KafkaOutput::Outcomes KafkaOutput::Write(const WriteRequest& request) {
     if (auto ended = Abort(true); !ended) return tl::unexpected(ended.error());
   }
   bad_.clear();
-  unselected_.clear();
   largest_ = 0;
   if (auto prepared = Prepare(); !prepared) return tl::unexpected(prepared.error());
   if (request.items.empty() && request.offsets.empty())
@@ -163,8 +162,9 @@ Trouble KafkaOutput::ProduceItem(const WriteItem& item, std::uint32_t index) {
   while (!records_.AtEnd()) {
     const auto record = records_.Next();
     if (!record) {
-      bad_.emplace(index, Refusal{.text = record.error().shown, .detail = record.error().detail});
-      unselected_.insert(index);
+      bad_.emplace(index, Refusal{.text = record.error().shown,
+                                  .reason = DeadLetterReason::kBadRecord,
+                                  .detail = record.error().detail});
       return Trouble{Trouble::Of::kRecords};
     }
     if (const Trouble trouble = ProduceOne(**record, index)) return trouble;
@@ -207,7 +207,8 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   if (step.done()) return {};
   if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
   TooLargeForFingerprints(step.code, metadata.fingerprints.get());
-  return Trouble{OfTheGroup(step.code) ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
+  const bool rejected = ClassifyCommit(step.code) == CommitResult::kRejected;
+  return Trouble{rejected ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
 }
 
 // Once the commit is asked for, its outcome is the brokers' to tell: until they do, this call says
@@ -339,8 +340,7 @@ KafkaOutput::Outcomes KafkaOutput::NotWritten(const WriteRequest& request, const
     outcomes[index] = {
         .result = WriteResult::kBadRecord,
         .detail = refusal.detail.empty() ? refusal.text : refusal.detail,
-        .reason =
-            unselected_.contains(index) ? DeadLetterReason::kBadRecord : DeadLetterReason::kOutput,
+        .reason = refusal.reason,
         .shown = refusal.text,
     };
   }

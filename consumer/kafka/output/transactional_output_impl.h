@@ -25,6 +25,7 @@ namespace fencepost::consumer {
 struct Refusal {
   std::string text;
   rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  DeadLetterReason reason = DeadLetterReason::kOutput;
   std::string detail = {};  // with parts of the record; empty: as text
 };
 // Why a transaction is not committed.
@@ -115,7 +116,6 @@ class KafkaOutput final : public Output {
   std::optional<OutputError> fatal_;
   Pending pending_ = Pending::kNothing;
   Clock::time_point began_;
-  std::set<std::uint32_t> unselected_;    // of bad_: those that a selector refused
   std::map<std::uint32_t, Refusal> bad_;  // items of this transaction that are to blame
   HeldLetters held_;
   std::vector<bool> left_out_;  // items of this transaction's request that are not in it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/producer.h"
 
 namespace fencepost::consumer {
@@ -71,11 +72,8 @@ rdkafka::Topic TransactionalProducer::TopicOf(const std::string& name) {
 
 rd_kafka_resp_err_t TransactionalProducer::Ask(rd_kafka_topic_t* topic,
                                                std::chrono::milliseconds limit) {
-  const rd_kafka_metadata_t* raw = nullptr;
-  const auto error = rd_kafka_metadata(handle_.get(), 0, topic, &raw, Ms(limit));
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return error;
-  const rdkafka::Metadata metadata(raw);
-  return metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN;
+  const auto count = AskPartitionCount(handle_.get(), rd_kafka_topic_name(topic), limit);
+  return count ? RD_KAFKA_RESP_ERR_NO_ERROR : count.error();
 }
 
 TransactionStep TransactionalProducer::Step(rd_kafka_error_t* error) {

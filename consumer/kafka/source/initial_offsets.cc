@@ -129,19 +129,9 @@ InitialOffsets::Turn InitialOffsets::ResolveOnce(const std::string& topic,
 }
 
 tl::expected<int, std::string> InitialOffsets::PartitionCount(const std::string& topic) {
-  const rdkafka::Topic handle(rd_kafka_topic_new(consumer_, topic.c_str(), nullptr));
-  const rd_kafka_metadata_t* raw = nullptr;
-  const auto error = rd_kafka_metadata(consumer_, 0, handle.get(), &raw, kCallMs);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return tl::unexpected(fmt::format("metadata of {}: {}", topic, rd_kafka_err2str(error)));
-  }
-  const rdkafka::Metadata metadata(raw);
-  if (metadata->topic_cnt != 1 || metadata->topics[0].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return tl::unexpected(fmt::format(
-        "metadata of {}: {}", topic,
-        metadata->topic_cnt != 1 ? "not there" : rd_kafka_err2str(metadata->topics[0].err)));
-  }
-  return metadata->topics[0].partition_cnt;
+  const auto count = AskPartitionCount(consumer_, topic, Millis(kCallMs));
+  if (count) return *count;
+  return tl::unexpected(fmt::format("metadata of {}: {}", topic, rd_kafka_err2str(count.error())));
 }
 
 tl::expected<std::vector<KnownPartition>, std::string> InitialOffsets::Committed(

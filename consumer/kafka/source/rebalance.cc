@@ -30,18 +30,11 @@ bool Same(const GroupMetadata& a, const GroupMetadata& b) {
 
 void KafkaSource::Impl::OnRebalance(rd_kafka_resp_err_t what,
                                     rd_kafka_topic_partition_list_t* partitions) {
-  switch (what) {
-    case RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS:
-      OnAssign(partitions);
-      return;
-    case RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS:
-      OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
-      return;
-    default:
-      health.Note(locking::Severity::kWarn, "rebalance_failed", rd_kafka_err2str(what));
-      OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
-      return;
+  if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) return OnAssign(partitions);
+  if (what != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS) {
+    health.Note(locking::Severity::kWarn, "rebalance_failed", rd_kafka_err2str(what));
   }
+  OnRevoke(rd_kafka_assignment_lost(consumer.get()) != 0);
 }
 
 // librdkafka joins again without a revoke where it hears that a topic has more partitions while an

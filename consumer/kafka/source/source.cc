@@ -76,46 +76,10 @@ tl::expected<void, Error> KafkaSource::Impl::Start() {
   return {};
 }
 
-void KafkaSource::Impl::RequestStop() {
-  {
-    const std::lock_guard lock(mutex);
-    stopping = true;
-  }
-  if (intake) Wake();
-}
-
-void KafkaSource::Impl::Join() {
-  if (thread.joinable()) thread.join();
-}
-
-void KafkaSource::Impl::Enqueue(Command command) {
-  {
-    const std::lock_guard lock(mutex);
-    commands.push_back(std::move(command));
-  }
-  Wake();
-}
-
-void KafkaSource::Impl::EnqueueCommit(std::vector<PartitionOffset> offsets) {
-  {
-    const std::lock_guard lock(mutex);
-    to_commit.insert(to_commit.end(), offsets.begin(), offsets.end());
-  }
-  Wake();
-}
-
-void KafkaSource::Impl::TellRoom() {
-  {
-    const std::lock_guard lock(mutex);
-    room_came = true;
-  }
-  wake.notify_all();
-}
-
 // A pause that waited for the end of an idle turn would let records in that come meanwhile.
 void KafkaSource::Impl::Wake() {
   wake.notify_all();
-  intake->Interrupt();
+  if (intake) intake->Interrupt();
 }
 
 void KafkaSource::Impl::Run() {
@@ -160,11 +124,7 @@ void KafkaSource::Impl::RunCommands() {
   if (!now.empty() || !offsets.empty()) turn = kTurn;  // an answer is to be read
   for (const Command& command : now) {
     if (command.epoch != epoch.load()) continue;
-    if (command.kind == Command::Kind::kPause) {
-      intake->Pause(command.partitions);
-    } else {
-      intake->Resume(command.partitions);
-    }
+    command.pause ? intake->Pause(command.partitions) : intake->Resume(command.partitions);
   }
   if (!offsets.empty() && StillMember()) commits->Ask(offsets);
   commits->Pump();
@@ -284,17 +244,24 @@ KafkaSource::~KafkaSource() {
 tl::expected<void, Error> KafkaSource::Start() { return impl_->Start(); }
 
 void KafkaSource::Pause(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch) {
-  impl_->Enqueue({Impl::Command::Kind::kPause, std::move(partitions), epoch});
+  impl_->Post([&] { impl_->commands.push_back({std::move(partitions), true, epoch}); });
 }
 
 void KafkaSource::Resume(std::vector<PartitionIndex> partitions, AssignmentEpoch epoch) {
-  impl_->Enqueue({Impl::Command::Kind::kResume, std::move(partitions), epoch});
+  impl_->Post([&] { impl_->commands.push_back({std::move(partitions), false, epoch}); });
 }
 
-void KafkaSource::OnRoom() { impl_->TellRoom(); }
+void KafkaSource::OnRoom() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->room_came = true;
+  }
+  impl_->wake.notify_all();
+}
 
 void KafkaSource::Commit(std::vector<PartitionOffset> offsets) {
-  impl_->EnqueueCommit(std::move(offsets));
+  impl_->Post(
+      [&] { impl_->to_commit.insert(impl_->to_commit.end(), offsets.begin(), offsets.end()); });
 }
 
 std::shared_ptr<const GroupMetadata> KafkaSource::MetadataOf(AssignmentEpoch epoch) const {
@@ -302,7 +269,12 @@ std::shared_ptr<const GroupMetadata> KafkaSource::MetadataOf(AssignmentEpoch epo
   return epoch == impl_->metadata_epoch ? impl_->metadata : nullptr;
 }
 
-void KafkaSource::Stop() { impl_->RequestStop(); }
-void KafkaSource::Join() { impl_->Join(); }
+void KafkaSource::Stop() {
+  impl_->Post([this] { impl_->stopping = true; });
+}
+
+void KafkaSource::Join() {
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
 
 }  // namespace fencepost::consumer

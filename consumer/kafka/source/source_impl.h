@@ -32,18 +32,22 @@ struct KafkaSource::Impl {
        ConsumerObserver* watcher, SourceExtras more);
 
   tl::expected<void, Error> Start();
-  void RequestStop();
-  void Join();
 
   // --- the mailbox: any thread -----------------------------------------------------------------
   struct Command {
-    enum class Kind : std::uint8_t { kPause, kResume } kind;
     std::vector<PartitionIndex> partitions;
+    bool pause;  // else they are resumed
     AssignmentEpoch epoch;
   };
-  void Enqueue(Command command);
-  void EnqueueCommit(std::vector<PartitionOffset> offsets);
-  void TellRoom();
+  // `change` of what the mutex guards; the Kafka thread sees to it soon.
+  template <typename Change>
+  void Post(Change change) {
+    {
+      const std::lock_guard lock(mutex);
+      change();
+    }
+    Wake();
+  }
   void Wake();
 
   // --- the Kafka thread: source.cc -------------------------------------------------------------
