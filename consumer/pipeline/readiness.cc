@@ -1,7 +1,7 @@
 #include "consumer/pipeline/readiness.h"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,72 +9,39 @@
 namespace fencepost::consumer {
 namespace {
 
-ReasonCode KafkaCode(PartPhase phase) {
-  switch (phase) {
-    case PartPhase::kConnecting:
-      return ReasonCode::kKafkaConnecting;
-    case PartPhase::kJoining:
-      return ReasonCode::kKafkaJoining;
-    case PartPhase::kRebalancing:
-      return ReasonCode::kKafkaRebalancing;
-    case PartPhase::kDown:
-    case PartPhase::kUp:
-      break;
-  }
-  return ReasonCode::kKafka;
-}
+// By the phase; behind these, kKafka.
+constexpr std::array<ReasonCode, 3> kKafkaCodes{
+    ReasonCode::kKafkaConnecting, ReasonCode::kKafkaJoining, ReasonCode::kKafkaRebalancing};
 
-// The sentence without the detail, which follows it.
-std::string_view Prefix(ReasonCode code) {
-  switch (code) {
-    case ReasonCode::kStarting:
-      return "starting";
-    case ReasonCode::kStopping:
-      return "stopping: ";
-    case ReasonCode::kDraining:
-      return "draining";
-    case ReasonCode::kPaused:
-      return "paused";
-    case ReasonCode::kLockClock:
-      return "lock: clock";
-    case ReasonCode::kLockNodes:
-      return "lock: lock nodes have a problem";
-    case ReasonCode::kNoQuorum:
-      return "lock: no quorum of lock nodes";
-    case ReasonCode::kLockConnecting:
-      return "lock: connecting";
-    case ReasonCode::kLockStore:
-    case ReasonCode::kLockTtl:
-    case ReasonCode::kLockQuarantine:
-      return "lock: ";
-    case ReasonCode::kOutput:
-      return "output: ";
-    case ReasonCode::kOutputConnecting:
-      return "output: connecting";
-    case ReasonCode::kHandler:
-      return "handler: its service is unavailable: ";
-    case ReasonCode::kDeadLetters:
-    case ReasonCode::kDeadLettersRemark:
-      return "dead letters: ";
-    case ReasonCode::kAllRefused:
-      return "";
-    case ReasonCode::kKafkaConnecting:
-      return "kafka: connecting";
-    case ReasonCode::kKafkaJoining:
-      return "kafka: joining the group";
-    case ReasonCode::kKafkaRebalancing:
-      return "kafka: the group is rebalancing";
-    case ReasonCode::kKafka:
-    case ReasonCode::kKafkaRemark:
-      return "kafka: ";
-    case ReasonCode::kUnlocked:
-      return "records are processed without a lock, by the ledger alone (lock.on_unavailable: "
-             "proceed): ";
-    case ReasonCode::kStalled:
-      return "stalled: ";
-  }
-  return "";
-}
+// The sentences without the detail, which follows them.
+constexpr std::array<std::pair<ReasonCode, std::string_view>, 24> kPrefixes{
+    {{ReasonCode::kStarting, "starting"},
+     {ReasonCode::kStopping, "stopping: "},
+     {ReasonCode::kDraining, "draining"},
+     {ReasonCode::kPaused, "paused"},
+     {ReasonCode::kLockStore, "lock: "},
+     {ReasonCode::kLockTtl, "lock: "},
+     {ReasonCode::kLockClock, "lock: clock"},
+     {ReasonCode::kLockQuarantine, "lock: "},
+     {ReasonCode::kLockNodes, "lock: lock nodes have a problem"},
+     {ReasonCode::kNoQuorum, "lock: no quorum of lock nodes"},
+     {ReasonCode::kLockConnecting, "lock: connecting"},
+     {ReasonCode::kOutput, "output: "},
+     {ReasonCode::kOutputConnecting, "output: connecting"},
+     {ReasonCode::kHandler, "handler: its service is unavailable: "},
+     {ReasonCode::kDeadLetters, "dead letters: "},
+     {ReasonCode::kAllRefused, ""},
+     {ReasonCode::kKafka, "kafka: "},
+     {ReasonCode::kKafkaConnecting, "kafka: connecting"},
+     {ReasonCode::kKafkaJoining, "kafka: joining the group"},
+     {ReasonCode::kKafkaRebalancing, "kafka: the group is rebalancing"},
+     {ReasonCode::kUnlocked,
+      "records are processed without a lock, by the ledger alone (lock.on_unavailable: proceed): "},
+     {ReasonCode::kStalled, "stalled: "},
+     {ReasonCode::kDeadLettersRemark, "dead letters: "},
+     {ReasonCode::kKafkaRemark, "kafka: "}}};
+static_assert(std::ranges::is_sorted(kPrefixes) &&
+              kPrefixes.size() == static_cast<std::size_t>(ReasonCode::kKafkaRemark) + 1);
 
 std::string Fields(const Reason& reason) {
   if (reason.code == ReasonCode::kLockTtl) {
@@ -121,7 +88,9 @@ std::vector<Reason> ReasonsOf(PipelineState state) {
   }
   if (may_write && !state.refused.empty()) add(ReasonCode::kAllRefused, std::move(state.refused));
   if (!state.kafka.up() && !stopping) {
-    add(KafkaCode(state.kafka.phase), std::move(state.kafka.reason));
+    const auto phase = static_cast<std::size_t>(state.kafka.phase);
+    add(phase < kKafkaCodes.size() ? kKafkaCodes.at(phase) : ReasonCode::kKafka,
+        std::move(state.kafka.reason));
   } else if (state.kafka.up() && !state.kafka.reason.empty()) {
     add(ReasonCode::kKafkaRemark, std::move(state.kafka.reason));
   }
@@ -139,7 +108,8 @@ bool IsBeginning(const Reason& reason) {
 }
 
 std::string Sentence(const Reason& reason) {
-  return std::string(Prefix(reason.code)) + Fields(reason);
+  const auto& prefix = kPrefixes.at(static_cast<std::size_t>(reason.code)).second;
+  return std::string(prefix) + Fields(reason);
 }
 
 std::string WhyNotReady(const std::vector<Reason>& reasons) {

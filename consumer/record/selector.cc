@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,8 +31,10 @@ constexpr std::array<Word, 10> kWords{{{"position", Selector::Kind::kPosition},
                                        {"token", Selector::Kind::kToken},
                                        {"worker", Selector::Kind::kWorker}}};
 
-constexpr std::array<std::pair<std::string_view, Selector::Kind>, 2> kJsonPrefixes{
-    {{"json:", Selector::Kind::kJson}, {"key:", Selector::Kind::kKeyJson}}};
+// What their argument follows.
+constexpr std::array<Word, 3> kPrefixes{{{"header:", Selector::Kind::kHeader},
+                                         {"json:", Selector::Kind::kJson},
+                                         {"key:", Selector::Kind::kKeyJson}}};
 
 template <typename Int>
 void AppendInt(Int value, std::string& out) {
@@ -64,21 +67,17 @@ tl::expected<Selector, std::string> Selector::Parse(std::string_view text) {
     selector.optional = true;
     text.remove_suffix(1);
   }
-  if (text.starts_with("header:")) {
-    selector.kind = Kind::kHeader;
-    selector.argument = text.substr(7);
-    if (selector.argument.empty())
-      return tl::unexpected<std::string>("header: needs a name, as in header:id");
-    return selector;
-  }
-  for (const auto& [prefix, kind] : kJsonPrefixes) {
+  for (const auto& [prefix, kind] : kPrefixes) {
     if (!text.starts_with(prefix)) continue;
     selector.kind = kind;
     selector.argument = text.substr(prefix.size());
-    if (const std::string problem = JsonPointerProblem(selector.argument); !problem.empty()) {
-      return tl::unexpected(fmt::format("{}, as in {}/order/id", problem, prefix));
+    const bool header = kind == Kind::kHeader;
+    if (header && selector.argument.empty()) {
+      return tl::unexpected<std::string>("header: needs a name, as in header:id");
     }
-    return selector;
+    const std::string problem = header ? "" : JsonPointerProblem(selector.argument);
+    if (problem.empty()) return selector;
+    return tl::unexpected(fmt::format("{}, as in {}/order/id", problem, prefix));
   }
   const auto word =
       std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == text; });
@@ -99,21 +98,12 @@ std::string Selector::InWords() const {
 }
 
 std::string Selector::Text() const {
-  const std::string_view tail = optional ? "?" : "";
-  switch (kind) {
-    case Kind::kConstant:
-      return "=" + argument;
-    case Kind::kHeader:
-      return fmt::format("header:{}{}", argument, tail);
-    case Kind::kJson:
-      return fmt::format("json:{}{}", argument, tail);
-    case Kind::kKeyJson:
-      return fmt::format("key:{}{}", argument, tail);
-    default:
-      break;
-  }
-  for (const Word& word : kWords) {
-    if (word.kind == kind) return fmt::format("{}{}", word.text, tail);
+  if (kind == Kind::kConstant) return "=" + argument;
+  using Words = std::span<const Word>;
+  for (const Words words : {Words(kPrefixes), Words(kWords)}) {
+    const auto word = std::ranges::find(words, kind, &Word::kind);
+    if (word == words.end()) continue;
+    return fmt::format("{}{}{}", word->text, argument, optional ? "?" : "");
   }
   FENCEPOST_CHECK(false, "a selector of no known kind");
 }

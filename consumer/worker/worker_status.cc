@@ -1,4 +1,5 @@
 // The status of a worker in numbers: of its partitions, its lock nodes, and why it is not ready.
+// Its health: /live (the engine thread runs) and /ready (the core's reasons).
 #include <algorithm>
 
 #include "consumer/worker/worker_impl.h"
@@ -6,6 +7,8 @@
 
 namespace fencepost::consumer {
 namespace {
+
+constexpr Millis kLiveLimit{10'000};
 
 // "topic/partition/offset" of an oldest unfinished record; empty when there is none.
 std::string Oldest(const WorkerStatus& status) {
@@ -74,6 +77,17 @@ WorkerStatus Worker::Status() const {
   status.worker = impl_->name;
   status.uptime = std::chrono::duration_cast<Millis>(BootClock::now() - impl_->started_at);
   return status;
+}
+
+std::pair<bool, std::string> Worker::Live() const {
+  const locking::Instant tick{locking::Nanos(impl_->last_tick.load(std::memory_order_relaxed))};
+  if (BootClock::now() - tick < kLiveLimit) return {true, ""};
+  return {false, "the engine thread has not run for 10 s"};
+}
+
+std::pair<bool, std::vector<Reason>> Worker::Ready() const {
+  const std::lock_guard lock(impl_->mutex);
+  return {impl_->latest.ready, impl_->latest.reasons};
 }
 
 }  // namespace fencepost::consumer

@@ -56,21 +56,19 @@ std::string SpanText(std::chrono::milliseconds span) {
 
 std::optional<DateTime> ParseDateTime(std::string_view text) {
   std::size_t at = 0;
-  const auto year = DigitsAt(text, at, 4);
-  const bool month_next = year && TakeAny(text, at, "-");
-  const auto month = month_next ? DigitsAt(text, at, 2) : std::nullopt;
-  const bool day_next = month && TakeAny(text, at, "-");
-  const auto day = day_next ? DigitsAt(text, at, 2) : std::nullopt;
-  const bool hour_next = day && TakeAny(text, at, "Tt ");
-  const auto hour = hour_next ? DigitsAt(text, at, 2) : std::nullopt;
-  const bool minute_next = hour && TakeAny(text, at, ":");
-  const auto minute = minute_next ? DigitsAt(text, at, 2) : std::nullopt;
-  const bool second_next = minute && TakeAny(text, at, ":");
-  const auto second = second_next ? DigitsAt(text, at, 2) : std::nullopt;
-  if (!second || *hour > 23 || *minute > 59 || *second > 59) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(*year),
-                                         std::chrono::month(static_cast<unsigned>(*month)),
-                                         std::chrono::day(static_cast<unsigned>(*day))};
+  constexpr std::array<std::string_view, 6> kBefore{"", "-", "-", "Tt ", ":", ":"};
+  std::array<int, 6> parts{};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0 && !TakeAny(text, at, kBefore.at(i))) return std::nullopt;
+    const auto part = DigitsAt(text, at, i == 0 ? 4 : 2);
+    if (!part) return std::nullopt;
+    parts.at(i) = *part;
+  }
+  const auto [year, month, day, hour, minute, second] = parts;
+  if (hour > 23 || minute > 59 || second > 59) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
   if (!date.ok()) return std::nullopt;
   DateTime out;
   if (TakeAny(text, at, ".")) {
@@ -98,8 +96,8 @@ std::optional<DateTime> ParseDateTime(std::string_view text) {
     out.has_offset = TakeAny(text, at, "Zz");
   }
   if (at != text.size()) return std::nullopt;
-  const auto time = std::chrono::sys_days(date) + std::chrono::hours(*hour) +
-                    std::chrono::minutes(*minute - offset) + std::chrono::seconds(*second);
+  const auto time = std::chrono::sys_days(date) + std::chrono::hours(hour) +
+                    std::chrono::minutes(minute - offset) + std::chrono::seconds(second);
   out.point.seconds = time.time_since_epoch().count();
   if (out.point.seconds < kYear1 || out.point.seconds > kYear9999) return std::nullopt;
   return out;

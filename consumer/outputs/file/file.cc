@@ -15,6 +15,7 @@
 #include "consumer/outputs/file/line_writer.h"
 #include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
+#include "locking/base/fd.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -60,7 +61,6 @@ class FileOutput final : public Output {
  public:
   FileOutput(const FileOptions& options, std::string worker)
       : path_(options.path), lines_(options.columns, std::move(worker)) {}
-  ~FileOutput() override { Close(); }
 
   tl::expected<void, OutputError> Prepare() override;
   [[nodiscard]] std::size_t max_records() const override { return kMostLines; }
@@ -71,22 +71,16 @@ class FileOutput final : public Output {
   tl::expected<void, int> Open();
   tl::expected<void, int> SyncFolder() const;
   [[nodiscard]] bool Moved() const;
-  void Close();
   OutputError Fail(int error, std::string what);
 
   const std::string path_;
   JsonLines lines_;
   LineWriter writer_;
-  int fd_ = -1;
+  Fd fd_;
 };
 
-void FileOutput::Close() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
 OutputError FileOutput::Fail(int error, std::string what) {
-  Close();
+  fd_.Close();
   return ToOutputError(error, std::move(what), path_);
 }
 
@@ -94,7 +88,7 @@ OutputError FileOutput::Fail(int error, std::string what) {
 bool FileOutput::Moved() const {
   struct stat open {};
   struct stat named {};
-  return fstat(fd_, &open) != 0 || stat(path_.c_str(), &named) != 0 ||
+  return fstat(fd_.get(), &open) != 0 || stat(path_.c_str(), &named) != 0 ||
          open.st_ino != named.st_ino || open.st_dev != named.st_dev;
 }
 
@@ -102,34 +96,30 @@ bool FileOutput::Moved() const {
 tl::expected<void, int> FileOutput::SyncFolder() const {
   std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   if (folder.empty()) folder = ".";
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return tl::unexpected(errno);
-  const int error = fsync(fd) == 0 ? 0 : errno;
-  close(fd);
-  if (error != 0 && error != EINVAL) return tl::unexpected(error);
+  const Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.open() || (fsync(fd.get()) != 0 && errno != EINVAL)) return tl::unexpected(errno);
   return {};
 }
 
 // Readable, to see how the file ends; without waiting, should it be a pipe that nobody reads.
 tl::expected<void, int> FileOutput::Open() {
   constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  fd_ = open(path_.c_str(), kFlags);
-  if (fd_ < 0 && errno == ENOENT) {
-    fd_ = open(path_.c_str(), kFlags | O_CREAT, 0644);
-    if (fd_ < 0) return tl::unexpected(errno);
+  fd_ = Fd(open(path_.c_str(), kFlags));
+  if (!fd_.open() && errno == ENOENT) {
+    fd_ = Fd(open(path_.c_str(), kFlags | O_CREAT, 0644));
+    if (!fd_.open()) return tl::unexpected(errno);
     if (auto synced = SyncFolder(); !synced) return synced;
   }
-  if (fd_ < 0) return tl::unexpected(errno);
   struct stat about {};
-  if (fstat(fd_, &about) != 0) return tl::unexpected(errno);
+  if (!fd_.open() || fstat(fd_.get(), &about) != 0) return tl::unexpected(errno);
   if (S_ISFIFO(about.st_mode)) return tl::unexpected(ESPIPE);
-  writer_.Use(fd_, /*own=*/true);
+  writer_.Use(fd_.get(), /*own=*/true);
   return {};
 }
 
 tl::expected<void, OutputError> FileOutput::Prepare() {
-  if (fd_ >= 0 && !Moved()) return {};
-  Close();
+  if (fd_.open() && !Moved()) return {};
+  fd_.Close();
   if (auto opened = Open(); !opened) {
     return tl::unexpected(Fail(opened.error(), "the file cannot be opened"));
   }
@@ -147,7 +137,7 @@ tl::expected<std::vector<WriteOutcome>, OutputError> FileOutput::Write(
   }
   // A device has nothing to sync. After any other failure nobody knows what reached the disk, and
   // asking again would say that all did: the lines are written again.
-  if (!Planted("answered_before_it_is_synced") && fdatasync(fd_) != 0 && errno != EINVAL) {
+  if (!Planted("answered_before_it_is_synced") && fdatasync(fd_.get()) != 0 && errno != EINVAL) {
     return tl::unexpected(Fail(errno, "the file could not be synced"));
   }
   return outcomes;

@@ -9,6 +9,7 @@
 #include <simdjson.h>
 
 #include "consumer/json/json_text.h"
+#include "consumer/outputs/rows/cell_values.h"
 #include "consumer/outputs/rows/item_values.h"
 #include "consumer/record/text.h"
 #include "locking/base/check.h"
@@ -18,20 +19,11 @@ namespace {
 
 // The record as a whole, but its headers.
 std::vector<Column> WholeRecord() {
-  using Kind = Selector::Kind;
   std::vector<Column> columns;
-  const auto add = [&](const char* name, Kind kind) {
-    columns.push_back({.name = name, .selector = {.kind = kind, .argument = "", .optional = true}});
-  };
-  add("record_id", Kind::kRecordId);
-  add("token", Kind::kToken);
-  add("worker", Kind::kWorker);
-  add("topic", Kind::kTopic);
-  add("partition", Kind::kPartition);
-  add("offset", Kind::kOffset);
-  add("timestamp", Kind::kTimestamp);
-  add("key", Kind::kKey);
-  add("value", Kind::kValue);
+  for (const std::string name : {"record_id", "token", "worker", "topic", "partition", "offset",
+                                 "timestamp", "key", "value"}) {
+    columns.push_back({.name = name, .selector = Selector::Parse(name + "?").value()});
+  }
   return columns;
 }
 
@@ -56,9 +48,7 @@ void JsonLines::AppendHeaders(const Record& record) {
     if (simdjson::validate_utf8(name.data(), name.size())) {
       AppendJsonString(name, text_);
     } else {  // a name cannot be an object: its bytes in hex
-      text_ += "\"hex:";
-      for (const char c : name) text_ += fmt::format("{:02x}", static_cast<unsigned char>(c));
-      text_ += '"';
+      text_ += "\"hex:" + ToHex(name) + '"';
     }
     text_ += ':';
     if (header->value) {
