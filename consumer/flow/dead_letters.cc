@@ -114,10 +114,7 @@ void Flow::StartDeadLetter(InFlight& in, Now now) {
 }
 
 void Flow::Publish(InFlight& in, Now now) {
-  if (!locks_.LeaseIsValid(in, now)) {
-    locks_.LeaveInvalid(in, now);
-    return;
-  }
+  if (!locks_.LeaseIsValid(in, now)) return locks_.LeaveInvalid(in, now);
   if (!MayGoOut(in)) return Withhold(in, now);
   in.BecomePublishing();
   locks_.SetPhase(in, locking::Phase::kWriting);

@@ -83,14 +83,10 @@ std::optional<Error> LockLoop::ProblemOf(const std::string& name,
 void LockLoop::Begin(const std::shared_ptr<AcquireGroup>& group, std::size_t index, Now now) {
   const std::string& name = group->names[index];
   const AcquireOptions& options = group->options;
-  if (auto problem = ProblemOf(name, options)) {
-    Decide(group, index, tl::unexpected(std::move(*problem)));
-    return;
-  }
-  if (options.cancel.stop_requested()) {
-    Decide(group, index, tl::unexpected(CancelledError(name)));
-    return;
-  }
+  if (auto problem = ProblemOf(name, options))
+    return Decide(group, index, tl::unexpected(std::move(*problem)));
+  if (options.cancel.stop_requested())
+    return Decide(group, index, tl::unexpected(CancelledError(name)));
   const bool for_ever = options.wait > kLongestWait;
   const std::uint64_t cookie = ++last_cookie_;
   group->cookies[index] = cookie;

@@ -44,10 +44,7 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
   Slot& slot = slots_[index];
   auto& attempt = std::get<LockAttempt>(slot.stage);
   const bool told = std::exchange(attempt.awaiting_quorum, false);
-  if (Available()) {
-    BeginRound(index, now);
-    return;
-  }
+  if (Available()) return BeginRound(index, now);
   slot.state = State::kWaiting;
   if (!told) TellNoQuorum();
   if (!attempt.waits_for_quorum) {
@@ -55,10 +52,7 @@ void LockCore::TryRound(std::uint32_t index, Now now) {
     WaitForRound(index, WaitReason::kUnavailable, now);
     return;
   }
-  if (now.boot >= attempt.give_up_at) {
-    GiveUp(index, WaitReason::kUnavailable);
-    return;
-  }
+  if (now.boot >= attempt.give_up_at) return GiveUp(index, WaitReason::kUnavailable);
   attempt.awaiting_quorum = true;
   if (quorum_waiters_.size() > 2 * slots_.size()) {  // most have given up, or wait a second time
     std::sort(quorum_waiters_.begin(), quorum_waiters_.end());
@@ -372,10 +366,7 @@ void LockCore::WaitForRound(std::uint32_t index, WaitReason reason, Now now) {
   if (!at_once && wait >= attempt.give_up_at - now.boot) {
     // The rest of the wait is used, too: one more round, in time for its answer.
     wait = attempt.give_up_at - now.boot - kLastRoundTrips * round_trip_;
-    if (attempt.last_round || wait <= Nanos(0)) {
-      GiveUp(index, told);
-      return;
-    }
+    if (attempt.last_round || wait <= Nanos(0)) return GiveUp(index, told);
     attempt.last_round = true;
   }
   slot.state = State::kWaiting;

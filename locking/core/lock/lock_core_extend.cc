@@ -46,10 +46,8 @@ void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& r
   Slot& slot = slots_[index];
   const bool current = reply.round == slot.round || Planted("late_extension_counts");
   if (slot.state != State::kHeld || !current) return;
-  if (reply.code == ReplyCode::kDone && slot.phase < Phase::kWriting) {
-    DropForDone(index, reply, now);
-    return;
-  }
+  if (reply.code == ReplyCode::kDone && slot.phase < Phase::kWriting)
+    return DropForDone(index, reply, now);
   const Tally tally = std::get<HeldLease>(slot.stage).round.OnReply(node, reply);
   if (tally != Tally::kPending) EndExtension(index, tally, now);
 }
@@ -57,11 +55,8 @@ void LockCore::OnExtendReply(std::uint32_t index, NodeIndex node, const Reply& r
 void LockCore::EndExtension(std::uint32_t index, Tally tally, Now now) {
   Slot& slot = slots_[index];
   auto& lease = std::get<HeldLease>(slot.stage);
-  if (now.boot >= slot.valid_until) {
-    // The answers came after the lease's own end: they change nothing.
-    LoseAtEnd(index, now);
-    return;
-  }
+  // The answers came after the lease's own end: they change nothing.
+  if (now.boot >= slot.valid_until) return LoseAtEnd(index, now);
   if (tally == Tally::kWon) {
     const Instant from = Planted("extension_from_the_answer") ? now.boot : lease.extension_sent;
     slot.valid_until = EndOfValidity(slot, from);
@@ -72,10 +67,9 @@ void LockCore::EndExtension(std::uint32_t index, Tally tally, Now now) {
   }
   const std::optional<LossReason> loss = lease.round.Loss();
   observer_->OnExtension(loss ? ExtensionResult::kLost : ExtensionResult::kError);
-  if (loss) {
-    Lose(index, *loss, now, *loss == LossReason::kStolen ? lease.round.MajorityRival() : Token());
-    return;
-  }
+  if (loss)
+    return Lose(index, *loss, now,
+                *loss == LossReason::kStolen ? lease.round.MajorityRival() : Token());
   const Nanos again = std::max<Nanos>(slot.ttl / 20, round_trip_);
   Schedule(index, slot.watchdog ? std::min(now.boot + again, slot.valid_until) : slot.valid_until);
 }

@@ -61,10 +61,7 @@ void Connection::FinishProbe() {
   replica_seen_ = false;
   plain_.OnSentinel(info.sentinel);
   client_.OnConnected(info, now_);
-  if (batch_.Active() && client_.Open()) {
-    SendBatch();
-    return;
-  }
+  if (batch_.Active() && client_.Open()) return SendBatch();
   if (batch_.Active()) {
     batch_.SettleRest(ReplyCode::kConnection);
     HandBack();

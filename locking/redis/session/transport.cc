@@ -33,10 +33,7 @@ void Transport::Connect(const NodeAddress& address) {
   }
   std::error_code not_an_ip;
   const auto ip = asio::ip::make_address(address.host, not_an_ip);
-  if (not_an_ip) {
-    LookUpName(address);
-    return;
-  }
+  if (not_an_ip) return LookUpName(address);
   const auto port = static_cast<std::uint16_t>(std::stoi(address.port));
   endpoints_.emplace_back(asio::ip::tcp::endpoint(ip, port));
   TryNext();
@@ -50,11 +47,9 @@ void Transport::LookUpName(const NodeAddress& address) {
   const auto found = [weak = weak_from_this()](LookedUp looked_up) {
     const auto self = weak.lock();
     if (self == nullptr || self->listener_ == nullptr) return;
-    if (!looked_up) {
-      self->Break(UnavailableReason::kNameUnknown,
-                  "the name cannot be resolved: " + looked_up.error());
-      return;
-    }
+    if (!looked_up)
+      return self->Break(UnavailableReason::kNameUnknown,
+                         "the name cannot be resolved: " + looked_up.error());
     const TcpEndpoints turns = self->names_->InTurn(self->user_, std::move(*looked_up));
     self->endpoints_.assign(turns.begin(), turns.end());
     self->TryNext();
@@ -63,10 +58,7 @@ void Transport::LookUpName(const NodeAddress& address) {
 }
 
 void Transport::TryNext() {
-  if (next_endpoint_ == endpoints_.size()) {
-    BreakBy(last_failure_);
-    return;
-  }
+  if (next_endpoint_ == endpoints_.size()) return BreakBy(last_failure_);
   doing_ = "connecting";
   away_ = UnavailableReason::kTimeout;
   std::error_code ignored;
@@ -107,18 +99,13 @@ void Transport::Connected() {
 void Transport::Handshake() {
   doing_ = "TLS handshake";
   tls_ = std::make_unique<asio::ssl::stream<Socket&>>(socket_, *tls_context_);
-  if (!ExpectName(tls_->native_handle(), server_name_)) {
-    Break(UnavailableReason::kTls,
-          "TLS: " + server_name_ + " is no name that a certificate can be for");
-    return;
-  }
+  if (!ExpectName(tls_->native_handle(), server_name_))
+    return Break(UnavailableReason::kTls,
+                 "TLS: " + server_name_ + " is no name that a certificate can be for");
   tls_->async_handshake(asio::ssl::stream_base::client,
                         [self = shared_from_this()](std::error_code error) {
                           if (self->listener_ == nullptr) return;
-                          if (error) {
-                            self->BreakBy(error);
-                            return;
-                          }
+                          if (error) return self->BreakBy(error);
                           self->Open();
                         });
 }
@@ -143,10 +130,7 @@ void Transport::ReadSome(Handler&& handler) {
 void Transport::Read() {
   ReadSome([self = shared_from_this()](std::error_code error, std::size_t size) {
     if (self->listener_ == nullptr) return;
-    if (error) {
-      self->BreakBy(error);
-      return;
-    }
+    if (error) return self->BreakBy(error);
     if (!std::exchange(self->heard_, true)) self->names_->Worked(self->user_);
     self->listener_->OnBytes(std::string_view(self->in_.data(), size));
     if (self->listener_ != nullptr) self->Read();
@@ -164,10 +148,7 @@ void Transport::Flush() {
     // A node that refuses our certificate under TLS 1.3 says so after the handshake, and closes:
     // the write fails first, the words are still to be read.
     if (error && self->tls_ != nullptr && !self->heard_) return;
-    if (error) {
-      self->BreakBy(error);
-      return;
-    }
+    if (error) return self->BreakBy(error);
     self->Flush();
   };
   if (tls_ != nullptr) {

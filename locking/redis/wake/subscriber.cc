@@ -76,10 +76,7 @@ void Subscriber::Subscribe() {
 
 // A SUBSCRIBE that changes nothing; PING would be one more command to allow.
 void Subscriber::Check() {
-  if (watched_.empty()) {
-    pump_.Stop();
-    return;
-  }
+  if (watched_.empty()) return pump_.Stop();
   Send("SUBSCRIBE", *watched_.begin());
   pump_.Flush();
 }
