@@ -94,36 +94,10 @@ class Walk {
 
   bool Moment(Logical logical, std::int64_t number) {
     out_.push_back('"');
-    bool good = false;
-    switch (logical) {
-      case Logical::kDate:
-        good = avro::AppendDate(number, out_);
-        break;
-      case Logical::kTimeMillis:
-        good = avro::AppendTime(number, 3, out_);
-        break;
-      case Logical::kTimeMicros:
-        good = avro::AppendTime(number, 6, out_);
-        break;
-      case Logical::kTimestampMillis:
-      case Logical::kLocalTimestampMillis:
-        good = avro::AppendTimestamp(number, 3, out_);
-        break;
-      case Logical::kTimestampMicros:
-      case Logical::kLocalTimestampMicros:
-        good = avro::AppendTimestamp(number, 6, out_);
-        break;
-      case Logical::kTimestampNanos:
-      case Logical::kLocalTimestampNanos:
-        good = avro::AppendTimestamp(number, 9, out_);
-        break;
-      default:
-        break;
+    if (!avro::AppendMoment(number, avro::FormOf(logical), out_)) {
+      return Fail("has a date or time that is out of range");
     }
-    if (!good) return Fail("has a date or time that is out of range");
-    const bool utc = logical == Logical::kTimestampMillis || logical == Logical::kTimestampMicros ||
-                     logical == Logical::kTimestampNanos;
-    out_ += utc ? "Z\"" : "\"";
+    out_.push_back('"');
     return true;
   }
 

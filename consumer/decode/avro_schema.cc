@@ -79,10 +79,8 @@ class Parser {
 
   const Type* Text(const std::string& text) {
     // A default is written out by recursion: JsonReader refuses what is nested too deeply for that.
-    std::string whole;
-    reader_.Begin(text);
-    if (reader_.Append("", whole) == JsonFound::kMalformed) throw Problem{"it is not JSON"};
-    const Json json = Json::parse(text, nullptr, false);
+    const bool shallow = reader_.BeginWhole(text);
+    const Json json = shallow ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
     if (json.is_discarded()) throw Problem{"it is not JSON"};
     return Any(json, "", 0);
   }

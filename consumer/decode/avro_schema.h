@@ -2,6 +2,7 @@
 // then read by any thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -49,6 +50,32 @@ enum class Logical : std::uint8_t {
   kLocalTimestampNanos,
   kUuid  // of a string, or of 16 bytes
 };
+
+// How what a date, time or timestamp type counts is written.
+struct MomentForm {
+  bool date = false, time = false, utc = false;  // utc: with a Z behind it
+  int digits = 0;                                // behind the second's point
+  [[nodiscard]] constexpr std::int64_t UnitsOfSecond() const {
+    std::int64_t units = 1;
+    for (int i = 0; i < digits; ++i) units *= 10;
+    return units;
+  }
+};
+inline constexpr std::array<MomentForm, 12> kForms{{{},
+                                                    {},
+                                                    {true, false, false, 0},
+                                                    {false, true, false, 3},
+                                                    {false, true, false, 6},
+                                                    {true, true, true, 3},
+                                                    {true, true, true, 6},
+                                                    {true, true, true, 9},
+                                                    {true, true, false, 3},
+                                                    {true, true, false, 6},
+                                                    {true, true, false, 9},
+                                                    {}}};
+constexpr const MomentForm& FormOf(Logical logical) {
+  return kForms[static_cast<std::size_t>(logical)];
+}
 
 struct Type {
   Kind kind = Kind::kNull;

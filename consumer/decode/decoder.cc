@@ -25,8 +25,6 @@ tl::expected<void, std::string> TryDecode(Decoder& decoder, std::string_view pay
   }
 }
 
-MadeDecoder MakeJsonDecoder() { return std::make_unique<AsItIs>(); }
-
 MadeDecoder MakeDecoder(const SchemaText& schema) {
   switch (schema.kind) {
     case SchemaKind::kAvro:
@@ -36,7 +34,7 @@ MadeDecoder MakeDecoder(const SchemaText& schema) {
     case SchemaKind::kJson:
       break;
   }
-  return MakeJsonDecoder();
+  return std::make_unique<AsItIs>();
 }
 
 }  // namespace fencepost::consumer

@@ -65,8 +65,7 @@ using MadeDecoder = tl::expected<std::unique_ptr<Decoder>, std::string>;
 // Error: why the schema is none, one line.
 MadeDecoder MakeAvroDecoder(const SchemaText& schema);
 MadeDecoder MakeProtobufDecoder(const SchemaText& schema);
-// The value as it is: nothing is checked against the schema.
-MadeDecoder MakeJsonDecoder();
+// Of JSON Schema the value as it is: nothing is checked against the schema.
 MadeDecoder MakeDecoder(const SchemaText& schema);
 
 }  // namespace fencepost::consumer

@@ -202,16 +202,6 @@ class Walk {
     return true;
   }
 
-  // Whether it is the number that is written for it again.
-  template <typename Number>
-  static bool Keeps(std::string_view text, Number number) {
-    std::string given;
-    std::string again;
-    AppendCanonicalNumber(text, given);
-    AppendCanonicalNumber(fmt::format("{}", number), again);
-    return given == again;
-  }
-
   template <typename Number>
   static std::optional<Number> NotFinite(const JsonValue& value) {
     using Limits = std::numeric_limits<Number>;
@@ -231,7 +221,7 @@ class Walk {
       Number read{};
       const auto [at, error] = std::from_chars(value.text.data(), end, read);
       if (error != std::errc() || at != end) return Fail("is a number out of the type's range");
-      if (reading == Reading::kAsItIs && !Keeps(value.text, read)) {
+      if (reading == Reading::kAsItIs && !IsSameNumber(value.text, fmt::format("{}", read))) {
         return Fail("has digits that the type does not hold");
       }
       number = read;

@@ -1,9 +1,11 @@
 #include "consumer/encode/avro_values.h"
 
+#include <openssl/bn.h>
+
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,66 +17,11 @@ namespace {
 
 using Problem = tl::unexpected<std::string>;
 
-// How many of the type's units a second has; 0: it counts days.
-std::int64_t UnitsOfSecond(Logical logical) {
-  switch (logical) {
-    case Logical::kTimeMillis:
-    case Logical::kTimestampMillis:
-    case Logical::kLocalTimestampMillis:
-      return 1'000;
-    case Logical::kTimeMicros:
-    case Logical::kTimestampMicros:
-    case Logical::kLocalTimestampMicros:
-      return 1'000'000;
-    case Logical::kTimestampNanos:
-    case Logical::kLocalTimestampNanos:
-      return 1'000'000'000;
-    default:
-      return 0;
-  }
-}
-
-bool IsTimeOfDay(Logical logical) {
-  return logical == Logical::kTimeMillis || logical == Logical::kTimeMicros;
-}
-
-bool HasOffset(Logical logical) {
-  return logical == Logical::kTimestampMillis || logical == Logical::kTimestampMicros ||
-         logical == Logical::kTimestampNanos;
-}
-
-std::string_view FormOf(Logical logical) {
-  if (logical == Logical::kDate) return "is not a date as 2026-11-22";
-  if (IsTimeOfDay(logical)) return "is not a time as 13:05:00.250";
-  return HasOffset(logical) ? "is not a time as 2026-11-22T13:05:00.250Z (RFC 3339)"
-                            : "is not a time as 2026-11-22T13:05:00.250, without an offset";
-}
-
-// Of decimal digits, the highest byte first.
-std::string Magnitude(std::string_view digits) {
-  std::vector<std::uint32_t> limbs;  // the lowest first
-  while (!digits.empty()) {
-    const std::size_t count = std::min<std::size_t>(9, digits.size());
-    std::uint64_t carry = 0;
-    std::uint64_t factor = 1;
-    for (const char digit : digits.substr(0, count)) {
-      carry = carry * 10 + static_cast<std::uint64_t>(digit - '0');
-      factor *= 10;
-    }
-    for (std::uint32_t& limb : limbs) {
-      carry += limb * factor;
-      limb = static_cast<std::uint32_t>(carry);
-      carry >>= 32;
-    }
-    if (carry != 0) limbs.push_back(static_cast<std::uint32_t>(carry));
-    digits.remove_prefix(count);
-  }
-  std::string bytes;
-  for (std::size_t i = limbs.size() * 4; i-- > 0;) {
-    const auto byte = static_cast<char>(limbs[i / 4] >> (i % 4 * 8));
-    if (byte != 0 || !bytes.empty()) bytes.push_back(byte);
-  }
-  return bytes;
+std::string_view WordsOf(const MomentForm& form) {
+  if (!form.time) return "is not a date as 2026-11-22";
+  if (!form.date) return "is not a time as 13:05:00.250";
+  return form.utc ? "is not a time as 2026-11-22T13:05:00.250Z (RFC 3339)"
+                  : "is not a time as 2026-11-22T13:05:00.250, without an offset";
 }
 
 bool TopBit(std::string_view bytes) { return (static_cast<unsigned char>(bytes.front()) & 0x80); }
@@ -93,33 +40,28 @@ tl::expected<std::string, std::string> DecimalBytes(std::string_view number, std
   if (size > most) {
     return Problem(fmt::format("has more than the {} digits of the type", precision));
   }
-  std::string bytes =
-      Magnitude(decimal->digits + std::string(static_cast<std::size_t>(zeros), '0'));
-  if (TopBit(bytes)) bytes.insert(0, 1, '\0');
-  if (!decimal->negative) return bytes;
-  for (char& byte : bytes) byte = static_cast<char>(~byte);
-  for (std::size_t i = bytes.size(); i-- > 0;) {
-    if (++bytes[i] != 0) break;
-  }
-  // -128 is 0x80, and not 0xff80.
-  if (bytes.size() > 1 && bytes.front() == '\xff' && TopBit(std::string_view(bytes).substr(1))) {
-    bytes.erase(0, 1);
-  }
+  BIGNUM* magnitude = nullptr;
+  BN_dec2bn(&magnitude,
+            (decimal->digits + std::string(static_cast<std::size_t>(zeros), '0')).c_str());
+  const std::unique_ptr<BIGNUM, decltype(&BN_free)> owner(magnitude, &BN_free);
+  if (decimal->negative) BN_sub_word(magnitude, 1);  // all of its bits are turned below
+  std::string bytes(static_cast<std::size_t>(BN_num_bytes(magnitude)), '\0');
+  BN_bn2bin(magnitude, reinterpret_cast<unsigned char*>(bytes.data()));
+  if (bytes.empty() || TopBit(bytes)) bytes.insert(0, 1, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(decimal->negative ? ~byte : byte);
   return bytes;
 }
 
 tl::expected<std::int64_t, std::string> UnitsOf(std::string_view text, Logical logical) {
+  const MomentForm& form = FormOf(logical);
   std::string whole(text);
-  if (logical == Logical::kDate) whole += "T00:00:00";
-  if (IsTimeOfDay(logical)) whole.insert(0, "1970-01-01T");
+  if (!form.time) whole += "T00:00:00";
+  if (!form.date) whole.insert(0, "1970-01-01T");
   const auto time = ParseDateTime(whole);
-  if (!time || time->has_offset != HasOffset(logical)) return Problem(std::string(FormOf(logical)));
-  if (logical == Logical::kDate) {
-    if (text.size() != std::string_view("2026-11-22").size())
-      return Problem(std::string(FormOf(logical)));
-    return time->point.seconds / 86'400;
-  }
-  const std::int64_t units = UnitsOfSecond(logical);
+  const bool fits = form.time || text.size() == std::string_view("2026-11-22").size();
+  if (!time || time->has_offset != form.utc || !fits) return Problem(std::string(WordsOf(form)));
+  if (!form.time) return time->point.seconds / 86'400;
+  const std::int64_t units = form.UnitsOfSecond();
   const std::int64_t nanos_of_unit = 1'000'000'000 / units;
   if (time->point.nanos % nanos_of_unit != 0) return Problem("is finer than the type holds");
   std::int64_t count = 0;
@@ -158,8 +100,7 @@ tl::expected<std::string, std::string> CodePointBytes(std::string_view text) {
 tl::expected<std::string, std::string> Widened(const std::string& bytes, std::size_t size) {
   if (bytes.size() > size)
     return tl::unexpected<std::string>("is a number out of the type's range");
-  const bool negative = (static_cast<unsigned char>(bytes.front()) & 0x80) != 0;
-  return std::string(size - bytes.size(), negative ? '\xff' : '\0') + bytes;
+  return std::string(size - bytes.size(), TopBit(bytes) ? '\xff' : '\0') + bytes;
 }
 
 std::string_view NameOf(const Type& type) {

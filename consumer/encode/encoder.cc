@@ -13,8 +13,6 @@ class JsonEncoder : public Encoder {
 
 }  // namespace
 
-MadeEncoder MakeJsonEncoder() { return std::make_unique<JsonEncoder>(); }
-
 MadeEncoder MakeEncoder(const SchemaText& schema, const std::string& message) {
   switch (schema.kind) {
     case SchemaKind::kAvro:
@@ -22,9 +20,9 @@ MadeEncoder MakeEncoder(const SchemaText& schema, const std::string& message) {
     case SchemaKind::kProtobuf:
       return MakeProtobufEncoder(schema, message);
     case SchemaKind::kJson:
-      return MakeJsonEncoder();
+      break;
   }
-  return tl::unexpected<std::string>("it is of no known kind");
+  return std::make_unique<JsonEncoder>();
 }
 
 }  // namespace fencepost::consumer

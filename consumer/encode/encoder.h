@@ -37,8 +37,7 @@ using MadeEncoder = tl::expected<std::unique_ptr<Encoder>, std::string>;
 MadeEncoder MakeAvroEncoder(const SchemaText& schema);
 // `message`: its full name; empty: the first one of the schema.
 MadeEncoder MakeProtobufEncoder(const SchemaText& schema, const std::string& message);
-// The text as it is: nothing is checked against the schema.
-MadeEncoder MakeJsonEncoder();
+// Of JSON Schema the text as it is: nothing is checked against the schema.
 MadeEncoder MakeEncoder(const SchemaText& schema, const std::string& message);
 
 }  // namespace fencepost::consumer

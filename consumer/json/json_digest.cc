@@ -51,4 +51,12 @@ void AppendCanonicalNumber(std::string_view number, std::string& out) {
   out.append(digits, first, last - first + 1).append("e").append(std::to_string(exponent));
 }
 
+bool IsSameNumber(std::string_view a, std::string_view b) {
+  std::string first;
+  std::string second;
+  AppendCanonicalNumber(a, first);
+  AppendCanonicalNumber(b, second);
+  return first == second;
+}
+
 }  // namespace fencepost::consumer

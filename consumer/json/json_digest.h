@@ -45,5 +45,6 @@ class DigestOfParts {
 // One form for all ways to write a number (by IsJsonNumber): 1.50, 15e-1 and 1.5 are 15e-1,
 // and -0.0 is 0. No digit is lost. An exponent beyond 10^12 stays as it is written.
 void AppendCanonicalNumber(std::string_view number, std::string& out);
+bool IsSameNumber(std::string_view a, std::string_view b);
 
 }  // namespace fencepost::consumer

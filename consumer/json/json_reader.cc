@@ -32,13 +32,6 @@ std::string_view UnescapeToken(std::string_view token, std::string& scratch) {
   return scratch;
 }
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 // An object or array, valid.
 void AppendText(std::string_view text, bool minify, std::string& out) {
   if (!minify) {
@@ -320,6 +313,12 @@ JsonReader::JsonReader() : impl_(std::make_unique<Impl>()) {}
 JsonReader::~JsonReader() = default;
 
 void JsonReader::Begin(std::string_view text) { impl_->Parse(text); }
+
+bool JsonReader::BeginWhole(std::string_view text) {
+  Begin(text);
+  impl_->ignored.clear();
+  return Take("", false, impl_->ignored) != JsonFound::kMalformed;
+}
 
 JsonFound JsonReader::Digest(std::string_view pointer, std::uint64_t& out) {
   impl_->ignored.clear();

@@ -28,6 +28,8 @@ class JsonReader {
   JsonReader& operator=(const JsonReader&) = delete;
 
   void Begin(std::string_view text);  // copies the text
+  // Begin, and whether the text as a whole is a part: one document, each string in it a text.
+  bool BeginWhole(std::string_view text);
   // Appends to `out` only with kValue. After kMalformed every Append says the same until Begin.
   // `pointer` is one without a problem.
   JsonFound Append(std::string_view pointer, std::string& out);

@@ -17,7 +17,8 @@ namespace {
 constexpr int kMaxDepth = 1024;  // the check is recursive, and so is what reads the text behind it
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-constexpr bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+constexpr std::string_view kSpace = " \t\r\n";
+constexpr bool IsSpace(char c) { return kSpace.find(c) != std::string_view::npos; }
 
 // Bytes that a string takes as they are.
 constexpr std::array<bool, 256> kPlain = [] {
@@ -158,6 +159,12 @@ class Grammar {
 
 }  // namespace
 
+std::string_view Trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
 bool IsJsonNumber(std::string_view text) {
   std::size_t at = 0;
   const auto digits = [&] {
@@ -183,8 +190,7 @@ bool IsJsonNumber(std::string_view text) {
 
 JsonVerdict CheckJson(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) return {.problem = "it begins with a byte order mark"};
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-    return {.problem = "it is empty"};
+  if (Trimmed(text).empty()) return {.problem = "it is empty"};
   Grammar first(text);
   if (!first.Document() || first.rest().empty()) return first.verdict();
   const bool more = Grammar(first.rest()).Document();

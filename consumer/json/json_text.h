@@ -10,6 +10,9 @@ namespace fencepost::consumer {
 // [-] (0 | 1-9 digits) [. digits] [e [+-] digits]: no leading zero, no bare point, no +.
 bool IsJsonNumber(std::string_view text);
 
+// Without JSON's white space around it.
+std::string_view Trimmed(std::string_view text);
+
 struct JsonVerdict {
   // Empty: it is one document. Else a sentence that holds nothing of the text ("it is cut off").
   std::string_view problem;

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <ctime>
 #include <iterator>
 #include <string_view>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace fencepost {
@@ -35,9 +33,10 @@ bool TakeAny(std::string_view text, std::size_t& at, std::string_view of) {
 
 std::string Rfc3339(std::chrono::milliseconds unix_time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(unix_time);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(static_cast<std::time_t>(seconds.count())),
-                     (unix_time - seconds).count());
+  const std::chrono::nanoseconds rest = unix_time - seconds;
+  std::string text;
+  AppendDateTime({seconds.count(), static_cast<std::uint32_t>(rest.count())}, 'T', 3, text);
+  return text + "Z";
 }
 
 std::string SpanText(std::chrono::milliseconds span) {
@@ -52,6 +51,25 @@ std::string SpanText(std::chrono::milliseconds span) {
   const auto rest = smaller == kUnits.end() ? 0 : seconds % unit->first / smaller->first;
   if (rest > 0) text += fmt::format(" {} {}", rest, smaller->second);
   return text;
+}
+
+void AppendDate(const PointInTime& point, std::string& out) {
+  const auto day = std::chrono::floor<std::chrono::days>(
+      std::chrono::sys_seconds(std::chrono::seconds(point.seconds)));
+  const std::chrono::year_month_day date(day);
+  fmt::format_to(std::back_inserter(out), "{:04}-{:02}-{:02}", static_cast<int>(date.year()),
+                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
+
+void AppendDateTime(const PointInTime& point, char between, int digits, std::string& out) {
+  AppendDate(point, out);
+  const std::chrono::sys_seconds at(std::chrono::seconds(point.seconds));
+  const std::chrono::hh_mm_ss time(at - std::chrono::floor<std::chrono::days>(at));
+  fmt::format_to(std::back_inserter(out), "{}{:02}:{:02}:{:02}", between, time.hours().count(),
+                 time.minutes().count(), time.seconds().count());
+  if (digits == 0) return;
+  const std::string fraction = fmt::format("{:09}", point.nanos);
+  out.append(".").append(fraction, 0, static_cast<std::size_t>(digits));
 }
 
 std::optional<DateTime> ParseDateTime(std::string_view text) {

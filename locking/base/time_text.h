@@ -23,6 +23,10 @@ struct PointInTime {
 constexpr std::int64_t kYear1 = -62'135'596'800;  // its first second; of 9999 the last
 constexpr std::int64_t kYear9999 = 253'402'300'799;
 
+void AppendDate(const PointInTime& point, std::string& out);  // 2026-11-23
+// 2026-11-23T14:00:00.123456 with `digits` (0 to 9) behind the point; the rest is cut off.
+void AppendDateTime(const PointInTime& point, char between, int digits, std::string& out);
+
 struct DateTime {
   PointInTime point;        // without an offset: as if it were UTC
   bool has_offset = false;  // Z, or +hh:mm

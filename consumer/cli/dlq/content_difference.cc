@@ -27,17 +27,11 @@ std::string Shown(const Json& root, const std::string& pointer) {
   return Printable(root.at(at).dump(-1, ' ', false, Json::error_handler_t::replace), kMostText);
 }
 
-// What is walked over by recursion: JsonReader refuses what is nested too deeply for that.
-bool IsShallow(std::string_view text) {
-  consumer::JsonReader reader;
-  std::string whole;
-  reader.Begin(text);
-  return reader.Append("", whole) != consumer::JsonFound::kMalformed;
-}
-
 // Part by part, where both are objects or arrays.
 bool CompareJson(std::string_view there, std::string_view here, std::vector<std::string>& lines) {
-  if (!IsShallow(there) || !IsShallow(here)) return false;
+  // They are walked over by recursion: what is nested too deeply for that is refused here.
+  consumer::JsonReader reader;
+  if (!reader.BeginWhole(there) || !reader.BeginWhole(here)) return false;
   const Json first = Json::parse(there, nullptr, false);
   const Json second = Json::parse(here, nullptr, false);
   if (first.is_discarded() || second.is_discarded()) return false;

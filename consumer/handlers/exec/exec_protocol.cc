@@ -1,5 +1,4 @@
 #include "consumer/handlers/exec/exec_protocol.h"
-#include "consumer/json/json_text.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "consumer/json/json_text.h"
 #include "consumer/record/text.h"
 #include "locking/base/planted.h"
 
@@ -22,18 +22,9 @@ using OrWhy = tl::expected<T, std::string>;
 constexpr std::size_t kMaxErrorText = 1000;
 constexpr std::size_t kMaxClass = 64;
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 // Valid JSON as it is, on one line: a newline in it can only be a blank between two tokens.
 bool AppendRawJson(std::string_view text, JsonReader& json, std::string& out) {
-  std::string ignored;
-  json.Begin(text);
-  if (json.Append("", ignored) == JsonFound::kMalformed) return false;
+  if (!json.BeginWhole(text)) return false;
   const std::size_t from = out.size();
   out.append(Trimmed(text));
   std::replace(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), '\n', ' ');
@@ -201,9 +192,7 @@ tl::expected<HandlerResult, std::string> ParseExecReply(std::string_view line,
                                                         std::string_view record_id,
                                                         JsonReader& json) {
   // All of it is checked first: On-Demand only counts brackets on its way over a value.
-  std::string whole;
-  json.Begin(line);
-  if (json.Append("", whole) == JsonFound::kMalformed) {
+  if (!json.BeginWhole(line)) {
     return tl::unexpected("it is not JSON: " + json.problem());
   }
   simdjson::ondemand::parser parser;

@@ -181,11 +181,7 @@ JqHandler::~JqHandler() = default;
 
 // What is wrong with the value, or nothing: then jq reads the numbers in it as they are.
 std::optional<std::string> JqHandler::WhyBad(std::string_view value) {
-  scratch_.clear();
-  json_.Begin(value);
-  if (json_.Append("", scratch_) == JsonFound::kMalformed) {
-    return "the value is not JSON: " + json_.problem();
-  }
+  if (!json_.BeginWhole(value)) return "the value is not JSON: " + json_.problem();
   if (const auto number = FindInexactNumber(value)) {
     return fmt::format("jq would change the number {}", OneLine(*number, 100));
   }

@@ -46,7 +46,6 @@ class JqHandler : public Handler {
   const std::string program_;                      // as it is compiled
   const std::vector<std::string_view> variables_;  // those that it mentions, in their order
   JsonReader json_;
-  std::string scratch_;
 };
 
 }  // namespace fencepost::consumer

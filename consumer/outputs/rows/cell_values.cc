@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <iterator>
 #include <utility>
@@ -135,25 +134,6 @@ tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Co
   if (seconds < kYear1 || seconds > kYear9999) return out_of_range();
   return PointInTime{.seconds = static_cast<std::int64_t>(seconds),
                      .nanos = static_cast<std::uint32_t>(rest)};
-}
-
-void AppendDate(const PointInTime& point, std::string& out) {
-  const auto day = std::chrono::floor<std::chrono::days>(
-      std::chrono::sys_seconds(std::chrono::seconds(point.seconds)));
-  const std::chrono::year_month_day date(day);
-  fmt::format_to(std::back_inserter(out), "{:04}-{:02}-{:02}", static_cast<int>(date.year()),
-                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
-}
-
-void AppendDateTime(const PointInTime& point, char between, int digits, std::string& out) {
-  AppendDate(point, out);
-  const std::chrono::sys_seconds at(std::chrono::seconds(point.seconds));
-  const std::chrono::hh_mm_ss time(at - std::chrono::floor<std::chrono::days>(at));
-  fmt::format_to(std::back_inserter(out), "{}{:02}:{:02}:{:02}", between, time.hours().count(),
-                 time.minutes().count(), time.seconds().count());
-  if (digits == 0) return;
-  const std::string fraction = fmt::format("{:09}", point.nanos);
-  out.append(".").append(fraction, 0, static_cast<std::size_t>(digits));
 }
 
 tl::expected<std::string, std::string> Decoded(std::string_view text, Conversion encoding) {

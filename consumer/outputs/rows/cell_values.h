@@ -32,9 +32,6 @@ tl::expected<std::int64_t, std::string> WholeNumber(std::string_view number, std
 
 // What is finer than a nanosecond is cut off, towards the past.
 tl::expected<PointInTime, std::string> PointInTimeOf(std::string_view number, Conversion unit);
-void AppendDate(const PointInTime& point, std::string& out);  // 2026-11-23
-// 2026-11-23T14:00:00.123456 with `digits` (0 to 9) behind the point; the rest is cut off.
-void AppendDateTime(const PointInTime& point, char between, int digits, std::string& out);
 
 // base64: RFC 4648, also with - and _, and without =. hex: two digits a byte.
 tl::expected<std::string, std::string> Decoded(std::string_view text, Conversion encoding);

@@ -13,12 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-SchemaText Avro(std::string text) { return {.kind = SchemaKind::kAvro, .text = std::move(text)}; }
-
-std::string Logical(std::string_view type, std::string_view name, std::string_view more = "") {
-  return fmt::format(R"({{"type":"{}","logicalType":"{}"{}}})", type, name, more);
-}
-
 std::string AsTimestamp(std::string_view type, std::int64_t units) {
   return Decoded(Avro(Logical("long", type)), Long(units));
 }

@@ -1,11 +1,15 @@
-// Bytes as producers write them, and what a decoder makes of them.
+// Bytes as producers write them, and what decoders and encoders make of them.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "consumer/decode/decoder.h"
+#include "consumer/encode/encoder.h"
 
 namespace fencepost::consumer {
 
@@ -30,6 +34,28 @@ inline std::string Decoded(const SchemaText& schema, std::string_view payload) {
   std::string json;
   const auto done = (*decoder)->Decode(payload, json);
   return done ? json : "error: " + done.error();
+}
+
+// The bytes, or what is shown of the error behind "error: ".
+inline std::string Encoded(const SchemaText& schema, std::string_view json,
+                           const std::string& message = "") {
+  const auto encoder = MakeEncoder(schema, message);
+  if (!encoder) return "error: " + encoder.error();
+  std::string payload;
+  const auto done = (*encoder)->Encode(json, payload);
+  return done ? payload : "error: " + done.error().shown;
+}
+
+inline SchemaText Avro(std::string text) {
+  return {.kind = SchemaKind::kAvro, .text = std::move(text)};
+}
+inline SchemaText Protobuf(std::string text) {
+  return {.kind = SchemaKind::kProtobuf, .text = std::move(text)};
+}
+// An Avro type with a logical one.
+inline std::string Logical(std::string_view type, std::string_view name,
+                           std::string_view more = "") {
+  return fmt::format(R"({{"type":"{}","logicalType":"{}"{}}})", type, name, more);
 }
 
 }  // namespace fencepost::consumer

@@ -9,10 +9,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-SchemaText Protobuf(std::string text) {
-  return {.kind = SchemaKind::kProtobuf, .text = std::move(text)};
-}
-
 const SchemaText& Orders() {
   static const SchemaText schema = Protobuf(R"(
 syntax = "proto3";

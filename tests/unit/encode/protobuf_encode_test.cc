@@ -1,8 +1,6 @@
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/encode/encoder.h"
 #include "tests/unit/decode/decode_fixture.h"
 
 namespace fencepost::consumer {
@@ -12,7 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const SchemaText& Orders() {
-  static const SchemaText schema{.kind = SchemaKind::kProtobuf, .text = R"(
+  static const SchemaText schema = Protobuf(R"(
 syntax = "proto2";
 package shop;
 import "google/protobuf/timestamp.proto";
@@ -25,16 +23,12 @@ message Order {
   message Line { optional bool paid = 1; }
 }
 message Other { optional Other inner = 1; }
-)"};
+)");
   return schema;
 }
 
 std::string Encoded(const std::string& message, std::string_view json) {
-  const auto encoder = MakeEncoder(Orders(), message);
-  if (!encoder) return "error: " + encoder.error();
-  std::string payload;
-  const auto done = (*encoder)->Encode(json, payload);
-  return done ? payload : "error: " + done.error().shown;
+  return Encoded(Orders(), json, message);
 }
 
 TEST(ProtobufEncoding, ComesBackAsItWas) {
