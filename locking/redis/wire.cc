@@ -93,9 +93,7 @@ struct Scripts {
     for (const EmbeddedScript& script : EmbeddedScripts()) {
       all.push_back({script.name, script.text, Sha1Hex(script.text)});
     }
-    for (const Script& script : all) {
-      if (script.name != "look") pointers.push_back(&script);
-    }
+    for (const Script& script : all) pointers.push_back(&script);
     for (int kind = 0; kind < kOpKinds; ++kind) {
       by_kind[kind] = Find(FormatOf(static_cast<OpKind>(kind)).script);
     }

@@ -76,9 +76,8 @@ struct EmbeddedScript {
 std::span<const EmbeddedScript> EmbeddedScripts();
 
 const Script& ScriptFor(OpKind kind);
-// Also `look`, for commands that read raw values (look_wire.h); no client needs it.
 const Script& ScriptNamed(std::string_view name);
-std::span<const Script* const> AllScripts();  // that every client needs
+std::span<const Script* const> AllScripts();
 
 // Each of these appends to `out`, as RESP: a command; the beginning of a call, up to and with the
 // sentinel's key, which counts as one of `keys`; one more key or argument of it.

@@ -10,7 +10,6 @@
 #include "consumer/cli/dlq/content_difference.h"
 #include "consumer/cli/dlq/dlq_topic.h"
 #include "consumer/cli/shared/ledger_view.h"
-#include "consumer/cli/shared/store_view.h"
 #include "consumer/decode/registry/registry_decoder.h"
 #include "consumer/outputs/rows/batch_rows.h"
 #include "consumer/record/identity.h"
@@ -23,7 +22,6 @@ using consumer::PipelineOptions;
 using consumer::TopicReader;
 using consumer::TopicRecord;
 using locking::BootClock;
-using locking::ReplyCode;
 
 namespace {
 
@@ -224,48 +222,11 @@ void Gatherer::AskById() {
   AskLetters();
 }
 
-NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& status) {
-  NodeFacts node;
-  node.token = reply.token;
-  node.crc = reply.crc;
-  node.rest = reply.rest;
-  node.quarantined = reply.quarantined;
-  switch (reply.code) {
-    case ReplyCode::kContended:
-      node.state = NodeState::kHeld;
-      break;
-    case ReplyCode::kDone:
-      node.state = NodeState::kDone;
-      break;
-    case ReplyCode::kStale:
-      node.state = NodeState::kFree;
-      break;
-    case ReplyCode::kExpired:
-      node.state = NodeState::kNothing;
-      break;
-    case ReplyCode::kNoSentinel:
-      node.problem = "it remembers no lock store: wiped, or never initialised";
-      break;
-    case ReplyCode::kForeign:
-      node.problem = "the key holds something that is no lock";
-      break;
-    default:
-      node.problem = WhyNoAnswer(status);
-  }
-  return node;
-}
-
 void Gatherer::AskNodes() {
   StoreView view({options_.lock.redis, options_.lock.lock}, locking::StoreCreation::kNever);
   facts_.lock = consumer::LockName(options_.name, consumer::LockedId(facts_.id, facts_.block));
   view.Connect(kNodesLimit);
-  const auto answers = view.Ask(locking::OpKind::kInspect, {facts_.lock}, kNodesLimit);
-  for (int i = 0; i < view.size(); ++i) {
-    NodeFacts node = NodeFactsOf(answers.front()[static_cast<std::size_t>(i)], view.Status(i));
-    node.letter = locking::NodeLetter(i);
-    node.address = view.Address(i);
-    facts_.nodes.push_back(std::move(node));
-  }
+  facts_.nodes = view.Look({facts_.lock}, kNodesLimit).front();
 }
 
 void Gatherer::AskLedger() {

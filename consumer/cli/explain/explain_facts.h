@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/cli/shared/position.h"
+#include "consumer/cli/shared/store_view.h"
 #include "consumer/kafka/client/topic_reader.h"
 #include "consumer/outputs/output.h"
 #include "consumer/pipeline/options.h"
@@ -26,18 +27,6 @@ struct RecordFacts {
   std::optional<std::string> key;
   std::optional<std::size_t> value_bytes;  // nullopt: a tombstone
   std::size_t headers = 0;
-};
-
-enum class NodeState : std::uint8_t { kUnreachable, kHeld, kDone, kFree, kNothing };
-struct NodeFacts {
-  char letter = 'a';
-  std::string address;
-  NodeState state = NodeState::kUnreachable;
-  locking::Token token;         // held, done, free (its floor)
-  locking::ContentCrc crc = 0;  // done
-  locking::Millis rest{0};      // held (0: past its deadline), done
-  bool quarantined = false;
-  std::string problem;  // unreachable: why
 };
 
 struct LetterFacts {

@@ -9,70 +9,41 @@
 #include "consumer/cli/shared/bytes_text.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/cli/shared/pipelines.h"
+#include "consumer/cli/shared/store_view.h"
 #include "consumer/record/identity.h"
 #include "consumer/record/position_id.h"
-#include "locking/core/store/sentinel.h"
-#include "locking/core/unit_value.h"
 
 namespace fencepost::cli {
 namespace {
 
 using locking::Millis;
-using locking::NodeSight;
-using locking::UnitValue;
-using State = UnitValue::State;
 
 constexpr Millis kAnswer{2'000};
 
-struct Seen {
-  std::string why;  // the node did not tell
-  bool quarantined = false;
-  std::optional<UnitValue> value;
-  bool foreign = false;
-  Millis rest{0};  // held: until its deadline; else until it is forgotten
-};
-
-Seen Read(const NodeSight& sight, std::size_t at) {
-  Seen seen;
-  const auto sentinel = locking::Sentinel::Decode(sight.sentinel);
-  seen.quarantined = sentinel && sight.time < sentinel->quarantine_until;
-  const NodeSight::Value& value = sight.values[at];
-  seen.value = UnitValue::Decode(value.raw);
-  seen.foreign = !seen.value && !value.raw.empty();
-  const bool held = seen.value && seen.value->state == State::kHeld;
-  seen.rest = held ? std::max(Millis(0), seen.value->deadline - sight.time) : value.left;
-  return seen;
-}
-
-nlohmann::json Json(const Seen& seen) {
-  nlohmann::json one{{"quarantined", seen.quarantined}};
-  if (!seen.why.empty()) {
-    one["state"] = "unknown";
-    one["problem"] = seen.why;
-  } else if (seen.foreign) {
-    one["state"] = "foreign";
-  } else if (!seen.value) {
-    one["state"] = "absent";
-  } else if (seen.value->state == State::kFree) {
-    one["state"] = "free";
-    one["floor"] = seen.value->floor.value();
-  } else {
-    const bool held = seen.value->state == State::kHeld;
-    one["state"] = !held ? "done" : seen.rest > Millis(0) ? "held" : "expired";
-    one["token"] = seen.value->token.value();
-    if (!held) one["crc"] = fmt::format("{:016x}", seen.value->crc);
-    one["rest_ms"] = seen.rest.count();
+nlohmann::json Json(const NodeFacts& node) {
+  static constexpr std::string_view kStates[] = {"unknown", "held", "done", "free", "absent"};
+  const bool held = node.state == NodeState::kHeld;
+  const bool expired = held && node.rest <= Millis(0);
+  nlohmann::json one{
+      {"node", std::string(1, node.letter)},
+      {"address", node.address},
+      {"quarantined", node.quarantined},
+      {"state", expired ? "expired" : kStates[static_cast<std::size_t>(node.state)]}};
+  if (!node.problem.empty()) one["problem"] = node.problem;
+  if (node.state == NodeState::kFree) one["floor"] = node.token.value();
+  if (node.state == NodeState::kDone) one["crc"] = fmt::format("{:016x}", node.crc);
+  if (held || node.state == NodeState::kDone) {
+    one["token"] = node.token.value();
+    one["rest_ms"] = node.rest.count();
   }
   return one;
 }
 
 std::string Text(const nlohmann::json& one) {
-  const auto state = one["state"].get<std::string>();
-  std::string text = state == "held" || state == "free" || state == "done"
-                         ? state == "held"   ? "HELD"
-                           : state == "free" ? "FREE"
-                                             : "DONE"
-                         : state;
+  auto text = one["state"].get<std::string>();
+  if (text == "held" || text == "free" || text == "done") {
+    std::ranges::transform(text, text.begin(), [](char c) { return static_cast<char>(c & ~0x20); });
+  }
   if (one.contains("problem")) text += ": " + one["problem"].get<std::string>();
   if (one.contains("floor")) text += fmt::format(" floor {}", one["floor"].get<std::uint64_t>());
   if (one.contains("token")) text += fmt::format(" token {}", one["token"].get<std::uint64_t>());
@@ -88,32 +59,31 @@ struct Verdict {
 };
 
 // DONE of any node is believed; of the others only what is out of quarantine counts.
-Verdict Judge(const std::vector<Seen>& nodes) {
+Verdict Judge(const std::vector<NodeFacts>& nodes) {
   const int quorum = locking::Quorum(static_cast<int>(nodes.size()));
-  std::map<locking::Nonce, std::vector<const Seen*>> holders;
+  std::map<locking::Token, std::vector<Millis>> holders;  // and for how long on each node
   int free = 0;
   int done = 0;
-  for (const Seen& seen : nodes) {
-    if (!seen.why.empty() || seen.foreign) continue;
-    if (seen.value && seen.value->state == State::kDone) {
+  for (const NodeFacts& node : nodes) {
+    if (node.state == NodeState::kDone) {
       ++done;
-    } else if (seen.value && seen.value->state == State::kHeld && seen.rest > Millis(0)) {
-      if (!seen.quarantined) holders[seen.value->nonce].push_back(&seen);
-    } else if (!seen.quarantined) {
+    } else if (node.state == NodeState::kUnreachable || node.quarantined) {
+      continue;
+    } else if (node.state == NodeState::kHeld && node.rest > Millis(0)) {
+      holders[node.token].push_back(node.rest);
+    } else {
       ++free;
     }
   }
   if (done > 0) {
     return {"done", fmt::format("done, on {} of {} nodes", done, nodes.size())};
   }
-  for (auto& [nonce, held] : holders) {
-    if (static_cast<int>(held.size()) < quorum) continue;
+  for (auto& [token, rests] : holders) {
+    if (static_cast<int>(rests.size()) < quorum) continue;
     // It lasts while a quorum keeps it: the quorum-th longest rest.
-    std::sort(held.begin(), held.end(),
-              [](const Seen* a, const Seen* b) { return a->rest > b->rest; });
-    return {"held",
-            fmt::format("held by token {} for about {} ms", held.front()->value->token.value(),
-                        held[static_cast<std::size_t>(quorum - 1)]->rest.count())};
+    std::ranges::sort(rests, std::greater());
+    return {"held", fmt::format("held by token {} for about {} ms", token.value(),
+                                rests[static_cast<std::size_t>(quorum - 1)].count())};
   }
   if (free >= quorum) return {"free", "free"};
   if (!holders.empty()) {
@@ -130,7 +100,7 @@ int LocksInspect(const LocksArguments& given) {
   std::string name_space = arguments.name_space.empty() ? "default" : arguments.name_space;
   bool record_ids = false;
   std::int64_t block = 1;
-  if (arguments.nodes.redis.empty() && !arguments.words.empty()) {
+  if (arguments.nodes.list.empty() && !arguments.words.empty()) {
     arguments.nodes.file = arguments.words.front();
     arguments.words.erase(arguments.words.begin());
     const auto pipelines = LoadPipelines({arguments.nodes.file});
@@ -152,24 +122,9 @@ int LocksInspect(const LocksArguments& given) {
     keys.push_back(record_ids ? consumer::LockName(name_space, locked)
                               : fmt::format("fencepost:{{{}}}:{}", name_space, name));
   }
-  RawNodes raw(*nodes);
-  std::vector<std::vector<Seen>> seen(keys.size());
-  int told = 0;
-  for (std::size_t node = 0; node < raw.nodes.size(); ++node) {
-    std::optional<NodeSight> sight;
-    if (raw.why[node].empty()) {
-      auto look = raw.nodes[node]->Look(keys, kAnswer);
-      if (look) {
-        sight = std::move(*look);
-        ++told;
-      } else {
-        raw.why[node] = look.error().Line();
-      }
-    }
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      seen[i].push_back(sight ? Read(*sight, i) : Seen{raw.why[node], false, {}, false, {}});
-    }
-  }
+  StoreView view(*nodes, locking::StoreCreation::kNever);
+  view.Connect(kAnswer);
+  const auto seen = view.Look(keys, kAnswer);
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const Verdict verdict = Judge(seen[i]);
@@ -180,23 +135,20 @@ int LocksInspect(const LocksArguments& given) {
                        {"text", verdict.text},
                        {"nodes", nlohmann::json::array()}};
     if (!arguments.json) fmt::print("{}: {}\n", name, verdict.text);
-    for (std::size_t node = 0; node < seen[i].size(); ++node) {
-      auto entry = Json(seen[i][node]);
-      const char letter = locking::NodeLetter(static_cast<int>(node));
-      entry["node"] = std::string(1, letter);
-      entry["address"] = raw.nodes[node]->address();
-      if (!arguments.json) {
-        fmt::print("  {}  {:<24} {}\n", letter, raw.nodes[node]->address(), Text(entry));
-      }
-      one["nodes"].push_back(std::move(entry));
+    for (const NodeFacts& node : seen[i]) {
+      one["nodes"].push_back(Json(node));
+      if (arguments.json) continue;
+      fmt::print("  {}  {:<24} {}\n", node.letter, node.address, Text(one["nodes"].back()));
     }
     all.push_back(std::move(one));
   }
   if (arguments.json) fmt::print("{}\n", all.dump());
   std::fflush(stdout);
-  if (told > 0) return kOk;
-  return ExitFailed("no lock node could be asked: " +
-                    *std::ranges::find_if(raw.why, [](const auto& why) { return !why.empty(); }));
+  const auto& first = seen.front();
+  if (!std::ranges::all_of(first, [](const auto& node) { return !node.problem.empty(); })) {
+    return kOk;
+  }
+  return ExitFailed("no lock node could be asked: " + first.front().problem);
 }
 
 }  // namespace fencepost::cli

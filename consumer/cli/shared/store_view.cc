@@ -6,6 +6,42 @@ namespace fencepost::cli {
 
 using locking::BootClock;
 using locking::Millis;
+using locking::ReplyCode;
+
+namespace {
+
+NodeFacts NodeFactsOf(const locking::Reply& reply, const locking::NodeStatus& status) {
+  NodeFacts node;
+  node.token = reply.token;
+  node.crc = reply.crc;
+  node.rest = reply.rest;
+  node.quarantined = reply.quarantined;
+  switch (reply.code) {
+    case ReplyCode::kContended:
+      node.state = NodeState::kHeld;
+      break;
+    case ReplyCode::kDone:
+      node.state = NodeState::kDone;
+      break;
+    case ReplyCode::kStale:
+      node.state = NodeState::kFree;
+      break;
+    case ReplyCode::kExpired:
+      node.state = NodeState::kNothing;
+      break;
+    case ReplyCode::kNoSentinel:
+      node.problem = "it remembers no lock store: wiped, or never initialised";
+      break;
+    case ReplyCode::kForeign:
+      node.problem = "the key holds something that is no lock";
+      break;
+    default:
+      node.problem = WhyNoAnswer(status);
+  }
+  return node;
+}
+
+}  // namespace
 
 const char* StateOf(const locking::NodeStatus& status) {
   if (!status.connected) return "down";
@@ -58,6 +94,20 @@ std::vector<locking::NodeReplies> StoreView::Ask(locking::OpKind kind,
       },
       limit);
   return std::move(answers_);
+}
+
+std::vector<std::vector<NodeFacts>> StoreView::Look(const std::vector<std::string>& names,
+                                                    Millis limit) {
+  std::vector<std::vector<NodeFacts>> all;
+  for (const locking::NodeReplies& answers : Ask(locking::OpKind::kInspect, names, limit)) {
+    std::vector<NodeFacts>& nodes = all.emplace_back();
+    for (int i = 0; i < size(); ++i) {
+      nodes.push_back(NodeFactsOf(answers[static_cast<std::size_t>(i)], Status(i)));
+      nodes.back().letter = locking::NodeLetter(i);
+      nodes.back().address = Address(i);
+    }
+  }
+  return all;
 }
 
 void StoreView::Take() {

@@ -21,6 +21,19 @@ const char* StateOf(const locking::NodeStatus& status);
 // Why it gave no answer, as far as its status says.
 std::string WhyNoAnswer(const locking::NodeStatus& status);
 
+// What a node knows of one lock.
+enum class NodeState : std::uint8_t { kUnreachable, kHeld, kDone, kFree, kNothing };
+struct NodeFacts {
+  char letter = 'a';
+  std::string address;
+  NodeState state = NodeState::kUnreachable;
+  locking::Token token;         // held, done, free (its floor)
+  locking::ContentCrc crc = 0;  // done
+  locking::Millis rest{0};      // held (0: past its deadline), done
+  bool quarantined = false;
+  std::string problem;  // unreachable: why
+};
+
 class StoreView {
  public:
   StoreView(const LockNodes& nodes, locking::StoreCreation creation);
@@ -52,6 +65,9 @@ class StoreView {
   // kConnection where a node cannot be asked.
   std::vector<locking::NodeReplies> Ask(locking::OpKind kind, const std::vector<std::string>& names,
                                         locking::Millis limit);
+  // What the nodes know of each name, in the order of the nodes.
+  std::vector<std::vector<NodeFacts>> Look(const std::vector<std::string>& names,
+                                           locking::Millis limit);
 
   [[nodiscard]] const locking::Store& store() const { return locks_.store(); }
   [[nodiscard]] locking::NodeStatus Status(int node) const {

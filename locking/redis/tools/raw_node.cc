@@ -2,7 +2,6 @@
 
 #include <hiredis/hiredis.h>
 
-#include <array>
 #include <initializer_list>
 #include <utility>
 
@@ -11,7 +10,6 @@
 #include "locking/base/check.h"
 #include "locking/redis/engine/access.h"
 #include "locking/redis/session/node_error.h"
-#include "locking/redis/tools/look_wire.h"
 #include "locking/redis/wire.h"
 
 namespace fencepost::locking {
@@ -93,9 +91,8 @@ tl::expected<ReplyPtr, Error> RawNode::AwaitReply() {
 // --- what is asked -------------------------------------------------------------------------------
 
 tl::expected<void, Error> RawNode::Connect(Millis limit) {
-  static const std::array<const Script*, 1> scripts = {&ScriptNamed("look")};
   SessionOptions session = options_.Session();
-  session.scripts = scripts;
+  session.scripts = {};
   session.handshake_timeout = limit;
   pump_.emplace(io_, options_, std::move(session), static_cast<SessionPump::User&>(*this));
   pump_->Start();
@@ -115,17 +112,6 @@ tl::expected<InfoFields, Error> RawNode::ReadInfo(Millis limit) {
 tl::expected<InfoFields, Error> RawNode::ReadInfo(std::string_view section, Millis limit) {
   Ask(Command({"INFO", section}), limit);
   return AwaitReply().map([](const ReplyPtr& reply) { return FieldsOf(TextOf(*reply)); });
-}
-
-tl::expected<NodeSight, Error> RawNode::Look(std::span<const std::string> names, Millis limit) {
-  std::string request;
-  FormatLook(names, request);
-  Ask(request, limit);
-  return AwaitReply().and_then([&](const ReplyPtr& reply) {
-    return ParseLook(TextOf(*reply), names.size()).map_error([this](std::string why) {
-      return Trouble(std::move(why), "");
-    });
-  });
 }
 
 }  // namespace fencepost::locking

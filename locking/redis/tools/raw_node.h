@@ -8,7 +8,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,7 +19,6 @@
 #include "locking/redis/options.h"
 #include "locking/redis/session/node_probe.h"
 #include "locking/redis/session/session_pump.h"
-#include "locking/redis/tools/look_wire.h"
 
 namespace fencepost::locking {
 
@@ -30,12 +28,11 @@ class RawNode final : private SessionPump::User {
   RawNode(const RawNode&) = delete;
   RawNode& operator=(const RawNode&) = delete;
 
-  // Connects, logs in, loads the scripts. Errors: why the node is unavailable.
+  // Connects and logs in. Errors: why the node is unavailable.
   tl::expected<void, Error> Connect(Millis limit);
   // INFO's fields by name: of the sections that describe a node's state, or of one section.
   tl::expected<InfoFields, Error> ReadInfo(Millis limit);
   tl::expected<InfoFields, Error> ReadInfo(std::string_view section, Millis limit);
-  tl::expected<NodeSight, Error> Look(std::span<const std::string> names, Millis limit);
 
   [[nodiscard]] const std::string& address() const { return options_.address.text; }
 

@@ -2,7 +2,6 @@
 // nothing behind. The first byte chooses the script, the second the number of names.
 #include <vector>
 
-#include "locking/redis/tools/look_wire.h"
 #include "locking/redis/wire.h"
 #include "tests/fuzz/target.h"
 
@@ -35,15 +34,6 @@ void CheckCall(OpKind kind, std::size_t names, std::string_view payload) {
   }
 }
 
-void CheckLook(std::string_view payload, std::size_t names) {
-  const auto sight = ParseLook(payload, names);
-  if (sight) {
-    FENCEPOST_CHECK(sight->values.size() == names, Shown(payload));
-  } else {
-    FENCEPOST_CHECK(IsOneLine(sight.error()), Shown(sight.error()));
-  }
-}
-
 void CheckSentinelWrite(std::string_view payload) {
   const auto answer = ParseSentinelWrite(payload);
   if (!answer) FENCEPOST_CHECK(IsOneLine(answer.error()), Shown(answer.error()));
@@ -57,7 +47,6 @@ void OneInput(std::string_view input) {
   const std::size_t names = static_cast<unsigned char>(input[1]) % 9;
   const std::string_view payload = input.substr(2);
   if (script < kOpKinds) return CheckCall(static_cast<OpKind>(script), names, payload);
-  if (script == 8) return CheckLook(payload, names);
   CheckSentinelWrite(payload);
 }
 

@@ -1,4 +1,7 @@
 // Facts of a record → what happened, and what will happen next.
+#include <functional>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "consumer/cli/explain/explain_words.h"
@@ -90,172 +93,131 @@ void Expect(const Facts& facts, const std::string& code, const std::string& happ
   EXPECT_THAT(verdict.next, HasSubstr(next));
 }
 
-TEST(Explain, ARecordThatIsNextWaits) {
-  Expect(Plain(), "waiting", "Nothing yet", "It is the next one of its partition");
+Facts Changed(Facts facts, const std::function<void(Facts&)>& change) {
+  change(facts);
+  return facts;
+}
+// At this offset there is no record.
+Facts Without(consumer::Offset offset, consumer::Offset committed = 1042) {
+  return Changed(WithNodes(Plain().nodes, committed), [&](Facts& facts) {
+    facts.position->offset = offset;
+    facts.record = std::optional<RecordFacts>();
+    facts.id.clear();
+  });
+}
+// Without a ledger.
+Facts Marked(const std::vector<NodeFacts>& nodes, consumer::Finality finality) {
+  return Changed(WithNodes(nodes, 1043), [&](Facts& facts) {
+    facts.row.reset();
+    facts.finality = finality;
+  });
 }
 
-TEST(Explain, ARecordFurtherOnWaitsForThoseBeforeIt) {
-  Expect(WithNodes(Plain().nodes, 1040), "waiting", "Nothing yet",
-         "the group's committed offset is 2 before it");
-}
-
-TEST(Explain, WhereTheGroupHasNoOffsetTheStartCounts) {
-  Facts facts = Plain();
-  facts.committed = std::optional<consumer::Offset>();
-  Expect(facts, "waiting", "the group has committed nothing", "start_from: earliest");
-  facts.start_from = consumer::StartFrom::kLatest;
-  Expect(facts, "waiting", "the group has committed nothing", "this record is not read");
-}
-
-TEST(Explain, ARecordWhoseLockAMajorityHoldsIsInProgress) {
-  Expect(WithNodes({Node(NodeState::kHeld, Millis(2500)), Node(NodeState::kHeld, Millis(2400)),
-                    Node(NodeState::kUnreachable)}),
-         "in_progress",
-         "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
-         "2026-11-03T09:59:59.000Z",
-         "another one takes over within 2 s");
-}
-
-TEST(Explain, ALockWithoutAMajorityIsAnAttempt) {
-  Expect(WithNodes({Node(NodeState::kHeld, Millis(2500)), Node(NodeState::kNothing),
-                    Node(NodeState::kNothing)}),
-         "locking", "no majority (2 are needed)", "until a majority grants it");
-  NodeFacts other = Node(NodeState::kHeld, Millis(2500));
+TEST(Explain, JudgesWhatHappenedToARecordAndWhatWillHappenNext) {
+  using consumer::Finality;
+  using consumer::OnBad;
+  const auto held = [](Millis rest = Millis(2500)) { return Node(NodeState::kHeld, rest); };
+  const NodeFacts nothing = Node(NodeState::kNothing);
+  const NodeFacts done = Node(NodeState::kDone, Millis(252'000));
+  NodeFacts other = held();
   other.token = locking::Token(kToken.value() + 1);
-  Expect(WithNodes({Node(NodeState::kHeld, Millis(2500)), other, Node(NodeState::kNothing)}),
-         "locking", "1 of 3 lock nodes hold", "until a majority grants it");
-}
-
-TEST(Explain, ALockPastItsDeadlineWillBeTakenOver) {
-  Expect(WithNodes({Node(NodeState::kHeld), Node(NodeState::kHeld), Node(NodeState::kHeld)}),
-         "takeover", "past its deadline (token drawn 2026-11-03T09:59:59.000Z)",
-         "takes the lock over");
-}
-
-TEST(Explain, ARecordWithItsOwnRowIsDone) {
-  Expect(WithRow("orders/3/1042", 0xabc, 1043), "done",
-         "committed at 2026-11-03T09:00:00.000Z by worker worker-2",
-         "kept for ever (no ledger.keep)");
-  Expect(WithRow("orders/3/1042", 0xabc, 1042), "done", "committed at",
-         "The group's offset passes it once");
-  Facts position = WithRow("orders/3/1042", 0xabc, 1043);
-  position.position_ids = true;
-  Expect(position, "done", "committed at", "its partition's ledger row is there, which does not");
-}
-
-TEST(Explain, ARecordWhoseRowIsAnothersIsADuplicate) {
-  Expect(WithRow("orders/1/5", 0xabc, 1043), "duplicate",
-         "Another record with the same id and the same content took effect: orders/1/5",
-         "it was skipped");
-  Expect(WithRow("orders/1/5", 0xabc, 1042), "duplicate", "orders/1/5", "skips it");
-}
-
-TEST(Explain, ARecordWithOtherContentThanItsRowIsAConflict) {
-  Expect(WithRow("orders/1/5", 0xdef, 1042), "id_conflict", "other content (from orders/1/5",
-         "on_id_conflict: dead_letter");
-  Expect(WithRow("orders/1/5", 0xdef, 1043), "id_conflict", "This record has no effect",
-         "the offset is past it (on_id_conflict: dead_letter)");
-  Facts stops = WithRow("orders/1/5", 0xdef, 1042);
-  stops.on_id_conflict = consumer::OnBad::kStop;
-  Expect(stops, "id_conflict", "", "stops, with this explanation");
-  Facts position = WithRow("orders/3/1042", 0xdef, 1042);
-  position.position_ids = true;
-  Expect(position, "id_conflict", "Was the topic recreated?", "stops");
-}
-
-TEST(Explain, BelievesNoMarkWhereThereIsALedger) {
-  const std::vector<NodeFacts> done(3, Node(NodeState::kDone, Millis(252'000)));
-  Expect(WithNodes(done), "waiting", "Nothing yet", "");
-  Expect(WithNodes(done, 1043), "passed_without_trace", "there is no trace of it", "");
-}
-
-TEST(Explain, ADeadLetterIsTold) {
-  Expect(WithLetter(1043), "dead_lettered",
-         "It failed (404: HTTP 404) and was published to orders.dead/0/7",
-         "fencepost dlq replay FILE --topic orders --partition 3 --offset 1042");
-  Expect(WithLetter(1042), "dead_lettered", "404", "there may be a dead letter and an effect");
-}
-
-TEST(Explain, ADeadLetterThatWasReplayedHasTakenEffect) {
-  Facts facts = WithLetter(1043);
-  facts.row = WithRow("orders/3/2001", 0xabc, 1043).row;
-  Expect(facts, "duplicate", "It was a dead letter before", "Nothing");
-}
-
-TEST(Explain, ARecordThatWasPassedWithoutATraceHasReasons) {
-  Facts facts = WithNodes(Plain().nodes, 1500);
-  Expect(facts, "passed_without_trace", "the group began after it", "move the group's offset back");
-  Expect(facts, "passed_without_trace", "lost with the database (failed over, restored)", "");
-  EXPECT_THAT(Judge(facts).happened, Not(HasSubstr("ledger.keep")));
-  facts.ledger_keep = std::chrono::hours(24 * 30);
-  Expect(facts, "passed_without_trace", "its row was pruned (ledger.keep: 30 d)", "");
-}
-
-TEST(Explain, ARecordBeyondTheEndIsNotThereYet) {
-  Facts facts = Plain();
-  facts.position->offset = 2000;
-  facts.record = std::optional<RecordFacts>();
-  Expect(facts, "beyond_end", "the partition's next offset is 2000", "when it is written");
-}
-
-TEST(Explain, ARecordThatRetentionTookIsGone) {
-  Facts facts = Plain();
-  facts.position->offset = 999;
-  facts.record = std::optional<RecordFacts>();
-  facts.id.clear();
-  Expect(facts, "gone", "the oldest offset that Kafka keeps is 1000", "nobody can read it again");
-  facts.committed = std::optional<consumer::Offset>(900);
-  Expect(facts, "gone", "", "out of range");
-}
-
-TEST(Explain, AHoleIsPassed) {
-  Facts facts = Plain();
-  facts.record = std::optional<RecordFacts>();
-  facts.id.clear();
-  Expect(facts, "hole", "a transaction's marker", "the offset passes it");
-}
-
-TEST(Explain, ARecordWithoutAnIdIsBad) {
-  Facts facts = Plain();
-  facts.id.clear();
-  facts.no_id = "no record id: json:/order_id is null";
-  Expect(facts, "bad_record", "json:/order_id is null", "sends it to the dead letter topic");
-  facts.on_bad_record = consumer::OnBad::kStop;
-  Expect(facts, "bad_record", "json:/order_id is null",
-         "ends with exit code 1, and so does each that is started after it (on_bad_record: stop): "
-         "fix the producer, the columns or the table, give dead_letter, or move the group's offset "
-         "past it");
-}
-
-TEST(Explain, ARecordThatTheColumnsRefuseIsBadBeforeAWorkerHasSeenIt) {
-  Facts facts = Plain();
-  facts.no_row = "column amount from json:/amount: json:/amount finds nothing in the value";
-  Expect(facts, "bad_record", "The output's columns refuse it: column amount from json:/amount",
-         "sends it to the dead letter topic");
-  facts.on_bad_record = consumer::OnBad::kStop;
-  Expect(facts, "bad_record", "finds nothing in the value", "ends with exit code 1");
-  facts.no_row.clear();
-  Expect(facts, "waiting", "Nothing yet", "If workers end at it with exit code 1");
-}
-
-TEST(Explain, WithoutALedgerTheMarkIsTheTruth) {
-  Facts facts = WithNodes({Node(NodeState::kDone, Millis(252'000)),
-                           Node(NodeState::kDone, Millis(252'000)), Node(NodeState::kNothing)},
-                          1043);
-  facts.finality = consumer::Finality::kWrite;
-  facts.row.reset();
-  Expect(facts, "done", "marked DONE on 2 of 3 lock nodes", "skipped for another 4 min 12 s");
-  facts.crc = 0xdef;
-  Expect(facts, "id_conflict", "other content is DONE", "the offset is past it");
-}
-
-TEST(Explain, WithoutALedgerTheOffsetTellsOnceTheMarkIsForgotten) {
-  Facts facts = WithNodes(Plain().nodes, 1043);
-  facts.row.reset();
-  facts.finality = consumer::Finality::kWrite;
-  Expect(facts, "done", "moves only after the write", "move the group's offset back");
-  facts.finality = consumer::Finality::kTransaction;
-  Expect(facts, "done", "in the Kafka transaction that holds the output", "");
+  const auto by_position = [](Facts& f) { f.position_ids = true; };
+  const auto stops = [](Facts& f) { f.on_id_conflict = f.on_bad_record = OnBad::kStop; };
+  const auto no_id = [](Facts& f) {
+    f.id.clear();
+    f.no_id = "no record id: json:/order_id is null";
+  };
+  const auto no_row = [](Facts& f) { f.no_row = "column amount from json:/amount: finds nothing"; };
+  const Facts passed = WithNodes(Plain().nodes, 1500);
+  struct Row {
+    Facts facts;
+    const char *code, *happened, *next;
+  };
+  const Row rows[] = {
+      {Plain(), "waiting", "Nothing yet", "It is the next one of its partition"},
+      {WithNodes(Plain().nodes, 1040), "waiting", "Nothing yet",
+       "the group's committed offset is 2 before it"},
+      {Changed(Plain(), [](Facts& f) { f.committed = std::optional<consumer::Offset>(); }),
+       "waiting", "the group has committed nothing", "start_from: earliest"},
+      {Changed(Plain(),
+               [](Facts& f) {
+                 f.committed = std::optional<consumer::Offset>();
+                 f.start_from = consumer::StartFrom::kLatest;
+               }),
+       "waiting", "the group has committed nothing", "this record is not read"},
+      {WithNodes({held(), held(Millis(2400)), Node(NodeState::kUnreachable)}), "in_progress",
+       "A worker holds its lock on 2 of 3 lock nodes, under the token drawn "
+       "2026-11-03T09:59:59.000Z",
+       "another one takes over within 2 s"},
+      {WithNodes({held(), nothing, nothing}), "locking", "no majority (2 are needed)",
+       "until a majority grants it"},
+      {WithNodes({held(), other, nothing}), "locking", "1 of 3 lock nodes hold",
+       "until a majority grants it"},
+      {WithNodes({held(Millis(0)), held(Millis(0)), held(Millis(0))}), "takeover",
+       "past its deadline (token drawn 2026-11-03T09:59:59.000Z)", "takes the lock over"},
+      {WithRow("orders/3/1042", 0xabc, 1043), "done",
+       "committed at 2026-11-03T09:00:00.000Z by worker worker-2",
+       "kept for ever (no ledger.keep)"},
+      {WithRow("orders/3/1042", 0xabc, 1042), "done", "committed at",
+       "The group's offset passes it once"},
+      {Changed(WithRow("orders/3/1042", 0xabc, 1043), by_position), "done", "committed at",
+       "its partition's ledger row is there, which does not"},
+      {WithRow("orders/1/5", 0xabc, 1043), "duplicate",
+       "Another record with the same id and the same content took effect: orders/1/5",
+       "it was skipped"},
+      {WithRow("orders/1/5", 0xabc, 1042), "duplicate", "orders/1/5", "skips it"},
+      {WithRow("orders/1/5", 0xdef, 1042), "id_conflict", "other content (from orders/1/5",
+       "on_id_conflict: dead_letter"},
+      {WithRow("orders/1/5", 0xdef, 1043), "id_conflict", "This record has no effect",
+       "the offset is past it (on_id_conflict: dead_letter)"},
+      {Changed(WithRow("orders/1/5", 0xdef, 1042), stops), "id_conflict", "",
+       "stops, with this explanation"},
+      {Changed(WithRow("orders/3/1042", 0xdef, 1042), by_position), "id_conflict",
+       "Was the topic recreated?", "stops"},
+      // A mark is not believed where there is a ledger.
+      {WithNodes({done, done, done}), "waiting", "Nothing yet", ""},
+      {WithNodes({done, done, done}, 1043), "passed_without_trace", "there is no trace of it", ""},
+      {WithLetter(1043), "dead_lettered",
+       "It failed (404: HTTP 404) and was published to orders.dead/0/7",
+       "fencepost dlq replay FILE --topic orders --partition 3 --offset 1042"},
+      {WithLetter(1042), "dead_lettered", "404", "there may be a dead letter and an effect"},
+      {Changed(WithLetter(1043),
+               [](Facts& f) { f.row = WithRow("orders/3/2001", 0xabc, 1043).row; }),
+       "duplicate", "It was a dead letter before", "Nothing"},
+      {passed, "passed_without_trace", "there is no trace of it: the group began after it",
+       "move the group's offset back"},
+      {passed, "passed_without_trace", "lost with the database (failed over, restored)", ""},
+      {Changed(passed, [](Facts& f) { f.ledger_keep = std::chrono::hours(24 * 30); }),
+       "passed_without_trace", "its row was pruned (ledger.keep: 30 d)", ""},
+      {Without(2000), "beyond_end", "the partition's next offset is 2000", "when it is written"},
+      {Without(999), "gone", "the oldest offset that Kafka keeps is 1000", "nobody can read it"},
+      {Without(999, 900), "gone", "", "out of range"},
+      {Without(1042), "hole", "a transaction's marker", "the offset passes it"},
+      {Changed(Plain(), no_id), "bad_record", "json:/order_id is null",
+       "sends it to the dead letter topic"},
+      {Changed(Changed(Plain(), no_id), stops), "bad_record", "json:/order_id is null",
+       "ends with exit code 1, and so does each that is started after it (on_bad_record: stop): "
+       "fix the producer, the columns or the table, give dead_letter, or move the group's offset "
+       "past it"},
+      {Changed(Plain(), no_row), "bad_record",
+       "The output's columns refuse it: column amount from json:/amount",
+       "sends it to the dead letter topic"},
+      {Changed(Changed(Plain(), no_row), stops), "bad_record", "finds nothing",
+       "ends with exit code 1"},
+      {Changed(Plain(), stops), "waiting", "Nothing yet", "If workers end at it with exit code 1"},
+      {Marked({done, done, nothing}, Finality::kWrite), "done", "marked DONE on 2 of 3 lock nodes",
+       "skipped for another 4 min 12 s"},
+      {Changed(Marked({done, done, nothing}, Finality::kWrite), [](Facts& f) { f.crc = 0xdef; }),
+       "id_conflict", "other content is DONE", "the offset is past it"},
+      {Marked(Plain().nodes, Finality::kWrite), "done", "moves only after the write",
+       "move the group's offset back"},
+      {Marked(Plain().nodes, Finality::kTransaction), "done",
+       "in the Kafka transaction that holds the output", ""},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(fmt::format("row {}", &row - rows));
+    Expect(row.facts, row.code, row.happened, row.next);
+  }
 }
 
 TEST(Explain, SaysWhatCannotBeKnownWithoutTheLedger) {
@@ -331,14 +293,9 @@ TEST(Explain, TellsEachPartInALine) {
           "  dead letter none in orders.dead"));
 }
 
-TEST(Explain, TellsOfALeaseThatWasLeftBehind) {
-  Facts facts = WithRow("orders/3/1042", 0xabc, 1043);
-  facts.nodes = {Node(NodeState::kHeld, Millis(2000))};
-  EXPECT_THAT(FactLines(facts),
-              Contains(HasSubstr("for another 2 s, by a lease that was left behind: the ledger has "
-                                 "its row")));
-  facts.row = std::optional<consumer::LedgerEntry>();
-  EXPECT_THAT(FactLines(facts), Not(Contains(HasSubstr("left behind"))));
+TEST(Explain, TellsOfNoLeaseThatWasLeftBehindWithoutARow) {
+  EXPECT_THAT(FactLines(WithNodes({Node(NodeState::kHeld, Millis(2000))})),
+              Not(Contains(HasSubstr("left behind"))));
 }
 
 TEST(Explain, IsJsonToo) {
