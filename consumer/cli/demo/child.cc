@@ -1,9 +1,7 @@
 #include "consumer/cli/demo/child.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,19 +52,6 @@ bool AllThreadsStopped(pid_t pid) {
 }
 
 }  // namespace
-
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool bound = bind(fd, generic, size) == 0 && getsockname(fd, generic, &size) == 0;
-  close(fd);
-  FENCEPOST_CHECK(bound, "no free port on 127.0.0.1");
-  return ntohs(address.sin_port);
-}
 
 Child::Child(std::vector<std::string> command, std::filesystem::path log) : log_(std::move(log)) {
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;

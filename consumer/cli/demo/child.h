@@ -12,9 +12,6 @@
 
 namespace fencepost::cli {
 
-// A port of 127.0.0.1 that was free a moment ago.
-int FreePort();
-
 class Child {
  public:
   // stdout and stderr go to `log`.out and `log`.err.

@@ -1,12 +1,12 @@
 // fencepost demo: the main job on real parts, with a worker killed and another frozen on the way,
 // and an audit at the end. Read Story from top to bottom.
-#include <hiredis.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <random>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -15,11 +15,11 @@
 
 #include "consumer/cli/demo/child.h"
 #include "consumer/cli/demo/effects.h"
-#include "consumer/cli/demo/stream.h"
 #include "consumer/cli/demo/team.h"
 #include "consumer/cli/shared/command.h"
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/mock_cluster.h"
+#include "consumer/kafka/client/producer.h"
 #include "locking/base/check.h"
 #include "locking/base/temp_folder.h"
 
@@ -50,6 +50,49 @@ using Outcome = tl::expected<void, Error>;
 tl::unexpected<Error> Failure(std::string what, std::string hint = "") {
   return tl::unexpected(Error{"demo", std::move(what), "", std::move(hint)});
 }
+
+// The records that the demo produces: orders, about 5% of them a second time, some of those on
+// another partition. Deterministic by seed.
+class Stream {
+ public:
+  Stream(std::string topic, std::uint64_t seed, std::unique_ptr<consumer::Producer> producer)
+      : topic_(std::move(topic)), random_(seed), producer_(std::move(producer)) {}
+  // Produces until `total` records are in the topic, and waits until they do.
+  Outcome ProduceUpTo(std::size_t total) {
+    while (produced_ < total) {
+      if (auto sent = SendOne(); !sent) return sent;
+    }
+    return producer_->Flush(seconds(60));
+  }
+  [[nodiscard]] std::size_t produced() const { return produced_; }
+  [[nodiscard]] const std::set<std::string>& unique() const { return unique_; }
+
+ private:
+  static constexpr std::uint64_t kDuplicatesPercent = 5;
+  static constexpr std::size_t kDuplicateReach = 3000;  // how far back its original lies at most
+
+  Outcome SendOne() {
+    const bool duplicate = next_ > 100 && random_() % 100 < kDuplicatesPercent;
+    const std::size_t number =
+        duplicate ? next_ - 1 - random_() % std::min(next_, kDuplicateReach) : next_++;
+    const std::string id = fmt::format("o-{:07}", number);
+    const std::string value =
+        fmt::format(R"({{"order_id":"{}","amount":{},"item":"fence post"}})", id, number % 997);
+    // Half of the duplicates come by another partition, as from a second producer.
+    const bool astray = duplicate && random_() % 2 == 0;
+    const auto partition = static_cast<std::int32_t>((number + (astray ? 1 : 0)) % kPartitions);
+    unique_.insert(id);
+    ++produced_;
+    return producer_->Send({.topic = topic_, .partition = partition, .key = id, .value = value});
+  }
+
+  const std::string topic_;
+  std::mt19937_64 random_;
+  std::unique_ptr<consumer::Producer> producer_;
+  std::size_t produced_ = 0;
+  std::size_t next_ = 0;
+  std::set<std::string> unique_;
+};
 
 class Demo {
  public:
@@ -104,48 +147,31 @@ class Demo {
     brokers_ = options.brokers;
     auto producer = consumer::Producer::Make(options, {{"linger.ms", "5"}});
     if (!producer) return tl::unexpected(producer.error());
-    stream_.emplace(topic_, kPartitions, arguments_.seed, std::move(*producer));
+    stream_.emplace(topic_, arguments_.seed, std::move(*producer));
     Say(fmt::format("Kafka: {} at {}", mock_ ? "in this process" : "real broker", brokers_[0]));
     return {};
   }
 
   Outcome StartRedis() {
-    std::string list;
     for (int i = 0; i < kRedisNodes; ++i) {
-      int port = 0;
-      for (int attempt = 0; attempt < 5 && port == 0; ++attempt) port = StartRedisServer(i);
-      if (port == 0) return Failure("redis-server does not start", "is redis-server installed?");
-      list += fmt::format("{}127.0.0.1:{}", list.empty() ? "" : ",", port);
+      const auto folder = folder_.path() / fmt::format("redis-{}", i);
+      std::filesystem::create_directories(folder);
+      const std::string socket = folder / "socket";
+      redis_.push_back(std::make_unique<Child>(
+          std::vector<std::string>{"redis-server", "--port", "0", "--unixsocket", socket, "--save",
+                                   "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
+                                   "--dir", folder.string()},
+          folder / "log"));
+      redis_list_ += fmt::format("{}unix:{}", i == 0 ? "" : ",", socket);
     }
-    redis_list_ = list;
-    Child init({"/proc/self/exe", "locks", "init", "--redis", list}, folder_.path() / "locks-init");
-    if (init.Wait(seconds(20)) != 0) return Failure("locks init failed: " + init.Errors());
-    Say("Redis: 5 independent primaries at " + list);
+    // It waits for the servers.
+    Child init({"/proc/self/exe", "locks", "init", "--redis", redis_list_},
+               folder_.path() / "locks-init");
+    if (init.Wait(seconds(20)) != 0) {
+      return Failure("locks init failed: " + init.Errors(), "is redis-server installed?");
+    }
+    Say("Redis: 5 independent primaries at " + redis_list_);
     return {};
-  }
-
-  // The port, or 0 if the server did not come up (the port may have been taken meanwhile).
-  int StartRedisServer(int node) {
-    const int port = FreePort();
-    const auto folder = folder_.path() / fmt::format("redis-{}", node);
-    std::filesystem::create_directories(folder);
-    auto server = std::make_unique<Child>(
-        std::vector<std::string>{"redis-server", "--bind", "127.0.0.1", "--port",
-                                 std::to_string(port), "--save", "", "--appendonly", "no",
-                                 "--maxmemory-policy", "noeviction", "--dir", folder.string()},
-        folder / "log");
-    const auto end = steady_clock::now() + seconds(10);
-    while (server->Running() && steady_clock::now() < end) {
-      redisContext* context = redisConnect("127.0.0.1", port);
-      const bool up = context != nullptr && context->err == 0;
-      redisFree(context);
-      if (up) {
-        redis_.push_back(std::move(server));
-        return port;
-      }
-      std::this_thread::sleep_for(milliseconds(10));
-    }
-    return 0;
   }
 
   Outcome StartWorkers() {
@@ -164,7 +190,6 @@ class Demo {
   }
 
   [[nodiscard]] std::string PipelineYaml() const {
-    std::string nodes = redis_list_;
     return fmt::format(
         "version: 1\n"
         "name: {}\n"
@@ -181,7 +206,7 @@ class Demo {
         "  ttl: 3s\n"
         "  min_validity: 1s\n"
         "output:\n{}",
-        name_, brokers_[0], topic_, mock_ ? 4000 : 6000, nodes, effects_->OutputYaml());
+        name_, brokers_[0], topic_, mock_ ? 4000 : 6000, redis_list_, effects_->OutputYaml());
   }
 
   // --- the story's steps ---------------------------------------------------------------------

@@ -1,14 +1,22 @@
 // The demo's workers: real `fencepost run` processes, watched through their /metrics.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "consumer/cli/demo/child.h"
-#include "consumer/cli/demo/scrape.h"
 
 namespace fencepost::cli {
+
+// What a worker's /metrics says, as far as the demo shows it.
+struct Totals {
+  std::int64_t processed = 0, skipped = 0, in_flight = 0, held = 0, lag = 0, commit_gap = 0,
+               partitions = 0, contended = 0, expired = 0, fenced = 0, takeovers = 0,
+               violations = 0;
+  Totals& operator+=(const Totals& other);
+};
 
 enum class WorkerState { kRunning, kKilled, kFrozen };
 
