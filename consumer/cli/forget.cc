@@ -236,32 +236,20 @@ struct Forgotten {
   std::optional<Position> position;  // of a single id, where its row knew it
 };
 
-// Counts the marks and refuses what is held; changes nothing.
-tl::expected<void, Error> LookAtMarks(Marks& marks, LedgerView* ledger, Forgotten& found) {
-  if (auto connected = marks.Connect(); !connected) return connected;
+// Asks every node about each id, in one round: how many there are of which a node answers
+// `counted`. Error: what is held is refused, with the outcome so far.
+tl::expected<std::size_t, Error> CountMarks(Marks& marks, LedgerView* ledger, OpKind kind,
+                                            ReplyCode counted, const char* outcome) {
+  std::size_t count = 0;
+  std::string last;
   HeldIds held;
-  std::string last;
-  auto asked = marks.Ask(OpKind::kInspect, [&](const auto& id, const Reply& reply) {
+  auto asked = marks.Ask(kind, [&](const auto& id, const Reply& reply) {
     held.See(id, reply);
-    if (reply.code != ReplyCode::kDone || std::exchange(last, id) == id) return;
-    ++found.marks;
+    if (reply.code == counted && std::exchange(last, id) != id) ++count;
   });
-  if (!asked) return asked;
-  return held.LeaveOutLeftBehind(ledger).and_then(
-      [&held] { return held.Refuse("nothing was forgotten"); });
-}
-
-tl::expected<void, Error> TakeMarksBack(Marks& marks, LedgerView* ledger, Forgotten& forgotten) {
-  std::string last;
-  HeldIds meanwhile;
-  auto asked = marks.Ask(OpKind::kForget, [&](const auto& id, const Reply& reply) {
-    meanwhile.See(id, reply);
-    if (reply.code != ReplyCode::kFreed || std::exchange(last, id) == id) return;
-    ++forgotten.marks;
-  });
-  if (!asked) return asked;
-  return meanwhile.LeaveOutLeftBehind(ledger).and_then([&meanwhile] {
-    return meanwhile.Refuse("marks were taken back, but no ledger row was deleted");
+  if (!asked) return tl::unexpected(asked.error());
+  return held.LeaveOutLeftBehind(ledger).and_then([&] { return held.Refuse(outcome); }).map([&] {
+    return count;
   });
 }
 
@@ -342,13 +330,15 @@ tl::expected<void, Error> Carry(const PipelineOptions& options, const ForgetArgu
   }
   Marks marks(options, range.ids);
   const auto ledger = LedgerView::Of(options);
-  Forgotten found;
-  if (auto looked = LookAtMarks(marks, ledger.get(), found); !looked) return looked;
-  if (!arguments.execute) {
-    forgotten.marks = found.marks;
-  } else if (auto taken = TakeMarksBack(marks, ledger.get(), forgotten); !taken) {
-    return taken;
+  if (auto connected = marks.Connect(); !connected) return connected;
+  auto counted =
+      CountMarks(marks, ledger.get(), OpKind::kInspect, ReplyCode::kDone, "nothing was forgotten");
+  if (counted && arguments.execute) {
+    counted = CountMarks(marks, ledger.get(), OpKind::kForget, ReplyCode::kFreed,
+                         "marks were taken back, but no ledger row was deleted");
   }
+  if (!counted) return tl::unexpected(counted.error());
+  forgotten.marks = *counted;
   if (ledger != nullptr) {
     auto done = OnRows(*ledger, range.ids, arguments.execute, forgotten);
     if (done && arguments.execute && !range.cluster.empty()) {

@@ -28,56 +28,25 @@ constexpr std::chrono::seconds kReadLimit{30};
 
 struct DlqArguments {
   std::string file;
-  std::string error_class;
-  std::string id;
-  std::string topic;
-  std::optional<std::int32_t> partition;
-  std::optional<consumer::Offset> offset;
-  std::string since;
-  std::string until;
-  std::size_t limit = 0;
+  LetterRequest request;
   bool json = false;
-  bool as_new_id = false;
-  bool all = false;
-  bool execute = false;
 };
 
-// What every one of them needs first. Nothing: it was said why (exit 2).
-struct Asked {
-  PipelineOptions options;
-  LetterFilter filter;
-};
-std::optional<Asked> Understand(const DlqArguments& arguments) {
+// Nothing: it was said why (exit 2). With it the arguments' filter is whole.
+std::optional<PipelineOptions> Understand(DlqArguments& arguments) {
   auto pipelines = LoadPipelines({arguments.file});
   if (!pipelines) return std::nullopt;
-  Asked asked{std::move(pipelines->front()), {}};
-  if (!asked.options.dead_letter) {
+  PipelineOptions& options = pipelines->front();
+  if (!options.dead_letter) {
     PrintError(arguments.file +
                ": there is no dead_letter section, so there are no dead letters; add "
                "dead_letter: {topic: …}");
     return std::nullopt;
   }
-  asked.filter = {.pipeline = asked.options.name,
-                  .error_class = arguments.error_class,
-                  .id = arguments.id.empty() ? "" : consumer::StoredId(arguments.id),
-                  .topic = arguments.topic,
-                  .partition = arguments.partition,
-                  .offset = arguments.offset};
-  const auto now = locking::ReadClocks().wall;
-  const auto read = [&](const char* option, const std::string& text,
-                        std::optional<WallTime>& moment) {
-    if (text.empty()) return true;
-    const auto parsed = ParseMoment(text, now);
-    if (parsed) {
-      moment = *parsed;
-    } else {
-      PrintError(fmt::format("{}: {}", option, parsed.error()));
-    }
-    return parsed.has_value();
-  };
-  if (!read("--since", arguments.since, asked.filter.since)) return std::nullopt;
-  if (!read("--until", arguments.until, asked.filter.until)) return std::nullopt;
-  return asked;
+  LetterFilter& filter = arguments.request.filter;
+  filter.pipeline = options.name;
+  if (!filter.id.empty()) filter.id = consumer::StoredId(filter.id);
+  return std::move(options);
 }
 
 // What a reader of the total should know besides.
@@ -166,32 +135,32 @@ class LetterPrinter {
   std::size_t printed_ = 0;
 };
 
-int PrintLetters(const DlqArguments& arguments, bool all) {
-  const auto asked = Understand(arguments);
-  if (!asked) return kUsage;
-  auto topic = LetterTopic::Open(asked->options, kConnectLimit);
+int PrintLetters(DlqArguments arguments, bool all) {
+  const auto options = Understand(arguments);
+  if (!options) return kUsage;
+  auto topic = LetterTopic::Open(*options, kConnectLimit);
   if (!topic) return ExitFailed(topic.error());
-  LetterPrinter printer(asked->options, all, arguments.json);
+  LetterPrinter printer(*options, all, arguments.json);
   std::size_t matched = 0;
   const auto seen = topic->Visit(
-      asked->filter,
+      arguments.request.filter,
       [&](const StoredLetter& letter) {
         printer.Add(letter);
-        return ++matched != arguments.limit;
+        return ++matched != arguments.request.limit;
       },
       kReadLimit);
   printer.Flush();
   if (!seen) return ExitFailed(seen.error());
   if (arguments.json) return kOk;
   const std::size_t printed = printer.printed();
-  const bool cut = arguments.limit > 0 && printed == arguments.limit;
+  const bool cut = arguments.request.limit > 0 && printed == arguments.request.limit;
   fmt::print("{}{} dead letter{} in {}{}{}\n", all && printed > 0 ? "\n" : "", printed,
-             printed == 1 ? "" : "s", asked->options.dead_letter->topic,
+             printed == 1 ? "" : "s", options->dead_letter->topic,
              cut ? " (there may be more: --limit)" : "", LeftOut(*seen));
   return kOk;
 }
 
-void PrintReplayed(const PipelineOptions& options, const ReplayRequest& request,
+void PrintReplayed(const PipelineOptions& options, const LetterRequest& request,
                    const ReplayCounts& counts) {
   const bool ledger = FinalityOf(options.output) == consumer::Finality::kLedger;
   std::string line =
@@ -216,68 +185,64 @@ void PrintReplayed(const PipelineOptions& options, const ReplayRequest& request,
   }
 }
 
-int ReplayLetters(const DlqArguments& arguments) {
-  const auto asked = Understand(arguments);
-  if (!asked) return kUsage;
-  auto topic = LetterTopic::Open(asked->options, kConnectLimit);
+int ReplayLetters(DlqArguments arguments) {
+  const auto options = Understand(arguments);
+  if (!options) return kUsage;
+  auto topic = LetterTopic::Open(*options, kConnectLimit);
   if (!topic) return ExitFailed(topic.error());
-  const ReplayRequest request{.filter = asked->filter,
-                              .limit = arguments.limit,
-                              .as_new_id = arguments.as_new_id,
-                              .execute = arguments.execute};
-  const auto counts = Replay(asked->options, *topic, request);
+  const auto counts = Replay(*options, *topic, arguments.request);
   if (!counts) {
     std::fflush(stdout);
     return ExitFailed(counts.error());
   }
-  PrintReplayed(asked->options, request, *counts);
+  PrintReplayed(*options, arguments.request, *counts);
   return counts->refused + counts->failed == counts->done ? kOk : kFailed;
 }
 
-int PurgeLetters(const DlqArguments& arguments) {
-  const auto asked = Understand(arguments);
-  if (!asked) return kUsage;
-  const bool ledger = FinalityOf(asked->options.output) == consumer::Finality::kLedger;
-  if (!ledger && !arguments.all) {
+int PurgeLetters(DlqArguments arguments) {
+  const auto options = Understand(arguments);
+  if (!options) return kUsage;
+  const bool ledger = FinalityOf(options->output) == consumer::Finality::kLedger;
+  if (!ledger && !arguments.request.all) {
     PrintError(arguments.file +
                ": this output has no ledger, so nothing tells which dead letters have taken effect "
                "since; --all deletes them all the same");
     return kUsage;
   }
-  auto topic = LetterTopic::Open(asked->options, kConnectLimit);
+  auto topic = LetterTopic::Open(*options, kConnectLimit);
   if (!topic) return ExitFailed(topic.error());
-  const auto deleted =
-      Purge(asked->options, *topic,
-            {.filter = asked->filter, .all = arguments.all, .execute = arguments.execute});
+  const auto deleted = Purge(*options, *topic, arguments.request);
   if (!deleted) {
     std::fflush(stdout);
     return ExitFailed(deleted.error());
   }
   fmt::print("{} dead letter{} {}deleted\n", *deleted, *deleted == 1 ? "" : "s",
-             arguments.execute ? "" : "would be ");
-  if (!arguments.execute) fmt::print("nothing was deleted: --execute does it\n");
+             arguments.request.execute ? "" : "would be ");
+  if (!arguments.request.execute) fmt::print("nothing was deleted: --execute does it\n");
   return kOk;
 }
 
 std::shared_ptr<DlqArguments> AddLetterOptions(CLI::App& command) {
   auto arguments = std::make_shared<DlqArguments>();
+  LetterFilter& filter = arguments->request.filter;
   command.add_option("FILE", arguments->file, "the pipeline file")->required();
-  command.add_option("--class", arguments->error_class,
+  command.add_option("--class", filter.error_class,
                      "only of this error class: bad_record, id_conflict, timeout, 404, …");
-  command.add_option("--id", arguments->id, "only of this record id");
-  command.add_option("--topic", arguments->topic, "only records that came from this topic");
-  command.add_option("--partition", arguments->partition, "only from this partition of it")
+  command.add_option("--id", filter.id, "only of this record id");
+  command.add_option("--topic", filter.topic, "only records that came from this topic");
+  command.add_option("--partition", filter.partition, "only from this partition of it")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--offset", arguments->offset, "only from this offset of it")
+  command.add_option("--offset", filter.offset, "only from this offset of it")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--since", arguments->since,
-                     "only those that failed at this time or later: RFC 3339, or an age like 2h");
-  command.add_option("--until", arguments->until, "only those that failed before this time");
+  AddMoment(command, "--since", filter.since,
+            "only those that failed at this time or later: RFC 3339, or an age like 2h");
+  AddMoment(command, "--until", filter.until, "only those that failed before this time");
   return arguments;
 }
 
 void AddLimit(CLI::App& command, DlqArguments& arguments) {
-  command.add_option("--limit", arguments.limit, "at most so many")->check(CLI::PositiveNumber);
+  command.add_option("--limit", arguments.request.limit, "at most so many")
+      ->check(CLI::PositiveNumber);
 }
 
 void AddReplay(CLI::App& dlq, Run& run) {
@@ -292,9 +257,9 @@ void AddReplay(CLI::App& dlq, Run& run) {
       "failed.\n");
   const auto arguments = AddLetterOptions(*replay);
   AddLimit(*replay, *arguments);
-  replay->add_flag("--execute", arguments->execute, "do it; without this, a dry run");
+  replay->add_flag("--execute", arguments->request.execute, "do it; without this, a dry run");
   replay->add_flag(
-      "--as-new-id", arguments->as_new_id,
+      "--as-new-id", arguments->request.as_new_id,
       "as a record of its own: without the old id, and with a new one (of the dead letter's "
       "position) where kafka.accept_replay_ids is true. Letters that were replayed before are "
       "replayed again: choose by the filters");
@@ -312,8 +277,8 @@ void AddPurge(CLI::App& dlq, Run& run) {
       "that has to stay: one that has not taken effect, of another pipeline, or that the filters\n"
       "leave out. Needs the right to delete records of the topic.\n");
   const auto arguments = AddLetterOptions(*purge);
-  purge->add_flag("--execute", arguments->execute, "do it; without this, a dry run");
-  purge->add_flag("--all", arguments->all,
+  purge->add_flag("--execute", arguments->request.execute, "do it; without this, a dry run");
+  purge->add_flag("--all", arguments->request.all,
                   "also those that have not taken effect: they are lost for good");
   purge->callback([&run, arguments] { run = [arguments] { return PurgeLetters(*arguments); }; });
 }

@@ -48,6 +48,13 @@ struct LetterFilter {
   std::optional<locking::WallTime> since;
   std::optional<locking::WallTime> until;
 };
+struct LetterRequest {
+  LetterFilter filter;
+  std::size_t limit = 0;   // letters; 0: all
+  bool as_new_id = false;  // replay
+  bool all = false;        // purge: also what has not taken effect
+  bool execute = false;
+};
 bool Matches(const LetterFilter& filter, const StoredLetter& letter);
 
 // The record's own headers, as they were before it died (in their order).

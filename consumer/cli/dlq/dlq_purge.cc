@@ -22,7 +22,7 @@ constexpr seconds kDeleteLimit{30};
 
 class Purger {
  public:
-  Purger(const PipelineOptions& options, const PurgeRequest& request)
+  Purger(const PipelineOptions& options, const LetterRequest& request)
       : options_(options),
         request_(request),
         ledger_(request.all ? nullptr : LedgerView::Of(options)) {}
@@ -80,7 +80,7 @@ class Purger {
   }
 
   const PipelineOptions& options_;
-  const PurgeRequest& request_;
+  const LetterRequest& request_;
   const std::unique_ptr<LedgerView> ledger_;
   std::vector<Place> places_;
   std::vector<StoredLetter> letters_;
@@ -139,7 +139,7 @@ std::size_t PurgePlan::letters() const {
 }
 
 tl::expected<std::size_t, Error> Purge(const PipelineOptions& options, LetterTopic& topic,
-                                       const PurgeRequest& request) {
+                                       const LetterRequest& request) {
   Purger purger(options, request);
   tl::expected<void, Error> outcome;
   const auto scanned = topic.Scan(

@@ -37,14 +37,9 @@ class PurgePlan {
   std::map<std::int32_t, Partition> partitions_;
 };
 
-struct PurgeRequest {
-  LetterFilter filter;
-  bool all = false;  // also what has not taken effect
-  bool execute = false;
-};
 // Prints a line a partition to stdout. Returns how many letters were deleted (in a dry run: would
 // be). Error: the ledger or the topic cannot be read (nothing was deleted), or a deletion failed.
 tl::expected<std::size_t, Error> Purge(const consumer::PipelineOptions& options, LetterTopic& topic,
-                                       const PurgeRequest& request);
+                                       const LetterRequest& request);
 
 }  // namespace fencepost::cli

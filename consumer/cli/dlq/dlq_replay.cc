@@ -30,7 +30,7 @@ constexpr seconds kFlushLimit{120};
 
 class Replayer {
  public:
-  Replayer(const PipelineOptions& options, const ReplayRequest& request, std::size_t total)
+  Replayer(const PipelineOptions& options, const LetterRequest& request, std::size_t total)
       : request_(request),
         rules_(RulesOf(options, request.as_new_id)),
         ledger_(LedgerView::Of(options)),
@@ -157,7 +157,7 @@ class Replayer {
     fmt::print("{}\n", line);
   }
 
-  const ReplayRequest& request_;
+  const LetterRequest& request_;
   const ReplayRules rules_;
   const std::unique_ptr<LedgerView> ledger_;
   Progress progress_;
@@ -169,7 +169,7 @@ class Replayer {
 };
 
 // How many there are, for the bar.
-tl::expected<std::size_t, Error> Count(LetterTopic& topic, const ReplayRequest& request) {
+tl::expected<std::size_t, Error> Count(LetterTopic& topic, const LetterRequest& request) {
   std::size_t count = 0;
   const auto seen = topic.Visit(
       request.filter, [&](const StoredLetter&) { return ++count != request.limit; }, kReadLimit);
@@ -180,7 +180,7 @@ tl::expected<std::size_t, Error> Count(LetterTopic& topic, const ReplayRequest& 
 }  // namespace
 
 tl::expected<ReplayCounts, Error> Replay(const PipelineOptions& options, LetterTopic& topic,
-                                         const ReplayRequest& request) {
+                                         const LetterRequest& request) {
   std::size_t total = 0;
   if (request.execute) {
     const auto counted = Count(topic, request);

@@ -48,15 +48,9 @@ struct ReplayCounts {
   std::size_t repeated = 0;  // later letters of an id that is in this replay already
 };
 
-struct ReplayRequest {
-  LetterFilter filter;
-  std::size_t limit = 0;  // letters; 0: all
-  bool as_new_id = false;
-  bool execute = false;
-};
 // Prints what is refused, and why, to stdout; in a dry run also what would be replayed. Error: the
 // ledger or the topic cannot be read any more; what was published before stays published.
 tl::expected<ReplayCounts, Error> Replay(const consumer::PipelineOptions& options,
-                                         LetterTopic& topic, const ReplayRequest& request);
+                                         LetterTopic& topic, const LetterRequest& request);
 
 }  // namespace fencepost::cli

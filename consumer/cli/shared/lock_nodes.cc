@@ -40,7 +40,7 @@ bool ReadPassword(const LockNodeArguments& arguments, std::string& password) {
 
 // With --username it is another user than the workers' who logs in.
 std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
-  if (arguments.username.empty() && !arguments.password_file.empty()) {
+  if (arguments.redis.username.empty() && !arguments.password_file.empty()) {
     return Refuse(
         "--password-file: goes with --username, or with --redis; a pipeline file has "
         "lock.redis.password");
@@ -48,8 +48,8 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
   const auto pipelines = LoadPipelines({arguments.file});
   if (!pipelines) return std::nullopt;
   LockNodes nodes{pipelines->front().lock.redis, pipelines->front().lock.lock};
-  if (arguments.username.empty()) return nodes;
-  nodes.redis.username = arguments.username;
+  if (arguments.redis.username.empty()) return nodes;
+  nodes.redis.username = arguments.redis.username;
   if (ReadPassword(arguments, nodes.redis.password)) return nodes;
   return Refuse(arguments.password_file + ": cannot be read, or is empty");
 }
@@ -57,18 +57,18 @@ std::optional<LockNodes> NodesOfFile(const LockNodeArguments& arguments) {
 }  // namespace
 
 void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments) {
-  command.add_option("--redis", arguments.redis,
+  command.add_option("--redis", arguments.list,
                      "the lock nodes: HOST:PORT, unix:/PATH or redis[s]://[USER@]HOST[:PORT], with "
                      "commas between");
-  command.add_option("--user,--username", arguments.username, "ACL user of the lock nodes");
+  command.add_option("--user,--username", arguments.redis.username, "ACL user of the lock nodes");
   command.add_option("--password-file", arguments.password_file,
                      "file with the password (else FENCEPOST_REDIS_PASSWORD)");
-  command.add_option("--tls-ca", arguments.tls.ca,
+  command.add_option("--tls-ca", arguments.redis.tls_ca,
                      "TLS, with the nodes' certificates signed by a CA of this file");
-  command.add_option("--tls-cert", arguments.tls.certificate,
+  command.add_option("--tls-cert", arguments.redis.tls_certificate,
                      "TLS, with this certificate of our own; with --tls-key");
-  command.add_option("--tls-key", arguments.tls.key, "file with the key of --tls-cert");
-  command.add_option("--tls-server-name", arguments.tls.server_name,
+  command.add_option("--tls-key", arguments.redis.tls_key, "file with the key of --tls-cert");
+  command.add_option("--tls-server-name", arguments.redis.tls_server_name,
                      "TLS, with this name in the nodes' certificates instead of their hosts");
 }
 
@@ -78,24 +78,20 @@ void AddLockNodeOptions(CLI::App& command, LockNodeArguments& arguments) {
 }
 
 std::optional<LockNodes> ResolveLockNodes(const LockNodeArguments& arguments) {
-  const LockNodeArguments::Tls& tls = arguments.tls;
-  if (!arguments.file.empty() && !(tls.ca + tls.certificate + tls.key + tls.server_name).empty()) {
+  const locking::RedisOptions& given = arguments.redis;
+  if (!arguments.file.empty() &&
+      !(given.tls_ca + given.tls_certificate + given.tls_key + given.tls_server_name).empty()) {
     return Refuse("--tls-…: go with --redis; a pipeline file has lock.redis.tls");
   }
-  if (arguments.redis.empty() == arguments.file.empty()) {
+  if (arguments.list.empty() == arguments.file.empty()) {
     return Refuse("name the lock nodes, either by --redis HOST:PORT,… or by a pipeline file");
   }
   if (!arguments.file.empty()) return NodesOfFile(arguments);
-  LockNodes nodes;
-  nodes.redis.nodes = SplitCommas(arguments.redis);
-  nodes.redis.username = arguments.username;
+  LockNodes nodes{given, {}};
+  nodes.redis.nodes = SplitCommas(arguments.list);
   if (!ReadPassword(arguments, nodes.redis.password)) {
     return Refuse(arguments.password_file + ": cannot be read, or is empty");
   }
-  nodes.redis.tls_ca = tls.ca;
-  nodes.redis.tls_certificate = tls.certificate;
-  nodes.redis.tls_key = tls.key;
-  nodes.redis.tls_server_name = tls.server_name;
   if (const auto problem = locking::ProblemOf(nodes.redis)) {
     return Refuse("--redis: " + problem->Line());
   }

@@ -16,16 +16,10 @@ class App;
 namespace fencepost::cli {
 
 struct LockNodeArguments {
-  std::string redis;  // A,B,C
-  std::string file;   // or a pipeline file
-  std::string username;
+  std::string list;  // A,B,C
+  std::string file;  // or a pipeline file
   std::string password_file;
-  struct Tls {
-    std::string ca;
-    std::string certificate;
-    std::string key;
-    std::string server_name;
-  } tls;
+  locking::RedisOptions redis;  // user, TLS
 };
 // --redis and how to log in, without a file.
 void AddLockServerOptions(CLI::App& command, LockNodeArguments& arguments);

@@ -41,6 +41,16 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& name, Millis& val
   return command.add_option_function<std::string>(name, read, help)->type_name("DURATION");
 }
 
+void AddMoment(CLI::App& command, const std::string& name, std::optional<WallTime>& value,
+               const std::string& help) {
+  const auto read = [&value, name](const std::string& text) {
+    const auto parsed = ParseMoment(text, locking::ReadClocks().wall);
+    if (!parsed) throw CLI::ValidationError(name, parsed.error());
+    value = *parsed;
+  };
+  command.add_option_function<std::string>(name, read, help);
+}
+
 std::string MomentText(WallTime moment) { return Rfc3339(moment.time_since_epoch()); }
 
 std::string AgeText(WallTime moment, WallTime now) {

@@ -33,6 +33,10 @@ std::optional<WallTime> ParseRfc3339(std::string_view text);
 CLI::Option* AddDuration(CLI::App& command, const std::string& name, Millis& value,
                          const std::string& help);
 
+// An option that is a moment (ParseMoment), counted from now. The same rules.
+void AddMoment(CLI::App& command, const std::string& name, std::optional<WallTime>& value,
+               const std::string& help);
+
 // "2026-11-03T10:00:00.000Z".
 std::string MomentText(WallTime moment);
 // "12 s ago", or "in 3 s" where the clocks disagree.

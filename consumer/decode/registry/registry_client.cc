@@ -14,6 +14,7 @@
 namespace fencepost::consumer {
 namespace {
 
+using curl::Set;
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
@@ -51,11 +52,6 @@ std::optional<std::uint32_t> IdIn(const std::string& body) {
   const auto id = json["id"].get<std::uint64_t>();
   if (id == 0 || id > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
   return static_cast<std::uint32_t>(id);
-}
-
-template <typename Value>
-void Set(CURL* easy, CURLoption option, Value value) {
-  FENCEPOST_CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK, "a libcurl option is refused");
 }
 
 }  // namespace
@@ -170,32 +166,28 @@ tl::expected<void, RegistryFailure> RegistryClient::Take(const std::string& body
   return {};
 }
 
-tl::expected<SchemaText, RegistryFailure> RegistryClient::Fetch(std::uint32_t id) {
-  const std::string path = fmt::format("/schemas/ids/{}", id);
+tl::expected<RegisteredSchema, RegistryFailure> RegistryClient::Whole(const std::string& path) {
   const auto body = Get(path);
   if (!body) return tl::unexpected(body.error());
-  SchemaText schema;
+  RegisteredSchema found{.id = IdIn(*body).value_or(0), .schema = {}};
   std::set<std::string> seen;
-  if (const auto taken = Take(*body, path, schema, seen, true); !taken) {
-    return tl::unexpected(taken.error());
-  }
-  return schema;
+  const auto taken = Take(*body, path, found.schema, seen, true);
+  if (!taken) return tl::unexpected(taken.error());
+  return found;
+}
+
+tl::expected<SchemaText, RegistryFailure> RegistryClient::Fetch(std::uint32_t id) {
+  return Whole(fmt::format("/schemas/ids/{}", id)).map([](RegisteredSchema found) {
+    return std::move(found.schema);
+  });
 }
 
 tl::expected<RegisteredSchema, RegistryFailure> RegistryClient::Version(const std::string& subject,
                                                                         int version) {
   const std::string path = fmt::format("{}/versions/{}", PathOf(subject),
                                        version == 0 ? "latest" : std::to_string(version));
-  const auto body = Get(path);
-  if (!body) return tl::unexpected(body.error());
-  RegisteredSchema found;
-  std::set<std::string> seen;
-  if (const auto taken = Take(*body, path, found.schema, seen, true); !taken) {
-    return tl::unexpected(taken.error());
-  }
-  const auto id = IdIn(*body);
-  if (!id) return Unreliable(path, kNoRegistry);
-  found.id = *id;
+  auto found = Whole(path);
+  if (found && found->id == 0) return Unreliable(path, kNoRegistry);
   return found;
 }
 

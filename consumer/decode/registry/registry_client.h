@@ -50,6 +50,8 @@ class RegistryClient {
   Answer Get(const std::string& path) { return Ask(path, nullptr); }
   // A POST where there is a body.
   Answer Ask(const std::string& path, const std::string* body);
+  // With all that it refers to; the id is 0 where the answer has none.
+  tl::expected<RegisteredSchema, RegistryFailure> Whole(const std::string& path);
   tl::expected<std::uint32_t, RegistryFailure> IdFor(const std::string& path,
                                                      const SchemaText& schema);
   [[nodiscard]] std::string PathOf(const std::string& subject) const;

@@ -1,10 +1,12 @@
-// Owners for libcurl's handles. Nothing here calls more than the matching destructor.
+// Owners for libcurl's handles, and its options.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include <curl/curl.h>
+
+#include "locking/base/check.h"
 
 namespace fencepost::consumer::curl {
 
@@ -21,6 +23,12 @@ using Multi = std::unique_ptr<CURLM, Destroyer<&curl_multi_cleanup>>;  // after 
 using Url = std::unique_ptr<CURLU, Destroyer<&curl_url_cleanup>>;
 using Text = std::unique_ptr<char, Destroyer<&curl_free>>;
 using List = std::unique_ptr<curl_slist, Destroyer<&curl_slist_free_all>>;
+
+template <typename Value>
+void Set(CURL* easy, CURLoption option, Value value) {
+  const CURLcode code = curl_easy_setopt(easy, option, value);
+  FENCEPOST_CHECK(code == CURLE_OK, curl_easy_strerror(code));
+}
 
 // Of the library, at run time: "7.88.1".
 inline std::string Version() { return curl_version_info(CURLVERSION_NOW)->version; }

@@ -16,6 +16,8 @@
 namespace fencepost::consumer {
 namespace {
 
+using curl::Set;
+
 constexpr std::chrono::hours kMaxRetryAfter{24};
 // Ours; the user's of these names are not sent.
 constexpr std::array<std::string_view, 3> kReserved = {"idempotency-key", "fencing-token",
@@ -46,12 +48,6 @@ Error Bad(std::string what, std::string hint) {
           .what = std::move(what),
           .where = "handler.http",
           .hint = std::move(hint)};
-}
-
-template <typename T>
-void Set(CURL* easy, CURLoption option, T value) {
-  const CURLcode code = curl_easy_setopt(easy, option, value);
-  FENCEPOST_CHECK(code == CURLE_OK, curl_easy_strerror(code));
 }
 
 // The record's header of that name, if a request can carry it. The last one counts.
@@ -186,12 +182,7 @@ void HttpRequest::SetHeaders(bool with_body) {
     add(fmt::format("traceparent: {}", *trace));
   }
   if (!target_->own_content_type) {
-    bool json = with_body;
-    if (with_body) {
-      json_.Begin(*call_.record.value);
-      scratch_.clear();
-      json = json_.Append("", scratch_) != JsonFound::kMalformed;
-    }
+    const bool json = with_body && json_.BeginWhole(*call_.record.value);
     add(!with_body ? "Content-Type:"  // curl's own is of no use
         : json     ? "Content-Type: application/json"
                    : "Content-Type: application/octet-stream");

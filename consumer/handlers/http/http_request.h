@@ -59,7 +59,6 @@ class HttpRequest {
   curl::List headers_;
   HandlerCall call_;
   JsonReader json_;
-  std::string scratch_;
   std::string body_;
   bool too_large_ = false;
   std::array<char, CURL_ERROR_SIZE> words_{};
