@@ -134,13 +134,9 @@ TEST_F(ExecHandler, TakesEveryFormOfReply) {
 
 TEST_F(ExecHandler, TakesAnErrorForAFailure) {
   StartPython("reply(json.dumps(value))");
-  const HandlerFailure plain = FailureOf(R"({"error": "no\nstock"})");
-  EXPECT_EQ(plain.error_class, "exec_error");
-  EXPECT_EQ(plain.text, "no stock");
-  EXPECT_TRUE(plain.retry);
-  const HandlerFailure told = FailureOf(R"({"error": "x", "class": "sold_out", "retry": false})");
-  EXPECT_EQ(told.error_class, "sold_out");
-  EXPECT_FALSE(told.retry);
+  EXPECT_EQ(Told(R"({"error": "no\nstock"})"), "exec_error, again: no stock");
+  EXPECT_THAT(Told(R"({"error": "x", "class": "sold_out", "retry": false})"),
+              StartsWith("sold_out, for good: "));
   EXPECT_EQ(FailureOf(R"({"error": "x", "class": "404"})").error_class, "404");
   EXPECT_THAT(recorder_.notes(), IsEmpty());
   EXPECT_EQ(FailureOf(R"({"error": "x", "class": "No card 4111"})").error_class, "exec_protocol");
@@ -214,24 +210,19 @@ TEST_F(ExecHandler, RefusesAReplyToAnotherRecord) {
   EXPECT_NE(ValueOf("\"o-1\""), first);
 }
 
-TEST_F(ExecHandler, TellsWhatAProcessSaidLastBeforeItDied) {
-  StartPython("if value: raise KeyError('amount')\nreply('{\"value\": 1}')");
-  const HandlerFailure failure = FailureOf("3");
+TEST_F(ExecHandler, FailsTheRecordOfAProcessThatDies) {
+  StartPython(
+      "if value == 1: raise KeyError('amount')\nif value: sys.exit(value)\n"
+      "reply('{\"value\": 1}')");
+  EXPECT_EQ(Told("3"), "exec, again: the process ended with exit code 3 before it replied");
+  EXPECT_THAT(recorder_.notes("handler_exited"),
+              ElementsAre(HasSubstr("ended with exit code 3; started again in 100 ms")));
+  EXPECT_EQ(ValueOf("0"), "1");
+  const HandlerFailure failure = FailureOf("1");
   EXPECT_EQ(failure.text,
             "the process ended with exit code 1 before it replied; on stderr it said: "
             "KeyError: 'amount'");
   EXPECT_EQ(failure.shown, "the process ended with exit code 1 before it replied");
-}
-
-TEST_F(ExecHandler, FailsTheRecordOfAProcessThatDies) {
-  StartPython("if value: sys.exit(value)\nreply('{\"value\": 1}')");
-  const HandlerFailure failure = FailureOf("3");
-  EXPECT_EQ(failure.error_class, "exec");
-  EXPECT_EQ(failure.text, "the process ended with exit code 3 before it replied");
-  EXPECT_TRUE(failure.retry);
-  EXPECT_THAT(recorder_.notes("handler_exited"),
-              ElementsAre(HasSubstr("ended with exit code 3; started again in 100 ms")));
-  EXPECT_EQ(ValueOf("0"), "1");
 }
 
 TEST_F(ExecHandler, CountsAReplyThatWasGivenBeforeTheEnd) {
@@ -276,10 +267,7 @@ TEST_F(ExecHandler, KillsAProcessThatOverrunsTheTimeoutWithItsChildren) {
                   "reply('{{\"value\": 1}}')",
                   dir_.File("child")));
   EXPECT_EQ(ValueOf("0"), "1");  // it is up
-  const HandlerFailure failure = FailureOf({.value = "1", .timeout = 2s});
-  EXPECT_EQ(failure.error_class, "timeout");
-  EXPECT_EQ(failure.text, "no answer within 2000 ms");
-  EXPECT_TRUE(failure.retry);
+  EXPECT_EQ(Told({.value = "1", .timeout = 2s}), "timeout, again: no answer within 2000 ms");
   ASSERT_TRUE(Exists("child"));
   const int child = std::stoi(ReadFile(dir_.File("child")));
   EXPECT_TRUE(WaitUntil(10s, [&] {
@@ -341,9 +329,7 @@ TEST_F(ExecHandler, CarriesLinesOfManyMebibytes) {
   StartPython("reply(json.dumps({'value': value}))");
   const std::string large = '"' + std::string(15u << 20, 'x') + '"';
   EXPECT_EQ(ValueOf(large), large);
-  const HandlerFailure asked = FailureOf('"' + std::string(16u << 20, 'x') + '"');
-  EXPECT_EQ(asked.error_class, "too_large");
-  EXPECT_FALSE(asked.retry);
+  EXPECT_THAT(Told('"' + std::string(16u << 20, 'x') + '"'), StartsWith("too_large, for good: "));
   EXPECT_EQ(ValueOf("1"), "1");
 }
 
@@ -401,9 +387,7 @@ TEST_F(ExecHandler, RunsTheExampleOfTheReadme) {
   const std::string program = readme.substr(from, readme.find("```\n", from) - from);
   Start({.kind = ExecHandlerOptions{.command = {Script(program)}, .processes = 2}});
   EXPECT_EQ(ValueOf(R"({"amount": 12})"), R"({"order_id": "o-1", "cents": 1200})");
-  const HandlerFailure failure = FailureOf("no json");
-  EXPECT_EQ(failure.error_class, "bad_order");
-  EXPECT_FALSE(failure.retry);
+  EXPECT_THAT(Told("no json"), StartsWith("bad_order, for good: "));
 }
 
 TEST(ExecProcess, DiesWithTheThreadThatStartedIt) {

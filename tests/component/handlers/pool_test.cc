@@ -75,10 +75,7 @@ TEST_F(PoolOfHandlers, GivesEachThreadItsOwnHandler) {
 
 TEST_F(PoolOfHandlers, StopsACallAtItsTimeout) {
   StartPool(1);
-  const HandlerFailure failure = FailureOf({.value = "wait", .timeout = 50ms});
-  EXPECT_EQ(failure.error_class, "timeout");
-  EXPECT_EQ(failure.text, "no answer within 50 ms");
-  EXPECT_TRUE(failure.retry);
+  EXPECT_EQ(Told({.value = "wait", .timeout = 50ms}), "timeout, again: no answer within 50 ms");
   EXPECT_THAT(ResultOf("a").value(), ElementsAre("a", "o-1"));
 }
 

@@ -160,6 +160,12 @@ class RunnerFixture : public ::testing::Test {
   HandlerFailure FailureOf(const Text& value) {
     return FailureOf(CallSpec{.value = value});
   }
+  // The class of a call's failure, whether it is tried again, and the text.
+  template <typename Spec = CallSpec>
+  std::string Told(const Spec& spec) {
+    const HandlerFailure failure = FailureOf(spec);
+    return failure.error_class + (failure.retry ? ", again: " : ", for good: ") + failure.text;
+  }
   std::string ClassOf(std::uint64_t id) {
     const HandlerResult result = AnswerTo(id).result;
     return result ? "success" : result.error().error_class;

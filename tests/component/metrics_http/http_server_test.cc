@@ -102,18 +102,26 @@ TEST_F(Http, ReportsThePortThatWasTaken) {
   EXPECT_EQ(server_->bound(), "127.0.0.1:" + std::to_string(server_->port()));
 }
 
-TEST_F(Http, ServesMetricsAsPrometheusText) {
-  const std::string answer = Get("/metrics");
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
-  EXPECT_THAT(answer, HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
-  EXPECT_EQ(BodyOf(answer), "# HELP a b\na 1\n");
-  EXPECT_EQ(BodyOf(Get("/metrics?collect=all")), "# HELP a b\na 1\n");
-}
-
-TEST_F(Http, ServesStatusAsJson) {
-  const std::string answer = Get("/status");
-  EXPECT_THAT(answer, HasSubstr("Content-Type: application/json\r\n"));
-  EXPECT_EQ(BodyOf(answer), "{\"ready\":true}");
+TEST_F(Http, ServesEachPathWithItsType) {
+  const std::string nothing_else =
+      "text/html; charset=utf-8\r\nContent-Length: 26\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\n"
+      "Content-Security-Policy: default-src 'none'; style-src 'sha256-";
+  const std::string metrics = "text/plain; version=0.0.4; charset=utf-8\r\n";
+  struct Row {
+    const char *path, *body;
+    std::string type;
+  };
+  for (const Row& row : {Row{"/metrics", "# HELP a b\na 1\n", metrics},
+                         Row{"/metrics?collect=all", "# HELP a b\na 1\n", metrics},
+                         Row{"/status", "{\"ready\":true}", "application/json\r\n"},
+                         Row{"/", "<!DOCTYPE html><p>page</p>", nothing_else},
+                         Row{"/fragment", "<p>news</p>", "text/html; charset=utf-8\r\n"}}) {
+    const std::string answer = Get(row.path);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: " + row.type)) << row.path;
+    EXPECT_THAT(answer, HasSubstr("Cache-Control: no-store")) << row.path;
+    EXPECT_EQ(BodyOf(answer), row.body);
+  }
 }
 
 TEST_F(Http, IsReadyAndNamesWhatIsToBeKnownAllTheSame) {
@@ -135,20 +143,6 @@ TEST_F(Http, SaysWhyItIsNotReadyOrNotLive) {
   EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 200 OK\r\n"));
   live_ = false;
   EXPECT_THAT(Get("/live"), StartsWith("HTTP/1.1 503 "));
-}
-
-TEST_F(Http, ServesThePageAtTheRootAndLetsItLoadNothingElse) {
-  const std::string answer = Get("/");
-  EXPECT_THAT(answer, HasSubstr("Content-Type: text/html"));
-  EXPECT_THAT(answer, HasSubstr("Content-Security-Policy: default-src 'none'; style-src 'sha256-"));
-  EXPECT_EQ(BodyOf(answer), "<!DOCTYPE html><p>page</p>");
-}
-
-TEST_F(Http, ServesWhatChangesOfThePageAlone) {
-  const std::string answer = Get("/fragment");
-  EXPECT_THAT(answer, HasSubstr("Content-Type: text/html"));
-  EXPECT_THAT(answer, HasSubstr("Cache-Control: no-store"));
-  EXPECT_EQ(BodyOf(answer), "<p>news</p>");
 }
 
 TEST_F(Http, AnswersHeadLikeGetWithoutTheBody) {

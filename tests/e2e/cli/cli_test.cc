@@ -76,15 +76,6 @@ TEST(Lint, RefusesTwoFilesThatNameOnePipeline) {
   EXPECT_EQ(Fencepost({"lint", one, other}).exit_code, 0);
 }
 
-TEST(RunCommand, RefusesABadFileBeforeAnythingStarts) {
-  const TempDir folder;
-  const Finished run =
-      Fencepost({"run", folder.Write("bad.yaml", kBadText), "--http", "127.0.0.1:0"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.output, "");
-  EXPECT_THAT(run.error_output, HasSubstr("bad.yaml:3:1: error:"));
-}
-
 TEST(Lint, AndRunAndTestCompileTheProgramOfJq) {
   const TempDir folder;
   const std::string good =
@@ -102,19 +93,6 @@ TEST(Lint, AndRunAndTestCompileTheProgramOfJq) {
                                          bad, line)))
         << command;
   }
-}
-
-TEST(RunCommand, StartsNothingWhereTheHandlerOfAnotherFileIsNotThere) {
-  const TempDir folder;
-  const std::string good = folder.Write("good.yaml", GoodText());
-  const std::string bad = folder.Write(
-      "bad.yaml",
-      GoodText("bills") + "handler: {exec: {command: [/nowhere/at/all], idempotent: true}}\n");
-  const Finished run = Fencepost({"run", good, bad, "--http", "127.0.0.1:0"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.output, "");
-  EXPECT_THAT(run.error_output,
-              MatchesRegex("fencepost: bills: handler.exec: cannot run /nowhere/at/all: [^\n]+\n"));
 }
 
 TEST(RunCommand, RefusesAWorkersNameThatNoLedgerTakes) {
@@ -146,11 +124,26 @@ TEST(RunCommand, TakesTheLongestNameAndOneWithLettersOfAnyScript) {
   }
 }
 
-TEST(RunCommand, RefusesAnAddressThatIsNone) {
+TEST(RunCommand, RefusesWhatIsWrongBeforeAnythingStarts) {
   const TempDir folder;
-  const Finished run = Fencepost({"run", folder.Write("good.yaml", GoodText()), "--http", "9471"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error_output, HasSubstr("9471: the HTTP server needs HOST:PORT"));
+  const std::string good = folder.Write("good.yaml", GoodText());
+  const std::string bad = folder.Write("bad.yaml", kBadText);
+  const std::string handler = folder.Write(
+      "handler.yaml",
+      GoodText("bills") + "handler: {exec: {command: [/nowhere/at/all], idempotent: true}}\n");
+  for (const auto& [words, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{bad, "--http", "127.0.0.1:0"}, "[^\n]*bad.yaml:3:1: error:.*"},
+           {{good, handler, "--http", "127.0.0.1:0"},
+            "fencepost: bills: handler.exec: cannot run /nowhere/at/all: [^\n]+\n"},
+           {{good, "--http", "9471"}, "fencepost: 9471: the HTTP server needs HOST:PORT[^\n]+\n"},
+           {{"/nowhere/orders.yaml"}, "[^\n]*/nowhere/orders.yaml.*"}}) {
+    std::vector<std::string> run{"run"};
+    run.insert(run.end(), words.begin(), words.end());
+    const Finished refused = Fencepost(run);
+    EXPECT_EQ(refused.exit_code, 2) << why;
+    EXPECT_EQ(refused.output, "") << why;
+    EXPECT_THAT(refused.error_output, MatchesRegex(why));
+  }
 }
 
 TEST(CommandLine, AnUnknownCommandIsToldWithTheOneThatIsNear) {
@@ -250,12 +243,6 @@ TEST(Lint, WarnsOfAProgramsFileThatIsNotThere) {
        {"/opt/of/another/host.py", "transform.py", "--url=http://a/b", "-a/b"}) {
     EXPECT_THAT(with(script), Not(HasSubstr("there is no"))) << script;
   }
-}
-
-TEST(RunCommand, RefusesAFileThatIsNotThere) {
-  const Finished run = Fencepost({"run", "/nowhere/orders.yaml"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error_output, HasSubstr("/nowhere/orders.yaml"));
 }
 
 TEST(CommandLine, EndsWithTwoWhereItIsWrong) {

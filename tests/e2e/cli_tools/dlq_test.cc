@@ -179,7 +179,7 @@ TEST_F(Dlq, PurgeWithoutALedgerWantsToBeToldAll) {
   EXPECT_THAT(Call("list").output, HasSubstr("1 dead letter in "));
 }
 
-TEST_F(Dlq, ReplayIsADryRunUnlessItIsToldToExecute) {
+TEST_F(Dlq, ReplayIsADryRunUntilItIsToldToExecuteAndSendsTheRecordAsItWas) {
   ToolsText();
   Bury({{.id = "o-1"}});
   const Finished dry = Call("replay");
@@ -190,11 +190,6 @@ TEST_F(Dlq, ReplayIsADryRunUnlessItIsToldToExecute) {
                               "--execute does it\n"),
                     HasSubstr("the producer chooses the partition by the key")));
   EXPECT_THAT(Records(), IsEmpty());
-}
-
-TEST_F(Dlq, ReplaysTheRecordAsItWasWithItsId) {
-  ToolsText();
-  Bury({{.id = "o-1"}});
   const Finished replay = Replay();
   EXPECT_EQ(replay.exit_code, 0) << replay.error_output;
   EXPECT_THAT(replay.output, StartsWith("1 replayed, 0 refused\n"));

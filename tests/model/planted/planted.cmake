@@ -225,7 +225,8 @@ caught_by(refused_letter_counts component/kafka DeadLetters.ArePublishedOnceTheB
 caught_by(letter_keeps_its_former_headers component/kafka
   DeadLetters.SayWhereTheyComeFromNowAndNotWhereAnEarlierOneDid)
 
-caught_by(torn_answer_counts component/handlers HttpHandler.TakesAnAnswerThatBreaksOffForNone)
+caught_by(torn_answer_counts component/handlers
+          HttpHandler.TakesAnAnswerThatBreaksOffAndWhatIsNotHttpForNone)
 caught_by(header_hides_the_token component/handlers
   HttpHandler.SendsTheRecordWithItsIdItsTokenAndItsSource)
 caught_by(reply_to_another_record_counts component/handlers
