@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -18,46 +19,27 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 
-// The fields of /proc/self/stat after the command's name, which may hold spaces and brackets.
-struct ProcStat {
-  double threads = 0, start_ticks = 0, virtual_bytes = 0, resident_pages = 0;
-};
+// The numbers of /proc/self/stat, by their number in proc(5). They begin after the command's name,
+// which may hold spaces and brackets, and the state.
+using ProcStat = std::array<double, 25>;
+constexpr std::size_t kThreads = 20, kStartTicks = 22, kVirtualBytes = 23, kResidentPages = 24;
 
 ProcStat ReadProcStat() {
   std::ifstream file("/proc/self/stat");
   std::string text;
   std::getline(file, text);
-  const auto name_end = text.rfind(')');
-  if (name_end == std::string::npos) return {};
-  std::istringstream fields(text.substr(name_end + 1));
-  constexpr int kThreads = 20, kStartTime = 22, kVsize = 23, kRss = 24;  // as in proc(5)
+  ProcStat stat{};
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
   std::string state;
   fields >> state;
-  ProcStat stat;
-  double value = 0;
-  for (int i = 4; i <= kRss && fields >> value; ++i) {
-    if (i == kThreads) stat.threads = value;
-    if (i == kStartTime) stat.start_ticks = value;
-    if (i == kVsize) stat.virtual_bytes = value;
-    if (i == kRss) stat.resident_pages = value;
-  }
+  for (std::size_t i = 4; i < stat.size() && fields >> stat[i];) ++i;
   return stat;
 }
 
-double BootUnixSeconds() {
-  std::ifstream file("/proc/stat");
-  std::string word;
-  while (file >> word) {
-    double seconds = 0;
-    if (word == "btime" && file >> seconds) return seconds;
-  }
-  return 0;
-}
-
-double CpuSeconds() {
-  timespec spent{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) / 1e9;
+double Seconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
 double OpenFds() {
@@ -76,25 +58,26 @@ double MaxFds() {
 }
 
 double StartTime() {
-  return BootUnixSeconds() + ReadProcStat().start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return Seconds(CLOCK_REALTIME) - Seconds(CLOCK_BOOTTIME) +
+         ReadProcStat()[kStartTicks] / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 double ProcessValue(Metric metric, const ProcStat& stat, double start_time) {
   switch (metric) {
     case Metric::kProcessCpu:
-      return CpuSeconds();
+      return Seconds(CLOCK_PROCESS_CPUTIME_ID);
     case Metric::kProcessOpenFds:
       return OpenFds();
     case Metric::kProcessMaxFds:
       return MaxFds();
     case Metric::kProcessVirtualMemory:
-      return stat.virtual_bytes;
+      return stat[kVirtualBytes];
     case Metric::kProcessResidentMemory:
-      return stat.resident_pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+      return stat[kResidentPages] * static_cast<double>(sysconf(_SC_PAGESIZE));
     case Metric::kProcessStartTime:
       return start_time;
     case Metric::kProcessThreads:
-      return stat.threads;
+      return stat[kThreads];
     default:
       return 1;  // the info metrics
   }
@@ -107,8 +90,7 @@ ClientMetric ProcessSeries(const MetricInfo& metric, const BuildInfo& build, con
     series.label = {{std::string(metric.labels[0].name), build.version},
                     {std::string(metric.labels[1].name), build.commit}};
   }
-  const double value = ProcessValue(metric.id, stat, start_time);
-  (metric.kind == MetricKind::kCounter ? series.counter.value : series.gauge.value) = value;
+  series.counter.value = series.gauge.value = ProcessValue(metric.id, stat, start_time);
   return series;
 }
 

@@ -126,16 +126,10 @@ void PipelineMetrics::Collect(const MetricInfo& metric, std::vector<ClientMetric
   for (int i = 0; i < cells_.SeriesOf(metric.id); ++i) {
     ClientMetric series;
     series.label = LabelsOf(metric, info_.name, i);
-    switch (metric.kind) {
-      case MetricKind::kCounter:
-        series.counter.value = cells_.Value(metric.id, i);
-        break;
-      case MetricKind::kGauge:
-        series.gauge.value = cells_.Value(metric.id, i);
-        break;
-      case MetricKind::kHistogram:
-        series.histogram = HistogramOf(metric, cells_.Histogram(metric.id, i));
-        break;
+    if (metric.kind == MetricKind::kHistogram) {
+      series.histogram = HistogramOf(metric, cells_.Histogram(metric.id, i));
+    } else {
+      series.counter.value = series.gauge.value = cells_.Value(metric.id, i);
     }
     out.push_back(std::move(series));
   }

@@ -17,6 +17,7 @@ using consumer::PartitionStatus;
 using consumer::Reason;
 using consumer::ReasonCode;
 using locking::UnavailableReason;
+using enum FindingLevel;
 
 // Without a record finished for so long, though some wait, something holds them up.
 constexpr std::ptrdiff_t kStillSeconds = 30;
@@ -25,81 +26,78 @@ constexpr double kExpiredShare = 0.001;
 constexpr std::uint64_t kExpiredLeast = 10;
 
 struct Advice {
-  FindingLevel level = FindingLevel::kBad;
+  FindingLevel level = kBad;
   std::string_view todo;
 };
 
 Advice AdviceFor(ReasonCode code) {
+  using enum ReasonCode;
   switch (code) {
-    case ReasonCode::kStarting:
-      return {FindingLevel::kWarn, ""};
-    case ReasonCode::kStopping:
+    case kStarting:
+      return {kWarn, ""};
+    case kStopping:
       return {
-          FindingLevel::kBad,
+          kBad,
           "The worker ends with exit code 1. Correct what the reason names, and start it again."};
-    case ReasonCode::kDraining:
-      return {FindingLevel::kWarn,
-              "It is stopping: it finishes what it began and releases its locks."};
-    case ReasonCode::kPaused:
-      return {FindingLevel::kWarn,
+    case kDraining:
+      return {kWarn, "It is stopping: it finishes what it began and releases its locks."};
+    case kPaused:
+      return {kWarn,
               "Somebody paused it over HTTP: POST /pipelines/NAME/resume, or start the worker "
               "again. Its records wait; none is lost."};
-    case ReasonCode::kLockQuarantine:
-      return {FindingLevel::kWarn,
-              "Wait: the nodes count again when it is over. Nothing else has to be done."};
-    case ReasonCode::kNoQuorum:
-      return {FindingLevel::kBad,
+    case kLockQuarantine:
+      return {kWarn, "Wait: the nodes count again when it is over. Nothing else has to be done."};
+    case kNoQuorum:
+      return {kBad,
               "Start the lock nodes that are down, as they were, or restore the network to them. "
               "Records wait meanwhile; none is lost. Runbook FencepostQuorumLost."};
-    case ReasonCode::kLockClock:
+    case kLockClock:
       return {
-          FindingLevel::kBad,
+          kBad,
           "Correct the clock of this host, or of the nodes whose offset is large below. Runbook "
           "FencepostQuorumLost."};
-    case ReasonCode::kLockTtl:
-      return {FindingLevel::kBad,
+    case kLockTtl:
+      return {kBad,
               "The lock nodes are well: lower lock.ttl in the file and start the worker again. "
               "Records wait meanwhile; none is lost."};
-    case ReasonCode::kLockStore:
-    case ReasonCode::kLockNodes:
-    case ReasonCode::kLockConnecting:
-      return {FindingLevel::kBad,
+    case kLockStore:
+    case kLockNodes:
+    case kLockConnecting:
+      return {kBad,
               "Correct what the reason names; the nodes are looked at again every second. Runbook "
               "FencepostQuorumLost."};
-    case ReasonCode::kOutput:
-    case ReasonCode::kOutputConnecting:
-      return {FindingLevel::kBad,
-              "Restore the output: the worker retries, and what waits is written then."};
-    case ReasonCode::kHandler:
-      return {FindingLevel::kBad,
+    case kOutput:
+    case kOutputConnecting:
+      return {kBad, "Restore the output: the worker retries, and what waits is written then."};
+    case kHandler:
+      return {kBad,
               "Restore the service: one call at a time is tried, with growing waits, and the "
               "pipeline resumes when one succeeds. Records wait meanwhile; none becomes a dead "
               "letter."};
-    case ReasonCode::kDeadLetters:
-    case ReasonCode::kDeadLettersRemark:
-      return {FindingLevel::kBad,
+    case kDeadLetters:
+    case kDeadLettersRemark:
+      return {kBad,
               "Make the dead letter topic take them: publishing is tried again every few seconds. "
               "Runbook FencepostDeadLettersFailing."};
-    case ReasonCode::kAllRefused:
+    case kAllRefused:
       return {
-          FindingLevel::kBad,
+          kBad,
           "Records wait; none is lost. Correct what it names and start the worker again. Runbook "
           "FencepostPipelineStalled."};
-    case ReasonCode::kKafkaRebalancing:
-      return {FindingLevel::kWarn, "Wait: it passes when every worker has finished what it began."};
-    case ReasonCode::kKafka:
-    case ReasonCode::kKafkaConnecting:
-    case ReasonCode::kKafkaJoining:
-    case ReasonCode::kKafkaRemark:
-      return {FindingLevel::kBad,
-              "Restore the connection to the brokers; the worker resumes when they answer."};
-    case ReasonCode::kUnlocked:
-      return {FindingLevel::kWarn,
+    case kKafkaRebalancing:
+      return {kWarn, "Wait: it passes when every worker has finished what it began."};
+    case kKafka:
+    case kKafkaConnecting:
+    case kKafkaJoining:
+    case kKafkaRemark:
+      return {kBad, "Restore the connection to the brokers; the worker resumes when they answer."};
+    case kUnlocked:
+      return {kWarn,
               "Restore the lock nodes: until then handlers may run twice for one record; effects "
               "are still written once. Runbook FencepostQuorumLost."};
-    case ReasonCode::kStalled:
+    case kStalled:
       return {
-          FindingLevel::kWarn,
+          kWarn,
           "A restart does not end it: correct what it waits for; `fencepost explain` says more. "
           "Runbook FencepostRecordStuck."};
   }
@@ -136,29 +134,30 @@ Finding OfReason(const Reason& reason, const ShownPipeline& shown) {
 
 // What to do about a node that is away.
 std::string_view AdviceFor(UnavailableReason away) {
+  using enum UnavailableReason;
   switch (away) {
-    case UnavailableReason::kRefused:
+    case kRefused:
       return "Start its redis-server, as it was, or correct address and port";
-    case UnavailableReason::kLoading:
+    case kLoading:
       return "Wait: it loads its data and comes back; watch that it does";
-    case UnavailableReason::kLogin:
+    case kLogin:
       return "Correct the login, in the file or at the node";
-    case UnavailableReason::kNoRight:
+    case kNoRight:
       return "Give its ACL user the right that the problem names";
-    case UnavailableReason::kReplica:
+    case kReplica:
       return "List an independent primary in lock.redis.nodes";
-    case UnavailableReason::kTls:
+    case kTls:
       return "Correct its certificate or lock.redis.tls";
-    case UnavailableReason::kNameUnknown:
+    case kNameUnknown:
       return "Correct the name in lock.redis.nodes or in the DNS";
-    case UnavailableReason::kNameTimeout:
+    case kNameTimeout:
       return "See why the DNS does not answer this host, or give the node's address in "
              "lock.redis.nodes";
-    case UnavailableReason::kTimeout:
+    case kTimeout:
       return "See whether its host runs, whether its redis-server answers PING, and what the "
              "network between drops";
-    case UnavailableReason::kNotYet:
-    case UnavailableReason::kOther:
+    case kNotYet:
+    case kOther:
       break;
   }
   return "Bring it back";
@@ -172,27 +171,27 @@ std::string Stakes(const Quorum& quorum) {
 }
 
 void OfNode(std::vector<Finding>& out, const LockNodeStatus& node, const ShownPipeline& shown) {
-  const std::chrono::milliseconds ttl = shown.lock_ttl;
   const Quorum quorum = QuorumOf(shown);
   const std::string stakes = Stakes(quorum);
   const std::string name = fmt::format("Lock node {} ({})", node.letter, node.address);
   const std::string problem = node.problem.empty() ? "" : ": " + node.problem;
   if (!node.up) {
     out.push_back(
-        {FindingLevel::kWarn, name + " is away" + problem,
+        {kWarn, name + " is away" + problem,
          fmt::format("{}{}{}. Runbook FencepostRedisNodeDown.", stakes, AdviceFor(node.away),
                      quorum.counting >= quorum.needed ? ", before another one goes" : "")});
   } else if (node.quarantined) {
-    out.push_back({FindingLevel::kNote,
+    out.push_back({kNote,
                    fmt::format("{} was restarted or wiped and counts again in {}", name,
                                SpanText(node.quarantine_left)),
                    "Wait, and touch no other node meanwhile."});
   } else if (!node.open) {
-    out.push_back({FindingLevel::kWarn, name + " takes no part" + problem,
+    out.push_back({kWarn, name + " takes no part" + problem,
                    stakes + "Correct what the problem names. Runbook FencepostRedisNodeDown."});
   }
-  if (node.clock_offset && ttl.count() > 0 && std::chrono::abs(*node.clock_offset) > ttl / 10) {
-    out.push_back({FindingLevel::kWarn,
+  if (node.clock_offset && shown.lock_ttl.count() > 0 &&
+      std::chrono::abs(*node.clock_offset) > shown.lock_ttl / 10) {
+    out.push_back({kWarn,
                    fmt::format("The clocks of {} and of this host are {:+.1f} s apart", name,
                                static_cast<double>(node.clock_offset->count()) / 1e9),
                    "Look which of them is wrong, and slew it. Runbook FencepostRedisClockOff."});
@@ -218,7 +217,7 @@ void NothingMoves(std::vector<Finding>& out, const ShownPipeline& shown) {
                        oldest->oldest_stage, oldest->topic, oldest->partition,
                        *oldest->oldest_offset, todo);
   }
-  out.push_back({FindingLevel::kBad,
+  out.push_back({kBad,
                  fmt::format("No record was finished in the last {} s, though {} wait",
                              kStillSeconds, ShowNumber(lag)),
                  std::move(todo)});
@@ -226,7 +225,7 @@ void NothingMoves(std::vector<Finding>& out, const ShownPipeline& shown) {
 
 void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
   if (counts.violations > 0) {
-    out.push_back({FindingLevel::kBad,
+    out.push_back({kBad,
                    fmt::format("Invariants were violated {} times since the start",
                                ShowNumber(counts.violations)),
                    "Stop rollouts and keep the logs of all workers. Runbook "
@@ -236,7 +235,7 @@ void SinceTheStart(std::vector<Finding>& out, const Counts& counts) {
   for (const std::uint64_t of_phase : counts.expired) expired += of_phase;
   if (expired >= kExpiredLeast &&
       static_cast<double>(expired) > kExpiredShare * static_cast<double>(counts.acquired)) {
-    out.push_back({FindingLevel::kNote,
+    out.push_back({kNote,
                    fmt::format("{} of {} leases ran out while their record was under way",
                                ShowNumber(expired), ShowNumber(counts.acquired)),
                    "This worker was stalled, or lock.ttl is short. Runbook "
@@ -251,7 +250,7 @@ void OfRecords(std::vector<Finding>& out, std::uint64_t all, std::uint64_t fresh
   const auto records = [](std::uint64_t count) {
     return count == 1 ? "1 record" : ShowNumber(count) + " records";
   };
-  out.push_back({fresh > 0 ? FindingLevel::kWarn : FindingLevel::kNote,
+  out.push_back({fresh > 0 ? kWarn : kNote,
                  fmt::format("{} {} {}", records(fresh > 0 ? fresh : all), what,
                              fresh > 0 ? fmt::format("in the last minute, {} since the start",
                                                      ShowNumber(all))
@@ -272,8 +271,6 @@ std::vector<Finding> FindingsOf(const ShownPipeline& shown) {
   OfRecords(out, shown.counts.id_conflicts, shown.new_conflicts,
             "had an earlier record's id and other content",
             "`id_conflict` in the log names both. Runbook FencepostIdConflicts.");
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Finding& a, const Finding& b) { return a.level > b.level; });
   return out;
 }
 

@@ -16,7 +16,7 @@ struct Finding {
   std::string todo;
 };
 
-// The worst first. Runbooks are those of deploy/RUNBOOKS.md.
+// Runbooks are those of deploy/RUNBOOKS.md.
 std::vector<Finding> FindingsOf(const ShownPipeline& shown);
 
 }  // namespace fencepost::metrics

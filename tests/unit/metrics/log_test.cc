@@ -53,6 +53,15 @@ class LogTest : public ::testing::Test {
     }
     return told;
   }
+  // How many lines there are, and of how many events they tell.
+  std::pair<int, int> Counted() {
+    std::pair<int, int> counted;
+    for (const auto& [text, suppressed] : Told()) {
+      ++counted.first;
+      counted.second += 1 + suppressed;
+    }
+    return counted;
+  }
 
   std::ostringstream out_;
   locking::Now now_{locking::Instant(1000s), locking::WallTime(1'763'695'260'123ms)};
@@ -243,12 +252,7 @@ TEST_F(LogTest, TenThousandRecordsThatFailEachInItsOwnWayAreAHundredLinesAndACou
   log_->Write(Severity::kError, "orders", "other", "is not held back by it");
   EXPECT_EQ(log_->LastErrors("orders").back().text, "is not held back by it");
   EXPECT_EQ(log_->LastErrors("orders")[18].text, "orders/3/9999: row 9999");
-  int sum = 0;
-  int lines = 0;
-  for (const auto& [text, suppressed] : Told()) {
-    sum += 1 + suppressed;
-    ++lines;
-  }
+  const auto [lines, sum] = Counted();
   EXPECT_EQ(sum, 10'001);
   EXPECT_EQ(lines, 102);
 }
@@ -259,12 +263,7 @@ TEST_F(LogTest, AFloodThatGoesOnIsTenLinesASecond) {
     log_->Write(Severity::kWarn, "orders", "e", "text " + std::to_string(i));
     Pass(10ms);  // 30 s in all
   }
-  int sum = 0;
-  int lines = 0;
-  for (const auto& [text, suppressed] : Told()) {
-    sum += 1 + suppressed;
-    ++lines;
-  }
+  const auto [lines, sum] = Counted();
   EXPECT_EQ(sum, 3000);
   EXPECT_LE(lines, 330);
   EXPECT_GE(lines, 300);
@@ -292,9 +291,7 @@ TEST_F(LogTest, LosesNoCountWhenThreadsWriteTogether) {
     });
   }
   for (auto& thread : threads) thread.join();
-  int sum = 0;
-  for (const auto& [text, suppressed] : Told()) sum += 1 + suppressed;
-  EXPECT_EQ(sum, 4000);
+  EXPECT_EQ(Counted().second, 4000);
 }
 
 // A sink like a pipe that nobody reads.

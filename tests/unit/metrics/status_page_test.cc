@@ -20,9 +20,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ShownProcess Process() {
+ShownPipeline Orders() {
   ShownPipeline shown;
   shown.status.pipeline = "orders";
+  shown.status.ready = true;
+  return shown;
+}
+
+ShownProcess Process() {
+  ShownPipeline shown = Orders();
   shown.status.ready = false;
   shown.status.reasons = {{.code = ReasonCode::kNoQuorum},
                           {.code = consumer::ReasonCode::kKafkaJoining}};
@@ -91,11 +97,9 @@ TEST(StatusPage, PutsWhatIsWrongFirstWithWhatToDo) {
 }
 
 TEST(StatusPage, SaysOnceWhatSeveralPipelinesHaveInCommon) {
-  ShownPipeline shown;
-  shown.status.ready = true;
+  ShownPipeline shown = Orders();
   shown.status.nodes = {{'a', "r:1", false, false, false, 0ms, std::nullopt, ""}};
   ShownProcess process{.pipelines = {shown, shown}};
-  process.pipelines[0].status.pipeline = "orders";
   process.pipelines[1].status.pipeline = "mails";
   const std::string page = StatusFragment(process);
   EXPECT_THAT(page, HasSubstr("<a href=\"#orders\">orders</a> <a href=\"#mails\">mails</a> "
@@ -104,16 +108,13 @@ TEST(StatusPage, SaysOnceWhatSeveralPipelinesHaveInCommon) {
 }
 
 TEST(StatusPage, SaysThatNothingIsWrong) {
-  ShownPipeline shown;
-  shown.status.pipeline = "orders";
-  shown.status.ready = true;
+  ShownPipeline shown = Orders();
   EXPECT_THAT(StatusFragment({.pipelines = {shown}}),
               HasSubstr("1 pipeline is at work, nothing is wrong."));
 }
 
 TEST(StatusPage, ShowsOfVeryManyPartitionsThoseWithTheMostLag) {
-  ShownPipeline shown;
-  shown.status.pipeline = "orders";
+  ShownPipeline shown = Orders();
   for (int i = 0; i < 1000; ++i) {
     consumer::PartitionStatus row;
     row.topic = "t";
@@ -176,8 +177,7 @@ TEST(Findings, DoNotCallAPipelineNotReadyForARemark) {
 }
 
 TEST(Findings, KnowAPipelineThatStandsStillThoughRecordsWait) {
-  ShownPipeline shown;
-  shown.status.ready = true;
+  ShownPipeline shown = Orders();
   shown.status.partitions = {
       {"orders", 3, 7, 40, 33, 4, 7, false, "waiting for the handler", 3400ms, 0, 3400ms}};
   shown.per_second.assign(40, 0.0);
@@ -191,8 +191,7 @@ TEST(Findings, KnowAPipelineThatStandsStillThoughRecordsWait) {
 }
 
 TEST(Findings, NameNodesThatAreAwayQuarantinedRefusedOrOfAnotherTime) {
-  ShownPipeline shown;
-  shown.status.ready = true;
+  ShownPipeline shown = Orders();
   shown.lock_ttl = 10s;
   shown.status.nodes = {{'a', "r:1", true, true, false, 0ms, 999ms, ""},
                         {'b', "r:2", true, true, false, 0ms, -1001ms, ""},
@@ -209,8 +208,7 @@ TEST(Findings, NameNodesThatAreAwayQuarantinedRefusedOrOfAnotherTime) {
 }
 
 TEST(Findings, SayOfANodeThatIsAwayWhatIsLostAndWhatToDo) {
-  ShownPipeline shown;
-  shown.status.ready = true;
+  ShownPipeline shown = Orders();
   shown.status.nodes = {{'a', "r:1", true, true, false, 0ms, std::nullopt, ""},
                         {'b', "r:2", true, true, false, 0ms, std::nullopt, ""},
                         {'c', "r:3", false, false, false, 0ms, std::nullopt, ""}};
@@ -237,8 +235,7 @@ TEST(Findings, SayOfANodeThatIsAwayWhatIsLostAndWhatToDo) {
 }
 
 TEST(Findings, WeighWhatHappenedSinceTheStart) {
-  ShownPipeline shown;
-  shown.status.ready = true;
+  ShownPipeline shown = Orders();
   shown.counts.acquired = 10'000;
   shown.counts.expired = {0, 9, 0, 1};
   EXPECT_EQ(WhatIsFound(shown), "");
@@ -252,8 +249,7 @@ TEST(Findings, WeighWhatHappenedSinceTheStart) {
 }
 
 TEST(Findings, WarnOfDeadLettersAndIdConflictsWhileNewOnesCome) {
-  ShownPipeline shown;
-  shown.status.ready = true;
+  ShownPipeline shown = Orders();
   shown.counts.dead_lettered = 1'084;
   shown.new_dead_letters = 78;
   shown.counts.id_conflicts = 3;
@@ -275,8 +271,7 @@ TEST(Findings, WarnOfDeadLettersAndIdConflictsWhileNewOnesCome) {
 }
 
 TEST(StatusPage, ShowsTheNewestEventsAndFoldsTheOthersAway) {
-  ShownPipeline shown;
-  shown.status.pipeline = "orders";
+  ShownPipeline shown = Orders();
   EXPECT_THAT(StatusFragment({.pipelines = {shown}}), HasSubstr("None since the start."));
   for (int i = 0; i < 20; ++i) {
     shown.status.last_errors.push_back(
@@ -293,8 +288,7 @@ TEST(StatusPage, ShowsTheNewestEventsAndFoldsTheOthersAway) {
 }
 
 TEST(StatusPage, SaysHowManyPartitionsArePaused) {
-  ShownPipeline shown;
-  shown.status.pipeline = "orders";
+  ShownPipeline shown = Orders();
   shown.status.partitions.resize(3);
   EXPECT_THAT(StatusFragment({.pipelines = {shown}}), Not(HasSubstr("paused")));
   shown.status.partitions[1].paused = true;
