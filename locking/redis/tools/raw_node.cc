@@ -92,7 +92,7 @@ tl::expected<ReplyPtr, Error> RawNode::AwaitReply() {
 
 tl::expected<void, Error> RawNode::Connect(Millis limit) {
   SessionOptions session = options_.Session();
-  session.scripts = {};
+  session.scripts = AllScripts().first(1);  // so that it has to answer
   session.handshake_timeout = limit;
   pump_.emplace(io_, options_, std::move(session), static_cast<SessionPump::User&>(*this));
   pump_->Start();
