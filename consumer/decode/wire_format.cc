@@ -27,4 +27,10 @@ void AppendWireHeader(std::uint32_t schema_id, std::string& out) {
   for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>(schema_id >> shift));
 }
 
+void AppendZigzag(std::int64_t number, std::string& out) {
+  auto bits = (static_cast<std::uint64_t>(number) << 1) ^ static_cast<std::uint64_t>(number >> 63);
+  for (; bits >= 0x80; bits >>= 7) out.push_back(static_cast<char>(bits | 0x80));
+  out.push_back(static_cast<char>(bits));
+}
+
 }  // namespace fencepost::consumer

@@ -21,4 +21,7 @@ tl::expected<WireMessage, std::string> ParseWireFormat(std::string_view bytes);
 // What stands before the payload.
 void AppendWireHeader(std::uint32_t schema_id, std::string& out);
 
+// A number within a payload: of Avro, and of a Protobuf message's indexes.
+void AppendZigzag(std::int64_t number, std::string& out);
+
 }  // namespace fencepost::consumer

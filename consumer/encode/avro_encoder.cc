@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "consumer/decode/avro_schema.h"
+#include "consumer/decode/wire_format.h"
 #include "consumer/encode/avro_values.h"
 #include "consumer/encode/encoder.h"
 #include "consumer/encode/json_tree.h"
@@ -92,9 +93,8 @@ class Walk {
       case Kind::kRecord:
         return Record(type, value, reading);
       case Kind::kArray:
-        return Array(type, value, reading);
       case Kind::kMap:
-        return Map(type, value, reading);
+        return Items(type, value, reading);
     }
     return Fail("is of no known type");
   }
@@ -156,12 +156,7 @@ class Walk {
         fmt::format("is {}, and the schema has {}", NameOf(value.kind), avro::NameOf(type)));
   }
 
-  void Long(std::int64_t number) {
-    auto bits =
-        (static_cast<std::uint64_t>(number) << 1) ^ static_cast<std::uint64_t>(number >> 63);
-    for (; bits >= 0x80; bits >>= 7) out_.push_back(static_cast<char>(bits | 0x80));
-    out_.push_back(static_cast<char>(bits));
-  }
+  void Long(std::int64_t number) { AppendZigzag(number, out_); }
   void Sized(std::string_view bytes) {
     Long(static_cast<std::int64_t>(bytes.size()));
     out_.append(bytes);
@@ -374,26 +369,16 @@ class Walk {
     return true;
   }
 
-  bool Array(const Type& type, const JsonValue& value, Reading reading) {
-    if (value.kind != Json::kArray) return Mismatch(type, value);
-    if (!value.members.empty()) Long(static_cast<std::int64_t>(value.members.size()));
-    for (std::size_t i = 0; i < value.members.size(); ++i) {
-      path_.push_back({.name = {}, .index = i});
-      if (!Value(*type.members[0], value.members[i], reading)) return Left();
-      path_.pop_back();
-    }
-    Long(0);
-    return true;
-  }
-
-  bool Map(const Type& type, const JsonValue& value, Reading reading) {
-    if (value.kind != Json::kObject) return Mismatch(type, value);
+  bool Items(const Type& type, const JsonValue& value, Reading reading) {
+    const bool map = type.kind == Kind::kMap;
+    if (value.kind != (map ? Json::kObject : Json::kArray)) return Mismatch(type, value);
     if (!value.members.empty()) Long(static_cast<std::int64_t>(value.members.size()));
     std::unordered_set<std::string_view> seen;
     for (std::size_t i = 0; i < value.members.size(); ++i) {
-      if (!seen.insert(value.names[i]).second) return FailAt(value.names[i], "is there twice");
-      path_.push_back({.name = value.names[i], .of_record = false});
-      Sized(value.names[i]);
+      if (map && !seen.insert(value.names[i]).second)
+        return FailAt(value.names[i], "is there twice");
+      path_.push_back(map ? Step{.name = value.names[i], .of_record = false} : Step{.index = i});
+      if (map) Sized(value.names[i]);
       if (!Value(*type.members[0], value.members[i], reading)) return Left();
       path_.pop_back();
     }

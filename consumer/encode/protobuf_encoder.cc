@@ -9,6 +9,7 @@
 
 #include "consumer/decode/protobuf_schema.h"
 #include "consumer/decode/protobuf_size.h"
+#include "consumer/decode/wire_format.h"
 #include "consumer/encode/encoder.h"
 #include "consumer/record/text.h"
 
@@ -16,12 +17,6 @@ namespace fencepost::consumer {
 namespace {
 
 namespace pb = google::protobuf;
-
-void AppendZigzag(int number, std::string& out) {
-  auto bits = static_cast<std::uint32_t>(number) << 1;
-  for (; bits >= 0x80; bits >>= 7) out.push_back(static_cast<char>(bits | 0x80));
-  out.push_back(static_cast<char>(bits));
-}
 
 class ProtobufEncoder : public Encoder {
  public:
@@ -40,7 +35,7 @@ class ProtobufEncoder : public Encoder {
     if (path == std::vector<int>{0}) {
       indexes_.assign(1, '\0');
     } else {
-      AppendZigzag(static_cast<int>(path.size()), indexes_);
+      AppendZigzag(static_cast<std::int64_t>(path.size()), indexes_);
       for (const int index : path) AppendZigzag(index, indexes_);
     }
     return "";

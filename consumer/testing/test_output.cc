@@ -225,31 +225,24 @@ class LinesOutput final : public TestOutput {
   // escapes, null as SQL NULL. nullopt: not an object.
   static std::optional<TestRow> ReadLine(simdjson::ondemand::parser& parser,
                                          const std::string& line) {
-    const simdjson::padded_string padded(line);
-    simdjson::ondemand::document document;
-    simdjson::ondemand::object object;
-    if (parser.iterate(padded).get(document) != simdjson::SUCCESS) return std::nullopt;
-    if (document.get_object().get(object) != simdjson::SUCCESS) return std::nullopt;
     TestRow row;
-    for (auto field : object) {
-      std::string_view name;
-      simdjson::ondemand::value value;
-      if (field.unescaped_key().get(name) != simdjson::SUCCESS) return std::nullopt;
-      std::string kept(name);
-      if (field.value().get(value) != simdjson::SUCCESS) return std::nullopt;
-      auto cell = Cell(value);
-      if (!cell) return std::nullopt;
-      row.emplace_back(std::move(kept), std::move(*cell));
+    try {
+      const simdjson::padded_string padded(line);
+      simdjson::ondemand::document document = parser.iterate(padded);
+      for (auto field : document.get_object()) {
+        std::string name(std::string_view(field.unescaped_key()));
+        row.emplace_back(std::move(name), Cell(field.value()));
+      }
+    } catch (const simdjson::simdjson_error&) {
+      return std::nullopt;
     }
     return row;
   }
-  // The outer nullopt: not JSON.
-  static std::optional<std::optional<std::string>> Cell(simdjson::ondemand::value& value) {
+  static std::optional<std::string> Cell(simdjson::ondemand::value value) {
     std::string_view text;
     if (value.get_string().get(text) == simdjson::SUCCESS) return std::string(text);
-    if (simdjson::to_json_string(value).get(text) != simdjson::SUCCESS) return std::nullopt;
-    if (text == "null") return std::optional<std::string>();
-    return Minified(text);
+    text = simdjson::to_json_string(value);
+    return text == "null" ? std::nullopt : std::optional(Minified(text));
   }
   static std::string Minified(std::string_view json) {
     std::string text(json.size(), '\0');
