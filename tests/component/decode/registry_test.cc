@@ -1,6 +1,7 @@
 // The schema registry's answers, good and bad, from a server that says what the test wants.
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <mutex>
 
 #include <gmock/gmock.h>
@@ -31,6 +32,10 @@ Record Written(std::string_view key, std::string_view value) {
   return record;
 }
 
+void Soon(const std::string& what, const std::function<bool()>& is_so) {
+  EXPECT_TRUE(WaitUntil(10s, is_so, what));
+}
+
 class Registry : public ::testing::Test {
  protected:
   using Answer = StubServer::Answer;
@@ -49,8 +54,7 @@ class Registry : public ::testing::Test {
   // Asks until the schema, or why there is none, is there.
   static const SchemaCache::Known& Wait(SchemaCache& cache, std::uint32_t id) {
     const SchemaCache::Known* known = nullptr;
-    EXPECT_TRUE(WaitUntil(
-        10s, [&] { return (known = cache.Find(id)) != nullptr; }, "the schema"));
+    Soon("the schema", [&] { return (known = cache.Find(id)) != nullptr; });
     static const SchemaCache::Known kNone{.kind = {}, .decoder = nullptr, .problem = "none came"};
     return known == nullptr ? kNone : *known;
   }
@@ -138,8 +142,7 @@ TEST_F(Registry, SaysWhyItGivesNothingWithoutItsPassword) {
   Answers("/base/schemas/ids/7", {{.status = 401}});
   SchemaCache cache(Options(), kQuick);
   EXPECT_EQ(cache.Find(7), nullptr);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return !cache.Trouble().empty(); }, "the reason"));
+  Soon("the reason", [&] { return !cache.Trouble().empty(); });
   EXPECT_EQ(cache.Trouble(), "/schemas/ids/7: HTTP 401");
   EXPECT_EQ(cache.Find(7), nullptr);
 }
@@ -153,8 +156,7 @@ TEST_F(Registry, IsAskedThreeTimesForAnIdThatItDoesNotKnowAndAgainLater) {
             "the schema registry does not know schema id 7 (/schemas/ids/7: HTTP 404 "
             "(Schema not found))");
   EXPECT_EQ(Lines().size(), 3u);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return Wait(cache, 7).decoder != nullptr; }, "the schema"));
+  Soon("the schema", [&] { return Wait(cache, 7).decoder != nullptr; });
 }
 
 TEST_F(Registry, IsAskedForAllUnknownIdsAtTheSameTime) {
@@ -176,10 +178,8 @@ TEST_F(Registry, IsAskedNoLongerForAnIdThatNobodyWaitsFor) {
   pauses.drop = 200ms;
   SchemaCache cache(Options(), pauses);
   cache.Find(1);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return !cache.Trouble().empty(); }, "the trouble"));
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return cache.Trouble().empty(); }, "no trouble"));
+  Soon("the trouble", [&] { return !cache.Trouble().empty(); });
+  Soon("no trouble", [&] { return cache.Trouble().empty(); });
 }
 
 // Nulls take no byte in Avro and five in JSON.
@@ -189,12 +189,7 @@ TEST_F(Registry, RecordsThatBecomeLargeAreDecodedAFewAtATime) {
   const auto decoder = MakeRecordDecoder(Decoding());
   const std::string_view million("\0\0\0\0\1\x80\x89\x7a\0", 9);
   std::vector<Record> records(10, Written("k", million));
-  EXPECT_TRUE(WaitUntil(
-      10s,
-      [&] {
-        return decoder->Decode({records.data(), 1}) == 1;
-      },
-      "the schema"));
+  Soon("the schema", [&] { return decoder->Decode({records.data(), 1}) == 1; });
   ASSERT_EQ(records[0].value->size(), 5'000'001u);
   EXPECT_EQ(decoder->Decode(std::span(records).subspan(1)), 4u);
 }
@@ -217,8 +212,7 @@ TEST_F(Registry, ThatHangsHoldsUpNoEnd) {
   {
     SchemaCache cache(options, kQuick);
     EXPECT_EQ(cache.Find(7), nullptr);
-    EXPECT_TRUE(WaitUntil(
-        10s, [&] { return hanging.requests().size() == 1; }, "the question"));
+    Soon("the question", [&] { return hanging.requests().size() == 1; });
   }
   server_.Release();
 }
@@ -230,19 +224,16 @@ TEST_F(Registry, ARecordWaitsForItsSchemaAndThoseBehindItWait) {
   const std::string_view known("\0\0\0\0\1\2x", 7);
   const std::string_view waits("\0\0\0\0\2\2y", 7);
   std::vector<Record> records{Written("k", known), Written("k", waits), Written("k", known)};
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return decoder->Decode(records) == 1; }, "the first schema"));
+  Soon("the first schema", [&] { return decoder->Decode(records) == 1; });
   EXPECT_EQ(records[0].value, R"("x")");
   EXPECT_EQ(records[0].key, "k");
   EXPECT_EQ(records[0].KafkaValue(), known);
   EXPECT_EQ(records[1].value, waits);
   EXPECT_EQ(records[2].value, known);
   const std::span rest = std::span(records).subspan(1);
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return !decoder->Trouble().empty(); }, "the reason"));
+  Soon("the reason", [&] { return !decoder->Trouble().empty(); });
   Answers("/base/schemas/ids/2", {{.body = R"({"schema":"\"string\""})"}});
-  EXPECT_TRUE(WaitUntil(
-      10s, [&] { return decoder->Decode(rest) == 2; }, "the second schema"));
+  Soon("the second schema", [&] { return decoder->Decode(rest) == 2; });
   EXPECT_EQ(records[1].value, R"("y")");
   EXPECT_EQ(decoder->Trouble(), "");
 }
