@@ -94,7 +94,7 @@ void LintDsn(const Values& values, Findings& findings) {
     what = fmt::format("libpq has no option {}; did you mean {}?", problem->option, *near);
   }
   if (consumer::LoginIsAmbiguous(dsn)) {
-    what += fmt::format(" in the password, or give it as {}", kDsnPassword);
+    what += fmt::format(", or give the password as {}", kDsnPassword);
   }
   findings.Error(values.ValuePlace(kDsn), "dsn", fmt::format("{}: {}", kDsn, what));
 }

@@ -137,9 +137,10 @@ std::string CheckHttpUrl(std::string_view text) {
   if (!good) return "is not http://HOST… or https://HOST…";
   // Where a password holds an @ or a /, its rest would be taken for a host or a path, and shown.
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
-  return rest.rfind('@') == authority.find('@')
-             ? ""
-             : "has an @ besides the one that ends user and password; write @ as %40 and / as %2F";
+  return rest.rfind('@') == authority.find('@') ? ""
+                                                : "has an @ that does not end user and password: "
+                                                  "write @ as %40, and / in a password as "
+                                                  "%2F";
 }
 
 std::string CheckHttpHeader(std::string_view text) {

@@ -59,7 +59,9 @@ bool LoginIsAmbiguous(const std::string& dsn) {
 std::optional<DsnProblem> ProblemOfDsn(const std::string& dsn) {
   if (LoginIsAmbiguous(dsn)) {
     return DsnProblem{
-        "it has an @ besides the one that ends user and password; write @ as %40 and / as %2F", ""};
+        "it has an @ that does not end user and password: write @ as %40, in options too, and / in "
+        "a password as %2F",
+        ""};
   }
   char* error = nullptr;
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(

@@ -83,10 +83,13 @@ TEST(SplitPasswords, OfADsnAreToldWithWhatToDo) {
                           "blank; give output.postgres.password [dsn]"));
   EXPECT_THAT(told("    dsn: host=db sslkey=k sslpassword=${SECRET}\n", "plain"),
               ElementsAre(HasSubstr("its sslpassword is a ${…}")));
-  EXPECT_THAT(told("    dsn: ${DSN}\n", "p@ss"),
-              ElementsAre("p.yaml:14:10: error: output.postgres.dsn: it has an @ besides the one "
-                          "that ends user and password; write @ as %40 and / as %2F in the "
-                          "password, or give it as output.postgres.password [dsn]"));
+  for (const char* dsn : {"${DSN}", "postgresql://app@db/shop?application_name=a@b"}) {
+    EXPECT_THAT(told(fmt::format("    dsn: {}\n", dsn), "p@ss"),
+                ElementsAre("p.yaml:14:10: error: output.postgres.dsn: it has an @ that does not "
+                            "end user and password: write @ as %40, in options too, and / in a "
+                            "password as %2F, or give the password as output.postgres.password "
+                            "[dsn]"));
+  }
   EXPECT_THAT(told("    dsn: ${DSN}\n    password: ${SECRET}\n", "plain"),
               ElementsAre("p.yaml:15:15: error: output.postgres.password: output.postgres.dsn has "
                           "a password too; leave one of the two out [dsn]"));
