@@ -19,27 +19,12 @@
 
 namespace fencepost::config {
 
-// One text of the file after ${…} was replaced.
-struct Text {
-  std::string name;  // in maps of the user's own names
-  std::string value;
-  std::string shown;    // how messages may print it: as written in the file, or nothing for secrets
-  std::string written;  // as in the file, before ${…} was replaced; may hold a secret
-  Place at;             // of the value
-  Place name_at;
-  consumer::Selector selector;  // kSelector, kSelectors, kSelectorMap, or_selectors
-};
-
 // What is given at one key. A key whose value is wrong has no entry in Values (but counts as
 // given); a map of the user's own names keeps what is good in it.
-struct Entry {
-  std::vector<Text> texts;  // one, or several for lists and maps
-  // kInteger; kDuration in milliseconds; kSize in bytes; kDecimal in thousandths; kBoolean
-  std::int64_t number = 0;
+struct Entry : Given {
   // kSections, kAny, kRows: read elsewhere (tests_reader.h). Lives as long as the tree.
   const Node* node = nullptr;
   bool complete = true;
-  bool is_list = false;
 };
 
 class Values {

@@ -17,8 +17,8 @@ std::vector<std::pair<std::string, std::string>> RedactedSettings(const Values& 
   for (const Key& key : Schema()) {
     const Entry* entry =
         key.type == Type::kSection || InTests(key.path) ? nullptr : values.Find(key.path);
-    if (entry == nullptr || entry->texts.empty()) continue;
-    std::string shown;
+    if (entry == nullptr) continue;
+    std::string shown = entry->texts.empty() ? "[]" : "";
     for (const Text& text : entry->texts) {
       if (!shown.empty()) shown += ", ";
       if (!text.name.empty()) shown += text.name + ": ";

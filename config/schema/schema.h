@@ -1,7 +1,7 @@
-// What a pipeline file may say: one row a key, from which the checks, REFERENCE.md and the JSON
-// Schema are made. A key is added here first (schema.cc, schema_formats.cc, schema_effects.cc,
-// schema_tests.cc).
-// Values, made once; any thread.
+// What a pipeline file may say: one row a key, from which the options that a worker runs by, the
+// checks, REFERENCE.md, the JSON Schema and the reload at SIGHUP are made. A key is added here
+// first (schema.cc, schema_formats.cc, schema_effects.cc, schema_tests.cc). Values, made once; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,35 @@
 #include <string_view>
 #include <vector>
 
-namespace fencepost::config {
+#include "config/schema/target.h"
 
-enum class Type : std::uint8_t {
-  kSection,  // a map of further keys
-  kText,
-  kInteger,
-  kDecimal,  // 2, 1.5
-  kBoolean,
-  kDuration,
-  kSize,
-  kChoice,  // one of `choices`
-  kSelector,
-  kTexts,        // a list, not empty
-  kSelectors,    // a list of selectors
-  kTextMap,      // names of the user's own → texts
-  kSelectorMap,  // names of the user's own → selectors, not empty
-  kSections,     // a list of maps of further keys
-  kAny,          // a text, null, or a map or list, taken as its JSON text
-  kRows,         // a list of maps: names of the user's own → kAny
-};
+namespace fencepost::config {
 
 // The least and the most that may be given, as they would be written.
 struct Limits {
   std::string_view min, max;
 };
 
+// What a running worker does with another value at SIGHUP.
+enum class Reload : std::uint8_t {
+  kRestart,       // it needs a restart
+  kLive,          // it is taken over
+  kLiveOverHttp,  // while the handler is handler.http: others have as many calls as at the start
+};
+
 struct Key {
   std::string path;  // dotted, as in lock.redis.nodes
-  Type type = Type::kText;
-  std::string_view help = "";           // for people; one line of Markdown
-  std::string_view default_value = "";  // as it would be written; empty: none
-  std::string_view default_words = "";  // where the default is not a value
-  std::vector<std::string_view> choices = {};
-  std::optional<Limits> limits = {};  // of numbers, durations, sizes
+  Target to = {};  // where its value goes; none: keys of `tests:`, sections, and what has one value
+  Reload reload = Reload::kRestart;
+  bool of_process = false;     // of the files of a process the first one's counts
+  Type type = Type::kText;     // or, where that is the default: a section, or as its target says
+  std::string_view help = "";  // for people; one line of Markdown
+  std::string default_value = "";              // as it would be written; or as its target says
+  std::string_view default_words = "";         // where the default is not a value
+  std::vector<std::string_view> choices = {};  // or as its target says
+  std::optional<Limits> limits = {};           // of numbers, durations, sizes
   // Of a text, or each text of a list, or each name of a map: empty, or a predicate ("is not …").
+  // Where there is none, texts and names are not empty.
   std::string (*check)(std::string_view text) = nullptr;
   // Of a section: its keys that have to be given, in one of these ways.
   std::vector<std::vector<std::string_view>> ways = {};
@@ -53,6 +47,7 @@ struct Key {
   bool one_child = false;         // of a section: exactly one of its keys is given
   bool may_be_empty = false;      // lists and maps that otherwise may not
   bool secret = false;            // its value is never printed
+  bool empty_text = false;        // of a text: it may be empty
   std::string_view or_word = {};  // of a duration: stands for one without an end, kForever
   bool or_selectors = false;      // a list of selectors may be given instead
   bool basic = false;             // a first pipeline may need it: the reference shows it first

@@ -27,10 +27,7 @@ std::vector<Key> GivenKeys() {
        .type = T::kAny,
        .help = "Value; null is a tombstone.",
        .default_words = "null"},
-      {.path = "tests.given.headers",
-       .type = T::kTextMap,
-       .help = "Headers.",
-       .check = CheckNotEmpty},
+      {.path = "tests.given.headers", .type = T::kTextMap, .help = "Headers."},
       {.path = "tests.given.timestamp",
        .type = T::kInteger,
        .help = "Milliseconds since 1970.",
@@ -48,7 +45,7 @@ std::vector<Key> StubKeys() {
            "call that no stub answers fails the test.",
        .default_words = "none",
        .may_be_empty = true},
-      {.path = "tests.http.record_id", .help = "Only this record.", .check = CheckNotEmpty},
+      {.path = "tests.http.record_id", .help = "Only this record."},
       {.path = "tests.http.status",
        .type = T::kInteger,
        .help = "Status.",
@@ -74,7 +71,7 @@ std::vector<Key> StubKeys() {
 
 std::vector<Key> FaultKeys() {
   return {
-      {.path = "tests.faults", .type = T::kSection, .help = "What breaks on the way."},
+      {.path = "tests.faults", .help = "What breaks on the way."},
       {.path = "tests.faults.kill_worker_after",
        .type = T::kChoice,
        .help = "Once, a worker dies right after this stage of a record; another takes over.",
@@ -99,7 +96,6 @@ std::vector<Key> FaultKeys() {
 std::vector<Key> ExpectKeys() {
   return {
       {.path = "tests.expect",
-       .type = T::kSection,
        .help = "What must come out; what is not given is not looked at.",
        .required = true},
       {.path = "tests.expect.rows",
@@ -138,7 +134,7 @@ std::vector<Key> TestKeys() {
        .type = T::kSections,
        .help = "Tests of the pipeline, run by `fencepost test`; see below.",
        .may_be_empty = true},
-      {.path = "tests.name", .help = "Its name, once.", .check = CheckNotEmpty, .required = true},
+      {.path = "tests.name", .help = "Its name, once.", .required = true},
   };
   for (const auto& part : {GivenKeys(), StubKeys(), FaultKeys(), ExpectKeys()}) {
     keys.insert(keys.end(), part.begin(), part.end());

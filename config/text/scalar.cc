@@ -46,6 +46,15 @@ std::optional<std::uint64_t> WithUnit(std::string_view text,
   return *number * unit->factor;
 }
 
+// In the largest unit that is exact; the units begin with the largest.
+template <std::size_t kCount>
+std::string InUnits(std::uint64_t number, const std::array<Unit, kCount>& units) {
+  const auto exact = std::ranges::find_if(
+      units, [&](const Unit& unit) { return number > 0 && number % unit.factor == 0; });
+  const Unit& unit = exact == units.end() ? units.back() : *exact;
+  return fmt::format("{}{}", number / unit.factor, unit.name);
+}
+
 }  // namespace
 
 tl::expected<Milliseconds, std::string> ParseDuration(std::string_view text) {
@@ -90,13 +99,9 @@ tl::expected<bool, std::string> ParseBoolean(std::string_view text) {
 }
 
 std::string DurationText(Milliseconds duration) {
-  const auto millis = static_cast<std::uint64_t>(duration.count());
-  for (const Unit& unit : kDurationUnits) {
-    if (millis > 0 && millis % unit.factor == 0) {
-      return fmt::format("{}{}", millis / unit.factor, unit.name);
-    }
-  }
-  return fmt::format("{}ms", millis);
+  return InUnits(static_cast<std::uint64_t>(duration.count()), kDurationUnits);
 }
+
+std::string SizeText(std::uint64_t bytes) { return InUnits(bytes, kSizeUnits); }
 
 }  // namespace fencepost::config

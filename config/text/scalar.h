@@ -22,6 +22,8 @@ tl::expected<std::int64_t, std::string> ParseThousandths(std::string_view text);
 tl::expected<bool, std::string> ParseBoolean(std::string_view text);  // true false
 
 inline constexpr Milliseconds kForever = Milliseconds::max();
-std::string DurationText(Milliseconds duration);  // in the largest unit that is exact
+// In the largest unit that is exact.
+std::string DurationText(Milliseconds duration);
+std::string SizeText(std::uint64_t bytes);
 
 }  // namespace fencepost::config

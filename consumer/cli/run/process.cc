@@ -144,8 +144,8 @@ void Process::Reload() {
 
 void Process::Apply(std::size_t worker, const PipelineOptions& fresh) {
   PipelineOptions& running = pipelines_[worker];
-  const Changes changes = ChangesOf(running, fresh);
-  const bool whole = changes.refused.empty();
+  const Changes changes = ChangesOf(running, fresh, worker == 0);
+  const bool whole = changes.refused.empty() && changes.ignored.empty();
   log_.Write(whole ? Severity::kInfo : Severity::kWarn, running.name, "reloaded", changes.Text());
   if (changes.applied.empty()) return;
   {
@@ -155,7 +155,7 @@ void Process::Apply(std::size_t worker, const PipelineOptions& fresh) {
   }
   workers_[worker]->Tune(TuningOf(running));
   // What was set over HTTP stays until the file says something else.
-  if (worker != 0 || std::ranges::count(changes.applied, "observe.log.level") == 0) return;
+  if (std::ranges::count(changes.applied, "observe.log.level") == 0) return;
   log_.SetLevel(metrics::LogOptionsOf(running.observe, worker_).level);
 }
 

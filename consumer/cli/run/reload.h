@@ -11,12 +11,14 @@ namespace fencepost::cli {
 struct Changes {
   std::vector<std::string> applied;  // keys of the file
   std::vector<std::string> refused;  // need a restart
+  std::vector<std::string> ignored;  // of the process, which has them from its first file
   // "retry.attempts, observe.log.level are applied; kafka.topics needs a restart"
   [[nodiscard]] std::string Text() const;
 };
 
-// Secrets are compared by their values and named without them.
-Changes ChangesOf(const consumer::PipelineOptions& before, const consumer::PipelineOptions& after);
+// By the rows of the schema; values are compared, not their texts, and none is named.
+Changes ChangesOf(const consumer::PipelineOptions& before, const consumer::PipelineOptions& after,
+                  bool first_file);
 
 // Takes the applied keys of `fresh` over, and no other: what they do, and what is shown of them.
 void TakeOver(const Changes& changes, const consumer::PipelineOptions& fresh,

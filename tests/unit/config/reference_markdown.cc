@@ -23,7 +23,8 @@ first pipeline needs, then the others by section. What each setting switches on:
 - `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` (without line ends at its end) are
   replaced in values, after parsing; `$${` is a literal `${`. A missing variable or file is an
   error.
-- Values of keys marked *secret* are never printed.
+- Values of keys marked *secret* are never printed. Those marked *reloaded* are applied at SIGHUP,
+  the others need a restart.
 
 ## Selectors
 `key`, `value`, `topic`, `partition`, `offset`, `timestamp` (milliseconds since 1970),
@@ -109,6 +110,7 @@ std::string DescriptionText(const Key& key) {
   std::string text(key.help);
   if (key.limits) text += fmt::format(" From `{}` to `{}`.", key.limits->min, key.limits->max);
   if (key.secret) text += " *Secret.*";
+  if (key.reload != Reload::kRestart) text += " *Reloaded.*";
   return text;
 }
 

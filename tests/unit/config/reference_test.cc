@@ -56,6 +56,9 @@ TEST(Schema, HasEachKeyOnceWithItsSectionBeforeIt) {
     EXPECT_TRUE(key.type != Type::kChoice || !key.choices.empty()) << key.path;
     EXPECT_TRUE(key.type != Type::kDuration || key.limits) << key.path;
     EXPECT_TRUE(key.type != Type::kSize || key.limits) << key.path;
+    const bool pipeline = key.type != Type::kSection && !InTests(key.path);
+    const bool one_value = key.path == "version" || key.path == "dead_letter.on_publish_failure";
+    EXPECT_TRUE(!pipeline || one_value || key.to.same) << key.path;
     const bool names = key.type == Type::kTextMap || key.type == Type::kSelectorMap;
     EXPECT_TRUE(!names || key.check != nullptr) << key.path;
   }
