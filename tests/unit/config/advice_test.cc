@@ -45,8 +45,8 @@ TEST(Advice, IsToSayHowLongTheLedgerKeepsIds) {
       std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
   EXPECT_THAT(
       AdviceOf(Pipeline(kThree, sqlite + "record_id: json:/id\n")),
-      ElementsAre(HasSubstr("p.yaml:7:1: warning: there is no ledger.keep: the ledger grows "
-                            "by a row for each id")));
+      ElementsAre(HasSubstr(
+          "p.yaml:7:1: warning: there is no ledger.keep: the ledger grows by a row for each id")));
   for (const char* choice : {"record_id: json:/id\nledger: {keep: 30d}\n",
                              "record_id: json:/id\nledger: {keep: forever}\n"}) {
     EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite + choice)), IsEmpty()) << choice;
@@ -57,18 +57,19 @@ TEST(Advice, IsToSayWhatIdentifiesARecordWhereEffectsAreExactlyOnce) {
   const std::string sqlite =
       std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
   EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite)),
-              ElementsAre(HasSubstr("p.yaml:1:1: warning: there is no record_id: a record is "
-                                    "identified by its position in the topic, and what a producer "
-                                    "sends again is a new record")));
+              ElementsAre(HasSubstr(
+                  "p.yaml:1:1: warning: there is no record_id: a record is identified by its "
+                  "position in the topic, and what a producer sends again is a new record")));
   EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite + "record_id: position\n")), IsEmpty());
 }
 
 TEST(Advice, NamesATimeoutThatOutlivesTheLease) {
   const std::string http = std::string(kStop) + kFile + "handler: {http: {url: \"http://s/\"}}\n";
-  EXPECT_THAT(AdviceOf(Pipeline(kThree, http + "processing: {timeout: 12s, revoke_drain: 20s}\n")),
-              ElementsAre(HasSubstr("p.yaml:9:23: warning: processing.timeout (12s) is above "
-                                    "lock.ttl (10s): a call of a worker that was killed or frozen "
-                                    "may still run when another worker makes it again")));
+  EXPECT_THAT(
+      AdviceOf(Pipeline(kThree, http + "processing: {timeout: 12s, revoke_drain: 20s}\n")),
+      ElementsAre(HasSubstr(
+          "p.yaml:9:23: warning: processing.timeout (12s) is above lock.ttl (10s): a call of a "
+          "worker that was killed or frozen may still run when another worker makes it again")));
   EXPECT_THAT(AdviceOf(Pipeline(kThree, http)), IsEmpty());
 }
 
@@ -84,16 +85,6 @@ TEST(Advice, NamesOneNodeAloneAndNodesThatFailTogether) {
               IsEmpty());
   EXPECT_THAT(AdviceOf(Pipeline("127.0.0.1:7001, localhost:7001, 127.0.0.1:7003", rest)),
               ElementsAre(HasSubstr("\"127.0.0.1:7001\" and \"localhost:7001\" are one server")));
-}
-
-TEST(Url, WithATemplateIsSentAsItIs) {
-  const LoadResult loaded =
-      LoadText(Pipeline(kThree, std::string(kStop) + kFile +
-                                    "handler: {http: {url: \"http://s/orders/{id}\"}}\n"),
-               "p.yaml", {});
-  ASSERT_EQ(loaded.findings.size(), 1u);
-  EXPECT_THAT(FormatFinding(loaded.findings.front()),
-              HasSubstr("warning: handler.http.url: {id} is sent as it is"));
 }
 
 TEST(Keep, ForeverIsTheDefaultAndMayBeSaid) {

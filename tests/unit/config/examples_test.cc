@@ -119,9 +119,9 @@ TEST(JsonSchema, TakesTheExamples) {
 
 TEST(JsonSchema, TakesVariablesAnywhereAndRefusesWhatLintRefuses) {
   const testing::TempDir folder;
-  const std::string good = folder.Write("good.yaml", std::string(kPipeline) +
-                                                         "processing: {concurrency: \"${N}\", "
-                                                         "timeout: \"${T}\", order: \"${O}\"}\n");
+  const std::string good = folder.Write(
+      "good.yaml", std::string(kPipeline) +
+                       "processing: {concurrency: \"${N}\", timeout: \"${T}\", order: \"${O}\"}\n");
   EXPECT_EQ(Validate(folder, {good}), "");
   const std::string bad =
       folder.Write("bad.yaml", std::string(kPipeline) +

@@ -84,11 +84,11 @@ TEST(SplitPasswords, OfADsnAreToldWithWhatToDo) {
   EXPECT_THAT(told("    dsn: host=db sslkey=k sslpassword=${SECRET}\n", "plain"),
               ElementsAre(HasSubstr("its sslpassword is a ${…}")));
   for (const char* dsn : {"${DSN}", "postgresql://app@db/shop?application_name=a@b"}) {
-    EXPECT_THAT(told(fmt::format("    dsn: {}\n", dsn), "p@ss"),
-                ElementsAre("p.yaml:14:10: error: output.postgres.dsn: it has an @ that does not "
-                            "end user and password: write @ as %40, in options too, and / in a "
-                            "password as %2F, or give the password as output.postgres.password "
-                            "[dsn]"));
+    EXPECT_THAT(
+        told(fmt::format("    dsn: {}\n", dsn), "p@ss"),
+        ElementsAre("p.yaml:14:10: error: output.postgres.dsn: it has an @ that does not end user "
+                    "and password: write @ as %40, in options too, and / in a password as %2F, or "
+                    "give the password as output.postgres.password [dsn]"));
   }
   EXPECT_THAT(told("    dsn: ${DSN}\n    password: ${SECRET}\n", "plain"),
               ElementsAre("p.yaml:15:15: error: output.postgres.password: output.postgres.dsn has "

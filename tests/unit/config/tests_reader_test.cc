@@ -14,10 +14,8 @@ using testing::IsEmpty;
 using testing::Optional;
 using testing::Pair;
 
-LoadResult LoadTests(const std::string& tail, const std::string& from = "", const char* to = "") {
-  std::string text = kPipeline;
-  if (!from.empty()) text.replace(text.find(from), from.size(), to);
-  return LoadText(text + tail, "p.yaml", FakeEnvironment());
+LoadResult LoadTests(const std::string& tail) {
+  return LoadText(kPipeline + tail, "p.yaml", FakeEnvironment());
 }
 
 std::vector<PipelineTest> Loaded(const std::string& tail) {
@@ -127,101 +125,6 @@ TEST(Tests, GiveSingleValuesAsTheirText) {
 TEST(Tests, ReplaceVariablesInValues) {
   EXPECT_EQ(ValueOf("{a: \"${SECRET}\", b: [\"${N:-7}\"], \"${c}\": \"$${d}\"}"),
             R"({"a":"hunter2","b":["7"],"${c}":"${d}"})");
-  const LoadResult result = LoadTests(
-      "tests: [{name: a, expect: {skips: 0}, given: [{value: {a: [\"${MISSING}\"]}}]}]\n");
-  EXPECT_THAT(
-      Lines(result.findings),
-      ElementsAre("p.yaml:19:60: error: tests.given.value: the variable MISSING is not set; "
-                  "${MISSING:-default} gives a default [variable]"));
-  EXPECT_THAT(result.tests, IsEmpty());
-}
-
-struct Complaint {
-  const char* name;
-  const char* test;  // beside its name
-  std::vector<std::string> findings;
-};
-
-class BadTest : public testing::TestWithParam<Complaint> {};
-
-TEST_P(BadTest, IsToldWithLineColumnAndRule) {
-  const std::string text = std::string("tests:\n  - name: a\n") + GetParam().test;
-  const LoadResult result = LoadTests(text);
-  std::vector<std::string> expected;
-  for (const std::string& finding : GetParam().findings) expected.push_back("p.yaml:" + finding);
-  EXPECT_EQ(Lines(result.findings), expected) << text;
-  EXPECT_FALSE(result.options);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Tests, BadTest,
-    testing::Values(
-        Complaint{"UnknownKeys",
-                  "    givn: []\n    given: [{vlaue: 1}]\n    expect: {row: []}\n",
-                  {"21:5: error: unknown key \"givn\" in tests; did you mean \"given\"? "
-                   "[unknown-key]",
-                   "22:14: error: unknown key \"vlaue\" in tests.given; did you mean \"value\"? "
-                   "[unknown-key]",
-                   "23:5: error: tests.expect is empty: a test that cannot fail [tests]",
-                   "23:14: error: unknown key \"row\" in tests.expect; did you mean \"rows\"? "
-                   "[unknown-key]"}},
-        Complaint{"MissingKeys",
-                  "",
-                  {"20:5: error: tests.given is missing [missing]",
-                   "20:5: error: tests.expect is missing [missing]"}},
-        Complaint{"NoMaps",
-                  "    given: [x]\n    http: {}\n    expect: {rows: [y], skips: -1}\n",
-                  {"21:13: error: tests.given needs maps, here is a single value [type]",
-                   "22:5: error: tests.http: the pipeline has no handler.http to answer [tests]",
-                   "22:11: error: tests.http needs a list, here is a map [type]",
-                   "23:21: error: tests.expect.rows needs maps, here is a single value [type]",
-                   "23:32: error: tests.expect.skips: \"-1\" is less than the least, 0 [range]"}},
-        Complaint{"NothingGiven",
-                  "    given: []\n    expect: {skips: 0}\n",
-                  {"21:5: error: tests.given is empty [value]"}},
-        Complaint{"SecondName",
-                  "    given: [{}]\n    expect: {skips: 0}\n  - {name: a, given: [{}], expect: "
-                  "{skips: 0}}\n",
-                  {"23:12: error: tests: the name \"a\" is given twice [tests]"}},
-        Complaint{"ForeignTopic",
-                  "    given: [{topic: others}]\n    expect: {skips: 0}\n",
-                  {"21:21: error: tests.given.topic: \"others\" is none of kafka.topics [tests]"}},
-        Complaint{"Faults",
-                  "    given: [{}]\n    expect: {skips: 0}\n"
-                  "    faults: {redis_nodes_down: 4, kill_worker_after: handler,\n"
-                  "             lease_lost_during: comit}\n",
-                  {"23:32: error: tests.faults.redis_nodes_down: 4 of 3 nodes cannot be down "
-                   "[tests]",
-                   "23:54: error: tests.faults.kill_worker_after: the pipeline has no handler "
-                   "[tests]",
-                   "24:33: error: tests.faults.lease_lost_during: \"comit\" is none of lock | "
-                   "handler | output | commit; did you mean commit? [value]"}},
-        Complaint{"Cells",
-                  "    given: [{}]\n"
-                  "    expect: {rows: [{amuont: 1}], dead_letters: [{error_clas: x, key: ~}]}\n",
-                  {"22:22: error: tests.expect.rows: \"amuont\" is none of order_id, amount; did "
-                   "you mean \"amount\"? [tests]",
-                   "22:35: error: tests.expect.dead_letters: the pipeline has no dead_letter "
-                   "section [tests]",
-                   "22:51: error: tests.expect.dead_letters: \"error_clas\" is none of error, "
-                   "error_class, record_id, topic, partition, offset, attempts, key, value; did "
-                   "you mean \"error_class\"? [tests]",
-                   "22:66: error: tests.expect.dead_letters.key has no value [type]"}},
-        Complaint{"OrderOfNoRows",
-                  "    given: [{}]\n    expect: {rows_in_order: true, stops_with: Not a word}\n",
-                  {"22:14: error: tests.expect.rows_in_order: there are no rows [tests]",
-                   "22:47: error: tests.expect.stops_with: \"Not a word\" is not a word of a-z and "
-                   "_, such as id_conflict [value]"}}),
-    [](const auto& test) { return std::string(test.param.name); });
-
-TEST(Tests, OfAServiceThatDoesNotAnswerSayNothingOfItsAnswer) {
-  const LoadResult result = LoadTests(
-      "tests: [{name: a, given: [{}], expect: {skips: 0},\n"
-      "  http: [{timeout: true, status: 500}]}]\n"
-      "handler: {http: {url: \"http://a\", idempotent: true}}\n");
-  EXPECT_THAT(Lines(result.findings),
-              ElementsAre("p.yaml:20:26: error: tests.http.status: a service that does not answer "
-                          "has none: leave it out, or timeout [tests]"));
 }
 
 TEST(Tests, NameTheCellsOfAStatementAndOfAKafkaOutput) {
