@@ -8,12 +8,9 @@
 #include <simdjson.h>
 
 #include "config/lint/lint.h"
-#include "config/read/defaults.h"
 #include "config/read/reader.h"
-#include "config/read/redacted_settings.h"
 #include "config/read/tests_reader.h"
 #include "config/read/tree.h"
-#include "config/schema/schema.h"
 #include "locking/base/digest.h"
 
 namespace fencepost::config {
@@ -29,40 +26,6 @@ bool IsPlainText(std::string_view text) {
   };
   return std::none_of(text.begin(), text.end(), is_control) &&
          simdjson::validate_utf8(text.data(), text.size());
-}
-
-// What a file does not give, and follows from what it gives.
-void FillIn(const Values& values, consumer::PipelineOptions& o) {
-  if (o.kafka.group.empty()) o.kafka.group = o.name;
-  const consumer::OnBad conflict =
-      o.dead_letter ? consumer::OnBad::kDeadLetter : consumer::OnBad::kSkip;
-  if (!values.Given("on_id_conflict")) o.on_id_conflict = conflict;
-  if (!values.Given("on_bad_record") && o.dead_letter) o.on_bad_record = conflict;
-  o.lock.lock.contact = LockContact(values);
-  o.lock.lock.remember_done = values.Duration("lock.remember_done");  // the lock's own is less
-  auto* const kafka = std::get_if<consumer::KafkaOutputOptions>(&o.output);
-  if (kafka == nullptr) return;
-  o.processing.order = consumer::Order::kPartition;
-  o.processing.max_in_flight = static_cast<int>(MaxInFlight(values));
-  for (auto* part : {&kafka->encode.key, &kafka->encode.value}) {
-    const char* const name = part == &kafka->encode.key ? "key" : "value";
-    if (part->Needed() && part->subject.empty()) part->subject = kafka->topic + "-" + name;
-  }
-  if (!values.Given("output.kafka.encode.registry")) {
-    kafka->encode.registry = o.kafka.decode.registry;
-  }
-}
-
-// Each key where its row says. A section comes before its keys.
-consumer::PipelineOptions Build(const Values& values) {
-  consumer::PipelineOptions options;
-  for (const Key& key : Schema()) {
-    if (!key.to.store || !values.Given(key.path)) continue;
-    const Given* const given = values.Find(key.path);
-    key.to.store(given == nullptr ? Given{.texts = {}, .number = true} : *given, options);
-  }
-  FillIn(values, options);
-  return options;
 }
 
 LoadResult Unreadable(const std::string& file, const std::string& why) {
@@ -103,9 +66,8 @@ LoadResult LoadText(std::string_view text, const std::string& file,
     Findings advice(file);
     Advise(*values, advice);
     result.advice = advice.Take();
-    result.options = Build(*values);
+    result.options = values->options();
     result.options->config_hash = Sha256Hex(text);
-    result.options->shown = RedactedSettings(*values);
   } else {
     result.tests.clear();
   }
@@ -126,11 +88,9 @@ std::vector<Finding> CheckTogether(std::span<const LoadResult> files) {
     const auto [other, is_new] = first.emplace(file.options->name, &file);
     if (is_new) continue;
     Findings findings(file.file);
-    findings.Error(
-        file.PlaceOf("name"), "duplicate-pipeline",
-        fmt::format("the pipeline name \"{}\" is that of {} too; one process runs a name "
-                    "once",
-                    file.options->name, other->second->file));
+    findings.Error(file.PlaceOf("name"), "duplicate-pipeline",
+                   "the pipeline name \"{}\" is that of {} too; one process runs a name once",
+                   file.options->name, other->second->file);
     for (Finding& finding : findings.Take()) all.push_back(std::move(finding));
   }
   return all;

@@ -1,13 +1,13 @@
 #include "config/lint/lint.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
-#include "config/read/defaults.h"
 #include "config/text/scalar.h"
 #include "locking/core/options.h"
 
@@ -74,71 +74,54 @@ void LintOneChild(const Values& values, const Key& section, Findings& findings) 
 // The file alone does not tell the store's max_ttl; a worker that may not lock for so long is not
 // ready, and says so.
 void LintTtl(const Values& values, Findings& findings) {
-  if (values.Find("lock.ttl") == nullptr) return;
-  const Milliseconds most = locking::LockOptions{}.max_ttl;
-  if (values.Duration("lock.ttl") <= most) return;
-  const std::string ttl = DurationText(values.Duration("lock.ttl"));
+  const locking::LockOptions& lock = values.options().lock.lock;
+  if (lock.ttl <= lock.max_ttl) return;
+  const std::string ttl = DurationText(lock.ttl);
   findings.Warning(values.ValuePlace("lock.ttl"), "ttl",
-                   fmt::format("lock.ttl ({}) is above {}, the max_ttl of a lock store unless it "
-                               "was made with `fencepost locks init --max-ttl {}` or more",
-                               ttl, DurationText(most), ttl));
+                   "lock.ttl ({}) is above {}, the max_ttl of a lock store unless it was made with "
+                   "`fencepost locks init --max-ttl {}` or more",
+                   ttl, DurationText(lock.max_ttl), ttl);
 }
 
 void LintRememberDone(const Values& values, Findings& findings) {
-  if (values.Find("lock.remember_done") == nullptr || values.Wrong("lock.max_skew") ||
-      values.Wrong("lock.ttl")) {
-    return;
+  constexpr std::string_view kKey = "lock.remember_done";
+  if (values.Find(kKey) == nullptr || AnyWrong(values, {"lock.max_skew", "lock.ttl"})) return;
+  if (HasLedger(values.options())) {
+    return findings.Error(values.KeyPlace(kKey), "remember-done",
+                          "{} is for outputs without a ledger (output.kafka, output.file, "
+                          "output.stdout): here the ledger remembers what is done; remove it",
+                          kKey);
   }
-  if (HasLedger(values)) {
-    findings.Error(values.KeyPlace("lock.remember_done"), "remember-done",
-                   "lock.remember_done is for outputs without a ledger (output.kafka, output.file, "
-                   "output.stdout): here the ledger remembers what is done; remove it");
-    return;
+  if (SharesLocks(values.options())) {
+    return findings.Warning(
+        values.ValuePlace(kKey), "remember-done",
+        "{} has no effect: by position the Kafka transaction decides, and no record is marked",
+        kKey);
   }
-  if (SharesLocks(values)) {
-    findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
-                     "lock.remember_done has no effect: by position the Kafka transaction decides, "
-                     "and no record is marked");
-    return;
-  }
-  const Milliseconds given = values.Duration("lock.remember_done");
-  const Milliseconds least = LeastRememberDone(values);
-  if (given >= least) return;
-  findings.Warning(values.ValuePlace("lock.remember_done"), "remember-done",
-                   fmt::format("lock.remember_done ({}) is raised to {}, the store's max_ttl and "
-                               "twice lock.max_skew: a mark must outlive every lease",
-                               DurationText(given), DurationText(least)));
+  const locking::LockOptions& lock = values.options().lock.lock;
+  const Milliseconds least = std::max(lock.max_ttl, lock.ttl) + 2 * lock.max_skew;
+  if (lock.remember_done >= least) return;
+  findings.Warning(values.ValuePlace(kKey), "remember-done",
+                   "{} ({}) is raised to {}, the store's max_ttl and twice lock.max_skew: a mark "
+                   "must outlive every lease",
+                   kKey, DurationText(lock.remember_done), DurationText(least));
 }
 
 void LintBlock(const Values& values, Findings& findings) {
-  if (values.Find("lock.block") == nullptr || values.Wrong("lock.block")) return;
-  if (values.Number("lock.block") == 1 || SharesLocks(values)) return;
+  if (values.options().lock.block == 1 || SharesLocks(values.options())) return;
   findings.Warning(values.KeyPlace("lock.block"), "block",
                    "lock.block has no effect: only with record_id: position, and a ledger or "
                    "output.kafka without accept_replay_ids, do records share a lock");
 }
 
-void LintLock(const Values& values, Findings& findings) {
-  LintLockNodes(values, findings);
-  LintTtl(values, findings);
-  LintRememberDone(values, findings);
-  LintBlock(values, findings);
-  if (AnyWrong(values, {"lock.ttl", "lock.min_validity", "lock.redis.timeout"})) return;
-  const Milliseconds ttl = values.Duration("lock.ttl");
-  const Milliseconds least = values.Duration("lock.min_validity");
-  const auto drift = locking::LockOptions().Drift(ttl);
-  if (std::chrono::nanoseconds(least) + drift >= std::chrono::nanoseconds(ttl)) {
-    findings.Error(PlaceOfEither(values, "lock.min_validity", "lock.ttl"), "min-validity",
-                   fmt::format("lock.min_validity ({}) must be less than lock.ttl ({}) without the "
-                               "clock drift of 1% and 2ms, or no lease is ever long enough",
-                               DurationText(least), DurationText(ttl)));
-  }
-  const Milliseconds timeout = values.Duration("lock.redis.timeout");
-  if (timeout >= ttl) {
-    findings.Error(PlaceOfEither(values, "lock.redis.timeout", "lock.ttl"), "node-timeout",
-                   fmt::format("lock.redis.timeout ({}) must be less than lock.ttl ({})",
-                               DurationText(timeout), DurationText(ttl)));
-  }
+void LintMinValidity(const Values& values, Findings& findings) {
+  if (AnyWrong(values, {"lock.ttl", "lock.min_validity"})) return;
+  const locking::LockOptions& lock = values.options().lock.lock;
+  if (lock.min_validity < lock.Validity(lock.ttl)) return;
+  findings.Error(PlaceOfEither(values, "lock.min_validity", "lock.ttl"), "min-validity",
+                 "lock.min_validity ({}) must be less than lock.ttl ({}) without the clock drift "
+                 "of 1% and 2ms, or no lease is ever long enough",
+                 DurationText(lock.min_validity), DurationText(lock.ttl));
 }
 
 // Without a lock the ledger decides alone: which effect is written, but not which call is made, nor
@@ -147,9 +130,9 @@ void LintUnavailable(const Values& values, Findings& findings) {
   constexpr std::string_view kKey = "lock.on_unavailable";
   if (values.Wrong(kKey) || values.String(kKey) != "proceed") return;
   const auto refuse = [&](Place at, const std::string& why) {
-    findings.Error(at, "unavailable", fmt::format("{}: proceed {}", kKey, why));
+    findings.Error(at, "unavailable", "{}: proceed {}", kKey, why);
   };
-  if (!HasLedger(values)) {
+  if (!HasLedger(values.options())) {
     return refuse(values.ValuePlace(kKey),
                   "needs a ledger, which decides without a lock: only output.postgres, "
                   "output.mysql and output.sqlite have one");
@@ -157,65 +140,39 @@ void LintUnavailable(const Values& values, Findings& findings) {
   for (const std::string_view handler : {"handler.http", "handler.exec"}) {
     const std::string flag = fmt::format("{}.idempotent", handler);
     if (!values.Given(handler) || values.Wrong(flag) || values.Number(flag) != 0) continue;
-    refuse(values.ValuePlace(handler),
-           fmt::format("may run {} for one record in two workers at the same time: only with {}: "
-                       "true",
-                       handler, flag));
+    refuse(
+        values.ValuePlace(handler),
+        fmt::format("may run {} for one record in two workers at the same time: only with {}: true",
+                    handler, flag));
   }
-  for (const std::string_view path :
-       {"output.postgres.columns", "output.postgres.args", "output.postgres.fence_by",
-        "output.mysql.columns", "output.mysql.fence_by", "output.sqlite.columns",
-        "output.sqlite.fence_by"}) {
-    for (const Selector& selector : values.Selectors(path)) {
-      if (selector.kind != Selector::Kind::kToken) continue;
-      refuse(values.KeyPlace(path),
-             fmt::format("makes tokens without a lease, which say nothing of who came first: leave "
-                         "the selector token out of {}",
-                         path));
-      break;
-    }
+  for (const auto& [path, text] : OutputSelectors(values)) {
+    if (text->selector.kind != Selector::Kind::kToken) continue;
+    refuse(text->at, fmt::format("makes tokens without a lease, which say nothing of who came "
+                                 "first: leave the selector token out of {}",
+                                 path));
   }
 }
 
-void LintProcessing(const Values& values, Findings& findings) {
-  if (AnyWrong(values, {"processing.concurrency", "processing.max_in_flight", "shutdown_timeout",
-                        "processing.revoke_drain"})) {
+void LintInFlight(const Values& values, Findings& findings) {
+  const consumer::ProcessingOptions& processing = values.options().processing;
+  if (AnyWrong(values, {"processing.concurrency", "processing.max_in_flight"}) ||
+      processing.max_in_flight >= processing.concurrency) {
     return;
   }
-  const std::int64_t concurrency = values.Number("processing.concurrency");
-  const std::int64_t in_flight = MaxInFlight(values);
-  if (in_flight < concurrency) {
-    findings.Warning(
-        PlaceOfEither(values, "processing.max_in_flight", "processing.concurrency"), "in-flight",
-        fmt::format(
-            "processing.max_in_flight ({}) keeps processing.concurrency ({}) from being used",
-            in_flight, concurrency));
-  }
-  const Milliseconds stop = values.Duration("shutdown_timeout");
-  const Milliseconds drain = values.Duration("processing.revoke_drain");
-  if (stop < drain) {
-    findings.Warning(PlaceOfEither(values, "shutdown_timeout", "processing.revoke_drain"),
-                     "shutdown",
-                     fmt::format("shutdown_timeout ({}) ends before processing.revoke_drain ({})",
-                                 DurationText(stop), DurationText(drain)));
-  }
+  findings.Warning(
+      PlaceOfEither(values, "processing.max_in_flight", "processing.concurrency"), "in-flight",
+      "processing.max_in_flight ({}) keeps processing.concurrency ({}) from being used",
+      processing.max_in_flight, processing.concurrency);
 }
 
 void LintLedger(const Values& values, Findings& findings) {
-  if (!values.Given("ledger.keep") || AnyWrong(values, {"ledger.keep", "record_id"})) {
-    return;
-  }
-  if (!HasLedger(values)) {
-    findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
-                     "ledger.keep has no effect: only output.postgres, output.mysql and "
-                     "output.sqlite have a ledger");
-    return;
-  }
-  if (ByPosition(values)) {
-    findings.Warning(values.KeyPlace("ledger.keep"), "ledger-keep",
-                     "ledger.keep has no effect: by position the ledger has one row a partition, "
-                     "which does not grow");
-  }
+  constexpr std::string_view kKey = "ledger.keep";
+  if (!values.Given(kKey) || AnyWrong(values, {kKey, "record_id"})) return;
+  const bool ledger = HasLedger(values.options());
+  if (ledger && !values.options().identity.ByPosition()) return;
+  findings.Warning(values.KeyPlace(kKey), "ledger-keep", "{} has no effect: {}", kKey,
+                   ledger ? "by position the ledger has one row a partition, which does not grow"
+                          : "only output.postgres, output.mysql and output.sqlite have a ledger");
 }
 
 void LintObserve(const Values& values, Findings& findings) {
@@ -223,14 +180,41 @@ void LintObserve(const Values& values, Findings& findings) {
   const bool by_token = values.String("observe.control") == "token";
   if (by_token && values.String(kToken).empty()) {
     findings.Error(values.KeyPlace("observe.control"), "missing",
-                   fmt::format("{} is missing or empty: observe.control: token needs it", kToken));
+                   "{} is missing or empty: observe.control: token needs it", kToken);
   } else if (!by_token && values.Given(kToken)) {
     findings.Error(values.KeyPlace(kToken), "control",
-                   fmt::format("{} is of no use without observe.control: token", kToken));
+                   "{} is of no use without observe.control: token", kToken);
   }
 }
 
+constexpr std::array<Relation, 5> kRelations{{
+    {"lock.redis.timeout", "lock.ttl", [](auto& a, auto& b) { return a < b; }, Severity::kError,
+     "node-timeout", "{} ({}) must be less than {} ({})"},
+    {"output.kafka.linger", "output.kafka.transaction_timeout",
+     [](auto& a, auto& b) { return a < b; }, Severity::kError, "transaction",
+     "{} ({}) must be less than {} ({}), or no transaction ends in time"},
+    {"retry.backoff.initial", "retry.backoff.max", [](auto& a, auto& b) { return a <= b; },
+     Severity::kError, "retry", "{} ({}) is more than {} ({})"},
+    {"processing.timeout", "processing.revoke_drain", [](auto& a, auto& b) { return a < b; },
+     Severity::kWarning, "drain",
+     "{} ({}) is not less than {} ({}): a rebalance cancels calls that would have ended",
+     "handler"},
+    {"shutdown_timeout", "processing.revoke_drain", [](auto& a, auto& b) { return a >= b; },
+     Severity::kWarning, "shutdown", "{} ({}) ends before {} ({})"},
+}};
+
 }  // namespace
+
+void LintRelation(const Relation& relation, const Values& values, Findings& findings) {
+  const auto& [first, second, holds, severity, rule, text, only_with] = relation;
+  if (!only_with.empty() && !values.Given(only_with)) return;
+  const Milliseconds one = values.Duration(first);
+  const Milliseconds other = values.Duration(second);
+  if (AnyWrong(values, {first, second}) || holds(one, other)) return;
+  findings.Add(
+      PlaceOfEither(values, first, second), severity, rule,
+      fmt::format(fmt::runtime(text), first, DurationText(one), second, DurationText(other)));
+}
 
 void Lint(const Values& values, Findings& findings) {
   for (const Key& key : Schema()) LintOneChild(values, key, findings);
@@ -239,9 +223,14 @@ void Lint(const Values& values, Findings& findings) {
   LintKafka(values, findings);
   LintDecode(values, findings);
   LintEncode(values, findings);
-  LintLock(values, findings);
+  LintLockNodes(values, findings);
+  LintTtl(values, findings);
+  LintRememberDone(values, findings);
+  LintBlock(values, findings);
+  LintMinValidity(values, findings);
   LintLockLogin(values, findings);
-  LintProcessing(values, findings);
+  LintInFlight(values, findings);
+  for (const Relation& relation : kRelations) LintRelation(relation, values, findings);
   LintLedger(values, findings);
   LintObserve(values, findings);
   LintHandler(values, findings);

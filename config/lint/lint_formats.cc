@@ -22,17 +22,15 @@ void LintRegistry(const Values& values, const std::string& path, Findings& findi
   const Place at = values.ValuePlace(key);
   if (url.find('@') != std::string::npos) {
     findings.Error(at, "registry",
-                   fmt::format("{}: give user and password by {}.username and .password, not in "
-                               "the URL",
-                               key, path));
+                   "{}: give user and password by {}.username and .password, not in the URL", key,
+                   path);
   } else if (url.find_first_of("?#") != std::string::npos) {
-    findings.Error(at, "registry", fmt::format("{}: give the address alone, without ? and #", key));
+    findings.Error(at, "registry", "{}: give the address alone, without ? and #", key);
   }
   if (values.Given(path + ".tls") && url.starts_with("http://")) {
     findings.Error(at, "registry",
-                   fmt::format("{} is http://, which has no TLS: write https://, or leave {}.tls "
-                               "out",
-                               key, path));
+                   "{} is http://, which has no TLS: write https://, or leave {}.tls out", key,
+                   path);
   }
   LintPair(values, path + ".username", path + ".password", findings);
 }
@@ -42,16 +40,16 @@ void LintEncodePart(const Values& values, const std::string& part, Findings& fin
   const auto key = [&](std::string_view last) { return fmt::format("{}.{}", path, last); };
   if (!values.Given(path) || AnyWrong(values, {key("format")})) return;
   if (values.Given(key("message")) && values.String(key("format")) != "protobuf") {
-    findings.Error(values.KeyPlace(key("message")), "encode",
-                   fmt::format("{} is of protobuf only", key("message")));
+    findings.Error(values.KeyPlace(key("message")), "encode", "{} is of protobuf only",
+                   key("message"));
   }
   if (values.Given(key("version")) && values.Given(key("schema"))) {
-    findings.Error(values.KeyPlace(key("version")), "encode",
-                   fmt::format("{} and {}: give one of them", key("version"), key("schema")));
+    findings.Error(values.KeyPlace(key("version")), "encode", "{} and {}: give one of them",
+                   key("version"), key("schema"));
   }
   if (values.Number(key("register")) != 0 && !values.Given(key("schema"))) {
-    findings.Error(values.KeyPlace(key("register")), "missing",
-                   fmt::format("{} is missing: {} needs it", key("schema"), key("register")));
+    findings.Error(values.KeyPlace(key("register")), "missing", "{} is missing: {} needs it",
+                   key("schema"), key("register"));
   }
 }
 
@@ -71,8 +69,8 @@ void LintDecode(const Values& values, Findings& findings) {
   const bool has = values.Given("kafka.decode.registry");
   if (!needs.empty() && !has) {
     findings.Error(values.KeyPlace(needs), "registry",
-                   fmt::format("kafka.decode.registry is missing: {}: {} needs the schemas", needs,
-                               values.String(needs)));
+                   "kafka.decode.registry is missing: {}: {} needs the schemas", needs,
+                   values.String(needs));
   } else if (!decoded) {
     findings.Warning(values.KeyPlace("kafka.decode"), "decode",
                      "kafka.decode has no effect: json and bytes are taken as they are; give "

@@ -13,14 +13,13 @@ void LintIdempotent(const Values& values, Findings& findings) {
   for (const std::string_view handler : {"handler.http", "handler.exec"}) {
     const std::string flag = fmt::format("{}.idempotent", handler);
     if (!values.Given(handler) || values.Wrong(flag) || values.Number(flag) != 0) continue;
-    findings.Error(
-        values.ValuePlace(flag), "guarantee",
-        fmt::format("guarantee: exactly-once speaks of the output, and {} may run more than once "
-                    "for a record; with idempotent: true you promise that a second {} has no "
-                    "second effect; otherwise write guarantee: at-least-once",
-                    handler,
-                    handler == "handler.http" ? "call with the same Idempotency-Key"
-                                              : "run with the same record_id"));
+    findings.Error(values.ValuePlace(flag), "guarantee",
+                   "guarantee: exactly-once speaks of the output, and {} may run more than once "
+                   "for a record; with idempotent: true you promise that a second {} has no second "
+                   "effect; otherwise write guarantee: at-least-once",
+                   handler,
+                   handler == "handler.http" ? "call with the same Idempotency-Key"
+                                             : "run with the same record_id");
   }
 }
 
@@ -35,13 +34,12 @@ void LintHeaders(const Values& values, Findings& findings) {
                                                  "transfer-encoding"};
   for (const Text& header : values.Texts("handler.http.headers")) {
     if (std::find(kOwn.begin(), kOwn.end(), Lower(header.name)) != kOwn.end()) {
-      findings.Error(
-          header.name_at, "handler",
-          fmt::format("handler.http.headers: {} is set by fencepost: leave it out", header.name));
+      findings.Error(header.name_at, "handler",
+                     "handler.http.headers: {} is set by fencepost: leave it out", header.name);
     }
     if (header.value.find_first_of("\r\n") != std::string::npos) {
-      findings.Error(header.at, "handler",
-                     fmt::format("handler.http.headers.{}: a header is one line", header.name));
+      findings.Error(header.at, "handler", "handler.http.headers.{}: a header is one line",
+                     header.name);
     }
   }
 }
@@ -52,24 +50,9 @@ void LintUrl(const Values& values, Findings& findings) {
   const std::size_t open = url.find('{');
   if (open == std::string::npos || url.find('}', open) == std::string::npos) return;
   findings.Warning(values.ValuePlace("handler.http.url"), "handler",
-                   fmt::format("handler.http.url: {} is sent as it is, the url is the same for "
-                               "every record; the service has the id in Idempotency-Key",
-                               url.substr(open, url.find('}', open) - open + 1)));
-}
-
-void LintTimes(const Values& values, Findings& findings) {
-  if (!values.Given("handler") ||
-      AnyWrong(values, {"processing.timeout", "processing.revoke_drain"})) {
-    return;
-  }
-  const Milliseconds timeout = values.Duration("processing.timeout");
-  const Milliseconds drain = values.Duration("processing.revoke_drain");
-  if (timeout < drain) return;
-  findings.Warning(
-      PlaceOfEither(values, "processing.timeout", "processing.revoke_drain"), "drain",
-      fmt::format("processing.timeout ({}) is not less than processing.revoke_drain ({}): a "
-                  "rebalance cancels calls that would have ended",
-                  DurationText(timeout), DurationText(drain)));
+                   "handler.http.url: {} is sent as it is, the url is the same for every record; "
+                   "the service has the id in Idempotency-Key",
+                   url.substr(open, url.find('}', open) - open + 1));
 }
 
 void LintRetry(const Values& values, Findings& findings) {
@@ -84,13 +67,6 @@ void LintRetry(const Values& values, Findings& findings) {
                      "retry.attempts is 1: a failed call is not retried, so a service that fails "
                      "for a second costs a dead letter for each record of that second");
   }
-  if (AnyWrong(values, {"retry.backoff.initial", "retry.backoff.max"})) return;
-  const Milliseconds first = values.Duration("retry.backoff.initial");
-  const Milliseconds most = values.Duration("retry.backoff.max");
-  if (first <= most) return;
-  findings.Error(PlaceOfEither(values, "retry.backoff.initial", "retry.backoff.max"), "retry",
-                 fmt::format("retry.backoff.initial ({}) is more than retry.backoff.max ({})",
-                             DurationText(first), DurationText(most)));
 }
 
 }  // namespace
@@ -99,7 +75,6 @@ void LintHandler(const Values& values, Findings& findings) {
   LintIdempotent(values, findings);
   LintUrl(values, findings);
   LintHeaders(values, findings);
-  LintTimes(values, findings);
   LintRetry(values, findings);
   const Entry* command = values.Find("handler.exec.command");
   if (command != nullptr && command->texts.front().value.empty()) {
@@ -112,25 +87,23 @@ void LintDeadLetter(const Values& values, Findings& findings) {
   for (const std::string_view path : {"on_id_conflict", "on_bad_record"}) {
     if (values.Given("dead_letter") || values.Find(path) == nullptr) continue;
     if (values.String(path) != "dead_letter") continue;
-    findings.Error(values.ValuePlace(path), "dead-letter",
-                   fmt::format("{}: dead_letter needs a dead_letter section, as in dead_letter: "
-                               "{{topic: orders.dead}}",
-                               path));
+    findings.Error(
+        values.ValuePlace(path), "dead-letter",
+        "{}: dead_letter needs a dead_letter section, as in dead_letter: {{topic: orders.dead}}",
+        path);
   }
   const std::string topic = values.String("dead_letter.topic");
   if (topic.empty()) return;
-  for (const std::string& read : values.Strings("kafka.topics")) {
-    if (read != topic) continue;
+  if (IsRead(values, topic)) {
     findings.Error(values.ValuePlace("dead_letter.topic"), "loop",
-                   fmt::format("dead_letter.topic: {} is one of kafka.topics: its dead letters "
-                               "would come back for ever; take a topic of their own",
-                               Shown(values, "dead_letter.topic")));
+                   "dead_letter.topic: {} is one of kafka.topics: its dead letters would come back "
+                   "for ever; take a topic of their own",
+                   Shown(values, "dead_letter.topic"));
   }
   if (topic == values.String("output.kafka.topic")) {
     findings.Error(values.ValuePlace("dead_letter.topic"), "loop",
-                   fmt::format("dead_letter.topic: {} is output.kafka.topic too; take a topic of "
-                               "their own",
-                               Shown(values, "dead_letter.topic")));
+                   "dead_letter.topic: {} is output.kafka.topic too; take a topic of their own",
+                   Shown(values, "dead_letter.topic"));
   }
 }
 

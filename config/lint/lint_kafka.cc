@@ -20,24 +20,22 @@ void LintLogin(const Values& values, Findings& findings) {
   const auto needs = [&](std::string_view key) {
     if (values.Given(key)) return;
     findings.Error(values.ValuePlace("kafka.sasl.mechanism"), "missing",
-                   fmt::format("{} is missing: {} needs it", key, mechanism));
+                   "{} is missing: {} needs it", key, mechanism);
   };
   const auto unused = [&](std::string_view key) {
     if (!values.Given(key)) return;
-    findings.Error(values.KeyPlace(key), "sasl",
-                   fmt::format("{} is not for {}: {}", key, mechanism,
-                               token ? "it logs in by kafka.sasl.oauth" : "it is for OAUTHBEARER"));
+    findings.Error(values.KeyPlace(key), "sasl", "{} is not for {}: {}", key, mechanism,
+                   token ? "it logs in by kafka.sasl.oauth" : "it is for OAUTHBEARER");
   };
   for (const char* key : {"kafka.sasl.username", "kafka.sasl.password"}) {
     token ? unused(key) : needs(key);
   }
   token ? needs("kafka.sasl.oauth") : unused("kafka.sasl.oauth");
   if (token && !consumer::KafkaClientHas("oidc")) {
-    findings.Error(
-        values.ValuePlace("kafka.sasl.mechanism"), "sasl",
-        fmt::format("kafka.sasl.mechanism: OAUTHBEARER needs a librdkafka that was built "
-                    "with OIDC, as Debian 13's is; this program has {} without it",
-                    consumer::KafkaClientVersion()));
+    findings.Error(values.ValuePlace("kafka.sasl.mechanism"), "sasl",
+                   "kafka.sasl.mechanism: OAUTHBEARER needs a librdkafka that was built with OIDC, "
+                   "as Debian 13's is; this program has {} without it",
+                   consumer::KafkaClientVersion());
   }
 }
 
@@ -48,8 +46,7 @@ void LintPair(const Values& values, std::string_view first, std::string_view sec
               Findings& findings) {
   for (const auto& [one, other] : {std::pair(first, second), std::pair(second, first)}) {
     if (!values.Given(one) || values.Given(other)) continue;
-    findings.Error(values.KeyPlace(one), "missing",
-                   fmt::format("{} is missing: {} needs it", other, one));
+    findings.Error(values.KeyPlace(one), "missing", "{} is missing: {} needs it", other, one);
   }
 }
 
@@ -64,15 +61,14 @@ void LintKafka(const Values& values, Findings& findings) {
     const auto all = consumer::RefusedSettings();
     const auto refused = std::find_if(all.begin(), all.end(), refuses);
     if (refused != all.end()) {
-      findings.Error(
-          setting.name_at, "librdkafka",
-          fmt::format("kafka.librdkafka: {} is refused: {}", setting.name, refused->why));
+      findings.Error(setting.name_at, "librdkafka", "kafka.librdkafka: {} is refused: {}",
+                     setting.name, refused->why);
     } else if (const auto problem = consumer::ProblemOfSetting(setting.name, setting.value)) {
       const auto near =
           problem->unknown ? Nearest(setting.name, consumer::SettingNames()) : std::nullopt;
       findings.Error(problem->unknown ? setting.name_at : setting.at, "librdkafka",
-                     fmt::format("kafka.librdkafka: {}{}", problem->text,
-                                 near ? fmt::format("; did you mean {}?", *near) : ""));
+                     "kafka.librdkafka: {}{}", problem->text,
+                     near ? fmt::format("; did you mean {}?", *near) : "");
     }
   }
 }

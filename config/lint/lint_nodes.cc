@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
-#include "config/read/defaults.h"
 #include "locking/redis/address.h"
 
 namespace fencepost::config {
@@ -14,29 +13,28 @@ namespace {
 // Two spellings of one node are one node.
 void LintOnce(const Values& values, Findings& findings) {
   std::map<std::string, const Text*> seen;  // by what is reached
-  for (const Text& node : LockNodes(values)) {
+  for (const Text& node : values.Texts("lock.redis.nodes")) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address) continue;
     const auto [first, is_new] = seen.emplace(locking::ReachedBy(*address), &node);
     if (is_new) continue;
     const Text& other = *first->second;
-    findings.Error(
-        node.at, "nodes",
-        fmt::format("lock.redis.nodes: {} is given twice{}; each node is an independent primary",
-                    node.shown, other.shown == node.shown ? "" : ", as " + other.shown));
+    findings.Error(node.at, "nodes",
+                   "lock.redis.nodes: {} is given twice{}; each node is an independent primary",
+                   node.shown, other.shown == node.shown ? "" : ", as " + other.shown);
   }
 }
 
 void LintTls(const Values& values, Findings& findings) {
   LintPair(values, "lock.redis.tls.certificate", "lock.redis.tls.key", findings);
   if (!values.Given("lock.redis.tls")) return;
-  for (const Text& node : LockNodes(values)) {
+  for (const Text& node : values.Texts("lock.redis.nodes")) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address || address->tls.value_or(true)) continue;
     findings.Warning(node.at, "tls",
-                     fmt::format("lock.redis.nodes: {} is reached without TLS, though there is "
-                                 "lock.redis.tls; rediss:// is with it",
-                                 node.shown));
+                     "lock.redis.nodes: {} is reached without TLS, though there is lock.redis.tls; "
+                     "rediss:// is with it",
+                     node.shown);
   }
 }
 
@@ -44,30 +42,27 @@ void LintTls(const Values& values, Findings& findings) {
 
 void LintLockNodes(const Values& values, Findings& findings) {
   LintTls(values, findings);
-  if (values.Given("lock.redis") && !values.Given("lock.redis.nodes")) {
-    findings.Error(values.KeyPlace("lock.redis"), "missing", "lock.redis.nodes is missing");
-  }
-  const std::size_t count = LockNodes(values).size();
+  const std::size_t count = values.Texts("lock.redis.nodes").size();
   if (count == 0) return;
   LintOnce(values, findings);
   if (count % 2 == 1 && count <= locking::kMaxNodes) return;
   findings.Error(values.KeyPlace("lock.redis.nodes"), "nodes",
-                 fmt::format("lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count));
+                 "lock.redis.nodes: {} nodes; a quorum needs 1, 3, 5 or 7", count);
 }
 
 void LintLockLogin(const Values& values, Findings& findings) {
   if (values.Wrong("lock.redis.password")) return;
   if (!values.String("lock.redis.password").empty()) return;
   bool needed = false;
-  for (const Text& node : LockNodes(values)) {
+  for (const Text& node : values.Texts("lock.redis.nodes")) {
     const auto address = locking::ParseNodeAddress(node.value);
     if (!address || address->password) continue;
     needed = true;
     if (address->username.value_or("").empty()) continue;
     findings.Error(node.at, "login",
-                   fmt::format("lock.redis.nodes: {} has a user and no password: write it into the "
-                               "URL, or give lock.redis.password",
-                               node.shown));
+                   "lock.redis.nodes: {} has a user and no password: write it into the URL, or "
+                   "give lock.redis.password",
+                   node.shown);
   }
   if (!needed || !values.Given("lock.redis.username")) return;
   findings.Error(values.KeyPlace("lock.redis.username"), "missing",

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include "config/lint/lint_parts.h"
-#include "config/lint/statement.h"
-#include "config/read/defaults.h"
 #include "config/text/suggestion.h"
 #include "consumer/outputs/postgres/postgres_dsn.h"
 #include "consumer/pipeline/options.h"
@@ -20,10 +18,10 @@ void LintGuarantee(const Values& values, Findings& findings) {
   for (const std::string_view output : {"output.file", "output.stdout"}) {
     if (!values.Given(output)) continue;
     findings.Error(PlaceOfEither(values, "guarantee", output), "guarantee",
-                   fmt::format("guarantee: {} cannot keep exactly-once: it has no transaction that "
-                               "holds the effect and the ledger; output.postgres, output.mysql and "
-                               "output.sqlite do; otherwise write guarantee: at-least-once",
-                               output));
+                   "guarantee: {} cannot keep exactly-once: it has no transaction that holds the "
+                   "effect and the ledger; output.postgres, output.mysql and output.sqlite do; "
+                   "otherwise write guarantee: at-least-once",
+                   output);
   }
   const Selector* id = values.FindSelector("record_id");
   if (values.Given("output.kafka") && id != nullptr && id->kind != Selector::Kind::kPosition) {
@@ -34,13 +32,13 @@ void LintGuarantee(const Values& values, Findings& findings) {
   }
 }
 
-void LintNoPosition(const Values& values, std::string_view path, Findings& findings) {
-  for (const Text& text : values.Texts(path)) {
-    if (text.selector.kind != Selector::Kind::kPosition) continue;
-    findings.Error(text.at, "selector",
-                   fmt::format("{}{}{}: position is for record_id only; here it is record_id, or "
-                               "topic, partition and offset",
-                               path, text.name.empty() ? "" : ".", text.name));
+void LintNoPosition(const Values& values, Findings& findings) {
+  for (const auto& [path, text] : OutputSelectors(values)) {
+    if (text->selector.kind != Selector::Kind::kPosition) continue;
+    findings.Error(text->at, "selector",
+                   "{}{}{}: position is for record_id only; here it is record_id, or topic, "
+                   "partition and offset",
+                   path, text->name.empty() ? "" : ".", text->name);
   }
 }
 
@@ -49,8 +47,7 @@ void LintTables(const Values& values, Findings& findings) {
        {"output.postgres.table", "output.mysql.table", "output.sqlite.table"}) {
     const std::string table = values.String(path);
     if (table != "fencepost_ledger" && !table.ends_with(".fencepost_ledger")) continue;
-    findings.Error(values.ValuePlace(path), "table",
-                   fmt::format("{}: this is the ledger's own table", path));
+    findings.Error(values.ValuePlace(path), "table", "{}: this is the ledger's own table", path);
   }
 }
 
@@ -69,17 +66,15 @@ void LintDsnPasswords(const Values& values, Findings& findings) {
   for (const consumer::DsnPart& part : consumer::PartsOfDsn(marked.value_or(""))) {
     if (!part.secret || part.value.find(kMark) == std::string::npos) continue;
     const bool has_key = part.keyword == "password";
-    findings.Error(
-        at, "dsn",
-        fmt::format("{}: its {} is a ${{…}}, which may hold what libpq does not take as it is, "
-                    "such as @ / : % ' or a blank; give {}",
-                    kDsn, part.keyword, has_key ? kDsnPassword : "the whole dsn by one variable"));
+    findings.Error(at, "dsn",
+                   "{}: its {} is a ${{…}}, which may hold what libpq does not take as it is, such "
+                   "as @ / : % ' or a blank; give {}",
+                   kDsn, part.keyword, has_key ? kDsnPassword : "the whole dsn by one variable");
   }
   for (const consumer::DsnPart& part : consumer::PartsOfDsn(values.String(kDsn))) {
     if (part.keyword != "password" || values.String(kDsnPassword).empty()) continue;
-    findings.Error(
-        values.ValuePlace(kDsnPassword), "dsn",
-        fmt::format("{}: {} has a password too; leave one of the two out", kDsnPassword, kDsn));
+    findings.Error(values.ValuePlace(kDsnPassword), "dsn",
+                   "{}: {} has a password too; leave one of the two out", kDsnPassword, kDsn);
   }
 }
 
@@ -96,19 +91,17 @@ void LintDsn(const Values& values, Findings& findings) {
   if (consumer::LoginIsAmbiguous(dsn)) {
     what += fmt::format(", or give the password as {}", kDsnPassword);
   }
-  findings.Error(values.ValuePlace(kDsn), "dsn", fmt::format("{}: {}", kDsn, what));
+  findings.Error(values.ValuePlace(kDsn), "dsn", "{}: {}", kDsn, what);
 }
 
 void LintFailover(const Values& values, Findings& findings) {
   if (!ExactlyOnce(values) || values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
   if (consumer::HostsInDsn(values.String(kDsn)) < 2) return;
-  findings.Warning(
-      values.ValuePlace(kDsn), "failover",
-      fmt::format("{} names several hosts: a standby that is not synchronous lacks the "
-                  "newest commits when it is promoted (the workers then stop and name "
-                  "the offsets to go back to); set synchronous_standby_names on the "
-                  "primary",
-                  kDsn));
+  findings.Warning(values.ValuePlace(kDsn), "failover",
+                   "{} names several hosts: a standby that is not synchronous lacks the newest "
+                   "commits when it is promoted (the workers then stop and name the offsets to go "
+                   "back to); set synchronous_standby_names on the primary",
+                   kDsn);
 }
 
 // output.postgres: a table with columns, or a statement with args.
@@ -118,7 +111,7 @@ void LintWays(const Values& values, Findings& findings) {
     for (const std::string_view path : {"output.postgres.table", "output.postgres.columns"}) {
       if (values.Given(path)) continue;
       findings.Error(values.KeyPlace("output.postgres"), "missing",
-                     fmt::format("{} is missing (or give statement and args)", path));
+                     "{} is missing (or give statement and args)", path);
     }
     if (values.Given("output.postgres.args")) {
       findings.Error(values.KeyPlace("output.postgres.args"), "statement",
@@ -131,37 +124,7 @@ void LintWays(const Values& values, Findings& findings) {
     const std::string path = fmt::format("output.postgres.{}", name);
     if (!values.Given(path)) continue;
     findings.Error(values.KeyPlace(path), "statement",
-                   fmt::format("{}: output.postgres.statement says all of it: leave one of the two "
-                               "out",
-                               path));
-  }
-}
-
-void LintStatement(const Values& values, Findings& findings) {
-  if (values.Find("output.postgres.statement") == nullptr || values.Wrong("output.postgres.args")) {
-    return;
-  }
-  const Place at = values.ValuePlace("output.postgres.statement");
-  const StatementLook look = LookAtStatement(values.String("output.postgres.statement"));
-  if (look.several) {
-    findings.Error(
-        at, "statement",
-        "output.postgres.statement: there is something after a ;, and it is one statement; "
-        "WITH joins several into one");
-  }
-  const int args = static_cast<int>(values.Strings("output.postgres.args").size());
-  for (const int number : look.parameters) {
-    if (number >= 1 && number <= args) continue;
-    findings.Error(
-        at, "statement",
-        fmt::format("output.postgres.statement: ${} is none of the {} args", number, args));
-  }
-  for (int i = 1; i <= args; ++i) {
-    if (look.parameters.contains(i)) continue;
-    findings.Error(values.ValuePlace("output.postgres.args"), "statement",
-                   fmt::format("output.postgres.args: the statement does not use ${}, so it has no "
-                               "type",
-                               i));
+                   "{}: output.postgres.statement says all of it: leave one of the two out", path);
   }
 }
 
@@ -170,51 +133,25 @@ void LintConvert(const Values& values, const std::string& output, Findings& find
   const auto columns = values.Texts(output + ".columns");
   for (const Text& text : values.Texts(path)) {
     if (std::ranges::find(columns, text.name, &Text::name) == columns.end()) {
-      findings.Error(text.name_at, "convert",
-                     fmt::format("{}: {} is not among {}.columns", path, text.name, output));
+      findings.Error(text.name_at, "convert", "{}: {} is not among {}.columns", path, text.name,
+                     output);
     } else if (!consumer::ParseConversion(text.value)) {
-      findings.Error(
-          text.at, "convert",
-          fmt::format("{}: \"{}\" is none of s, ms, us, ns (of a number that counts since "
-                      "1970), base64, hex (of a text)",
-                      path, text.value));
+      findings.Error(text.at, "convert",
+                     "{}: \"{}\" is none of s, ms, us, ns (of a number that counts since 1970), "
+                     "base64, hex (of a text)",
+                     path, text.value);
     }
-  }
-}
-
-void LintKafkaTimes(const Values& values, Findings& findings) {
-  if (AnyWrong(values, {"output.kafka.linger", "output.kafka.transaction_timeout",
-                        "output.kafka.max_records", "processing.max_in_flight"})) {
-    return;
-  }
-  const Milliseconds linger = values.Duration("output.kafka.linger");
-  const Milliseconds timeout = values.Duration("output.kafka.transaction_timeout");
-  if (linger >= timeout) {
-    findings.Error(
-        PlaceOfEither(values, "output.kafka.linger", "output.kafka.transaction_timeout"),
-        "transaction",
-        fmt::format("output.kafka.linger ({}) must be less than output.kafka.transaction_timeout "
-                    "({}), or no transaction ends in time",
-                    DurationText(linger), DurationText(timeout)));
-  }
-  const std::int64_t records = values.Number("output.kafka.max_records");
-  if (MaxInFlight(values) < records) {
-    findings.Warning(values.ValuePlace("processing.max_in_flight"), "in-flight",
-                     fmt::format("processing.max_in_flight ({}) keeps transactions from reaching "
-                                 "output.kafka.max_records ({})",
-                                 MaxInFlight(values), records));
   }
 }
 
 void LintKafkaOutput(const Values& values, Findings& findings) {
   if (!values.Given("output.kafka")) return;
   const std::string topic = values.String("output.kafka.topic");
-  for (const std::string& read : values.Strings("kafka.topics")) {
-    if (topic.empty() || read != topic) continue;
-    findings.Error(values.ValuePlace("output.kafka.topic"), "loop",
-                   fmt::format("output.kafka.topic: {} is one of kafka.topics: the pipeline would "
-                               "feed itself for ever",
-                               Shown(values, "output.kafka.topic")));
+  if (IsRead(values, topic)) {
+    findings.Error(
+        values.ValuePlace("output.kafka.topic"), "loop",
+        "output.kafka.topic: {} is one of kafka.topics: the pipeline would feed itself for ever",
+        Shown(values, "output.kafka.topic"));
   }
   if (values.Find("processing.order") != nullptr &&
       values.String("processing.order") != "partition") {
@@ -222,20 +159,21 @@ void LintKafkaOutput(const Values& values, Findings& findings) {
                      "processing.order: output.kafka always keeps the order of the partition; "
                      "write partition, or leave it out");
   }
-  LintKafkaTimes(values, findings);
+  const std::int64_t records = values.Number("output.kafka.max_records");
+  if (values.options().processing.max_in_flight < records &&
+      !AnyWrong(values, {"output.kafka.max_records", "processing.max_in_flight"})) {
+    findings.Warning(values.ValuePlace("processing.max_in_flight"), "in-flight",
+                     "processing.max_in_flight ({}) keeps transactions from reaching "
+                     "output.kafka.max_records ({})",
+                     values.options().processing.max_in_flight, records);
+  }
 }
 
 }  // namespace
 
 void LintOutput(const Values& values, Findings& findings) {
   LintGuarantee(values, findings);
-  for (const std::string_view path :
-       {"output.postgres.columns", "output.postgres.args", "output.postgres.fence_by",
-        "output.mysql.columns", "output.mysql.fence_by", "output.sqlite.columns",
-        "output.sqlite.fence_by", "output.kafka.key", "output.kafka.value", "output.kafka.headers",
-        "output.file.columns", "output.stdout.columns"}) {
-    LintNoPosition(values, path, findings);
-  }
+  LintNoPosition(values, findings);
   for (const char* output : {"output.postgres", "output.mysql", "output.sqlite"}) {
     LintConvert(values, output, findings);
   }
@@ -243,7 +181,7 @@ void LintOutput(const Values& values, Findings& findings) {
   LintFailover(values, findings);
   LintTables(values, findings);
   LintWays(values, findings);
-  LintStatement(values, findings);
+  LintPair(values, "output.mysql.tls.certificate", "output.mysql.tls.key", findings);
   LintKafkaOutput(values, findings);
 }
 

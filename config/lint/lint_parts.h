@@ -5,7 +5,10 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "config/read/defaults.h"
 #include "config/read/reader.h"
 #include "config/text/finding.h"
 
@@ -21,6 +24,29 @@ void LintLockLogin(const Values& values, Findings& findings);   // of the lock n
 void LintOutput(const Values& values, Findings& findings);
 void LintRows(const Values& values, Findings& findings);  // on_conflict, fence, tombstones
 
+// What an output writes, each with its key.
+inline std::vector<std::pair<std::string_view, const Text*>> OutputSelectors(const Values& values) {
+  std::vector<std::pair<std::string_view, const Text*>> selectors;
+  for (const Key& key : Schema()) {
+    const bool selector = key.type == Type::kSelector || key.type == Type::kSelectors ||
+                          key.type == Type::kSelectorMap;
+    if (!selector || !key.path.starts_with("output.")) continue;
+    for (const Text& text : values.Texts(key.path)) selectors.emplace_back(key.path, &text);
+  }
+  return selectors;
+}
+
+// How two durations must stand to each other: `text` has both, each with its value.
+struct Relation {
+  std::string_view first, second;
+  bool (*holds)(const Milliseconds&, const Milliseconds&);
+  Severity severity;
+  std::string_view rule;
+  const char* text;
+  std::string_view only_with = "";  // a section
+};
+void LintRelation(const Relation& relation, const Values& values, Findings& findings);
+
 inline bool AnyWrong(const Values& values, std::initializer_list<std::string_view> paths) {
   return std::any_of(paths.begin(), paths.end(),
                      [&](std::string_view path) { return values.Wrong(path); });
@@ -34,6 +60,10 @@ void LintPair(const Values& values, std::string_view first, std::string_view sec
 inline Place PlaceOfEither(const Values& values, std::string_view first, std::string_view second) {
   return values.Given(first) || !values.Given(second) ? values.ValuePlace(first)
                                                       : values.ValuePlace(second);
+}
+
+inline bool IsRead(const Values& values, const std::string& topic) {
+  return std::ranges::count(values.options().kafka.topics, topic) > 0;
 }
 
 inline bool ExactlyOnce(const Values& values) {

@@ -33,9 +33,10 @@ class Rows {
     return values_.Wrong(Path(name)) ? "" : values_.String(Path(name));
   }
   [[nodiscard]] bool Given(std::string_view name) const { return values_.Given(Path(name)); }
-  void Error(std::string_view name, std::string_view what) {
-    findings_.Error(values_.ValuePlace(Path(name)), "rows",
-                    fmt::format("{}: {}", Path(name), what));
+  template <typename... Values>
+  void Error(std::string_view name, fmt::format_string<Values...> what, Values&&... values) {
+    findings_.Error(values_.ValuePlace(Path(name)), "rows", "{}: {}", Path(name),
+                    fmt::format(what, std::forward<Values>(values)...));
   }
 
   [[nodiscard]] const Text* Column(std::string_view name) const {
@@ -48,26 +49,23 @@ class Rows {
   void LintKey() {
     if (!Given("key")) {
       const std::string_view why = "needs key: the columns that name a row, as in key: [order_id]";
-      if (updates_) Error("on_conflict", fmt::format("update {}", why));
-      if (deletes_) Error("on_null_value", fmt::format("delete {}", why));
+      if (updates_) Error("on_conflict", "update {}", why);
+      if (deletes_) Error("on_null_value", "delete {}", why);
       return;
     }
     const Entry* key = values_.Find(Path("key"));
     if (key == nullptr) return;
     if (Word("on_conflict") == "error" && !deletes_) {
       findings_.Warning(values_.KeyPlace(Path("key")), "rows",
-                        fmt::format("{} has no effect without on_conflict: update or "
-                                    "on_null_value: delete",
-                                    Path("key")));
+                        "{} has no effect without on_conflict: update or on_null_value: delete",
+                        Path("key"));
     }
     std::set<std::string> seen;
     for (const Text& name : key->texts) {
       if (!seen.insert(name.value).second) {
-        findings_.Error(name.at, "rows",
-                        fmt::format("{}: {} is given twice", Path("key"), name.shown));
+        findings_.Error(name.at, "rows", "{}: {} is given twice", Path("key"), name.shown);
       } else if (Column(name.value) == nullptr && values_.Find(Path("columns")) != nullptr) {
-        findings_.Error(name.at, "rows",
-                        fmt::format("{}: {} is none of columns", Path("key"), name.shown));
+        findings_.Error(name.at, "rows", "{}: {} is none of columns", Path("key"), name.shown);
       }
     }
   }
@@ -88,9 +86,8 @@ class Rows {
     const std::string column = values_.String(Path("fence_column"));
     const Text* written = Column(column);
     if (written != nullptr && written->selector != *by) {
-      Error("fence_by", fmt::format("columns writes {} into {}, and the fence compares {}; make "
-                                    "them one",
-                                    written->shown, column, Shown(values_, Path("fence_by"))));
+      Error("fence_by", "columns writes {} into {}, and the fence compares {}; make them one",
+            written->shown, column, Shown(values_, Path("fence_by")));
     }
     const auto keys = values_.Strings(Path("key"));
     if (std::find(keys.begin(), keys.end(), column) != keys.end()) {
@@ -98,10 +95,9 @@ class Rows {
     }
     if (by->kind == Selector::Kind::kToken && !LockIsTheRow()) {
       findings_.Warning(values_.ValuePlace(Path("fence_by")), "rows",
-                        fmt::format("{}: tokens are ordered within one lock only, and here "
-                                    "record_id is not what key names; take offset or a version of "
-                                    "the record's own",
-                                    Path("fence_by")));
+                        "{}: tokens are ordered within one lock only, and here record_id is not "
+                        "what key names; take offset or a version of the record's own",
+                        Path("fence_by"));
     }
   }
 
@@ -128,24 +124,25 @@ class Rows {
     if (word != "bad" && word != "" && std::ranges::any_of(id, ReadsValue) &&
         !values_.Given("handler")) {
       findings_.Warning(values_.ValuePlace(Path("on_null_value")), "rows",
-                        fmt::format("{}: {} never happens: a tombstone has no {} for record_id, "
-                                    "and is bad; take position, key or header:NAME",
-                                    Path("on_null_value"), word, Shown(values_, "record_id")));
+                        "{}: {} never happens: a tombstone has no {} for record_id, and is bad; "
+                        "take position, key or header:NAME",
+                        Path("on_null_value"), word, Shown(values_, "record_id"));
     }
     if (!deletes_) return;
     const Selector* by = values_.FindSelector(Path("fence_by"));
     if (by != nullptr && ReadsValue(*by)) {
-      Error("fence_by", fmt::format("a tombstone has no {}, and on_null_value: delete is fenced "
-                                    "too; take offset, timestamp or header:NAME",
-                                    Shown(values_, Path("fence_by"))));
+      Error("fence_by",
+            "a tombstone has no {}, and on_null_value: delete is fenced too; take offset, "
+            "timestamp or header:NAME",
+            Shown(values_, Path("fence_by")));
     }
     for (const std::string& name : values_.Strings(Path("key"))) {
       const Text* column = Column(name);
       if (column == nullptr || !ReadsValue(column->selector)) continue;
       findings_.Error(column->at, "rows",
-                      fmt::format("{}.{}: a tombstone has no {}, and on_null_value: delete needs "
-                                  "the columns of key; take key or header:NAME",
-                                  Path("columns"), name, column->shown));
+                      "{}.{}: a tombstone has no {}, and on_null_value: delete needs the columns "
+                      "of key; take key or header:NAME",
+                      Path("columns"), name, column->shown);
     }
   }
 

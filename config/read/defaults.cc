@@ -1,52 +1,82 @@
 #include "config/read/defaults.h"
 
-#include <algorithm>
-
-#include "locking/core/options.h"
+#include <variant>
 
 namespace fencepost::config {
+namespace {
 
-using namespace std::chrono_literals;
-
-std::span<const Text> LockNodes(const Values& values) { return values.Texts("lock.redis.nodes"); }
-
-bool HasLedger(const Values& values) {
-  return values.Given("output.postgres") || values.Given("output.mysql") ||
-         values.Given("output.sqlite");
-}
-
-bool ByPosition(const Values& values) {
-  const auto id = values.Selectors("record_id");
-  return id.empty() || id.front().kind == consumer::Selector::Kind::kPosition;
-}
-
-bool SharesLocks(const Values& values) {
-  // A replay has its original's id: its transaction does not tell that it was done.
-  const bool moves_offsets =
-      values.Given("output.kafka") && values.Number("kafka.accept_replay_ids") == 0;
-  return ByPosition(values) && (HasLedger(values) || moves_offsets);
-}
-
-locking::Contact LockContact(const Values& values) {
-  const bool marks_decide = !HasLedger(values) && !SharesLocks(values);
-  return marks_decide ? locking::Contact::kAll : locking::Contact::kQuorum;
-}
-
-Milliseconds LeastRememberDone(const Values& values) {
-  const Milliseconds ttl = values.Duration("lock.ttl");
-  return std::max(locking::LockOptions{}.max_ttl, ttl) + 2 * values.Duration("lock.max_skew");
-}
-
-std::int64_t MaxInFlight(const Values& values) {
-  if (values.Find("processing.max_in_flight") == nullptr && values.Given("output.kafka")) {
-    return 2 * values.Number("output.kafka.max_records");
+// What a file does not give, and follows from what it gives.
+void FillIn(const Values& values, PipelineOptions& o) {
+  if (o.kafka.group.empty()) o.kafka.group = o.name;
+  const consumer::OnBad conflict =
+      o.dead_letter ? consumer::OnBad::kDeadLetter : consumer::OnBad::kSkip;
+  if (!values.Given("on_id_conflict")) o.on_id_conflict = conflict;
+  if (!values.Given("on_bad_record") && o.dead_letter) o.on_bad_record = conflict;
+  const bool marks_decide = !HasLedger(o) && !SharesLocks(o);
+  o.lock.lock.contact = marks_decide ? locking::Contact::kAll : locking::Contact::kQuorum;
+  o.lock.lock.remember_done = values.Duration("lock.remember_done");  // the lock's own is less
+  auto* const kafka = std::get_if<consumer::KafkaOutputOptions>(&o.output);
+  if (kafka == nullptr) return;
+  o.processing.order = consumer::Order::kPartition;
+  if (!values.Given("processing.max_in_flight")) {
+    o.processing.max_in_flight = 2 * kafka->max_records;
   }
-  return values.Number("processing.max_in_flight");
+  for (auto* part : {&kafka->encode.key, &kafka->encode.value}) {
+    const char* const name = part == &kafka->encode.key ? "key" : "value";
+    if (part->Needed() && part->subject.empty()) part->subject = kafka->topic + "-" + name;
+  }
+  if (!values.Given("output.kafka.encode.registry")) {
+    kafka->encode.registry = o.kafka.decode.registry;
+  }
 }
 
-bool DeadLetters(const Values& values, std::string_view path) {
-  return values.Find(path) != nullptr ? values.String(path) == "dead_letter"
-                                      : values.Given("dead_letter");
+// Without the quotes that messages put around it.
+std::string Bare(const Text& text) {
+  const std::string& shown = text.shown;
+  const bool quoted = shown.size() >= 2 && shown.front() == '"' && shown.back() == '"';
+  return quoted ? shown.substr(1, shown.size() - 2) : shown;
+}
+
+// What the file gives, before ${…} is replaced: (path, text), in the schema's order.
+std::vector<std::pair<std::string, std::string>> ShownOf(const Values& values) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  for (const Key& key : Schema()) {
+    const Entry* entry =
+        key.type == Type::kSection || InTests(key.path) ? nullptr : values.Find(key.path);
+    if (entry == nullptr) continue;
+    std::string shown = entry->texts.empty() ? "[]" : "";
+    for (const Text& text : entry->texts) {
+      if (!shown.empty()) shown += ", ";
+      if (!text.name.empty()) shown += text.name + ": ";
+      shown += key.secret ? "(not shown)" : Bare(text);
+    }
+    settings.emplace_back(key.path, std::move(shown));
+  }
+  return settings;
+}
+
+}  // namespace
+
+// Each key where its row says. A section comes before its keys.
+PipelineOptions OptionsOf(const Values& values) {
+  PipelineOptions options;
+  for (const Key& key : Schema()) {
+    if (!key.to.store || !values.Given(key.path)) continue;
+    if (key.type == Type::kSection) key.to.store({.texts = {}, .number = true}, options);
+    if (const Given* given = values.Find(key.path)) key.to.store(*given, options);
+  }
+  FillIn(values, options);
+  options.shown = ShownOf(values);
+  return options;
+}
+
+bool HasLedger(const PipelineOptions& options) {
+  return options.output.index() != 0 && FinalityOf(options.output) == consumer::Finality::kLedger;
+}
+
+bool SharesLocks(const PipelineOptions& options) {
+  return options.output.index() != 0 && options.identity.ByPosition() &&
+         WriteDecides(FinalityOf(options.output), options.identity);
 }
 
 }  // namespace fencepost::config

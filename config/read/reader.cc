@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "config/read/defaults.h"
 #include "config/schema/checks.h"
 #include "config/text/suggestion.h"
 #include "locking/base/check.h"
@@ -15,8 +16,7 @@ namespace {
 
 constexpr std::string_view kIdForms =
     "record_id is one of position, key, header:NAME, json:/POINTER, key:/POINTER, or a list of "
-    "those after "
-    "position";
+    "those after position";
 
 Node::Kind KindFor(Type type) {
   switch (type) {
@@ -72,6 +72,7 @@ class Reader {
   Values Read(const Node& root) {
     values_.places_[""] = Place{};
     ReadSection("", root, Place{});
+    values_.options_ = OptionsOf(values_);
     return std::move(values_);
   }
 
@@ -81,8 +82,7 @@ class Reader {
     if (map.kind == Node::Kind::kMap) {
       ReadSection(list, map, map.at);
     } else {
-      findings_.Error(map.at, "type",
-                      fmt::format("{} needs maps, here is {}", list, KindText(map.kind)));
+      findings_.Error(map.at, "type", "{} needs maps, here is {}", list, KindText(map.kind));
     }
     return std::move(values_);
   }
@@ -101,7 +101,7 @@ class Reader {
     }
     for (const Key& key : Schema()) {
       if (!key.required || ParentOf(key.path) != section || values_.Given(key.path)) continue;
-      findings_.Error(key_at, "missing", fmt::format("{} is missing", key.path));
+      findings_.Error(key_at, "missing", "{} is missing", key.path);
     }
   }
 
@@ -126,13 +126,12 @@ class Reader {
     if (key.type == Type::kAny) {
       Keep(key, value);
     } else if (value.kind == Node::Kind::kNull) {
-      findings_.Error(key_node.at, "type", fmt::format("{} has no value", key.path));
+      findings_.Error(key_node.at, "type", "{} has no value", key.path);
     } else if (const bool selectors = key.or_selectors && value.kind == Node::Kind::kList;
                value.kind != KindFor(key.type) && !selectors) {
-      findings_.Error(
-          value.at, "type",
-          fmt::format("{} needs {}{}, here is {}", key.path, KindText(KindFor(key.type)),
-                      key.or_selectors ? " or a list" : "", KindText(value.kind)));
+      findings_.Error(value.at, "type", "{} needs {}{}, here is {}", key.path,
+                      KindText(KindFor(key.type)), key.or_selectors ? " or a list" : "",
+                      KindText(value.kind));
     } else if (key.type == Type::kSection) {
       ReadSection(key.path, value, key_node.at);
     } else if (value.kind == Node::Kind::kList) {
@@ -173,7 +172,7 @@ class Reader {
 
   void ReadList(const Key& key, const Node& key_node, const Node& list) {
     if (list.items.empty() && !key.may_be_empty) {
-      findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
+      findings_.Error(key_node.at, "value", "{} is empty", key.path);
       return;
     }
     if (key.type == Type::kSections || key.type == Type::kRows) {
@@ -201,8 +200,7 @@ class Reader {
     for (const auto& [name, item] : map.entries) {
       const std::string problem = key.check(name.text);
       if (!problem.empty()) {
-        findings_.Error(name.at, "value",
-                        fmt::format("{}: \"{}\" {}", key.path, name.text, problem));
+        findings_.Error(name.at, "value", "{}: \"{}\" {}", key.path, name.text, problem);
       }
       std::optional<Text> text = ReadItem(key, item, name.text);
       if (text && key.type == Type::kSelectorMap && !ReadSelector(key, *text)) text.reset();
@@ -212,7 +210,7 @@ class Reader {
       entry.texts.push_back(std::move(*text));
     }
     if (map.entries.empty() && key.type == Type::kSelectorMap && !key.may_be_empty) {
-      findings_.Error(key_node.at, "value", fmt::format("{} is empty", key.path));
+      findings_.Error(key_node.at, "value", "{} is empty", key.path);
     } else {
       entry.complete = good;
       values_.entries_[key.path] = std::move(entry);
@@ -221,9 +219,8 @@ class Reader {
 
   std::optional<Text> ReadItem(const Key& key, const Node& item, const std::string& name = "") {
     if (item.kind == Node::Kind::kScalar) return ReadText(key, item, name);
-    findings_.Error(item.at, "type",
-                    fmt::format("{} needs single values, here is {}", Join(key.path, name),
-                                KindText(item.kind)));
+    findings_.Error(item.at, "type", "{} needs single values, here is {}", Join(key.path, name),
+                    KindText(item.kind));
     return std::nullopt;
   }
 
@@ -236,13 +233,12 @@ class Reader {
     if (!key.secret) text.shown = fmt::format("\"{}\"", Redacted(key.check, node.text));
     auto value = Expand(node.text, environment_);
     if (!value) {
-      findings_.Error(node.at, "variable",
-                      fmt::format("{}: {}", Join(key.path, name), value.error()));
+      findings_.Error(node.at, "variable", "{}: {}", Join(key.path, name), value.error());
       return std::nullopt;
     }
     text.value = std::move(*value);
     if (text.value.find('\0') != std::string::npos) {
-      findings_.Error(node.at, "value", fmt::format("{}: the value holds a NUL byte", key.path));
+      findings_.Error(node.at, "value", "{}: the value holds a NUL byte", key.path);
       return std::nullopt;
     }
     if (key.check == nullptr || KindFor(key.type) == Node::Kind::kMap) return text;
@@ -266,7 +262,7 @@ class Reader {
                           id ? "" : fmt::format(" Or \"={}\", for that text?", text.value),
                           id ? kIdForms : consumer::kSelectorForms);
       }
-      findings_.Error(text.at, "selector", fmt::format("{}: {}: {}", path, text.shown, why));
+      findings_.Error(text.at, "selector", "{}: {}: {}", path, text.shown, why);
       return false;
     }
     text.selector = std::move(*selector);
@@ -301,9 +297,8 @@ class Reader {
   }
 
   void Tell(const Key& key, const Text& text, std::string_view rule, std::string_view predicate) {
-    findings_.Error(text.at, rule,
-                    fmt::format("{}: {} {}", Join(key.path, text.name),
-                                text.shown.empty() ? "the value" : text.shown, predicate));
+    findings_.Error(text.at, rule, "{}: {} {}", Join(key.path, text.name),
+                    text.shown.empty() ? "the value" : text.shown, predicate);
   }
 
   const Environment& environment_;
@@ -345,12 +340,6 @@ std::span<const Text> Values::Texts(std::string_view path) const {
   return entry == nullptr ? std::span<const Text>() : entry->texts;
 }
 
-std::vector<std::pair<std::string, std::string>> Values::Pairs(std::string_view path) const {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (const Text& text : Texts(path)) pairs.emplace_back(text.name, text.value);
-  return pairs;
-}
-
 const consumer::Selector* Values::FindSelector(std::string_view path) const {
   const Entry* entry = Find(path);
   return entry == nullptr ? nullptr : &entry->texts.front().selector;
@@ -376,24 +365,10 @@ std::vector<consumer::Selector> Values::Selectors(std::string_view path) const {
   return selectors;
 }
 
-bool Values::IsList(std::string_view path) const {
-  const Entry* entry = Find(path);
-  return entry != nullptr && entry->is_list;
-}
-
 std::vector<std::string> Values::Strings(std::string_view path) const {
   std::vector<std::string> strings;
   for (const Text& text : Texts(path)) strings.push_back(text.value);
   return strings;
-}
-
-std::size_t Values::Choice(std::string_view path) const {
-  const Key* key = FindKey(path);
-  FENCEPOST_CHECK(key != nullptr && key->type == Type::kChoice, path);
-  const std::string text = String(path);
-  const auto found = std::find(key->choices.begin(), key->choices.end(), text);
-  FENCEPOST_CHECK(found != key->choices.end(), path);
-  return static_cast<std::size_t>(found - key->choices.begin());
 }
 
 Values ReadTree(const Node& root, const Environment& environment, Findings& findings) {

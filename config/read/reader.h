@@ -45,14 +45,13 @@ class Values {
   [[nodiscard]] const Entry* Find(std::string_view path) const;
   // What is good of its texts, also where a map has wrong ones; none where the key is not given.
   [[nodiscard]] std::span<const Text> Texts(std::string_view path) const;
-  // The same as name and value.
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> Pairs(std::string_view path) const;
   // The selector at a key, or nullptr as Find.
   [[nodiscard]] const consumer::Selector* FindSelector(std::string_view path) const;
 
   [[nodiscard]] std::vector<consumer::Selector> Selectors(std::string_view path) const;
-  // Whether an or_selectors key is given as a list.
-  [[nodiscard]] bool IsList(std::string_view path) const;
+
+  // Of what is good in it.
+  [[nodiscard]] const PipelineOptions& options() const { return options_; }
 
   // These fall back to the schema's default; without one to "", 0 or an empty list.
   [[nodiscard]] std::string String(std::string_view path) const;
@@ -61,14 +60,13 @@ class Values {
     return Milliseconds(Number(path));
   }
   [[nodiscard]] std::vector<std::string> Strings(std::string_view path) const;
-  // The place among the choices.
-  [[nodiscard]] std::size_t Choice(std::string_view path) const;
 
  private:
   friend class Reader;
   [[nodiscard]] const Entry* FindPart(std::string_view path) const;  // incomplete ones too
   std::map<std::string, Place, std::less<>> places_;
   std::map<std::string, Entry, std::less<>> entries_;
+  PipelineOptions options_;
 };
 
 // Errors go to `findings`; what is good is read all the same. `root` must outlive the values.

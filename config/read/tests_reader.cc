@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "config/read/defaults.h"
 #include "config/read/node_text.h"
 #include "config/text/suggestion.h"
 
@@ -28,30 +27,33 @@ constexpr std::array<std::string_view, 9> kDeadLetterFields{"error",    "error_c
                                                             "topic",    "partition",   "offset",
                                                             "attempts", "key",         "value"};
 
-bool Flag(const Values& values, std::string_view path) { return values.Number(path) != 0; }
+// What is given at the key; else what `to` holds already.
+template <typename T>
+void Take(const Values& values, std::string_view path, T& to) {
+  if (const Given* given = values.Find(path)) Store(*given, to);
+}
 
-std::optional<int> Count(const Values& values, std::string_view path) {
-  if (values.Find(path) == nullptr) return std::nullopt;
-  return static_cast<int>(values.Number(path));
+template <typename T>
+void Take(const Values& values, std::string_view path, std::optional<T>& to) {
+  if (values.Find(path) != nullptr) Take(values, path, to.emplace());
 }
 
 std::optional<LifeStage> Stage(const Values& values, std::string_view path) {
   if (values.Find(path) == nullptr) return std::nullopt;
-  return static_cast<LifeStage>(values.Choice(path));
+  const auto stages = FindKey(path)->choices;
+  return static_cast<LifeStage>(std::ranges::find(stages, values.String(path)) - stages.begin());
 }
 
 // What the cells of an expected row are called, or nothing where any name may be one.
 std::vector<std::string> CellNames(const Values& pipeline) {
   std::vector<std::string> names;
-  for (const std::string_view path :
-       {"output.postgres.columns", "output.mysql.columns", "output.sqlite.columns",
-        "output.file.columns", "output.stdout.columns"}) {
-    for (const Text& column : pipeline.Texts(path)) names.push_back(column.name);
-  }
-  for (const std::string_view path : {"output.postgres.fence_column", "output.mysql.fence_column",
-                                      "output.sqlite.fence_column"}) {
-    const std::string name = pipeline.String(path);
-    if (!name.empty()) names.push_back(name);
+  for (const Key& key : Schema()) {
+    if (!key.path.starts_with("output.")) continue;
+    if (NameOf(key.path) == "columns") {
+      for (const Text& column : pipeline.Texts(key.path)) names.push_back(column.name);
+    } else if (NameOf(key.path) == "fence_column" && pipeline.Find(key.path) != nullptr) {
+      names.push_back(pipeline.String(key.path));
+    }
   }
   const std::size_t args = pipeline.Texts("output.postgres.args").size();
   for (std::size_t i = 1; i <= args; ++i) names.push_back(fmt::format("${}", i));
@@ -83,22 +85,25 @@ class TestsReader {
       tests.push_back(ReadTest(values, node.at));
       const std::string& name = tests.back().name;
       if (!name.empty() && !names.insert(name).second) {
-        Error(values.ValuePlace("tests.name"),
-              fmt::format("tests: the name {} is given twice", Shown(values, "tests.name")));
+        Error(values.ValuePlace("tests.name"), "tests: the name {} is given twice",
+              Shown(values, "tests.name"));
       }
     }
     return tests;
   }
 
  private:
-  void Error(Place at, std::string message) { findings_.Error(at, "tests", std::move(message)); }
+  template <typename... Parts>
+  void Error(Place at, fmt::format_string<Parts...> message, Parts&&... parts) {
+    findings_.Error(at, "tests", fmt::format(message, std::forward<Parts>(parts)...));
+  }
   Values Section(std::string_view list, const Node& node) {
     return ReadSectionOf(list, node, environment_, findings_);
   }
 
   PipelineTest ReadTest(const Values& values, Place at) {
     PipelineTest test;
-    test.name = values.String("tests.name");
+    Take(values, "tests.name", test.name);
     test.line = at.line;
     if (const Entry* given = values.Find("tests.given")) {
       for (const Node& node : given->node->items) test.given.push_back(ReadGiven(node));
@@ -123,17 +128,14 @@ class TestsReader {
     if (record.topic.empty() && !topics_.empty()) record.topic = topics_.front();
     if (!topics_.empty() &&
         std::find(topics_.begin(), topics_.end(), record.topic) == topics_.end()) {
-      Error(values.ValuePlace("tests.given.topic"),
-            fmt::format("tests.given.topic: {} is none of kafka.topics",
-                        Shown(values, "tests.given.topic")));
+      Error(values.ValuePlace("tests.given.topic"), "tests.given.topic: {} is none of kafka.topics",
+            Shown(values, "tests.given.topic"));
     }
-    record.partition = static_cast<std::int32_t>(values.Number("tests.given.partition"));
+    Take(values, "tests.given.partition", record.partition);
     record.key = Any(values, "tests.given.key");
     record.value = Any(values, "tests.given.value");
-    record.headers = values.Pairs("tests.given.headers");
-    if (values.Find("tests.given.timestamp") != nullptr) {
-      record.timestamp = Milliseconds(values.Number("tests.given.timestamp"));
-    }
+    Take(values, "tests.given.headers", record.headers);
+    Take(values, "tests.given.timestamp", record.timestamp);
     return record;
   }
 
@@ -141,20 +143,17 @@ class TestsReader {
     const Values values = Section("tests.http", node);
     HttpStub stub;
     stub.line = node.at.line;
-    if (values.Find("tests.http.record_id") != nullptr) {
-      stub.record_id = values.String("tests.http.record_id");
-    }
-    stub.status = static_cast<int>(values.Number("tests.http.status"));
+    Take(values, "tests.http.record_id", stub.record_id);
+    Take(values, "tests.http.status", stub.status);
     stub.body = Any(values, "tests.http.body").value_or("");
-    stub.headers = values.Pairs("tests.http.headers");
-    stub.timeout = Flag(values, "tests.http.timeout");
-    stub.times = Count(values, "tests.http.times");
+    Take(values, "tests.http.headers", stub.headers);
+    Take(values, "tests.http.timeout", stub.timeout);
+    Take(values, "tests.http.times", stub.times);
     for (const std::string_view answer :
          {"tests.http.status", "tests.http.body", "tests.http.headers"}) {
       if (!stub.timeout || !values.Given(answer)) continue;
       Error(values.KeyPlace(answer),
-            fmt::format("{}: a service that does not answer has none: leave it out, or timeout",
-                        answer));
+            "{}: a service that does not answer has none: leave it out, or timeout", answer);
     }
     return stub;
   }
@@ -163,18 +162,18 @@ class TestsReader {
     TestFaults faults;
     faults.kill_worker_after = Stage(values, "tests.faults.kill_worker_after");
     faults.lease_lost_during = Stage(values, "tests.faults.lease_lost_during");
-    faults.redis_nodes_down = static_cast<int>(values.Number("tests.faults.redis_nodes_down"));
-    faults.duplicate = static_cast<int>(values.Number("tests.faults.duplicate"));
-    const int nodes = static_cast<int>(LockNodes(pipeline_).size());
+    Take(values, "tests.faults.redis_nodes_down", faults.redis_nodes_down);
+    Take(values, "tests.faults.duplicate", faults.duplicate);
+    const int nodes = static_cast<int>(pipeline_.Texts("lock.redis.nodes").size());
     if (nodes > 0 && faults.redis_nodes_down > nodes) {
       Error(values.ValuePlace("tests.faults.redis_nodes_down"),
-            fmt::format("tests.faults.redis_nodes_down: {} of {} nodes cannot be down",
-                        faults.redis_nodes_down, nodes));
+            "tests.faults.redis_nodes_down: {} of {} nodes cannot be down", faults.redis_nodes_down,
+            nodes);
     }
     for (const std::string_view path :
          {"tests.faults.kill_worker_after", "tests.faults.lease_lost_during"}) {
       if (Stage(values, path) != LifeStage::kHandler || pipeline_.Given("handler")) continue;
-      Error(values.ValuePlace(path), fmt::format("{}: the pipeline has no handler", path));
+      Error(values.ValuePlace(path), "{}: the pipeline has no handler", path);
     }
     return faults;
   }
@@ -187,17 +186,15 @@ class TestsReader {
         test.rows->push_back(ExpectedRow{.cells = std::move(cells), .line = node.at.line});
       }
     }
-    test.rows_in_order = Flag(values, "tests.expect.rows_in_order");
+    Take(values, "tests.expect.rows_in_order", test.rows_in_order);
     if (test.rows_in_order && !values.Given("tests.expect.rows")) {
       Error(values.KeyPlace("tests.expect.rows_in_order"),
             "tests.expect.rows_in_order: there are no rows");
     }
     ReadDeadLetters(values, test);
-    test.skips = Count(values, "tests.expect.skips");
-    test.handler_calls = Count(values, "tests.expect.handler_calls");
-    if (values.Find("tests.expect.stops_with") != nullptr) {
-      test.stops_with = values.String("tests.expect.stops_with");
-    }
+    Take(values, "tests.expect.skips", test.skips);
+    Take(values, "tests.expect.handler_calls", test.handler_calls);
+    Take(values, "tests.expect.stops_with", test.stops_with);
     const auto expects = [&](std::string_view name) {
       return values.Given(fmt::format("tests.expect.{}", name));
     };
@@ -227,15 +224,14 @@ class TestsReader {
   Cells ReadCells(std::string_view path, const Node& row) {
     Cells cells;
     if (row.kind != Node::Kind::kMap) {
-      findings_.Error(row.at, "type",
-                      fmt::format("{} needs maps, here is {}", path, KindText(row.kind)));
+      findings_.Error(row.at, "type", "{} needs maps, here is {}", path, KindText(row.kind));
       return cells;
     }
     const bool letters = path == "tests.expect.dead_letters";
     for (const auto& [name, value] : row.entries) {
       letters ? CheckName(path, name, kDeadLetterFields) : CheckName(path, name, cells_);
       if (letters && value.kind == Node::Kind::kNull) {
-        findings_.Error(name.at, "type", fmt::format("{}.{} has no value", path, name.text));
+        findings_.Error(name.at, "type", "{}.{} has no value", path, name.text);
       }
       cells.emplace_back(name.text, Any(fmt::format("{}.{}", path, name.text), value));
     }
@@ -250,7 +246,7 @@ class TestsReader {
     if (const auto near = Nearest(name.text, known)) {
       message += fmt::format("; did you mean \"{}\"?", *near);
     }
-    Error(name.at, std::move(message));
+    Error(name.at, "{}", message);
   }
 
   std::optional<std::string> Any(const Values& values, std::string_view path) {
@@ -262,8 +258,7 @@ class TestsReader {
     if (node.kind == Node::Kind::kNull) return std::nullopt;
     auto text = NodeText(node, environment_);
     if (text) return std::move(*text);
-    findings_.Error(text.error().at, text.error().rule,
-                    fmt::format("{}: {}", path, text.error().message));
+    findings_.Error(text.error().at, text.error().rule, "{}: {}", path, text.error().message);
     return std::nullopt;
   }
 

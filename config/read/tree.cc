@@ -146,7 +146,7 @@ class Builder : public YAML::EventHandler {
 
   void Open(Node node) {
     if (frames_.size() >= kMaxDepth) {
-      findings_.Error(node.at, "yaml", fmt::format("nested deeper than {} levels", kMaxDepth));
+      findings_.Error(node.at, "yaml", "nested deeper than {} levels", kMaxDepth);
       throw Stop();
     }
     frames_.push_back(Frame{.node = std::move(node), .key = {}, .seen = {}});
@@ -178,8 +178,7 @@ class Builder : public YAML::EventHandler {
     if (key.kind != Node::Kind::kScalar) {
       findings_.Error(key.at, "yaml", "a key must be a plain text");
     } else if (!frame.seen.insert(key.text).second) {
-      findings_.Error(key.at, "duplicate-key",
-                      fmt::format("the key \"{}\" is given twice", key.text));
+      findings_.Error(key.at, "duplicate-key", "the key \"{}\" is given twice", key.text);
     } else {
       frame.node.entries.push_back({std::move(key), std::move(value)});
     }

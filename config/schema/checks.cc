@@ -90,10 +90,9 @@ std::string CheckHost(std::string_view text) {
   };
   const auto colons = std::count(text.begin(), text.end(), ':');  // of IPv6 there are several
   const bool host = !text.empty() && std::none_of(text.begin(), text.end(), odd) && colons != 1;
-  return host || text.starts_with('/')
-             ? ""
-             : "is no host and no /PATH of a Unix socket; port, user and password have keys of "
-               "their own";
+  return host || text.starts_with('/') ? ""
+                                       : "is no host and no /PATH of a Unix socket; port, user and "
+                                         "password have keys of their own";
 }
 
 std::string CheckLockNode(std::string_view text) {
@@ -139,8 +138,7 @@ std::string CheckHttpUrl(std::string_view text) {
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   return rest.rfind('@') == authority.find('@') ? ""
                                                 : "has an @ that does not end user and password: "
-                                                  "write @ as %40, and / in a password as "
-                                                  "%2F";
+                                                  "write @ as %40, and / in a password as %2F";
 }
 
 std::string CheckHttpHeader(std::string_view text) {

@@ -27,8 +27,8 @@ std::vector<Key> TopKeys() {
        .basic = true},
       {.path = "name",
        .to = At(kTop, &PipelineOptions::name),
-       .help = "Names the pipeline in lock keys, the ledger and metrics: 1 to 63 of "
-               "`a-z`, `0-9` and `-`. Changing it makes a new pipeline that remembers nothing.",
+       .help = "Names the pipeline in lock keys, the ledger and metrics: 1 to 63 of `a-z`, `0-9` "
+               "and `-`. Changing it makes a new pipeline that remembers nothing.",
        .check = CheckPipelineName,
        .required = true,
        .basic = true},
@@ -184,6 +184,7 @@ std::vector<Key> LockKeys() {
                "and TLS of its node, percent-encoded and never printed; the keys below set those "
                "of the others.",
        .check = CheckLockNode,
+       .required = true,
        .basic = true},
       {.path = "lock.redis.username",
        .to = At(kRedis, &locking::RedisOptions::username),
@@ -373,12 +374,16 @@ std::span<const Key> Schema() {
     std::vector<Key> all = TopKeys();
     for (const auto& part : {KafkaKeys(), DecodeKeys(), LockKeys(), ProcessingKeys(), HandlerKeys(),
                              OutputKeys(), LedgerAndObserveKeys(), TestKeys()}) {
-      all.insert(all.end(), part.begin(), part.end());
+      Append(all, part);
     }
     for (Key& key : all) FillIn(key, all);
     return all;
   }();
   return keys;
+}
+
+void Append(std::vector<Key>& keys, std::vector<Key> more) {
+  keys.insert(keys.end(), more.begin(), more.end());
 }
 
 const Key* FindKey(std::string_view path) {

@@ -67,7 +67,8 @@ std::string_view NameOf(std::string_view path);
 std::vector<Key> DecodeKeys();  // kafka.decode
 std::vector<Key> HandlerKeys();
 std::vector<Key> OutputKeys();
-std::vector<Key> EncodeKeys();  // output.kafka.encode
+std::vector<Key> KafkaOutputKeys();
 std::vector<Key> TestKeys();
+void Append(std::vector<Key>& keys, std::vector<Key> more);
 
 }  // namespace fencepost::config

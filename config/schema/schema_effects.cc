@@ -344,44 +344,6 @@ std::vector<Key> SqliteKeys() {
   };
 }
 
-std::vector<Key> KafkaOutputKeys() {
-  return {
-      {.path = "output.kafka",
-       .to = Chosen(kOutput<KafkaOutputOptions>,
-                    [](PipelineOptions& o) { o.output = KafkaOutputOptions(); }),
-       .help = "A topic of the same cluster, in transactions with the offsets: each input "
-               "position's output exactly once for `read_committed` readers."},
-      {.path = "output.kafka.topic",
-       .to = At(kOutput<KafkaOutputOptions>, &KafkaOutputOptions::topic),
-       .help = "Topic; none of `kafka.topics`.",
-       .check = CheckTopic,
-       .required = true,
-       .basic = true},
-      {.path = "output.kafka.key",
-       .to = At(kOutput<KafkaOutputOptions>, &KafkaOutputOptions::key),
-       .help = "The key that is written."},
-      {.path = "output.kafka.value",
-       .to = At(kOutput<KafkaOutputOptions>, &KafkaOutputOptions::value),
-       .help = "The value that is written."},
-      {.path = "output.kafka.headers",
-       .to = At(kOutput<KafkaOutputOptions>, &KafkaOutputOptions::headers),
-       .help = "Header names, and the selector whose value each gets.",
-       .may_be_empty = true},
-      {.path = "output.kafka.transaction_timeout",
-       .to = At(kOutput<KafkaOutputOptions>, &KafkaOutputOptions::transaction_timeout),
-       .help = "A worker that dies delays `read_committed` readers for up to this long.",
-       .limits = {{"1s", "15m"}}},
-      {.path = "output.kafka.linger",
-       .to = At(kOutput<KafkaOutputOptions>, &KafkaOutputOptions::linger),
-       .help = "A transaction ends when its oldest record is this old, or when it is full.",
-       .limits = {{"1ms", "1m"}}},
-      {.path = "output.kafka.max_records",
-       .to = At(kOutput<KafkaOutputOptions>, &KafkaOutputOptions::max_records),
-       .help = "Records of one transaction; then it is full.",
-       .limits = {{"1", "500000"}}},
-  };
-}
-
 std::vector<Key> LineKeys() {
   return {
       {.path = "output.file",
@@ -403,10 +365,6 @@ std::vector<Key> LineKeys() {
        .help = "Names in each line's object, and the selector whose value each gets.",
        .default_words = "the record with its position, key, headers and value"},
   };
-}
-
-void Append(std::vector<Key>& keys, std::vector<Key> more) {
-  keys.insert(keys.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -460,7 +418,6 @@ std::vector<Key> OutputKeys() {
   Append(keys, SqliteKeys());
   Append(keys, TableKeys<SqliteOptions>("output.sqlite", true));
   Append(keys, KafkaOutputKeys());
-  Append(keys, EncodeKeys());
   Append(keys, LineKeys());
   return keys;
 }

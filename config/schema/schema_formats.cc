@@ -99,10 +99,6 @@ std::vector<Key> EncodePartKeys(const std::string& part, EncodePart EncodeOption
   return keys;
 }
 
-void Append(std::vector<Key>& keys, std::vector<Key> more) {
-  keys.insert(keys.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
 std::vector<Key> DecodeKeys() {
@@ -128,8 +124,40 @@ std::vector<Key> DecodeKeys() {
   return keys;
 }
 
-std::vector<Key> EncodeKeys() {
+std::vector<Key> KafkaOutputKeys() {
   std::vector<Key> keys = {
+      {.path = "output.kafka",
+       .to = Chosen(kOutput, [](PipelineOptions& o) { o.output = KafkaOutputOptions(); }),
+       .help = "A topic of the same cluster, in transactions with the offsets: each input "
+               "position's output exactly once for `read_committed` readers."},
+      {.path = "output.kafka.topic",
+       .to = At(kOutput, &KafkaOutputOptions::topic),
+       .help = "Topic; none of `kafka.topics`.",
+       .check = CheckTopic,
+       .required = true,
+       .basic = true},
+      {.path = "output.kafka.key",
+       .to = At(kOutput, &KafkaOutputOptions::key),
+       .help = "The key that is written."},
+      {.path = "output.kafka.value",
+       .to = At(kOutput, &KafkaOutputOptions::value),
+       .help = "The value that is written."},
+      {.path = "output.kafka.headers",
+       .to = At(kOutput, &KafkaOutputOptions::headers),
+       .help = "Header names, and the selector whose value each gets.",
+       .may_be_empty = true},
+      {.path = "output.kafka.transaction_timeout",
+       .to = At(kOutput, &KafkaOutputOptions::transaction_timeout),
+       .help = "A worker that dies delays `read_committed` readers for up to this long.",
+       .limits = {{"1s", "15m"}}},
+      {.path = "output.kafka.linger",
+       .to = At(kOutput, &KafkaOutputOptions::linger),
+       .help = "A transaction ends when its oldest record is this old, or when it is full.",
+       .limits = {{"1ms", "1m"}}},
+      {.path = "output.kafka.max_records",
+       .to = At(kOutput, &KafkaOutputOptions::max_records),
+       .help = "Records of one transaction; then it is full.",
+       .limits = {{"1", "500000"}}},
       {.path = "output.kafka.encode",
        .help = "Encodes keys and values by a schema of a registry. Without the schema at the start "
                "nothing is written and the worker is not ready; later it does not need the "

@@ -39,10 +39,9 @@ std::vector<Key> StubKeys() {
   return {
       {.path = "tests.http",
        .type = T::kSections,
-       .help =
-           "What the service of `handler.http` answers: the stubs in their order, the last one "
-           "for ever. One with `record_id` answers that record only, and is looked for first. A "
-           "call that no stub answers fails the test.",
+       .help = "What the service of `handler.http` answers: the stubs in their order, the last one "
+               "for ever. One with `record_id` answers that record only, and is looked for first. "
+               "A call that no stub answers fails the test.",
        .default_words = "none",
        .may_be_empty = true},
       {.path = "tests.http.record_id", .help = "Only this record."},

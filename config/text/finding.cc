@@ -54,7 +54,7 @@ constexpr std::array<Rule, 55> kRules{{
     {"loop", "No topic is written to that is read."},
     {"order", "The output can keep the order that is asked for."},
     {"rows", "on_conflict, key, fence and on_null_value fit together and to the columns."},
-    {"statement", "A statement is the only one, and has as many args as parameters."},
+    {"statement", "A statement is all that says what is written; args go with it."},
     {"transaction", "A transaction ends within its timeout."},
     {"table", "The table is not the ledger."},
     {"registry", "There is a schema registry where a format needs it, and its address is one."},

@@ -5,7 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace fencepost::config {
 
@@ -52,11 +55,22 @@ class Findings {
   void Warning(Place at, std::string_view rule, std::string message) {
     Add(at, Severity::kWarning, rule, std::move(message));
   }
+  template <typename First, typename... More>
+  void Error(Place at, std::string_view rule, fmt::format_string<First, More...> message,
+             First&& first, More&&... more) {
+    Error(at, rule, fmt::format(message, std::forward<First>(first), std::forward<More>(more)...));
+  }
+  template <typename First, typename... More>
+  void Warning(Place at, std::string_view rule, fmt::format_string<First, More...> message,
+               First&& first, More&&... more) {
+    Warning(at, rule,
+            fmt::format(message, std::forward<First>(first), std::forward<More>(more)...));
+  }
+  void Add(Place at, Severity severity, std::string_view rule, std::string message);
   // Sorted by place.
   std::vector<Finding> Take();
 
  private:
-  void Add(Place at, Severity severity, std::string_view rule, std::string message);
   std::string file_;
   std::vector<Finding> findings_;
 };

@@ -99,6 +99,8 @@ TEST(BadText, IsToldBeforeAnyKey) {
       ElementsAre("p.yaml:1:1: error: a pipeline is a map of keys, as in name: orders [yaml]"));
   const std::string not_text =
       "p.yaml:1:1: error: not a UTF-8 text without control characters [file]";
+  EXPECT_THAT(Whole("a:\n\tb: 1\n"),
+              ElementsAre("p.yaml:2:1: error: not YAML: a tab cannot indent, use spaces [yaml]"));
   EXPECT_THAT(Whole("a: \xff\n"), ElementsAre(not_text));
   EXPECT_THAT(Whole(std::string_view("a: \0\n", 5)), ElementsAre(not_text));
   EXPECT_THAT(Whole("\xff\xfe"), ElementsAre(not_text));
