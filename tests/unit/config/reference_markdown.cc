@@ -23,8 +23,8 @@ first pipeline needs, then the others by section. What each setting switches on:
 - `${VAR}`, `${VAR:-default}` and `${file:/run/secrets/x}` (without line ends at its end) are
   replaced in values, after parsing; `$${` is a literal `${`. A missing variable or file is an
   error.
-- Values of keys marked *secret* are never printed. Those marked *reloaded* are applied at SIGHUP,
-  the others need a restart.
+- Values of keys marked *Secret* are never printed. Keys marked *Reloaded* are applied at SIGHUP
+  (`processing.concurrency` with `handler.http` only), the others need a restart.
 
 ## Selectors
 `key`, `value`, `topic`, `partition`, `offset`, `timestamp` (milliseconds since 1970),
