@@ -80,7 +80,7 @@ void LintDsnPasswords(const Values& values, Findings& findings) {
 
 // As libpq reads it. What it stumbles over may be part of a password, and is not told.
 void LintDsn(const Values& values, Findings& findings) {
-  if (values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
+  if (values.Find(kDsn) == nullptr) return;
   const std::string dsn = values.String(kDsn);
   const auto problem = consumer::ProblemOfDsn(dsn);
   if (!problem) return LintDsnPasswords(values, findings);
@@ -95,7 +95,7 @@ void LintDsn(const Values& values, Findings& findings) {
 }
 
 void LintFailover(const Values& values, Findings& findings) {
-  if (!ExactlyOnce(values) || values.Find(kDsn) == nullptr || values.Wrong(kDsn)) return;
+  if (!ExactlyOnce(values) || values.Find(kDsn) == nullptr) return;
   if (consumer::HostsInDsn(values.String(kDsn)) < 2) return;
   findings.Warning(values.ValuePlace(kDsn), "failover",
                    "{} names several hosts: a standby that is not synchronous lacks the newest "

@@ -176,7 +176,7 @@ std::vector<Key> LockKeys() {
       {.path = "lock",
        .help = "The quorum lock that a worker acquires for each record.",
        .required = true},
-      {.path = "lock.redis", .help = "The lock store.", .ways = {{"nodes"}}, .required = true},
+      {.path = "lock.redis", .help = "The lock store.", .required = true},
       {.path = "lock.redis.nodes",
        .to = At(kRedis, &locking::RedisOptions::nodes),
        .help = "1, 3, 5 or 7 independent Redis primaries: `HOST:PORT`, `unix:/PATH`, "

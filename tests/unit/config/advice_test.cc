@@ -20,6 +20,8 @@ std::string Pipeline(const std::string& nodes, const std::string& more) {
 
 constexpr const char* kThree = "a:6379, b:6379, c:6379";
 constexpr const char* kStop = "on_bad_record: stop\n";
+const std::string kSqlite =
+    std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
 constexpr const char* kFile = "output: {stdout: {}}\n";
 
 std::vector<std::string> AdviceOf(const std::string& text) {
@@ -41,26 +43,22 @@ TEST(Advice, IsToGiveADeadLetterTopicOrToSayStop) {
 }
 
 TEST(Advice, IsToSayHowLongTheLedgerKeepsIds) {
-  const std::string sqlite =
-      std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
   EXPECT_THAT(
-      AdviceOf(Pipeline(kThree, sqlite + "record_id: json:/id\n")),
+      AdviceOf(Pipeline(kThree, kSqlite + "record_id: json:/id\n")),
       ElementsAre(HasSubstr(
           "p.yaml:7:1: warning: there is no ledger.keep: the ledger grows by a row for each id")));
   for (const char* choice : {"record_id: json:/id\nledger: {keep: 30d}\n",
                              "record_id: json:/id\nledger: {keep: forever}\n"}) {
-    EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite + choice)), IsEmpty()) << choice;
+    EXPECT_THAT(AdviceOf(Pipeline(kThree, kSqlite + choice)), IsEmpty()) << choice;
   }
 }
 
 TEST(Advice, IsToSayWhatIdentifiesARecordWhereEffectsAreExactlyOnce) {
-  const std::string sqlite =
-      std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
-  EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite)),
+  EXPECT_THAT(AdviceOf(Pipeline(kThree, kSqlite)),
               ElementsAre(HasSubstr(
                   "p.yaml:1:1: warning: there is no record_id: a record is identified by its "
                   "position in the topic, and what a producer sends again is a new record")));
-  EXPECT_THAT(AdviceOf(Pipeline(kThree, sqlite + "record_id: position\n")), IsEmpty());
+  EXPECT_THAT(AdviceOf(Pipeline(kThree, kSqlite + "record_id: position\n")), IsEmpty());
 }
 
 TEST(Advice, NamesATimeoutThatOutlivesTheLease) {
@@ -88,13 +86,11 @@ TEST(Advice, NamesOneNodeAloneAndNodesThatFailTogether) {
 }
 
 TEST(Keep, ForeverIsTheDefaultAndMayBeSaid) {
-  const std::string sqlite =
-      std::string(kStop) + "output: {sqlite: {path: e.db, table: t, columns: {a: key}}}\n";
-  EXPECT_EQ(LoadText(Pipeline(kThree, sqlite), "p.yaml", {}).options->ledger_keep, std::nullopt);
-  EXPECT_EQ(LoadText(Pipeline(kThree, sqlite + "ledger: {keep: forever}\n"), "p.yaml", {})
+  EXPECT_EQ(LoadText(Pipeline(kThree, kSqlite), "p.yaml", {}).options->ledger_keep, std::nullopt);
+  EXPECT_EQ(LoadText(Pipeline(kThree, kSqlite + "ledger: {keep: forever}\n"), "p.yaml", {})
                 .options->ledger_keep,
             std::nullopt);
-  EXPECT_EQ(LoadText(Pipeline(kThree, sqlite + "ledger: {keep: 30d}\n"), "p.yaml", {})
+  EXPECT_EQ(LoadText(Pipeline(kThree, kSqlite + "ledger: {keep: 30d}\n"), "p.yaml", {})
                 .options->ledger_keep,
             std::chrono::hours(24 * 30));
 }
