@@ -1,5 +1,5 @@
 // The status of a worker in numbers: of its partitions, its lock nodes, and why it is not ready.
-// Its health: /live (the engine thread runs) and /ready (the core's reasons).
+// Its health: /live (the engine thread runs) and /ready (consumer/pipeline/readiness.h).
 #include <algorithm>
 
 #include "consumer/worker/worker_impl.h"
