@@ -226,7 +226,7 @@ caught_by(letter_keeps_its_former_headers component/kafka
   DeadLetters.SayWhereTheyComeFromNowAndNotWhereAnEarlierOneDid)
 
 caught_by(torn_answer_counts component/handlers
-          HttpHandler.TakesAnAnswerThatBreaksOffAndWhatIsNotHttpForNone)
+  HttpHandler.TakesAnAnswerThatBreaksOffAndWhatIsNotHttpForNone)
 caught_by(header_hides_the_token component/handlers
   HttpHandler.SendsTheRecordWithItsIdItsTokenAndItsSource)
 caught_by(reply_to_another_record_counts component/handlers
