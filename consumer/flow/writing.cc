@@ -228,7 +228,8 @@ void Flow::OnEffect(InFlight& in, Instant began, Now now) {
   }
   const bool left = HasLedger() && !in.unit->shared();
   if (left && in.unit->took_over()) observer_->OnTakeover();
-  if (traits_.write_decides && locks_.EndedBefore(in, now.boot)) observer_->OnCompletedAfterExpiry();
+  if (traits_.write_decides && locks_.EndedBefore(in, now.boot))
+    observer_->OnCompletedAfterExpiry();
   if (in.record.timestamp) {
     observer_->OnEndToEnd(now.wall.time_since_epoch() - *in.record.timestamp);
   }
