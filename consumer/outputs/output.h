@@ -20,6 +20,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/flow/ports/ports.h"
+#include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/record/position_id.h"
 #include "consumer/record/record.h"
 #include "locking/base/error.h"
@@ -57,25 +58,6 @@ struct PruneScope {
   std::vector<SourceOffset> committed;
   std::vector<std::string> topics;
 };
-
-// A record of a partition's log, by what tells it from another one at the same offset.
-struct LogRecord {
-  Offset offset = 0;
-  std::int64_t timestamp = -1;      // ms since the Unix epoch; -1: it has none
-  locking::ContentCrc content = 0;  // of the whole record, as the identity of a position has it
-  bool operator==(const LogRecord&) const = default;
-};
-// A partition's log as it is now.
-struct LogState {
-  Offset first = 0;                // the oldest offset that is kept
-  Offset end = 0;                  // the next one to be written
-  std::vector<LogRecord> records;  // those of the offsets that were asked for that are there
-};
-// Reads it: which partition of which cluster, and offsets. nullopt: it is the log of another
-// cluster, or there is none any more. An error may pass. Called on the output's thread, and may
-// block there.
-using ReadLog = std::function<tl::expected<std::optional<LogState>, Error>(
-    std::string_view cluster, const TopicPartition& where, const std::vector<Offset>& offsets)>;
 
 // What the pipeline as a whole asks of an output with a ledger.
 struct OutputTerms {

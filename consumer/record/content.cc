@@ -31,6 +31,10 @@ std::string NameOf(const ContentRule& rule) {
   return name;
 }
 
+locking::ContentCrc MeaningOf(const ContentRule& rule) {
+  return ((DigestText(JsonKind::kBytes, NameOf(rule)) & 0x7fff'ffff) | 1) << 32;
+}
+
 std::uint64_t DigestBytes(std::optional<std::string_view> bytes) {
   return bytes ? DigestText(JsonKind::kBytes, *bytes) : kAbsent;
 }
@@ -52,9 +56,14 @@ std::uint64_t DigestRecord(const Record& record) {
 
 }  // namespace
 
-ContentDigest::ContentDigest(ContentRule rule) : rule_(std::move(rule)) {
-  const std::uint64_t name = DigestText(JsonKind::kBytes, NameOf(rule_));
-  meaning_ = ((name & 0x7fff'ffff) | 1) << 32;
+locking::ContentCrc ContentOfRecord(const Record& record) {
+  static const locking::ContentCrc kMeaning =
+      MeaningOf({.kind = ContentRule::Kind::kRecord, .selectors = {}});
+  return kMeaning | (DigestRecord(record) & 0xffff'ffff);
+}
+
+ContentDigest::ContentDigest(ContentRule rule)
+    : rule_(std::move(rule)), meaning_(MeaningOf(rule_)) {
   if (rule_.kind == ContentRule::Kind::kValue) {
     rule_.selectors = {{.kind = Selector::Kind::kValue, .optional = true}};
   }
@@ -62,9 +71,7 @@ ContentDigest::ContentDigest(ContentRule rule) : rule_(std::move(rule)) {
 
 tl::expected<locking::ContentCrc, std::string> ContentDigest::Of(const Record& record,
                                                                  Evaluator& evaluator) {
-  if (rule_.kind == ContentRule::Kind::kRecord) {
-    return meaning_ | (DigestRecord(record) & 0xffff'ffff);
-  }
+  if (rule_.kind == ContentRule::Kind::kRecord) return ContentOfRecord(record);
   DigestOfParts parts;
   for (const Selector& selector : rule_.selectors) {
     const auto digest = evaluator.Digest(selector);

@@ -25,6 +25,9 @@ struct ContentRule {
   std::vector<Selector> selectors;
 };
 
+// By the rule kRecord, which needs no evaluator.
+locking::ContentCrc ContentOfRecord(const Record& record);
+
 // A digest by a rule. Its high half names the rule (and never has its highest bit set, so that it
 // is a bigint), its low half what the rule found; digests of two rules are never in conflict.
 class ContentDigest {

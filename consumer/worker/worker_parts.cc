@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "consumer/decode/registry/registry_decoder.h"
-#include "consumer/worker/log_reader.h"
+#include "consumer/kafka/log_identity/log_reader.h"
 #include "locking/base/check.h"
 
 namespace fencepost::consumer {
@@ -16,7 +16,7 @@ std::unique_ptr<Output> MakeOutput(const PipelineOptions& options, const std::st
                     .group = options.kafka.group,
                     .clock = {},
                     .by_position = options.identity.ByPosition()};
-  if (terms.by_position) terms.read_log = MakeLogReader(options.kafka);
+  if (terms.by_position) terms.read_log = MakeReadLog(options.kafka);
   if (const auto* postgres = std::get_if<PostgresOptions>(&options.output)) {
     return MakePostgresOutput(*postgres, options.name, worker, terms);
   }

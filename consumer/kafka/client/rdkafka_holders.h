@@ -41,12 +41,12 @@ inline PartitionList MakeList(std::size_t capacity) {
 
 namespace fencepost::consumer {
 
-class LogFingerprints;
+class LogSamples;
 
 struct GroupMetadata {
   rdkafka::Holder<rd_kafka_consumer_group_metadata_t, &rd_kafka_consumer_group_metadata_destroy>
       held;
-  std::shared_ptr<LogFingerprints> fingerprints;  // of its assignment, for offsets; may be null
+  std::shared_ptr<LogSamples> samples;  // of its assignment, for offsets; may be null
 };
 
 }  // namespace fencepost::consumer

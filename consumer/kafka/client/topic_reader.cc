@@ -69,7 +69,6 @@ struct Reading {
 
 struct TopicReader::Impl {
   [[nodiscard]] Error Failed(rd_kafka_resp_err_t error, const std::string& where) const;
-  tl::expected<int, Error> CountPartitions(const std::string& topic, const Until& until);
   [[nodiscard]] tl::expected<PartitionRange, Error> RangeOf(const TopicPartition& where,
                                                             const Until& until) const;
   // nullptr: nothing came. An error that only says that brokers are away is kept for later.
@@ -158,30 +157,11 @@ tl::expected<std::unique_ptr<TopicReader>, Error> TopicReader::Make(const KafkaO
   return std::unique_ptr<TopicReader>(new TopicReader(std::move(impl)));
 }
 
-tl::expected<int, Error> TopicReader::Impl::CountPartitions(const std::string& topic,
-                                                            const Until& until) {
-  const auto count = AskPartitionCount(consumer.get(), topic, Millis(until.Ms()));
-  if (!count) return tl::unexpected(Failed(count.error(), topic));
-  return *count;
-}
-
-tl::expected<PartitionRange, Error> TopicReader::Range(const TopicPartition& where, Millis limit) {
-  const Until until(limit);
-  const auto count = impl_->CountPartitions(where.topic, until);
-  if (!count) return tl::unexpected(count.error());
-  if (where.partition >= *count) {
-    return tl::unexpected(Error{"unknown_partition",
-                                fmt::format("the topic has {} partitions", *count),
-                                fmt::format("{}/{}", where.topic, where.partition), ""});
-  }
-  return impl_->RangeOf(where, until);
-}
-
 tl::expected<std::vector<PartitionRange>, Error> TopicReader::Ranges(const std::string& topic,
                                                                      Millis limit) {
   const Until until(limit);
-  const auto count = impl_->CountPartitions(topic, until);
-  if (!count) return tl::unexpected(count.error());
+  const auto count = AskPartitionCount(impl_->consumer.get(), topic, Millis(until.Ms()));
+  if (!count) return tl::unexpected(impl_->Failed(count.error(), topic));
   std::vector<PartitionRange> ranges;
   for (int p = 0; p < *count; ++p) {
     auto range = impl_->RangeOf({topic, p}, until);

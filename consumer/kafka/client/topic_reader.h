@@ -37,8 +37,6 @@ class TopicReader {
 
   // Error "unknown_topic", or no broker answered within the limit.
   tl::expected<std::vector<PartitionRange>, Error> Ranges(const std::string& topic, Millis limit);
-  // Of one partition alone. Error also "unknown_partition": the topic has fewer.
-  tl::expected<PartitionRange, Error> Range(const TopicPartition& where, Millis limit);
   // The records of these ranges as they are now, committed ones only; `visit` returns false to
   // stop. Error: nothing came for `limit` though the end was not reached.
   tl::expected<void, Error> Read(const std::vector<PartitionRange>& ranges,

@@ -195,7 +195,7 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   for (const SourceOffset& one : request.offsets) {
     const auto stop = stop_at_.find(one.where);
     const Offset next = stop == stop_at_.end() ? one.next : std::min(one.next, stop->second);
-    AddOffset(list.get(), one.where, next, metadata.fingerprints.get());
+    AddOffset(list.get(), one.where, next, metadata.samples.get());
   }
   const auto since = Clock::now();
   // This call cannot be resumed: its limit ends the transaction.
@@ -206,7 +206,7 @@ Trouble KafkaOutput::SendOffsets(const WriteRequest& request, const GroupMetadat
   }
   if (step.done()) return {};
   if (step.kind == Kind::kFatal) return Trouble{Trouble::Of::kProducer, step};
-  TooLargeForFingerprints(step.code, metadata.fingerprints.get());
+  TooLargeForSamples(step.code, metadata.samples.get());
   const bool rejected = ClassifyCommit(step.code) == CommitResult::kRejected;
   return Trouble{rejected ? Trouble::Of::kGroup : Trouble::Of::kBrokers, step};
 }

@@ -58,7 +58,7 @@ void KafkaSource::Impl::OnError(rd_kafka_resp_err_t error, const std::string& te
       health.Note(locking::Severity::kWarn, "brokers_away", all);
       return;
     case Meaning::kTopicMissing:
-      if (fingerprints != nullptr) fingerprints->Hurry();
+      if (samples != nullptr) samples->Hurry();
       health.SetTrouble(meaning, topic, fmt::format("{} does not exist (yet)", Named(topic, text)));
       health.Note(locking::Severity::kWarn, "topic_missing",
                   fmt::format("{} does not exist (yet): create it, it is looked for again by "

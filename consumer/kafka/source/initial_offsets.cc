@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/client/shared_consumer.h"
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
@@ -79,23 +80,22 @@ tl::expected<Offset, rd_kafka_resp_err_t> InitialOffsets::AskOne(const TopicPart
   auto error = rd_kafka_committed(consumer_, list.get(), limit_ms);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = one->err;
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return tl::unexpected(error);
-  NoteFingerprint(*one);
+  NoteSample(*one);
   return one->offset;
 }
 
-void InitialOffsets::NoteFingerprint(const rd_kafka_topic_partition_t& committed) {
+void InitialOffsets::NoteSample(const rd_kafka_topic_partition_t& committed) {
   const TopicPartition where{committed.topic, committed.partition};
-  fingerprints_.erase(where);
+  samples_.erase(where);
   if (committed.metadata == nullptr) return;
   const std::string_view text(static_cast<const char*>(committed.metadata),
                               committed.metadata_size);
-  if (const auto fingerprint = ParseFingerprint(text, committed.offset))
-    fingerprints_[where] = *fingerprint;
+  if (const auto sample = ParseMetadata(text, committed.offset)) samples_[where] = *sample;
 }
 
-std::optional<Fingerprint> InitialOffsets::FingerprintOf(const TopicPartition& where) const {
-  const auto found = fingerprints_.find(where);
-  return found == fingerprints_.end() ? std::nullopt : std::optional(found->second);
+std::optional<LogSample> InitialOffsets::SampleFor(const TopicPartition& where) const {
+  const auto found = samples_.find(where);
+  return found == samples_.end() ? std::nullopt : std::optional(found->second);
 }
 
 InitialOffsets::Turn InitialOffsets::Again(std::string why) {
@@ -105,8 +105,10 @@ InitialOffsets::Turn InitialOffsets::Again(std::string why) {
 
 InitialOffsets::Turn InitialOffsets::ResolveOnce(const std::string& topic,
                                                  rd_kafka_topic_partition_list_t* assigned) {
-  const auto count = PartitionCount(topic);
-  if (!count) return Again(count.error());
+  const auto count = AskPartitionCount(consumer_, topic, Millis(kCallMs));
+  if (!count) {
+    return Again(fmt::format("metadata of {}: {}", topic, rd_kafka_err2str(count.error())));
+  }
   const auto partitions = Committed(topic, *count, assigned);
   if (!partitions) return Again(partitions.error());
   switch (const StartStep step = DecideStart(*partitions)) {
@@ -126,12 +128,6 @@ InitialOffsets::Turn InitialOffsets::ResolveOnce(const std::string& topic,
     one.offset = known.in_transaction ? kInTransaction : *known.committed;
   }
   return Turn::kDone;
-}
-
-tl::expected<int, std::string> InitialOffsets::PartitionCount(const std::string& topic) {
-  const auto count = AskPartitionCount(consumer_, topic, Millis(kCallMs));
-  if (count) return *count;
-  return tl::unexpected(fmt::format("metadata of {}: {}", topic, rd_kafka_err2str(count.error())));
 }
 
 tl::expected<std::vector<KnownPartition>, std::string> InitialOffsets::Committed(
@@ -182,7 +178,7 @@ tl::expected<bool, std::string> InitialOffsets::AskOwned(const std::string& topi
       known.in_transaction = !alone;
       one.offset = alone.value_or(RD_KAFKA_OFFSET_INVALID);
     } else {
-      NoteFingerprint(one);
+      NoteSample(one);
     }
     if (one.offset >= 0) known.committed = one.offset;
     answered = answered && !known.in_transaction;

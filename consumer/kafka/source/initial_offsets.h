@@ -15,7 +15,7 @@
 
 #include "consumer/kafka/client/admin.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/kafka/source/offset_committer.h"
 #include "consumer/pipeline/options.h"
 
@@ -62,8 +62,8 @@ class InitialOffsets {
   // What is committed of a partition that was in a transaction; nullopt: it still is, or nobody
   // answers. RD_KAFKA_OFFSET_INVALID: nothing is. Blocks about a tenth of a second at most.
   std::optional<Offset> AfterTransaction(const TopicPartition& where);
-  // The fingerprint that came with the offset of this partition, as far as one did.
-  [[nodiscard]] std::optional<Fingerprint> FingerprintOf(const TopicPartition& where) const;
+  // The sample that came with the offset of this partition, as far as one did.
+  [[nodiscard]] std::optional<LogSample> SampleFor(const TopicPartition& where) const;
 
   // What the group has committed of one partition; below 0: nothing.
   tl::expected<Offset, rd_kafka_resp_err_t> AskOne(const TopicPartition& where, int limit_ms);
@@ -75,7 +75,6 @@ class InitialOffsets {
   Turn ResolveOnce(const std::string& topic, rd_kafka_topic_partition_list_t* assigned);
   Turn CommitStarts(const std::string& topic, const std::vector<KnownPartition>& partitions,
                     StartStep step);
-  tl::expected<int, std::string> PartitionCount(const std::string& topic);
   Turn MayCommitStarts(const std::string& topic);
   tl::expected<std::vector<KnownPartition>, std::string> Committed(
       const std::string& topic, int count, const rd_kafka_topic_partition_list_t* assigned);
@@ -83,7 +82,7 @@ class InitialOffsets {
                                            std::vector<KnownPartition>& partitions);
   tl::expected<void, std::string> AskOthers(const std::string& topic,
                                             std::vector<KnownPartition>& partitions);
-  void NoteFingerprint(const rd_kafka_topic_partition_t& committed);
+  void NoteSample(const rd_kafka_topic_partition_t& committed);
   Turn Again(std::string why);
 
   rd_kafka_t* consumer_;
@@ -95,7 +94,7 @@ class InitialOffsets {
   Note note_;
   std::string why_;
   Error error_;
-  std::map<TopicPartition, Fingerprint> fingerprints_;
+  std::map<TopicPartition, LogSample> samples_;
 };
 
 }  // namespace fencepost::consumer

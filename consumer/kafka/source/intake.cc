@@ -187,7 +187,7 @@ void Intake::TakeRecord(const rd_kafka_message_t* message, Assigned& assigned, I
   record.gap = gap;
   ReadMessage(message, record);
   if (!std::exchange(assigned.sample, false)) return;
-  batch.samples.push_back(SampledFingerprint{assigned.partition.where, FingerprintOf(record)});
+  batch.samples.push_back({assigned.partition.where, SampleOf(record)});
 }
 
 void Intake::TakeError(const rd_kafka_message_t* message, const Assigned& assigned,

@@ -23,7 +23,7 @@
 
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/shared_consumer.h"
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_sample.h"
 #include "consumer/kafka/source/source.h"
 
 namespace fencepost::consumer {
@@ -36,10 +36,9 @@ struct PartitionProblem {
   std::string text;
 };
 
-// A record that was wanted as a fingerprint.
-struct SampledFingerprint {
+struct SampledRecord {
   TopicPartition where;
-  Fingerprint fingerprint;
+  LogSample sample;
 };
 
 // To be told in this order: an end is behind all records of its partition that came before it.
@@ -47,7 +46,7 @@ struct IntakeBatch {
   std::vector<Record> records;
   std::vector<PartitionEnd> ends;
   std::vector<PartitionProblem> problems;
-  std::vector<SampledFingerprint> samples;  // of `records`
+  std::vector<SampledRecord> samples;  // of `records`
   [[nodiscard]] bool empty() const { return records.empty() && ends.empty() && problems.empty(); }
 };
 

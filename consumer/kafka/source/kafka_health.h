@@ -9,22 +9,12 @@
 #include <string_view>
 #include <utility>
 
+#include "consumer/kafka/client/message.h"
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/source/source.h"
 
 namespace fencepost::consumer {
 
-// What one librdkafka error means for a consumer.
-enum class Meaning : std::uint8_t {
-  kBrokersAway,   // none can be reached, or they refuse the login: retried until it works
-  kTopicMissing,  // the topic does not exist (yet): retried until it does
-  kNoSchemas,     // the schema registry gives none: asked again until it does
-  kForbidden,     // an ACL is missing: retried until the operator grants it
-  kTransient,     // ends without our doing; worth a line in the log
-  kOutOfRange,    // the offset to go on from is not there any more
-  kUnreadable,    // librdkafka would skip records: the pipeline must stop
-};
-Meaning MeaningOf(rd_kafka_resp_err_t error);
 // A name of librdkafka's as an event of ours: kafka_ and _TRANSPORT is kafka_transport.
 std::string EventName(std::string_view prefix, std::string_view name);
 // What to add to a refused login; empty where nothing is known. `librdkafka`: rd_kafka_version().

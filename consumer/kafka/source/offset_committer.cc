@@ -35,19 +35,19 @@ CommitResult ClassifyCommit(rd_kafka_resp_err_t error) {
 }
 
 void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
-               LogFingerprints* fingerprints) {
+               LogSamples* samples) {
   auto* one = rd_kafka_topic_partition_list_add(list, where.topic.c_str(), where.partition);
   one->offset = next;
-  const std::string text = fingerprints == nullptr ? "" : fingerprints->TextFor(where, next);
+  const std::string text = samples == nullptr ? "" : samples->TextFor(where, next);
   if (text.empty()) return;
   one->metadata = std::malloc(text.size());  // librdkafka frees it
   std::memcpy(one->metadata, text.data(), text.size());
   one->metadata_size = text.size();
 }
 
-bool TooLargeForFingerprints(rd_kafka_resp_err_t error, LogFingerprints* fingerprints) {
-  if (error != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE || fingerprints == nullptr) return false;
-  fingerprints->Silence();
+bool TooLargeForSamples(rd_kafka_resp_err_t error, LogSamples* samples) {
+  if (error != RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE || samples == nullptr) return false;
+  samples->Silence();
   return true;
 }
 
@@ -55,9 +55,9 @@ OffsetCommitter::OffsetCommitter(rd_kafka_t* consumer, Report report)
     : consumer_(consumer), report_(std::move(report)), answers_(rd_kafka_queue_new(consumer)) {}
 
 void OffsetCommitter::Begin(const std::vector<AssignedPartition>& partitions,
-                            std::shared_ptr<LogFingerprints> fingerprints) {
+                            std::shared_ptr<LogSamples> samples) {
   End();
-  fingerprints_ = std::move(fingerprints);
+  samples_ = std::move(samples);
   for (const AssignedPartition& p : partitions) Add(p);
 }
 
@@ -91,7 +91,7 @@ void OffsetCommitter::Send() {
   out_.clear();
   for (const auto& [index, offset] : waiting_) {
     const TopicPartition& where = assigned_.at(index).where;
-    AddOffset(list.get(), where, offset.next, fingerprints_.get());
+    AddOffset(list.get(), where, offset.next, samples_.get());
     out_.emplace_back(where, offset);
   }
   waiting_.clear();
@@ -144,7 +144,7 @@ void OffsetCommitter::Settle(rd_kafka_resp_err_t error,
       good.offsets.push_back(offset);
       continue;
     }
-    TooLargeForFingerprints(own, fingerprints_.get());
+    TooLargeForSamples(own, samples_.get());
     bad.offsets.push_back(offset);
     bad.result = ClassifyCommit(own);
     bad.why = rd_kafka_err2str(own);

@@ -13,7 +13,7 @@
 #include <tl/expected.hpp>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/kafka/source/source.h"
 
 namespace fencepost::consumer {
@@ -21,13 +21,13 @@ namespace fencepost::consumer {
 // Rejected: the group has moved on and this member may not commit. Failed: anything else.
 CommitResult ClassifyCommit(rd_kafka_resp_err_t error);
 
-// To a list of offsets to commit, with its fingerprint where there is one. `fingerprints` may be
+// To a list of offsets to commit, with a sample of its log where there is one. `samples` may be
 // null.
 void AddOffset(rd_kafka_topic_partition_list_t* list, const TopicPartition& where, Offset next,
-               LogFingerprints* fingerprints);
-// The brokers' limit (offset.metadata.max.bytes) is below the length of a fingerprint: commits go
+               LogSamples* samples);
+// The brokers' limit (offset.metadata.max.bytes) is below the length of a sample: commits go
 // on without. True: that was the error.
-bool TooLargeForFingerprints(rd_kafka_resp_err_t error, LogFingerprints* fingerprints);
+bool TooLargeForSamples(rd_kafka_resp_err_t error, LogSamples* samples);
 
 struct CommitReport {
   std::vector<PartitionOffset> offsets;
@@ -43,9 +43,8 @@ class OffsetCommitter {
 
   OffsetCommitter(rd_kafka_t* consumer, Report report);
 
-  // A new assignment: what was asked for the former one is dropped. `fingerprints`: of it.
-  void Begin(const std::vector<AssignedPartition>& partitions,
-             std::shared_ptr<LogFingerprints> fingerprints);
+  // A new assignment: what was asked for the former one is dropped. `samples`: of it.
+  void Begin(const std::vector<AssignedPartition>& partitions, std::shared_ptr<LogSamples> samples);
   void Add(const AssignedPartition& partition);  // to the assignment that has begun
   void End();  // nothing is assigned; the answer to a request that is out is still reported
 
@@ -79,7 +78,7 @@ class OffsetCommitter {
   rd_kafka_t* consumer_;
   Report report_;
   rdkafka::Queue answers_;
-  std::shared_ptr<LogFingerprints> fingerprints_;
+  std::shared_ptr<LogSamples> samples_;
   std::map<PartitionIndex, Assigned> assigned_;
   std::map<PartitionIndex, PartitionOffset> waiting_;
   // The request that is out; 0: none. An answer with another id belongs to one that was given up.

@@ -67,9 +67,9 @@ void KafkaSource::Impl::OnAssign(rd_kafka_topic_partition_list_t* partitions) {
   }
   if (!Assign(partitions)) return;
   rejoin = false;
-  member->fingerprints = fingerprints;
+  member->samples = samples;
   KeepMetadata(member);
-  commits->Begin(assigned, fingerprints);
+  commits->Begin(assigned, samples);
   AskForSamples();
   sink->OnAssigned(assigned, late.size());
   observer->OnRebalance(RebalanceEvent::kAssigned);
@@ -96,14 +96,14 @@ bool KafkaSource::Impl::Assign(const rd_kafka_topic_partition_list_t* partitions
       assigned.push_back(Number(std::move(where), one.offset));
     }
   }
-  auto apart = BeginFingerprints();
+  auto apart = BeginSamples();
   apart.insert(apart.end(), late.begin(), late.end());
   intake->Open(assigned, apart);
   const auto error = rd_kafka_assign(consumer.get(), partitions);
   if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return true;
   assigned.clear();
   late.clear();
-  ForgetFingerprints();
+  ForgetSamples();
   intake->Close();
   health.Note(locking::Severity::kError, "assign_failed", rd_kafka_err2str(error));
   AskToRejoin(rd_kafka_err2str(error));
@@ -142,7 +142,7 @@ void KafkaSource::Impl::AdmitLate() {
     const AssignedPartition one = Number(std::move(where), *start);
     assigned.push_back(one);
     intake->Admit(one);
-    BeginFingerprint(one.where);
+    BeginSample(one.where);
     if (!waiting.contains(one.where)) intake->Release(one.where);
     commits->Add(one);
     sink->OnAssigned({one}, late.size());
@@ -180,7 +180,7 @@ void KafkaSource::Impl::OnRevoke(bool lost) {
   }
   assigned.clear();
   late.clear();
-  ForgetFingerprints();
+  ForgetSamples();
   commits->End();
   rd_kafka_assign(consumer.get(), nullptr);
   intake->Close();

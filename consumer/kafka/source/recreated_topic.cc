@@ -1,4 +1,4 @@
-// Whether the topics are still the ones that the group has read (log_fingerprint.h).
+// Whether the topics are still the ones that the group has read (log_samples.h).
 #include <fmt/format.h>
 
 #include "consumer/kafka/source/source_impl.h"
@@ -12,57 +12,53 @@ constexpr std::chrono::seconds kCompareTimeout{10};
 
 }  // namespace
 
-std::vector<TopicPartition> KafkaSource::Impl::BeginFingerprints() {
-  ForgetFingerprints();
-  fingerprints = std::make_shared<LogFingerprints>();
-  for (const AssignedPartition& one : assigned) BeginFingerprint(one.where);
+std::vector<TopicPartition> KafkaSource::Impl::BeginSamples() {
+  ForgetSamples();
+  samples = std::make_shared<LogSamples>();
+  for (const AssignedPartition& one : assigned) BeginSample(one.where);
   std::vector<TopicPartition> apart;
   for (const auto& [where, since] : waiting) apart.push_back(where);
   return apart;
 }
 
-void KafkaSource::Impl::BeginFingerprint(const TopicPartition& where) {
-  const auto committed = starts->FingerprintOf(where);
-  fingerprints->Begin(where, committed);
+void KafkaSource::Impl::BeginSample(const TopicPartition& where) {
+  const auto committed = starts->SampleFor(where);
+  samples->Begin(where, committed);
   if (!committed) return;
-  reader->Ask(where, *committed);
+  reader->Ask(where, {committed->offset});
   waiting[where] = Clock::now();
 }
 
 void KafkaSource::Impl::AskForSamples() {
-  if (fingerprints == nullptr) return;
+  if (samples == nullptr) return;
   const auto now = Clock::now();
   for (const AssignedPartition& one : assigned) {
-    if (fingerprints->Wants(one.where, now)) intake->Sample(one.partition);
+    if (samples->Wants(one.where, now)) intake->Sample(one.partition);
   }
 }
 
-void KafkaSource::Impl::OnSamples(const std::vector<SampledFingerprint>& samples) {
-  if (fingerprints == nullptr) return;
-  for (const SampledFingerprint& one : samples) {
-    if (const auto question = fingerprints->Sampled(one.where, one.fingerprint, Clock::now())) {
-      reader->Ask(one.where, *question);
-    }
+void KafkaSource::Impl::OnSamples(const std::vector<SampledRecord>& sampled) {
+  if (samples == nullptr) return;
+  for (const SampledRecord& one : sampled) {
+    const auto ask = samples->Sampled(one.where, one.sample, Clock::now());
+    if (ask) reader->Ask(one.where, {*ask});
   }
 }
 
-void KafkaSource::Impl::CheckFingerprints() {
+void KafkaSource::Impl::CheckLogs() {
   if (failed || !reader->Asking()) return;
-  for (const FingerprintReader::Finding& finding : reader->Poll()) OnFingerprint(finding);
+  for (const LogReader::Answer& answer : reader->Poll()) OnLog(answer);
   if (!waiting.empty()) ReleaseUnanswered();
 }
 
-void KafkaSource::Impl::OnFingerprint(const FingerprintReader::Finding& finding) {
-  if (finding.answer == FingerprintAnswer::kDifferent) {
-    Fail(TopicReplaced(options.group, finding.where, finding.asked, *finding.found));
-    return;
-  }
+void KafkaSource::Impl::OnLog(const LogReader::Answer& answer) {
   if (failed) return;
-  if (const auto next = fingerprints->Answered(finding.where, finding.answer, Clock::now())) {
-    reader->Ask(finding.where, *next);
-    return;
+  const auto [compared, ask] = samples->Answered(answer.where, answer.log, Clock::now());
+  if (compared.verdict == LogComparison::Verdict::kOther) {
+    return Fail(TopicReplaced(options.group, answer.where, compared));
   }
-  if (waiting.erase(finding.where) > 0) intake->Release(finding.where);
+  if (ask) return reader->Ask(answer.where, {*ask});
+  if (waiting.erase(answer.where) > 0) intake->Release(answer.where);
   AskForSamples();
 }
 
@@ -82,8 +78,8 @@ void KafkaSource::Impl::ReleaseUnanswered() {
   }
 }
 
-void KafkaSource::Impl::ForgetFingerprints() {
-  fingerprints.reset();
+void KafkaSource::Impl::ForgetSamples() {
+  samples.reset();
   waiting.clear();
   reader->Forget();
 }

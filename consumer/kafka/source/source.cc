@@ -98,7 +98,7 @@ void KafkaSource::Impl::Run() {
     } else {
       WaitForCommand();
     }
-    CheckFingerprints();
+    CheckLogs();
     EverySecond();
   }
   RunCommands();

@@ -15,12 +15,13 @@
 #include "consumer/kafka/client/rdkafka_holders.h"
 #include "consumer/kafka/client/settings.h"
 #include "consumer/kafka/client/shared_consumer.h"
-#include "consumer/kafka/source/fingerprint_reader.h"
+#include "consumer/kafka/log_identity/log_reader.h"
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/kafka/source/initial_offsets.h"
 #include "consumer/kafka/source/intake.h"
 #include "consumer/kafka/source/kafka_health.h"
-#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/offset_committer.h"
+#include "consumer/kafka/source/offset_errors.h"
 #include "consumer/kafka/source/source.h"
 
 namespace fencepost::consumer {
@@ -82,14 +83,14 @@ struct KafkaSource::Impl {
   rd_kafka_resp_err_t Subscribe();
 
   // --- whether the topics are still the same: recreated_topic.cc ------------------------------
-  std::vector<TopicPartition> BeginFingerprints();  // those whose records wait for an answer
-  void BeginFingerprint(const TopicPartition& where);
+  std::vector<TopicPartition> BeginSamples();  // those whose records wait for an answer
+  void BeginSample(const TopicPartition& where);
   void AskForSamples();
-  void OnSamples(const std::vector<SampledFingerprint>& samples);
-  void CheckFingerprints();
-  void OnFingerprint(const FingerprintReader::Finding& finding);
+  void OnSamples(const std::vector<SampledRecord>& samples);
+  void CheckLogs();
+  void OnLog(const LogReader::Answer& answer);
   void ReleaseUnanswered();
-  void ForgetFingerprints();
+  void ForgetSamples();
 
   // --- batches that wait for a schema: decoding.cc ---------------------------------------------
   void DeliverHeld();
@@ -123,14 +124,14 @@ struct KafkaSource::Impl {
   std::optional<OffsetCommitter> commits;
   std::optional<Intake> intake;
   std::optional<InitialOffsets> starts;
-  std::optional<FingerprintReader> reader;
+  std::optional<LogReader> reader;
   KafkaHealth health;
   std::map<TopicPartition, PartitionIndex> numbers;  // never shrinks: an index stays what it is
   std::shared_ptr<GroupMetadata> member;             // as of the last assignment
   std::vector<AssignedPartition> assigned;           // as told
-  std::vector<TopicPartition> late;  // assigned too, and not told: in a transaction of the group
-  std::shared_ptr<LogFingerprints> fingerprints;  // of this assignment
-  // Assigned, and their records are kept apart until their fingerprint is answered for, since when.
+  std::vector<TopicPartition> late;     // assigned too, and not told: in a transaction of the group
+  std::shared_ptr<LogSamples> samples;  // of this assignment
+  // Assigned, and their records are kept apart until their log was compared, since when.
   std::map<TopicPartition, Clock::time_point> waiting;
   std::deque<IntakeBatch> held;  // of this assignment, for their schemas; nothing overtakes them
   std::optional<Clock::time_point> rebalance_began;

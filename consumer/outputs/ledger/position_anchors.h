@@ -1,16 +1,13 @@
-// A few of the records of a partition that are done, kept beside its done offsets, which tell
-// whether the partition's log is still the one that they were counted in: a topic that was deleted
-// and made again, or truncated, has other records at the same offsets. Values; no I/O.
+// Samples of a few of the records of a partition that are done, kept beside its done offsets: they
+// tell whether its log is still the one that those were counted in. Values; no I/O.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "consumer/outputs/output.h"
-#include "consumer/record/record.h"
+#include "consumer/kafka/log_identity/log_sample.h"
 
 namespace fencepost::consumer {
 
@@ -20,11 +17,11 @@ class PositionAnchors {
  public:
   static constexpr std::size_t kMost = 8;
 
-  void Add(const LogRecord& record);
+  void Add(const LogSample& record);
   // Of a batch, whose newest one may be of another log by then than its oldest.
-  void Add(const std::optional<LogRecord>& oldest, const std::optional<LogRecord>& newest);
-  [[nodiscard]] const std::vector<LogRecord>& all() const { return all_; }  // the newest first
-  [[nodiscard]] bool Has(const LogRecord& record) const;
+  void Add(const std::optional<LogSample>& oldest, const std::optional<LogSample>& newest);
+  [[nodiscard]] const std::vector<LogSample>& all() const { return all_; }  // the newest first
+  [[nodiscard]] bool Has(const LogSample& record) const;
   // "OFFSET:TIMESTAMP:CONTENT …", the newest first.
   [[nodiscard]] std::string Text() const;
   // What it cannot read it leaves out.
@@ -32,11 +29,7 @@ class PositionAnchors {
   bool operator==(const PositionAnchors&) const = default;
 
  private:
-  std::vector<LogRecord> all_;
+  std::vector<LogSample> all_;
 };
-
-// What speaks against it that `log` is the log of these records, in a few words; or nothing. One
-// that is not there says nothing: it is below the log's first offset, or compacted away.
-std::optional<std::string> AnotherLog(const std::vector<LogRecord>& known, const LogState& log);
 
 }  // namespace fencepost::consumer

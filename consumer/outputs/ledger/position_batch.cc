@@ -109,8 +109,9 @@ void PositionBatch::Fill(const BatchRows& rows) {
     part.token = std::max(part.token, item.token);
     if (!in_place) continue;
     part.epoch = std::min(part.epoch, read.epoch);
-    const LogRecord known{.offset = read.offset,
+    const LogSample known{.offset = read.offset,
                           .timestamp = read.timestamp ? read.timestamp->count() : -1,
+                          .crc = {},
                           .content = item.crc};
     if (!part.oldest || known.offset < part.oldest->offset) part.oldest = known;
     if (!part.newest || known.offset > part.newest->offset) part.newest = known;

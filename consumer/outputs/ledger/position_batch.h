@@ -36,8 +36,8 @@ struct PositionPart {
                           // were read
   locking::Token token;   // the greatest
   // Of those that were read where their id says.
-  std::optional<LogRecord> oldest;
-  std::optional<LogRecord> newest;
+  std::optional<LogSample> oldest;
+  std::optional<LogSample> newest;
   AssignmentEpoch epoch = std::numeric_limits<AssignmentEpoch>::max();  // the least of these
 };
 

@@ -10,30 +10,6 @@
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
-namespace {
-
-OutputError OtherLog(const PositionKey& key, const std::string& why, const std::string& group) {
-  const TopicPartition& where = key.where;
-  return {
-      .error = {.code = "topic_replaced",
-                .what = fmt::format("the topic was recreated or truncated: {}; what the ledger "
-                                    "has as done are records of the former log",
-                                    why),
-                .where = fmt::format("{}/{}", where.topic, where.partition),
-                .hint = fmt::format(
-                    "records of the new log that came before this was found may have taken effect, "
-                    "and do again by either way: stop the workers, set the group's offset "
-                    "(kafka-consumer-groups --group {0} --topic {1}:{2} --reset-offsets "
-                    "--to-earliest --execute), and take back all that is done of this partition "
-                    "(fencepost forget FILE --topic {1} --partition {2} --from 0 --to {3} "
-                    "--execute) or give the pipeline another name, so that it begins with an "
-                    "empty ledger",
-                    group, where.topic, where.partition, std::numeric_limits<Offset>::max())},
-      .fatal = true};
-}
-
-}  // namespace
-
 void PositionMemory::OnConnected() {
   for (auto& [key, known] : known_) known.row = false;
 }
@@ -45,7 +21,7 @@ bool PositionMemory::Knows(const PositionKey& key) const {
 
 void PositionMemory::Learn(const PositionKey& key, const PositionAnchors& anchors) {
   Known& known = known_[key];
-  for (const LogRecord& one : anchors.all()) {
+  for (const LogSample& one : anchors.all()) {
     if (known.seen && !known.anchors.Has(one)) Doubt(known, one);
   }
   Remember(known, anchors);
@@ -113,14 +89,30 @@ tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<Po
 tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey& key,
                                                               const PositionRow& row) {
   if (known_[key].compared == epoch_ || row.anchors.all().empty()) return {};
-  const auto log = terms_.read_log(key.cluster, key.where, {row.anchors.all().front().offset});
-  if (!log || !*log) return {};
-  if (const auto why = AnotherLog(row.anchors.all(), **log))
-    return tl::unexpected(OtherLog(key, *why, terms_.group));
+  auto same = CompareWith(key, {row.anchors.all().front()});
+  if (same || same.error().fatal) return same;
   return {};
 }
 
-void PositionMemory::Doubt(Known& known, const LogRecord& record) const {
+tl::expected<void, OutputError> PositionMemory::CompareWith(const PositionKey& key,
+                                                            const std::vector<LogSample>& known) {
+  std::vector<Offset> offsets;
+  for (const LogSample& one : known) offsets.push_back(one.offset);
+  auto log = terms_.read_log({key.cluster, key.where, offsets, epoch_});
+  if (!log) {
+    Error error = std::move(log.error());
+    error.what = fmt::format("whether {}/{} is still the log that its records were done in: {}",
+                             key.where.topic, key.where.partition, error.what);
+    return tl::unexpected(OutputError{.error = std::move(error)});
+  }
+  if (!*log) return {};
+  const LogComparison compared = CompareLog(known, **log);
+  if (compared.verdict != LogComparison::Verdict::kOther) return {};
+  return tl::unexpected(
+      OutputError{.error = TopicReplaced(terms_.group, key.where, compared), .fatal = true});
+}
+
+void PositionMemory::Doubt(Known& known, const LogSample& record) const {
   const bool same = known.compared == epoch_ && known.same.Has(record);
   if (!terms_.read_log || same || std::ranges::find(known.doubted, record) != known.doubted.end())
     return;
@@ -129,7 +121,7 @@ void PositionMemory::Doubt(Known& known, const LogRecord& record) const {
 
 tl::expected<void, OutputError> PositionMemory::Compare(const PositionKey& key,
                                                         const PositionRow& row) {
-  for (const LogRecord& anchor : row.anchors.all()) Doubt(known_[key], anchor);
+  for (const LogSample& anchor : row.anchors.all()) Doubt(known_[key], anchor);
   return CompareDoubted(key, row.anchors);
 }
 
@@ -138,20 +130,7 @@ tl::expected<void, OutputError> PositionMemory::CompareDoubted(const PositionKey
   Known& known = known_[key];
   const bool seen = known.compared == epoch_ && known.doubted.empty();
   if (!terms_.read_log || seen || Planted("another_log_is_not_noticed")) return {};
-  std::vector<Offset> offsets;
-  for (const LogRecord& one : known.doubted) offsets.push_back(one.offset);
-  std::ranges::sort(offsets, std::greater());
-  auto log = terms_.read_log(key.cluster, key.where, offsets);
-  if (!log) {
-    Error error = std::move(log.error());
-    error.what = fmt::format("whether {}/{} is still the log that its records were done in: {}",
-                             key.where.topic, key.where.partition, error.what);
-    return tl::unexpected(OutputError{.error = std::move(error)});
-  }
-  if (*log) {
-    if (const auto why = AnotherLog(known.doubted, **log))
-      return tl::unexpected(OtherLog(key, *why, terms_.group));
-  }
+  if (auto same = CompareWith(key, known.doubted); !same) return same;
   known.compared = epoch_;
   known.same = anchors;
   known.doubted.clear();
@@ -161,7 +140,7 @@ tl::expected<void, OutputError> PositionMemory::CompareDoubted(const PositionKey
 bool PositionMemory::AnotherHasWritten(const Known& known, const PositionPart& part,
                                        const PositionRow& before) {
   if (!known.seen || Planted("later_anchor_is_not_compared")) return false;
-  return !std::ranges::all_of(before.anchors.all(), [&](const LogRecord& one) {
+  return !std::ranges::all_of(before.anchors.all(), [&](const LogSample& one) {
     return known.anchors.Has(one) || part.oldest == one || part.newest == one;
   });
 }
@@ -200,8 +179,8 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const PositionPart& 
   Acknowledge(part, before.forgotten);
   bool of_this_log = evidence != Evidence::kRowAndPart;
   if (evidence != Evidence::kNone) {
-    const auto own = [&](const LogRecord& one) { return part.oldest == one || part.newest == one; };
-    for (const LogRecord& one : before.anchors.all()) {
+    const auto own = [&](const LogSample& one) { return part.oldest == one || part.newest == one; };
+    for (const LogSample& one : before.anchors.all()) {
       if (!of_this_log || !own(one)) Doubt(known, one);
     }
     if (!of_this_log && !taken.empty() && part.newest) {

@@ -111,7 +111,7 @@ class PositionMemory {
     std::optional<AssignmentEpoch> written;  // its log was compared before the first write
     // Written by another, or in a former assignment, and not compared since: perhaps of another
     // log.
-    std::vector<LogRecord> doubted;
+    std::vector<LogSample> doubted;
     PositionRanges acknowledged;
     std::int64_t forgotten = 0;
   };
@@ -125,8 +125,10 @@ class PositionMemory {
   // What BeforeWrite asks of a partition: what is done from the part on.
   [[nodiscard]] static PositionPart FromHere(const PositionPart& part);
   tl::expected<void, OutputError> CompareNewest(const PositionKey& key, const PositionRow& row);
+  tl::expected<void, OutputError> CompareWith(const PositionKey& key,
+                                              const std::vector<LogSample>& known);
   static void Remember(Known& known, const PositionAnchors& anchors);
-  void Doubt(Known& known, const LogRecord& record) const;
+  void Doubt(Known& known, const LogSample& record) const;
   // `anchors`: those of the row, all of which are the log's then.
   tl::expected<void, OutputError> CompareDoubted(const PositionKey& key,
                                                  const PositionAnchors& anchors);

@@ -1,8 +1,8 @@
-// What a KafkaSource does with fingerprints, against the mock cluster.
+// What a KafkaSource does with samples of logs, against the mock cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/kafka/source/source.h"
 #include "tests/component/kafka/mock_faults.h"
 #include "tests/component/kafka/orders_on_mock.h"
@@ -53,22 +53,20 @@ TEST_F(RecreatedTopic, ComeWithTheOffsetsThatAreCommitted) {
 }
 
 TEST_F(RecreatedTopic, EndTheWorkerBeforeTheFirstRecordOfTheirPartition) {
-  admin->CommitOffsets("g", "orders", {10, 10},
-                       {"", FingerprintText({4, 1'700'000'000'000, 1}, 10)});
+  admin->CommitOffsets("g", "orders", {10, 10}, {"", MetadataText({4, 1'700'000'000'000, 1}, 10)});
   KafkaSource source(options, "w", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(Fatal()) << sink.Trace();
   EXPECT_EQ(sink.fatal->code, "topic_replaced");
   EXPECT_THAT(sink.fatal->Line(), HasSubstr("orders/1/4: "));
-  EXPECT_THAT(sink.fatal->Line(), HasSubstr("a record of 2023-11-14T22:13:20.000Z here"));
+  EXPECT_THAT(sink.fatal->Line(), HasSubstr("a record of 2023-11-14T22:13:20.000Z was read here"));
   EXPECT_TRUE(sink.Offsets({"orders", 1}).empty());
 }
 
-// Both the records and the fingerprint are late: no partition waits for ever, and the answer counts
+// Both the records and the sample are late: no partition waits for ever, and the answer counts
 // nevertheless.
 TEST_F(RecreatedTopic, AreWaitedForSomeTimeAndCountWheneverTheyCome) {
-  admin->CommitOffsets("g", "orders", {10, 10},
-                       {"", FingerprintText({4, 1'700'000'000'000, 1}, 10)});
+  admin->CommitOffsets("g", "orders", {10, 10}, {"", MetadataText({4, 1'700'000'000'000, 1}, 10)});
   for (int i = 0; i < 2; ++i) DelayRequest(*cluster, kFetchRequest, 12s);
   KafkaSource source(options, "w", &sink, &sink);
   ASSERT_TRUE(source.Start());

@@ -40,8 +40,8 @@ inline Batch::Entry Order(Offset offset, OrderAt at = {}) {
 }
 
 // What the log has at this offset, where it is the order.
-inline LogRecord RecordAt(Offset offset, std::uint32_t content = 1) {
-  return {.offset = offset, .timestamp = 1'700'000'000'123, .content = content};
+inline LogSample RecordAt(Offset offset, std::uint32_t content = 1) {
+  return {.offset = offset, .timestamp = 1'700'000'000'123, .crc = {}, .content = content};
 }
 
 // The orders of these offsets, without the last.

@@ -235,13 +235,12 @@ TEST_P(PositionsTest, KnowsTheTopicsOfWhichSomethingIsDone) {
 TEST_P(PositionsTest, ALogIsComparedOnceAnAssignmentAndNotWithoutARecordThatWasDone) {
   int reads = 0;
   std::vector<Offset> asked;
-  const ReadLog read = [&](std::string_view cluster, const TopicPartition& where,
-                           const std::vector<Offset>& offsets) {
+  const ReadLog read = [&](const LogQuestion& question) {
     ++reads;
-    asked = offsets;
-    EXPECT_EQ(cluster, "C");
-    EXPECT_EQ(where, (TopicPartition{"orders", 3}));
-    return LogState{.first = 0, .end = 100, .records = {RecordAt(offsets.front())}};
+    asked = question.offsets;
+    EXPECT_EQ(question.cluster, "C");
+    EXPECT_EQ(question.where, (TopicPartition{"orders", 3}));
+    return LogState{.end = 100, .records = {RecordAt(asked.front())}};
   };
   const auto output = Open("worker-1", {.read_log = read});
   ASSERT_THAT(Results(*output, Orders(0, 5)), All(5, kCommitted));
@@ -262,9 +261,10 @@ TEST_P(PositionsTest, ALogIsComparedOnceAnAssignmentAndNotWithoutARecordThatWasD
 
 TEST_P(PositionsTest, ATopicThatWasRecreatedStopsTheWorkerBeforeARecordIsTakenForDone) {
   ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
-  const auto another = [](std::string_view, const TopicPartition&, const std::vector<Offset>& at) {
-    LogState log{.first = 0, .end = 9, .records = {}};
-    for (const Offset offset : at) log.records.push_back(RecordAt(offset, offset < 5 ? 5 : 1));
+  const auto another = [](const LogQuestion& asked) {
+    LogState log{.end = 9, .records = {}};
+    for (const Offset offset : asked.offsets)
+      log.records.push_back(RecordAt(offset, offset < 5 ? 5 : 1));
     return log;
   };
   const auto output = Open("worker-2", {.read_log = another});
@@ -284,22 +284,20 @@ TEST_P(PositionsTest, ATopicThatWasRecreatedStopsTheWorkerBeforeARecordIsTakenFo
 
 TEST_P(PositionsTest, ATruncatedTopicStopsTheWorkerAndOneWhoseRecordsAreGoneDoesNot) {
   ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
-  LogState log{.first = 0, .end = 4, .records = {}};
-  const ReadLog read = [&](std::string_view, const TopicPartition&, const std::vector<Offset>&) {
-    return log;
-  };
+  LogState log{.end = 4, .records = {}};
+  const ReadLog read = [&](const LogQuestion&) { return log; };
   const auto truncated = Open("worker-2", {.read_log = read})->Lookup({Id(2)});
   ASSERT_FALSE(truncated);
   EXPECT_TRUE(truncated.error().fatal);
-  log = {.first = 5, .end = 5, .records = {}};
+  log = {.end = 5, .records = {}};
   EXPECT_TRUE(Open("worker-2", {.read_log = read})->Lookup({Id(2)}).value().front());
 }
 
 TEST_P(PositionsTest, OffsetsThatBeginAgainBelowWhatIsDoneStopTheWorkerBeforeItsFirstWrite) {
   ASSERT_THAT(Results(*Open("worker-1"), Orders(500, 505)), All(5, kCommitted));
   int reads = 0;
-  LogState log{.first = 0, .end = 9, .records = {}};
-  const ReadLog read = [&](std::string_view, const TopicPartition&, const std::vector<Offset>&) {
+  LogState log{.end = 9, .records = {}};
+  const ReadLog read = [&](const LogQuestion&) {
     ++reads;
     return log;
   };
@@ -311,7 +309,7 @@ TEST_P(PositionsTest, OffsetsThatBeginAgainBelowWhatIsDoneStopTheWorkerBeforeIts
     EXPECT_EQ(written.error().error.code, "topic_replaced");
   }
   EXPECT_EQ(Exec("SELECT count(*) FROM effects"), "5") << "nothing of the new log took effect";
-  log = {.first = 0, .end = 505, .records = {RecordAt(504)}};
+  log = {.end = 505, .records = {RecordAt(504)}};
   reads = 0;
   EXPECT_THAT(Results(*output, Orders(0, 5)), All(5, kCommitted));
   EXPECT_THAT(Results(*output, Orders(5, 9)), All(4, kCommitted));
@@ -365,16 +363,16 @@ TEST_P(PositionsTest, RowsByPositionAreNotPassedOverByAPipelineThatHasIdsNow) {
 
 TEST_P(PositionsTest, BrokersThatAreAwayAndTheLogOfAnotherClusterStopNobody) {
   ASSERT_THAT(Results(*Open("worker-1"), Orders(0, 5)), All(5, kCommitted));
-  const auto away = [](std::string_view, const TopicPartition&,
-                       const std::vector<Offset>&) -> tl::expected<std::optional<LogState>, Error> {
+  const auto away = [](const LogQuestion&) -> tl::expected<std::optional<LogState>, Error> {
     return tl::unexpected(Error{"kafka_unreachable", "no broker answers", "", ""});
   };
   const auto found = Open("worker-2", {.read_log = away})->Lookup({Id(2)});
   ASSERT_FALSE(found);
   EXPECT_FALSE(found.error().fatal);
   EXPECT_THAT(found.error().error.Line(), HasSubstr("no broker answers"));
-  const auto other = [](std::string_view, const TopicPartition&, const std::vector<Offset>&)
-      -> tl::expected<std::optional<LogState>, Error> { return std::nullopt; };
+  const auto other = [](const LogQuestion&) -> tl::expected<std::optional<LogState>, Error> {
+    return std::nullopt;
+  };
   EXPECT_TRUE(Open("worker-2", {.read_log = other})->Lookup({Id(2)}).value().front());
 }
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/kafka/output/transactional_producer.h"
-#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/kafka/source/source.h"
 #include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/unit/kafka/recording_sink.h"
@@ -100,7 +100,7 @@ TEST_F(ReplacedTopic, IsNotSeenInOneThatHasOnlyGrown) {
   GoesOn(20, 50);
 }
 
-TEST_F(ReplacedTopic, IsNotSeenWhereRetentionHasDeletedTheFingerprintAlone) {
+TEST_F(ReplacedTopic, IsNotSeenWhereRetentionHasDeletedTheSampleAlone) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
   Work(20);
@@ -109,7 +109,7 @@ TEST_F(ReplacedTopic, IsNotSeenWhereRetentionHasDeletedTheFingerprintAlone) {
   GoesOn(20, 50);
 }
 
-TEST_F(ReplacedTopic, IsNotSeenWhereOtherThanARecordStandsAtTheFingerprint) {
+TEST_F(ReplacedTopic, IsNotSeenWhereOtherThanARecordStandsAtTheSample) {
   broker->CreateTopic(topic, 1);
   {
     TestProducer producer(broker->bootstrap(), topic);
@@ -119,7 +119,7 @@ TEST_F(ReplacedTopic, IsNotSeenWhereOtherThanARecordStandsAtTheFingerprint) {
   }
   ASSERT_TRUE(WaitUntil(30s, [&] { return broker->admin().EndOffsets(topic)[0] == 6; }));
   Produce(4, "more");
-  Commit(6, FingerprintText({5, 1'700'000'000'000, 1}, 6));
+  Commit(6, MetadataText({5, 1'700'000'000'000, 1}, 6));
   GoesOn(6, 10);
 }
 
@@ -127,7 +127,7 @@ TEST_F(ReplacedTopic, IsNotSeenInMetadataOfOthersOrOfAnotherOffset) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
   for (const std::string& metadata :
-       {std::string("anything"), FingerprintText({3, 1'700'000'000'000, 1}, 11), std::string()}) {
+       {std::string("anything"), MetadataText({3, 1'700'000'000'000, 1}, 11), std::string()}) {
     Commit(10, metadata);
     GoesOn(10, 20);
   }
@@ -148,11 +148,11 @@ TEST_F(ReplacedTopic, ThatIsShorterThanTheOffsetIsOutOfRangeAsEver) {
   EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
 }
 
-// A fingerprint that lies tells that it is looked at.
+// A sample that lies tells that it is looked at.
 TEST_F(ReplacedTopic, IsSeenInAPartitionThatATransactionHeldBack) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
-  Commit(10, FingerprintText({3, 1'700'000'000'000, 1}, 10));
+  Commit(10, MetadataText({3, 1'700'000'000'000, 1}, 10));
   auto made = TransactionalProducer::Make({{"bootstrap.servers", broker->bootstrap()},
                                            {"transactional.id", topic},
                                            {"transaction.timeout.ms", "60000"}});

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "consumer/kafka/client/rdkafka_holders.h"
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "tests/e2e/kafka/broker_fixture.h"
 #include "tests/unit/kafka/recording_sink.h"
 
@@ -143,16 +143,16 @@ TEST_F(KafkaOutputOnBroker, WritesRecordsAndOffsetsInOne) {
   EXPECT_EQ(GroupOffset(), 17);
 }
 
-TEST_F(KafkaOutputOnBroker, CommitsAFingerprintOfTheInputWithItsOffsets) {
+TEST_F(KafkaOutputOnBroker, CommitsASampleOfTheInputWithItsOffsets) {
   MakeTopics();
-  const auto fingerprints = std::make_shared<LogFingerprints>();
-  fingerprints->Begin(input.where, Fingerprint{11, 1'700'000'000'000, 0xabc});
+  const auto samples = std::make_shared<LogSamples>();
+  samples->Begin(input.where, LogSample{11, 1'700'000'000'000, 0xabc});
   input.Add("a", "b");
   input.MoveTo(17);
   const auto output = MakeOutput([&](AssignmentEpoch) {
     auto metadata = std::make_shared<GroupMetadata>();
     metadata->held.reset(rd_kafka_consumer_group_metadata_new(kafka.group.c_str()));
-    metadata->fingerprints = fingerprints;
+    metadata->samples = samples;
     return metadata;
   });
   ASSERT_TRUE(WriteUntilKnown(*output, input.request));

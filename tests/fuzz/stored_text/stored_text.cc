@@ -1,5 +1,5 @@
 // Texts that are stored and read back: what is taken is, to the letter, what would be written.
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/outputs/ledger/position_ranges.h"
 #include "consumer/record/position_id.h"
 #include "locking/core/store/sentinel.h"
@@ -34,16 +34,16 @@ void CheckRanges(std::string_view text) {
                   Shown(text));
 }
 
-void CheckFingerprint(std::string_view text) {
+void CheckMetadata(std::string_view text) {
   // Offsets that the metadata may be committed with: one that it names, and another.
   constexpr consumer::Offset kNext = 1234;
   for (const consumer::Offset next : {kNext, kNext + 1}) {
-    const auto fingerprint = consumer::ParseFingerprint(text, next);
-    if (!fingerprint) continue;
-    const std::string again = FingerprintText(*fingerprint, next);
+    const auto sample = consumer::ParseMetadata(text, next);
+    if (!sample) continue;
+    const std::string again = MetadataText(*sample, next);
     FENCEPOST_CHECK(again.size() < 100, again);
-    FENCEPOST_CHECK(consumer::ParseFingerprint(again, next) == fingerprint, Shown(text));
-    FENCEPOST_CHECK(!consumer::ParseFingerprint(again, next + 1), Shown(text));
+    FENCEPOST_CHECK(consumer::ParseMetadata(again, next) == sample, Shown(text));
+    FENCEPOST_CHECK(!consumer::ParseMetadata(again, next + 1), Shown(text));
   }
 }
 
@@ -58,7 +58,7 @@ void OneInput(std::string_view input) {
   }
   CheckPositionId(input);
   CheckRanges(input);
-  CheckFingerprint(input);
+  CheckMetadata(input);
 }
 
 }  // namespace fencepost::fuzz

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/kafka/source/initial_offsets.h"
-#include "consumer/kafka/source/log_fingerprint.h"
 #include "consumer/record/content.h"
 #include "tests/model/simulator/sim_worker.h"
 #include "tests/model/simulator/world.h"
@@ -129,16 +129,11 @@ consumer::LogState Broker::Look(const consumer::TopicPartition& where,
   const Log& log = logs[static_cast<std::size_t>(where.partition)];
   const Nanos now = world_.time.now();
   const std::size_t visible = log.Visible(now);
-  consumer::LogState state{.first = log.first, .end = log.End(now), .records = {}};
-  consumer::ContentDigest content({.kind = consumer::ContentRule::Kind::kRecord, .selectors = {}});
-  consumer::Evaluator evaluator;
+  consumer::LogState state{.end = log.End(now), .records = {}};
   for (const Offset offset : offsets) {
     const std::size_t place = log.PlaceOf(offset);
     if (place >= visible || offset < log.first || log.records[place].offset != offset) continue;
-    const consumer::Record record = Read(log.records[place], 0);
-    state.records.push_back({.offset = offset,
-                             .timestamp = record.timestamp->count(),
-                             .content = content.Of(record, evaluator).value_or(0)});
+    state.records.push_back(consumer::SampleOf(Read(log.records[place], 0)));
   }
   return state;
 }
@@ -244,7 +239,7 @@ void Broker::Replace() {
 Offset Broker::PassedUnseen(PartitionIndex partition) const {
   const Log& log = logs[partition];
   const Offset kept = log.kept == 0 ? 0 : log.records[log.kept - 1].next;
-  const auto known = consumer::ParseFingerprint(log.metadata, log.committed);
+  const auto known = consumer::ParseMetadata(log.metadata, log.committed);
   if (log.kept == 0 || (known && known->offset >= kept)) return 0;
   Offset passed = log.committed;
   for (int i = 0; i < world_.plan.workers; ++i) {

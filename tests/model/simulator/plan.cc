@@ -188,7 +188,7 @@ void DrawKind(Plan& plan, Random& random, Kind kind) {
 }
 
 // Where a group's offset has been set by hand, or begins above 0, nothing tells that its log is
-// another one (log_fingerprint.h).
+// another one (log_samples.h).
 bool MayReplace(const Plan& plan) {
   return plan.flow.finality == consumer::Finality::kLedger && !plan.Has(Fault::kFailovers) &&
          !plan.Has(Fault::kRetention) && !plan.keep && !plan.Replaces();

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_samples.h"
+#include "consumer/kafka/source/offset_errors.h"
 #include "tests/model/simulator/sim_worker.h"
 #include "tests/model/simulator/world.h"
 
@@ -37,7 +38,7 @@ void SimConsumer::ToBroker(std::function<void()> message) {
 }
 
 SimConsumer::SimConsumer(World& world, SimWorker& worker) : world_(world), worker_(worker) {
-  if (world.plan.Replaces()) fingerprints_.emplace(world, worker, *this);
+  if (world.plan.Replaces()) samples_.emplace(world, worker, *this);
 }
 
 void SimConsumer::Start() { Join(); }
@@ -70,7 +71,7 @@ void SimConsumer::OnAssigned(int join, int generation, const std::vector<StartAt
     told.push_back({index, TopicPartition{kTopic, static_cast<std::int32_t>(index)},
                     static_cast<consumer::AssignmentEpoch>(generation), start});
   }
-  if (fingerprints_) fingerprints_->Begin(starts);
+  if (samples_) samples_->Begin(starts);
   PollIn(world_.random.Time(Nanos(0), kIdle));
   if (told.empty()) return;
   const auto load = worker_.core().credit().SendAssignment();
@@ -119,7 +120,7 @@ void SimConsumer::OnDrained(std::vector<PartitionOffset> offsets) {
   const int life = worker_.process().incarnation();
   if (lost_) offsets.clear();
   const ToCommit last = WithMetadata(std::move(offsets));
-  if (fingerprints_) fingerprints_->End();
+  if (samples_) samples_->End();
   const bool out = std::exchange(lost_, false) || std::exchange(kicked_, false);
   if (leaving_) {
     state_ = State::kLeft;
@@ -193,7 +194,7 @@ void SimConsumer::Fail(fencepost::Error error) {
 
 void SimConsumer::OnLogChanged(bool others) {
   if (assigned_.empty()) return;
-  if (others && world_.random.Chance(500)) fingerprints_->Hurry();
+  if (others && world_.random.Chance(500)) samples_->Hurry();
   PollIn(world_.random.Time(Nanos(0), kIdle));
 }
 
@@ -201,7 +202,7 @@ bool SimConsumer::Reads(PartitionIndex partition) const {
   const auto found = assigned_.find(partition);
   return found != assigned_.end() &&
          found->second.version == world_.broker.logs[partition].version &&
-         !(fingerprints_ && fingerprints_->Waits(partition));
+         !(samples_ && samples_->Waits(partition));
 }
 
 void SimConsumer::OnCompared() { PollIn(world_.HostDelay()); }
@@ -213,7 +214,7 @@ void SimConsumer::Poll() {
   for (auto& [index, assigned] : assigned_) {
     if (assigned.paused) continue;
     if (!CheckPosition(index, assigned)) return;
-    if (fingerprints_ && fingerprints_->Waits(index)) continue;
+    if (samples_ && samples_->Waits(index)) continue;
     std::vector<Record> records;
     const auto most = static_cast<std::size_t>(world_.random.Between(1, kMostInOneGo));
     const std::size_t count = Read(index, assigned, std::min(room, most), records);
@@ -239,7 +240,7 @@ void SimConsumer::Poll() {
   for (const auto& [index, assigned] : assigned_) {
     const auto& records = world_.broker.logs[index].records;
     if (assigned.paused || assigned.next == records.size()) continue;
-    if (fingerprints_ && fingerprints_->Waits(index)) continue;
+    if (samples_ && samples_->Waits(index)) continue;
     const Nanos at = records[assigned.next].at;
     if (at > now) PollIn(at - now);
   }
@@ -279,7 +280,7 @@ std::size_t SimConsumer::Read(PartitionIndex index, Assigned& assigned, std::siz
   for (; assigned.next < end; ++assigned.next) {
     out.push_back(Broker::Read(log.records[assigned.next], index));
     out.back().epoch = static_cast<consumer::AssignmentEpoch>(generation_);
-    if (fingerprints_) fingerprints_->OnRead(out.back());
+    if (samples_) samples_->OnRead(out.back());
     assigned.position = log.records[assigned.next].next;
     read_to_[index] = assigned.position;
   }
@@ -312,7 +313,7 @@ void SimConsumer::Commit(std::vector<PartitionOffset> offsets) {
 
 ToCommit SimConsumer::WithMetadata(std::vector<PartitionOffset> offsets) {
   std::vector<std::string> metadata;
-  if (fingerprints_) metadata = fingerprints_->MetadataFor(offsets);
+  if (samples_) metadata = samples_->MetadataFor(offsets);
   return {std::move(offsets), std::move(metadata)};
 }
 

@@ -11,7 +11,7 @@
 #include "consumer/kafka/source/source.h"
 #include "tests/model/simulator/broker.h"
 #include "tests/model/simulator/coverage.h"
-#include "tests/model/simulator/sim_fingerprints.h"
+#include "tests/model/simulator/sim_log_samples.h"
 #include "tests/model/simulator/timeline.h"
 
 namespace fencepost::simulator {
@@ -106,7 +106,7 @@ class SimConsumer {
   Nanos posted_at_{0};
   Nanos told_at_{0};
   Nanos poll_at_ = Nanos::max();  // the next one
-  std::optional<SimFingerprints> fingerprints_;
+  std::optional<SimLogSamples> samples_;
 };
 
 }  // namespace fencepost::simulator

@@ -27,13 +27,12 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   terms.clock = [&process] { return process.now(); };
   terms.by_position = world.plan.by_position;
   if (!world.plan.Replaces()) return terms;
-  terms.read_log = [&world, &process](std::string_view, const consumer::TopicPartition& where,
-                                      const std::vector<consumer::Offset>& offsets)
+  terms.read_log = [&world, &process](const consumer::LogQuestion& asked)
       -> tl::expected<std::optional<consumer::LogState>, fencepost::Error> {
     if (world.time.now() < process.kafka_cut_until) {
       return tl::unexpected(fencepost::Error{"brokers_away", "no broker answers", "", ""});
     }
-    return world.broker.Look(where, offsets);
+    return world.broker.Look(asked.where, asked.offsets);
   };
   return terms;
 }

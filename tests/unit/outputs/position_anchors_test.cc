@@ -7,13 +7,11 @@ namespace fencepost::consumer {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::Optional;
 
 constexpr locking::ContentCrc kRule = 7ull << 32;
 
-LogRecord At(Offset offset, std::uint32_t content = 1) {
-  return {.offset = offset, .timestamp = 1000 + offset, .content = kRule | content};
+LogSample At(Offset offset, std::uint32_t content = 1) {
+  return {.offset = offset, .timestamp = 1000 + offset, .crc = {}, .content = kRule | content};
 }
 
 TEST(PositionAnchors, AreFewAndReachFarBack) {
@@ -58,42 +56,6 @@ TEST(PositionAnchors, KeepTheOneThatWasAddedLastAtWhateverDistance) {
 TEST(PositionAnchors, LeaveOutWhatTheyCannotRead) {
   EXPECT_EQ(PositionAnchors::Parse("9:1009:1 x 5:1005:1").Text(), "9:1009:1 5:1005:1");
   EXPECT_EQ(PositionAnchors::Parse("").Text(), "");
-}
-
-TEST(AnotherLog, IsNoticedByOneRecordThatIsAnother) {
-  PositionAnchors anchors;
-  for (const Offset offset : {10, 890, 900}) anchors.Add(At(offset));
-  LogState log{.first = 0, .end = 1000, .records = {At(900), At(890), At(10)}};
-  EXPECT_EQ(AnotherLog(anchors.all(), log), std::nullopt);
-  log.records = {At(900), At(890, 2), At(10)};
-  EXPECT_THAT(AnotherLog(anchors.all(), log), Optional(HasSubstr("offset 890")));
-  log.records = {At(900)};
-  ++log.records.front().timestamp;
-  EXPECT_THAT(AnotherLog(anchors.all(), log), Optional(HasSubstr("offset 900")));
-}
-
-TEST(AnotherLog, IsNoticedByAnEndThatIsNotBehindTheNewest) {
-  PositionAnchors anchors;
-  for (const Offset offset : {10, 900}) anchors.Add(At(offset));
-  EXPECT_THAT(AnotherLog(anchors.all(), {.first = 0, .end = 900, .records = {}}),
-              Optional(HasSubstr("ends at offset 900")));
-  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 0, .end = 901, .records = {}}), std::nullopt);
-}
-
-TEST(AnotherLog, IsNotSuspectedWhereRecordsWereDeletedOrCompactedAway) {
-  PositionAnchors anchors;
-  for (const Offset offset : {10, 500, 900}) anchors.Add(At(offset));
-  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 950, .end = 1000, .records = {}}), std::nullopt);
-  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 0, .end = 1000, .records = {At(10)}}),
-            std::nullopt);
-}
-
-TEST(AnotherLog, IsNotSuspectedByAContentThatWasTakenByAnotherRule) {
-  PositionAnchors anchors;
-  anchors.Add(At(10));
-  LogRecord other = At(10, 2);
-  other.content ^= 1ull << 40;
-  EXPECT_EQ(AnotherLog(anchors.all(), {.first = 0, .end = 1000, .records = {other}}), std::nullopt);
 }
 
 }  // namespace

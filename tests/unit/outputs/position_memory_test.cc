@@ -19,8 +19,8 @@ PositionPart Part(Offset begin, Offset end) {
 
 PositionPart Written(Offset begin, Offset end) {
   PositionPart part = Part(begin, end);
-  part.oldest = LogRecord{.offset = begin, .timestamp = 1, .content = 1};
-  part.newest = LogRecord{.offset = end - 1, .timestamp = 1, .content = 1};
+  part.oldest = LogSample{.offset = begin, .timestamp = 1, .content = 1};
+  part.newest = LogSample{.offset = end - 1, .timestamp = 1, .content = 1};
   return part;
 }
 
@@ -34,10 +34,10 @@ class PositionMemoryTest : public ::testing::Test {
  protected:
   PositionMemoryTest() {
     terms_.read_log =
-        [this](std::string_view, const TopicPartition&,
-               const std::vector<Offset>& offsets) -> tl::expected<std::optional<LogState>, Error> {
+        [this](const LogQuestion& asked) -> tl::expected<std::optional<LogState>, Error> {
       ++reads_;
-      asked_ = offsets;
+      asked_ = asked.offsets;
+      std::ranges::sort(asked_, std::greater());
       if (away_) return tl::unexpected(Error{"kafka_unreachable", "no broker answers", "", ""});
       return log_;
     };
@@ -57,7 +57,7 @@ class PositionMemoryTest : public ::testing::Test {
 };
 
 TEST_F(PositionMemoryTest, ComparesALogOnceAnAssignment) {
-  log_ = LogState{.first = 0, .end = 9, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  log_ = LogState{.end = 9, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
   for (const AssignmentEpoch epoch : {1, 1, 2, 1}) {
     memory_.OnAssignment(epoch);
     EXPECT_TRUE(memory_.Compare(kKey, Row("{[0,9)}")));
@@ -67,8 +67,7 @@ TEST_F(PositionMemoryTest, ComparesALogOnceAnAssignment) {
 
 // Who had the partition before may write what it had in hand of the former log.
 TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenSinceIsComparedToo) {
-  log_ = LogState{.first = 0,
-                  .end = 20,
+  log_ = LogState{.end = 20,
                   .records = {{.offset = 2, .timestamp = 5, .content = 5},
                               {.offset = 8, .timestamp = 1, .content = 1}}};
   memory_.OnAssignment(1);
@@ -89,7 +88,7 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenSinceIsComparedToo) {
 
 // The next anchors that are stored here may take its place, and it would be found no more.
 TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedWithTheNextWriteWhereverThatIs) {
-  log_ = LogState{.first = 0, .end = 90, .records = {{.offset = 60, .timestamp = 5, .content = 5}}};
+  log_ = LogState{.end = 90, .records = {{.offset = 60, .timestamp = 5, .content = 5}}};
   memory_.OnAssignment(1);
   PositionRow row = Row("{[8,9)}");
   EXPECT_TRUE(memory_.OnCommitted(Written(9, 12), row));
@@ -104,7 +103,7 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedWithTheNextWri
 }
 
 TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedAfterAReconnect) {
-  log_ = LogState{.first = 0, .end = 90, .records = {{.offset = 60, .timestamp = 5, .content = 5}}};
+  log_ = LogState{.end = 90, .records = {{.offset = 60, .timestamp = 5, .content = 5}}};
   for (const bool reads_row : {false, true}) {
     PositionMemory memory("w", terms_);
     memory.OnAssignment(1);
@@ -123,7 +122,7 @@ TEST_F(PositionMemoryTest, AnAnchorThatAnotherHasWrittenIsComparedAfterAReconnec
 
 // Its write was held up until the partition had been given away and was back, with another log.
 TEST_F(PositionMemoryTest, WhatWasReadInAFormerAssignmentIsComparedWhenItIsWritten) {
-  log_ = LogState{.first = 0, .end = 20, .records = {{.offset = 11, .timestamp = 1, .content = 1}}};
+  log_ = LogState{.end = 20, .records = {{.offset = 11, .timestamp = 1, .content = 1}}};
   memory_.OnAssignment(2);
   PositionRow row = Row("{}");
   PositionPart part = Written(9, 12);
@@ -148,8 +147,7 @@ TEST_F(PositionMemoryTest, WhatWasReadInAFormerAssignmentIsComparedWhenItIsWritt
 }
 
 TEST_F(PositionMemoryTest, ReadingAgainWhatIsDoneReadsTheLogOnce) {
-  log_ =
-      LogState{.first = 0, .end = 5000, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  log_ = LogState{.end = 5000, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
   memory_.OnAssignment(1);
   PositionRow row = Row("{[0,5000)}");
   for (Offset at = 10; at < 5000; at *= 2)
@@ -160,7 +158,7 @@ TEST_F(PositionMemoryTest, ReadingAgainWhatIsDoneReadsTheLogOnce) {
 }
 
 TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
-  log_ = LogState{.first = 0, .end = 9, .records = {{.offset = 8, .timestamp = 2, .content = 1}}};
+  log_ = LogState{.end = 9, .records = {{.offset = 8, .timestamp = 2, .content = 1}}};
   for (int i = 0; i < 2; ++i) {
     const auto same = memory_.Compare(kKey, Row("{[0,9)}"));
     ASSERT_FALSE(same);
@@ -172,14 +170,14 @@ TEST_F(PositionMemoryTest, AnotherLogIsFatalEachTimeItIsAsked) {
 
 TEST_F(PositionMemoryTest, BeforeTheFirstWriteOfAnAssignmentTheLogOfARowIsCompared) {
   PositionPart part = Part(9, 12);
-  part.newest = LogRecord{.offset = 11, .timestamp = 1, .content = 1};
+  part.newest = LogSample{.offset = 11, .timestamp = 1, .content = 1};
   std::optional<PositionRow> row;
   const auto write = [&] {
     return memory_.BeforeWrite({part}, [&](const std::vector<PositionPart>& /*parts*/) {
       return PositionMemory::Rows{row};
     });
   };
-  log_ = LogState{.first = 0, .end = 12, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  log_ = LogState{.end = 12, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
   memory_.OnAssignment(1);
   EXPECT_TRUE(write()) << "nothing is done there";
   row = Row("{[0,9)}");
@@ -204,7 +202,7 @@ TEST_F(PositionMemoryTest, BeforeTheFirstWriteOfAnAssignmentTheLogOfARowIsCompar
 
 TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaitsForNoBroker) {
   PositionPart part = Part(9, 12);
-  part.newest = LogRecord{.offset = 11, .timestamp = 1, .content = 1};
+  part.newest = LogSample{.offset = 11, .timestamp = 1, .content = 1};
   PositionRow row = Row("{[0,9)}");
   row.anchors.Add({.offset = 1, .timestamp = 1, .content = 1});
   const auto write = [&] {
@@ -213,7 +211,7 @@ TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaits
       return PositionMemory::Rows{row};
     });
   };
-  log_ = LogState{.first = 0, .end = 12, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  log_ = LogState{.end = 12, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
   memory_.OnAssignment(1);
   EXPECT_TRUE(write());
   EXPECT_THAT(asked_, ElementsAre(8));
@@ -238,8 +236,7 @@ TEST_F(PositionMemoryTest, AFirstWriteOfWhatIsDoneComparesAllAnchorsBeforeItsOwn
       return PositionMemory::Rows{row};
     });
   };
-  log_ = LogState{.first = 0,
-                  .end = 9,
+  log_ = LogState{.end = 9,
                   .records = {{.offset = 7, .timestamp = 5, .content = 5},
                               {.offset = 8, .timestamp = 1, .content = 1}}};
   memory_.OnAssignment(1);
@@ -255,7 +252,7 @@ TEST_F(PositionMemoryTest, AFirstWriteOfWhatIsDoneComparesAllAnchorsBeforeItsOwn
 // --- a record of the former log, at 5, amid those of the new one ---
 
 LogState NewLog() {
-  LogState log{.first = 0, .end = 60, .records = {}};
+  LogState log{.end = 60, .records = {}};
   for (Offset at = 0; at < 60; ++at)
     log.records.push_back({.offset = at, .timestamp = 1, .content = 1});
   return log;
@@ -279,7 +276,7 @@ TEST_F(PositionMemoryTest, AfterACommitWhatMayBeOfAnotherLogIsCompared) {
       {true, true, false, {11, 9, 8, 5}},  {true, true, true, {11, 9, 8, 5}},
   };
   for (const Case& row : cases) {
-    log_ = LogState{.first = 0, .end = 20, .records = {}};
+    log_ = LogState{.end = 20, .records = {}};
     asked_.clear();
     PositionMemory memory("w", terms_);
     memory.OnAssignment(2);
@@ -301,7 +298,7 @@ TEST_F(PositionMemoryTest, WhatIsWrittenOnceAnotherHasWrittenIsComparedToo) {
   PositionRow row{.done = PositionRanges::Parse("{[0,4),[6,21)}").value(),
                   .anchors = PositionAnchors::Parse("20:1:1 3:1:1")};
   PositionPart former = Part(5, 6);
-  former.oldest = former.newest = LogRecord{.offset = 5, .timestamp = 9, .content = 9};
+  former.oldest = former.newest = LogSample{.offset = 5, .timestamp = 9, .content = 9};
   former.epoch = 1;
   const auto same = memory_.OnCommitted(former, row);
   ASSERT_FALSE(same);

@@ -1,4 +1,4 @@
-#include "tests/model/simulator/sim_fingerprints.h"
+#include "tests/model/simulator/sim_log_samples.h"
 
 #include <optional>
 
@@ -8,8 +8,7 @@
 namespace fencepost::simulator {
 namespace {
 
-using consumer::Fingerprint;
-using consumer::FingerprintAnswer;
+using consumer::Offset;
 using consumer::PartitionIndex;
 
 // What lasts for seconds there is to happen here within a second.
@@ -21,35 +20,35 @@ consumer::TopicPartition Where(PartitionIndex partition) {
 
 }  // namespace
 
-SimFingerprints::Clock::time_point SimFingerprints::Now() const {
+SimLogSamples::Clock::time_point SimLogSamples::Now() const {
   const int times = world_.plan.size == Size::kLasting ? 1 : kTimesAsFast;
   return Clock::time_point(std::chrono::duration_cast<Clock::duration>(world_.time.now() * times));
 }
 
-void SimFingerprints::Begin(const std::vector<StartAt>& starts) {
+void SimLogSamples::Begin(const std::vector<StartAt>& starts) {
   End();
   for (const StartAt& start : starts) {
-    const auto committed = consumer::ParseFingerprint(start.metadata, start.offset);
+    const auto committed = consumer::ParseMetadata(start.metadata, start.offset);
     known_.Begin(Where(start.partition), committed);
     if (!committed) continue;
     waiting_.insert(start.partition);
-    Ask(start.partition, *committed);
+    Ask(start.partition, committed->offset);
   }
 }
 
-void SimFingerprints::End() {
+void SimLogSamples::End() {
   ++assignment_;
   waiting_.clear();
 }
 
-void SimFingerprints::OnRead(const consumer::Record& record) {
+void SimLogSamples::OnRead(const consumer::Record& record) {
   const consumer::TopicPartition where = Where(record.partition);
   if (!known_.Wants(where, Now())) return;
-  const auto question = known_.Sampled(where, consumer::FingerprintOf(record), Now());
-  if (question) Ask(record.partition, *question);
+  const auto ask = known_.Sampled(where, consumer::SampleOf(record), Now());
+  if (ask) Ask(record.partition, *ask);
 }
 
-void SimFingerprints::Ask(PartitionIndex partition, const Fingerprint& asked) {
+void SimLogSamples::Ask(PartitionIndex partition, Offset asked) {
   worker_.process().Later(Process::kKafka, 2 * world_.NetDelay(),
                           [this, partition, asked, assignment = assignment_] {
                             if (assignment == assignment_) Answer(partition, asked);
@@ -57,27 +56,18 @@ void SimFingerprints::Ask(PartitionIndex partition, const Fingerprint& asked) {
 }
 
 // Its fetches go on meanwhile, and tell first what they tell.
-void SimFingerprints::Answer(PartitionIndex partition, const Fingerprint& asked) {
+void SimLogSamples::Answer(PartitionIndex partition, Offset asked) {
   if (!consumer_.InRange(partition)) return;
-  const Log& log = world_.broker.logs[partition];
-  const std::size_t place = log.PlaceOf(asked.offset);
-  const bool there =
-      place < log.Visible(world_.time.now()) && log.records[place].offset == asked.offset;
-  auto answer = FingerprintAnswer::kMissing;
-  if (there) {
-    const Fingerprint found = consumer::FingerprintOf(Broker::Read(log.records[place], partition));
-    answer = found == asked ? FingerprintAnswer::kSame : FingerprintAnswer::kDifferent;
-    if (answer == FingerprintAnswer::kDifferent) {
-      return consumer_.Fail(consumer::TopicReplaced(kGroup, Where(partition), asked, found));
-    }
+  const consumer::TopicPartition where = Where(partition);
+  const auto [compared, ask] = known_.Answered(where, world_.broker.Look(where, {asked}), Now());
+  if (compared.verdict == consumer::LogComparison::Verdict::kOther) {
+    return consumer_.Fail(consumer::TopicReplaced(kGroup, where, compared));
   }
-  if (const auto next = known_.Answered(Where(partition), answer, Now())) {
-    return Ask(partition, *next);
-  }
+  if (ask) return Ask(partition, *ask);
   if (waiting_.erase(partition) > 0) consumer_.OnCompared();
 }
 
-std::vector<std::string> SimFingerprints::MetadataFor(
+std::vector<std::string> SimLogSamples::MetadataFor(
     const std::vector<consumer::PartitionOffset>& offsets) {
   std::vector<std::string> metadata;
   for (const consumer::PartitionOffset& offset : offsets) {

@@ -1,4 +1,4 @@
-// Whether the logs are still those that the group has read: the shipped LogFingerprints, pumped as
+// Whether the logs are still those that the group has read: the shipped LogSamples, pumped as
 // consumer/kafka/source/recreated_topic.cc pumps it, over the simulated logs. Of one worker; only
 // where a log may become another one.
 #pragma once
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "consumer/kafka/source/log_fingerprint.h"
+#include "consumer/kafka/log_identity/log_samples.h"
 #include "consumer/record/record.h"
 #include "tests/model/simulator/broker.h"
 
@@ -17,14 +17,14 @@ class SimConsumer;
 class SimWorker;
 class World;
 
-class SimFingerprints {
+class SimLogSamples {
  public:
-  SimFingerprints(World& world, SimWorker& worker, SimConsumer& consumer)
+  SimLogSamples(World& world, SimWorker& worker, SimConsumer& consumer)
       : world_(world), worker_(worker), consumer_(consumer) {}
 
   void Begin(const std::vector<StartAt>& starts);  // an assignment
   void End();
-  // Its records are kept apart until its fingerprint is answered for.
+  // Its records are kept apart until its log was compared.
   [[nodiscard]] bool Waits(consumer::PartitionIndex partition) const {
     return waiting_.contains(partition);
   }
@@ -34,16 +34,16 @@ class SimFingerprints {
   std::vector<std::string> MetadataFor(const std::vector<consumer::PartitionOffset>& offsets);
 
  private:
-  using Clock = consumer::LogFingerprints::Clock;
+  using Clock = consumer::LogSamples::Clock;
 
   [[nodiscard]] Clock::time_point Now() const;
-  void Ask(consumer::PartitionIndex partition, const consumer::Fingerprint& asked);
-  void Answer(consumer::PartitionIndex partition, const consumer::Fingerprint& asked);
+  void Ask(consumer::PartitionIndex partition, consumer::Offset asked);
+  void Answer(consumer::PartitionIndex partition, consumer::Offset asked);
 
   World& world_;
   SimWorker& worker_;
   SimConsumer& consumer_;
-  consumer::LogFingerprints known_;
+  consumer::LogSamples known_;
   std::set<consumer::PartitionIndex> waiting_;
   int assignment_ = 0;
 };

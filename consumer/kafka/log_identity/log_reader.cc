@@ -1,0 +1,234 @@
+#include "consumer/kafka/log_identity/log_reader.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "consumer/kafka/client/admin.h"
+#include "consumer/kafka/client/message.h"
+#include "consumer/kafka/client/settings.h"
+
+namespace fencepost::consumer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMessagesAtOnce = 10'000;
+constexpr Millis kTurn{100};
+constexpr Millis kLimit{3'000};  // of Read, the first time
+
+rdkafka::SharedConsumer NewConsumer(const KafkaOptions& options) {
+  KafkaSettings settings = ConnectionSettings(options);
+  SetSafeReading(settings);
+  // librdkafka wants a group's name for any consumer, and looks for its coordinator, which this
+  // user may do for this group. It is not joined, and nothing is committed.
+  settings["group.id"] = options.group;
+  settings["fetch.wait.max.ms"] = "100";
+  settings["fetch.error.backoff.ms"] = "100";
+  // One record is wanted. A batch that is larger comes nevertheless.
+  settings["max.partition.fetch.bytes"] = "65536";
+  settings["queued.max.messages.kbytes"] = "16384";
+  settings["topic.metadata.refresh.interval.ms"] = "10000";
+  settings["log_level"] = "0";
+  auto conf = MakeConf(settings);
+  if (!conf) return nullptr;
+  auto handle = MakeHandle(RD_KAFKA_CONSUMER, *conf);
+  if (!handle) return nullptr;
+  rd_kafka_poll_set_consumer(handle->get());
+  return rdkafka::ShareConsumer(handle->release());
+}
+
+rdkafka::PartitionList ListOf(const TopicPartition& where, Offset offset) {
+  rdkafka::PartitionList list = rdkafka::MakeList(1);
+  rd_kafka_topic_partition_list_add(list.get(), where.topic.c_str(), where.partition)->offset =
+      offset;
+  return list;
+}
+
+// What is no member of a group may assign one partition without the others.
+void Assign(rd_kafka_t* consumer, const TopicPartition& where, Offset offset) {
+  rd_kafka_error_destroy(rd_kafka_incremental_assign(consumer, ListOf(where, offset).get()));
+}
+
+void Unassign(rd_kafka_t* consumer, const TopicPartition& where) {
+  rd_kafka_error_destroy(rd_kafka_incremental_unassign(consumer, ListOf(where, 0).get()));
+}
+
+}  // namespace
+
+bool LogReader::Connect() {
+  if (consumer_ == nullptr) consumer_ = NewConsumer(options_);
+  return consumer_ != nullptr;
+}
+
+void LogReader::Ask(const TopicPartition& where, std::vector<Offset> offsets) {
+  End(where);
+  std::ranges::sort(offsets);
+  questions_[where].left = std::move(offsets);
+}
+
+void LogReader::End(const TopicPartition& where) {
+  const auto question = questions_.find(where);
+  if (question == questions_.end()) return;
+  if (question->second.begun) Unassign(consumer_.get(), where);
+  questions_.erase(question);
+}
+
+void LogReader::Forget() {
+  while (!questions_.empty()) End(TopicPartition(questions_.begin()->first));
+}
+
+// What librdkafka has fetched of the place before is outdated then, and does not come any more.
+void LogReader::Begin(const TopicPartition& where, Question& question) {
+  if (question.begun) Unassign(consumer_.get(), where);
+  question.begun = true;
+  Assign(consumer_.get(), where,
+         question.at_end ? Offset{RD_KAFKA_OFFSET_END} : question.left.front());
+}
+
+std::vector<LogReader::Answer> LogReader::Poll(Millis wait) {
+  std::vector<Answer> answers;
+  if (questions_.empty() || !Connect()) return answers;
+  for (auto& [where, question] : questions_) {
+    if (!question.begun) Begin(where, question);
+  }
+  for (int i = 0; i < kMessagesAtOnce && !questions_.empty(); ++i) {
+    const int wait_ms = i == 0 ? static_cast<int>(wait.count()) : 0;
+    const rdkafka::Message message(rd_kafka_consumer_poll(consumer_.get(), wait_ms));
+    if (message == nullptr) break;
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      trouble_ = rd_kafka_message_errstr(message.get());
+    }
+    if (message->rkt == nullptr) continue;
+    const TopicPartition where{rd_kafka_topic_name(message->rkt), message->partition};
+    const auto question = questions_.find(where);
+    if (question == questions_.end() || !Take(message.get(), question->second)) continue;
+    if (question->second.left.empty()) {
+      answers.push_back({where, std::move(question->second.log)});
+      End(where);
+    } else {
+      Begin(where, question->second);
+    }
+  }
+  return answers;
+}
+
+// False: nothing is known by it. The first that comes from an offset on tells of all before it. An
+// end at the offset itself is asked for: a new leader's may be behind for a moment.
+bool LogReader::Take(const rd_kafka_message_t* message, Question& question) {
+  const Offset asked = question.left.front();
+  LogState& log = question.log;
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (question.at_end) return OnEnd(question, message->offset + 1);
+    if (message->offset < asked) return false;
+    Pass(question, message->offset);
+    log.end = std::max(log.end, message->offset + 1);
+    if (question.left.empty() || question.left.front() != message->offset) return true;
+    Record record;
+    ReadMessage(message, record);
+    log.records.push_back(SampleOf(record));
+    Pass(question, message->offset + 1);
+    return true;
+  }
+  if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    if (question.at_end) return OnEnd(question, message->offset);
+    log.end = std::max(log.end, message->offset);
+    Pass(question, message->offset);
+    question.at_end = message->offset <= asked;
+    return true;
+  }
+  const Meaning meaning = MeaningOf(message->err);
+  if (meaning != Meaning::kOutOfRange && meaning != Meaning::kUnreadable) return false;
+  if (meaning == Meaning::kOutOfRange && !question.end_known) {
+    question.at_end = true;
+    return true;
+  }
+  log.end = std::max(log.end, asked + 1);
+  Pass(question, asked + 1);  // below the first, or unreadable
+  return true;
+}
+
+void LogReader::Pass(Question& question, Offset next) {
+  std::erase_if(question.left, [next](Offset offset) { return offset < next; });
+  question.end_known = false;
+}
+
+// What is below the end is read once more: it was written meanwhile, or is deleted.
+bool LogReader::OnEnd(Question& question, Offset end) {
+  question.at_end = false;
+  question.end_known = true;
+  question.log.end = end;
+  if (question.left.front() >= end) question.left.clear();
+  return true;
+}
+
+// --- one that is waited for --------------------------------------------------------------------
+
+tl::expected<std::optional<LogState>, Error> LogReader::Read(const LogQuestion& question) {
+  if (question.offsets.empty()) return LogState{};
+  if (!Connect()) return tl::unexpected(NoAnswer());
+  if (question.epoch > std::exchange(epoch_, std::max(epoch_, question.epoch))) {
+    Forget();
+    waiting_.clear();
+  }
+  Waiting& waiting = waiting_[question.where];
+  const bool again = waiting.offsets == question.offsets;
+  const auto until = Clock::now() + (again ? kTurn : kLimit);
+  if (!again) {
+    waiting = {.offsets = question.offsets, .exists = false, .log = {}};
+    Ask(question.where, question.offsets);
+  }
+  if (!waiting.exists) {
+    const auto exists = Exists(question, again ? kTurn : kLimit);
+    if (!exists) return tl::unexpected(exists.error());
+    waiting.exists = *exists;
+  }
+  do {
+    if (!waiting.exists || waiting.log) {
+      std::optional<LogState> log = std::move(waiting.log);
+      End(question.where);
+      waiting_.erase(question.where);
+      return log;
+    }
+    for (Answer& answer : Poll(kTurn)) waiting_[answer.where].log = std::move(answer.log);
+  } while (waiting.log || Clock::now() < until);
+  return tl::unexpected(NoAnswer());
+}
+
+// A topic that only a replayed dead letter names may be gone: nothing of its log is left to
+// compare. One that the pipeline reads may come back.
+tl::expected<bool, Error> LogReader::Exists(const LogQuestion& question, Millis limit) {
+  const int limit_ms = static_cast<int>(limit.count());
+  char* id = rd_kafka_clusterid(consumer_.get(), limit_ms);
+  if (id == nullptr) {
+    (void)Poll(kTurn);  // the reason comes as an event
+    return tl::unexpected(NoAnswer());
+  }
+  const bool ours = question.cluster == id;
+  rd_kafka_mem_free(consumer_.get(), id);
+  if (!ours) return false;
+  const auto count = AskPartitionCount(consumer_.get(), question.where.topic, Millis(limit_ms));
+  if (count) return question.where.partition < *count;
+  const bool missing = MeaningOf(count.error()) == Meaning::kTopicMissing;
+  if (missing && std::ranges::find(options_.topics, question.where.topic) == options_.topics.end())
+    return false;
+  trouble_ = rd_kafka_err2str(count.error());
+  return tl::unexpected(NoAnswer());
+}
+
+Error LogReader::NoAnswer() const {
+  return {"kafka_unreachable",
+          fmt::format("no broker of {} answers", fmt::join(options_.brokers, ",")), trouble_,
+          "check the addresses, and TLS and SASL"};
+}
+
+ReadLog MakeReadLog(KafkaOptions options) {
+  return [reader = std::make_shared<LogReader>(std::move(options))](const LogQuestion& question) {
+    return reader->Read(question);
+  };
+}
+
+}  // namespace fencepost::consumer

@@ -1,0 +1,74 @@
+// Reads single records of logs again, by a consumer of its own apart from the group, so that what
+// is assigned starts where it is and nothing of it is disturbed. It is made for the first question,
+// and kept. One thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "consumer/kafka/client/shared_consumer.h"
+#include "consumer/kafka/log_identity/log_sample.h"
+#include "consumer/pipeline/options.h"
+#include "locking/base/error.h"
+
+namespace fencepost::consumer {
+
+class LogReader {
+ public:
+  struct Answer {
+    TopicPartition where;
+    LogState log;
+  };
+
+  explicit LogReader(KafkaOptions options) : options_(std::move(options)) {}
+
+  // One question a partition; a later one takes the place of the one before it. Each is asked until
+  // it is answered, and none waits for another. No call but Read waits for a broker.
+  void Ask(const TopicPartition& where, std::vector<Offset> offsets);
+  std::vector<Answer> Poll(Millis wait = {});
+  void Forget();  // all that was asked
+  [[nodiscard]] bool Asking() const { return !questions_.empty(); }
+
+  // Asks, and waits for the answer. What was asked in a former assignment is forgotten.
+  tl::expected<std::optional<LogState>, Error> Read(const LogQuestion& question);
+
+ private:
+  struct Question {
+    std::vector<Offset> left;  // ascending: the first is read next
+    LogState log;
+    bool begun = false;
+    bool at_end = false;     // where the log ends is read next, instead
+    bool end_known = false;  // since the first was out of its range
+  };
+  struct Waiting {  // in Read
+    std::vector<Offset> offsets;
+    bool exists = false;
+    std::optional<LogState> log;
+  };
+
+  bool Connect();
+  void Begin(const TopicPartition& where, Question& question);
+  void End(const TopicPartition& where);
+  bool Take(const rd_kafka_message_t* message, Question& question);
+  static void Pass(Question& question, Offset next);
+  static bool OnEnd(Question& question, Offset end);
+  tl::expected<bool, Error> Exists(const LogQuestion& question, Millis limit);
+  [[nodiscard]] Error NoAnswer() const;
+
+  const KafkaOptions options_;
+  rdkafka::SharedConsumer consumer_;
+  std::map<TopicPartition, Question> questions_;
+  std::map<TopicPartition, Waiting> waiting_;  // of the assignment
+  AssignmentEpoch epoch_ = 0;
+  std::string trouble_;  // with brokers, the last
+};
+
+// For one thread.
+ReadLog MakeReadLog(KafkaOptions options);
+
+}  // namespace fencepost::consumer

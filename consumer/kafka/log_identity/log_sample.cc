@@ -1,0 +1,125 @@
+#include "consumer/kafka/log_identity/log_sample.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "consumer/record/content.h"
+#include "locking/base/time_text.h"
+
+namespace fencepost::consumer {
+namespace {
+
+constexpr std::string_view kVersion = "fencepost1 ";
+
+uLong Add(uLong crc, const std::optional<std::string_view>& bytes) {
+  const std::uint64_t size = bytes ? bytes->size() : ~std::uint64_t{0};
+  std::array<Bytef, 8> prefix;
+  for (std::size_t i = 0; i < prefix.size(); ++i) prefix[i] = static_cast<Bytef>(size >> (8 * i));
+  crc = crc32_z(crc, prefix.data(), prefix.size());
+  if (!bytes || bytes->empty()) return crc;
+  return crc32_z(crc, reinterpret_cast<const Bytef*>(bytes->data()), bytes->size());
+}
+
+// The number at the front, and what separates it from the next one, are taken away.
+template <typename T>
+bool Take(std::string_view& text, char separator, T& number, int base = 10) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (text.empty()) return true;
+  if (text.front() != separator) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+bool IsSame(const LogSample& a, const LogSample& b) {
+  return a.timestamp == b.timestamp && (!a.crc || !b.crc || a.crc == b.crc) &&
+         !locking::IsOtherContent(a.content, b.content);
+}
+
+std::string TimeOf(const LogSample& sample) {
+  if (sample.timestamp < 0) return "without a timestamp";
+  return "of " + Rfc3339(std::chrono::milliseconds(sample.timestamp));
+}
+
+}  // namespace
+
+LogSample SampleOf(const Record& record) {
+  const uLong crc = Add(Add(crc32_z(0, nullptr, 0), record.key), record.value);
+  return {.offset = record.offset,
+          .timestamp = record.timestamp ? record.timestamp->count() : -1,
+          .crc = static_cast<std::uint32_t>(crc),
+          .content = ContentOfRecord(record)};
+}
+
+std::string MetadataText(const LogSample& sample, Offset next) {
+  return fmt::format("{}{} {} {} {:08x}", kVersion, next, sample.offset, sample.timestamp,
+                     sample.crc.value_or(0));
+}
+
+std::optional<LogSample> ParseMetadata(std::string_view metadata, Offset next) {
+  if (!metadata.starts_with(kVersion)) return std::nullopt;
+  metadata.remove_prefix(kVersion.size());
+  Offset of = -1;
+  LogSample sample;
+  const bool read = Take(metadata, ' ', of) && Take(metadata, ' ', sample.offset) &&
+                    Take(metadata, ' ', sample.timestamp) &&
+                    Take(metadata, ' ', sample.crc.emplace(), 16) && metadata.empty();
+  if (!read || of != next || sample.offset < 0 || sample.offset >= next) return std::nullopt;
+  return sample;
+}
+
+std::string AnchorText(const LogSample& sample) {
+  return fmt::format("{}:{}:{}", sample.offset, sample.timestamp, sample.content);
+}
+
+std::optional<LogSample> ParseAnchor(std::string_view text) {
+  LogSample sample;
+  const bool read = Take(text, ':', sample.offset) && Take(text, ':', sample.timestamp) &&
+                    Take(text, ':', sample.content) && text.empty();
+  return read ? std::optional(sample) : std::nullopt;
+}
+
+LogComparison CompareLog(const std::vector<LogSample>& known, const LogState& log) {
+  using Verdict = LogComparison::Verdict;
+  LogComparison result;
+  for (const LogSample& one : known) {
+    const auto found = std::ranges::find(log.records, one.offset, &LogSample::offset);
+    if (one.offset >= log.end) {
+      return {Verdict::kOther, one.offset,
+              fmt::format("it ends at offset {}, and a record {} was read behind that", log.end,
+                          TimeOf(one))};
+    }
+    if (found == log.records.end()) continue;
+    result.verdict = Verdict::kSame;
+    if (IsSame(one, *found)) continue;
+    return {Verdict::kOther, one.offset,
+            fmt::format("a record {} was read here, and now there is another one, {}", TimeOf(one),
+                        TimeOf(*found))};
+  }
+  return result;
+}
+
+Error TopicReplaced(std::string_view group, const TopicPartition& where,
+                    const LogComparison& other) {
+  return Error{
+      "topic_replaced",
+      fmt::format("the topic was recreated or truncated: {}; records of the new log may never have "
+                  "been read, or may have taken effect before this was found",
+                  other.why),
+      SourceText(where, other.offset),
+      fmt::format("stop the workers, set the offsets to where the group is to go on: "
+                  "kafka-consumer-groups --group {0} --topic {1} --reset-offsets --to-earliest "
+                  "--execute; and where ids are positions, take back what the ledger has as done "
+                  "(fencepost forget FILE --topic {1} --partition {2} --from 0 --to {3} "
+                  "--execute) or give the pipeline another name",
+                  group, where.topic, where.partition, std::numeric_limits<Offset>::max())};
+}
+
+}  // namespace fencepost::consumer

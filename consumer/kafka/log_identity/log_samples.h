@@ -1,0 +1,61 @@
+// The samples of a group's position in the logs of one assignment: each offset is committed with
+// one in its metadata, for the member that continues from there. A sample is read again now and
+// then, by a consumer apart from the group (log_reader.h). A newer one takes the place of an older
+// one only after the older one was found unchanged, and if its record was read before that.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consumer/kafka/log_identity/log_sample.h"
+
+namespace fencepost::consumer {
+
+// The Kafka thread moves them on; any thread may ask for the text of a commit. At most kKept of
+// each partition are kept.
+class LogSamples {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kKept = 4;
+  static constexpr std::chrono::seconds kBetween{10};  // questions of one partition, at least
+
+  // `committed`: the sample that came with the offset; it is to be read again.
+  void Begin(const TopicPartition& where, const std::optional<LogSample>& committed);
+  // The next record that is read is wanted: Sampled takes it.
+  [[nodiscard]] bool Wants(const TopicPartition& where, Clock::time_point now) const;
+  // The offset that is to be read again now, if any.
+  std::optional<Offset> Sampled(const TopicPartition& where, const LogSample& read,
+                                Clock::time_point now);
+  struct Next {
+    LogComparison compared;
+    std::optional<Offset> ask;  // an older sample's, where a newer one could not tell
+  };
+  // The log was read again at the offset that was asked for last.
+  Next Answered(const TopicPartition& where, const LogState& log, Clock::time_point now);
+  // All are wanted as soon as may be: something may have happened to the topics.
+  void Hurry();
+
+  // The metadata to commit this offset with; empty where no sample below it is known.
+  std::string TextFor(const TopicPartition& where, Offset next);
+  // The brokers take no metadata of this length: from now on there is none.
+  void Silence();
+
+ private:
+  struct Chain {
+    std::vector<LogSample> known;  // by offset; the last is the newest
+    std::optional<LogSample> candidate;
+    bool asking = false;
+    Clock::time_point due;
+  };
+  static void Push(Chain& chain, const LogSample& sample);
+
+  mutable std::mutex mutex_;
+  std::map<TopicPartition, Chain> chains_;
+  bool silent_ = false;
+};
+
+}  // namespace fencepost::consumer
