@@ -48,6 +48,9 @@ struct OutputError {
   bool unanswered = false;  // of Write: the transaction was sent, and may be committed yet
   // kRefused, kTooSlow: the server's own words, which may quote a record: for its dead letter.
   std::string detail;
+  // Not fatal, of Write and Lookup: the items or ids whose log cannot be compared yet, by their
+  // places. The others can be written or looked up without them.
+  std::vector<std::size_t> later{};
 };
 
 // Which ledger rows of a pipeline may be forgotten: completed longer than `keep` ago, and either of

@@ -19,6 +19,7 @@ constexpr Wait kFirstBackoff{50};
 constexpr Wait kMaxBackoff{5000};
 constexpr Wait kFirstPause{1000};
 constexpr Wait kMostPause{30'000};
+constexpr Wait kLeftOut{100};  // before a batch is handed back of which all was left out
 constexpr std::size_t kDetailBytes = 1000;
 constexpr std::size_t kSamples = 16;
 constexpr std::size_t kSlowSamples = 3;
@@ -55,7 +56,7 @@ void WriteRetry::Begin(std::uint64_t batch, std::uint64_t answered,
   put_off_.clear();
   suspects_.clear();
   slow_suspects_ = conflicts_ = locked_in_row_ = 0;
-  catalog_reread_ = reconnect_ = something_written_ = handed_back_ = finished_ = false;
+  catalog_reread_ = reconnect_ = something_written_ = handed_back_ = left_out_ = finished_ = false;
   backoff_ = kFirstBackoff;
   wait_ = Wait(0);
   trouble_.clear();
@@ -207,6 +208,7 @@ void WriteRetry::OnFailed(const OutputError& error) {
   if (error.unanswered && !Planted("unanswered_write_is_not_told")) {
     for (const std::size_t item : current_) in_doubt_[item] = 1;
   }
+  if (!error.later.empty()) return LeaveOut(error.later);
   switch (error.failure) {
     case WriteFailure::kUnavailable:  // also an unanswered COMMIT: the same part is written again
       return WaitForService();
@@ -218,6 +220,13 @@ void WriteRetry::OnFailed(const OutputError& error) {
       return OnClientTimeout();
     case WriteFailure::kRefused:
       return OnRefused(error);
+  }
+}
+
+void WriteRetry::LeaveOut(const std::vector<std::size_t>& places) {
+  left_out_ = true;
+  for (const std::size_t place : places) {
+    Decide(current_[place], {.result = WriteResult::kNotWritten});
   }
 }
 
@@ -338,7 +347,11 @@ void WriteRetry::Finish() {
   for (const std::size_t item : suspects_) states_[item] = State::kDecided;
   suspects_.clear();
   finished_ = true;
-  if (something_written_ || !handed_back_) return;
+  if (something_written_) return;
+  if (!handed_back_) {
+    if (left_out_) wait_ = kLeftOut;
+    return;
+  }
   wait_ = pause_;
   pause_ = std::min(pause_ * 2, kMostPause);
 }

@@ -22,6 +22,8 @@
 // - A part that takes too long is halved, and the limit is remembered; it grows slowly again.
 // - What another session locks is halved too, so that one locked row does not hold up the others;
 //   a locked record is handed back, and tried by itself from then on.
+// - Records whose log cannot be compared yet (OutputError::later) are handed back at once, and the
+//   others are written.
 // - An unknown COMMIT is resolved by writing the same again, and by nothing else; what is handed
 //   back without an outcome is looked for when it comes again. Of a record that is then not
 //   written it is told that it is in doubt (WriteOutcome::in_doubt).
@@ -93,6 +95,7 @@ class WriteRetry {
   void Decide(std::size_t item, WriteOutcome outcome);
   void HoldBehind(std::size_t item);
   void HandBack(std::size_t item);
+  void LeaveOut(const std::vector<std::size_t>& places);
   void OnAlone(const OutputError& error, DeadLetterReason reason);
   void OnTableAccepts();
   void Split();
@@ -138,6 +141,7 @@ class WriteRetry {
   bool reconnect_ = false;          // the next step
   bool something_written_ = false;  // of this batch
   bool handed_back_ = false;        // something, and not for its chain's sake
+  bool left_out_ = false;           // something whose log cannot be compared yet
   bool finished_ = false;
   Wait backoff_;
   Wait wait_{0};  // to be told next

@@ -12,6 +12,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kFirstBackoff{50};
 constexpr milliseconds kMaxBackoff{5000};
+constexpr milliseconds kPutOff{500};
+constexpr milliseconds kBetweenNotes{30'000};
 constexpr std::size_t kPruneBatch = 1000;
 
 }  // namespace
@@ -75,12 +77,15 @@ void Writer::Run() {
     {
       std::unique_lock lock(mutex_);
       const auto due = [this] { return stopping_ || !queue_.Empty(); };
-      if (prune_) {
+      if (queue_.PutsOff()) {
+        changed_.wait_until(lock, prune_ ? std::min(prune_at_, resume_at_) : resume_at_, due);
+      } else if (prune_) {
         changed_.wait_until(lock, prune_at_, due);
       } else {
         changed_.wait(lock, due);
       }
       if (stopping_) return;
+      if (steady_clock::now() >= resume_at_) queue_.Resume();
       turn = queue_.Take();
     }
     if (turn.lookup != nullptr && !LookUpUntilKnown(std::move(turn.lookup))) return;
@@ -141,6 +146,11 @@ bool Writer::WritePart(WriteBatch& batch, const WriteRetry::Step& step, bool& an
     return true;
   }
   const OutputError& error = outcomes.error();
+  if (!error.later.empty() && !error.fatal) {
+    NoteLater(error);
+    retry_.OnFailed(error);
+    return WaitUnlessStopped(milliseconds(0));
+  }
   // The search for the record that is refused is no trouble of the output's.
   const bool search = error.failure == WriteFailure::kRefused && !error.fatal;
   answered |= search;
@@ -161,8 +171,25 @@ bool Writer::LookUpUntilKnown(std::unique_ptr<LookupBatch> lookup) {
       return true;
     }
     observer_->OnRetry(RetryStage::kOutput);
+    if (!entries.error().later.empty()) {
+      NoteLater(entries.error());
+      const std::lock_guard lock(mutex_);
+      if (!queue_.PutsOff()) resume_at_ = steady_clock::now() + kPutOff;
+      queue_.PutOff(*lookup, entries.error().later);
+      if (stopping_) return false;
+      if (lookup->ids.empty()) return true;
+      continue;
+    }
     if (!BackOffBeforeRetry(entries.error(), wait)) return false;
   }
+}
+
+// The output is there, and takes what is of other partitions.
+void Writer::NoteLater(const OutputError& error) {
+  const auto now = steady_clock::now();
+  if (now < note_later_at_) return;
+  note_later_at_ = now + kBetweenNotes;
+  observer_->OnNote(locking::Severity::kWarn, "topic_not_compared", error.error.Line());
 }
 
 bool Writer::ReportUnlessFatal(Doing doing, const OutputError& error) {

@@ -73,6 +73,7 @@ class Writer {
   // Whether to ask again, after a wait that grows.
   bool BackOffBeforeRetry(const OutputError& error, std::chrono::milliseconds& wait);
   bool WaitUnlessStopped(std::chrono::milliseconds wait);
+  void NoteLater(const OutputError& error);
   void Tell(Doing doing, const std::string& trouble);  // "": none
   bool PruneIfDue();                                   // false: the output can never write again
 
@@ -85,6 +86,8 @@ class Writer {
   std::array<std::string, 2> troubles_;  // by Doing; "": none
   std::optional<std::string> reason_;    // as was told last; "": up
   std::chrono::steady_clock::time_point prune_at_;
+  std::chrono::steady_clock::time_point resume_at_;      // look-ups that were put off
+  std::chrono::steady_clock::time_point note_later_at_;  // again
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "consumer/flow/ports/ports.h"
 
@@ -22,10 +23,15 @@ class WriterQueue {
   void Push(std::unique_ptr<LookupBatch> lookup) { lookups_.push_back(std::move(lookup)); }
   [[nodiscard]] bool Empty() const { return batches_.empty() && lookups_.empty(); }
   Turn Take();
+  // These ids of a look-up come again with Resume.
+  void PutOff(LookupBatch& lookup, const std::vector<std::size_t>& places);
+  [[nodiscard]] bool PutsOff() const { return !later_.empty(); }
+  void Resume();
 
  private:
   std::deque<std::unique_ptr<WriteBatch>> batches_;
   std::deque<std::unique_ptr<LookupBatch>> lookups_;
+  std::vector<std::unique_ptr<LookupBatch>> later_;
   bool looked_ = false;  // in the last turn
 };
 

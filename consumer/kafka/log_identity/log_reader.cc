@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMessagesAtOnce = 10'000;
 constexpr Millis kTurn{100};
-constexpr Millis kLimit{3'000};  // of Read, the first time
+constexpr Millis kLimit{3'000};       // of Read, the first time
+constexpr Millis kImpatient{30'000};  // after a question that was not answered in time
 
 rdkafka::SharedConsumer NewConsumer(const KafkaOptions& options) {
   KafkaSettings settings = ConnectionSettings(options);
@@ -176,14 +177,18 @@ tl::expected<std::optional<LogState>, Error> LogReader::Read(const LogQuestion& 
   }
   Waiting& waiting = waiting_[question.where];
   const bool again = waiting.offsets == question.offsets;
-  const auto until = Clock::now() + (again ? kTurn : kLimit);
+  const Millis limit = Clock::now() < impatient_until_ ? kTurn : kLimit;
+  const auto until = Clock::now() + (again ? Millis(0) : limit);
   if (!again) {
     waiting = {.offsets = question.offsets, .exists = false, .log = {}};
     Ask(question.where, question.offsets);
   }
   if (!waiting.exists) {
-    const auto exists = Exists(question, again ? kTurn : kLimit);
-    if (!exists) return tl::unexpected(exists.error());
+    const auto exists = Exists(question, again ? kTurn : limit);
+    if (!exists) {
+      impatient_until_ = Clock::now() + kImpatient;
+      return tl::unexpected(exists.error());
+    }
     waiting.exists = *exists;
   }
   do {
@@ -193,8 +198,10 @@ tl::expected<std::optional<LogState>, Error> LogReader::Read(const LogQuestion& 
       waiting_.erase(question.where);
       return log;
     }
-    for (Answer& answer : Poll(kTurn)) waiting_[answer.where].log = std::move(answer.log);
+    for (Answer& answer : Poll(again ? Millis(0) : kTurn))
+      waiting_[answer.where].log = std::move(answer.log);
   } while (waiting.log || Clock::now() < until);
+  if (!again) impatient_until_ = Clock::now() + kImpatient;
   return tl::unexpected(NoAnswer());
 }
 

@@ -3,6 +3,7 @@
 // and kept. One thread.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,6 +66,7 @@ class LogReader {
   std::map<TopicPartition, Question> questions_;
   std::map<TopicPartition, Waiting> waiting_;  // of the assignment
   AssignmentEpoch epoch_ = 0;
+  std::chrono::steady_clock::time_point impatient_until_;
   std::string trouble_;  // with brokers, the last
 };
 

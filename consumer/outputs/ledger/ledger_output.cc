@@ -101,8 +101,7 @@ LedgerOutput::Answer<void> LedgerOutput::FillRows(const std::vector<WriteItem>& 
 LedgerOutput::Answer<void> LedgerOutput::CheckLogs(const std::vector<WriteItem>& items) {
   changes_.Fill(rows_);
   memory_.OnAssignment(items);
-  return memory_.BeforeWrite(changes_.parts(),
-                             [this](const Parts& asked) { return Asked(ReadPositions(asked)); });
+  return changes_.BeforeWrite([this](const Parts& asked) { return Asked(ReadPositions(asked)); });
 }
 
 OutputError LedgerOutput::Refusal(OutputError error, WriteFailure failure, std::string detail,

@@ -89,6 +89,8 @@ bool PositionBatch::AllArePositions(const std::vector<WriteItem>& items,
 void PositionBatch::Fill(const BatchRows& rows) {
   parts_.clear();
   places_.clear();
+  read_in_.clear();
+  items_.clear();
   std::size_t last = 0;
   for (std::size_t record = 0; record < rows.size(); ++record) {
     const WriteItem& item = rows.item(record);
@@ -104,6 +106,8 @@ void PositionBatch::Fill(const BatchRows& rows) {
       parts_[last].token = std::max(parts_[last].token, item.token);
       last = PartOf(place, parts_, last);
     }
+    read_in_.push_back(last);
+    items_.push_back(rows.index(record));
     PositionPart& part = parts_[last];
     part.ranges.Add(read.offset - read.gap, read.offset + 1);
     part.token = std::max(part.token, item.token);
@@ -118,6 +122,18 @@ void PositionBatch::Fill(const BatchRows& rows) {
   }
   const std::vector<std::size_t> went = Sort(parts_);
   for (PositionLookup::Place& place : places_) place.part = went[place.part];
+  for (std::size_t& part : read_in_) part = went[part];
+}
+
+std::vector<std::size_t> PositionBatch::ItemsOf(const std::vector<std::size_t>& parts) const {
+  std::vector<std::size_t> items;
+  const auto among = [&](std::size_t part) {
+    return std::ranges::find(parts, part) != parts.end();
+  };
+  for (std::size_t record = 0; record < places_.size(); ++record) {
+    if (among(places_[record].part) || among(read_in_[record])) items.push_back(items_[record]);
+  }
+  return items;
 }
 
 }  // namespace fencepost::consumer

@@ -66,10 +66,14 @@ class PositionBatch {
   // Of a record of the rows.
   [[nodiscard]] std::size_t part(std::size_t record) const { return places_[record].part; }
   [[nodiscard]] Offset offset(std::size_t record) const { return places_[record].offset; }
+  // The items that change any of these parts: by their ids, or by where they were read.
+  [[nodiscard]] std::vector<std::size_t> ItemsOf(const std::vector<std::size_t>& parts) const;
 
  private:
   std::vector<PositionPart> parts_;
   std::vector<PositionLookup::Place> places_;
+  std::vector<std::size_t> read_in_;  // by record: the part of where it was read
+  std::vector<std::size_t> items_;    // by record
 };
 
 }  // namespace fencepost::consumer

@@ -30,7 +30,12 @@ std::vector<PositionChanges::Change> PositionChanges::Changed(std::string_view n
 }
 
 tl::expected<void, OutputError> PositionChanges::OnCommitted() {
-  return memory_.OnCommitted(parts(), before_);
+  return OfItems(memory_.OnCommitted(parts(), before_));
+}
+
+tl::expected<void, OutputError> PositionChanges::OfItems(tl::expected<void, OutputError> of) const {
+  if (!of) of.error().later = batch_.ItemsOf(of.error().later);
+  return of;
 }
 
 std::size_t TakeBack(const PositionRanges& ranges, PositionRow& row) {

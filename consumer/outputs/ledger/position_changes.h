@@ -25,6 +25,11 @@ class PositionChanges {
   [[nodiscard]] std::size_t part(std::size_t record) const { return batch_.part(record); }
   [[nodiscard]] Offset offset(std::size_t record) const { return batch_.offset(record); }
 
+  // Whether the logs of its partitions are those that their rows know (PositionMemory).
+  tl::expected<void, OutputError> BeforeWrite(const PositionMemory::ReadRows& read) {
+    return OfItems(memory_.BeforeWrite(parts(), read));
+  }
+
   // --- under the locks, in this order ---
   void OnLocked(std::vector<std::optional<PositionRow>> rows) { before_ = std::move(rows); }
   // What is to be said of a record that was done before; nullopt: it is new, and counts as done.
@@ -41,6 +46,9 @@ class PositionChanges {
   tl::expected<void, OutputError> OnCommitted();
 
  private:
+  // `later`, which are parts, as items.
+  [[nodiscard]] tl::expected<void, OutputError> OfItems(tl::expected<void, OutputError> of) const;
+
   PositionMemory& memory_;
   PositionBatch batch_;
   std::vector<std::optional<PositionRow>> before_;  // one a part

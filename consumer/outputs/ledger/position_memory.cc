@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,16 @@
 #include "locking/base/planted.h"
 
 namespace fencepost::consumer {
+namespace {
+
+// The first error, with the places of all.
+void PutOff(std::optional<OutputError>& all, OutputError error, std::size_t place) {
+  if (!all) all = std::move(error);
+  all->later.push_back(place);
+}
+
+}  // namespace
+
 void PositionMemory::OnConnected() {
   for (auto& [key, known] : known_) known.row = false;
 }
@@ -62,36 +73,41 @@ tl::expected<void, OutputError> PositionMemory::BeforeWrite(const std::vector<Po
                                                             const ReadRows& read) {
   if (!terms_.read_log || Planted("first_write_is_not_compared")) return {};
   std::vector<PositionPart> from_here;
-  for (const PositionPart& part : parts) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     // A replay says nothing of where its partition's log is.
-    const Known& known = known_[part.key];
-    if (!part.newest || (known.written == epoch_ && known.doubted.empty())) continue;
-    from_here.push_back(FromHere(part));
+    const Known& known = known_[parts[i].key];
+    if (!parts[i].newest || (known.written == epoch_ && known.doubted.empty())) continue;
+    from_here.push_back(FromHere(parts[i]));
+    places.push_back(i);
   }
   if (from_here.empty()) return {};
   const auto rows = read(from_here);
   if (!rows) return tl::unexpected(rows.error());
+  std::optional<OutputError> later;
   for (std::size_t i = 0; i < from_here.size(); ++i) {
     const PositionKey& key = from_here[i].key;
     Known& known = known_[key];
     if (const std::optional<PositionRow>& row = (*rows)[i]) {
       const bool reaches = !row->done.empty() && row->done.end() > from_here[i].ranges.first();
       auto same = reaches || !known.doubted.empty() ? Compare(key, *row) : CompareNewest(key, *row);
-      if (!same) return same;
+      if (!same && same.error().fatal) return same;
+      if (!same) {
+        PutOff(later, std::move(same.error()), places[i]);
+        continue;
+      }
     }
     if (from_here[i].epoch >= epoch_) known.written = epoch_;
   }
+  if (later) return tl::unexpected(std::move(*later));
   return {};
 }
 
-// The ledger goes on where it ended, mostly: one record to read. Where brokers do not answer, other
-// partitions do not wait for this one.
+// The ledger goes on where it ended, mostly: one record to read.
 tl::expected<void, OutputError> PositionMemory::CompareNewest(const PositionKey& key,
                                                               const PositionRow& row) {
   if (known_[key].compared == epoch_ || row.anchors.all().empty()) return {};
-  auto same = CompareWith(key, {row.anchors.all().front()});
-  if (same || same.error().fatal) return same;
-  return {};
+  return CompareWith(key, {row.anchors.all().front()});
 }
 
 tl::expected<void, OutputError> PositionMemory::CompareWith(const PositionKey& key,
@@ -99,6 +115,7 @@ tl::expected<void, OutputError> PositionMemory::CompareWith(const PositionKey& k
   std::vector<Offset> offsets;
   for (const LogSample& one : known) offsets.push_back(one.offset);
   auto log = terms_.read_log({key.cluster, key.where, offsets, epoch_});
+  if (!log && Planted("unread_log_is_written")) return {};
   if (!log) {
     Error error = std::move(log.error());
     error.what = fmt::format("whether {}/{} is still the log that its records were done in: {}",
@@ -200,11 +217,19 @@ tl::expected<void, OutputError> PositionMemory::OnCommitted(const std::vector<Po
                                                             const Rows& before) {
   const PositionRow none;
   tl::expected<void, OutputError> all;
+  std::optional<OutputError> later;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     auto same = OnCommitted(parts[i], before[i] ? *before[i] : none);
-    if (!same && all) all = std::move(same);
+    if (same) continue;
+    if (!same.error().fatal) {
+      PutOff(later, std::move(same.error()), i);
+    } else if (all) {
+      all = std::move(same);
+    }
   }
-  return all;
+  if (!all || !later) return all;
+  later->unanswered = true;  // it is committed, and not to be told of yet
+  return tl::unexpected(std::move(*later));
 }
 
 void PositionMemory::Acknowledge(const PositionPart& part, std::int64_t forgotten) {
@@ -243,17 +268,29 @@ std::optional<LostCommits> PositionMemory::Lost(
 tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> PositionMemory::Answer(
     const PositionLookup& asked, const std::vector<std::optional<PositionRow>>& rows) {
   std::vector<std::optional<LedgerEntry>> entries;
+  std::optional<OutputError> later;
+  std::vector<bool> unread(asked.parts.size());
   for (const auto& place : asked.places) {
     auto& entry = entries.emplace_back();
     if (!place || !rows[place->part] || !rows[place->part]->done.Contains(place->offset)) continue;
     const PositionKey& key = asked.parts[place->part].key;
-    if (auto same = Compare(key, *rows[place->part]); !same) return tl::unexpected(same.error());
+    if (unread[place->part]) {
+      later->later.push_back(entries.size() - 1);
+      continue;
+    }
+    if (auto same = Compare(key, *rows[place->part]); !same) {
+      if (same.error().fatal) return tl::unexpected(std::move(same.error()));
+      PutOff(later, std::move(same.error()), entries.size() - 1);
+      unread[place->part] = true;
+      continue;
+    }
     const PositionRow& row = *rows[place->part];
     entry = LedgerEntry{.token = row.token,
                         .worker = row.worker,
                         .source = SourceText(key.where, place->offset),
                         .completed_at = row.updated_at};
   }
+  if (later) return tl::unexpected(std::move(*later));
   return entries;
 }
 

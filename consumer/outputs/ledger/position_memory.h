@@ -55,9 +55,10 @@ class PositionMemory {
   // Before the first write of an assignment to each of these partitions: its log is compared,
   // before records of another one go into its row, and their anchors take the place of those that
   // would tell: a worker that ends once it has written compares nothing any more. By the newest
-  // anchor, where that can be read; by all of them, and not before they can, where offsets of the
+  // anchor, or by all of them, where offsets of the
   // part or behind it are done: these are no news of its log, or it is another log. `read`: rows,
-  // one a part.
+  // one a part. An error that is not fatal names the parts whose logs cannot be read yet, in
+  // `later`: no other part waits for them.
   using Rows = std::vector<std::optional<PositionRow>>;
   using ReadRows = std::function<tl::expected<Rows, OutputError>(const std::vector<PositionPart>&)>;
   tl::expected<void, OutputError> BeforeWrite(const std::vector<PositionPart>& parts,
@@ -68,7 +69,8 @@ class PositionMemory {
   // explains.
   tl::expected<void, OutputError> Compare(const PositionKey& key, const PositionRow& row);
 
-  // What a look-up answers, one an id, once the logs were compared; `rows`: one a part.
+  // What a look-up answers, one an id, once the logs were compared; `rows`: one a part. An error
+  // that is not fatal names the ids in `later` whose logs cannot be read yet.
   tl::expected<std::vector<std::optional<LedgerEntry>>, OutputError> Answer(
       const PositionLookup& asked, const std::vector<std::optional<PositionRow>>& rows);
 
@@ -86,8 +88,8 @@ class PositionMemory {
   // "Settled": no former comparison is waiting. Where the log cannot be read, a part that was all
   // new waits for it until the partition's next write, and any other is an error.
   tl::expected<void, OutputError> OnCommitted(const PositionPart& part, const PositionRow& before);
-  // Of all parts, whatever is wrong with one: the first error. `before`: one a part; nullopt: there
-  // was none.
+  // Of all parts, whatever is wrong with one: the first fatal error, or one that names parts in
+  // `later`. `before`: one a part; nullopt: there was none.
   tl::expected<void, OutputError> OnCommitted(const std::vector<PositionPart>& parts,
                                               const Rows& before);
   void Acknowledge(const PositionPart& part, std::int64_t forgotten);

@@ -133,7 +133,7 @@ TEST_F(ReplacedTopic, IsNotSeenInMetadataOfOthersOrOfAnotherOffset) {
   }
 }
 
-TEST_F(ReplacedTopic, ThatIsShorterThanTheOffsetIsOutOfRangeAsEver) {
+TEST_F(ReplacedTopic, IsSeenWhereItEndsBeforeTheSample) {
   broker->CreateTopic(topic, 1);
   Produce(20, "old");
   Work(20);
@@ -145,7 +145,8 @@ TEST_F(ReplacedTopic, ThatIsShorterThanTheOffsetIsOutOfRangeAsEver) {
   KafkaSource source(Options(), "w", &sink, &sink);
   ASSERT_TRUE(source.Start());
   ASSERT_TRUE(Fatal(sink)) << sink.Trace();
-  EXPECT_EQ(sink.fatal->code, "offset_out_of_range");
+  EXPECT_EQ(sink.fatal->code, "topic_replaced");
+  EXPECT_THAT(sink.fatal->Line(), HasSubstr("it ends at offset 0"));
 }
 
 // A sample that lies tells that it is looked at.

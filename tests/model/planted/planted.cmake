@@ -159,6 +159,8 @@ caught_by(overlap_is_not_compared_before unit/outputs
   PositionMemoryTest.AFirstWriteOfWhatIsDoneComparesAllAnchorsBeforeItsOwnTakeTheirPlace)
 caught_by(own_anchors_are_news_to_nobody unit/outputs
   PositionMemoryTest.WhatIsWrittenOnceAnotherHasWrittenIsComparedToo)
+caught_by(unread_log_is_written unit/outputs
+  PositionMemoryTest.APartitionWhoseLogCannotBeReadHoldsUpNoOther)
 caught_by(not_compared_is_forgotten unit/outputs
   PositionMemoryTest.WhatCannotBeComparedYetIsComparedBeforeTheNextWrite)
 

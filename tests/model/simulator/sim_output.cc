@@ -20,6 +20,14 @@ namespace {
 
 constexpr int kMostRecords = 500;
 
+// Partitions are without a leader for a while at a time.
+bool LeaderIsAway(const World& world, std::int32_t partition) {
+  if (!world.FaultsOn()) return false;
+  const auto moment = static_cast<std::uint64_t>(world.time.now() / (world.plan.outage / 2));
+  const auto place = moment * 64 + static_cast<std::uint64_t>(partition);
+  return ((world.plan.seed * 31 + place) * 0x9e3779b97f4a7c15ULL >> 20) % 1000 < 300;
+}
+
 consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   consumer::OutputTerms terms;
   terms.group = kGroup;
@@ -29,7 +37,7 @@ consumer::OutputTerms TermsOf(const World& world, const Process& process) {
   if (!world.plan.Replaces()) return terms;
   terms.read_log = [&world, &process](const consumer::LogQuestion& asked)
       -> tl::expected<std::optional<consumer::LogState>, fencepost::Error> {
-    if (world.time.now() < process.kafka_cut_until) {
+    if (world.time.now() < process.kafka_cut_until || LeaderIsAway(world, asked.where.partition)) {
       return tl::unexpected(fencepost::Error{"brokers_away", "no broker answers", "", ""});
     }
     return world.broker.Look(asked.where, asked.offsets);

@@ -18,6 +18,7 @@ using consumer::WriteResult;
 
 constexpr Millis kFirstBackoff{50};
 constexpr Millis kMaxBackoff{5000};
+constexpr Millis kPutOff{500};
 // By consumer::WriteFailure.
 constexpr std::array kFailed{"transactions not happened", "transactions locked out",
                              "transactions too slow", "transactions unanswered",
@@ -174,7 +175,15 @@ void SimWriter::OnRows(int attempt, std::uint64_t session, const consumer::Posit
   const auto entries = output_.AnswerFrom(asked, rows);
   if (entries) return OnFound(attempt, session, *entries);
   if (entries.error().fatal) return End(entries.error().error);
-  OnBroken(attempt);
+  world_.Count("look-ups put off");
+  queue_.PutOff(*lookup_, entries.error().later);
+  worker_.process().Later(Process::kOutput, kPutOff, [this] {
+    queue_.Resume();
+    Next();
+  });
+  if (!lookup_->ids.empty()) return Ask();
+  lookup_ = nullptr;
+  Next();
 }
 
 void SimWriter::AskAgainLater() {
@@ -394,7 +403,10 @@ bool SimWriter::Remember(const std::vector<std::size_t>& places,
 void SimWriter::OnRefusal(const consumer::OutputError& error) {
   if (error.fatal) return End(error.error);
   ++attempt_;
-  Fail({});
+  if (error.later.empty()) return Fail({});
+  world_.Count("parts left out");
+  retry_.OnFailed(error);
+  Go();
 }
 
 void SimWriter::OnConflict(int attempt) {

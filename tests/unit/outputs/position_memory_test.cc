@@ -38,7 +38,8 @@ class PositionMemoryTest : public ::testing::Test {
       ++reads_;
       asked_ = asked.offsets;
       std::ranges::sort(asked_, std::greater());
-      if (away_) return tl::unexpected(Error{"kafka_unreachable", "no broker answers", "", ""});
+      if (away_ || asked.where == unread_)
+        return tl::unexpected(Error{"kafka_unreachable", "no broker answers", "", ""});
       return log_;
     };
   }
@@ -53,6 +54,7 @@ class PositionMemoryTest : public ::testing::Test {
   int reads_ = 0;
   std::vector<Offset> asked_;
   bool away_ = false;
+  TopicPartition unread_;
   PositionMemory memory_{"worker-1", terms_};
 };
 
@@ -200,7 +202,7 @@ TEST_F(PositionMemoryTest, BeforeTheFirstWriteOfAnAssignmentTheLogOfARowIsCompar
   EXPECT_EQ(reads_, 3);
 }
 
-TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaitsForNoBroker) {
+TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecord) {
   PositionPart part = Part(9, 12);
   part.newest = LogSample{.offset = 11, .timestamp = 1, .content = 1};
   PositionRow row = Row("{[0,9)}");
@@ -217,7 +219,7 @@ TEST_F(PositionMemoryTest, AFirstWriteAtTheEndOfWhatIsDoneReadsOneRecordAndWaits
   EXPECT_THAT(asked_, ElementsAre(8));
   away_ = true;
   memory_.OnAssignment(2);
-  EXPECT_TRUE(write());
+  EXPECT_FALSE(write());
   row.done.Add(12, 13);  // behind it
   memory_.OnAssignment(3);
   EXPECT_FALSE(write());
@@ -344,6 +346,39 @@ TEST_F(PositionMemoryTest, WhatCannotBeComparedYetIsComparedBeforeTheNextWrite) 
   EXPECT_TRUE(write());
   EXPECT_TRUE(write());
   EXPECT_EQ(reads_, 4);
+}
+
+// Of three partitions: 2, 3, whose log nobody reads, and 4.
+TEST_F(PositionMemoryTest, APartitionWhoseLogCannotBeReadHoldsUpNoOther) {
+  log_ = LogState{.end = 20, .records = {{.offset = 8, .timestamp = 1, .content = 1}}};
+  unread_ = kKey.where;
+  const auto of = [](std::int32_t partition) {
+    PositionPart part = Written(8, 12);
+    part.key.where.partition = partition;
+    return part;
+  };
+  const std::vector<PositionPart> parts{of(2), of(3), of(4)};
+  const PositionMemory::Rows rows(3, Row("{[0,9)}"));
+  memory_.OnAssignment(1);
+  const auto before = memory_.BeforeWrite(parts, [&](const auto&) { return rows; });
+  ASSERT_FALSE(before);
+  EXPECT_THAT(before.error().later, ElementsAre(1));
+  EXPECT_FALSE(before.error().unanswered);
+  EXPECT_TRUE(memory_.BeforeWrite({parts[0], parts[2]}, [&](const auto&) { return rows; }));
+  const auto after = memory_.OnCommitted(parts, rows);
+  ASSERT_FALSE(after);
+  EXPECT_THAT(after.error().later, ElementsAre(1));
+  EXPECT_TRUE(after.error().unanswered) << "it is committed, and may be of another log";
+  const auto found =
+      memory_.Answer(ByPartition({"C/orders/3/8", "C/orders/2/8", "no position", "C/orders/3/7"}),
+                     {Row("{[0,9)}"), Row("{[0,9)}")});
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().later, ElementsAre(0, 3));
+  log_->records.front().timestamp = 2;
+  memory_.OnAssignment(2);
+  const auto other = memory_.BeforeWrite(parts, [&](const auto&) { return rows; });
+  ASSERT_FALSE(other);
+  EXPECT_TRUE(other.error().fatal) << "whatever cannot be read";
 }
 
 TEST_F(PositionMemoryTest, AWriteOfAFormerAssignmentIsNotTheFirstOfThisOne) {

@@ -49,6 +49,33 @@ TEST_F(WriteRetryTest, HandsBackWhatHasNoOutcomeOnceTheTimeOfTheBatchIsOver) {
   EXPECT_THAT(results, ElementsAre(kCommitted, kNotWritten, kNotWritten));
 }
 
+// Their log cannot be compared yet.
+TEST_F(WriteRetryTest, WhatIsLeftOutIsHandedBackWithItsChainAndTheOthersAreWrittenAtOnce) {
+  for (const bool unanswered : {false, true}) {
+    OutputError error = ScriptedTable::Failed(WriteFailure::kUnavailable);
+    error.later = {0, 2};
+    error.unanswered = unanswered;
+    table_.failures = {error};
+    Items items;
+    items.Add(1, 7);
+    items.Add(2, 7);
+    items.Add(3);
+    items.Add(4);
+    const auto outcomes = run_.Write(items);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(outcomes[i].result, i == 3 ? kCommitted : kNotWritten) << i;
+      EXPECT_EQ(outcomes[i].in_doubt, unanswered && i < 3) << i;
+    }
+    EXPECT_THAT(run_.waits, IsEmpty());
+    table_.committed.clear();
+  }
+  OutputError all = ScriptedTable::Failed(WriteFailure::kUnavailable);
+  all.later = {0};
+  table_.failures = {all};
+  EXPECT_THAT(run_.Results({1}), ElementsAre(kNotWritten));
+  EXPECT_THAT(run_.waits, ElementsAre(100ms)) << "there is no other to write meanwhile";
+}
+
 // --- refused -----------------------------------------------------------------------------------
 
 TEST_F(WriteRetryTest, ARefusalThatANewLookAtTheCatalogFixesIsNobodysFault) {

@@ -61,16 +61,16 @@ class WriterTest : public ::testing::Test {
     return results_;
   }
   // A look-up, and until it is answered.
-  void LookUp() {
+  void LookUp(LookupBatch lookup = {}, int answers = 1) {
     int before = 0;
     {
       const std::lock_guard lock(mutex_);
       before = looked_up_;
     }
-    writer_.LookUp(std::make_unique<LookupBatch>());
+    writer_.LookUp(std::make_unique<LookupBatch>(std::move(lookup)));
     EXPECT_TRUE(WaitUntil(20s, [&] {
       const std::lock_guard lock(mutex_);
-      return looked_up_ > before;
+      return looked_up_ >= before + answers;
     }));
   }
   std::vector<std::string> States() {
@@ -217,6 +217,16 @@ TEST_F(WriterTest, ALookUpsTroubleHidesThatOfTheWritesOnlyWhileItLasts) {
   writer_.Stop();
   const auto refuses = HasSubstr("refuses every record");
   EXPECT_THAT(States(), ElementsAre("up", refuses, "away", refuses));
+}
+
+TEST_F(WriterTest, ALookUpOfAnUnreadLogIsAskedAgainAndHoldsUpNoOther) {
+  OutputError error = ScriptedTable::Failed(WriteFailure::kUnavailable, "no broker answers");
+  error.later = {0};
+  table_.lookup_failures = {error};
+  writer_.Start();
+  LookUp({{1, 2}, {"a", "b"}, {Nanos(0), Nanos(0)}, 0}, 2);
+  EXPECT_THAT(States(), ElementsAre("up"));
+  writer_.Stop();
 }
 
 TEST_F(WriterTest, StopEndsAWaitAndWhatHasNoOutcomeIsDropped) {
