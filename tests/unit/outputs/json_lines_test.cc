@@ -133,17 +133,5 @@ TEST(JsonText, EscapesWhatAStringCannotHold) {
   EXPECT_EQ(out, "\"\\u0000\\u001f\\u0009\\u000d\\\\\\\"/\x7f\xc3\xa9\"");
 }
 
-TEST(JsonLines, BehindARefusedRecordItsChainHasNoLine) {
-  const Batch batch{{.id = "a", .value = "{}", .chain = 7},
-                    {.id = "b", .value = R"({"x":1})", .chain = 7},
-                    {.id = "c", .value = R"({"x":2})", .chain = 8}};
-  JsonLines lines(Columns({{"x", "json:/x"}}), "w");
-  std::vector<WriteOutcome> outcomes(3);
-  EXPECT_EQ(lines.Fill(batch.items(), outcomes), "{\"x\":2}\n");
-  EXPECT_EQ(outcomes[0].result, WriteResult::kBadRecord);
-  EXPECT_EQ(outcomes[1].result, WriteResult::kNotWritten);
-  EXPECT_EQ(outcomes[2].result, WriteResult::kCommitted);
-}
-
 }  // namespace
 }  // namespace fencepost::consumer

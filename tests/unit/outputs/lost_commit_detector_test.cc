@@ -115,16 +115,6 @@ TEST_F(LostCommitDetectorTest, RemembersOfATransactionTheRecordsWhoseEffectStand
   EXPECT_THAT(asked_, ElementsAre(ElementsAre(Id(1))));
 }
 
-TEST_F(LostCommitDetectorTest, NamesTheLowestLostOffsetOfEachPartition) {
-  for (int n = 0; n < 6; ++n) Commit(n % 2, 10 + n);
-  for (int lost = 1; lost <= 5; ++lost) {
-    Lose(6 - lost, 5);
-    const std::string odd = lost < 2 ? "" : fmt::format("orders/0/{} ", 10 + (lost < 4 ? 4 : 2));
-    const std::string even = fmt::format("orders/1/{}", 10 + (lost < 3 ? 5 : lost < 5 ? 3 : 1));
-    EXPECT_EQ(BackTo(Look()), fmt::format("{}: {}{}", lost, odd, even));
-  }
-}
-
 TEST_F(LostCommitDetectorTest, SaysAtLeastWhereOlderOnesAreNotRemembered) {
   for (int n = 0; n < 20; ++n) Commit(0, n);
   Lose(5, 19);

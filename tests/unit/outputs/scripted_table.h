@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string>
@@ -21,7 +22,17 @@ namespace fencepost::consumer {
 // Items by number; their ids are the numbers.
 class Items {
  public:
+  struct Item {
+    int id = 0;
+    std::uint64_t chain = 0;
+  };
   Items() = default;
+  Items(std::initializer_list<Item> items) {
+    for (const Item& item : items) Add(item.id, item.chain);
+  }
+  explicit Items(const std::vector<int>& ids) {
+    for (const int id : ids) Add(id);
+  }
   Items(const Items&) = delete;
   Items& operator=(const Items&) = delete;
 
@@ -180,11 +191,7 @@ class PlanRun {
     for (const WriteOutcome& outcome : Write(items)) results.push_back(outcome.result);
     return results;
   }
-  std::vector<WriteResult> Results(const std::vector<int>& ids) {
-    Items items;
-    for (const int id : ids) items.Add(id);
-    return Results(items);
-  }
+  std::vector<WriteResult> Results(const std::vector<int>& ids) { return Results(Items(ids)); }
   [[nodiscard]] const WriteRetry& retry() const { return retry_; }
   [[nodiscard]] std::uint64_t batch() const { return batch_; }
 

@@ -30,10 +30,7 @@ TEST_F(WriteRetryTest, AHealthyRequestIsOneTransaction) {
 }
 
 TEST_F(WriteRetryTest, HandsBackWhatHasNoOutcomeOnceTheTimeOfTheBatchIsOver) {
-  Items items;
-  items.Add(1, 7);
-  items.Add(2, 7);
-  items.Add(3);
+  const Items items{{1, 7}, {2, 7}, {3}};
   WriteRetry retry(table_.max_records());
   retry.Begin(1, 0, items.items());
   retry.Next();
@@ -87,8 +84,7 @@ TEST_F(WriteRetryTest, ARefusalThatANewLookAtTheCatalogFixesIsNobodysFault) {
 
 TEST_F(WriteRetryTest, OneRefusedRecordIsFoundAmongManyAndKeepsTheServersWords) {
   table_.refused = {137};
-  Items items;
-  for (int i = 0; i < 500; ++i) items.Add(i);
+  const Items items(Items::Range(0, 500));
   const auto outcomes = run_.Write(items);
   for (int i = 0; i < 500; ++i) {
     EXPECT_EQ(outcomes[i].result, i == 137 ? kBadRecord : kCommitted) << i;
@@ -98,62 +94,6 @@ TEST_F(WriteRetryTest, OneRefusedRecordIsFoundAmongManyAndKeepsTheServersWords) 
   EXPECT_EQ(outcomes[137].reason, DeadLetterReason::kOutput);
   EXPECT_LE(table_.transactions, 26);
   EXPECT_EQ(run_.reason, "");
-}
-
-TEST_F(WriteRetryTest, BehindARefusedRecordNothingOfItsChainIsWritten) {
-  table_.refused = {2};
-  Items items;
-  items.Add(1, 7);
-  items.Add(2, 7);
-  items.Add(3, 8);
-  items.Add(4, 7);
-  items.Add(5);
-  const auto results = run_.Results(items);
-  EXPECT_THAT(results, ElementsAre(kCommitted, kBadRecord, kCommitted, kNotWritten, kCommitted));
-  EXPECT_FALSE(table_.committed.contains(4));
-}
-
-TEST_F(WriteRetryTest, ABatchThatWasFilledBeforeTheFlowKnewHoldsTheChainToo) {
-  table_.refused = {1};
-  Items first;
-  first.Add(1, 7);
-  Items second;
-  second.Add(2, 7);
-  second.Add(3, 8);
-  EXPECT_THAT(run_.Results(first), ElementsAre(kBadRecord));
-  const auto behind = run_.Write(second, 0);
-  EXPECT_EQ(behind[0].result, kNotWritten);
-  EXPECT_EQ(behind[1].result, kCommitted);
-  // What was held back in batch 2 is held in batch 3 as well, as long as only 1 is answered.
-  Items third;
-  third.Add(4, 7);
-  EXPECT_EQ(run_.Write(third, 1)[0].result, kNotWritten);
-  EXPECT_EQ(run_.Write(third, 3)[0].result, kCommitted);
-  EXPECT_FALSE(table_.committed.contains(2));
-}
-
-TEST_F(WriteRetryTest, WhatComesAgainIsNotHeldByWhatWasHeldForItsSake) {
-  table_.locked = {1};
-  Items first;
-  first.Add(1, 7);
-  Items behind;
-  behind.Add(2, 7);
-  EXPECT_THAT(run_.Results(first), ElementsAre(kNotWritten));
-  EXPECT_EQ(run_.Write(behind, 0)[0].result, kNotWritten);
-  table_.locked.clear();
-  EXPECT_EQ(run_.Write(first, 1)[0].result, kCommitted) << "batch 2 was filled before, and is held";
-  EXPECT_EQ(run_.Write(behind, 2)[0].result, kCommitted);
-  EXPECT_THAT(table_.order[7], ElementsAre(1, 2));
-}
-
-TEST_F(WriteRetryTest, BehindWhatASelectorRefusesOrAnIdConflictTheChainWaitsToo) {
-  table_.unruly = {1};
-  table_.conflicting = {4};
-  Items items;
-  for (int i = 0; i < 7; ++i) items.Add(i, i < 3 ? 7 : 8);
-  EXPECT_THAT(run_.Results(items), ElementsAre(kCommitted, kBadRecord, kNotWritten, kCommitted,
-                                               kIdConflict, kNotWritten, kNotWritten));
-  EXPECT_THAT(run_.waits, IsEmpty()) << "the flow decides, nothing is to be waited for";
 }
 
 TEST_F(WriteRetryTest, OneBadRecordDoesNotStopAQuietTopicButAFurtherElevenInARowDo) {
@@ -221,8 +161,7 @@ TEST_F(WriteRetryTest, WhatATableRefusedThatIsFixedDuringTheSearchIsNotBad) {
     ScriptedTable table;
     FixedTable fixed(table, at);
     WriteRetry retry(500);
-    Items items;
-    for (int i = 0; i < 500; ++i) items.Add(i);
+    const Items items(Items::Range(0, 500));
     const auto outcomes = WriteAtOnce(fixed, retry, {.items = items.items(), .offsets = {}});
     ASSERT_TRUE(outcomes);
     const auto bad = std::ranges::count(*outcomes, kBadRecord, &WriteOutcome::result);
@@ -287,8 +226,7 @@ TEST_F(WriteRetryTest, WhereGrowingFailsItIsTriedMoreAndMoreRarely) {
 TEST_F(WriteRetryTest, ARecordThatIsTooSlowTwiceByItselfIsBadForItsTime) {
   table_.most_cost = 600;
   table_.cost = {{2, 1000}};
-  Items items;
-  for (int i = 1; i < 4; ++i) items.Add(i);
+  const Items items(Items::Range(1, 4));
   const auto outcomes = run_.Write(items);
   EXPECT_EQ(outcomes[0].result, kCommitted);
   EXPECT_EQ(outcomes[1].result, kBadRecord);
@@ -302,14 +240,6 @@ TEST_F(WriteRetryTest, WhereEveryRecordIsTooSlowNoneIsBad) {
   EXPECT_THAT(run_.Results(Items::Range(0, 100)), Each(kNotWritten));
   EXPECT_LE(table_.transactions, 26);
   EXPECT_NE(run_.reason, "");
-}
-
-TEST_F(WriteRetryTest, SeveralRecordsThatAreTooSlowDoNotStarveTheOthers) {
-  table_.most_cost = 10;
-  for (int i = 0; i < 6; ++i) table_.cost[i] = 11;
-  const auto results = run_.Results(Items::Range(0, 20));
-  EXPECT_EQ(table_.committed.size(), 14u);
-  EXPECT_THAT(std::vector(results.begin(), results.begin() + 6), Each(kBadRecord));
 }
 
 TEST_F(WriteRetryTest, WithoutAnAnswerARecordIsNeverBad) {
@@ -326,15 +256,13 @@ TEST_F(WriteRetryTest, ABadRecordOfATransactionThatWasNotAnsweredIsInDoubt) {
   OutputError unanswered = ScriptedTable::Failed(WriteFailure::kUnavailable);
   unanswered.unanswered = true;
   table_.failures = {unanswered};
-  Items items;
-  for (int id = 1; id <= 3; ++id) items.Add(id);
+  const Items items(Items::Range(1, 4));
   const auto outcomes = run_.Write(items);
   EXPECT_EQ(outcomes[1].result, kBadRecord);
   EXPECT_TRUE(outcomes[1].in_doubt);
   EXPECT_FALSE(outcomes[0].in_doubt) << "it is committed";
   table_.failures = {ScriptedTable::Failed(WriteFailure::kUnavailable)};
-  Items answered;
-  answered.Add(2);
+  const Items answered{{2}};
   EXPECT_FALSE(run_.Write(answered)[0].in_doubt);
 }
 
@@ -342,8 +270,7 @@ TEST_F(WriteRetryTest, WhatIsHandedBackWithoutAnAnswerIsInDoubt) {
   table_.most_cost = 5;
   table_.cost = {{2, 1000}};
   table_.unknown = true;
-  Items items;
-  items.Add(2);
+  const Items items{{2}};
   const auto outcomes = run_.Write(items);
   EXPECT_EQ(outcomes[0].result, kNotWritten);
   EXPECT_TRUE(outcomes[0].in_doubt);
@@ -353,16 +280,9 @@ TEST_F(WriteRetryTest, WhatIsHandedBackWithoutAnAnswerIsInDoubt) {
 
 TEST_F(WriteRetryTest, ALockedRowHoldsBackItsChainAloneAndIsTriedByItselfFromThenOn) {
   table_.locked = {2};
-  Items items;
-  items.Add(1, 7);
-  items.Add(2, 7);
-  items.Add(3, 7);
-  items.Add(4, 8);
+  const Items items{{1, 7}, {2, 7}, {3, 7}, {4, 8}};
   EXPECT_THAT(run_.Results(items), ElementsAre(kCommitted, kNotWritten, kNotWritten, kCommitted));
-  Items again;
-  again.Add(2, 7);
-  again.Add(3, 7);
-  again.Add(5, 9);
+  const Items again{{2, 7}, {3, 7}, {5, 9}};
   table_.sizes.clear();
   EXPECT_THAT(run_.Results(again), ElementsAre(kNotWritten, kNotWritten, kCommitted));
   EXPECT_THAT(table_.sizes, ElementsAre(1, 1)) << "the free one, then the locked one";
@@ -398,19 +318,11 @@ TEST_F(WriteRetryTest, AnOutputThatIsAwayIsWaitedForWithTheSameTransaction) {
   EXPECT_THAT(table_.sizes, Each(3));
 }
 
-TEST_F(WriteRetryTest, WhatATransactionHadNoRoomForGoesIntoTheNext) {
-  table_.most_items = 40;
-  EXPECT_THAT(run_.Results(Items::Range(0, 100)), Each(kCommitted));
-  EXPECT_THAT(table_.sizes, ElementsAre(100, 60, 20));
-}
-
 TEST(WriteRetryOfOneTransaction, TakesTheOutcomesAsTheyAre) {
   ScriptedTable table;
   table.unruly = {2};
   WriteRetry retry(0);
-  Items items;
-  items.Add(1, 7);
-  items.Add(2, 7);
+  const Items items{{1, 7}, {2, 7}};
   for (int batch = 1; batch < 3; ++batch) {
     const auto outcomes =
         WriteAtOnce(table, retry, {.items = items.items(), .offsets = {}}, batch, 0);

@@ -60,6 +60,12 @@ class WriterTest : public ::testing::Test {
     const std::lock_guard lock(mutex_);
     return results_;
   }
+  // Of one batch alone.
+  std::vector<WriteResult> ResultsOf(const Items& items) {
+    Write(items);
+    writer_.Start();
+    return Results(1).at(0);
+  }
   // A look-up, and until it is answered.
   void LookUp(LookupBatch lookup = {}, int answers = 1) {
     int before = 0;
@@ -104,23 +110,15 @@ class WriterTest : public ::testing::Test {
 
 TEST_F(WriterTest, AWriteWithoutAnAnswerIsWrittenAgainUntilItsOutcomeIsKnown) {
   table_.failures.assign(2, ScriptedTable::Failed(WriteFailure::kUnavailable, "cut off"));
-  Items items;
-  for (int i = 0; i < 3; ++i) items.Add(i);
-  Write(items);
-  writer_.Start();
-  EXPECT_THAT(Results(1)[0], Each(kCommitted));
+  EXPECT_THAT(ResultsOf(Items(Items::Range(0, 3))), Each(kCommitted));
   writer_.Stop();
   EXPECT_THAT(table_.sizes, ElementsAre(3, 3, 3));
   EXPECT_THAT(States(), ElementsAre("up", "cut off", "up"));
 }
 
 TEST_F(WriterTest, ABatchWhoseTimeIsOverIsHandedBackAndNothingOfItIsWritten) {
-  Items late;
-  late.Add(1);
-  Write(late, 0, locking::BootClock::now());
-  Items next;
-  next.Add(2);
-  Write(next);
+  Write(Items{{1}}, 0, locking::BootClock::now());
+  Write(Items{{2}});
   writer_.Start();
   EXPECT_THAT(Results(2), ElementsAre(ElementsAre(kNotWritten), ElementsAre(kCommitted)));
   writer_.Stop();
@@ -129,14 +127,9 @@ TEST_F(WriterTest, ABatchWhoseTimeIsOverIsHandedBackAndNothingOfItIsWritten) {
 
 TEST_F(WriterTest, WhatOneBatchRefusedHoldsItsChainInTheNextThatWasQueuedAlready) {
   table_.refused = {1};
-  Items first;
-  first.Add(1, 7);
-  first.Add(2, 8);
-  Items second;
-  second.Add(3, 7);
-  second.Add(4, 8);
-  Items third;
-  third.Add(5, 7);
+  const Items first{{1, 7}, {2, 8}};
+  const Items second{{3, 7}, {4, 8}};
+  const Items third{{5, 7}};
   Write(first);
   Write(second);
   Write(third, 2);
@@ -151,22 +144,14 @@ TEST_F(WriterTest, WhatOneBatchRefusedHoldsItsChainInTheNextThatWasQueuedAlready
 
 TEST_F(WriterTest, TheSearchForARefusedRecordIsNoTroubleOfTheOutputs) {
   table_.refused = {3, 40};
-  Items items;
-  for (int i = 0; i < 100; ++i) items.Add(i);
-  Write(items);
-  writer_.Start();
-  EXPECT_EQ(std::ranges::count(Results(1)[0], kBadRecord), 2);
+  EXPECT_EQ(std::ranges::count(ResultsOf(Items(Items::Range(0, 100))), kBadRecord), 2);
   writer_.Stop();
   EXPECT_THAT(States(), ElementsAre("up"));
 }
 
 TEST_F(WriterTest, AnOutputThatRefusesEverythingIsNotReadyAndTheBatchIsHandedBack) {
   table_.refuses_all = true;
-  Items items;
-  for (int i = 0; i < 30; ++i) items.Add(i);
-  Write(items);
-  writer_.Start();
-  EXPECT_THAT(Results(1)[0], Each(kNotWritten));
+  EXPECT_THAT(ResultsOf(Items(Items::Range(0, 30))), Each(kNotWritten));
   writer_.Stop();
   EXPECT_THAT(States(), ElementsAre("up", HasSubstr("the output refuses every record: refused")));
 }
@@ -175,8 +160,7 @@ TEST_F(WriterTest, ABatchThatIsOnlyHeldBackDoesNotMakeTheOutputReady) {
   table_.refuses_all = true;
   Items first;
   for (int i = 0; i < 30; ++i) first.Add(i, 7 + static_cast<std::uint64_t>(i));
-  Items second;
-  second.Add(40, 7);
+  const Items second{{40, 7}};
   Write(first);
   Write(second);
   writer_.Start();
@@ -187,11 +171,7 @@ TEST_F(WriterTest, ABatchThatIsOnlyHeldBackDoesNotMakeTheOutputReady) {
 
 TEST_F(WriterTest, ALookUpThatSucceedsDoesNotMakeAnOutputReadyThatRefusesEverything) {
   table_.refuses_all = true;
-  Items items;
-  for (int i = 0; i < 30; ++i) items.Add(i);
-  Write(items);
-  writer_.Start();
-  EXPECT_THAT(Results(1)[0], Each(kNotWritten));
+  EXPECT_THAT(ResultsOf(Items(Items::Range(0, 30))), Each(kNotWritten));
   LookUp();
   writer_.Stop();
   EXPECT_THAT(States(), ElementsAre("up", HasSubstr("refuses every record")));
@@ -208,11 +188,7 @@ TEST_F(WriterTest, TheTroubleOfALookUpEndsWithItsSuccessThoughNothingIsWritten) 
 TEST_F(WriterTest, ALookUpsTroubleHidesThatOfTheWritesOnlyWhileItLasts) {
   table_.refuses_all = true;
   table_.lookup_failures = {ScriptedTable::Failed(WriteFailure::kUnavailable, "away")};
-  Items items;
-  for (int i = 0; i < 30; ++i) items.Add(i);
-  Write(items);
-  writer_.Start();
-  EXPECT_THAT(Results(1)[0], Each(kNotWritten));
+  EXPECT_THAT(ResultsOf(Items(Items::Range(0, 30))), Each(kNotWritten));
   LookUp();
   writer_.Stop();
   const auto refuses = HasSubstr("refuses every record");
@@ -231,9 +207,7 @@ TEST_F(WriterTest, ALookUpOfAnUnreadLogIsAskedAgainAndHoldsUpNoOther) {
 
 TEST_F(WriterTest, StopEndsAWaitAndWhatHasNoOutcomeIsDropped) {
   table_.failures.assign(1000, ScriptedTable::Failed(WriteFailure::kUnavailable, "away"));
-  Items items;
-  items.Add(1);
-  Write(items);
+  Write(Items{{1}});
   writer_.Start();
   ASSERT_TRUE(WaitUntil(20s, [&] { return States().size() == 2; }));
   writer_.Stop();
@@ -272,8 +246,7 @@ TEST(Writer, AnswersNothingOfAWriteThatItsStopInterrupted) {
                  .looked_up = [](auto, auto) {},
                  .state = [](bool, std::string) {},
                  .fatal = [](Error) {}});
-  Items items;
-  items.Add(1);
+  const Items items{{1}};
   auto batch = std::make_unique<WriteBatch>();
   batch->id = 1;
   batch->request.items = items.items();
@@ -288,12 +261,8 @@ TEST_F(WriterTest, AfterAFatalErrorNothingMoreIsWritten) {
   OutputError fenced = ScriptedTable::Failed(WriteFailure::kUnavailable, "fenced");
   fenced.fatal = true;
   table_.failures = {fenced};
-  Items items;
-  items.Add(1);
-  Write(items);
-  Items behind;
-  behind.Add(2);
-  Write(behind);
+  Write(Items{{1}});
+  Write(Items{{2}});
   writer_.Start();
   ASSERT_TRUE(WaitUntil(20s, [&] { return States().size() == 2; }));
   EXPECT_EQ(States()[1], "fatal: fenced");
