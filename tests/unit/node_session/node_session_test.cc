@@ -393,28 +393,25 @@ TEST_F(SessionTest, NotesAReasonOnceAMinuteAndANewOneAfterASecond) {
 
 class LoginSessionTest : public SessionTest {
  protected:
-  LoginSessionTest() : SessionTest("hunter2") {}
+  LoginSessionTest() : SessionTest("hunter2") {
+    session.Start(now);
+    session.OnOpen(out);
+  }
 };
 
 TEST_F(LoginSessionTest, LogsInFirstAndBlamesTheLoginForItsOwnErrorsOnly) {
-  session.Start(now);
-  session.OnOpen(out);
   EXPECT_LT(out.find("AUTH"), out.find("SCRIPT"));
   EXPECT_THAT(Feed("+OK\r\n-NOPERM no permissions\r\n"), ElementsAre(Step::kClose));
   EXPECT_THAT(Why(), ::testing::StartsWith("the node says: NOPERM"));
 }
 
 TEST_F(LoginSessionTest, LeavesOutOfWhatFailedThatItWasTheLogin) {
-  session.Start(now);
-  session.OnOpen(out);
   Feed("-WRONGPASS invalid username-password pair.\r\n");
   EXPECT_TRUE(session.failure().at_login);
   EXPECT_EQ(session.failure().what, "the node says: WRONGPASS invalid username-password pair");
 }
 
 TEST_F(LoginSessionTest, NeverRepeatsThePasswordThatTheNodeQuotes) {
-  session.Start(now);
-  session.OnOpen(out);
   Feed("-ERR unknown command 'AUTH', with args beginning with: 'hunter2'\r\n");
   EXPECT_THAT(Why(), HasSubstr("unknown command 'AUTH'"));
   EXPECT_THAT(Why(), ::testing::Not(HasSubstr("hunter2")));
@@ -442,6 +439,10 @@ struct Listener {
     return session.Next(now);
   }
   Step OnTimer() { return session.OnTimer(now, ""); }
+  void Listen() {
+    session.OnOpen(out);
+    session.Listen(now);
+  }
 
   Instant now{1h};
   std::string out;
@@ -462,8 +463,7 @@ TEST(Listening, WaitsForTheLoginAndForNoScripts) {
 
 TEST(Listening, DeliversWhatNobodyAskedForAsItComes) {
   Listener listener;
-  listener.session.OnOpen(listener.out);
-  listener.session.Listen(listener.now);
+  listener.Listen();
   listener.session.OnBytes("$1\r\na\r\n-ERR b\r\n$1\r\n");
   EXPECT_EQ(listener.session.Next(listener.now), Step::kReply);
   const ReplyPtr kept = listener.session.KeepReply();
@@ -488,8 +488,7 @@ class Liveness : public ::testing::TestWithParam<LivenessCase> {};
 
 TEST_P(Liveness, IsCheckedAtIntervalsAndEndsWithANodeThatIsSilent) {
   Listener listener;
-  listener.session.OnOpen(listener.out);
-  listener.session.Listen(listener.now);
+  listener.Listen();
   int at = 0;
   for (const LivenessRow& row : GetParam().rows) {
     listener.now += row.after;
@@ -531,8 +530,7 @@ TEST_P(Pause, IsLongAfterARefusalAlone) {
   const PauseRow& row = GetParam();
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Listener listener("", seed);
-    listener.session.OnOpen(listener.out);
-    listener.session.Listen(listener.now);
+    listener.Listen();
     const Step step = row.error.empty()
                           ? listener.session.OnBroken("the node closed it", listener.now)
                           : listener.session.FailBy(row.error, listener.now);
@@ -554,8 +552,7 @@ INSTANTIATE_TEST_SUITE_P(All, Pause, ::testing::ValuesIn(kPauses),
 
 TEST(Listening, StopsWithoutAFailureUntilItIsStartedAgain) {
   Listener listener;
-  listener.session.OnOpen(listener.out);
-  listener.session.Listen(listener.now);
+  listener.Listen();
   listener.session.Up(listener.now);
   listener.session.Stop();
   EXPECT_EQ(listener.session.deadline(), Instant::max());

@@ -57,12 +57,6 @@ TEST_F(Model, NamesTheHolderUntilItsDeadline) {
   EXPECT_EQ(node_.Look(kName, kStart + Millis(1'201)).state, NodeModel::State::kAbsent);
 }
 
-TEST_F(Model, LosesALockWhenItsClockJumpsAhead) {
-  ASSERT_EQ(Ask(OpKind::kAcquire, 1, kStart).code, ReplyCode::kGranted);
-  EXPECT_EQ(Ask(OpKind::kAcquire, 2, kStart + Millis(1'100)).code, ReplyCode::kGrantedTakeover);
-  EXPECT_EQ(Ask(OpKind::kAcquire, 3, kStart + Millis(9'000)).code, ReplyCode::kGranted);
-}
-
 TEST_F(Model, AnswersNothingAfterAWipeAndRemembersOverARestartWithItsData) {
   ASSERT_EQ(Ask(OpKind::kAcquire, 1, kStart).code, ReplyCode::kGranted);
   node_.Restart(std::string(40, 's'), true);
@@ -75,13 +69,6 @@ TEST_F(Model, AnswersNothingAfterAWipeAndRemembersOverARestartWithItsData) {
   EXPECT_TRUE(copy.Holder(kName, kStart)) << "a copy is a node of its own";
 }
 
-TEST_F(Model, PutsItsOwnTimeIntoAQuarantine) {
-  node_.ApplySentinelWrite({CompleteSentinel(), CompleteSentinel(), Millis(500)}, kStart);
-  EXPECT_TRUE(node_.Quarantined(kStart + Millis(499)));
-  EXPECT_FALSE(node_.Quarantined(kStart + Millis(500)));
-  EXPECT_TRUE(Ask(OpKind::kAcquire, 1, kStart).quarantined);
-}
-
 TEST_F(Model, NeverForgetsAFloorSoonerThanItWouldHave) {
   ASSERT_EQ(Ask(OpKind::kAcquire, 1, kStart).code, ReplyCode::kGranted);
   const WallTime stands_until = kStart + Millis(1'200);
@@ -91,14 +78,6 @@ TEST_F(Model, NeverForgetsAFloorSoonerThanItWouldHave) {
     Ask(kind, 1, stepped_back);
     EXPECT_EQ(node_.Look(kName, stepped_back).expires, stands_until) << static_cast<int>(kind);
   }
-}
-
-TEST_F(Model, LeavesAForeignValueAloneWhateverIsAsked) {
-  node_.PutForeign(kName);
-  for (int kind = 0; kind < locking::kOpKinds; ++kind) {
-    EXPECT_EQ(Ask(static_cast<OpKind>(kind), 1, kStart).code, ReplyCode::kForeign) << kind;
-  }
-  EXPECT_EQ(node_.Look(kName, kStart).state, NodeModel::State::kForeign);
 }
 
 TEST_F(Model, VisitsWhatStandsAndPurgesWhatDoesNot) {

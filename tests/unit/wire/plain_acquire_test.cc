@@ -81,13 +81,18 @@ class PlainAcquireTest : public ::testing::Test {
     }
   }
   bool Suits(Now now = kNow) { return plain.Suits(ops, options, now); }
+  // The node answers the only SET, the sentinel and the time so.
+  const PlainAcquire::Judgement& Judge(const redisReply& set, const redisReply& sentinel,
+                                       const redisReply& time) {
+    plain.Write(ops, options, kNow, wire);
+    EXPECT_FALSE(plain.OnAnswer(set));
+    EXPECT_FALSE(plain.OnAnswer(sentinel));
+    EXPECT_TRUE(plain.OnAnswer(time));
+    return judgement = plain.Judge(ops, options);
+  }
   // The fate of the only op, whose SET wrote, where the node then reads this.
   Fate FateAt(WallTime time, const std::string& sentinel = SentinelOf('C')) {
-    plain.Write(ops, options, kNow, wire);
-    EXPECT_FALSE(plain.OnAnswer(node.Nil()));
-    EXPECT_FALSE(plain.OnAnswer(node.Text(sentinel)));
-    EXPECT_TRUE(plain.OnAnswer(node.Time(time)));
-    judgement = plain.Judge(ops, options);
+    Judge(node.Nil(), node.Text(sentinel), node.Time(time));
     return judgement.fates.empty() ? Fate::kRefused : judgement.fates.at(0);
   }
 
@@ -142,11 +147,8 @@ TEST_F(PlainAcquireTest, LeavesToTheScriptWhatIsNotComfortable) {
 
 TEST_F(PlainAcquireTest, LeavesTheNextRunsToTheScriptAfterANameThatWasNotFree) {
   ASSERT_TRUE(Suits());
-  plain.Write(ops, options, kNow, wire);
-  plain.OnAnswer(node.Text("H..."));
-  plain.OnAnswer(node.Text(SentinelOf('C')));
-  plain.OnAnswer(node.Time(kNodeTime));
-  EXPECT_EQ(plain.Judge(ops, options).fates.at(0), Fate::kAskScript);
+  Judge(node.Text("H..."), node.Text(SentinelOf('C')), node.Time(kNodeTime));
+  EXPECT_EQ(judgement.fates.at(0), Fate::kAskScript);
   int script_turns = 0;
   while (!Suits()) ++script_turns;
   EXPECT_EQ(script_turns, 8);
@@ -209,24 +211,13 @@ TEST_F(PlainAcquireTest, JudgesByTheSentinelThatWasReadAfterTheWrite) {
   EXPECT_TRUE(judgement.no_sentinel);
 
   plain.OnSentinel(SentinelOf('C'));
-  plain.Write(ops, options, kNow, wire);
-  plain.OnAnswer(node.Nil());
-  plain.OnAnswer(node.Nil());
-  plain.OnAnswer(node.Time(kNodeTime));
-  EXPECT_TRUE(plain.Judge(ops, options).no_sentinel);
+  EXPECT_TRUE(Judge(node.Nil(), node.Nil(), node.Time(kNodeTime)).no_sentinel);
 }
 
 TEST_F(PlainAcquireTest, TakesNothingFromANodeThatRefusesTheQuestions) {
-  plain.Write(ops, options, kNow, wire);
-  plain.OnAnswer(node.Nil());
-  plain.OnAnswer(node.Text(SentinelOf('C')));
-  plain.OnAnswer(node.Error("NOPERM no time"));
-  EXPECT_EQ(plain.Judge(ops, options).error, "NOPERM no time");
-  plain.Write(ops, options, kNow, wire);
-  plain.OnAnswer(node.Nil());
-  plain.OnAnswer(node.Text(SentinelOf('C')));
-  plain.OnAnswer(node.Text("noon"));
-  EXPECT_NE(plain.Judge(ops, options).error, "");
+  const redisReply& sentinel = node.Text(SentinelOf('C'));
+  EXPECT_EQ(Judge(node.Nil(), sentinel, node.Error("NOPERM no time")).error, "NOPERM no time");
+  EXPECT_NE(Judge(node.Nil(), sentinel, node.Text("noon")).error, "");
 }
 
 // --- in a batch ----------------------------------------------------------------------------------
@@ -237,6 +228,11 @@ class PlainBatchTest : public PlainAcquireTest {
   void Take(std::size_t acquires) {
     Ask(acquires);
     batch.ops().insert(batch.ops().end(), ops.begin(), ops.end());
+  }
+  std::size_t Send(std::size_t acquires) {
+    Take(acquires);
+    batch.Cut();
+    return Write();
   }
   void NodeSays(std::vector<const redisReply*> to_set, WallTime time = kNodeTime,
                 const std::string& sentinel = SentinelOf('C')) {
@@ -260,9 +256,7 @@ class PlainBatchTest : public PlainAcquireTest {
 };
 
 TEST_F(PlainBatchTest, AsksTheScriptAtOnceForTheNamesThatWereNotFree) {
-  Take(4);
-  batch.Cut();
-  ASSERT_EQ(Write(), 6u);
+  ASSERT_EQ(Send(4), 6u);
   EXPECT_EQ(wire.find("EVALSHA"), std::string::npos);
   NodeSays({&node.Nil(), &node.Text("H"), &node.Error("OOM full"), &node.Nil()});
   EXPECT_EQ(batch.CallsUnsettled(), 1u);
@@ -283,9 +277,7 @@ TEST_F(PlainBatchTest, GivesALaterDeadlineByAnExtensionWhereTheNodeWasSlow) {
            {"X", ReplyCode::kError},
            {"O000000000000002a", ReplyCode::kError},
            {"D000000000000002a00000001feedbeef0000000001500", ReplyCode::kDone}}) {
-    Take(1);
-    batch.Cut();
-    Write();
+    Send(1);
     NodeSays({&node.Nil()}, kNodeTime + Millis(30));
     wire.clear();
     ASSERT_EQ(Write(), 1u);
@@ -298,26 +290,20 @@ TEST_F(PlainBatchTest, GivesALaterDeadlineByAnExtensionWhereTheNodeWasSlow) {
 }
 
 TEST_F(PlainBatchTest, AnswersWithoutACountWhatMustNotCount) {
-  Take(1);
-  batch.Cut();
-  Write();
+  Send(1);
   NodeSays({&node.Nil()}, kNodeTime + Millis(60'000));
   EXPECT_EQ(CodeOf(0), ReplyCode::kError);
   EXPECT_EQ(batch.CallsUnsettled(), 0u);
   batch.Clear();
 
-  Take(2);
-  batch.Cut();
-  Write();
+  Send(2);
   NodeSays({&node.Nil(), &node.Text("H")}, kNodeTime, SentinelOf('F'));
   EXPECT_EQ(CodeOf(0), ReplyCode::kNoSentinel);
   EXPECT_EQ(CodeOf(1), ReplyCode::kNoSentinel);
 }
 
 TEST_F(PlainBatchTest, TellsThatTheNodeIsInQuarantine) {
-  Take(1);
-  batch.Cut();
-  Write();
+  Send(1);
   NodeSays({&node.Nil()}, kNodeTime, SentinelOf('C', kNodeTime + Millis(1)));
   EXPECT_EQ(CodeOf(0), ReplyCode::kGranted);
   EXPECT_TRUE(batch.replies().at(0).quarantined);
