@@ -1,8 +1,10 @@
 // A lock node as a Store sees it: what a probe tells, and the compare-and-set of its sentinel.
+// And what a node tells that is a member of a store.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,24 @@
 #include "locking/core/store/store.h"
 
 namespace fencepost::locking {
+
+inline Sentinel CompleteSentinel(std::string run_id, int index, int nodes, Millis max_ttl) {
+  return {.complete = true,
+          .store_id = std::string(kStoreIdSize, 'a'),
+          .index = index,
+          .nodes = nodes,
+          .run_id = std::move(run_id),
+          .max_ttl = max_ttl};
+}
+
+// Of a call that took no time.
+inline NodeInfo MemberInfo(std::string run_id, std::optional<std::string> sentinel, Now now) {
+  return {.run_id = std::move(run_id),
+          .maxmemory_policy = "noeviction",
+          .role = "master",
+          .sentinel = std::move(sentinel),
+          .call = {now.boot, now.boot, now.wall}};
+}
 
 struct SentinelNode {
   std::string run_id;

@@ -11,8 +11,8 @@
 
 #include "locking/core/lock/acquire_round.h"
 #include "locking/core/lock/extend_round.h"
-#include "locking/core/store/sentinel.h"
 #include "tests/support/node_model.h"
+#include "tests/support/sentinel_node.h"
 
 namespace fencepost::contact_model {
 namespace {
@@ -72,14 +72,7 @@ class World {
 
   [[nodiscard]] static WallTime Wall(int tick) { return kStart + tick * kTick; }
   [[nodiscard]] static std::string Sentinels(int index) {
-    Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(kStoreIdSize, 'a');
-    sentinel.index = index;
-    sentinel.nodes = kNodes;
-    sentinel.run_id = fmt::format("{:040}", index);
-    sentinel.max_ttl = kTtl * kTick;
-    return sentinel.Encode();
+    return CompleteSentinel(fmt::format("{:040}", index), index, kNodes, kTtl * kTick).Encode();
   }
   // Of one tick, the rival's is the lower.
   [[nodiscard]] static Token TokenOf(const State& state, std::size_t client) {
@@ -301,8 +294,7 @@ class World {
   void Visit(State state) {
     if (state.broken.empty()) NothingIsLeft(state);
     if (!state.broken.empty()) {
-      return search_.Break(
-          fmt::format("{} at tick {}: {}", state.broken, state.now, Print(state)));
+      return search_.Break(fmt::format("{} at tick {}: {}", state.broken, state.now, Print(state)));
     }
     std::string print = Print(state);
     search_.Visit(std::move(state), std::move(print));

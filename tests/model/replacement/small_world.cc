@@ -131,15 +131,7 @@ class World {
 
  private:
   static std::string SentinelOf(int index) {
-    Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(kStoreIdSize, 'a');
-    sentinel.index = index;
-    sentinel.nodes = 3;
-    sentinel.epoch = 1;
-    sentinel.run_id = fmt::format("{:040}", index);
-    sentinel.max_ttl = kMaxTtl;
-    return sentinel.Encode();
+    return CompleteSentinel(fmt::format("{:040}", index), index, 3, kMaxTtl).Encode();
   }
   [[nodiscard]] WallTime Wall() const { return kStart + std::chrono::floor<Millis>(now_); }
   [[nodiscard]] Now Time() const { return {Instant(kBoot + now_), Wall()}; }

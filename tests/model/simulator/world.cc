@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "locking/core/store/sentinel.h"
+#include "tests/support/sentinel_node.h"
 
 namespace fencepost::simulator {
 namespace {
@@ -71,13 +71,8 @@ void World::CreateStore() {
     return a->model.run_id() < b->model.run_id();
   });
   for (std::size_t rank = 0; rank < ranked.size(); ++rank) {
-    locking::Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(locking::kStoreIdSize, 'a');
-    sentinel.index = static_cast<int>(rank);
-    sentinel.nodes = plan.nodes;
-    sentinel.run_id = ranked[rank]->model.run_id();
-    sentinel.max_ttl = plan.lock.max_ttl;
+    const auto sentinel = locking::CompleteSentinel(
+        ranked[rank]->model.run_id(), static_cast<int>(rank), plan.nodes, plan.lock.max_ttl);
     ranked[rank]->model.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, kStart);
   }
 }

@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "consumer/worker/worker_core.h"
-#include "locking/core/store/sentinel.h"
 #include "tests/support/node_model.h"
+#include "tests/support/sentinel_node.h"
 
 namespace fencepost::consumer {
 
@@ -43,38 +43,21 @@ class WorkerAtWork : public ::testing::Test {
   }
 
   void ConnectNode(const std::string& maxmemory_policy) {
-    locking::Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(locking::kStoreIdSize, '1');
-    sentinel.nodes = nodes_;
-    sentinel.run_id = node_.run_id();
-    sentinel.max_ttl = lock_.max_ttl;
+    const auto sentinel = locking::CompleteSentinel(node_.run_id(), 0, nodes_, lock_.max_ttl);
     node_.ApplySentinelWrite({std::nullopt, sentinel.Encode(), std::nullopt}, now_.wall);
-    locking::NodeInfo info;
-    info.run_id = node_.run_id();
+    auto info = locking::MemberInfo(node_.run_id(), node_.sentinel(), now_);
     info.maxmemory_policy = maxmemory_policy;
-    info.role = "master";
-    info.sentinel = node_.sentinel();
-    info.call = {now_.boot, now_.boot, now_.wall};
-    core_.locks().store().OnConnected(0, info, now_);
-    core_.locks().OnTime(now_);
+    Tell(info);
   }
   // It comes back without its memory, as another process.
   void RestartNode() {
     LoseNode();
-    locking::Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(locking::kStoreIdSize, '1');
-    sentinel.nodes = nodes_;
-    sentinel.run_id = std::string(locking::kRunIdSize, 'b');
-    sentinel.max_ttl = lock_.max_ttl;
+    const std::string run_id(locking::kRunIdSize, 'b');
+    auto sentinel = locking::CompleteSentinel(run_id, 0, nodes_, lock_.max_ttl);
     sentinel.quarantine_until = now_.wall + 30s;
-    locking::NodeInfo info;
-    info.run_id = sentinel.run_id;
-    info.maxmemory_policy = "noeviction";
-    info.role = "master";
-    info.sentinel = sentinel.Encode();
-    info.call = {now_.boot, now_.boot, now_.wall};
+    Tell(locking::MemberInfo(run_id, sentinel.Encode(), now_));
+  }
+  void Tell(const locking::NodeInfo& info) {
     core_.locks().store().OnConnected(0, info, now_);
     core_.locks().OnTime(now_);
   }

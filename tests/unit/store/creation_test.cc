@@ -268,38 +268,24 @@ TEST(StoreRefusal, OfAReplicaOfAnotherNodeLeavesThatOneAlone) {
   EXPECT_EQ(world.Counting(client).size(), 2U);
 }
 
-TEST(StoreRefusal, OfTheSameServerListedTwice) {
-  World world(3);
-  const int client = world.AddClient({0, 1, 0});
-  world.Run(Millis(3'000));
-  ASSERT_TRUE(world.store(client).Problem());
-  EXPECT_EQ(world.store(client).Problem()->code, "same_node_twice");
-  EXPECT_EQ(world.writes(), 0);
-}
-
-TEST(StoreRefusal, OfAReplica) {
-  World world(3);
-  world.nodes[0].role = "slave";
-  const int client = world.AddClient(kThree);
-  world.Run(Millis(3'000));
-  EXPECT_EQ(world.store(client).Problem()->code, "not_a_primary");
-}
-
-TEST(StoreRefusal, OfAnEvenNumberOfNodes) {
-  World world(4);
-  const int client = world.AddClient({0, 1, 2, 3});
-  world.Run(Millis(3'000));
-  EXPECT_EQ(world.store(client).Problem()->code, "bad_nodes");
-  EXPECT_EQ(world.writes(), 0);
-}
-
-TEST(StoreRefusal, OfATextThatIsNoSentinel) {
-  World world(3);
-  world.nodes[0].sentinel = "hello";
-  const int client = world.AddClient(kThree);
-  world.Run(Millis(3'000));
-  EXPECT_EQ(world.store(client).Problem()->code, "bad_sentinel");
-  EXPECT_EQ(world.writes(), 0);
+TEST(StoreRefusal, SaysWhatIsWrongWithTheListOrANode) {
+  const struct {
+    std::vector<int> list;
+    void (*change)(FakeNode& first);
+    const char* code;
+  } rows[] = {{{0, 1, 0}, [](FakeNode&) {}, "same_node_twice"},
+              {{0, 1, 2, 3}, [](FakeNode&) {}, "bad_nodes"},
+              {kThree, [](FakeNode& first) { first.role = "slave"; }, "not_a_primary"},
+              {kThree, [](FakeNode& first) { first.sentinel = "hello"; }, "bad_sentinel"}};
+  for (const auto& row : rows) {
+    World world(4);
+    row.change(world.nodes[0]);
+    const int client = world.AddClient(row.list);
+    world.Run(Millis(3'000));
+    ASSERT_TRUE(world.store(client).Problem()) << row.code;
+    EXPECT_EQ(world.store(client).Problem()->code, row.code);
+    EXPECT_EQ(world.writes(), 0) << row.code;
+  }
 }
 
 TEST(StoreRefusal, IsLookedAtOnceASecondAndNotMore) {

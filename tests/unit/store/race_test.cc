@@ -10,7 +10,6 @@
 namespace fencepost::locking {
 namespace {
 
-constexpr Millis kMaxTtl{30'000};
 constexpr Millis kQuarantine{40'000};
 
 std::vector<int> FirstNodes(int count) {
@@ -136,41 +135,6 @@ TEST(StoreRace, EveryWipeAndRestartIsRepairedInTheEnd) {
     }
   }
 }
-
-// For each pair of clients whose lists differ: could both have counted a quorum within one longest
-// lease, with no node in common?
-class QuorumOracle {
- public:
-  explicit QuorumOracle(World& world) : world_(world) {}
-
-  void Look() {
-    for (int client = 0; client < static_cast<int>(world_.clients()); ++client) {
-      if (!world_.store(client).Available()) continue;
-      const std::set<int> counting = world_.Counting(client);
-      const int quorum = Quorum(static_cast<int>(world_.list(client).size()));
-      if (static_cast<int>(counting.size()) < quorum) continue;
-      history_[{client, counting}] = world_.now().boot;
-    }
-  }
-  [[nodiscard]] bool Disjoint() const {
-    for (const auto& [a, when_a] : history_) {
-      for (const auto& [b, when_b] : history_) {
-        if (a.first >= b.first || world_.list(a.first) == world_.list(b.first)) continue;
-        if (when_a - when_b > kMaxTtl || when_b - when_a > kMaxTtl) continue;
-        std::set<int> both = a.second;
-        both.insert(b.second.begin(), b.second.end());
-        const std::size_t needed =
-            world_.list(a.first).size() / 2 + world_.list(b.first).size() / 2 + 2;
-        if (both.size() >= needed) return true;
-      }
-    }
-    return false;
-  }
-
- private:
-  World& world_;
-  std::map<std::pair<int, std::set<int>>, Instant> history_;
-};
 
 TEST(StoreRace, ClientsOfDifferentListsNeverCountDisjointQuorums) {
   const std::vector<std::vector<std::vector<int>>> lists{

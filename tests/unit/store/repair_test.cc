@@ -22,6 +22,9 @@ struct Standing {
   }
   Store& store() { return world.store(client); }
 };
+class StandingTest : public ::testing::Test, public Standing {};
+using StoreRepair = StandingTest;
+using StoreClock = StandingTest;
 
 void ExpectQuarantinedFor(World& world, int client, int node, Millis least, Millis most) {
   const NodeStatus status = world.store(client).Status(node, world.now());
@@ -31,78 +34,67 @@ void ExpectQuarantinedFor(World& world, int client, int node, Millis least, Mill
   EXPECT_LE(status.quarantine_left, most);
 }
 
-TEST(StoreRepair, PutsARestartedNodeInQuarantineThoughItsDataIsThere) {
-  Standing s;
-  s.world.Restart(1, true);
-  s.world.Run(Millis(100));
-  EXPECT_EQ(s.world.SentinelOf(1)->run_id, s.world.nodes[1].run_id);
-  ExpectQuarantinedFor(s.world, s.client, 1, Millis(39'000), kQuarantine);
-  EXPECT_EQ(s.world.told(s.client).restarts, 1);
-  EXPECT_TRUE(s.store().Available());  // two others count
-  s.world.Run(kQuarantine);
-  EXPECT_FALSE(s.store().Quarantined(1));
-  EXPECT_EQ(s.world.told(s.client).restarts, 1);
+TEST_F(StoreRepair, PutsARestartedNodeInQuarantineThoughItsDataIsThere) {
+  world.Restart(1, true);
+  world.Run(Millis(100));
+  EXPECT_EQ(world.SentinelOf(1)->run_id, world.nodes[1].run_id);
+  ExpectQuarantinedFor(world, client, 1, Millis(39'000), kQuarantine);
+  EXPECT_EQ(world.told(client).restarts, 1);
+  EXPECT_TRUE(store().Available());  // two others count
+  world.Run(kQuarantine);
+  EXPECT_FALSE(store().Quarantined(1));
+  EXPECT_EQ(world.told(client).restarts, 1);
 }
 
-TEST(StoreRepair, PutsAWipedNodeInQuarantineWithItsOldPlace) {
-  Standing s;
-  const Sentinel before = *s.world.SentinelOf(2);
-  s.world.Restart(2, false);
-  s.world.Run(Millis(100));
-  const Sentinel after = *s.world.SentinelOf(2);
+TEST_F(StoreRepair, PutsAWipedNodeInQuarantineWithItsOldPlace) {
+  const Sentinel before = *world.SentinelOf(2);
+  world.Restart(2, false);
+  world.Run(Millis(100));
+  const Sentinel after = *world.SentinelOf(2);
   EXPECT_EQ(after.store_id, before.store_id);
   EXPECT_EQ(after.index, before.index);
   EXPECT_EQ(after.max_ttl, before.max_ttl);
   EXPECT_EQ(after.epoch, before.epoch);
-  ExpectQuarantinedFor(s.world, s.client, 2, Millis(39'000), kQuarantine);
+  ExpectQuarantinedFor(world, client, 2, Millis(39'000), kQuarantine);
 }
 
-TEST(StoreRepair, ClosesANodeThatWasFlushedUntilItIsRepaired) {
-  Standing s;
-  s.world.Wipe(0);
-  s.store().OnNoSentinel(0, s.world.now());
-  EXPECT_FALSE(s.store().Open(0));
-  s.world.Run(Millis(10));
-  ExpectQuarantinedFor(s.world, s.client, 0, Millis(39'000), kQuarantine);
+TEST_F(StoreRepair, ClosesANodeThatWasFlushedUntilItIsRepaired) {
+  world.Wipe(0);
+  store().OnNoSentinel(0, world.now());
+  EXPECT_FALSE(store().Open(0));
+  world.Run(Millis(10));
+  ExpectQuarantinedFor(world, client, 0, Millis(39'000), kQuarantine);
 }
 
-TEST(StoreRepair, FindsAFlushByItselfWithinSeconds) {
-  Standing s;
-  s.world.Wipe(0);
-  s.world.Run(Millis(2'500));
-  ExpectQuarantinedFor(s.world, s.client, 0, Millis(37'000), kQuarantine);
+TEST_F(StoreRepair, FindsAFlushByItselfWithinSeconds) {
+  world.Wipe(0);
+  world.Run(Millis(2'500));
+  ExpectQuarantinedFor(world, client, 0, Millis(37'000), kQuarantine);
 }
 
-TEST(StoreRepair, ProbesOnceForManyAnswersOfOneWipe) {
-  Standing s;
-  s.world.Wipe(0);
-  const int before = s.world.commands();
-  for (int i = 0; i < 100; ++i) s.store().OnNoSentinel(0, s.world.now());
-  s.world.Run(Millis(10));
-  EXPECT_LE(s.world.commands() - before, 4);
+TEST_F(StoreRepair, ProbesOnceForManyAnswersOfOneWipe) {
+  world.Wipe(0);
+  const int before = world.commands();
+  for (int i = 0; i < 100; ++i) store().OnNoSentinel(0, world.now());
+  world.Run(Millis(10));
+  EXPECT_LE(world.commands() - before, 4);
 }
 
-TEST(StoreRepair, LetsOnlyTheFirstClientsQuarantineCount) {
-  Standing s;
-  s.world.AddClient(kThree);
-  s.world.AddClient(kThree);
-  s.world.Run(Millis(100));
-  const int writes = s.world.writes();
-  s.world.Restart(1, true);
-  s.world.Run(Millis(50));
-  EXPECT_EQ(s.world.writes(), writes + 1);
+TEST_F(StoreRepair, LetsOnlyTheFirstClientsQuarantineCount) {
+  world.AddClient(kThree);
+  world.AddClient(kThree);
+  world.Run(Millis(100));
+  const int writes = world.writes();
+  world.Restart(1, true);
+  world.Run(Millis(50));
+  EXPECT_EQ(world.writes(), writes + 1);
 }
 
-TEST(StoreRepair, GoesOnFromWhatStandsAfterALostCompareAndSet) {
+TEST(StoreWrites, GoesOnFromWhatStandsAfterALostCompareAndSet) {
   World world(1);
   Told told;
   Store store(1, world.options, StoreCreation::kQuarantined, Nonce{{1, 2}}, &told);
-  Sentinel sentinel;
-  sentinel.complete = true;
-  sentinel.store_id = std::string(32, 'a');
-  sentinel.nodes = 1;
-  sentinel.run_id = RunId(1);
-  sentinel.max_ttl = Millis(30'000);
+  Sentinel sentinel = CompleteSentinel(RunId(1), 0, 1, Millis(30'000));
   const Now now = world.now();
   const CallInfo call{now.boot, now.boot, now.wall};
   store.OnConnected(0, {RunId(2), "noeviction", "master", sentinel.Encode(), call}, now);
@@ -125,10 +117,7 @@ TEST(StoreRepair, GoesOnFromWhatStandsAfterALostCompareAndSet) {
   EXPECT_FALSE(store.Quarantined(0));
 }
 
-TEST(StoreRepair, HoldsBackAfterAWriteWithoutEffect) {
-  Standing s;
-  s.world.Restart(1, true);
-  s.world.Run(Millis(0));
+TEST(StoreWrites, HoldsBackAfterAWriteWithoutEffect) {
   World world(1);
   Store store(1, world.options, StoreCreation::kQuarantined, Nonce{{1, 2}}, nullptr);
   Now now = world.now();
@@ -143,37 +132,30 @@ TEST(StoreRepair, HoldsBackAfterAWriteWithoutEffect) {
   EXPECT_TRUE(store.TakeCommand(0));
 }
 
-TEST(StoreRepair, CutsAQuarantineThatIsTooLong) {
-  Standing s;
-  Sentinel far = *s.world.SentinelOf(1);
-  far.quarantine_until = s.world.NodeTime(1) + Millis(3'600'000);
-  s.world.nodes[1].sentinel = far.Encode();
-  s.world.Run(Millis(2'500));
-  ExpectQuarantinedFor(s.world, s.client, 1, Millis(37'000), kQuarantine);
-  const int writes = s.world.writes();
-  s.world.Run(Millis(60'000));
-  EXPECT_EQ(s.world.writes(), writes);
-  EXPECT_FALSE(s.store().Quarantined(1));
+TEST_F(StoreRepair, CutsAQuarantineThatIsTooLong) {
+  Sentinel far = *world.SentinelOf(1);
+  far.quarantine_until = world.NodeTime(1) + Millis(3'600'000);
+  world.nodes[1].sentinel = far.Encode();
+  world.Run(Millis(2'500));
+  ExpectQuarantinedFor(world, client, 1, Millis(37'000), kQuarantine);
+  const int writes = world.writes();
+  world.Run(Millis(60'000));
+  EXPECT_EQ(world.writes(), writes);
+  EXPECT_FALSE(store().Quarantined(1));
 }
 
-TEST(StoreRepair, LivesWithAQuarantineFurtherAheadThanNanosecondsReach) {
-  Standing s;
-  Sentinel far = *s.world.SentinelOf(1);
+TEST_F(StoreRepair, LivesWithAQuarantineFurtherAheadThanNanosecondsReach) {
+  Sentinel far = *world.SentinelOf(1);
   far.quarantine_until = WallTime(Millis(9'999'999'999'999));
-  s.world.nodes[1].sentinel = far.Encode();
-  s.world.Run(Millis(2'500));
-  ExpectQuarantinedFor(s.world, s.client, 1, Millis(37'000), kQuarantine);
+  world.nodes[1].sentinel = far.Encode();
+  world.Run(Millis(2'500));
+  ExpectQuarantinedFor(world, client, 1, Millis(37'000), kQuarantine);
 }
 
-TEST(StoreRepair, LeavesAloneWhatIsNotFurtherAheadThanTheCallLeavesOpen) {
+TEST(StoreWrites, LeavesAloneWhatIsNotFurtherAheadThanTheCallLeavesOpen) {
   World world(1);
   Store store(1, world.options, StoreCreation::kQuarantined, Nonce{{1, 2}}, nullptr);
-  Sentinel sentinel;
-  sentinel.complete = true;
-  sentinel.store_id = std::string(32, 'a');
-  sentinel.nodes = 1;
-  sentinel.run_id = RunId(1);
-  sentinel.max_ttl = Millis(30'000);
+  Sentinel sentinel = CompleteSentinel(RunId(1), 0, 1, Millis(30'000));
   sentinel.quarantine_until = world.now().wall + kQuarantine + Millis(15);
   const Now now = world.now();
   const CallInfo call{now.boot - Millis(20), now.boot, now.wall};
@@ -181,17 +163,16 @@ TEST(StoreRepair, LeavesAloneWhatIsNotFurtherAheadThanTheCallLeavesOpen) {
   EXPECT_FALSE(store.TakeCommand(0));
 }
 
-TEST(StoreRepair, ReliesOnNothingReadBeforeALongPause) {
-  Standing s;
-  s.world.Pass(kQuarantine + Millis(3'000));  // this process was stopped
-  s.store().OnTime(s.world.now());
-  EXPECT_FALSE(s.store().Open(0));
-  EXPECT_FALSE(s.store().Available());
-  s.world.Run(Millis(10));
-  EXPECT_TRUE(s.store().Available());
+TEST_F(StoreRepair, ReliesOnNothingReadBeforeALongPause) {
+  world.Pass(kQuarantine + Millis(3'000));  // this process was stopped
+  store().OnTime(world.now());
+  EXPECT_FALSE(store().Open(0));
+  EXPECT_FALSE(store().Available());
+  world.Run(Millis(10));
+  EXPECT_TRUE(store().Available());
 }
 
-TEST(StoreRepair, TakesMaxTtlAfterAWipeFromTheOtherNodes) {
+TEST(StoreWrites, TakesMaxTtlAfterAWipeFromTheOtherNodes) {
   World world(3);
   world.options.max_ttl = Millis(60'000);
   world.AddClient(kThree, StoreCreation::kImmediate);
@@ -218,7 +199,7 @@ void Call(World& world, int client, int node, Millis round_trip) {
   world.store(client).OnCall(node, {sent.boot, world.now().boot, node_time}, world.now());
 }
 
-TEST(StoreClock, QuarantinesANodeWhoseClockWasStepped) {
+TEST_F(StoreClock, QuarantinesANodeWhoseClockWasStepped) {
   for (const Millis step : {Millis(60'000), Millis(-60'000), Millis(500)}) {
     Standing s;
     Call(s.world, s.client, 1, Millis(2));
@@ -233,35 +214,22 @@ TEST(StoreClock, QuarantinesANodeWhoseClockWasStepped) {
   }
 }
 
-TEST(StoreClock, IsTheReasonWhenAMajorityWasStepped) {
-  Standing s;
+TEST_F(StoreClock, IsTheReasonWhenAMajorityWasStepped) {
   for (const int node : {0, 1}) {
-    s.world.nodes[static_cast<std::size_t>(node)].skew = Millis(7'000);
-    Call(s.world, s.client, node, Millis(2));
+    world.nodes[static_cast<std::size_t>(node)].skew = Millis(7'000);
+    Call(world, client, node, Millis(2));
   }
-  s.world.Run(Millis(10));
-  EXPECT_FALSE(s.store().Available());
-  EXPECT_EQ(s.store().WhyUnavailable(), QuorumFailure::kClock);
+  world.Run(Millis(10));
+  EXPECT_FALSE(store().Available());
+  EXPECT_EQ(store().WhyUnavailable(), QuorumFailure::kClock);
 }
 
-TEST(StoreClock, TakesASlowNodeForSlowOnly) {
-  Standing s;
-  const int writes = s.world.writes();
-  for (const int round_trip : {2, 8'000, 2, 15'000, 300, 2}) {
-    Call(s.world, s.client, 1, Millis(round_trip));
-    EXPECT_FALSE(s.store().Quarantined(1));
-  }
-  s.world.Run(Millis(10));
-  EXPECT_EQ(s.world.writes(), writes);
-}
-
-TEST(StoreClock, IsToldAboutOnceASecondANode) {
-  Standing s;
-  s.world.nodes[0].skew = Millis(50);
-  Told& told = s.world.told(s.client);
-  s.world.Run(Millis(2'000));
+TEST_F(StoreClock, IsToldAboutOnceASecondANode) {
+  world.nodes[0].skew = Millis(50);
+  Told& told = world.told(client);
+  world.Run(Millis(2'000));
   told.offsets.clear();
-  for (int i = 0; i < 500; ++i) Call(s.world, s.client, 0, Millis(10));
+  for (int i = 0; i < 500; ++i) Call(world, client, 0, Millis(10));
   EXPECT_GE(told.offsets.size(), 4U);
   EXPECT_LE(told.offsets.size(), 6U);
   for (const Nanos offset : told.offsets) {
@@ -341,15 +309,9 @@ TEST(StoreReplacement, CountsNoQuorumAcrossGenerations) {
   for (const std::uint32_t epoch : {1U, 2U, 3U}) {
     World world(3);
     const int client = world.AddClient(kThree, StoreCreation::kNever);
-    Sentinel sentinel;
-    sentinel.complete = true;
-    sentinel.store_id = std::string(32, 'a');
-    sentinel.nodes = 3;
-    sentinel.max_ttl = Millis(30'000);
     for (const int node : {0, 1}) {
-      sentinel.index = node;
-      sentinel.epoch = node == 0 ? 1 : epoch;
-      sentinel.run_id = RunId(node);
+      Sentinel sentinel = CompleteSentinel(RunId(node), node, 3, Millis(30'000));
+      if (node == 1) sentinel.epoch = epoch;
       world.nodes[static_cast<std::size_t>(node)].sentinel = sentinel.Encode();
     }
     world.Down(2, true);  // out of reach: it may be of either generation

@@ -187,4 +187,29 @@ std::set<int> World::Counting(int number) const {
   return counting;
 }
 
+void QuorumOracle::Look() {
+  for (int client = 0; client < static_cast<int>(world_.clients()); ++client) {
+    if (!world_.store(client).Available()) continue;
+    const std::set<int> counting = world_.Counting(client);
+    const int quorum = Quorum(static_cast<int>(world_.list(client).size()));
+    if (static_cast<int>(counting.size()) < quorum) continue;
+    history_[{client, counting}] = world_.now().boot;
+  }
+}
+
+bool QuorumOracle::Disjoint() const {
+  for (const auto& [a, when_a] : history_) {
+    for (const auto& [b, when_b] : history_) {
+      if (a.first >= b.first || world_.list(a.first) == world_.list(b.first)) continue;
+      if (std::chrono::abs(when_a - when_b) > world_.options.max_ttl) continue;
+      std::set<int> both = a.second;
+      both.insert(b.second.begin(), b.second.end());
+      if (both.size() >= world_.list(a.first).size() / 2 + world_.list(b.first).size() / 2 + 2) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace fencepost::locking

@@ -2,11 +2,13 @@
 // thumb: enough of Redis to answer a probe and the compare-and-set of a sentinel.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "locking/core/store/store.h"
@@ -102,6 +104,20 @@ class World {
   int next_run_id_ = 100;
   int writes_ = 0;
   int commands_ = 0;
+};
+
+// For each pair of clients whose lists differ: could both have counted a quorum within one longest
+// lease, with no node in common?
+class QuorumOracle {
+ public:
+  explicit QuorumOracle(World& world) : world_(world) {}
+
+  void Look();
+  [[nodiscard]] bool Disjoint() const;
+
+ private:
+  World& world_;
+  std::map<std::pair<int, std::set<int>>, Instant> history_;  // when last
 };
 
 }  // namespace fencepost::locking
