@@ -27,14 +27,6 @@ class AQuorumFirst : public ::testing::Test {
  protected:
   explicit AQuorumFirst(int nodes = 5) : s(nodes, true, {}, &seen, Contact::kQuorum) {}
 
-  // The nodes with something out, sorted, as "ace".
-  std::string Asked() {
-    std::string asked;
-    for (char node = 'a'; node < 'a' + kMaxNodes; ++node) {
-      if (!s.out[static_cast<std::size_t>(node - 'a')].empty()) asked += node;
-    }
-    return asked;
-  }
   std::string Others(const std::string& nodes) {
     std::string others;
     for (const char node : std::string("abcde")) {
@@ -43,9 +35,8 @@ class AQuorumFirst : public ::testing::Test {
     return others;
   }
   std::string Begin() {
-    lock = s.Acquire("x", Millis(0));
-    s.Send();
-    return Asked();
+    lock = s.Ask("x", Millis(0));
+    return s.Asked();
   }
   static std::string All(std::string_view what, const std::string& nodes) {
     std::string text;
@@ -66,7 +57,7 @@ class AQuorumFirst : public ::testing::Test {
 TEST_F(AQuorumFirst, IsAllThatIsAskedWhereItGrants) {
   const std::string first = Begin();
   ASSERT_EQ(first.size(), 3u);
-  for (const char node : first) s.Answer(node, ReplyCode::kGranted);
+  s.Answer(first, ReplyCode::kGranted);
   EXPECT_EQ(s.Events(), "leased");
   EXPECT_EQ(s.Send(), "");
   s.core.Release(lock, s.now);
@@ -83,8 +74,7 @@ TEST_F(AQuorumFirst, IsAskedWhereMoreThanAFewLocksAreAtWork) {
     t.AnswerAll(ReplyCode::kGranted);
     return std::ranges::count(sent, ':');
   };
-  const LockId first = t.Acquire("a");
-  t.Send();
+  const LockId first = t.Ask("a");
   t.AnswerAll(ReplyCode::kGranted);
   EXPECT_EQ(nodes_asked("b"), 5);
   EXPECT_EQ(nodes_asked("c"), 5);
@@ -103,7 +93,7 @@ TEST_F(AQuorumFirst, IsTheSameForEveryClientAndSpreadOverAllNodes) {
     other.Acquire(name);
     const std::string sent = s.Send();
     ASSERT_EQ(sent, other.Send());
-    for (const char node : Asked()) ++asked[node];
+    for (const char node : s.Asked()) ++asked[node];
     s.AnswerAll(ReplyCode::kGranted);
     other.AnswerAll(ReplyCode::kGranted);
   }
@@ -127,12 +117,8 @@ TEST_F(AQuorumFirst, IsFollowedByTheRestAtOnceWhereANodeIsInDoubt) {
                           {.code = kGrantedTakeover, .quarantined = true}};
   for (const Reply& doubt : doubts) {
     Transcript t(5, true, {}, nullptr, Contact::kQuorum);
-    t.Acquire("x");
-    t.Send();
-    std::string first;
-    for (char node = 'a'; node <= 'e'; ++node) {
-      if (!t.out[static_cast<std::size_t>(node - 'a')].empty()) first += node;
-    }
+    t.Ask("x");
+    const std::string first = t.Asked();
     const std::string rest = Others(first);
     const Op op = t.Out(first[0]);
     t.Answer(first[0], doubt);
@@ -150,7 +136,7 @@ TEST_F(AQuorumFirst, IsFollowedByTheRestAtOnceWhereANodeIsInDoubt) {
 
 TEST_F(AQuorumFirst, DecidesAloneThatARivalHasTheName) {
   const std::string first = Begin();
-  for (const char node : first) s.Answer(node, {.code = ReplyCode::kContended, .token = kHigh});
+  s.Answer(first, {.code = ReplyCode::kContended, .token = kHigh});
   EXPECT_EQ(s.Events(), "gave-up:contended");
   EXPECT_EQ(s.Send(), "") << "nobody else was asked, and nothing stands anywhere";
 }
@@ -240,7 +226,7 @@ TEST_F(AQuorumFirst, IsOfOthersThanASlowNodeWhichIsToldOnceItLasts) {
   };
   for (int cycle = 0; cycle < 20; ++cycle) {
     if (cycle > 0) Begin();
-    const std::string asked = Asked();
+    const std::string asked = s.Asked();
     for (const char node : asked) {
       if (node != slow) s.Answer(node, ReplyCode::kGranted);
     }
@@ -252,7 +238,7 @@ TEST_F(AQuorumFirst, IsOfOthersThanASlowNodeWhichIsToldOnceItLasts) {
     s.Events();
   }
   EXPECT_EQ(Begin().find(slow), std::string::npos);
-  for (const char node : Asked()) s.Answer(node, ReplyCode::kGranted);
+  s.Answer(s.Asked(), ReplyCode::kGranted);
   EXPECT_EQ(tell(), 0) << "a moment is nothing";
   s.Pass(std::chrono::seconds(10));
   EXPECT_EQ(tell(), 1);
@@ -266,38 +252,13 @@ TEST_F(AQuorumFirst, TellsOfNoNodeThatWasAwayAsSlow) {
   EXPECT_EQ(std::ranges::count(seen.notes, "redis_node_slow"), 0);
 }
 
-TEST_F(AQuorumFirst, IsHeardOnceANodeHoweverLateItAnswers) {  // 5
-  const std::string first = Begin();
-  s.PassToNext();
-  s.Send();
-  const std::string rest = Others(first);
-  s.Answer(first[0], ReplyCode::kGranted);
-  s.Answer(rest[0], ReplyCode::kGranted);
-  EXPECT_EQ(s.Events(), "") << "two of five";
-  s.Answer(first[1], ReplyCode::kGranted);
-  EXPECT_EQ(s.Events(), "leased");
-}
-
-TEST_F(AQuorumFirst, IsAbortedWithAllThatWereAskedLater) {  // 7
-  const std::string first = Begin();
-  s.PassToNext();
-  s.Send();
-  const std::string rest = Others(first);
-  s.Answer(rest[0], ReplyCode::kGranted);
-  for (const char node : first) s.Answer(node, {.code = ReplyCode::kContended, .token = kHigh});
-  EXPECT_EQ(s.Events(), "gave-up:contended");
-  EXPECT_EQ(s.Send(), std::string(1, rest[0]) + ":abort");
-  s.Answer(rest[1], ReplyCode::kTimeout);
-  EXPECT_EQ(s.Send(), std::string(1, rest[1]) + ":abort") << "it may have granted it";
-}
-
 TEST_F(AQuorumFirst, LeavesOutNodesThatAreAwayInQuarantineOrStalled) {
   s.core.OnDisconnected(0, s.now);
   s.core.OnStalled(1, true, s.now);
   for (int i = 0; i < 20; ++i) {
     s.Acquire("name " + std::to_string(i));
     s.Send();
-    EXPECT_EQ(Asked(), "cde");
+    EXPECT_EQ(s.Asked(), "cde");
     s.AnswerAll(ReplyCode::kGranted);
   }
 }
@@ -314,14 +275,14 @@ TEST_F(AQuorumFirst, IsEveryNodeThereIsWhereNoQuorumIsGood) {
 
 TEST_F(AQuorumFirst, IsMarkedDoneOnAllNodes) {  // 16: a mark is memory
   const std::string first = Begin();
-  for (const char node : first) s.Answer(node, ReplyCode::kGranted);
+  s.Answer(first, ReplyCode::kGranted);
   s.core.Done(lock, 1, Millis(60'000), s.now);
   EXPECT_EQ(s.Send(), "a:done b:done c:done d:done e:done");
 }
 
 TEST_F(AQuorumFirst, IsFilledUpToAllNodesByTheFirstExtension) {  // 8
   const std::string first = Begin();
-  for (const char node : first) s.Answer(node, ReplyCode::kGranted);
+  s.Answer(first, ReplyCode::kGranted);
   const Instant leased = s.now.boot;
   while (s.now.boot < leased + s.options.ttl / 3) s.PassToNext();
   s.Send();
@@ -337,8 +298,7 @@ TEST_F(AQuorumFirst, KeepsItsLeaseWhereOneOfItsNodesDiesOrIsWipedBeforeTheFirstE
        {Reply{.code = ReplyCode::kTimeout}, Reply{.code = ReplyCode::kNoSentinel},
         Reply{.code = ReplyCode::kExpired, .quarantined = true}}) {
     Transcript t(5, true, {}, nullptr, Contact::kQuorum);
-    const LockId held = t.Acquire("x");
-    t.Send();
+    const LockId held = t.Ask("x");
     t.AnswerAll(ReplyCode::kGranted);
     const Instant end = t.core.ValidUntil(held);
     t.Events();
@@ -364,10 +324,9 @@ TEST_F(AQuorumFirst, KeepsItsLeaseWhereOneOfItsNodesDiesOrIsWipedBeforeTheFirstE
 // One node of the three forgot it without anybody knowing, and a rival got it and the other two.
 TEST_F(AQuorumFirst, SeesByItsFillsThatAnotherHoldsAQuorumToo) {  // double_grant
   const std::string first = Begin();
-  for (const char node : first) s.Answer(node, ReplyCode::kGranted);
+  s.Answer(first, ReplyCode::kGranted);
   EXPECT_EQ(s.Events(), "leased");
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
+  s.Extend(lock);
   s.Answer(first[0], ReplyCode::kExtended);
   s.Answer(first[1], ReplyCode::kExtended);
   s.Answer(first[2], {.code = ReplyCode::kStolen, .token = kHigh});
@@ -382,22 +341,18 @@ TEST_F(AQuorumFirst, SeesByItsFillsThatAnotherHoldsAQuorumToo) {  // double_gran
 
 TEST_F(AQuorumFirst, KeepsALeaseThatAQuorumExtendsWhateverFillsFind) {
   const std::string first = Begin();
-  for (const char node : first) s.Answer(node, ReplyCode::kGranted);
+  s.Answer(first, ReplyCode::kGranted);
   s.Events();
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
-  for (const char node : Others(first)) {
-    s.Answer(node, {.code = ReplyCode::kContended, .token = kHigh});
-  }
+  s.Extend(lock);
+  s.Answer(Others(first), {.code = ReplyCode::kContended, .token = kHigh});
   s.AnswerAll(ReplyCode::kExtended);
   EXPECT_EQ(s.Events(), "");
   EXPECT_TRUE(s.core.Valid(lock, s.now));
 }
 
 TEST_F(AQuorumFirst, SeesATokenThatIsNotAboveThatOfAnEarlierHolder) {  // token_regressed
-  lock = s.Acquire("x", Millis::max());
-  s.Send();
-  for (const char node : Asked()) s.Answer(node, {.code = ReplyCode::kContended, .token = kHigh});
+  lock = s.Ask("x", Millis::max());
+  s.Answer(s.Asked(), {.code = ReplyCode::kContended, .token = kHigh});
   EXPECT_EQ(s.Events(), "round-failed:contended");
   s.PassToNext();
   s.Send();
@@ -410,16 +365,11 @@ TEST_F(AQuorumFirst, WakesAWaiterWhenItsNodesAreFreed) {
   LockOptions options;
   options.wake_up = true;
   Transcript t(5, true, options, nullptr, Contact::kQuorum);
-  t.Acquire("x", Millis(60'000));
-  t.Send();
-  std::vector<NodeIndex> first;
-  for (NodeIndex node = 0; node < 5; ++node) {
-    if (t.out[static_cast<std::size_t>(node)].empty()) continue;
-    first.push_back(node);
-    t.Answer(static_cast<char>('a' + node), {.code = ReplyCode::kContended, .token = kHigh});
-  }
+  t.Ask("x", Millis(60'000));
+  const std::string first = t.Asked();
+  t.Answer(first, {.code = ReplyCode::kContended, .token = kHigh});
   EXPECT_EQ(t.Events(), "round-failed:contended");
-  for (const NodeIndex node : first) t.core.OnFreed(node, "x", t.now);
+  for (const char node : first) t.core.OnFreed(node - 'a', "x", t.now);
   EXPECT_LE(t.core.NextTime() - t.now.boot, Millis(5)) << "at four round trips";
 }
 

@@ -69,8 +69,7 @@ TEST_F(Counted, AReleaseByItsOutcome) {
 
 // Its lease was on other nodes than those that are asked now, but for one.
 TEST_F(Counted, ATakeoverOnceWhicheverNodeTellsOfIt) {
-  s.Acquire("x");
-  s.Send();
+  s.Ask("x");
   s.Answer('a', ReplyCode::kGranted);
   EXPECT_EQ(counts.takeovers, 0);
   s.Answer('b', ReplyCode::kGrantedTakeover);
@@ -103,8 +102,7 @@ TEST_F(Counted, ALeaseThatNodesEndedEarlyByAWipeOrByTheirClock) {
         s.core.store().OnCall(node, {s.now.boot, s.now.boot, s.now.wall + Millis(60'000)}, s.now);
       }
     }
-    s.core.ExtendNow(lock, s.now);
-    s.Send();
+    s.Extend(lock);
     s.AnswerAll(ReplyCode::kExpired);
     s.Pass(s.options.ttl);
     s.core.OnTime(s.now);
@@ -129,8 +127,7 @@ TEST_F(Counted, ARoundThatCannotBeginForWantOfNodesOnceATry) {
 }
 
 TEST_F(Counted, AWinThatCameTooLateAsNoOutage) {
-  s.Acquire("x");
-  s.Send();
+  s.Ask("x");
   s.Pass(s.options.ttl - s.options.min_validity);
   s.AnswerAll(ReplyCode::kGranted);
   EXPECT_EQ(s.Events(), "gave-up:too-late");
@@ -157,8 +154,7 @@ TEST_F(Counted, AKeyThatHoldsNoLockAtAQuorumAsNoOutage) {
 }
 
 TEST_F(Counted, AKeyThatHoldsNoLockAtTooFewNodesToMatterAsTheOutageThatItIs) {
-  s.Acquire("x");
-  s.Send();
+  s.Ask("x");
   s.Answer('a', ReplyCode::kForeign);
   s.Answer('b', ReplyCode::kConnection);
   s.Answer('c', ReplyCode::kGranted);
@@ -186,11 +182,8 @@ TEST_F(Counted, NoClockOffsetOfACallOverWhichSomebodyStoodStill) {
 }
 
 TEST_F(Counted, AGrantToAnotherWhileTheLeaseIsValid) {
-  s.core.ExtendNow(Lease(), s.now);
-  s.Send();
-  for (const char node : {'a', 'b', 'c'}) {
-    s.Answer(node, {.code = ReplyCode::kStolen, .token = Token(7)});
-  }
+  s.Extend(Lease());
+  s.Answer("abc", {.code = ReplyCode::kStolen, .token = Token(7)});
   EXPECT_EQ(counts.broken.count(Invariant::kDoubleGrant), 1u);
   EXPECT_EQ(counts.lost.count(LossReason::kStolen), 1u);
 }

@@ -6,8 +6,12 @@
 namespace fencepost::locking {
 namespace {
 
-TEST(Watchdog, ExtendsAtAThirdOfTheTtlFromBeforeItsRound) {  // 4
-  Transcript s;
+using Watchdog = ThreeNodes;
+using Lease = ThreeNodes;
+using Release = ThreeNodes;
+using Done = ThreeNodes;
+
+TEST_F(Watchdog, ExtendsAtAThirdOfTheTtlFromBeforeItsRound) {  // 4
   const LockId lock = s.Lease();
   const Instant leased = s.now.boot;
   while (s.now.boot < leased + s.options.ttl / 3) s.PassToNext();
@@ -21,16 +25,14 @@ TEST(Watchdog, ExtendsAtAThirdOfTheTtlFromBeforeItsRound) {  // 4
   EXPECT_EQ(s.core.ValidUntil(lock), sent + s.options.ttl - s.options.Drift(s.options.ttl));
 }
 
-TEST(Watchdog, IsSilentWhereItIsNotWanted) {
-  Transcript s;
+TEST_F(Watchdog, IsSilentWhereItIsNotWanted) {
   s.Lease(false);
   const Instant leased = s.now.boot;
   while (s.now.boot < leased + s.options.ttl / 2) s.PassToNext();
   EXPECT_EQ(s.Send(), "");
 }
 
-TEST(Lease, EndsByItsOwnClockWithoutHearingFromAnyNode) {
-  Transcript s;
+TEST_F(Lease, EndsByItsOwnClockWithoutHearingFromAnyNode) {
   const LockId lock = s.Lease();
   s.Pass(s.core.ValidUntil(lock) - s.now.boot - Nanos(1));
   EXPECT_TRUE(s.core.Valid(lock, s.now));
@@ -40,11 +42,9 @@ TEST(Lease, EndsByItsOwnClockWithoutHearingFromAnyNode) {
   EXPECT_EQ(s.Events(), "lost:expired");
 }
 
-TEST(Lease, NeverComesBackOnceItIsLost) {  // 6
-  Transcript s;
+TEST_F(Lease, NeverComesBackOnceItIsLost) {  // 6
   const LockId lock = s.Lease();
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
+  s.Extend(lock);
   s.Pass(s.options.ttl);
   s.core.OnTime(s.now);
   EXPECT_EQ(s.Events(), "lost:expired");
@@ -53,24 +53,19 @@ TEST(Lease, NeverComesBackOnceItIsLost) {  // 6
   EXPECT_FALSE(s.core.Valid(lock, s.now));
 }
 
-TEST(Lease, IsNotKeptByAnAnswerThatComesAfterItsOwnEnd) {  // 6
-  Transcript s;
+TEST_F(Lease, IsNotKeptByAnAnswerThatComesAfterItsOwnEnd) {  // 6
   const LockId lock = s.Lease();
   s.Pass(s.options.ttl / 2);
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
+  s.Extend(lock);
   s.Pass(s.options.ttl / 2);
   s.AnswerAll(ReplyCode::kExtended);  // nobody had told the core yet that time had passed
   EXPECT_EQ(s.Events(), "lost:expired");
   EXPECT_EQ(s.core.held(), 0u);
 }
 
-TEST(Lease, IsFilledWhereItWasNotGrantedAndFillingLengthensNothing) {  // 8
-  Transcript s;
-  const LockId lock = s.Acquire("x");
-  s.Send();
-  s.Answer('a', ReplyCode::kGranted);
-  s.Answer('b', ReplyCode::kGranted);
+TEST_F(Lease, IsFilledWhereItWasNotGrantedAndFillingLengthensNothing) {  // 8
+  const LockId lock = s.Ask("x");
+  s.Answer("ab", ReplyCode::kGranted);
   s.Answer('c', ReplyCode::kTimeout);
   s.Events();
   const Instant end = s.core.ValidUntil(lock);
@@ -86,74 +81,70 @@ TEST(Lease, IsFilledWhereItWasNotGrantedAndFillingLengthensNothing) {  // 8
   EXPECT_EQ(s.Send(), "a:extend b:fill c:extend") << "what was gone is never extended";
 }
 
-TEST(Lease, IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt) {  // 6, 8
+TEST_F(Lease, IsLostAtOnceWhenNoQuorumOfNodesHasKeptIt) {  // 6, 8
   using enum ReplyCode;
-  const auto round = [](Transcript& s, LockId lock, std::initializer_list<Reply> replies) {
-    s.core.ExtendNow(lock, s.now);
-    const std::string sent = s.Send();
+  const auto round = [](Transcript& t, LockId lock, std::initializer_list<Reply> replies) {
+    t.core.ExtendNow(lock, t.now);
+    const std::string sent = t.Send();
     char node = 'a';
-    for (const Reply& reply : replies) s.Answer(node++, reply);
-    return sent + " | " + s.Events();
+    for (const Reply& reply : replies) t.Answer(node++, reply);
+    return sent + " | " + t.Events();
   };
   const Reply extended{.code = kExtended}, expired{.code = kExpired}, timeout{.code = kTimeout};
   {
-    Transcript s;
-    EXPECT_EQ(round(s, s.Lease(), {extended, expired, expired}),
+    Transcript t;
+    EXPECT_EQ(round(t, t.Lease(), {extended, expired, expired}),
               "a:extend b:extend c:extend | lost:node-wiped");
   }
   {  // in two rounds: b may have lacked it while a did
-    Transcript s;
-    const LockId lock = s.Lease();
-    EXPECT_EQ(round(s, lock, {expired, timeout, extended}), "a:extend b:extend c:extend | ");
-    EXPECT_EQ(round(s, lock, {{.code = kFilled}, expired, extended}),
+    Transcript t;
+    const LockId lock = t.Lease();
+    EXPECT_EQ(round(t, lock, {expired, timeout, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(round(t, lock, {{.code = kFilled}, expired, extended}),
               "a:fill b:extend c:extend | lost:node-wiped");
   }
   {  // an extension that counted lies between
-    Transcript s;
-    const LockId lock = s.Lease();
-    EXPECT_EQ(round(s, lock, {expired, extended, extended}), "a:extend b:extend c:extend | ");
-    EXPECT_EQ(round(s, lock, {{.code = kFilled}, extended, extended}),
+    Transcript t;
+    const LockId lock = t.Lease();
+    EXPECT_EQ(round(t, lock, {expired, extended, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(round(t, lock, {{.code = kFilled}, extended, extended}),
               "a:fill b:extend c:extend | ");
-    EXPECT_EQ(round(s, lock, {extended, expired, extended}), "a:extend b:extend c:extend | ");
-    EXPECT_TRUE(s.core.Valid(lock, s.now));
+    EXPECT_EQ(round(t, lock, {extended, expired, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_TRUE(t.core.Valid(lock, t.now));
   }
   {  // b is silent: it may have lacked it, too, before a was filled
-    Transcript s;
-    const LockId lock = s.Lease();
-    EXPECT_EQ(round(s, lock, {expired, timeout, extended}), "a:extend b:extend c:extend | ");
-    EXPECT_EQ(round(s, lock, {{.code = kFilled}, timeout, extended}),
+    Transcript t;
+    const LockId lock = t.Lease();
+    EXPECT_EQ(round(t, lock, {expired, timeout, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(round(t, lock, {{.code = kFilled}, timeout, extended}),
               "a:fill b:extend c:extend | ");
-    const Instant end = s.core.ValidUntil(lock);
-    s.Pass(Millis(100));
-    EXPECT_EQ(round(s, lock, {extended, timeout, extended}), "a:extend b:extend c:extend | ");
-    EXPECT_EQ(s.core.ValidUntil(lock), end) << "filled since";
-    EXPECT_EQ(round(s, lock, {extended, extended, extended}), "a:extend b:extend c:extend | ");
-    EXPECT_GT(s.core.ValidUntil(lock), end);
+    const Instant end = t.core.ValidUntil(lock);
+    t.Pass(Millis(100));
+    EXPECT_EQ(round(t, lock, {extended, timeout, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_EQ(t.core.ValidUntil(lock), end) << "filled since";
+    EXPECT_EQ(round(t, lock, {extended, extended, extended}), "a:extend b:extend c:extend | ");
+    EXPECT_GT(t.core.ValidUntil(lock), end);
   }
   {  // wiped nodes keep others out
-    Transcript s;
-    const LockId lock = s.Lease();
+    Transcript t;
+    const LockId lock = t.Lease();
     const Reply quarantined{.code = kExpired, .quarantined = true};
-    EXPECT_EQ(round(s, lock, {extended, {.code = kNoSentinel}, quarantined}),
+    EXPECT_EQ(round(t, lock, {extended, {.code = kNoSentinel}, quarantined}),
               "a:extend b:extend c:extend | ");
-    EXPECT_TRUE(s.core.Valid(lock, s.now));
+    EXPECT_TRUE(t.core.Valid(lock, t.now));
   }
 }
 
-TEST(Lease, CountsTheRepliesOfOneExtensionRoundOnly) {  // 5, 6
-  Transcript s;
+TEST_F(Lease, CountsTheRepliesOfOneExtensionRoundOnly) {  // 5, 6
   const LockId lock = s.Lease();
   const Instant end = s.core.ValidUntil(lock);
   s.Pass(Millis(100));
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
+  s.Extend(lock);
   const Op old = s.Out('a');
   s.Answer('a', ReplyCode::kExtended);
-  s.Answer('b', ReplyCode::kTimeout);
-  s.Answer('c', ReplyCode::kTimeout);
+  s.Answer("bc", ReplyCode::kTimeout);
   s.Pass(Millis(100));
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
+  s.Extend(lock);
   EXPECT_NE(s.Out('a').round, old.round);
   s.Answer('b', ReplyCode::kExtended);
   EXPECT_EQ(s.core.ValidUntil(lock), end);
@@ -161,57 +152,45 @@ TEST(Lease, CountsTheRepliesOfOneExtensionRoundOnly) {  // 5, 6
   EXPECT_GT(s.core.ValidUntil(lock), end);
 }
 
-TEST(Lease, IsNotExtendedByALateAnswerToAnEarlierRound) {  // 6
-  Transcript s;
+TEST_F(Lease, IsNotExtendedByALateAnswerToAnEarlierRound) {  // 6
   const LockId lock = s.Lease();
   s.Pass(Millis(100));
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
-  s.Answer('a', ReplyCode::kExtended);
-  s.Answer('b', ReplyCode::kExtended);
+  s.Extend(lock);
+  s.Answer("ab", ReplyCode::kExtended);
   const Instant end = s.core.ValidUntil(lock);
   s.Pass(Millis(100));
   s.core.ExtendNow(lock, s.now);
   EXPECT_EQ(s.Send(), "a:extend b:extend");
-  s.Answer('c', ReplyCode::kExtended);
-  s.Answer('a', ReplyCode::kExtended);
+  s.Answer("ca", ReplyCode::kExtended);
   EXPECT_EQ(s.core.ValidUntil(lock), end) << "c has not been asked in this round yet";
   s.Answer('b', ReplyCode::kExtended);
   EXPECT_GT(s.core.ValidUntil(lock), end);
 }
 
-TEST(Lease, IsLostAtOnceWhenOthersHoldSoMuchThatNoQuorumIsLeft) {
-  Transcript s;
+TEST_F(Lease, IsLostAtOnceWhenOthersHoldSoMuchThatNoQuorumIsLeft) {
   const LockId lock = s.Lease();
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
-  s.Answer('a', ReplyCode::kStolen);
-  s.Answer('b', ReplyCode::kStolen);
+  s.Extend(lock);
+  s.Answer("ab", ReplyCode::kStolen);
   s.Answer('c', ReplyCode::kExtended);
   EXPECT_EQ(s.Events(), "lost:stolen");
 }
 
-TEST(Lease, IsDroppedForADoneHeardBeforeTheEffectAndKeptFromTheWriteOn) {  // 11
+TEST_F(Lease, IsDroppedForADoneHeardBeforeTheEffectAndKeptFromTheWriteOn) {  // 11
   for (const Phase phase : {Phase::kHandling, Phase::kWriting}) {
-    Transcript s;
-    const LockId lock = s.Acquire("x");
-    s.Send();
-    s.Answer('a', ReplyCode::kGranted);
-    s.Answer('b', ReplyCode::kGranted);
-    EXPECT_EQ(s.Events(), "leased");
-    s.core.SetPhase(lock, phase);
-    s.Answer('c', {.code = ReplyCode::kDone, .token = Token(5), .crc = 1});
-    EXPECT_EQ(s.Events(), phase == Phase::kHandling ? "done" : "");
-    EXPECT_EQ(s.core.Valid(lock, s.now), phase == Phase::kWriting);
+    Transcript t;
+    const LockId lock = t.Ask("x");
+    t.Answer("ab", ReplyCode::kGranted);
+    EXPECT_EQ(t.Events(), "leased");
+    t.core.SetPhase(lock, phase);
+    t.Answer('c', {.code = ReplyCode::kDone, .token = Token(5), .crc = 1});
+    EXPECT_EQ(t.Events(), phase == Phase::kHandling ? "done" : "");
+    EXPECT_EQ(t.core.Valid(lock, t.now), phase == Phase::kWriting);
   }
 }
 
-TEST(Lease, FreesWhatWasStillOnItsWayWhenItWasLost) {  // 7
-  Transcript s;
-  s.Acquire("x", Millis(0), false);
-  s.Send();
-  s.Answer('a', ReplyCode::kGranted);
-  s.Answer('b', ReplyCode::kGranted);
+TEST_F(Lease, FreesWhatWasStillOnItsWayWhenItWasLost) {  // 7
+  s.Ask("x", Millis(0), false);
+  s.Answer("ab", ReplyCode::kGranted);
   s.Events();
   s.Pass(s.options.ttl);
   s.core.OnTime(s.now);
@@ -223,7 +202,7 @@ TEST(Lease, FreesWhatWasStillOnItsWayWhenItWasLost) {  // 7
 
 // --- release ------------------------------------------------------------------------------------
 
-std::string Release(std::array<ReplyCode, 3> codes) {
+std::string Released(std::array<ReplyCode, 3> codes) {
   Transcript s;
   const LockId lock = s.Lease();
   s.core.Release(lock, s.now);
@@ -235,16 +214,15 @@ std::string Release(std::array<ReplyCode, 3> codes) {
   return s.Events();
 }
 
-TEST(Release, TellsHowItWent) {
+TEST_F(Release, TellsHowItWent) {
   using enum ReplyCode;
-  EXPECT_EQ(Release({kFreed, kTimeout, kFreed}), "released:released");
-  EXPECT_EQ(Release({kStolen, kStolen, kFreed}), "released:stolen");
-  EXPECT_EQ(Release({kExpired, kExpired, kFreed}), "released:expired");
-  EXPECT_EQ(Release({kFreed, kTimeout, kConnection}), "released:unknown");
+  EXPECT_EQ(Released({kFreed, kTimeout, kFreed}), "released:released");
+  EXPECT_EQ(Released({kStolen, kStolen, kFreed}), "released:stolen");
+  EXPECT_EQ(Released({kExpired, kExpired, kFreed}), "released:expired");
+  EXPECT_EQ(Released({kFreed, kTimeout, kConnection}), "released:unknown");
 }
 
-TEST(Release, IsSettledOnceAQuorumIsFreeButNotBeforeAllAnsweredOtherwise) {
-  Transcript s;
+TEST_F(Release, IsSettledOnceAQuorumIsFreeButNotBeforeAllAnsweredOtherwise) {
   s.core.Release(s.Lease(), s.now);
   s.Send();
   s.Answer('a', ReplyCode::kFreed);
@@ -255,16 +233,12 @@ TEST(Release, IsSettledOnceAQuorumIsFreeButNotBeforeAllAnsweredOtherwise) {
   EXPECT_EQ(s.Events(), "");
 }
 
-TEST(Release, FollowsAFillThatIsStillOnItsWay) {  // 7
-  Transcript s;
-  const LockId lock = s.Acquire("x");
-  s.Send();
-  s.Answer('a', ReplyCode::kGranted);
-  s.Answer('b', ReplyCode::kGranted);
+TEST_F(Release, FollowsAFillThatIsStillOnItsWay) {  // 7
+  const LockId lock = s.Ask("x");
+  s.Answer("ab", ReplyCode::kGranted);
   s.Answer('c', ReplyCode::kTimeout);
   s.Events();
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
+  s.Extend(lock);
   s.core.Release(lock, s.now);
   s.Answer('c', ReplyCode::kFilled);
   EXPECT_EQ(s.Send(), "c:release");
@@ -272,8 +246,7 @@ TEST(Release, FollowsAFillThatIsStillOnItsWay) {  // 7
 
 // --- done ---------------------------------------------------------------------------------------
 
-TEST(Done, IsCompletedByAMajorityOfMarks) {
-  Transcript s;
+TEST_F(Done, IsCompletedByAMajorityOfMarks) {
   const LockId lock = s.Lease();
   s.core.Done(lock, 9, Millis(60'000), s.now);
   EXPECT_EQ(s.Send(), "a:done b:done c:done");
@@ -285,8 +258,7 @@ TEST(Done, IsCompletedByAMajorityOfMarks) {
   EXPECT_EQ(s.Events(), "completed");
 }
 
-TEST(Done, TellsWhenNoMajorityHasTheMark) {
-  Transcript s;
+TEST_F(Done, TellsWhenNoMajorityHasTheMark) {
   const LockId lock = s.Lease();
   s.core.Done(lock, 9, Millis(60'000), s.now);
   s.Send();
@@ -302,8 +274,7 @@ class Violations : public ::testing::Test {
  protected:
   // An extension hears this of nodes a, b and c: who holds the name there.
   std::optional<Invariant> Hear(std::initializer_list<Reply> replies) {
-    s.core.ExtendNow(s.Lease(), s.now);
-    s.Send();
+    s.Extend(s.Lease());
     char node = 'a';
     for (const Reply& reply : replies) s.Answer(node++, reply);
     for (const LockEvent& event : s.core.events()) {
@@ -333,8 +304,7 @@ TEST_F(Violations, WhatANodeGaveInQuarantineIsNone) {  // 12
 TEST_F(Violations, DoneMarksAreNone) {
   const LockId lock = s.Lease();
   s.core.SetPhase(lock, Phase::kWriting);
-  s.core.ExtendNow(lock, s.now);
-  s.Send();
+  s.Extend(lock);
   s.AnswerAll(ReplyCode::kDone);
   ASSERT_EQ(s.core.events().size(), 1u);
   EXPECT_EQ(s.core.events()[0].broken, std::nullopt);
@@ -343,11 +313,8 @@ TEST_F(Violations, DoneMarksAreNone) {
 TEST_F(Violations, ATokenNotAboveThatOfAnEarlierHolderHasRegressed) {  // 2
   for (const bool above : {true, false}) {
     const std::uint64_t later = Token::AtWall(s.now.wall + Millis(60'000)).value();
-    s.Acquire("x", Millis(5000));
-    s.Send();
-    for (const char node : {'a', 'b'}) {
-      s.Answer(node, {.code = ReplyCode::kContended, .token = Token(above ? 7 : later)});
-    }
+    s.Ask("x", Millis(5000));
+    s.Answer("ab", {.code = ReplyCode::kContended, .token = Token(above ? 7 : later)});
     if (!s.out[2].empty()) s.Answer('c', {.code = ReplyCode::kContended, .token = Token(9)});
     for (int i = 0; i < 20 && s.out[0].empty(); ++i) {
       s.Send();

@@ -48,61 +48,6 @@ TEST_F(Extension, DoesNotCountANodeInQuarantine) {
   EXPECT_EQ(round.Loss(), std::nullopt);
 }
 
-TEST_F(Extension, EndsTheLeaseWhereOthersHaveAMajorityAndSaysWhose) {
-  round.Begin(AllNodes(3));
-  round.OnReply(0, {.code = ReplyCode::kStolen, .token = kRival});
-  EXPECT_EQ(round.MajorityRival(), Token());
-  round.OnReply(1, {.code = ReplyCode::kStolen, .token = kRival});
-  EXPECT_EQ(round.OnReply(2, Says(ReplyCode::kTimeout)), Tally::kLost);
-  EXPECT_EQ(round.Loss(), LossReason::kStolen);
-  EXPECT_EQ(round.MajorityRival(), kRival);
-}
-
-TEST_F(Extension, NamesNoMajorityRivalOfNodesInQuarantine) {
-  round.Begin(AllNodes(3));
-  for (NodeIndex node = 0; node < 3; ++node) {
-    round.OnReply(node, {.code = ReplyCode::kStolen, .quarantined = node > 0, .token = kRival});
-  }
-  EXPECT_EQ(round.Loss(), LossReason::kStolen);
-  EXPECT_EQ(round.MajorityRival(), Token());
-}
-
-TEST_F(Extension, IsNotWonByFilledNodesOnceANodeHasForgottenTheLease) {  // 8
-  round.Begin(AllNodes(3));
-  round.OnReply(0, Says(ReplyCode::kExpired));
-  round.OnReply(1, Says(ReplyCode::kTimeout));
-  EXPECT_EQ(round.OnReply(2, Says(ReplyCode::kExtended)), Tally::kLost);
-  EXPECT_EQ(round.Loss(), std::nullopt) << "two may have kept it all along";
-  round.OnFilled(0);
-  round.Begin(AllNodes(3));
-  round.OnReply(0, Says(ReplyCode::kExtended));
-  EXPECT_EQ(round.OnReply(2, Says(ReplyCode::kExtended)), Tally::kPending);
-  EXPECT_EQ(round.OnReply(1, Says(ReplyCode::kExpired)), Tally::kLost);
-  EXPECT_EQ(round.Loss(), LossReason::kNodeWiped);
-}
-
-TEST_F(Extension, CountsFilledNodesAgainOnceAWinWasAccepted) {
-  round.Begin(AllNodes(3));
-  round.OnReply(0, Says(ReplyCode::kExpired));
-  round.OnReply(1, Says(ReplyCode::kExtended));
-  ASSERT_EQ(round.OnReply(2, Says(ReplyCode::kExtended)), Tally::kWon);
-  round.OnFilled(0);
-  round.Accept();
-  EXPECT_FALSE(round.SeenWiped());
-  EXPECT_EQ(round.Begin(AllNodes(3)), AllNodes(3));
-  round.OnReply(0, Says(ReplyCode::kExtended));
-  EXPECT_EQ(round.OnReply(1, Says(ReplyCode::kExtended)), Tally::kWon);
-}
-
-TEST(ReleaseRound, IsWonByTheMajorityThatFreedIt) {
-  ReleaseRound round(3, AllNodes(3));
-  round.OnReply(0, Says(ReplyCode::kFreed));
-  EXPECT_EQ(round.Result(), Tally::kPending);
-  round.OnReply(1, Says(ReplyCode::kFreed));
-  EXPECT_EQ(round.Result(), Tally::kWon);
-  EXPECT_EQ(round.Outcome(true), ReleaseOutcome::kReleased);
-}
-
 TEST(ReleaseRound, CountsNoAnswerOfANodeThatARivalHolds) {
   ReleaseRound round(3, AllNodes(3));
   round.OnReply(0, Says(ReplyCode::kFreed));
@@ -131,12 +76,6 @@ TEST(MarkRound, DecidesOnceAndIsCompleteWhenEveryNodeHasAnswered) {
   EXPECT_EQ(round.OnReply(2, Says(ReplyCode::kAlreadyDone)), Tally::kPending);
   EXPECT_TRUE(round.Complete());
   EXPECT_FALSE(round.Late());
-}
-
-TEST(MarkRound, IsLostAsSoonAsNoMajorityIsLeft) {
-  MarkRound round(3, Bit(0) | Bit(1));
-  EXPECT_EQ(round.OnReply(0, Says(ReplyCode::kConnection)), Tally::kLost);
-  EXPECT_FALSE(round.Complete());
 }
 
 TEST(MarkRound, IsLateWhereAMajorityHadEndedTheLease) {

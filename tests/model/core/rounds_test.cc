@@ -9,76 +9,58 @@
 namespace fencepost::locking {
 namespace {
 
-Instant EndOf(const Transcript& s, Instant started) {
-  return started + s.options.ttl - s.options.Drift(s.options.ttl);
+using Acquire = ThreeNodes;
+using Cancel = ThreeNodes;
+using PendingAbort = ThreeNodes;
+using StalledNode = ThreeNodes;
+
+TEST_F(Acquire, IsLeasedByAQuorumOfTheConfiguredNodes) {  // 5
+  Transcript t(5);
+  const LockId lock = t.Acquire("x");
+  EXPECT_EQ(t.Send(), "a:acquire b:acquire c:acquire d:acquire e:acquire");
+  t.Answer("ab", ReplyCode::kGranted);
+  EXPECT_EQ(t.Events(), "");
+  EXPECT_FALSE(t.core.Valid(lock, t.now));
+  t.Answer('e', ReplyCode::kGranted);
+  EXPECT_EQ(t.Events(), "leased");
+  EXPECT_TRUE(t.core.Valid(lock, t.now));
 }
 
-TEST(Acquire, IsLeasedByAQuorumOfTheConfiguredNodes) {  // 5
-  Transcript s(5);
-  const LockId lock = s.Acquire("x");
-  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire d:acquire e:acquire");
-  s.Answer('a', ReplyCode::kGranted);
-  s.Answer('b', ReplyCode::kGranted);
-  EXPECT_EQ(s.Events(), "");
-  EXPECT_FALSE(s.core.Valid(lock, s.now));
-  s.Answer('e', ReplyCode::kGranted);
-  EXPECT_EQ(s.Events(), "leased");
-  EXPECT_TRUE(s.core.Valid(lock, s.now));
+TEST_F(Acquire, WaitsUntilAQuorumIsConnected) {
+  Transcript t(3, false);
+  t.Connect('b');
+  t.Acquire("x", Millis::max());
+  EXPECT_EQ(t.Send(), "");
+  t.Connect('c');
+  EXPECT_EQ(t.Send(), "b:acquire c:acquire");
 }
 
-TEST(Acquire, WaitsUntilAQuorumIsConnected) {
-  Transcript s(3, false);
-  s.Connect('b');
-  s.Acquire("x", Millis::max());
-  EXPECT_EQ(s.Send(), "");
-  s.Connect('c');
-  EXPECT_EQ(s.Send(), "b:acquire c:acquire");
+TEST_F(Acquire, DoesNotCountAGrantOfANodeInQuarantine) {  // 12
+  Transcript t(3, false);
+  t.Connect('a');
+  t.Connect('b');
+  t.Connect('c', true);
+  t.Acquire("x");
+  EXPECT_EQ(t.Send(), "a:acquire b:acquire c:acquire");
+  t.Answer('a', ReplyCode::kGranted);
+  t.Answer('c', {.code = ReplyCode::kGranted, .quarantined = true});
+  EXPECT_EQ(t.Events(), "");
+  t.Answer('b', {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
+  EXPECT_EQ(t.Send(), "a:abort c:abort");
 }
 
-TEST(Acquire, DoesNotCountAGrantOfANodeInQuarantine) {  // 12
-  Transcript s(3, false);
-  s.Connect('a');
-  s.Connect('b');
-  s.Connect('c', true);
-  s.Acquire("x");
-  EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
-  s.Answer('a', ReplyCode::kGranted);
-  s.Answer('c', {.code = ReplyCode::kGranted, .quarantined = true});
-  EXPECT_EQ(s.Events(), "");
-  s.Answer('b', {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
-  EXPECT_EQ(s.Send(), "a:abort c:abort");
-}
-
-TEST(Acquire, ReckonsValidityFromBeforeTheTokenWasDrawn) {  // 4
-  Transcript s;
-  const Instant started = s.now.boot;
-  const LockId lock = s.Acquire("x");
-  s.Send();
-  s.Pass(Millis(3000));
-  s.Answer('a', ReplyCode::kGranted);
-  s.Pass(Millis(2000));
-  s.Answer('b', ReplyCode::kGranted);
-  EXPECT_EQ(s.Events(), "leased");
-  EXPECT_EQ(s.core.ValidUntil(lock), EndOf(s, started));
-}
-
-TEST(Acquire, GivesAWinBackThatCameTooLate) {
-  Transcript s;
-  s.Acquire("x");
-  s.Send();
+TEST_F(Acquire, GivesAWinBackThatCameTooLate) {
+  s.Ask("x");
   s.Pass(s.options.ttl - s.options.min_validity);
-  s.Answer('a', ReplyCode::kGranted);
-  s.Answer('b', ReplyCode::kGranted);
+  s.Answer("ab", ReplyCode::kGranted);
   EXPECT_EQ(s.Events(), "gave-up:too-late");
   EXPECT_EQ(s.Send(), "a:abort b:abort");
   s.Answer('c', ReplyCode::kGranted);
   EXPECT_EQ(s.Send(), "c:abort") << "behind its acquire";
 }
 
-TEST(Acquire, AbortsWhereItWasGrantedAndWhereNobodyAnswered) {  // 7
-  Transcript s;
-  s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Acquire, AbortsWhereItWasGrantedAndWhereNobodyAnswered) {  // 7
+  s.Ask("x", Millis::max());
   const Nonce nonce = s.Out('a').nonce;
   s.Answer('a', ReplyCode::kGranted);
   s.Answer('b', {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
@@ -89,29 +71,24 @@ TEST(Acquire, AbortsWhereItWasGrantedAndWhereNobodyAnswered) {  // 7
   EXPECT_EQ(s.Out('c').nonce, nonce);
 }
 
-TEST(Acquire, TellsWhatTheNodesSaidLastWhenItsLastRoundAloneGetsNoAnswer) {
+TEST_F(Acquire, TellsWhatTheNodesSaidLastWhenItsLastRoundAloneGetsNoAnswer) {
   const auto last_answer = [](ReplyCode code) {
-    Transcript s;
-    s.Acquire("x", Millis(60'000));
-    s.Send();
-    for (const char node : {'a', 'b', 'c'}) {
-      s.Answer(node, {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
-    }
-    EXPECT_EQ(s.Events(), "round-failed:contended");
-    s.PassToNext();
-    EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
-    s.Pass(Millis(60'000));  // as by SIGSTOP
-    s.AnswerAll(code);
-    return s.Events();
+    Transcript t;
+    t.Ask("x", Millis(60'000));
+    t.Answer("abc", {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
+    EXPECT_EQ(t.Events(), "round-failed:contended");
+    t.PassToNext();
+    EXPECT_EQ(t.Send(), "a:acquire b:acquire c:acquire");
+    t.Pass(Millis(60'000));  // as by SIGSTOP
+    t.AnswerAll(code);
+    return t.Events();
   };
   EXPECT_EQ(last_answer(ReplyCode::kTimeout), "gave-up:contended");
   EXPECT_EQ(last_answer(ReplyCode::kConnection), "gave-up:unavailable");
 }
 
-TEST(Acquire, DrawsANewTokenAndNonceForEveryRound) {
-  Transcript s;
-  s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Acquire, DrawsANewTokenAndNonceForEveryRound) {
+  s.Ask("x", Millis::max());
   const Op first = s.Out('a');
   s.AnswerAll(ReplyCode::kTimeout);
   s.Send();
@@ -122,13 +99,10 @@ TEST(Acquire, DrawsANewTokenAndNonceForEveryRound) {
   EXPECT_NE(s.Out('a').nonce, first.nonce);
 }
 
-TEST(Acquire, HearsNothingOfARoundThatHasEnded) {  // 6
-  Transcript s;
-  const LockId lock = s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Acquire, HearsNothingOfARoundThatHasEnded) {  // 6
+  const LockId lock = s.Ask("x", Millis::max());
   const Token rival(~std::uint64_t{0} >> 1);
-  s.Answer('a', {.code = ReplyCode::kContended, .token = rival});
-  s.Answer('b', {.code = ReplyCode::kContended, .token = rival});
+  s.Answer("ab", {.code = ReplyCode::kContended, .token = rival});
   EXPECT_EQ(s.Events(), "round-failed:contended");
   s.Answer('c', ReplyCode::kGranted);
   EXPECT_EQ(s.Events(), "");
@@ -136,10 +110,8 @@ TEST(Acquire, HearsNothingOfARoundThatHasEnded) {  // 6
   EXPECT_EQ(s.Send(), "c:abort");
 }
 
-TEST(Acquire, EndsAtTheFirstDoneWithItsTokenAndChecksum) {  // 11
-  Transcript s;
-  s.Acquire("x");
-  s.Send();
+TEST_F(Acquire, EndsAtTheFirstDoneWithItsTokenAndChecksum) {  // 11
+  s.Ask("x");
   s.Answer('a', ReplyCode::kGranted);
   s.Answer('b', {.code = ReplyCode::kDone, .token = Token(5), .crc = 77});
   ASSERT_EQ(s.core.events().size(), 1u);
@@ -149,28 +121,21 @@ TEST(Acquire, EndsAtTheFirstDoneWithItsTokenAndChecksum) {  // 11
   EXPECT_EQ(s.Send(), "a:abort");
 }
 
-TEST(Acquire, LiftsItsClockOverAStaleFloorAndTriesAgainAtOnce) {  // 9
-  Transcript s;
-  s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Acquire, LiftsItsClockOverAStaleFloorAndTriesAgainAtOnce) {  // 9
+  s.Ask("x", Millis::max());
   const Token floor = Token::AtWall(s.now.wall + Millis(4000));
-  for (const char node : {'a', 'b', 'c'}) {
-    s.Answer(node, {.code = ReplyCode::kStale, .token = floor});
-  }
+  s.Answer("abc", {.code = ReplyCode::kStale, .token = floor});
   EXPECT_EQ(s.Events(), "round-failed:stale");
   s.core.OnTime(s.now);
   EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
   EXPECT_GT(s.Out('a').token, floor);
 }
 
-TEST(Acquire, LeavesOutANodeWhoseFloorIsNotBelievable) {  // 9
-  Transcript s;
-  s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Acquire, LeavesOutANodeWhoseFloorIsNotBelievable) {  // 9
+  s.Ask("x", Millis::max());
   const Token floor = Token::AtWall(s.now.wall + s.options.max_skew + Millis(1000));
   s.Answer('a', {.code = ReplyCode::kStale, .token = floor});
-  s.Answer('b', ReplyCode::kTimeout);
-  s.Answer('c', ReplyCode::kTimeout);
+  s.Answer("bc", ReplyCode::kTimeout);
   s.Send();
   s.AnswerAll(ReplyCode::kExpired);
   s.PassToNext();
@@ -178,17 +143,12 @@ TEST(Acquire, LeavesOutANodeWhoseFloorIsNotBelievable) {  // 9
   EXPECT_LT(s.Out('b').token, floor);
 }
 
-TEST(Acquire, DrawsNoTokenAfterFloorsThatAreNotBelievable) {  // 9
-  Transcript s;
-  s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Acquire, DrawsNoTokenAfterFloorsThatAreNotBelievable) {  // 9
+  s.Ask("x", Millis::max());
   const Token floor = Token::AtWall(s.now.wall + s.options.max_skew + Millis(1000));
-  for (const char node : {'a', 'b', 'c'}) {
-    s.Answer(node, {.code = ReplyCode::kStale, .token = floor});
-  }
+  s.Answer("abc", {.code = ReplyCode::kStale, .token = floor});
   s.core.OnTime(s.now);
-  s.Acquire("y");
-  s.Send();
+  s.Ask("y");
   for (const char node : {'a', 'b', 'c'}) {
     ASSERT_FALSE(s.out[static_cast<std::size_t>(node - 'a')].empty());
     for (const Op& op : s.out[static_cast<std::size_t>(node - 'a')]) {
@@ -197,10 +157,8 @@ TEST(Acquire, DrawsNoTokenAfterFloorsThatAreNotBelievable) {  // 9
   }
 }
 
-TEST(Acquire, StopsAskingWhenAMajorityRefusesItsClock) {
-  Transcript s;
-  s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Acquire, StopsAskingWhenAMajorityRefusesItsClock) {
+  s.Ask("x", Millis::max());
   s.AnswerAll(ReplyCode::kRefusedBehind);
   EXPECT_FALSE(s.core.Available());
   s.Pass(Millis(900));
@@ -212,12 +170,10 @@ TEST(Acquire, StopsAskingWhenAMajorityRefusesItsClock) {
   EXPECT_EQ(s.Send(), "a:acquire b:acquire c:acquire");
 }
 
-TEST(Acquire, GoesOnOnceItsOwnClockThatWasAheadIsFixed) {
-  Transcript s;
+TEST_F(Acquire, GoesOnOnceItsOwnClockThatWasAheadIsFixed) {
   const Millis ahead(3'600'000);
   s.now.wall += ahead;
-  s.Acquire("x", Millis::max());
-  s.Send();
+  s.Ask("x", Millis::max());
   s.AnswerAll(ReplyCode::kRefusedAhead);
   EXPECT_FALSE(s.core.Available());
   s.now.wall -= ahead;
@@ -228,20 +184,16 @@ TEST(Acquire, GoesOnOnceItsOwnClockThatWasAheadIsFixed) {
   EXPECT_EQ(s.Out('a').token.wall(), s.now.wall);
 }
 
-TEST(Acquire, IsToldThatItsClockIsOffWhereItWasSteppedBackWrongly) {
-  Transcript s;
+TEST_F(Acquire, IsToldThatItsClockIsOffWhereItWasSteppedBackWrongly) {
   s.Lease();
   s.now.wall -= Millis(3'600'000);
-  s.Acquire("y", Millis::max());
-  s.Send();
+  s.Ask("y", Millis::max());
   s.AnswerAll(ReplyCode::kRefusedBehind);
   EXPECT_FALSE(s.core.Available());
 }
 
-TEST(Acquire, WinsAnEvenSplitByAskingAgain) {
-  Transcript s;
-  s.Acquire("x");
-  s.Send();
+TEST_F(Acquire, WinsAnEvenSplitByAskingAgain) {
+  s.Ask("x");
   s.Answer('a', ReplyCode::kGranted);
   s.Answer('b', {.code = ReplyCode::kContended, .token = Token(1)});
   s.Answer('c', {.code = ReplyCode::kContended, .token = Token(2)});
@@ -252,10 +204,8 @@ TEST(Acquire, WinsAnEvenSplitByAskingAgain) {
   EXPECT_EQ(s.Events(), "leased");
 }
 
-TEST(Acquire, GivesWayInAnEvenSplitToAHigherToken) {
-  Transcript s;
-  s.Acquire("x");
-  s.Send();
+TEST_F(Acquire, GivesWayInAnEvenSplitToAHigherToken) {
+  s.Ask("x");
   s.Answer('a', ReplyCode::kGranted);
   s.Answer('b', {.code = ReplyCode::kContended, .token = Token(1)});
   s.Answer('c', {.code = ReplyCode::kContended, .token = Token(~std::uint64_t{0} >> 1)});
@@ -263,10 +213,8 @@ TEST(Acquire, GivesWayInAnEvenSplitToAHigherToken) {
   EXPECT_EQ(s.Send(), "a:abort");
 }
 
-TEST(Cancel, LeavesNothingBehindAndSaysNothing) {  // 7
-  Transcript s;
-  const LockId lock = s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(Cancel, LeavesNothingBehindAndSaysNothing) {  // 7
+  const LockId lock = s.Ask("x", Millis::max());
   s.Answer('a', ReplyCode::kGranted);
   s.core.Cancel(lock, s.now);
   EXPECT_EQ(s.Send(), "a:abort");
@@ -280,10 +228,8 @@ TEST(Cancel, LeavesNothingBehindAndSaysNothing) {  // 7
 
 // --- nodes that cannot be told -----------------------------------------------------------------
 
-TEST(PendingAbort, IsToldByTheNextConnection) {  // 7
-  Transcript s;
-  const LockId lock = s.Acquire("x", Millis::max());
-  s.Send();
+TEST_F(PendingAbort, IsToldByTheNextConnection) {  // 7
+  const LockId lock = s.Ask("x", Millis::max());
   const Nonce nonce = s.Out('a').nonce;
   for (NodeIndex node = 0; node < 3; ++node) s.core.OnDisconnected(node, s.now);
   s.AnswerAll(ReplyCode::kConnection);  // the nodes had granted
@@ -301,24 +247,22 @@ TEST(PendingAbort, IsToldByTheNextConnection) {  // 7
   EXPECT_EQ(s.Send(), "") << "its ttl has ended it";
 }
 
-TEST(PendingAbort, IsThatOfEveryRoundThatAStalledNodeHasNotHeardTheEndOf) {
-  Transcript s(1);
-  s.Acquire("x", Millis::max());
-  s.Send();
-  const Nonce first = s.Out('a').nonce;
-  s.core.OnStalled(0, true, s.now);
-  s.Answer('a', ReplyCode::kTimeout);  // it may hold it, from when it goes on
-  for (int round = 0; round < 3; ++round) s.PassToNext();
-  s.core.OnDisconnected(0, s.now);
-  s.Connect('a');
-  s.Send();
-  ASSERT_FALSE(s.out[0].empty());
-  EXPECT_EQ(s.Out('a').kind, OpKind::kAbort);
-  EXPECT_EQ(s.Out('a').nonce, first);
+TEST_F(PendingAbort, IsThatOfEveryRoundThatAStalledNodeHasNotHeardTheEndOf) {
+  Transcript t(1);
+  t.Ask("x", Millis::max());
+  const Nonce first = t.Out('a').nonce;
+  t.core.OnStalled(0, true, t.now);
+  t.Answer('a', ReplyCode::kTimeout);  // it may hold it, from when it goes on
+  for (int round = 0; round < 3; ++round) t.PassToNext();
+  t.core.OnDisconnected(0, t.now);
+  t.Connect('a');
+  t.Send();
+  ASSERT_FALSE(t.out[0].empty());
+  EXPECT_EQ(t.Out('a').kind, OpKind::kAbort);
+  EXPECT_EQ(t.Out('a').nonce, first);
 }
 
-TEST(PendingAbort, IsThatOfALeaseTooAndNeverThatOfALaterRound) {
-  Transcript s;
+TEST_F(PendingAbort, IsThatOfALeaseTooAndNeverThatOfALaterRound) {
   const LockId lock = s.Lease();
   s.core.OnDisconnected(0, s.now);
   s.core.Release(lock, s.now);
@@ -333,8 +277,7 @@ TEST(PendingAbort, IsThatOfALeaseTooAndNeverThatOfALaterRound) {
   EXPECT_NE(s.Out('a').nonce, later);
 }
 
-TEST(StalledNode, FailsWhatMustNotComeLateAndKeepsWhatFrees) {
-  Transcript s;
+TEST_F(StalledNode, FailsWhatMustNotComeLateAndKeepsWhatFrees) {
   const LockId lock = s.Lease();
   s.core.OnStalled(0, true, s.now);
   s.core.Release(lock, s.now);
@@ -373,11 +316,11 @@ std::size_t FreesSent(Transcript& s) {
   return sent;
 }
 
-TEST(StalledNode, IsToldOfMoreFreesThanItsQueueHolds) {  // 7
-  Transcript s(1);
-  StallWithFrees(s, 66'000);
-  s.core.OnStalled(0, false, s.now);
-  EXPECT_EQ(FreesSent(s), 66'000u);
+TEST_F(StalledNode, IsToldOfMoreFreesThanItsQueueHolds) {  // 7
+  Transcript t(1);
+  StallWithFrees(t, 66'000);
+  t.core.OnStalled(0, false, t.now);
+  EXPECT_EQ(FreesSent(t), 66'000u);
 }
 
 class Notes : public LockObserver {
@@ -388,19 +331,18 @@ class Notes : public LockObserver {
   int dropped = 0;
 };
 
-TEST(StalledNode, IsOwedABoundedNumberOfFreesAndTheLogSaysThatTheOldestWereDropped) {
+TEST_F(StalledNode, IsOwedABoundedNumberOfFreesAndTheLogSaysThatTheOldestWereDropped) {
   Notes notes;
-  Transcript s(1, true, {}, &notes);
-  StallWithFrees(s, 2 * 65'536);
+  Transcript t(1, true, {}, &notes);
+  StallWithFrees(t, 2 * 65'536);
   EXPECT_EQ(notes.dropped, 0);
-  s.core.OnDisconnected(0, s.now);  // what was queued is owed now, too
+  t.core.OnDisconnected(0, t.now);  // what was queued is owed now, too
   EXPECT_EQ(notes.dropped, 1) << "once, not for each";
-  s.Connect('a');
-  EXPECT_EQ(FreesSent(s), 65'536u);
+  t.Connect('a');
+  EXPECT_EQ(FreesSent(t), 65'536u);
 }
 
-TEST(StalledNode, SlowsNoLockThatTheOthersGrant) {
-  Transcript s;
+TEST_F(StalledNode, SlowsNoLockThatTheOthersGrant) {
   s.core.OnStalled(2, true, s.now);
   s.Acquire("x");
   EXPECT_EQ(s.Send(), "a:acquire b:acquire");

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "locking/core/store/sentinel.h"
+#include "tests/support/sentinel_node.h"
 
 namespace fencepost::locking {
 namespace {
@@ -75,21 +75,10 @@ Transcript::Transcript(int nodes, bool connected, const LockOptions& with, LockO
 }
 
 void Transcript::Connect(char node, bool quarantined) {
-  NodeInfo info;
-  info.run_id = std::string(kRunIdSize, node);
-  info.maxmemory_policy = "noeviction";
-  info.role = "master";
-  Sentinel sentinel;
-  sentinel.complete = true;
-  sentinel.store_id = std::string(kStoreIdSize, '1');
-  sentinel.index = node - 'a';
-  sentinel.nodes = nodes_;
-  sentinel.run_id = info.run_id;
-  sentinel.max_ttl = options.max_ttl;
+  const std::string run_id(kRunIdSize, node);
+  Sentinel sentinel = CompleteSentinel(run_id, node - 'a', nodes_, options.max_ttl);
   if (quarantined) sentinel.quarantine_until = now.wall + Millis(30'000);
-  info.sentinel = sentinel.Encode();
-  info.call = {now.boot, now.boot, now.wall};
-  core.OnConnected(node - 'a', info, now);
+  core.OnConnected(node - 'a', MemberInfo(run_id, sentinel.Encode(), now), now);
   core.OnTime(now);
 }
 

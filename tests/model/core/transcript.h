@@ -10,7 +10,10 @@
 #include <array>
 #include <deque>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "locking/core/lock/lock_core.h"
 
@@ -26,11 +29,33 @@ class Transcript {
 
   LockId Acquire(const std::string& name, Millis wait = Millis(0), bool watchdog = true);
   LockId AcquireAs(AcquireSpec spec);
+  // As Acquire, and Send.
+  LockId Ask(const std::string& name, Millis wait = Millis(0), bool watchdog = true) {
+    const LockId lock = Acquire(name, wait, watchdog);
+    Send();
+    return lock;
+  }
+  void Extend(LockId lock) {
+    core.ExtendNow(lock, now);
+    Send();
+  }
   // Takes one batch of every node that has nothing out: "a:acquire c:extend,release".
   std::string Send();
-  // Answers the oldest operation that is out at the node.
+  // The nodes with something out, as "ace".
+  [[nodiscard]] std::string Asked() const {
+    std::string asked;
+    for (char node = 'a'; node < 'a' + nodes_; ++node) {
+      if (!out[static_cast<std::size_t>(node - 'a')].empty()) asked += node;
+    }
+    return asked;
+  }
+  // Answers the oldest operation that is out at the node, or at each of these nodes.
   void Answer(char node, ReplyCode code) { Answer(node, Reply{.code = code}); }
   void Answer(char node, Reply reply);
+  void Answer(std::string_view nodes, ReplyCode code) { Answer(nodes, Reply{.code = code}); }
+  void Answer(std::string_view nodes, const Reply& reply) {
+    for (const char node : nodes) Answer(node, reply);
+  }
   // All that is out everywhere, alike.
   void AnswerAll(ReplyCode code);
   // A lease of "x" by grants of all nodes.
@@ -55,6 +80,12 @@ class Transcript {
 
  private:
   const int nodes_;
+};
+
+// Of three nodes, which are connected and asked at once.
+class ThreeNodes : public ::testing::Test {
+ protected:
+  Transcript s;
 };
 
 }  // namespace fencepost::locking

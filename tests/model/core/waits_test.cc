@@ -80,9 +80,7 @@ TEST(Tries, AreNotUsedUpByTheRepeatAfterAStaleFloor) {
   Transcript s;
   s.AcquireAs({.name = "x", .tries = 1});
   s.Send();
-  for (const char node : {'a', 'b', 'c'}) {
-    s.Answer(node, {.code = ReplyCode::kStale, .token = Token::AtWall(s.now.wall + 4s)});
-  }
+  s.Answer("abc", {.code = ReplyCode::kStale, .token = Token::AtWall(s.now.wall + 4s)});
   EXPECT_EQ(PassToRound(s), Nanos(0));
   s.Events();
   Contend(s);
@@ -144,8 +142,9 @@ TEST(Drift, IsTakenOffTheValidity) {
   EXPECT_EQ(s.core.ValidUntil(lock), began + 7500ms - 2ms);
 }
 
-TEST(Lease, IsNotExtendedByHandOnceItsTimeIsOver) {  // 6
-  Transcript s;
+using Lease = ThreeNodes;
+
+TEST_F(Lease, IsNotExtendedByHandOnceItsTimeIsOver) {  // 6
   const LockId lock = s.Lease();
   s.Pass(s.options.ttl);
   s.core.ExtendNow(lock, s.now);
@@ -258,7 +257,7 @@ TEST(Wait, IsUsedToItsEndByALastRoundWhereTheDelayIsLonger) {
     EXPECT_LT(asked_after, 1s);
     EXPECT_GT(asked_after, 900ms);
     EXPECT_EQ(s.Events(), "");
-    for (const char node : {'a', 'b', 'c'}) s.Answer(node, {.code = ReplyCode::kContended});
+    s.Answer("abc", {.code = ReplyCode::kContended});
     EXPECT_EQ(s.Events(), "gave-up:contended");
   }
 }
@@ -271,9 +270,7 @@ TEST(WakeUp, ComesBeforeTheLastRoundOfTheWaitAndLeavesItOne) {
   s.core.OnFreed(0, "x", s.now);
   s.core.OnFreed(1, "x", s.now);
   EXPECT_LT(PassToRound(s), 100ms);
-  for (const char node : {'a', 'b', 'c'}) {
-    s.Answer(node, {.code = ReplyCode::kContended, .token = kRival});
-  }
+  s.Answer("abc", {.code = ReplyCode::kContended, .token = kRival});
   EXPECT_EQ(s.Events(), "round-failed:contended round-failed:contended");
   EXPECT_GT(PassToRound(s), 300ms);
 }
